@@ -1,0 +1,50 @@
+# One command for each thing a developer does. `make help` lists them.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := build
+CARGO ?= cargo
+
+.PHONY: help build demo test unit e2e programs lint format deps bench-overhead clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
+
+build: cargo-found ## build target/release/firsttouch
+	$(CARGO) build --release
+
+demo: cargo-found ## the whole story in under 30 s: profile a bundled program, find the defect, fix it (needs Rust and a C compiler with OpenMP, no root)
+	@scripts/need-openmp
+	$(CARGO) build --release
+	target/release/firsttouch demo
+
+test: ## everything: deps, lint, unit tests, test programs, end-to-end tests; ends with a summary
+	@scripts/test
+
+unit: cargo-found ## unit tests only
+	$(CARGO) test --workspace --exclude firsttouch-e2e
+
+programs: cargo-found ## build the programs of corpus/ and tests/programs/ into target/test-programs/
+	$(CARGO) run --quiet -p firsttouch-e2e --bin build-programs
+
+e2e: build programs ## end-to-end tests only (E2E='--test noharm sigtrap' runs some of them)
+	$(CARGO) test --release -p firsttouch-e2e $(E2E)
+
+lint: cargo-found ## rustfmt, clippy, clang-format, shellcheck: warnings are errors
+	@scripts/lint
+
+format: cargo-found ## format all Rust, C and C++ in place
+	$(CARGO) fmt
+	scripts/source-files c | xargs -0 -r clang-format -i
+
+deps: ## install what the tests use (apt, as root or with passwordless sudo), else say what is missing
+	@scripts/deps
+
+bench-overhead: build ## the cost of profiling: bare and profiled in turn, with intervals (PAIRS=10)
+	scripts/bench-overhead --pairs $(or $(PAIRS),10)
+
+clean: cargo-found ## remove all build results
+	$(CARGO) clean
+
+.PHONY: cargo-found
+cargo-found:
+	@command -v $(CARGO) >/dev/null || { echo "firsttouch is built with Rust, and '$(CARGO)' is not on PATH: install it from https://rustup.rs" >&2; exit 1; }

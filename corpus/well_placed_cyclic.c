@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// corpus: object = a
+// corpus: finding = none
+// corpus: partition = block-cyclic
+// corpus: remote = 0.0
+// corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
+// corpus: run = {out}
+// corpus: why = Near miss of schedule_chunk: initialised and used with the same chunk, eight whole pages, on a page-aligned array.
+
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { THREADS = 4, CHUNK = 4096 };
+static const size_t N = (size_t)4 << 20; // doubles: 32 MiB
+static const double RUN_S = 2.0;
+
+int main(void) {
+    double *a = aligned_alloc(4096, N * sizeof *a); // @allocated
+    if (!a)
+        return 1;
+#pragma omp parallel for num_threads(THREADS) schedule(static, CHUNK)
+    for (size_t i = 0; i < N; i++)
+        a[i] = 1.0; // @first-touch
+
+    long sweeps = 0;
+    for (double end = omp_get_wtime() + RUN_S; omp_get_wtime() < end; sweeps++) {
+#pragma omp parallel for num_threads(THREADS) schedule(static, CHUNK)
+        for (size_t i = 0; i < N; i++)
+            a[i] += 1.0; // @used
+    }
+
+    long bad = 0;
+#pragma omp parallel for num_threads(THREADS) schedule(static, CHUNK) reduction(+ : bad)
+    for (size_t i = 0; i < N; i++)
+        bad += a[i] != 1.0 + (double)sweeps;
+    puts(bad ? "bad" : "ok");
+    free(a);
+    return bad != 0;
+}

@@ -1,0 +1,61 @@
+//! What the watch windows sample: words x ns of every group within the watched span.
+
+use crate::groups::{Group, SiteKey, site_key};
+use firsttouch_profile::{Id, Profile, meta};
+use std::collections::HashMap;
+
+/// The span of the run in which windows were drawn, ns.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Clock {
+    pub watch_start: u64,
+    pub end: u64,
+}
+
+impl Clock {
+    /// From the profile's meta data; where that is missing, from the windows themselves.
+    #[must_use]
+    pub fn new(profile: &Profile) -> Self {
+        let number = |key: &str| profile.meta.get(key).and_then(|text| text.parse::<u64>().ok());
+        let first = profile.windows.iter().map(|w| w.start_ns).min();
+        let last = profile.windows.iter().map(|w| w.start_ns.saturating_add(w.round_ns.max(w.held_ns))).max();
+        let watch_start = number(meta::WATCH_START_NS).or(first).unwrap_or(0);
+        Self { watch_start, end: number(meta::END_NS).or(last).unwrap_or(watch_start) }
+    }
+
+    /// Words x ns by group, those of folded objects (gone without evidence) included.
+    #[must_use]
+    pub fn exposures(&self, profile: &Profile, groups: &[Group]) -> Vec<f64> {
+        let folded = folded(profile);
+        let of_group = |group: &Group| {
+            let alive = group.members.iter().map(|&i| &profile.objects[i]).map(|o| {
+                let from = o.born_ns.max(self.watch_start);
+                let to = o.died_ns.unwrap_or(u64::MAX).min(self.end);
+                (o.bytes / 8).max(1) as f64 * to.saturating_sub(from) as f64
+            });
+            let first = &profile.objects[group.representative];
+            let site = first.site.and_then(|id| profile.sites.get(&id));
+            let mut sizes: Vec<u64> = group.members.iter().map(|&i| profile.objects[i].bytes).collect();
+            sizes.sort_unstable();
+            sizes.dedup();
+            let key = |bytes: u64| {
+                let site = site?;
+                Some((site.process, site_key(&site.frames), first.call.clone().unwrap_or_default(), bytes))
+            };
+            let gone = sizes.into_iter().filter_map(|bytes| folded.get(&key(bytes)?));
+            alive.sum::<f64>() + gone.sum::<f64>()
+        };
+        groups.iter().map(of_group).collect()
+    }
+}
+
+type FoldedKey = (Id, SiteKey, String, u64);
+
+fn folded(profile: &Profile) -> HashMap<FoldedKey, f64> {
+    let mut folded = HashMap::new();
+    for row in profile.folded_objects.iter().filter(|f| f.word_ns.is_finite() && f.word_ns > 0.0) {
+        if let Some(site) = profile.sites.get(&row.site).filter(|site| !site.frames.is_empty()) {
+            *folded.entry((site.process, site_key(&site.frames), row.call.clone(), row.bytes)).or_insert(0.0) += row.word_ns;
+        }
+    }
+    folded
+}

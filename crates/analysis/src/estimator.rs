@@ -1,0 +1,304 @@
+//! Accesses estimated from watch windows, with variance.
+//!
+//! **What is estimated.** A window i watches one 8-byte word of one object for `held_ns`. With k_i accesses in that time
+//! (rows of `accesses`, summed; windows cut off by the hit limit are already extrapolated) the word's rate is
+//! r_i = k_i / held_ns, in accesses a ns. Given the round, object o was drawn with known expectation `inclusion`, and the
+//! word uniformly over the object; so with
+//!
+//! z_i = words_i x round_ns_i / inclusion_i   (words x ns that the window stands for, words = bytes / 8)
+//!
+//! sum z_i r_i is an unbiased estimate of the accesses to any set of objects (Horvitz and Thompson 1952), and sum z_i of
+//! their exposure: the sum over the objects of words x lifetime within the watched span.
+//!
+//! **Groups.** The exposure W_g of a group of objects is known exactly, from births and deaths, also for members that never
+//! saw a window. The ratio estimate A_g = W_g x sum z_i r_i / sum z_i = K_g sum z_i r_i, K_g = W_g / sum z_i, removes the
+//! noise of how often and when the group was drawn; its bias is of the order 1 / windows. Groups with fewer than 8 windows
+//! keep K = 1: for them (some have no window at all) only the plain sum is unbiased over all of them together. So do groups
+//! where W_g and sum z_i differ more than twofold over 30 windows or more: then they were not drawn as the exposure says.
+//! Windows on memory not yet touched count with rate 0, because the exposure holds that time too.
+//!
+//! **Shares.** access share of g = A_g / sum A; share of a part v (a thread, the remote part) of g = sum z v / sum z r over
+//! the same windows; over several groups R = sum_g K_g sum z v / sum_g K_g sum z r.
+//!
+//! **Variance**, by linearisation (Särndal, Swensson and Wretman 1992, section 5.5). Window i moves A_g by
+//! e_i = K_g z_i (r_i - mean_g), mean_g = sum z r / sum z (0 where K = 1), and a ratio R = V / A by
+//! u_i = (e_i of v - R x e_i of r) / A, which carries the covariance of numerator and denominator. Then
+//! - windows as units: sum over groups of n / (n - 1) sum u_i^2;
+//! - rounds as units (their windows see the same phase of the program): m / (m - 1) sum over rounds of (sum of u_i)^2, from
+//!   20 rounds on.
+//!
+//! The larger of the two is taken. Words are drawn stratified, which only makes the truth better than this.
+//! A group with few hits gets at least the variance of one hit in one window, h_g^2 with h_g = K_g mean(z_i / held_i): an
+//! object that was never hit may still have been accessed.
+//!
+//! **Interval.** [`Estimate::fraction`] (symmetric in log-odds) with Student's quantile. Its degrees of freedom are those of
+//! the variance itself: 2 (sum u^2)^2 / (sum u^4 - (sum u^2)^2 / n), since a few windows with many hits tell less than many
+//! with one. At 0 or 1 exactly, the rule of three with the effective number of hit windows (sum a)^2 / sum a^2, a = K z r.
+//!
+//! Not in the interval: who first touched a page where the sample left it open (see `homes.rs`).
+
+use firsttouch_domain::Estimate;
+use std::collections::HashMap;
+
+/// Below this many windows a group keeps K = 1.
+const RATIO_WINDOWS: usize = 8;
+/// From this many windows on, exposure and windows must agree within a factor of two.
+const CHECK_WINDOWS: usize = 30;
+/// Rounds as units need at least this many.
+const ROUNDS: usize = 20;
+
+/// One window as drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct Draw {
+    pub group: usize,
+    pub round: u64,
+    /// Words x ns that the window stands for.
+    pub z: f64,
+    pub held_ns: f64,
+    /// Accesses a ns to the word; 0 where nobody came, or the memory was not yet touched.
+    pub rate: f64,
+}
+
+/// What is known of one group.
+#[derive(Clone, Debug, Default)]
+struct Stratum {
+    draws: Vec<usize>,
+    k: f64,
+    /// Mean rate that K rests on (0 where K = 1).
+    mean: f64,
+    /// Accesses.
+    total: f64,
+    /// Accesses that one hit in one window stands for.
+    one_hit: f64,
+    /// Sums of e^2 and e^4.
+    e2: f64,
+    e4: f64,
+    mismatch: bool,
+}
+
+/// All windows with their weights.
+#[derive(Debug, Default)]
+pub struct Design {
+    draws: Vec<Draw>,
+    strata: Vec<Stratum>,
+    /// Index of each draw's round, and sum of e by round.
+    round: Vec<usize>,
+    round_e: Vec<f64>,
+    round_e2: f64,
+    total: f64,
+}
+
+/// Sums that a variance and its degrees of freedom come from.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    by_window: f64,
+    fourth: f64,
+    by_round: f64,
+    windows: usize,
+}
+
+impl Design {
+    /// `exposure[g]`: words x ns of group g within the watched span; 0 when unknown.
+    #[must_use]
+    pub fn new(draws: Vec<Draw>, exposure: &[f64]) -> Self {
+        let mut strata = vec![Stratum::default(); exposure.len()];
+        let mut rounds: HashMap<u64, usize> = HashMap::new();
+        let mut round = Vec::with_capacity(draws.len());
+        for (i, draw) in draws.iter().enumerate() {
+            strata[draw.group].draws.push(i);
+            let next = rounds.len();
+            round.push(*rounds.entry(draw.round).or_insert(next));
+        }
+        let mut round_e = vec![0.0; rounds.len()];
+        for (stratum, &exposure) in strata.iter_mut().zip(exposure) {
+            let n = stratum.draws.len() as f64;
+            let sum_z: f64 = stratum.draws.iter().map(|&i| draws[i].z).sum();
+            let sum_zr: f64 = stratum.draws.iter().map(|&i| draws[i].z * draws[i].rate).sum();
+            let factor = exposure / sum_z;
+            stratum.mismatch = stratum.draws.len() >= CHECK_WINDOWS && !(0.5..=2.0).contains(&factor);
+            let by_ratio = stratum.draws.len() >= RATIO_WINDOWS && factor.is_finite() && factor > 0.0 && !stratum.mismatch;
+            (stratum.k, stratum.mean) = if by_ratio { (factor, sum_zr / sum_z) } else { (1.0, 0.0) };
+            stratum.total = stratum.k * sum_zr;
+            for &i in &stratum.draws {
+                let e = stratum.k * draws[i].z * (draws[i].rate - stratum.mean);
+                stratum.e2 += e * e;
+                stratum.e4 += e.powi(4);
+                stratum.one_hit += stratum.k * draws[i].z / draws[i].held_ns / n;
+                round_e[round[i]] += e;
+            }
+        }
+        let total = strata.iter().map(|s| s.total).sum();
+        let round_e2 = round_e.iter().map(|e| e * e).sum();
+        Self { draws, strata, round, round_e, round_e2, total }
+    }
+
+    /// Accesses to a group.
+    #[must_use]
+    pub fn accesses(&self, group: usize) -> f64 {
+        self.strata[group].total
+    }
+
+    /// Windows on a group.
+    #[must_use]
+    pub fn windows(&self, group: usize) -> usize {
+        self.strata[group].draws.len()
+    }
+
+    /// Accesses that one access a ns seen in window `draw` stands for: K z, in ns.
+    #[must_use]
+    pub fn weight(&self, draw: usize) -> f64 {
+        self.strata[self.draws[draw].group].k * self.draws[draw].z
+    }
+
+    /// Whether the group's windows and its exposure contradict each other.
+    #[must_use]
+    pub fn mismatch(&self, group: usize) -> bool {
+        self.strata[group].mismatch
+    }
+
+    /// The group's share of all accesses. None when no access was seen at all.
+    #[must_use]
+    pub fn share(&self, group: usize) -> Option<Estimate> {
+        if self.total <= 0.0 {
+            return None;
+        }
+        let own = &self.strata[group];
+        let share = own.total / self.total;
+        let hits = own.draws.iter().filter(|&&i| self.draws[i].rate > 0.0).count() as u64;
+        let mut sums = Sums { windows: self.draws.len(), ..Sums::default() };
+        for (g, stratum) in self.strata.iter().enumerate().filter(|(_, s)| !s.draws.is_empty()) {
+            let part = if g == group { 1.0 - share } else { share } / self.total;
+            let n = stratum.draws.len() as f64;
+            let correction = if n > 1.0 { n / (n - 1.0) } else { 1.0 };
+            sums.by_window += part * part * (stratum.e2 * correction).max(stratum.one_hit.powi(2));
+            sums.fourth += part.powi(4) * stratum.e4;
+        }
+        // Rounds: all of them with -share x e, those with windows of the group corrected.
+        let mut own_e: HashMap<usize, f64> = HashMap::new();
+        for &i in &own.draws {
+            *own_e.entry(self.round[i]).or_default() += own.k * self.draws[i].z * (self.draws[i].rate - own.mean);
+        }
+        let all = share * share * self.round_e2;
+        let corrected: f64 = own_e.iter().map(|(&r, e)| (e - share * self.round_e[r]).powi(2) - (share * self.round_e[r]).powi(2)).sum();
+        sums.by_round = (all + corrected) / self.total.powi(2);
+        if own.total <= 0.0 {
+            // Never hit: at most three hits' worth, on top of what was seen.
+            let worth = self.total / own.one_hit.max(f64::MIN_POSITIVE);
+            let bound = Estimate::fraction(0.0, 0.0, worth.clamp(1.0, 1e12) as u64);
+            return Some(Estimate { samples: 0, ..bound });
+        }
+        Some(self.interval(share, sums, hits, own.draws.iter().copied()))
+    }
+
+    /// The part of the group's accesses given by `parts` (draw, rate of the part <= rate); windows not listed have none.
+    ///
+    /// `whole` gives the rates that count as the whole (draw, rate), hit windows only. None when the whole is 0.
+    #[must_use]
+    pub fn part_of(&self, whole: &[(usize, f64)], parts: &HashMap<usize, f64>) -> Option<Estimate> {
+        let weigh = |&(i, rate): &(usize, f64)| self.weight(i) * rate;
+        let sum: f64 = whole.iter().map(weigh).sum();
+        if sum <= 0.0 || !sum.is_finite() {
+            return None;
+        }
+        let part = |i: usize| parts.get(&i).copied().unwrap_or(0.0);
+        let value = (whole.iter().map(|&(i, _)| self.weight(i) * part(i)).sum::<f64>() / sum).clamp(0.0, 1.0);
+        let mut sums = Sums::default();
+        let mut rounds: HashMap<usize, f64> = HashMap::new();
+        let mut groups: Vec<usize> = whole.iter().map(|&(i, _)| self.draws[i].group).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        // Over several groups the numerator's and denominator's means do not cancel within each group.
+        let mut centre: HashMap<usize, f64> = HashMap::new();
+        if groups.len() > 1 {
+            for &(i, rate) in whole {
+                *centre.entry(self.draws[i].group).or_default() += self.draws[i].z * (part(i) - value * rate);
+            }
+        }
+        let rates: HashMap<usize, f64> = if groups.len() > 1 { whole.iter().copied().collect() } else { HashMap::new() };
+        for &group in &groups {
+            let stratum = &self.strata[group];
+            let n = stratum.draws.len() as f64;
+            let mut own = 0.0;
+            let mut add = |i: usize, rate: f64, mean: f64| {
+                let u = stratum.k * self.draws[i].z * (part(i) - value * rate - mean) / sum;
+                own += u * u;
+                sums.fourth += u.powi(4);
+                *rounds.entry(self.round[i]).or_default() += u;
+            };
+            if groups.len() == 1 {
+                // Windows without hits move nothing: part and whole are 0 there, and so is the mean.
+                whole.iter().for_each(|&(i, rate)| add(i, rate, 0.0));
+            } else {
+                let sum_z: f64 = stratum.draws.iter().map(|&i| self.draws[i].z).sum();
+                let mean = if stratum.mean == 0.0 { 0.0 } else { centre.get(&group).copied().unwrap_or(0.0) / sum_z };
+                stratum.draws.iter().for_each(|&i| add(i, rates.get(&i).copied().unwrap_or(0.0), mean));
+            }
+            let floor = (stratum.one_hit / sum).powi(2) * value * (1.0 - value);
+            sums.by_window += (own * if n > 1.0 { n / (n - 1.0) } else { 1.0 }).max(floor);
+            sums.windows += stratum.draws.len();
+        }
+        // As many units as there are rounds with hits: in the others nothing moves.
+        sums.by_round = rounds.values().map(|u| u * u).sum();
+        let rounds_hit: std::collections::HashSet<usize> = whole.iter().map(|&(i, _)| self.round[i]).collect();
+        if rounds_hit.len() < ROUNDS {
+            sums.by_round = 0.0;
+        }
+        Some(self.interval(value, sums, whole.len() as u64, whole.iter().map(|&(i, _)| i)))
+    }
+
+    fn interval(&self, value: f64, sums: Sums, hits: u64, draws: impl Iterator<Item = usize>) -> Estimate {
+        let (mut a1, mut a2) = (0.0, 0.0);
+        for i in draws {
+            let a = self.weight(i) * self.draws[i].rate;
+            a1 += a;
+            a2 += a * a;
+        }
+        let effective = if a2 > 0.0 { (a1 * a1 / a2).clamp(1.0, hits.max(1) as f64) } else { 1.0 };
+        let m = self.round_e.len() as f64;
+        let by_round = if self.round_e.len() >= ROUNDS { sums.by_round * m / (m - 1.0) } else { 0.0 };
+        let spread = sums.fourth - sums.by_window.powi(2) / (sums.windows.max(1) as f64);
+        let degrees =
+            if spread > 0.0 { (2.0 * sums.by_window.powi(2) / spread).clamp(1.0, sums.windows.max(2) as f64 - 1.0) } else { effective };
+        let extreme = value <= f64::EPSILON || value >= 1.0 - f64::EPSILON;
+        let samples = if extreme { effective } else { degrees + 1.0 };
+        let error = sums.by_window.max(by_round).sqrt();
+        let estimate = Estimate::fraction(value, if error.is_finite() { error } else { 1.0 }, samples.max(1.0) as u64);
+        Estimate { samples: hits, ..estimate }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draws(group: usize, rates: &[f64]) -> Vec<Draw> {
+        rates.iter().enumerate().map(|(i, &rate)| Draw { group, round: i as u64, z: 1.0, held_ns: 1.0, rate }).collect()
+    }
+
+    /// Check that the exposure scales a group with enough windows, and not one with few.
+    #[test]
+    fn exposure_scales_groups() {
+        let design = Design::new([draws(0, &[1.0; 10]), draws(1, &[1.0; 2])].concat(), &[15.0, 3.0]);
+        assert!((design.accesses(0) - 15.0).abs() < 1e-9 && (design.accesses(1) - 2.0).abs() < 1e-9);
+    }
+
+    /// Check that a group never hit has share 0 and an upper end of about three hits' worth.
+    #[test]
+    fn never_hit_is_bounded() {
+        let rates: Vec<f64> = vec![1.0; 300];
+        let design = Design::new([draws(0, &rates), draws(1, &[0.0; 300])].concat(), &[300.0, 300.0]);
+        let share = design.share(1).unwrap();
+        assert_eq!((share.value, share.low, share.samples), (0.0, 0.0, 0));
+        assert!((share.high - 0.01).abs() < 0.002, "{share:?}");
+    }
+
+    /// Check that a constant part of every window has no variance beyond the floor of one hit.
+    #[test]
+    fn constant_part_is_narrow() {
+        let design = Design::new(draws(0, &[4.0; 400]), &[400.0]);
+        let whole: Vec<(usize, f64)> = (0..400).map(|i| (i, 4.0)).collect();
+        let parts = whole.iter().map(|&(i, _)| (i, 1.0)).collect();
+        let part = design.part_of(&whole, &parts).unwrap();
+        assert!((part.value - 0.25).abs() < 1e-9 && part.half_width() < 0.01, "{part:?}");
+    }
+}

@@ -1,0 +1,159 @@
+//! First touches of a group, summed up: who, from where, in which partition, in which way.
+
+use crate::groups::Group;
+use crate::homes::{Home, home};
+use crate::partition::{Partition, Sample, Unit, classify};
+use crate::threads::Threads;
+use crate::touches::ObjectTouches;
+use firsttouch_profile::Id;
+use std::collections::{BTreeMap, HashMap};
+
+/// What is known of the first touches of a group. Pages are of `page_bytes`.
+#[derive(Clone, Debug)]
+pub struct TouchSummary {
+    /// Touched pages by thread index.
+    pub by_thread: BTreeMap<usize, f64>,
+    pub by_lane: BTreeMap<usize, f64>,
+    /// All touched pages, those by an unknown thread included.
+    pub pages: f64,
+    pub records: usize,
+    /// Shares of `pages`.
+    pub by_kernel: f64,
+    pub recycled: f64,
+    /// Most of the pages have no record, and the kernel's thread is not known either.
+    pub kernel_unknown: bool,
+    pub page_bytes: u64,
+    /// Enough to judge by.
+    pub enough: bool,
+    /// Touched pages by site.
+    pub sites: BTreeMap<Option<Id>, f64>,
+    pub partition: Partition,
+    /// (process, address, time) of the heaviest touch under a former owner.
+    pub former: Option<(u64, u64)>,
+    /// (logical position, lane, pages) of each record.
+    pub placed: Vec<(u64, usize, f64)>,
+}
+
+impl TouchSummary {
+    /// Sums up the members whose touches were read.
+    #[must_use]
+    pub fn new(group: &Group, touches: &HashMap<usize, ObjectTouches>, threads: &Threads) -> Self {
+        let mut s = Self {
+            by_thread: BTreeMap::new(),
+            by_lane: BTreeMap::new(),
+            pages: 0.0,
+            records: 0,
+            by_kernel: 0.0,
+            recycled: 0.0,
+            kernel_unknown: false,
+            page_bytes: 4096,
+            enough: false,
+            sites: BTreeMap::new(),
+            partition: Partition::unknown(),
+            former: None,
+            placed: Vec::new(),
+        };
+        let mut all_pages = 0u64;
+        let mut enough_by_kernel = false;
+        let (mut kernel, mut recycled, mut unknown) = (0.0, 0.0, 0.0);
+        for &object in &group.members {
+            let Some(own) = touches.get(&object) else { continue };
+            s.page_bytes = s.page_bytes.max(own.page_bytes);
+            all_pages = all_pages.saturating_add(own.bytes.div_ceil(own.page_bytes.max(1)));
+            enough_by_kernel |= own.enough(0, 1);
+            for placed in &own.placed {
+                let touch = &placed.touch;
+                let lane = threads.list[touch.thread].lane;
+                *s.by_thread.entry(touch.thread).or_default() += touch.weight;
+                *s.by_lane.entry(lane).or_default() += touch.weight;
+                *s.sites.entry(touch.site).or_default() += touch.weight;
+                s.pages += touch.weight;
+                s.records += 1;
+                kernel += if touch.by_kernel { touch.weight } else { 0.0 };
+                if placed.recycled {
+                    recycled += touch.weight;
+                    s.former.get_or_insert((touch.address, touch.time));
+                }
+                s.placed.push((group.position(object, placed.offset), lane, touch.weight));
+            }
+            if let Some(thread) = own.kernel {
+                kernel += own.kernel_pages;
+                s.pages += own.kernel_pages;
+                match thread {
+                    Some(thread) => {
+                        *s.by_thread.entry(thread).or_default() += own.kernel_pages;
+                        *s.by_lane.entry(threads.list[thread].lane).or_default() += own.kernel_pages;
+                    }
+                    None => unknown += own.kernel_pages,
+                }
+            }
+        }
+        if s.pages > 0.0 {
+            s.by_kernel = kernel / s.pages;
+            s.recycled = recycled / s.pages;
+            s.kernel_unknown = unknown > s.pages / 2.0;
+        }
+        s.enough = enough_by_kernel || s.records >= 8 || (s.records > 0 && s.records as u64 >= all_pages.div_ceil(2));
+        s.partition = s.classified(group);
+        s
+    }
+
+    fn classified(&self, group: &Group) -> Partition {
+        let unit = |&(position, lane, _): &(u64, usize, f64)| Unit { position, shares: vec![(lane, 1.0)], counts: vec![(lane, 1)] };
+        classify(&Sample {
+            units: self.placed.iter().map(unit).collect(),
+            weights: self.by_lane.clone(),
+            stride: group.stride,
+            rows: group.rows,
+            cpus: 1,
+            repeated: false,
+        })
+    }
+
+    /// The lane that touched most, and its share of all touched pages.
+    #[must_use]
+    pub fn main_lane(&self) -> Option<(usize, f64)> {
+        largest(&self.by_lane).map(|(lane, pages)| (lane, pages / self.pages.max(f64::MIN_POSITIVE)))
+    }
+
+    /// The thread that touched most.
+    #[must_use]
+    pub fn main_thread(&self) -> Option<usize> {
+        largest(&self.by_thread).map(|(thread, _)| thread)
+    }
+
+    /// The site that touched most.
+    #[must_use]
+    pub fn main_site(&self) -> Option<Id> {
+        self.sites.iter().max_by(|a, b| a.1.total_cmp(b.1)).and_then(|(site, _)| *site)
+    }
+
+    /// Share of the touched pages by thread index; all zero when unknown.
+    #[must_use]
+    pub fn shares(&self, threads: usize) -> Vec<f64> {
+        let known: f64 = self.by_thread.values().sum();
+        let mut shares = vec![0.0; threads];
+        for (&thread, pages) in &self.by_thread {
+            if known > 0.0 {
+                shares[thread] = pages / known;
+            }
+        }
+        shares
+    }
+}
+
+fn largest(map: &BTreeMap<usize, f64>) -> Option<(usize, f64)> {
+    map.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0))).map(|(&key, &value)| (key, value))
+}
+
+/// The node of a position at the end of the run, from first touches alone.
+#[must_use]
+pub fn final_node(group: &Group, touches: &HashMap<usize, ObjectTouches>, threads: &Threads, position: u64) -> Option<u32> {
+    let row = position / group.stride.max(1);
+    let object = group.members.iter().rev().copied().find(|&o| group.slot(o) as u64 == row && touches.contains_key(&o))?;
+    let offset = position - row * group.stride.max(1);
+    match home(touches.get(&object)?, |t| threads.list[t].node, offset, u64::MAX) {
+        Home::Known { node, .. } => Some(node),
+        Home::Untouched | Home::Unknown => None,
+    }
+}

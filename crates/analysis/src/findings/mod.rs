@@ -1,0 +1,190 @@
+//! Findings: the rules. One finding an object; the first that holds, in this order.
+//!
+//! **Bars for all:** the object is judged (see `judge.rs`); the 95 % interval of its remote fraction lies above 0.05; that does
+//! not rest on guessed homes: either the interval over the windows alone whose home is beyond doubt (at least 8) lies above 0.05
+//! too, or the touched pages themselves (at least 16 records) disagree with the users' stable partition, in node, by more than
+//! 0.25 at the lower end; and its remote accesses are at least 2 % of all judged
+//! accesses. So a well-placed program has none, and neither has a target with one node.
+//!
+//! | finding | rule beyond the bars |
+//! |---|---|
+//! | `shared-read` | use is `shared`, by threads on at least two nodes |
+//! | `no-stable-partition` | use is `irregular` |
+//! | `recycled-memory` | use is stable; at least half of its touched pages were touched under a former owner (`touches.rs`) |
+//! | `huge-page-sharing` | use is stable; pages are huge; no lane touched 90 %; the first touches obey the users' partition at the touched address, and the remote pages hold parts of their home's own users (`huge.rs`) |
+//! | `io-first-touch` | use is stable; the kernel touched at least half of it (recorded or derived), or the touching code is I/O |
+//! | `serial-first-touch` | use is stable; one lane touched at least 90 % of it |
+//! | `mismatched-partition` | use is stable; none of the above: several threads touched it, in another partition |
+//!
+//! Stable is `single`, `block` or `block-cyclic`. Where use is not, no first touch would be right, so what the use is comes
+//! first and the message says who touched it.
+
+mod fix;
+mod huge;
+mod loops;
+mod text;
+
+use crate::estimator::Design;
+use crate::groups::Group;
+use crate::judge::Subject;
+use crate::places::Places;
+use crate::threads::Threads;
+use crate::uses::Hit;
+use crate::{Finding, Interval, ObjectView, PartitionKind, Target};
+use firsttouch_domain::Estimate;
+use firsttouch_profile::{Object, Profile};
+use std::collections::HashMap;
+
+/// The lower end of the remote fraction's interval must be above this.
+const REMOTE_BAR: f64 = 0.05;
+/// Remote accesses / accesses to all objects larger than a core's cache must reach this.
+const WORTH_BAR: f64 = 0.02;
+/// Windows with a home beyond doubt that must be there.
+const SURE_WINDOWS: u64 = 8;
+/// Records that must be there to hold first touches against the users' partition, and the lower end they must reach.
+const DISAGREEING_RECORDS: f64 = 16.0;
+const DISAGREEMENT_BAR: f64 = 0.25;
+/// One lane touched it.
+const SERIAL: f64 = 0.90;
+
+/// The kinds of findings made from first touches and uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    SharedRead,
+    NoStablePartition,
+    RecycledMemory,
+    HugePageSharing,
+    IoFirstTouch,
+    SerialFirstTouch,
+    MismatchedPartition,
+}
+
+impl Kind {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SharedRead => "shared-read",
+            Self::NoStablePartition => "no-stable-partition",
+            Self::RecycledMemory => "recycled-memory",
+            Self::HugePageSharing => "huge-page-sharing",
+            Self::IoFirstTouch => "io-first-touch",
+            Self::SerialFirstTouch => "serial-first-touch",
+            Self::MismatchedPartition => "mismatched-partition",
+        }
+    }
+}
+
+/// What the rules and their words need.
+pub struct Context<'a> {
+    pub profile: &'a Profile,
+    pub target: &'a Target,
+    pub threads: &'a Threads,
+    pub design: &'a Design,
+    pub places: &'a Places<'a>,
+    /// Accesses to all objects larger than a core's cache.
+    pub counted: f64,
+    /// Names by group, for former owners.
+    pub groups: &'a [Group],
+    pub names: &'a [(String, usize)],
+}
+
+/// One object under judgement.
+pub struct Case<'a> {
+    pub subject: &'a Subject,
+    pub group: &'a Group,
+    pub hits: &'a [Hit],
+    pub object: &'a Object,
+    pub view: &'a ObjectView,
+}
+
+impl Context<'_> {
+    /// The finding on an object, if any.
+    #[must_use]
+    pub fn find(&self, case: &Case<'_>) -> Option<Finding> {
+        let remote = case.subject.remote?;
+        let kind = self.kind(case)?;
+        let interval: Interval = [remote.low, remote.high];
+        let remote_share = case.subject.remote_share();
+        Some(Finding {
+            id: kind.as_str().to_owned(),
+            object: case.object.id,
+            object_name: case.view.name.clone(),
+            severity: severity(remote_share).to_owned(),
+            message: self.message(kind, case),
+            fix: self.fix(kind, case),
+            predicted_gain: None,
+            cause: case.view.first_touch.cause.clone(),
+            remote_fraction: remote.value,
+            interval,
+            remote_share,
+        })
+    }
+
+    fn kind(&self, case: &Case<'_>) -> Option<Kind> {
+        let subject = case.subject;
+        if subject.reason.is_some() || !self.passes_bars(subject) {
+            return None;
+        }
+        match subject.partition.kind {
+            PartitionKind::Unknown => return None,
+            PartitionKind::Shared => return self.on_several_nodes(subject).then_some(Kind::SharedRead),
+            PartitionKind::Irregular => return Some(Kind::NoStablePartition),
+            PartitionKind::Single | PartitionKind::Block | PartitionKind::BlockCyclic => {}
+        }
+        let touch = &subject.touch;
+        if touch.recycled >= 0.5 {
+            return Some(Kind::RecycledMemory);
+        }
+        let serial = touch.main_lane().is_some_and(|(_, share)| share >= SERIAL);
+        if !serial && huge::is_huge_page_sharing(case, self.threads) {
+            return Some(Kind::HugePageSharing);
+        }
+        if touch.by_kernel >= 0.5 || case.view.first_touch.cause.as_deref() == Some("io") {
+            return Some(Kind::IoFirstTouch);
+        }
+        Some(if serial { Kind::SerialFirstTouch } else { Kind::MismatchedPartition })
+    }
+
+    fn passes_bars(&self, subject: &Subject) -> bool {
+        let above = |e: Option<Estimate>| e.is_some_and(|e| e.low > REMOTE_BAR);
+        let remote = subject.remote.map_or(0.0, |r| r.value) * self.design.accesses(subject.group);
+        let sure = subject.sure.is_some_and(|s| s.samples >= SURE_WINDOWS) && above(subject.sure);
+        above(subject.remote) && (sure || self.touches_disagree(subject)) && self.counted > 0.0 && remote >= WORTH_BAR * self.counted
+    }
+
+    /// Whether first toucher and user, at the touched addresses, sit on different nodes too often for chance.
+    fn touches_disagree(&self, subject: &Subject) -> bool {
+        let process = self.profile.objects[self.groups[subject.group].representative].process;
+        let node_of: HashMap<usize, u32> = self.threads.list.iter().filter(|t| t.process == process).map(|t| (t.lane, t.node)).collect();
+        let (mut apart, mut all, mut squares) = (0.0, 0.0, 0.0);
+        for &(position, lane, pages) in &subject.touch.placed {
+            if let Some(owner) = subject.partition.owner(position) {
+                all += pages;
+                squares += pages * pages;
+                apart += if node_of.get(&owner) == node_of.get(&lane) { 0.0 } else { pages };
+            }
+        }
+        if all <= 0.0 {
+            return false;
+        }
+        let (fraction, records) = (apart / all, (all * all / squares).min(subject.hit_windows as f64));
+        let error = (fraction * (1.0 - fraction) / records).sqrt();
+        records >= DISAGREEING_RECORDS && Estimate::fraction(fraction, error, records as u64).low > DISAGREEMENT_BAR
+    }
+
+    fn on_several_nodes(&self, subject: &Subject) -> bool {
+        let used = subject.used_by.iter().enumerate().filter(|(_, share)| share.is_some_and(|s| s.value >= 0.01));
+        let mut nodes: Vec<u32> = used.map(|(thread, _)| self.threads.list[thread].node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes.len() >= 2
+    }
+}
+
+fn severity(remote_share: f64) -> &'static str {
+    match remote_share {
+        s if s >= 0.20 => "high",
+        s if s >= 0.05 => "medium",
+        _ => "low",
+    }
+}

@@ -1,0 +1,127 @@
+//! What a finding says: who touched, who uses, how much is remote.
+
+use super::{Case, Context, Kind};
+use crate::PartitionKind;
+use crate::judge::Subject;
+use crate::places::describe;
+use firsttouch_domain::format_bytes;
+
+impl Context<'_> {
+    /// One or two sentences with figures and interval.
+    pub(super) fn message(&self, kind: Kind, case: &Case<'_>) -> String {
+        let name = object_name(case);
+        let touched = self.touched(case);
+        let used = self.used(case);
+        let figures = self.figures(case);
+        match kind {
+            Kind::SerialFirstTouch => format!("{name} was first touched by {touched} and is used by {used}: {figures}."),
+            Kind::MismatchedPartition => format!(
+                "{name} was first touched in parallel ({}), but in another partition than it is used, by {used}: {figures}.",
+                touch_place(case)
+            ),
+            Kind::NoStablePartition => format!(
+                "{name} is used by {used}: no thread owns a part of it, so no first touch is right. It was first touched by {touched}; {figures}."
+            ),
+            Kind::SharedRead => {
+                format!("{name} is used in full by {used}; it was first touched by {touched}, so {figures}.")
+            }
+            Kind::IoFirstTouch => format!(
+                "The kernel first touched {name} on behalf of {} (I/O into memory nobody had touched), and it is used by {used}: {figures}.",
+                self.toucher(case)
+            ),
+            Kind::HugePageSharing => format!(
+                "{name} is first touched by the threads that use it, but its pages are {} and hold the parts of several threads; each page went to whichever came first. It is used by {used}: {figures}.",
+                format_bytes(case.subject.touch.page_bytes)
+            ),
+            Kind::RecycledMemory => format!(
+                "{name} lies in memory that was used before{}: {} of its pages keep the place their former owner gave them ({touched}). It is used by {used}: {figures}.",
+                self.former_owner(case),
+                percent(case.subject.touch.recycled)
+            ),
+        }
+    }
+
+    /// `49 % of its accesses are remote on virtual:2 [47, 52], 31 % of all accesses (812 windows hit)`.
+    fn figures(&self, case: &Case<'_>) -> String {
+        let remote = case.subject.remote;
+        let (value, low, high) = remote.map_or((0.0, 0.0, 0.0), |r| (r.value, r.low, r.high));
+        let verb = if self.target.virtual_machine { "would be" } else { "are" };
+        format!(
+            "{} of its accesses {verb} remote on {} [{:.0}, {:.0}], which is {} of all accesses ({} watch windows with hits)",
+            percent(value),
+            self.target.name,
+            low * 100.0,
+            high * 100.0,
+            percent(case.subject.remote_share()),
+            remote.map_or(0, |r| r.samples)
+        )
+    }
+
+    /// `thread 0 alone (loop, dgemv.c:46)`.
+    fn touched(&self, case: &Case<'_>) -> String {
+        let touch = &case.subject.touch;
+        let kernel = if touch.by_kernel >= 0.5 { "the kernel for " } else { "" };
+        let who = match touch.main_lane() {
+            Some((_, share)) if share >= super::SERIAL => format!("{kernel}{} alone", self.toucher(case)),
+            _ => format!("{kernel}{} threads", touch.by_lane.len()),
+        };
+        format!("{who} ({})", touch_place(case))
+    }
+
+    fn toucher(&self, case: &Case<'_>) -> String {
+        case.subject.touch.main_thread().map_or_else(|| "an unknown thread".to_owned(), |t| format!("thread {t}"))
+    }
+
+    fn used(&self, case: &Case<'_>) -> String {
+        let users = case.subject.users(self.threads).len();
+        match case.subject.partition.kind {
+            PartitionKind::Single => format!("thread {}", main_user(case.subject)),
+            PartitionKind::Block => format!("{users} threads, each its own block"),
+            PartitionKind::BlockCyclic => format!("{users} threads, in chunks dealt out to them in turn"),
+            PartitionKind::Shared => format!("{users} threads, each all of it"),
+            PartitionKind::Irregular => format!("{users} threads, each part by changing ones"),
+            PartitionKind::Unknown => format!("{users} threads"),
+        }
+    }
+
+    /// ` (as b, until it was freed)`: who owned the address when it was touched.
+    fn former_owner(&self, case: &Case<'_>) -> String {
+        let Some((address, time)) = case.subject.touch.former else { return String::new() };
+        let owner = self.groups.iter().position(|group| {
+            group.members.iter().map(|&i| &self.profile.objects[i]).any(|o| {
+                let there = o.process == case.object.process && address.checked_sub(o.address).is_some_and(|offset| offset < o.bytes);
+                there && o.born_ns <= time && o.died_ns.is_some_and(|died| time < died)
+            })
+        });
+        owner.map_or_else(String::new, |group| format!(" by {}, since freed", self.names[group].0))
+    }
+}
+
+fn object_name(case: &Case<'_>) -> String {
+    let size = format_bytes(case.view.total_bytes);
+    match case.group.rows {
+        1 => format!("{} ({size})", case.view.name),
+        rows => format!("{} ({rows} allocations, {size})", case.view.name),
+    }
+}
+
+fn touch_place(case: &Case<'_>) -> String {
+    let view = &case.view.first_touch;
+    let place = view.at.first().map(describe);
+    match (&view.cause, place) {
+        (Some(cause), Some(place)) => format!("{cause}, {place}"),
+        (Some(cause), None) => cause.clone(),
+        (None, Some(place)) => place,
+        (None, None) => "its place in the code is not known".to_owned(),
+    }
+}
+
+fn main_user(subject: &Subject) -> usize {
+    let value = |share: &Option<firsttouch_domain::Estimate>| share.map_or(0.0, |s| s.value);
+    let best = subject.used_by.iter().enumerate().max_by(|a, b| value(a.1).total_cmp(&value(b.1)));
+    best.map_or(0, |(thread, _)| thread)
+}
+
+fn percent(fraction: f64) -> String {
+    format!("{:.0} %", fraction * 100.0)
+}

@@ -1,0 +1,136 @@
+//! Objects that are one object to the programmer.
+//!
+//! - **Same site:** objects of one process made by the same call from the same place with the same size. Those alive
+//!   together (the rows of a matrix) lie side by side in one logical address range, in order of birth: position =
+//!   slot x stride + offset, with the slots of [`crate::lanes`]. Those that follow each other share a slot.
+//! - **Growth:** objects of different sizes from one site that follow each other (vector growth, realloc): successive
+//!   lifetimes, where two may be alive together only while one is copied into the next (at most half of the younger's
+//!   life). The largest represents them, of equals the last.
+//! - All else (symbols, mappings, objects without a site): each its own group.
+
+use crate::lanes::{Lifetime, lowest_free_slots};
+use firsttouch_profile::{Frame, Id, Object, ObjectKind, Profile};
+use std::collections::{BTreeMap, HashMap};
+
+/// Objects reported as one.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Indices into `profile.objects`, in order of birth.
+    pub members: Vec<usize>,
+    /// The slot of each member.
+    slots: Vec<usize>,
+    /// Members alive together at most.
+    pub rows: usize,
+    /// Bytes from one slot to the next.
+    pub stride: u64,
+    /// The member that stands for the group (index into `profile.objects`).
+    pub representative: usize,
+    /// Members replaced one another while growing.
+    pub growth: bool,
+    place: HashMap<usize, usize>,
+}
+
+impl Group {
+    fn new(profile: &Profile, mut members: Vec<usize>, growth: bool) -> Self {
+        let object = |i: usize| &profile.objects[i];
+        members.sort_by_key(|&i| (object(i).born_ns, object(i).id, i));
+        let lifetimes: Vec<Lifetime> =
+            members.iter().map(|&i| Lifetime { born: object(i).born_ns, released: object(i).died_ns.unwrap_or(u64::MAX) }).collect();
+        let (slots, rows) = if growth { (vec![0; members.len()], 1) } else { lowest_free_slots(&lifetimes) };
+        let stride = members.iter().map(|&i| object(i).bytes).max().unwrap_or(0);
+        let representative = if growth {
+            members.iter().copied().max_by_key(|&i| (object(i).bytes, object(i).born_ns)).unwrap_or(0)
+        } else {
+            members.first().copied().unwrap_or(0)
+        };
+        let place = members.iter().enumerate().map(|(place, &i)| (i, place)).collect();
+        Self { members, slots, rows: rows.max(1), stride, representative, growth, place }
+    }
+
+    /// Bytes of the logical range: what is alive at once.
+    #[must_use]
+    pub fn extent(&self) -> u64 {
+        self.stride.saturating_mul(self.rows as u64)
+    }
+
+    /// The slot of the member with this object index.
+    #[must_use]
+    pub fn slot(&self, object: usize) -> usize {
+        self.place.get(&object).map_or(0, |&place| self.slots[place])
+    }
+
+    /// Position in the logical range of `offset` into the member with this object index.
+    #[must_use]
+    pub fn position(&self, object: usize, offset: u64) -> u64 {
+        (self.slot(object) as u64).saturating_mul(self.stride).saturating_add(offset)
+    }
+}
+
+/// What makes two stacks the same place in the code, also in another process: module and offset of each real frame.
+pub type SiteKey = Vec<(Option<String>, u64)>;
+
+/// Process, kind, number of the site key, call, name.
+type PlaceKey = (Id, ObjectKind, usize, Option<String>, Option<String>);
+
+/// The place in the code that a stack names.
+#[must_use]
+pub fn site_key(frames: &[Frame]) -> SiteKey {
+    let frames = frames.iter().filter(|f| !f.inlined);
+    frames
+        .map(|f| match (&f.module, f.offset) {
+            (Some(module), Some(offset)) => (Some(module.clone()), offset),
+            _ => (None, f.address),
+        })
+        .collect()
+}
+
+/// Groups all objects; every object is in exactly one group.
+#[must_use]
+pub fn groups(profile: &Profile) -> Vec<Group> {
+    let mut keys: HashMap<SiteKey, usize> = HashMap::new();
+    let mut key_of_site: HashMap<Id, usize> = HashMap::new();
+    for (id, site) in profile.sites.iter().filter(|(_, site)| !site.frames.is_empty()) {
+        let next = keys.len();
+        key_of_site.insert(*id, *keys.entry(site_key(&site.frames)).or_insert(next));
+    }
+    let mut alone = Vec::new();
+    let mut by_place: BTreeMap<PlaceKey, Vec<usize>> = BTreeMap::new();
+    for (i, object) in profile.objects.iter().enumerate() {
+        let site = object.site.and_then(|site| key_of_site.get(&site));
+        match (object.kind, site) {
+            (ObjectKind::Heap | ObjectKind::Anonymous, Some(&site)) => {
+                by_place.entry((object.process, object.kind, site, object.call.clone(), object.name.clone())).or_default().push(i);
+            }
+            _ => alone.push(vec![i]),
+        }
+    }
+    let mut result: Vec<Group> = alone.into_iter().map(|members| Group::new(profile, members, false)).collect();
+    for members in by_place.into_values() {
+        if grows(profile, &members) {
+            result.push(Group::new(profile, members, true));
+            continue;
+        }
+        let mut by_size: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        for i in members {
+            by_size.entry(profile.objects[i].bytes).or_default().push(i);
+        }
+        result.extend(by_size.into_values().map(|members| Group::new(profile, members, false)));
+    }
+    result
+}
+
+/// Whether objects of several sizes replaced one another.
+fn grows(profile: &Profile, members: &[usize]) -> bool {
+    let mut list: Vec<&Object> = members.iter().map(|&i| &profile.objects[i]).collect();
+    list.sort_by_key(|o| (o.born_ns, o.id));
+    if list.iter().all(|o| o.bytes == list[0].bytes) {
+        return false;
+    }
+    let died = |o: &Object| o.died_ns.unwrap_or(u64::MAX);
+    let copied = list.windows(2).all(|pair| {
+        let overlap = died(pair[0]).saturating_sub(pair[1].born_ns);
+        let life = died(pair[1]).saturating_sub(pair[1].born_ns);
+        overlap <= life / 2
+    });
+    copied && list.windows(3).all(|three| died(three[0]) <= three[2].born_ns)
+}

@@ -1,0 +1,40 @@
+//! From a profile to findings: which objects live on the wrong node of a machine, who put them there and who uses them.
+//!
+//! Pure: no I/O. The steps, a module each:
+//!
+//! | module | question |
+//! |---|---|
+//! | [`lanes`](self) (`lanes.rs`) | which places do threads, and rows of an array, share one after another? |
+//! | `threads.rs` | on which node does each thread sit? |
+//! | `groups.rs` | which objects are one object to the programmer? |
+//! | `touches.rs`, `homes.rs` | who first touched each page, and so where is it? |
+//! | `uses.rs`, `estimator.rs` | who accesses it, how much, with which uncertainty? |
+//! | `partition/` | how is it divided among threads? |
+//! | `judge.rs`, `findings/` | is that a defect, which one, what helps? |
+//! | `report.rs` | the result: the contract `firsttouch.report/1` |
+
+mod analyse;
+mod coverage;
+mod estimator;
+mod evidence;
+mod findings;
+mod groups;
+mod homes;
+mod judge;
+mod lanes;
+mod matrix;
+mod names;
+mod partition;
+mod places;
+mod report;
+mod residents;
+mod strip;
+mod target;
+mod threads;
+mod touches;
+mod uses;
+
+pub use analyse::analyse;
+pub use partition::PartitionKind;
+pub use report::*;
+pub use target::{Sources, Target};

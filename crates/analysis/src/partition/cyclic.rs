@@ -1,0 +1,194 @@
+//! Block-cyclic partitions: position modulo a period tells the lane (`schedule(static, chunk)`, round-robin rows).
+//!
+//! Periods tried: first whole numbers of rows, then those that a periodogram suggests. With x the positions of the units, n
+//! their number and p_t the share of lane t, S(f) = sum over lanes |F_t(f) - p_t F(f)|^2, F_t(f) = sum over the lane's units of
+//! exp(2 pi i f x): what all units have in common drops out. Frequencies run from 2 periods in the range up to a period of two
+//! base pages, in steps of a quarter of 1 / range, within a budget. Sampled addresses often lie on a lattice (windows follow a
+//! low-discrepancy sequence, hits the sweep of the program): then several frequencies explain the units equally well (aliases),
+//! and units next to each other in phase may be next to each other in address too. So the lowest strong peaks are tried as well
+//! as the highest, and a period P is accepted when each unit agrees with the nearest in phase *among those far in address* (at
+//! least half of P and a fiftieth of the range away), over at least half of the units: kappa >= 0.45 + 0.75 / sqrt(units).
+//!
+//! Chance, over all periods looked at, must stay below 0.01 by one of two bounds (Chernoff): without periods S / (n / T)
+//! follows about a Gamma law with shape T (effective lanes), tail exp(T - s + T ln(s / T)); or that of the agreement a itself,
+//! exp(-(n / 1.5) KL(a, sum p^2)), where 1.5 allows for units that are each other's nearest.
+
+use super::{Chance, Unit, neighbours};
+
+/// Units used for the periodogram, at most.
+const PERIODOGRAM_UNITS: usize = 256;
+/// Unit rotations spent on one periodogram.
+const BUDGET: usize = 5_000_000;
+/// Low peaks tried beside the strongest.
+const LOW_PEAKS: usize = 6;
+/// Neighbours in phase looked at on each side.
+const REACH: usize = 24;
+/// The shortest period: two base pages.
+const SHORTEST: f64 = 8192.0;
+
+type Phases = Vec<(f64, usize)>;
+
+/// Period in bytes, and lanes by phase; `units` by position.
+pub(super) fn period(units: &[&Unit], chance: &Chance, stride: u64, rows: usize) -> Option<(f64, Phases)> {
+    if rows >= 4 && stride > 0 {
+        let most = (rows / 2).min(4 * chance.shares.len().max(2)).min(512);
+        let chances = (most as f64).ln();
+        let by_rows = (2..=most).filter_map(|k| accept(units, chance, (k as u64).saturating_mul(stride) as f64, chances));
+        if let Some(found) = by_rows.max_by(|a, b| a.0.total_cmp(&b.0)) {
+            return Some((found.1, found.2));
+        }
+    }
+    let mut best: Option<(f64, f64, Phases)> = None;
+    let (peaks, chances) = peaks(units, chance);
+    for peak in peaks {
+        for period in [1.0, 2.0, 3.0].map(|k| k / peak) {
+            if let Some(found) = accept(units, chance, period, chances)
+                && best.as_ref().is_none_or(|b| found.0 > b.0 + 0.05)
+            {
+                best = Some(found);
+            }
+        }
+    }
+    best.map(|found| (found.1, found.2))
+}
+
+/// The lane at a position.
+pub(super) fn owner(period: f64, phases: &[(f64, usize)], position: u64) -> Option<usize> {
+    let phase = (position as f64 / period).fract();
+    let place = phases.partition_point(|p| p.0 <= phase);
+    let n = phases.len();
+    if n == 0 {
+        return None;
+    }
+    let near = [phases[(place + n - 1) % n], phases[place % n]];
+    let distance = |p: f64| (p - phase).abs().min(1.0 - (p - phase).abs());
+    near.into_iter().min_by(|a, b| distance(a.0).total_cmp(&distance(b.0))).map(|p| p.1)
+}
+
+/// Kappa, period and phases, when units near in phase agree. `chances`: logarithm of the number of periods looked at.
+fn accept(units: &[&Unit], chance: &Chance, period: f64, chances: f64) -> Option<(f64, f64, Phases)> {
+    if !(period.is_finite() && period >= SHORTEST) {
+        return None;
+    }
+    let mut by_phase: Vec<(f64, &Unit)> = units.iter().map(|&u| ((u.position as f64 / period).fract(), u)).collect();
+    by_phase.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let range = units.last()?.position - units.first()?.position;
+    let far = (period / 2.0).max(range as f64 / 50.0) as u64;
+    let n = by_phase.len();
+    let (mut agreement, mut compared) = (0.0, 0usize);
+    for (i, (phase, unit)) in by_phase.iter().enumerate() {
+        let others = (1..=REACH.min(n - 1)).flat_map(|step| [&by_phase[(i + step) % n], &by_phase[(i + n - step) % n]]);
+        let circular = |p: f64| (p - phase).abs().min(1.0 - (p - phase).abs());
+        let near = others.filter(|o| o.1.position.abs_diff(unit.position) >= far).min_by(|a, b| circular(a.0).total_cmp(&circular(b.0)));
+        if let Some(near) = near {
+            agreement += unit.agreement(near.1);
+            compared += 1;
+        }
+    }
+    if compared * 2 < n {
+        return None;
+    }
+    let agreement = agreement / compared as f64;
+    let kappa = chance.kappa(agreement);
+    let log_chance = chances - compared as f64 / 1.5 * divergence(agreement, chance.agreement);
+    (kappa >= neighbours::threshold(n) && log_chance < (0.01f64).ln())
+        .then(|| (kappa, period, by_phase.iter().map(|(phase, u)| (*phase, u.main_lane())).collect()))
+}
+
+/// Kullback-Leibler divergence of two yes-no chances.
+fn divergence(a: f64, p: f64) -> f64 {
+    let term = |x: f64, y: f64| if x > 0.0 { x * (x / y.max(1e-12)).ln() } else { 0.0 };
+    term(a, p) + term(1.0 - a, 1.0 - p)
+}
+
+/// Frequencies (1 / bytes) that may be a period's: the strongest, and the lowest that are at least 0.6 as strong; and the
+/// logarithm of the number of frequencies that chance still had (negative infinity when the strongest is beyond it).
+fn peaks(units: &[&Unit], chance: &Chance) -> (Vec<f64>, f64) {
+    let step = units.len().div_ceil(PERIODOGRAM_UNITS);
+    let thin: Vec<&Unit> = units.iter().copied().step_by(step).collect();
+    let (Some(first), Some(last)) = (units.first().map(|u| u.position), units.last().map(|u| u.position)) else { return (Vec::new(), 0.0) };
+    let range = (last - first) as f64;
+    if range < 2.0 * SHORTEST {
+        return (Vec::new(), 0.0);
+    }
+    let lanes: Vec<usize> = chance.shares.keys().copied().collect();
+    let points: Vec<(f64, usize)> =
+        thin.iter().map(|u| ((u.position - first) as f64, lanes.binary_search(&u.main_lane()).unwrap_or(0))).collect();
+    let spectrum = Spectrum::new(points, lanes.len());
+    let spacing = 0.25 / range;
+    let lowest = 2.0 / range;
+    let values = spectrum.scan(lowest, spacing, ((1.0 / SHORTEST / spacing) as usize).min(BUDGET / thin.len().max(1)));
+    let best = largest(&values);
+    let shape = chance.lanes;
+    let s = values.get(best).copied().unwrap_or(0.0) / (thin.len() as f64 / shape);
+    let log_tail = if s > shape { shape - s + shape * (s / shape).ln() } else { 0.0 };
+    let mut chances = (values.len().max(1) as f64).ln();
+    if values.len() < 3 {
+        return (Vec::new(), 0.0);
+    }
+    if log_tail + chances < (0.01f64).ln() {
+        chances = f64::NEG_INFINITY;
+    }
+    let is_peak = |&i: &usize| values[i] >= 0.6 * values[best] && values[i] >= values[i - 1] && values[i] >= values[i + 1];
+    let low = (1..values.len().saturating_sub(1)).filter(is_peak).take(LOW_PEAKS);
+    let coarse: Vec<usize> = low.chain([best]).collect();
+    let fine = coarse.into_iter().map(|i| spectrum.refine(lowest + i as f64 * spacing, spacing)).filter(|&f| f > 0.0);
+    (fine.collect(), chances)
+}
+
+fn largest(values: &[f64]) -> usize {
+    (0..values.len()).max_by(|&a, &b| values[a].total_cmp(&values[b]).then(b.cmp(&a))).unwrap_or(0)
+}
+
+struct Spectrum {
+    /// Position and lane index.
+    points: Vec<(f64, usize)>,
+    shares: Vec<f64>,
+}
+
+impl Spectrum {
+    fn new(points: Vec<(f64, usize)>, lanes: usize) -> Self {
+        let mut shares = vec![0.0; lanes.max(1)];
+        for &(_, lane) in &points {
+            shares[lane] += 1.0 / points.len() as f64;
+        }
+        Self { points, shares }
+    }
+
+    /// S(f) for f = lowest, lowest + spacing, ...
+    fn scan(&self, lowest: f64, spacing: f64, count: usize) -> Vec<f64> {
+        let turn = |f: f64, x: f64| {
+            let angle = std::f64::consts::TAU * (f * x).fract();
+            (angle.cos(), angle.sin())
+        };
+        let mut state: Vec<(f64, f64)> = self.points.iter().map(|p| turn(lowest, p.0)).collect();
+        let turns: Vec<(f64, f64)> = self.points.iter().map(|p| turn(spacing, p.0)).collect();
+        let mut sums = vec![(0.0, 0.0); self.shares.len()];
+        let mut values = Vec::with_capacity(count);
+        for _ in 0..count {
+            sums.fill((0.0, 0.0));
+            let mut all = (0.0, 0.0);
+            for ((point, now), by) in self.points.iter().zip(&mut state).zip(&turns) {
+                let sum = &mut sums[point.1];
+                sum.0 += now.0;
+                sum.1 += now.1;
+                all.0 += now.0;
+                all.1 += now.1;
+                *now = (now.0 * by.0 - now.1 * by.1, now.0 * by.1 + now.1 * by.0);
+            }
+            values.push(sums.iter().zip(&self.shares).map(|(f, p)| (f.0 - p * all.0).powi(2) + (f.1 - p * all.1).powi(2)).sum());
+        }
+        values
+    }
+
+    /// The frequency of the peak near `at`.
+    fn refine(&self, mut at: f64, mut width: f64) -> f64 {
+        for _ in 0..4 {
+            let fine = width / 8.0;
+            let lowest = at - width;
+            at = lowest + largest(&self.scan(lowest, fine, 17)) as f64 * fine;
+            width = fine;
+        }
+        at
+    }
+}

@@ -1,0 +1,226 @@
+//! How an address range is divided among threads, told from samples.
+//!
+//! Samples ("units") are watch windows that were hit, or first-touch records: a position and the lanes (see
+//! [`crate::lanes`]) seen there, with their shares. In this order, the first that holds:
+//!
+//! 1. `single`: one lane makes at least 97 % of the accesses.
+//! 2. `unknown`: fewer than 16 units.
+//! 3. `block` (`block.rs`): one run a lane explains the units.
+//! 4. `shared` (`shared.rs`): the same addresses are hit by several lanes within one window.
+//! 5. `block-cyclic`: every row of a group of objects has one lane, or position modulo a period tells the lane
+//!    (`cyclic.rs`), or neighbouring units agree (`neighbours.rs`: chunks dealt out once and for all, without a period). A
+//!    period below two pages does not count: then no page has an owner.
+//! 6. `unknown`: fewer than 5 units a lane (effective lanes 1 / sum p^2, without bias): too few to exclude an order.
+//! 7. `irregular`: the lane does not depend on position (dynamic schedules, tasks, random gathers).
+//!
+//! Agreement is judged by kappa = (agreement - chance) / (1 - chance), against thresholds that rise as units get fewer, so
+//! that chance passes less often than once in about a thousand objects.
+
+mod block;
+mod cyclic;
+mod neighbours;
+mod shared;
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Fewer units tell nothing.
+pub const MIN_UNITS: usize = 16;
+/// More units than this are thinned evenly.
+const MAX_UNITS: usize = 2000;
+/// The share that makes an object one thread's.
+pub const SINGLE: f64 = 0.97;
+
+/// The ways in which threads divide an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartitionKind {
+    Single,
+    Block,
+    BlockCyclic,
+    Shared,
+    Irregular,
+    Unknown,
+}
+
+impl PartitionKind {
+    /// Whether each part has one owner for good.
+    #[must_use]
+    pub fn is_stable(self) -> bool {
+        matches!(self, Self::Single | Self::Block | Self::BlockCyclic)
+    }
+}
+
+/// Who was seen at one position.
+#[derive(Clone, Debug)]
+pub struct Unit {
+    /// In the group's logical range, bytes.
+    pub position: u64,
+    /// Lanes with their shares of what was seen here; the shares sum to 1.
+    pub shares: Vec<(usize, f64)>,
+    /// Lanes with their count of events (traps) here.
+    pub counts: Vec<(usize, u64)>,
+}
+
+impl Unit {
+    fn share(&self, lane: usize) -> f64 {
+        self.shares.iter().find(|(l, _)| *l == lane).map_or(0.0, |(_, share)| *share)
+    }
+
+    /// The lane seen most here.
+    #[must_use]
+    pub fn main_lane(&self) -> usize {
+        self.shares.iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map_or(0, |(lane, _)| *lane)
+    }
+
+    /// The chance that one event here and one there are by the same lane.
+    fn agreement(&self, other: &Self) -> f64 {
+        self.shares.iter().map(|&(lane, share)| share * other.share(lane)).sum()
+    }
+}
+
+/// Who owns which part.
+#[derive(Clone, Debug, PartialEq)]
+enum Owners {
+    Nobody,
+    One(usize),
+    /// (first position, lane), by position.
+    Blocks(Vec<(u64, usize)>),
+    /// Lane by row of this many bytes.
+    Rows(u64, BTreeMap<u64, usize>),
+    /// (position, lane), by position: the nearest counts, if it is not farther than this.
+    Nearest(Vec<(u64, usize)>, u64),
+    /// Period in bytes and (phase in [0, 1), lane), by phase: the nearest counts.
+    Periodic(f64, Vec<(f64, usize)>),
+}
+
+/// A partition as recognised.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Partition {
+    pub kind: PartitionKind,
+    owners: Owners,
+}
+
+impl Partition {
+    fn new(kind: PartitionKind, owners: Owners) -> Self {
+        Self { kind, owners }
+    }
+
+    /// Nothing known.
+    #[must_use]
+    pub fn unknown() -> Self {
+        Self::new(PartitionKind::Unknown, Owners::Nobody)
+    }
+
+    /// The lane that owns a position, where a rule for all positions was recognised (a period, or one lane a row), so that it
+    /// holds between samples too.
+    #[must_use]
+    pub fn owner_by_rule(&self, position: u64) -> Option<usize> {
+        matches!(self.owners, Owners::Rows(..) | Owners::Periodic(..)).then(|| self.owner(position)).flatten()
+    }
+
+    /// The lane that owns a position, in a stable partition.
+    #[must_use]
+    pub fn owner(&self, position: u64) -> Option<usize> {
+        match &self.owners {
+            Owners::Nobody => None,
+            Owners::One(lane) => Some(*lane),
+            Owners::Blocks(list) => list[..list.partition_point(|b| b.0 <= position)].last().or(list.first()).map(|b| b.1),
+            Owners::Rows(stride, rows) => rows.get(&(position / (*stride).max(1))).copied(),
+            Owners::Nearest(list, reach) => neighbours::owner(list, *reach, position),
+            Owners::Periodic(period, list) => cyclic::owner(*period, list, position),
+        }
+    }
+}
+
+/// What is to be classified.
+#[derive(Clone, Debug, Default)]
+pub struct Sample {
+    pub units: Vec<Unit>,
+    /// Share of all accesses (or touched pages) by lane.
+    pub weights: BTreeMap<usize, f64>,
+    /// Bytes of one row, and number of rows.
+    pub stride: u64,
+    pub rows: usize,
+    /// CPUs the program could run on: at most so many threads are seen in one short window.
+    pub cpus: usize,
+    /// Whether an address can be seen with several lanes (uses), or only once (first touches).
+    pub repeated: bool,
+}
+
+/// Recognises the partition. See the module's text for the rules.
+#[must_use]
+pub fn classify(sample: &Sample) -> Partition {
+    let total: f64 = sample.weights.values().sum();
+    let most = sample.weights.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
+    if let Some((&lane, &weight)) = most
+        && weight >= SINGLE * total
+        && total > 0.0
+    {
+        return Partition::new(PartitionKind::Single, Owners::One(lane));
+    }
+    if sample.units.len() < MIN_UNITS {
+        return Partition::unknown();
+    }
+    let step = sample.units.len().div_ceil(MAX_UNITS);
+    let mut units: Vec<&Unit> = sample.units.iter().step_by(step).collect();
+    units.sort_by_key(|u| u.position);
+    let chance = Chance::of(&units);
+    if let Some(blocks) = block::blocks(&units, &chance) {
+        return Partition::new(PartitionKind::Block, Owners::Blocks(blocks));
+    }
+    if sample.repeated && shared::is_shared(&units, &chance, sample.cpus) {
+        return Partition::new(PartitionKind::Shared, Owners::Nobody);
+    }
+    let owners = neighbours::rows(&units, &chance, sample.stride, sample.rows).map(|rows| Owners::Rows(sample.stride, rows));
+    let owners = owners.or_else(|| cyclic::period(&units, &chance, sample.stride, sample.rows).map(|(p, list)| Owners::Periodic(p, list)));
+    let owners = owners.or_else(|| neighbours::chunks(&units, &chance).map(|(list, reach)| Owners::Nearest(list, reach)));
+    if let Some(owners) = owners {
+        return Partition::new(PartitionKind::BlockCyclic, owners);
+    }
+    if (units.len() as f64) < 5.0 * chance.lanes_unbiased(units.len()) {
+        return Partition::unknown();
+    }
+    Partition::new(PartitionKind::Irregular, Owners::Nobody)
+}
+
+/// What agreement chance gives.
+struct Chance {
+    /// Mean share of each lane over the units.
+    shares: BTreeMap<usize, f64>,
+    /// Agreement of two units at random: sum p^2.
+    agreement: f64,
+    /// Effective number of lanes: 1 / sum p^2.
+    lanes: f64,
+    /// Share of the most frequent lane.
+    most: f64,
+}
+
+impl Chance {
+    fn of(units: &[&Unit]) -> Self {
+        let mut shares: BTreeMap<usize, f64> = BTreeMap::new();
+        for unit in units {
+            for &(lane, share) in &unit.shares {
+                *shares.entry(lane).or_default() += share / units.len() as f64;
+            }
+        }
+        let agreement: f64 = shares.values().map(|p| p * p).sum::<f64>().clamp(1e-12, 1.0);
+        let most = shares.values().copied().fold(0.0, f64::max);
+        Self { shares, agreement, lanes: 1.0 / agreement, most }
+    }
+
+    /// Effective lanes with sum p^2 less the part that comes from counting `n` units.
+    fn lanes_unbiased(&self, n: usize) -> f64 {
+        let n = n.max(2) as f64;
+        let agreement = (n * self.agreement - 1.0) / (n - 1.0);
+        if agreement > 1.0 / n { 1.0 / agreement } else { n }
+    }
+
+    /// (agreement - chance) / (1 - chance).
+    fn kappa(&self, agreement: f64) -> f64 {
+        (agreement - self.agreement) / (1.0 - self.agreement).max(1e-9)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! Chunks: units near each other belong to the same lane, though lanes have several runs.
+//!
+//! Each unit is predicted by its nearest neighbour (in position, or within its row). Rule:
+//! kappa of the mean agreement >= 0.45 + 0.75 / sqrt(units).
+
+use super::{Chance, Unit};
+use std::collections::BTreeMap;
+
+/// The least kappa that `n` units must reach.
+pub(super) fn threshold(n: usize) -> f64 {
+    0.45 + 0.75 / (n.max(1) as f64).sqrt()
+}
+
+/// The owner of each row, when rows (objects of a group) have one each: units are predicted by the nearest of their row.
+pub(super) fn rows(units: &[&Unit], chance: &Chance, stride: u64, rows: usize) -> Option<BTreeMap<u64, usize>> {
+    if rows < 2 || stride == 0 {
+        return None;
+    }
+    let row = |u: &Unit| u.position / stride;
+    let (mut agreement, mut pairs) = (0.0, 0usize);
+    for (i, unit) in units.iter().enumerate() {
+        let before = i.checked_sub(1).and_then(|j| units.get(j)).filter(|u| row(u) == row(unit));
+        let after = units.get(i + 1).filter(|u| row(u) == row(unit));
+        if let Some(near) = before.into_iter().chain(after).min_by_key(|u| u.position.abs_diff(unit.position)) {
+            agreement += unit.agreement(near);
+            pairs += 1;
+        }
+    }
+    if pairs < 12 || chance.kappa(agreement / pairs as f64) < threshold(pairs) {
+        return None;
+    }
+    let mut votes: BTreeMap<u64, BTreeMap<usize, f64>> = BTreeMap::new();
+    for unit in units {
+        for &(lane, share) in &unit.shares {
+            *votes.entry(row(unit)).or_default().entry(lane).or_default() += share;
+        }
+    }
+    let winner = |votes: BTreeMap<usize, f64>| votes.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|v| v.0);
+    Some(votes.into_iter().filter_map(|(row, votes)| winner(votes).map(|lane| (row, lane))).collect())
+}
+
+/// Positions and lanes, when neighbours agree, and how far that reaches: the median gap between neighbours.
+pub(super) fn chunks(units: &[&Unit], chance: &Chance) -> Option<(Vec<(u64, usize)>, u64)> {
+    let positions: Vec<f64> = units.iter().map(|u| u.position as f64).collect();
+    if chance.kappa(agreement(units, &positions)) < threshold(units.len()) {
+        return None;
+    }
+    let mut gaps: Vec<u64> = units.windows(2).map(|pair| pair[1].position - pair[0].position).collect();
+    gaps.sort_unstable();
+    let reach = gaps.get(gaps.len() / 2).copied().unwrap_or(0);
+    Some((units.iter().map(|u| (u.position, u.main_lane())).collect(), reach))
+}
+
+/// The lane of the nearest position in `list` (ascending), within `reach`.
+pub(super) fn owner(list: &[(u64, usize)], reach: u64, position: u64) -> Option<usize> {
+    let place = list.partition_point(|p| p.0 <= position);
+    let near = [place.checked_sub(1).and_then(|i| list.get(i)), list.get(place)];
+    let near = near.into_iter().flatten().min_by_key(|p| p.0.abs_diff(position))?;
+    (near.0.abs_diff(position) <= reach).then_some(near.1)
+}
+
+/// Mean agreement of each unit with the nearer of its two neighbours along `places` (ascending).
+fn agreement(units: &[&Unit], places: &[f64]) -> f64 {
+    let gap = |i: usize| places.get(i + 1).map_or(f64::INFINITY, |next| next - places[i]);
+    let nearer = |i: usize| if i > 0 && gap(i - 1) < gap(i) { i - 1 } else { (i + 1).min(units.len() - 1) };
+    let sum: f64 = (0..units.len()).map(|i| units[i].agreement(units[nearer(i)])).sum();
+    sum / units.len().max(1) as f64
+}

@@ -1,0 +1,142 @@
+//! The classifier against partitions known by construction, over seeds, sample sizes and disturbances.
+
+use super::*;
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let mixed = (self.0 ^ (self.0 >> 31)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        ((mixed ^ (mixed >> 29)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        ((self.next() * n as f64) as usize).min(n - 1)
+    }
+}
+
+const RANGE: u64 = 64 << 20;
+
+/// `n` units at random positions, with lanes by `lanes_at`.
+fn sample(seed: u64, n: usize, mut lanes_at: impl FnMut(u64, &mut Random) -> Vec<usize>) -> Sample {
+    let mut random = Random(seed);
+    let mut weights: BTreeMap<usize, f64> = BTreeMap::new();
+    let units = (0..n).map(|_| {
+        let position = (random.next() * RANGE as f64) as u64 & !7;
+        let seen = lanes_at(position, &mut random);
+        let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
+        for lane in &seen {
+            *counts.entry(*lane).or_default() += 1;
+            *weights.entry(*lane).or_default() += 1.0;
+        }
+        let shares = counts.iter().map(|(&lane, &count)| (lane, count as f64 / seen.len() as f64)).collect();
+        Unit { position, shares, counts: counts.into_iter().collect() }
+    });
+    let units = units.collect();
+    Sample { units, weights, stride: RANGE, rows: 1, cpus: 8, repeated: true }
+}
+
+/// Of 20 seeds, how many are recognised as `kind`.
+fn rate(kind: PartitionKind, make: impl Fn(u64) -> Sample) -> usize {
+    (0..20).filter(|&seed| classify(&make(seed * 7 + 1)).kind == kind).count()
+}
+
+fn block(position: u64, lanes: u64) -> usize {
+    (position * lanes / RANGE) as usize
+}
+
+/// Check that blocks are recognised with few and many units, equal or not, with halos and with a tenth of foreign accesses.
+#[test]
+fn blocks() {
+    for (n, lanes) in [(25, 2), (25, 4), (32, 8), (64, 16), (400, 8), (600, 64)] {
+        assert!(rate(PartitionKind::Block, |s| sample(s, n, |x, _| vec![block(x, lanes)])) >= 19, "{n} units, {lanes} lanes");
+    }
+    let triangular = |x: u64| ((x as f64 / RANGE as f64).sqrt() * 8.0) as usize;
+    assert!(rate(PartitionKind::Block, |s| sample(s, 60, |x, _| vec![triangular(x)])) >= 19);
+    let halo = |x: u64, r: &mut Random| vec![block(x, 8), block((x + RANGE / 200).min(RANGE - 1), 8), r.below(8).min(block(x, 8))];
+    assert!(rate(PartitionKind::Block, |s| sample(s, 200, |x, r| halo(x, r)[..2].to_vec())) >= 19);
+    let foreign = |x: u64, r: &mut Random| vec![if r.next() < 0.1 { 0 } else { block(x, 8) }];
+    assert!(rate(PartitionKind::Block, |s| sample(s, 200, foreign)) >= 19);
+    let permuted = |x: u64| [3, 7, 0, 5, 1, 6, 2, 4][block(x, 8)];
+    assert!(rate(PartitionKind::Block, |s| sample(s, 64, |x, _| vec![permuted(x)])) >= 19);
+}
+
+/// Check that round-robin chunks are recognised from large chunks to small ones.
+#[test]
+fn block_cyclic() {
+    for (n, lanes, chunk) in [(60, 4, 4u64 << 20), (36, 8, 65_536), (100, 2, 1 << 20), (200, 8, 8192), (400, 8, 100_000), (700, 64, 65_536)]
+    {
+        let at = |x: u64| (x / chunk % lanes) as usize;
+        let found = rate(PartitionKind::BlockCyclic, |s| sample(s, n, |x, _| vec![at(x)]));
+        assert!(found >= 19, "{n} units, {lanes} lanes, chunk {chunk}: {found}");
+    }
+}
+
+/// Check that the owner told for a position is the true one.
+#[test]
+fn owners_are_right() {
+    let chunk = 65_536u64;
+    let at = |x: u64| (x / chunk % 8) as usize;
+    let cyclic = classify(&sample(3, 400, |x, _| vec![at(x)]));
+    let blocks = classify(&sample(3, 400, |x, _| vec![block(x, 8)]));
+    let mut random = Random(9);
+    let (mut right_cyclic, mut right_block) = (0, 0);
+    for _ in 0..1000 {
+        let x = (random.next() * RANGE as f64) as u64;
+        right_cyclic += usize::from(cyclic.owner(x) == Some(at(x)));
+        right_block += usize::from(blocks.owner(x) == Some(block(x, 8)));
+    }
+    assert!(right_cyclic > 950 && right_block > 950, "{right_cyclic} {right_block}");
+}
+
+/// Check that dynamic schedules (one lane a window, never the same) are irregular, and never taken for an order.
+#[test]
+fn irregular() {
+    for (n, lanes) in [(25, 2), (30, 4), (60, 8), (100, 8), (1000, 8), (600, 64)] {
+        let found = rate(PartitionKind::Irregular, |s| sample(s, n, |_, r| vec![r.below(lanes)]));
+        assert!(found >= 19, "{n} units, {lanes} lanes: {found}");
+        // Several hits a window, all of one sweep.
+        let found = rate(PartitionKind::Irregular, |s| sample(s, n, |_, r| vec![r.below(lanes); 3]));
+        assert!(found >= 19, "{n} units, {lanes} lanes, 3 hits: {found}");
+    }
+    // Windows that span three sweeps of a dynamic schedule.
+    let found = rate(PartitionKind::Irregular, |s| sample(s, 100, |_, r| (0..3).map(|_| r.below(8)).collect()));
+    assert!(found >= 19, "{found}");
+    // Chunks below a page: nobody owns a page.
+    assert!(rate(PartitionKind::Irregular, |s| sample(s, 400, |x, _| vec![(x / 8 % 8) as usize])) >= 19);
+}
+
+/// Check that use of all by all is shared: full sweeps, also seen a few threads at a time.
+#[test]
+fn shared() {
+    for (n, lanes) in [(25, 2), (25, 8), (200, 8), (100, 64)] {
+        let found = rate(PartitionKind::Shared, |s| sample(s, n, |_, _| (0..lanes).collect()));
+        assert!(found >= 19, "{n} units, {lanes} lanes: {found}");
+        let found = rate(PartitionKind::Shared, |s| sample(s, n, |_, r| (0..lanes * 8).map(|_| r.below(lanes)).collect()));
+        assert!(found >= 19, "{n} units, {lanes} lanes, random: {found}");
+    }
+    let two_of_eight = |_: u64, r: &mut Random| {
+        let (a, b) = (r.below(8), r.below(8));
+        vec![a, a, a, b, b, b]
+    };
+    assert!(rate(PartitionKind::Shared, |s| Sample { cpus: 2, ..sample(s, 60, two_of_eight) }) >= 19);
+}
+
+/// Check that one thread is single up to 3 % of others, and that few units are unknown.
+#[test]
+fn single_and_unknown() {
+    assert_eq!(rate(PartitionKind::Single, |s| sample(s, 40, |_, _| vec![3])), 20);
+    assert_eq!(rate(PartitionKind::Unknown, |s| sample(s, 15, |x, _| vec![block(x, 4)])), 20);
+    assert_eq!(classify(&Sample::default()).kind, PartitionKind::Unknown);
+}
+
+/// Check that rows given to threads once and for all are stable, in any order.
+#[test]
+fn rows_with_owners() {
+    let owner = |x: u64| (((x >> 20) * 2_654_435_761) >> 7) as usize % 8;
+    let rows = |s| Sample { stride: 1 << 20, rows: 64, ..sample(s, 300, |x, _| vec![owner(x)]) };
+    assert!(rate(PartitionKind::BlockCyclic, rows) >= 19);
+    let round_robin = |s| Sample { stride: 1 << 16, rows: 1024, ..sample(s, 60, |x, _| vec![(x >> 16) as usize % 8]) };
+    assert!(rate(PartitionKind::BlockCyclic, round_robin) >= 19);
+}

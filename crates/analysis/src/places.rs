@@ -1,0 +1,85 @@
+//! Places in the code: where objects are allocated, first touched and used.
+
+use crate::{Place, Sources};
+use firsttouch_profile::{Frame, Id, Profile};
+use std::collections::BTreeMap;
+
+/// Places listed, at most.
+const MOST: usize = 5;
+
+/// Looks up places by site.
+pub struct Places<'a> {
+    pub profile: &'a Profile,
+    pub sources: &'a dyn Sources,
+}
+
+impl Places<'_> {
+    /// The frames of a site.
+    #[must_use]
+    pub fn frames(&self, site: Option<Id>) -> &[Frame] {
+        site.and_then(|id| self.profile.sites.get(&id)).map_or(&[], |site| &site.frames)
+    }
+
+    /// The user's own frame; else the first with a line; else the first with a function; else the leaf.
+    #[must_use]
+    pub fn user_frame<'f>(&self, frames: &'f [Frame]) -> Option<&'f Frame> {
+        let own = self.sources.user_frame(frames).and_then(|i| frames.get(i));
+        let lined = || frames.iter().find(|f| f.file.is_some() && f.line.is_some());
+        own.or_else(lined).or_else(|| frames.iter().find(|f| f.function.is_some())).or_else(|| frames.first())
+    }
+
+    /// The place a site stands for. None for an empty stack.
+    #[must_use]
+    pub fn place(&self, site: Option<Id>) -> Option<Place> {
+        let frame = self.user_frame(self.frames(site))?;
+        let text = frame.file.as_deref().zip(frame.line).and_then(|(file, line)| self.sources.line(file, line));
+        Some(Place {
+            file: frame.file.clone(),
+            line: frame.line,
+            function: frame.function.clone(),
+            share: 1.0,
+            text: text.map(|t| t.trim().to_owned()).filter(|t| !t.is_empty()),
+            module: frame.module.clone(),
+            offset: frame.offset,
+        })
+    }
+
+    /// Places with their shares, largest first. Sites of one line are one place; so are sites of one function without lines.
+    #[must_use]
+    pub fn ranked(&self, weights: impl Iterator<Item = (Option<Id>, f64)>) -> Vec<Place> {
+        let mut by_site: BTreeMap<Option<Id>, f64> = BTreeMap::new();
+        for (site, weight) in weights {
+            *by_site.entry(site).or_default() += weight;
+        }
+        let total: f64 = by_site.values().sum();
+        if total <= 0.0 || !total.is_finite() {
+            return Vec::new();
+        }
+        type Key = (Option<String>, Option<u32>, Option<String>, Option<u64>);
+        let mut by_place: BTreeMap<Key, Place> = BTreeMap::new();
+        for (site, weight) in by_site {
+            let Some(place) = self.place(site) else { continue };
+            let unnamed = if place.line.is_none() && place.function.is_none() { place.offset } else { None };
+            let key = (place.file.clone(), place.line, place.function.clone(), unnamed);
+            by_place.entry(key).or_insert(Place { share: 0.0, ..place }).share += weight / total;
+        }
+        let mut list: Vec<Place> = by_place.into_values().collect();
+        list.sort_by(|a, b| b.share.total_cmp(&a.share));
+        list.truncate(MOST);
+        list
+    }
+}
+
+/// `file:line`, or the function, or module and offset.
+#[must_use]
+pub fn describe(place: &Place) -> String {
+    let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    match (&place.file, place.line, &place.function) {
+        (Some(file), Some(line), _) => format!("{}:{line}", base(file)),
+        (_, _, Some(function)) => format!("{function}()"),
+        _ => match (&place.module, place.offset) {
+            (Some(module), Some(offset)) => format!("{}+{offset:#x}", base(module)),
+            _ => "an unknown place".to_owned(),
+        },
+    }
+}

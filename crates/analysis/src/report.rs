@@ -1,0 +1,189 @@
+//! The result, whose JSON is the contract `firsttouch.report/1` (DESIGN.md, section 7). Other tools rely on the names.
+
+use crate::PartitionKind;
+use serde::{Deserialize, Serialize};
+
+/// Name and version of the contract.
+pub const REPORT_SCHEMA: &str = "firsttouch.report/1";
+
+/// A two-sided 95 % interval: low, high.
+pub type Interval = [f64; 2];
+
+/// Everything a report shows. Shares and fractions are in [0, 1]; arrays by thread are indexed by `threads[].index`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Analysis {
+    pub schema: String,
+    pub command: Vec<String>,
+    pub exit_code: Option<i32>,
+    pub wall_s: f64,
+    pub machine: MachineView,
+    pub threads: Vec<ThreadView>,
+    pub evidence: Vec<EvidenceView>,
+    /// Remote accesses / accesses, over objects larger than a core's cache where the home is known; null without evidence.
+    pub remote_fraction: Option<f64>,
+    pub remote_interval: Option<Interval>,
+    /// Watch windows with hits behind `remote_fraction`.
+    pub remote_samples: u64,
+    /// [node of thread][node of page], sums to 1 (all zero without evidence).
+    pub matrix: Vec<Vec<f64>>,
+    /// Null until a model has made one.
+    pub prediction: Option<Prediction>,
+    /// By access share, largest first.
+    pub objects: Vec<ObjectView>,
+    /// By remote share of all accesses, largest first.
+    pub findings: Vec<Finding>,
+    pub not_judged: Vec<NotJudged>,
+    /// Doubts and limits, one sentence each, with what to do about them.
+    pub notes: Vec<String>,
+    pub lost: Vec<LostView>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MachineView {
+    pub name: String,
+    pub nodes: usize,
+    #[serde(rename = "virtual")]
+    pub virtual_machine: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThreadView {
+    pub index: usize,
+    pub node: u32,
+    pub name: Option<String>,
+    /// Place among the threads of its process; threads that follow each other share one.
+    pub slot: usize,
+    /// The profile's process id.
+    pub process: i64,
+    pub omp_number: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EvidenceView {
+    pub source: String,
+    pub available: bool,
+    pub samples: u64,
+    pub lost: u64,
+    pub detail: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    pub slowdown: f64,
+    pub interval: Interval,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ObjectView {
+    /// The profile's object id (of the group's representative).
+    pub id: i64,
+    pub name: String,
+    /// Size of one object, bytes (of the largest, when it grew).
+    pub bytes: u64,
+    /// Objects reported as this one.
+    pub count: usize,
+    /// Bytes alive at once.
+    pub total_bytes: u64,
+    pub kind: String,
+    pub call: Option<String>,
+    pub process: i64,
+    /// Which of several objects of this name, from 0, in order of birth.
+    pub ordinal: usize,
+    /// `c`, `c++`, `fortran`, `rust`, `python`, or null.
+    pub language: Option<String>,
+    pub allocated_at: Option<Place>,
+    /// Of all sampled accesses; null without watch evidence.
+    pub access_share: Option<f64>,
+    pub access_share_interval: Option<Interval>,
+    /// Watch windows held, and those with hits that count as use.
+    pub windows: u64,
+    pub hit_windows: u64,
+    pub remote_fraction: Option<f64>,
+    pub remote_interval: Option<Interval>,
+    pub first_touch: FirstTouchView,
+    pub used_by_thread: Vec<f64>,
+    pub used_by_thread_interval: Vec<Interval>,
+    /// Traps seen by thread.
+    pub used_by_thread_samples: Vec<u64>,
+    pub used_at: Vec<Place>,
+    pub partition: PartitionKind,
+    pub page_bytes: u64,
+    pub judged: bool,
+    /// Why not judged.
+    pub reason: Option<String>,
+    pub map: Strip,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FirstTouchView {
+    /// Share of the touched pages by thread; all zero when unknown.
+    pub by_thread: Vec<f64>,
+    pub at: Vec<Place>,
+    pub partition: PartitionKind,
+    /// What the touching code was (`loop`, `memset`, `calloc`, ...).
+    pub cause: Option<String>,
+    /// First-touch records behind the figures.
+    pub samples: u64,
+    /// Share of the touched pages that the kernel touched on a thread's behalf.
+    pub by_kernel: f64,
+    /// Share of the touched pages that were touched under a former owner.
+    pub recycled: f64,
+}
+
+/// A place in the code, with its share of what it is listed under.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    pub function: Option<String>,
+    pub share: f64,
+    /// The source line.
+    pub text: Option<String>,
+    pub module: Option<String>,
+    pub offset: Option<u64>,
+}
+
+/// Up to 32 equal pieces of the logical address range.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Strip {
+    /// Thread that uses each piece; -1 several, -2 unknown.
+    pub users: Vec<i64>,
+    /// Node each piece is on; -1 several, -2 unknown.
+    pub homes: Vec<i64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The kind: `serial-first-touch`, `mismatched-partition`, ...
+    pub id: String,
+    pub object: i64,
+    pub object_name: String,
+    /// By remote accesses to the object / all accesses: `high` from 0.20, `medium` from 0.05, else `low`.
+    pub severity: String,
+    pub message: String,
+    pub fix: String,
+    /// Null until a model has made one.
+    pub predicted_gain: Option<f64>,
+    pub cause: Option<String>,
+    /// Of the accesses to this object.
+    pub remote_fraction: f64,
+    pub interval: Interval,
+    /// Remote accesses to this object / all sampled accesses.
+    pub remote_share: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NotJudged {
+    pub id: i64,
+    pub name: String,
+    pub bytes: u64,
+    pub count: usize,
+    pub reason: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LostView {
+    pub source: String,
+    pub reason: String,
+    pub count: u64,
+}

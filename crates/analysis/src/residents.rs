@@ -1,0 +1,88 @@
+//! The kernel's answers on pages: how much of an object is resident, in which page size, on which node.
+
+use firsttouch_profile::{Id, Object, Page, Profile};
+use std::collections::{BTreeMap, HashMap};
+
+/// Answers needed before a resident fraction is taken from them.
+const ENOUGH_ANSWERS: usize = 4;
+
+/// What the answers say about one object.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Resident {
+    /// Pages present / pages asked about, by the latest answer for each; None with fewer than four.
+    pub fraction: Option<f64>,
+    /// The size most answers give; None when they do not tell.
+    pub page_bytes: Option<u64>,
+}
+
+/// All answers, by process and address.
+#[derive(Debug, Default)]
+pub struct Residents {
+    by_process: HashMap<Id, Vec<Page>>,
+}
+
+impl Residents {
+    #[must_use]
+    pub fn new(profile: &Profile) -> Self {
+        let mut by_process: HashMap<Id, Vec<Page>> = HashMap::new();
+        for page in &profile.pages {
+            by_process.entry(page.process).or_default().push(page.clone());
+        }
+        for list in by_process.values_mut() {
+            list.sort_by_key(|p| (p.address, p.time_ns));
+        }
+        Self { by_process }
+    }
+
+    fn within(&self, object: &Object) -> &[Page] {
+        let Some(list) = self.by_process.get(&object.process) else { return &[] };
+        let end = object.address.saturating_add(object.bytes);
+        let low = list.partition_point(|p| p.address < object.address & !4095);
+        let high = list.partition_point(|p| p.address < end).max(low);
+        &list[low..high]
+    }
+
+    fn alive<'a>(&'a self, object: &'a Object) -> impl DoubleEndedIterator<Item = &'a Page> {
+        let died = object.died_ns.unwrap_or(u64::MAX);
+        self.within(object).iter().filter(move |p| p.time_ns >= object.born_ns && p.time_ns <= died)
+    }
+
+    /// How much of an object is resident, and in which page size.
+    #[must_use]
+    pub fn of(&self, object: &Object) -> Resident {
+        let mut latest: BTreeMap<u64, bool> = BTreeMap::new();
+        let mut sizes: BTreeMap<u64, usize> = BTreeMap::new();
+        for page in self.alive(object) {
+            latest.insert(page.address, page.node >= 0);
+            if page.node >= 0 && page.page_bytes >= 4096 {
+                *sizes.entry(page.page_bytes).or_default() += 1;
+            }
+        }
+        let present = latest.values().filter(|&&present| present).count();
+        Resident {
+            fraction: (latest.len() >= ENOUGH_ANSWERS).then(|| present as f64 / latest.len() as f64),
+            page_bytes: sizes.into_iter().max_by_key(|&(_, count)| count).map(|(bytes, _)| bytes),
+        }
+    }
+
+    /// The node of `address` in `object` at `time`: the answer for the page itself, nearest in time; else that of the
+    /// nearest answered pages below and above, if they agree.
+    #[must_use]
+    pub fn node(&self, object: &Object, address: u64, time: u64, page_bytes: u64) -> Option<u32> {
+        let page = |a: u64| a / page_bytes.max(1);
+        let distance = |p: &&Page| p.time_ns.abs_diff(time);
+        let present = |p: &&Page| p.node >= 0;
+        let node = |p: &Page| u32::try_from(p.node).ok();
+        let same = self.alive(object).filter(present).filter(|p| page(p.address) == page(address)).min_by_key(distance);
+        if let Some(answer) = same {
+            return node(answer);
+        }
+        let below = self.alive(object).filter(present).rfind(|p| p.address <= address);
+        let above = self.alive(object).filter(present).find(|p| p.address > address);
+        match (below, above) {
+            (Some(a), Some(b)) if a.node == b.node => node(a),
+            (Some(only), None) | (None, Some(only)) => node(only),
+            _ => None,
+        }
+    }
+}

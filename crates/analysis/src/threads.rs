@@ -1,0 +1,117 @@
+//! Threads: their index, their place, their node on the target.
+
+use crate::Target;
+use crate::lanes::{Lifetime, lowest_free_slots};
+use firsttouch_profile::{Id, Machine, Profile};
+use std::collections::{BTreeMap, HashMap};
+
+/// A thread's exit may be recorded a little after its joiner went on and started the next one: its slot counts as free
+/// this long before its recorded death (ns), but never more than a quarter of its life.
+const LATE_EXIT_NS: u64 = 200_000;
+
+/// One thread, as the analysis sees it.
+#[derive(Clone, Debug)]
+pub struct Thread {
+    pub id: Id,
+    pub process: Id,
+    pub name: Option<String>,
+    pub omp_number: Option<u32>,
+    /// Place among the threads of its process: the lowest that was free at its birth. Partitions are told by lane, so
+    /// that a team made anew for every loop is recognised.
+    pub lane: usize,
+    pub node: u32,
+    /// Faults the kernel took on the thread's behalf (all minor faults less those in user mode), where known.
+    pub kernel_faults: Option<u64>,
+}
+
+/// All threads by index (order of id, which is order of birth).
+#[derive(Clone, Debug, Default)]
+pub struct Threads {
+    pub list: Vec<Thread>,
+    by_id: HashMap<Id, usize>,
+    cpu_nodes: HashMap<u32, u32>,
+    real: bool,
+}
+
+impl Threads {
+    /// Numbers the threads and places each on a node of the target.
+    ///
+    /// On a virtual machine the node is `pin.node(lane, lanes of the process, nodes, cores_per_node)`; on a real one it
+    /// is the node of the CPUs where the thread was seen most often, else the pin's.
+    #[must_use]
+    pub fn new(profile: &Profile, target: &Target) -> Self {
+        let mut order: Vec<usize> = (0..profile.threads.len()).collect();
+        order.sort_by_key(|&i| (profile.threads[i].id, i));
+        order.dedup_by_key(|i| profile.threads[*i].id);
+        let mut places = HashMap::new();
+        let mut members: BTreeMap<Id, Vec<usize>> = BTreeMap::new();
+        for &i in &order {
+            members.entry(profile.threads[i].process).or_default().push(i);
+        }
+        for list in members.values() {
+            let lifetimes: Vec<Lifetime> = list.iter().map(|&i| lifetime(&profile.threads[i])).collect();
+            let (slots, count) = lowest_free_slots(&lifetimes);
+            places.extend(list.iter().zip(slots).map(|(&i, slot)| (i, (slot, count))));
+        }
+        let cpu_nodes = cpu_nodes(&profile.machine);
+        let seen = if target.virtual_machine { HashMap::new() } else { seen_nodes(profile, &cpu_nodes) };
+        let list: Vec<Thread> = order
+            .iter()
+            .map(|&i| {
+                let thread = &profile.threads[i];
+                let (lane, lanes) = places.get(&i).copied().unwrap_or((0, 1));
+                let pinned = || target.pin.node(lane, lanes, target.nodes, target.cores_per_node).0;
+                let last = u32::try_from(target.nodes.max(1) - 1).unwrap_or(u32::MAX);
+                Thread {
+                    id: thread.id,
+                    process: thread.process,
+                    name: thread.name.clone(),
+                    omp_number: thread.omp_number,
+                    lane,
+                    node: seen.get(&thread.id).copied().unwrap_or_else(pinned).min(last),
+                    kernel_faults: thread.all_faults.zip(thread.user_faults).map(|(all, user)| all.saturating_sub(user)),
+                }
+            })
+            .collect();
+        let by_id = list.iter().enumerate().map(|(index, t)| (t.id, index)).collect();
+        Self { list, by_id, cpu_nodes, real: !target.virtual_machine }
+    }
+
+    /// The index of the thread with this id.
+    #[must_use]
+    pub fn index(&self, id: Id) -> Option<usize> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// The node of a page first touched by `thread` on `cpu`.
+    #[must_use]
+    pub fn touch_node(&self, thread: usize, cpu: u32) -> u32 {
+        let own = self.list[thread].node;
+        if self.real { self.cpu_nodes.get(&cpu).copied().unwrap_or(own) } else { own }
+    }
+}
+
+fn lifetime(thread: &firsttouch_profile::Thread) -> Lifetime {
+    let released = thread.died_ns.map_or(u64::MAX, |died| {
+        let life = died.saturating_sub(thread.born_ns);
+        died - LATE_EXIT_NS.min(life / 4)
+    });
+    Lifetime { born: thread.born_ns, released }
+}
+
+fn cpu_nodes(machine: &Machine) -> HashMap<u32, u32> {
+    machine.node_cpus.iter().flat_map(|(&node, cpus)| cpus.iter().map(move |&cpu| (cpu, node))).collect()
+}
+
+/// The node each thread was seen on most often.
+fn seen_nodes(profile: &Profile, cpu_nodes: &HashMap<u32, u32>) -> HashMap<Id, u32> {
+    let mut seen: BTreeMap<Id, BTreeMap<u32, u64>> = BTreeMap::new();
+    for (&(thread, cpu), &samples) in &profile.thread_cpus {
+        if let Some(&node) = cpu_nodes.get(&cpu) {
+            let count = seen.entry(thread).or_default().entry(node).or_default();
+            *count = count.saturating_add(samples);
+        }
+    }
+    let most = |nodes: BTreeMap<u32, u64>| nodes.into_iter().max_by_key(|&(node, count)| (count, std::cmp::Reverse(node)));
+    seen.into_iter().filter_map(|(thread, nodes)| most(nodes).map(|(node, _)| (thread, node))).collect()
+}

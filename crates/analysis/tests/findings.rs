@@ -1,0 +1,265 @@
+//! One simulated program for each finding, and near-misses that must be silent.
+#![allow(clippy::unwrap_used)]
+
+mod simulated;
+
+use firsttouch_analysis::{PartitionKind, analyse};
+use firsttouch_profile::{Page, Profile};
+use simulated::*;
+
+fn both(world: &World, nodes: usize) -> Vec<(String, String)> {
+    found(&judge(world, 5, nodes))
+}
+
+fn one(name: &str, finding: &str) -> Vec<(String, String)> {
+    vec![(name.to_owned(), finding.to_owned())]
+}
+
+/// Check the DGEMV story: serial initialisation is found with its line and fix; parallel initialisation is silent.
+#[test]
+fn serial_first_touch() {
+    let world =
+        World::new(8, vec![Thing::new("A", 256, Who::One(0), Who::Block(0, 8)), Thing::new("c", 32, Who::Block(0, 8), Who::Block(0, 8))]);
+    for nodes in [2, 4, 8] {
+        let analysis = judge(&world, 1, nodes);
+        assert_eq!(found(&analysis), one("A", "serial-first-touch"), "{nodes} nodes");
+        let (finding, object) = (&analysis.findings[0], &analysis.objects[0]);
+        let exact = 1.0 - 1.0 / nodes as f64;
+        assert!(finding.interval[0] <= exact && exact <= finding.interval[1]);
+        assert_eq!((finding.severity.as_str(), finding.cause.as_deref(), finding.predicted_gain), ("high", Some("loop"), None));
+        assert!(finding.message.contains("thread 0 alone (loop, touch.c:20)"), "{}", finding.message);
+        assert!(finding.message.contains("8 threads, each its own block"), "{}", finding.message);
+        assert!(finding.fix.contains("#pragma omp parallel for schedule(static)\n  for (i = 0; i < n; i++)"), "{}", finding.fix);
+        assert_eq!(object.partition, PartitionKind::Block);
+        assert_eq!(object.first_touch.partition, PartitionKind::Single);
+        assert_eq!(object.first_touch.by_thread[0], 1.0);
+        assert_eq!(object.used_at[0].line, Some(30));
+        assert_eq!(object.map.users.len(), 32);
+        assert!(object.map.homes.iter().all(|&h| h == 0));
+    }
+    let placed = World::new(8, vec![Thing::new("A", 256, Who::Block(0, 8), Who::Block(0, 8))]);
+    for nodes in [2, 3, 4, 5, 8, 16, 64] {
+        assert_eq!(both(&placed, nodes), [], "{nodes} nodes");
+    }
+}
+
+/// Check each cause's own fix, in each language.
+#[test]
+fn causes_have_their_fix() {
+    let world = World::new(4, vec![Thing::new("A", 64, Who::One(0), Who::Block(0, 4))]);
+    for (cause, file, expected) in [
+        ("calloc", "a.c", "malloc"),
+        ("memset", "a.cpp", "memset runs in one thread"),
+        ("memcpy", "a.c", "memcpy runs in one thread"),
+        ("std::vector", "a.cpp", "allocator that does not initialise"),
+        ("fortran-assignment", "a.f90", "!$omp parallel do schedule(static)"),
+        ("loop", "a.F90", "!$omp parallel do schedule(static)"),
+        ("numpy", "a.py", "numpy.array_split"),
+        ("loop", "a.rs", "par_chunks_mut"),
+        ("loop", "a.unknown", "initialise A in the loop that uses it"),
+    ] {
+        let mut profile = world.profile(3);
+        profile.sites.values_mut().flat_map(|s| &mut s.frames).for_each(|f| f.file = Some(file.to_owned()));
+        let analysis = analyse(&profile, &target(2), &FakeSources(cause));
+        assert_eq!(found(&analysis), one("A", "serial-first-touch"), "{cause}");
+        assert!(analysis.findings[0].fix.contains(expected), "{cause}: {}", analysis.findings[0].fix);
+    }
+}
+
+/// Check parallel first touch in another partition; slightly other borders are not a defect.
+#[test]
+fn mismatched_partition() {
+    for touch in [Who::Cyclic(0, 8, 65_536), Who::Block(0, 4), Who::Dynamic(0, 8, 65_536)] {
+        let world = World::new(8, vec![Thing::new("A", 128, touch.clone(), Who::Block(0, 8))]);
+        assert_eq!(both(&world, 4), one("A", "mismatched-partition"), "{touch:?}");
+    }
+    let world = World::new(8, vec![Thing::new("A", 128, Who::Block(0, 8), Who::Cyclic(0, 8, 65_536))]);
+    assert_eq!(both(&world, 2), one("A", "mismatched-partition"));
+    let near = Who::Borders((1..8).map(|i| f64::from(i) / 8.0 + 0.004).collect());
+    assert_eq!(both(&World::new(8, vec![Thing::new("A", 128, near, Who::Block(0, 8))]), 8), []);
+    // A triangular loop, initialised by the same loop.
+    let triangle = Who::Borders((1..8).map(|i| (f64::from(i) / 8.0).sqrt()).collect());
+    assert_eq!(both(&World::new(8, vec![Thing::new("A", 128, triangle.clone(), triangle.clone())]), 8), []);
+    assert_eq!(both(&World::new(8, vec![Thing::new("A", 128, Who::Block(0, 8), triangle)]), 8), one("A", "mismatched-partition"));
+    let cyclic = Who::Cyclic(0, 8, 65_536);
+    assert_eq!(both(&World::new(8, vec![Thing::new("A", 128, cyclic.clone(), cyclic)]), 4), []);
+}
+
+/// Check dynamic schedules and shared reading, whoever touched.
+#[test]
+fn no_stable_partition_and_shared_read() {
+    for touch in [Who::One(0), Who::Block(0, 8)] {
+        let world = World::new(8, vec![Thing::new("A", 128, touch.clone(), Who::Dynamic(0, 8, 65_536))]);
+        let analysis = judge(&world, 5, 2);
+        assert_eq!(found(&analysis), one("A", "no-stable-partition"));
+        assert!(analysis.findings[0].message.contains("It was first touched by"));
+        let world = World::new(8, vec![Thing::new("T", 8, touch, Who::All(0, 8))]);
+        let analysis = judge(&world, 5, 2);
+        assert_eq!(found(&analysis), one("T", "shared-read"));
+        assert!(analysis.findings[0].fix.contains("one copy of T a node"));
+    }
+    // Small enough for a core's cache.
+    assert_eq!(both(&World::new(8, vec![Thing::new("T", 1, Who::One(0), Who::All(0, 8))]), 2), []);
+    // All users on one node.
+    assert_eq!(both(&World::new(8, vec![Thing::new("T", 8, Who::One(0), Who::All(0, 4))]), 2), []);
+}
+
+/// Check I/O into fresh memory: recorded as the kernel's, told by the cause, or derived from resident pages without records.
+#[test]
+fn io_first_touch() {
+    let mut thing = Thing::new("A", 64, Who::One(0), Who::Block(0, 8));
+    thing.by_kernel = true;
+    assert_eq!(both(&World::new(8, vec![thing.clone()]), 2), one("A", "io-first-touch"));
+    thing.by_kernel = false;
+    let world = World::new(8, vec![thing.clone()]);
+    assert_eq!(found(&analyse(&world.profile(1), &target(2), &FakeSources("io"))), one("A", "io-first-touch"));
+    thing.touch = None;
+    let world = World::new(8, vec![thing]);
+    let mut profile = world.profile(1);
+    add_pages(&mut profile, world.address(0), 64 * MIB, 4096);
+    let silent = analyse(&profile, &target(2), &FakeSources("loop"));
+    assert!(silent.findings.is_empty() && silent.objects[0].reason.as_deref().unwrap().contains("kernel touched"));
+    for thread in &mut profile.threads {
+        (thread.user_faults, thread.all_faults) = (Some(10), Some(if thread.id == 3 { 16_500 } else { 12 }));
+    }
+    let analysis = analyse(&profile, &target(2), &FakeSources("loop"));
+    assert_eq!(found(&analysis), one("A", "io-first-touch"));
+    assert!(analysis.findings[0].message.contains("thread 3"), "{}", analysis.findings[0].message);
+    assert_eq!(analysis.objects[0].first_touch.by_thread[3], 1.0);
+}
+
+fn add_pages(profile: &mut Profile, address: u64, bytes: u64, page_bytes: u64) {
+    for i in 0..64 {
+        profile.pages.push(Page { process: 1, object: Some(0), address: address + i * (bytes / 64), time_ns: 9 * S, node: 0, page_bytes });
+    }
+}
+
+/// Check huge pages that hold several threads' chunks; base pages and large blocks are silent.
+#[test]
+fn huge_page_sharing() {
+    let chunks = Who::Cyclic(0, 8, 256 << 10);
+    let mut thing = Thing::new("A", 128, chunks.clone(), chunks);
+    assert_eq!(both(&World::new(8, vec![thing.clone()]), 2), []);
+    thing.page = 2 * MIB;
+    let analysis = judge(&World::new(8, vec![thing]), 5, 2);
+    assert_eq!(found(&analysis), one("A", "huge-page-sharing"), "{:?}", analysis.objects[0]);
+    assert_eq!(analysis.objects[0].page_bytes, 2 * MIB);
+    let mut blocks = Thing::new("A", 128, Who::Block(0, 8), Who::Block(0, 8));
+    blocks.page = 2 * MIB;
+    assert_eq!(both(&World::new(8, vec![blocks.clone()]), 8), []);
+    blocks.touch = Some(Who::One(0));
+    assert_eq!(both(&World::new(8, vec![blocks]), 8), one("A", "serial-first-touch"));
+}
+
+/// Check memory that a freed object left placed, against a range that was unmapped and touched anew.
+#[test]
+fn recycled_memory() {
+    let mut former = Thing::new("old", 64, Who::One(0), Who::One(0));
+    (former.died, former.until) = (Some(S), S);
+    let mut heir = Thing::new("new", 64, Who::Block(0, 8), Who::Block(0, 8));
+    (heir.born, heir.from, heir.touch) = (S + MS, S + MS, None);
+    let mut world = World::new(8, vec![former.clone(), heir.clone()]);
+    world.things[0].address = Some(0x7000_0000_0000);
+    world.things[1].address = Some(0x7000_0000_0000);
+    let analysis = judge(&world, 5, 2);
+    assert_eq!(found(&analysis), one("new", "recycled-memory"), "{:?}", analysis.objects);
+    assert!(analysis.findings[0].message.contains("by old, since freed"), "{}", analysis.findings[0].message);
+    world.things[1].touch = Some(Who::Block(0, 8));
+    world.things[1].from = S + 200 * MS;
+    assert_eq!(both(&world, 2), []);
+    // Same users as the former owner: well placed though recycled.
+    (world.things[0].touch, world.things[0].user) = (Some(Who::Block(0, 8)), Who::Block(0, 8));
+    world.things[1].touch = None;
+    world.things[1].from = S + MS;
+    assert_eq!(both(&world, 2), []);
+}
+
+/// Check sparse sampling of page faults: defects are still found, well placed blocks are silent.
+#[test]
+fn sampled_page_faults() {
+    for period in [16, 64, 256] {
+        let mut world = World::new(8, vec![Thing::new("A", 256, Who::One(0), Who::Block(0, 8))]);
+        world.period = period;
+        assert_eq!(both(&world, 4), one("A", "serial-first-touch"), "1 of {period}");
+        world.things[0].touch = Some(Who::Block(0, 8));
+        for nodes in [2, 8, 64] {
+            assert_eq!(both(&world, nodes), [], "1 of {period}, {nodes} nodes");
+        }
+        world.things[0].touch = Some(Who::Block(0, 4));
+        assert_eq!(both(&world, 4), one("A", "mismatched-partition"), "1 of {period}");
+    }
+}
+
+/// Check rows allocated one by one: one object, one partition.
+#[test]
+fn rows_are_one_object() {
+    let rows = |touch: fn(usize) -> usize| {
+        (0..64).map(move |i| {
+            let mut row = Thing::new("row", 1, Who::One(touch(i)), Who::One(i / 8));
+            (row.born, row.site, row.reps) = (i as u64, 77, 4);
+            row
+        })
+    };
+    let analysis = judge(&World::new(8, rows(|_| 0).collect()), 5, 2);
+    assert_eq!(found(&analysis), one("row", "serial-first-touch"));
+    assert_eq!(
+        (analysis.objects[0].count, analysis.objects[0].total_bytes, analysis.objects[0].partition),
+        (64, 64 * MIB, PartitionKind::Block)
+    );
+    assert_eq!(both(&World::new(8, rows(|i| i / 8).collect()), 2), []);
+}
+
+/// Check a team made anew for every loop: its threads are one set of places.
+#[test]
+fn short_lived_teams() {
+    let mut world = World::new(1, vec![]);
+    world.seconds = 10;
+    let mut thing = Thing::new("A", 128, Who::One(0), Who::Block(1, 4));
+    thing.reps = 2;
+    world.things = vec![thing];
+    for team in 0..50u64 {
+        for _ in 0..4 {
+            world.threads.push((team * 200 * MS + 1, Some(team * 200 * MS + 199 * MS)));
+        }
+    }
+    let mut profile = world.profile(1);
+    for row in &mut profile.accesses {
+        let window = &profile.windows[row.window as usize];
+        row.thread += (window.start_ns / (200 * MS)) as i64 * 4;
+    }
+    let analysis = analyse(&profile, &target(2), &FakeSources("loop"));
+    assert_eq!(analysis.threads.iter().map(|t| t.slot).max(), Some(4));
+    assert_eq!(analysis.objects[0].partition, PartitionKind::Block);
+    assert_eq!(found(&analysis), one("A", "serial-first-touch"));
+}
+
+/// Check use by one thread: its own first touch is silent, another's is not; other arrays' worth decides.
+#[test]
+fn single_user() {
+    let own = Thing::new("A", 64, Who::One(7), Who::One(7));
+    assert_eq!(both(&World::new(8, vec![own.clone()]), 2), []);
+    let foreign = Thing::new("B", 64, Who::One(0), Who::One(7));
+    assert_eq!(both(&World::new(8, vec![own.clone(), foreign.clone()]), 2), one("B", "serial-first-touch"));
+    // Below 2 % of the accesses.
+    let mut busy = own;
+    busy.reps = 100;
+    assert_eq!(both(&World::new(8, vec![busy, foreign]), 2), []);
+}
+
+/// Check vector growth: one object, the last one.
+#[test]
+fn growth_is_one_object() {
+    let things = (0..6u32).map(|k| {
+        let mut thing = Thing::new("v", 2 << k, Who::One(0), Who::One(0));
+        (thing.site, thing.born, thing.touch_ns) = (77, u64::from(k) * 20 * MS, 10 * MS);
+        thing.died = (k < 5).then(|| u64::from(k + 1) * 20 * MS + 2 * MS);
+        (thing.from, thing.until) = (thing.born + 10 * MS, thing.died.unwrap_or(u64::MAX));
+        if k == 5 {
+            (thing.user, thing.from) = (Who::Block(0, 8), 300 * MS);
+        }
+        thing
+    });
+    let analysis = judge(&World::new(8, things.collect()), 5, 2);
+    assert_eq!(found(&analysis), one("v", "serial-first-touch"));
+    assert_eq!((analysis.objects.len(), analysis.objects[0].count, analysis.objects[0].bytes), (1, 6, 64 * MIB));
+}

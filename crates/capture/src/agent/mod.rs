@@ -1,0 +1,5 @@
+//! The agent's side of the capture: the library handed to the target, and the ring it writes to.
+
+pub mod ring;
+pub mod target;
+pub mod unpack;

@@ -1,0 +1,117 @@
+//! Can the agent be loaded into this program? Looks at the file the kernel will execute, following `#!` lines.
+
+use object::elf;
+use object::read::elf::{FileHeader, ProgramHeader};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Why the agent stays out of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Agentless {
+    /// Statically linked: nothing loads a library into it.
+    Static,
+    /// Another C library or another word size: the agent would not load, or would make the loader complain.
+    ForeignLoader(String),
+    /// setuid, setgid: the loader ignores LD_PRELOAD.
+    Privileged,
+    /// Not there or not readable.
+    Unreadable,
+}
+
+impl std::fmt::Display for Agentless {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Static => write!(f, "the program is statically linked, so no agent can be loaded into it: objects are named by mapping, and allocations, their lines and their sizes were not seen; link it dynamically to see them"),
+            Self::ForeignLoader(loader) => write!(f, "the program uses the loader {loader}, for which there is no agent: objects are named by mapping"),
+            Self::Privileged => write!(f, "the program is setuid or setgid, so the loader refuses the agent: objects are named by mapping; profile it as its owner"),
+            Self::Unreadable => write!(f, "the program's file cannot be read, so it is unknown whether the agent fits: objects are named by mapping"),
+        }
+    }
+}
+
+/// Checks the program at `path`.
+///
+/// # Errors
+/// The reason why it must run without the agent.
+pub fn accepts_agent(path: &Path) -> Result<(), Agentless> {
+    let mut path = path.to_owned();
+    for _ in 0..5 {
+        let mut start = Vec::new();
+        let mut file = File::open(&path).map_err(|_| Agentless::Unreadable)?;
+        let meta = file.metadata().map_err(|_| Agentless::Unreadable)?;
+        if !meta.is_file() {
+            return Err(Agentless::Unreadable);
+        }
+        file.by_ref().take(4096).read_to_end(&mut start).map_err(|_| Agentless::Unreadable)?;
+        // SAFETY: these have no preconditions.
+        let (user, group) = unsafe { (libc::getuid(), libc::getgid()) };
+        let mode = meta.permissions().mode();
+        if (mode & libc::S_ISUID != 0 && meta.uid() != user) || (mode & libc::S_ISGID != 0 && meta.gid() != group) {
+            return Err(Agentless::Privileged);
+        }
+        match interpreter(&start) {
+            Some(next) => path = next,
+            None => return elf_accepts(&path),
+        }
+    }
+    Err(Agentless::Unreadable)
+}
+
+/// The interpreter of a `#!` script; `/bin/sh` for a text file, as execvp does.
+fn interpreter(start: &[u8]) -> Option<PathBuf> {
+    if let Some(line) = start.strip_prefix(b"#!") {
+        let line = line.split(|&b| b == b'\n').next().unwrap_or_default();
+        let word = String::from_utf8_lossy(line).split_whitespace().next().unwrap_or_default().to_owned();
+        return Some(PathBuf::from(word));
+    }
+    (!start.starts_with(b"\x7fELF")).then(|| PathBuf::from("/bin/sh"))
+}
+
+fn elf_accepts(path: &Path) -> Result<(), Agentless> {
+    let file = File::open(path).map_err(|_| Agentless::Unreadable)?;
+    // SAFETY: a private read-only mapping; a file changed meanwhile can only make the parse fail.
+    let data = unsafe { memmap2::Mmap::map(&file) }.map_err(|_| Agentless::Unreadable)?;
+    let header = elf::FileHeader64::<object::Endianness>::parse(&*data)
+        .map_err(|_| Agentless::ForeignLoader("of another word size".to_owned()))?;
+    let endian = header.endian().map_err(|_| Agentless::Unreadable)?;
+    let machine = if cfg!(target_arch = "aarch64") { elf::EM_AARCH64 } else { elf::EM_X86_64 };
+    if header.e_machine(endian) != machine {
+        return Err(Agentless::ForeignLoader("of another processor".to_owned()));
+    }
+    let segments = header.program_headers(endian, &*data).map_err(|_| Agentless::Unreadable)?;
+    for segment in segments {
+        if let Ok(Some(name)) = segment.interpreter(endian, &*data) {
+            let name = String::from_utf8_lossy(name).into_owned();
+            return if name.contains("ld-linux") { Ok(()) } else { Err(Agentless::ForeignLoader(name)) };
+        }
+    }
+    Err(Agentless::Static)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check scripts, text, garbage and missing files.
+    #[test]
+    fn programs_are_told_apart() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let file = |name: &str, content: &[u8]| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, content).expect("write");
+            path
+        };
+        assert_eq!(accepts_agent(Path::new("/bin/sh")), Ok(()));
+        assert_eq!(accepts_agent(&file("script", b"#! /bin/sh -e\ntrue\n")), Ok(()));
+        assert_eq!(accepts_agent(&file("text", b"true\n")), Ok(()));
+        assert_eq!(accepts_agent(&file("loop", format!("#!{}", dir.path().join("loop").display()).as_bytes())), Err(Agentless::Unreadable));
+        assert_eq!(accepts_agent(&dir.path().join("missing")), Err(Agentless::Unreadable));
+        assert_eq!(accepts_agent(dir.path()), Err(Agentless::Unreadable));
+        let elf = std::fs::read("/bin/sh").expect("a shell");
+        for cut in [4, 16, 40, 63, 64, 100] {
+            assert!(accepts_agent(&file("cut", &elf[..cut])).is_err(), "{cut} bytes");
+        }
+    }
+}

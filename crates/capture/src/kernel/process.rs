@@ -1,0 +1,169 @@
+//! Starting the target: a child that waits for the word, so that events are open before its first instruction.
+
+use anyhow::{Context, Result, bail};
+use std::ffi::{CString, OsStr, OsString};
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The command could not be started; shells give it a status of its own.
+#[derive(Debug)]
+pub struct LaunchError {
+    pub command: String,
+    pub errno: i32,
+}
+
+impl LaunchError {
+    /// 127 when there is no such command, 126 when it is there but cannot be executed.
+    #[must_use]
+    pub fn exit_code(&self) -> i32 {
+        if matches!(self.errno, libc::ENOENT | libc::ENOTDIR) { 127 } else { 126 }
+    }
+}
+
+impl std::fmt::Display for LaunchError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let hint = match self.errno {
+            libc::ENOENT | libc::ENOTDIR => ": check the name and PATH",
+            libc::EACCES => ": is it executable (chmod +x)?",
+            libc::ENOEXEC => ": it is neither an ELF program nor a script with a #! line",
+            _ => "",
+        };
+        write!(f, "cannot run {}: {}{hint}", self.command, std::io::Error::from_raw_os_error(self.errno))
+    }
+}
+
+impl std::error::Error for LaunchError {}
+
+/// A forked child that has not executed its program yet.
+pub struct Waiting {
+    pub pid: i32,
+    go: OwnedFd,
+    failure: OwnedFd,
+    command: String,
+}
+
+impl Waiting {
+    /// Forks. `environment` replaces the child's; `mask` is the signal mask the program is to start with.
+    ///
+    /// # Errors
+    /// When arguments hold NUL bytes or the kernel refuses to fork.
+    pub fn fork(command: &[OsString], environment: &[(OsString, OsString)], mask: &libc::sigset_t) -> Result<Self> {
+        let Some(program) = command.first() else { bail!("no command given") };
+        let name = program.to_string_lossy().into_owned();
+        let c = |s: &OsStr| CString::new(s.as_bytes()).with_context(|| format!("cannot run {name}: a NUL byte in its arguments"));
+        let arguments = command.iter().map(|a| c(a)).collect::<Result<Vec<_>>>()?;
+        let variables = environment
+            .iter()
+            .map(|(key, value)| {
+                let mut pair = key.clone();
+                pair.push("=");
+                pair.push(value);
+                c(&pair)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let pointers = |list: &[CString]| list.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect::<Vec<_>>();
+        let (argv, envp) = (pointers(&arguments), pointers(&variables));
+        let (wait, go) = pipe()?;
+        let (failure, report) = pipe()?;
+        // SAFETY: between fork and exec the child only calls async-signal-safe functions on memory prepared before.
+        let pid = unsafe { libc::fork() };
+        match pid {
+            -1 => Err(std::io::Error::last_os_error()).context("cannot start a process"),
+            0 => {
+                // SAFETY: as above; every pointer was made before the fork and ends with a null pointer.
+                unsafe {
+                    libc::close(go.as_raw_fd());
+                    let mut word = 0u8;
+                    if libc::read(wait.as_raw_fd(), std::ptr::from_mut(&mut word).cast(), 1) != 1 {
+                        libc::_exit(127); // firsttouch gave up before the start
+                    }
+                    libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut());
+                    libc::execvpe(argv[0], argv.as_ptr(), envp.as_ptr());
+                    let error = super::errno().to_ne_bytes();
+                    libc::write(report.as_raw_fd(), error.as_ptr().cast(), error.len());
+                    libc::_exit(127);
+                }
+            }
+            pid => Ok(Self { pid, go, failure, command: name }),
+        }
+    }
+
+    /// Lets the child execute its program; returns once it did, or says why it could not.
+    ///
+    /// # Errors
+    /// [`LaunchError`] when exec failed (the child is reaped).
+    pub fn start(self) -> Result<()> {
+        std::fs::File::from(self.go).write_all(b"g").with_context(|| format!("cannot start {}", self.command))?;
+        let mut error = Vec::new();
+        std::fs::File::from(self.failure).read_to_end(&mut error).unwrap_or(0);
+        if let Ok(bytes) = <[u8; 4]>::try_from(error.as_slice()) {
+            // SAFETY: reaps our own child, which is about to exit.
+            unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) };
+            return Err(LaunchError { command: self.command, errno: i32::from_ne_bytes(bytes) }.into());
+        }
+        Ok(())
+    }
+
+    /// Gives up: the child exits without running the program.
+    pub fn abandon(self) {
+        drop(self.go);
+        // SAFETY: reaps our own child, whose read on the pipe just ended.
+        unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) };
+    }
+}
+
+fn pipe() -> Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0i32; 2];
+    // SAFETY: `ends` has room for two descriptors, which nobody else owns.
+    unsafe {
+        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
+            return Err(std::io::Error::last_os_error()).context("cannot make a pipe");
+        }
+        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
+    }
+}
+
+/// Reaps the child if it ended: its status as a shell gives it.
+#[must_use]
+pub fn reap(pid: i32) -> Option<i32> {
+    let mut status = 0;
+    // SAFETY: `status` is a valid place for the answer.
+    if unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) } != pid {
+        return None;
+    }
+    Some(if libc::WIFSIGNALED(status) { 128 + libc::WTERMSIG(status) } else { libc::WEXITSTATUS(status) })
+}
+
+/// Finds a command as execvp does: a name with a slash as it is, else the first executable of that name in PATH.
+#[must_use]
+pub fn find_program(name: &OsStr) -> Option<PathBuf> {
+    if name.as_bytes().contains(&b'/') {
+        return Some(PathBuf::from(name));
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|p| is_executable(p))
+}
+
+fn is_executable(path: &Path) -> bool {
+    let Ok(c) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: a NUL-terminated path.
+    path.is_file() && unsafe { libc::access(c.as_ptr(), libc::X_OK) } == 0
+}
+
+/// Raises the soft limit on open files to the hard one: four watchpoints a thread need descriptors.
+/// Called after the target was forked, so that the target keeps the user's limit.
+pub fn raise_file_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a valid rlimit block for both calls.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && limit.rlim_cur < limit.rlim_max {
+            let wanted = libc::rlimit { rlim_cur: limit.rlim_max, rlim_max: limit.rlim_max };
+            if libc::setrlimit(libc::RLIMIT_NOFILE, &wanted) == 0 {
+                limit = wanted;
+            }
+        }
+    }
+    limit.rlim_cur
+}

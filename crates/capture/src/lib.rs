@@ -1,0 +1,18 @@
+//! Capture: runs or attaches to a program, records first touches, accesses, page nodes and allocations into a profile.
+//!
+//! `kernel` holds the system calls, `agent` the library inside the target, `track` the live picture of the target, `watch` the
+//! watchpoint sampler, `session` the loop that joins them.
+
+pub mod agent;
+pub mod kernel;
+mod procfs;
+mod session;
+mod sink;
+pub mod symbolize;
+mod touch;
+pub mod track;
+mod unwind;
+pub mod watch;
+
+pub use kernel::process::LaunchError;
+pub use session::{Options, Outcome, Summary, profile};

@@ -1,0 +1,275 @@
+//! The live picture of the target: processes, threads, objects, first touches; and the rows that come of it.
+
+pub mod objects;
+pub mod processes;
+pub mod sites;
+pub mod touches;
+
+use crate::agent::ring::{AgentEvent, AgentRecord};
+use crate::kernel::perf_records::{PerfRecord, Sample};
+use crate::sink::Sink;
+use firsttouch_profile::{FirstTouch, Id, ObjectKind, Region, Window};
+use objects::NewObject;
+use processes::{Process, ThreadState};
+use sites::Sites;
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+
+/// OpenMP regions written out one by one; the rest is counted.
+const REGIONS_KEPT: u64 = 20_000;
+
+/// How the tracker was asked to look.
+pub struct Scope {
+    pub root: PathBuf,
+    /// The process firsttouch started or attached to.
+    pub root_pid: i32,
+    pub follow: bool,
+    pub min_size: u64,
+    pub page_bytes: u64,
+    pub huge_page_bytes: u64,
+    /// Processes whose objects come from /proc/PID/maps, because no agent is in them.
+    pub by_mapping: bool,
+}
+
+/// Evidence counted as lost, by (source, reason).
+pub type Lost = BTreeMap<(&'static str, &'static str), u64>;
+
+pub struct Tracker {
+    pub scope: Scope,
+    pub sink: Sink,
+    pub processes: HashMap<i32, Process>,
+    pub threads: HashMap<i32, ThreadState>,
+    pub sites: Sites,
+    pub lost: Lost,
+    pub touch_samples: u64,
+    pub touch_weight: f64,
+    pub kernel_touches: u64,
+    pub pages_queried: u64,
+    /// Context switches of all threads so far.
+    pub switches: f64,
+    pub regions: u64,
+    pub threads_seen: i64,
+    processes_seen: i64,
+    objects_seen: i64,
+    windows_seen: i64,
+    open_regions: HashMap<(i32, u64), Region>,
+    /// Deaths of objects since the last turn, for windows that were on them.
+    pub deaths: HashMap<Id, u64>,
+    random: crate::watch::design::Random,
+    load: unwind_store::Store,
+}
+
+/// Unwind tables, shared by all processes.
+mod unwind_store {
+    pub type Store = crate::unwind::TableStore;
+}
+
+impl Tracker {
+    #[must_use]
+    pub fn new(scope: Scope, sink: Sink, seed: u64) -> Self {
+        Self {
+            scope,
+            sink,
+            processes: HashMap::new(),
+            threads: HashMap::new(),
+            sites: Sites::default(),
+            lost: Lost::new(),
+            touch_samples: 0,
+            touch_weight: 0.0,
+            kernel_touches: 0,
+            pages_queried: 0,
+            switches: 0.0,
+            regions: 0,
+            threads_seen: 0,
+            processes_seen: 0,
+            objects_seen: 0,
+            windows_seen: 0,
+            open_regions: HashMap::new(),
+            deaths: HashMap::new(),
+            random: crate::watch::design::Random::new(seed),
+            load: unwind_store::Store::default(),
+        }
+    }
+
+    pub fn lose(&mut self, source: &'static str, reason: &'static str, count: u64) {
+        if count > 0 {
+            *self.lost.entry((source, reason)).or_default() += count;
+        }
+    }
+
+    fn tracked(&self, pid: i32) -> bool {
+        self.scope.follow || pid == self.scope.root_pid
+    }
+
+    pub fn next_window(&mut self) -> Id {
+        self.windows_seen += 1;
+        self.windows_seen
+    }
+
+    pub fn write_window(&mut self, window: &Window) {
+        self.sink.write(|w| w.window(window));
+    }
+
+    /// Takes one record of the page-fault event; `weight`: faults a sample stands for.
+    pub fn perf(&mut self, record: PerfRecord, weight: u64) {
+        match record {
+            PerfRecord::Sample(sample) => {
+                if self.tracked(sample.pid) {
+                    self.touch(&sample, weight);
+                }
+            }
+            PerfRecord::Fork { time, pid, parent_pid, tid, parent_tid } => {
+                if pid == parent_pid && self.tracked(pid) {
+                    self.thread(pid, tid, Some(parent_tid), time);
+                } else if pid != parent_pid && self.scope.follow {
+                    self.forked(pid, parent_pid, parent_tid, time);
+                }
+            }
+            PerfRecord::Exit { time, pid, tid } => {
+                if self.tracked(pid) {
+                    self.thread_ended(tid, time);
+                    if pid == tid {
+                        self.process_ended(pid, time);
+                    }
+                }
+            }
+            PerfRecord::Comm { time, pid, tid, name, exec } => {
+                if self.tracked(pid) {
+                    if exec {
+                        self.executed(pid, time);
+                    }
+                    self.thread(pid, tid, None, time);
+                    if let Some(thread) = self.threads.get_mut(&tid) {
+                        thread.name = Some(name);
+                    }
+                }
+            }
+            PerfRecord::Map { time, pid, start, length, file_offset, path } => {
+                if self.tracked(pid) {
+                    self.module(pid, time, start, length, file_offset, &path);
+                }
+            }
+            PerfRecord::Lost { count } => self.lose("touch", "the kernel's ring was full", count),
+            PerfRecord::Throttled => self.lose("touch", "throttled by the kernel (perf_event_max_sample_rate)", 1),
+        }
+    }
+
+    /// A page fault: who touched which page first, from where.
+    fn touch(&mut self, sample: &Sample, weight: u64) {
+        let thread = self.thread(sample.pid, sample.tid, None, sample.time);
+        let Some(process) = self.processes.get_mut(&sample.pid) else { return };
+        let stack = process.unwinder.stack(sample);
+        // A fault in the kernel on the thread's behalf: the user part of the stack starts after the system call.
+        let site = self.sites.intern(process, &stack, sample.in_kernel, &mut self.sink);
+        let weight = weight as f64;
+        process.touches.insert(sample.address, thread, sample.time, &mut self.random);
+        self.touch_samples += 1;
+        self.touch_weight += weight;
+        self.kernel_touches += u64::from(sample.in_kernel);
+        if let Some(state) = self.threads.get_mut(&sample.tid) {
+            if !sample.in_kernel {
+                state.user_faults += weight;
+            }
+            *state.cpus.entry(sample.cpu).or_default() += 1;
+        }
+        let row = FirstTouch {
+            id: i64::try_from(self.touch_samples).unwrap_or(i64::MAX),
+            process: process.id,
+            time_ns: sample.time,
+            thread,
+            cpu: sample.cpu,
+            address: sample.address,
+            weight,
+            by_kernel: sample.in_kernel,
+            site: Some(site),
+        };
+        self.sink.write(|w| w.first_touch(&row));
+    }
+
+    /// Takes one record of the agent.
+    pub fn agent(&mut self, record: AgentRecord) {
+        let AgentRecord { pid, tid, time, event } = record;
+        if !self.tracked(pid) {
+            return;
+        }
+        self.process(pid, time);
+        match event {
+            AgentEvent::Attach => self.agent_attached(pid, time),
+            AgentEvent::Alloc { call, address, bytes, stack } => {
+                let thread = self.thread(pid, tid, None, time);
+                self.allocated(pid, NewObject { kind: ObjectKind::Heap, call: Some(call), name: None, address, bytes, stack, thread: Some(thread) }, time);
+            }
+            AgentEvent::Map { call, file, address, bytes, stack } => {
+                let thread = self.thread(pid, tid, None, time);
+                let kind = if file { ObjectKind::File } else { ObjectKind::Anonymous };
+                self.allocated(pid, NewObject { kind, call: Some(call), name: None, address, bytes, stack, thread: Some(thread) }, time);
+            }
+            AgentEvent::Free { address } => self.freed(pid, address, time),
+            AgentEvent::Unmap { address, bytes, advise } => self.unmapped(pid, address, bytes, advise, time),
+            AgentEvent::Stack { id, frames } => {
+                if let Some(process) = self.processes.get_mut(&pid) {
+                    self.sites.define_agent_stack(process, id, &frames, &mut self.sink);
+                }
+            }
+            AgentEvent::Thread { creator } => {
+                self.thread(pid, tid, Some(creator), time);
+            }
+            AgentEvent::ParallelBegin { code, id, team_size } => {
+                self.regions += 1;
+                if self.regions > REGIONS_KEPT {
+                    self.lose("regions", "only the first 20,000 parallel regions are kept", 1);
+                    return;
+                }
+                let thread = self.thread(pid, tid, None, time);
+                let Some(process) = self.processes.get_mut(&pid) else { return };
+                let site = self.sites.intern(process, &[code], true, &mut self.sink);
+                let region = Region {
+                    id: i64::try_from(self.regions).unwrap_or(i64::MAX),
+                    process: process.id,
+                    begin_ns: time,
+                    end_ns: None,
+                    site: Some(site),
+                    team_size: u32::try_from(team_size).unwrap_or(u32::MAX),
+                    thread: Some(thread),
+                };
+                self.sink.write(|w| w.region(&region));
+                self.open_regions.insert((pid, id), region);
+            }
+            AgentEvent::ParallelEnd { id } => {
+                if let Some(mut region) = self.open_regions.remove(&(pid, id)) {
+                    region.end_ns = Some(time);
+                    self.sink.write(|w| w.region(&region));
+                }
+            }
+            AgentEvent::ImplicitTask { number, .. } => {
+                self.thread(pid, tid, None, time);
+                if let Some(state) = self.threads.get_mut(&tid) {
+                    state.omp_number = u32::try_from(number).ok();
+                }
+            }
+        }
+    }
+
+    /// Writes what is still open, and the totals.
+    pub fn finish(&mut self, now: u64) {
+        let pids: Vec<i32> = self.processes.keys().copied().collect();
+        for pid in pids {
+            self.write_live_objects(pid);
+            self.process_ended_row(pid, None);
+        }
+        let tids: Vec<i32> = self.threads.keys().copied().collect();
+        for tid in tids {
+            self.write_thread(tid, None);
+        }
+        let _ = now;
+        let folded = std::mem::take(&mut self.sites.folded);
+        for row in folded.into_values() {
+            self.sink.write(|w| w.folded_objects(&row));
+        }
+        let lost = std::mem::take(&mut self.lost);
+        for ((source, reason), count) in &lost {
+            self.sink.write(|w| w.lost(source, reason, *count));
+        }
+        self.lost = lost;
+    }
+}

@@ -1,0 +1,246 @@
+//! Processes and threads: births, deaths, programs replaced, modules mapped.
+
+use super::Tracker;
+use super::objects::LiveObjects;
+use super::touches::Touches;
+use crate::kernel::residency::PageSizes;
+use crate::procfs;
+use crate::unwind::Unwinder;
+use firsttouch_profile::{Id, Process as ProcessRow, Thread as ThreadRow};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A live process.
+pub struct Process {
+    pub id: Id,
+    pub pid: i32,
+    pub parent: Option<Id>,
+    pub born_ns: u64,
+    pub exe: Option<String>,
+    /// Executable mappings: start -> (end, file offset, path).
+    pub modules: BTreeMap<u64, (u64, u64, String)>,
+    pub unwinder: Unwinder,
+    pub objects: LiveObjects,
+    pub touches: Touches,
+    pub page_sizes: PageSizes,
+    /// The agent announced itself in the current program.
+    pub has_agent: bool,
+}
+
+impl Process {
+    /// File and offset of a code address.
+    #[must_use]
+    pub fn locate(&self, address: u64) -> Option<(String, u64)> {
+        let (start, (end, file_offset, path)) = self.modules.range(..=address).next_back()?;
+        (address < *end).then(|| (path.clone(), address - start + file_offset))
+    }
+}
+
+/// A live thread.
+pub struct ThreadState {
+    pub id: Id,
+    pub pid: i32,
+    pub tid: i32,
+    pub process: Id,
+    pub parent: Option<Id>,
+    pub name: Option<String>,
+    pub born_ns: u64,
+    pub cpu_ns: Option<u64>,
+    pub omp_number: Option<u32>,
+    pub user_faults: f64,
+    /// (user faults, all faults) read at the same moment.
+    pub faults_read: Option<(f64, u64)>,
+    pub cpus: BTreeMap<u32, u64>,
+    /// Time slices run so far.
+    pub slices: u64,
+}
+
+impl Tracker {
+    /// The process of this pid, new if it was not known.
+    pub fn process(&mut self, pid: i32, time: u64) -> Id {
+        if let Some(process) = self.processes.get(&pid) {
+            return process.id;
+        }
+        self.new_process(pid, None, time)
+    }
+
+    fn new_process(&mut self, pid: i32, parent: Option<Id>, time: u64) -> Id {
+        let id = self.processes_seen;
+        self.processes_seen += 1;
+        let exe = std::fs::read_link(self.scope.root.join(format!("proc/{pid}/exe"))).ok().map(|p| p.to_string_lossy().into_owned());
+        let process = Process {
+            id,
+            pid,
+            parent,
+            born_ns: time,
+            exe,
+            modules: BTreeMap::new(),
+            unwinder: Unwinder::default(),
+            objects: LiveObjects::default(),
+            touches: Touches::default(),
+            page_sizes: PageSizes::open(pid, self.scope.page_bytes, self.scope.huge_page_bytes),
+            has_agent: false,
+        };
+        self.processes.insert(pid, process);
+        self.process_ended_row(pid, None);
+        id
+    }
+
+    /// The thread of this tid, new if it was not known.
+    pub fn thread(&mut self, pid: i32, tid: i32, parent_tid: Option<i32>, time: u64) -> Id {
+        let parent = parent_tid.and_then(|t| self.threads.get(&t)).map(|t| t.id);
+        if let Some(thread) = self.threads.get_mut(&tid)
+            && thread.pid == pid
+        {
+            thread.parent = thread.parent.or(parent.filter(|p| *p != thread.id));
+            return thread.id;
+        }
+        let process = self.process(pid, time);
+        let id = self.threads_seen;
+        self.threads_seen += 1;
+        let state = ThreadState {
+            id,
+            pid,
+            tid,
+            process,
+            parent,
+            name: None,
+            born_ns: time,
+            cpu_ns: None,
+            omp_number: None,
+            user_faults: 0.0,
+            faults_read: None,
+            cpus: BTreeMap::new(),
+            slices: 0,
+        };
+        self.threads.insert(tid, state);
+        self.write_thread(tid, None);
+        id
+    }
+
+    pub(super) fn thread_ended(&mut self, tid: i32, time: u64) {
+        self.write_thread(tid, Some(time));
+        self.threads.remove(&tid);
+    }
+
+    /// A child process: it starts with its parent's objects and pages (copy on write).
+    pub(super) fn forked(&mut self, pid: i32, parent_pid: i32, parent_tid: i32, time: u64) {
+        let parent = self.process(parent_pid, time);
+        self.new_process(pid, Some(parent), time);
+        self.thread(pid, pid, Some(parent_tid), time);
+        let Some(from) = self.processes.get(&parent_pid) else { return };
+        let modules = from.modules.clone();
+        let objects = from.objects.inherit(&mut self.objects_seen, &mut self.random, time);
+        let Some(child) = self.processes.get_mut(&pid) else { return };
+        for (start, (end, offset, path)) in &modules {
+            child.unwinder.add(&mut self.load, *start, end - start, *offset, path);
+        }
+        child.modules = modules;
+        child.objects = objects;
+    }
+
+    pub(super) fn process_ended(&mut self, pid: i32, time: u64) {
+        self.write_live_objects(pid);
+        self.process_ended_row(pid, Some(time));
+        self.processes.remove(&pid);
+    }
+
+    pub(super) fn process_ended_row(&mut self, pid: i32, died_ns: Option<u64>) {
+        if let Some(p) = self.processes.get(&pid) {
+            let row = ProcessRow { id: p.id, pid: p.pid, parent: p.parent, exe: p.exe.clone(), born_ns: p.born_ns, died_ns };
+            self.sink.write(|w| w.process(&row));
+        }
+    }
+
+    /// The process replaced its program: memory, modules and all other threads are gone.
+    pub(super) fn executed(&mut self, pid: i32, time: u64) {
+        self.process(pid, time);
+        self.end_objects(pid, time, |_| true);
+        let gone: Vec<i32> = self.threads.values().filter(|t| t.pid == pid && t.tid != pid).map(|t| t.tid).collect();
+        for tid in gone {
+            self.thread_ended(tid, time);
+        }
+        let (page_bytes, huge) = (self.scope.page_bytes, self.scope.huge_page_bytes);
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.modules.clear();
+            process.unwinder = Unwinder::default();
+            process.touches.clear();
+            process.has_agent = false;
+            process.page_sizes = PageSizes::open(pid, page_bytes, huge);
+            process.exe = std::fs::read_link(self.scope.root.join(format!("proc/{pid}/exe"))).ok().map(|p| p.to_string_lossy().into_owned());
+            self.sites.forget_agent_stacks(process.id);
+        }
+    }
+
+    /// An executable mapping: code to unwind and name, and a module whose static arrays become objects.
+    pub(super) fn module(&mut self, pid: i32, time: u64, start: u64, length: u64, file_offset: u64, path: &str) {
+        self.process(pid, time);
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        process.modules.insert(start, (start.saturating_add(length), file_offset, path.to_owned()));
+        process.unwinder.add(&mut self.load, start, length, file_offset, path);
+        if path.starts_with('/') {
+            self.add_statics(pid, time, Path::new(path), start, file_offset);
+        }
+    }
+
+    /// Modules and threads of a process that ran before we came (or when perf events cannot tell).
+    pub fn scan_process(&mut self, pid: i32, time: u64) {
+        for m in procfs::mappings(&self.scope.root, pid) {
+            let known = self.processes.get(&pid).is_some_and(|p| p.modules.contains_key(&m.start));
+            if m.executable && !known && m.name.starts_with('/') {
+                self.module(pid, time, m.start, m.end - m.start, m.file_offset, &m.name);
+            }
+        }
+        for tid in procfs::threads(&self.scope.root, pid) {
+            self.thread(pid, tid, Some(pid), time);
+        }
+    }
+
+    /// Counts context switches: what the live threads had since they were last asked.
+    pub fn read_switches(&mut self) {
+        let root = &self.scope.root;
+        for thread in self.threads.values_mut() {
+            if let Some(slices) = procfs::thread_time_slices(root, thread.pid, thread.tid) {
+                self.switches += slices.saturating_sub(thread.slices) as f64;
+                thread.slices = slices;
+            }
+        }
+    }
+
+    /// Reads names, CPU times and fault counts of the live threads.
+    pub fn read_threads(&mut self) {
+        // SAFETY: sysconf has no preconditions.
+        let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1).unsigned_abs();
+        let root = &self.scope.root;
+        for thread in self.threads.values_mut() {
+            let Some(stat) = procfs::thread_stat(root, thread.pid, thread.tid) else { continue };
+            thread.cpu_ns = Some(stat.cpu_ticks * (1_000_000_000 / ticks));
+            thread.faults_read = Some((thread.user_faults, stat.minor_faults));
+            thread.name = Some(stat.name);
+            *thread.cpus.entry(stat.cpu).or_default() += 1;
+        }
+    }
+
+    pub(super) fn write_thread(&mut self, tid: i32, died_ns: Option<u64>) {
+        let Some(t) = self.threads.get(&tid) else { return };
+        let row = ThreadRow {
+            id: t.id,
+            process: t.process,
+            tid,
+            parent: t.parent,
+            name: t.name.clone(),
+            born_ns: t.born_ns,
+            died_ns,
+            cpu_ns: t.cpu_ns,
+            omp_number: t.omp_number,
+            user_faults: t.faults_read.map(|f| f.0 as u64),
+            all_faults: t.faults_read.map(|f| f.1),
+        };
+        let cpus: Vec<(u32, u64)> = t.cpus.iter().map(|(&c, &n)| (c, n)).collect();
+        let id = t.id;
+        self.sink.write(|w| {
+            w.thread(&row)?;
+            cpus.iter().try_for_each(|&(cpu, samples)| w.thread_cpu(id, cpu, samples))
+        });
+    }
+}

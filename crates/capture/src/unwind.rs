@@ -1,0 +1,125 @@
+//! Call stacks from a sample's registers and stack bytes, by the unwind tables of the mapped files (framehop).
+
+use crate::kernel::perf_records::Sample;
+use framehop::{ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, Unwinder as _};
+use object::{Object, ObjectSection, ObjectSegment};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+#[cfg(target_arch = "aarch64")]
+type NativeUnwinder = framehop::aarch64::UnwinderAarch64<Arc<[u8]>>;
+#[cfg(target_arch = "x86_64")]
+type NativeUnwinder = framehop::x86_64::UnwinderX86_64<Arc<[u8]>>;
+#[cfg(target_arch = "aarch64")]
+type NativeCache = framehop::aarch64::CacheAarch64<MayAllocateDuringUnwind>;
+#[cfg(target_arch = "x86_64")]
+type NativeCache = framehop::x86_64::CacheX86_64<MayAllocateDuringUnwind>;
+
+/// Deepest stack kept.
+const MAX_FRAMES: usize = 24;
+
+/// What an unwinder needs of one ELF file, read once.
+struct Tables {
+    /// (file offset, size, address) of the loadable segments.
+    segments: Vec<(u64, u64, u64)>,
+    text: Option<(std::ops::Range<u64>, Arc<[u8]>)>,
+    eh_frame: Option<(std::ops::Range<u64>, Arc<[u8]>)>,
+    eh_frame_hdr: Option<(std::ops::Range<u64>, Arc<[u8]>)>,
+}
+
+/// Tables of every file seen, shared by all processes.
+#[derive(Default)]
+pub struct TableStore {
+    files: HashMap<PathBuf, Option<Arc<Tables>>>,
+}
+
+impl TableStore {
+    fn get(&mut self, path: &Path) -> Option<Arc<Tables>> {
+        self.files.entry(path.to_owned()).or_insert_with(|| read_tables(path).map(Arc::new)).clone()
+    }
+}
+
+fn read_tables(path: &Path) -> Option<Tables> {
+    if !path.is_absolute() || !path.is_file() {
+        return None;
+    }
+    let file = std::fs::File::open(path).ok()?;
+    // SAFETY: a private read-only mapping, dropped at the end of this function.
+    let data = unsafe { memmap2::Mmap::map(&file) }.ok()?;
+    let elf = object::File::parse(&*data).ok()?;
+    let section = |name: &str| {
+        let s = elf.section_by_name(name)?;
+        let bytes: Arc<[u8]> = s.data().ok()?.into();
+        Some((s.address()..s.address().checked_add(s.size())?, bytes))
+    };
+    Some(Tables {
+        segments: elf.segments().map(|s| (s.file_range().0, s.file_range().1, s.address())).collect(),
+        text: section(".text"),
+        eh_frame: section(".eh_frame"),
+        eh_frame_hdr: section(".eh_frame_hdr"),
+    })
+}
+
+/// The unwinder of one process.
+pub struct Unwinder {
+    unwinder: NativeUnwinder,
+    cache: NativeCache,
+}
+
+impl Default for Unwinder {
+    fn default() -> Self {
+        Self { unwinder: NativeUnwinder::new(), cache: NativeCache::new_in() }
+    }
+}
+
+impl Unwinder {
+    /// Tells of an executable mapping.
+    pub fn add(&mut self, store: &mut TableStore, start: u64, length: u64, file_offset: u64, path: &str) {
+        let Some(tables) = store.get(Path::new(path)) else { return };
+        let Some((offset, _, address)) =
+            tables.segments.iter().find(|(offset, size, _)| file_offset + length > *offset && file_offset < offset + size).copied()
+        else {
+            return;
+        };
+        // base: what to add to an ELF address; mapping start and file offset tell where the segment went.
+        let base = start.wrapping_sub(file_offset).wrapping_sub(address.wrapping_sub(offset));
+        let (text_svma, text) = tables.text.clone().unzip();
+        let (eh_frame_svma, eh_frame) = tables.eh_frame.clone().unzip();
+        let (eh_frame_hdr_svma, eh_frame_hdr) = tables.eh_frame_hdr.clone().unzip();
+        let sections = ExplicitModuleSectionInfo { base_svma: 0, text_svma, text, eh_frame_svma, eh_frame, eh_frame_hdr_svma, eh_frame_hdr, ..Default::default() };
+        self.unwinder.remove_module(start);
+        self.unwinder.add_module(Module::new(path.to_owned(), start..start.saturating_add(length), base, sections));
+    }
+
+    /// Code addresses, leaf first: the sample's own (user-mode) instruction, then return addresses.
+    pub fn stack(&mut self, sample: &Sample) -> Vec<u64> {
+        #[cfg(target_arch = "x86_64")]
+        let (ip, stack_pointer, registers) = match sample.registers[..] {
+            [bp, sp, ip] => (ip, sp, framehop::x86_64::UnwindRegsX86_64::new(ip, sp, bp)),
+            _ => return vec![sample.ip],
+        };
+        #[cfg(target_arch = "aarch64")]
+        let (ip, stack_pointer, registers) = match sample.registers[..] {
+            [fp, lr, sp, pc] => (pc, sp, framehop::aarch64::UnwindRegsAarch64::new(lr, sp, fp)),
+            _ => return vec![sample.ip],
+        };
+        let mut read = |address: u64| {
+            let at = usize::try_from(address.checked_sub(stack_pointer).ok_or(())?).map_err(|_| ())?;
+            let bytes = sample.stack.get(at..at.checked_add(8).ok_or(())?).ok_or(())?;
+            Ok(u64::from_ne_bytes(bytes.try_into().map_err(|_| ())?))
+        };
+        let mut frames = self.unwinder.iter_frames(ip, registers, &mut self.cache, &mut read);
+        let mut stack = Vec::with_capacity(8);
+        while let Ok(Some(frame)) = frames.next() {
+            stack.push(frame.address());
+            if stack.len() == MAX_FRAMES {
+                break;
+            }
+        }
+        if stack.is_empty() {
+            stack.push(ip);
+        }
+        stack
+    }
+}

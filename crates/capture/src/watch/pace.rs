@@ -1,0 +1,198 @@
+//! How long a round lasts and how often objects are drawn: decided from earlier rounds only.
+
+use firsttouch_profile::Id;
+use std::collections::HashMap;
+
+/// At most this part of one core goes into moving watchpoints.
+const ARM_BUDGET: f64 = 0.01;
+/// At most this part of the target's time goes into traps.
+const TRAP_BUDGET: f64 = 0.01;
+/// At most this part of the target's time goes into what armed watchpoints cost apart from hits.
+const LOAD_BUDGET: f64 = 0.008;
+const LEAST_DUTY: f64 = 0.004;
+const LONGEST_REST_NS: f64 = 1e9;
+const SHORTEST_NS: f64 = 4e6;
+const LONGEST_NS: f64 = 250e6;
+/// Hits a window is to see on the memory that matters most.
+const HITS_WANTED: f64 = 1.3;
+
+/// What earlier windows on an object said.
+#[derive(Clone, Copy, Debug, Default)]
+struct History {
+    windows: f64,
+    held_ns: f64,
+    accesses: f64,
+    trap_ns: f64,
+}
+
+/// What armed watchpoints cost a program apart from hits. On bare metal next to nothing; in a virtual machine every page fault
+/// and every context switch may carry the debug registers through the hypervisor. Measured at start.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ArmedCost {
+    /// ns a page fault takes longer.
+    pub fault_ns: f64,
+    /// ns a context switch takes longer.
+    pub switch_ns: f64,
+}
+
+/// Learns from closed windows.
+#[derive(Debug, Default)]
+pub struct Pace {
+    objects: HashMap<Id, History>,
+    cost: ArmedCost,
+    /// (time, faults, switches) when the load was last taken.
+    observed: (u64, f64, f64),
+    /// Part of the program's time that watchpoints would cost if they were always armed.
+    load: f64,
+    arm_ns: f64,
+    trapped_ns: f64,
+    started_ns: u64,
+}
+
+impl Pace {
+    #[must_use]
+    pub fn new(now_ns: u64, cost: ArmedCost) -> Self {
+        Self { started_ns: now_ns, cost, observed: (now_ns, 0.0, 0.0), ..Self::default() }
+    }
+
+    /// Tells the totals of page faults and context switches so far, and how many CPUs the program can be using.
+    pub fn observe(&mut self, now_ns: u64, faults: f64, switches: f64, cpus: usize) {
+        let (then, old_faults, old_switches) = self.observed;
+        let passed = now_ns.saturating_sub(then) as f64;
+        if passed < 1e6 {
+            return;
+        }
+        let cost = (faults - old_faults).max(0.0) * self.cost.fault_ns + (switches - old_switches).max(0.0) * self.cost.switch_ns;
+        let load = cost / (passed * cpus.max(1) as f64);
+        // Rises at once, falls over some 100 ms.
+        let fade = (-passed / 1e8).exp();
+        self.load = load.max(self.load * fade + load * (1.0 - fade));
+        self.observed = (now_ns, faults, switches);
+    }
+
+    /// Part of the time in which watchpoints may be armed.
+    #[must_use]
+    pub fn duty(&self) -> f64 {
+        (LOAD_BUDGET / self.load.max(1e-9)).clamp(LEAST_DUTY, 1.0)
+    }
+
+    /// How to divide a round of `round_ns`: armed, then at rest.
+    #[must_use]
+    pub fn divide(&self, round_ns: f64) -> (f64, f64) {
+        let duty = self.duty();
+        let armed = (round_ns * duty.max(0.1)).max(SHORTEST_NS).min(round_ns.max(SHORTEST_NS));
+        (armed, (armed * (1.0 / duty - 1.0)).min(LONGEST_REST_NS))
+    }
+
+    /// A window on `object` closed: accesses estimated in `held_ns`, time its traps took.
+    pub fn learn(&mut self, object: Id, held_ns: u64, accesses: f64, trap_ns: f64) {
+        // Old rounds fade, so that phases of the program are followed.
+        let h = self.objects.entry(object).or_default();
+        let keep = if h.windows > 64.0 { 0.98 } else { 1.0 };
+        h.windows = h.windows * keep + 1.0;
+        h.held_ns = h.held_ns * keep + held_ns as f64;
+        h.accesses = h.accesses * keep + accesses;
+        h.trap_ns = h.trap_ns * keep + trap_ns;
+        self.trapped_ns += trap_ns;
+    }
+
+    pub fn forget(&mut self, object: Id) {
+        self.objects.remove(&object);
+    }
+
+    /// Moving all watchpoints took `ns`.
+    pub fn armed(&mut self, ns: u64) {
+        self.arm_ns = if self.arm_ns == 0.0 { ns as f64 } else { 0.8 * self.arm_ns + 0.2 * ns as f64 };
+    }
+
+    /// Accesses a ns and word of an object, as far as known.
+    fn word_rate(&self, object: Id) -> Option<f64> {
+        self.objects.get(&object).filter(|h| h.windows >= 4.0 && h.held_ns > 0.0).map(|h| h.accesses / h.held_ns)
+    }
+
+    /// Drawing weight: grows slowly with size (a small hot object matters as much as a large one), with the share of accesses
+    /// it seems to have, and falls with the time its traps take.
+    #[must_use]
+    pub fn weight(&self, object: Id, bytes: u64, all_accesses_per_ns: f64, round_ns: f64) -> f64 {
+        let share = match self.word_rate(object) {
+            Some(rate) if all_accesses_per_ns > 0.0 => (rate * bytes as f64 / 8.0 / all_accesses_per_ns).min(1.0),
+            _ => 0.5,
+        };
+        let trap = self.objects.get(&object).map_or(0.0, |h| h.trap_ns / h.windows);
+        let overload = trap / (TRAP_BUDGET * round_ns).max(1.0);
+        (bytes as f64).powf(0.25) * (0.3 + share.sqrt()) / (1.0 + overload).sqrt()
+    }
+
+    /// Sum over objects of words x rate: all accesses a ns.
+    #[must_use]
+    pub fn all_accesses(&self, objects: impl Iterator<Item = (Id, u64)>) -> f64 {
+        objects.filter_map(|(id, bytes)| Some(self.word_rate(id)? * bytes as f64 / 8.0)).sum()
+    }
+
+    /// Length of the next round, given the objects alive and the threads' time budget.
+    #[must_use]
+    pub fn round_ns(&self, now_ns: u64, objects: impl Iterator<Item = (Id, u64)>) -> f64 {
+        let elapsed = now_ns.saturating_sub(self.started_ns) as f64;
+        let least = (self.arm_ns / ARM_BUDGET).max(SHORTEST_NS).min(LONGEST_NS);
+        let most = (elapsed / 16.0).clamp(least, LONGEST_NS.max(least));
+        // The memory with the most traffic by bytes: where the placement question is decided.
+        let reference = objects.filter_map(|(id, bytes)| Some((self.word_rate(id)?, bytes))).max_by(|a, b| {
+            (a.0.sqrt() * a.1 as f64).total_cmp(&(b.0.sqrt() * b.1 as f64))
+        });
+        let wanted = match reference {
+            Some((rate, _)) if rate > 0.0 => HITS_WANTED / rate,
+            _ => most,
+        };
+        wanted.clamp(least, most)
+    }
+
+    /// Hit limit a thread and window: smaller while traps took more than their budget.
+    #[must_use]
+    pub fn hit_limit(&self, now_ns: u64, cpus: usize) -> u32 {
+        let elapsed = now_ns.saturating_sub(self.started_ns) as f64 * cpus.max(1) as f64;
+        let spent = self.trapped_ns / (TRAP_BUDGET * elapsed).max(1.0);
+        match spent {
+            s if s < 0.5 => 32,
+            s if s < 1.0 => 20,
+            _ => 12,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check the bounds: never shorter than what moving the watchpoints costs allows, never longer than a quarter second.
+    #[test]
+    fn rounds_stay_within_bounds() {
+        let mut pace = Pace::new(0, ArmedCost::default());
+        assert!(pace.round_ns(1, std::iter::empty()) >= SHORTEST_NS);
+        pace.armed(300_000);
+        assert!(pace.round_ns(10_000_000_000, std::iter::empty()) >= 30e6);
+        for _ in 0..10 {
+            pace.learn(1, 30_000_000, 0.0, 0.0);
+            pace.learn(2, 30_000_000, 3e6, 2e6);
+        }
+        let objects = || [(1, 1u64 << 30), (2, 1 << 16)].into_iter();
+        let length = pace.round_ns(10_000_000_000, objects());
+        assert!((30e6..=250e6).contains(&length), "{length}");
+        let all = pace.all_accesses(objects());
+        assert!(pace.weight(1, 1 << 30, all, length) > 0.0 && pace.weight(2, 1 << 16, all, length) > 0.0);
+        assert_eq!(pace.hit_limit(10_000_000_000, 2), 32);
+    }
+
+    /// Check that a storm of page faults makes the watchpoints rest, and that they come back after it.
+    #[test]
+    fn storms_are_waited_out() {
+        let mut pace = Pace::new(0, ArmedCost { fault_ns: 1000.0, switch_ns: 9000.0 });
+        assert_eq!(pace.divide(25e6), (25e6, 0.0));
+        pace.observe(10_000_000, 5_000.0, 0.0, 1);
+        let (armed, rest) = pace.divide(25e6);
+        assert!(armed / (armed + rest) < 0.03, "{armed} {rest}");
+        for step in 2..200 {
+            pace.observe(step * 10_000_000, 5_000.0, 0.0, 1);
+        }
+        assert_eq!(pace.duty(), 1.0);
+    }
+}

@@ -1,0 +1,261 @@
+//! Rounds: draws what to watch, arms all threads, and turns what they saw into rows.
+
+use super::SLOTS;
+use super::design::{Candidate, Random, draw_objects, word_at};
+use super::pace::{ArmedCost, Pace};
+use super::rate::accesses;
+use super::slots::{SlotResult, WatchedThread};
+use crate::kernel::monotonic_ns;
+use crate::kernel::residency::nodes_of;
+use crate::track::Tracker;
+use firsttouch_profile::{Access, Id, Page, Window};
+use std::collections::{BTreeMap, HashMap};
+
+/// Objects looked at when a round is drawn. Where there are more, a random part stands for all.
+const CANDIDATES: usize = 4096;
+
+/// One slot of the running round in one process.
+#[derive(Clone, Copy)]
+struct Drawn {
+    object: Id,
+    start: u64,
+    bytes: u64,
+    address: u64,
+    inclusion: f64,
+}
+
+/// The watch evidence of a run.
+pub struct Rounds {
+    pub threads: Vec<WatchedThread>,
+    pub pace: Pace,
+    pub hits: u64,
+    pub windows: u64,
+    pub trap_ns: f64,
+    random: Random,
+    number: u64,
+    round_start_ns: u64,
+    /// Rest that follows the armed part of this round.
+    rest_ns: u64,
+    running: HashMap<i32, [Option<Drawn>; SLOTS]>,
+    buffer: Vec<u8>,
+    cpus: usize,
+    /// Results of threads that left during the round.
+    pub residency: bool,
+}
+
+impl Rounds {
+    #[must_use]
+    pub fn new(seed: u64, trap_ns: f64, cost: ArmedCost, cpus: usize) -> Self {
+        let now = monotonic_ns();
+        Self {
+            threads: Vec::new(),
+            pace: Pace::new(now, cost),
+            hits: 0,
+            windows: 0,
+            trap_ns,
+            random: Random::new(seed),
+            number: 0,
+            round_start_ns: now,
+            rest_ns: 0,
+            running: HashMap::new(),
+            buffer: Vec::new(),
+            cpus,
+            residency: true,
+        }
+    }
+
+    /// Goes on: an armed round ends (and rests, if it must), then the next one starts. Returns when to call again.
+    pub fn turn(&mut self, tracker: &mut Tracker) -> u64 {
+        let now = monotonic_ns();
+        if self.rest_ns > 0 && !self.running.is_empty() {
+            let rest = self.rest_ns;
+            self.switch(tracker, HashMap::new(), now.saturating_sub(self.round_start_ns) + rest);
+            return now + rest;
+        }
+        let round_ns = self.pace.round_ns(now, live(tracker));
+        let (armed, rest) = self.pace.divide(round_ns);
+        let next = self.draw(tracker, round_ns);
+        self.switch(tracker, next, now.saturating_sub(self.round_start_ns));
+        self.number += 1;
+        self.round_start_ns = now;
+        self.rest_ns = rest as u64;
+        let armed_at = monotonic_ns();
+        self.query_pages(tracker, armed_at);
+        armed_at + armed as u64
+    }
+
+    /// Ends the running round and arms nothing any more.
+    pub fn stop(&mut self, tracker: &mut Tracker) {
+        let stands_for = monotonic_ns().saturating_sub(self.round_start_ns);
+        self.switch(tracker, HashMap::new(), stands_for);
+    }
+
+    /// Moves every watchpoint from the running round to `next`, and writes what the running round, which stands for
+    /// `stands_for` ns of the run, saw.
+    fn switch(&mut self, tracker: &mut Tracker, next: HashMap<i32, [Option<Drawn>; SLOTS]>, stands_for: u64) {
+        let began = monotonic_ns();
+        let limit = self.pace.hit_limit(began, self.cpus);
+        let mut results: HashMap<(i32, usize), Vec<(Id, SlotResult)>> = HashMap::new();
+        let pid_of: HashMap<Id, i32> = tracker.processes.values().map(|p| (p.id, p.pid)).collect();
+        for thread in &mut self.threads {
+            let Some(&pid) = pid_of.get(&thread.process) else { continue };
+            let addresses: [Option<u64>; SLOTS] = next.get(&pid).map_or([None; SLOTS], |draws| draws.map(|d| d.map(|d| d.address)));
+            let (slots, lost) = thread.turn(&addresses, limit, &mut self.buffer);
+            tracker.lose("watch", "a thread's ring was full: hits counted, lines unknown", lost);
+            for (slot, result) in slots.into_iter().enumerate() {
+                if let Some(result) = result {
+                    results.entry((pid, slot)).or_default().push((thread.thread, result));
+                }
+            }
+        }
+        self.pace.armed(monotonic_ns().saturating_sub(began));
+        let running = std::mem::replace(&mut self.running, next);
+        for (pid, draws) in running {
+            for (slot, drawn) in draws.into_iter().enumerate() {
+                if let Some(drawn) = drawn {
+                    let seen = results.remove(&(pid, slot)).unwrap_or_default();
+                    self.close(tracker, pid, &drawn, seen, stands_for);
+                }
+            }
+        }
+        self.threads.retain(|t| tracker.threads.contains_key(&t.tid));
+        tracker.deaths.clear();
+    }
+
+    /// Draws the words of the next round, for each process on its own.
+    fn draw(&mut self, tracker: &mut Tracker, round_ns: f64) -> HashMap<i32, [Option<Drawn>; SLOTS]> {
+        let page_bytes = tracker.scope.page_bytes;
+        let all = self.pace.all_accesses(live(tracker));
+        let mut draws = HashMap::new();
+        for (&pid, process) in &mut tracker.processes {
+            let alive = process.objects.by_address.len();
+            let keep = if alive > CANDIDATES { CANDIDATES as f64 / alive as f64 } else { 1.0 };
+            let mut candidates = Vec::with_capacity(alive.min(CANDIDATES * 2));
+            for (&address, object) in &process.objects.by_address {
+                if object.watchable() && (keep >= 1.0 || self.random.unit() < keep) {
+                    let weight = self.pace.weight(object.id, object.bytes, all, round_ns);
+                    candidates.push(Candidate { object: object.id, address, bytes: object.bytes, weight });
+                }
+            }
+            let mut slots: [Option<Drawn>; SLOTS] = [None; SLOTS];
+            for (slot, draw) in draw_objects(&mut self.random, &candidates, SLOTS).into_iter().enumerate() {
+                let c = &candidates[draw.candidate];
+                let Some(object) = process.objects.by_address.get_mut(&c.address) else { continue };
+                let Some(word) = word_at(c.address, c.bytes, object.positions.next()) else { continue };
+                object.has_evidence = true;
+                let mut address = process.touches.snap(word, c.address, c.bytes, page_bytes);
+                if address != word && process.page_sizes.at(address) > page_bytes {
+                    address = word; // a huge page has one home: no need to move
+                }
+                if slots.iter().flatten().any(|d| d.address == address) {
+                    continue;
+                }
+                slots[slot] = Some(Drawn { object: c.object, start: c.address, bytes: c.bytes, address, inclusion: draw.inclusion * keep });
+            }
+            if slots.iter().any(Option::is_some) {
+                draws.insert(pid, slots);
+            }
+        }
+        draws
+    }
+
+    /// One window: rows for it and for every thread that hit it.
+    fn close(&mut self, tracker: &mut Tracker, pid: i32, drawn: &Drawn, mut seen: Vec<(Id, SlotResult)>, stands_for: u64) {
+        let start = seen.iter().map(|(_, r)| r.armed_ns).min().unwrap_or(self.round_start_ns);
+        let mut held = seen.iter().map(|(_, r)| r.watched.watched_ns).max().unwrap_or(stands_for);
+        let died = tracker.deaths.get(&drawn.object).copied();
+        if let Some(died) = died {
+            // Hits after the object's death belong to whoever came next at this address.
+            held = held.min(died.saturating_sub(start));
+            for (_, result) in &mut seen {
+                result.watched.watched_ns = result.watched.watched_ns.min(died.saturating_sub(result.armed_ns));
+                if result.samples.len() as u64 == result.watched.hits {
+                    result.samples.retain(|s| s.time <= died);
+                    result.watched.hits = result.samples.len() as u64;
+                }
+            }
+        }
+        if held == 0 {
+            return;
+        }
+        let id = tracker.next_window();
+        self.windows += 1;
+        let window = Window {
+            id,
+            round: self.number,
+            object: drawn.object,
+            address: drawn.address,
+            start_ns: start,
+            held_ns: held,
+            round_ns: stands_for,
+            inclusion: drawn.inclusion,
+        };
+        tracker.write_window(&window);
+        let (mut total, mut traps) = (0.0, 0);
+        for (thread, result) in seen.iter().filter(|(_, r)| r.watched.hits > 0) {
+            let estimate = accesses(&result.watched, held, self.trap_ns);
+            total += estimate;
+            traps += result.watched.hits;
+            self.write_accesses(tracker, pid, id, *thread, result, estimate);
+        }
+        self.hits += traps;
+        if died.is_some() {
+            self.pace.forget(drawn.object);
+        } else {
+            self.pace.learn(drawn.object, held, total, traps as f64 * self.trap_ns);
+        }
+    }
+
+    /// The hits of one thread, divided among the places in the code that made them.
+    fn write_accesses(&self, tracker: &mut Tracker, pid: i32, window: Id, thread: Id, result: &SlotResult, estimate: f64) {
+        let mut by_site: BTreeMap<Option<Id>, u64> = BTreeMap::new();
+        for sample in &result.samples {
+            let site = tracker.processes.get_mut(&pid).map(|process| {
+                let stack = process.unwinder.stack(sample);
+                tracker.sites.intern(process, &stack, true, &mut tracker.sink)
+            });
+            *by_site.entry(site).or_default() += 1;
+        }
+        if by_site.is_empty() {
+            by_site.insert(None, 1);
+        }
+        let sampled: u64 = by_site.values().sum();
+        for (site, count) in by_site {
+            let part = count as f64 / sampled as f64;
+            let row = Access {
+                window,
+                thread,
+                site,
+                hits: (result.watched.hits as f64 * part).round() as u64,
+                estimate: estimate * part,
+                watched_ns: result.watched.watched_ns,
+                cut: result.watched.cut(),
+            };
+            tracker.sink.write(|w| w.access(&row));
+        }
+    }
+
+    /// Asks the kernel where the words of the new round are.
+    fn query_pages(&mut self, tracker: &mut Tracker, now: u64) {
+        if !self.residency {
+            return;
+        }
+        for (&pid, draws) in &self.running {
+            let list: Vec<Drawn> = draws.iter().flatten().copied().collect();
+            let addresses: Vec<u64> = list.iter().map(|d| d.address).collect();
+            let Ok(nodes) = nodes_of(pid, &addresses) else { continue };
+            let Some(process) = tracker.processes.get_mut(&pid) else { continue };
+            for (drawn, node) in list.iter().zip(nodes) {
+                debug_assert!(drawn.address >= drawn.start && drawn.address < drawn.start + drawn.bytes);
+                let page_bytes = if node >= 0 { process.page_sizes.at(drawn.address) } else { 0 };
+                let row = Page { process: process.id, object: Some(drawn.object), address: drawn.address, time_ns: now, node, page_bytes };
+                tracker.sink.write(|w| w.page(&row));
+                tracker.pages_queried += 1;
+            }
+        }
+    }
+}
+
+fn live(tracker: &Tracker) -> impl Iterator<Item = (Id, u64)> + '_ {
+    tracker.processes.values().flat_map(|p| p.objects.by_address.values().filter(|o| o.watchable()).map(|o| (o.id, o.bytes)).take(CANDIDATES))
+}

@@ -1,0 +1,235 @@
+//! The debug registers: four watchpoints on each watched thread, moved together at every turn of a round.
+
+use super::SLOTS;
+use super::pace::ArmedCost;
+use super::rate::Watched;
+use crate::kernel::monotonic_ns;
+use crate::kernel::perf::{Attributes, Event};
+use crate::kernel::perf_records::{PerfRecord, Sample, parse};
+use crate::kernel::perf_ring::PerfRing;
+use firsttouch_profile::Id;
+use std::io;
+
+/// Bytes of stack a hit carries: enough for the caller of a library routine.
+const STACK_BYTES: u32 = 512;
+/// Data pages of a thread's ring.
+const RING_PAGES: usize = 16;
+/// Where a watchpoint rests before its first use: user space, never mapped by the kernel for a program.
+const PARKED: u64 = 0x1000;
+
+/// The watchpoints of one thread.
+pub struct WatchedThread {
+    pub thread: Id,
+    pub tid: i32,
+    pub process: Id,
+    events: Vec<Event>,
+    ring: Option<(Event, PerfRing)>,
+    attr: Attributes,
+    armed: [Option<Armed>; SLOTS],
+    /// Overflows the kernel still allows each event before it switches it off.
+    allowed: [u32; SLOTS],
+    counted: [u64; SLOTS],
+    /// The hit limit switched the event off.
+    exhausted: [bool; SLOTS],
+}
+
+#[derive(Clone, Copy)]
+struct Armed {
+    address: u64,
+    at_ns: u64,
+    limit: u32,
+}
+
+/// What one thread did in one slot of the round that closed.
+#[derive(Debug)]
+pub struct SlotResult {
+    pub address: u64,
+    pub armed_ns: u64,
+    pub watched: Watched,
+    /// Samples of the hits, oldest first (some may be lost).
+    pub samples: Vec<Sample>,
+}
+
+impl WatchedThread {
+    /// Opens four watchpoints on a thread, switched off.
+    ///
+    /// # Errors
+    /// The kernel's reason; ENOSPC when a debugger holds debug registers.
+    pub fn open(thread: Id, tid: i32, process: Id) -> io::Result<Self> {
+        let attr = Attributes::watchpoint(PARKED, STACK_BYTES);
+        let mut events: Vec<Event> = Vec::with_capacity(SLOTS);
+        for _ in 0..SLOTS {
+            match Event::open(&attr, tid, -1) {
+                Ok(event) => events.push(event),
+                // A debugger may hold some of the registers: use what is left.
+                Err(error) if error.raw_os_error() == Some(libc::ENOSPC) && !events.is_empty() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        // Without a ring (memory lock limit) hits are still counted, only their lines stay unknown.
+        let ring = Event::open(&Attributes::ring_owner(), tid, -1).and_then(|owner| Ok((PerfRing::map(&owner, RING_PAGES)?, owner)));
+        let ring = ring.ok().map(|(ring, owner)| (owner, ring));
+        if let Some((owner, _)) = &ring {
+            for event in &events {
+                event.redirect_to(owner)?;
+            }
+        }
+        Ok(Self { thread, tid, process, events, ring, attr, armed: [None; SLOTS], allowed: [0; SLOTS], counted: [0; SLOTS], exhausted: [false; SLOTS] })
+    }
+
+    /// Closes the current round on this thread and opens the next: `next[slot]` is the address to watch.
+    /// Returns what each armed slot saw, and the records lost.
+    pub fn turn(&mut self, next: &[Option<u64>; SLOTS], limit: u32, buffer: &mut Vec<u8>) -> ([Option<SlotResult>; SLOTS], u64) {
+        let mut results: [Option<SlotResult>; SLOTS] = [const { None }; SLOTS];
+        for slot in 0..self.events.len() {
+            results[slot] = self.move_to(slot, next[slot]);
+        }
+        // Everything is off now: what the ring holds belongs to the round that closed.
+        let lost = self.collect(&mut results, buffer);
+        for slot in 0..self.events.len() {
+            if let Some(address) = next[slot] {
+                self.arm(slot, address, limit);
+            }
+        }
+        (results, lost)
+    }
+
+    /// Switches a slot off, moves it, and says what it saw.
+    fn move_to(&mut self, slot: usize, next: Option<u64>) -> Option<SlotResult> {
+        let event = &self.events[slot];
+        // Moving switches the watchpoint off (the attributes say `disabled`).
+        let moved = next.is_some_and(|address| event.modify(&self.attr.at(address)).is_ok());
+        let armed = self.armed[slot].take()?;
+        if !moved {
+            let _ = event.disable();
+        }
+        let now = monotonic_ns();
+        let count = event.count();
+        let hits = count.saturating_sub(self.counted[slot]);
+        self.counted[slot] = count;
+        self.allowed[slot] = self.allowed[slot].saturating_sub(u32::try_from(hits).unwrap_or(u32::MAX));
+        let watched = Watched { hits, watched_ns: now.saturating_sub(armed.at_ns), limit: u64::from(armed.limit), cut_after_ns: None };
+        self.exhausted[slot] = watched.cut();
+        Some(SlotResult { address: armed.address, armed_ns: armed.at_ns, watched, samples: Vec::new() })
+    }
+
+    fn arm(&mut self, slot: usize, address: u64, limit: u32) {
+        if std::mem::take(&mut self.exhausted[slot]) && !self.replace(slot, address) {
+            return;
+        }
+        // The kernel adds to what is left of the last limit; never leave zero, which would mean "without limit".
+        let missing = limit.saturating_sub(self.allowed[slot]);
+        let event = &self.events[slot];
+        let enabled = if missing > 0 { event.refresh(missing) } else { event.enable() };
+        if enabled.is_ok() {
+            self.allowed[slot] += missing;
+            self.armed[slot] = Some(Armed { address, at_ns: monotonic_ns(), limit: self.allowed[slot] });
+        }
+    }
+
+    /// Opens a slot anew. An event that the hit limit switched off stays deaf on some kernels (seen on 6.18: the limit stops
+    /// the breakpoint's PMU state, and only a reload of the period, on a running thread, starts it again).
+    fn replace(&mut self, slot: usize, address: u64) -> bool {
+        // The old event must go first: it holds the debug register.
+        self.events[slot].release();
+        let Ok(event) = Event::open(&self.attr.at(address), self.tid, -1) else { return false };
+        if let Some((owner, _)) = &self.ring
+            && event.redirect_to(owner).is_err()
+        {
+            return false;
+        }
+        self.events[slot] = event;
+        self.counted[slot] = 0;
+        self.allowed[slot] = 0;
+        true
+    }
+
+    /// Sorts the ring's samples to the slots whose address they carry.
+    fn collect(&mut self, results: &mut [Option<SlotResult>; SLOTS], buffer: &mut Vec<u8>) -> u64 {
+        let Some((_, ring)) = &mut self.ring else { return 0 };
+        let mut lost = 0;
+        ring.drain(buffer, |kind, misc, body| match parse(kind, misc, body) {
+            Some(PerfRecord::Sample(sample)) => {
+                if let Some(result) = results.iter_mut().flatten().find(|r| r.address == sample.address) {
+                    result.samples.push(*sample);
+                }
+            }
+            Some(PerfRecord::Lost { count }) => lost += count,
+            _ => {}
+        });
+        for result in results.iter_mut().flatten() {
+            // Only with every record at hand is the last one the limiting hit.
+            if result.watched.cut() && result.samples.len() as u64 == result.watched.hits {
+                result.watched.cut_after_ns = result.samples.last().map(|s| s.time.saturating_sub(result.armed_ns));
+            }
+        }
+        lost
+    }
+}
+
+/// The cost of one watchpoint trap on this machine, ns: the median over hits on a variable of our own.
+#[must_use]
+pub fn calibrate_trap_ns() -> Option<f64> {
+    let mut cell = Box::new(0u64);
+    let address = std::ptr::from_mut::<u64>(&mut cell) as u64;
+    let attr = Attributes::watchpoint(address, STACK_BYTES);
+    let event = Event::open(&attr, 0, -1).ok()?;
+    let _ring = PerfRing::map(&event, RING_PAGES).ok();
+    let hit = |cell: &mut u64| {
+        let start = monotonic_ns();
+        for _ in 0..4 {
+            // SAFETY: a live, aligned variable; volatile so that every store happens.
+            unsafe { std::ptr::from_mut(cell).write_volatile(start) };
+        }
+        (monotonic_ns() - start) as f64 / 4.0
+    };
+    let bare = median((0..32).map(|_| hit(&mut cell)).collect());
+    event.enable().ok()?;
+    let watched = median((0..16).map(|_| hit(&mut cell)).collect());
+    Some((watched - bare).max(0.0))
+}
+
+/// What armed watchpoints add to a page fault on this machine, ns: the fastest of several bursts with and without. A context
+/// switch is taken to cost as much as a trap, since both carry the debug registers through the hypervisor where there is one.
+#[must_use]
+pub fn calibrate_armed(trap_ns: f64) -> ArmedCost {
+    let cell = Box::new([0u64; SLOTS * 8]);
+    let bare = fault_ns();
+    let address = cell.as_ptr() as u64;
+    let attr = Attributes::watchpoint(address, STACK_BYTES);
+    let events: Vec<Event> = (0..SLOTS as u64).filter_map(|i| Event::open(&attr.at(address + 64 * i), 0, -1).ok()).collect();
+    for event in &events {
+        let _ = event.enable();
+    }
+    let armed = fault_ns();
+    ArmedCost { fault_ns: (armed - bare).max(0.0), switch_ns: trap_ns }
+}
+
+/// Time of one first touch, ns.
+fn fault_ns() -> f64 {
+    const PAGES: usize = 64;
+    let page = 4096;
+    let mut fastest = f64::INFINITY;
+    for _ in 0..5 {
+        // SAFETY: a fresh private mapping of our own, touched within its bounds and unmapped once.
+        unsafe {
+            let base = libc::mmap(std::ptr::null_mut(), PAGES * page, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
+            if base == libc::MAP_FAILED {
+                return 0.0;
+            }
+            libc::madvise(base, PAGES * page, libc::MADV_NOHUGEPAGE);
+            let start = monotonic_ns();
+            for i in 0..PAGES {
+                base.cast::<u8>().add(i * page).write_volatile(1);
+            }
+            fastest = fastest.min((monotonic_ns() - start) as f64 / PAGES as f64);
+            libc::munmap(base, PAGES * page);
+        }
+    }
+    fastest
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}

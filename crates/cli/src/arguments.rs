@@ -1,0 +1,253 @@
+//! The command line.
+
+use crate::quantity::{parse_duration, parse_size};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use firsttouch_native::Schedule;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Printed for `firsttouch` alone.
+pub const OVERVIEW: &str = "\
+firsttouch finds memory that lives on the wrong NUMA node and names the line that put it there.
+
+  firsttouch demo                      see it work on a bundled program, in under 30 s
+  firsttouch profile -- ./program      run a program, record, and report
+  firsttouch report program.ftp        the report again, also for other machines
+  firsttouch bench dgemv --init serial the bundled program by itself
+
+No root, no hardware counters, no second node needed. More: firsttouch --help, firsttouch COMMAND --help
+";
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "firsttouch",
+    version,
+    about = "Finds memory that lives on the wrong NUMA node and names the line that put it there",
+    long_about = "Finds memory that lives on the wrong NUMA node and names the line that put it there.\n\n\
+        Linux places a page on the node of the thread that first touches it. When one thread initialises what many \
+        threads use, most of them work on remote memory. firsttouch records who first touched and who uses each object \
+        of a running program, on any Linux machine, and judges the placement on this machine or on one you do not have.",
+    after_help = "Examples:\n  \
+        firsttouch demo\n  \
+        firsttouch profile -- ./solver input.dat\n  \
+        firsttouch report solver.ftp --machine virtual:4\n\n\
+        Exit status: 0 done, 1 failed, 2 usage; 'profile' passes the program's own status on.",
+    disable_help_subcommand = true
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Demo(Demo),
+    Profile(Profile),
+    Report(Report),
+    Bench(Bench),
+    /// Write the manual pages into a directory
+    #[command(hide = true)]
+    HelpMan {
+        directory: PathBuf,
+    },
+}
+
+/// Show the whole story on a bundled program: the defect, its line, and the repaired program
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Shows the whole story on a bundled matrix-vector product with 8 threads, in under 30 s: profiles it with \
+        its data initialised by one thread, shows what that costs, profiles it initialised in parallel, and shows \
+        that the defect is gone. Writes to a temporary directory only.",
+    after_help = "Examples:\n  firsttouch demo\n  firsttouch demo --json > demo.json"
+)]
+pub struct Demo {
+    /// Print the results as JSON on stdout; the steps are told on stderr
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Run a program (or attach to one), record its first touches and accesses, and report
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "firsttouch profile [OPTIONS] [--] PROGRAM [ARGUMENT]...\n       firsttouch profile [OPTIONS] --pid PID",
+    long_about = "Runs a program unchanged, records which thread first touches and which threads use each of its objects, \
+        writes a profile, and reports on stderr when it has ended (stdout stays the program's own).\n\n\
+        With --pid, attaches to a running program until it ends, until --duration, or until Ctrl-C; allocations made \
+        before are not known then, and objects are named by mapping.",
+    after_help = "Examples:\n  \
+        firsttouch profile -- ./solver input.dat\n  \
+        firsttouch profile -o run1.ftp --min-size 1M -- python3 train.py\n  \
+        firsttouch profile --follow -- make -j8\n  \
+        firsttouch profile --pid 4711 --duration 10\n\n\
+        Exit status: the program's own; 128+N when signal N ended it; 127 when it was not found, 126 when it cannot be \
+        executed; 1 when firsttouch failed before it ran; 2 for a wrong command line."
+)]
+pub struct Profile {
+    /// The profile to write; an older profile there is replaced [default: ./PROGRAM.ftp, or ./pid-PID.ftp]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Do not record allocations below this size (K, M, G: powers of 1024)
+    #[arg(long, value_name = "BYTES", default_value = "64K", value_parser = parse_size)]
+    pub min_size: u64,
+    /// Profile child processes as well
+    #[arg(long)]
+    pub follow: bool,
+    /// Stop recording after this time (seconds, or with unit: 500ms, 90s, 5m); the program goes on
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub duration: Option<Duration>,
+    /// Attach to the running process PID instead of starting a program
+    #[arg(long, value_parser = clap::value_parser!(i32).range(1..), conflicts_with = "program")]
+    pub pid: Option<i32>,
+    /// Print only errors
+    #[arg(short, long)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub judge: Judge,
+    /// Print the report as JSON on stdout, after the program's own output
+    #[arg(long)]
+    pub json: bool,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, required_unless_present = "pid")]
+    pub program: Vec<OsString>,
+}
+
+/// Report what a profile holds: misplaced objects, the lines behind them, and the fix
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Reports which objects of a profile are, or would be, on the wrong node: the line that allocated them, the \
+        line that first touched them, the lines that use them, and the fix. Figures are given with their 95 % interval.",
+    after_help = "Examples:\n  \
+        firsttouch report solver.ftp\n  \
+        firsttouch report solver.ftp --machine virtual:8 --pin compact\n  \
+        firsttouch report solver.ftp --json | jq '.findings[].message'"
+)]
+pub struct Report {
+    /// The profile
+    #[arg(value_name = "FILE")]
+    pub profile: PathBuf,
+    #[command(flatten)]
+    pub judge: Judge,
+    /// Print the report as JSON (schema firsttouch.report/1)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What to judge a profile on.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Judge {
+    /// Judge on a machine with N equal nodes: virtual:N [default: the machine of the profile, or virtual:2 if that has one node]
+    #[arg(long, value_name = "virtual:N")]
+    pub machine: Option<String>,
+    /// Where threads sit on a virtual machine: spread (equal blocks of thread numbers a node), compact (fill a node first), or a
+    /// node for each thread, such as 0,0,1,1 or 0-3 [default: spread]
+    #[arg(long, value_name = "spread|compact|LIST")]
+    pub pin: Option<String>,
+}
+
+/// Run a bundled program
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  firsttouch bench dgemv --init serial\n  firsttouch profile -- firsttouch bench dgemv --init serial --threads 8",
+    disable_help_subcommand = true
+)]
+pub struct Bench {
+    #[command(subcommand)]
+    pub kernel: Kernel,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Kernel {
+    Dgemv(Dgemv),
+}
+
+/// Multiply a matrix by a vector (c = A * b, row-major, rows in blocks a thread) with OpenMP
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Multiplies an m x n matrix by a vector (c = A * b, row-major) with OpenMP and checks the answer. One thread \
+        (--init serial) or every thread its own rows (--init parallel) initialise the data, which decides on which \
+        nodes they lie. Times are for one product; min, median and max are over the repetitions.",
+    after_help = "Examples:\n  \
+        firsttouch bench dgemv --init serial\n  \
+        firsttouch bench dgemv --init parallel --threads 8 --m 20000 --n 20000\n  \
+        firsttouch bench dgemv --init parallel --schedule dynamic,16 --json"
+)]
+pub struct Dgemv {
+    /// Who initialises the data: serial (the main thread), or parallel (each thread the rows it will use)
+    #[arg(long, value_enum, default_value_t = Init::Parallel)]
+    pub init: Init,
+    /// Rows of the matrix
+    #[arg(long, default_value_t = 8000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub m: u64,
+    /// Columns of the matrix
+    #[arg(long, default_value_t = 8000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub n: u64,
+    /// Products in one repetition
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    pub iterations: u64,
+    /// Threads [default: OMP_NUM_THREADS, or one a CPU]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub threads: Option<u32>,
+    /// How rows are handed to threads: static, or dynamic[,CHUNK] (CHUNK rows at a time, default 1)
+    #[arg(long, default_value = "static", value_name = "static|dynamic[,CHUNK]", value_parser = parse_schedule)]
+    pub schedule: Schedule,
+    /// Timed repetitions
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub repetitions: u64,
+    /// Print the results as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Init {
+    Serial,
+    Parallel,
+}
+
+fn parse_schedule(text: &str) -> Result<Schedule, String> {
+    match text.split_once(',') {
+        None if text == "static" => Ok(Schedule::Static),
+        None if text == "dynamic" => Ok(Schedule::Dynamic { chunk: 1 }),
+        Some(("dynamic", chunk)) => match chunk.parse() {
+            Ok(chunk) if chunk >= 1 => Ok(Schedule::Dynamic { chunk }),
+            _ => Err(format!("expected a number of rows, at least 1, after 'dynamic,', found '{chunk}'")),
+        },
+        _ => Err("expected static, dynamic, or dynamic,CHUNK".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    /// Check clap's own invariants.
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    /// Check that a program's options stay its own, with and without `--`.
+    #[test]
+    fn programs_keep_their_options() {
+        for line in
+            [&["firsttouch", "profile", "-q", "--", "ls", "-q", "--json"][..], &["firsttouch", "profile", "-q", "ls", "-q", "--json"]]
+        {
+            let Command::Profile(profile) = Arguments::try_parse_from(line).unwrap().command else { panic!("profile") };
+            assert_eq!(profile.program, ["ls", "-q", "--json"]);
+            assert!(profile.quiet && !profile.json);
+        }
+    }
+
+    /// Check the table of schedules.
+    #[test]
+    fn schedules_are_read() {
+        assert_eq!(parse_schedule("static"), Ok(Schedule::Static));
+        assert_eq!(parse_schedule("dynamic"), Ok(Schedule::Dynamic { chunk: 1 }));
+        assert_eq!(parse_schedule("dynamic,16"), Ok(Schedule::Dynamic { chunk: 16 }));
+        for text in ["", "guided", "static,4", "dynamic,", "dynamic,0", "dynamic,-1", "dynamic,x", "dynamic,1,2"] {
+            assert!(parse_schedule(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! One module a command; each returns its exit status.
+
+mod bench;
+mod demo;
+mod man;
+mod profile;
+mod report;
+
+use crate::arguments::{Arguments, Command, Kernel, OVERVIEW};
+use crate::output::{message, print, tell};
+use anyhow::Result;
+use clap::Parser;
+use clap::error::ErrorKind;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+pub const FAILED: u8 = 1;
+pub const USAGE: u8 = 2;
+
+/// A command line that parsed, but asks for something that cannot be.
+#[derive(Debug)]
+pub struct Usage(pub anyhow::Error);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#}", self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// Runs a command line; the only place that prints errors.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if arguments.len() <= 1 {
+        tell(OVERVIEW);
+        return ExitCode::from(USAGE);
+    }
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => return refused(&error),
+    };
+    let status = match arguments.command {
+        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Profile(arguments) => profile::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
+        Command::Bench(arguments) => match arguments.kernel {
+            Kernel::Dgemv(arguments) => bench::dgemv(&arguments),
+        },
+        Command::HelpMan { directory } => man::write(&directory),
+    };
+    match status {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => failed(&error),
+    }
+}
+
+/// Help and version (stdout, 0), or a wrong command line (stderr, 2).
+fn refused(error: &clap::Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            let help = error.render();
+            let colour = crate::output::style(&std::io::stdout()).colour;
+            let text = if colour { help.ansi().to_string() } else { help.to_string() };
+            match print(&text) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => failed(&error),
+            }
+        }
+        _ => {
+            message(&error.render().to_string());
+            ExitCode::from(USAGE)
+        }
+    }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    message(&format!("error: {error:#}"));
+    ExitCode::from(if error.is::<Usage>() { USAGE } else { FAILED })
+}
+
+/// Marks an error as one of the command line.
+pub fn usage<T>(result: Result<T>) -> Result<T> {
+    result.map_err(|error| Usage(error).into())
+}

@@ -1,0 +1,143 @@
+//! `firsttouch profile`
+
+use super::{FAILED, usage};
+use crate::arguments::Profile;
+use crate::judge::{Judged, Question, judge};
+use crate::output::{message, print_json, style, tell};
+use anyhow::Result;
+use firsttouch_capture::{LaunchError, Options, Outcome, Summary};
+use firsttouch_machine::MachineInfo;
+use firsttouch_report::{text, thousands};
+use std::io::stderr;
+use std::path::{Path, PathBuf};
+
+/// Faster lookups of names than this are not worth a word.
+const NAMES_WORTH_TELLING: usize = 20_000;
+
+pub fn run(arguments: &Profile) -> Result<u8> {
+    let question = usage(Question::parse(&arguments.judge))?;
+    let info = MachineInfo::read(Path::new("/"))?;
+    let output = arguments.output.clone().unwrap_or_else(|| default_output(arguments));
+    let options = Options {
+        command: arguments.program.clone(),
+        output: output.clone(),
+        min_size: arguments.min_size,
+        follow: arguments.follow,
+        duration: arguments.duration,
+        pid: arguments.pid,
+        agent: firsttouch_native::AGENT,
+        machine: info.machine,
+        progress: (!arguments.quiet).then_some(tell_names as fn(usize, usize)),
+    };
+    let outcome = match firsttouch_capture::profile(&options) {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            let Some(launch) = error.downcast_ref::<LaunchError>() else { return Err(error) };
+            message(&format!("error: {error:#}"));
+            return Ok(u8::try_from(launch.exit_code()).unwrap_or(FAILED));
+        }
+    };
+    // From here on the program has run: its status is ours, whatever becomes of the report.
+    if let Some(error) = &outcome.profile_error {
+        message(&format!("error: {error}"));
+    }
+    if !arguments.quiet {
+        message(&summary(&outcome.summary, &output));
+    }
+    match judge(&output, &question) {
+        Ok(judged) => report(arguments, &output, &outcome, &judged)?,
+        Err(error) => {
+            tell_messages(&outcome.messages);
+            // A profile that could not be written was told above.
+            if outcome.profile_error.is_none() {
+                message(&format!("error: {error:#}"));
+            }
+        }
+    }
+    Ok(outcome.exit_code.map_or(0, |code| u8::try_from(code & 0xff).unwrap_or(FAILED)))
+}
+
+fn report(arguments: &Profile, output: &Path, outcome: &Outcome, judged: &Judged) -> Result<()> {
+    if arguments.json {
+        print_json(&judged.analysis)?;
+    }
+    if arguments.quiet {
+        return Ok(());
+    }
+    if arguments.json {
+        tell_messages(&outcome.messages);
+        return Ok(());
+    }
+    // The report tells what was missing, in the same words.
+    let told = |text: &&String| {
+        let analysis = &judged.analysis;
+        analysis.evidence.iter().any(|evidence| same(&evidence.detail, text)) || analysis.notes.iter().any(|note| same(note, text))
+    };
+    let untold: Vec<String> = outcome.messages.iter().filter(|text| !told(text)).cloned().collect();
+    tell_messages(&untold);
+    tell(&text(&judged.analysis, &judged.context(output, false), style(&stderr())));
+    Ok(())
+}
+
+/// Whether one text says all of the other.
+fn same(told: &str, text: &str) -> bool {
+    !told.is_empty() && (told.contains(text) || text.contains(told))
+}
+
+fn tell_messages(messages: &[String]) {
+    for text in messages {
+        message(text);
+    }
+}
+
+fn tell_names(done: usize, all: usize) {
+    if done == 0 && all > NAMES_WORTH_TELLING {
+        message(&format!("looking up the names of {} call stacks", thousands(all as u64)));
+    }
+}
+
+/// `8 threads, 6.2 s, 1,904 accesses seen by watchpoints, 1,310 first touches (1 of 599) -> dgemv.ftp`
+fn summary(summary: &Summary, output: &Path) -> String {
+    let threads = if summary.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", thousands(summary.threads)) };
+    let one_of = if summary.first_touches > 0 && summary.touch_weight > 1.5 * summary.first_touches as f64 {
+        format!(" (1 of {})", thousands((summary.touch_weight / summary.first_touches as f64).round() as u64))
+    } else {
+        String::new()
+    };
+    format!(
+        "{threads}, {:.1} s, {} accesses seen by watchpoints, {} first touches{one_of} -> {}",
+        summary.wall_s,
+        thousands(summary.watch_hits),
+        thousands(summary.first_touches),
+        output.display()
+    )
+}
+
+/// `./PROGRAM.ftp` or `./pid-PID.ftp`
+fn default_output(arguments: &Profile) -> PathBuf {
+    let mut name = match (arguments.pid, arguments.program.first()) {
+        (Some(pid), _) => format!("pid-{pid}").into(),
+        (None, Some(program)) => Path::new(program).file_name().unwrap_or(program).to_owned(),
+        (None, None) => "profile".into(),
+    };
+    name.push(".ftp");
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check the summary line, with and without sampling.
+    #[test]
+    fn the_summary_is_one_line() {
+        let mut one =
+            Summary { threads: 8, wall_s: 6.21, watch_hits: 1904, first_touches: 1310, touch_weight: 784_690.0, ..Summary::default() };
+        assert_eq!(
+            summary(&one, Path::new("dgemv.ftp")),
+            "8 threads, 6.2 s, 1,904 accesses seen by watchpoints, 1,310 first touches (1 of 599) -> dgemv.ftp"
+        );
+        (one.threads, one.touch_weight) = (1, 1310.0);
+        assert_eq!(summary(&one, Path::new("x.ftp")), "1 thread, 6.2 s, 1,904 accesses seen by watchpoints, 1,310 first touches -> x.ftp");
+    }
+}

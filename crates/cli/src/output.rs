@@ -1,0 +1,45 @@
+//! Where text goes: results to stdout, messages to stderr.
+
+use anyhow::{Context, Result};
+use firsttouch_report::Style;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+
+/// Line width where there is no terminal to ask.
+const WIDTH: usize = 100;
+
+/// Writes a result to stdout. A reader that has gone away (`| head`) wants no more: that is no error.
+pub fn print(text: &str) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.context("cannot write to standard output"),
+    }
+}
+
+/// Writes JSON to stdout, indented.
+pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
+    let mut text = serde_json::to_string_pretty(value).context("cannot write the result as JSON")?;
+    text.push('\n');
+    print(&text)
+}
+
+/// Writes to stderr as it is. There is nobody to tell when that fails.
+pub fn tell(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// A message of ours on stderr.
+pub fn message(text: &str) {
+    tell(&format!("firsttouch: {}\n", text.trim_end()));
+}
+
+/// How to write to a stream: its width, and colour if it is a terminal and the user does not object (no-color.org).
+pub fn style(stream: &(impl IsTerminal + AsFd)) -> Style {
+    let terminal = stream.is_terminal();
+    let width = terminal_size::terminal_size_of(stream).filter(|_| terminal).map_or(WIDTH, |(width, _)| usize::from(width.0));
+    let colour = terminal
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && std::env::var_os("TERM").is_none_or(|value| value != "dumb");
+    Style { width, colour }
+}

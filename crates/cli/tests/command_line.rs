@@ -1,0 +1,116 @@
+//! The program as a user meets it, without profiling anything (that is tested end to end in tests/e2e).
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn firsttouch(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_firsttouch")).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+fn pages(folder: &Path) -> Vec<PathBuf> {
+    let mut pages: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    pages.sort();
+    pages
+}
+
+/// Check that docs/man is what the command line's help says today.
+#[test]
+fn manual_pages_are_up_to_date() {
+    let made = tempfile::tempdir().unwrap();
+    let output = firsttouch(&["help-man", made.path().to_str().unwrap()]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/man");
+    let names = |folder: &Path| pages(folder).iter().map(|page| page.file_name().unwrap().to_owned()).collect::<Vec<_>>();
+    let hint = "renew them: cargo run -p firsttouch -- help-man docs/man";
+    assert_eq!(names(made.path()), names(&kept), "{hint}");
+    for page in pages(made.path()) {
+        let name = page.file_name().unwrap();
+        assert!(fs::read(&page).unwrap() == fs::read(kept.join(name)).unwrap(), "docs/man/{} is old; {hint}", name.display());
+    }
+}
+
+/// Check that every command explains itself with examples.
+#[test]
+fn help_has_examples() {
+    for command in [&[][..], &["demo"], &["profile"], &["report"], &["bench"], &["bench", "dgemv"]] {
+        for option in ["-h", "--help"] {
+            let output = firsttouch(&[command, &[option]].concat());
+            assert!(output.status.success() && text(&output.stdout).contains("Examples:\n"), "{command:?}");
+        }
+    }
+}
+
+/// Check that `firsttouch` alone says what there is, as a usage error.
+#[test]
+fn alone_it_gives_an_overview() {
+    let output = firsttouch(&[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+    for command in ["demo", "profile -- ./program", "report program.ftp", "bench dgemv"] {
+        assert!(text(&output.stderr).contains(&format!("firsttouch {command}")), "{command}");
+    }
+}
+
+/// Check that errors are one message with the status of their kind.
+#[test]
+fn errors_are_clear() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing.ftp");
+    let missing = missing.to_str().unwrap();
+    for (arguments, status, message) in [
+        (&["report", missing][..], 1, "cannot open profile"),
+        (&["report", env!("CARGO_BIN_EXE_firsttouch")], 1, "it is not a firsttouch profile"),
+        (&["report", missing, "--machine", "virtual:65"], 2, "cannot use machine 'virtual:65': virtual machines have 1 to 64 nodes"),
+        (&["report", missing, "--pin", "0,x"], 2, "cannot use pin '0,x'"),
+        (&["profile"], 2, "required"),
+        (&["profile", "--pid", "0"], 2, "0"),
+        (&["profile", "--min-size", "many", "--", "true"], 2, "expected a size such as 65536, 64K or 1M, found 'many'"),
+        (&["bench", "dgemv", "--m", "0"], 2, "--m"),
+        (&["bench", "dgemv", "--m", "4000000000", "--n", "4000000000"], 2, "choose smaller --m and --n"),
+        (&["bench", "dgemv", "--schedule", "guided"], 2, "expected static, dynamic, or dynamic,CHUNK"),
+    ] {
+        let output = firsttouch(arguments);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {error}");
+        assert!(output.stdout.is_empty() && error.starts_with("firsttouch: error: ") && error.contains(message), "{error}");
+        assert_eq!(error.matches("error:").count(), 1, "{error}");
+    }
+}
+
+/// Check the JSON of bench: the keys, and that they fit each other.
+#[test]
+fn bench_prints_json() {
+    let arguments = ["bench", "dgemv", "--init", "serial", "--m", "64", "--n", "32", "--threads", "3", "--repetitions", "3"];
+    let output = firsttouch(&[&arguments[..], &["--schedule", "dynamic,4", "--json"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["kernel"], "dgemv");
+    assert_eq!(value["threads"], 3);
+    assert_eq!(value["init"], "serial");
+    assert_eq!(value["schedule"], "dynamic,4");
+    assert_eq!(value["sizes"]["bytes"], 8 * (64 * 32 + 64 + 32));
+    for key in ["seconds", "gb_per_s", "gflops"] {
+        let figure = |name: &str| value[key][name].as_f64().unwrap();
+        assert!(0.0 < figure("min") && figure("min") <= figure("median") && figure("median") <= figure("max"), "{key}");
+    }
+}
+
+/// Check that a reader that goes away is no error, and that a full disk is one.
+#[test]
+fn output_that_cannot_be_written() {
+    let binary = env!("CARGO_BIN_EXE_firsttouch");
+    let script = "\"$0\" --help | true; \"$0\" bench dgemv --m 8 --n 8 --json | head -c 1; exit \"${PIPESTATUS[0]}\"";
+    let output = Command::new("bash").args(["-c", script, binary]).output().unwrap();
+    assert_eq!((text(&output.stdout), text(&output.stderr), output.status.code()), ("{", "", Some(0)));
+
+    let script = "\"$0\" bench dgemv --m 8 --n 8 > /dev/full";
+    let output = Command::new("bash").args(["-c", script, binary]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).starts_with("firsttouch: error: cannot write to standard output: "), "{}", text(&output.stderr));
+}

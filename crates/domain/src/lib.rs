@@ -1,0 +1,50 @@
+//! The words of firsttouch: identifiers, sizes, intervals. No I/O.
+
+mod interval;
+mod pin;
+
+pub use interval::{Estimate, Z95};
+pub use pin::{Pin, PinError};
+
+use serde::{Deserialize, Serialize};
+
+/// A NUMA node, as the kernel numbers it (or 0..N on a virtual machine).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NodeId(pub u32);
+
+/// A thread's index in order of birth; 0 is the main thread.
+pub type ThreadIndex = usize;
+
+/// Formats a byte count the way the reports do: `64 KiB`, `2.98 GiB`.
+#[must_use]
+pub fn format_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 || (value - value.round()).abs() < 1e-9 {
+        format!("{value:.0} {}", UNITS[unit])
+    } else if value < 10.0 {
+        format!("{value:.2} {}", UNITS[unit])
+    } else {
+        format!("{value:.1} {}", UNITS[unit])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::format_bytes;
+
+    /// Check that sizes read as people write them.
+    #[test]
+    fn bytes_read_well() {
+        assert_eq!(format_bytes(512), "512 B");
+        assert_eq!(format_bytes(65536), "64 KiB");
+        assert_eq!(format_bytes(3_200_000_000), "2.98 GiB");
+        assert_eq!(format_bytes(160_000), "156.2 KiB");
+    }
+}

@@ -1,0 +1,111 @@
+//! The kernel's list format for CPUs and nodes: `0-3,8`.
+
+use std::fmt;
+
+/// Numbers above this are not CPUs or nodes of any kernel (`CONFIG_NR_CPUS` ends at 8192), but damage.
+const LARGEST: u32 = 65_535;
+
+/// Why a list was refused, with the place (byte offset) of the error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListError {
+    pub text: String,
+    pub offset: usize,
+    pub reason: &'static str,
+}
+
+impl fmt::Display for ListError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at character {} of {:?}", self.reason, self.offset + 1, self.text)
+    }
+}
+
+impl std::error::Error for ListError {}
+
+/// Parses a list such as `0-3,8`; the empty list (a node without CPUs) is valid. Sorted, without duplicates.
+///
+/// # Errors
+/// Names the place of the first error.
+pub fn parse_list(text: &str) -> Result<Vec<u32>, ListError> {
+    let text = text.trim();
+    let mut numbers = Vec::new();
+    if text.is_empty() {
+        return Ok(numbers);
+    }
+    let fail = |offset, reason| ListError { text: text.to_owned(), offset, reason };
+    let number = |part: &str, offset| {
+        if !part.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(fail(offset, "expected a number"));
+        }
+        match part.parse::<u32>() {
+            Ok(number) if number <= LARGEST => Ok(number),
+            Ok(_) => Err(fail(offset, "number too large")),
+            Err(_) if part.is_empty() => Err(fail(offset, "expected a number")),
+            Err(_) => Err(fail(offset, "number too large")),
+        }
+    };
+    let mut offset = 0;
+    for part in text.split(',') {
+        match part.split_once('-') {
+            Some((first, last)) => {
+                let (low, high) = (number(first, offset)?, number(last, offset + first.len() + 1)?);
+                if low > high {
+                    return Err(fail(offset, "a range must run upwards"));
+                }
+                numbers.extend(low..=high);
+            }
+            None => numbers.push(number(part, offset)?),
+        }
+        offset += part.len() + 1;
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check the forms the kernel writes.
+    #[test]
+    fn lists_are_read() {
+        for (text, numbers) in [
+            ("", &[][..]),
+            ("\n", &[]),
+            ("0", &[0]),
+            ("0-3,8\n", &[0, 1, 2, 3, 8]),
+            ("1,3-4,10", &[1, 3, 4, 10]),
+            ("5-5", &[5]),
+            ("2,0-2", &[0, 1, 2]),
+        ] {
+            assert_eq!(parse_list(text).as_deref(), Ok(numbers), "{text:?}");
+        }
+    }
+
+    /// Check the table of malformed lists: an error that names the place, never a panic.
+    #[test]
+    fn malformed_lists_name_the_place() {
+        for (text, offset, reason) in [
+            ("x", 0, "expected a number"),
+            ("0,x", 2, "expected a number"),
+            ("0,,1", 2, "expected a number"),
+            ("0,", 2, "expected a number"),
+            (",", 0, "expected a number"),
+            ("-", 0, "expected a number"),
+            ("-1", 0, "expected a number"),
+            ("0-", 2, "expected a number"),
+            ("0-1-2", 2, "expected a number"),
+            ("+1", 0, "expected a number"),
+            ("0 1", 0, "expected a number"),
+            ("3-1", 0, "a range must run upwards"),
+            ("0-99999999999", 2, "number too large"),
+            ("0-4294967295", 2, "number too large"),
+            ("0,é", 2, "expected a number"),
+            ("0\u{0}", 0, "expected a number"),
+        ] {
+            let error = parse_list(text).expect_err(text);
+            assert_eq!((error.offset, error.reason), (offset, reason), "{text:?}");
+            assert!(error.to_string().contains("at character"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Compiles the bundled kernels (OpenMP, linked into firsttouch) and the agent (a shared library, embedded as bytes).
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, exit};
+
+fn main() {
+    if let Err(message) = build() {
+        eprintln!("\nerror: {message}\n");
+        exit(1);
+    }
+}
+
+fn build() -> Result<(), String> {
+    let manifest = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
+    let out = PathBuf::from(variable("OUT_DIR")?);
+    let native = manifest.join("../../native");
+    let native = native.canonicalize().map_err(|e| format!("cannot find {}: {e}", native.display()))?;
+    let compiler =
+        cc::Build::new().try_get_compiler().map_err(|e| format!("cannot find a C compiler: {e}; install gcc or clang, or set CC"))?;
+    kernels(&native.join("kernels"), &compiler, &out)?;
+    agent(&native, &compiler, &out)
+}
+
+fn kernels(folder: &Path, compiler: &cc::Tool, out: &Path) -> Result<(), String> {
+    let sources = watched_sources(folder)?;
+    check_openmp(compiler, out)?;
+    cc::Build::new()
+        .files(&sources)
+        .std("c11")
+        // Optimised in every profile: bench measures memory, and reports must be right at -O2 -g.
+        .opt_level(2)
+        .debug(true)
+        .flag("-fopenmp")
+        .flag("-fno-omit-frame-pointer")
+        .warnings(true)
+        .extra_warnings(true)
+        .try_compile("firsttouch_kernels")
+        .map_err(|e| format!("cannot compile the kernels in {}: {e}", folder.display()))?;
+    link_openmp(compiler, &out.join("openmp.c"))?;
+    println!("cargo:rustc-link-lib=dylib=m");
+    Ok(())
+}
+
+/// Compiles and links a program that needs OpenMP, so that its absence is said once and in words.
+fn check_openmp(compiler: &cc::Tool, out: &Path) -> Result<(), String> {
+    let source = out.join("openmp.c");
+    let program = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n";
+    fs::write(&source, program).map_err(|e| format!("cannot write {}: {e}", source.display()))?;
+    let output = compiler
+        .to_command()
+        .arg("-fopenmp")
+        .arg(&source)
+        .arg("-o")
+        .arg(out.join("openmp"))
+        .output()
+        .map_err(|e| format!("cannot run {}: {e}", compiler.path().display()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!(
+        "the C compiler {} has no OpenMP: {}\ninstall gcc, or libomp-dev for clang, or name another compiler with CC=gcc",
+        compiler.path().display(),
+        String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or("-fopenmp failed").trim()
+    ))
+}
+
+/// Which OpenMP runtime the compiler links, and where it looks for it, taken from the link line it would run (`-###`).
+fn link_openmp(compiler: &cc::Tool, source: &Path) -> Result<(), String> {
+    let output = compiler
+        .to_command()
+        .args(["-###", "-fopenmp"])
+        .arg(source)
+        .output()
+        .map_err(|e| format!("cannot run {}: {e}", compiler.path().display()))?;
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+    let words = || messages.split_whitespace().map(|word| word.trim_matches('"'));
+    let runtime = words().filter_map(|word| word.strip_prefix("-l")).find(|name| RUNTIMES.contains(name));
+    let runtime =
+        runtime.ok_or_else(|| format!("cannot tell which OpenMP runtime {} links; tried {RUNTIMES:?}", compiler.path().display()))?;
+    for folder in words().filter_map(|word| word.strip_prefix("-L")).filter(|folder| Path::new(folder).is_absolute()) {
+        println!("cargo:rustc-link-search=native={folder}");
+    }
+    println!("cargo:rustc-link-lib=dylib={runtime}");
+    Ok(())
+}
+
+/// GNU, LLVM, Intel.
+const RUNTIMES: &[&str] = &["gomp", "omp", "iomp5"];
+
+/// Flags as native/agent/agent.h explains them; without debug information, as the library is embedded.
+const AGENT_FLAGS: &[&str] = &[
+    "-std=c11",
+    "-O2",
+    "-g0",
+    "-fPIC",
+    "-shared",
+    "-fvisibility=hidden",
+    "-ftls-model=initial-exec",
+    "-fasynchronous-unwind-tables",
+    "-fno-strict-aliasing",
+    "-Wall",
+    "-Wextra",
+];
+const AGENT_LINK_FLAGS: &[&str] = &[
+    "-static-libgcc",
+    "-Wl,--exclude-libs,ALL",
+    "-Wl,-z,now",
+    "-Wl,-z,relro",
+    "-Wl,-z,initfirst",
+    "-Wl,-soname,libfirsttouch_agent.so",
+    "-ldl",
+    "-lpthread",
+];
+
+fn agent(native: &Path, compiler: &cc::Tool, out: &Path) -> Result<(), String> {
+    let sources = watched_sources(&native.join("agent"))?;
+    println!("cargo:rerun-if-changed={}", native.join("include").display());
+    // The compiler without cargo's flags: the agent is the same in debug and release builds.
+    let output = Command::new(compiler.path())
+        .args(AGENT_FLAGS)
+        .arg("-I")
+        .arg(native.join("include"))
+        .args(&sources)
+        .args(AGENT_LINK_FLAGS)
+        .arg("-o")
+        .arg(out.join("libfirsttouch_agent.so"))
+        .output()
+        .map_err(|e| format!("cannot run {}: {e}", compiler.path().display()))?;
+    let messages = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        return Err(format!("cannot compile the agent in {}:\n{messages}", native.join("agent").display()));
+    }
+    for line in messages.lines() {
+        println!("cargo:warning={line}");
+    }
+    Ok(())
+}
+
+/// The C files of a folder, sorted; cargo rebuilds when the folder changes.
+fn watched_sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    println!("cargo:rerun-if-changed={}", folder.display());
+    let entries = fs::read_dir(folder).map_err(|e| format!("cannot read {}: {e}", folder.display()))?;
+    let mut sources: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "c")).collect();
+    sources.sort();
+    if sources.is_empty() {
+        return Err(format!("no C files in {}", folder.display()));
+    }
+    Ok(sources)
+}
+
+fn variable(name: &str) -> Result<String, String> {
+    env::var(name).map_err(|e| format!("cannot read {name}: {e}; build with cargo"))
+}

@@ -1,0 +1,209 @@
+//! Reads a profile whole. A file that is not one, is damaged, or has another schema gets an error that says so.
+
+use crate::{APPLICATION_ID, Access, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Process, Profile, Region, SCHEMA_VERSION, Site, Thread, Window};
+use anyhow::{Context, Result, bail};
+use rusqlite::{Connection, OpenFlags, Row};
+use std::io::Read;
+use std::path::Path;
+
+/// Reads the profile at `path`.
+///
+/// # Errors
+/// Says what is wrong with the file: missing, not a profile, another schema version, damaged.
+pub fn open(path: &Path) -> Result<Profile> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+        // A reader of a crashed profile replays its WAL, which needs write access; without it, read what is in the main file.
+        .or_else(|first| connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|_| first))?;
+    load(&connection).with_context(|| format!("cannot read profile {}: the file is damaged or incomplete", path.display()))
+}
+
+/// `PRAGMA application_id` of an SQLite file, straight from its header (offset 68, big endian), or none if it is no SQLite file.
+pub(crate) fn application_id(path: &Path) -> Option<i32> {
+    let header = header(path).ok()?;
+    let id = header.get(68..72)?;
+    header.starts_with(b"SQLite format 3\0").then(|| i32::from_be_bytes([id[0], id[1], id[2], id[3]]))
+}
+
+fn header(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut header = Vec::with_capacity(100);
+    std::fs::File::open(path)?.take(100).read_to_end(&mut header)?;
+    Ok(header)
+}
+
+pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
+    let name = path.display();
+    let meta = std::fs::metadata(path).with_context(|| format!("cannot open profile {name}"))?;
+    if !meta.is_file() {
+        bail!("cannot open profile {name}: it is not a regular file");
+    }
+    header(path).with_context(|| format!("cannot open profile {name}"))?;
+    match application_id(path) {
+        Some(APPLICATION_ID) => {}
+        // A profile whose first flush is still in the WAL has an empty or plain SQLite header.
+        Some(0) | None if wal_exists(path) => {}
+        Some(_) => bail!("cannot read profile {name}: it is an SQLite database, but not a firsttouch profile"),
+        None => bail!("cannot read profile {name}: it is not a firsttouch profile (make one with: firsttouch profile -o FILE -- COMMAND)"),
+    }
+    let context = || format!("cannot open profile {name}");
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).with_context(context)?;
+    let damaged = || format!("cannot read profile {name}: the file is damaged");
+    let id: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0)).with_context(damaged)?;
+    let version: i32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).with_context(damaged)?;
+    if id != APPLICATION_ID {
+        bail!("cannot read profile {name}: it is an SQLite database, but not a firsttouch profile");
+    }
+    if version != SCHEMA_VERSION {
+        bail!("cannot read profile {name}: it has schema version {version}, this firsttouch reads version {SCHEMA_VERSION}: take the profile again");
+    }
+    Ok(connection)
+}
+
+fn wal_exists(path: &Path) -> bool {
+    let mut wal = path.as_os_str().to_owned();
+    wal.push("-wal");
+    Path::new(&wal).exists()
+}
+
+fn load(c: &Connection) -> Result<Profile> {
+    let mut profile = Profile {
+        meta: rows(c, "SELECT key, value FROM meta", |r| Ok((r.get(0)?, r.get(1)?)))?.into_iter().collect(),
+        machine: machine(c)?,
+        evidence: rows(c, "SELECT source, available, samples, detail FROM evidence", |r| {
+            Ok(Evidence { source: r.get(0)?, available: r.get(1)?, samples: unsigned(r, 2)?, detail: r.get(3)? })
+        })?,
+        processes: rows(c, "SELECT id, pid, parent, exe, born_ns, died_ns FROM processes ORDER BY id", |r| {
+            Ok(Process { id: r.get(0)?, pid: r.get(1)?, parent: r.get(2)?, exe: r.get(3)?, born_ns: unsigned(r, 4)?, died_ns: maybe(r, 5)? })
+        })?,
+        threads: rows(
+            c,
+            "SELECT id, process, tid, parent, name, born_ns, died_ns, cpu_ns, omp_number, user_faults, all_faults FROM threads ORDER BY id",
+            |r| {
+                Ok(Thread {
+                    id: r.get(0)?,
+                    process: r.get(1)?,
+                    tid: r.get(2)?,
+                    parent: r.get(3)?,
+                    name: r.get(4)?,
+                    born_ns: unsigned(r, 5)?,
+                    died_ns: maybe(r, 6)?,
+                    cpu_ns: maybe(r, 7)?,
+                    omp_number: r.get(8)?,
+                    user_faults: maybe(r, 9)?,
+                    all_faults: maybe(r, 10)?,
+                })
+            },
+        )?,
+        thread_cpus: rows(c, "SELECT thread, cpu, samples FROM thread_cpus", |r| Ok(((r.get(0)?, r.get(1)?), unsigned(r, 2)?)))?.into_iter().collect(),
+        sites: rows(c, "SELECT id, process FROM sites", |r| {
+            let id = r.get(0)?;
+            Ok((id, Site { id, process: r.get(1)?, frames: Vec::new() }))
+        })?
+        .into_iter()
+        .collect(),
+        objects: rows(c, "SELECT id, process, kind, call, name, address, bytes, born_ns, died_ns, site, thread FROM objects ORDER BY id", |r| {
+            let kind: String = r.get(2)?;
+            Ok(Object {
+                id: r.get(0)?,
+                process: r.get(1)?,
+                kind: ObjectKind::parse(&kind).unwrap_or(ObjectKind::Mapping),
+                call: r.get(3)?,
+                name: r.get(4)?,
+                address: unsigned(r, 5)?,
+                bytes: unsigned(r, 6)?,
+                born_ns: unsigned(r, 7)?,
+                died_ns: maybe(r, 8)?,
+                site: r.get(9)?,
+                thread: r.get(10)?,
+            })
+        })?,
+        folded_objects: rows(c, "SELECT site, call, bytes, count, word_ns FROM folded_objects", |r| {
+            Ok(FoldedObjects { site: r.get(0)?, call: r.get(1)?, bytes: unsigned(r, 2)?, count: unsigned(r, 3)?, word_ns: r.get(4)? })
+        })?,
+        first_touches: rows(c, "SELECT id, process, time_ns, thread, cpu, address, weight, by_kernel, site FROM first_touches ORDER BY id", |r| {
+            Ok(FirstTouch {
+                id: r.get(0)?,
+                process: r.get(1)?,
+                time_ns: unsigned(r, 2)?,
+                thread: r.get(3)?,
+                cpu: r.get(4)?,
+                address: unsigned(r, 5)?,
+                weight: r.get(6)?,
+                by_kernel: r.get(7)?,
+                site: r.get(8)?,
+            })
+        })?,
+        windows: rows(c, "SELECT id, round, object, address, start_ns, held_ns, round_ns, inclusion FROM windows ORDER BY id", |r| {
+            Ok(Window {
+                id: r.get(0)?,
+                round: unsigned(r, 1)?,
+                object: r.get(2)?,
+                address: unsigned(r, 3)?,
+                start_ns: unsigned(r, 4)?,
+                held_ns: unsigned(r, 5)?,
+                round_ns: unsigned(r, 6)?,
+                inclusion: r.get(7)?,
+            })
+        })?,
+        accesses: rows(c, "SELECT window, thread, site, hits, estimate, watched_ns, cut FROM accesses", |r| {
+            Ok(Access {
+                window: r.get(0)?,
+                thread: r.get(1)?,
+                site: r.get(2)?,
+                hits: unsigned(r, 3)?,
+                estimate: r.get(4)?,
+                watched_ns: unsigned(r, 5)?,
+                cut: r.get(6)?,
+            })
+        })?,
+        pages: rows(c, "SELECT process, object, address, time_ns, node, page_bytes FROM pages", |r| {
+            Ok(Page { process: r.get(0)?, object: r.get(1)?, address: unsigned(r, 2)?, time_ns: unsigned(r, 3)?, node: r.get(4)?, page_bytes: unsigned(r, 5)? })
+        })?,
+        regions: rows(c, "SELECT id, process, begin_ns, end_ns, site, team_size, thread FROM regions ORDER BY id", |r| {
+            Ok(Region { id: r.get(0)?, process: r.get(1)?, begin_ns: unsigned(r, 2)?, end_ns: maybe(r, 3)?, site: r.get(4)?, team_size: r.get(5)?, thread: r.get(6)? })
+        })?,
+        lost: rows(c, "SELECT source, reason, count FROM lost", |r| Ok(Lost { source: r.get(0)?, reason: r.get(1)?, count: unsigned(r, 2)? }))?,
+    };
+    let frames = rows(c, "SELECT site, address, module, offset, inlined, function, file, line FROM frames ORDER BY site, depth", |r| {
+        let site: i64 = r.get(0)?;
+        Ok((
+            site,
+            Frame { address: unsigned(r, 1)?, module: r.get(2)?, offset: maybe(r, 3)?, inlined: r.get(4)?, function: r.get(5)?, file: r.get(6)?, line: r.get(7)? },
+        ))
+    })?;
+    for (site, frame) in frames {
+        if let Some(site) = profile.sites.get_mut(&site) {
+            site.frames.push(frame);
+        }
+    }
+    Ok(profile)
+}
+
+fn machine(c: &Connection) -> Result<Machine> {
+    let pairs = rows(c, "SELECT key, value FROM machine", |r| Ok((r.get::<_, String>(0)?, r.get::<_, String>(1)?)))?;
+    let mut map = serde_json::to_value(Machine::default())?;
+    if let Some(map) = map.as_object_mut() {
+        for (key, text) in pairs {
+            let value = match map.get(&key) {
+                Some(serde_json::Value::String(_)) => serde_json::Value::String(text),
+                Some(_) => serde_json::from_str(&text).with_context(|| format!("machine.{key} is not readable: {text}"))?,
+                None => continue,
+            };
+            map.insert(key, value);
+        }
+    }
+    serde_json::from_value(map).context("table machine is not readable")
+}
+
+fn rows<T>(c: &Connection, sql: &str, read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>) -> Result<Vec<T>> {
+    let mut statement = c.prepare(sql)?;
+    let rows = statement.query_map([], read)?.collect::<rusqlite::Result<Vec<T>>>()?;
+    Ok(rows)
+}
+
+fn unsigned(row: &Row<'_>, index: usize) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(index).map(i64::cast_unsigned)
+}
+
+fn maybe(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<u64>> {
+    row.get::<_, Option<i64>>(index).map(|v| v.map(i64::cast_unsigned))
+}

@@ -1,0 +1,233 @@
+//! Writes a profile while the target runs: one transaction a flush, WAL, so that a reader (or a crash) sees whole flushes.
+
+use crate::{APPLICATION_ID, Access, Evidence, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Process, Region, SCHEMA, SCHEMA_VERSION, Site, Thread, Window};
+use anyhow::{Context, Result, bail};
+use rusqlite::{Connection, OpenFlags, params};
+use std::path::{Path, PathBuf};
+
+/// An open profile. Rows go into one transaction that [`Writer::flush`] commits.
+pub struct Writer {
+    connection: Connection,
+    path: PathBuf,
+    in_transaction: bool,
+}
+
+impl Writer {
+    /// Creates the file, replacing an older profile there. Anything else at that path is refused and left as it was.
+    ///
+    /// # Errors
+    /// When the path holds something that is not a profile, or cannot be written.
+    pub fn create(path: &Path) -> Result<Self> {
+        let context = || format!("cannot create profile {}", path.display());
+        match std::fs::metadata(path) {
+            Ok(meta) if meta.is_dir() => bail!("{}: it is a directory: name a file with -o", context()),
+            Ok(meta) if !meta.is_file() => bail!("{}: it is not a regular file: name another with -o", context()),
+            Ok(meta) if meta.len() > 0 && !is_profile(path) => {
+                bail!("{}: a file that is not a firsttouch profile is already there: move it away or name another with -o", context())
+            }
+            Ok(_) => remove(path).with_context(context)?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error).with_context(context),
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        // Opening by hand first gives the operating system's own reason; SQLite only says "unable to open".
+        std::fs::OpenOptions::new().write(true).create_new(true).open(path).with_context(context)?;
+        let connection = Connection::open_with_flags(path, flags).with_context(context)?;
+        // A crash of the machine may cost the profile, a crash of firsttouch does not: no need to wait for the disk.
+        connection.pragma_update(None, "synchronous", "OFF").with_context(context)?;
+        connection.pragma_update(None, "application_id", APPLICATION_ID).with_context(context)?;
+        connection.pragma_update(None, "user_version", SCHEMA_VERSION).with_context(context)?;
+        // A file system without shared memory (some network ones) has no WAL: SQLite then keeps its rollback journal.
+        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).with_context(context)?;
+        connection.pragma_update(None, "cache_size", -4096).with_context(context)?;
+        connection.execute_batch(SCHEMA).with_context(context)?;
+        let mut writer = Self { connection, path: path.to_owned(), in_transaction: false };
+        writer.begin()?;
+        Ok(writer)
+    }
+
+    /// Opens an existing profile to complete it (symbols).
+    ///
+    /// # Errors
+    /// When it is not a profile of this version or cannot be written.
+    pub fn reopen(path: &Path) -> Result<Self> {
+        let connection = crate::reader::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        connection.pragma_update(None, "synchronous", "OFF").with_context(|| format!("cannot open profile {}", path.display()))?;
+        let mut writer = Self { connection, path: path.to_owned(), in_transaction: false };
+        writer.begin()?;
+        Ok(writer)
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        self.connection.execute_batch("BEGIN").with_context(|| self.failed())?;
+        self.in_transaction = true;
+        Ok(())
+    }
+
+    fn failed(&self) -> String {
+        format!("cannot write profile {}", self.path.display())
+    }
+
+    fn run(&self, sql: &str, values: impl rusqlite::Params) -> Result<()> {
+        let mut statement = self.connection.prepare_cached(sql).with_context(|| self.failed())?;
+        statement.execute(values).with_context(|| self.failed())?;
+        Ok(())
+    }
+
+    /// Commits what was written so far.
+    ///
+    /// # Errors
+    /// When the disk is full or the file vanished; what earlier flushes wrote stays readable.
+    pub fn flush(&mut self) -> Result<()> {
+        if self.in_transaction {
+            self.in_transaction = false;
+            if let Err(error) = self.connection.execute_batch("COMMIT") {
+                // A failed commit (full disk) leaves the transaction open: drop it, so that the file stays consistent.
+                let _ = self.connection.execute_batch("ROLLBACK");
+                return Err(error).with_context(|| self.failed());
+            }
+        }
+        self.begin()
+    }
+
+    /// Commits, folds the WAL into the file and closes, so that one file is the whole profile.
+    ///
+    /// # Errors
+    /// As [`Writer::flush`].
+    pub fn finish(mut self) -> Result<()> {
+        self.flush()?;
+        self.connection.execute_batch("ROLLBACK; PRAGMA journal_mode = DELETE;").with_context(|| self.failed())?;
+        let path = self.path.clone();
+        self.connection.close().map_err(|(_, error)| error).with_context(|| format!("cannot close profile {}", path.display()))
+    }
+
+    /// Sets a key of the `meta` table.
+    pub fn meta(&self, key: &str, value: &str) -> Result<()> {
+        self.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", params![key, value])
+    }
+
+    pub fn machine(&self, machine: &Machine) -> Result<()> {
+        let value = serde_json::to_value(machine).context("cannot store the machine description")?;
+        if let serde_json::Value::Object(map) = value {
+            for (key, value) in map {
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                self.run("INSERT OR REPLACE INTO machine VALUES (?, ?)", params![key, text])?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn evidence(&self, e: &Evidence) -> Result<()> {
+        self.run("INSERT OR REPLACE INTO evidence VALUES (?, ?, ?, ?)", params![e.source, e.available, signed(e.samples), e.detail])
+    }
+
+    pub fn process(&self, p: &Process) -> Result<()> {
+        self.run(
+            "INSERT OR REPLACE INTO processes VALUES (?, ?, ?, ?, ?, ?)",
+            params![p.id, p.pid, p.parent, p.exe, signed(p.born_ns), p.died_ns.map(signed)],
+        )
+    }
+
+    pub fn thread(&self, t: &Thread) -> Result<()> {
+        self.run(
+            "INSERT OR REPLACE INTO threads VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            params![
+                t.id,
+                t.process,
+                t.tid,
+                t.parent,
+                t.name,
+                signed(t.born_ns),
+                t.died_ns.map(signed),
+                t.cpu_ns.map(signed),
+                t.omp_number,
+                t.user_faults.map(signed),
+                t.all_faults.map(signed)
+            ],
+        )
+    }
+
+    pub fn thread_cpu(&self, thread: Id, cpu: u32, samples: u64) -> Result<()> {
+        self.run("INSERT OR REPLACE INTO thread_cpus VALUES (?, ?, ?)", params![thread, cpu, signed(samples)])
+    }
+
+    /// Writes a site with its frames, replacing earlier frames of the same site.
+    pub fn site(&self, site: &Site) -> Result<()> {
+        self.run("INSERT OR REPLACE INTO sites VALUES (?, ?)", params![site.id, site.process])?;
+        self.run("DELETE FROM frames WHERE site = ?", params![site.id])?;
+        for (depth, f) in site.frames.iter().enumerate() {
+            self.run(
+                "INSERT INTO frames VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                params![site.id, depth, signed(f.address), f.module, f.offset.map(signed), f.inlined, f.function, f.file, f.line],
+            )?;
+        }
+        Ok(())
+    }
+
+    pub fn object(&self, o: &Object) -> Result<()> {
+        self.run(
+            "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            params![o.id, o.process, o.kind.as_str(), o.call, o.name, signed(o.address), signed(o.bytes), signed(o.born_ns), o.died_ns.map(signed), o.site, o.thread],
+        )
+    }
+
+    pub fn folded_objects(&self, f: &FoldedObjects) -> Result<()> {
+        self.run("INSERT OR REPLACE INTO folded_objects VALUES (?, ?, ?, ?, ?)", params![f.site, f.call, signed(f.bytes), signed(f.count), f.word_ns])
+    }
+
+    pub fn first_touch(&self, t: &FirstTouch) -> Result<()> {
+        self.run(
+            "INSERT INTO first_touches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            params![t.id, t.process, signed(t.time_ns), t.thread, t.cpu, signed(t.address), t.weight, t.by_kernel, t.site],
+        )
+    }
+
+    pub fn window(&self, w: &Window) -> Result<()> {
+        self.run(
+            "INSERT INTO windows VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            params![w.id, signed(w.round), w.object, signed(w.address), signed(w.start_ns), signed(w.held_ns), signed(w.round_ns), w.inclusion],
+        )
+    }
+
+    pub fn access(&self, a: &Access) -> Result<()> {
+        self.run("INSERT INTO accesses VALUES (?, ?, ?, ?, ?, ?, ?)", params![a.window, a.thread, a.site, signed(a.hits), a.estimate, signed(a.watched_ns), a.cut])
+    }
+
+    pub fn page(&self, p: &Page) -> Result<()> {
+        self.run("INSERT INTO pages VALUES (?, ?, ?, ?, ?, ?)", params![p.process, p.object, signed(p.address), signed(p.time_ns), p.node, signed(p.page_bytes)])
+    }
+
+    pub fn region(&self, r: &Region) -> Result<()> {
+        self.run(
+            "INSERT OR REPLACE INTO regions VALUES (?, ?, ?, ?, ?, ?, ?)",
+            params![r.id, r.process, signed(r.begin_ns), r.end_ns.map(signed), r.site, r.team_size, r.thread],
+        )
+    }
+
+    pub fn lost(&self, source: &str, reason: &str, count: u64) -> Result<()> {
+        self.run("INSERT OR REPLACE INTO lost VALUES (?, ?, ?)", params![source, reason, signed(count)])
+    }
+}
+
+/// SQLite integers are signed; addresses keep their bits.
+fn signed(value: u64) -> i64 {
+    value.cast_signed()
+}
+
+fn is_profile(path: &Path) -> bool {
+    crate::reader::application_id(path) == Some(APPLICATION_ID)
+}
+
+/// Removes a profile and what SQLite may have left beside it.
+fn remove(path: &Path) -> std::io::Result<()> {
+    std::fs::remove_file(path)?;
+    for suffix in ["-wal", "-shm", "-journal"] {
+        let mut side = path.as_os_str().to_owned();
+        side.push(suffix);
+        match std::fs::remove_file(side) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,8 @@
+//! What a reader sees: the analysis as text for people (its JSON is the analysis itself, serialised), and the source code
+//! the analysis asks about.
+
+mod sources;
+mod text;
+
+pub use sources::FileSources;
+pub use text::{Context, Style, text, thousands};

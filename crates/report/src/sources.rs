@@ -1,0 +1,100 @@
+//! The questions of the analysis about source code, answered from files on this machine.
+
+use firsttouch_analysis::Sources;
+use firsttouch_profile::Frame;
+use firsttouch_symbols::{SourceCache, touch_cause, user_frame, variable_near};
+use std::cell::RefCell;
+use std::path::Path;
+
+/// Lines around an allocation that may belong to its statement.
+const RADIUS: usize = 4;
+
+/// Source files that come with firsttouch, as (end of the path, text).
+pub type Bundled = &'static [(&'static str, &'static str)];
+
+/// Source files, read once each.
+#[derive(Default)]
+pub struct FileSources {
+    cache: RefCell<SourceCache>,
+    bundled: Bundled,
+}
+
+impl FileSources {
+    /// Sources on this machine; those of bundled programs are known where their files are not.
+    #[must_use]
+    pub fn new(bundled: Bundled) -> Self {
+        Self { cache: RefCell::default(), bundled }
+    }
+
+    fn bundled(&self, file: &str) -> Option<&'static str> {
+        self.bundled.iter().find(|(end, _)| Path::new(file).ends_with(end)).map(|(_, text)| *text)
+    }
+}
+
+impl Sources for FileSources {
+    fn line(&self, file: &str, line: u32) -> Option<String> {
+        let mut cache = self.cache.borrow_mut();
+        let line_in = |text: &'static str| text.lines().nth((line as usize).checked_sub(1)?);
+        cache.line(Path::new(file), line).or_else(|| line_in(self.bundled(file)?)).map(str::to_owned)
+    }
+
+    fn cause(&self, frames: &[Frame], call: Option<&str>) -> String {
+        let own = user_frame(frames);
+        let text = own.and_then(|frame| self.line(frame.file.as_deref()?, frame.line?));
+        touch_cause(frames, call, text.as_deref()).as_str().to_owned()
+    }
+
+    fn user_frame(&self, frames: &[Frame]) -> Option<usize> {
+        let own = user_frame(frames)?;
+        frames.iter().position(|frame| std::ptr::eq(frame, own))
+    }
+
+    fn variable(&self, file: &str, line: u32, call: &str, nth: usize) -> Option<String> {
+        let mut cache = self.cache.borrow_mut();
+        if let Some((lines, index)) = cache.window(Path::new(file), line, RADIUS) {
+            return variable_near(&lines, index, call, nth);
+        }
+        let lines: Vec<&str> = self.bundled(file)?.lines().collect();
+        variable_near(&lines, (line as usize).checked_sub(1)?, call, nth)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check lines, variables and owners on a file, and that a missing file has none.
+    #[test]
+    fn files_answer() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.c");
+        std::fs::write(&path, "int main(void) {\n    double *A =\n        malloc(n * sizeof *A);\n}\n").unwrap();
+        let file = path.to_str().unwrap();
+        let sources = FileSources::new(&[("kernels/k.c", "\ndouble *B = malloc(n);\n")]);
+        assert_eq!(sources.line(file, 3).as_deref(), Some("        malloc(n * sizeof *A);"));
+        assert_eq!(sources.line(file, 0), None);
+        assert_eq!(sources.line(file, 99), None);
+        assert_eq!(sources.variable(file, 3, "malloc", 0).as_deref(), Some("A"));
+        assert_eq!(sources.line("/gone/kernels/k.c", 2).as_deref(), Some("double *B = malloc(n);"));
+        assert_eq!(sources.variable("/gone/kernels/k.c", 2, "malloc", 0).as_deref(), Some("B"));
+        assert_eq!(sources.line("/gone/kernels/k.c", 0), None);
+        assert_eq!(sources.line("/gone/otherkernels/k.c", 2), None);
+        assert_eq!(sources.line("/no/such/file.c", 1), None);
+        assert_eq!(sources.variable("/no/such/file.c", 1, "malloc", 0), None);
+
+        let frame = |function: &str, module: &str, file: Option<&str>| Frame {
+            module: Some(module.into()),
+            function: Some(function.into()),
+            file: file.map(str::to_owned),
+            line: file.map(|_| 3),
+            ..Frame::default()
+        };
+        let frames = [
+            frame("__memset_avx2_unaligned_erms", "/usr/lib/x86_64-linux-gnu/libc.so.6", None),
+            frame("main", "/home/me/a.out", Some(file)),
+        ];
+        assert_eq!(sources.user_frame(&frames), Some(1));
+        assert_eq!(sources.user_frame(&[]), None);
+        assert_eq!(sources.cause(&frames, Some("malloc")), "memset");
+    }
+}

@@ -1,0 +1,187 @@
+//! One finding: what, where it came from, who uses it, and the fix.
+
+use super::layout::{clean, cut, cut_front, pad, width, wrap};
+use super::paint::Paint;
+use super::words::{by_threads, count, interval, percent, place, within};
+use super::{Style, strip};
+use firsttouch_analysis::{Finding, ObjectView, PartitionKind, Place};
+use firsttouch_domain::format_bytes;
+
+/// Columns of the row labels, indentation included.
+const LABEL: usize = 18;
+const INDENT: usize = 3;
+/// Columns a place may take, and those a source line should at least have.
+const MOST_PLACE: usize = 28;
+const LEAST_TEXT: usize = 24;
+/// Places listed under one label.
+const MOST_PLACES: usize = 3;
+/// A place with less than this share is not worth a line.
+const LEAST_SHARE: f64 = 0.05;
+
+/// A line of the where-it-comes-from table.
+struct Row {
+    label: &'static str,
+    place: String,
+    text: String,
+    remark: String,
+}
+
+pub fn finding(out: &mut Vec<String>, number: usize, finding: &Finding, object: Option<&ObjectView>, style: Style) {
+    head(out, number, finding, object, style);
+    if let Some(object) = object {
+        table(out, &rows(object), style);
+        strip::strip(out, &object.map, LABEL, style);
+    }
+    labelled(out, "why", &finding.message, style);
+    labelled(out, "fix", &finding.fix, style);
+}
+
+fn head(out: &mut Vec<String>, number: usize, finding: &Finding, object: Option<&ObjectView>, style: Style) {
+    let size = object.map_or(String::new(), |object| {
+        let many = if object.count > 1 { format!("{} x ", object.count) } else { String::new() };
+        format!("   {many}{}", format_bytes(object.bytes))
+    });
+    let number = format!("{number}. ");
+    let fixed = width(&number) + width(&size) + 3 + width(&finding.id);
+    let name = cut(&clean(&finding.object_name), style.width.saturating_sub(fixed).max(4));
+    let left = fixed + width(&name);
+    let right = match finding.predicted_gain {
+        Some(gain) => format!("{gain:.1}x faster if fixed"),
+        None => format!("{} of its accesses remote {}", percent(finding.remote_fraction), interval(finding.interval)),
+    };
+    let line = format!("{number}{}{size}   {}", style.paint(Paint::Bold, &name), style.paint(Paint::Bad, &finding.id));
+    if left + 3 + width(&right) <= style.width {
+        out.push(format!("{line}{}{right}", " ".repeat(style.width - left - width(&right))));
+    } else {
+        out.push(line);
+        out.extend(wrap(&right, style.width - INDENT).into_iter().map(|line| format!("{}{line}", " ".repeat(INDENT))));
+    }
+}
+
+fn rows(object: &ObjectView) -> Vec<Row> {
+    let mut rows = Vec::new();
+    rows.push(match &object.allocated_at {
+        Some(at) => {
+            let function = at.function.as_ref().filter(|_| at.file.is_some());
+            row("allocated", at, function.map_or(String::new(), |function| within(function)))
+        }
+        None => Row { label: "allocated", place: String::new(), text: origin(&object.kind).to_owned(), remark: String::new() },
+    });
+    let touch = &object.first_touch;
+    let mut by = by_threads(&touch.by_thread, partition_name(touch.partition));
+    if touch.by_kernel >= 0.5 {
+        by = format!("{by}, in the kernel (I/O)");
+    }
+    if let Some(cause) = touch.cause.as_deref().filter(|cause| !matches!(*cause, "loop" | "unknown" | "")) {
+        by = format!("{cause}, {by}");
+    }
+    places(&mut rows, "first touched", &touch.at, by, "not seen");
+    let by = by_threads(&object.used_by_thread, partition_name(object.partition));
+    places(&mut rows, "used", &object.used_at, by, "no accesses seen");
+    rows
+}
+
+fn places(rows: &mut Vec<Row>, label: &'static str, at: &[Place], by: String, nothing: &str) {
+    if at.is_empty() {
+        let text = if by.is_empty() { nothing.to_owned() } else { "at a place that was not recorded".to_owned() };
+        rows.push(Row { label, place: String::new(), text, remark: by });
+        return;
+    }
+    let shown = at.iter().enumerate().filter(|(index, place)| *index == 0 || place.share >= LEAST_SHARE);
+    for (index, place) in shown.take(MOST_PLACES) {
+        let share = if at.len() > 1 && place.share < 0.995 { percent(place.share) } else { String::new() };
+        let remark = match (index, by.is_empty(), share.is_empty()) {
+            (0, false, false) => format!("{share}; {by}"),
+            (0, false, true) => by.clone(),
+            _ => share,
+        };
+        rows.push(row(if index == 0 { label } else { "" }, place, remark));
+    }
+}
+
+fn row(label: &'static str, at: &Place, remark: String) -> Row {
+    let text = match (&at.text, &at.function) {
+        (Some(text), _) => text.trim().to_owned(),
+        (None, Some(function)) if at.file.is_some() => within(function),
+        _ => String::new(),
+    };
+    // The function says it already.
+    let remark = if remark == text { String::new() } else { remark };
+    Row { label, place: place(at), text, remark }
+}
+
+fn origin(kind: &str) -> &'static str {
+    match kind {
+        "static" => "static or global array",
+        "stack" => "a thread's stack",
+        "file" => "a mapped file",
+        "anonymous" => "mapped by the program",
+        "mapping" => "a mapping; its allocation was not seen",
+        _ => "its allocation was not seen",
+    }
+}
+
+fn table(out: &mut Vec<String>, rows: &[Row], style: Style) {
+    let widest = |cell: fn(&Row) -> &str| rows.iter().map(|row| width(cell(row))).max().unwrap_or(0);
+    let room = style.width.saturating_sub(LABEL);
+    let place_columns = widest(|row| &row.place).min(MOST_PLACE).min(room / 2);
+    let after_place = room.saturating_sub(place_columns + 2);
+    let remark_columns = widest(|row| &row.remark);
+    // The remark stands beside the source line where both fit, else below it.
+    let beside = after_place >= LEAST_TEXT + 2 + remark_columns;
+    let text_columns = widest(|row| &row.text).min(if beside { after_place - 2 - remark_columns } else { after_place });
+    for row in rows {
+        let label = pad(&format!("{}{}", " ".repeat(INDENT), row.label), LABEL);
+        let place = pad(&cut_front(&clean(&row.place), place_columns), place_columns);
+        // Without a place (a static array), the text takes its column too.
+        let (place, columns) = if row.place.is_empty() && place_columns > 0 {
+            (String::new(), place_columns + 2 + text_columns)
+        } else {
+            // A short remark leaves room to a long line.
+            let free = if beside { after_place.saturating_sub(2 + width(&row.remark)) } else { after_place };
+            (format!("{place}  "), text_columns.max(width(&row.text).min(free)))
+        };
+        let text = cut(&clean(&row.text), columns);
+        let remark = clean(&row.remark);
+        let label = style.paint(Paint::Faint, &label);
+        if beside {
+            push(out, format!("{label}{place}{}  {remark}", pad(&text, columns)));
+        } else {
+            push(out, format!("{label}{place}{text}"));
+            for line in wrap(&remark, room) {
+                push(out, format!("{}{line}", " ".repeat(LABEL)));
+            }
+        }
+    }
+}
+
+fn push(out: &mut Vec<String>, line: String) {
+    out.push(line.trim_end().to_owned());
+}
+
+fn labelled(out: &mut Vec<String>, label: &str, text: &str, style: Style) {
+    for (index, line) in wrap(text, style.width.saturating_sub(LABEL)).into_iter().enumerate() {
+        let label = if index == 0 { label } else { "" };
+        let label = style.paint(Paint::Faint, &pad(&format!("{}{label}", " ".repeat(INDENT)), LABEL));
+        push(out, format!("{label}{line}"));
+    }
+}
+
+/// The name the JSON gives a partition.
+pub fn partition_name(kind: PartitionKind) -> &'static str {
+    match kind {
+        PartitionKind::Single => "single",
+        PartitionKind::Block => "block",
+        PartitionKind::BlockCyclic => "block-cyclic",
+        PartitionKind::Shared => "shared",
+        PartitionKind::Irregular => "irregular",
+        PartitionKind::Unknown => "unknown",
+    }
+}
+
+/// `b (156.2 KiB, read by all threads, fits in cache)`.
+pub fn not_judged(name: &str, bytes: u64, number: usize, reason: &str) -> String {
+    let what = if number > 1 && name.is_empty() { count(number, "object") } else { clean(name) };
+    let many = if number > 1 && !name.is_empty() { format!("{number} x ") } else { String::new() };
+    format!("{what} ({many}{}, {})", format_bytes(bytes), clean(reason))
+}

@@ -1,0 +1,135 @@
+//! Fitting text into columns: by display width, never by bytes.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Text from profiles and sources made safe to print: control and direction characters could rewrite the terminal.
+pub fn clean(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\t' => ' ',
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        })
+        .collect()
+}
+
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// At most `most` columns from the front, marked with an ellipsis where cut.
+pub fn cut(text: &str, most: usize) -> String {
+    if width(text) <= most {
+        return text.to_owned();
+    }
+    let mut kept = fitting(text.chars(), most.saturating_sub(1));
+    kept.push('…');
+    kept
+}
+
+/// At most `most` columns from the end: the telling part of a path.
+pub fn cut_front(text: &str, most: usize) -> String {
+    if width(text) <= most {
+        return text.to_owned();
+    }
+    let reversed = fitting(text.chars().rev(), most.saturating_sub(1));
+    std::iter::once('…').chain(reversed.chars().rev()).collect()
+}
+
+fn fitting(chars: impl Iterator<Item = char>, most: usize) -> String {
+    let mut used = 0;
+    chars
+        .take_while(|c| {
+            used += c.width().unwrap_or(0);
+            used <= most
+        })
+        .collect()
+}
+
+/// Padded with spaces to `columns`.
+pub fn pad(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// A space that [`wrap`] does not break at; the finished report has it replaced by a plain one.
+pub const GLUE: char = '\u{a0}';
+
+/// Lines of at most `most` columns, broken at spaces; a word that is longer is broken anywhere. Lines keep their own
+/// indentation (code), and continue deeper.
+pub fn wrap(text: &str, most: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let line = clean(line);
+        let words = line.trim_start_matches(' ');
+        let indent = (line.len() - words.len()).min(most / 2);
+        let deeper = if indent > 0 { indent + 2 } else { 0 };
+        let mut parts = Vec::new();
+        wrap_words(words, most.saturating_sub(deeper).max(1), &mut parts);
+        for (index, part) in parts.into_iter().enumerate() {
+            lines.push(format!("{}{part}", " ".repeat(if index == 0 { indent } else { deeper })));
+        }
+    }
+    lines
+}
+
+fn wrap_words(text: &str, most: usize, lines: &mut Vec<String>) {
+    let mut line = String::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let mut word = word.to_owned();
+        let gap = usize::from(!line.is_empty());
+        if width(&line) + gap + width(&word) > most && !line.is_empty() {
+            lines.push(std::mem::take(&mut line));
+        }
+        while width(&word) > most {
+            let mut head = fitting(word.chars(), most);
+            if head.is_empty() {
+                head = word.chars().take(1).collect();
+            }
+            word = word.split_off(head.len());
+            lines.push(head);
+        }
+        if word.is_empty() {
+            continue;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(&word);
+    }
+    if !line.is_empty() {
+        lines.push(line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that cutting counts columns, also for wide characters, and keeps whole characters.
+    #[test]
+    fn cutting_counts_columns() {
+        assert_eq!(cut("matrix", 6), "matrix");
+        assert_eq!(cut("matrix", 4), "mat…");
+        assert_eq!(cut("行列行列", 5), "行列…");
+        assert_eq!(cut_front("/home/a/dgemv.c", 8), "…dgemv.c");
+        assert_eq!(cut("ab", 0), "…");
+        assert_eq!(pad("行", 4), "行  ");
+    }
+
+    /// Check that wrapping breaks at spaces, keeps code, and breaks endless words.
+    #[test]
+    fn wrapping_breaks_at_spaces() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("do this:\n  for (i = 0; i < n; i++)", 12), ["do this:", "  for (i =", "    0; i <", "    n; i++)"]);
+        assert_eq!(wrap("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
+        assert_eq!(wrap("", 10), Vec::<String>::new());
+        assert_eq!(wrap("行列", 1), ["行", "列"]);
+    }
+
+    /// Check that nothing a program names itself can steer the terminal.
+    #[test]
+    fn control_characters_are_replaced() {
+        assert_eq!(clean("a\u{1b}[31mb\tc\nd\u{202e}"), "a\u{fffd}[31mb c\u{fffd}d\u{fffd}");
+    }
+}

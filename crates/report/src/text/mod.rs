@@ -1,0 +1,241 @@
+//! The text report.
+
+mod finding;
+mod layout;
+mod paint;
+mod strip;
+mod words;
+
+pub use words::thousands;
+
+use firsttouch_analysis::{Analysis, ObjectView, Place};
+use firsttouch_domain::format_bytes;
+use layout::{GLUE, clean, wrap};
+use paint::Paint;
+use std::collections::BTreeMap;
+use words::{count, file_name, interval, percent};
+
+/// Objects named in `Not judged`; the rest is counted.
+const MOST_NOT_JUDGED: usize = 6;
+/// Narrower terminals get lines of this width all the same.
+const LEAST_WIDTH: usize = 40;
+
+/// What the reader's terminal can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    pub width: usize,
+    pub colour: bool,
+}
+
+/// What surrounds the report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Context {
+    /// The profile as the user would name it on a command line.
+    pub profile: String,
+    /// Nodes of the machine the profile was taken on.
+    pub recorded_nodes: usize,
+    /// Whether the first line tells the command, threads and time (`profile` has told them already).
+    pub heading: bool,
+    /// Whether the last line names commands to go on with.
+    pub more: bool,
+    /// Before the first line: `firsttouch: ` where the program's own output surrounds it.
+    pub prefix: &'static str,
+}
+
+/// The report as text, lines of at most `style.width` columns, ending in a newline.
+#[must_use]
+pub fn text(analysis: &Analysis, context: &Context, style: Style) -> String {
+    let style = Style { width: style.width.max(LEAST_WIDTH), ..style };
+    let mut out = Vec::new();
+    if context.heading {
+        paragraph(&mut out, &heading(analysis, context), style);
+    }
+    paragraph(&mut out, &format!("{}{}", context.prefix, judgement(analysis, context)), style);
+    out.push(String::new());
+    if analysis.findings.is_empty() {
+        for line in wrap(&no_finding(analysis), style.width) {
+            out.push(if analysis.objects.iter().any(|object| object.judged) { style.paint(Paint::Good, &line) } else { line });
+        }
+        out.push(String::new());
+    }
+    for (index, one) in analysis.findings.iter().enumerate() {
+        let object = analysis.objects.iter().find(|object| object.id == one.object);
+        finding::finding(&mut out, index + 1, one, object, style);
+        out.push(String::new());
+    }
+    doubts(&mut out, analysis, style);
+    paragraph(&mut out, &format!("{} {}", not_judged(analysis), lost(analysis)), style);
+    if context.more {
+        out.push(format!("More: {}", more(analysis, context)));
+    }
+    let mut text = out.join("\n").replace(GLUE, " ");
+    text.push('\n');
+    text
+}
+
+fn paragraph(out: &mut Vec<String>, text: &str, style: Style) {
+    out.extend(wrap(text, style.width));
+}
+
+fn heading(analysis: &Analysis, context: &Context) -> String {
+    let command = if analysis.command.is_empty() { "attached to a process".to_owned() } else { analysis.command.join(" ") };
+    let end = match analysis.exit_code {
+        Some(0) => String::new(),
+        Some(code) => format!(", exit status {code}"),
+        None => ", end not recorded".to_owned(),
+    };
+    let samples: Vec<String> = analysis
+        .evidence
+        .iter()
+        .filter(|e| e.available && e.samples > 0 && e.source != "agent")
+        .map(|e| format!("{}{GLUE}{}", e.source, thousands(e.samples)))
+        .collect();
+    let samples = if samples.is_empty() { String::new() } else { format!("; samples: {}", samples.join(", ")) };
+    format!(
+        "{}: {}: {}, {:.1} s{end}{samples}",
+        clean(&context.profile),
+        clean(&command),
+        count(analysis.threads.len(), "thread"),
+        analysis.wall_s
+    )
+}
+
+fn judgement(analysis: &Analysis, context: &Context) -> String {
+    let machine = &analysis.machine;
+    let why = match (machine.virtual_machine, context.recorded_nodes) {
+        (true, 1) => " (recorded on one node)",
+        _ => "",
+    };
+    let judged = format!("judged on {}{why}", clean(&machine.name));
+    // Without findings, the sentence that says so has the figure.
+    if analysis.findings.is_empty() {
+        return judged;
+    }
+    match remote(analysis) {
+        Some(remote) => format!("{judged}; {remote}"),
+        None => judged,
+    }
+}
+
+/// `49 % of accesses would be remote [47, 52]`
+fn remote(analysis: &Analysis) -> Option<String> {
+    let fraction = percent(analysis.remote_fraction?);
+    let verb = if analysis.machine.virtual_machine { "would be" } else { "are" };
+    let range = analysis.remote_interval.map_or(String::new(), |range| format!(" {}", interval(range)));
+    Some(format!("{fraction} of accesses {verb} remote{range}"))
+}
+
+fn no_finding(analysis: &Analysis) -> String {
+    if analysis.machine.nodes < 2 {
+        return format!("No finding: {} has one node, so no memory can be remote.", clean(&analysis.machine.name));
+    }
+    match remote(analysis) {
+        Some(remote) if analysis.objects.iter().any(|object| object.judged) => {
+            format!("No finding: {remote}, and no judged object is misplaced.")
+        }
+        Some(remote) => format!("No finding: {remote}, but no object could be judged; the reasons are told below."),
+        None => "No finding, and no judgement: no accesses to objects of known placement were seen. Longer runs and a \
+                 smaller --min-size see more; what was missing is told below."
+            .to_owned(),
+    }
+}
+
+/// Evidence that was not complete, notes, and what would make the report better.
+fn doubts(out: &mut Vec<String>, analysis: &Analysis, style: Style) {
+    let before = out.len();
+    for evidence in analysis.evidence.iter().filter(|e| !e.available || !e.detail.is_empty()) {
+        let state = if evidence.available { "" } else { " not available" };
+        let detail = if evidence.detail.is_empty() { "no reason recorded" } else { &evidence.detail };
+        bullet(out, &format!("Evidence '{}'{state}: {detail}", evidence.source), style);
+    }
+    for note in &analysis.notes {
+        bullet(out, note, style);
+    }
+    for help in what_would_help(analysis) {
+        bullet(out, &help, style);
+    }
+    if out.len() > before {
+        out.push(String::new());
+    }
+}
+
+fn bullet(out: &mut Vec<String>, text: &str, style: Style) {
+    for (index, line) in wrap(text, style.width - 2).into_iter().enumerate() {
+        out.push(format!("{} {line}", if index == 0 { "-" } else { " " }));
+    }
+}
+
+/// Modules whose lines or functions are missing from the places of judged objects.
+fn what_would_help(analysis: &Analysis) -> Vec<String> {
+    let mut modules: BTreeMap<&str, bool> = BTreeMap::new();
+    let places = |object: &'_ ObjectView| -> Vec<Place> {
+        object.allocated_at.iter().chain(&object.first_touch.at).chain(&object.used_at).cloned().collect()
+    };
+    let judged: Vec<Place> = analysis.objects.iter().filter(|object| object.judged).flat_map(places).collect();
+    for place in &judged {
+        if let Some(module) = place.module.as_deref().filter(|_| place.line.is_none()) {
+            *modules.entry(module).or_default() |= place.function.is_none();
+        }
+    }
+    modules
+        .into_iter()
+        .map(|(module, stripped)| {
+            let name = clean(file_name(module));
+            if stripped {
+                format!("Some code of {name} has no names: it was stripped. A build with -g, not stripped, would show functions and lines.")
+            } else {
+                format!("{name} has no line numbers. Compiling it with -g (or its debug symbols) would show lines and variables.")
+            }
+        })
+        .collect()
+}
+
+fn not_judged(analysis: &Analysis) -> String {
+    if analysis.not_judged.is_empty() && analysis.objects.is_empty() {
+        return "No objects were seen.".to_owned();
+    }
+    if analysis.not_judged.is_empty() {
+        return "All objects seen were judged.".to_owned();
+    }
+    let mut parts: Vec<String> = analysis
+        .not_judged
+        .iter()
+        .take(MOST_NOT_JUDGED)
+        .map(|one| finding::not_judged(&one.name, one.bytes, one.count, &one.reason))
+        .collect();
+    let rest = analysis.not_judged.get(MOST_NOT_JUDGED..).unwrap_or_default();
+    if !rest.is_empty() {
+        let objects: usize = rest.iter().map(|one| one.count.max(1)).sum();
+        let bytes = rest.iter().map(|one| one.bytes.saturating_mul(one.count.max(1) as u64)).fold(0, u64::saturating_add);
+        let noun = if objects == 1 { "object" } else { "objects" };
+        parts.push(format!("{} more {noun} ({})", thousands(objects as u64), format_bytes(bytes)));
+    }
+    format!("Not judged: {}.", parts.join(", "))
+}
+
+fn lost(analysis: &Analysis) -> String {
+    let total = analysis.lost.iter().map(|one| one.count).fold(0, u64::saturating_add);
+    if total == 0 {
+        return "Lost samples: 0.".to_owned();
+    }
+    let parts: Vec<String> = analysis
+        .lost
+        .iter()
+        .filter(|one| one.count > 0)
+        .map(|one| format!("{} {}: {}", clean(&one.source), thousands(one.count), clean(&one.reason)))
+        .collect();
+    format!("Lost samples: {} ({}).", thousands(total), parts.join("; "))
+}
+
+/// Commands that exist, on this profile.
+fn more(analysis: &Analysis, context: &Context) -> String {
+    let profile = shell_word(&clean(&context.profile));
+    let other = if analysis.machine.nodes == 4 { 8 } else { 4 };
+    format!("firsttouch report {profile} --machine virtual:{other} | firsttouch report {profile} --json")
+}
+
+/// Quoted for a shell where that is needed.
+fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:+,@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}

@@ -1,0 +1,157 @@
+//! Figures and thread shares as words.
+
+use super::layout::GLUE;
+use firsttouch_analysis::{Interval, Place};
+use firsttouch_symbols::readable_function;
+use std::path::Path;
+
+/// `49 %`, `1.2 %`, `0 %`.
+pub fn percent(fraction: f64) -> String {
+    format!("{}{GLUE}%", digits(fraction))
+}
+
+/// `[47, 52]`, in percent.
+pub fn interval([low, high]: Interval) -> String {
+    format!("[{},{GLUE}{}]", digits(low), digits(high))
+}
+
+/// Percent with no more digits than the figures deserve: two below ten, else whole.
+fn digits(fraction: f64) -> String {
+    let value = fraction * 100.0;
+    if (0.05..9.95).contains(&value) { format!("{value:.1}") } else { format!("{value:.0}") }
+}
+
+/// `1,904`.
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 thread`, `8 threads`.
+pub fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{} {noun}s", thousands(number as u64)) }
+}
+
+/// Below this part of the largest share a thread is not counted: single stray accesses are not use.
+const STRAY: f64 = 0.02;
+/// From this share on, one thread is said to do it all.
+const ALL: f64 = 0.995;
+const NEARLY_ALL: f64 = 0.9;
+
+/// Who does something, from shares by thread and the partition: `all by thread 0`, `8 threads, each its own block`.
+pub fn by_threads(shares: &[f64], partition: &str) -> String {
+    let total: f64 = shares.iter().sum();
+    let Some((top, share)) = shares.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)) else {
+        return String::new();
+    };
+    if total <= 0.0 {
+        return String::new();
+    }
+    if share / total >= ALL {
+        return format!("all by thread {top}");
+    }
+    if share / total >= NEARLY_ALL {
+        return format!("{} by thread {top}", percent(share / total));
+    }
+    let threads = count(shares.iter().filter(|s| **s >= STRAY * share).count(), "thread");
+    match partition {
+        "block" => format!("{threads}, each its own block"),
+        "block-cyclic" => format!("{threads}, blocks in turn"),
+        "shared" => format!("{threads}, each all of it"),
+        "irregular" => format!("{threads}, no fixed parts"),
+        _ => threads,
+    }
+}
+
+/// `dgemv.c:41`, `function()`, `libfoo.so+0x1a2b`: the best that is known.
+pub fn place(place: &Place) -> String {
+    match (&place.file, place.line) {
+        (Some(file), Some(line)) => format!("{}:{line}", file_name(file)),
+        (Some(file), None) => file_name(file).to_owned(),
+        _ => match (&place.function, &place.module, place.offset) {
+            (Some(name), ..) => called(name),
+            (None, Some(module), Some(offset)) => format!("{}+{offset:#x}", file_name(module)),
+            (None, Some(module), None) => file_name(module).to_owned(),
+            (None, None, _) => "unknown code".to_owned(),
+        },
+    }
+}
+
+/// `initialise()`, `main (parallel region)`.
+fn called(name: &str) -> String {
+    let name = readable_function(name);
+    if name.contains([' ', '(']) { name } else { format!("{name}()") }
+}
+
+/// `in initialise`.
+pub fn within(name: &str) -> String {
+    format!("in {}", readable_function(name))
+}
+
+pub fn file_name(path: &str) -> &str {
+    Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that figures carry no more digits than they deserve.
+    #[test]
+    fn figures_read_well() {
+        for (fraction, text) in [(0.49, "49 %"), (1.0, "100 %"), (0.0, "0 %"), (0.012, "1.2 %"), (0.0996, "10 %"), (0.0001, "0 %")] {
+            assert_eq!(percent(fraction), text.replace(' ', "\u{a0}"));
+        }
+        assert_eq!(interval([0.47, 0.52]), "[47,\u{a0}52]");
+        assert_eq!(interval([0.0, 0.12]), "[0,\u{a0}12]");
+        assert_eq!(interval([0.003, 0.021]), "[0.3,\u{a0}2.1]");
+        assert_eq!(thousands(0), "0");
+        assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!(thousands(123_456), "123,456");
+    }
+
+    /// Check the sentences about threads.
+    #[test]
+    fn threads_read_well() {
+        for (shares, partition, text) in [
+            (&[1.0, 0.0][..], "single", "all by thread 0"),
+            (&[0.0, 0.03, 0.97], "block", "97 % by thread 2"),
+            (&[0.25, 0.25, 0.25, 0.25], "block", "4 threads, each its own block"),
+            (&[0.0, 0.5, 0.5, 0.001], "shared", "2 threads, each all of it"),
+            (&[0.5, 0.5], "unknown", "2 threads"),
+            (&[0.0, 0.0], "block", ""),
+            (&[], "block", ""),
+        ] {
+            assert_eq!(by_threads(shares, partition).replace(GLUE, " "), text);
+        }
+    }
+
+    /// Check that a place is named by the best that is known.
+    #[test]
+    fn places_degrade() {
+        let full = Place {
+            file: Some("/src/дом/dgemv.c".into()),
+            line: Some(41),
+            function: Some("allocate".into()),
+            module: Some("/bin/dgemv".into()),
+            offset: Some(0x1a2b),
+            ..Place::default()
+        };
+        assert_eq!(place(&full), "dgemv.c:41");
+        assert_eq!(place(&Place { line: None, ..full.clone() }), "dgemv.c");
+        let no_lines = Place { file: None, ..full };
+        assert_eq!(place(&no_lines), "allocate()");
+        let outlined = Place { function: Some("main._omp_fn.0".into()), ..no_lines.clone() };
+        assert_eq!(place(&outlined), "main (parallel region)");
+        let stripped = Place { function: None, ..no_lines };
+        assert_eq!(place(&stripped), "dgemv+0x1a2b");
+        assert_eq!(place(&Place::default()), "unknown code");
+    }
+}

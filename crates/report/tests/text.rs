@@ -1,0 +1,330 @@
+//! The text report against expected text, on analyses made by hand.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use firsttouch_analysis::{
+    Analysis, EvidenceView, Finding, FirstTouchView, LostView, MachineView, NotJudged, ObjectView, PartitionKind, Place, REPORT_SCHEMA,
+    Strip, ThreadView,
+};
+use firsttouch_report::{Context, Style, text};
+
+const PLAIN: Style = Style { width: 100, colour: false };
+
+fn context() -> Context {
+    Context { profile: "dgemv.ftp".into(), recorded_nodes: 1, heading: true, more: true, prefix: "" }
+}
+
+fn place(line: u32, function: &str, text: &str, share: f64) -> Place {
+    Place {
+        file: Some("/home/me/src/dgemv.c".into()),
+        line: Some(line),
+        function: Some(function.into()),
+        share,
+        text: Some(format!("    {text}")),
+        module: Some("/home/me/dgemv".into()),
+        offset: Some(0x1234),
+    }
+}
+
+fn evidence(source: &str, samples: u64) -> EvidenceView {
+    EvidenceView { source: source.into(), available: true, samples, lost: 0, detail: String::new() }
+}
+
+fn matrix_a() -> ObjectView {
+    ObjectView {
+        id: 7,
+        name: "A".into(),
+        bytes: 3_200_000_000,
+        count: 1,
+        total_bytes: 3_200_000_000,
+        kind: "heap".into(),
+        call: Some("malloc".into()),
+        process: 1,
+        ordinal: 0,
+        language: Some("c".into()),
+        allocated_at: Some(place(41, "run", "double *A = malloc(m * n * sizeof *A);", 1.0)),
+        access_share: Some(0.98),
+        access_share_interval: Some([0.97, 0.99]),
+        windows: 300,
+        hit_windows: 290,
+        remote_fraction: Some(0.5),
+        remote_interval: Some([0.48, 0.52]),
+        first_touch: FirstTouchView {
+            by_thread: vec![1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+            at: vec![place(46, "initialise", "A[i * n + j] = (double)(i + j);", 1.0)],
+            partition: PartitionKind::Single,
+            cause: Some("loop".into()),
+            samples: 1310,
+            by_kernel: 0.0,
+            recycled: 0.0,
+        },
+        used_by_thread: vec![0.125; 8],
+        used_by_thread_interval: vec![[0.11, 0.14]; 8],
+        used_by_thread_samples: vec![238; 8],
+        used_at: vec![place(23, "product", "sum += A[i * n + j] * b[j];", 1.0)],
+        partition: PartitionKind::Block,
+        page_bytes: 4096,
+        judged: true,
+        reason: None,
+        map: Strip { users: (0..16).map(|piece| piece / 2).collect(), homes: vec![0; 16] },
+    }
+}
+
+fn serial() -> Analysis {
+    Analysis {
+        schema: REPORT_SCHEMA.into(),
+        command: vec!["./dgemv".into(), "20000".into()],
+        exit_code: Some(0),
+        wall_s: 6.2,
+        machine: MachineView { name: "virtual:2".into(), nodes: 2, virtual_machine: true },
+        threads: (0..8)
+            .map(|index| ThreadView { index, node: index as u32 / 4, name: None, slot: index, process: 1, omp_number: None })
+            .collect(),
+        evidence: vec![evidence("touch", 1310), evidence("watch", 1904)],
+        remote_fraction: Some(0.49),
+        remote_interval: Some([0.47, 0.52]),
+        remote_samples: 290,
+        matrix: vec![vec![0.5, 0.0], vec![0.5, 0.0]],
+        prediction: None,
+        objects: vec![matrix_a()],
+        findings: vec![Finding {
+            id: "serial-first-touch".into(),
+            object: 7,
+            object_name: "A".into(),
+            severity: "high".into(),
+            message: "Thread 0 touched all of A first, so all of it is on node 0; 8 threads use it, each its own block.".into(),
+            fix: "initialise A in the loop that uses it:\n  #pragma omp parallel for schedule(static)\n  for (i = 0; i < m; i++) ..."
+                .into(),
+            predicted_gain: None,
+            cause: Some("loop".into()),
+            remote_fraction: 0.5,
+            interval: [0.48, 0.52],
+            remote_share: 0.49,
+        }],
+        not_judged: vec![NotJudged { id: 8, name: "b".into(), bytes: 160_000, count: 1, reason: "fits in cache".into() }],
+        notes: vec![],
+        lost: vec![],
+    }
+}
+
+fn well_placed() -> Analysis {
+    Analysis { findings: vec![], remote_fraction: Some(0.012), remote_interval: Some([0.003, 0.021]), not_judged: vec![], ..serial() }
+}
+
+fn check(analysis: &Analysis, context: &Context, style: Style, expected: &str) {
+    let actual = text(analysis, context, style);
+    assert_eq!(actual, expected, "\n--- actual ---\n{actual}--- expected ---\n{expected}");
+}
+
+/// Check the whole report of the textbook case.
+#[test]
+fn serial_first_touch() {
+    check(
+        &serial(),
+        &context(),
+        PLAIN,
+        "\
+dgemv.ftp: ./dgemv 20000: 8 threads, 6.2 s; samples: touch 1,310, watch 1,904
+judged on virtual:2 (recorded on one node); 49 % of accesses would be remote [47, 52]
+
+1. A   2.98 GiB   serial-first-touch                            50 % of its accesses remote [48, 52]
+   allocated      dgemv.c:41  double *A = malloc(m * n * sizeof *A);  in run
+   first touched  dgemv.c:46  A[i * n + j] = (double)(i + j);         all by thread 0
+   used           dgemv.c:23  sum += A[i * n + j] * b[j];             8 threads, each its own block
+   map            thread 0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7   who uses each part
+                  node   0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0   where it is
+   why            Thread 0 touched all of A first, so all of it is on node 0; 8 threads use it, each
+                  its own block.
+   fix            initialise A in the loop that uses it:
+                    #pragma omp parallel for schedule(static)
+                    for (i = 0; i < m; i++) ...
+
+Not judged: b (156.2 KiB, fits in cache). Lost samples: 0.
+More: firsttouch report dgemv.ftp --machine virtual:4 | firsttouch report dgemv.ftp --json
+",
+    );
+}
+
+/// Check that a well-placed program gets one clear sentence.
+#[test]
+fn no_findings() {
+    check(
+        &well_placed(),
+        &context(),
+        PLAIN,
+        "\
+dgemv.ftp: ./dgemv 20000: 8 threads, 6.2 s; samples: touch 1,310, watch 1,904
+judged on virtual:2 (recorded on one node)
+
+No finding: 1.2 % of accesses would be remote [0.3, 2.1], and no judged object is misplaced.
+
+All objects seen were judged. Lost samples: 0.
+More: firsttouch report dgemv.ftp --machine virtual:4 | firsttouch report dgemv.ftp --json
+",
+    );
+}
+
+/// Check that a figure without any judged object is not called good.
+#[test]
+fn nothing_judged() {
+    let mut analysis = well_placed();
+    analysis.objects[0].judged = false;
+    let text = text(&analysis, &context(), PLAIN);
+    assert!(text.contains("remote [0.3, 2.1], but no object could be judged"), "{text}");
+}
+
+/// Check the order of things on a narrow terminal, and that no line is wider.
+#[test]
+fn narrow() {
+    check(
+        &serial(),
+        &context(),
+        Style { width: 60, colour: false },
+        "\
+dgemv.ftp: ./dgemv 20000: 8 threads, 6.2 s; samples:
+touch 1,310, watch 1,904
+judged on virtual:2 (recorded on one node); 49 % of accesses
+would be remote [47, 52]
+
+1. A   2.98 GiB   serial-first-touch
+   50 % of its accesses remote [48, 52]
+   allocated      dgemv.c:41  double *A = malloc(m * n * si…
+                  in run
+   first touched  dgemv.c:46  A[i * n + j] = (double)(i + j…
+                  all by thread 0
+   used           dgemv.c:23  sum += A[i * n + j] * b[j];
+                  8 threads, each its own block
+   map            thread 0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7
+                  node   0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
+   why            Thread 0 touched all of A first, so all of
+                  it is on node 0; 8 threads use it, each
+                  its own block.
+   fix            initialise A in the loop that uses it:
+                    #pragma omp parallel for
+                      schedule(static)
+                    for (i = 0; i < m; i++) ...
+
+Not judged: b (156.2 KiB, fits in cache). Lost samples: 0.
+More: firsttouch report dgemv.ftp --machine virtual:4 | firsttouch report dgemv.ftp --json
+",
+    );
+}
+
+/// Check that no line of any report is wider than asked, at any width, with long and wide names everywhere.
+#[test]
+fn lines_fit() {
+    let mut analysis = serial();
+    let long = "行列".repeat(40);
+    analysis.command.push("x".repeat(500));
+    analysis.findings[0].object_name.clone_from(&long);
+    analysis.objects[0].allocated_at = Some(Place {
+        file: Some(format!("/дом/{long}/{long}.cpp")),
+        line: Some(123_456),
+        function: Some("std::vector<std::pair<int, double>>::resize".repeat(5)),
+        text: Some("auto v = std::vector<double>(n); ".repeat(20)),
+        ..Place::default()
+    });
+    analysis.objects[0].map = Strip { users: (0..32).map(|piece| piece * 40).collect(), homes: (0..32).map(|piece| piece % 64).collect() };
+    analysis.not_judged[0].name.clone_from(&long);
+    analysis.notes.push(long);
+    analysis.evidence[0].detail = "word ".repeat(100);
+    for width in 0..200 {
+        for (number, line) in text(&analysis, &context(), Style { width, colour: false }).lines().enumerate() {
+            let columns = unicode_width::UnicodeWidthStr::width(line);
+            let commands = line.starts_with("More: ");
+            assert!(commands || columns <= width.max(40), "line {number} has {columns} columns at {width}: {line}");
+        }
+    }
+}
+
+/// Check that missing and partial evidence, notes and losses are told with what to do.
+#[test]
+fn doubts_are_told() {
+    let mut analysis = well_placed();
+    analysis.remote_fraction = None;
+    analysis.remote_interval = None;
+    analysis.exit_code = Some(139);
+    analysis.evidence = vec![
+        EvidenceView {
+            source: "watch".into(),
+            available: false,
+            samples: 0,
+            lost: 0,
+            detail: "perf_event_open is not permitted (perf_event_paranoid is 3). As root: sysctl kernel.perf_event_paranoid=2".into(),
+        },
+        evidence("touch", 12),
+    ];
+    analysis.notes = vec!["The program ended after 0.02 s: figures rest on few samples.".into()];
+    analysis.lost = vec![LostView { source: "touch".into(), reason: "ring full".into(), count: 1234 }];
+    check(
+        &analysis,
+        &context(),
+        PLAIN,
+        "\
+dgemv.ftp: ./dgemv 20000: 8 threads, 6.2 s, exit status 139; samples: touch 12
+judged on virtual:2 (recorded on one node)
+
+No finding, and no judgement: no accesses to objects of known placement were seen. Longer runs and a
+smaller --min-size see more; what was missing is told below.
+
+- Evidence 'watch' not available: perf_event_open is not permitted (perf_event_paranoid is 3). As
+  root: sysctl kernel.perf_event_paranoid=2
+- The program ended after 0.02 s: figures rest on few samples.
+
+All objects seen were judged. Lost samples: 1,234 (touch 1,234: ring full).
+More: firsttouch report dgemv.ftp --machine virtual:4 | firsttouch report dgemv.ftp --json
+",
+    );
+}
+
+/// Check what is said of programs without lines and without symbols.
+#[test]
+fn what_would_help() {
+    let mut analysis = serial();
+    let object = &mut analysis.objects[0];
+    for place in object.first_touch.at.iter_mut().chain(&mut object.used_at).chain(&mut object.allocated_at) {
+        (place.file, place.line, place.text) = (None, None, None);
+    }
+    let no_lines = text(&analysis, &context(), PLAIN);
+    assert!(no_lines.contains("first touched  initialise()"), "{no_lines}");
+    assert!(no_lines.contains("- dgemv has no line numbers. Compiling it with -g"), "{no_lines}");
+    analysis.objects[0].used_at[0].function = None;
+    let stripped = text(&analysis, &context(), PLAIN);
+    assert!(stripped.contains("used           dgemv+0x1234"), "{stripped}");
+    assert!(stripped.contains("- Some code of dgemv has no names: it was stripped."), "{stripped}");
+}
+
+/// Check that colour is only added: without the escapes the text is the same.
+#[test]
+fn colour_changes_no_text() {
+    for analysis in [serial(), well_placed()] {
+        let coloured = text(&analysis, &context(), Style { width: 100, colour: true });
+        let mut bare = String::new();
+        let mut rest = coloured.as_str();
+        while let Some((before, after)) = rest.split_once("\u{1b}[") {
+            bare.push_str(before);
+            rest = after.split_once('m').unwrap().1;
+        }
+        bare.push_str(rest);
+        assert!(coloured.contains('\u{1b}'));
+        assert_eq!(bare, text(&analysis, &context(), PLAIN));
+    }
+}
+
+/// Check that a hostile name cannot reach the terminal, and that commands to copy are quoted.
+#[test]
+fn hostile_names_are_harmless() {
+    let mut analysis = serial();
+    let evil = "\u{1b}]0;owned\u{7}\r\n";
+    analysis.command = vec![evil.into()];
+    analysis.machine.name = evil.into();
+    analysis.findings[0].object_name = evil.into();
+    analysis.findings[0].id = "serial-first-touch".into();
+    analysis.objects[0].used_at[0].text = Some(evil.into());
+    analysis.objects[0].allocated_at = Some(Place { file: Some(evil.into()), line: Some(1), ..Place::default() });
+    analysis.not_judged[0].name = evil.into();
+    analysis.notes = vec![evil.into()];
+    let context = Context { profile: "my run's.ftp".into(), ..context() };
+    let text = text(&analysis, &context, PLAIN);
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+    assert!(text.contains(r"firsttouch report 'my run'\''s.ftp' --json"), "{text}");
+}

@@ -1,0 +1,271 @@
+//! How memory was first touched, judged by the stack of the touch and the source line of the user's frame in it.
+
+use crate::ownership::{Owner, base_name, is_standard_source, owner, text, user_frame_index};
+use firsttouch_profile::Frame;
+
+/// The construct that touched memory first. It decides what a report advises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Cause {
+    /// A loop in the user's code, also one that the compiler made into a call of memset.
+    Loop,
+    Memset,
+    Calloc,
+    /// memcpy, memmove and `std::copy`.
+    Memcpy,
+    Realloc,
+    /// A constructor, resize or fill of the C++ standard library.
+    StdVector,
+    /// A whole-array assignment.
+    FortranAssignment,
+    Numpy,
+    /// Reading from a file or a socket.
+    Io,
+    Unknown,
+}
+
+impl Cause {
+    /// The name used in reports.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Loop => "loop",
+            Self::Memset => "memset",
+            Self::Calloc => "calloc",
+            Self::Memcpy => "memcpy",
+            Self::Realloc => "realloc",
+            Self::StdVector => "std::vector",
+            Self::FortranAssignment => "fortran-assignment",
+            Self::Numpy => "numpy",
+            Self::Io => "io",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// What touched memory, from the stack of the touch (leaf first), the call that allocated the object, and the text of the
+/// line of [`crate::user_frame`].
+#[must_use]
+pub fn touch_cause(frames: &[Frame], call: Option<&str>, line_text: Option<&str>) -> Cause {
+    let Some(leaf) = frames.first() else { return Cause::Unknown };
+    let user = user_frame_index(frames);
+    // A library's frame stands in for the user's when there is none of the user's; it is still a library's.
+    let is_user = |index: &usize| frames.get(*index).is_some_and(|frame| owner(frame) == Owner::User);
+    let below = frames.get(..user.filter(is_user).unwrap_or(frames.len())).unwrap_or_default();
+    let file = user.and_then(|index| frames.get(index)).map_or("", |frame| text(&frame.file));
+    let line = line_text.unwrap_or_default();
+    by_library(below, leaf).or_else(|| by_line(file, line, leaf, call)).unwrap_or_else(|| by_leaf(leaf))
+}
+
+/// What the library frames between the touch and the user's code say.
+fn by_library(below: &[Frame], leaf: &Frame) -> Option<Cause> {
+    let called = |names: &[&str]| below.iter().any(|frame| names.contains(&plain_name(text(&frame.function))));
+    let matches = |test: fn(&Frame) -> bool| below.iter().any(test) || test(leaf);
+    if called(&["calloc"]) {
+        Some(Cause::Calloc)
+    } else if called(&["realloc", "reallocarray", "mremap"]) {
+        Some(Cause::Realloc)
+    } else if matches(reads) {
+        Some(Cause::Io)
+    } else if matches(|frame| text(&frame.module).contains("numpy") || text(&frame.module).contains("_multiarray_umath")) {
+        Some(Cause::Numpy)
+    } else if matches(fills_container) {
+        Some(Cause::StdVector)
+    } else if matches(|frame| is_cpp_library(frame) && ["std::copy", "__copy_move"].iter().any(|name| text(&frame.function).contains(name)))
+    {
+        Some(Cause::Memcpy)
+    } else {
+        None
+    }
+}
+
+/// `__libc_calloc` is `calloc`.
+fn plain_name(function: &str) -> &str {
+    let name = function.strip_prefix("__libc_").or_else(|| function.strip_prefix("__")).unwrap_or(function);
+    name.strip_prefix("je_").or_else(|| name.strip_prefix("tc_")).or_else(|| name.strip_prefix("mi_")).unwrap_or(name)
+}
+
+fn reads(frame: &Frame) -> bool {
+    const CALLS: &[&str] = &[
+        "read",
+        "pread",
+        "pread64",
+        "readv",
+        "preadv",
+        "preadv2",
+        "fread",
+        "fread_unlocked",
+        "fgets",
+        "getline",
+        "getdelim",
+        "recv",
+        "recvfrom",
+        "recvmsg",
+        "scanf",
+        "fscanf",
+        "read_nocancel",
+        "pread64_nocancel",
+    ];
+    const PARTS: &[&str] =
+        &["_IO_file_read", "_IO_file_xsgetn", "_gfortran_st_read", "basic_istream", "basic_filebuf", "std::io::Read", "std::fs::"];
+    let function = text(&frame.function);
+    // A function of the user's own called `read` is no system call.
+    let is_call = frame.file.is_none() || owner(frame) == Owner::Runtime;
+    (is_call && CALLS.contains(&plain_name(function))) || PARTS.iter().any(|part| function.contains(part))
+}
+
+fn is_cpp_library(frame: &Frame) -> bool {
+    text(&frame.function).starts_with("std::") || text(&frame.file).contains("/c++/")
+}
+
+/// Constructors, growth and fills; reading access (`operator[]`, `begin`) is part of the user's own loops.
+fn fills_container(frame: &Frame) -> bool {
+    const PARTS: &[&str] = &[
+        "_M_fill",
+        "_M_default",
+        "_M_realloc",
+        "_M_range_init",
+        "_M_assign",
+        "_M_insert",
+        "_M_initialize",
+        "uninitialized",
+        "__uninit",
+        "std::fill",
+        "__fill",
+        "_Construct",
+        "::construct",
+        "__construct_at_end",
+        "__append",
+        "::resize",
+        "::assign",
+        "::push_back",
+        "::emplace_back",
+        "value_init",
+    ];
+    let function = text(&frame.function);
+    is_cpp_library(frame) && (PARTS.iter().any(|part| function.contains(part)) || is_constructor(function))
+}
+
+/// `std::vector<double, ...>::vector`.
+fn is_constructor(function: &str) -> bool {
+    let last = function.rsplit("::").next().unwrap_or_default();
+    ["vector", "valarray", "deque"].contains(&last) && function != "std::vector"
+}
+
+#[derive(PartialEq)]
+enum Leaf {
+    Fill,
+    Copy,
+    /// In the C library, which is often stripped of the names of its memset variants.
+    Unnamed,
+    Other,
+}
+
+fn kind_of(leaf: &Frame) -> Leaf {
+    let function = text(&leaf.function);
+    let contains = |names: &[&str]| names.iter().any(|name| function.contains(name));
+    if owner(leaf) == Owner::User {
+        Leaf::Other
+    } else if contains(&["memset", "bzero"]) {
+        Leaf::Fill
+    } else if contains(&["memcpy", "memmove", "mempcpy", "bcopy"]) {
+        Leaf::Copy
+    } else if base_name(text(&leaf.module)).starts_with("libc.") && function.is_empty() {
+        Leaf::Unnamed
+    } else {
+        Leaf::Other
+    }
+}
+
+/// What the user's own line says; it outranks a memset that the compiler may have made of a loop.
+fn by_line(file: &str, line: &str, leaf: &Frame, call: Option<&str>) -> Option<Cause> {
+    let kind = kind_of(leaf);
+    if is_fortran_file(file) {
+        return by_fortran_line(line, &kind);
+    }
+    let calls = |name: &str| line.contains(&format!("{name}("));
+    if calls("memset") || calls("bzero") {
+        Some(Cause::Memset)
+    } else if calls("memcpy") || calls("memmove") {
+        Some(Cause::Memcpy)
+    } else if kind == Leaf::Unnamed && calls("calloc") {
+        Some(Cause::Calloc)
+    } else if kind == Leaf::Unnamed && calls("realloc") && call == Some("realloc") {
+        Some(Cause::Realloc)
+    } else if kind == Leaf::Unnamed && ["read", "pread", "fread", "recv"].iter().any(|name| calls(name)) {
+        Some(Cause::Io)
+    } else if kind != Leaf::Other && (line.contains("std::vector") || calls(".resize") || calls("std::fill")) {
+        Some(Cause::StdVector)
+    } else if is_loop(line) {
+        Some(Cause::Loop)
+    } else {
+        None
+    }
+}
+
+fn by_leaf(leaf: &Frame) -> Cause {
+    match kind_of(leaf) {
+        Leaf::Fill => Cause::Memset,
+        Leaf::Copy => Cause::Memcpy,
+        Leaf::Unnamed => Cause::Unknown,
+        // Inlined standard library code (iterators, operators) and Rust's is part of a loop.
+        Leaf::Other if owner(leaf) != Owner::Runtime || is_standard_source(text(&leaf.file)) => Cause::Loop,
+        Leaf::Other => Cause::Unknown,
+    }
+}
+
+/// A loop's head or an assignment to an element: `for (...)`, `a[i] = 0`, `a[i] += b[i]`, `*p++ = 0`.
+fn is_loop(line: &str) -> bool {
+    let code = line.split("//").next().unwrap_or_default();
+    let head = code.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|word| ["for", "while", "do"].contains(&word));
+    let element = code.match_indices('=').any(|(at, _)| {
+        let before = code.get(..at).unwrap_or_default().trim_end_matches(['+', '-', '*', '/', '|', '&', '^', '%']).trim_end();
+        before.ends_with(']') || before.ends_with("++")
+    });
+    head || element
+}
+
+fn is_fortran_file(file: &str) -> bool {
+    let extension = base_name(file).rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase();
+    ["f", "for", "ftn", "f77", "f90", "f95", "f03", "f08", "f18", "fpp"].contains(&extension.as_str())
+}
+
+fn by_fortran_line(line: &str, kind: &Leaf) -> Option<Cause> {
+    let code = line.split('!').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let head = ["do ", "do,", "end do", "enddo", "forall"].iter().any(|word| code.starts_with(word));
+    if head || code == "do" {
+        return Some(Cause::Loop);
+    }
+    let Some(assigned) = fortran_left_side(&code) else {
+        // Without the line: a memset is rather an assignment, a store rather a loop.
+        return (*kind == Leaf::Fill).then_some(Cause::FortranAssignment);
+    };
+    let is_element = assigned.ends_with(')') && !assigned.rsplit('(').next().unwrap_or_default().contains(':');
+    Some(if is_element { Cause::Loop } else { Cause::FortranAssignment })
+}
+
+/// What stands left of `=`: of `if (x == 1) a(i) = 0` it is `a(i)`.
+fn fortran_left_side(code: &str) -> Option<&str> {
+    let mut depth = 0_usize;
+    let mut start = 0;
+    let mut previous = ' ';
+    for (at, c) in code.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => {
+                depth = depth.saturating_sub(1);
+                let keyword = code.get(start..).is_some_and(|rest| rest.starts_with("if") || rest.starts_with("where"));
+                let rest = code.get(at + 1..).unwrap_or_default();
+                if depth == 0 && keyword && rest.trim_start().starts_with(|c: char| c.is_alphabetic()) {
+                    start = at + 1;
+                }
+            }
+            ';' if depth == 0 => start = at + 1,
+            '=' if depth == 0 && !"=/<>".contains(previous) && !code.get(at + 1..).is_some_and(|rest| rest.starts_with(['=', '>'])) => {
+                return code.get(start..at).map(str::trim).filter(|left| !left.is_empty());
+            }
+            _ => {}
+        }
+        previous = c;
+    }
+    None
+}

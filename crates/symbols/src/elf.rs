@@ -1,0 +1,128 @@
+//! Opens an ELF file for as long as it takes to copy out what is needed. The file is read, not mapped: a program that is
+//! rebuilt while its profile is being symbolised must not kill the reader with SIGBUS.
+
+use anyhow::{Context, Result, ensure};
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, Sym, SymbolTable};
+use object::{CompressionFormat, Endianness, Object, ObjectSection, ReadCache, SectionIndex, elf};
+use std::fs::{self, File};
+use std::path::Path;
+
+/// A 64-bit ELF file whose parts are read when asked for.
+pub(crate) type Elf<'data> = ElfFile64<'data, Endianness, &'data ReadCache<File>>;
+type Header = elf::FileHeader64<Endianness>;
+
+/// Opens `path` and hands the parsed headers to `read`.
+pub(crate) fn with_elf<T>(path: &Path, read: impl FnOnce(&Elf<'_>) -> T) -> Result<T> {
+    // Opening a FIFO would wait for a writer, so look first.
+    let kind = fs::metadata(path).with_context(|| format!("cannot open {}", path.display()))?;
+    ensure!(kind.is_file(), "cannot read symbols of {}: not a regular file", path.display());
+    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let cache = ReadCache::new(file);
+    let elf = Elf::parse(&cache).with_context(|| format!("cannot read symbols of {}: not a sound 64-bit ELF file", path.display()))?;
+    Ok(read(&elf))
+}
+
+/// A loadable part of the file (`PT_LOAD`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    pub(crate) offset: u64,
+    pub(crate) file_bytes: u64,
+    pub(crate) address: u64,
+    pub(crate) executable: bool,
+}
+
+impl Segment {
+    pub(crate) fn contains_offset(&self, offset: u64) -> bool {
+        self.address_of(offset).is_some()
+    }
+
+    /// The address of a file offset within this segment.
+    fn address_of(&self, offset: u64) -> Option<u64> {
+        let within = offset.checked_sub(self.offset)?;
+        (within < self.file_bytes).then(|| self.address.wrapping_add(within))
+    }
+}
+
+/// All loadable segments, in the file's order.
+pub(crate) fn segments(elf: &Elf<'_>) -> Vec<Segment> {
+    let endian = elf.endian();
+    let loads = elf.elf_program_headers().iter().filter(|header| header.p_type(endian) == elf::PT_LOAD);
+    loads
+        .map(|header| Segment {
+            offset: header.p_offset(endian),
+            file_bytes: header.p_filesz(endian),
+            address: header.p_vaddr(endian),
+            executable: header.p_flags(endian).0 & elf::PF_X.0 != 0,
+        })
+        .collect()
+}
+
+/// The ELF address of a file offset; code wins where two segments share a page of the file.
+pub(crate) fn address_of_offset(segments: &[Segment], offset: u64) -> Option<u64> {
+    let code = segments.iter().filter(|segment| segment.executable);
+    let data = segments.iter().filter(|segment| !segment.executable);
+    code.chain(data).find_map(|segment| segment.address_of(offset))
+}
+
+/// <https://www.zlib.net/zlib_tech.html>, "Maximum Compression Factor", rounded up.
+const LARGEST_COMPRESSION: u64 = 1100;
+
+/// The uncompressed bytes of a section; `None` when it is absent, empty or damaged.
+pub(crate) fn section_bytes(elf: &Elf<'_>, name: &str) -> Option<Vec<u8>> {
+    let stored = elf.section_by_name(name)?.compressed_data().ok()?;
+    // A damaged header must not make gigabytes be cleared: deflate cannot do better than this, and zstd does not on DWARF.
+    let credible = (stored.data.len() as u64).saturating_mul(LARGEST_COMPRESSION);
+    if stored.format != CompressionFormat::None && stored.uncompressed_size > credible {
+        return None;
+    }
+    let data = stored.decompress().ok()?;
+    (!data.is_empty()).then(|| data.into_owned())
+}
+
+/// One symbol of `.symtab` or `.dynsym` that is defined in a section of this file.
+pub(crate) struct Symbol<'a> {
+    pub(crate) name: &'a [u8],
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+    pub(crate) kind: u8,
+    pub(crate) binding: u8,
+    pub(crate) section: SectionIndex,
+}
+
+/// Calls `visit` for every named symbol that has a section, `.symtab` first.
+pub(crate) fn for_each_symbol(elf: &Elf<'_>, mut visit: impl FnMut(&Symbol<'_>)) {
+    for table in [elf.elf_symbol_table(), elf.elf_dynamic_symbol_table()] {
+        visit_table(elf, table, &mut visit);
+    }
+}
+
+fn visit_table<'data>(elf: &Elf<'data>, table: &SymbolTable<'data, Header, &'data ReadCache<File>>, visit: &mut impl FnMut(&Symbol<'_>)) {
+    // The string table is read in one piece: a read for each name would be two system calls for each.
+    let Some(strings) = elf.section_by_index(table.string_section()).ok().and_then(|section| section.data().ok()) else {
+        return;
+    };
+    let endian = elf.endian();
+    for (index, symbol) in table.enumerate() {
+        let Ok(Some(section)) = table.symbol_section(endian, symbol, index) else { continue };
+        let name = strings.get(symbol.st_name(endian) as usize..).and_then(|rest| rest.split(|byte| *byte == 0).next());
+        let Some(name) = name.filter(|name| !name.is_empty()) else { continue };
+        visit(&Symbol {
+            name,
+            address: symbol.st_value(endian),
+            bytes: symbol.st_size(endian),
+            kind: symbol.st_type().0,
+            binding: symbol.st_bind().0,
+            section,
+        });
+    }
+}
+
+/// Whether the file still has its full symbol table.
+pub(crate) fn has_symbol_table(elf: &Elf<'_>) -> bool {
+    !elf.elf_symbol_table().is_empty()
+}
+
+/// Whether the file is one the loader could map (not a relocatable object).
+pub(crate) fn is_loadable(elf: &Elf<'_>) -> bool {
+    elf.elf_header().e_type(elf.endian()) != elf::ET_REL
+}

@@ -1,0 +1,143 @@
+//! Function symbols of one module, for code without DWARF.
+
+use crate::elf::{Elf, Symbol, for_each_symbol};
+use object::{Object, ObjectSection, SectionIndex, elf};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Functions sorted by address; at most one an address.
+#[derive(Default)]
+pub(crate) struct FunctionTable {
+    entries: Vec<Entry>,
+    /// All names in one buffer: modules with hundreds of thousands of functions are common.
+    names: Vec<u8>,
+}
+
+struct Entry {
+    addresses: Range<u64>,
+    /// Where the section ends, for a symbol without a size.
+    limit: Option<u64>,
+    name: Range<usize>,
+    preference: Preference,
+}
+
+/// Among aliases: global before local, then the name with fewer leading underscores (`malloc`, not `__libc_malloc`).
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Preference {
+    global: bool,
+    plain: std::cmp::Reverse<usize>,
+}
+
+/// How many functions that begin before an address are looked at for one that contains it (nested symbols are rare).
+const NESTING: usize = 16;
+
+/// Beyond this, a symbol without a size is more likely the last one that was not stripped.
+const LONGEST_UNSIZED: u64 = 64 << 10;
+
+impl FunctionTable {
+    /// Adds the functions of `elf`; a module and its debug file may both contribute.
+    pub(crate) fn add(&mut self, elf: &Elf<'_>) {
+        let code = code_sections(elf);
+        for_each_symbol(elf, |symbol| {
+            let Some(section) = code.get(&symbol.section) else { return };
+            if is_function(symbol) && section.contains(&symbol.address) {
+                self.push(symbol, section);
+            }
+        });
+        self.sort();
+    }
+
+    fn push(&mut self, symbol: &Symbol<'_>, section: &Range<u64>) {
+        let start = self.names.len();
+        self.names.extend_from_slice(symbol.name);
+        let underscores = symbol.name.iter().take_while(|byte| **byte == b'_').count();
+        self.entries.push(Entry {
+            addresses: symbol.address..symbol.address.saturating_add(symbol.bytes),
+            limit: (symbol.bytes == 0).then_some(section.end),
+            name: start..self.names.len(),
+            preference: Preference { global: symbol.binding != elf::STB_LOCAL.0, plain: std::cmp::Reverse(underscores) },
+        });
+    }
+
+    fn sort(&mut self) {
+        self.entries.sort_by(|a, b| a.addresses.start.cmp(&b.addresses.start).then_with(|| b.preference.cmp(&a.preference)));
+        self.entries.dedup_by_key(|entry| entry.addresses.start);
+        self.end_unsized();
+    }
+
+    /// Hand-written assembly often has no size: such a function ends where the next begins, or its section.
+    fn end_unsized(&mut self) {
+        let mut next = u64::MAX;
+        for entry in self.entries.iter_mut().rev() {
+            if let Some(limit) = entry.limit {
+                entry.addresses.end = limit.min(next).min(entry.addresses.start.saturating_add(LONGEST_UNSIZED));
+            }
+            next = entry.addresses.start;
+        }
+    }
+
+    /// The raw (mangled) name of the function around an address.
+    pub(crate) fn find(&self, address: u64) -> Option<String> {
+        let after = self.entries.partition_point(|entry| entry.addresses.start <= address);
+        let before = self.entries.get(after.saturating_sub(NESTING)..after)?;
+        let entry = before.iter().rev().find(|entry| entry.addresses.contains(&address))?;
+        let name = self.names.get(entry.name.clone())?;
+        Some(String::from_utf8_lossy(name).into_owned())
+    }
+}
+
+/// Address ranges of the sections that hold code.
+fn code_sections(elf: &Elf<'_>) -> HashMap<SectionIndex, Range<u64>> {
+    let mut code = HashMap::new();
+    for section in elf.sections() {
+        let object::SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
+        if sh_flags.0 & elf::SHF_EXECINSTR.0 != 0 {
+            code.insert(section.index(), section.address()..section.address().saturating_add(section.size()));
+        }
+    }
+    code
+}
+
+fn is_function(symbol: &Symbol<'_>) -> bool {
+    let marker = symbol.name.starts_with(b"$"); // AArch64 mapping symbols
+    let kinds = [elf::STT_FUNC.0, elf::STT_GNU_IFUNC.0, elf::STT_NOTYPE.0];
+    kinds.contains(&symbol.kind) && !marker
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_by_address() {
+        let mut table = FunctionTable::default();
+        for (name, address, bytes, binding) in [
+            (&b"__libc_malloc"[..], 0x100, 0x20, elf::STB_GLOBAL.0),
+            (b"malloc", 0x100, 0x20, elf::STB_GLOBAL.0),
+            (b"local_malloc", 0x100, 0x20, elf::STB_LOCAL.0),
+            (b"assembly", 0x200, 0, elf::STB_GLOBAL.0),
+            (b"outer", 0x300, 0x100, elf::STB_GLOBAL.0),
+            (b"inner", 0x310, 0x10, elf::STB_LOCAL.0),
+            (b"last", 0x1000, 0, elf::STB_GLOBAL.0),
+            (b"wild", u64::MAX, u64::MAX, elf::STB_GLOBAL.0),
+        ] {
+            let symbol = Symbol { name, address, bytes, kind: elf::STT_FUNC.0, binding, section: SectionIndex(1) };
+            table.push(&symbol, &(0..0x10_0000));
+        }
+        table.sort();
+        for (address, name) in [
+            (0xff, None),
+            (0x100, Some("malloc")),
+            (0x120, None),
+            (0x2ff, Some("assembly")),
+            (0x315, Some("inner")),
+            (0x320, Some("outer")),
+            (0x400, None),
+            (0x1001, Some("last")),
+            (0x2_0000, None),
+            (u64::MAX, None),
+        ] {
+            assert_eq!(table.find(address).as_deref(), name, "{address:#x}");
+        }
+    }
+}

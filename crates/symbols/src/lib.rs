@@ -1,0 +1,27 @@
+//! Names for what a profile holds as addresses: functions, lines, static arrays, the variables that allocations are
+//! assigned to, and the way memory was first touched.
+//!
+//! ELF and DWARF are read with `object`, `gimli` and `addr2line`. `blazesym` would do the lookup as well, but version 0.2.7
+//! panics on damaged line tables, maps files (a rebuild during symbolisation kills the reader), and has no view of variables.
+
+mod cause;
+mod common_blocks;
+mod debug_file;
+mod dwarf;
+mod elf;
+mod functions;
+mod module;
+mod names;
+mod ownership;
+mod source;
+mod statics;
+mod symbolizer;
+mod variable;
+
+pub use cause::{Cause, touch_cause};
+pub use names::readable_function;
+pub use ownership::user_frame;
+pub use source::SourceCache;
+pub use statics::{StaticObject, StaticObjects, static_objects};
+pub use symbolizer::{Resolved, Symbolizer};
+pub use variable::{variable_at_allocation, variable_near};

@@ -1,0 +1,107 @@
+//! One ELF file with everything needed to answer questions about its code.
+
+use crate::debug_file::{self, Links};
+use crate::dwarf::{self, Reader};
+use crate::elf::{self, Segment, with_elf};
+use crate::functions::FunctionTable;
+use crate::names::{demangle, demangle_in};
+use crate::symbolizer::Resolved;
+use anyhow::{Result, ensure};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+type Lines = addr2line::Context<Reader>;
+
+/// A module whose headers, function names and DWARF are in memory. Lines and inlined functions of a compilation unit are
+/// parsed when the first address in it is asked for.
+pub(crate) struct Module {
+    segments: Vec<Segment>,
+    functions: FunctionTable,
+    lines: Option<Lines>,
+    pub(crate) has_line_info: bool,
+    pub(crate) is_stripped: bool,
+    /// By file offset: profiles ask for the same few thousand places over and over.
+    answers: HashMap<u64, Vec<Resolved>>,
+}
+
+/// What one file, the module or its debug file, contributes.
+struct Part {
+    segments: Vec<Segment>,
+    has_symbol_table: bool,
+    dwarf: Option<gimli::Dwarf<Reader>>,
+    links: Links,
+}
+
+impl Module {
+    /// Reads `path` and, when it has no DWARF of its own, its separate debug file below `roots`.
+    pub(crate) fn load(path: &Path, roots: &[PathBuf]) -> Result<Self> {
+        let mut functions = FunctionTable::default();
+        let mut read = |path: &Path| {
+            with_elf(path, |elf| {
+                ensure!(elf::is_loadable(elf), "cannot resolve addresses in {}: it is not linked", path.display());
+                functions.add(elf);
+                Ok(Part {
+                    segments: elf::segments(elf),
+                    has_symbol_table: elf::has_symbol_table(elf),
+                    dwarf: dwarf::load(elf, path, roots),
+                    links: Links::read(elf),
+                })
+            })?
+        };
+        let own = read(path)?;
+        let mut has_symbol_table = own.has_symbol_table;
+        let mut dwarf = own.dwarf;
+        if dwarf.is_none() {
+            let debug = debug_file::find(path, &own.links, roots).and_then(|path| read(&path).ok());
+            has_symbol_table |= debug.as_ref().is_some_and(|debug| debug.has_symbol_table);
+            dwarf = debug.and_then(|debug| debug.dwarf);
+        }
+        let has_line_info = dwarf.as_ref().is_some_and(dwarf::describes_user_code);
+        let lines = dwarf.and_then(|dwarf| Lines::from_dwarf(dwarf).ok());
+        Ok(Self { segments: own.segments, functions, lines, has_line_info, is_stripped: !has_symbol_table, answers: HashMap::new() })
+    }
+
+    /// The functions around a file offset, innermost inlined one first.
+    pub(crate) fn resolve(&mut self, offset: u64) -> Vec<Resolved> {
+        if let Some(known) = self.answers.get(&offset) {
+            return known.clone();
+        }
+        let frames = elf::address_of_offset(&self.segments, offset).map_or_else(Vec::new, |address| self.frames(address));
+        self.answers.insert(offset, frames.clone());
+        frames
+    }
+
+    fn frames(&self, address: u64) -> Vec<Resolved> {
+        let mut frames = self.frames_with_lines(address);
+        let symbol = || self.functions.find(address).map(|raw| demangle(&raw));
+        match frames.last_mut() {
+            Some(outermost) => {
+                outermost.inlined = false;
+                outermost.function = outermost.function.take().or_else(symbol);
+            }
+            None => frames.extend(symbol().map(|name| Resolved { function: Some(name), ..Resolved::default() })),
+        }
+        frames
+    }
+
+    /// From DWARF alone; all marked as inlined.
+    fn frames_with_lines(&self, address: u64) -> Vec<Resolved> {
+        let mut resolved = Vec::new();
+        let Some(lines) = &self.lines else { return resolved };
+        // Split DWARF (.dwo files) is not followed: the main file then still gives lines, and the symbol table functions.
+        let Ok(mut frames) = lines.find_frames(address).skip_all_loads() else { return resolved };
+        // What was found before damage is kept.
+        while let Ok(Some(frame)) = frames.next() {
+            let name = frame.function.as_ref().and_then(|function| Some(demangle_in(&function.raw_name().ok()?, function.language)));
+            let location = frame.location.as_ref();
+            resolved.push(Resolved {
+                function: name.filter(|name| !name.is_empty()),
+                file: location.and_then(|location| location.file).map(PathBuf::from),
+                // Line 0 is how compilers say "no particular line".
+                line: location.and_then(|location| location.line).filter(|line| *line != 0),
+                inlined: true,
+            });
+        }
+        resolved
+    }
+}

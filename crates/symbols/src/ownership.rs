@@ -1,0 +1,230 @@
+//! Whose code a frame is: the user's, a library's, or the language runtime's.
+
+use firsttouch_profile::Frame;
+
+/// From the most to the least interesting to the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Owner {
+    User,
+    /// An installed library or an interpreter: better than nothing.
+    Library,
+    /// The C, C++, Fortran, Rust or OpenMP runtime, an allocator, or this profiler.
+    Runtime,
+}
+
+/// The first frame (leaf first) that is the user's own code. Where there is none: the first of an installed library or an
+/// interpreter, then the first with a function name.
+#[must_use]
+pub fn user_frame(frames: &[Frame]) -> Option<&Frame> {
+    user_frame_index(frames).and_then(|index| frames.get(index))
+}
+
+pub(crate) fn user_frame_index(frames: &[Frame]) -> Option<usize> {
+    let owners: Vec<Owner> = frames.iter().map(owner).collect();
+    let first = |wanted: Owner, named: bool| {
+        let fits = |(frame, owner): (&Frame, &Owner)| *owner == wanted && (!named || frame.function.is_some());
+        frames.iter().zip(&owners).position(fits)
+    };
+    let anything = || frames.iter().position(|frame| frame.function.is_some());
+    first(Owner::User, true).or_else(|| first(Owner::User, false)).or_else(|| first(Owner::Library, true)).or_else(anything)
+}
+
+/// Decided from the source file where it is known, then the function's name, then the module.
+pub(crate) fn owner(frame: &Frame) -> Owner {
+    let (file, function, module) = (text(&frame.file), text(&frame.function), text(&frame.module));
+    if file.is_empty() && function.is_empty() && module.is_empty() {
+        return Owner::Runtime;
+    }
+    if is_runtime_module(module) || is_standard_source(file) || is_runtime_function(function, file) {
+        return Owner::Runtime;
+    }
+    if is_library_module(module) || file.contains("/.cargo/registry/") { Owner::Library } else { Owner::User }
+}
+
+pub(crate) fn text(value: &Option<String>) -> &str {
+    value.as_deref().unwrap_or_default()
+}
+
+/// The file's name without directories.
+pub(crate) fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn is_runtime_module(module: &str) -> bool {
+    const LIBRARIES: &[&str] = &[
+        "libc.",
+        "libc-",
+        "libm.",
+        "libm-",
+        "libmvec",
+        "libpthread",
+        "libdl.",
+        "librt.",
+        "ld-",
+        "ld.so",
+        "libgomp",
+        "libomp",
+        "libiomp",
+        "libstdc++",
+        "libc++",
+        "libgcc_s",
+        "libunwind",
+        "libgfortran",
+        "libquadmath",
+        "libflang",
+        "libFortran",
+        "libimf",
+        "libintlc",
+        "libsvml",
+        "libirng",
+        "libifcore",
+        "libifport",
+        "libnvc",
+        "libnvf",
+        "libnvomp",
+        "libjemalloc",
+        "libtcmalloc",
+        "libmimalloc",
+        "libnuma",
+        "libmemkind",
+        "libhwloc",
+        "libasan",
+        "libtsan",
+        "libubsan",
+        "libfirsttouch",
+        "libfirst_touch",
+        "firsttouch",
+        "libstd-",
+    ];
+    let name = base_name(module);
+    module.starts_with('[') || LIBRARIES.iter().any(|library| name.starts_with(library))
+}
+
+fn is_library_module(module: &str) -> bool {
+    const INSTALLED: &[&str] = &["/usr/lib", "/lib/", "/lib64/", "/lib32/"];
+    let name = base_name(module);
+    INSTALLED.iter().any(|directory| module.starts_with(directory))
+        || ["/site-packages/", "/dist-packages/", "/numpy/"].iter().any(|part| module.contains(part))
+        || name.starts_with("libpython")
+        || is_interpreter(name)
+}
+
+/// `python3`, `python3.11`, ...
+fn is_interpreter(name: &str) -> bool {
+    name.strip_prefix("python").is_some_and(|version| version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
+}
+
+/// Headers and sources that come with compilers.
+pub(crate) fn is_standard_source(file: &str) -> bool {
+    const DIRECTORIES: &[&str] =
+        &["/c++/", "/bits/", "/usr/lib/gcc/", "/usr/lib/llvm", "/rustc/", "/rust/deps/", "/lib/rustlib/src/", "/sysdeps/"];
+    DIRECTORIES.iter().any(|directory| file.contains(directory)) || file.starts_with("library/")
+}
+
+/// Runtime code that is linked into the program itself, or code whose file is unknown. A user's own function of such a name
+/// is recognised by its source file, except within the namespaces of the standard libraries.
+fn is_runtime_function(function: &str, file: &str) -> bool {
+    const NAMESPACES: &[&str] = &[
+        "std::",
+        "__gnu_cxx::",
+        "__cxxabiv1::",
+        "core::",
+        "alloc::",
+        "<core::",
+        "<alloc::",
+        "<std::",
+        "operator new",
+        "operator delete",
+        "__rust_alloc",
+        "__rustc",
+    ];
+    const PREFIXES: &[&str] =
+        &["GOMP_", "gomp_", "__kmp", "_gfortran", "_gfortrani", "__libc_", "_dl_", "_IO_", "__memset", "__memcpy", "__memmove"];
+    const NAMES: &[&str] = &[
+        "malloc",
+        "calloc",
+        "realloc",
+        "free",
+        "memset",
+        "memcpy",
+        "memmove",
+        "mmap",
+        "mmap64",
+        "mremap",
+        "munmap",
+        "posix_memalign",
+        "aligned_alloc",
+        "memalign",
+        "_start",
+        "start_thread",
+        "clone",
+        "clone3",
+        "__clone",
+        "__clone3",
+        "_int_malloc",
+        "_int_realloc",
+        "sysmalloc",
+    ];
+    NAMESPACES.iter().any(|prefix| function.starts_with(prefix))
+        || (file.is_empty() && (PREFIXES.iter().any(|prefix| function.starts_with(prefix)) || NAMES.contains(&function)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(module: &str, function: &str, file: &str) -> Frame {
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        Frame { module: some(module), function: some(function), file: some(file), ..Frame::default() }
+    }
+
+    #[test]
+    fn owners_of_frames() {
+        use Owner::{Library, Runtime, User};
+        for (module, function, file, expected) in [
+            ("/home/me/dgemv", "main", "/home/me/dgemv.c", User),
+            ("/home/me/dgemv", "", "", User),
+            ("/home/me/dgemv", "main._omp_fn.0", "", User),
+            ("/home/me/dgemv", "memset", "/home/me/mymem.c", User),
+            ("/home/me/dgemv", "__memset_avx2_unaligned_erms", "", Runtime),
+            ("/home/me/dgemv", "std::vector<double>::resize", "", Runtime),
+            ("/home/me/dgemv", "vector", "/usr/include/c++/12/bits/stl_vector.h", Runtime),
+            ("/home/me/dgemv", "demo::work", "/home/me/std::odd.rs", User),
+            ("/home/me/dgemv", "fill", "/rustc/5980/library/core/src/slice/mod.rs", Runtime),
+            ("/home/me/dgemv", "<alloc::vec::Vec<T> as x>::from_elem", "", Runtime),
+            ("/home/me/dgemv", "ndarray::zeros", "/root/.cargo/registry/src/index/ndarray/lib.rs", Library),
+            ("/usr/lib/x86_64-linux-gnu/libc.so.6", "", "", Runtime),
+            ("/lib64/ld-linux-x86-64.so.2", "x", "", Runtime),
+            ("/usr/lib/x86_64-linux-gnu/libgomp.so.1.0.0", "x", "", Runtime),
+            ("/usr/lib/x86_64-linux-gnu/libgfortran.so.5", "x", "", Runtime),
+            ("/usr/lib/x86_64-linux-gnu/libopenblas.so.0", "dgemm", "", Library),
+            ("/home/me/env/lib/python3.11/site-packages/numpy/core/_multiarray_umath.so", "x", "", Library),
+            ("/usr/bin/python3.11", "x", "", Library),
+            ("/home/me/python_like", "x", "", User),
+            ("/opt/x/libfirsttouch_agent.so", "malloc", "/x/hooks.c", Runtime),
+            ("[vdso]", "x", "", Runtime),
+            ("", "", "", Runtime),
+        ] {
+            assert_eq!(owner(&frame(module, function, file)), expected, "{module} {function} {file}");
+        }
+    }
+
+    #[test]
+    fn the_users_frame_comes_first() {
+        let libc = frame("/lib/libc.so.6", "memset", "");
+        let numpy = frame("/usr/lib/python3/dist-packages/numpy/x.so", "fill", "");
+        let unnamed_numpy = frame("/usr/lib/python3/dist-packages/numpy/x.so", "", "");
+        let unnamed = frame("/home/me/libodd.so", "", "");
+        let main = frame("/home/me/a", "main", "a.c");
+        let pick = |frames: &[&Frame]| {
+            let frames: Vec<Frame> = frames.iter().copied().cloned().collect();
+            user_frame(&frames).cloned()
+        };
+        assert_eq!(pick(&[&libc, &numpy, &unnamed, &main]), Some(main.clone()));
+        assert_eq!(pick(&[&libc, &numpy, &unnamed]), Some(unnamed));
+        assert_eq!(pick(&[&libc, &unnamed_numpy, &numpy]), Some(numpy));
+        assert_eq!(pick(&[&frame("/lib/libc.so.6", "", ""), &libc]), Some(libc));
+        assert_eq!(pick(&[&Frame::default()]), None);
+        assert_eq!(pick(&[]), None);
+    }
+}

@@ -1,0 +1,109 @@
+//! Lines of source files, each file read once.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Larger files are not source code that somebody wrote.
+const LARGEST_FILE: u64 = 8 << 20;
+
+/// Source files by path. A relative path is looked for in the current directory; what is missing or too large has no lines.
+#[derive(Default)]
+pub struct SourceCache {
+    files: HashMap<PathBuf, Option<Source>>,
+}
+
+struct Source {
+    text: String,
+    /// Where each line lies in the text, without its end.
+    lines: Vec<Range<usize>>,
+}
+
+impl Source {
+    fn read(path: &Path) -> Option<Self> {
+        // Looked at before it is opened: opening a FIFO would wait.
+        fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        let mut bytes = Vec::new();
+        File::open(path).ok()?.take(LARGEST_FILE + 1).read_to_end(&mut bytes).ok()?;
+        if bytes.len() as u64 > LARGEST_FILE {
+            return None;
+        }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let mut start = 0;
+        let mut lines = Vec::new();
+        for line in text.split_inclusive('\n') {
+            lines.push(start..start + line.trim_end_matches(['\n', '\r']).len());
+            start += line.len();
+        }
+        Some(Self { text, lines })
+    }
+
+    fn line(&self, index: usize) -> Option<&str> {
+        self.text.get(self.lines.get(index)?.clone())
+    }
+}
+
+impl SourceCache {
+    /// An empty cache.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The text of a line; lines count from 1.
+    pub fn line(&mut self, file: &Path, line: u32) -> Option<&str> {
+        let index = usize::try_from(line).ok()?.checked_sub(1)?;
+        self.source(file)?.line(index)
+    }
+
+    /// The lines from `radius` before to `radius` after a line, and its index among them: what
+    /// [`crate::variable_near`] wants.
+    pub fn window(&mut self, file: &Path, line: u32, radius: usize) -> Option<(Vec<&str>, usize)> {
+        let index = usize::try_from(line).ok()?.checked_sub(1)?;
+        let source = self.source(file)?;
+        source.line(index)?;
+        let first = index.saturating_sub(radius);
+        let lines = (first..=index.saturating_add(radius)).map_while(|index| source.line(index));
+        Some((lines.collect(), index - first))
+    }
+
+    fn source(&mut self, file: &Path) -> Option<&Source> {
+        if !self.files.contains_key(file) {
+            self.files.insert(file.to_owned(), Source::read(file));
+        }
+        self.files.get(file)?.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_files() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("a.c"), b"one\r\ntwo\n\nf\xfcnf").unwrap();
+        fs::write(path("empty"), b"").unwrap();
+        File::create(path("large")).unwrap().set_len(LARGEST_FILE + 1).unwrap();
+        let mut cache = SourceCache::new();
+        for (line, text) in
+            [(0, None), (1, Some("one")), (2, Some("two")), (3, Some("")), (4, Some("f\u{fffd}nf")), (5, None), (u32::MAX, None)]
+        {
+            assert_eq!(cache.line(&path("a.c"), line), text);
+        }
+        for name in ["empty", "large", "missing", "."] {
+            assert_eq!(cache.line(&path(name), 1), None, "{name}");
+        }
+        assert_eq!(cache.window(&path("a.c"), 2, 1), Some((vec!["one", "two", ""], 1)));
+        assert_eq!(cache.window(&path("a.c"), 1, 9).unwrap().1, 0);
+        assert_eq!(cache.window(&path("a.c"), 5, 1), None);
+        // Read once.
+        fs::remove_file(path("a.c")).unwrap();
+        assert_eq!(cache.line(&path("a.c"), 1), Some("one"));
+        // Tests run in the crate's directory.
+        assert_eq!(cache.line(Path::new("Cargo.toml"), 1), Some("[package]"));
+    }
+}

@@ -1,0 +1,212 @@
+//! Static and global arrays of a module, from its symbol table.
+
+use crate::common_blocks::{self, CommonBlock};
+use crate::debug_file::{self, Links, default_roots};
+use crate::dwarf;
+use crate::elf::{Elf, Segment, Symbol, for_each_symbol, has_symbol_table, segments, with_elf};
+use crate::names::demangle;
+use anyhow::Result;
+use object::{Object, ObjectSection, SectionIndex, elf};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+/// A variable with static storage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StaticObject {
+    /// As the programmer knows it: `field`, `grid_mod::field`, `/blk/` for a Fortran COMMON block that DWARF describes.
+    pub name: String,
+    /// The address in the ELF file; add [`StaticObjects::bias`] for the one in memory.
+    pub address: u64,
+    pub bytes: u64,
+    /// The variables of a Fortran COMMON block in order: name, offset, bytes. Empty for anything else and without DWARF.
+    pub members: Vec<(String, u64, u64)>,
+}
+
+impl StaticObject {
+    /// The variable of a COMMON block that holds the byte at `offset`.
+    #[must_use]
+    pub fn member_at(&self, offset: u64) -> Option<&str> {
+        let holds = |(_, start, bytes): &&(String, u64, u64)| offset.checked_sub(*start).is_some_and(|within| within < *bytes);
+        self.members.iter().find(holds).map(|(name, ..)| name.as_str())
+    }
+}
+
+/// The static objects of one module, and what is needed to find them in memory.
+#[derive(Clone, Debug, Default)]
+pub struct StaticObjects {
+    /// By address.
+    pub objects: Vec<StaticObject>,
+    segments: Vec<Segment>,
+}
+
+impl StaticObjects {
+    /// What to add to an ELF address to get the address in memory (modulo 2^64), from the module's FIRST (lowest) line in
+    /// /proc/PID/maps. Later lines may be ambiguous, because neighbouring segments can share a page of the file.
+    #[must_use]
+    pub fn bias(&self, map_start: u64, map_file_offset: u64) -> Option<u64> {
+        const LARGEST_PAGE: u64 = 64 << 10;
+        let exact = self.segments.iter().find(|segment| segment.contains_offset(map_file_offset));
+        // A mapping begins at a page, a segment somewhere in it.
+        let segment = exact.or_else(|| {
+            let ahead = |segment: &&Segment| segment.offset.checked_sub(map_file_offset).is_some_and(|gap| gap < LARGEST_PAGE);
+            self.segments.iter().filter(ahead).min_by_key(|segment| segment.offset)
+        })?;
+        let linked_at = segment.address.wrapping_sub(segment.offset).wrapping_add(map_file_offset);
+        Some(map_start.wrapping_sub(linked_at))
+    }
+}
+
+/// The variables of at least `min_bytes` in the writable sections of `module`: `.data`, `.bss`, their large-model forms, Fortran
+/// COMMON blocks. Thread-local variables and relocation-only data (`.data.rel.ro`, the global offset table) are left out.
+/// A stripped module's symbols are taken from its debug file where there is one.
+pub fn static_objects(module: &Path, min_bytes: u64) -> Result<StaticObjects> {
+    static_objects_with_roots(module, min_bytes, &default_roots())
+}
+
+fn static_objects_with_roots(module: &Path, min_bytes: u64, roots: &[PathBuf]) -> Result<StaticObjects> {
+    let mut found = HashMap::new();
+    let (segments, links, mut blocks, complete) = with_elf(module, |elf| {
+        collect(elf, min_bytes, &mut found);
+        let blocks = blocks_of(elf, module, roots, &found);
+        (segments(elf), Links::read(elf), blocks, has_symbol_table(elf))
+    })?;
+    if (!complete || blocks.is_none())
+        && let Some(debug_file) = debug_file::find(module, &links, roots)
+    {
+        // The module itself was readable; a debug file that is not only costs names.
+        let more = with_elf(&debug_file, |elf| {
+            collect(elf, min_bytes, &mut found);
+            blocks_of(elf, &debug_file, roots, &found)
+        });
+        blocks.get_or_insert_default().extend(more.ok().flatten().unwrap_or_default());
+    }
+    let blocks = blocks.unwrap_or_default();
+    let mut objects: Vec<StaticObject> = found.into_values().map(|candidate| candidate.into_object(&blocks)).collect();
+    objects.sort_by_key(|object| object.address);
+    Ok(StaticObjects { objects, segments })
+}
+
+/// A symbol that may become an object; of aliases, the best stays.
+struct Candidate {
+    raw_name: String,
+    address: u64,
+    bytes: u64,
+    is_global: bool,
+}
+
+impl Candidate {
+    fn into_object(self, blocks: &HashMap<u64, CommonBlock>) -> StaticObject {
+        let Self { raw_name, address, bytes, .. } = self;
+        match blocks.get(&address) {
+            Some(block) => StaticObject { name: block.display_name(), address, bytes, members: block.members_within(bytes) },
+            None => StaticObject { name: variable_name(&raw_name), address, bytes, members: Vec::new() },
+        }
+    }
+
+    /// Global before local, longer before shorter, fewer leading underscores before more.
+    fn preference(&self) -> (bool, u64, std::cmp::Reverse<usize>) {
+        let underscores = self.raw_name.bytes().take_while(|byte| *byte == b'_').count();
+        (self.is_global, self.bytes, std::cmp::Reverse(underscores))
+    }
+}
+
+fn collect(elf: &Elf<'_>, min_bytes: u64, found: &mut HashMap<u64, Candidate>) {
+    let writable = writable_sections(elf);
+    for_each_symbol(elf, |symbol| {
+        if !is_variable(symbol) || symbol.bytes < min_bytes.max(1) || !writable.contains(&symbol.section) {
+            return;
+        }
+        let candidate = Candidate {
+            raw_name: String::from_utf8_lossy(symbol.name).into_owned(),
+            address: symbol.address,
+            bytes: symbol.bytes,
+            is_global: symbol.binding != elf::STB_LOCAL.0,
+        };
+        match found.entry(symbol.address) {
+            Entry::Vacant(entry) => {
+                entry.insert(candidate);
+            }
+            Entry::Occupied(mut entry) if candidate.preference() > entry.get().preference() => {
+                entry.insert(candidate);
+            }
+            Entry::Occupied(_) => {}
+        }
+    });
+}
+
+fn is_variable(symbol: &Symbol<'_>) -> bool {
+    [elf::STT_OBJECT.0, elf::STT_COMMON.0].contains(&symbol.kind)
+}
+
+fn writable_sections(elf: &Elf<'_>) -> HashSet<SectionIndex> {
+    let is_writable = |flags: u64| {
+        let wanted = elf::SHF_ALLOC.0 | elf::SHF_WRITE.0;
+        flags & wanted == wanted && flags & elf::SHF_TLS.0 == 0
+    };
+    // Written by the loader only, and read-only afterwards.
+    let relocation_only = |name: &str| name.starts_with(".data.rel.ro") || name.starts_with(".got") || name == ".dynamic";
+    let sections = elf.sections().filter(|section| match section.flags() {
+        object::SectionFlags::Elf { sh_flags, .. } => is_writable(sh_flags.0) && !section.name().is_ok_and(relocation_only),
+        _ => false,
+    });
+    sections.map(|section| section.index()).collect()
+}
+
+/// The COMMON blocks that DWARF describes, by address; `None` when there is no DWARF. It is only read when some symbol is
+/// named as such blocks are.
+fn blocks_of(elf: &Elf<'_>, path: &Path, roots: &[PathBuf], found: &HashMap<u64, Candidate>) -> Option<HashMap<u64, CommonBlock>> {
+    let may_be_block = |candidate: &Candidate| candidate.is_global && candidate.raw_name.ends_with('_');
+    if !found.values().any(may_be_block) {
+        return Some(HashMap::new());
+    }
+    dwarf::load(elf, path, roots).map(|dwarf| common_blocks::read(&dwarf))
+}
+
+/// `grid.0`, a static within a function, is `grid` to the programmer.
+fn variable_name(raw: &str) -> String {
+    let numbered = raw.rsplit_once('.').filter(|(name, number)| !name.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
+    demangle(numbered.map_or(raw, |(name, _)| name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(offset: u64, file_bytes: u64, address: u64) -> Segment {
+        Segment { offset, file_bytes, address, executable: false }
+    }
+
+    #[test]
+    fn bias_comes_from_the_first_mapping() {
+        let statics = |segments| StaticObjects { objects: Vec::new(), segments };
+        let pie = statics(vec![segment(0, 0x628, 0), segment(0x1000, 0x1b9, 0x1000), segment(0x2dd0, 0x258, 0x3dd0)]);
+        assert_eq!(pie.bias(0x5555_5555_4000, 0), Some(0x5555_5555_4000));
+        assert_eq!(pie.bias(0x5555_5555_5000, 0x1000), Some(0x5555_5555_4000));
+        assert_eq!(pie.bias(0x5555_5555_7000, 0x2000), Some(0x5555_5555_4000), "a data mapping begins before its segment");
+        let fixed = statics(vec![segment(0, 0x628, 0x40_0000)]);
+        assert_eq!(fixed.bias(0x40_0000, 0), Some(0));
+        assert_eq!(fixed.bias(0x40_0000, 0x100_0000), None);
+        assert_eq!(statics(Vec::new()).bias(0, 0), None);
+        let wild = statics(vec![segment(u64::MAX, u64::MAX, u64::MAX)]);
+        assert_eq!(wild.bias(1, u64::MAX), Some(2));
+    }
+
+    #[test]
+    fn statics_of_functions_lose_their_number() {
+        for (raw, name) in
+            [("grid.0", "grid"), ("a.b.1234", "a.b"), ("plain", "plain"), (".0", ".0"), ("_ZZ4mainE3buf", "main::buf"), ("", "")]
+        {
+            assert_eq!(variable_name(raw), name);
+        }
+    }
+
+    #[test]
+    fn members_are_found_by_offset() {
+        let members = vec![("a".to_owned(), 0, 80), ("b".to_owned(), 80, 8)];
+        let block = StaticObject { name: "/blk/".to_owned(), address: 0, bytes: 88, members };
+        assert_eq!(block.member_at(0), Some("a"));
+        assert_eq!(block.member_at(80), Some("b"));
+        assert_eq!(block.member_at(88), None);
+    }
+}

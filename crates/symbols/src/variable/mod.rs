@@ -1,0 +1,94 @@
+//! The variable that an allocation is assigned to, read off its source line. Lines are cut out of their files and may be in
+//! any language, so this recognises shapes and does not parse; where it is not sure it says nothing.
+
+mod declared;
+mod explicit;
+mod text;
+
+use text::Text;
+
+/// An allocation on a line.
+struct Candidate {
+    /// Where it is, in characters.
+    position: usize,
+    /// What it is assigned to, if anything.
+    name: Option<String>,
+}
+
+/// How many lines before and after may belong to the statement.
+const STATEMENT_LINES: usize = 3;
+
+/// The variable that an allocation on this line is assigned to. `call` is the function that made the object (`malloc`,
+/// `calloc`, `realloc`, `aligned`, `mmap`, ...); `nth_on_line` counts from 0 the allocations by that call on the line.
+#[must_use]
+pub fn variable_at_allocation(line_text: &str, call: &str, nth_on_line: usize) -> Option<String> {
+    pick(candidates(&Text::new(line_text), call), nth_on_line)
+}
+
+/// As [`variable_at_allocation`] for a statement that may go over several lines: `source[line_index]` (from 0) and up to three
+/// lines before and after it.
+#[must_use]
+pub fn variable_near(source: &[&str], line_index: usize, call: &str, nth_on_line: usize) -> Option<String> {
+    let line = source.get(line_index)?;
+    if let Some(name) = variable_at_allocation(line, call, nth_on_line) {
+        return Some(name);
+    }
+    let mut first = line_index;
+    while first > 0 && line_index - first < STATEMENT_LINES && continues(source.get(first - 1)?, source.get(first)?) {
+        first -= 1;
+    }
+    let mut last = line_index;
+    while last - line_index < STATEMENT_LINES && source.get(last + 1).is_some_and(|next| continues(source[last], next)) {
+        last += 1;
+    }
+    let mut joined = String::new();
+    let mut own = 0..0;
+    for (index, part) in source.iter().enumerate().take(last + 1).skip(first) {
+        let start = joined.chars().count();
+        joined.push_str(without_continuation(part));
+        joined.push(' ');
+        if index == line_index {
+            own = start..joined.chars().count();
+        }
+    }
+    let (here, elsewhere): (Vec<_>, Vec<_>) = candidates(&Text::new(&joined), call).into_iter().partition(|c| own.contains(&c.position));
+    pick(if here.is_empty() { elsewhere } else { here }, nth_on_line)
+}
+
+/// The first reading of the line that finds a variable, from the most to the least telling.
+fn candidates(text: &Text, call: &str) -> Vec<Candidate> {
+    let readings: [fn(&Text) -> Vec<Candidate>; 5] =
+        [declared::fortran, declared::growing, declared::member_initialisers, declared::declarations, declared::assignments];
+    let explicit = explicit::candidates(text, call);
+    if !explicit.is_empty() {
+        return explicit;
+    }
+    readings.iter().map(|reading| reading(text)).find(|found| !found.is_empty()).unwrap_or_default()
+}
+
+/// One variable on the line is the answer for every number: a constructor may allocate more than once.
+fn pick(mut candidates: Vec<Candidate>, number: usize) -> Option<String> {
+    let index = if candidates.len() == 1 { 0 } else { number };
+    (index < candidates.len()).then(|| candidates.swap_remove(index))?.name
+}
+
+/// Whether `next` belongs to the statement that `line` is in.
+fn continues(line: &str, next: &str) -> bool {
+    let length = line.chars().count();
+    let code = Text::new(line).code(0, length);
+    let (code, next) = (code.trim(), next.trim_start());
+    if code.is_empty() || next.is_empty() || code.starts_with('#') {
+        return false;
+    }
+    let opened = code.matches(['(', '[']).count() > code.matches([')', ']']).count();
+    let open_end = code.ends_with(['=', ',', '(', '[', '+', '-', '*', '/', '&', '|', '?', '<', '>', '.', '\\']);
+    let open_start = next.starts_with(['=', ')', ']', ',', '.', '?', '+', '*', '/', '&', '|', '<', '>', ':']) || next.starts_with("->");
+    let ended = code.ends_with([';', '{', '}']);
+    !ended && (opened || open_end || (open_start && !next.starts_with("//") && !next.starts_with("/*")))
+}
+
+/// Without Fortran's `&` at either end and the backslash of Python and C.
+fn without_continuation(line: &str) -> &str {
+    let line = line.trim();
+    line.trim_start_matches('&').trim_end_matches(['&', '\\'])
+}

@@ -1,0 +1,286 @@
+//! A source line as characters, with literals and comments blanked out, and the few ways of moving about in it.
+
+/// Longer lines are generated code; only their beginning is looked at.
+const LONGEST_LINE: usize = 2048;
+
+/// Two views of one line, equally long.
+pub(super) struct Text {
+    original: Vec<char>,
+    /// Contents of strings and comments are blanks here, so that what looks like code is code.
+    code: Vec<char>,
+}
+
+impl Text {
+    pub(super) fn new(line: &str) -> Self {
+        let original: Vec<char> = line.chars().take(LONGEST_LINE).collect();
+        let mut code = original.clone();
+        blank_literals_and_comments(&mut code);
+        Self { original, code }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.code.len()
+    }
+
+    /// The character at a place; a NUL outside.
+    pub(super) fn at(&self, place: usize) -> char {
+        self.code.get(place).copied().unwrap_or('\0')
+    }
+
+    /// The character before a place; a NUL at the start.
+    pub(super) fn before(&self, place: usize) -> char {
+        place.checked_sub(1).map_or('\0', |before| self.at(before))
+    }
+
+    /// The source text of a range without blanks.
+    pub(super) fn source(&self, start: usize, end: usize) -> String {
+        self.original.get(start..end.max(start)).unwrap_or_default().iter().filter(|c| !c.is_whitespace()).collect()
+    }
+
+    /// The code of a range, with literals and comments blanked.
+    pub(super) fn code(&self, start: usize, end: usize) -> String {
+        self.code.get(start..end.max(start)).unwrap_or_default().iter().collect()
+    }
+
+    /// The end of the last thing before `place` that is not a blank.
+    pub(super) fn skip_blanks_back(&self, mut place: usize) -> usize {
+        while self.before(place).is_whitespace() {
+            place -= 1;
+        }
+        place
+    }
+
+    /// The first place at or after `place` that is not a blank.
+    pub(super) fn skip_blanks(&self, mut place: usize) -> usize {
+        while self.at(place).is_whitespace() {
+            place += 1;
+        }
+        place
+    }
+
+    /// The start of the word that ends at `end` (`end` itself when there is none).
+    pub(super) fn word_start(&self, mut end: usize) -> usize {
+        while is_word(self.before(end)) {
+            end -= 1;
+        }
+        end
+    }
+
+    /// The end of the word that starts at `start` (`start` itself when there is none).
+    pub(super) fn word_end(&self, mut start: usize) -> usize {
+        while is_word(self.at(start)) {
+            start += 1;
+        }
+        start
+    }
+
+    /// The bracket that opens what closes at `close`.
+    pub(super) fn opening(&self, close: usize) -> Option<usize> {
+        let mut depth = 0_usize;
+        for place in (0..=close).rev() {
+            match self.at(place) {
+                ')' | ']' | '}' => depth += 1,
+                '(' | '[' | '{' => depth = depth.checked_sub(1)?,
+                _ => {}
+            }
+            if depth == 0 {
+                return Some(place);
+            }
+        }
+        None
+    }
+
+    /// The bracket that closes what opens at `open`; the end of the line when it is not there.
+    pub(super) fn closing(&self, open: usize) -> usize {
+        let mut depth = 0_usize;
+        for place in open..self.len() {
+            match self.at(place) {
+                '(' | '[' | '{' => depth += 1,
+                ')' | ']' | '}' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth == 0 {
+                return place;
+            }
+        }
+        self.len()
+    }
+
+    /// The end of a template argument list that starts at `open` (`<`): the place after its `>`.
+    pub(super) fn after_template(&self, open: usize) -> Option<usize> {
+        let mut depth = 0_usize;
+        for place in open..self.len() {
+            match self.at(place) {
+                '<' => depth += 1,
+                '>' => depth = depth.checked_sub(1)?,
+                ';' | '"' => return None,
+                _ => {}
+            }
+            if depth == 0 {
+                return Some(place + 1);
+            }
+        }
+        None
+    }
+
+    /// The parts of a range between its commas, brackets respected.
+    pub(super) fn split_commas(&self, start: usize, end: usize) -> Vec<(usize, usize)> {
+        let mut parts = Vec::new();
+        let (mut from, mut place) = (start, start);
+        while place < end {
+            match self.at(place) {
+                ',' => {
+                    parts.push((from, place));
+                    from = place + 1;
+                }
+                '(' | '[' | '{' => place = self.closing(place),
+                '<' => place = self.after_template(place).filter(|after| *after <= end).map_or(place, |after| after - 1),
+                _ => {}
+            }
+            place += 1;
+        }
+        parts.push((from, end));
+        parts
+    }
+
+    /// Whether the `=` at `place` assigns (and does not compare, add or point).
+    pub(super) fn assigns(&self, place: usize) -> bool {
+        self.at(place) == '=' && !"=<>!+-*/%&|^:".contains(self.before(place)) && !"=>".contains(self.at(place + 1))
+    }
+
+    /// What is assigned to when the assignment (or declaration) ends at `end`: `a`, `p->field`, `rows[i]`, `x%field`.
+    pub(super) fn place_before(&self, end: usize) -> Option<String> {
+        let end = self.skip_blanks_back(end);
+        let mut start = end;
+        loop {
+            while matches!(self.before(start), ')' | ']') {
+                start = self.opening(start - 1)?;
+            }
+            start = self.word_start(start);
+            match (self.before(start.saturating_sub(1)), self.before(start)) {
+                ('-', '>') | (':', ':') => start -= 2,
+                (_, '.' | '%') => start -= 1,
+                _ => break,
+            }
+        }
+        let name = self.source(self.with_dereference(start), end);
+        let name = name.strip_prefix("this->").unwrap_or(&name).trim_start_matches('.');
+        let is_place = name.chars().any(is_word) && !name.starts_with(|c: char| c.is_ascii_digit() || c == ':');
+        (is_place && !is_keyword(name)).then(|| name.to_owned())
+    }
+
+    /// `*out = ...` writes through a pointer, `double *out = ...` declares one.
+    fn with_dereference(&self, start: usize) -> usize {
+        let mut from = self.skip_blanks_back(start);
+        let stars_end = from;
+        while self.before(from) == '*' {
+            from -= 1;
+        }
+        let before = self.before(self.skip_blanks_back(from));
+        if from < stars_end && "\0;{}()".contains(before) { from } else { start }
+    }
+}
+
+pub(super) fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Words that stand where a type or a variable could.
+pub(super) fn is_keyword(word: &str) -> bool {
+    const KEYWORDS: &[&str] = &[
+        "return",
+        "throw",
+        "else",
+        "case",
+        "default",
+        "in",
+        "and",
+        "or",
+        "not",
+        "yield",
+        "await",
+        "print",
+        "if",
+        "for",
+        "while",
+        "switch",
+        "do",
+        "goto",
+        "new",
+        "delete",
+        "using",
+        "typedef",
+        "void",
+        "call",
+        "public",
+        "private",
+        "protected",
+        "def",
+        "fn",
+        "class",
+        "struct",
+        "sizeof",
+        "lambda",
+        "import",
+        "from",
+        "use",
+        "let",
+        "mut",
+        "auto",
+        "const",
+        "static",
+    ];
+    KEYWORDS.contains(&word)
+}
+
+fn blank_literals_and_comments(code: &mut [char]) {
+    let mut place = 0;
+    while let Some(&c) = code.get(place) {
+        let next = code.get(place + 1).copied().unwrap_or('\0');
+        let end = match (c, next) {
+            ('"', _) => Some(closing_quote(code, place).unwrap_or(code.len())),
+            ('\'', _) => closing_quote(code, place).filter(|end| is_literal(code, place, *end)),
+            ('/', '/') => Some(code.len()),
+            ('/', '*') => Some(end_of_comment(code, place)),
+            // Python's comments; C's directives hold no assignments either.
+            ('#', _) if place == 0 || code.get(place - 1).is_some_and(|before| before.is_whitespace()) => Some(code.len()),
+            _ => None,
+        };
+        if let Some(end) = end {
+            let end = end.min(code.len());
+            code.iter_mut().take(end).skip(place).for_each(|c| *c = ' ');
+            // An empty pair of quotes remains as a mark that something is there.
+            if c == '"' || c == '\'' {
+                code[place] = '"';
+            }
+            place = end.max(place + 1);
+        } else {
+            place += 1;
+        }
+    }
+}
+
+/// The place after the quote that closes the one at `open`.
+fn closing_quote(code: &[char], open: usize) -> Option<usize> {
+    let quote = *code.get(open)?;
+    let mut place = open + 1;
+    loop {
+        match *code.get(place)? {
+            '\\' => place += 1,
+            c if c == quote => return Some(place + 1),
+            _ => {}
+        }
+        place += 1;
+    }
+}
+
+/// A Rust lifetime is not the start of a literal: what lies between two of them is code.
+fn is_literal(code: &[char], open: usize, end: usize) -> bool {
+    let inside = code.get(open + 1..end - 1).unwrap_or_default();
+    inside.len() <= 1 || inside.first() == Some(&'\\') || !inside.iter().any(|c| "<>(),;=".contains(*c))
+}
+
+fn end_of_comment(code: &[char], start: usize) -> usize {
+    let closes = |place: &usize| code.get(*place) == Some(&'*') && code.get(place + 1) == Some(&'/');
+    (start + 2..code.len()).find(closes).map_or(code.len(), |place| place + 2)
+}

@@ -1,0 +1,157 @@
+//! Static and global arrays of real programs, COMMON blocks included.
+#![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
+
+mod common;
+
+use common::{C, Workshop};
+use firsttouch_symbols::{StaticObject, static_objects};
+use std::path::Path;
+
+fn find(binary: &Path, name: &str) -> Option<StaticObject> {
+    static_objects(binary, 1000).unwrap().objects.into_iter().find(|object| object.name == name)
+}
+
+#[test]
+fn c_globals_and_function_statics() {
+    let shop = Workshop::new();
+    for (compiler, flags) in [("gcc", &["-O2", "-g"][..]), ("gcc", &["-O2"]), ("gcc", &["-O2", "-fcommon", "-no-pie"]), ("clang", &["-O1"])]
+    {
+        let Some(binary) = shop.build(compiler, flags, "demo.c", C, "demo") else { continue };
+        assert_eq!(find(&binary, "field").unwrap().bytes, 400_000);
+        let of_function = if compiler == "clang" { "main.grid" } else { "grid" };
+        assert_eq!(find(&binary, of_function).unwrap().bytes, 72_000, "{compiler} {flags:?}");
+        let large = static_objects(&binary, 100_000).unwrap();
+        assert_eq!(large.objects.len(), 1);
+        assert!(large.objects[0].members.is_empty());
+    }
+}
+
+#[test]
+fn sections_and_aliases() {
+    const SOURCE: &str = "double data[1000] = {1};
+extern double other[1000] __attribute__((alias(\"data\")));
+static double local[1000] = {2};
+extern double exported[1000] __attribute__((alias(\"local\")));
+const double constant[1000] = {3};
+__thread double own[1000];
+double *const relocated[1000] = {data};
+double use(int i) { return data[i] + local[i] + constant[i] + own[i] + *relocated[i]; }
+int main(int argc, char **argv) { data[argc] = 1; local[argc] = 2; return (int)use(argc); }
+";
+    let shop = Workshop::new();
+    let Some(binary) = shop.build("gcc", &["-O1", "-fPIE", "-pie"], "demo.c", SOURCE, "demo") else { return };
+    let statics = static_objects(&binary, 1000).unwrap();
+    let mut names: Vec<&str> = statics.objects.iter().map(|object| object.name.as_str()).collect();
+    names.sort_unstable();
+    assert!(names == ["data", "exported"] || names == ["exported", "other"], "{names:?}");
+}
+
+#[test]
+fn large_model_arrays() {
+    const SOURCE: &str = "double huge[100000]; int main(int argc, char **argv) { huge[argc] = 1; return (int)huge[0]; }";
+    let shop = Workshop::new();
+    let flags = ["-O1", "-mcmodel=medium", "-mlarge-data-threshold=1000"];
+    let Some(binary) = shop.build("gcc", &flags, "demo.c", SOURCE, "demo") else { return };
+    assert_eq!(find(&binary, "huge").unwrap().bytes, 800_000);
+}
+
+#[test]
+fn cpp_and_rust_names() {
+    let shop = Workshop::new();
+    let cpp = "namespace grid { double field[1000]; } int main(int c, char **) { static double own[2000]; own[c] = 1; grid::field[c] = 1; return (int)own[0]; }";
+    if let Some(binary) = shop.build("g++", &["-O1"], "demo.cpp", cpp, "cpp") {
+        assert!(find(&binary, "grid::field").is_some() && find(&binary, "main::own").is_some());
+    }
+    let rust = "mod grid { pub static mut FIELD: [f64; 1000] = [0.0; 1000]; } fn main() { unsafe { *(&raw mut grid::FIELD).cast::<f64>() = std::env::args().count() as f64; println!(\"{}\", (&raw const grid::FIELD).cast::<f64>().read_volatile()); } }";
+    if let Some(binary) = shop.build("rustc", &["-O"], "demo.rs", rust, "rust") {
+        assert!(find(&binary, "demo::grid::FIELD").is_some());
+    }
+}
+
+const FORTRAN: &str = "module grid_mod
+  real(8) :: field(50000)
+end module
+subroutine sub(n)
+  integer :: n, k
+  real(8) :: a(1000), b(20,30)
+  common /blk/ a, b, k
+  common w(7000)
+  a = n
+  b(1,1) = n
+  k = n
+  w = n
+end subroutine
+program prog
+  use grid_mod
+  real(8) :: a(1000), b(20,30)
+  integer :: k
+  common /blk/ a, b, k
+  real(8), save :: own(9000)
+  call sub(3)
+  field = k
+  own(k) = 3
+  print *, field(7), a(1), b(1,1), own(k)
+end program
+";
+
+#[test]
+fn fortran_modules_and_common_blocks() {
+    let shop = Workshop::new();
+    for flags in [&["-O2", "-g"][..], &["-O2", "-g", "-gdwarf-4"], &["-O2", "-g", "-mcmodel=medium"]] {
+        let Some(binary) = shop.build("gfortran", flags, "demo.f90", FORTRAN, "demo") else { continue };
+        assert_eq!(find(&binary, "grid_mod::field").unwrap().bytes, 400_000, "{flags:?}");
+        assert!(find(&binary, "own").is_some());
+        let block = find(&binary, "/blk/").unwrap();
+        let members: Vec<(&str, u64, u64)> = block.members.iter().map(|(name, offset, bytes)| (name.as_str(), *offset, *bytes)).collect();
+        assert_eq!(members, [("a", 0, 8000), ("b", 8000, 4800), ("k", 12800, 4)], "{flags:?}");
+        assert_eq!(block.member_at(8000), Some("b"));
+        let blank = find(&binary, "//").unwrap();
+        assert_eq!(blank.members, [("w".to_owned(), 0, 28_000)]);
+    }
+    let Some(plain) = shop.build("gfortran", &["-O2"], "demo.f90", FORTRAN, "plain") else { return };
+    assert!(find(&plain, "blk_").unwrap().members.is_empty());
+    let Some(_) = shop.build("gfortran", &["-O2", "-g"], "demo.f90", FORTRAN, "demo") else { return };
+    if shop.run("objcopy", &["--only-keep-debug", "demo", "demo.debug"])
+        && shop.run("objcopy", &["--strip-all", "--add-gnu-debuglink=demo.debug", "demo", "linked"])
+    {
+        assert_eq!(find(&shop.path("linked"), "/blk/").unwrap().members.len(), 3);
+        assert!(find(&shop.path("linked"), "grid_mod::field").is_some());
+    }
+}
+
+#[test]
+fn the_bias_puts_statics_where_the_program_has_them() {
+    const SOURCE: &str = "#include <stdio.h>
+double field[50000];
+int main(void) {
+  char line[4096];
+  FILE *maps = fopen(\"/proc/self/maps\", \"r\");
+  printf(\"%p\\n\", (void *)field);
+  while (maps && fgets(line, sizeof line, maps)) fputs(line, stdout);
+  return 0;
+}
+";
+    let shop = Workshop::new();
+    for flags in [&["-O1", "-pie", "-fPIE"][..], &["-O1", "-no-pie"], &["-O1", "-static-pie", "-fPIE"]] {
+        let Some(binary) = shop.build("gcc", flags, "demo.c", SOURCE, "demo") else { continue };
+        let output = String::from_utf8(std::process::Command::new(&binary).output().unwrap().stdout).unwrap();
+        let (address, maps) = output.split_once('\n').unwrap();
+        // A static program's heap may come before it.
+        let map = maps.lines().find(|map| map.ends_with(binary.to_str().unwrap())).unwrap();
+        let hex = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
+        let start = hex(map.split('-').next().unwrap());
+        let offset = hex(map.split_whitespace().nth(2).unwrap());
+        let statics = static_objects(&binary, 1000).unwrap();
+        let field = statics.objects.iter().find(|object| object.name == "field").unwrap();
+        let bias = statics.bias(start, offset).unwrap();
+        assert_eq!(field.address.wrapping_add(bias), hex(address), "{flags:?}");
+    }
+}
+
+#[test]
+fn errors_name_the_file_and_the_cause() {
+    let missing = static_objects(Path::new("/no/such/file"), 0).unwrap_err();
+    assert!(format!("{missing:#}").contains("/no/such/file") && format!("{missing:#}").contains("No such file"), "{missing:#}");
+    let text = static_objects(Path::new("Cargo.toml"), 0).unwrap_err();
+    assert!(format!("{text:#}").contains("Cargo.toml"), "{text:#}");
+}

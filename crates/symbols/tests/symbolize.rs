@@ -1,0 +1,289 @@
+//! Real compilers' output: functions, lines and inlined calls are what the source says.
+#![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
+
+mod common;
+
+use common::{C, Workshop, line_of, offsets_of, stacks};
+use firsttouch_symbols::Symbolizer;
+use std::path::Path;
+
+fn assert_c_stacks(symbolizer: &mut Symbolizer, module: &Path, unstripped: &Path, what: &str) {
+    let work = stacks(symbolizer, module, offsets_of(unstripped, "work"));
+    let inlined = format!("fill:{} < work:{}", line_of(C, "FILL"), line_of(C, "CALL"));
+    assert!(work.contains(&inlined), "{what}: {inlined} not in {work:?}");
+    let main = stacks(symbolizer, module, offsets_of(unstripped, "main"));
+    let plain = format!("main:{}", line_of(C, "MAIN"));
+    assert!(main.contains(&plain), "{what}: {plain} not in {main:?}");
+    assert!(symbolizer.has_line_info(module), "{what}");
+    assert!(!symbolizer.is_stripped(module), "{what}");
+}
+
+#[test]
+fn c_lines_and_inlined_functions() {
+    let shop = Workshop::new();
+    let variants: &[(&str, &[&str])] = &[
+        ("gcc", &["-O2", "-g"]),
+        ("gcc", &["-O2", "-g", "-gdwarf-4"]),
+        ("gcc", &["-O2", "-g1"]),
+        ("gcc", &["-O3", "-g", "-flto"]),
+        ("gcc", &["-O2", "-g", "-gz=zlib"]),
+        ("gcc", &["-O2", "-g", "-gz=zlib-gnu"]),
+        ("gcc", &["-O2", "-g", "-no-pie", "-static"]),
+        ("clang", &["-O2", "-g"]),
+        ("clang", &["-O2", "-g", "-gdwarf-4"]),
+        ("clang", &["-O2", "-gline-tables-only"]),
+    ];
+    for (compiler, flags) in variants {
+        let what = format!("{compiler} {flags:?}");
+        let Some(binary) = shop.build(compiler, flags, "demo.c", C, "demo") else { continue };
+        let mut symbolizer = Symbolizer::new();
+        assert_c_stacks(&mut symbolizer, &binary, &binary, &what);
+        let file = symbolizer.resolve(&binary, offsets_of(&binary, "work").start)[0].file.clone().unwrap();
+        assert!(file.ends_with("demo.c") && file.is_absolute(), "{what}: {file:?}");
+    }
+}
+
+#[test]
+fn zstd_compressed_sections() {
+    let shop = Workshop::new();
+    let Some(binary) = shop.build("gcc", &["-O2", "-g"], "demo.c", C, "demo") else { return };
+    if shop.run("objcopy", &["--compress-debug-sections=zstd", "demo", "demo.zstd"]) {
+        assert_c_stacks(&mut Symbolizer::new(), &shop.path("demo.zstd"), &binary, "zstd");
+    }
+}
+
+#[test]
+fn without_debug_information_functions_have_names() {
+    let shop = Workshop::new();
+    for compiler in ["gcc", "clang"] {
+        let Some(binary) = shop.build(compiler, &["-O2"], "demo.c", C, "demo") else { continue };
+        let mut symbolizer = Symbolizer::new();
+        let work = stacks(&mut symbolizer, &binary, offsets_of(&binary, "work"));
+        assert_eq!(work.into_iter().collect::<Vec<_>>(), ["work"]);
+        assert!(!symbolizer.has_line_info(&binary) && !symbolizer.is_stripped(&binary));
+    }
+}
+
+#[test]
+fn stripped_files_have_exported_names_at_most() {
+    let shop = Workshop::new();
+    let Some(binary) = shop.build("gcc", &["-O2", "-g"], "demo.c", C, "demo") else { return };
+    let Some(library) = shop.build("gcc", &["-O2", "-g", "-shared", "-fPIC"], "demo.c", C, "libdemo.so") else { return };
+    if !shop.run("strip", &["-o", "bare", "demo"]) || !shop.run("strip", &["-o", "bare.so", "libdemo.so"]) {
+        return;
+    }
+    let mut symbolizer = Symbolizer::new();
+    let bare = shop.path("bare");
+    assert!(symbolizer.resolve(&bare, offsets_of(&binary, "work").start).is_empty());
+    assert!(symbolizer.is_stripped(&bare) && !symbolizer.has_line_info(&bare));
+    let exported = stacks(&mut symbolizer, &shop.path("bare.so"), offsets_of(&library, "work"));
+    assert_eq!(exported.into_iter().collect::<Vec<_>>(), ["work"]);
+    assert!(symbolizer.is_stripped(&shop.path("bare.so")));
+}
+
+#[test]
+fn separate_debug_files() {
+    let shop = Workshop::new();
+    let Some(binary) = shop.build("gcc", &["-O2", "-g", "-Wl,--build-id=0x0123456789abcdef"], "demo.c", C, "demo") else { return };
+    let split = shop.run("objcopy", &["--only-keep-debug", "demo", "demo.debug"])
+        && shop.run("objcopy", &["--strip-all", "--add-gnu-debuglink=demo.debug", "demo", "linked"])
+        && shop.run("objcopy", &["--strip-all", "demo", "unlinked"]);
+    if !split {
+        return;
+    }
+    let (linked, unlinked, debug) = (shop.path("linked"), shop.path("unlinked"), shop.path("demo.debug"));
+    assert_c_stacks(&mut Symbolizer::new(), &linked, &binary, "beside the file");
+
+    std::fs::create_dir(shop.path(".debug")).unwrap();
+    std::fs::rename(&debug, shop.path(".debug/demo.debug")).unwrap();
+    assert_c_stacks(&mut Symbolizer::new(), &linked, &binary, "in .debug");
+
+    let by_id = shop.path("root/.build-id/01/23456789abcdef.debug");
+    std::fs::create_dir_all(by_id.parent().unwrap()).unwrap();
+    std::fs::rename(shop.path(".debug/demo.debug"), &by_id).unwrap();
+    let with_root = || Symbolizer::with_debug_roots(vec![shop.path("root")]);
+    assert_c_stacks(&mut with_root(), &linked, &binary, "by build id");
+    assert_c_stacks(&mut with_root(), &unlinked, &binary, "by build id, no link");
+    assert!(Symbolizer::new().resolve(&unlinked, 0x1000).is_empty());
+
+    // A debug file of another build is not believed.
+    assert!(shop.build("gcc", &["-O1", "-g", "-Wl,--build-id=0xfedcba9876543210"], "demo.c", C, "other").is_some());
+    assert!(shop.run("objcopy", &["--only-keep-debug", "other", by_id.to_str().unwrap()]));
+    assert!(!with_root().has_line_info(&linked));
+}
+
+#[test]
+fn separate_debug_files_without_build_id_are_checked_by_crc() {
+    let shop = Workshop::new();
+    let Some(binary) = shop.build("gcc", &["-O2", "-g", "-Wl,--build-id=none"], "demo.c", C, "demo") else { return };
+    let split = shop.run("objcopy", &["--only-keep-debug", "demo", "demo.debug"])
+        && shop.run("objcopy", &["--strip-all", "--add-gnu-debuglink=demo.debug", "demo", "linked"]);
+    if split {
+        assert_c_stacks(&mut Symbolizer::new(), &shop.path("linked"), &binary, "crc");
+        assert!(shop.run("objcopy", &["--add-section", ".extra=demo.c", "demo.debug"]));
+        assert!(!Symbolizer::new().has_line_info(&shop.path("linked")));
+    }
+}
+
+const CPP: &str = r#"#include <vector>
+#include <cstdio>
+namespace grid {
+template <typename T> __attribute__((noinline)) void touch(std::vector<T> &v, T x)
+{
+    for (auto &e : v)
+        e += x; /*TOUCH*/
+}
+struct Field {
+    std::vector<double> data_;
+    __attribute__((noinline)) explicit Field(int n) : data_(n) {} /*MEMBER*/
+};
+}
+int main(int argc, char **)
+{
+    grid::Field f(1000 * argc);
+    grid::touch(f.data_, 1.0);
+#pragma omp parallel for
+    for (int i = 0; i < 1000; i++)
+        f.data_[i] = i; /*PARALLEL*/
+    std::printf("%f\n", f.data_[argc]);
+}
+"#;
+
+#[test]
+fn cpp_names_are_demangled() {
+    let shop = Workshop::new();
+    for (compiler, openmp) in [("g++", "-fopenmp"), ("clang++", "-g")] {
+        let Some(binary) = shop.build(compiler, &["-O2", "-g", openmp], "demo.cpp", CPP, "demo") else { continue };
+        let mut symbolizer = Symbolizer::new();
+        let touch = stacks(&mut symbolizer, &binary, offsets_of(&binary, "touch"));
+        let expected = format!("grid::touch<double>:{}", line_of(CPP, "TOUCH"));
+        assert!(touch.contains(&expected), "{compiler}: {touch:?}");
+        let member = stacks(&mut symbolizer, &binary, offsets_of(&binary, "FieldC"));
+        let call = format!("grid::Field::Field:{}", line_of(CPP, "MEMBER"));
+        assert!(member.iter().any(|stack| stack.ends_with(&call) && stack.contains("std::vector<double")), "{compiler}: {member:?}");
+        if openmp == "-fopenmp" {
+            let region = stacks(&mut symbolizer, &binary, offsets_of(&binary, "_omp_fn"));
+            let line = format!("main._omp_fn.0:{}", line_of(CPP, "PARALLEL"));
+            assert!(region.iter().any(|stack| stack.ends_with(&line)), "{region:?}");
+        }
+        if let Some(plain) = shop.build(compiler, &["-O2"], "demo.cpp", CPP, "plain") {
+            let touch = stacks(&mut symbolizer, &plain, offsets_of(&plain, "touch"));
+            assert_eq!(touch.into_iter().collect::<Vec<_>>(), ["grid::touch<double>"]);
+        }
+    }
+}
+
+const FORTRAN: &str = r#"module grid_mod
+  implicit none
+  real(8) :: field(50000)
+contains
+  subroutine fill(n)
+    integer, intent(in) :: n
+    integer :: i
+    do i = 1, n
+      field(i) = i * 2.0d0 !FILL
+    end do
+  end subroutine
+end module
+subroutine external_one(a, n)
+  integer :: n, i
+  real(8) :: a(n)
+  !$omp parallel do
+  do i = 1, n
+    a(i) = a(i) + 1 !PARALLEL
+  end do
+end subroutine
+program prog
+  use grid_mod
+  call fill(50000)
+  call external_one(field, 50000)
+  print *, field(7) !MAIN
+end program
+"#;
+
+#[test]
+fn fortran_names_are_the_sources() {
+    let shop = Workshop::new();
+    let flags = ["-O2", "-g", "-fopenmp", "-fno-inline"];
+    let Some(binary) = shop.build("gfortran", &flags, "demo.f90", FORTRAN, "demo") else { return };
+    let mut symbolizer = Symbolizer::new();
+    for (symbol, marker, function) in [
+        ("__grid_mod_MOD_fill", "!FILL", "grid_mod::fill"),
+        ("external_one_._omp_fn.0", "!PARALLEL", "external_one._omp_fn.0"),
+        ("MAIN__", "!MAIN", "prog"),
+    ] {
+        let found = stacks(&mut symbolizer, &binary, offsets_of(&binary, symbol));
+        let expected = format!("{function}:{}", line_of(FORTRAN, marker));
+        assert!(found.contains(&expected), "{expected} not in {found:?}");
+    }
+    let Some(plain) = shop.build("gfortran", &["-O2", "-fno-inline"], "demo.f90", FORTRAN, "plain") else { return };
+    for (symbol, function) in [("__grid_mod_MOD_fill", "grid_mod::fill"), ("MAIN__", "MAIN__")] {
+        let found = stacks(&mut symbolizer, &plain, offsets_of(&plain, symbol));
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), [function]);
+    }
+}
+
+const RUST: &str = r#"#[inline(always)]
+fn fill(a: &mut [f64], x: f64) {
+    for (i, e) in a.iter_mut().enumerate() {
+        *e = i as f64 * x; // FILL
+    }
+}
+#[inline(never)]
+fn work(n: usize) -> Vec<f64> {
+    let mut a = vec![1.0; n];
+    fill(&mut a, n as f64); // CALL
+    a
+}
+fn main() {
+    println!("{}", work(std::env::args().count() * 1000)[3]);
+}
+"#;
+
+#[test]
+fn rust_names_are_demangled() {
+    let shop = Workshop::new();
+    for flags in [&["-O", "-g"][..], &["-O", "-g", "-Csymbol-mangling-version=v0"]] {
+        let Some(binary) = shop.build("rustc", flags, "demo.rs", RUST, "demo") else { continue };
+        let mut symbolizer = Symbolizer::new();
+        let work = stacks(&mut symbolizer, &binary, offsets_of(&binary, "4work"));
+        let expected = format!("demo::fill:{} < demo::work:{}", line_of(RUST, "FILL"), line_of(RUST, "CALL"));
+        assert!(work.contains(&expected), "{expected} not in {work:?}");
+    }
+    // The standard library's own DWARF is no help to the user.
+    let Some(plain) = shop.build("rustc", &["-O"], "demo.rs", RUST, "plain") else { return };
+    let mut symbolizer = Symbolizer::new();
+    assert!(!symbolizer.has_line_info(&plain));
+    let work = stacks(&mut symbolizer, &plain, offsets_of(&plain, "4work"));
+    assert_eq!(work.into_iter().collect::<Vec<_>>(), ["demo::work"]);
+}
+
+#[test]
+fn what_cannot_be_read_is_unknown() {
+    let shop = Workshop::new();
+    let mut symbolizer = Symbolizer::new();
+    std::fs::write(shop.path("text"), "no ELF").unwrap();
+    std::fs::write(shop.path("empty"), "").unwrap();
+    assert!(shop.run("mkfifo", &["fifo"]));
+    for name in ["missing", "text", "empty", "fifo", "."] {
+        let path = shop.path(name);
+        assert!(symbolizer.resolve(&path, 0).is_empty(), "{name}");
+        assert!(!symbolizer.has_line_info(&path) && !symbolizer.is_stripped(&path), "{name}");
+    }
+    for name in ["[vdso]", "//anon", "/dev/zero (deleted)", ""] {
+        assert!(symbolizer.resolve(Path::new(name), 0).is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn a_module_is_read_once() {
+    let shop = Workshop::new();
+    let Some(binary) = shop.build("gcc", &["-O2", "-g"], "demo.c", C, "demo") else { return };
+    let mut symbolizer = Symbolizer::new();
+    let offsets = offsets_of(&binary, "work");
+    let before = symbolizer.resolve(&binary, offsets.start);
+    std::fs::remove_file(&binary).unwrap();
+    assert_eq!(symbolizer.resolve(&binary, offsets.start), before);
+    assert!(!symbolizer.resolve(&binary, offsets.end - 1).is_empty(), "units not asked for before can still be read");
+    assert!(symbolizer.resolve(&binary, u64::MAX).is_empty());
+}

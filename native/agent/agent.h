@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * Internals of the agent: a library that is preloaded into the profiled program, forwards every call it interposes,
+ * and writes fixed-size records (firsttouch_ring.h). It must never change what the program does.
+ *
+ * Build (gcc or clang; static libgcc gives the unwinder without a dependency on libgcc_s):
+ *
+ *   cc -std=c11 -O2 -g -fPIC -shared -fvisibility=hidden -ftls-model=initial-exec -fasynchronous-unwind-tables
+ *      -fno-strict-aliasing -Wall -Wextra -Werror -I../include -o libfirsttouch_agent.so attach.c exec.c hooks.c
+ *      image.c ompt.c record.c resolve.c stack.c thread.c
+ *      -static-libgcc -Wl,--exclude-libs,ALL -Wl,-z,now -Wl,-z,relro -Wl,-z,initfirst -Wl,-soname,libfirsttouch_agent.so
+ *
+ *   --exclude-libs,ALL  keeps the static unwinder's _Unwind_* out of the dynamic symbols: a preloaded library that
+ *                       exported them would replace the unwinder of every C++ program.
+ *   -z now              no lazy binding, so that no hook enters the dynamic loader's resolver.
+ *   -z initfirst        our constructor before those of other libraries: their allocations are seen, and a program
+ *                       they start does not inherit our variables.
+ *   -O2                 the hooks rely on sibling calls: the slow part of a hook must find the caller's stack, and
+ *                       the start of a thread must not leave a frame of ours behind.
+ *
+ * Words used here:
+ *   gate    the smallest size recorded, minus one; SIZE_MAX while the agent is silent
+ *   caller  the return address of the interposed call, the stack pointer after it returns, and the frame pointer
+ *   native  the stack the thread was started on, as opposed to an alternate signal stack or a coroutine's
+ */
+#ifndef FIRSTTOUCH_AGENT_H
+#define FIRSTTOUCH_AGENT_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "firsttouch_ring.h"
+
+#define FT_EXPORT __attribute__((visibility("default")))
+#define FT_NOINLINE __attribute__((noinline))
+#define ft_likely(x) __builtin_expect(!!(x), 1)
+#define ft_unlikely(x) __builtin_expect(!!(x), 0)
+
+/* Declared hidden, so that even an extern object is reached without the global offset table. */
+#pragma GCC visibility push(hidden)
+
+/* The next definition of each interposed function. The four hot ones start out as functions that resolve. */
+struct ft_real {
+    void *(*malloc)(size_t);
+    void *(*calloc)(size_t, size_t);
+    void *(*realloc)(void *, size_t);
+    void (*free)(void *);
+    size_t (*usable_size)(void *); /* of a live block; 0 until attached */
+    int (*posix_memalign)(void **, size_t, size_t);
+    void *(*aligned_alloc)(size_t, size_t);
+    void *(*memalign)(size_t, size_t);
+    void *(*valloc)(size_t);
+    void *(*pvalloc)(size_t);
+    void *(*mmap)(void *, size_t, int, int, int, off_t);
+    int (*munmap)(void *, size_t);
+    void *(*mremap)(void *, size_t, size_t, int, ...);
+    int (*madvise)(void *, size_t, int);
+    int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    int (*execve)(const char *, char *const[], char *const[]);
+    int (*execvpe)(const char *, char *const[], char *const[]);
+    int (*execveat)(int, const char *, char *const[], char *const[], int);
+    int (*fexecve)(int, char *const[], char *const[]);
+};
+extern struct ft_real ft_real;
+
+/* All but the four hot functions are looked up on first use, if that comes before the constructor. */
+#define FT_REAL(function) (ft_likely(ft_real.function != NULL) ? ft_real.function : (ft_resolve(), ft_real.function))
+
+/* Set once by the constructor. */
+struct ft_agent {
+    struct ft_ring_header *ring; /* NULL: not attached */
+    unsigned char *slots;
+    uint64_t capacity;
+    uint64_t min_size;
+    uint32_t root_pid;
+    bool follow;
+    bool wiped_on_fork; /* the kernel clears ft_wiped in children */
+    bool can_carry;     /* our path is absolute: an exec can load us again */
+    size_t page_bytes;
+    char path[4096];       /* of this library */
+    char environment[256]; /* FIRSTTOUCH_AGENT=... */
+};
+extern struct ft_agent ft_agent;
+
+/* What a forked child must not inherit lies in pages of its own, which the kernel zeroes in the child
+ * (MADV_WIPEONFORK), whichever way it was forked. Zero therefore means silent. */
+#if defined(__x86_64__)
+#define FT_PAGE_MAX 4096
+#else
+#define FT_PAGE_MAX 65536
+#endif
+#define FT_EARLY_BYTES 16384u
+#define FT_KNOWN_STACKS 16384u /* power of two */
+#define FT_CACHED_STACKS 1024u /* power of two */
+
+struct ft_word {
+    uintptr_t address;
+    uintptr_t value;
+};
+
+#define FT_CACHED_WORDS (2 * FT_STACK_MAX)
+
+struct ft_cached_stack {
+    uint32_t sequence; /* odd while it is written */
+    uint32_t count;
+    uintptr_t ip; /* the caller; with the frame pointer only where the frames depend on it, else 0 */
+    uintptr_t stack_pointer;
+    uintptr_t frame_pointer;
+    uint64_t stack_id;
+    struct ft_word words[FT_CACHED_WORDS];
+};
+
+struct ft_wiped {
+    _Alignas(FT_PAGE_MAX) size_t min_size; /* 0 = silent. Whole pages, or the kernel would wipe a neighbour. */
+    uint32_t pid;
+    _Alignas(64) uint64_t known[FT_KNOWN_STACKS]; /* stack ids whose frames are in the ring */
+    _Alignas(64) struct ft_cached_stack cached[FT_CACHED_STACKS];
+};
+_Static_assert(sizeof(struct ft_wiped) % FT_PAGE_MAX == 0, "whole pages");
+extern struct ft_wiped ft_wiped;
+
+/* Small on purpose: glibc takes static TLS out of every thread's stack. */
+struct ft_thread {
+    volatile uintptr_t recording;  /* stack pointer of the hook that is recording, 0 = none */
+    volatile uint64_t reserved;    /* slots reserved and not published yet: the first */
+    volatile uint32_t unpublished; /* and how many */
+    uint32_t tid;
+    uintptr_t native_low; /* native stack, for certain; both 0 = unknown */
+    uintptr_t native_top;
+    bool resolving;
+};
+extern _Thread_local struct ft_thread ft_thread __attribute__((tls_model("initial-exec")));
+
+static inline bool ft_on_native_stack(uintptr_t address) {
+    return address - ft_thread.native_low < ft_thread.native_top - ft_thread.native_low;
+}
+
+struct ft_caller {
+    uintptr_t ip;
+    uintptr_t stack_pointer;
+    uintptr_t frame_pointer;
+};
+
+/* For use in the interposed function itself, or in a function that it calls as its last act: that one is jumped to,
+ * and so finds the stack as the interposed function did. */
+static inline __attribute__((always_inline)) struct ft_caller ft_caller(void) {
+    const uintptr_t *frame = __builtin_frame_address(0);
+#if defined(__x86_64__) /* saved frame pointer, return address */
+    return (struct ft_caller){frame[1], (uintptr_t)(frame + 2), frame[0]};
+#else
+    return (struct ft_caller){(uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0)), (uintptr_t)frame,
+                              0};
+#endif
+}
+
+/* Sizes above the gate are recorded. One comparison decides it for the hot hooks. */
+static inline size_t ft_gate(void) {
+    return __atomic_load_n(&ft_wiped.min_size, __ATOMIC_RELAXED) - 1;
+}
+
+static inline bool ft_silent(void) {
+    return ft_gate() == SIZE_MAX;
+}
+
+/* CLOCK_MONOTONIC through the vDSO: 23 ns on the machine this was written on, twice a malloc and free pair. */
+static inline uint64_t ft_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* resolve.c */
+void ft_resolve(void);
+void ft_resolve_usable_size(void);
+extern unsigned char ft_early[FT_EARLY_BYTES]; /* blocks handed out before the allocator is found */
+static inline bool ft_is_early_block(const void *block) {
+    return (uintptr_t)block - (uintptr_t)ft_early < FT_EARLY_BYTES;
+}
+void *ft_realloc_early_block(void *block, size_t size);
+void ft_mark_block(const void *block);
+
+/* record.c */
+void ft_record_plain(const struct ft_record *record);
+void ft_record_with_stack(const struct ft_record *record, struct ft_caller caller);
+bool ft_stack_has_room(void);
+bool ft_write_stack(uint64_t stack_id, const uintptr_t *ips, uint32_t depth);
+uint32_t ft_tid(void);
+
+/* stack.c */
+uint64_t ft_stack_id(struct ft_caller caller);
+void ft_stack_prepare(void);
+
+/* thread.c */
+void ft_main_thread_stack(const void *above_stack);
+
+/* image.c: may the program image behind a path (or open file) be given the agent? */
+bool ft_image_takes_agent(const char *path);
+bool ft_searched_image_takes_agent(const char *file);
+bool ft_open_image_takes_agent(int fd);
+bool ft_image_at_takes_agent(int directory, const char *path, int flags);
+
+/* exec.c */
+const char *ft_own_preload_entry(const char *list);
+
+#pragma GCC visibility pop
+
+#endif

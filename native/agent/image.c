@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * Can the program image about to replace this process take the agent? Only a dynamically linked one of our own
+ * machine, run by glibc's loader, without privileges of its own: a static one would pass our variables on to its
+ * children, and other loaders complain about a preload they cannot use, or refuse to start.
+ *
+ * Runs between fork and exec and in signal handlers: only async-signal-safe calls, nothing allocated.
+ */
+#include "agent.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define OWN_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define OWN_MACHINE EM_AARCH64
+#else
+#define OWN_MACHINE EM_NONE
+#endif
+
+#define SCRIPT_DEPTH_MAX 5 /* the kernel's own limit on scripts that are run by scripts */
+#define HEAD_BYTES 256     /* what the kernel reads of a #! line */
+
+static bool interpreter_is_glibc(int fd, const Elf64_Ehdr *header) {
+    for (unsigned i = 0; i < header->e_phnum; i++) {
+        Elf64_Phdr segment;
+        off_t at = (off_t)(header->e_phoff + (uint64_t)i * header->e_phentsize);
+        if (pread(fd, &segment, sizeof segment, at) != (ssize_t)sizeof segment) {
+            return false;
+        }
+        if (segment.p_type == PT_INTERP) {
+            char path[PATH_MAX];
+            size_t bytes = segment.p_filesz < sizeof path - 1 ? segment.p_filesz : sizeof path - 1;
+            ssize_t got = pread(fd, path, bytes, (off_t)segment.p_offset);
+            if (got <= 0) {
+                return false;
+            }
+            path[got] = '\0';
+            return strstr(path, "ld-linux") != NULL;
+        }
+    }
+    return false;
+}
+
+static bool elf_takes_agent(int fd, const char *head, ssize_t head_bytes) {
+    Elf64_Ehdr header;
+    if (head_bytes < (ssize_t)sizeof header) {
+        return false;
+    }
+    memcpy(&header, head, sizeof header);
+    struct stat status;
+    return header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_machine == OWN_MACHINE &&
+           (header.e_type == ET_EXEC || header.e_type == ET_DYN) && header.e_phentsize >= sizeof(Elf64_Phdr) &&
+           fstat(fd, &status) == 0 && (status.st_mode & (S_ISUID | S_ISGID)) == 0 &&
+           fgetxattr(fd, "security.capability", NULL, 0) <= 0 && interpreter_is_glibc(fd, &header);
+}
+
+/* The interpreter of a "#!" line, in place, or NULL. */
+static char *script_interpreter(char *head, ssize_t head_bytes) {
+    if (head_bytes < 3 || head[0] != '#' || head[1] != '!') {
+        return NULL;
+    }
+    char *name = head + 2;
+    name += strspn(name, " \t");
+    name[strcspn(name, " \t\n")] = '\0';
+    return name;
+}
+
+/* Takes over `fd`. An executable file that is neither ELF nor a script fails with ENOEXEC in execve, and is run by
+ * /bin/sh in execvp: `shell_runs_text` says which. */
+static bool open_image_takes_agent(int fd, bool shell_runs_text) {
+    char head[HEAD_BYTES + 1];
+    for (int depth = 0; fd >= 0 && depth <= SCRIPT_DEPTH_MAX; depth++) {
+        ssize_t got = pread(fd, head, HEAD_BYTES, 0);
+        head[got > 0 ? got : 0] = '\0';
+        if (got >= SELFMAG && memcmp(head, ELFMAG, SELFMAG) == 0) {
+            bool takes = elf_takes_agent(fd, head, got);
+            close(fd);
+            return takes;
+        }
+        close(fd);
+        const char *interpreter = script_interpreter(head, got);
+        if (interpreter == NULL) {
+            if (!shell_runs_text || got < 0) {
+                return false;
+            }
+            interpreter = "/bin/sh";
+        }
+        shell_runs_text = false;
+        fd = open(interpreter, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return false;
+}
+
+bool ft_image_at_takes_agent(int directory, const char *path, int flags) {
+    if ((flags & AT_EMPTY_PATH) != 0 && (path == NULL || path[0] == '\0')) {
+        return ft_open_image_takes_agent(directory);
+    }
+    int no_follow = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0;
+    return open_image_takes_agent(openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | no_follow), false);
+}
+
+bool ft_image_takes_agent(const char *path) {
+    return ft_image_at_takes_agent(AT_FDCWD, path, 0);
+}
+
+bool ft_open_image_takes_agent(int fd) {
+    return open_image_takes_agent(fcntl(fd, F_DUPFD_CLOEXEC, 0), false);
+}
+
+/* As execvp searches: the first directory of PATH whose entry can be executed. */
+bool ft_searched_image_takes_agent(const char *file) {
+    if (strchr(file, '/') != NULL) {
+        return open_image_takes_agent(open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK), true);
+    }
+    const char *path = getenv("PATH");
+    if (path == NULL) {
+        path = "/bin:/usr/bin";
+    }
+    size_t file_bytes = strlen(file);
+    char candidate[PATH_MAX];
+    for (const char *directory = path;; directory++) {
+        size_t bytes = strcspn(directory, ":");
+        if (bytes + file_bytes + 2 <= sizeof candidate) {
+            memcpy(candidate, directory, bytes);
+            candidate[bytes] = '/';
+            memcpy(candidate + bytes + (bytes != 0), file, file_bytes + 1); /* an empty entry: this directory */
+            struct stat status;
+            if (file_bytes != 0 && access(candidate, X_OK) == 0 && stat(candidate, &status) == 0 &&
+                S_ISREG(status.st_mode)) {
+                return open_image_takes_agent(open(candidate, O_RDONLY | O_CLOEXEC | O_NONBLOCK), true);
+            }
+        }
+        directory += bytes;
+        if (*directory == '\0') {
+            return false;
+        }
+    }
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * The producer side of the ring. Reservation is lock-free and reentrant: a signal handler that records between the
+ * reservation and the publication of another record only makes the reader wait at the earlier slot. Nothing here
+ * allocates, waits, or changes errno (gettid cannot fail).
+ */
+#include "agent.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+_Thread_local struct ft_thread ft_thread __attribute__((tls_model("initial-exec")));
+struct ft_agent ft_agent;
+_Alignas(FT_PAGE_MAX) struct ft_wiped ft_wiped;
+
+uint32_t ft_tid(void) {
+    if (ft_unlikely(ft_thread.tid == 0)) {
+        ft_thread.tid = (uint32_t)syscall(SYS_gettid);
+    }
+    return ft_thread.tid;
+}
+
+static void count_lost(void) {
+    __atomic_fetch_add(&ft_agent.ring->lost, 1, __ATOMIC_RELAXED);
+}
+
+/* The reader's `tail` is read only when the ring looks full by its last known value: the reader writes it all the
+ * time, and each look would fetch its cache line. An old value errs to the safe side, because tail only grows. */
+static uint64_t known_tail;
+
+/* `head` may be older than `tail`, which is not full. */
+static bool is_full(uint64_t head, uint64_t count) {
+    if (ft_likely(head + count - __atomic_load_n(&known_tail, __ATOMIC_ACQUIRE) <= ft_agent.capacity)) {
+        return false;
+    }
+    uint64_t tail = __atomic_load_n(&ft_agent.ring->tail, __ATOMIC_ACQUIRE);
+    __atomic_store_n(&known_tail, tail, __ATOMIC_RELEASE);
+    return head >= tail && head + count - tail > ft_agent.capacity;
+}
+
+static bool reserve(uint64_t count, uint64_t *first) {
+    struct ft_ring_header *ring = ft_agent.ring;
+    uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
+    do {
+        if (ft_unlikely(is_full(head, count))) {
+            count_lost();
+            return false;
+        }
+    } while (!__atomic_compare_exchange_n(&ring->head, &head, head + count, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+    ft_thread.reserved = head;
+    ft_thread.unpublished = (uint32_t)count;
+    *first = head;
+    return true;
+}
+
+static void *slot_at(uint64_t number) {
+    return ft_agent.slots + (number & (ft_agent.capacity - 1)) * FT_SLOT_BYTES;
+}
+
+static void publish(void *slot, uint64_t number) {
+    __atomic_store_n((uint32_t *)slot, (uint32_t)(number + 1), __ATOMIC_RELEASE);
+}
+
+static void write_record(const struct ft_record *record, uint64_t stack_id) {
+    uint64_t number;
+    if (!reserve(1, &number)) {
+        return;
+    }
+    struct ft_record *slot = slot_at(number);
+    slot->type = record->type;
+    slot->kind = record->kind;
+    slot->depth = 0;
+    slot->pid = ft_wiped.pid;
+    slot->tid = ft_tid();
+    slot->time_ns = record->time_ns;
+    slot->address = record->address;
+    slot->size = record->size;
+    slot->stack_id = stack_id;
+    slot->aux = record->aux;
+    slot->reserved = 0;
+    publish(slot, number);
+    ft_thread.unpublished = 0;
+}
+
+/* A signal handler left by siglongjmp can leave slots behind that nobody would ever publish, and the reader would
+ * wait at them: they are published as FT_REC_NONE. (What remains is a jump out of the very instructions between the
+ * reservation and its note.) */
+static FT_NOINLINE void abandon_reservation(void) {
+    uint32_t count = ft_thread.unpublished;
+    uint64_t number = ft_thread.reserved;
+    ft_thread.unpublished = 0;
+    for (uint64_t i = number; i < number + count; i++) {
+        struct ft_record *slot = slot_at(i);
+        slot->type = FT_REC_NONE;
+        publish(slot, i);
+    }
+    if (count != 0) {
+        count_lost();
+    }
+}
+
+/* A mark that is set: does a record further down the stack still run, interrupted by a signal? Not if this hook runs
+ * on the thread's own stack and the marked one ran above it in time, that is at a lower address, or elsewhere. */
+static FT_NOINLINE bool interrupted_recording(uintptr_t stack_pointer) {
+    uintptr_t mark = ft_thread.recording;
+    bool left_behind = ft_on_native_stack(stack_pointer) && (!ft_on_native_stack(mark) || stack_pointer >= mark);
+    if (left_behind) {
+        abandon_reservation();
+    }
+    return !left_behind;
+}
+
+/* Is this thread free to record? A hook entered from a signal handler while another records on this thread is
+ * skipped and counted. The mark is the recorder's stack pointer, so that one left behind by a longjmp (or by the death
+ * of a vfork child, which shares it) is found out. */
+static bool begin(uintptr_t stack_pointer) {
+    if (ft_unlikely(__atomic_load_n(&ft_agent.ring->closed, __ATOMIC_RELAXED) != 0)) {
+        __atomic_store_n(&ft_wiped.min_size, 0, __ATOMIC_RELAXED);
+        return false;
+    }
+    if (ft_unlikely(ft_thread.recording != 0) && interrupted_recording(stack_pointer)) {
+        count_lost();
+        return false;
+    }
+    ft_thread.recording = stack_pointer;
+    return true;
+}
+
+static void end(void) {
+    ft_thread.recording = 0;
+}
+
+void ft_record_plain(const struct ft_record *record) {
+    if (begin((uintptr_t)__builtin_frame_address(0))) {
+        write_record(record, record->stack_id);
+        end();
+    }
+}
+
+void ft_record_with_stack(const struct ft_record *record, struct ft_caller caller) {
+    if (begin((uintptr_t)__builtin_frame_address(0))) {
+        uint64_t stack_id = ft_stack_id(caller);
+        if (stack_id != 0) {
+            write_record(record, stack_id);
+        } else {
+            count_lost();
+        }
+        end();
+    }
+}
+
+/* Asked before unwinding, so that a full ring does not cost a program the unwinding of what is lost anyway. */
+bool ft_stack_has_room(void) {
+    uint64_t head = __atomic_load_n(&ft_agent.ring->head, __ATOMIC_RELAXED);
+    return !is_full(head, 2 + (FT_STACK_MAX + FT_IPS_PER_SLOT - 1) / FT_IPS_PER_SLOT);
+}
+
+/* Called by ft_stack_id, with the mark set. */
+bool ft_write_stack(uint64_t stack_id, const uintptr_t *ips, uint32_t depth) {
+    uint32_t continuations = (depth + FT_IPS_PER_SLOT - 1) / FT_IPS_PER_SLOT;
+    uint64_t number;
+    if (!reserve(1 + continuations, &number)) {
+        return false;
+    }
+    struct ft_record *slot = slot_at(number);
+    slot->type = FT_REC_STACK;
+    slot->kind = 0;
+    slot->depth = (uint8_t)depth;
+    slot->pid = ft_wiped.pid;
+    slot->tid = ft_tid();
+    slot->time_ns = ft_now();
+    slot->address = 0;
+    slot->size = 0;
+    slot->stack_id = stack_id;
+    slot->aux = 0;
+    slot->reserved = 0;
+    publish(slot, number);
+    for (uint32_t k = 0; k < continuations; k++) {
+        uint64_t at = number + 1 + k;
+        struct ft_record_frames *frames_slot = slot_at(at);
+        frames_slot->pad = 0;
+        for (uint32_t i = 0; i < FT_IPS_PER_SLOT; i++) {
+            uint32_t frame = k * FT_IPS_PER_SLOT + i;
+            frames_slot->ip[i] = frame < depth ? ips[frame] : 0;
+        }
+        publish(frames_slot, at);
+    }
+    ft_thread.unpublished = 0;
+    return true;
+}

@@ -1,0 +1,45 @@
+/* dlopen and dlclose in loops while other threads allocate, and from within a constructor (the library named by the
+ * argument allocates in its own). */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int stop;
+static void *allocate(void *unused) {
+    (void)unused;
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+        void *p = malloc(70000);
+        __asm__ volatile("" : : "r"(p) : "memory");
+        free(p);
+    }
+    return NULL;
+}
+static void *load(void *name) {
+    for (int i = 0; i < 2000; i++) {
+        void *library = dlopen(name, RTLD_NOW);
+        if (library == NULL) {
+            puts(dlerror());
+            exit(1);
+        }
+        dlclose(library);
+    }
+    return NULL;
+}
+int main(int argc, char **argv) {
+    (void)argc;
+    pthread_t loader[2], worker[2];
+    for (int i = 0; i < 2; i++) {
+        pthread_create(&worker[i], NULL, allocate, NULL);
+        pthread_create(&loader[i], NULL, load, argv[1]);
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(loader[i], NULL);
+    }
+    stop = 1;
+    for (int i = 0; i < 2; i++) {
+        pthread_join(worker[i], NULL);
+    }
+    puts("loads done");
+    return 0;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * A reader for tests: makes a ring, runs a program with the agent preloaded, and writes its records as text.
+ *
+ *   reader [-m MIN_SIZE] [-c CAPACITY] [-f] [-k] [-q] [-x N] [-r] AGENT OUT PROGRAM [ARGUMENT...]
+ *
+ *   -f  FT_FLAG_FOLLOW         -k  keep: never consume      -q  consume without writing
+ *   -x  close after N records  -r  spoil the magic
+ *
+ * An LD_PRELOAD that is already set is kept, after the agent. Exits as the program does (128 + signal).
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "firsttouch_ring.h"
+
+static struct ft_ring_header *ring;
+static unsigned char *slots;
+static FILE *out;
+static uint64_t records;
+static int quiet;
+
+static const char *const type_names[] = {"NONE",          "ATTACH",     "ALLOC",  "FREE",           "MAP",
+                                         "UNMAP",         "STACK",      "THREAD", "PARALLEL_BEGIN", "PARALLEL_END",
+                                         "IMPLICIT_TASK", "ADVISE_FREE"};
+static const char *const kind_names[] = {"-", "malloc", "calloc", "realloc", "aligned", "mmap", "mmap_file", "mremap"};
+
+static void *published(uint64_t number) {
+    void *slot = slots + (number & (ring->capacity - 1)) * FT_SLOT_BYTES;
+    return __atomic_load_n((uint32_t *)slot, __ATOMIC_ACQUIRE) == (uint32_t)(number + 1) ? slot : NULL;
+}
+
+static int print_record(uint64_t at, const struct ft_record *record, uint64_t *slots_used) {
+    uint32_t more = record->type == FT_REC_STACK ? (record->depth + FT_IPS_PER_SLOT - 1) / FT_IPS_PER_SLOT : 0;
+    for (uint32_t k = 1; k <= more; k++) {
+        if (published(at + k) == NULL) {
+            return 0;
+        }
+    }
+    if (quiet) {
+        *slots_used = 1 + more;
+        return 1;
+    }
+    if (record->type == FT_REC_STACK) {
+        fprintf(out, "STACK %u %016" PRIx64 " %u", record->pid, record->stack_id, record->depth);
+        for (uint32_t i = 0; i < record->depth; i++) {
+            const struct ft_record_frames *frames = published(at + 1 + i / FT_IPS_PER_SLOT);
+            fprintf(out, " %" PRIx64, frames->ip[i % FT_IPS_PER_SLOT]);
+        }
+        fprintf(out, "\n");
+    } else {
+        fprintf(out, "%s %u %u %" PRIx64 " %" PRIu64 " %s %016" PRIx64 " %" PRIu64 " %" PRIu64 "\n",
+                record->type < 12 ? type_names[record->type] : "?", record->pid, record->tid, record->address,
+                record->size, record->kind < 8 ? kind_names[record->kind] : "?", record->stack_id, record->aux,
+                record->time_ns);
+    }
+    *slots_used = 1 + more;
+    return 1;
+}
+
+/* A slot can stay unpublished for good: its producer was killed, or left by siglongjmp, in between. After STALL_MS it
+ * is passed over. (The slots that follow a lost FT_REC_STACK read as FT_REC_NONE.) */
+#define STALL_MS 200
+static uint64_t skipped;
+static uint64_t skip_stalled(uint64_t tail) {
+    static uint64_t stalled_at = UINT64_MAX;
+    static struct timespec since;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (tail == __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE) || tail != stalled_at) {
+        stalled_at = tail;
+        since = now;
+    } else if ((now.tv_sec - since.tv_sec) * 1000 + (now.tv_nsec - since.tv_nsec) / 1000000 >= STALL_MS) {
+        skipped++;
+        return tail + 1;
+    }
+    return tail;
+}
+
+static uint64_t drain(uint64_t close_after) {
+    uint64_t tail = ring->tail, used, before = records;
+    struct ft_record *record;
+    uint64_t told = tail;
+    while (tail != __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE) && (record = published(tail)) != NULL &&
+           print_record(tail, record, &used)) {
+        tail += used;
+        if (tail - told >= 64) { /* a store a record would take the line from the producers each time */
+            __atomic_store_n(&ring->tail, told = tail, __ATOMIC_RELEASE);
+        }
+        if (++records == close_after) {
+            __atomic_store_n(&ring->closed, 1, __ATOMIC_RELAXED);
+        }
+    }
+    __atomic_store_n(&ring->tail, skip_stalled(tail), __ATOMIC_RELEASE);
+    return records - before;
+}
+
+static void set_variables(const char *agent, pid_t reader, int fd) {
+    char value[PATH_MAX + 4096];
+    const char *preload = getenv("LD_PRELOAD");
+    snprintf(value, sizeof value, preload != NULL ? "%s:%s" : "%s", agent, preload);
+    setenv("LD_PRELOAD", value, 1);
+    snprintf(value, sizeof value, "/proc/%d/fd/%d", (int)reader, fd);
+    setenv(FT_AGENT_ENV, value, 1);
+}
+
+int main(int argc, char **argv) {
+    uint64_t min_size = 65536, close_after = 0;
+    uint32_t capacity = 65536, flags = 0;
+    int keep = 0, spoil = 0;
+    for (int option; (option = getopt(argc, argv, "+m:c:fkqx:r")) != -1;) {
+        switch (option) {
+        case 'm':
+            min_size = strtoull(optarg, NULL, 0);
+            break;
+        case 'c':
+            capacity = (uint32_t)strtoul(optarg, NULL, 0);
+            break;
+        case 'f':
+            flags |= FT_FLAG_FOLLOW;
+            break;
+        case 'k':
+            keep = 1;
+            break;
+        case 'q':
+            quiet = 1;
+            break;
+        case 'x':
+            close_after = strtoull(optarg, NULL, 0);
+            break;
+        case 'r':
+            spoil = 1;
+            break;
+        default:
+            return 2;
+        }
+    }
+    if (argc - optind < 3) {
+        return 2;
+    }
+    const char *agent = argv[optind];
+    out = fopen(argv[optind + 1], "we");
+    int fd = memfd_create("ring", MFD_CLOEXEC);
+    size_t bytes = 4096 + (size_t)capacity * FT_SLOT_BYTES;
+    if (out == NULL || fd < 0 || ftruncate(fd, (off_t)bytes) != 0) {
+        perror("reader");
+        return 2;
+    }
+    ring = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    slots = (unsigned char *)ring + 4096;
+    ring->magic = FT_RING_MAGIC + (spoil ? 1 : 0);
+    ring->version = FT_RING_VERSION;
+    ring->capacity = capacity;
+    ring->min_size = min_size;
+    ring->flags = flags;
+    pid_t reader = getpid(), child = fork();
+    if (child == 0) {
+        ring->root_pid = (uint32_t)getpid();
+        set_variables(agent, reader, fd);
+        execvp(argv[optind + 2], argv + optind + 2);
+        _exit(127);
+    }
+    int status;
+    for (;;) {
+        pid_t ended = waitpid(child, &status, WNOHANG);
+        if (!keep && drain(close_after) == 0 && ended == 0) {
+            usleep(200);
+        } else if (keep && ended == 0) {
+            usleep(2000);
+        }
+        if (ended == child) {
+            break;
+        }
+    }
+    if (!keep) {
+        drain(close_after);
+    }
+    fprintf(out, "SUMMARY lost %" PRIu64 " attached %u unread %" PRIu64 " skipped %" PRIu64 "\n", ring->lost,
+            ring->attached, ring->head - ring->tail, skipped);
+    fclose(out);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}

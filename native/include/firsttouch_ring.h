@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * The record format between the agent (inside the profiled program) and firsttouch (outside).
+ *
+ * One shared-memory file (a memfd of firsttouch, opened by the agent through /proc/PID/fd/N):
+ *
+ *   offset 0      struct ft_ring_header (one page)
+ *   offset 4096   capacity slots of 64 bytes
+ *
+ * A record is one or more consecutive slots. A producer reserves slots by a compare-and-swap on `head` (slot
+ * numbers grow without bound; slot i lives at i % capacity), fills the payload, and publishes each slot by storing
+ * its sequence number (slot number + 1, truncated to 32 bits) with release order. The one consumer reads in slot order, and advances
+ * `tail`. When head - tail + needed > capacity, the producer counts the record in `lost` and goes on: it never waits.
+ *
+ * Order: an allocation is reserved after the allocator returned, a release before the allocator is called, so slot
+ * order is the order of ownership of an address. Times are CLOCK_MONOTONIC nanoseconds taken on ENTRY to the call, so
+ * that pages touched inside the allocator (calloc, realloc) belong to the object.
+ *
+ * crates/capture/src/agent/ring.rs mirrors this file; a test compares sizes and offsets.
+ */
+#ifndef FIRSTTOUCH_RING_H
+#define FIRSTTOUCH_RING_H
+
+#include <stdint.h>
+
+#define FT_RING_MAGIC 0x31474e4952544646ull /* "FFTRING1" little endian */
+#define FT_RING_VERSION 1u
+#define FT_SLOT_BYTES 64u
+#define FT_STACK_MAX 32u  /* deepest call stack recorded */
+#define FT_IPS_PER_SLOT 7u /* return addresses in a continuation slot */
+
+struct ft_ring_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t capacity; /* slots, a power of two */
+    uint64_t min_size; /* bytes: smaller allocations are not recorded */
+    uint32_t root_pid; /* the process firsttouch started, as the target sees itself (getpid()) */
+    uint32_t flags;    /* FT_FLAG_... */
+    _Alignas(64) uint64_t head; /* producers */
+    uint64_t lost;              /* records dropped because the ring was full */
+    _Alignas(64) uint64_t tail; /* the consumer */
+    _Alignas(64) uint32_t attached; /* number of processes images (constructor runs) that attached */
+    uint32_t closed;                /* set by firsttouch when it stops reading: the agent goes silent */
+};
+
+#define FT_FLAG_FOLLOW 1u /* record in children too */
+
+enum ft_record_type {
+    FT_REC_NONE = 0,
+    FT_REC_ATTACH = 1,         /* an image loaded the agent; address = 0 */
+    FT_REC_ALLOC = 2,          /* address, size, kind, stack_id */
+    FT_REC_FREE = 3,           /* address; size = 0 */
+    FT_REC_MAP = 4,            /* mmap: address, size, kind, stack_id, aux = prot | (flags << 32) */
+    FT_REC_UNMAP = 5,          /* munmap: address, size (page aligned part) */
+    FT_REC_STACK = 6,          /* stack_id defined: depth frames in continuation slots */
+    FT_REC_THREAD = 7,         /* a thread starts: tid = the new thread, aux = tid of its creator, stack_id = start routine address */
+    FT_REC_PARALLEL_BEGIN = 8, /* OMPT: address = code pointer, aux = parallel id, size = requested team size */
+    FT_REC_PARALLEL_END = 9,   /* OMPT: address = code pointer, aux = parallel id */
+    FT_REC_IMPLICIT_TASK = 10, /* OMPT: begin of an implicit task: aux = parallel id, size = team size, address = thread number */
+    FT_REC_ADVISE_FREE = 11,   /* madvise DONTNEED/FREE/REMOVE or a re-mapping that drops pages: address, size */
+};
+
+enum ft_alloc_kind {
+    FT_KIND_MALLOC = 1,
+    FT_KIND_CALLOC = 2,
+    FT_KIND_REALLOC = 3,  /* the new block; the old one, if it moved or changed size, was released by a FREE record */
+    FT_KIND_ALIGNED = 4,  /* posix_memalign, aligned_alloc, memalign, valloc, pvalloc */
+    FT_KIND_MMAP = 5,     /* anonymous private or shared */
+    FT_KIND_MMAP_FILE = 6,
+    FT_KIND_MREMAP = 7,
+};
+
+/* First slot of every record. */
+struct ft_record {
+    uint32_t sequence; /* slot number + 1, published last; 0 is never a valid published value for slot 0..2^32-2 */
+    uint16_t type;     /* enum ft_record_type */
+    uint8_t kind;      /* enum ft_alloc_kind, or 0 */
+    uint8_t depth;     /* FT_REC_STACK: number of frames */
+    uint32_t pid;
+    uint32_t tid;
+    uint64_t time_ns; /* CLOCK_MONOTONIC, on entry to the call */
+    uint64_t address;
+    uint64_t size;     /* bytes */
+    uint64_t stack_id; /* hash of the frames' return addresses in this process, 0 = none */
+    uint64_t aux;
+    uint64_t reserved;
+};
+
+/* A following slot of FT_REC_STACK: frames [7 * k, 7 * k + 7) of continuation slot k, caller-most last. */
+struct ft_record_frames {
+    uint32_t sequence;
+    uint32_t pad;
+    uint64_t ip[FT_IPS_PER_SLOT]; /* return addresses, absolute; the first is the call into the allocator */
+};
+
+_Static_assert(sizeof(struct ft_record) == FT_SLOT_BYTES, "one slot");
+_Static_assert(sizeof(struct ft_record_frames) == FT_SLOT_BYTES, "one slot");
+
+/* The environment variable that carries the ring to the agent, and that the agent removes from `environ` in its
+ * constructor together with its own entry in LD_PRELOAD (unless FT_FLAG_FOLLOW):
+ *   FIRSTTOUCH_AGENT=/proc/<pid>/fd/<n>
+ */
+#define FT_AGENT_ENV "FIRSTTOUCH_AGENT"
+
+#endif

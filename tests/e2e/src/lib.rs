@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the end-to-end tests share: find the firsttouch under test, build the programs under `tests/programs` and
+//! `corpus`, run a command bare and profiled, compare.
+//!
+//! ```text
+//! paths     where things are             programs  build from the `corpus: build` header, cached
+//! process   run, signal, time out        case      one program, run bare and profiled, compared
+//! tool      the firsttouch under test    terminal  run on a pseudo-terminal
+//! skip      say loudly what was not tested
+//! ```
+
+pub mod case;
+pub mod paths;
+pub mod process;
+pub mod programs;
+pub mod skip;
+pub mod terminal;
+pub mod tool;

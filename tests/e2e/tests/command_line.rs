@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The command line: what is refused, with which status, and that it is said clearly.
+
+use firsttouch_e2e::process::run;
+use firsttouch_e2e::tool::{Firsttouch, assert_clear_error, assert_no_panic, good_profile, temporary_directory};
+use std::fs;
+use std::process::Command;
+
+#[test]
+fn usage_errors() {
+    let Some(firsttouch) = Firsttouch::find("usage_errors") else { return };
+    let directory = temporary_directory();
+    let table: [&[&str]; 12] = [
+        &[],
+        &["profile"],
+        &["profile", "--"],
+        &["profile", "-o", "x.ftp"],
+        &["profile", "--no-such-option", "--", "/bin/true"],
+        &["profile", "--min-size", "many", "--", "/bin/true"],
+        &["profile", "--duration", "soon", "--", "/bin/true"],
+        &["profile", "--pid", "1", "--", "/bin/true"],
+        &["no-such-command"],
+        &["report"],
+        &["report", "a.ftp", "--no-such-option"],
+        &["--no-such-option"],
+    ];
+    for arguments in table {
+        let outcome = run(firsttouch.command(arguments).current_dir(directory.path()));
+        assert_no_panic(&outcome);
+        assert_eq!(outcome.status, 2, "{arguments:?}: {outcome:?}");
+        assert!(outcome.stdout.is_empty() && !outcome.stderr.is_empty(), "usage goes to stderr: {outcome:?}");
+    }
+    assert_eq!(fs::read_dir(directory.path()).expect("the directory is there").count(), 0, "nothing was written");
+}
+
+#[test]
+fn help_and_version() {
+    let Some(firsttouch) = Firsttouch::find("help_and_version") else { return };
+    for arguments in [&["--help"][..], &["--version"], &["profile", "--help"], &["report", "--help"]] {
+        let outcome = run(&mut firsttouch.command(arguments));
+        assert!(outcome.status == 0 && !outcome.stdout.is_empty() && outcome.stderr.is_empty(), "{outcome:?}");
+    }
+}
+
+#[test]
+fn machines_that_cannot_be() {
+    let name = "machines_that_cannot_be";
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let directory = temporary_directory();
+    let Some(file) = good_profile(name, &firsttouch, directory.path()) else { return };
+    for machine in ["virtual:0", "virtual:65", "virtual:x", "virtual:", "virtual:-1", "virtual:2.5", "no-such-machine"] {
+        assert_clear_error(&firsttouch.report(&file, &["--machine", machine]), &[1, 2], &[machine]);
+    }
+    for machine in ["virtual:1", "virtual:2", "virtual:64"] {
+        let outcome = firsttouch.report(&file, &["--machine", machine, "--json"]);
+        assert_eq!(outcome.status, 0, "{machine}: {outcome:?}");
+    }
+}
+
+#[test]
+fn pins_that_cannot_be() {
+    let name = "pins_that_cannot_be";
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let directory = temporary_directory();
+    let Some(file) = good_profile(name, &firsttouch, directory.path()) else { return };
+    for pin in ["nonsense", "0-", "N:99999"] {
+        let outcome = firsttouch.report(&file, &["--machine", "virtual:2", "--pin", pin]);
+        assert_clear_error(&outcome, &[1, 2], &[pin]);
+    }
+    for pin in ["spread", "compact"] {
+        let outcome = firsttouch.report(&file, &["--machine", "virtual:2", "--pin", pin, "--json"]);
+        assert_eq!(outcome.status, 0, "{pin}: {outcome:?}");
+    }
+}
+
+/// Check that a reader that goes away (`firsttouch report x | head -1`) is no error worth a message.
+#[test]
+fn output_into_a_closed_pipe() {
+    let name = "output_into_a_closed_pipe";
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let directory = temporary_directory();
+    let Some(file) = good_profile(name, &firsttouch, directory.path()) else { return };
+    let script = "\"$0\" report \"$1\" --json | true; \"$0\" report \"$1\" | head -c 1 > /dev/null";
+    let outcome = run(Command::new("bash").args(["-c", script]).arg(firsttouch.binary()).arg(&file));
+    assert_eq!(outcome.stderr_text(), "", "{outcome:?}");
+}

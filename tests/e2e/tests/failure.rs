@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! When something is missing or goes wrong: the program is not harmed, what was recorded is kept, and the user reads
+//! what is wrong and what to do, never a panic. (The profile's file has its own tests: `profile_file.rs`.)
+
+use firsttouch_e2e::process::{Outcome, Running, run};
+use firsttouch_e2e::programs::program;
+use firsttouch_e2e::skip::is_root;
+use firsttouch_e2e::terminal::run_on_terminal;
+use firsttouch_e2e::tool::{Firsttouch, NOBODY, assert_clear_error, assert_no_panic, good_profile, temporary_directory, text};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+// ---------------------------------------------------------------------------------------------- missing permissions
+
+fn check_forbidden(test: &str, error: &str) {
+    let (Some(forbid), Some(ticker)) = (program(test, "noharm/forbid_perf"), program(test, "noharm/ticker")) else {
+        return;
+    };
+    let Some(firsttouch) = Firsttouch::find(test) else { return };
+    let directory = temporary_directory();
+    let (file, result) = (directory.path().join("forbidden.ftp"), directory.path().join("result"));
+    let profile = firsttouch.profile(&file, &[], &[text(&ticker), "300", text(&result)]);
+    let outcome = run(Command::new(&forbid).arg(error).arg(profile.get_program()).args(profile.get_args()));
+    assert_eq!(outcome.stdout_text(), "ready\ndone\n", "{outcome:?}");
+    assert_eq!((outcome.status, outcome.program_stderr().as_str()), (0, ""), "{outcome:?}");
+    assert_no_panic(&outcome);
+
+    // Said when it happens, and again in the report, which someone else may read later.
+    let report = firsttouch.report(&file, &[]);
+    assert_eq!(report.status, 0, "{report:?}");
+    let report_text = report.stdout_text() + &report.messages();
+    for (where_said, said) in [("profile", outcome.messages()), ("report", report_text)] {
+        assert!(said.contains("perf_event_open"), "{where_said} does not name the missing call: {said}");
+        let remedies = ["perf_event_paranoid", "CAP_PERFMON", "seccomp"];
+        assert!(remedies.iter().any(|remedy| said.contains(remedy)), "{where_said} names no remedy: {said}");
+    }
+    firsttouch.report_json(&file);
+}
+
+#[test]
+fn perf_event_open_forbidden_as_containers_do() {
+    check_forbidden("perf_event_open_forbidden_as_containers_do", "EPERM");
+}
+
+#[test]
+fn perf_event_open_forbidden_as_paranoid_3_does() {
+    check_forbidden("perf_event_open_forbidden_as_paranoid_3_does", "EACCES");
+}
+
+#[test]
+fn kernel_without_perf() {
+    check_forbidden("kernel_without_perf", "ENOSYS");
+}
+
+/// Check that a user without privileges, at the paranoid level this machine has, gets first touches or reads why not.
+#[test]
+fn user_without_privileges() {
+    let name = "user_without_privileges";
+    let Some(ticker) = program(name, "noharm/ticker") else { return };
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let directory = temporary_directory();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).expect("the mode is set");
+    let (file, result) = (directory.path().join("user.ftp"), directory.path().join("result"));
+    let mut command = firsttouch.profile(&file, &[], &[text(&ticker), "300", text(&result)]);
+    if is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let outcome = run(command.current_dir(directory.path()));
+    assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ready\ndone\n"), "{outcome:?}");
+    let report = firsttouch.report_json(&file);
+    let touched = report["evidence"]
+        .as_array()
+        .is_some_and(|all| all.iter().any(|one| one["source"] == "touch" && one["samples"].as_u64().unwrap_or_default() > 0));
+    assert!(touched || outcome.messages().contains("perf_event_paranoid"), "{outcome:?}");
+}
+
+// --------------------------------------------------------------------------------------- targets that cannot be started
+
+#[test]
+fn target_not_found() {
+    let Some(firsttouch) = Firsttouch::find("target_not_found") else { return };
+    let directory = temporary_directory();
+    let file = directory.path().join("x.ftp");
+    for missing in ["no-such-program-anywhere", "/no/such/program", "./no-such-program"] {
+        let outcome = run(firsttouch.profile(&file, &[], &[missing]).current_dir(directory.path()));
+        assert_clear_error(&outcome, &[127], &[missing]);
+    }
+}
+
+#[test]
+fn target_not_executable() {
+    let Some(firsttouch) = Firsttouch::find("target_not_executable") else { return };
+    let directory = temporary_directory();
+    let plain = directory.path().join("plain");
+    fs::write(&plain, "#!/bin/sh\n").expect("the file is written");
+    fs::set_permissions(&plain, fs::Permissions::from_mode(0o644)).expect("its mode is set");
+    let file = directory.path().join("x.ftp");
+    for target in [plain.as_path(), directory.path()] {
+        assert_clear_error(&run(&mut firsttouch.profile(&file, &[], &[target])), &[126], &[text(target)]);
+    }
+}
+
+/// Check that a script without `#!` fails or runs as it does from a shell, but says something sensible.
+#[test]
+fn target_with_a_bad_interpreter() {
+    let Some(firsttouch) = Firsttouch::find("target_with_a_bad_interpreter") else { return };
+    let directory = temporary_directory();
+    let script = directory.path().join("script");
+    fs::write(&script, "#!/no/such/interpreter\n").expect("the file is written");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("its mode is set");
+    let outcome = run(&mut firsttouch.profile(&directory.path().join("x.ftp"), &[], &[&script]));
+    assert_clear_error(&outcome, &[126, 127], &[text(&script)]);
+}
+
+// --------------------------------------------------------------------------------------------------- ends before the end
+
+/// Check that the profile of a program that was killed is kept, with its status.
+#[test]
+fn target_killed() {
+    let name = "target_killed";
+    let Some(die) = program(name, "noharm/die") else { return };
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let directory = temporary_directory();
+    let file = directory.path().join("killed.ftp");
+    for signal in [libc::SIGKILL, libc::SIGTERM, libc::SIGABRT, libc::SIGSEGV] {
+        let outcome = run(&mut firsttouch.profile(&file, &[], &[text(&die), "signal", &signal.to_string()]));
+        assert_eq!(outcome.status, 128 + signal, "{outcome:?}");
+        assert_eq!(firsttouch.report_json(&file)["exit_code"], 128 + signal);
+    }
+}
+
+/// Starts `program` profiled, waits for its "ready", does `act`, and checks that the profile is kept.
+fn interrupted(test: &str, source: &str, arguments: &[&str], act: impl Fn(&Running)) -> Option<Outcome> {
+    let program = program(test, source)?;
+    let firsttouch = Firsttouch::find(test)?;
+    let directory = temporary_directory();
+    let file = directory.path().join("interrupted.ftp");
+    let argv: Vec<&str> = std::iter::once(text(&program)).chain(arguments.iter().copied()).collect();
+    let running = Running::start(firsttouch.profile(&file, &[], &argv).current_dir(directory.path()), &[]);
+    running.wait_for_stdout("ready");
+    act(&running);
+    let outcome = running.wait();
+    assert_no_panic(&outcome);
+    let report = firsttouch.report_json(&file);
+    assert_eq!(report["exit_code"], outcome.status, "{outcome:?}");
+    Some(outcome)
+}
+
+#[test]
+fn group_interrupt_ends_the_target() {
+    let act = |running: &Running| running.signal_group(libc::SIGINT);
+    let name = "group_interrupt_ends_the_target";
+    let Some(outcome) = interrupted(name, "noharm/ticker", &["60000", "result"], act) else { return };
+    assert_eq!((outcome.status, outcome.stdout_text().as_str()), (130, "ready\n"), "{outcome:?}");
+}
+
+#[test]
+fn group_interrupt_is_the_targets_to_handle() {
+    let act = |running: &Running| running.signal_group(libc::SIGINT);
+    let name = "group_interrupt_is_the_targets_to_handle";
+    let Some(outcome) = interrupted(name, "noharm/sigint_handler", &["wait"], act) else { return };
+    assert_eq!((outcome.status, outcome.stdout_text().as_str()), (7, "ready\ninterrupted\n"), "{outcome:?}");
+}
+
+#[test]
+fn interrupt_of_firsttouch_alone_is_forwarded() {
+    let act = |running: &Running| running.signal(libc::SIGINT);
+    let name = "interrupt_of_firsttouch_alone_is_forwarded";
+    let Some(outcome) = interrupted(name, "noharm/sigint_handler", &["wait"], act) else { return };
+    assert_eq!((outcome.status, outcome.stdout_text().as_str()), (7, "ready\ninterrupted\n"), "{outcome:?}");
+}
+
+#[test]
+fn sigterm_to_firsttouch_alone_is_forwarded() {
+    let act = |running: &Running| running.signal(libc::SIGTERM);
+    let name = "sigterm_to_firsttouch_alone_is_forwarded";
+    let Some(outcome) = interrupted(name, "noharm/ticker", &["60000", "result"], act) else { return };
+    assert_eq!((outcome.status, outcome.stdout_text().as_str()), (143, "ready\n"), "{outcome:?}");
+}
+
+#[test]
+fn sighup_to_firsttouch_alone_is_forwarded() {
+    let act = |running: &Running| running.signal(libc::SIGHUP);
+    let name = "sighup_to_firsttouch_alone_is_forwarded";
+    let Some(outcome) = interrupted(name, "noharm/ticker", &["60000", "result"], act) else { return };
+    assert_eq!((outcome.status, outcome.stdout_text().as_str()), (129, "ready\n"), "{outcome:?}");
+}
+
+/// Check with a true Ctrl-C: the kernel sends it to the target itself, so firsttouch must not send it once more (a
+/// second one means "at once" to many programs).
+#[test]
+fn control_c_reaches_the_target_once() {
+    let name = "control_c_reaches_the_target_once";
+    let Some(handler) = program(name, "noharm/sigint_handler") else { return };
+    let (screen, status) = run_on_terminal(Command::new(&handler).arg("count"), "ready", b"\x03");
+    assert!(status == 7 && screen.contains("interrupts 1"), "bare: {status} {screen}");
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let directory = temporary_directory();
+    let file = directory.path().join("terminal.ftp");
+    let mut command = firsttouch.profile(&file, &[], &[text(&handler), "count"]);
+    let (screen, status) = run_on_terminal(&mut command, "ready", b"\x03");
+    assert!(status == 7 && screen.contains("interrupts 1"), "profiled: {status} {screen}");
+    assert_eq!(firsttouch.report_json(&file)["exit_code"], 7);
+}
+
+/// Check that the target survives the sudden death of firsttouch, does all its work, and leaves a readable profile.
+#[test]
+fn firsttouch_killed_with_9() {
+    let name = "firsttouch_killed_with_9";
+    let Some(ticker) = program(name, "noharm/ticker") else { return };
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let directory = temporary_directory();
+    let (file, result) = (directory.path().join("killed.ftp"), directory.path().join("result"));
+    let mut command = firsttouch.profile(&file, &[], &[text(&ticker), "3000", text(&result)]);
+    let running = Running::start(&mut command, &[]);
+    running.wait_for_stdout("ready");
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    running.signal(libc::SIGKILL);
+    let outcome = running.wait();
+    assert_eq!(outcome.status, 137, "firsttouch's own end: {outcome:?}");
+    assert_eq!(outcome.stdout_text(), "ready\ndone\n", "the target's output is complete: {outcome:?}");
+    assert_eq!(fs::read_to_string(&result).expect("the program's result"), "wrong bytes 0\n");
+    let report = firsttouch.report_json(&file);
+    assert!(report["threads"].as_array().is_some_and(|threads| !threads.is_empty()), "what was seen is there: {report}");
+    assert!(report["exit_code"].is_null(), "nobody saw the program end: {report}");
+}
+
+// ------------------------------------------------------------------------------------------------------ little to be seen
+
+#[test]
+fn target_runs_20_ms() {
+    let name = "target_runs_20_ms";
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let directory = temporary_directory();
+    let Some(file) = good_profile(name, &firsttouch, directory.path()) else { return };
+    let report = firsttouch.report_json(&file);
+    assert!(report["wall_s"].as_f64().is_some_and(|wall_s| (0.02..2.0).contains(&wall_s)), "{}", report["wall_s"]);
+    let text_report = firsttouch.report(&file, &[]);
+    assert_eq!(text_report.status, 0, "{text_report:?}");
+    assert!(!text_report.stdout_text().contains("NaN"), "{}", text_report.stdout_text());
+}
+
+#[test]
+fn target_does_nothing() {
+    let name = "target_does_nothing";
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let directory = temporary_directory();
+    let file = directory.path().join("true.ftp");
+    let outcome = run(&mut firsttouch.profile(&file, &[], &["/bin/true"]));
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let report = firsttouch.report_json(&file);
+    assert_eq!(report["findings"].as_array().map(Vec::len), Some(0), "{report}");
+    assert!(!firsttouch.report(&file, &[]).stdout_text().contains("NaN"));
+}
+
+#[test]
+fn static_binary_is_said_to_be_static() {
+    let name = "static_binary_is_said_to_be_static";
+    let Some(binary) = program(name, "noharm/static_binary") else { return };
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let directory = temporary_directory();
+    let file = directory.path().join("static.ftp");
+    let outcome = run(&mut firsttouch.profile(&file, &[], &[&binary]));
+    let report = firsttouch.report(&file, &[]);
+    assert_eq!((outcome.status, report.status), (0, 0), "{outcome:?} {report:?}");
+    for (where_said, said) in [("profile", outcome.messages()), ("report", report.stdout_text())] {
+        assert!(said.contains("static"), "{where_said} does not say that the binary is static: {said}");
+    }
+    let objects = firsttouch.report_json(&file)["objects"].as_array().map_or(0, Vec::len);
+    assert!(objects > 0, "its mappings are its objects");
+}
+
+// ----------------------------------------------------------------------------------------------------------- attaching
+
+#[test]
+fn attach_to_nobody() {
+    let Some(firsttouch) = Firsttouch::find("attach_to_nobody") else { return };
+    let directory = temporary_directory();
+    let attach = |pid: &str| {
+        let mut command = firsttouch.command(["profile", "--duration", "1", "--pid", pid]);
+        run(command.current_dir(directory.path()))
+    };
+    // Above the highest pid_max the kernel allows, and that of a process that has ended.
+    let mut ended = Command::new("/bin/true").spawn().expect("true starts");
+    let ended_pid = ended.id().to_string();
+    ended.wait().expect("true ends");
+    for pid in ["4194305", &ended_pid] {
+        assert_clear_error(&attach(pid), &[1], &[pid]);
+    }
+    for nonsense in ["0", "-1", "abc", "99999999999999999999"] {
+        let outcome = attach(nonsense);
+        assert_no_panic(&outcome);
+        assert!([1, 2].contains(&outcome.status), "{nonsense}: {outcome:?}");
+    }
+}
+
+#[test]
+fn attach_to_another_users_process() {
+    let name = "attach_to_another_users_process";
+    if !is_root() {
+        // PID 1 is somebody else's.
+        let Some(firsttouch) = Firsttouch::find(name) else { return };
+        let directory = temporary_directory();
+        let mut command = firsttouch.command(["profile", "--duration", "1", "--pid", "1"]);
+        return assert_clear_error(&run(command.current_dir(directory.path())), &[1], &["1"]);
+    }
+    let Some(ticker) = program(name, "noharm/ticker") else { return };
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let directory = temporary_directory();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).expect("the mode is set");
+    let running = Running::start(Command::new(&ticker).arg("3000").arg(directory.path().join("result")), &[]);
+    running.wait_for_stdout("ready");
+    let pid = running.pid().to_string();
+    let mut command = firsttouch.command(["profile", "--duration", "1", "--pid", &pid]);
+    let outcome = run(command.uid(NOBODY).gid(NOBODY).current_dir(directory.path()));
+    assert_clear_error(&outcome, &[1], &[&pid]);
+    assert_eq!(running.wait().stdout_text(), "ready\ndone\n");
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The profile's file: where it cannot be written, and what `report` makes of a file that is damaged or no profile.
+
+use firsttouch_e2e::process::{Running, run};
+use firsttouch_e2e::programs::program;
+use firsttouch_e2e::skip::{is_root, lacks_tools, skipped};
+use firsttouch_e2e::tool::{Firsttouch, NOBODY, assert_clear_error, assert_no_panic, good_profile, temporary_directory, text};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// A shell command line whose only effect is the file `started`.
+fn marker_program(directory: &Path) -> (PathBuf, Vec<String>) {
+    let marker = directory.join("started");
+    let script = format!("echo started > '{}'", marker.display());
+    (marker, vec!["/bin/sh".to_owned(), "-c".to_owned(), script])
+}
+
+// ------------------------------------------------------------------------------------------------- the profile's file
+
+/// Check that `profile -o file` refuses before the program starts.
+fn check_refused(test: &str, file: impl Fn(&Path) -> PathBuf, cause: &str) {
+    let Some(firsttouch) = Firsttouch::find(test) else { return };
+    let directory = temporary_directory();
+    let (marker, command) = marker_program(directory.path());
+    let file = file(directory.path());
+    let outcome = run(&mut firsttouch.profile(&file, &[], &command));
+    assert_clear_error(&outcome, &[1], &[text(&file), cause]);
+    assert!(!marker.exists(), "the program ran, though its profile cannot be written");
+}
+
+#[test]
+fn output_directory_does_not_exist() {
+    check_refused("output_directory_does_not_exist", |directory| directory.join("no/such/x.ftp"), "");
+}
+
+#[test]
+fn output_is_a_directory() {
+    check_refused("output_is_a_directory", Path::to_path_buf, "");
+}
+
+#[test]
+fn output_may_not_be_written() {
+    // Root may write everywhere but here.
+    check_refused("output_may_not_be_written", |_| PathBuf::from("/proc/x.ftp"), "");
+}
+
+/// A file of the user's is not a profile: it is not overwritten.
+#[test]
+fn output_is_somebody_elses_file() {
+    let file = |directory: &Path| {
+        let file = directory.join("thesis.tex");
+        fs::write(&file, "\\documentclass{article}\n").expect("the file is written");
+        file
+    };
+    check_refused("output_is_somebody_elses_file", file, "");
+}
+
+/// Check that a second profile to the same name replaces the first.
+#[test]
+fn output_is_an_older_profile() {
+    let name = "output_is_an_older_profile";
+    let Some(die) = program(name, "noharm/die") else { return };
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let directory = temporary_directory();
+    let file = directory.path().join("twice.ftp");
+    for status in [3, 5] {
+        let outcome = run(&mut firsttouch.profile(&file, &[], &[text(&die), "exit", &status.to_string()]));
+        assert_eq!(outcome.status, status, "{outcome:?}");
+        assert_eq!(firsttouch.report_json(&file)["exit_code"], status);
+    }
+}
+
+/// A small file system of its own, unmounted when dropped.
+struct SmallDisk(TempDir);
+
+impl SmallDisk {
+    fn mount(test: &str, bytes: u64) -> Option<Self> {
+        if !is_root() || lacks_tools(test, &["mount", "umount"]) {
+            if !is_root() {
+                skipped(test, "only root may mount a small tmpfs");
+            }
+            return None;
+        }
+        let directory = temporary_directory();
+        let size = format!("size={bytes}");
+        let mounted = run(Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(directory.path()));
+        if mounted.status != 0 {
+            skipped(test, &format!("tmpfs cannot be mounted: {}", mounted.stderr_text()));
+            return None;
+        }
+        Some(SmallDisk(directory))
+    }
+
+    /// Takes every byte that is left.
+    fn fill(&self) {
+        use std::io::Write;
+        let mut filler = fs::File::create(self.0.path().join("filler")).expect("the filler is made");
+        for block in [vec![0; 4096], vec![0; 1]] {
+            while filler.write_all(&block).is_ok() {}
+        }
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: a target that still runs may hold it.
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn disk_is_full_at_the_start() {
+    let name = "disk_is_full_at_the_start";
+    let Some(disk) = SmallDisk::mount(name, 64 * 1024) else { return };
+    disk.fill();
+    check_refused(name, |_| disk.path().join("full.ftp"), "");
+}
+
+/// Check that a disk that fills up while the program runs costs the profile's rest, not the program.
+#[test]
+fn disk_fills_up_on_the_way() {
+    let name = "disk_fills_up_on_the_way";
+    let Some(ticker) = program(name, "noharm/ticker") else { return };
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let Some(disk) = SmallDisk::mount(name, 2 << 20) else { return };
+    let directory = temporary_directory();
+    let (file, result) = (disk.path().join("fills.ftp"), directory.path().join("result"));
+    let mut command = firsttouch.profile(&file, &[], &[text(&ticker), "3000", text(&result)]);
+    let running = Running::start(&mut command, &[]);
+    running.wait_for_stdout("ready");
+    disk.fill();
+    let outcome = running.wait();
+    assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ready\ndone\n"), "{outcome:?}");
+    assert_eq!(fs::read_to_string(&result).expect("the program's result"), "wrong bytes 0\n");
+    assert_no_panic(&outcome);
+    let messages = outcome.messages();
+    assert!(messages.contains("full") || messages.contains("space"), "nobody said that the disk is full: {outcome:?}");
+    let report = firsttouch.report(&file, &[]);
+    assert_no_panic(&report);
+    assert!([0, 1].contains(&report.status), "{report:?}");
+}
+
+// ------------------------------------------------------------------------------------------------ files that are no profile
+
+fn check_unreadable(firsttouch: &Firsttouch, file: &Path, mentions: &[&str]) {
+    for options in [&[][..], &["--json"]] {
+        let outcome = firsttouch.report(file, options);
+        assert_clear_error(&outcome, &[1], &[text(file)]);
+        assert_clear_error(&outcome, &[1], mentions);
+    }
+}
+
+#[test]
+fn profile_is_missing_or_something_else() {
+    let name = "profile_is_missing_or_something_else";
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let directory = temporary_directory();
+    let write = |name: &str, bytes: &[u8]| {
+        let path = directory.path().join(name);
+        fs::write(&path, bytes).expect("the file is written");
+        path
+    };
+    let noise: Vec<u8> = (0..100_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    check_unreadable(&firsttouch, &directory.path().join("missing.ftp"), &[]);
+    check_unreadable(&firsttouch, &write("empty.ftp", b""), &[]);
+    check_unreadable(&firsttouch, &write("text.ftp", b"this is a letter, not a profile\n"), &[]);
+    check_unreadable(&firsttouch, &write("noise.ftp", &noise), &[]);
+    check_unreadable(&firsttouch, &write("head.ftp", b"SQLite format 3\0"), &[]);
+    check_unreadable(&firsttouch, directory.path(), &[]);
+    check_unreadable(&firsttouch, Path::new("/dev/null"), &[]);
+    let text_file = fs::read(directory.path().join("text.ftp")).expect("the file is still there");
+    assert_eq!(text_file, b"this is a letter, not a profile\n", "report changes nothing");
+    assert!(!directory.path().join("missing.ftp").exists(), "report creates nothing");
+}
+
+#[test]
+fn profile_may_not_be_read() {
+    let name = "profile_may_not_be_read";
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let directory = temporary_directory();
+    let Some(file) = good_profile(name, &firsttouch, directory.path()) else { return };
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).expect("the mode is set");
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("the mode is set");
+    let mut command = firsttouch.command(["report"]);
+    command.arg(&file);
+    if is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    assert_clear_error(&run(command.current_dir("/")), &[1], &[text(&file)]);
+}
+
+/// Check that a profile that may only be read (mode, directory) is read.
+#[test]
+fn profile_in_a_read_only_directory() {
+    let name = "profile_in_a_read_only_directory";
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let directory = temporary_directory();
+    let Some(file) = good_profile(name, &firsttouch, directory.path()) else { return };
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o444)).expect("the mode is set");
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o555)).expect("the mode is set");
+    let mut command = firsttouch.command(["report", "--json"]);
+    command.arg(&file);
+    if is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let outcome = run(command.current_dir("/"));
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("the mode is set");
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+}
+
+#[test]
+fn profile_is_truncated() {
+    let name = "profile_is_truncated";
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let directory = temporary_directory();
+    let Some(file) = good_profile(name, &firsttouch, directory.path()) else { return };
+    let bytes = fs::read(&file).expect("the profile is there");
+    let cut = directory.path().join("cut.ftp");
+    for length in [16, 100, 1000, 4096, bytes.len() / 2] {
+        fs::write(&cut, &bytes[..length]).expect("the file is written");
+        check_unreadable(&firsttouch, &cut, &[]);
+    }
+}
+
+/// Check that flipped bytes give a report or an error, never a panic and never a hang.
+#[test]
+fn profile_has_flipped_bytes() {
+    let name = "profile_has_flipped_bytes";
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let directory = temporary_directory();
+    let Some(file) = good_profile(name, &firsttouch, directory.path()) else { return };
+    let good = fs::read(&file).expect("the profile is there");
+    let damaged = directory.path().join("damaged.ftp");
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64; // xorshift64: the same damage in every run
+    for round in 0..60 {
+        let mut bytes = good.clone();
+        for _ in 0..1 + round * round {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let place = usize::try_from(random >> 16).expect("64-bit") % bytes.len();
+            bytes[place] = random as u8;
+        }
+        fs::write(&damaged, &bytes).expect("the file is written");
+        let outcome = firsttouch.report(&damaged, &["--json"]);
+        assert_no_panic(&outcome);
+        match outcome.status {
+            0 => assert!(serde_json::from_slice::<serde_json::Value>(&outcome.stdout).is_ok(), "round {round}"),
+            _ => assert_clear_error(&outcome, &[1], &[text(&damaged)]),
+        }
+    }
+}
+
+#[test]
+fn profile_is_a_foreign_database_or_of_another_version() {
+    let name = "profile_is_a_foreign_database_or_of_another_version";
+    if lacks_tools(name, &["sqlite3"]) {
+        return;
+    }
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let directory = temporary_directory();
+    let sql = |file: &Path, statement: &str| {
+        let outcome = run(Command::new("sqlite3").arg(file).arg(statement));
+        assert_eq!(outcome.status, 0, "{outcome:?}");
+    };
+    let foreign = directory.path().join("foreign.ftp");
+    sql(&foreign, "CREATE TABLE bookmarks (url TEXT); INSERT INTO bookmarks VALUES ('https://example.org');");
+    check_unreadable(&firsttouch, &foreign, &["not a"]);
+
+    let Some(good) = good_profile(name, &firsttouch, directory.path()) else { return };
+    for version in [0, 999] {
+        let other = directory.path().join(format!("version-{version}.ftp"));
+        fs::copy(&good, &other).expect("the profile is copied");
+        sql(&other, &format!("PRAGMA user_version = {version};"));
+        check_unreadable(&firsttouch, &other, &["version"]);
+    }
+    let gutted = directory.path().join("gutted.ftp");
+    fs::copy(&good, &gutted).expect("the profile is copied");
+    sql(&gutted, "DROP TABLE objects;");
+    check_unreadable(&firsttouch, &gutted, &[]);
+}

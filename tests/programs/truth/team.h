@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * The OpenMP programs among them: initialise and sweep with a team in step. See truth.h.
+ */
+#ifndef TEAM_H
+#define TEAM_H
+
+#include "truth.h"
+#include <omp.h>
+
+typedef struct range partition(size_t words, int thread, int threads);
+
+/* Writes every word once: by thread 0, or each part by its user, as --init says. */
+static inline void initialise(struct object *object, double *data, double value, const struct options *o,
+                              partition *part_of) {
+    const struct range all = {0, object->words};
+    if (!o->parallel_init) {
+        write_words(data, all, value);
+        count(object, 0, o->threads, all, 1);
+        return;
+    }
+#pragma omp parallel num_threads(o->threads)
+    write_words(data, part_of(object->words, omp_get_thread_num(), o->threads), value);
+    for (int t = 0; t < o->threads; t++)
+        count(object, t, o->threads, part_of(object->words, t, o->threads), 1);
+}
+
+/* All threads run sweep(thread) together until the time is up, at most `limit` times. Returns the number of sweeps. */
+static inline uint64_t run_sweeps(const struct options *o, uint64_t limit, void (*sweep)(int thread)) {
+    const double end = seconds_now() + o->seconds;
+    uint64_t sweeps = 0;
+    bool running = true;
+#pragma omp parallel num_threads(o->threads)
+    while (running) {
+        sweep(omp_get_thread_num());
+#pragma omp barrier
+#pragma omp single
+        {
+            sweeps++;
+            running = sweeps < limit && seconds_now() < end;
+        }
+    }
+    return sweeps;
+}
+
+#endif

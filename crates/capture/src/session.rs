@@ -137,12 +137,12 @@ fn launch(options: &Options) -> Result<Outcome> {
     }
     session.start_watch(trap_ns);
     session.write_head("launch");
+    session.start_ns = monotonic_ns();
     if let Err(error) = waiting.start() {
         drop(session);
         let _ = std::fs::remove_file(&options.output);
         return Err(error);
     }
-    session.start_ns = monotonic_ns();
     let mut exit_code = session.run(&signals, true);
     let mut outcome = session.finish(exit_code);
     if exit_code.is_none() {
@@ -192,17 +192,19 @@ fn complete(options: &Options, outcome: &mut Outcome) {
     }
 }
 
+/// Names the agent in LD_PRELOAD before the user's own entries. The agent takes itself out again before main, so every variable
+/// must keep its place.
 fn add_agent(environment: &mut Vec<(OsString, OsString)>, library: &Unpacked, ring: &AgentRing) {
-    let mut preload = library.library().into_os_string();
-    environment.retain(|(key, value)| {
-        let ours = key == "LD_PRELOAD";
-        if ours && !value.is_empty() {
-            preload.push(":");
-            preload.push(value);
+    let ours = library.library().into_os_string();
+    environment.retain(|(key, _)| key != "FIRSTTOUCH_AGENT");
+    match environment.iter_mut().find(|(key, _)| key == "LD_PRELOAD") {
+        Some((_, value)) => {
+            let theirs = std::mem::replace(value, ours);
+            value.push(":");
+            value.push(theirs);
         }
-        !ours && key != "FIRSTTOUCH_AGENT"
-    });
-    environment.push(("LD_PRELOAD".into(), preload));
+        None => environment.push(("LD_PRELOAD".into(), ours)),
+    }
     environment.push(("FIRSTTOUCH_AGENT".into(), ring.path().into()));
 }
 

@@ -170,7 +170,7 @@ pub fn explain(root: &Path, error: &io::Error) -> String {
             "cannot open performance events (perf_event_paranoid = {level}): set it to 2 (sysctl kernel.perf_event_paranoid=2) or run with CAP_PERFMON"
         ),
         (Some(libc::EACCES | libc::EPERM), _) => "cannot open performance events (the system call is forbidden, as container profiles do): allow perf_event_open in the seccomp profile or run with CAP_PERFMON".to_owned(),
-        (Some(libc::ENOSYS), _) => "cannot open performance events (this kernel or container has none): use a kernel with CONFIG_PERF_EVENTS".to_owned(),
+        (Some(libc::ENOSYS), _) => "cannot open performance events (this kernel or container has no perf_event_open): use a kernel with CONFIG_PERF_EVENTS".to_owned(),
         (Some(libc::EMFILE), _) => "cannot open performance events (too many open files): raise the limit (ulimit -n)".to_owned(),
         _ => format!("cannot open performance events ({error})"),
     }

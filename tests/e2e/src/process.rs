@@ -35,18 +35,25 @@ impl Outcome {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
 
-    /// The lines on stderr that are firsttouch's.
+    /// What firsttouch said on stderr: its messages, and from its summary line on (the program has ended) the report.
     pub fn messages(&self) -> String {
-        self.stderr_lines(|line| line.starts_with(MESSAGE_PREFIX))
+        self.divide().1
     }
 
-    /// The lines on stderr that are not firsttouch's.
+    /// What the program said on stderr.
     pub fn program_stderr(&self) -> String {
-        self.stderr_lines(|line| !line.starts_with(MESSAGE_PREFIX))
+        self.divide().0
     }
 
-    fn stderr_lines(&self, wanted: impl Fn(&str) -> bool) -> String {
-        self.stderr_text().split_inclusive('\n').filter(|line| wanted(line)).collect()
+    fn divide(&self) -> (String, String) {
+        let (mut program, mut ours) = (String::new(), String::new());
+        let mut in_report = false;
+        for line in self.stderr_text().split_inclusive('\n') {
+            let message = line.starts_with(MESSAGE_PREFIX);
+            in_report |= message && line.contains(" first touches") && line.contains(" -> ");
+            if message || in_report { ours.push_str(line) } else { program.push_str(line) }
+        }
+        (program, ours)
     }
 }
 
@@ -230,6 +237,9 @@ mod tests {
         let outcome = run(&mut shell("echo one >&2; echo 'firsttouch: two' >&2; printf three >&2"));
         assert_eq!(outcome.messages(), "firsttouch: two\n");
         assert_eq!(outcome.program_stderr(), "one\nthree");
+        let report = "firsttouch: 1 thread, 0.1 s, 0 accesses, 5 first touches -> x.ftp";
+        let outcome = run(&mut shell(&format!("echo one >&2; echo '{report}' >&2; echo No finding >&2")));
+        assert_eq!((outcome.program_stderr().as_str(), outcome.messages()), ("one\n", format!("{report}\nNo finding\n")));
     }
 
     /// Check that input larger than a pipe goes through, and that output is complete.

@@ -79,6 +79,7 @@ impl Waiting {
                     if libc::read(wait.as_raw_fd(), std::ptr::from_mut(&mut word).cast(), 1) != 1 {
                         libc::_exit(127); // firsttouch gave up before the start
                     }
+                    super::signals::restore_sigpipe();
                     libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut());
                     libc::execvpe(argv[0], argv.as_ptr(), envp.as_ptr());
                     let error = super::errno().to_ne_bytes();

@@ -2,10 +2,36 @@
 
 use anyhow::{Context, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Signals a user or a batch system sends to the command they started, which is firsttouch.
 const FORWARDED: [i32; 8] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM, libc::SIGWINCH];
+
+/// SIGPIPE's disposition as we inherited it: Rust's runtime ignores the signal before `main`, and what is ignored stays so over exec.
+static SIGPIPE_INHERITED: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
+
+/// Runs before the runtime starts.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static REMEMBER_SIGPIPE: extern "C" fn() = {
+    extern "C" fn remember() {
+        // SAFETY: only asks; sigaction is plain data.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            if libc::sigaction(libc::SIGPIPE, std::ptr::null(), &mut action) == 0 {
+                SIGPIPE_INHERITED.store(action.sa_sigaction, Ordering::Relaxed);
+            }
+        }
+    }
+    remember
+};
+
+/// Gives a forked child the disposition firsttouch was started with. Async-signal-safe.
+pub(super) fn restore_sigpipe() {
+    // SAFETY: SIG_DFL and SIG_IGN, the only dispositions that are inherited, need no handler memory.
+    unsafe { libc::signal(libc::SIGPIPE, SIGPIPE_INHERITED.load(Ordering::Relaxed)) };
+}
 
 pub struct Signals {
     fd: OwnedFd,

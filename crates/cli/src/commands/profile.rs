@@ -44,6 +44,9 @@ pub fn run(arguments: &Profile) -> Result<u8> {
     if !arguments.quiet {
         message(&summary(&outcome.summary, &output));
     }
+    if arguments.quiet && !arguments.json {
+        return Ok(status(&outcome));
+    }
     match judge(&output, &question) {
         Ok(judged) => report(arguments, &output, &outcome, &judged)?,
         Err(error) => {
@@ -54,7 +57,12 @@ pub fn run(arguments: &Profile) -> Result<u8> {
             }
         }
     }
-    Ok(outcome.exit_code.map_or(0, |code| u8::try_from(code & 0xff).unwrap_or(FAILED)))
+    Ok(status(&outcome))
+}
+
+/// The program's own status; 0 when it was only visited.
+fn status(outcome: &Outcome) -> u8 {
+    outcome.exit_code.map_or(0, |code| u8::try_from(code & 0xff).unwrap_or(FAILED))
 }
 
 fn report(arguments: &Profile, output: &Path, outcome: &Outcome, judged: &Judged) -> Result<()> {

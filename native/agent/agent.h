@@ -7,7 +7,7 @@
  *
  *   cc -std=c11 -O2 -g -fPIC -shared -fvisibility=hidden -ftls-model=initial-exec -fasynchronous-unwind-tables
  *      -fno-strict-aliasing -Wall -Wextra -Werror -I../include -o libfirsttouch_agent.so attach.c exec.c hooks.c
- *      image.c ompt.c record.c resolve.c stack.c thread.c
+ *      image.c lines.c ompt.c python.c record.c resolve.c stack.c thread.c
  *      -static-libgcc -Wl,--exclude-libs,ALL -Wl,-z,now -Wl,-z,relro -Wl,-z,initfirst -Wl,-soname,libfirsttouch_agent.so
  *
  *   --exclude-libs,ALL  keeps the static unwinder's _Unwind_* out of the dynamic symbols: a preloaded library that
@@ -83,6 +83,7 @@ struct ft_agent {
     uint32_t root_pid;
     bool follow;
     bool wiped_on_fork; /* the kernel clears ft_wiped in children */
+    bool runs_python;   /* the program is, or is linked with, a Python whose stacks can be read */
     bool can_carry;     /* our path is absolute: an exec can load us again */
     size_t page_bytes;
     char path[4096];       /* of this library */
@@ -100,6 +101,8 @@ extern struct ft_agent ft_agent;
 #define FT_EARLY_BYTES 16384u
 #define FT_KNOWN_STACKS 16384u /* power of two */
 #define FT_CACHED_STACKS 1024u /* power of two */
+#define FT_KNOWN_PYTHON 4096u
+#define FT_PYTHON_PAGES 512u
 
 struct ft_word {
     uintptr_t address;
@@ -123,6 +126,8 @@ struct ft_wiped {
     uint32_t pid;
     _Alignas(64) uint64_t known[FT_KNOWN_STACKS]; /* stack ids whose frames are in the ring */
     _Alignas(64) struct ft_cached_stack cached[FT_CACHED_STACKS];
+    uint64_t python_known[FT_KNOWN_PYTHON]; /* python ids whose text is in the ring */
+    uint64_t python_pages[FT_PYTHON_PAGES]; /* pages that could be read */
 };
 _Static_assert(sizeof(struct ft_wiped) % FT_PAGE_MAX == 0, "whole pages");
 extern struct ft_wiped ft_wiped;
@@ -192,11 +197,27 @@ void ft_record_plain(const struct ft_record *record);
 void ft_record_with_stack(const struct ft_record *record, struct ft_caller caller);
 bool ft_stack_has_room(void);
 bool ft_write_stack(uint64_t stack_id, const uintptr_t *ips, uint32_t depth);
+bool ft_write_python(uint64_t python_id, const char *text, uint32_t bytes);
 uint32_t ft_tid(void);
 
 /* stack.c */
 uint64_t ft_stack_id(struct ft_caller caller);
 void ft_stack_prepare(void);
+
+/* python.c: only where ft_agent.runs_python, but for the first */
+void ft_python_prepare(void);
+uint64_t ft_python_id(void);
+void ft_python_forget_pages(void);
+
+/* lines.c */
+struct ft_lines {
+    uint64_t wanted; /* the code unit whose line is asked for */
+    uint64_t unit;   /* the first code unit not read yet */
+    int64_t line;    /* at first that of the code object */
+    bool done;
+    bool found;
+};
+size_t ft_lines_read(struct ft_lines *lines, const uint8_t *piece, size_t bytes, bool is_last);
 
 /* thread.c */
 void ft_main_thread_stack(const void *above_stack);

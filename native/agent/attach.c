@@ -120,6 +120,7 @@ static void attach(struct ft_ring_header *ring, const void *above_stack) {
     }
     ft_agent.wiped_on_fork = ft_real.madvise(&ft_wiped, sizeof ft_wiped, MADV_WIPEONFORK) == 0;
     ft_resolve_usable_size();
+    ft_python_prepare();
     ft_stack_prepare();
     ft_main_thread_stack(above_stack);
     open_gate();

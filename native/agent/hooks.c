@@ -197,6 +197,9 @@ FT_EXPORT __typeof__(mmap) mmap64 __attribute__((alias("mmap")));
 
 /* Recorded whatever its size: it may cut a piece out of a recorded mapping. */
 FT_EXPORT int munmap(void *address, size_t size) {
+    if (ft_unlikely(ft_agent.runs_python)) {
+        ft_python_forget_pages();
+    }
     if (!ft_silent() && size != 0 && ((uintptr_t)address & (ft_agent.page_bytes - 1)) == 0) {
         record_range(FT_REC_UNMAP, address, whole_pages(size), ft_now());
     }

@@ -6,6 +6,7 @@
  */
 #include "agent.h"
 
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -61,7 +62,7 @@ static void publish(void *slot, uint64_t number) {
     __atomic_store_n((uint32_t *)slot, (uint32_t)(number + 1), __ATOMIC_RELEASE);
 }
 
-static void write_record(const struct ft_record *record, uint64_t stack_id) {
+static void write_record(const struct ft_record *record, uint64_t stack_id, uint64_t python_id) {
     uint64_t number;
     if (!reserve(1, &number)) {
         return;
@@ -77,7 +78,7 @@ static void write_record(const struct ft_record *record, uint64_t stack_id) {
     slot->size = record->size;
     slot->stack_id = stack_id;
     slot->aux = record->aux;
-    slot->reserved = 0;
+    slot->python_id = python_id;
     publish(slot, number);
     ft_thread.unpublished = 0;
 }
@@ -132,7 +133,7 @@ static void end(void) {
 
 void ft_record_plain(const struct ft_record *record) {
     if (begin((uintptr_t)__builtin_frame_address(0))) {
-        write_record(record, record->stack_id);
+        write_record(record, record->stack_id, 0);
         end();
     }
 }
@@ -141,7 +142,7 @@ void ft_record_with_stack(const struct ft_record *record, struct ft_caller calle
     if (begin((uintptr_t)__builtin_frame_address(0))) {
         uint64_t stack_id = ft_stack_id(caller);
         if (stack_id != 0) {
-            write_record(record, stack_id);
+            write_record(record, stack_id, ft_unlikely(ft_agent.runs_python) ? ft_python_id() : 0);
         } else {
             count_lost();
         }
@@ -155,35 +156,65 @@ bool ft_stack_has_room(void) {
     return !is_full(head, 2 + (FT_STACK_MAX + FT_IPS_PER_SLOT - 1) / FT_IPS_PER_SLOT);
 }
 
-/* Called by ft_stack_id, with the mark set. */
-bool ft_write_stack(uint64_t stack_id, const uintptr_t *ips, uint32_t depth) {
-    uint32_t continuations = (depth + FT_IPS_PER_SLOT - 1) / FT_IPS_PER_SLOT;
-    uint64_t number;
-    if (!reserve(1 + continuations, &number)) {
+/* Reserves the slots of a definition and writes its first one. */
+static bool begin_definition(uint16_t type, uint32_t continuations, const struct ft_record *record, uint64_t *number) {
+    if (!reserve(1 + continuations, number)) {
         return false;
     }
-    struct ft_record *slot = slot_at(number);
-    slot->type = FT_REC_STACK;
+    struct ft_record *slot = slot_at(*number);
+    slot->type = type;
     slot->kind = 0;
-    slot->depth = (uint8_t)depth;
+    slot->depth = record->depth;
     slot->pid = ft_wiped.pid;
     slot->tid = ft_tid();
     slot->time_ns = ft_now();
     slot->address = 0;
-    slot->size = 0;
-    slot->stack_id = stack_id;
+    slot->size = record->size;
+    slot->stack_id = record->stack_id;
     slot->aux = 0;
-    slot->reserved = 0;
-    publish(slot, number);
+    slot->python_id = record->python_id;
+    publish(slot, *number);
+    return true;
+}
+
+/* Called by ft_stack_id, with the mark set. */
+bool ft_write_stack(uint64_t stack_id, const uintptr_t *ips, uint32_t depth) {
+    uint32_t continuations = (depth + FT_IPS_PER_SLOT - 1) / FT_IPS_PER_SLOT;
+    struct ft_record record = {.depth = (uint8_t)depth, .stack_id = stack_id};
+    uint64_t number;
+    if (!begin_definition(FT_REC_STACK, continuations, &record, &number)) {
+        return false;
+    }
     for (uint32_t k = 0; k < continuations; k++) {
         uint64_t at = number + 1 + k;
-        struct ft_record_frames *frames_slot = slot_at(at);
-        frames_slot->pad = 0;
+        struct ft_record_frames *slot = slot_at(at);
+        slot->pad = 0;
         for (uint32_t i = 0; i < FT_IPS_PER_SLOT; i++) {
             uint32_t frame = k * FT_IPS_PER_SLOT + i;
-            frames_slot->ip[i] = frame < depth ? ips[frame] : 0;
+            slot->ip[i] = frame < depth ? ips[frame] : 0;
         }
-        publish(frames_slot, at);
+        publish(slot, at);
+    }
+    ft_thread.unpublished = 0;
+    return true;
+}
+
+/* Called by ft_python_id, with the mark set. */
+bool ft_write_python(uint64_t python_id, const char *text, uint32_t bytes) {
+    uint32_t continuations = (bytes + FT_TEXT_PER_SLOT - 1) / FT_TEXT_PER_SLOT;
+    struct ft_record record = {.size = bytes, .python_id = python_id};
+    uint64_t number;
+    if (!begin_definition(FT_REC_PYTHON, continuations, &record, &number)) {
+        return false;
+    }
+    for (uint32_t k = 0; k < continuations; k++) {
+        uint64_t at = number + 1 + k;
+        struct ft_record_text *slot = slot_at(at);
+        uint32_t rest = bytes - k * FT_TEXT_PER_SLOT;
+        slot->pad = 0;
+        memset(slot->text, 0, sizeof slot->text);
+        memcpy(slot->text, text + k * FT_TEXT_PER_SLOT, rest < FT_TEXT_PER_SLOT ? rest : FT_TEXT_PER_SLOT);
+        publish(slot, at);
     }
     ft_thread.unpublished = 0;
     return true;

@@ -28,6 +28,8 @@
 #define FT_SLOT_BYTES 64u
 #define FT_STACK_MAX 32u  /* deepest call stack recorded */
 #define FT_IPS_PER_SLOT 7u /* return addresses in a continuation slot */
+#define FT_TEXT_PER_SLOT 56u /* bytes of text in one */
+#define FT_PYTHON_TEXT_MAX 2240u /* longest text of FT_REC_PYTHON: 40 slots */
 
 struct ft_ring_header {
     uint64_t magic;
@@ -48,9 +50,9 @@ struct ft_ring_header {
 enum ft_record_type {
     FT_REC_NONE = 0,
     FT_REC_ATTACH = 1,         /* an image loaded the agent; address = 0 */
-    FT_REC_ALLOC = 2,          /* address, size, kind, stack_id */
+    FT_REC_ALLOC = 2,          /* address, size, kind, stack_id, python_id */
     FT_REC_FREE = 3,           /* address; size = 0 */
-    FT_REC_MAP = 4,            /* mmap: address, size, kind, stack_id, aux = prot | (flags << 32) */
+    FT_REC_MAP = 4,            /* mmap: address, size, kind, stack_id, python_id, aux = prot | (flags << 32) */
     FT_REC_UNMAP = 5,          /* munmap: address, size (page aligned part) */
     FT_REC_STACK = 6,          /* stack_id defined: depth frames in continuation slots */
     FT_REC_THREAD = 7,         /* a thread starts: tid = the new thread, aux = tid of its creator, stack_id = start routine address */
@@ -58,6 +60,7 @@ enum ft_record_type {
     FT_REC_PARALLEL_END = 9,   /* OMPT: address = code pointer, aux = parallel id */
     FT_REC_IMPLICIT_TASK = 10, /* OMPT: begin of an implicit task: aux = parallel id, size = team size, address = thread number */
     FT_REC_ADVISE_FREE = 11,   /* madvise DONTNEED/FREE/REMOVE or a re-mapping that drops pages: address, size */
+    FT_REC_PYTHON = 12,        /* python_id defined: size bytes of text in continuation slots (struct ft_record_text) */
 };
 
 enum ft_alloc_kind {
@@ -83,7 +86,7 @@ struct ft_record {
     uint64_t size;     /* bytes */
     uint64_t stack_id; /* hash of the frames' return addresses in this process, 0 = none */
     uint64_t aux;
-    uint64_t reserved;
+    uint64_t python_id; /* hash of the Python call stack in this process, 0 = none */
 };
 
 /* A following slot of FT_REC_STACK: frames [7 * k, 7 * k + 7) of continuation slot k, caller-most last. */
@@ -93,8 +96,18 @@ struct ft_record_frames {
     uint64_t ip[FT_IPS_PER_SLOT]; /* return addresses, absolute; the first is the call into the allocator */
 };
 
+/* A following slot of FT_REC_PYTHON: bytes [56 * k, 56 * k + 56) of the text in continuation slot k. For each frame,
+ * innermost first, three strings in UTF-8, each ended by a NUL: the file, the function, and the line as a decimal number
+ * (0 = unknown). Long names have lost their beginning. */
+struct ft_record_text {
+    uint32_t sequence;
+    uint32_t pad;
+    char text[FT_TEXT_PER_SLOT];
+};
+
 _Static_assert(sizeof(struct ft_record) == FT_SLOT_BYTES, "one slot");
 _Static_assert(sizeof(struct ft_record_frames) == FT_SLOT_BYTES, "one slot");
+_Static_assert(sizeof(struct ft_record_text) == FT_SLOT_BYTES, "one slot");
 
 /* The environment variable that carries the ring to the agent, and that the agent removes from `environ` in its
  * constructor together with its own entry in LD_PRELOAD (unless FT_FLAG_FOLLOW):

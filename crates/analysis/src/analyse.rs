@@ -2,7 +2,7 @@
 
 use crate::coverage::Clock;
 use crate::evidence::final_node;
-use crate::findings::{Case, Context};
+use crate::findings::{Case, Context, SERIAL};
 use crate::groups::{Group, groups};
 use crate::judge::{Judge, Subject, counted_accesses};
 use crate::matrix::matrix;
@@ -157,10 +157,16 @@ impl Builder<'_> {
         let touch = &subject.touch;
         let site = touch.main_site();
         let frames = self.places.frames(site);
+        let serial = touch.main_lane().is_some_and(|(_, share)| share >= SERIAL);
         let cause = if touch.by_kernel >= 0.5 && touch.sites.is_empty() {
             Some("io".to_owned())
         } else {
             (!frames.is_empty()).then(|| self.places.sources.cause(frames, call)).filter(|c| !c.is_empty())
+        };
+        // One thread writes first what calloc or realloc gave it: those who wonder look for the call.
+        let cause = match (cause.as_deref(), call) {
+            (Some("loop"), Some("calloc" | "realloc")) if serial => call.map(str::to_owned),
+            _ => cause,
         };
         FirstTouchView {
             by_thread: touch.shares(self.threads.list.len()),
@@ -213,6 +219,11 @@ fn evidence(profile: &Profile) -> Vec<EvidenceView> {
     profile.evidence.iter().map(view).collect()
 }
 
+/// `1 window`, `2 windows`.
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Doubts and limits of this analysis, a sentence each.
 fn notes(profile: &Profile, target: &Target, threads: &Threads, uses: &Uses, index: &TouchIndex, unlisted: usize) -> Vec<String> {
     let mut notes: Vec<String> = profile
@@ -229,20 +240,24 @@ fn notes(profile: &Profile, target: &Target, threads: &Threads, uses: &Uses, ind
         notes.push(format!("All threads sit on one node of {}: nothing can be remote; judge with --pin spread", target.name));
     }
     if uses.initialising > 0 {
-        notes.push(format!("{} windows saw memory being initialised and were left out of the use figures", uses.initialising));
+        let (windows, were) = (counted(uses.initialising, "window"), if uses.initialising == 1 { "was" } else { "were" });
+        notes.push(format!("{windows} saw memory being initialised and {were} left out of the use figures"));
     }
     let refused = uses.refused.saturating_add(index.refused);
     if refused > 0 {
-        notes.push(format!("{refused} records were not usable (unknown thread, object or address, or no usable figure) and were left out"));
+        let (records, were) = (counted(refused, "record"), if refused == 1 { "was" } else { "were" });
+        notes.push(format!("{records} {were} not usable (unknown thread, object or address, or no usable figure) and {were} left out"));
     }
     let mismatched = (0..uses.hits.len()).filter(|&g| uses.design.mismatch(g)).count();
     if mismatched > 0 {
         notes.push(format!(
-            "{mismatched} objects were watched more or less often than their size and life say; their access shares rest on the windows alone"
+            "{} watched more or less often than size and life say; access shares there rest on the windows alone",
+            if mismatched == 1 { "1 object was".to_owned() } else { format!("{mismatched} objects were") }
         ));
     }
     if unlisted > 0 {
-        notes.push(format!("{unlisted} objects on which no access was seen are not listed"));
+        let are = if unlisted == 1 { "is" } else { "are" };
+        notes.push(format!("{} on which no access was seen {are} not listed", counted(unlisted as u64, "object")));
     }
     notes
 }

@@ -8,7 +8,7 @@ use crate::touches::ObjectTouches;
 use firsttouch_profile::Id;
 use std::collections::{BTreeMap, HashMap};
 
-/// What is known of the first touches of a group. Pages are of `page_bytes`.
+/// What is known of the first touches of a group. Pages are base pages; a fault on a huge page touches all of its.
 #[derive(Clone, Debug)]
 pub struct TouchSummary {
     /// Touched pages by thread index.
@@ -22,7 +22,10 @@ pub struct TouchSummary {
     pub recycled: f64,
     /// Most of the pages have no record, and the kernel's thread is not known either.
     pub kernel_unknown: bool,
+    /// Size of most of its pages.
     pub page_bytes: u64,
+    /// Records were lost, so that most pages have none.
+    pub incomplete: bool,
     /// Enough to judge by.
     pub enough: bool,
     /// Touched pages by site.
@@ -47,6 +50,7 @@ impl TouchSummary {
             recycled: 0.0,
             kernel_unknown: false,
             page_bytes: 4096,
+            incomplete: false,
             enough: false,
             sites: BTreeMap::new(),
             partition: Partition::unknown(),
@@ -61,20 +65,22 @@ impl TouchSummary {
             s.page_bytes = s.page_bytes.max(own.page_bytes);
             all_pages = all_pages.saturating_add(own.bytes.div_ceil(own.page_bytes.max(1)));
             enough_by_kernel |= own.enough(0, 1);
+            s.incomplete |= own.incomplete;
             for placed in &own.placed {
                 let touch = &placed.touch;
+                let pages = placed.pages();
                 let lane = threads.list[touch.thread].lane;
-                *s.by_thread.entry(touch.thread).or_default() += touch.weight;
-                *s.by_lane.entry(lane).or_default() += touch.weight;
-                *s.sites.entry(touch.site).or_default() += touch.weight;
-                s.pages += touch.weight;
+                *s.by_thread.entry(touch.thread).or_default() += pages;
+                *s.by_lane.entry(lane).or_default() += pages;
+                *s.sites.entry(touch.site).or_default() += pages;
+                s.pages += pages;
                 s.records += 1;
-                kernel += if touch.by_kernel { touch.weight } else { 0.0 };
+                kernel += if touch.by_kernel { pages } else { 0.0 };
                 if placed.recycled {
-                    recycled += touch.weight;
+                    recycled += pages;
                     s.former.get_or_insert((touch.address, touch.time));
                 }
-                s.placed.push((group.position(object, placed.offset), lane, touch.weight));
+                s.placed.push((group.position(object, placed.offset), lane, pages));
             }
             if let Some(thread) = own.kernel {
                 kernel += own.kernel_pages;
@@ -93,13 +99,14 @@ impl TouchSummary {
             s.recycled = recycled / s.pages;
             s.kernel_unknown = unknown > s.pages / 2.0;
         }
-        s.enough = enough_by_kernel || s.records >= 8 || (s.records > 0 && s.records as u64 >= all_pages.div_ceil(2));
+        s.enough = !s.incomplete && (enough_by_kernel || s.records >= 8 || (s.records > 0 && s.records as u64 >= all_pages.div_ceil(2)));
         s.partition = s.classified(group);
         s
     }
 
     fn classified(&self, group: &Group) -> Partition {
-        let unit = |&(position, lane, _): &(u64, usize, f64)| Unit { position, shares: vec![(lane, 1.0)], counts: vec![(lane, 1)] };
+        let unit =
+            |&(position, lane, _): &(u64, usize, f64)| Unit { position, shares: vec![(lane, 1.0)], counts: vec![(lane, 1)], cut: false };
         classify(&Sample {
             units: self.placed.iter().map(unit).collect(),
             weights: self.by_lane.clone(),

@@ -66,8 +66,12 @@ impl Group {
     }
 }
 
-/// What makes two stacks the same place in the code, also in another process: module and offset of each real frame.
+/// What makes two stacks the same place in the code, also in another process: module and offset of each real frame; file and
+/// line of an interpreted one.
 pub type SiteKey = Vec<(Option<String>, u64)>;
+
+/// The module that frames of interpreted Python code name.
+pub const PYTHON: &str = "python";
 
 /// Process, kind, number of the site key, call, name.
 type PlaceKey = (Id, ObjectKind, usize, Option<String>, Option<String>);
@@ -78,6 +82,7 @@ pub fn site_key(frames: &[Frame]) -> SiteKey {
     let frames = frames.iter().filter(|f| !f.inlined);
     frames
         .map(|f| match (&f.module, f.offset) {
+            (Some(module), _) if module == PYTHON => (f.file.clone(), u64::from(f.line.unwrap_or(0))),
             (Some(module), Some(offset)) => (Some(module.clone()), offset),
             _ => (None, f.address),
         })

@@ -104,9 +104,17 @@ mod tests {
     fn touches(list: &[(u64, u64, usize)]) -> ObjectTouches {
         let placed = list.iter().map(|&(offset, time, thread)| {
             let touch = Touch { time, thread, node: thread as u32, address: offset, weight: 1.0, by_kernel: false, site: None };
-            Placed { offset, touch, recycled: false }
+            Placed { offset, touch, recycled: false, page_bytes: 4096 }
         });
-        ObjectTouches { address: 0, bytes: 1 << 20, page_bytes: 4096, placed: placed.collect(), kernel: None, kernel_pages: 0.0 }
+        ObjectTouches {
+            address: 0,
+            bytes: 1 << 20,
+            page_bytes: 4096,
+            placed: placed.collect(),
+            kernel: None,
+            kernel_pages: 0.0,
+            incomplete: false,
+        }
     }
 
     fn ask(touches: &ObjectTouches, offset: u64, time: u64) -> Home {

@@ -129,6 +129,7 @@ impl Judge<'_> {
                 position: hit.position,
                 shares: shares.iter().map(|(&lane, s)| (lane, s.0)).collect(),
                 counts: shares.iter().map(|(&lane, s)| (lane, s.1)).collect(),
+                cut: hit.by_thread.iter().any(|by| by.cut),
             }
         };
         let cpus: usize = self.profile.machine.node_cpus.values().map(Vec::len).sum();
@@ -173,6 +174,9 @@ impl Judge<'_> {
             let attached = self.profile.meta.get(meta::MODE).is_some_and(|mode| mode == "attach");
             let why = if attached { "; firsttouch attached after they were made".to_owned() } else { self.missing("touch") };
             return Some(match touch.records {
+                _ if touch.incomplete => {
+                    "records of most of its first touches were lost: profile it again, with less else running".to_owned()
+                }
                 0 => format!("its first touches were not seen{why}"),
                 n => format!("too few first touches seen: {n} records for {} pages{why}", group.extent() / touch.page_bytes.max(1)),
             });

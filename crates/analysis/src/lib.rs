@@ -7,7 +7,7 @@
 //! | [`lanes`](self) (`lanes.rs`) | which places do threads, and rows of an array, share one after another? |
 //! | `threads.rs` | on which node does each thread sit? |
 //! | `groups.rs` | which objects are one object to the programmer? |
-//! | `touches.rs`, `homes.rs` | who first touched each page, and so where is it? |
+//! | `touches.rs`, `generations.rs`, `homes.rs` | who first touched each page, and so where is it? |
 //! | `uses.rs`, `estimator.rs` | who accesses it, how much, with which uncertainty? |
 //! | `partition/` | how is it divided among threads? |
 //! | `judge.rs`, `findings/` | is that a defect, which one, what helps? |
@@ -18,6 +18,7 @@ mod coverage;
 mod estimator;
 mod evidence;
 mod findings;
+mod generations;
 mod groups;
 mod homes;
 mod judge;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Name and ordinal (which of several of this name, in order of birth) of each group.
 ///
 /// The name is the object's own where it has one; else the variable that the allocating line assigns to; else
-/// `function() object`, `module+offset object`, or kind and address.
+/// `heap object of function (file:line)`, as far as known, `heap object of module+offset`, or kind and address.
 #[must_use]
 pub fn names(profile: &Profile, groups: &[Group], places: &Places<'_>) -> Vec<(String, usize)> {
     let nth = nth_on_line(profile, groups, places);
@@ -38,10 +38,15 @@ fn name(object: &Object, places: &Places<'_>, nth: usize) -> String {
     if let Some(variable) = variable {
         return variable;
     }
-    match (&frame.function, &frame.module, frame.offset) {
-        (Some(function), ..) => format!("{function}() object"),
-        (None, Some(module), Some(offset)) => format!("{}+{offset:#x} object", module.rsplit('/').next().unwrap_or(module)),
-        _ => format!("{} at {:#x}", object.kind.as_str(), object.address),
+    let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    let kind = object.kind.as_str();
+    let line = frame.file.as_deref().zip(frame.line).map(|(file, line)| format!("{}:{line}", base(file)));
+    match (&frame.function, line, &frame.module, frame.offset) {
+        (Some(function), Some(line), ..) => format!("{kind} object of {function} ({line})"),
+        (Some(function), None, ..) => format!("{kind} object of {function}"),
+        (None, Some(line), ..) => format!("{kind} object of {line}"),
+        (None, None, Some(module), Some(offset)) => format!("{kind} object of {}+{offset:#x}", base(module)),
+        _ => format!("{kind} at {:#x}", object.address),
     }
 }
 

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Answers needed before a resident fraction is taken from them.
 const ENOUGH_ANSWERS: usize = 4;
+/// Answers looked at on each side of an address.
+const NEAR: usize = 64;
 
 /// What the answers say about one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -63,6 +65,20 @@ impl Residents {
             fraction: (latest.len() >= ENOUGH_ANSWERS).then(|| present as f64 / latest.len() as f64),
             page_bytes: sizes.into_iter().max_by_key(|&(_, count)| count).map(|(bytes, _)| bytes),
         }
+    }
+
+    /// The size of the page at `address` during the object's life: as answered for its huge page's range, which is of one size; else
+    /// as answered nearest to it.
+    #[must_use]
+    pub fn page_bytes_near(&self, object: &Object, address: u64, huge_page_bytes: u64) -> Option<u64> {
+        let list = self.within(object);
+        let died = object.died_ns.unwrap_or(u64::MAX);
+        let tells = |p: &&Page| p.node >= 0 && p.page_bytes >= 4096 && p.time_ns >= object.born_ns && p.time_ns <= died;
+        let (below, above) = list.split_at(list.partition_point(|p| p.address <= address));
+        let near = [below.iter().rev().take(NEAR).find(tells), above.iter().take(NEAR).find(tells)];
+        let block = |address: u64| address / huge_page_bytes.max(4096);
+        let distance = |p: &&Page| (block(p.address) != block(address), p.address.abs_diff(address));
+        near.into_iter().flatten().min_by_key(distance).map(|p| p.page_bytes)
     }
 
     /// The node of `address` in `object` at `time`: the answer for the page itself, nearest in time; else that of the

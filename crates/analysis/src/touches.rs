@@ -7,12 +7,17 @@
 //!   or while another object of its group was alive there;
 //! - when its own cover less than half of what is resident of it (of its size, where residency is unknown), the youngest
 //!   older ones are added until all is covered, and marked as *recycled*;
-//! - for `realloc` and `mremap`, pages move along: touches of the predecessors count at the same offset.
+//! - for `realloc` and `mremap`, pages move along: touches of the predecessors count at the same offset;
+//! - of several touches of one page the last one placed it (`generations.rs`).
+//!
+//! Records stand for different numbers of faults (the sampling period in force), and a fault on a huge page places all of
+//! it: sums are over bytes, weight x size of the page.
 
-use crate::groups::Group;
+use crate::generations::keep_last;
+use crate::groups::{Group, PYTHON};
 use crate::residents::Residents;
 use crate::threads::Threads;
-use firsttouch_profile::{Id, Object, Profile};
+use firsttouch_profile::{Frame, Id, Object, Profile};
 use std::collections::HashMap;
 
 /// Pages of this size are what the kernel hands out unless it says otherwise, bytes.
@@ -75,13 +80,14 @@ impl TouchIndex {
         &list[low..high]
     }
 
-    /// The sampling period of a process: the median weight (1 without touches).
+    /// The longest sampling period seen in a process during an object's life (1 without touches).
     #[must_use]
-    pub fn period(&self, process: Id) -> f64 {
-        let Some(list) = self.by_process.get(&process) else { return 1.0 };
-        let mut weights: Vec<f64> = list.iter().map(|t| t.weight).collect();
-        weights.sort_by(f64::total_cmp);
-        weights.get(weights.len() / 2).copied().unwrap_or(1.0)
+    pub fn longest_period(&self, object: &Object) -> f64 {
+        let Some(list) = self.by_process.get(&object.process) else { return 1.0 };
+        let died = object.died_ns.unwrap_or(u64::MAX);
+        let longest = |from: u64, to: u64| list.iter().filter(|t| from <= t.time && t.time <= to).map(|t| t.weight).fold(0.0, f64::max);
+        let alive = longest(object.born_ns, died);
+        if alive > 0.0 { alive } else { longest(0, u64::MAX).max(1.0) }
     }
 }
 
@@ -93,6 +99,22 @@ pub struct Placed {
     pub touch: Touch,
     /// Made under a former owner.
     pub recycled: bool,
+    /// Size of the page it made.
+    pub page_bytes: u64,
+}
+
+impl Placed {
+    /// Bytes of the pages it stands for.
+    #[must_use]
+    pub fn covers(&self) -> f64 {
+        self.touch.weight * self.page_bytes as f64
+    }
+
+    /// Base pages it stands for.
+    #[must_use]
+    pub fn pages(&self) -> f64 {
+        self.covers() / BASE_PAGE as f64
+    }
 }
 
 /// What is known of how an object's pages came to be.
@@ -105,17 +127,13 @@ pub struct ObjectTouches {
     pub placed: Vec<Placed>,
     /// Most resident pages have no record: the kernel touched them, for this thread (index) where one stands out.
     pub kernel: Option<Option<usize>>,
-    /// Pages the kernel touched by derivation (resident less recorded), in pages.
+    /// Base pages the kernel touched by derivation (resident less recorded).
     pub kernel_pages: f64,
+    /// Records of touches were lost, and those that are left stand for less than half of the resident pages.
+    pub incomplete: bool,
 }
 
 impl ObjectTouches {
-    /// Touched pages that the records stand for.
-    #[must_use]
-    pub fn recorded_pages(&self) -> f64 {
-        self.placed.iter().map(|p| p.touch.weight).sum()
-    }
-
     /// Whether the records are enough to tell who touched it: at least 8, or at least half of all pages one by one; or
     /// the kernel touched it for a known thread.
     #[must_use]
@@ -145,7 +163,8 @@ impl TouchReader<'_> {
         let page_bytes = resident.page_bytes.unwrap_or_else(|| guess_page_bytes(profile, this, all));
         let (mut own, mut older) = (Vec::new(), Vec::new());
         for touch in all.iter().filter(|t| t.time <= died) {
-            let placed = Placed { offset: touch.address - this.address, touch: touch.clone(), recycled: false };
+            let size = self.residents.page_bytes_near(this, touch.address, profile.machine.huge_page_bytes).unwrap_or(page_bytes);
+            let placed = Placed { offset: touch.address - this.address, touch: touch.clone(), recycled: false, page_bytes: size };
             if touch.time >= this.born_ns || self.in_allocating_call(this, touch) {
                 own.push(placed);
             } else {
@@ -154,10 +173,11 @@ impl TouchReader<'_> {
             }
         }
         if matches!(this.call.as_deref(), Some("realloc" | "mremap")) && group.growth {
-            older.extend(self.moved_along(group, this));
+            older.extend(self.moved_along(group, this, page_bytes));
         }
+        keep_last(&mut own, this.address, this.bytes);
         let page = page_bytes as f64;
-        let cover = |list: &[Placed]| list.iter().map(|p| p.touch.weight * page).sum::<f64>();
+        let cover = |list: &[Placed]| list.iter().map(Placed::covers).sum::<f64>();
         let wanted = resident.fraction.map_or(this.bytes as f64, |f| f * this.bytes as f64).max(page.min(this.bytes as f64));
         let mut covered = cover(&own);
         if covered < wanted / 2.0 {
@@ -166,26 +186,34 @@ impl TouchReader<'_> {
                 if covered >= wanted {
                     break;
                 }
-                covered += placed.touch.weight * page;
+                covered += placed.covers();
                 own.push(placed);
             }
         }
         own.sort_by_key(|p| (p.offset, p.touch.time));
-        let mut result =
-            ObjectTouches { address: this.address, bytes: this.bytes, page_bytes, placed: own, kernel: None, kernel_pages: 0.0 };
+        let mut result = ObjectTouches {
+            address: this.address,
+            bytes: this.bytes,
+            page_bytes,
+            placed: own,
+            kernel: None,
+            kernel_pages: 0.0,
+            incomplete: false,
+        };
+        self.note_losses(this, &resident, &mut result);
         self.derive_kernel(this, &resident, &mut result);
         result
     }
 
     /// Touches by predecessors whose pages a realloc or mremap moved here.
-    fn moved_along(&self, group: &Group, this: &Object) -> Vec<Placed> {
+    fn moved_along(&self, group: &Group, this: &Object, page_bytes: u64) -> Vec<Placed> {
         let objects = group.members.iter().rev().map(|&i| &self.profile.objects[i]);
         let earlier = objects.filter(|o| o.born_ns < this.born_ns && o.address != this.address).take(64);
         let mut moved = Vec::new();
         for object in earlier {
             for touch in self.index.within(object.process, object.address, object.bytes.min(this.bytes)) {
                 if touch.time >= object.born_ns && touch.time <= this.born_ns {
-                    moved.push(Placed { offset: touch.address - object.address, touch: touch.clone(), recycled: false });
+                    moved.push(Placed { offset: touch.address - object.address, touch: touch.clone(), recycled: false, page_bytes });
                 }
             }
         }
@@ -197,8 +225,11 @@ impl TouchReader<'_> {
         let frames = |id: Option<Id>| id.and_then(|id| self.profile.sites.get(&id)).map(|site| &site.frames);
         let (Some(allocation), Some(stack)) = (frames(object.site), frames(touch.site)) else { return false };
         let of_thread = object.thread.and_then(|id| self.threads.index(id)) == Some(touch.thread);
-        let pairs = allocation.iter().rev().zip(stack.iter().rev());
-        of_thread && !allocation.is_empty() && stack.len() > allocation.len() && pairs.into_iter().all(|(a, b)| a.address == b.address)
+        // Python's frames have no addresses, and stacks of touches may lack them.
+        let native = |frames: &[Frame]| frames.iter().filter(|f| f.module.as_deref() != Some(PYTHON)).map(|f| f.address).collect();
+        let (allocation, stack): (Vec<u64>, Vec<u64>) = (native(allocation), native(stack));
+        let mut pairs = allocation.iter().rev().zip(stack.iter().rev());
+        of_thread && !allocation.is_empty() && stack.len() > allocation.len() && pairs.all(|(a, b)| a == b)
     }
 
     /// Whether an object of the group was alive at the touched address when it was touched.
@@ -213,25 +244,38 @@ impl TouchReader<'_> {
         })
     }
 
+    /// Losses come in bursts, so what is left may be one thread's part only.
+    fn note_losses(&self, object: &Object, resident: &crate::residents::Resident, result: &mut ObjectTouches) {
+        let lost = self.profile.lost.iter().any(|l| l.source == "touch" && l.count > 0);
+        if let Some(fraction) = resident.fraction.filter(|_| lost) {
+            let recorded: f64 = result.placed.iter().map(Placed::covers).sum();
+            result.incomplete = recorded < fraction * object.bytes as f64 / 2.0;
+        }
+    }
+
     /// The kernel touched the pages when most resident ones have no record though enough of them would have been sampled.
     ///
-    /// With N resident pages and sampling period p, N / p records are expected had the program touched them. Rule: launched
-    /// under the profiler, touch evidence available, recorded pages < N / 2, and N / p >= 8 (or p = 1 and N >= 2). The
-    /// thread is the one with at least 80 % of all faults taken in the kernel and at least half as many as are missing.
+    /// With N resident pages and sampling period p (the longest in the object's life), N / p records are expected had the
+    /// program touched them. Rule: launched under the profiler, touch evidence available but not for faults in the kernel
+    /// (its detail says so), recorded pages < N / 2 also if the records that were lost are added, and N / p >= 8 (or p = 1
+    /// and N >= 2). The thread is the one with at least 80 % of all faults taken in the kernel and at least half as many as
+    /// are missing.
     fn derive_kernel(&self, object: &Object, resident: &crate::residents::Resident, result: &mut ObjectTouches) {
         let Some(fraction) = resident.fraction else { return };
         let evidence = self.profile.evidence.iter().find(|e| e.source == "touch");
         let attached = self.profile.meta.get(firsttouch_profile::meta::MODE).is_some_and(|mode| mode == "attach");
-        if attached || evidence.is_some_and(|e| !e.available) {
+        // Without a complaint, faults in the kernel were seen, and those that were not are something else.
+        if attached || evidence.is_some_and(|e| !e.available || e.detail.is_empty()) {
             return;
         }
         let huge = self.profile.machine.huge_page_bytes;
         let may_be_huge = resident.page_bytes.is_none() && huge > BASE_PAGE && self.profile.machine.transparent_huge_pages == "always";
         let unit = if may_be_huge && object.bytes >= huge.saturating_mul(2) { huge } else { result.page_bytes.max(1) };
         let pages = fraction * object.bytes as f64 / unit as f64;
-        let period = self.index.period(object.process);
-        let recorded = result.recorded_pages();
-        if recorded >= pages / 2.0 || !(pages / period >= 8.0 || (period <= 1.0 && pages >= 2.0)) {
+        let period = self.index.longest_period(object);
+        let recorded = result.placed.iter().map(|p| p.touch.weight * p.page_bytes.max(unit) as f64 / unit as f64).sum::<f64>();
+        let lost = self.profile.lost.iter().filter(|l| l.source == "touch").map(|l| l.count as f64 * period).sum::<f64>();
+        if recorded + lost >= pages / 2.0 || !(pages / period >= 8.0 || (period <= 1.0 && pages >= 2.0)) {
             return;
         }
         let missing = pages - recorded;
@@ -245,7 +289,7 @@ impl TouchReader<'_> {
             _ => None,
         };
         result.kernel = Some(thread);
-        result.kernel_pages = missing;
+        result.kernel_pages = missing * unit as f64 / BASE_PAGE as f64;
     }
 }
 

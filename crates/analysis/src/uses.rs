@@ -21,6 +21,8 @@ pub struct ByThread {
     pub rate: f64,
     /// Traps taken.
     pub hits: u64,
+    /// The hit limit cut it off.
+    pub cut: bool,
 }
 
 /// A window that was hit while it counts as use.
@@ -148,8 +150,9 @@ impl Reader<'_> {
                 Some(entry) => {
                     entry.rate += rate;
                     entry.hits = entry.hits.saturating_add(row.hits);
+                    entry.cut |= row.cut;
                 }
-                None => by_thread.push(ByThread { thread, rate, hits: row.hits }),
+                None => by_thread.push(ByThread { thread, rate, hits: row.hits, cut: row.cut }),
             }
             match sites.iter_mut().find(|(site, _)| *site == row.site) {
                 Some(entry) => entry.1 += rate,
@@ -217,5 +220,5 @@ pub fn in_logical_range(group: &Group, touches: &HashMap<usize, ObjectTouches>) 
         }
     }
     placed.sort_by_key(|p| (p.offset, p.touch.time));
-    ObjectTouches { address: 0, bytes: group.extent(), page_bytes, placed, kernel: None, kernel_pages: 0.0 }
+    ObjectTouches { address: 0, bytes: group.extent(), page_bytes, placed, kernel: None, kernel_pages: 0.0, incomplete: false }
 }

@@ -4,7 +4,7 @@
 mod simulated;
 
 use firsttouch_analysis::{PartitionKind, analyse};
-use firsttouch_profile::{Page, Profile};
+use firsttouch_profile::{FirstTouch, Frame, Lost, Object, ObjectKind, Page, Profile};
 use simulated::*;
 
 fn both(world: &World, nodes: usize) -> Vec<(String, String)> {
@@ -41,6 +41,16 @@ fn serial_first_touch() {
     for nodes in [2, 3, 4, 5, 8, 16, 64] {
         assert_eq!(both(&placed, nodes), [], "{nodes} nodes");
     }
+}
+
+/// Check that a loop shown in a fix is closed, however its body begins.
+#[test]
+fn shown_loops_are_closed() {
+    let thing = |name, touch| Thing::new(name, 64, touch, Who::Block(0, 4));
+    let world = World::new(4, vec![thing("A", Who::Block(0, 4)), thing("B", Who::Block(0, 4)), thing("C", Who::One(0))]);
+    let analysis = judge(&world, 3, 2);
+    assert_eq!(found(&analysis), one("C", "serial-first-touch"));
+    assert!(analysis.findings[0].fix.ends_with("  for (i = 0; i < n; i++) {\n      ...\n  }"), "{}", analysis.findings[0].fix);
 }
 
 /// Check each cause's own fix, in each language.
@@ -117,6 +127,9 @@ fn io_first_touch() {
     let world = World::new(8, vec![thing]);
     let mut profile = world.profile(1);
     add_pages(&mut profile, world.address(0), 64 * MIB, 4096);
+    // While faults in the kernel were seen, what has no record is not the kernel's.
+    assert!(!analyse(&profile, &target(2), &FakeSources("loop")).objects[0].reason.as_deref().unwrap().contains("kernel"));
+    profile.evidence[0].detail = "faults in system calls are not seen at this privilege".into();
     let silent = analyse(&profile, &target(2), &FakeSources("loop"));
     assert!(silent.findings.is_empty() && silent.objects[0].reason.as_deref().unwrap().contains("kernel touched"));
     for thread in &mut profile.threads {
@@ -126,6 +139,122 @@ fn io_first_touch() {
     assert_eq!(found(&analysis), one("A", "io-first-touch"));
     assert!(analysis.findings[0].message.contains("thread 3"), "{}", analysis.findings[0].message);
     assert_eq!(analysis.objects[0].first_touch.by_thread[3], 1.0);
+    // Records were lost, enough to be those that are missing; then too few of them.
+    profile.lost.push(Lost { source: "touch".into(), reason: "ring full".into(), count: 9000 });
+    let lost = analyse(&profile, &target(2), &FakeSources("loop"));
+    assert!(lost.findings.is_empty() && lost.objects[0].reason.as_deref().unwrap().contains("not seen"), "{:?}", lost.objects[0].reason);
+    profile.lost[0].count = 100;
+    assert_eq!(found(&analyse(&profile, &target(2), &FakeSources("loop"))), one("A", "io-first-touch"));
+}
+
+/// Check reading before writing: the reads of one thread map the zero page and place nothing, at any sampling period. The same
+/// faults in the other order are a serial first touch.
+#[test]
+fn zero_page() {
+    for (period, nodes) in [(1, 2), (31, 2), (31, 4), (251, 2)] {
+        let mut thing = Thing::new("A", 128, Who::Block(0, 8), Who::Block(0, 8));
+        thing.from = 400 * MS;
+        let mut world = World::new(8, vec![thing]);
+        world.period = period;
+        let (mut profile, other) = (world.profile(5), world.profile(6));
+        for touch in &mut profile.first_touches {
+            touch.time_ns += 150 * MS;
+        }
+        let reads = other.first_touches.into_iter().map(|t| FirstTouch { thread: 0, id: t.id + 1_000_000, site: Some(100), ..t });
+        profile.first_touches.extend(reads);
+        let analysis = analyse(&profile, &target(nodes), &FakeSources("loop"));
+        assert_eq!(found(&analysis), [], "1 of {period}: {:?}", analysis.objects[0].remote_fraction);
+        assert!(analysis.remote_fraction.unwrap() < 0.05 && analysis.objects[0].first_touch.by_thread[0] < 0.16);
+        assert_eq!(analysis.objects[0].first_touch.partition, PartitionKind::Block);
+        for touch in &mut profile.first_touches {
+            touch.time_ns += if touch.thread == 0 && touch.id >= 1_000_000 { 150 * MS } else { 0 };
+            touch.time_ns -= if touch.id < 1_000_000 { 150 * MS } else { 0 };
+        }
+        assert_eq!(found(&analyse(&profile, &target(nodes), &FakeSources("loop"))), one("A", "serial-first-touch"), "1 of {period}");
+    }
+}
+
+/// Check a serial loop over what calloc and realloc gave: the call is the cause, and the message tells it from the loop.
+#[test]
+fn loops_after_calls() {
+    for (call, text) in [("calloc", "calloc gave zero pages that nobody had touched; the code at touch.c:20"), ("realloc", "realloc gave")]
+    {
+        let mut thing = Thing::new("A", 64, Who::One(0), Who::Block(0, 4));
+        thing.call = call;
+        let analysis = judge(&World::new(4, vec![thing.clone()]), 3, 2);
+        assert_eq!(found(&analysis), one("A", "serial-first-touch"));
+        assert_eq!(analysis.findings[0].cause.as_deref(), Some(call));
+        assert!(analysis.findings[0].message.contains(text), "{}", analysis.findings[0].message);
+        assert!(analysis.findings[0].fix.contains("for (i = 0; i < n; i++)\n      ..."), "{}", analysis.findings[0].fix);
+        thing.touch = Some(Who::Block(0, 4));
+        let analysis = judge(&World::new(4, vec![thing]), 3, 2);
+        assert_eq!((found(&analysis), analysis.objects[0].first_touch.cause.as_deref()), (vec![], Some("loop")));
+    }
+    // Cleared within calloc: there is no loop to speak of.
+    let mut thing = Thing::new("A", 64, Who::One(0), Who::Block(0, 4));
+    thing.call = "calloc";
+    let mut profile = World::new(4, vec![thing]).profile(3);
+    profile.first_touches.iter_mut().for_each(|t| t.site = Some(100));
+    let analysis = analyse(&profile, &target(2), &FakeSources("calloc"));
+    assert!(!analysis.findings[0].message.contains("nobody had touched"), "{}", analysis.findings[0].message);
+    assert!(analysis.findings[0].fix.contains("calloc clears A"), "{}", analysis.findings[0].fix);
+}
+
+/// Check that records of different periods, and faults on huge and on base pages, count by the bytes they placed.
+#[test]
+fn records_weigh_what_they_placed() {
+    // A quarter touched by thread 1 with every fault seen, the rest by thread 0 in a burst, one of 31 seen.
+    let world = World::new(8, vec![Thing::new("A", 128, Who::One(0), Who::Block(0, 8))]);
+    let mut profile = world.profile(1);
+    let page = |t: &FirstTouch| (t.address - world.address(0)) / 4096;
+    profile.first_touches.retain(|t| page(t) < 8192 || page(t) % 31 == 0);
+    for touch in &mut profile.first_touches {
+        (touch.thread, touch.weight) = if page(touch) < 8192 { (1, 1.0) } else { (0, 31.0) };
+    }
+    let by = &analyse(&profile, &target(2), &FakeSources("loop")).objects[0].first_touch.by_thread;
+    assert!((by[1] - 0.25).abs() < 0.01 && (by[0] - 0.75).abs() < 0.01, "{by:?}");
+    // Its first half in huge pages, by thread 1.
+    let mut profile = world.profile(1);
+    profile.first_touches.retain(|t| page(t) >= 16_384 || page(t) % 512 == 0);
+    for touch in &mut profile.first_touches {
+        touch.thread = i64::from(page(touch) < 16_384);
+    }
+    for i in 0..128 {
+        let size = if i < 64 { 2 * MIB } else { 4096 };
+        let address = world.address(0) + i * MIB;
+        profile.pages.push(Page { process: 1, object: Some(0), address, time_ns: 9 * S, node: 0, page_bytes: size });
+    }
+    let analysis = analyse(&profile, &target(2), &FakeSources("loop"));
+    let by = &analysis.objects[0].first_touch.by_thread;
+    assert!((by[1] - 0.5).abs() < 0.02, "{by:?}");
+    assert_eq!(analysis.objects[0].first_touch.recycled, 0.0);
+}
+
+/// Check names and places of objects: a static array's declaration, a heap object without a variable, Python's lines.
+#[test]
+fn names_and_places() {
+    let world = World::new(4, vec![Thing::new("A", 64, Who::One(0), Who::Block(0, 4)), Thing::new("B", 64, Who::One(0), Who::Block(0, 4))]);
+    let mut profile = world.profile(1);
+    profile.objects[0].kind = ObjectKind::Static;
+    (profile.objects[0].call, profile.objects[1].name) = (None, None);
+    let declared = Frame { address: world.address(0), file: Some("/src/grid.c".into()), line: Some(7), ..Frame::default() };
+    profile.sites.get_mut(&100).unwrap().frames = vec![declared];
+    let analysis = analyse(&profile, &target(2), &FakeSources("loop"));
+    let object = |id| analysis.objects.iter().find(|o| o.id == id).unwrap();
+    let place = object(0).allocated_at.as_ref().unwrap();
+    assert_eq!(
+        (object(0).name.as_str(), place.file.as_deref(), place.line, place.function.as_deref()),
+        ("A", Some("/src/grid.c"), Some(7), None)
+    );
+    assert_eq!(object(1).name, "heap object of main (alloc.c:111)");
+    // Two lines of Python that come to the same native code are two places.
+    for (site, line) in [(100, 3), (101, 9)] {
+        let native = Frame { address: 1, function: Some("PyArray_New".into()), ..Frame::default() };
+        let python = Frame { module: Some("python".into()), file: Some("m.py".into()), line: Some(line), ..Frame::default() };
+        profile.sites.get_mut(&site).unwrap().frames = vec![native, python];
+    }
+    profile.objects[0] = Object { kind: ObjectKind::Heap, call: Some("malloc".into()), name: None, ..profile.objects[0].clone() };
+    assert_eq!(analyse(&profile, &target(2), &FakeSources("numpy")).objects.len(), 2);
 }
 
 fn add_pages(profile: &mut Profile, address: u64, bytes: u64, page_bytes: u64) {

@@ -91,11 +91,11 @@ pub fn parse_thread_stat(line: &str) -> Option<ThreadStat> {
     })
 }
 
-/// Times a thread was put on a CPU (/proc/PID/task/TID/schedstat, third number).
+/// Times a thread gave up its CPU to wait (/proc/PID/task/TID/status). Yields and preemptions are not among them.
 #[must_use]
-pub fn thread_time_slices(root: &Path, pid: i32, tid: i32) -> Option<u64> {
-    let text = std::fs::read_to_string(root.join(format!("proc/{pid}/task/{tid}/schedstat"))).ok()?;
-    text.split_ascii_whitespace().nth(2)?.parse().ok()
+pub fn thread_waits(root: &Path, pid: i32, tid: i32) -> Option<u64> {
+    let text = std::fs::read_to_string(root.join(format!("proc/{pid}/task/{tid}/status"))).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?.trim().parse().ok()
 }
 
 /// Thread ids of a process, ascending.

@@ -21,9 +21,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const TICK_NS: u64 = 10_000_000;
-/// How often context switches are counted: with watchpoints armed each may cost a trap in a virtual machine.
-const SWITCHES_NS: u64 = 50_000_000;
+/// How often waits are counted: with watchpoints armed each costs more in a virtual machine.
+const WAITS_NS: u64 = 100_000_000;
 const FLUSH_NS: u64 = 500_000_000;
+/// Records gone through before the rings are looked after again.
+const BATCH: usize = 200;
 /// A thread must be this old before watchpoints are spent on it: most of a thousand short ones never are.
 const WATCH_AGE_NS: u64 = 3_000_000;
 /// Threads watched at once; each needs five descriptors and a 64 KiB ring.
@@ -87,13 +89,13 @@ struct Session<'a> {
     rounds: Option<Rounds>,
     watch_missing: Option<String>,
     resident_missing: Option<String>,
-    pending: Vec<(u64, PerfRecord)>,
+    pending: Vec<(u64, PerfRecord, u64)>,
     watched: HashSet<i32>,
     start_ns: u64,
     end_ns: u64,
     file_limit: u64,
     cpu_count: usize,
-    next_switches: u64,
+    next_waits: u64,
 }
 
 /// Runs the profile.
@@ -116,14 +118,16 @@ fn launch(options: &Options) -> Result<Outcome> {
     let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     let (mut ring, mut unpacked, mut agent_missing) = (None, None, None);
     match accepts_agent(&program) {
-        Ok(()) => match Unpacked::write(options.agent).and_then(|u| Ok((u, AgentRing::create(RING_SLOTS, options.min_size, options.follow)?))) {
-            Ok((library, made)) => {
-                add_agent(&mut environment, &library, &made);
-                unpacked = Some(library);
-                ring = Some(made);
+        Ok(()) => {
+            match Unpacked::write(options.agent).and_then(|u| Ok((u, AgentRing::create(RING_SLOTS, options.min_size, options.follow)?))) {
+                Ok((library, made)) => {
+                    add_agent(&mut environment, &library, &made);
+                    unpacked = Some(library);
+                    ring = Some(made);
+                }
+                Err(error) => agent_missing = Some(format!("{error:#}: objects are named by mapping")),
             }
-            Err(error) => agent_missing = Some(format!("{error:#}: objects are named by mapping")),
-        },
+        }
         Err(reason) => agent_missing = Some(reason.to_string()),
     }
     let trap_ns = calibrate_trap_ns();
@@ -224,7 +228,7 @@ fn wait_for(pid: i32, signals: &Signals) -> i32 {
         if let Some(code) = reap(pid) {
             return code;
         }
-        if let Some(Notice::Forward(signal)) = signals.wait(FLUSH_NS) {
+        if let Some(Notice::Forward(signal)) = signals.wait(FLUSH_NS, &[]) {
             send(pid, signal);
         }
     }
@@ -258,7 +262,7 @@ impl<'a> Session<'a> {
             end_ns: now,
             file_limit: raise_file_limit(),
             cpu_count: cpus(&options.machine).len(),
-            next_switches: 0,
+            next_waits: 0,
         }
     }
 
@@ -312,6 +316,7 @@ impl<'a> Session<'a> {
     fn run(&mut self, signals: &Signals, ours: bool) -> Option<i32> {
         let deadline = self.options.duration.map(|d| self.start_ns + u64::try_from(d.as_nanos()).unwrap_or(u64::MAX / 2));
         let (mut next_tick, mut next_turn, mut next_flush) = (self.start_ns, self.start_ns + 2_000_000, self.start_ns + FLUSH_NS / 4);
+        let rings = self.touch.as_ref().map_or(Vec::new(), TouchEvents::descriptors);
         loop {
             let now = monotonic_ns();
             self.end_ns = now;
@@ -330,10 +335,12 @@ impl<'a> Session<'a> {
                 return None;
             }
             let wake = next_tick.min(next_turn).min(next_flush).min(deadline.unwrap_or(u64::MAX));
-            match signals.wait(wake.saturating_sub(monotonic_ns())) {
+            match signals.wait(wake.saturating_sub(monotonic_ns()), &rings) {
                 Some(Notice::Forward(signal)) if ours => send(self.pid, signal),
                 Some(Notice::Forward(signal) | Notice::Terminal(signal)) if !ours && signal != libc::SIGWINCH => return None,
-                _ => {}
+                Some(_) => {}
+                None if monotonic_ns() < wake => self.drain(monotonic_ns(), false), // a ring fills
+                None => {}
             }
             if ours {
                 if let Some(code) = reap(self.pid) {
@@ -348,7 +355,7 @@ impl<'a> Session<'a> {
 
     /// Takes in what the rings hold.
     fn tick(&mut self, now: u64) {
-        self.drain(now);
+        self.drain(now, true);
         let has_agent = self.tracker.processes.get(&self.pid).is_some_and(|p| p.has_agent);
         if self.touch.is_err() {
             // Nobody tells us of threads and modules: look.
@@ -361,20 +368,24 @@ impl<'a> Session<'a> {
                 self.tracker.refresh_mappings(pid, now);
             }
         }
+        // Symbol tables take milliseconds to read: when nothing else waits, or at the end.
+        if self.pending.len() < BATCH {
+            self.tracker.add_waiting_statics(1);
+        }
         self.watch_new_threads(now);
         if let Some(rounds) = &mut self.rounds {
-            if now >= self.next_switches {
-                self.tracker.read_switches();
-                self.next_switches = now + SWITCHES_NS;
+            if now >= self.next_waits {
+                self.tracker.read_waits();
+                self.next_waits = now + WAITS_NS;
             }
             let cpus = self.tracker.threads.len().min(self.cpu_count);
-            rounds.pace.observe(now, self.tracker.touch_weight, self.tracker.switches, cpus);
+            rounds.pace.observe(now, self.tracker.touch_weight, self.tracker.waits, cpus);
         }
     }
 
     /// Takes in what the rings hold. The agent's is read first but told last: whatever its records speak of (threads, a new
     /// program) is in the kernel's rings by then, in order of time.
-    fn drain(&mut self, now: u64) {
+    fn drain(&mut self, now: u64, ticked: bool) {
         let mut told = Vec::new();
         if let Some(ring) = &mut self.ring {
             ring.drain(now, |record| told.push(record));
@@ -382,15 +393,21 @@ impl<'a> Session<'a> {
         if let Ok(touch) = &mut self.touch {
             // What is newer than the start of this drain may still have predecessors in another CPU's ring.
             let horizon = if now == u64::MAX { now } else { monotonic_ns() };
-            let pending = &mut self.pending;
-            touch.drain(|record| pending.push((time_of(&record), record)));
-            self.pending.sort_by_key(|(time, _)| *time);
-            let ready = self.pending.partition_point(|(time, _)| *time <= horizon);
-            for (_, record) in self.pending.drain(..ready) {
-                let weight = if let PerfRecord::Sample(sample) = &record { touch.weight(sample.event) } else { 0 };
-                self.tracker.perf(record, weight);
+            let mut ticked = ticked;
+            loop {
+                // Going through records takes longer than writing them: look after the rings (and the period) in between.
+                let pending = &mut self.pending;
+                let seconds = horizon.min(monotonic_ns()).saturating_sub(self.start_ns) as f64 / 1e9;
+                touch.drain(seconds, std::mem::take(&mut ticked), |record, weight| pending.push((time_of(&record), record, weight)));
+                self.pending.sort_by_key(|(time, ..)| *time);
+                let ready = self.pending.partition_point(|(time, ..)| *time <= horizon);
+                for (_, record, weight) in self.pending.drain(..ready.min(BATCH)) {
+                    self.tracker.perf(record, weight);
+                }
+                if ready <= BATCH {
+                    break;
+                }
             }
-            touch.adapt(self.tracker.touch_samples);
         }
         for record in told {
             self.tracker.agent(record);
@@ -437,7 +454,7 @@ impl<'a> Session<'a> {
             return now + TICK_NS / 4;
         }
         // Deaths of objects must be known before their windows are judged.
-        self.drain(now);
+        self.drain(now, false);
         let Some(rounds) = &mut self.rounds else { return u64::MAX };
         if rounds.windows == 0 {
             self.tracker.sink.write(|w| w.meta(meta::WATCH_START_NS, &now.to_string()));
@@ -507,9 +524,24 @@ impl<'a> Session<'a> {
         let watch_detail = self.watch_missing.as_ref().map_or(String::new(), |r| format!("{r}; continuing without access evidence"));
         let rows = [
             Evidence { source: "touch".to_owned(), available: self.touch.is_ok(), samples: t.touch_samples, detail: touch_detail },
-            Evidence { source: "watch".to_owned(), available: self.rounds.is_some() && self.watch_missing.is_none(), samples: self.rounds.as_ref().map_or(0, |r| r.hits), detail: watch_detail },
-            Evidence { source: "resident".to_owned(), available: self.resident_missing.is_none(), samples: t.pages_queried, detail: self.resident_missing.clone().unwrap_or_default() },
-            Evidence { source: "agent".to_owned(), available: self.agent_missing.is_none(), samples: self.ring.as_ref().map_or(0, |r| u64::from(r.attached())), detail: self.agent_missing.clone().unwrap_or_default() },
+            Evidence {
+                source: "watch".to_owned(),
+                available: self.rounds.is_some() && self.watch_missing.is_none(),
+                samples: self.rounds.as_ref().map_or(0, |r| r.hits),
+                detail: watch_detail,
+            },
+            Evidence {
+                source: "resident".to_owned(),
+                available: self.resident_missing.is_none(),
+                samples: t.pages_queried,
+                detail: self.resident_missing.clone().unwrap_or_default(),
+            },
+            Evidence {
+                source: "agent".to_owned(),
+                available: self.agent_missing.is_none(),
+                samples: self.ring.as_ref().map_or(0, |r| u64::from(r.attached())),
+                detail: self.agent_missing.clone().unwrap_or_default(),
+            },
         ];
         self.tracker.sink.write(|w| rows.iter().try_for_each(|e| w.evidence(e)));
     }
@@ -519,7 +551,8 @@ impl<'a> Session<'a> {
         if let Ok(touch) = &mut self.touch {
             touch.stop();
         }
-        self.drain(u64::MAX);
+        self.drain(u64::MAX, false);
+        self.tracker.add_waiting_statics(usize::MAX);
         if let Some(rounds) = &mut self.rounds {
             rounds.stop(&mut self.tracker);
         }
@@ -569,7 +602,9 @@ impl<'a> Session<'a> {
 fn time_of(record: &PerfRecord) -> u64 {
     match record {
         PerfRecord::Sample(s) => s.time,
-        PerfRecord::Fork { time, .. } | PerfRecord::Exit { time, .. } | PerfRecord::Comm { time, .. } | PerfRecord::Map { time, .. } => *time,
+        PerfRecord::Fork { time, .. } | PerfRecord::Exit { time, .. } | PerfRecord::Comm { time, .. } | PerfRecord::Map { time, .. } => {
+            *time
+        }
         PerfRecord::Lost { .. } | PerfRecord::Throttled => 0,
     }
 }
@@ -577,4 +612,3 @@ fn time_of(record: &PerfRecord) -> u64 {
 fn json_strings(list: &[String]) -> String {
     serde_json::to_string(list).unwrap_or_default()
 }
-

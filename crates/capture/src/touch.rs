@@ -1,9 +1,10 @@
 //! First-touch evidence: the page-fault event on every CPU, inherited by new threads, read through one ring a CPU.
 //!
-//! The sampling period adapts to the target's size: every 31st fault at first, so that a program that touches a few megabytes
-//! in a few milliseconds is seen well, and rarer as samples come in, so that one that touches terabytes pays next to nothing.
-//! Each period is an event of its own (an inherited event cannot be changed once a thread has it), one enabled at a time; a
-//! sample's event tells how many faults it stands for. The periods are primes, so that they do not beat with blocked loops.
+//! While the program is quiet every fault is a sample: a few faults can place much memory when pages are huge. A burst of
+//! faults wakes us through the ring's watermark, and until it is over only every 31st fault is a sample, or rarer the more
+//! samples there are, so that a program that touches terabytes pays next to nothing. Each period is an event of its own (an
+//! inherited event cannot be changed once a thread has it), one enabled at a time; a sample's event tells how many faults it
+//! stands for. The periods are primes, so that they do not beat with blocked loops.
 
 use crate::kernel::perf::{Attributes, Event};
 use crate::kernel::perf_records::{PerfRecord, parse};
@@ -17,17 +18,36 @@ use std::path::Path;
 const PERIODS: [(u64, u64); 5] = [(31, 6_000), (251, 16_000), (2_039, 40_000), (16_381, 100_000), (131_071, u64::MAX)];
 /// Bytes of stack a sample carries: a library routine's frames and its caller's.
 const STACK_BYTES: u32 = 1024;
+/// The same while every fault is a sample: more of them fit into the ring.
+const ATTENTIVE_STACK_BYTES: u32 = 256;
+/// The period while the program is quiet.
+const ATTENTIVE: u64 = 1;
+/// Samples of a burst after which attention ends, and faults a tick below which it returns.
+const BURST_SAMPLES: u64 = 300;
+const QUIET_FAULTS: u64 = 100;
+/// Attentive samples a run may take: at once, and more a second.
+const ATTENTION: u64 = 4_000;
+const ATTENTION_A_SECOND: f64 = 2_000.0;
 /// Data pages of a CPU's ring: what perf_event_mlock_kb (516) allows everybody.
 const RING_PAGES: usize = 128;
+/// Where there is no such limit (root).
+const RING_PAGES_UNLIMITED: usize = 1024;
 
 pub struct TouchEvents {
     /// Sideband events; they own the rings.
     bystanders: Vec<Event>,
-    /// Page-fault events by period.
+    /// Page-fault events by period; the first is the attentive one.
     periods: Vec<Vec<Event>>,
     /// Event id -> faults a sample stands for.
     weights: HashMap<u64, u64>,
     current: usize,
+    /// Samples taken in bursts; attentive ones; attentive ones and faults since the last tick.
+    samples: u64,
+    attentive: u64,
+    burst: u64,
+    faults: u64,
+    /// Indices of the bystanders that own a ring.
+    owners: Vec<usize>,
     rings: Vec<PerfRing>,
     buffer: Vec<u8>,
     /// Faults taken in the kernel on a thread's behalf are seen too.
@@ -66,24 +86,40 @@ impl TouchEvents {
 
     fn open_as(tids: &[i32], cpus: &[u32], manner: Manner) -> io::Result<Self> {
         let bystander = Attributes::bystander().threads_only(manner.threads_only).enable_on_exec(manner.on_exec);
-        let mut all = Self { bystanders: Vec::new(), periods: Vec::new(), weights: HashMap::new(), current: 0, rings: Vec::new(), buffer: Vec::new(), sees_kernel: manner.sees_kernel };
+        let mut all = Self {
+            bystanders: Vec::new(),
+            periods: Vec::new(),
+            weights: HashMap::new(),
+            current: 0,
+            samples: 0,
+            attentive: 0,
+            burst: 0,
+            faults: 0,
+            owners: Vec::new(),
+            rings: Vec::new(),
+            buffer: Vec::new(),
+            sees_kernel: manner.sees_kernel,
+        };
         let mut owners = Vec::new();
         for &cpu in cpus {
             let opened = open_on(&bystander, tids, cpu, None)?;
             if let Some(owner) = opened.first() {
-                all.rings.push(PerfRing::map(owner, RING_PAGES)?);
+                all.rings.push(PerfRing::map(owner, RING_PAGES_UNLIMITED).or_else(|_| PerfRing::map(owner, RING_PAGES))?);
                 for event in &opened[1..] {
                     event.redirect_to(owner)?;
                 }
                 owners.push((cpu, all.bystanders.len()));
+                all.owners.push(all.bystanders.len());
                 all.bystanders.extend(opened);
             }
         }
         if owners.is_empty() {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
-        for (index, &(period, _)) in PERIODS.iter().enumerate() {
-            let attr = Attributes::page_faults(period, STACK_BYTES)
+        let attentive = (ATTENTIVE, 0);
+        for (index, &(period, _)) in std::iter::once(&attentive).chain(&PERIODS).enumerate() {
+            let stack = if period == ATTENTIVE { ATTENTIVE_STACK_BYTES } else { STACK_BYTES };
+            let attr = Attributes::page_faults(period, stack)
                 .exclude_kernel(!manner.sees_kernel)
                 .threads_only(manner.threads_only)
                 .enable_on_exec(manner.on_exec && index == 0);
@@ -102,36 +138,70 @@ impl TouchEvents {
         Ok(all)
     }
 
-    /// Goes on to the period that fits the number of samples taken so far.
-    pub fn adapt(&mut self, samples: u64) {
-        while samples > PERIODS[self.current].1 && self.current + 1 < self.periods.len() {
+    /// Chooses the period for what comes: `seconds` since the start, `ticked` when a quiet tick may end a burst.
+    fn adapt(&mut self, seconds: f64, ticked: bool) {
+        let wanted = if self.current == 0 {
+            if self.burst > BURST_SAMPLES { self.base() } else { 0 }
+        } else {
+            let may = (self.attentive as f64) < ATTENTION as f64 + ATTENTION_A_SECOND * seconds;
+            if ticked && may && self.faults < QUIET_FAULTS { 0 } else { self.base() }
+        };
+        if ticked {
+            self.burst = 0;
+            self.faults = 0;
+        }
+        if wanted != self.current {
             // Off before on: a fault between the two is missed, none is counted twice.
             for event in &self.periods[self.current] {
                 let _ = event.disable();
             }
-            self.current += 1;
+            self.current = wanted;
+            self.burst = 0;
             for event in &self.periods[self.current] {
                 let _ = event.enable();
             }
         }
     }
 
-    /// Faults a sample stands for.
-    #[must_use]
-    pub fn weight(&self, event: u64) -> u64 {
-        self.weights.get(&event).copied().unwrap_or(1)
+    /// The period in a burst, by the samples taken in bursts so far.
+    fn base(&self) -> usize {
+        1 + PERIODS.iter().position(|&(_, until)| self.samples < until).unwrap_or(PERIODS.len() - 1)
     }
 
-    /// Takes every record written up to now, sorted by nothing but the CPUs they come from.
-    pub fn drain(&mut self, mut consume: impl FnMut(PerfRecord)) {
-        let Self { rings, buffer, .. } = self;
-        for ring in rings {
-            ring.drain(buffer, |kind, misc, body| {
+    /// Counts a sample of an event; returns the faults it stands for.
+    fn sampled(&mut self, event: u64) -> u64 {
+        let weight = self.weights.get(&event).copied().unwrap_or(1);
+        self.faults += weight;
+        if weight == ATTENTIVE {
+            self.attentive += 1;
+            self.burst += 1;
+        } else {
+            self.samples += 1;
+        }
+        weight
+    }
+
+    /// Descriptors that become readable when a ring fills.
+    #[must_use]
+    pub fn descriptors(&self) -> Vec<i32> {
+        self.owners.iter().map(|&i| self.bystanders[i].descriptor()).collect()
+    }
+
+    /// Takes every record written up to now, sorted by nothing but the CPUs they come from, with the faults each stands for.
+    /// The period adapts at once: whoever goes through the records may need longer than the next burst.
+    pub fn drain(&mut self, seconds: f64, ticked: bool, mut consume: impl FnMut(PerfRecord, u64)) {
+        let mut rings = std::mem::take(&mut self.rings);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        for ring in &mut rings {
+            ring.drain(&mut buffer, |kind, misc, body| {
                 if let Some(record) = parse(kind, misc, body) {
-                    consume(record);
+                    let weight = if let PerfRecord::Sample(sample) = &record { self.sampled(sample.event) } else { 0 };
+                    consume(record, weight);
                 }
             });
         }
+        (self.rings, self.buffer) = (rings, buffer);
+        self.adapt(seconds, ticked);
     }
 
     pub fn stop(&mut self) {
@@ -170,7 +240,7 @@ pub fn explain(root: &Path, error: &io::Error) -> String {
             "cannot open performance events (perf_event_paranoid = {level}): set it to 2 (sysctl kernel.perf_event_paranoid=2) or run with CAP_PERFMON"
         ),
         (Some(libc::EACCES | libc::EPERM), _) => "cannot open performance events (the system call is forbidden, as container profiles do): allow perf_event_open in the seccomp profile or run with CAP_PERFMON".to_owned(),
-        (Some(libc::ENOSYS), _) => "cannot open performance events (this kernel or container has no perf_event_open): use a kernel with CONFIG_PERF_EVENTS".to_owned(),
+        (Some(libc::ENOSYS), _) => "cannot open performance events (this kernel or container has no perf_event_open): use a kernel with CONFIG_PERF_EVENTS, or allow the call in the sandbox's seccomp profile".to_owned(),
         (Some(libc::EMFILE), _) => "cannot open performance events (too many open files): raise the limit (ulimit -n)".to_owned(),
         _ => format!("cannot open performance events ({error})"),
     }

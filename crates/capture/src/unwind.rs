@@ -23,7 +23,6 @@ const MAX_FRAMES: usize = 24;
 struct Tables {
     /// (file offset, size, address) of the loadable segments.
     segments: Vec<(u64, u64, u64)>,
-    text: Option<(std::ops::Range<u64>, Arc<[u8]>)>,
     eh_frame: Option<(std::ops::Range<u64>, Arc<[u8]>)>,
     eh_frame_hdr: Option<(std::ops::Range<u64>, Arc<[u8]>)>,
 }
@@ -55,7 +54,6 @@ fn read_tables(path: &Path) -> Option<Tables> {
     };
     Some(Tables {
         segments: elf.segments().map(|s| (s.file_range().0, s.file_range().1, s.address())).collect(),
-        text: section(".text"),
         eh_frame: section(".eh_frame"),
         eh_frame_hdr: section(".eh_frame_hdr"),
     })
@@ -84,10 +82,10 @@ impl Unwinder {
         };
         // base: what to add to an ELF address; mapping start and file offset tell where the segment went.
         let base = start.wrapping_sub(file_offset).wrapping_sub(address.wrapping_sub(offset));
-        let (text_svma, text) = tables.text.clone().unzip();
         let (eh_frame_svma, eh_frame) = tables.eh_frame.clone().unzip();
         let (eh_frame_hdr_svma, eh_frame_hdr) = tables.eh_frame_hdr.clone().unzip();
-        let sections = ExplicitModuleSectionInfo { base_svma: 0, text_svma, text, eh_frame_svma, eh_frame, eh_frame_hdr_svma, eh_frame_hdr, ..Default::default() };
+        let sections =
+            ExplicitModuleSectionInfo { base_svma: 0, eh_frame_svma, eh_frame, eh_frame_hdr_svma, eh_frame_hdr, ..Default::default() };
         self.unwinder.remove_module(start);
         self.unwinder.add_module(Module::new(path.to_owned(), start..start.saturating_add(length), base, sections));
     }

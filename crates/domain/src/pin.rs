@@ -77,7 +77,9 @@ impl FromStr for Pin {
         let mut nodes = Vec::new();
         let mut offset = 0;
         for part in text.split(',') {
-            let number = |s: &str, at: usize| s.parse::<u32>().map_err(|_| fail(at, "expected spread, compact, or node numbers such as 0,0,1,1 or 0-3"));
+            let number = |s: &str, at: usize| {
+                s.parse::<u32>().map_err(|_| fail(at, "expected spread, compact, or node numbers such as 0,0,1,1 or 0-3"))
+            };
             match part.split_once('-') {
                 Some((first, last)) => {
                     let (low, high) = (number(first, offset)?, number(last, offset + first.len() + 1)?);

@@ -1,6 +1,9 @@
 //! Reads a profile whole. A file that is not one, is damaged, or has another schema gets an error that says so.
 
-use crate::{APPLICATION_ID, Access, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Process, Profile, Region, SCHEMA_VERSION, Site, Thread, Window};
+use crate::{
+    APPLICATION_ID, Access, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Process, Profile, Region,
+    SCHEMA_VERSION, Site, Thread, Window,
+};
 use anyhow::{Context, Result, bail};
 use rusqlite::{Connection, OpenFlags, Row};
 use std::io::Read;
@@ -53,7 +56,9 @@ pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
         bail!("cannot read profile {name}: it is an SQLite database, but not a firsttouch profile");
     }
     if version != SCHEMA_VERSION {
-        bail!("cannot read profile {name}: it has schema version {version}, this firsttouch reads version {SCHEMA_VERSION}: take the profile again");
+        bail!(
+            "cannot read profile {name}: it has schema version {version}, this firsttouch reads version {SCHEMA_VERSION}: take the profile again"
+        );
     }
     Ok(connection)
 }
@@ -72,7 +77,14 @@ fn load(c: &Connection) -> Result<Profile> {
             Ok(Evidence { source: r.get(0)?, available: r.get(1)?, samples: unsigned(r, 2)?, detail: r.get(3)? })
         })?,
         processes: rows(c, "SELECT id, pid, parent, exe, born_ns, died_ns FROM processes ORDER BY id", |r| {
-            Ok(Process { id: r.get(0)?, pid: r.get(1)?, parent: r.get(2)?, exe: r.get(3)?, born_ns: unsigned(r, 4)?, died_ns: maybe(r, 5)? })
+            Ok(Process {
+                id: r.get(0)?,
+                pid: r.get(1)?,
+                parent: r.get(2)?,
+                exe: r.get(3)?,
+                born_ns: unsigned(r, 4)?,
+                died_ns: maybe(r, 5)?,
+            })
         })?,
         threads: rows(
             c,
@@ -93,45 +105,55 @@ fn load(c: &Connection) -> Result<Profile> {
                 })
             },
         )?,
-        thread_cpus: rows(c, "SELECT thread, cpu, samples FROM thread_cpus", |r| Ok(((r.get(0)?, r.get(1)?), unsigned(r, 2)?)))?.into_iter().collect(),
+        thread_cpus: rows(c, "SELECT thread, cpu, samples FROM thread_cpus", |r| Ok(((r.get(0)?, r.get(1)?), unsigned(r, 2)?)))?
+            .into_iter()
+            .collect(),
         sites: rows(c, "SELECT id, process FROM sites", |r| {
             let id = r.get(0)?;
             Ok((id, Site { id, process: r.get(1)?, frames: Vec::new() }))
         })?
         .into_iter()
         .collect(),
-        objects: rows(c, "SELECT id, process, kind, call, name, address, bytes, born_ns, died_ns, site, thread FROM objects ORDER BY id", |r| {
-            let kind: String = r.get(2)?;
-            Ok(Object {
-                id: r.get(0)?,
-                process: r.get(1)?,
-                kind: ObjectKind::parse(&kind).unwrap_or(ObjectKind::Mapping),
-                call: r.get(3)?,
-                name: r.get(4)?,
-                address: unsigned(r, 5)?,
-                bytes: unsigned(r, 6)?,
-                born_ns: unsigned(r, 7)?,
-                died_ns: maybe(r, 8)?,
-                site: r.get(9)?,
-                thread: r.get(10)?,
-            })
-        })?,
+        objects: rows(
+            c,
+            "SELECT id, process, kind, call, name, address, bytes, born_ns, died_ns, site, thread FROM objects ORDER BY id",
+            |r| {
+                let kind: String = r.get(2)?;
+                Ok(Object {
+                    id: r.get(0)?,
+                    process: r.get(1)?,
+                    kind: ObjectKind::parse(&kind).unwrap_or(ObjectKind::Mapping),
+                    call: r.get(3)?,
+                    name: r.get(4)?,
+                    address: unsigned(r, 5)?,
+                    bytes: unsigned(r, 6)?,
+                    born_ns: unsigned(r, 7)?,
+                    died_ns: maybe(r, 8)?,
+                    site: r.get(9)?,
+                    thread: r.get(10)?,
+                })
+            },
+        )?,
         folded_objects: rows(c, "SELECT site, call, bytes, count, word_ns FROM folded_objects", |r| {
             Ok(FoldedObjects { site: r.get(0)?, call: r.get(1)?, bytes: unsigned(r, 2)?, count: unsigned(r, 3)?, word_ns: r.get(4)? })
         })?,
-        first_touches: rows(c, "SELECT id, process, time_ns, thread, cpu, address, weight, by_kernel, site FROM first_touches ORDER BY id", |r| {
-            Ok(FirstTouch {
-                id: r.get(0)?,
-                process: r.get(1)?,
-                time_ns: unsigned(r, 2)?,
-                thread: r.get(3)?,
-                cpu: r.get(4)?,
-                address: unsigned(r, 5)?,
-                weight: r.get(6)?,
-                by_kernel: r.get(7)?,
-                site: r.get(8)?,
-            })
-        })?,
+        first_touches: rows(
+            c,
+            "SELECT id, process, time_ns, thread, cpu, address, weight, by_kernel, site FROM first_touches ORDER BY id",
+            |r| {
+                Ok(FirstTouch {
+                    id: r.get(0)?,
+                    process: r.get(1)?,
+                    time_ns: unsigned(r, 2)?,
+                    thread: r.get(3)?,
+                    cpu: r.get(4)?,
+                    address: unsigned(r, 5)?,
+                    weight: r.get(6)?,
+                    by_kernel: r.get(7)?,
+                    site: r.get(8)?,
+                })
+            },
+        )?,
         windows: rows(c, "SELECT id, round, object, address, start_ns, held_ns, round_ns, inclusion FROM windows ORDER BY id", |r| {
             Ok(Window {
                 id: r.get(0)?,
@@ -156,18 +178,43 @@ fn load(c: &Connection) -> Result<Profile> {
             })
         })?,
         pages: rows(c, "SELECT process, object, address, time_ns, node, page_bytes FROM pages", |r| {
-            Ok(Page { process: r.get(0)?, object: r.get(1)?, address: unsigned(r, 2)?, time_ns: unsigned(r, 3)?, node: r.get(4)?, page_bytes: unsigned(r, 5)? })
+            Ok(Page {
+                process: r.get(0)?,
+                object: r.get(1)?,
+                address: unsigned(r, 2)?,
+                time_ns: unsigned(r, 3)?,
+                node: r.get(4)?,
+                page_bytes: unsigned(r, 5)?,
+            })
         })?,
         regions: rows(c, "SELECT id, process, begin_ns, end_ns, site, team_size, thread FROM regions ORDER BY id", |r| {
-            Ok(Region { id: r.get(0)?, process: r.get(1)?, begin_ns: unsigned(r, 2)?, end_ns: maybe(r, 3)?, site: r.get(4)?, team_size: r.get(5)?, thread: r.get(6)? })
+            Ok(Region {
+                id: r.get(0)?,
+                process: r.get(1)?,
+                begin_ns: unsigned(r, 2)?,
+                end_ns: maybe(r, 3)?,
+                site: r.get(4)?,
+                team_size: r.get(5)?,
+                thread: r.get(6)?,
+            })
         })?,
-        lost: rows(c, "SELECT source, reason, count FROM lost", |r| Ok(Lost { source: r.get(0)?, reason: r.get(1)?, count: unsigned(r, 2)? }))?,
+        lost: rows(c, "SELECT source, reason, count FROM lost", |r| {
+            Ok(Lost { source: r.get(0)?, reason: r.get(1)?, count: unsigned(r, 2)? })
+        })?,
     };
     let frames = rows(c, "SELECT site, address, module, offset, inlined, function, file, line FROM frames ORDER BY site, depth", |r| {
         let site: i64 = r.get(0)?;
         Ok((
             site,
-            Frame { address: unsigned(r, 1)?, module: r.get(2)?, offset: maybe(r, 3)?, inlined: r.get(4)?, function: r.get(5)?, file: r.get(6)?, line: r.get(7)? },
+            Frame {
+                address: unsigned(r, 1)?,
+                module: r.get(2)?,
+                offset: maybe(r, 3)?,
+                inlined: r.get(4)?,
+                function: r.get(5)?,
+                file: r.get(6)?,
+                line: r.get(7)?,
+            },
         ))
     })?;
     for (site, frame) in frames {

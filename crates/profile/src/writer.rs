@@ -1,6 +1,9 @@
 //! Writes a profile while the target runs: one transaction a flush, WAL, so that a reader (or a crash) sees whole flushes.
 
-use crate::{APPLICATION_ID, Access, Evidence, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Process, Region, SCHEMA, SCHEMA_VERSION, Site, Thread, Window};
+use crate::{
+    APPLICATION_ID, Access, Evidence, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Process, Region, SCHEMA, SCHEMA_VERSION, Site,
+    Thread, Window,
+};
 use anyhow::{Context, Result, bail};
 use rusqlite::{Connection, OpenFlags, params};
 use std::path::{Path, PathBuf};
@@ -167,12 +170,27 @@ impl Writer {
     pub fn object(&self, o: &Object) -> Result<()> {
         self.run(
             "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            params![o.id, o.process, o.kind.as_str(), o.call, o.name, signed(o.address), signed(o.bytes), signed(o.born_ns), o.died_ns.map(signed), o.site, o.thread],
+            params![
+                o.id,
+                o.process,
+                o.kind.as_str(),
+                o.call,
+                o.name,
+                signed(o.address),
+                signed(o.bytes),
+                signed(o.born_ns),
+                o.died_ns.map(signed),
+                o.site,
+                o.thread
+            ],
         )
     }
 
     pub fn folded_objects(&self, f: &FoldedObjects) -> Result<()> {
-        self.run("INSERT OR REPLACE INTO folded_objects VALUES (?, ?, ?, ?, ?)", params![f.site, f.call, signed(f.bytes), signed(f.count), f.word_ns])
+        self.run(
+            "INSERT OR REPLACE INTO folded_objects VALUES (?, ?, ?, ?, ?)",
+            params![f.site, f.call, signed(f.bytes), signed(f.count), f.word_ns],
+        )
     }
 
     pub fn first_touch(&self, t: &FirstTouch) -> Result<()> {
@@ -185,16 +203,31 @@ impl Writer {
     pub fn window(&self, w: &Window) -> Result<()> {
         self.run(
             "INSERT INTO windows VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            params![w.id, signed(w.round), w.object, signed(w.address), signed(w.start_ns), signed(w.held_ns), signed(w.round_ns), w.inclusion],
+            params![
+                w.id,
+                signed(w.round),
+                w.object,
+                signed(w.address),
+                signed(w.start_ns),
+                signed(w.held_ns),
+                signed(w.round_ns),
+                w.inclusion
+            ],
         )
     }
 
     pub fn access(&self, a: &Access) -> Result<()> {
-        self.run("INSERT INTO accesses VALUES (?, ?, ?, ?, ?, ?, ?)", params![a.window, a.thread, a.site, signed(a.hits), a.estimate, signed(a.watched_ns), a.cut])
+        self.run(
+            "INSERT INTO accesses VALUES (?, ?, ?, ?, ?, ?, ?)",
+            params![a.window, a.thread, a.site, signed(a.hits), a.estimate, signed(a.watched_ns), a.cut],
+        )
     }
 
     pub fn page(&self, p: &Page) -> Result<()> {
-        self.run("INSERT INTO pages VALUES (?, ?, ?, ?, ?, ?)", params![p.process, p.object, signed(p.address), signed(p.time_ns), p.node, signed(p.page_bytes)])
+        self.run(
+            "INSERT INTO pages VALUES (?, ?, ?, ?, ?, ?)",
+            params![p.process, p.object, signed(p.address), signed(p.time_ns), p.node, signed(p.page_bytes)],
+        )
     }
 
     pub fn region(&self, r: &Region) -> Result<()> {

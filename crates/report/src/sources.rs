@@ -96,5 +96,30 @@ mod tests {
         assert_eq!(sources.user_frame(&frames), Some(1));
         assert_eq!(sources.user_frame(&[]), None);
         assert_eq!(sources.cause(&frames, Some("malloc")), "memset");
+        // An array of a static variable has a frame with the line of its declaration alone.
+        let declared = [Frame { address: 0x4000, file: Some(file.into()), line: Some(2), ..Frame::default() }];
+        assert_eq!(sources.user_frame(&declared), Some(0));
+
+        let script = folder.path().join("model.py");
+        std::fs::write(
+            &script,
+            "import numpy as np\nn = 1000\na = np.ones(n)\nb[0] = numpy.fromfile('x')\nself.c = np.zeros((n, n),\n    dtype=float)\n",
+        )
+        .unwrap();
+        let script = script.to_str().unwrap();
+        let python = |function: &str, file: &str, line| Frame { line: Some(line), ..frame(function, "python", Some(file)) };
+        let stack = [
+            frame("malloc", "/usr/lib/x86_64-linux-gnu/libc.so.6", None),
+            frame("PyArray_NewFromDescr", "/usr/lib/python3/dist-packages/numpy/core/_multiarray_umath.so", None),
+            frame("_PyEval_EvalFrameDefault", "/usr/bin/python3.11", None),
+            python("ones", "/usr/lib/python3/dist-packages/numpy/core/numeric.py", 191),
+            python("<module>", script, 3),
+        ];
+        assert_eq!(sources.user_frame(&stack), Some(4));
+        for call in ["malloc", "calloc", "mmap"] {
+            assert_eq!(sources.variable(script, 3, call, 0).as_deref(), Some("a"), "{call}");
+            assert_eq!(sources.variable(script, 4, call, 0).as_deref(), Some("b[0]"), "{call}");
+            assert_eq!(sources.variable(script, 5, call, 0).as_deref(), Some("self.c"), "{call}");
+        }
     }
 }

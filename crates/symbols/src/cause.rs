@@ -235,12 +235,27 @@ fn by_fortran_line(line: &str, kind: &Leaf) -> Option<Cause> {
     if head || code == "do" {
         return Some(Cause::Loop);
     }
+    if allocates_and_fills(&code) {
+        return Some(Cause::FortranAssignment);
+    }
     let Some(assigned) = fortran_left_side(&code) else {
         // Without the line: a memset is rather an assignment, a store rather a loop.
         return (*kind == Leaf::Fill).then_some(Cause::FortranAssignment);
     };
     let is_element = assigned.ends_with(')') && !assigned.rsplit('(').next().unwrap_or_default().contains(':');
     Some(if is_element { Cause::Loop } else { Cause::FortranAssignment })
+}
+
+/// `allocate (a(n), source=x)`: the statement that allocates also assigns.
+fn allocates_and_fills(code: &str) -> bool {
+    let Some((_, arguments)) =
+        code.split_once("allocate").filter(|(before, rest)| !before.ends_with("de") && rest.trim_start().starts_with('('))
+    else {
+        return false;
+    };
+    let after = |at: usize| arguments.get(at..).unwrap_or_default().trim_start().starts_with('=');
+    let word = |at: usize| arguments.get(..at).is_some_and(|before| before.ends_with([',', ' ', '&']));
+    arguments.match_indices("source").any(|(at, found)| word(at) && after(at + found.len()))
 }
 
 /// What stands left of `=`: of `if (x == 1) a(i) = 0` it is `a(i)`.

@@ -1,7 +1,8 @@
 //! The variables of Fortran COMMON blocks (`DW_TAG_common_block`, DWARF 5 section 3.4).
 
+use crate::declarations::fixed_address;
 use crate::dwarf::{Reader, is_fortran};
-use gimli::{AttributeValue, DebuggingInformationEntry, Dwarf, EntriesTreeNode, Operation, Reader as _, Unit, UnitOffset};
+use gimli::{AttributeValue, DebuggingInformationEntry, Dwarf, EntriesTreeNode, Reader as _, Unit, UnitOffset};
 use std::collections::HashMap;
 
 type Entry = DebuggingInformationEntry<Reader>;
@@ -114,22 +115,8 @@ impl UnitReader<'_> {
         Some(name.to_string_lossy().ok()?.into_owned())
     }
 
-    /// A fixed address, possibly with a constant added.
     fn address(&self, entry: &Entry) -> Option<u64> {
-        let location = entry.attr(gimli::DW_AT_location)?.exprloc_value()?;
-        let mut operations = location.operations(self.unit.encoding());
-        let mut address = match operations.next().ok()?? {
-            Operation::Address { address } => address,
-            Operation::AddressIndex { index } => self.dwarf.address(self.unit, index).ok()?,
-            _ => return None,
-        };
-        while let Some(operation) = operations.next().ok()? {
-            match operation {
-                Operation::PlusConstant { value } => address = address.wrapping_add(value),
-                _ => return None,
-            }
-        }
-        Some(address)
+        fixed_address(self.dwarf, self.unit, entry)
     }
 
     /// The size of an entry's type.

@@ -7,6 +7,7 @@
 mod cause;
 mod common_blocks;
 mod debug_file;
+mod declarations;
 mod dwarf;
 mod elf;
 mod functions;

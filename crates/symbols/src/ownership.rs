@@ -12,8 +12,11 @@ pub(crate) enum Owner {
     Runtime,
 }
 
-/// The first frame (leaf first) that is the user's own code. Where there is none: the first of an installed library or an
-/// interpreter, then the first with a function name.
+/// The module that frames of interpreted Python code name.
+const PYTHON: &str = "python";
+
+/// The first frame (leaf first) that is the user's own code; the user's own Python before anything native. Where there is
+/// none: the first of an installed library or an interpreter, then the first with a function name.
 #[must_use]
 pub fn user_frame(frames: &[Frame]) -> Option<&Frame> {
     user_frame_index(frames).and_then(|index| frames.get(index))
@@ -25,8 +28,14 @@ pub(crate) fn user_frame_index(frames: &[Frame]) -> Option<usize> {
         let fits = |(frame, owner): (&Frame, &Owner)| *owner == wanted && (!named || frame.function.is_some());
         frames.iter().zip(&owners).position(fits)
     };
+    // Python's frames are the callers of all native ones, most of which are interpreter and extension, wherever installed.
+    let python = || frames.iter().zip(&owners).position(|(frame, owner)| is_python(frame) && *owner == Owner::User);
     let anything = || frames.iter().position(|frame| frame.function.is_some());
-    first(Owner::User, true).or_else(|| first(Owner::User, false)).or_else(|| first(Owner::Library, true)).or_else(anything)
+    python()
+        .or_else(|| first(Owner::User, true))
+        .or_else(|| first(Owner::User, false))
+        .or_else(|| first(Owner::Library, true))
+        .or_else(anything)
 }
 
 /// Decided from the source file where it is known, then the function's name, then the module.
@@ -34,6 +43,9 @@ pub(crate) fn owner(frame: &Frame) -> Owner {
     let (file, function, module) = (text(&frame.file), text(&frame.function), text(&frame.module));
     if file.is_empty() && function.is_empty() && module.is_empty() {
         return Owner::Runtime;
+    }
+    if is_python(frame) {
+        return if is_python_library(file) { Owner::Library } else { Owner::User };
     }
     if is_runtime_module(module) || is_standard_source(file) || is_runtime_function(function, file) {
         return Owner::Runtime;
@@ -107,6 +119,16 @@ fn is_library_module(module: &str) -> bool {
         || ["/site-packages/", "/dist-packages/", "/numpy/"].iter().any(|part| module.contains(part))
         || name.starts_with("libpython")
         || is_interpreter(name)
+}
+
+fn is_python(frame: &Frame) -> bool {
+    frame.module.as_deref() == Some(PYTHON)
+}
+
+/// Installed packages, the standard library, and modules that are part of the interpreter.
+fn is_python_library(file: &str) -> bool {
+    const PARTS: &[&str] = &["/site-packages/", "/dist-packages/", "/numpy/", "/lib/python3", "/lib64/python3"];
+    file.is_empty() || file.starts_with("<frozen ") || PARTS.iter().any(|part| file.contains(part))
 }
 
 /// `python3`, `python3.11`, ...
@@ -204,6 +226,16 @@ mod tests {
             ("/opt/x/libfirsttouch_agent.so", "malloc", "/x/hooks.c", Runtime),
             ("[vdso]", "x", "", Runtime),
             ("", "", "", Runtime),
+            ("", "", "/home/me/static.c", User),
+            ("python", "main", "/home/me/model.py", User),
+            ("python", "<module>", "<stdin>", User),
+            ("python", "std::odd", "/home/me/lib/model.py", User),
+            ("python", "ones", "/home/me/env/lib/python3.11/site-packages/numpy/core/numeric.py", Library),
+            ("python", "run", "/usr/lib/python3.11/threading.py", Library),
+            ("python", "x", "/usr/lib/python3/dist-packages/pkg/x.py", Library),
+            ("python", "zeros", "/home/me/numpy/core/numeric.py", Library),
+            ("python", "_find_and_load", "<frozen importlib._bootstrap>", Library),
+            ("python", "x", "", Library),
         ] {
             assert_eq!(owner(&frame(module, function, file)), expected, "{module} {function} {file}");
         }
@@ -221,9 +253,17 @@ mod tests {
             user_frame(&frames).cloned()
         };
         assert_eq!(pick(&[&libc, &numpy, &unnamed, &main]), Some(main.clone()));
-        assert_eq!(pick(&[&libc, &numpy, &unnamed]), Some(unnamed));
-        assert_eq!(pick(&[&libc, &unnamed_numpy, &numpy]), Some(numpy));
-        assert_eq!(pick(&[&frame("/lib/libc.so.6", "", ""), &libc]), Some(libc));
+        assert_eq!(pick(&[&libc, &numpy, &unnamed]), Some(unnamed.clone()));
+        assert_eq!(pick(&[&libc, &unnamed_numpy, &numpy]), Some(numpy.clone()));
+        assert_eq!(pick(&[&frame("/lib/libc.so.6", "", ""), &libc]), Some(libc.clone()));
+        // Python: its own frames stand after the native ones, and win also over extensions installed in odd places.
+        let numeric = frame("python", "ones", "/usr/lib/python3/dist-packages/numpy/core/numeric.py");
+        let script = frame("python", "build", "/home/me/model.py");
+        let module = frame("python", "<module>", "/home/me/model.py");
+        let interpreter = frame("/opt/py/bin/python3.11", "_PyEval_EvalFrameDefault", "");
+        assert_eq!(pick(&[&libc, &numpy, &interpreter, &numeric, &script, &module]), Some(script.clone()));
+        assert_eq!(pick(&[&libc, &unnamed, &interpreter, &script, &module]), Some(script));
+        assert_eq!(pick(&[&libc, &unnamed_numpy, &interpreter, &numeric]), Some(interpreter));
         assert_eq!(pick(&[&Frame::default()]), None);
         assert_eq!(pick(&[]), None);
     }

@@ -2,6 +2,7 @@
 
 use crate::common_blocks::{self, CommonBlock};
 use crate::debug_file::{self, Links, default_roots};
+use crate::declarations::{self, Declaration};
 use crate::dwarf;
 use crate::elf::{Elf, Segment, Symbol, for_each_symbol, has_symbol_table, segments, with_elf};
 use crate::names::demangle;
@@ -21,6 +22,8 @@ pub struct StaticObject {
     pub bytes: u64,
     /// The variables of a Fortran COMMON block in order: name, offset, bytes. Empty for anything else and without DWARF.
     pub members: Vec<(String, u64, u64)>,
+    /// File and line, where DWARF tells.
+    pub declared_at: Option<(PathBuf, u32)>,
 }
 
 impl StaticObject {
@@ -38,9 +41,16 @@ pub struct StaticObjects {
     /// By address.
     pub objects: Vec<StaticObject>,
     segments: Vec<Segment>,
+    declarations: HashMap<u64, Declaration>,
 }
 
 impl StaticObjects {
+    /// Where the variable that begins at an ELF address is declared: an object, or a member of one.
+    #[must_use]
+    pub fn declared_at(&self, address: u64) -> Option<&(PathBuf, u32)> {
+        self.declarations.get(&address)
+    }
+
     /// What to add to an ELF address to get the address in memory (modulo 2^64), from the module's FIRST (lowest) line in
     /// /proc/PID/maps. Later lines may be ambiguous, because neighbouring segments can share a page of the file.
     #[must_use]
@@ -66,25 +76,28 @@ pub fn static_objects(module: &Path, min_bytes: u64) -> Result<StaticObjects> {
 
 fn static_objects_with_roots(module: &Path, min_bytes: u64, roots: &[PathBuf]) -> Result<StaticObjects> {
     let mut found = HashMap::new();
-    let (segments, links, mut blocks, complete) = with_elf(module, |elf| {
+    let (segments, links, mut described, complete) = with_elf(module, |elf| {
         collect(elf, min_bytes, &mut found);
-        let blocks = blocks_of(elf, module, roots, &found);
-        (segments(elf), Links::read(elf), blocks, has_symbol_table(elf))
+        let described = Described::read(elf, module, roots, &found, min_bytes);
+        (segments(elf), Links::read(elf), described, has_symbol_table(elf))
     })?;
-    if (!complete || blocks.is_none())
+    if (!complete || described.is_none())
         && let Some(debug_file) = debug_file::find(module, &links, roots)
     {
         // The module itself was readable; a debug file that is not only costs names.
         let more = with_elf(&debug_file, |elf| {
             collect(elf, min_bytes, &mut found);
-            blocks_of(elf, &debug_file, roots, &found)
+            Described::read(elf, &debug_file, roots, &found, min_bytes)
         });
-        blocks.get_or_insert_default().extend(more.ok().flatten().unwrap_or_default());
+        let more = more.ok().flatten().unwrap_or_default();
+        let described = described.get_or_insert_default();
+        described.blocks.extend(more.blocks);
+        described.declarations.extend(more.declarations);
     }
-    let blocks = blocks.unwrap_or_default();
-    let mut objects: Vec<StaticObject> = found.into_values().map(|candidate| candidate.into_object(&blocks)).collect();
+    let described = described.unwrap_or_default();
+    let mut objects: Vec<StaticObject> = found.into_values().map(|candidate| candidate.into_object(&described)).collect();
     objects.sort_by_key(|object| object.address);
-    Ok(StaticObjects { objects, segments })
+    Ok(StaticObjects { objects, segments, declarations: described.declarations })
 }
 
 /// A symbol that may become an object; of aliases, the best stays.
@@ -96,12 +109,13 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn into_object(self, blocks: &HashMap<u64, CommonBlock>) -> StaticObject {
+    fn into_object(self, described: &Described) -> StaticObject {
         let Self { raw_name, address, bytes, .. } = self;
-        match blocks.get(&address) {
-            Some(block) => StaticObject { name: block.display_name(), address, bytes, members: block.members_within(bytes) },
-            None => StaticObject { name: variable_name(&raw_name), address, bytes, members: Vec::new() },
-        }
+        let (name, members) = match described.blocks.get(&address) {
+            Some(block) => (block.display_name(), block.members_within(bytes)),
+            None => (variable_name(&raw_name), Vec::new()),
+        };
+        StaticObject { name, address, bytes, members, declared_at: described.declarations.get(&address).cloned() }
     }
 
     /// Global before local, longer before shorter, fewer leading underscores before more.
@@ -153,20 +167,38 @@ fn writable_sections(elf: &Elf<'_>) -> HashSet<SectionIndex> {
     sections.map(|section| section.index()).collect()
 }
 
-/// The COMMON blocks that DWARF describes, by address; `None` when there is no DWARF. It is only read when some symbol is
-/// named as such blocks are.
-fn blocks_of(elf: &Elf<'_>, path: &Path, roots: &[PathBuf], found: &HashMap<u64, Candidate>) -> Option<HashMap<u64, CommonBlock>> {
-    let may_be_block = |candidate: &Candidate| candidate.is_global && candidate.raw_name.ends_with('_');
-    if !found.values().any(may_be_block) {
-        return Some(HashMap::new());
+/// What DWARF tells of the variables found, by address.
+#[derive(Default)]
+struct Described {
+    blocks: HashMap<u64, CommonBlock>,
+    declarations: HashMap<u64, Declaration>,
+}
+
+impl Described {
+    /// `None` when there is no DWARF. It is only read when there are variables; for COMMON blocks, when some symbol is named as
+    /// they are.
+    fn read(elf: &Elf<'_>, path: &Path, roots: &[PathBuf], found: &HashMap<u64, Candidate>, min_bytes: u64) -> Option<Self> {
+        if found.is_empty() {
+            return Some(Self::default());
+        }
+        let dwarf = dwarf::load(elf, path, roots)?;
+        let may_be_block = |candidate: &Candidate| candidate.is_global && candidate.raw_name.ends_with('_');
+        let blocks = if found.values().any(may_be_block) { common_blocks::read(&dwarf) } else { HashMap::new() };
+        let mut addresses: HashSet<u64> = found.keys().copied().collect();
+        for (address, block) in &blocks {
+            let members = found.get(address).map(|candidate| block.members_within(candidate.bytes)).unwrap_or_default();
+            addresses.extend(members.iter().filter(|(.., bytes)| *bytes >= min_bytes).map(|(_, offset, _)| address.wrapping_add(*offset)));
+        }
+        let declarations = declarations::read(&dwarf, &addresses);
+        Some(Self { blocks, declarations })
     }
-    dwarf::load(elf, path, roots).map(|dwarf| common_blocks::read(&dwarf))
 }
 
 /// `grid.0`, a static within a function, is `grid` to the programmer.
 fn variable_name(raw: &str) -> String {
     let numbered = raw.rsplit_once('.').filter(|(name, number)| !name.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
-    demangle(numbered.map_or(raw, |(name, _)| name))
+    let name = demangle(numbered.map_or(raw, |(name, _)| name));
+    name.replace("_GLOBAL__N_1::", "(anonymous namespace)::")
 }
 
 #[cfg(test)]
@@ -179,7 +211,7 @@ mod tests {
 
     #[test]
     fn bias_comes_from_the_first_mapping() {
-        let statics = |segments| StaticObjects { objects: Vec::new(), segments };
+        let statics = |segments| StaticObjects { segments, ..StaticObjects::default() };
         let pie = statics(vec![segment(0, 0x628, 0), segment(0x1000, 0x1b9, 0x1000), segment(0x2dd0, 0x258, 0x3dd0)]);
         assert_eq!(pie.bias(0x5555_5555_4000, 0), Some(0x5555_5555_4000));
         assert_eq!(pie.bias(0x5555_5555_5000, 0x1000), Some(0x5555_5555_4000));
@@ -194,9 +226,15 @@ mod tests {
 
     #[test]
     fn statics_of_functions_lose_their_number() {
-        for (raw, name) in
-            [("grid.0", "grid"), ("a.b.1234", "a.b"), ("plain", "plain"), (".0", ".0"), ("_ZZ4mainE3buf", "main::buf"), ("", "")]
-        {
+        for (raw, name) in [
+            ("grid.0", "grid"),
+            ("a.b.1234", "a.b"),
+            ("plain", "plain"),
+            (".0", ".0"),
+            ("_ZZ4mainE3buf", "main::buf"),
+            ("_ZN4grid12_GLOBAL__N_15fieldE", "grid::(anonymous namespace)::field"),
+            ("", ""),
+        ] {
             assert_eq!(variable_name(raw), name);
         }
     }
@@ -204,7 +242,7 @@ mod tests {
     #[test]
     fn members_are_found_by_offset() {
         let members = vec![("a".to_owned(), 0, 80), ("b".to_owned(), 80, 8)];
-        let block = StaticObject { name: "/blk/".to_owned(), address: 0, bytes: 88, members };
+        let block = StaticObject { name: "/blk/".to_owned(), address: 0, bytes: 88, members, declared_at: None };
         assert_eq!(block.member_at(0), Some("a"));
         assert_eq!(block.member_at(80), Some("b"));
         assert_eq!(block.member_at(88), None);

@@ -38,6 +38,8 @@ fn causes_of_touches() {
     let numpy = format!("{NUMPY}|DOUBLE_fill|");
     let static_memset = format!("{EXE}|__memset_sse2|");
     let rust_fill = format!("{EXE}|fill|/rustc/5980/library/core/src/slice/mod.rs");
+    let interpreter = "/usr/bin/python3.11|x|".to_owned();
+    let python = "python|<module>|/home/me/model.py".to_owned();
     let stripped = format!("{EXE}||");
     let own_read = format!("{EXE}|read|/home/me/demo.c");
     let table: &[Case] = &[
@@ -89,7 +91,14 @@ fn causes_of_touches() {
         (&[&fortran], None, Some("    a(i, j) = b(:)"), Loop),
         (&[&fortran], None, Some("    if (b(i) >= 0) a(i) = 1"), Loop),
         (&[&fortran], None, Some("  do i = 1, n"), Loop),
+        (&[&fortran], None, Some("  allocate (t(n, n), source=start) ! filled"), FortranAssignment),
+        (&[&fortran], Some("malloc"), Some("  if (x) ALLOCATE(a, stat = i, Source = b)"), FortranAssignment),
+        (&[&fortran], None, Some("  allocate (t(n, n))"), Loop),
+        (&[&fortran], None, Some("  deallocate (t, source=1)"), Loop),
         (&[&fortran], None, None, Loop),
+        (&[&numpy, &interpreter, &python], Some("malloc"), Some("a = np.ones(n)"), Numpy),
+        (&[&memset, &numpy, &interpreter, &python], None, Some("for a in b: a[:] = 0"), Numpy),
+        (&[&fread, &numpy, &interpreter, &python], None, Some("a = np.fromfile(f)"), Io),
         (&[&numpy, "/usr/bin/python3.11|x|"], None, None, Numpy),
         (&[&memset, &numpy, "/usr/bin/python3.11|x|"], None, None, Numpy),
         (&[&rust_fill, &main], None, None, Loop),

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{C, Workshop};
+use common::{C, Workshop, line_of};
 use firsttouch_symbols::{StaticObject, static_objects};
 use std::path::Path;
 
@@ -116,6 +116,92 @@ fn fortran_modules_and_common_blocks() {
     {
         assert_eq!(find(&shop.path("linked"), "/blk/").unwrap().members.len(), 3);
         assert!(find(&shop.path("linked"), "grid_mod::field").is_some());
+    }
+}
+
+fn declared(binary: &Path, name: &str) -> Option<(String, u32)> {
+    let object = find(binary, name).unwrap_or_else(|| panic!("no {name} among {:?}", static_objects(binary, 1000).unwrap().objects));
+    let (file, line) = object.declared_at?;
+    assert!(file.is_absolute(), "{}", file.display());
+    Some((file.file_name().unwrap().to_str().unwrap().to_owned(), line))
+}
+
+#[test]
+fn declarations_in_c() {
+    const SOURCE: &str = "#include \"sub/field.h\"
+static volatile double local[1000]; // local
+extern volatile double field[1000];
+volatile double field[1000] = {1}; // field
+double twice(int i) {
+  static volatile double own[1000]; // own
+  own[i] += local[i]; return own[i] + field[i];
+}
+int main(int argc, char **argv) { local[argc] = 2; in_header[argc] = 2; return (int)twice(argc) + (int)in_header[argc + 1]; }
+";
+    let shop = Workshop::new();
+    std::fs::create_dir(shop.path("sub")).unwrap();
+    std::fs::write(shop.path("sub/field.h"), "\nstatic volatile double in_header[2000];\n").unwrap();
+    for (compiler, flags) in [
+        ("gcc", &["-O0", "-g"][..]),
+        ("gcc", &["-O2", "-g"]),
+        ("gcc", &["-O2", "-g", "-gdwarf-4"]),
+        ("gcc", &["-O2", "-g", "-flto"]),
+        ("clang", &["-O2", "-g"]),
+        ("clang", &["-O0", "-g", "-gdwarf-4"]),
+    ] {
+        let Some(binary) = shop.build(compiler, flags, "demo.c", SOURCE, "demo") else { continue };
+        let at = |marker| Some(("demo.c".to_owned(), line_of(SOURCE, marker)));
+        assert_eq!(declared(&binary, "local"), at("// local"), "{compiler} {flags:?}");
+        assert_eq!(declared(&binary, "field"), at("// field"), "{compiler} {flags:?}");
+        let own = if compiler == "clang" { "twice.own" } else { "own" };
+        assert_eq!(declared(&binary, own), at("// own"), "{compiler} {flags:?}");
+        assert_eq!(declared(&binary, "in_header"), Some(("field.h".to_owned(), 2)), "{compiler} {flags:?}");
+        let path = find(&binary, "in_header").unwrap().declared_at.unwrap().0;
+        assert_eq!(path.canonicalize().unwrap(), shop.path("sub/field.h").canonicalize().unwrap());
+    }
+    let Some(plain) = shop.build("gcc", &["-O2"], "demo.c", SOURCE, "plain") else { return };
+    assert_eq!(declared(&plain, "local"), None);
+}
+
+#[test]
+fn declarations_in_cpp() {
+    const SOURCE: &str = "namespace grid { namespace { volatile double hidden[1000]; } // hidden
+extern volatile double field[1000];
+volatile double field[1000]; // field
+struct Solver { static volatile double shared[1000]; int step(int); }; }
+volatile double grid::Solver::shared[1000]; // shared
+int grid::Solver::step(int i) {
+  static volatile double own[1000]; // own
+  own[i] += field[i] + hidden[i]; return (int)own[i] + (int)shared[i];
+}
+int main(int argc, char **argv) { grid::hidden[argc] = grid::field[argc] = 2; return grid::Solver().step(argc); }
+";
+    let shop = Workshop::new();
+    for (compiler, flags) in [("g++", &["-O2", "-g"][..]), ("g++", &["-O1", "-g", "-gdwarf-4"]), ("clang++", &["-O1", "-g"])] {
+        let Some(binary) = shop.build(compiler, flags, "demo.cpp", SOURCE, "demo") else { continue };
+        let at = |marker| Some(("demo.cpp".to_owned(), line_of(SOURCE, marker)));
+        assert_eq!(declared(&binary, "grid::field"), at("// field"), "{compiler} {flags:?}");
+        // clang tells the line in the class only.
+        let shared = if compiler == "clang++" { "struct Solver" } else { "// shared" };
+        assert_eq!(declared(&binary, "grid::Solver::shared"), at(shared), "{compiler} {flags:?}");
+        assert_eq!(declared(&binary, "grid::(anonymous namespace)::hidden"), at("// hidden"), "{compiler} {flags:?}");
+        assert_eq!(declared(&binary, "grid::Solver::step(int)::own"), at("// own"), "{compiler} {flags:?}");
+    }
+}
+
+#[test]
+fn declarations_in_fortran() {
+    let shop = Workshop::new();
+    for flags in [&["-O2", "-g"][..], &["-O2", "-g", "-gdwarf-4"]] {
+        let Some(binary) = shop.build("gfortran", flags, "demo.f90", FORTRAN, "demo") else { continue };
+        let at = |marker| Some(("demo.f90".to_owned(), line_of(FORTRAN, marker)));
+        assert_eq!(declared(&binary, "grid_mod::field"), at(":: field"), "{flags:?}");
+        assert_eq!(declared(&binary, "own"), at(":: own"), "{flags:?}");
+        let statics = static_objects(&binary, 1000).unwrap();
+        let block = statics.objects.iter().find(|object| object.name == "/blk/").unwrap();
+        assert!(block.declared_at.is_some(), "{flags:?}");
+        let member = statics.declared_at(block.address + 8000).unwrap();
+        assert!(member.0.ends_with("demo.f90") && FORTRAN.lines().nth(member.1 as usize - 1).unwrap().contains("a(1000)"), "{member:?}");
     }
 }
 

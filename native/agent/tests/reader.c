@@ -31,7 +31,7 @@ static int quiet;
 
 static const char *const type_names[] = {"NONE",          "ATTACH",     "ALLOC",  "FREE",           "MAP",
                                          "UNMAP",         "STACK",      "THREAD", "PARALLEL_BEGIN", "PARALLEL_END",
-                                         "IMPLICIT_TASK", "ADVISE_FREE"};
+                                         "IMPLICIT_TASK", "ADVISE_FREE", "PYTHON"};
 static const char *const kind_names[] = {"-", "malloc", "calloc", "realloc", "aligned", "mmap", "mmap_file", "mremap"};
 
 static void *published(uint64_t number) {
@@ -40,7 +40,12 @@ static void *published(uint64_t number) {
 }
 
 static int print_record(uint64_t at, const struct ft_record *record, uint64_t *slots_used) {
-    uint32_t more = record->type == FT_REC_STACK ? (record->depth + FT_IPS_PER_SLOT - 1) / FT_IPS_PER_SLOT : 0;
+    uint32_t more = 0;
+    if (record->type == FT_REC_STACK) {
+        more = (record->depth + FT_IPS_PER_SLOT - 1) / FT_IPS_PER_SLOT;
+    } else if (record->type == FT_REC_PYTHON) {
+        more = (uint32_t)(record->size + FT_TEXT_PER_SLOT - 1) / FT_TEXT_PER_SLOT;
+    }
     for (uint32_t k = 1; k <= more; k++) {
         if (published(at + k) == NULL) {
             return 0;
@@ -57,11 +62,19 @@ static int print_record(uint64_t at, const struct ft_record *record, uint64_t *s
             fprintf(out, " %" PRIx64, frames->ip[i % FT_IPS_PER_SLOT]);
         }
         fprintf(out, "\n");
+    } else if (record->type == FT_REC_PYTHON) { /* id, then the frames as file|function|line, separated by blanks */
+        fprintf(out, "PYTHON %u %016" PRIx64 " ", record->pid, record->python_id);
+        for (uint32_t i = 0, strings = 0; i < record->size; i++) {
+            const struct ft_record_text *slot = published(at + 1 + i / FT_TEXT_PER_SLOT);
+            char byte = slot->text[i % FT_TEXT_PER_SLOT];
+            fputc(byte != '\0' ? byte : ++strings % 3 == 0 ? ' ' : '|', out);
+        }
+        fprintf(out, "\n");
     } else {
-        fprintf(out, "%s %u %u %" PRIx64 " %" PRIu64 " %s %016" PRIx64 " %" PRIu64 " %" PRIu64 "\n",
-                record->type < 12 ? type_names[record->type] : "?", record->pid, record->tid, record->address,
+        fprintf(out, "%s %u %u %" PRIx64 " %" PRIu64 " %s %016" PRIx64 " %" PRIu64 " %" PRIu64 " %016" PRIx64 "\n",
+                record->type <= FT_REC_PYTHON ? type_names[record->type] : "?", record->pid, record->tid, record->address,
                 record->size, record->kind < 8 ? kind_names[record->kind] : "?", record->stack_id, record->aux,
-                record->time_ns);
+                record->time_ns, record->python_id);
     }
     *slots_used = 1 + more;
     return 1;

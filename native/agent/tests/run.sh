@@ -303,6 +303,65 @@ t = [threading.Thread(target=lambda: print(numpy.zeros(10**6).sum())) for _ in r
     same "a failing program" sh -c 'kill -SEGV $$'
 }
 
+# Every Python of a version whose stacks can be read, once each.
+pythons() {
+    local python
+    for python in /usr/bin/python3 python3 python3.11 python3.12 python3.13 "$HOME"/.pyenv/versions/3.1[123]*/bin/python3; do
+        "$python" -c 'import sys, os; (3, 11) <= sys.version_info < (3, 14) and print(os.path.realpath(sys.executable))' \
+            2>/dev/null
+    done | sort -u
+}
+
+# Every block of `allocates.py`, by its size, must have the innermost function and line that the program tells.
+check_python() { # NAME
+    awk 'FILENAME == "agent.out" { want[$1] = $2 ":" $3; next }
+         $1 == "PYTHON" { split($0, part, "|"); split(part[3], line, " "); leaf[$3] = part[2] ":" line[1]; next }
+         $1 == "ALLOC" || $1 == "MAP" {
+             for (more = 0; more <= 64; more++) if (($5 - more) in want) {
+                 size = $5 - more; seen[size] = 1
+                 if (leaf[$10] != want[size]) print size ": " leaf[$10] ", not " want[size]
+             } }
+         END { for (size in want) if (!(size in seen)) print size ": not seen" }' agent.out out.rec >wrong
+    equal "$1" "" "$(head -3 wrong)"
+}
+
+test_python() {
+    local python name
+    gcc -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Wall -Wextra -I"$source_dir/../include" -o lines \
+        "$here/lines.c" "$source_dir/lines.c" || exit 1
+    equal "line tables of random bytes" "done" "$(./lines fuzz 300000 2>&1)"
+    [ -n "$(pythons)" ] || skip "Python stacks" "no Python 3.11, 3.12 or 3.13"
+    for python in $(pythons); do
+        name=$("$python" -c 'import platform; print("Python " + platform.python_version())')
+        "$python" "$here/lines.py" 3>lines.in >lines.expected
+        ./lines <lines.in >lines.got
+        equal "$name: $(wc -l <lines.got) line tables of the library" yes "$(cmp lines.expected lines.got && echo yes)"
+        same "$name: allocations" "$python" "$here/programs/allocates.py"
+        check_python "$name: $(wc -l <agent.out) lines that allocate"
+        equal "$name: names that are long or not ASCII" "1 1" \
+            "$(grep -a -c -F 'x/中文.py|<module>|2 ' out.rec) $(grep -a -c -F ' made üp.py|<module>|4 ' out.rec)"
+        equal "$name: at most eight frames" 8 "$(awk '$1 == "PYTHON" { n = gsub(/\|/, "") / 2; if (n > most) most = n } END { print most }' out.rec)"
+        same "$name: exceptions and exit" "$python" -c 'import sys
+class A(Exception): pass
+def f(n):
+    bytearray(300000)
+    if n == 0: raise A(bytearray(100000))
+    f(n - 1)
+try: f(100)
+except A as e: print(len(e.args[0]))
+sys.exit(3)'
+        ./reader -f "$agent" out.rec "$python" -c 'import os
+bytearray(300000)
+if os.fork() == 0: bytearray(300000); os._exit(0)
+os.wait()' >/dev/null
+        equal "$name: FOLLOW: a forked child defines its own" "2 2" \
+            "$(awk '$1 == "PYTHON" { known[$2 $3] = 1 } $1 == "ALLOC" && $5 == 300001 && ($2 $10) in known { n++; pids[$2] = 1 }
+                    END { for (pid in pids) p++; print n, p }' out.rec)"
+    done
+    under ./kinds >/dev/null
+    equal "no Python, no Python stacks" 0 "$(awk '($1 == "ALLOC" || $1 == "MAP") && $10 != "0000000000000000"' out.rec | wc -l)"
+}
+
 # The best of some runs each, in turns: the machine may be shared. Printed, and judged by the limits of the design.
 cost() {
     local round what
@@ -341,6 +400,7 @@ if [ "${1:-}" != --cost ]; then
     test_hostile_places
     test_openmp
     test_programs
+    test_python
 fi
 cost
 [ "$skipped" = 0 ] || echo "$skipped skipped"

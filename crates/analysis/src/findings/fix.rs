@@ -1,6 +1,7 @@
 //! What helps, as text and code in the program's language, with the user's own lines where they are known.
 
 use super::loops::enclosing_loop;
+use super::text::loop_after_call;
 use super::{Case, Context, Kind};
 use crate::PartitionKind;
 use crate::names::Language;
@@ -47,9 +48,13 @@ impl Context<'_> {
             if case.subject.partition.kind == PartitionKind::BlockCyclic { "schedule(static, CHUNK)" } else { "schedule(static)" };
         match language {
             Language::C | Language::Cpp => {
-                format!("#pragma omp parallel for {schedule}\n{}", own.unwrap_or_else(|| "for (size_t i = 0; i < n; i++) ...".to_owned()))
+                let header = own.filter(|header| header.starts_with("for")).unwrap_or_else(|| "for (size_t i = 0; i < n; i++)".to_owned());
+                let end = if header.ends_with('{') { "\n}" } else { "" };
+                format!("#pragma omp parallel for {schedule}\n{header}\n    ...{end}")
             }
-            Language::Fortran => format!("!$omp parallel do {schedule}\n{}", own.unwrap_or_else(|| "do i = 1, n ...".to_owned())),
+            Language::Fortran => {
+                format!("!$omp parallel do {schedule}\n{}\n  ...\nend do", own.unwrap_or_else(|| "do i = 1, n".to_owned()))
+            }
             Language::Rust => {
                 "data.par_chunks_mut(n.div_ceil(threads)).for_each(|part| part.fill(value)); // the split of the loop that uses it"
                     .to_owned()
@@ -84,6 +89,11 @@ fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<Language>) ->
     }
     let cause = case.view.first_touch.cause.as_deref().unwrap_or_default();
     match (cause, language) {
+        ("calloc" | "realloc", Some(Language::C | Language::Cpp)) if loop_after_call(case.view).is_some() => format!(
+            "write {name} first in the loop that uses it ({}){}",
+            if cause == "calloc" { "calloc itself touches nothing" } else { "or reserve all of it at once, so that realloc moves nothing" },
+            code(&context.parallel_loop(case, language))
+        ),
         ("calloc", Some(Language::C | Language::Cpp)) => format!(
             "calloc clears {name} in one thread: allocate with malloc and clear it in the loop that uses it{}",
             code("p = malloc(bytes);\n#pragma omp parallel for schedule(static)\nfor (size_t i = 0; i < n; i++) p[i] = 0;")

@@ -45,7 +45,7 @@ const SURE_WINDOWS: u64 = 8;
 const DISAGREEING_RECORDS: f64 = 16.0;
 const DISAGREEMENT_BAR: f64 = 0.25;
 /// One lane touched it.
-const SERIAL: f64 = 0.90;
+pub(crate) const SERIAL: f64 = 0.90;
 
 /// The kinds of findings made from first touches and uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

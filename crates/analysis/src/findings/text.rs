@@ -1,9 +1,9 @@
 //! What a finding says: who touched, who uses, how much is remote.
 
 use super::{Case, Context, Kind};
-use crate::PartitionKind;
 use crate::judge::Subject;
 use crate::places::describe;
+use crate::{ObjectView, PartitionKind, Place};
 use firsttouch_domain::format_bytes;
 
 impl Context<'_> {
@@ -14,7 +14,10 @@ impl Context<'_> {
         let used = self.used(case);
         let figures = self.figures(case);
         match kind {
-            Kind::SerialFirstTouch => format!("{name} was first touched by {touched} and is used by {used}: {figures}."),
+            Kind::SerialFirstTouch => {
+                let before = before_the_loop(case).map_or_else(String::new, |text| format!(" {text}."));
+                format!("{name} was first touched by {touched} and is used by {used}: {figures}.{before}")
+            }
             Kind::MismatchedPartition => format!(
                 "{name} was first touched in parallel ({}), but in another partition than it is used, by {used}: {figures}.",
                 touch_place(case)
@@ -47,13 +50,16 @@ impl Context<'_> {
         let (value, low, high) = remote.map_or((0.0, 0.0, 0.0), |r| (r.value, r.low, r.high));
         let verb = if self.target.virtual_machine { "would be" } else { "are" };
         format!(
-            "{} of its accesses {verb} remote on {} [{:.0}, {:.0}], which is {} of all accesses ({} watch windows with hits)",
+            "{} of its accesses {verb} remote on {} [{:.0}, {:.0}], which is {} of all accesses ({})",
             percent(value),
             self.target.name,
             low * 100.0,
             high * 100.0,
             percent(case.subject.remote_share()),
-            remote.map_or(0, |r| r.samples)
+            match remote.map_or(0, |r| r.samples) {
+                1 => "1 watch window with hits".to_owned(),
+                n => format!("{n} watch windows with hits"),
+            }
         )
     }
 
@@ -95,6 +101,25 @@ impl Context<'_> {
         });
         owner.map_or_else(String::new, |group| format!(" by {}, since freed", self.names[group].0))
     }
+}
+
+/// What calloc or realloc did, and did not do, where a loop was the first to write what they gave.
+fn before_the_loop(case: &Case<'_>) -> Option<String> {
+    let place = describe(loop_after_call(case.view)?);
+    match case.view.first_touch.cause.as_deref()? {
+        "calloc" => Some(format!("calloc gave zero pages that nobody had touched; the code at {place} wrote them first")),
+        _ => Some(format!(
+            "realloc gave memory whose new part nobody had touched (and moved the old pages along, where they were); the code at {place} wrote it first"
+        )),
+    }
+}
+
+/// The first touch, where it is the program's own after calloc or realloc, and not within that call.
+pub(super) fn loop_after_call(view: &ObjectView) -> Option<&Place> {
+    let place = view.first_touch.at.first().filter(|p| p.line.is_some())?;
+    let after = matches!(view.first_touch.cause.as_deref(), Some("calloc" | "realloc")) && view.first_touch.cause == view.call;
+    let within = view.allocated_at.as_ref().is_some_and(|call| (&call.file, call.line) == (&place.file, place.line));
+    (after && !within).then_some(place)
 }
 
 fn object_name(case: &Case<'_>) -> String {

@@ -6,7 +6,7 @@
 //! 1. `single`: one lane makes at least 97 % of the accesses.
 //! 2. `unknown`: fewer than 16 units.
 //! 3. `block` (`block.rs`): one run a lane explains the units.
-//! 4. `shared` (`shared.rs`): the same addresses are hit by several lanes within one window.
+//! 4. `shared` (`shared.rs`): several lanes pass the same addresses within one window, each as often as the others.
 //! 5. `block-cyclic`: every row of a group of objects has one lane, or position modulo a period tells the lane
 //!    (`cyclic.rs`), or neighbouring units agree (`neighbours.rs`: chunks dealt out once and for all, without a period). A
 //!    period below two pages does not count: then no page has an owner.
@@ -60,6 +60,8 @@ pub struct Unit {
     pub shares: Vec<(usize, f64)>,
     /// Lanes with their count of events (traps) here.
     pub counts: Vec<(usize, u64)>,
+    /// The hit limit cut a lane's count off.
+    pub cut: bool,
 }
 
 impl Unit {

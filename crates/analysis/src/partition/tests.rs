@@ -31,7 +31,7 @@ fn sample(seed: u64, n: usize, mut lanes_at: impl FnMut(u64, &mut Random) -> Vec
             *weights.entry(*lane).or_default() += 1.0;
         }
         let shares = counts.iter().map(|(&lane, &count)| (lane, count as f64 / seen.len() as f64)).collect();
-        Unit { position, shares, counts: counts.into_iter().collect() }
+        Unit { position, shares, counts: counts.into_iter().collect(), cut: false }
     });
     let units = units.collect();
     Sample { units, weights, stride: RANGE, rows: 1, cpus: 8, repeated: true }
@@ -113,14 +113,48 @@ fn shared() {
     for (n, lanes) in [(25, 2), (25, 8), (200, 8), (100, 64)] {
         let found = rate(PartitionKind::Shared, |s| sample(s, n, |_, _| (0..lanes).collect()));
         assert!(found >= 19, "{n} units, {lanes} lanes: {found}");
-        let found = rate(PartitionKind::Shared, |s| sample(s, n, |_, r| (0..lanes * 8).map(|_| r.below(lanes)).collect()));
-        assert!(found >= 19, "{n} units, {lanes} lanes, random: {found}");
+        // Several sweeps a window, at whose ends some lanes have passed once more; each pass reads and writes.
+        let sweeps = |r: &mut Random| {
+            let passes = 1 + r.below(6);
+            let ahead = r.below(lanes);
+            (0..lanes).flat_map(|lane| vec![lane; 2 * (passes + usize::from(lane < ahead))]).collect()
+        };
+        let found = rate(PartitionKind::Shared, |s| sample(s, n, |_, r| sweeps(r)));
+        assert!(found >= 19, "{n} units, {lanes} lanes, sweeps: {found}");
     }
-    let two_of_eight = |_: u64, r: &mut Random| {
-        let (a, b) = (r.below(8), r.below(8));
-        vec![a, a, a, b, b, b]
+    // Threads that are not in step: a window sees some of them.
+    let some = |r: &mut Random| {
+        let mut seen: Vec<usize> = (0..4).filter(|_| r.next() < 0.5).collect();
+        seen.extend(seen.is_empty().then(|| r.below(4)));
+        seen
     };
-    assert!(rate(PartitionKind::Shared, |s| Sample { cpus: 2, ..sample(s, 60, two_of_eight) }) >= 19);
+    assert!(rate(PartitionKind::Shared, |s| sample(s, 120, |_, r| some(r))) >= 18);
+}
+
+/// Check that addresses dealt out by chance are irregular however many sweeps a window spans, and whatever a pass hits.
+#[test]
+fn dealt_out_is_not_shared() {
+    for (n, lanes) in [(25, 2), (25, 4), (60, 8), (250, 4), (400, 64)] {
+        for hits in [1, 2, 3] {
+            for sweeps in [2, 5, 12, 40] {
+                let dealt = |r: &mut Random| {
+                    let sweeps = 1 + r.below(2 * sweeps - 1);
+                    (0..sweeps).flat_map(|_| vec![r.below(lanes); hits]).collect()
+                };
+                let found = rate(PartitionKind::Shared, |s| sample(s, n, |_, r| dealt(r)));
+                assert!(found <= 1, "{n} units, {lanes} lanes, {sweeps} sweeps, {hits} hits a pass: {found} of 20 shared");
+            }
+        }
+    }
+}
+
+/// Check that counts made equal by the hit limit do not count as even, but very hot addresses of all lanes are shared.
+#[test]
+fn cut_windows() {
+    let cut = |sample: Sample| Sample { units: sample.units.into_iter().map(|u| Unit { cut: true, ..u }).collect(), ..sample };
+    let two_of_four = |r: &mut Random| [vec![r.below(2); 32], vec![2 + r.below(2); 32]].concat();
+    assert_eq!(rate(PartitionKind::Shared, |s| cut(sample(s, 100, |_, r| two_of_four(r)))), 0);
+    assert_eq!(rate(PartitionKind::Shared, |s| cut(sample(s, 100, |_, _| (0..4).flat_map(|lane| vec![lane; 32]).collect()))), 20);
 }
 
 /// Check that one thread is single up to 3 % of others, and that few units are unknown.

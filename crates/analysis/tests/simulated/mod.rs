@@ -351,6 +351,8 @@ impl Sources for FakeSources {
     fn line(&self, file: &str, line: u32) -> Option<String> {
         match (file, line) {
             ("touch.c", 20) => Some("    A[i] = 0.0;".into()),
+            ("touch.c", 22) => Some("    C[i] = 0.0;".into()),
+            ("touch.c", 21) => Some("  for (i = 0; i < n; i++) {".into()),
             ("touch.c", 19) => Some("  for (i = 0; i < n; i++)".into()),
             _ => None,
         }

@@ -11,6 +11,8 @@ const HEADER_BYTES: usize = 4096;
 const SLOT_BYTES: usize = 64;
 const IPS_PER_SLOT: usize = 7;
 const STACK_MAX: usize = 32;
+const TEXT_PER_SLOT: usize = 56;
+const PYTHON_TEXT_MAX: usize = 2240;
 /// A slot reserved but never published belongs to a thread that died between the two: skipped after this long.
 const STALLED_NS: u64 = 1_000_000_000;
 
@@ -34,16 +36,62 @@ pub struct AgentRecord {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentEvent {
     Attach,
-    Alloc { call: &'static str, address: u64, bytes: u64, stack: u64 },
-    Free { address: u64 },
-    Map { call: &'static str, file: bool, address: u64, bytes: u64, stack: u64 },
+    /// `python`: what a `PythonStack` defined, or 0.
+    Alloc {
+        call: &'static str,
+        address: u64,
+        bytes: u64,
+        stack: u64,
+        python: u64,
+    },
+    Free {
+        address: u64,
+    },
+    Map {
+        call: &'static str,
+        file: bool,
+        address: u64,
+        bytes: u64,
+        stack: u64,
+        python: u64,
+    },
     /// The range is gone (munmap) or its pages are (`advise`).
-    Unmap { address: u64, bytes: u64, advise: bool },
-    Stack { id: u64, frames: Vec<u64> },
-    Thread { creator: i32 },
-    ParallelBegin { code: u64, id: u64, team_size: u64 },
-    ParallelEnd { id: u64 },
-    ImplicitTask { id: u64, number: u64 },
+    Unmap {
+        address: u64,
+        bytes: u64,
+        advise: bool,
+    },
+    Stack {
+        id: u64,
+        frames: Vec<u64>,
+    },
+    PythonStack {
+        id: u64,
+        frames: Vec<PythonFrame>,
+    },
+    Thread {
+        creator: i32,
+    },
+    ParallelBegin {
+        code: u64,
+        id: u64,
+        team_size: u64,
+    },
+    ParallelEnd {
+        id: u64,
+    },
+    ImplicitTask {
+        id: u64,
+        number: u64,
+    },
+}
+
+/// A line of Python that runs or called; innermost first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PythonFrame {
+    pub file: String,
+    pub function: String,
+    pub line: Option<u32>,
 }
 
 /// The ring, made and read by firsttouch.
@@ -190,12 +238,12 @@ impl AgentRing {
     fn decode(&self, number: u64, w: &[u64; 8]) -> Option<AgentRecord> {
         let kind = (w[0] >> 32) as u16;
         let call = (w[0] >> 48) as u8;
-        let (address, bytes, stack, aux) = (w[3], w[4], w[5], w[6]);
+        let (address, bytes, stack, aux, python) = (w[3], w[4], w[5], w[6], w[7]);
         let event = match kind {
             1 => AgentEvent::Attach,
-            2 => AgentEvent::Alloc { call: call_name(call), address, bytes, stack },
+            2 => AgentEvent::Alloc { call: call_name(call), address, bytes, stack, python },
             3 => AgentEvent::Free { address },
-            4 => AgentEvent::Map { call: call_name(call), file: call == 6, address, bytes, stack },
+            4 => AgentEvent::Map { call: call_name(call), file: call == 6, address, bytes, stack, python },
             5 | 11 => AgentEvent::Unmap { address, bytes, advise: kind == 11 },
             6 => {
                 let depth = depth(w);
@@ -210,6 +258,13 @@ impl AgentRing {
             8 => AgentEvent::ParallelBegin { code: address, id: aux, team_size: bytes },
             9 => AgentEvent::ParallelEnd { id: aux },
             10 => AgentEvent::ImplicitTask { id: aux, number: address },
+            12 => {
+                let slots = (1..=continuation_slots(w)).map(|i| self.words(number + i as u64));
+                let text: Vec<u8> =
+                    slots.flat_map(|words| words[1..].iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>()).collect();
+                let frames = python_frames(text.get(..text_bytes(w)).unwrap_or(&text));
+                AgentEvent::PythonStack { id: python, frames }
+            }
             _ => return None,
         };
         Some(AgentRecord { pid: (w[1] as u32).cast_signed(), tid: ((w[1] >> 32) as u32).cast_signed(), time: w[2], event })
@@ -221,7 +276,28 @@ fn depth(first: &[u64; 8]) -> usize {
 }
 
 fn continuation_slots(first: &[u64; 8]) -> usize {
-    if (first[0] >> 32) as u16 == 6 { depth(first).div_ceil(IPS_PER_SLOT) } else { 0 }
+    match (first[0] >> 32) as u16 {
+        6 => depth(first).div_ceil(IPS_PER_SLOT),
+        12 => text_bytes(first).div_ceil(TEXT_PER_SLOT),
+        _ => 0,
+    }
+}
+
+fn text_bytes(first: &[u64; 8]) -> usize {
+    usize::try_from(first[4]).unwrap_or(usize::MAX).min(PYTHON_TEXT_MAX)
+}
+
+/// The whole frames of a text of `file\0function\0line\0`. Frames without a file, and lines that are no numbers, are left out.
+fn python_frames(text: &[u8]) -> Vec<PythonFrame> {
+    let mut strings = text.split_inclusive(|byte| *byte == 0).map_while(|s| s.strip_suffix(&[0])).map(String::from_utf8_lossy);
+    let mut frames = Vec::new();
+    while let (Some(file), Some(function), Some(line)) = (strings.next(), strings.next(), strings.next()) {
+        if !file.is_empty() {
+            let line = line.parse().ok().filter(|line| *line > 0);
+            frames.push(PythonFrame { file: file.into_owned(), function: function.into_owned(), line });
+        }
+    }
+    frames
 }
 
 fn call_name(kind: u8) -> &'static str {
@@ -241,5 +317,79 @@ impl Drop for AgentRing {
         self.close();
         // SAFETY: the mapping made in `create`, unmapped once.
         unsafe { libc::munmap(self.base.cast(), HEADER_BYTES + self.capacity * SLOT_BYTES) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(file: &str, function: &str, line: Option<u32>) -> PythonFrame {
+        PythonFrame { file: file.to_owned(), function: function.to_owned(), line }
+    }
+
+    #[test]
+    fn python_text_is_read_as_far_as_it_is_whole() {
+        let prog = frame("/a/prog.py", "Grid.make", Some(22));
+        for (text, frames) in [
+            (&b"/a/prog.py\0Grid.make\x0022\0"[..], vec![prog.clone()]),
+            (b"/a/prog.py\0Grid.make\x0022\0x.py\0<module>\x007\0", vec![prog.clone(), frame("x.py", "<module>", Some(7))]),
+            (b"/a/prog.py\0Grid.make\x0022\0x.py\0<module>\x007", vec![prog.clone()]),
+            (b"/a/prog.py\0Grid.make\x0022\0x.py", vec![prog]),
+            (b"x.py\0\x000\0", vec![frame("x.py", "", None)]),
+            (b"x.py\0f\0-1\0", vec![frame("x.py", "f", None)]),
+            (b"x.py\0f\x0099999999999\0", vec![frame("x.py", "f", None)]),
+            (b"\0f\x001\0", vec![]),
+            (b"\xff.py\0f\x001\0", vec![frame("\u{fffd}.py", "f", Some(1))]),
+            (b"", vec![]),
+            (b"\0\0\0\0", vec![]),
+        ] {
+            assert_eq!(python_frames(text), frames, "{text:?}");
+        }
+    }
+
+    /// Writes slots as the agent does.
+    fn publish(ring: &AgentRing, slots: &[[u64; 8]]) {
+        let head = ring.word64(HEAD).load(Ordering::Relaxed);
+        for (i, words) in slots.iter().enumerate() {
+            let number = head + i as u64;
+            for (k, word) in words.iter().enumerate() {
+                ring.word64(ring.slot(number) + 8 * k).store(*word, Ordering::Relaxed);
+            }
+            ring.word32(ring.slot(number)).store(number as u32 + 1, Ordering::Release);
+        }
+        ring.word64(HEAD).store(head + slots.len() as u64, Ordering::Release);
+    }
+
+    #[test]
+    fn python_stacks_come_through_the_ring() {
+        let mut ring = AgentRing::create(128, 1, false).unwrap();
+        let text = b"/home/someone/projects/stencil/prog.py\0Grid.make_the_field\x0022\0prog.py\0<module>\x0040\0";
+        let mut slots = vec![[12 << 32, 0, 5, 0, text.len() as u64, 0, 0, 77]];
+        for part in text.chunks(TEXT_PER_SLOT) {
+            let mut slot = [0; 8];
+            for (i, byte) in part.iter().enumerate() {
+                slot[1 + i / 8] |= u64::from(*byte) << (8 * (i % 8));
+            }
+            slots.push(slot);
+        }
+        slots.push([2 << 32 | 1 << 48, 0, 6, 0x1000, 80, 3, 0, 77]);
+        publish(&ring, &slots);
+        // A length beyond all bounds: as many slots as the longest text has.
+        let mut wild = vec![[12 << 32, 0, 7, 0, u64::MAX, 0, 0, 78]];
+        wild.resize(1 + PYTHON_TEXT_MAX / TEXT_PER_SLOT, [u64::MAX; 8]);
+        publish(&ring, &wild);
+        let mut events = Vec::new();
+        ring.drain(0, |record| events.push(record.event));
+        let frames =
+            vec![frame("/home/someone/projects/stencil/prog.py", "Grid.make_the_field", Some(22)), frame("prog.py", "<module>", Some(40))];
+        assert_eq!(
+            events,
+            [
+                AgentEvent::PythonStack { id: 77, frames },
+                AgentEvent::Alloc { call: "malloc", address: 0x1000, bytes: 80, stack: 3, python: 77 },
+                AgentEvent::PythonStack { id: 78, frames: Vec::new() },
+            ]
+        );
     }
 }

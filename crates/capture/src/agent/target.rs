@@ -23,10 +23,20 @@ pub enum Agentless {
 impl std::fmt::Display for Agentless {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Static => write!(f, "the program is statically linked, so no agent can be loaded into it: objects are named by mapping, and allocations, their lines and their sizes were not seen; link it dynamically to see them"),
-            Self::ForeignLoader(loader) => write!(f, "the program uses the loader {loader}, for which there is no agent: objects are named by mapping"),
-            Self::Privileged => write!(f, "the program is setuid or setgid, so the loader refuses the agent: objects are named by mapping; profile it as its owner"),
-            Self::Unreadable => write!(f, "the program's file cannot be read, so it is unknown whether the agent fits: objects are named by mapping"),
+            Self::Static => write!(
+                f,
+                "the program is statically linked, so no agent can be loaded into it: objects are named by mapping, and allocations, their lines and their sizes were not seen; link it dynamically to see them"
+            ),
+            Self::ForeignLoader(loader) => {
+                write!(f, "the program uses the loader {loader}, for which there is no agent: objects are named by mapping")
+            }
+            Self::Privileged => write!(
+                f,
+                "the program is setuid or setgid, so the loader refuses the agent: objects are named by mapping; profile it as its owner"
+            ),
+            Self::Unreadable => {
+                write!(f, "the program's file cannot be read, so it is unknown whether the agent fits: objects are named by mapping")
+            }
         }
     }
 }
@@ -73,8 +83,8 @@ fn elf_accepts(path: &Path) -> Result<(), Agentless> {
     let file = File::open(path).map_err(|_| Agentless::Unreadable)?;
     // SAFETY: a private read-only mapping; a file changed meanwhile can only make the parse fail.
     let data = unsafe { memmap2::Mmap::map(&file) }.map_err(|_| Agentless::Unreadable)?;
-    let header = elf::FileHeader64::<object::Endianness>::parse(&*data)
-        .map_err(|_| Agentless::ForeignLoader("of another word size".to_owned()))?;
+    let header =
+        elf::FileHeader64::<object::Endianness>::parse(&*data).map_err(|_| Agentless::ForeignLoader("of another word size".to_owned()))?;
     let endian = header.endian().map_err(|_| Agentless::Unreadable)?;
     let machine = if cfg!(target_arch = "aarch64") { elf::EM_AARCH64 } else { elf::EM_X86_64 };
     if header.e_machine(endian) != machine {

@@ -44,6 +44,7 @@ const MMAP: u64 = 1 << 8;
 const COMM: u64 = 1 << 9;
 const ENABLE_ON_EXEC: u64 = 1 << 12;
 const TASK: u64 = 1 << 13;
+const WATERMARK: u64 = 1 << 14;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
 const MMAP2: u64 = 1 << 23;
 const COMM_EXEC: u64 = 1 << 24;
@@ -57,6 +58,9 @@ const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 const IOC_ID: libc::c_ulong = 0x8008_2407;
 const IOC_MODIFY_ATTRIBUTES: libc::c_ulong = 0x4008_240b;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
+
+/// Bytes in a ring that wake its reader.
+const WAKE_BYTES: u32 = 128 << 10;
 
 /// `struct perf_event_attr` up to version 6 (120 bytes: includes `aux_sample_size`).
 #[repr(C)]
@@ -90,6 +94,7 @@ impl Attributes {
         Self {
             size: u32::try_from(size_of::<Self>()).unwrap_or(0),
             sample_type: SAMPLE_TYPE,
+            read_format: READ_FORMAT,
             sample_regs_user: REGS_USER,
             clock_id: libc::CLOCK_MONOTONIC,
             flags: EXCLUDE_HV | USE_CLOCKID,
@@ -105,7 +110,8 @@ impl Attributes {
         attr.config = PERF_COUNT_SW_PAGE_FAULTS;
         attr.sample_period = period;
         attr.sample_stack_user = stack_bytes;
-        attr.flags |= DISABLED | INHERIT | SAMPLE_ID_ALL;
+        attr.flags |= DISABLED | INHERIT | SAMPLE_ID_ALL | WATERMARK;
+        attr.wakeup = WAKE_BYTES;
         attr
     }
 
@@ -113,7 +119,8 @@ impl Attributes {
     #[must_use]
     pub fn bystander() -> Self {
         let mut attr = Self::ring_owner();
-        attr.flags |= INHERIT | MMAP | MMAP2 | COMM | COMM_EXEC | TASK | SAMPLE_ID_ALL;
+        attr.wakeup = WAKE_BYTES;
+        attr.flags |= WATERMARK | INHERIT | MMAP | MMAP2 | COMM | COMM_EXEC | TASK | SAMPLE_ID_ALL;
         attr
     }
 
@@ -176,6 +183,17 @@ impl Attributes {
     }
 }
 
+/// PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING.
+const READ_FORMAT: u64 = 3;
+
+/// A reading of an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    pub count: u64,
+    /// The thread's CPU time while the event was enabled, ns (a thread's event knows no other time).
+    pub enabled_ns: u64,
+}
+
 /// An open event.
 pub struct Event {
     fd: Option<OwnedFd>,
@@ -198,12 +216,13 @@ impl Event {
         }
     }
 
-    /// The event's count since it was opened (with the counts of threads that inherited it).
-    pub fn count(&self) -> u64 {
-        let mut value = 0u64;
-        // SAFETY: the buffer is eight bytes, as read_format 0 asks for.
-        let got = unsafe { libc::read(self.raw(), std::ptr::from_mut(&mut value).cast(), 8) };
-        if got == 8 { value } else { 0 }
+    /// What the event has counted since it was opened, and for how long it was enabled while its thread had a CPU.
+    pub fn read(&self) -> Reading {
+        let mut words = [0u64; 3];
+        let size = size_of_val(&words);
+        // SAFETY: the buffer has the three words that READ_FORMAT asks for.
+        let got = unsafe { libc::read(self.raw(), words.as_mut_ptr().cast(), size) };
+        if usize::try_from(got) == Ok(size) { Reading { count: words[0], enabled_ns: words[1] } } else { Reading::default() }
     }
 
     fn control(&self, request: libc::c_ulong, argument: libc::c_ulong) -> io::Result<()> {
@@ -246,6 +265,12 @@ impl Event {
     /// Closes the event now; it counts nothing any more.
     pub fn release(&mut self) {
         self.fd = None;
+    }
+
+    /// The descriptor, to poll.
+    #[must_use]
+    pub fn descriptor(&self) -> i32 {
+        self.raw()
     }
 
     pub(super) fn raw(&self) -> i32 {

@@ -4,13 +4,38 @@
 #[derive(Clone, Debug, PartialEq)]
 pub enum PerfRecord {
     Sample(Box<Sample>),
-    Fork { time: u64, pid: i32, parent_pid: i32, tid: i32, parent_tid: i32 },
-    Exit { time: u64, pid: i32, tid: i32 },
+    Fork {
+        time: u64,
+        pid: i32,
+        parent_pid: i32,
+        tid: i32,
+        parent_tid: i32,
+    },
+    Exit {
+        time: u64,
+        pid: i32,
+        tid: i32,
+    },
     /// A thread got a name; `exec`: because it replaced its program.
-    Comm { time: u64, pid: i32, tid: i32, name: String, exec: bool },
+    Comm {
+        time: u64,
+        pid: i32,
+        tid: i32,
+        name: String,
+        exec: bool,
+    },
     /// An executable mapping.
-    Map { time: u64, pid: i32, start: u64, length: u64, file_offset: u64, path: String },
-    Lost { count: u64 },
+    Map {
+        time: u64,
+        pid: i32,
+        start: u64,
+        length: u64,
+        file_offset: u64,
+        path: String,
+    },
+    Lost {
+        count: u64,
+    },
     Throttled,
 }
 

@@ -27,9 +27,8 @@ impl PerfRing {
         loop {
             let length = page * (pages + 1);
             // SAFETY: a fresh mapping of the event's ring; released in Drop.
-            let base = unsafe {
-                libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, event.raw(), 0)
-            };
+            let base =
+                unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, event.raw(), 0) };
             if base != libc::MAP_FAILED {
                 return Ok(Self { base: base.cast(), page, data_bytes: page * pages });
             }

@@ -73,15 +73,16 @@ impl Signals {
         }
     }
 
-    /// Sleeps until a signal comes or `timeout_ns` passed.
-    pub fn wait(&self, timeout_ns: u64) -> Option<Notice> {
-        let mut poll = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    /// Sleeps until a signal comes, one of `others` can be read, or `timeout_ns` passed.
+    pub fn wait(&self, timeout_ns: u64, others: &[i32]) -> Option<Notice> {
+        let entry = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let mut polled: Vec<libc::pollfd> = std::iter::once(self.fd.as_raw_fd()).chain(others.iter().copied()).map(entry).collect();
         let timeout = libc::timespec {
             tv_sec: i64::try_from(timeout_ns / 1_000_000_000).unwrap_or(1),
             tv_nsec: i64::try_from(timeout_ns % 1_000_000_000).unwrap_or(0),
         };
-        // SAFETY: one valid pollfd and a valid timeout.
-        unsafe { libc::ppoll(&mut poll, 1, &timeout, std::ptr::null()) };
+        // SAFETY: valid pollfds, their number, and a valid timeout.
+        unsafe { libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, &timeout, std::ptr::null()) };
         // SAFETY: signalfd_siginfo is plain data, filled whole by a successful read.
         let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
         let size = size_of::<libc::signalfd_siginfo>();

@@ -12,7 +12,7 @@ use firsttouch_profile::{FirstTouch, Id, ObjectKind, Region, Window};
 use objects::NewObject;
 use processes::{Process, ThreadState};
 use sites::Sites;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
 
 /// OpenMP regions written out one by one; the rest is counted.
@@ -45,13 +45,15 @@ pub struct Tracker {
     pub touch_weight: f64,
     pub kernel_touches: u64,
     pub pages_queried: u64,
-    /// Context switches of all threads so far.
-    pub switches: f64,
+    /// Waits of all threads so far.
+    pub waits: f64,
     pub regions: u64,
     pub threads_seen: i64,
     processes_seen: i64,
     objects_seen: i64,
     windows_seen: i64,
+    /// Modules whose static arrays are still to be read: pid, time, file, start, file offset.
+    waiting_statics: VecDeque<(i32, u64, PathBuf, u64, u64)>,
     open_regions: HashMap<(i32, u64), Region>,
     /// Deaths of objects since the last turn, for windows that were on them.
     pub deaths: HashMap<Id, u64>,
@@ -78,12 +80,13 @@ impl Tracker {
             touch_weight: 0.0,
             kernel_touches: 0,
             pages_queried: 0,
-            switches: 0.0,
+            waits: 0.0,
             regions: 0,
             threads_seen: 0,
             processes_seen: 0,
             objects_seen: 0,
             windows_seen: 0,
+            waiting_statics: VecDeque::new(),
             open_regions: HashMap::new(),
             deaths: HashMap::new(),
             random: crate::watch::design::Random::new(seed),
@@ -195,20 +198,31 @@ impl Tracker {
         self.process(pid, time);
         match event {
             AgentEvent::Attach => self.agent_attached(pid, time),
-            AgentEvent::Alloc { call, address, bytes, stack } => {
+            AgentEvent::Alloc { call, address, bytes, stack, python } => {
                 let thread = self.thread(pid, tid, None, time);
-                self.allocated(pid, NewObject { kind: ObjectKind::Heap, call: Some(call), name: None, address, bytes, stack, thread: Some(thread) }, time);
+                let site = self.agent_site(pid, stack, python);
+                self.allocated(
+                    pid,
+                    NewObject { kind: ObjectKind::Heap, call: Some(call), name: None, address, bytes, site, thread: Some(thread) },
+                    time,
+                );
             }
-            AgentEvent::Map { call, file, address, bytes, stack } => {
+            AgentEvent::Map { call, file, address, bytes, stack, python } => {
                 let thread = self.thread(pid, tid, None, time);
                 let kind = if file { ObjectKind::File } else { ObjectKind::Anonymous };
-                self.allocated(pid, NewObject { kind, call: Some(call), name: None, address, bytes, stack, thread: Some(thread) }, time);
+                let site = self.agent_site(pid, stack, python);
+                self.allocated(pid, NewObject { kind, call: Some(call), name: None, address, bytes, site, thread: Some(thread) }, time);
             }
             AgentEvent::Free { address } => self.freed(pid, address, time),
             AgentEvent::Unmap { address, bytes, advise } => self.unmapped(pid, address, bytes, advise, time),
             AgentEvent::Stack { id, frames } => {
                 if let Some(process) = self.processes.get_mut(&pid) {
                     self.sites.define_agent_stack(process, id, &frames, &mut self.sink);
+                }
+            }
+            AgentEvent::PythonStack { id, frames } => {
+                if let Some(process) = self.processes.get(&pid) {
+                    self.sites.define_python_stack(process.id, id, frames);
                 }
             }
             AgentEvent::Thread { creator } => {
@@ -248,6 +262,11 @@ impl Tracker {
                 }
             }
         }
+    }
+
+    fn agent_site(&mut self, pid: i32, stack: u64, python: u64) -> Option<Id> {
+        let process = self.processes.get(&pid)?;
+        self.sites.of_agent_stack(process, stack, python, &mut self.sink)
     }
 
     /// Writes what is still open, and the totals.

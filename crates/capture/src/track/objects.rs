@@ -41,8 +41,7 @@ pub(super) struct NewObject {
     pub name: Option<String>,
     pub address: u64,
     pub bytes: u64,
-    /// The agent's stack id.
-    pub stack: u64,
+    pub site: Option<Id>,
     pub thread: Option<Id>,
 }
 
@@ -91,7 +90,6 @@ impl LiveObjects {
 impl Tracker {
     pub(super) fn allocated(&mut self, pid: i32, new: NewObject, time: u64) {
         let Some(process) = self.processes.get(&pid) else { return };
-        let process_id = process.id;
         if new.bytes == 0 {
             return;
         }
@@ -100,7 +98,6 @@ impl Tracker {
         for start in process.objects.overlapping(new.address, new.bytes) {
             self.end_object(pid, start, time);
         }
-        let site = self.sites.of_agent_stack(process_id, new.stack);
         self.objects_seen += 1;
         let object = LiveObject {
             id: self.objects_seen,
@@ -109,7 +106,7 @@ impl Tracker {
             name: new.name,
             bytes: new.bytes,
             born_ns: time,
-            site,
+            site: new.site,
             thread: new.thread,
             positions: Positions::new(&mut self.random),
             has_evidence: false,
@@ -153,7 +150,8 @@ impl Tracker {
         let evidence = object.has_evidence || object.written || process.touches.any_in(address, object.bytes);
         self.deaths.insert(object.id, time);
         match (evidence, object.site) {
-            (false, Some(site)) => {
+            // A static object's site is its declaration, and not shared.
+            (false, Some(site)) if object.kind != ObjectKind::Static => {
                 let call = object.call.unwrap_or("unknown");
                 let row = self.sites.folded.entry((site, call, object.bytes)).or_insert_with(|| FoldedObjects {
                     site,
@@ -204,7 +202,9 @@ impl Tracker {
 
     /// The agent is in this program: its heap objects start from nothing.
     pub(super) fn agent_attached(&mut self, pid: i32, time: u64) {
-        self.end_objects(pid, time, |o| matches!(o.kind, ObjectKind::Heap | ObjectKind::Anonymous | ObjectKind::File | ObjectKind::Mapping));
+        self.end_objects(pid, time, |o| {
+            matches!(o.kind, ObjectKind::Heap | ObjectKind::Anonymous | ObjectKind::File | ObjectKind::Mapping)
+        });
         if let Some(process) = self.processes.get_mut(&pid) {
             process.has_agent = true;
         }
@@ -227,18 +227,27 @@ impl Tracker {
             .min();
         let (start, file_offset) = lowest.unwrap_or((start, file_offset));
         let Some(bias) = statics.bias(start, file_offset) else { return };
-        for object in statics.objects {
+        for object in &statics.objects {
             let base = object.address.wrapping_add(bias);
             let large = |m: &&(String, u64, u64)| m.2 >= self.scope.min_size;
             let parts: Vec<(String, u64, u64)> = if object.members.iter().any(|m| large(&m)) {
-                object.members.iter().filter(large).map(|(name, offset, bytes)| (name.clone(), base.wrapping_add(*offset), *bytes)).collect()
+                object
+                    .members
+                    .iter()
+                    .filter(large)
+                    .map(|(name, offset, bytes)| (name.clone(), base.wrapping_add(*offset), *bytes))
+                    .collect()
             } else {
-                vec![(object.name, base, object.bytes)]
+                vec![(object.name.clone(), base, object.bytes)]
             };
             for (name, address, bytes) in parts {
                 let known = self.processes.get(&pid).is_some_and(|p| p.objects.by_address.contains_key(&address));
                 if !known {
-                    let new = NewObject { kind: ObjectKind::Static, call: None, name: Some(name), address, bytes, stack: 0, thread: None };
+                    let site = self.processes.get(&pid).and_then(|process| {
+                        let (file, line) = statics.declared_at(address.wrapping_sub(bias))?;
+                        Some(self.sites.of_declaration(process, address, file, *line, &mut self.sink))
+                    });
+                    let new = NewObject { kind: ObjectKind::Static, call: None, name: Some(name), address, bytes, site, thread: None };
                     self.allocated(pid, new, time);
                 }
             }
@@ -270,7 +279,15 @@ impl Tracker {
             let known = self.processes.get(&pid).is_some_and(|p| !p.objects.overlapping(m.start, m.end - m.start).is_empty());
             if !known {
                 let name = if m.name.is_empty() { None } else { Some(m.name) };
-                let new = NewObject { kind: ObjectKind::Mapping, call: None, name, address: m.start, bytes: m.end - m.start, stack: 0, thread: None };
+                let new = NewObject {
+                    kind: ObjectKind::Mapping,
+                    call: None,
+                    name,
+                    address: m.start,
+                    bytes: m.end - m.start,
+                    site: None,
+                    thread: None,
+                };
                 self.allocated(pid, new, time);
             }
         }

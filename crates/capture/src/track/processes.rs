@@ -8,7 +8,6 @@ use crate::procfs;
 use crate::unwind::Unwinder;
 use firsttouch_profile::{Id, Process as ProcessRow, Thread as ThreadRow};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// A live process.
 pub struct Process {
@@ -51,8 +50,8 @@ pub struct ThreadState {
     /// (user faults, all faults) read at the same moment.
     pub faults_read: Option<(f64, u64)>,
     pub cpus: BTreeMap<u32, u64>,
-    /// Time slices run so far.
-    pub slices: u64,
+    /// Waits counted so far.
+    pub waits: u64,
 }
 
 impl Tracker {
@@ -111,7 +110,7 @@ impl Tracker {
             user_faults: 0.0,
             faults_read: None,
             cpus: BTreeMap::new(),
-            slices: 0,
+            waits: 0,
         };
         self.threads.insert(tid, state);
         self.write_thread(tid, None);
@@ -163,11 +162,13 @@ impl Tracker {
         let (page_bytes, huge) = (self.scope.page_bytes, self.scope.huge_page_bytes);
         if let Some(process) = self.processes.get_mut(&pid) {
             process.modules.clear();
+            self.waiting_statics.retain(|(waiting, ..)| *waiting != pid);
             process.unwinder = Unwinder::default();
             process.touches.clear();
             process.has_agent = false;
             process.page_sizes = PageSizes::open(pid, page_bytes, huge);
-            process.exe = std::fs::read_link(self.scope.root.join(format!("proc/{pid}/exe"))).ok().map(|p| p.to_string_lossy().into_owned());
+            process.exe =
+                std::fs::read_link(self.scope.root.join(format!("proc/{pid}/exe"))).ok().map(|p| p.to_string_lossy().into_owned());
             self.sites.forget_agent_stacks(process.id);
         }
     }
@@ -179,7 +180,17 @@ impl Tracker {
         process.modules.insert(start, (start.saturating_add(length), file_offset, path.to_owned()));
         process.unwinder.add(&mut self.load, start, length, file_offset, path);
         if path.starts_with('/') {
-            self.add_statics(pid, time, Path::new(path), start, file_offset);
+            self.waiting_statics.push_back((pid, time, path.into(), start, file_offset));
+        }
+    }
+
+    /// Makes objects of the static arrays of up to `modules` modules mapped meanwhile.
+    pub fn add_waiting_statics(&mut self, modules: usize) {
+        for _ in 0..modules {
+            let Some((pid, time, path, start, file_offset)) = self.waiting_statics.pop_front() else { return };
+            if self.processes.contains_key(&pid) {
+                self.add_statics(pid, time, &path, start, file_offset);
+            }
         }
     }
 
@@ -196,13 +207,15 @@ impl Tracker {
         }
     }
 
-    /// Counts context switches: what the live threads had since they were last asked.
-    pub fn read_switches(&mut self) {
+    /// Counts the waits that the live threads had since they were last asked; of many threads only some are asked.
+    pub fn read_waits(&mut self) {
+        const ASKED: usize = 32;
         let root = &self.scope.root;
-        for thread in self.threads.values_mut() {
-            if let Some(slices) = procfs::thread_time_slices(root, thread.pid, thread.tid) {
-                self.switches += slices.saturating_sub(thread.slices) as f64;
-                thread.slices = slices;
+        let scale = self.threads.len() as f64 / self.threads.len().clamp(1, ASKED) as f64;
+        for thread in self.threads.values_mut().take(ASKED) {
+            if let Some(waits) = procfs::thread_waits(root, thread.pid, thread.tid) {
+                self.waits += waits.saturating_sub(thread.waits) as f64 * scale;
+                thread.waits = waits;
             }
         }
     }

@@ -1,9 +1,11 @@
 //! Call stacks, each stored once, with addresses turned into (file, offset) while the mappings are known.
 
 use super::processes::Process;
+use crate::agent::ring::PythonFrame;
 use crate::sink::Sink;
 use firsttouch_profile::{FoldedObjects, Frame, Id, Site};
 use std::collections::HashMap;
+use std::path::Path;
 
 /// Distinct stacks kept whole; beyond that only leaf frames are told apart, so that memory stays bounded.
 const WHOLE_STACKS: usize = 200_000;
@@ -11,7 +13,11 @@ const WHOLE_STACKS: usize = 200_000;
 #[derive(Default)]
 pub struct Sites {
     by_stack: HashMap<(Id, bool, Box<[u64]>), Id>,
-    by_agent_id: HashMap<(Id, u64), Id>,
+    /// By the agent's ids of the native and the Python stack (0: none).
+    by_agent_id: HashMap<(Id, u64, u64), Id>,
+    /// The agent's native stacks, for sites that go on in Python.
+    native: HashMap<(Id, u64), Box<[u64]>>,
+    python: HashMap<(Id, u64), Vec<Frame>>,
     next: Id,
     /// Objects without evidence, by (site, call, bytes).
     pub folded: HashMap<(Id, &'static str, u64), FoldedObjects>,
@@ -27,32 +33,69 @@ impl Sites {
         }
         let id = self.new_id();
         self.by_stack.insert((process.id, leaf_returned, stack.into()), id);
-        write(id, process, stack, leaf_returned, sink);
+        write(id, process, located(process, stack, leaf_returned), sink);
         id
     }
 
-    /// The site of one of the agent's stacks, possibly before its frames are known.
-    pub fn of_agent_stack(&mut self, process: Id, stack: u64) -> Option<Id> {
-        if stack == 0 {
+    /// The site of one of the agent's stacks, possibly before its frames are known; with a Python stack (not 0), the site of both.
+    pub fn of_agent_stack(&mut self, process: &Process, stack: u64, python: u64, sink: &mut Sink) -> Option<Id> {
+        let python_frames = self.python.get(&(process.id, python));
+        let python = if python_frames.is_some() { python } else { 0 };
+        if stack == 0 && python == 0 {
             return None;
         }
-        let next = &mut self.next;
-        Some(*self.by_agent_id.entry((process, stack)).or_insert_with(|| {
-            *next += 1;
-            *next
-        }))
+        if let Some(id) = self.by_agent_id.get(&(process.id, stack, python)) {
+            return Some(*id);
+        }
+        self.next += 1;
+        let id = self.next;
+        self.by_agent_id.insert((process.id, stack, python), id);
+        if let Some(python_frames) = python_frames {
+            let mut frames = self.native.get(&(process.id, stack)).map_or_else(Vec::new, |native| located(process, native, true));
+            frames.extend_from_slice(python_frames);
+            write(id, process, frames, sink);
+        }
+        Some(id)
     }
 
     /// The frames of one of the agent's stacks: all return addresses.
     pub fn define_agent_stack(&mut self, process: &Process, stack: u64, frames: &[u64], sink: &mut Sink) {
-        if let Some(id) = self.of_agent_stack(process.id, stack) {
-            write(id, process, frames, true, sink);
+        if let Some(id) = self.of_agent_stack(process, stack, 0, sink) {
+            write(id, process, located(process, frames, true), sink);
+            if self.native.len() < WHOLE_STACKS {
+                self.native.insert((process.id, stack), frames.into());
+            }
         }
+    }
+
+    /// The frames of one of the agent's Python stacks.
+    pub fn define_python_stack(&mut self, process: Id, python: u64, frames: Vec<PythonFrame>) {
+        if python == 0 || frames.is_empty() || self.python.len() >= WHOLE_STACKS {
+            return;
+        }
+        let frame = |f: PythonFrame| Frame {
+            module: Some("python".to_owned()),
+            function: Some(f.function).filter(|name| !name.is_empty()),
+            file: Some(f.file),
+            line: f.line,
+            ..Frame::default()
+        };
+        self.python.insert((process, python), frames.into_iter().map(frame).collect());
+    }
+
+    /// The place where a static object is declared, as the site of its allocation.
+    pub fn of_declaration(&mut self, process: &Process, address: u64, file: &Path, line: u32, sink: &mut Sink) -> Id {
+        let id = self.new_id();
+        let frame = Frame { address, file: Some(file.to_string_lossy().into_owned()), line: Some(line), ..Frame::default() };
+        write(id, process, vec![frame], sink);
+        id
     }
 
     /// After exec the agent's stack ids start anew.
     pub fn forget_agent_stacks(&mut self, process: Id) {
-        self.by_agent_id.retain(|(p, _), _| *p != process);
+        self.by_agent_id.retain(|(p, _, _), _| *p != process);
+        self.native.retain(|(p, _), _| *p != process);
+        self.python.retain(|(p, _), _| *p != process);
         self.by_stack.retain(|(p, _, _), _| *p != process);
     }
 
@@ -62,8 +105,13 @@ impl Sites {
     }
 }
 
-fn write(id: Id, process: &Process, stack: &[u64], leaf_returned: bool, sink: &mut Sink) {
-    let frames = stack
+fn write(id: Id, process: &Process, frames: Vec<Frame>, sink: &mut Sink) {
+    let site = Site { id, process: process.id, frames };
+    sink.write(|w| w.site(&site));
+}
+
+fn located(process: &Process, stack: &[u64], leaf_returned: bool) -> Vec<Frame> {
+    stack
         .iter()
         .enumerate()
         .map(|(depth, &address)| {
@@ -71,7 +119,5 @@ fn write(id: Id, process: &Process, stack: &[u64], leaf_returned: bool, sink: &m
             let (module, offset) = process.locate(inside).unzip();
             Frame { address, module, offset, ..Frame::default() }
         })
-        .collect();
-    let site = Site { id, process: process.id, frames };
-    sink.write(|w| w.site(&site));
+        .collect()
 }

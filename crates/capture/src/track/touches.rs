@@ -17,7 +17,7 @@ pub struct Touches {
 impl Touches {
     pub fn insert(&mut self, address: u64, thread: Id, time: u64, random: &mut Random) {
         if self.by_address.len() >= KEPT {
-            self.by_address.retain(|_, _| random.next() & 1 == 0);
+            self.by_address.retain(|_, _| random.word() & 1 == 0);
         }
         self.by_address.insert(address, (thread, time));
     }

@@ -31,7 +31,7 @@ impl Random {
         Self(seed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -41,7 +41,7 @@ impl Random {
 
     /// Uniform in [0, 1).
     pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.word() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
@@ -82,7 +82,7 @@ impl Positions {
     }
 
     /// The next position in [0, 1).
-    pub fn next(&mut self) -> f64 {
+    pub fn advance(&mut self) -> f64 {
         const GOLDEN: f64 = 0.618_033_988_749_894_9;
         let position = (self.start + self.n as f64 * GOLDEN).fract();
         self.n += 1;
@@ -107,7 +107,11 @@ mod tests {
     use super::*;
 
     fn candidates(weights: &[f64]) -> Vec<Candidate> {
-        weights.iter().enumerate().map(|(i, &weight)| Candidate { object: i as Id, address: 4096 * i as u64, bytes: 4096, weight }).collect()
+        weights
+            .iter()
+            .enumerate()
+            .map(|(i, &weight)| Candidate { object: i as Id, address: 4096 * i as u64, bytes: 4096, weight })
+            .collect()
     }
 
     /// Check that objects come up as often as their inclusion says, also beyond one window a round.
@@ -141,7 +145,7 @@ mod tests {
         for (address, bytes) in [(4096u64, 8u64), (4097, 15), (16, 1 << 40), (4100, 100)] {
             for position in [0.0, 0.5, 0.999_999_999] {
                 let word = word_at(address, bytes, position).expect("a word");
-                assert!(word % 8 == 0 && word >= address && word + 8 <= address + bytes, "{address} {bytes} {position}: {word}");
+                assert!(word.is_multiple_of(8) && word >= address && word + 8 <= address + bytes, "{address} {bytes} {position}: {word}");
             }
         }
         assert_eq!(word_at(4096, 7, 0.5), None);
@@ -155,12 +159,12 @@ mod tests {
         let mut random = Random::new(7);
         for _ in 0..50 {
             let mut positions = Positions::new(&mut random);
-            for _ in 0..(random.next() % 100) {
-                positions.next();
+            for _ in 0..(random.word() % 100) {
+                positions.advance();
             }
             let mut quarters = [0i32; 4];
             for _ in 0..40 {
-                quarters[(positions.next() * 4.0) as usize] += 1;
+                quarters[(positions.advance() * 4.0) as usize] += 1;
             }
             assert!(quarters.iter().all(|q| (8..=12).contains(q)), "{quarters:?}");
         }

@@ -5,6 +5,7 @@
 //! earlier rounds only (`pace`), so that every window stays an unbiased sample.
 
 pub mod design;
+pub mod hot;
 pub mod pace;
 pub mod rate;
 pub mod rounds;

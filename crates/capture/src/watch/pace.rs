@@ -31,8 +31,8 @@ struct History {
 pub struct ArmedCost {
     /// ns a page fault takes longer.
     pub fault_ns: f64,
-    /// ns a context switch takes longer.
-    pub switch_ns: f64,
+    /// ns a wait (a switch away and one back) takes longer.
+    pub wait_ns: f64,
 }
 
 /// Learns from closed windows.
@@ -40,7 +40,7 @@ pub struct ArmedCost {
 pub struct Pace {
     objects: HashMap<Id, History>,
     cost: ArmedCost,
-    /// (time, faults, switches) when the load was last taken.
+    /// (time, faults, waits) when the load was last taken.
     observed: (u64, f64, f64),
     /// Part of the program's time that watchpoints would cost if they were always armed.
     load: f64,
@@ -55,19 +55,19 @@ impl Pace {
         Self { started_ns: now_ns, cost, observed: (now_ns, 0.0, 0.0), ..Self::default() }
     }
 
-    /// Tells the totals of page faults and context switches so far, and how many CPUs the program can be using.
-    pub fn observe(&mut self, now_ns: u64, faults: f64, switches: f64, cpus: usize) {
-        let (then, old_faults, old_switches) = self.observed;
+    /// Tells the totals of page faults and waits so far, and how many CPUs the program can be using.
+    pub fn observe(&mut self, now_ns: u64, faults: f64, waits: f64, cpus: usize) {
+        let (then, old_faults, old_waits) = self.observed;
         let passed = now_ns.saturating_sub(then) as f64;
         if passed < 1e6 {
             return;
         }
-        let cost = (faults - old_faults).max(0.0) * self.cost.fault_ns + (switches - old_switches).max(0.0) * self.cost.switch_ns;
+        let cost = (faults - old_faults).max(0.0) * self.cost.fault_ns + (waits - old_waits).max(0.0) * self.cost.wait_ns;
         let load = cost / (passed * cpus.max(1) as f64);
         // Rises at once, falls over some 100 ms.
         let fade = (-passed / 1e8).exp();
         self.load = load.max(self.load * fade + load * (1.0 - fade));
-        self.observed = (now_ns, faults, switches);
+        self.observed = (now_ns, faults, waits);
     }
 
     /// Part of the time in which watchpoints may be armed.
@@ -133,12 +133,12 @@ impl Pace {
     #[must_use]
     pub fn round_ns(&self, now_ns: u64, objects: impl Iterator<Item = (Id, u64)>) -> f64 {
         let elapsed = now_ns.saturating_sub(self.started_ns) as f64;
-        let least = (self.arm_ns / ARM_BUDGET).max(SHORTEST_NS).min(LONGEST_NS);
+        let least = (self.arm_ns / ARM_BUDGET).clamp(SHORTEST_NS, LONGEST_NS);
         let most = (elapsed / 16.0).clamp(least, LONGEST_NS.max(least));
         // The memory with the most traffic by bytes: where the placement question is decided.
-        let reference = objects.filter_map(|(id, bytes)| Some((self.word_rate(id)?, bytes))).max_by(|a, b| {
-            (a.0.sqrt() * a.1 as f64).total_cmp(&(b.0.sqrt() * b.1 as f64))
-        });
+        let reference = objects
+            .filter_map(|(id, bytes)| Some((self.word_rate(id)?, bytes)))
+            .max_by(|a, b| (a.0.sqrt() * a.1 as f64).total_cmp(&(b.0.sqrt() * b.1 as f64)));
         let wanted = match reference {
             Some((rate, _)) if rate > 0.0 => HITS_WANTED / rate,
             _ => most,
@@ -185,7 +185,7 @@ mod tests {
     /// Check that a storm of page faults makes the watchpoints rest, and that they come back after it.
     #[test]
     fn storms_are_waited_out() {
-        let mut pace = Pace::new(0, ArmedCost { fault_ns: 1000.0, switch_ns: 9000.0 });
+        let mut pace = Pace::new(0, ArmedCost { fault_ns: 1000.0, wait_ns: 4000.0 });
         assert_eq!(pace.divide(25e6), (25e6, 0.0));
         pace.observe(10_000_000, 5_000.0, 0.0, 1);
         let (armed, rest) = pace.divide(25e6);

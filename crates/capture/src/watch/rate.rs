@@ -1,15 +1,19 @@
 //! From the hits of one thread in one window to the accesses it stands for.
 
+use super::hot::Pattern;
+
 /// What one thread did at one watched address.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Watched {
     pub hits: u64,
     /// From arming to disarming this thread's watchpoint, ns.
     pub watched_ns: u64,
+    /// CPU time the thread had in the window, ns.
+    pub cpu_ns: u64,
+    /// CPU time the thread had while the watchpoint was on: to the end of the window, or to the limiting hit, ns.
+    pub exposed_ns: u64,
     /// The hit limit in force; the kernel switches the watchpoint off at this hit.
     pub limit: u64,
-    /// From arming to the limiting hit, ns; none if the limit was not reached (or its record was lost).
-    pub cut_after_ns: Option<u64>,
 }
 
 impl Watched {
@@ -19,29 +23,30 @@ impl Watched {
     }
 }
 
-/// Accesses the thread would have made in `held_ns`.
+/// Accesses the thread would have made in its CPU time of the window.
 ///
-/// A trap costs the thread `trap_ns`, time in which it makes no progress; it is taken out of the exposure. Without the limit
-/// the estimate is hits * held / exposure. With the limit r reached after the exposure t it is (r - 1) * held / t, the unbiased
-/// estimator for a sample stopped at its r-th hit (Girshick, Mosteller and Savage 1946). The exposure is never taken to be
-/// less than a tenth of the time that passed: hotter addresses than that are beyond what traps can measure.
+/// Time is the thread's own CPU time, so that it does not matter when the scheduler let it run. A trap costs the thread
+/// `trap_ns`, time in which it makes no progress; it is taken out of the exposure. Without the limit the estimate is
+/// hits * cpu / exposure, where exposure and CPU time differ by the traps only. With the limit r reached after the exposure t it
+/// is (r - 1) * cpu / t, the unbiased estimator for a sample of independent hits stopped at its r-th (Girshick, Mosteller and
+/// Savage 1946). Where a cut window's hits come at an even pace from its start, the pace itself is the better measure, since it
+/// knows nothing of the time that arming took: cpu / (gap - traps). The
+/// exposure is never taken to be less than a tenth of the time that passed: hotter addresses are beyond what traps can measure.
 #[must_use]
-pub fn accesses(watched: &Watched, held_ns: u64, trap_ns: f64) -> f64 {
+pub fn accesses(watched: &Watched, pattern: Option<&Pattern>, trap_ns: f64) -> f64 {
     if watched.hits == 0 {
         return 0.0;
     }
-    let held = held_ns as f64;
-    let exposure = |passed: f64, traps: f64| (passed - traps * trap_ns).max(passed * 0.1).max(1.0);
-    match (watched.cut(), watched.cut_after_ns) {
-        (true, Some(after)) if watched.limit > 1 => {
-            let traps = (watched.limit - 1) as f64;
-            traps * held / exposure(after as f64, traps)
-        }
-        _ => {
-            let hits = watched.hits as f64;
-            hits * held / exposure(watched.watched_ns as f64, hits)
-        }
+    let passed = watched.exposed_ns as f64;
+    let cpu = watched.cpu_ns.max(watched.exposed_ns) as f64;
+    if let Some(p) = pattern.filter(|p| watched.cut() && p.steady(passed, trap_ns)) {
+        let natural = (p.gap_ns - p.traps_a_hit.max(1.0) * trap_ns).max(0.1 * p.gap_ns).max(1.0);
+        return (cpu / natural).max(watched.hits as f64);
     }
+    let counted = if watched.cut() && watched.limit > 1 { (watched.limit - 1) as f64 } else { watched.hits as f64 };
+    let traps = counted * pattern.map_or(1.0, |p| p.traps_a_hit.max(1.0));
+    let exposure = (passed - traps * trap_ns).max(0.1 * passed).max(1.0);
+    (counted * cpu / exposure).max(watched.hits as f64)
 }
 
 #[cfg(test)]
@@ -54,38 +59,40 @@ mod tests {
     }
 
     /// Check against a simulated thread whose accesses are known: the mean estimate is the true number of accesses, for cold,
-    /// warm and hot addresses, although hot ones are cut off and every trap takes time.
+    /// warm and hot addresses, although hot ones are cut off, every trap takes time, and the thread runs only now and then.
     #[test]
     fn estimates_are_unbiased() {
-        let (held, limit, trap) = (20e6, 24u64, 9_000.0);
-        for rate_per_second in [5.0, 200.0, 1_000.0, 20_000.0] {
+        let (limit, trap) = (24u64, 9_000.0);
+        for rate_per_second in [5.0, 200.0, 1_000.0, 20_000.0, 100_000.0] {
             let mean_gap = 1e9 / rate_per_second;
             let mut random = Random::new(11);
             let repetitions = 20_000;
-            let (mut sum, mut squares) = (0.0, 0.0);
+            let (mut sum, mut squares, mut cpu_sum) = (0.0, 0.0, 0.0);
             for _ in 0..repetitions {
-                let (mut now, mut hits, mut cut_after) = (0.0, 0u64, None);
+                let cpu = 20e6 * random.unit();
+                let (mut now, mut hits, mut exposed) = (0.0, 0u64, cpu);
                 loop {
                     now += exponential(&mut random, mean_gap);
-                    if now > held {
+                    if now > cpu {
                         break;
                     }
                     hits += 1;
                     if hits == limit {
-                        cut_after = Some(now as u64);
+                        exposed = now;
                         break;
                     }
                     now += trap;
                 }
-                let w = Watched { hits, watched_ns: held as u64, limit, cut_after_ns: cut_after };
-                let estimate = accesses(&w, held as u64, trap);
+                let w = Watched { hits, watched_ns: 20_000_000, cpu_ns: cpu as u64, exposed_ns: exposed as u64, limit };
+                let estimate = accesses(&w, None, trap);
                 sum += estimate;
                 squares += estimate * estimate;
+                cpu_sum += cpu;
             }
             let n = f64::from(repetitions);
-            let (mean, truth) = (sum / n, rate_per_second * held / 1e9);
+            let (mean, truth) = (sum / n, rate_per_second * cpu_sum / n / 1e9);
             let error = ((squares / n - mean * mean) / n).sqrt();
-            assert!((mean - truth).abs() < 4.0 * error + 0.01 * truth, "{rate_per_second}/s: {mean} +- {error}, truth {truth}");
+            assert!((mean - truth).abs() < 4.0 * error + 0.02 * truth, "{rate_per_second}/s: {mean} +- {error}, truth {truth}");
         }
     }
 }

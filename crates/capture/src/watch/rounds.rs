@@ -2,9 +2,10 @@
 
 use super::SLOTS;
 use super::design::{Candidate, Random, draw_objects, word_at};
+use super::hot::{CutPart, Hot};
 use super::pace::{ArmedCost, Pace};
 use super::rate::accesses;
-use super::slots::{SlotResult, WatchedThread};
+use super::slots::{Aim, SlotResult, WatchedThread};
 use crate::kernel::monotonic_ns;
 use crate::kernel::residency::nodes_of;
 use crate::track::Tracker;
@@ -14,6 +15,9 @@ use std::collections::{BTreeMap, HashMap};
 /// Objects looked at when a round is drawn. Where there are more, a random part stands for all.
 const CANDIDATES: usize = 4096;
 
+/// Hits after which a hot address is left.
+const HOT_LIMIT: u32 = 8;
+
 /// One slot of the running round in one process.
 #[derive(Clone, Copy)]
 struct Drawn {
@@ -22,6 +26,8 @@ struct Drawn {
     bytes: u64,
     address: u64,
     inclusion: f64,
+    /// A second word of a hot object, watched only to learn what a trap costs there.
+    companion: bool,
 }
 
 /// The watch evidence of a run.
@@ -31,6 +37,7 @@ pub struct Rounds {
     pub hits: u64,
     pub windows: u64,
     pub trap_ns: f64,
+    hot: Hot,
     random: Random,
     number: u64,
     round_start_ns: u64,
@@ -53,6 +60,7 @@ impl Rounds {
             hits: 0,
             windows: 0,
             trap_ns,
+            hot: Hot::default(),
             random: Random::new(seed),
             number: 0,
             round_start_ns: now,
@@ -88,6 +96,8 @@ impl Rounds {
     pub fn stop(&mut self, tracker: &mut Tracker) {
         let stands_for = monotonic_ns().saturating_sub(self.round_start_ns);
         self.switch(tracker, HashMap::new(), stands_for);
+        let rest = self.hot.take_waiting();
+        self.settle(tracker, rest);
     }
 
     /// Moves every watchpoint from the running round to `next`, and writes what the running round, which stands for
@@ -99,8 +109,11 @@ impl Rounds {
         let pid_of: HashMap<Id, i32> = tracker.processes.values().map(|p| (p.id, p.pid)).collect();
         for thread in &mut self.threads {
             let Some(&pid) = pid_of.get(&thread.process) else { continue };
-            let addresses: [Option<u64>; SLOTS] = next.get(&pid).map_or([None; SLOTS], |draws| draws.map(|d| d.map(|d| d.address)));
-            let (slots, lost) = thread.turn(&addresses, limit, &mut self.buffer);
+            let hot = &self.hot;
+            // A hot address is left soon: the longer a thread is slowed down, the longer others wait for it.
+            let aim = |d: Drawn| Aim { address: d.address, limit: if hot.is_hot(d.object) { HOT_LIMIT.min(limit) } else { limit } };
+            let aims: [Option<Aim>; SLOTS] = next.get(&pid).map_or([None; SLOTS], |draws| draws.map(|d| d.map(aim)));
+            let (slots, lost) = thread.turn(&aims, &mut self.buffer);
             tracker.lose("watch", "a thread's ring was full: hits counted, lines unknown", lost);
             for (slot, result) in slots.into_iter().enumerate() {
                 if let Some(result) = result {
@@ -141,7 +154,7 @@ impl Rounds {
             for (slot, draw) in draw_objects(&mut self.random, &candidates, SLOTS).into_iter().enumerate() {
                 let c = &candidates[draw.candidate];
                 let Some(object) = process.objects.by_address.get_mut(&c.address) else { continue };
-                let Some(word) = word_at(c.address, c.bytes, object.positions.next()) else { continue };
+                let Some(word) = word_at(c.address, c.bytes, object.positions.advance()) else { continue };
                 object.has_evidence = true;
                 let mut address = process.touches.snap(word, c.address, c.bytes, page_bytes);
                 if address != word && process.page_sizes.at(address) > page_bytes {
@@ -150,13 +163,38 @@ impl Rounds {
                 if slots.iter().flatten().any(|d| d.address == address) {
                     continue;
                 }
-                slots[slot] = Some(Drawn { object: c.object, start: c.address, bytes: c.bytes, address, inclusion: draw.inclusion * keep });
+                slots[slot] = Some(Drawn {
+                    object: c.object,
+                    start: c.address,
+                    bytes: c.bytes,
+                    address,
+                    inclusion: draw.inclusion * keep,
+                    companion: false,
+                });
             }
+            self.add_companion(&mut slots);
             if slots.iter().any(Option::is_some) {
                 draws.insert(pid, slots);
             }
         }
         draws
+    }
+
+    /// Half of the time a hot object is drawn, a slot of another object is lent to a second word of it. Which window is lost
+    /// does not depend on what it would have seen.
+    fn add_companion(&mut self, slots: &mut [Option<Drawn>; SLOTS]) {
+        let Some(hot) = slots.iter().flatten().find(|d| self.hot.is_hot(d.object)).copied() else { return };
+        if self.random.unit() < 0.5 || slots.iter().flatten().filter(|d| d.object == hot.object).count() > 1 {
+            return;
+        }
+        // Half an object away: far from the first word in any sweep.
+        let offset = (hot.address - hot.start + hot.bytes / 2) % hot.bytes.max(1);
+        let address = (hot.start + offset) & !7;
+        let lent = (self.random.unit() * SLOTS as f64) as usize;
+        let fits = address >= hot.start && address + 8 <= hot.start + hot.bytes;
+        if fits && slots[lent].is_none_or(|d| d.address != hot.address) && slots.iter().flatten().all(|d| d.address != address) {
+            slots[lent] = Some(Drawn { address, companion: true, ..hot });
+        }
     }
 
     /// One window: rows for it and for every thread that hit it.
@@ -175,9 +213,14 @@ impl Rounds {
                 }
             }
         }
-        if held == 0 {
+        for pattern in seen.iter().filter(|(_, r)| r.watched.cut()).filter_map(|(_, r)| r.pattern.as_ref()) {
+            self.hot.learn(drawn.object, pattern);
+        }
+        if held == 0 || drawn.companion {
             return;
         }
+        let cut = seen.iter().any(|(_, r)| r.watched.cut());
+        self.hot.window(drawn.object, cut);
         let id = tracker.next_window();
         self.windows += 1;
         let window = Window {
@@ -193,21 +236,29 @@ impl Rounds {
         tracker.write_window(&window);
         let (mut total, mut traps) = (0.0, 0);
         for (thread, result) in seen.iter().filter(|(_, r)| r.watched.hits > 0) {
-            let estimate = accesses(&result.watched, held, self.trap_ns);
+            let estimate = accesses(&result.watched, result.pattern.as_ref(), self.hot.trap_ns(drawn.object, self.trap_ns));
             total += estimate;
             traps += result.watched.hits;
-            self.write_accesses(tracker, pid, id, *thread, result, estimate);
+            let rows = self.access_rows(tracker, pid, id, *thread, result);
+            if cut {
+                let part = CutPart { object: drawn.object, rows, watched: result.watched, pattern: result.pattern };
+                let ripe = self.hot.wait(part);
+                self.settle(tracker, ripe);
+            } else {
+                write_accesses(tracker, &rows, estimate);
+            }
         }
         self.hits += traps;
         if died.is_some() {
             self.pace.forget(drawn.object);
+            self.hot.forget(drawn.object);
         } else {
             self.pace.learn(drawn.object, held, total, traps as f64 * self.trap_ns);
         }
     }
 
-    /// The hits of one thread, divided among the places in the code that made them.
-    fn write_accesses(&self, tracker: &mut Tracker, pid: i32, window: Id, thread: Id, result: &SlotResult, estimate: f64) {
+    /// The hits of one thread, divided among the places in the code that made them; the estimates are parts of one.
+    fn access_rows(&self, tracker: &mut Tracker, pid: i32, window: Id, thread: Id, result: &SlotResult) -> Vec<Access> {
         let mut by_site: BTreeMap<Option<Id>, u64> = BTreeMap::new();
         for sample in &result.samples {
             let site = tracker.processes.get_mut(&pid).map(|process| {
@@ -220,18 +271,26 @@ impl Rounds {
             by_site.insert(None, 1);
         }
         let sampled: u64 = by_site.values().sum();
-        for (site, count) in by_site {
+        let row = |(site, count): (Option<Id>, u64)| {
             let part = count as f64 / sampled as f64;
-            let row = Access {
+            Access {
                 window,
                 thread,
                 site,
                 hits: (result.watched.hits as f64 * part).round() as u64,
-                estimate: estimate * part,
+                estimate: part,
                 watched_ns: result.watched.watched_ns,
                 cut: result.watched.cut(),
-            };
-            tracker.sink.write(|w| w.access(&row));
+            }
+        };
+        by_site.into_iter().map(row).collect()
+    }
+
+    /// Writes windows that were kept back.
+    fn settle(&mut self, tracker: &mut Tracker, parts: Vec<CutPart>) {
+        for part in parts {
+            let estimate = self.hot.settle(&part, self.trap_ns);
+            write_accesses(tracker, &part.rows, estimate);
         }
     }
 
@@ -256,6 +315,16 @@ impl Rounds {
     }
 }
 
+fn write_accesses(tracker: &mut Tracker, rows: &[Access], estimate: f64) {
+    for row in rows {
+        let row = Access { estimate: row.estimate * estimate, ..row.clone() };
+        tracker.sink.write(|w| w.access(&row));
+    }
+}
+
 fn live(tracker: &Tracker) -> impl Iterator<Item = (Id, u64)> + '_ {
-    tracker.processes.values().flat_map(|p| p.objects.by_address.values().filter(|o| o.watchable()).map(|o| (o.id, o.bytes)).take(CANDIDATES))
+    tracker
+        .processes
+        .values()
+        .flat_map(|p| p.objects.by_address.values().filter(|o| o.watchable()).map(|o| (o.id, o.bytes)).take(CANDIDATES))
 }

@@ -1,0 +1,217 @@
+//! Which of several touches of a page placed it: the last one.
+//!
+//! A read of fresh anonymous memory faults, maps the zero page and places nothing; the write that follows faults again. Memory
+//! given back with `madvise(MADV_DONTNEED)` and used again faults again. So a range may have more faults than pages, and each page was
+//! placed by its last one. Touches are sampled, so the two faults of one page are rarely both seen; the rule works on
+//! stretches:
+//!
+//! 1. Records of one thread that lie on one huge page but on several base pages, close in time, are faults on base pages (which the kernel
+//!    joined later). Of records of one page that each stand for one fault, the last stays.
+//! 2. The range is cut into up to 64 equal cells, of 16 expected records or more. With P the cell's bytes, W the bytes that its
+//!    records stand for and w those of a typical record, the cell was touched more than once when W >= 1.1 P + 2 sqrt(P w) (with
+//!    16 records 1.6 P: beyond what sampling at random gives in 99 of 100 cells, and sampling every n-th fault in all).
+//! 3. Then the newest records that stand for P stay. A generation ends where nothing happened for long: of the ends between 0.7 P and 1.3 P
+//!    the one before the longest pause counts, else the one next to P.
+//! 4. Of several records of one page, the last stays.
+//!
+//! Threads that fault on one page at the same time are all counted, but only the first places it. Faults that follow each other
+//! within 100 us, or 5 ns a byte of the page (a huge page is cleared in the fault: 10 ms), are such a race, and the first of them stays.
+//!
+//! Limits: a cell of which only a part was touched, twice, looks like one touched once. Faults that place nothing and come after
+//! the placing one (a NUMA balancing scan's, on machines with several nodes) look like a later generation.
+
+use crate::touches::{BASE_PAGE, Placed};
+
+const MOST_CELLS: f64 = 64.0;
+const RECORDS_A_CELL: f64 = 16.0;
+/// Records of one huge page looked at: more than that many threads do not race for one.
+const LOOKED_AT: usize = 64;
+/// Ends of the last generation looked at, in parts of the cell.
+const END: std::ops::RangeInclusive<f64> = 0.7..=1.3;
+
+/// Drops the records whose pages were touched again later. `placed` are the touches of an object at `address`.
+pub fn keep_last(placed: &mut Vec<Placed>, address: u64, bytes: u64) {
+    base_pages(placed, address);
+    last_of_page(placed, address, |p| p.touch.weight <= 1.0);
+    let covered: f64 = placed.iter().map(Placed::covers).sum();
+    if bytes > 0 && covered > bytes as f64 {
+        let typical = placed.iter().map(|p| p.covers().powi(2)).sum::<f64>() / covered;
+        let count = (bytes as f64 / typical / RECORDS_A_CELL).clamp(1.0, MOST_CELLS).floor().max(1.0);
+        let size = (bytes as f64 / count).max(1.0);
+        let mut cells: Vec<Vec<Placed>> = vec![Vec::new(); count as usize];
+        for record in placed.drain(..) {
+            let cell = ((record.offset as f64 / size) as usize).min(cells.len() - 1);
+            cells[cell].push(record);
+        }
+        placed.extend(cells.into_iter().flat_map(|cell| last_generation(cell, size, typical)));
+    }
+    last_of_page(placed, address, |_| true);
+}
+
+/// The page a record made.
+fn page(record: &Placed, address: u64) -> u64 {
+    address.wrapping_add(record.offset) / record.page_bytes.max(1)
+}
+
+/// Faults on one page that follow each other within this time are a race, ns.
+fn race_ns(page_bytes: u64) -> u64 {
+    page_bytes.saturating_mul(5).max(100_000)
+}
+
+/// Indices of the records by page and time.
+fn by_page(placed: &[Placed], address: u64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..placed.len()).collect();
+    order.sort_by_key(|&i| (placed[i].page_bytes, page(&placed[i], address), placed[i].touch.time, i));
+    order
+}
+
+fn same_page(a: &Placed, b: &Placed, address: u64) -> bool {
+    a.page_bytes == b.page_bytes && page(a, address) == page(b, address)
+}
+
+/// Records of base pages that are huge by now get their size.
+fn base_pages(placed: &mut [Placed], address: u64) {
+    let order = by_page(placed, address);
+    for group in order.chunk_by(|&a, &b| same_page(&placed[a], &placed[b], address)).map(<[usize]>::to_vec).collect::<Vec<_>>() {
+        let same_thread = |a: &Placed, b: &Placed| {
+            let apart = a.offset / BASE_PAGE != b.offset / BASE_PAGE;
+            apart && a.touch.thread == b.touch.thread && b.touch.time - a.touch.time <= race_ns(a.page_bytes)
+        };
+        let of_base_pages = |i: usize| group[..i].iter().any(|&before| same_thread(&placed[before], &placed[group[i]]));
+        if placed[group[0]].page_bytes > BASE_PAGE && (1..group.len().min(LOOKED_AT)).any(of_base_pages) {
+            group.iter().for_each(|&i| placed[i].page_bytes = BASE_PAGE);
+        }
+    }
+}
+
+/// Drops records of pages that were touched later, where `may_go`.
+fn last_of_page(placed: &mut Vec<Placed>, address: u64, may_go: impl Fn(&Placed) -> bool) {
+    let mut stays = vec![true; placed.len()];
+    for group in by_page(placed, address).chunk_by(|&a, &b| same_page(&placed[a], &placed[b], address)) {
+        let follows = |i: usize| {
+            let (before, this) = (&placed[group[i - 1]], &placed[group[i]]);
+            this.touch.time - before.touch.time <= race_ns(this.page_bytes)
+        };
+        let mut first = group.len() - 1;
+        while first > 0 && follows(first) {
+            first -= 1;
+        }
+        for (i, &record) in group.iter().enumerate() {
+            stays[record] = i == first || !may_go(&placed[record]);
+        }
+    }
+    let mut stays = stays.into_iter();
+    placed.retain(|_| stays.next().unwrap_or(true));
+}
+
+fn last_generation(mut cell: Vec<Placed>, bytes: f64, typical: f64) -> Vec<Placed> {
+    let covered: f64 = cell.iter().map(Placed::covers).sum();
+    if covered < 1.1 * bytes + 2.0 * (bytes * typical).sqrt() {
+        return cell;
+    }
+    cell.sort_by_key(|p| std::cmp::Reverse(p.touch.time));
+    let mut kept = 0.0;
+    let mut longest: Option<(u64, usize)> = None;
+    let mut nearest = (f64::INFINITY, cell.len());
+    for (i, pair) in cell.windows(2).enumerate() {
+        kept += pair[0].covers();
+        let pause = pair[0].touch.time - pair[1].touch.time;
+        if END.contains(&(kept / bytes)) && longest.is_none_or(|l| pause > l.0) {
+            longest = Some((pause, i + 1));
+        }
+        if (kept - bytes).abs() < nearest.0 {
+            nearest = ((kept - bytes).abs(), i + 1);
+        }
+    }
+    cell.truncate(longest.map_or(nearest.1, |l| l.1));
+    cell
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::touches::Touch;
+
+    const PAGES: u64 = 8192;
+
+    /// Pages `from..to` touched in order from `start` on, a page a microsecond, by `thread`, every `period`-th seen.
+    fn touched(from: u64, to: u64, start: u64, thread: usize, period: u64) -> Vec<Placed> {
+        let record = |page: u64| Placed {
+            offset: page * 4096,
+            touch: Touch {
+                time: start + (page - from) * 1000,
+                thread,
+                node: 0,
+                address: page * 4096,
+                weight: period as f64,
+                by_kernel: false,
+                site: None,
+            },
+            recycled: false,
+            page_bytes: 4096,
+        };
+        (from..to).filter(|page| (page + start).is_multiple_of(period)).map(record).collect()
+    }
+
+    fn kept(mut list: Vec<Placed>) -> (usize, usize) {
+        keep_last(&mut list, 0, PAGES * 4096);
+        let of = |thread| list.iter().filter(|p| p.touch.thread == thread).count();
+        (of(0), of(1))
+    }
+
+    /// Check that of two generations of touches the last stays, at any period and with mixed ones, and also on a part.
+    #[test]
+    fn last_generation_stays() {
+        for (first, second) in [(1, 1), (31, 31), (1, 31), (31, 1), (31, 251)] {
+            let list = [touched(0, PAGES, 5, 0, first), touched(0, PAGES, 90_000_000, 1, second)].concat();
+            let (old, new) = kept(list);
+            let seen = touched(0, PAGES, 90_000_000, 1, second).len();
+            assert!(old * 50 <= new && new * 20 >= seen * 19, "1/{first} then 1/{second}: {old} and {new} of {seen}");
+        }
+        for period in [1, 31] {
+            let again = touched(PAGES / 2, PAGES, 90_000_000, 1, period);
+            let seen = again.len();
+            let (old, new) = kept([touched(0, PAGES, 5, 0, period), again].concat());
+            assert!(old.abs_diff(seen) * 10 <= seen && new * 20 >= seen * 19, "1/{period}: {old} and {new} of {seen}");
+        }
+    }
+
+    /// Check that threads racing for a huge page leave the first, and that a page joined later keeps all its records.
+    #[test]
+    fn huge_pages() {
+        let huge = |page: u64, time: u64, thread: usize| {
+            let record = touched(page, page + 1, 0, thread, 1).remove(0);
+            Placed { page_bytes: 2 << 20, touch: Touch { time, ..record.touch }, ..record }
+        };
+        let kept = |mut list: Vec<Placed>| {
+            keep_last(&mut list, 0, PAGES * 4096);
+            list.iter().map(|p| (p.touch.thread, p.page_bytes)).collect::<Vec<_>>()
+        };
+        assert_eq!(kept(vec![huge(0, 4_300_000, 0), huge(256, 360_000, 2), huge(128, 370_000, 1)]), [(2, 2 << 20)]);
+        assert_eq!(kept(vec![huge(0, 1_000, 0), huge(128, 50_000_000, 1)]), [(1, 2 << 20)]);
+        assert_eq!(kept(vec![huge(0, 1_000, 0), huge(31, 90_000, 0), huge(62, 180_000, 0)]), [(0, 4096); 3]);
+    }
+
+    /// Check that what was touched once stays whole, in order, by several threads at once, or at random.
+    #[test]
+    fn single_generation_stays() {
+        for period in [1, 31, 251] {
+            let once = touched(0, PAGES, 5, 0, period);
+            assert_eq!(kept(once.clone()), (once.len(), 0));
+            let halves = [touched(0, PAGES / 2, 5, 0, period), touched(PAGES / 2, PAGES, 5, 1, period)].concat();
+            let all = halves.len();
+            let (a, b) = kept(halves);
+            assert_eq!(a + b, all);
+        }
+        let mut dropped = 0;
+        for seed in 0..50u64 {
+            let chance = |page: u64| {
+                (page + seed * PAGES).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 32
+            };
+            let all = touched(0, PAGES, 5, 0, 1).into_iter().filter(|p| chance(p.offset / 4096).is_multiple_of(31));
+            let list: Vec<Placed> = all.map(|p| Placed { touch: Touch { weight: 31.0, ..p.touch.clone() }, ..p }).collect();
+            dropped += list.len() - kept(list.clone()).0;
+        }
+        assert!(dropped <= 50 * 5, "{dropped} of {}", 50 * PAGES / 31);
+    }
+}

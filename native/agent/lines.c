@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * The line table of a Python code object (co_linetable since CPython 3.11; Objects/locations.md there).
+ *
+ * Each entry covers some code units. Its first byte is 0x80 | (form << 3) | (code units - 1), the others have the top
+ * bit clear. Only the change of line is of interest: a signed number for the forms 13 and 14, one, two or none for the
+ * short ones. The bytes come from the program: any of them may be wrong.
+ */
+#include "agent.h"
+
+#define FORM_LINES_1 11
+#define FORM_LINES_2 12
+#define FORM_NO_COLUMNS 13
+#define FORM_LONG 14
+#define FORM_NONE 15
+
+/* Six bits a byte, the least significant first; 0x40: more follow. The lowest bit of the number is its sign. */
+static int64_t signed_number(const uint8_t *from, const uint8_t *end) {
+    uint64_t number = 0;
+    for (uint32_t shift = 0; from < end && shift < 36; from++, shift += 6) {
+        number |= (uint64_t)(*from & 0x3f) << shift;
+        if ((*from & 0x40) == 0) {
+            break;
+        }
+    }
+    int64_t half = (int64_t)(number >> 1);
+    return (number & 1) != 0 ? -half : half;
+}
+
+static int64_t line_change(const uint8_t *entry, const uint8_t *end) {
+    switch ((*entry >> 3) & 15) {
+    case FORM_LINES_1:
+        return 1;
+    case FORM_LINES_2:
+        return 2;
+    case FORM_NO_COLUMNS:
+    case FORM_LONG:
+        return signed_number(entry + 1, end);
+    default:
+        return 0;
+    }
+}
+
+/* Reads the next piece of a table, whole entries only, and returns how many bytes were used. */
+size_t ft_lines_read(struct ft_lines *lines, const uint8_t *piece, size_t bytes, bool is_last) {
+    const uint8_t *entry = piece, *end_of_piece = piece + bytes;
+    while (!lines->done && entry < end_of_piece) {
+        const uint8_t *end = entry + 1;
+        while (end < end_of_piece && (*end & 0x80) == 0) {
+            end++;
+        }
+        if ((*entry & 0x80) == 0) {
+            lines->done = true; /* no table */
+            break;
+        }
+        if (end == end_of_piece && !is_last) {
+            break;
+        }
+        lines->line += line_change(entry, end);
+        lines->unit += (uint64_t)(*entry & 7) + 1;
+        if (lines->unit > lines->wanted) {
+            lines->done = true;
+            lines->found = ((*entry >> 3) & 15) != FORM_NONE && lines->line > 0 && lines->line < INT32_MAX;
+        }
+        entry = end;
+    }
+    return (size_t)(entry - piece);
+}

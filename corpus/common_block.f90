@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: Apache-2.0 OR MIT
-! corpus: object = fields
+! corpus: object = u
 ! corpus: finding = serial-first-touch
 ! corpus: partition = block
 ! corpus: cause = loop

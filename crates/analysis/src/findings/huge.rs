@@ -1,9 +1,9 @@
 //! The rule of `huge-page-sharing`: the program initialises as it computes, and only the page size spoils the placement.
 //!
 //! - Pages are huge.
-//! - The first touches obey the users' partition: at least 70 % of the touched pages (by weight, as far as the user there is
+//! - The first touches obey the users' partition: at least half of the touched pages (by weight, as far as the user there is
 //!   known) were touched, at the very address that faulted, by the lane that uses that address.
-//! - At least 60 % of the windows with a remote access lie in a huge page where some part is used from the node that the page is on:
+//! - At least half of the windows with a remote access lie in a huge page where some part is used from the node that the page is on:
 //!   with base pages each part would have been on its own user's node.
 
 use super::Case;
@@ -27,7 +27,7 @@ pub(super) fn is_huge_page_sharing(case: &Case<'_>, threads: &Threads) -> bool {
             obeying += if owner == lane { pages } else { 0.0 };
         }
     }
-    if all <= 0.0 || obeying < 0.7 * all {
+    if all <= 0.0 || obeying < 0.5 * all {
         return false;
     }
     // Lanes of one process: a lane's node is that of any of its threads.
@@ -46,5 +46,5 @@ pub(super) fn is_huge_page_sharing(case: &Case<'_>, threads: &Threads) -> bool {
         let used_from_home = probes.filter_map(|p| partition.owner(p)).any(|lane| node_of.get(&lane) == Some(&node));
         shared += usize::from(used_from_home);
     }
-    remote > 0 && shared as f64 >= 0.6 * remote as f64
+    remote > 0 && shared as f64 >= 0.5 * remote as f64
 }

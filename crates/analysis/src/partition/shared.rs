@@ -22,6 +22,8 @@
 //! which have owners, above 2. Drawing 16 or 25 of their windows at random, 200 times each: shared tables always shared,
 //! of the others the dynamic schedule in 1 %.
 //!
+//! Where at least ten windows have twice as many passes as there are lanes, only they count; else where ten have as many.
+//!
 //! Windows in which the hit limit cut a lane off say nothing about evenness, as the limit itself makes counts equal. They are
 //! left out; where they are the majority of those with several lanes or hits (very hot addresses), use is shared when they show
 //! nine in ten of the lanes that can be seen, min(lanes, CPUs), on average.
@@ -32,6 +34,8 @@
 use super::{Chance, Unit};
 
 const MIN_WINDOWS: usize = 5;
+/// Windows with twice as many passes as lanes (or as many), that make shorter ones unnecessary.
+const MIN_LONG_WINDOWS: usize = 10;
 const EVENNESS: f64 = 0.5;
 const Z: f64 = -3.0;
 /// Hits a pass, at most.
@@ -47,7 +51,12 @@ pub(super) fn is_shared(units: &[&Unit], chance: &Chance, cpus: usize) -> bool {
     let total: f64 = lanes.iter().map(|l| l.1).sum();
     let lanes: Vec<(usize, f64)> = lanes.into_iter().map(|(lane, p)| (lane, p / total)).collect();
     let (cut, whole): (Vec<&Unit>, Vec<&Unit>) = units.iter().copied().partition(|u| u.cut);
-    let dispersion = Dispersion::of(&whole, &lanes);
+    // Long windows tell most: in short ones threads that share CPUs take turns, whatever the schedule.
+    let long = [2.0, 1.0].map(|rounds| Dispersion::of(&whole, &lanes, rounds * lanes.len() as f64 - 0.5));
+    if let Some(dispersion) = long.into_iter().find(|d| d.windows >= MIN_LONG_WINDOWS) {
+        return dispersion.evenness() <= EVENNESS && dispersion.z() <= Z;
+    }
+    let dispersion = Dispersion::of(&whole, &lanes, 1.5);
     let enough = |windows: usize| windows >= MIN_WINDOWS && windows * 5 >= units.len();
     if cut.len() > dispersion.windows {
         let shown = cut.iter().map(|u| u.counts.iter().filter(|c| c.1 > 0).count() as f64).sum::<f64>() / cut.len() as f64;
@@ -67,7 +76,7 @@ struct Dispersion {
 }
 
 impl Dispersion {
-    fn of(units: &[&Unit], lanes: &[(usize, f64)]) -> Self {
+    fn of(units: &[&Unit], lanes: &[(usize, f64)], least_passes: f64) -> Self {
         let pass = hits_a_pass(units) as f64;
         let count = lanes.len() as f64;
         let inverse: f64 = lanes.iter().map(|l| 1.0 / l.1).sum();
@@ -76,7 +85,7 @@ impl Dispersion {
             let passes: Vec<f64> =
                 lanes.iter().map(|l| unit.counts.iter().filter(|c| c.0 == l.0).map(|c| c.1 as f64).sum::<f64>() / pass).collect();
             let n: f64 = passes.iter().sum();
-            if n < 1.5 {
+            if n < least_passes {
                 continue;
             }
             let fraction = (n / count).fract();

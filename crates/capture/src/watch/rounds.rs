@@ -15,6 +15,10 @@ use std::collections::{BTreeMap, HashMap};
 /// Objects looked at when a round is drawn. Where there are more, a random part stands for all.
 const CANDIDATES: usize = 4096;
 
+/// Part of the rounds that are longer than the others, and by how much.
+const LONG_ROUNDS: f64 = 0.1;
+const LONG_ROUND: f64 = 6.0;
+
 /// Hits after which a hot address is left.
 const HOT_LIMIT: u32 = 8;
 
@@ -80,7 +84,9 @@ impl Rounds {
             self.switch(tracker, HashMap::new(), now.saturating_sub(self.round_start_ns) + rest);
             return now + rest;
         }
-        let round_ns = self.pace.round_ns(now, live(tracker));
+        // Some rounds are much longer, by chance: they show how threads share an address over several sweeps.
+        let stretch = if self.random.unit() < LONG_ROUNDS { LONG_ROUND } else { 1.0 };
+        let round_ns = self.pace.round_ns(now, live(tracker)) * stretch;
         let (armed, rest) = self.pace.divide(round_ns);
         let next = self.draw(tracker, round_ns);
         self.switch(tracker, next, now.saturating_sub(self.round_start_ns));

@@ -13,8 +13,8 @@ program common_block
   implicit none
   integer, parameter :: dp = kind(1.0d0), n = 4194304 ! 32 MiB
   real(dp), parameter :: run_s = 2.0_dp
-  real(dp) :: u(n)
-  common /fields/ u ! @allocated
+  real(dp) :: u(n) ! @allocated
+  common /fields/ u
   real(dp) :: finish
   integer :: sweeps
 

@@ -7,14 +7,16 @@ use std::collections::HashMap;
 const ARM_BUDGET: f64 = 0.01;
 /// At most this part of the target's time goes into traps.
 const TRAP_BUDGET: f64 = 0.01;
-/// At most this part of the target's time goes into what armed watchpoints cost apart from hits.
-const LOAD_BUDGET: f64 = 0.008;
+/// At most these parts of the target's time go into what armed watchpoints add to page faults and to waits. (A wait's cost
+/// matters less: most programs that wait often wait for something.)
+const FAULT_BUDGET: f64 = 0.008;
+const WAIT_BUDGET: f64 = 0.025;
 const LEAST_DUTY: f64 = 0.004;
 const LONGEST_REST_NS: f64 = 1e9;
 const SHORTEST_NS: f64 = 4e6;
 const LONGEST_NS: f64 = 250e6;
 /// Hits a window is to see on the memory that matters most.
-const HITS_WANTED: f64 = 1.3;
+const HITS_WANTED: f64 = 1.6;
 
 /// What earlier windows on an object said.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,7 +44,7 @@ pub struct Pace {
     cost: ArmedCost,
     /// (time, faults, waits) when the load was last taken.
     observed: (u64, f64, f64),
-    /// Part of the program's time that watchpoints would cost if they were always armed.
+    /// What watchpoints would cost if they were always armed, in budgets.
     load: f64,
     arm_ns: f64,
     trapped_ns: f64,
@@ -62,7 +64,8 @@ impl Pace {
         if passed < 1e6 {
             return;
         }
-        let cost = (faults - old_faults).max(0.0) * self.cost.fault_ns + (waits - old_waits).max(0.0) * self.cost.wait_ns;
+        let cost = (faults - old_faults).max(0.0) * self.cost.fault_ns / FAULT_BUDGET
+            + (waits - old_waits).max(0.0) * self.cost.wait_ns / WAIT_BUDGET;
         let load = cost / (passed * cpus.max(1) as f64);
         // Rises at once, falls over some 100 ms.
         let fade = (-passed / 1e8).exp();
@@ -73,7 +76,7 @@ impl Pace {
     /// Part of the time in which watchpoints may be armed.
     #[must_use]
     pub fn duty(&self) -> f64 {
-        (LOAD_BUDGET / self.load.max(1e-9)).clamp(LEAST_DUTY, 1.0)
+        (1.0 / self.load.max(1e-9)).clamp(LEAST_DUTY, 1.0)
     }
 
     /// How to divide a round of `round_ns`: armed, then at rest.

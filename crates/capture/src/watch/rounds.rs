@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, HashMap};
 const CANDIDATES: usize = 4096;
 
 /// Part of the rounds that are longer than the others, and by how much.
-const LONG_ROUNDS: f64 = 0.1;
-const LONG_ROUND: f64 = 6.0;
+const LONG_ROUNDS: f64 = 0.03;
+const LONG_ROUND: f64 = 5.0;
 
 /// Hits after which a hot address is left.
 const HOT_LIMIT: u32 = 8;

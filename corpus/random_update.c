@@ -40,7 +40,7 @@ int main(void) {
             uint64_t state = (sweep * THREADS + (uint64_t)omp_get_thread_num() + 1) * UINT64_C(0x9e3779b97f4a7c15);
             for (uint64_t i = 0; i < EVENTS; i++) {
                 const uint64_t bin = next_random(&state) % BINS;
-#pragma omp atomic // @used
+#pragma omp atomic                // @used
                 histogram[bin]++; // @used
             }
         }

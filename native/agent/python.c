@@ -26,26 +26,26 @@
 #define FILE_BYTES 200u
 #define FUNCTION_BYTES 60u
 #define FRAME_BYTES (FILE_BYTES + 1 + FUNCTION_BYTES + 1 + 10 + 1)
-_Static_assert(FRAMES_MAX * FRAME_BYTES <= FT_PYTHON_TEXT_MAX, "the text of all frames");
+_Static_assert(FRAMES_MAX *FRAME_BYTES <= FT_PYTHON_TEXT_MAX, "the text of all frames");
 
 #define FRAME_OWNED_BY_INTERPRETER 3 /* FRAME_OWNED_BY_CSTACK, since 3.12 */
 
 /* Offsets in bytes. What is the same in all three: objects begin {reference count, type}; bytes and text have their
  * length at 16; the line table's bytes are at 32. */
 struct layout {
-    uint8_t thread_frame;       /* of PyThreadState: cframe, or current_frame */
-    uint8_t cframe_frame;       /* of _PyCFrame: current_frame; NO_CFRAME */
-    uint8_t thread_id;          /* of PyThreadState: pthread_self() */
-    uint8_t frame_code;         /* of _PyInterpreterFrame */
+    uint8_t thread_frame; /* of PyThreadState: cframe, or current_frame */
+    uint8_t cframe_frame; /* of _PyCFrame: current_frame; NO_CFRAME */
+    uint8_t thread_id;    /* of PyThreadState: pthread_self() */
+    uint8_t frame_code;   /* of _PyInterpreterFrame */
     uint8_t frame_previous;
     uint8_t frame_instruction;
     uint8_t frame_owner;
-    uint8_t code_first_line;    /* of PyCodeObject */
-    uint8_t code_version;       /* a number of its own, or NO_VERSION */
+    uint8_t code_first_line; /* of PyCodeObject */
+    uint8_t code_version;    /* a number of its own, or NO_VERSION */
     uint8_t code_instructions;
-    uint8_t ascii_bytes;        /* size of PyASCIIObject */
-    uint8_t compact_bytes;      /* size of PyCompactUnicodeObject */
-    bool thread_current;        /* the current state is the thread's own, or NULL; else that of whoever runs Python */
+    uint8_t ascii_bytes;   /* size of PyASCIIObject */
+    uint8_t compact_bytes; /* size of PyCompactUnicodeObject */
+    bool thread_current;   /* the current state is the thread's own, or NULL; else that of whoever runs Python */
 };
 #define NO_CFRAME 0xff
 #define NO_VERSION 0xff
@@ -85,8 +85,8 @@ void ft_python_prepare(void) {
     const unsigned long *version = dlsym(RTLD_DEFAULT, "Py_Version");
     if (version != NULL) {
         unsigned long minor = *version >> 16, level = *version >> 4 & 0xf;
-        python.current_thread = (void *(*)(void))dlsym(
-            RTLD_DEFAULT, minor >= 0x030d ? "PyThreadState_GetUnchecked" : "_PyThreadState_UncheckedGet");
+        python.current_thread = (void *(*)(void))dlsym(RTLD_DEFAULT, minor >= 0x030d ? "PyThreadState_GetUnchecked"
+                                                                                     : "_PyThreadState_UncheckedGet");
         python.this_thread = (void *(*)(void))dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
         python.is_finalizing =
             (int (*)(void))dlsym(RTLD_DEFAULT, minor >= 0x030d ? "Py_IsFinalizing" : "_Py_IsFinalizing");

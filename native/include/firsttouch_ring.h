@@ -26,21 +26,21 @@
 #define FT_RING_MAGIC 0x31474e4952544646ull /* "FFTRING1" little endian */
 #define FT_RING_VERSION 1u
 #define FT_SLOT_BYTES 64u
-#define FT_STACK_MAX 32u  /* deepest call stack recorded */
-#define FT_IPS_PER_SLOT 7u /* return addresses in a continuation slot */
-#define FT_TEXT_PER_SLOT 56u /* bytes of text in one */
+#define FT_STACK_MAX 32u         /* deepest call stack recorded */
+#define FT_IPS_PER_SLOT 7u       /* return addresses in a continuation slot */
+#define FT_TEXT_PER_SLOT 56u     /* bytes of text in one */
 #define FT_PYTHON_TEXT_MAX 2240u /* longest text of FT_REC_PYTHON: 40 slots */
 
 struct ft_ring_header {
     uint64_t magic;
     uint32_t version;
-    uint32_t capacity; /* slots, a power of two */
-    uint64_t min_size; /* bytes: smaller allocations are not recorded */
-    uint32_t root_pid; /* the process firsttouch started, as the target sees itself (getpid()) */
-    uint32_t flags;    /* FT_FLAG_... */
-    _Alignas(64) uint64_t head; /* producers */
-    uint64_t lost;              /* records dropped because the ring was full */
-    _Alignas(64) uint64_t tail; /* the consumer */
+    uint32_t capacity;              /* slots, a power of two */
+    uint64_t min_size;              /* bytes: smaller allocations are not recorded */
+    uint32_t root_pid;              /* the process firsttouch started, as the target sees itself (getpid()) */
+    uint32_t flags;                 /* FT_FLAG_... */
+    _Alignas(64) uint64_t head;     /* producers */
+    uint64_t lost;                  /* records dropped because the ring was full */
+    _Alignas(64) uint64_t tail;     /* the consumer */
     _Alignas(64) uint32_t attached; /* number of processes images (constructor runs) that attached */
     uint32_t closed;                /* set by firsttouch when it stops reading: the agent goes silent */
 };
@@ -49,26 +49,28 @@ struct ft_ring_header {
 
 enum ft_record_type {
     FT_REC_NONE = 0,
-    FT_REC_ATTACH = 1,         /* an image loaded the agent; address = 0 */
-    FT_REC_ALLOC = 2,          /* address, size, kind, stack_id, python_id */
-    FT_REC_FREE = 3,           /* address; size = 0 */
-    FT_REC_MAP = 4,            /* mmap: address, size, kind, stack_id, python_id, aux = prot | (flags << 32) */
-    FT_REC_UNMAP = 5,          /* munmap: address, size (page aligned part) */
-    FT_REC_STACK = 6,          /* stack_id defined: depth frames in continuation slots */
-    FT_REC_THREAD = 7,         /* a thread starts: tid = the new thread, aux = tid of its creator, stack_id = start routine address */
+    FT_REC_ATTACH = 1, /* an image loaded the agent; address = 0 */
+    FT_REC_ALLOC = 2,  /* address, size, kind, stack_id, python_id */
+    FT_REC_FREE = 3,   /* address; size = 0 */
+    FT_REC_MAP = 4,    /* mmap: address, size, kind, stack_id, python_id, aux = prot | (flags << 32) */
+    FT_REC_UNMAP = 5,  /* munmap: address, size (page aligned part) */
+    FT_REC_STACK = 6,  /* stack_id defined: depth frames in continuation slots */
+    FT_REC_THREAD =
+        7, /* a thread starts: tid = the new thread, aux = tid of its creator, stack_id = start routine address */
     FT_REC_PARALLEL_BEGIN = 8, /* OMPT: address = code pointer, aux = parallel id, size = requested team size */
     FT_REC_PARALLEL_END = 9,   /* OMPT: address = code pointer, aux = parallel id */
-    FT_REC_IMPLICIT_TASK = 10, /* OMPT: begin of an implicit task: aux = parallel id, size = team size, address = thread number */
-    FT_REC_ADVISE_FREE = 11,   /* madvise DONTNEED/FREE/REMOVE or a re-mapping that drops pages: address, size */
-    FT_REC_PYTHON = 12,        /* python_id defined: size bytes of text in continuation slots (struct ft_record_text) */
+    FT_REC_IMPLICIT_TASK =
+        10, /* OMPT: begin of an implicit task: aux = parallel id, size = team size, address = thread number */
+    FT_REC_ADVISE_FREE = 11, /* madvise DONTNEED/FREE/REMOVE or a re-mapping that drops pages: address, size */
+    FT_REC_PYTHON = 12,      /* python_id defined: size bytes of text in continuation slots (struct ft_record_text) */
 };
 
 enum ft_alloc_kind {
     FT_KIND_MALLOC = 1,
     FT_KIND_CALLOC = 2,
-    FT_KIND_REALLOC = 3,  /* the new block; the old one, if it moved or changed size, was released by a FREE record */
-    FT_KIND_ALIGNED = 4,  /* posix_memalign, aligned_alloc, memalign, valloc, pvalloc */
-    FT_KIND_MMAP = 5,     /* anonymous private or shared */
+    FT_KIND_REALLOC = 3, /* the new block; the old one, if it moved or changed size, was released by a FREE record */
+    FT_KIND_ALIGNED = 4, /* posix_memalign, aligned_alloc, memalign, valloc, pvalloc */
+    FT_KIND_MMAP = 5,    /* anonymous private or shared */
     FT_KIND_MMAP_FILE = 6,
     FT_KIND_MREMAP = 7,
 };

@@ -53,7 +53,8 @@ int main(int argc, char **argv) {
     static char input[1 << 20], hex[1 << 19], units[1 << 19];
     static uint8_t table[1 << 18];
     long first_line;
-    while (fgets(input, sizeof input, stdin) != NULL && sscanf(input, "%ld %524287s %524287s", &first_line, hex, units) == 3) {
+    while (fgets(input, sizeof input, stdin) != NULL &&
+           sscanf(input, "%ld %524287s %524287s", &first_line, hex, units) == 3) {
         size_t bytes = strlen(hex) / 2;
         for (size_t i = 0; i < bytes; i++) {
             unsigned byte;

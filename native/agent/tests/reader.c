@@ -29,8 +29,8 @@ static FILE *out;
 static uint64_t records;
 static int quiet;
 
-static const char *const type_names[] = {"NONE",          "ATTACH",     "ALLOC",  "FREE",           "MAP",
-                                         "UNMAP",         "STACK",      "THREAD", "PARALLEL_BEGIN", "PARALLEL_END",
+static const char *const type_names[] = {"NONE",          "ATTACH",      "ALLOC",  "FREE",           "MAP",
+                                         "UNMAP",         "STACK",       "THREAD", "PARALLEL_BEGIN", "PARALLEL_END",
                                          "IMPLICIT_TASK", "ADVISE_FREE", "PYTHON"};
 static const char *const kind_names[] = {"-", "malloc", "calloc", "realloc", "aligned", "mmap", "mmap_file", "mremap"};
 
@@ -72,9 +72,9 @@ static int print_record(uint64_t at, const struct ft_record *record, uint64_t *s
         fprintf(out, "\n");
     } else {
         fprintf(out, "%s %u %u %" PRIx64 " %" PRIu64 " %s %016" PRIx64 " %" PRIu64 " %" PRIu64 " %016" PRIx64 "\n",
-                record->type <= FT_REC_PYTHON ? type_names[record->type] : "?", record->pid, record->tid, record->address,
-                record->size, record->kind < 8 ? kind_names[record->kind] : "?", record->stack_id, record->aux,
-                record->time_ns, record->python_id);
+                record->type <= FT_REC_PYTHON ? type_names[record->type] : "?", record->pid, record->tid,
+                record->address, record->size, record->kind < 8 ? kind_names[record->kind] : "?", record->stack_id,
+                record->aux, record->time_ns, record->python_id);
     }
     *slots_used = 1 + more;
     return 1;

@@ -56,8 +56,10 @@ static void step(struct walk *walk, int depth);
         step(walk, depth + 1);                                                          \
         room[0] = 1;                                                                    \
     }
+// clang-format off
 LEAF(a)
 LEAF(b) NODE(c, 16) NODE(d, 16) NODE(e, 32) NODE(f, 64) NODE_ALLOCA(g) NODE_ALLOCA(h)
+// clang-format on
 
     /* Inlined into every node, so that the path is all there is on the stack. */
     static inline __attribute__((always_inline)) void step_inline(struct walk *walk, int depth) {

@@ -59,10 +59,9 @@ static void step(struct walk *walk, int depth);
 // clang-format off
 LEAF(a)
 LEAF(b) NODE(c, 16) NODE(d, 16) NODE(e, 32) NODE(f, 64) NODE_ALLOCA(g) NODE_ALLOCA(h)
-// clang-format on
 
-    /* Inlined into every node, so that the path is all there is on the stack. */
-    static inline __attribute__((always_inline)) void step_inline(struct walk *walk, int depth) {
+/* Inlined into every node, so that the path is all there is on the stack. */
+static inline __attribute__((always_inline)) void step_inline(struct walk *walk, int depth) {
     static void (*const nodes[])(struct walk *, int) = {a, b, c, d, e, f, g, h};
     unsigned which = depth >= walk->depth ? draw(walk) % 2 : 2 + draw(walk) % 6;
     nodes[which](walk, depth);

@@ -244,12 +244,15 @@ impl TouchReader<'_> {
         })
     }
 
-    /// Losses come in bursts, so what is left may be one thread's part only.
+    /// Records are missing when they stand for less than half of the resident pages and at least half of the rest could be among
+    /// those that were lost. Losses come in bursts, so what is left may be one thread's part only.
     fn note_losses(&self, object: &Object, resident: &crate::residents::Resident, result: &mut ObjectTouches) {
-        let lost = self.profile.lost.iter().any(|l| l.source == "touch" && l.count > 0);
-        if let Some(fraction) = resident.fraction.filter(|_| lost) {
+        let lost: f64 = self.profile.lost.iter().filter(|l| l.source == "touch").map(|l| l.count as f64).sum();
+        if let Some(fraction) = resident.fraction.filter(|_| lost > 0.0) {
+            let present = fraction * object.bytes as f64;
             let recorded: f64 = result.placed.iter().map(Placed::covers).sum();
-            result.incomplete = recorded < fraction * object.bytes as f64 / 2.0;
+            let could_be_lost = lost * self.index.longest_period(object) * result.page_bytes as f64;
+            result.incomplete = recorded < present / 2.0 && could_be_lost >= (present - recorded) / 2.0;
         }
     }
 

@@ -142,7 +142,7 @@ fn io_first_touch() {
     // Records were lost, enough to be those that are missing; then too few of them.
     profile.lost.push(Lost { source: "touch".into(), reason: "ring full".into(), count: 9000 });
     let lost = analyse(&profile, &target(2), &FakeSources("loop"));
-    assert!(lost.findings.is_empty() && lost.objects[0].reason.as_deref().unwrap().contains("not seen"), "{:?}", lost.objects[0].reason);
+    assert!(lost.findings.is_empty() && lost.objects[0].reason.as_deref().unwrap().contains("were lost"), "{:?}", lost.objects[0].reason);
     profile.lost[0].count = 100;
     assert_eq!(found(&analyse(&profile, &target(2), &FakeSources("loop"))), one("A", "io-first-touch"));
 }

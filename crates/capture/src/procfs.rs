@@ -136,7 +136,7 @@ mod tests {
     /// Check that names with parentheses and spaces do not shift the fields.
     #[test]
     fn stat_lines() {
-        let tail = "S 1 1 1 0 -1 4194304 123 0 5 0 7 8 0 0 20 0 4 0 100 1000 10 1 1 1 1 1 1 0 0 0 0 0 0 17 3 0 0 0 0 0";
+        let tail = "S 1 1 1 0 -1 4194304 123 0 5 0 7 8 0 0 20 0 4 0 100 1000 10 1 1 1 1 1 1 0 0 0 0 0 0 0 17 3 0 0 0 0 0";
         let s = parse_thread_stat(&format!("42 (a) b (c)) {tail}")).expect("a stat line");
         assert_eq!(s, ThreadStat { name: "a) b (c)".to_owned(), cpu_ticks: 15, minor_faults: 123, cpu: 3 });
         for bad in ["", "(", ")", ")(", "1 (x) S", "1 (x) S 1 2 3 4 5 6 7 8 9 a b c"] {

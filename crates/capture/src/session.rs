@@ -96,6 +96,7 @@ struct Session<'a> {
     file_limit: u64,
     cpu_count: usize,
     next_waits: u64,
+    watch_started: bool,
 }
 
 /// Runs the profile.
@@ -263,6 +264,7 @@ impl<'a> Session<'a> {
             file_limit: raise_file_limit(),
             cpu_count: cpus(&options.machine).len(),
             next_waits: 0,
+            watch_started: false,
         }
     }
 
@@ -456,7 +458,8 @@ impl<'a> Session<'a> {
         // Deaths of objects must be known before their windows are judged.
         self.drain(now, false);
         let Some(rounds) = &mut self.rounds else { return u64::MAX };
-        if rounds.windows == 0 {
+        if !self.watch_started {
+            self.watch_started = true;
             self.tracker.sink.write(|w| w.meta(meta::WATCH_START_NS, &now.to_string()));
         }
         rounds.turn(&mut self.tracker)

@@ -6,7 +6,7 @@ use super::{Case, Context, Kind};
 use crate::PartitionKind;
 use crate::names::Language;
 
-const INTERLEAVE: &str = "without touching the source, spread its pages over the nodes: firsttouch run --interleave all -- CMD (or numactl --interleave=all CMD)";
+const INTERLEAVE: &str = "without touching the source, spread its pages over the nodes: numactl --interleave=all CMD";
 
 impl Context<'_> {
     pub(super) fn fix(&self, kind: Kind, case: &Case<'_>) -> String {

@@ -33,7 +33,7 @@ int main(int argc, char **argv) {
     initialise(&truth_b, b, 1.0, &options, block_of);
     initialise(&truth_c, c, 2.0, &options, block_of);
 
-    const uint64_t sweeps = run_sweeps(&options, UINT64_MAX, sweep);
+    const uint64_t sweeps = run_sweeps(&options, options.sweeps ? options.sweeps : UINT64_MAX, sweep);
 
     const struct range first_page = {0, PAGE_WORDS};
     const bool ok = all_equal(a, first_page, 7.0);

@@ -37,6 +37,7 @@ static const int truth_nodes[NODE_COUNTS] = {2, 4, 8};
 struct options {
     int threads;
     double seconds;
+    uint64_t sweeps; /* 0: by time; else this many, whatever time they take (for comparisons of run time) */
     size_t mib;
     bool parallel_init;
     double start; /* of main, on the monotonic clock */
@@ -73,8 +74,8 @@ static inline double seconds_now(void) {
 }
 
 static inline void usage(const char *program) {
-    fprintf(stderr, "usage: %s [--threads 1..%d] [--seconds S] [--mib M] [--init serial|parallel]\n", program,
-            MAX_THREADS);
+    fprintf(stderr, "usage: %s [--threads 1..%d] [--seconds S | --sweeps N] [--mib M] [--init serial|parallel]\n",
+            program, MAX_THREADS);
     exit(2);
 }
 
@@ -86,6 +87,8 @@ static inline struct options options_from(int argc, char **argv) {
             o.threads = atoi(value);
         else if (!strcmp(argv[i], "--seconds"))
             o.seconds = atof(value);
+        else if (!strcmp(argv[i], "--sweeps"))
+            o.sweeps = strtoul(value, NULL, 10);
         else if (!strcmp(argv[i], "--mib"))
             o.mib = strtoul(value, NULL, 10);
         else if (!strcmp(argv[i], "--init") && (!strcmp(value, "serial") || !strcmp(value, "parallel")))
@@ -95,6 +98,8 @@ static inline struct options options_from(int argc, char **argv) {
     }
     if (o.threads < 1 || o.threads > MAX_THREADS || o.seconds <= 0 || o.mib == 0)
         usage(argv[0]);
+    if (o.sweeps)
+        o.seconds = 1e9;
     return o;
 }
 

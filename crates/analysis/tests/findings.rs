@@ -280,6 +280,28 @@ fn huge_page_sharing() {
     assert_eq!(both(&World::new(8, vec![blocks]), 8), one("A", "serial-first-touch"));
 }
 
+/// Check that one lane that wins nearly every race for a huge page is told from a lane that initialises all: the first enters
+/// the page at its own part, the second where its sweep does. Parts begin exactly at the touched addresses.
+#[test]
+fn one_winner_of_huge_pages() {
+    let chunks = Who::Cyclic(0, 4, 512 << 10);
+    let mut thing = Thing::new("A", 128, chunks.clone(), chunks);
+    thing.page = 2 * MIB;
+    let world = World::new(4, vec![thing]);
+    for (lanes, expected) in [([3, 3], "huge-page-sharing"), ([2, 1], "huge-page-sharing"), ([0, 0], "serial-first-touch")] {
+        for seed in 0..8 {
+            let mut profile = world.profile(seed);
+            for (i, touch) in profile.first_touches.iter_mut().enumerate() {
+                let lane = if i == 5 { 1 } else { lanes[usize::from(i >= 16)] };
+                touch.address = world.address(0) + i as u64 * 2 * MIB + lane * (512 << 10);
+                touch.thread = lane as i64;
+            }
+            let analysis = analyse(&profile, &target(2), &FakeSources("loop"));
+            assert_eq!(found(&analysis), one("A", expected), "{lanes:?} {seed} {:?}", analysis.objects[0]);
+        }
+    }
+}
+
 /// Check memory that a freed object left placed, against a range that was unmapped and touched anew.
 #[test]
 fn recycled_memory() {

@@ -16,10 +16,6 @@ use std::path::{Path, PathBuf};
 
 const ATTEMPTS: usize = 3;
 
-/// An open defect of the analysis, told at every run: a defect is found on the right object, but where threads race for each huge
-/// page it is often taken for another kind (mismatched-partition, serial-first-touch).
-const KIND_NOT_RELIABLE: [&str; 1] = ["huge_page_blocks"];
-
 /// What a program's comments promise.
 struct Expected {
     name: String,
@@ -155,10 +151,6 @@ fn every_defect_is_found_and_nothing_else() {
             eprintln!("corpus: {} attempt {attempt}: {}", expected.name, problems.join("; "));
         }
         *(if expected.get("finding") == Some("none") { &mut well_placed } else { &mut defects }) += 1;
-        if KIND_NOT_RELIABLE.contains(&expected.name.as_str()) && problems.iter().all(|p| !p.starts_with("no finding")) {
-            eprintln!("corpus: KNOWN DEFECT, not counted: {}: {}", expected.name, problems.join("; "));
-            continue;
-        }
         failures.extend(problems.into_iter().map(|p| format!("{}: {p}", expected.name)));
     }
     eprintln!("corpus: {defects} programs with a defect, {well_placed} well placed, {} problems", failures.len());

@@ -11,7 +11,7 @@
 //! | `shared-read` | use is `shared`, by threads on at least two nodes |
 //! | `no-stable-partition` | use is `irregular` |
 //! | `recycled-memory` | use is stable; at least half of its touched pages were touched under a former owner (`touches.rs`) |
-//! | `huge-page-sharing` | use is stable; pages are huge; no lane touched 90 %; the first touches obey the users' partition at the touched address, and the remote pages hold parts of their home's own users (`huge.rs`) |
+//! | `huge-page-sharing` | use is stable; pages are huge; several lanes race for them; the first touches obey the users' partition at the touched address, and the remote pages hold parts of their home's own users (`huge.rs`) |
 //! | `io-first-touch` | use is stable; the kernel touched at least half of it (recorded or derived), or the touching code is I/O |
 //! | `serial-first-touch` | use is stable; one lane touched at least 90 % of it |
 //! | `mismatched-partition` | use is stable; none of the above: several threads touched it, in another partition |
@@ -136,7 +136,7 @@ impl Context<'_> {
             return Some(Kind::RecycledMemory);
         }
         let serial = touch.main_lane().is_some_and(|(_, share)| share >= SERIAL);
-        if !serial && huge::is_huge_page_sharing(case, self.threads) {
+        if huge::is_huge_page_sharing(case, self.threads) {
             return Some(Kind::HugePageSharing);
         }
         if touch.by_kernel >= 0.5 || case.view.first_touch.cause.as_deref() == Some("io") {

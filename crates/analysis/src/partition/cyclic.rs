@@ -9,6 +9,10 @@
 //! as the highest, and a period P is accepted when each unit agrees with the nearest in phase *among those far in address* (at
 //! least half of P and a fiftieth of the range away), over at least half of the units: kappa >= 0.45 + 0.75 / sqrt(units).
 //!
+//! The period found is then made exact: of frequencies within a tenth of 1 / range, the middle of those with the highest
+//! agreement. A peak's own error turns the phases by a few per cent from one end of the range to the other, which is enough to
+//! give the borders of the parts to the wrong lane.
+//!
 //! Chance, over all periods looked at, must stay below 0.01 by one of two bounds (Chernoff): without periods S / (n / T)
 //! follows about a Gamma law with shape T (effective lanes), tail exp(T - s + T ln(s / T)); or that of the agreement a itself,
 //! exp(-(n / 1.5) KL(a, sum p^2)), where 1.5 allows for units that are each other's nearest.
@@ -25,6 +29,10 @@ const LOW_PEAKS: usize = 6;
 const REACH: usize = 24;
 /// The shortest period: two base pages.
 const SHORTEST: f64 = 8192.0;
+
+/// Frequencies tried around one found: so many on each side, this far apart in units of 1 / range.
+const SHARP_STEPS: i32 = 20;
+const SHARP: f64 = 0.005;
 
 type Phases = Vec<(f64, usize)>;
 
@@ -49,7 +57,21 @@ pub(super) fn period(units: &[&Unit], chance: &Chance, stride: u64, rows: usize)
             }
         }
     }
-    best.map(|found| (found.1, found.2))
+    best.map(|found| sharpen(units, chance, found))
+}
+
+/// The period in the middle of the best-agreeing ones near the one found, with its phases.
+fn sharpen(units: &[&Unit], chance: &Chance, found: (f64, f64, Phases)) -> (f64, Phases) {
+    let (Some(first), Some(last)) = (units.first(), units.last()) else { return (found.1, found.2) };
+    let range = (last.position - first.position).max(1) as f64;
+    let period = |step: i32| 1.0 / (1.0 / found.1 + f64::from(step) * SHARP / range);
+    let tried = (-SHARP_STEPS..=SHARP_STEPS).filter_map(|step| accept(units, chance, period(step), f64::NEG_INFINITY).map(|a| (step, a.0)));
+    let tried: Vec<(i32, f64)> = tried.collect();
+    let best = tried.iter().map(|t| t.1).fold(f64::NEG_INFINITY, f64::max);
+    let best: Vec<i32> = tried.iter().filter(|t| t.1 >= best - 0.01).map(|t| t.0).collect();
+    let middle = best.get(best.len() / 2).map(|&step| period(step));
+    let exact = middle.and_then(|period| accept(units, chance, period, f64::NEG_INFINITY));
+    exact.map_or((found.1, found.2), |(_, period, phases)| (period, phases))
 }
 
 /// The lane at a position.

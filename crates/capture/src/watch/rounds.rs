@@ -18,6 +18,8 @@ const CANDIDATES: usize = 4096;
 /// Part of the rounds that are longer than the others, and by how much.
 const LONG_ROUNDS: f64 = 0.03;
 const LONG_ROUND: f64 = 5.0;
+/// Length of the other rounds, as a part of what is due: from .0 to .0 + .1, evenly.
+const UNEVEN: (f64, f64) = (0.7, 0.6);
 
 /// Hits after which a hot address is left.
 const HOT_LIMIT: u32 = 8;
@@ -84,8 +86,9 @@ impl Rounds {
             self.switch(tracker, HashMap::new(), now.saturating_sub(self.round_start_ns) + rest);
             return now + rest;
         }
-        // Some rounds are much longer, by chance: they show how threads share an address over several sweeps.
-        let stretch = if self.random.unit() < LONG_ROUNDS { LONG_ROUND } else { 1.0 };
+        // Some rounds are much longer, by chance: they show how threads share an address over several sweeps. The others differ
+        // too, lest they keep step with the program's sweeps.
+        let stretch = if self.random.unit() < LONG_ROUNDS { LONG_ROUND } else { UNEVEN.0 + UNEVEN.1 * self.random.unit() };
         let round_ns = self.pace.round_ns(now, live(tracker)) * stretch;
         let (armed, rest) = self.pace.divide(round_ns);
         let next = self.draw(tracker, round_ns);

@@ -1,0 +1,123 @@
+//! What a run writes of itself: its circumstances, which evidence there is, and how it went.
+
+use super::{Outcome, Session, Summary};
+use crate::kernel::monotonic_ns;
+use firsttouch_profile::{Evidence, meta};
+
+impl Session<'_> {
+    pub(super) fn write_head(&mut self, mode: &str) {
+        let command: Vec<String> = self.options.command.iter().map(|c| c.to_string_lossy().into_owned()).collect();
+        let command = if command.is_empty() { vec![format!("pid {}", self.pid)] } else { command };
+        let unix = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs());
+        let entries = [
+            (meta::COMMAND, json_strings(&command)),
+            (meta::START_NS, monotonic_ns().to_string()),
+            (meta::START_UNIX_S, unix.to_string()),
+            (meta::MIN_SIZE, self.options.min_size.to_string()),
+            (meta::TOOL_VERSION, env!("CARGO_PKG_VERSION").to_owned()),
+            (meta::MODE, mode.to_owned()),
+        ];
+        let machine = &self.options.machine;
+        let trap = self.rounds.as_ref().map(|r| r.trap_ns);
+        self.tracker.sink.write(|w| {
+            w.machine(machine)?;
+            for (key, value) in &entries {
+                w.meta(key, value)?;
+            }
+            if let Some(trap) = trap {
+                w.meta(meta::TRAP_NS, &format!("{trap:.0}"))?;
+            }
+            Ok(())
+        });
+        self.write_evidence();
+        self.tracker.sink.flush();
+    }
+
+    pub(super) fn write_evidence(&mut self) {
+        let t = &self.tracker;
+        let touch_detail = match &self.touch {
+            Err(reason) => format!("{reason}; continuing without first-touch evidence"),
+            Ok(touch) if !touch.sees_kernel => "faults in system calls are not seen at this privilege (perf_event_paranoid > 1): memory filled by read() is inferred from pages without a record; set perf_event_paranoid to 1 or run with CAP_PERFMON to see them".to_owned(),
+            Ok(_) => String::new(),
+        };
+        let watch_detail = self.watch_missing.as_ref().map_or(String::new(), |r| format!("{r}; continuing without access evidence"));
+        let rows = [
+            Evidence { source: "touch".to_owned(), available: self.touch.is_ok(), samples: t.touch_samples, detail: touch_detail },
+            Evidence {
+                source: "watch".to_owned(),
+                available: self.rounds.is_some() && self.watch_missing.is_none(),
+                samples: self.rounds.as_ref().map_or(0, |r| r.hits),
+                detail: watch_detail,
+            },
+            Evidence {
+                source: "resident".to_owned(),
+                available: self.resident_missing.is_none(),
+                samples: t.pages_queried,
+                detail: self.resident_missing.clone().unwrap_or_default(),
+            },
+            Evidence {
+                source: "agent".to_owned(),
+                available: self.agent_missing.is_none(),
+                samples: self.ring.as_ref().map_or(0, |r| u64::from(r.attached())),
+                detail: self.agent_missing.clone().unwrap_or_default(),
+            },
+        ];
+        self.tracker.sink.write(|w| rows.iter().try_for_each(|e| w.evidence(e)));
+    }
+
+    /// Closes the file and says how it went.
+    pub(super) fn finish(mut self, exit_code: Option<i32>) -> Outcome {
+        if let Ok(touch) = &mut self.touch {
+            touch.stop();
+        }
+        self.drain(u64::MAX, false);
+        self.tracker.add_waiting_statics(usize::MAX);
+        if let Some(rounds) = &mut self.rounds {
+            rounds.stop(&mut self.tracker);
+        }
+        let mut agent_lost = 0;
+        if let Some(ring) = &self.ring {
+            agent_lost = ring.lost();
+            if ring.attached() == 0 && self.agent_missing.is_none() {
+                self.agent_missing = Some("the agent was not loaded by the program: objects are named by mapping".to_owned());
+            }
+        }
+        self.tracker.lose("agent", "records of allocations dropped because the ring was full", agent_lost);
+        let end = self.end_ns;
+        self.tracker.finish(end);
+        self.write_evidence();
+        self.tracker.sink.write(|w| w.meta(meta::END_NS, &end.to_string()));
+        if let Some(code) = exit_code {
+            self.tracker.sink.write(|w| w.meta(meta::EXIT_CODE, &code.to_string()));
+        }
+        self.tracker.sink.write(|w| w.meta(meta::START_NS, &self.start_ns.to_string()));
+        self.tracker.sink.finish();
+        let t = &self.tracker;
+        let mut messages: Vec<String> = Vec::new();
+        if let Err(reason) = &self.touch {
+            messages.push(format!("{reason}; continuing without first-touch evidence"));
+        }
+        messages.extend(self.watch_missing.iter().map(|r| format!("{r}; continuing without access evidence")));
+        messages.extend(self.agent_missing.clone());
+        messages.extend(self.resident_missing.clone());
+        messages.dedup();
+        Outcome {
+            exit_code: None,
+            profile_error: t.sink.failure.as_ref().map(|e| format!("{e:#}")),
+            messages,
+            summary: Summary {
+                threads: t.threads_seen.unsigned_abs(),
+                wall_s: self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9,
+                watch_hits: self.rounds.as_ref().map_or(0, |r| r.hits),
+                watch_windows: self.rounds.as_ref().map_or(0, |r| r.windows),
+                first_touches: t.touch_samples,
+                touch_weight: t.touch_weight,
+                lost: t.lost.values().sum(),
+            },
+        }
+    }
+}
+
+fn json_strings(list: &[String]) -> String {
+    serde_json::to_string(list).unwrap_or_default()
+}

@@ -1,0 +1,240 @@
+//! The loop of a run.
+
+use super::Session;
+use crate::kernel::perf_records::PerfRecord;
+use crate::kernel::process::reap;
+use crate::kernel::signals::{Notice, Signals, process_exists, send};
+use crate::kernel::{monotonic_ns, residency};
+use crate::touch::TouchEvents;
+use crate::watch::slots::WatchedThread;
+use firsttouch_profile::{Page, meta};
+
+const TICK_NS: u64 = 10_000_000;
+/// How often waits are counted: with watchpoints armed each costs more in a virtual machine.
+const WAITS_NS: u64 = 100_000_000;
+const FLUSH_NS: u64 = 500_000_000;
+/// Records gone through before the rings are looked after again.
+const BATCH: usize = 200;
+/// A thread must be this old before watchpoints are spent on it: most of a thousand short ones never are.
+const WATCH_AGE_NS: u64 = 3_000_000;
+/// Threads watched at once; each needs five descriptors and a 64 KiB ring.
+const WATCHED_THREADS: usize = 512;
+/// Pages asked about in a sweep over one object, sweeps an object, objects a sweep.
+const SWEEP_PAGES: u64 = 32;
+const SWEEPS: u32 = 6;
+const SWEPT_OBJECTS: usize = 32;
+
+impl Session<'_> {
+    /// The loop. Returns the program's status when it ended, none when the time was up (or an attached one was left).
+    pub(super) fn run(&mut self, signals: &Signals, ours: bool) -> Option<i32> {
+        let deadline = self.options.duration.map(|d| self.start_ns + u64::try_from(d.as_nanos()).unwrap_or(u64::MAX / 2));
+        let (mut next_tick, mut next_turn, mut next_flush) = (self.start_ns, self.start_ns + 2_000_000, self.start_ns + FLUSH_NS / 4);
+        let rings = self.touch.as_ref().map_or(Vec::new(), TouchEvents::descriptors);
+        loop {
+            let now = monotonic_ns();
+            self.end_ns = now;
+            if now >= next_tick {
+                self.tick(now);
+                next_tick = monotonic_ns() + TICK_NS;
+            }
+            if now >= next_turn {
+                next_turn = self.turn(now);
+            }
+            if now >= next_flush {
+                self.flush(now);
+                next_flush = monotonic_ns() + FLUSH_NS;
+            }
+            if deadline.is_some_and(|d| now >= d) {
+                return None;
+            }
+            let wake = next_tick.min(next_turn).min(next_flush).min(deadline.unwrap_or(u64::MAX));
+            match signals.wait(wake.saturating_sub(monotonic_ns()), &rings) {
+                Some(Notice::Forward(signal)) if ours => send(self.pid, signal),
+                Some(Notice::Forward(signal) | Notice::Terminal(signal)) if !ours && signal != libc::SIGWINCH => return None,
+                Some(_) => {}
+                None if monotonic_ns() < wake => self.drain(monotonic_ns(), false), // a ring fills
+                None => {}
+            }
+            if ours {
+                if let Some(code) = reap(self.pid) {
+                    self.end_ns = monotonic_ns();
+                    return Some(code);
+                }
+            } else if !process_exists(self.pid) {
+                return None;
+            }
+        }
+    }
+
+    /// Takes in what the rings hold.
+    fn tick(&mut self, now: u64) {
+        self.drain(now, true);
+        let has_agent = self.tracker.processes.get(&self.pid).is_some_and(|p| p.has_agent);
+        if self.touch.is_err() {
+            // Nobody tells us of threads and modules: look.
+            self.tracker.scan_process(self.pid, now);
+        }
+        if self.ring.is_none() || (!has_agent && now.saturating_sub(self.start_ns) > 10 * TICK_NS) {
+            let pids: Vec<i32> = self.tracker.processes.values().filter(|p| !p.has_agent).map(|p| p.pid).collect();
+            let due = now.saturating_sub(self.start_ns) / (20 * TICK_NS) != now.saturating_sub(self.start_ns + TICK_NS) / (20 * TICK_NS);
+            for pid in pids.into_iter().filter(|_| due || self.watched.is_empty()) {
+                self.tracker.refresh_mappings(pid, now);
+            }
+        }
+        // Symbol tables take milliseconds to read: when nothing else waits, or at the end.
+        if self.pending.len() < BATCH {
+            self.tracker.add_waiting_statics(1);
+        }
+        self.watch_new_threads(now);
+        if let Some(rounds) = &mut self.rounds {
+            if now >= self.next_waits {
+                self.tracker.read_waits();
+                self.next_waits = now + WAITS_NS;
+            }
+            let cpus = self.tracker.threads.len().min(self.cpu_count);
+            rounds.pace.observe(now, self.tracker.touch_weight, self.tracker.waits, cpus);
+        }
+    }
+
+    /// Takes in what the rings hold. The agent's is read first but told last: whatever its records speak of (threads, a new
+    /// program) is in the kernel's rings by then, in order of time.
+    pub(super) fn drain(&mut self, now: u64, ticked: bool) {
+        let mut told = Vec::new();
+        if let Some(ring) = &mut self.ring {
+            ring.drain(now, |record| told.push(record));
+        }
+        if let Ok(touch) = &mut self.touch {
+            // What is newer than the start of this drain may still have predecessors in another CPU's ring.
+            let horizon = if now == u64::MAX { now } else { monotonic_ns() };
+            let mut ticked = ticked;
+            loop {
+                // Going through records takes longer than writing them: look after the rings (and the period) in between.
+                let pending = &mut self.pending;
+                let seconds = horizon.min(monotonic_ns()).saturating_sub(self.start_ns) as f64 / 1e9;
+                touch.drain(seconds, std::mem::take(&mut ticked), |record, weight| pending.push((time_of(&record), record, weight)));
+                self.pending.sort_by_key(|(time, ..)| *time);
+                let ready = self.pending.partition_point(|(time, ..)| *time <= horizon);
+                for (_, record, weight) in self.pending.drain(..ready.min(BATCH)) {
+                    self.tracker.perf(record, weight);
+                }
+                if ready <= BATCH {
+                    break;
+                }
+            }
+        }
+        for record in told {
+            self.tracker.agent(record);
+        }
+    }
+
+    fn watch_new_threads(&mut self, now: u64) {
+        let Some(rounds) = &mut self.rounds else { return };
+        self.watched.retain(|tid| self.tracker.threads.contains_key(tid));
+        if self.watched.len() == self.tracker.threads.len() {
+            return;
+        }
+        let room = usize::try_from(self.file_limit.saturating_sub(128) / 5).unwrap_or(0).min(WATCHED_THREADS);
+        let mut unwatched: Vec<(i64, i32, i64)> = self
+            .tracker
+            .threads
+            .values()
+            .filter(|t| !self.watched.contains(&t.tid) && now.saturating_sub(t.born_ns) >= WATCH_AGE_NS)
+            .map(|t| (t.id, t.tid, t.process))
+            .collect();
+        unwatched.sort_unstable();
+        for (id, tid, process) in unwatched {
+            self.watched.insert(tid);
+            if rounds.threads.len() >= room {
+                self.tracker.lose("watch", "threads beyond the limit on watchpoints were not watched", 1);
+                continue;
+            }
+            match WatchedThread::open(id, tid, process) {
+                Ok(thread) => rounds.threads.push(thread),
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => {
+                    self.tracker.lose("watch", "threads whose debug registers are taken by a debugger", 1);
+                }
+                Err(error) => {
+                    self.tracker.lose("watch", "threads on which no watchpoint could be set", 1);
+                    self.watch_missing.get_or_insert_with(|| crate::touch::explain(&self.tracker.scope.root, &error));
+                }
+            }
+        }
+    }
+
+    fn turn(&mut self, now: u64) -> u64 {
+        if self.rounds.as_ref().is_some_and(|r| r.threads.is_empty()) {
+            return now + TICK_NS / 4;
+        }
+        // Deaths of objects must be known before their windows are judged.
+        self.drain(now, false);
+        let Some(rounds) = &mut self.rounds else { return u64::MAX };
+        if !self.watch_started {
+            self.watch_started = true;
+            self.tracker.sink.write(|w| w.meta(meta::WATCH_START_NS, &now.to_string()));
+        }
+        rounds.turn(&mut self.tracker)
+    }
+
+    fn flush(&mut self, now: u64) {
+        self.tracker.read_threads();
+        self.sweep_pages(now);
+        let pids: Vec<i32> = self.tracker.processes.keys().copied().collect();
+        for pid in pids {
+            self.tracker.write_live_objects(pid);
+        }
+        self.tracker.sink.write(|w| w.meta(meta::END_NS, &now.to_string()));
+        self.write_evidence();
+        self.tracker.sink.flush();
+    }
+
+    /// Where are the pages of the large objects? A few random ones each, more often while an object is young.
+    fn sweep_pages(&mut self, now: u64) {
+        if self.resident_missing.is_some() {
+            return;
+        }
+        let mut random = crate::watch::design::Random::new(now);
+        let mut rows = Vec::new();
+        for process in self.tracker.processes.values_mut() {
+            let (id, pid) = (process.id, process.pid);
+            let due = process.objects.by_address.iter_mut().filter(|(_, o)| o.watchable() && o.page_sweeps < SWEEPS).take(SWEPT_OBJECTS);
+            for (&address, object) in due {
+                object.page_sweeps += 1;
+                object.has_evidence = true;
+                let addresses: Vec<u64> =
+                    (0..SWEEP_PAGES.min(object.bytes / 4096 + 1)).map(|_| address + (random.unit() * object.bytes as f64) as u64).collect();
+                match residency::nodes_of(pid, &addresses) {
+                    Ok(nodes) => {
+                        for (&a, node) in addresses.iter().zip(nodes) {
+                            let page_bytes = if node >= 0 { process.page_sizes.at(a) } else { 0 };
+                            rows.push(Page { process: id, object: Some(object.id), address: a, time_ns: now, node, page_bytes });
+                        }
+                    }
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                    Err(error) => {
+                        self.resident_missing = Some(format!(
+                            "cannot ask where pages are (move_pages: {error}): run as the target's user, and allow move_pages in the container's seccomp profile"
+                        ));
+                    }
+                }
+            }
+        }
+        if self.resident_missing.is_some()
+            && let Some(rounds) = &mut self.rounds
+        {
+            rounds.residency = false;
+        }
+        self.tracker.pages_queried += rows.len() as u64;
+        self.tracker.sink.write(|w| rows.iter().try_for_each(|r| w.page(r)));
+    }
+}
+
+fn time_of(record: &PerfRecord) -> u64 {
+    match record {
+        PerfRecord::Sample(s) => s.time,
+        PerfRecord::Fork { time, .. } | PerfRecord::Exit { time, .. } | PerfRecord::Comm { time, .. } | PerfRecord::Map { time, .. } => {
+            *time
+        }
+        PerfRecord::Lost { .. } | PerfRecord::Throttled => 0,
+    }
+}

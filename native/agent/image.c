@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
  * Can the program image about to replace this process take the agent? Only a dynamically linked one of our own
- * machine, run by glibc's loader, without privileges of its own: a static one would pass our variables on to its
+ * machine, run by glibc's loader, without privileges or a sanitizer of its own: a static one would pass our variables on to its
  * children, and other loaders complain about a preload they cannot use, or refuse to start.
  *
  * Runs between fork and exec and in signal handlers: only async-signal-safe calls, nothing allocated.
@@ -29,11 +29,15 @@
 #define SCRIPT_DEPTH_MAX 5 /* the kernel's own limit on scripts that are run by scripts */
 #define HEAD_BYTES 256     /* what the kernel reads of a #! line */
 
+static bool read_segment(int fd, const Elf64_Ehdr *header, unsigned index, Elf64_Phdr *segment) {
+    off_t at = (off_t)(header->e_phoff + (uint64_t)index * header->e_phentsize);
+    return pread(fd, segment, sizeof *segment, at) == (ssize_t)sizeof *segment;
+}
+
 static bool interpreter_is_glibc(int fd, const Elf64_Ehdr *header) {
     for (unsigned i = 0; i < header->e_phnum; i++) {
         Elf64_Phdr segment;
-        off_t at = (off_t)(header->e_phoff + (uint64_t)i * header->e_phentsize);
-        if (pread(fd, &segment, sizeof segment, at) != (ssize_t)sizeof segment) {
+        if (!read_segment(fd, header, i, &segment)) {
             return false;
         }
         if (segment.p_type == PT_INTERP) {
@@ -50,6 +54,63 @@ static bool interpreter_is_glibc(int fd, const Elf64_Ehdr *header) {
     return false;
 }
 
+/* The file offset of a virtual address, or -1. */
+static off_t file_offset(int fd, const Elf64_Ehdr *header, uint64_t address) {
+    for (unsigned i = 0; i < header->e_phnum; i++) {
+        Elf64_Phdr segment;
+        if (read_segment(fd, header, i, &segment) && segment.p_type == PT_LOAD && address >= segment.p_vaddr &&
+            address - segment.p_vaddr < segment.p_filesz) {
+            return (off_t)(segment.p_offset + (address - segment.p_vaddr));
+        }
+    }
+    return -1;
+}
+
+static bool is_sanitizer(int fd, off_t name_at) {
+    static const char *const prefixes[] = {"libasan.so", "libtsan.so", "liblsan.so", "libhwasan.so", "libclang_rt."};
+    char name[16] = "";
+    if (pread(fd, name, sizeof name - 1, name_at) <= 0) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A sanitizer's runtime that is a library must come first in the process: it ends the program when another does. */
+static bool needs_sanitizer(int fd, const Elf64_Ehdr *header) {
+    Elf64_Phdr dynamic = {0};
+    for (unsigned i = 0; i < header->e_phnum && dynamic.p_type != PT_DYNAMIC; i++) {
+        if (!read_segment(fd, header, i, &dynamic)) {
+            return false;
+        }
+    }
+    if (dynamic.p_type != PT_DYNAMIC) {
+        return false;
+    }
+    off_t names = -1;
+    for (int pass = 0; pass < 2; pass++) { /* the names' place may stand after the entries that need it */
+        Elf64_Dyn entry;
+        for (uint64_t at = 0; at + sizeof entry <= dynamic.p_filesz; at += sizeof entry) {
+            if (pread(fd, &entry, sizeof entry, (off_t)(dynamic.p_offset + at)) != (ssize_t)sizeof entry ||
+                entry.d_tag == DT_NULL) {
+                break;
+            }
+            if (pass == 0 && entry.d_tag == DT_STRTAB) {
+                names = file_offset(fd, header, entry.d_un.d_ptr);
+            }
+            if (pass == 1 && names >= 0 && entry.d_tag == DT_NEEDED &&
+                is_sanitizer(fd, names + (off_t)entry.d_un.d_val)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static bool elf_takes_agent(int fd, const char *head, ssize_t head_bytes) {
     Elf64_Ehdr header;
     if (head_bytes < (ssize_t)sizeof header) {
@@ -60,7 +121,8 @@ static bool elf_takes_agent(int fd, const char *head, ssize_t head_bytes) {
     return header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_machine == OWN_MACHINE &&
            (header.e_type == ET_EXEC || header.e_type == ET_DYN) && header.e_phentsize >= sizeof(Elf64_Phdr) &&
            fstat(fd, &status) == 0 && (status.st_mode & (S_ISUID | S_ISGID)) == 0 &&
-           fgetxattr(fd, "security.capability", NULL, 0) <= 0 && interpreter_is_glibc(fd, &header);
+           fgetxattr(fd, "security.capability", NULL, 0) <= 0 && interpreter_is_glibc(fd, &header) &&
+           !needs_sanitizer(fd, &header);
 }
 
 /* The interpreter of a "#!" line, in place, or NULL. */

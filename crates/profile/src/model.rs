@@ -151,7 +151,7 @@ pub struct FoldedObjects {
     pub call: String,
     pub bytes: u64,
     pub count: u64,
-    /// Sum over the objects of (bytes / 8) x lifetime in ns: the exposure that watch windows sample.
+    /// Sum over the objects of (bytes / 8) x lifetime since watching started, ns: the exposure that watch windows sample.
     pub word_ns: f64,
 }
 

@@ -58,6 +58,8 @@ hazards! {
     mmap_in_a_signal_handler: "handler_mmap" [] => 0;
     allocator_edges: "allocator_edges" [] => 0;
     cancelled_threads: "cancel" [] => 0;
+    address_sanitizer: "sanitizer_address" [] => 3;
+    thread_sanitizer: "sanitizer_thread" [] => 3;
     exit_0: "die" ["exit", "0"] => 0;
     exit_1: "die" ["exit", "1"] => 1;
     exit_3: "die" ["exit", "3"] => 3;

@@ -4,6 +4,7 @@ use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader};
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -14,8 +15,10 @@ pub enum Agentless {
     Static,
     /// Another C library or another word size: the agent would not load, or would make the loader complain.
     ForeignLoader(String),
-    /// setuid, setgid: the loader ignores LD_PRELOAD.
+    /// setuid, setgid, file capabilities: the loader ignores LD_PRELOAD.
     Privileged,
+    /// Built with a sanitizer whose runtime is a library: it must be the first, and ends the program when it is not.
+    Sanitizer(String),
     /// Not there or not readable.
     Unreadable,
 }
@@ -32,7 +35,11 @@ impl std::fmt::Display for Agentless {
             }
             Self::Privileged => write!(
                 f,
-                "the program is setuid or setgid, so the loader refuses the agent: objects are named by mapping; profile it as its owner"
+                "the program is setuid or setgid or has file capabilities, so the loader refuses the agent: objects are named by mapping; profile a copy without them, or as its owner"
+            ),
+            Self::Sanitizer(library) => write!(
+                f,
+                "the program needs {library}, which must be the first library in the process, so the agent stays out: objects are named by mapping; build it without the sanitizer (its figures would mislead anyway)"
             ),
             Self::Unreadable => {
                 write!(f, "the program's file cannot be read, so it is unknown whether the agent fits: objects are named by mapping")
@@ -61,12 +68,20 @@ pub fn accepts_agent(path: &Path) -> Result<(), Agentless> {
         if (mode & libc::S_ISUID != 0 && meta.uid() != user) || (mode & libc::S_ISGID != 0 && meta.gid() != group) {
             return Err(Agentless::Privileged);
         }
+        if user != 0 && has_capabilities(&file) {
+            return Err(Agentless::Privileged);
+        }
         match interpreter(&start) {
             Some(next) => path = next,
             None => return elf_accepts(&path),
         }
     }
     Err(Agentless::Unreadable)
+}
+
+fn has_capabilities(file: &File) -> bool {
+    // SAFETY: an open descriptor and a terminated name; with size 0 nothing is written.
+    unsafe { libc::fgetxattr(file.as_raw_fd(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) > 0 }
 }
 
 /// The interpreter of a `#!` script; `/bin/sh` for a text file, as execvp does.
@@ -91,13 +106,34 @@ fn elf_accepts(path: &Path) -> Result<(), Agentless> {
         return Err(Agentless::ForeignLoader("of another processor".to_owned()));
     }
     let segments = header.program_headers(endian, &*data).map_err(|_| Agentless::Unreadable)?;
-    for segment in segments {
-        if let Ok(Some(name)) = segment.interpreter(endian, &*data) {
-            let name = String::from_utf8_lossy(name).into_owned();
-            return if name.contains("ld-linux") { Ok(()) } else { Err(Agentless::ForeignLoader(name)) };
-        }
+    let Some(loader) = segments.iter().find_map(|s| s.interpreter(endian, &*data).ok().flatten()) else { return Err(Agentless::Static) };
+    let loader = String::from_utf8_lossy(loader).into_owned();
+    if !loader.contains("ld-linux") {
+        return Err(Agentless::ForeignLoader(loader));
     }
-    Err(Agentless::Static)
+    needed(endian, segments, &data).into_iter().find(|name| is_sanitizer(name)).map_or(Ok(()), |name| Err(Agentless::Sanitizer(name)))
+}
+
+/// The names of the libraries a program needs; those that can be read.
+fn needed(endian: object::Endianness, segments: &[elf::ProgramHeader64<object::Endianness>], data: &[u8]) -> Vec<String> {
+    let entries = segments.iter().find_map(|s| s.dynamic(endian, data).ok().flatten()).unwrap_or_default();
+    let value = |tag: u32| entries.iter().filter(move |e| e.d_tag.get(endian) == u64::from(tag)).map(|e| e.d_val.get(endian));
+    let Some(names) = value(elf::DT_STRTAB).next() else { return Vec::new() };
+    let text = |at: u64| {
+        let address = names.checked_add(at)?;
+        let segment = segments.iter().find(|s| {
+            s.p_type(endian) == elf::PT_LOAD && address.checked_sub(s.p_vaddr(endian)).is_some_and(|within| within < s.p_filesz(endian))
+        })?;
+        let start = usize::try_from(segment.p_offset(endian).checked_add(address - segment.p_vaddr(endian))?).ok()?;
+        let rest = data.get(start..)?;
+        let end = rest.iter().take(256).position(|&b| b == 0)?;
+        Some(String::from_utf8_lossy(&rest[..end]).into_owned())
+    };
+    value(elf::DT_NEEDED).filter_map(text).collect()
+}
+
+fn is_sanitizer(library: &str) -> bool {
+    ["libasan.so", "libtsan.so", "liblsan.so", "libhwasan.so", "libclang_rt."].iter().any(|prefix| library.starts_with(prefix))
 }
 
 #[cfg(test)]

@@ -17,12 +17,15 @@ impl Session<'_> {
             (meta::TOOL_VERSION, env!("CARGO_PKG_VERSION").to_owned()),
             (meta::MODE, mode.to_owned()),
         ];
-        let machine = &self.options.machine;
+        let (machine, notes) = (&self.options.machine, &self.options.notes);
         let trap = self.rounds.as_ref().map(|r| r.trap_ns);
         self.tracker.sink.write(|w| {
             w.machine(machine)?;
             for (key, value) in &entries {
                 w.meta(key, value)?;
+            }
+            if !notes.is_empty() {
+                w.meta(meta::NOTES, &notes.join("\n"))?;
             }
             if let Some(trap) = trap {
                 w.meta(meta::TRAP_NS, &format!("{trap:.0}"))?;

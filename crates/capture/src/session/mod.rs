@@ -34,6 +34,8 @@ pub struct Options {
     /// The agent library's bytes.
     pub agent: &'static [u8],
     pub machine: Machine,
+    /// Doubts about what was read of the machine, a sentence each.
+    pub notes: Vec<String>,
     /// Told (done, all) while names are looked up at the end.
     pub progress: Option<fn(usize, usize)>,
 }

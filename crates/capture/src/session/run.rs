@@ -171,6 +171,7 @@ impl Session<'_> {
         let Some(rounds) = &mut self.rounds else { return u64::MAX };
         if !self.watch_started {
             self.watch_started = true;
+            self.tracker.watched_from_ns = now;
             self.tracker.sink.write(|w| w.meta(meta::WATCH_START_NS, &now.to_string()));
         }
         rounds.turn(&mut self.tracker)

@@ -48,6 +48,8 @@ pub struct Tracker {
     /// Waits of all threads so far.
     pub waits: f64,
     pub regions: u64,
+    /// When watching started.
+    pub watched_from_ns: u64,
     pub threads_seen: i64,
     processes_seen: i64,
     objects_seen: i64,
@@ -81,6 +83,7 @@ impl Tracker {
             kernel_touches: 0,
             pages_queried: 0,
             waits: 0.0,
+            watched_from_ns: u64::MAX,
             regions: 0,
             threads_seen: 0,
             processes_seen: 0,

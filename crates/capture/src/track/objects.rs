@@ -161,7 +161,7 @@ impl Tracker {
                     word_ns: 0.0,
                 });
                 row.count += 1;
-                row.word_ns += (object.bytes / 8) as f64 * time.saturating_sub(object.born_ns) as f64;
+                row.word_ns += (object.bytes / 8) as f64 * time.saturating_sub(object.born_ns.max(self.watched_from_ns)) as f64;
             }
             _ => self.write_object(process_id, address, &object, Some(time)),
         }

@@ -8,6 +8,7 @@ use super::rate::accesses;
 use super::slots::{Aim, SlotResult, WatchedThread};
 use crate::kernel::monotonic_ns;
 use crate::kernel::residency::nodes_of;
+use crate::kernel::signals::process_exists;
 use crate::track::Tracker;
 use firsttouch_profile::{Access, Id, Page, Window};
 use std::collections::{BTreeMap, HashMap};
@@ -122,7 +123,10 @@ impl Rounds {
             // A hot address is left soon: the longer a thread is slowed down, the longer others wait for it.
             let aim = |d: Drawn| Aim { address: d.address, limit: if hot.is_hot(d.object) { HOT_LIMIT.min(limit) } else { limit } };
             let aims: [Option<Aim>; SLOTS] = next.get(&pid).map_or([None; SLOTS], |draws| draws.map(|d| d.map(aim)));
-            let (slots, lost) = thread.turn(&aims, &mut self.buffer);
+            let (slots, lost, failed) = thread.turn(&aims, &mut self.buffer);
+            // A thread that ended meanwhile has nothing to miss.
+            let failed = if failed > 0 && process_exists(thread.tid) { failed } else { 0 };
+            tracker.lose("watch", "watchpoints that could not be set: one thread's accesses to one word were missed for a round", failed);
             tracker.lose("watch", "a thread's ring was full: hits counted, lines unknown", lost);
             for (slot, result) in slots.into_iter().enumerate() {
                 if let Some(result) = result {

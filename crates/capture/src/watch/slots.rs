@@ -35,6 +35,8 @@ pub struct WatchedThread {
     cpu_before: u64,
     /// The hit limit switched the event off.
     exhausted: [bool; SLOTS],
+    /// Watchpoints that could not be set in this round.
+    failed: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -100,12 +102,13 @@ impl WatchedThread {
             before: [Reading::default(); SLOTS],
             cpu_before: 0,
             exhausted: [false; SLOTS],
+            failed: 0,
         })
     }
 
     /// Closes the current round on this thread and opens the next: `next[slot]` is the address to watch.
-    /// Returns what each armed slot saw, and the records lost.
-    pub fn turn(&mut self, next: &[Option<Aim>; SLOTS], buffer: &mut Vec<u8>) -> ([Option<SlotResult>; SLOTS], u64) {
+    /// Returns what each armed slot saw, the records lost, and how many of the next watchpoints could not be set.
+    pub fn turn(&mut self, next: &[Option<Aim>; SLOTS], buffer: &mut Vec<u8>) -> ([Option<SlotResult>; SLOTS], u64, u64) {
         let mut results: [Option<SlotResult>; SLOTS] = [const { None }; SLOTS];
         for (slot, aim) in next.iter().enumerate().take(self.events.len()) {
             results[slot] = self.move_to(slot, aim.map(|aim| aim.address));
@@ -124,7 +127,7 @@ impl WatchedThread {
                 self.arm(slot, aim.address, aim.limit);
             }
         }
-        (results, lost)
+        (results, lost, std::mem::take(&mut self.failed))
     }
 
     /// Switches a slot off, moves it, and says what it saw.
@@ -152,6 +155,7 @@ impl WatchedThread {
         // What is left of an earlier limit cannot be taken back.
         let too_much = self.allowed[slot] > limit;
         if (std::mem::take(&mut self.exhausted[slot]) || too_much) && !self.replace(slot, address) {
+            self.failed += 1;
             return;
         }
         // The kernel adds to what is left of the last limit; never leave zero, which would mean "without limit".
@@ -163,6 +167,8 @@ impl WatchedThread {
         if enabled.is_ok() {
             self.allowed[slot] += missing;
             self.armed[slot] = Some(Armed { address, at_ns, limit: self.allowed[slot] });
+        } else {
+            self.failed += 1;
         }
     }
 

@@ -27,6 +27,7 @@ pub fn run(arguments: &Profile) -> Result<u8> {
         pid: arguments.pid,
         agent: firsttouch_native::AGENT,
         machine: info.machine,
+        notes: info.doubts,
         progress: (!arguments.quiet).then_some(tell_names as fn(usize, usize)),
     };
     let outcome = match firsttouch_capture::profile(&options) {

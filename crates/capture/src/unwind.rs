@@ -94,7 +94,7 @@ impl Unwinder {
     pub fn stack(&mut self, sample: &Sample) -> Vec<u64> {
         #[cfg(target_arch = "x86_64")]
         let (ip, stack_pointer, registers) = match sample.registers[..] {
-            [bp, sp, ip] => (ip, sp, framehop::x86_64::UnwindRegsX86_64::new(ip, sp, bp)),
+            [_, _, _, bp, sp, ip] => (ip, sp, framehop::x86_64::UnwindRegsX86_64::new(ip, sp, bp)),
             _ => return vec![sample.ip],
         };
         #[cfg(target_arch = "aarch64")]

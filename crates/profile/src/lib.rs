@@ -39,6 +39,8 @@ pub mod meta {
     pub const TRAP_NS: &str = "trap_ns";
     /// CLOCK_MONOTONIC when watching began, ns (absent without watch evidence).
     pub const WATCH_START_NS: &str = "watch_start_ns";
+    /// Child processes that were started and not profiled (without `--follow`); absent when there were none.
+    pub const CHILDREN_LEFT: &str = "children_left";
     /// Doubts about the measurement, one a line.
     pub const NOTES: &str = "notes";
 }

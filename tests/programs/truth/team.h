@@ -16,13 +16,13 @@ static inline void initialise(struct object *object, double *data, double value,
     const struct range all = {0, object->words};
     if (!o->parallel_init) {
         write_words(data, all, value);
-        count(object, 0, o->threads, all, 1);
+        place(object, 0, all);
         return;
     }
 #pragma omp parallel num_threads(o->threads)
     write_words(data, part_of(object->words, omp_get_thread_num(), o->threads), value);
     for (int t = 0; t < o->threads; t++)
-        count(object, t, o->threads, part_of(object->words, t, o->threads), 1);
+        place(object, t, part_of(object->words, t, o->threads));
 }
 
 /* All threads run sweep(thread) together until the time is up, at most `limit` times. Returns the number of sweeps. */

@@ -12,7 +12,8 @@
  *   remote       "N" -> fraction of the accesses that a thread made to pages of a thread on another node, when T threads
  *                sit on N nodes in equal blocks, node(t) = floor(t * N / T); over objects larger than 1 MiB
  *
- * Initialisation and verification are counted like everything else. The hot loops count nothing: a thread's accesses
+ * The team programs' initialisation places pages and is not counted, since the report's figures are about use
+ * (docs/estimator.md). Verification is counted like everything else. The hot loops count nothing: a thread's accesses
  * follow from its range and the number of sweeps, and are added up here when all is done. To be exact, every part of an
  * object that one thread initialises is whole pages, and accumulators stay in registers (see the kernels' disassembly).
  */
@@ -133,6 +134,13 @@ static inline struct range block_of(size_t words, int thread, int threads) {
     const size_t begin = pages * (size_t)thread / (size_t)threads * PAGE_WORDS;
     const size_t end = pages * (size_t)(thread + 1) / (size_t)threads * PAGE_WORDS;
     return (struct range){begin, end < words ? end : words};
+}
+
+/* `thread` initialises the range: pages nobody touched before become its own. */
+static inline void place(struct object *object, int thread, struct range range) {
+    for (size_t page = range.begin / PAGE_WORDS; page * PAGE_WORDS < range.end; page++)
+        if (object->home[page] == MAX_THREADS)
+            object->home[page] = (uint8_t)thread;
 }
 
 /* `thread` touched each word of the range `times` times. Pages nobody touched before become its own. */

@@ -179,7 +179,8 @@ mod tests {
     #[test]
     fn malformed_records_are_refused() {
         let mut body = Vec::new();
-        for word in [0x40_1000u64, 7 | 8 << 32, 99, 0x7000, 3, 1, 2, 10, 20, 30, 16, 5, 6, 16] {
+        let registers = (1..=u64::from(super::super::perf::REGS_USER.count_ones())).map(|i| 10 * i);
+        for word in [0x40_1000u64, 7 | 8 << 32, 99, 0x7000, 3, 1, 2].into_iter().chain(registers).chain([16, 5, 6, 16]) {
             body.extend_from_slice(&word.to_ne_bytes());
         }
         for length in 0..body.len() {

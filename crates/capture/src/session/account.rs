@@ -90,6 +90,10 @@ impl Session<'_> {
         self.tracker.finish(end);
         self.write_evidence();
         self.tracker.sink.write(|w| w.meta(meta::END_NS, &end.to_string()));
+        if self.tracker.children_left > 0 {
+            let children = self.tracker.children_left.to_string();
+            self.tracker.sink.write(|w| w.meta(meta::CHILDREN_LEFT, &children));
+        }
         if let Some(code) = exit_code {
             self.tracker.sink.write(|w| w.meta(meta::EXIT_CODE, &code.to_string()));
         }

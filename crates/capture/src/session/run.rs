@@ -1,6 +1,7 @@
 //! The loop of a run.
 
 use super::Session;
+use crate::agent::ring::AgentRecord;
 use crate::kernel::perf_records::PerfRecord;
 use crate::kernel::process::reap;
 use crate::kernel::signals::{Notice, Signals, process_exists, send};
@@ -8,6 +9,7 @@ use crate::kernel::{monotonic_ns, residency};
 use crate::touch::TouchEvents;
 use crate::watch::slots::WatchedThread;
 use firsttouch_profile::{Page, meta};
+use std::collections::VecDeque;
 
 const TICK_NS: u64 = 10_000_000;
 /// How often waits are counted: with watchpoints armed each costs more in a virtual machine.
@@ -96,16 +98,15 @@ impl Session<'_> {
         }
     }
 
-    /// Takes in what the rings hold. The agent's is read first but told last: whatever its records speak of (threads, a new
-    /// program) is in the kernel's rings by then, in order of time.
+    /// Takes in what the rings hold, in order of time. What is newer than the start of this drain waits: it may have predecessors
+    /// in a ring that was gone through already.
     pub(super) fn drain(&mut self, now: u64, ticked: bool) {
-        let mut told = Vec::new();
+        let horizon = if now == u64::MAX { now } else { monotonic_ns() };
+        let mut told = VecDeque::new();
         if let Some(ring) = &mut self.ring {
-            ring.drain(now, |record| told.push(record));
+            ring.drain(now, |record| told.push_back(record));
         }
         if let Ok(touch) = &mut self.touch {
-            // What is newer than the start of this drain may still have predecessors in another CPU's ring.
-            let horizon = if now == u64::MAX { now } else { monotonic_ns() };
             let mut ticked = ticked;
             loop {
                 // Going through records takes longer than writing them: look after the rings (and the period) in between.
@@ -114,7 +115,12 @@ impl Session<'_> {
                 touch.drain(seconds, std::mem::take(&mut ticked), |record, weight| pending.push((time_of(&record), record, weight)));
                 self.pending.sort_by_key(|(time, ..)| *time);
                 let ready = self.pending.partition_point(|(time, ..)| *time <= horizon);
-                for (_, record, weight) in self.pending.drain(..ready.min(BATCH)) {
+                for (time, record, weight) in self.pending.drain(..ready.min(BATCH)) {
+                    while told.front().is_some_and(|t: &AgentRecord| t.time < time)
+                        && let Some(earlier) = told.pop_front()
+                    {
+                        self.tracker.agent(earlier);
+                    }
                     self.tracker.perf(record, weight);
                 }
                 if ready <= BATCH {

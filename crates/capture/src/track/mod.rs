@@ -48,6 +48,8 @@ pub struct Tracker {
     /// Waits of all threads so far.
     pub waits: f64,
     pub regions: u64,
+    /// Child processes that were left alone.
+    pub children_left: u64,
     /// When watching started.
     pub watched_from_ns: u64,
     pub threads_seen: i64,
@@ -83,6 +85,7 @@ impl Tracker {
             kernel_touches: 0,
             pages_queried: 0,
             waits: 0.0,
+            children_left: 0,
             watched_from_ns: u64::MAX,
             regions: 0,
             threads_seen: 0,
@@ -129,6 +132,8 @@ impl Tracker {
                     self.thread(pid, tid, Some(parent_tid), time);
                 } else if pid != parent_pid && self.scope.follow {
                     self.forked(pid, parent_pid, parent_tid, time);
+                } else if pid != parent_pid && self.tracked(parent_pid) {
+                    self.children_left += 1;
                 }
             }
             PerfRecord::Exit { time, pid, tid } => {

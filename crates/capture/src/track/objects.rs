@@ -27,6 +27,12 @@ pub struct LiveObject {
 }
 
 impl LiveObject {
+    /// What objects have in common that a program treats alike: the place that makes them. One without a place is alone.
+    #[must_use]
+    pub fn kin(&self) -> Id {
+        self.site.unwrap_or(-1 - self.id)
+    }
+
     /// Memory whose accesses matter here: files and stacks are named, but not watched.
     #[must_use]
     pub fn watchable(&self) -> bool {

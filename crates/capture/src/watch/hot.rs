@@ -15,6 +15,8 @@ use std::collections::HashMap;
 const KEPT: usize = 64;
 /// Of each kind, before their difference counts.
 const ENOUGH: usize = 4;
+/// Traps of one pass, at most: a word has eight bytes.
+const MOST_TRAPS: f64 = 8.0;
 /// Windows kept back until the end of the run; beyond it the oldest are settled with what is known.
 const WAITING: usize = 4_000;
 
@@ -63,7 +65,8 @@ impl Pattern {
 
 /// One thread's part of a window that was cut.
 pub struct CutPart {
-    pub object: Id,
+    /// The object's kin: what is made at one place in the code is treated alike.
+    pub kin: Id,
     /// A row for each place in the code, their estimates summing to one until settled.
     pub rows: Vec<Access>,
     pub watched: Watched,
@@ -71,43 +74,59 @@ pub struct CutPart {
 }
 
 #[derive(Default)]
-struct Object {
+struct History {
     windows: u64,
     cut: u64,
     cycles_one: Vec<f64>,
     cycles_two: Vec<f64>,
+    /// Mean traps a hit takes, where it is more than one (`passes.rs`).
+    traps_a_hit: f64,
 }
 
 /// What is known of hot objects.
 #[derive(Default)]
 pub struct Hot {
-    objects: HashMap<Id, Object>,
+    kin: HashMap<Id, History>,
     waiting: Vec<CutPart>,
 }
 
 impl Hot {
-    /// A window on `object` closed.
-    pub fn window(&mut self, object: Id, cut: bool) {
-        let o = self.objects.entry(object).or_default();
+    /// A window on an object of `kin` closed.
+    pub fn window(&mut self, kin: Id, cut: bool) {
+        let o = self.kin.entry(kin).or_default();
         o.windows += 1;
         o.cut += u64::from(cut);
     }
 
-    pub fn forget(&mut self, object: Id) {
-        if self.waiting.iter().all(|p| p.object != object) {
-            self.objects.remove(&object);
+    /// A thread took `traps` traps for `hits` hits.
+    pub fn passed(&mut self, kin: Id, hits: u64, traps: u64) {
+        let o = self.kin.entry(kin).or_default();
+        let now = traps as f64 / hits.max(1) as f64;
+        o.traps_a_hit = if o.traps_a_hit == 0.0 { now } else { 0.9 * o.traps_a_hit + 0.1 * now };
+    }
+
+    /// The hit limit that lets about as many passes through as `limit` says.
+    #[must_use]
+    pub fn limit(&self, kin: Id, limit: u32) -> u32 {
+        let most = self.kin.get(&kin).map_or(1.0, |o| o.traps_a_hit.clamp(1.0, MOST_TRAPS));
+        (f64::from(limit) * most).round() as u32
+    }
+
+    pub fn forget(&mut self, kin: Id) {
+        if self.waiting.iter().all(|p| p.kin != kin) {
+            self.kin.remove(&kin);
         }
     }
 
     /// At least half of the object's windows are cut.
     #[must_use]
-    pub fn is_hot(&self, object: Id) -> bool {
-        self.objects.get(&object).is_some_and(|o| o.cut >= 2 && 2 * o.cut >= o.windows)
+    pub fn is_hot(&self, kin: Id) -> bool {
+        self.kin.get(&kin).is_some_and(|o| o.cut >= 2 && 2 * o.cut >= o.windows)
     }
 
     /// Learns the length of a cycle with one trap, or with two.
-    pub fn learn(&mut self, object: Id, pattern: &Pattern) {
-        let o = self.objects.entry(object).or_default();
+    pub fn learn(&mut self, kin: Id, pattern: &Pattern) {
+        let o = self.kin.entry(kin).or_default();
         let list = match pattern.traps_a_hit {
             x if (0.9..1.15).contains(&x) => &mut o.cycles_one,
             x if (1.85..2.15).contains(&x) => &mut o.cycles_two,
@@ -121,8 +140,8 @@ impl Hot {
 
     /// Cost of a trap on this object's accesses, ns: measured in place, else `elsewhere`. Never less than half of that.
     #[must_use]
-    pub fn trap_ns(&self, object: Id, elsewhere: f64) -> f64 {
-        let measured = self.objects.get(&object).and_then(|o| {
+    pub fn trap_ns(&self, kin: Id, elsewhere: f64) -> f64 {
+        let measured = self.kin.get(&kin).and_then(|o| {
             (o.cycles_one.len() >= ENOUGH && o.cycles_two.len() >= ENOUGH).then(|| median(&o.cycles_two) - median(&o.cycles_one))
         });
         measured.map_or(elsewhere, |m| m.max(elsewhere / 2.0))
@@ -142,8 +161,8 @@ impl Hot {
     #[must_use]
     pub fn settle(&self, part: &CutPart, elsewhere: f64) -> f64 {
         // One thread's few gaps are noisy, and their difference to the cost of a trap more so: the object's median cycle is not.
-        let cycle = self.objects.get(&part.object).filter(|o| o.cycles_one.len() >= ENOUGH).map(|o| median(&o.cycles_one));
-        let trap = self.trap_ns(part.object, elsewhere);
+        let cycle = self.kin.get(&part.kin).filter(|o| o.cycles_one.len() >= ENOUGH).map(|o| median(&o.cycles_one));
+        let trap = self.trap_ns(part.kin, elsewhere);
         let pattern = part.pattern.map(|p| match cycle {
             Some(cycle) if p.steady(part.watched.exposed_ns as f64, trap) => Pattern { gap_ns: cycle, traps_a_hit: 1.0, ..p },
             _ => p,
@@ -179,7 +198,7 @@ mod tests {
         assert_eq!(hot.trap_ns(1, 9_000.0), 14_000.0);
         // 20 hits of a thread whose cycle is 10 us: one CPU second is 100,000 accesses.
         let watched = Watched { hits: 20, watched_ns: 0, cpu_ns: 1_000_000_000, exposed_ns: 19 * 24_000, limit: 20 };
-        let part = CutPart { object: 1, rows: Vec::new(), watched, pattern: None };
+        let part = CutPart { kin: 1, rows: Vec::new(), watched, pattern: None };
         assert!((hot.settle(&part, 9_000.0) - 100_000.0).abs() < 1.0);
     }
 }

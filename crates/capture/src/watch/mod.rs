@@ -7,6 +7,7 @@
 pub mod design;
 pub mod hot;
 pub mod pace;
+mod passes;
 pub mod rate;
 pub mod rounds;
 pub mod slots;

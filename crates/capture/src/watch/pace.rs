@@ -18,7 +18,7 @@ const LONGEST_NS: f64 = 250e6;
 /// Hits a window is to see on the memory that matters most.
 const HITS_WANTED: f64 = 1.6;
 
-/// What earlier windows on an object said.
+/// What earlier windows on objects of one kin (made at one place in the code) said.
 #[derive(Clone, Copy, Debug, Default)]
 struct History {
     windows: f64,
@@ -40,7 +40,7 @@ pub struct ArmedCost {
 /// Learns from closed windows.
 #[derive(Debug, Default)]
 pub struct Pace {
-    objects: HashMap<Id, History>,
+    kin: HashMap<Id, History>,
     cost: ArmedCost,
     /// (time, faults, waits) when the load was last taken.
     observed: (u64, f64, f64),
@@ -87,10 +87,10 @@ impl Pace {
         (armed, (armed * (1.0 / duty - 1.0)).min(LONGEST_REST_NS))
     }
 
-    /// A window on `object` closed: accesses estimated in `held_ns`, time its traps took.
-    pub fn learn(&mut self, object: Id, held_ns: u64, accesses: f64, trap_ns: f64) {
+    /// A window on an object of `kin` closed: accesses estimated in `held_ns`, time its traps took.
+    pub fn learn(&mut self, kin: Id, held_ns: u64, accesses: f64, trap_ns: f64) {
         // Old rounds fade, so that phases of the program are followed.
-        let h = self.objects.entry(object).or_default();
+        let h = self.kin.entry(kin).or_default();
         let keep = if h.windows > 64.0 { 0.98 } else { 1.0 };
         h.windows = h.windows * keep + 1.0;
         h.held_ns = h.held_ns * keep + held_ns as f64;
@@ -99,8 +99,8 @@ impl Pace {
         self.trapped_ns += trap_ns;
     }
 
-    pub fn forget(&mut self, object: Id) {
-        self.objects.remove(&object);
+    pub fn forget(&mut self, kin: Id) {
+        self.kin.remove(&kin);
     }
 
     /// Moving all watchpoints took `ns`.
@@ -108,39 +108,41 @@ impl Pace {
         self.arm_ns = if self.arm_ns == 0.0 { ns as f64 } else { 0.8 * self.arm_ns + 0.2 * ns as f64 };
     }
 
-    /// Accesses a ns and word of an object, as far as known.
-    fn word_rate(&self, object: Id) -> Option<f64> {
-        self.objects.get(&object).filter(|h| h.windows >= 4.0 && h.held_ns > 0.0).map(|h| h.accesses / h.held_ns)
+    /// Accesses a ns and word of a kin, as far as known.
+    fn word_rate(&self, kin: Id) -> Option<f64> {
+        self.kin.get(&kin).filter(|h| h.windows >= 4.0 && h.held_ns > 0.0).map(|h| h.accesses / h.held_ns)
     }
 
-    /// Drawing weight: grows slowly with size (a small hot object matters as much as a large one), with the share of accesses
-    /// it seems to have, and falls with the time its traps take.
+    /// Drawing weight of all objects of a kin, `bytes` together: grows slowly with size (a small hot object matters as much as a
+    /// large one), with the share of accesses they seem to have, and falls with the time their traps take. A thousand rows of an
+    /// array weigh as much as the array would in one piece.
     #[must_use]
-    pub fn weight(&self, object: Id, bytes: u64, all_accesses_per_ns: f64, round_ns: f64) -> f64 {
-        let share = match self.word_rate(object) {
+    pub fn weight(&self, kin: Id, bytes: u64, all_accesses_per_ns: f64, round_ns: f64) -> f64 {
+        let share = match self.word_rate(kin) {
             Some(rate) if all_accesses_per_ns > 0.0 => (rate * bytes as f64 / 8.0 / all_accesses_per_ns).min(1.0),
             _ => 0.5,
         };
-        let trap = self.objects.get(&object).map_or(0.0, |h| h.trap_ns / h.windows);
+        let trap = self.kin.get(&kin).map_or(0.0, |h| h.trap_ns / h.windows);
         let overload = trap / (TRAP_BUDGET * round_ns).max(1.0);
         (bytes as f64).powf(0.25) * (0.3 + share.sqrt()) / (1.0 + overload).sqrt()
     }
 
-    /// Sum over objects of words x rate: all accesses a ns.
+    /// Sum over kin of words x rate: all accesses a ns. `kin`: with the bytes alive.
     #[must_use]
-    pub fn all_accesses(&self, objects: impl Iterator<Item = (Id, u64)>) -> f64 {
-        objects.filter_map(|(id, bytes)| Some(self.word_rate(id)? * bytes as f64 / 8.0)).sum()
+    pub fn all_accesses(&self, kin: &HashMap<Id, u64>) -> f64 {
+        kin.iter().filter_map(|(&id, &bytes)| Some(self.word_rate(id)? * bytes as f64 / 8.0)).sum()
     }
 
-    /// Length of the next round, given the objects alive and the threads' time budget.
+    /// Length of the next round, given the bytes alive of each kin and the threads' time budget.
     #[must_use]
-    pub fn round_ns(&self, now_ns: u64, objects: impl Iterator<Item = (Id, u64)>) -> f64 {
+    pub fn round_ns(&self, now_ns: u64, kin: &HashMap<Id, u64>) -> f64 {
         let elapsed = now_ns.saturating_sub(self.started_ns) as f64;
         let least = (self.arm_ns / ARM_BUDGET).clamp(SHORTEST_NS, LONGEST_NS);
         let most = (elapsed / 16.0).clamp(least, LONGEST_NS.max(least));
         // The memory with the most traffic by bytes: where the placement question is decided.
-        let reference = objects
-            .filter_map(|(id, bytes)| Some((self.word_rate(id)?, bytes)))
+        let reference = kin
+            .iter()
+            .filter_map(|(&id, &bytes)| Some((self.word_rate(id)?, bytes)))
             .max_by(|a, b| (a.0.sqrt() * a.1 as f64).total_cmp(&(b.0.sqrt() * b.1 as f64)));
         let wanted = match reference {
             Some((rate, _)) if rate > 0.0 => HITS_WANTED / rate,
@@ -170,17 +172,17 @@ mod tests {
     #[test]
     fn rounds_stay_within_bounds() {
         let mut pace = Pace::new(0, ArmedCost::default());
-        assert!(pace.round_ns(1, std::iter::empty()) >= SHORTEST_NS);
+        assert!(pace.round_ns(1, &HashMap::new()) >= SHORTEST_NS);
         pace.armed(300_000);
-        assert!(pace.round_ns(10_000_000_000, std::iter::empty()) >= 30e6);
+        assert!(pace.round_ns(10_000_000_000, &HashMap::new()) >= 30e6);
         for _ in 0..10 {
             pace.learn(1, 30_000_000, 0.0, 0.0);
             pace.learn(2, 30_000_000, 3e6, 2e6);
         }
-        let objects = || [(1, 1u64 << 30), (2, 1 << 16)].into_iter();
-        let length = pace.round_ns(10_000_000_000, objects());
+        let objects = HashMap::from([(1, 1u64 << 30), (2, 1 << 16)]);
+        let length = pace.round_ns(10_000_000_000, &objects);
         assert!((30e6..=250e6).contains(&length), "{length}");
-        let all = pace.all_accesses(objects());
+        let all = pace.all_accesses(&objects);
         assert!(pace.weight(1, 1 << 30, all, length) > 0.0 && pace.weight(2, 1 << 16, all, length) > 0.0);
         assert_eq!(pace.hit_limit(10_000_000_000, 2), 32);
     }

@@ -29,6 +29,8 @@ const HOT_LIMIT: u32 = 8;
 #[derive(Clone, Copy)]
 struct Drawn {
     object: Id,
+    /// See [`crate::track::objects::LiveObject::kin`].
+    kin: Id,
     start: u64,
     bytes: u64,
     address: u64,
@@ -90,9 +92,10 @@ impl Rounds {
         // Some rounds are much longer, by chance: they show how threads share an address over several sweeps. The others differ
         // too, lest they keep step with the program's sweeps.
         let stretch = if self.random.unit() < LONG_ROUNDS { LONG_ROUND } else { UNEVEN.0 + UNEVEN.1 * self.random.unit() };
-        let round_ns = self.pace.round_ns(now, live(tracker)) * stretch;
+        let kin = live(tracker);
+        let round_ns = self.pace.round_ns(now, &kin) * stretch;
         let (armed, rest) = self.pace.divide(round_ns);
-        let next = self.draw(tracker, round_ns);
+        let next = self.draw(tracker, round_ns, self.pace.all_accesses(&kin));
         self.switch(tracker, next, now.saturating_sub(self.round_start_ns));
         self.number += 1;
         self.round_start_ns = now;
@@ -121,7 +124,10 @@ impl Rounds {
             let Some(&pid) = pid_of.get(&thread.process) else { continue };
             let hot = &self.hot;
             // A hot address is left soon: the longer a thread is slowed down, the longer others wait for it.
-            let aim = |d: Drawn| Aim { address: d.address, limit: if hot.is_hot(d.object) { HOT_LIMIT.min(limit) } else { limit } };
+            let aim = |d: Drawn| Aim {
+                address: d.address,
+                limit: hot.limit(d.kin, if hot.is_hot(d.kin) { HOT_LIMIT.min(limit) } else { limit }),
+            };
             let aims: [Option<Aim>; SLOTS] = next.get(&pid).map_or([None; SLOTS], |draws| draws.map(|d| d.map(aim)));
             let (slots, lost, failed) = thread.turn(&aims, &mut self.buffer);
             // A thread that ended meanwhile has nothing to miss.
@@ -148,20 +154,28 @@ impl Rounds {
         tracker.deaths.clear();
     }
 
-    /// Draws the words of the next round, for each process on its own.
-    fn draw(&mut self, tracker: &mut Tracker, round_ns: f64) -> HashMap<i32, [Option<Drawn>; SLOTS]> {
+    /// Draws the words of the next round, for each process on its own. `all`: accesses to everything, a ns.
+    fn draw(&mut self, tracker: &mut Tracker, round_ns: f64, all: f64) -> HashMap<i32, [Option<Drawn>; SLOTS]> {
         let page_bytes = tracker.scope.page_bytes;
-        let all = self.pace.all_accesses(live(tracker));
         let mut draws = HashMap::new();
         for (&pid, process) in &mut tracker.processes {
             let alive = process.objects.by_address.len();
             let keep = if alive > CANDIDATES { CANDIDATES as f64 / alive as f64 } else { 1.0 };
             let mut candidates = Vec::with_capacity(alive.min(CANDIDATES * 2));
+            let mut of_kin: HashMap<Id, f64> = HashMap::new();
+            let mut kin = Vec::with_capacity(candidates.capacity());
             for (&address, object) in &process.objects.by_address {
                 if object.watchable() && (keep >= 1.0 || self.random.unit() < keep) {
-                    let weight = self.pace.weight(object.id, object.bytes, all, round_ns);
-                    candidates.push(Candidate { object: object.id, address, bytes: object.bytes, weight });
+                    *of_kin.entry(object.kin()).or_default() += object.bytes as f64 / keep;
+                    kin.push(object.kin());
+                    candidates.push(Candidate { object: object.id, address, bytes: object.bytes, weight: 0.0 });
                 }
+            }
+            // Kin are drawn together, and among them a byte is as good as any other.
+            let weights: HashMap<Id, f64> =
+                of_kin.into_iter().map(|(kin, bytes)| (kin, self.pace.weight(kin, bytes as u64, all, round_ns) / bytes)).collect();
+            for (candidate, kin) in candidates.iter_mut().zip(&kin) {
+                candidate.weight = weights.get(kin).copied().unwrap_or(0.0) * candidate.bytes as f64;
             }
             let mut slots: [Option<Drawn>; SLOTS] = [None; SLOTS];
             for (slot, draw) in draw_objects(&mut self.random, &candidates, SLOTS).into_iter().enumerate() {
@@ -178,6 +192,7 @@ impl Rounds {
                 }
                 slots[slot] = Some(Drawn {
                     object: c.object,
+                    kin: kin[draw.candidate],
                     start: c.address,
                     bytes: c.bytes,
                     address,
@@ -196,7 +211,7 @@ impl Rounds {
     /// Half of the time a hot object is drawn, a slot of another object is lent to a second word of it. Which window is lost
     /// does not depend on what it would have seen.
     fn add_companion(&mut self, slots: &mut [Option<Drawn>; SLOTS]) {
-        let Some(hot) = slots.iter().flatten().find(|d| self.hot.is_hot(d.object)).copied() else { return };
+        let Some(hot) = slots.iter().flatten().find(|d| self.hot.is_hot(d.kin)).copied() else { return };
         if self.random.unit() < 0.5 || slots.iter().flatten().filter(|d| d.object == hot.object).count() > 1 {
             return;
         }
@@ -227,13 +242,13 @@ impl Rounds {
             }
         }
         for pattern in seen.iter().filter(|(_, r)| r.watched.cut()).filter_map(|(_, r)| r.pattern.as_ref()) {
-            self.hot.learn(drawn.object, pattern);
+            self.hot.learn(drawn.kin, pattern);
         }
         if held == 0 || drawn.companion {
             return;
         }
         let cut = seen.iter().any(|(_, r)| r.watched.cut());
-        self.hot.window(drawn.object, cut);
+        self.hot.window(drawn.kin, cut);
         let id = tracker.next_window();
         self.windows += 1;
         let window = Window {
@@ -247,26 +262,28 @@ impl Rounds {
             inclusion: drawn.inclusion,
         };
         tracker.write_window(&window);
-        let (mut total, mut traps) = (0.0, 0);
+        let (mut total, mut traps, mut hits) = (0.0, 0, 0);
         for (thread, result) in seen.iter().filter(|(_, r)| r.watched.hits > 0) {
-            let estimate = accesses(&result.watched, result.pattern.as_ref(), self.hot.trap_ns(drawn.object, self.trap_ns));
+            let estimate = accesses(&result.watched, result.pattern.as_ref(), self.hot.trap_ns(drawn.kin, self.trap_ns));
             total += estimate;
-            traps += result.watched.hits;
+            traps += result.traps;
+            hits += result.watched.hits;
+            self.hot.passed(drawn.kin, result.watched.hits, result.traps);
             let rows = self.access_rows(tracker, pid, id, *thread, result);
             if cut {
-                let part = CutPart { object: drawn.object, rows, watched: result.watched, pattern: result.pattern };
+                let part = CutPart { kin: drawn.kin, rows, watched: result.watched, pattern: result.pattern };
                 let ripe = self.hot.wait(part);
                 self.settle(tracker, ripe);
             } else {
                 write_accesses(tracker, &rows, estimate);
             }
         }
-        self.hits += traps;
-        if died.is_some() {
-            self.pace.forget(drawn.object);
-            self.hot.forget(drawn.object);
+        self.hits += hits;
+        if died.is_some() && drawn.kin < 0 {
+            self.pace.forget(drawn.kin);
+            self.hot.forget(drawn.kin);
         } else {
-            self.pace.learn(drawn.object, held, total, traps as f64 * self.trap_ns);
+            self.pace.learn(drawn.kin, held, total, traps as f64 * self.trap_ns);
         }
     }
 
@@ -335,9 +352,14 @@ fn write_accesses(tracker: &mut Tracker, rows: &[Access], estimate: f64) {
     }
 }
 
-fn live(tracker: &Tracker) -> impl Iterator<Item = (Id, u64)> + '_ {
-    tracker
-        .processes
-        .values()
-        .flat_map(|p| p.objects.by_address.values().filter(|o| o.watchable()).map(|o| (o.id, o.bytes)).take(CANDIDATES))
+/// Bytes alive of each kin.
+fn live(tracker: &Tracker) -> HashMap<Id, u64> {
+    let mut kin = HashMap::new();
+    for process in tracker.processes.values() {
+        let alive = process.objects.by_address.len();
+        for object in process.objects.by_address.values().filter(|o| o.watchable()).step_by(alive.div_ceil(CANDIDATES).max(1)) {
+            *kin.entry(object.kin()).or_default() += object.bytes * alive.div_ceil(CANDIDATES).max(1) as u64;
+        }
+    }
+    kin
 }

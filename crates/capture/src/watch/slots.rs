@@ -3,6 +3,7 @@
 use super::SLOTS;
 use super::hot::{Pattern, pattern};
 use super::pace::ArmedCost;
+use super::passes::merge;
 use super::rate::Watched;
 use crate::kernel::monotonic_ns;
 use crate::kernel::perf::{Attributes, Event, Reading};
@@ -59,10 +60,29 @@ pub struct SlotResult {
     pub address: u64,
     pub armed_ns: u64,
     pub watched: Watched,
+    /// Traps the thread took: at least its hits, more where a string instruction passed the word.
+    pub traps: u64,
     /// How the thread hit the address, if it did often enough to tell.
     pub pattern: Option<Pattern>,
     /// Samples of the hits, oldest first (some may be lost).
     pub samples: Vec<Sample>,
+}
+
+impl SlotResult {
+    /// The traps of one pass of a string instruction become one hit. A cut window stays cut: it ended with its last hit.
+    fn merge_passes(&mut self) {
+        let taken = self.samples.len();
+        self.samples = merge(std::mem::take(&mut self.samples));
+        if self.samples.len() < taken {
+            let cut = self.watched.cut();
+            // Some samples may be lost; the hits they stand for are merged in the same proportion.
+            let hits = (self.watched.hits as f64 * self.samples.len() as f64 / taken as f64).round() as u64;
+            self.watched.hits = hits.max(1);
+            if cut {
+                self.watched.limit = self.watched.hits;
+            }
+        }
+    }
 }
 
 impl WatchedThread {
@@ -148,7 +168,7 @@ impl WatchedThread {
         let watched =
             Watched { hits, watched_ns: now.saturating_sub(armed.at_ns), cpu_ns: exposed_ns, exposed_ns, limit: u64::from(armed.limit) };
         self.exhausted[slot] = watched.cut();
-        Some(SlotResult { address: armed.address, armed_ns: armed.at_ns, watched, pattern: None, samples: Vec::new() })
+        Some(SlotResult { address: armed.address, armed_ns: armed.at_ns, watched, traps: hits, pattern: None, samples: Vec::new() })
     }
 
     fn arm(&mut self, slot: usize, address: u64, limit: u32) {
@@ -205,6 +225,7 @@ impl WatchedThread {
         let mut times: Vec<u64> = results.iter().flatten().flat_map(|r| r.samples.iter().map(|s| s.time)).collect();
         times.sort_unstable();
         for result in results.iter_mut().flatten() {
+            result.merge_passes();
             result.pattern = pattern(result, &times);
         }
         lost

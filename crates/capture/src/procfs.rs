@@ -71,6 +71,12 @@ pub struct ThreadStat {
     pub cpu: u32,
 }
 
+/// Whether a process has a file of this name mapped.
+#[must_use]
+pub fn has_mapped(root: &Path, pid: i32, file: &str) -> bool {
+    mappings(root, pid).iter().any(|m| Path::new(&m.name).file_name().is_some_and(|name| name == file))
+}
+
 #[must_use]
 pub fn thread_stat(root: &Path, pid: i32, tid: i32) -> Option<ThreadStat> {
     parse_thread_stat(&std::fs::read_to_string(root.join(format!("proc/{pid}/task/{tid}/stat"))).ok()?)

@@ -29,6 +29,21 @@ impl Sink {
         self.write(Writer::flush);
     }
 
+    /// The profile takes the place of an older one for good.
+    pub fn keep(&mut self) {
+        self.write(|writer| {
+            writer.keep();
+            Ok(())
+        });
+    }
+
+    /// Nothing was profiled: the file goes, an older profile comes back.
+    pub fn withdraw(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            writer.withdraw();
+        }
+    }
+
     /// Closes the file.
     pub fn finish(&mut self) {
         if let Some(writer) = self.writer.take()

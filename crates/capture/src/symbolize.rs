@@ -4,15 +4,16 @@ use anyhow::Result;
 use firsttouch_profile::{Frame, Id, Profile, Site, Writer, meta};
 use firsttouch_symbols::Symbolizer;
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Symbolises the profile file at `path` in place, `progress` is told (done, all).
+/// Symbolises the profile file at `path` in place, but not code of the modules `without`; `progress` is told (done, all).
 ///
 /// # Errors
 /// When the file cannot be read or written.
-pub fn symbolize_file(path: &Path, progress: impl FnMut(usize, usize)) -> Result<()> {
+pub fn symbolize_file(path: &Path, without: &[String], progress: impl FnMut(usize, usize)) -> Result<()> {
     let mut profile = firsttouch_profile::open(path)?;
-    symbolize(&mut profile.sites, progress);
+    symbolize(&mut profile.sites, |module| without.iter().any(|w| w == module), progress);
     let mut writer = Writer::reopen(path)?;
     for site in profile.sites.values() {
         writer.site(site)?;
@@ -25,7 +26,9 @@ pub fn symbolize_file(path: &Path, progress: impl FnMut(usize, usize)) -> Result
 /// Symbolises a profile in memory, if its file was not (firsttouch was killed before it could).
 pub fn symbolize_profile(profile: &mut Profile) {
     if !profile.meta.contains_key(meta::SYMBOLIZED) {
-        symbolize(&mut profile.sites, |_, _| {});
+        let start = profile.meta.get(meta::START_UNIX_S).and_then(|s| s.parse::<i64>().ok()).unwrap_or(i64::MAX);
+        let changed = |module: &str| std::fs::metadata(module).is_ok_and(|file| file.mtime() > start);
+        symbolize(&mut profile.sites, changed, |_, _| {});
         profile.meta.insert(meta::SYMBOLIZED.to_owned(), "at report time".to_owned());
     }
 }
@@ -36,12 +39,15 @@ struct Symbolizers {
     system: Symbolizer,
 }
 
-fn symbolize(sites: &mut BTreeMap<Id, Site>, mut progress: impl FnMut(usize, usize)) {
+fn symbolize(sites: &mut BTreeMap<Id, Site>, mut skip: impl FnMut(&str) -> bool, mut progress: impl FnMut(usize, usize)) {
     let mut symbolizers = Symbolizers { own: Symbolizer::new(), system: Symbolizer::with_debug_roots(Vec::new()) };
     let all = sites.len();
     for (done, site) in sites.values_mut().enumerate() {
         progress(done, all);
-        site.frames = site.frames.iter().flat_map(|frame| expand(frame, &mut symbolizers)).collect();
+        let mut named = |frame: &Frame| {
+            if frame.module.as_deref().is_some_and(&mut skip) { vec![frame.clone()] } else { expand(frame, &mut symbolizers) }
+        };
+        site.frames = site.frames.iter().flat_map(&mut named).collect();
     }
 }
 

@@ -48,7 +48,8 @@ pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
         None => bail!("cannot read profile {name}: it is not a firsttouch profile (make one with: firsttouch profile -o FILE -- COMMAND)"),
     }
     let context = || format!("cannot open profile {name}");
-    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).with_context(context)?;
+    let connection =
+        Connection::open_with_flags(crate::writer::plain(path), flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).with_context(context)?;
     let damaged = || format!("cannot read profile {name}: the file is damaged");
     let id: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0)).with_context(damaged)?;
     let version: i32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).with_context(damaged)?;

@@ -13,29 +13,57 @@ pub struct Writer {
     connection: Connection,
     path: PathBuf,
     in_transaction: bool,
+    /// Where an older profile waits until this one is kept.
+    older: Option<PathBuf>,
 }
 
 impl Writer {
-    /// Creates the file, replacing an older profile there. Anything else at that path is refused and left as it was.
+    /// Creates the file in place of an older profile there, which is put aside until [`Writer::keep`] or [`Writer::withdraw`].
+    /// Anything else at that path is refused and left as it was.
     ///
     /// # Errors
     /// When the path holds something that is not a profile, or cannot be written.
     pub fn create(path: &Path) -> Result<Self> {
         let context = || format!("cannot create profile {}", path.display());
+        let mut older = None;
         match std::fs::metadata(path) {
             Ok(meta) if meta.is_dir() => bail!("{}: it is a directory: name a file with -o", context()),
             Ok(meta) if !meta.is_file() => bail!("{}: it is not a regular file: name another with -o", context()),
             Ok(meta) if meta.len() > 0 && !is_profile(path) => {
                 bail!("{}: a file that is not a firsttouch profile is already there: move it away or name another with -o", context())
             }
-            Ok(_) => remove(path).with_context(context)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Ok(_) => older = Some(put_aside(path).with_context(context)?),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                if path.is_symlink() {
+                    bail!("{}: it is a link that leads nowhere: remove it or name another with -o", context());
+                }
+                if let Some(side) = SIDES.iter().map(|suffix| beside(path, suffix)).find(|side| side.exists()) {
+                    bail!("{}: {} is in the way: move it away or name another with -o", context(), side.display());
+                }
+            }
             Err(error) => return Err(error).with_context(context),
         }
+        let mut file = Self::create_new(path);
+        match &mut file {
+            Ok(writer) => writer.older = older,
+            Err(_) => {
+                if let Some(older) = older {
+                    let _ = std::fs::rename(older, path);
+                }
+            }
+        }
+        file
+    }
+
+    fn create_new(path: &Path) -> Result<Self> {
+        let context = || {
+            let limit = if file_size_limited() { " (a limit on file sizes is set: raise it, ulimit -f)" } else { "" };
+            format!("cannot create profile {}{limit}", path.display())
+        };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         // Opening by hand first gives the operating system's own reason; SQLite only says "unable to open".
         std::fs::OpenOptions::new().write(true).create_new(true).open(path).with_context(context)?;
-        let connection = Connection::open_with_flags(path, flags).with_context(context)?;
+        let connection = Connection::open_with_flags(plain(path), flags).with_context(context)?;
         // A crash of the machine may cost the profile, a crash of firsttouch does not: no need to wait for the disk.
         connection.pragma_update(None, "synchronous", "OFF").with_context(context)?;
         connection.pragma_update(None, "application_id", APPLICATION_ID).with_context(context)?;
@@ -44,7 +72,7 @@ impl Writer {
         connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).with_context(context)?;
         connection.pragma_update(None, "cache_size", -4096).with_context(context)?;
         connection.execute_batch(SCHEMA).with_context(context)?;
-        let mut writer = Self { connection, path: path.to_owned(), in_transaction: false };
+        let mut writer = Self { connection, path: path.to_owned(), in_transaction: false, older: None };
         writer.begin()?;
         Ok(writer)
     }
@@ -56,7 +84,7 @@ impl Writer {
     pub fn reopen(path: &Path) -> Result<Self> {
         let connection = crate::reader::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         connection.pragma_update(None, "synchronous", "OFF").with_context(|| format!("cannot open profile {}", path.display()))?;
-        let mut writer = Self { connection, path: path.to_owned(), in_transaction: false };
+        let mut writer = Self { connection, path: path.to_owned(), in_transaction: false, older: None };
         writer.begin()?;
         Ok(writer)
     }
@@ -68,7 +96,25 @@ impl Writer {
     }
 
     fn failed(&self) -> String {
-        format!("cannot write profile {}", self.path.display())
+        let limit = if file_size_limited() { " (a limit on file sizes is set: raise it, ulimit -f)" } else { "" };
+        format!("cannot write profile {}{limit}", self.path.display())
+    }
+
+    /// This profile is worth having: an older one that waits is removed.
+    pub fn keep(&mut self) {
+        if let Some(older) = self.older.take() {
+            let _ = std::fs::remove_file(older);
+        }
+    }
+
+    /// Removes the file again; an older profile takes its place back.
+    pub fn withdraw(mut self) {
+        let (path, older) = (std::mem::take(&mut self.path), self.older.take());
+        drop(self);
+        let _ = remove(&path);
+        if let Some(older) = older {
+            let _ = std::fs::rename(older, path);
+        }
     }
 
     fn run(&self, sql: &str, values: impl rusqlite::Params) -> Result<()> {
@@ -251,16 +297,52 @@ fn is_profile(path: &Path) -> bool {
     crate::reader::application_id(path) == Some(APPLICATION_ID)
 }
 
+/// What SQLite keeps beside a file.
+const SIDES: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut side = path.as_os_str().to_owned();
+    side.push(suffix);
+    PathBuf::from(side)
+}
+
 /// Removes a profile and what SQLite may have left beside it.
 fn remove(path: &Path) -> std::io::Result<()> {
     std::fs::remove_file(path)?;
-    for suffix in ["-wal", "-shm", "-journal"] {
-        let mut side = path.as_os_str().to_owned();
-        side.push(suffix);
-        match std::fs::remove_file(side) {
+    remove_sides(path)
+}
+
+fn remove_sides(path: &Path) -> std::io::Result<()> {
+    for suffix in SIDES {
+        match std::fs::remove_file(beside(path, suffix)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
     }
     Ok(())
+}
+
+/// Gives an older profile another name, next to its own. What a crash left beside it is folded into it or lost.
+fn put_aside(path: &Path) -> Result<PathBuf> {
+    let aside = beside(path, &format!(".old-{}", std::process::id()));
+    // A profile cut short has its last flush in the WAL.
+    if beside(path, "-wal").exists()
+        && let Ok(connection) = crate::reader::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+    {
+        let _ = connection.execute_batch("PRAGMA journal_mode = DELETE;");
+    }
+    std::fs::rename(path, &aside)?;
+    remove_sides(path)?;
+    Ok(aside)
+}
+
+/// A name that SQLite takes for a path: by itself it reads `:memory:` and `file:...` as something else.
+pub(crate) fn plain(path: &Path) -> PathBuf {
+    if path.is_absolute() { path.to_owned() } else { Path::new(".").join(path) }
+}
+
+fn file_size_limited() -> bool {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max file size"));
+    line.and_then(|line| line.split_whitespace().next()).is_some_and(|soft| soft != "unlimited")
 }

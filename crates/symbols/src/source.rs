@@ -1,9 +1,10 @@
 //! Lines of source files, each file read once.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::Read;
 use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Larger files are not source code that somebody wrote.
@@ -23,10 +24,11 @@ struct Source {
 
 impl Source {
     fn read(path: &Path) -> Option<Self> {
-        // Looked at before it is opened: opening a FIFO would wait.
+        // Looked at before it is opened: opening a FIFO would wait. So would reading some files of /proc.
         fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
         let mut bytes = Vec::new();
-        File::open(path).ok()?.take(LARGEST_FILE + 1).read_to_end(&mut bytes).ok()?;
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
+        file.take(LARGEST_FILE + 1).read_to_end(&mut bytes).ok()?;
         if bytes.len() as u64 > LARGEST_FILE {
             return None;
         }
@@ -80,6 +82,7 @@ impl SourceCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
 
     #[test]
     fn lines_of_files() {

@@ -1,5 +1,6 @@
 //! The seam to the kernel: every system call of the capture lives here, with its contract.
 
+mod inherited;
 pub mod perf;
 pub mod perf_records;
 pub mod perf_ring;

@@ -25,6 +25,7 @@ impl LaunchError {
 impl std::fmt::Display for LaunchError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let hint = match self.errno {
+            libc::ENOENT if Path::new(&self.command).exists() => ": the interpreter it names (after #!, or its loader) is missing",
             libc::ENOENT | libc::ENOTDIR => ": check the name and PATH",
             libc::EACCES => ": is it executable (chmod +x)?",
             libc::ENOEXEC => ": it is neither an ELF program nor a script with a #! line",
@@ -45,26 +46,17 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Forks. `environment` replaces the child's; `mask` is the signal mask the program is to start with.
+    /// Forks. `environment` (whole entries) replaces the child's; `mask` is the signal mask the program is to start with.
     ///
     /// # Errors
     /// When arguments hold NUL bytes or the kernel refuses to fork.
-    pub fn fork(command: &[OsString], environment: &[(OsString, OsString)], mask: &libc::sigset_t) -> Result<Self> {
+    pub fn fork(command: &[OsString], environment: &[CString], mask: &libc::sigset_t) -> Result<Self> {
         let Some(program) = command.first() else { bail!("no command given") };
         let name = program.to_string_lossy().into_owned();
         let c = |s: &OsStr| CString::new(s.as_bytes()).with_context(|| format!("cannot run {name}: a NUL byte in its arguments"));
         let arguments = command.iter().map(|a| c(a)).collect::<Result<Vec<_>>>()?;
-        let variables = environment
-            .iter()
-            .map(|(key, value)| {
-                let mut pair = key.clone();
-                pair.push("=");
-                pair.push(value);
-                c(&pair)
-            })
-            .collect::<Result<Vec<_>>>()?;
         let pointers = |list: &[CString]| list.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect::<Vec<_>>();
-        let (argv, envp) = (pointers(&arguments), pointers(&variables));
+        let (argv, envp) = (pointers(&arguments), pointers(environment));
         let (wait, go) = pipe()?;
         let (failure, report) = pipe()?;
         // SAFETY: between fork and exec the child only calls async-signal-safe functions on memory prepared before.
@@ -79,7 +71,7 @@ impl Waiting {
                     if libc::read(wait.as_raw_fd(), std::ptr::from_mut(&mut word).cast(), 1) != 1 {
                         libc::_exit(127); // firsttouch gave up before the start
                     }
-                    super::signals::restore_sigpipe();
+                    super::inherited::restore();
                     libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut());
                     libc::execvpe(argv[0], argv.as_ptr(), envp.as_ptr());
                     let error = super::errno().to_ne_bytes();
@@ -120,7 +112,7 @@ fn pipe() -> Result<(OwnedFd, OwnedFd)> {
     // SAFETY: `ends` has room for two descriptors, which nobody else owns.
     unsafe {
         if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
-            return Err(std::io::Error::last_os_error()).context("cannot make a pipe");
+            return Err(std::io::Error::last_os_error()).context("cannot make a pipe (too many open files: raise the limit, ulimit -n)");
         }
         Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
     }
@@ -137,13 +129,32 @@ pub fn reap(pid: i32) -> Option<i32> {
     Some(if libc::WIFSIGNALED(status) { 128 + libc::WTERMSIG(status) } else { libc::WEXITSTATUS(status) })
 }
 
+/// The environment as it was handed over: also entries without `=`, which std's iterator leaves out.
+#[must_use]
+pub fn environment() -> Vec<CString> {
+    unsafe extern "C" {
+        static environ: *const *const libc::c_char;
+    }
+    let mut entries = Vec::new();
+    // SAFETY: a list of terminated strings that ends with a null pointer; no other thread changes it.
+    unsafe {
+        let mut entry = environ;
+        while !entry.is_null() && !(*entry).is_null() {
+            entries.push(std::ffi::CStr::from_ptr(*entry).to_owned());
+            entry = entry.add(1);
+        }
+    }
+    entries
+}
+
 /// Finds a command as execvp does: a name with a slash as it is, else the first executable of that name in PATH.
 #[must_use]
 pub fn find_program(name: &OsStr) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(name));
     }
-    let path = std::env::var_os("PATH")?;
+    // Without PATH, execvp looks here (glibc's confstr(_CS_PATH)).
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
     std::env::split_paths(&path).map(|dir| dir.join(name)).find(|p| is_executable(p))
 }
 

@@ -2,36 +2,25 @@
 
 use anyhow::{Context, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Signals a user or a batch system sends to the command they started, which is firsttouch.
-const FORWARDED: [i32; 8] =
-    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM, libc::SIGWINCH];
-
-/// SIGPIPE's disposition as we inherited it: Rust's runtime ignores the signal before `main`, and what is ignored stays so over exec.
-static SIGPIPE_INHERITED: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
-
-/// Runs before the runtime starts.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static REMEMBER_SIGPIPE: extern "C" fn() = {
-    extern "C" fn remember() {
-        // SAFETY: only asks; sigaction is plain data.
-        unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            if libc::sigaction(libc::SIGPIPE, std::ptr::null(), &mut action) == 0 {
-                SIGPIPE_INHERITED.store(action.sa_sigaction, Ordering::Relaxed);
-            }
-        }
-    }
-    remember
-};
-
-/// Gives a forked child the disposition firsttouch was started with. Async-signal-safe.
-pub(super) fn restore_sigpipe() {
-    // SAFETY: SIG_DFL and SIG_IGN, the only dispositions that are inherited, need no handler memory.
-    unsafe { libc::signal(libc::SIGPIPE, SIGPIPE_INHERITED.load(Ordering::Relaxed)) };
-}
+/// Signals a user or a batch system sends to the command they started, which is firsttouch. The real-time signals are among them
+/// too. SIGCONT is both: it wakes us, and the target may have stopped itself.
+const FORWARDED: [i32; 14] = [
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGALRM,
+    libc::SIGWINCH,
+    libc::SIGCONT,
+    libc::SIGXCPU,
+    libc::SIGIO,
+    libc::SIGPROF,
+    libc::SIGVTALRM,
+    libc::SIGPWR,
+];
 
 pub struct Signals {
     fd: OwnedFd,
@@ -61,9 +50,13 @@ impl Signals {
             let mut original_mask: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut set);
             libc::sigaddset(&mut set, libc::SIGCHLD);
-            for signal in FORWARDED {
+            for signal in FORWARDED.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()) {
                 libc::sigaddset(&mut set, signal);
             }
+            // Ignored, our own child's status could not be had; the child gets the disposition back.
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+            // A write beyond the limit on file sizes is an error to be told, not an end.
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
             libc::sigprocmask(libc::SIG_BLOCK, &set, &mut original_mask);
             let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
             if fd < 0 {
@@ -95,7 +88,7 @@ impl Signals {
         Some(match signal {
             libc::SIGCHLD => Notice::Child,
             // Codes above zero come from the kernel (here: the terminal); zero and below from kill, sigqueue, tgkill.
-            _ if info.ssi_code > 0 => Notice::Terminal(signal),
+            _ if info.ssi_code > 0 && signal < libc::SIGRTMIN() => Notice::Terminal(signal),
             _ => Notice::Forward(signal),
         })
     }
@@ -112,6 +105,18 @@ impl Drop for Signals {
 pub fn send(pid: i32, signal: i32) {
     // SAFETY: no memory is involved; a dead target is no error here.
     unsafe { libc::kill(pid, signal) };
+}
+
+/// Whether a process runs: one that ended and waits for its parent to take note does not.
+#[must_use]
+pub fn process_runs(pid: i32) -> bool {
+    if !process_exists(pid) {
+        return false;
+    }
+    let state = std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .ok()
+        .and_then(|line| line.get(line.rfind(')')? + 1..)?.trim_start().chars().next());
+    !matches!(state, Some('Z' | 'X'))
 }
 
 /// Whether a process exists (possibly of another user).

@@ -98,6 +98,14 @@ impl Session<'_> {
             self.tracker.sink.write(|w| w.meta(meta::EXIT_CODE, &code.to_string()));
         }
         self.tracker.sink.write(|w| w.meta(meta::START_NS, &self.start_ns.to_string()));
+        let replaced = self.tracker.replaced_files();
+        if !replaced.is_empty() {
+            let told = replaced
+                .iter()
+                .map(|path| format!("{path} was replaced while the program ran: its code stays without names and lines; profile again"));
+            let notes: Vec<String> = self.options.notes.iter().cloned().chain(told).collect();
+            self.tracker.sink.write(|w| w.meta(meta::NOTES, &notes.join("\n")));
+        }
         self.tracker.sink.finish();
         let t = &self.tracker;
         let mut messages: Vec<String> = Vec::new();
@@ -109,6 +117,7 @@ impl Session<'_> {
         messages.extend(self.resident_missing.clone());
         messages.dedup();
         Outcome {
+            replaced,
             exit_code: None,
             profile_error: t.sink.failure.as_ref().map(|e| format!("{e:#}")),
             messages,

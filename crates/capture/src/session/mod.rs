@@ -50,6 +50,8 @@ pub struct Outcome {
     /// What was not seen, why, and what would help; complete sentences.
     pub messages: Vec<String>,
     pub summary: Summary,
+    /// Modules that are not what was mapped any more.
+    pub replaced: Vec<String>,
 }
 
 #[derive(Debug, Default)]

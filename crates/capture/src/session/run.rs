@@ -4,7 +4,7 @@ use super::Session;
 use crate::agent::ring::AgentRecord;
 use crate::kernel::perf_records::PerfRecord;
 use crate::kernel::process::reap;
-use crate::kernel::signals::{Notice, Signals, process_exists, send};
+use crate::kernel::signals::{Notice, Signals, process_runs, send};
 use crate::kernel::{monotonic_ns, residency};
 use crate::touch::TouchEvents;
 use crate::watch::slots::WatchedThread;
@@ -52,7 +52,9 @@ impl Session<'_> {
             let wake = next_tick.min(next_turn).min(next_flush).min(deadline.unwrap_or(u64::MAX));
             match signals.wait(wake.saturating_sub(monotonic_ns()), &rings) {
                 Some(Notice::Forward(signal)) if ours => send(self.pid, signal),
-                Some(Notice::Forward(signal) | Notice::Terminal(signal)) if !ours && signal != libc::SIGWINCH => return None,
+                Some(Notice::Forward(signal) | Notice::Terminal(signal)) if !ours && !matches!(signal, libc::SIGWINCH | libc::SIGCONT) => {
+                    return None;
+                }
                 Some(_) => {}
                 None if monotonic_ns() < wake => self.drain(monotonic_ns(), false), // a ring fills
                 None => {}
@@ -62,7 +64,7 @@ impl Session<'_> {
                     self.end_ns = monotonic_ns();
                     return Some(code);
                 }
-            } else if !process_exists(self.pid) {
+            } else if !process_runs(self.pid) {
                 return None;
             }
         }

@@ -5,14 +5,15 @@ use crate::agent::ring::AgentRing;
 use crate::agent::target::accepts_agent;
 use crate::agent::unpack::Unpacked;
 use crate::kernel::monotonic_ns;
-use crate::kernel::process::{LaunchError, Waiting, find_program, reap};
-use crate::kernel::signals::{Notice, Signals, process_exists, send};
+use crate::kernel::process::{LaunchError, Waiting, environment, find_program, reap};
+use crate::kernel::signals::{Notice, Signals, process_exists, process_runs, send};
 use crate::procfs;
 use crate::touch::TouchEvents;
 use crate::watch::slots::calibrate_trap_ns;
 use anyhow::{Result, bail};
 use firsttouch_profile::Writer;
-use std::ffi::OsString;
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
 
 /// Slots of the agent's ring (64 bytes each).
 const RING_SLOTS: usize = 1 << 16;
@@ -24,8 +25,9 @@ pub(super) fn launch(options: &Options) -> Result<Outcome> {
     let Some(program) = find_program(name) else {
         return Err(LaunchError { command: name.to_string_lossy().into_owned(), errno: libc::ENOENT }.into());
     };
+    let signals = Signals::catch()?;
     let writer = Writer::create(&options.output)?;
-    let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let mut environment = environment();
     let (mut ring, mut unpacked, mut agent_missing) = (None, None, None);
     match accepts_agent(&program) {
         Ok(()) => {
@@ -41,8 +43,13 @@ pub(super) fn launch(options: &Options) -> Result<Outcome> {
         Err(reason) => agent_missing = Some(reason.to_string()),
     }
     let trap_ns = calibrate_trap_ns();
-    let signals = Signals::catch()?;
-    let waiting = Waiting::fork(&options.command, &environment, &signals.original_mask)?;
+    let waiting = match Waiting::fork(&options.command, &environment, &signals.original_mask) {
+        Ok(waiting) => waiting,
+        Err(error) => {
+            writer.withdraw();
+            return Err(error);
+        }
+    };
     let pid = waiting.pid;
     let mut session = Session::new(options, writer, pid, ring, agent_missing);
     session.touch = TouchEvents::open(&session.tracker.scope.root, &[pid], &cpus(&options.machine), true, options.follow);
@@ -53,10 +60,10 @@ pub(super) fn launch(options: &Options) -> Result<Outcome> {
     session.write_head("launch");
     session.start_ns = monotonic_ns();
     if let Err(error) = waiting.start() {
-        drop(session);
-        let _ = std::fs::remove_file(&options.output);
+        session.tracker.sink.withdraw();
         return Err(error);
     }
+    session.tracker.sink.keep();
     let mut exit_code = session.run(&signals, true);
     let mut outcome = session.finish(exit_code);
     if exit_code.is_none() {
@@ -73,13 +80,24 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Outcome> {
     if !process_exists(pid) {
         bail!("cannot attach to process {pid}: there is no such process");
     }
-    let tids = procfs::threads(std::path::Path::new("/"), pid);
-    if tids.is_empty() || std::fs::read_link(format!("/proc/{pid}/exe")).is_err_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied) {
-        bail!("cannot attach to process {pid}: it belongs to another user or has ended: run as that user");
+    if !process_runs(pid) {
+        bail!("cannot attach to process {pid}: it has ended, and only waits for its parent to take note");
     }
-    let writer = Writer::create(&options.output)?;
-    let trap_ns = calibrate_trap_ns();
+    if pid.unsigned_abs() == std::process::id() {
+        bail!("cannot attach to process {pid}: it is firsttouch itself: name another");
+    }
+    let tids = procfs::threads(std::path::Path::new("/"), pid);
+    match std::fs::read_link(format!("/proc/{pid}/exe")).map_err(|error| error.kind()) {
+        Ok(_) if !tids.is_empty() => {}
+        Err(std::io::ErrorKind::NotFound) => {
+            bail!("cannot attach to process {pid}: it is a thread of the kernel, which has no memory of its own")
+        }
+        _ => bail!("cannot attach to process {pid}: it belongs to another user or has ended: run as that user"),
+    }
     let signals = Signals::catch()?;
+    let mut writer = Writer::create(&options.output)?;
+    writer.keep();
+    let trap_ns = calibrate_trap_ns();
     let missing = "attached to a running program, so there is no agent: objects are named by mapping, and allocations and first touches before the start were not seen";
     let mut session = Session::new(options, writer, pid, None, Some(missing.to_owned()));
     session.touch = TouchEvents::open(&session.tracker.scope.root, &tids, &cpus(&options.machine), false, options.follow);
@@ -96,7 +114,7 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Outcome> {
 /// Names for addresses, once the target needs nothing any more.
 fn complete(options: &Options, outcome: &mut Outcome) {
     if outcome.profile_error.is_none()
-        && let Err(error) = crate::symbolize::symbolize_file(&options.output, |done, all| {
+        && let Err(error) = crate::symbolize::symbolize_file(&options.output, &outcome.replaced, |done, all| {
             if let Some(progress) = options.progress {
                 progress(done, all);
             }
@@ -107,19 +125,24 @@ fn complete(options: &Options, outcome: &mut Outcome) {
 }
 
 /// Names the agent in LD_PRELOAD before the user's own entries. The agent takes itself out again before main, so every variable
-/// must keep its place.
-fn add_agent(environment: &mut Vec<(OsString, OsString)>, library: &Unpacked, ring: &AgentRing) {
-    let ours = library.library().into_os_string();
-    environment.retain(|(key, _)| key != "FIRSTTOUCH_AGENT");
-    match environment.iter_mut().find(|(key, _)| key == "LD_PRELOAD") {
-        Some((_, value)) => {
-            let theirs = std::mem::replace(value, ours);
-            value.push(":");
-            value.push(theirs);
+/// must keep its place. Of several LD_PRELOADs the last is the one the loader follows.
+fn add_agent(environment: &mut Vec<CString>, library: &Unpacked, ring: &AgentRing) {
+    let entry = |name: &str, value: &OsStr, rest: &[u8]| {
+        let mut text = name.as_bytes().to_vec();
+        text.extend_from_slice(value.as_bytes());
+        text.extend_from_slice(rest);
+        CString::new(text).unwrap_or_default()
+    };
+    let library = library.library().into_os_string();
+    environment.retain(|variable| !variable.as_bytes().starts_with(b"FIRSTTOUCH_AGENT="));
+    match environment.iter_mut().rev().find(|variable| variable.as_bytes().starts_with(b"LD_PRELOAD=")) {
+        Some(variable) => {
+            let theirs = variable.as_bytes()[b"LD_PRELOAD=".len()..].to_vec();
+            *variable = entry("LD_PRELOAD=", &library, &[b":", &theirs[..]].concat());
         }
-        None => environment.push(("LD_PRELOAD".into(), ours)),
+        None => environment.push(entry("LD_PRELOAD=", &library, b"")),
     }
-    environment.push(("FIRSTTOUCH_AGENT".into(), ring.path().into()));
+    environment.push(entry("FIRSTTOUCH_AGENT=", OsStr::new(&ring.path()), b""));
 }
 
 fn wait_for(pid: i32, signals: &Signals) -> i32 {

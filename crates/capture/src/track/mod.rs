@@ -7,6 +7,7 @@ pub mod touches;
 
 use crate::agent::ring::{AgentEvent, AgentRecord};
 use crate::kernel::perf_records::{PerfRecord, Sample};
+use crate::procfs;
 use crate::sink::Sink;
 use firsttouch_profile::{FirstTouch, Id, ObjectKind, Region, Window};
 use objects::NewObject;
@@ -61,6 +62,8 @@ pub struct Tracker {
     open_regions: HashMap<(i32, u64), Region>,
     /// Deaths of objects since the last turn, for windows that were on them.
     pub deaths: HashMap<Id, u64>,
+    /// Every module mapped so far, and which file it was then.
+    pub(crate) files: HashMap<String, Option<processes::FileIdentity>>,
     random: crate::watch::design::Random,
     load: unwind_store::Store,
 }
@@ -95,6 +98,7 @@ impl Tracker {
             waiting_statics: VecDeque::new(),
             open_regions: HashMap::new(),
             deaths: HashMap::new(),
+            files: HashMap::new(),
             random: crate::watch::design::Random::new(seed),
             load: unwind_store::Store::default(),
         }
@@ -203,7 +207,14 @@ impl Tracker {
         if !self.tracked(pid) {
             return;
         }
-        self.process(pid, time);
+        if !self.processes.contains_key(&pid) {
+            // Nobody told us of this process: its records may come too late, or from another PID namespace, whose numbers are others'.
+            if !procfs::has_mapped(&self.scope.root, pid, crate::agent::unpack::FILE) {
+                self.lose("agent", "records of a process that had ended, or that lives in another PID namespace", 1);
+                return;
+            }
+            self.process(pid, time);
+        }
         match event {
             AgentEvent::Attach => self.agent_attached(pid, time),
             AgentEvent::Alloc { call, address, bytes, stack, python } => {

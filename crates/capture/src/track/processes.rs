@@ -8,6 +8,7 @@ use crate::procfs;
 use crate::unwind::Unwinder;
 use firsttouch_profile::{Id, Process as ProcessRow, Thread as ThreadRow};
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 
 /// A live process.
 pub struct Process {
@@ -180,6 +181,7 @@ impl Tracker {
         process.modules.insert(start, (start.saturating_add(length), file_offset, path.to_owned()));
         process.unwinder.add(&mut self.load, start, length, file_offset, path);
         if path.starts_with('/') {
+            self.files.entry(path.to_owned()).or_insert_with(|| identity(path));
             self.waiting_statics.push_back((pid, time, path.into(), start, file_offset));
         }
     }
@@ -255,5 +257,24 @@ impl Tracker {
             w.thread(&row)?;
             cpus.iter().try_for_each(|&(cpu, samples)| w.thread_cpu(id, cpu, samples))
         });
+    }
+}
+
+/// What tells a file from another that took its name: device, inode, size, time of the last change.
+pub(crate) type FileIdentity = (u64, u64, u64, i64, i64);
+
+fn identity(path: &str) -> Option<FileIdentity> {
+    let meta = std::fs::metadata(path).ok()?;
+    Some((meta.dev(), meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec()))
+}
+
+impl Tracker {
+    /// Modules that are no longer the files that were mapped: their code must not be named by what is there now.
+    #[must_use]
+    pub fn replaced_files(&self) -> Vec<String> {
+        let mut replaced: Vec<String> =
+            self.files.iter().filter(|(path, then)| identity(path) != **then).map(|(path, _)| path.clone()).collect();
+        replaced.sort();
+        replaced
     }
 }

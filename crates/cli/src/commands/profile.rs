@@ -49,7 +49,11 @@ pub fn run(arguments: &Profile) -> Result<u8> {
         return Ok(status(&outcome));
     }
     match judge(&output, &question) {
-        Ok(judged) => report(arguments, &output, &outcome, &judged)?,
+        Ok(judged) => {
+            if let Err(error) = report(arguments, &output, &outcome, &judged) {
+                message(&format!("error: {error:#}"));
+            }
+        }
         Err(error) => {
             tell_messages(&outcome.messages);
             // A profile that could not be written was told above.

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Started from odd surroundings (ignored signals, limits, closed descriptors, no PATH), the program still behaves as without
+//! firsttouch, and an older profile is only replaced by a new one.
+
+use firsttouch_e2e::process::{Outcome, run};
+use firsttouch_e2e::programs::program;
+use firsttouch_e2e::tool::{Firsttouch, assert_no_panic, good_profile, temporary_directory, text};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Runs firsttouch's command line from a bash that first does `setting`.
+fn from_shell(setting: &str, command: &Command) -> Outcome {
+    let outcome = run(Command::new("bash")
+        .args(["-c", &format!("{setting}; exec \"$@\""), "bash"])
+        .arg(command.get_program())
+        .args(command.get_args()));
+    assert_no_panic(&outcome);
+    outcome
+}
+
+fn says(firsttouch: &Firsttouch, setting: &str, script: &str, file: &Path) -> (String, i32) {
+    let plain = run(Command::new("bash").args(["-c", &format!("{setting}; exec sh -c '{script}'")]));
+    let outcome = from_shell(setting, &firsttouch.profile(file, &[], &["sh", "-c", script]));
+    assert_eq!((outcome.stdout_text(), outcome.status), (plain.stdout_text(), plain.status), "{outcome:?}");
+    (plain.stdout_text(), plain.status)
+}
+
+/// Check that the status is had although the parent ignores SIGCHLD, and that the program inherits that.
+#[test]
+fn sigchld_is_ignored() {
+    let Some(firsttouch) = Firsttouch::find("sigchld_is_ignored") else { return };
+    let directory = temporary_directory();
+    let script = "grep SigIgn /proc/self/status; exit 3";
+    assert_eq!(says(&firsttouch, "trap \"\" CHLD", script, &directory.path().join("a.ftp")).1, 3);
+}
+
+/// Check that standard descriptors that were closed stay so.
+#[test]
+fn standard_input_is_closed() {
+    let Some(firsttouch) = Firsttouch::find("standard_input_is_closed") else { return };
+    let directory = temporary_directory();
+    let script = "test -e /proc/self/fd/0 && echo open || echo closed";
+    assert_eq!(says(&firsttouch, "exec <&-", script, &directory.path().join("a.ftp")).0, "closed\n");
+}
+
+/// Check that a limit on file sizes costs the profile at most, and is said.
+#[test]
+fn file_sizes_are_limited() {
+    let Some(firsttouch) = Firsttouch::find("file_sizes_are_limited") else { return };
+    let directory = temporary_directory();
+    for kib in [2000, 150, 40] {
+        let file = directory.path().join(format!("{kib}.ftp"));
+        let outcome = from_shell(&format!("ulimit -f {kib}"), &firsttouch.profile(&file, &[], &["sh", "-c", "echo done; exit 3"]));
+        let started = outcome.stdout_text() == "done\n" && outcome.status == 3;
+        let refused = outcome.status == 1 && outcome.messages().contains("ulimit -f");
+        assert!(started || refused, "{kib} KiB: {outcome:?}");
+    }
+}
+
+/// Check that without PATH commands are found where execvp looks.
+#[test]
+fn path_is_unset() {
+    let Some(firsttouch) = Firsttouch::find("path_is_unset") else { return };
+    let directory = temporary_directory();
+    let outcome = run(firsttouch.profile(&directory.path().join("a.ftp"), &["--quiet"], &["sh", "-c", "exit 4"]).env_remove("PATH"));
+    assert_eq!(outcome.status, 4, "{outcome:?}");
+}
+
+/// Check that a command that cannot be run leaves an older profile as it was.
+#[test]
+fn failed_launch_keeps_the_older_profile() {
+    let Some(firsttouch) = Firsttouch::find("failed_launch_keeps_the_older_profile") else { return };
+    let directory = temporary_directory();
+    let Some(file) = good_profile("failed_launch_keeps_the_older_profile", &firsttouch, directory.path()) else { return };
+    let before = fs::read(&file).expect("a profile");
+    for missing in ["./no-such-program", "/etc/passwd"] {
+        let outcome = run(&mut firsttouch.profile(&file, &[], &[missing]));
+        assert!(matches!(outcome.status, 126 | 127), "{outcome:?}");
+        assert!(fs::read(&file).is_ok_and(|now| now == before), "{missing}: the profile changed");
+    }
+    let left: Vec<_> = fs::read_dir(directory.path()).expect("a directory").flatten().map(|entry| entry.file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().contains(".old-")), "{left:?}");
+}
+
+/// Check that the program's status stays the command's although its report cannot be printed.
+#[test]
+fn report_cannot_be_printed() {
+    let Some(firsttouch) = Firsttouch::find("report_cannot_be_printed") else { return };
+    let directory = temporary_directory();
+    let profile = firsttouch.profile(&directory.path().join("a.ftp"), &["--json"], &["sh", "-c", "exit 3"]);
+    assert_eq!(from_shell("exec >/dev/full", &profile).status, 3);
+}
+
+/// Check that names which SQLite reads in its own way are files like others.
+#[test]
+fn names_that_sqlite_knows() {
+    let Some(firsttouch) = Firsttouch::find("names_that_sqlite_knows") else { return };
+    let directory = temporary_directory();
+    for name in [":memory:", "file:x?mode=ro"] {
+        let outcome = run(firsttouch.profile(Path::new(name), &["--quiet"], &["true"]).current_dir(directory.path()));
+        assert_eq!((outcome.status, outcome.stderr_text().as_str()), (0, ""), "{name}: {outcome:?}");
+        let report = run(firsttouch.command(["report", name]).current_dir(directory.path()));
+        assert_eq!(report.status, 0, "{name}: {report:?}");
+    }
+}
+
+/// Check that an attached firsttouch ends with the target, not with the parent's taking note of it; and refuses a process that ended.
+#[test]
+fn nobody_reaps_the_target() {
+    let Some(firsttouch) = Firsttouch::find("nobody_reaps_the_target") else { return };
+    let directory = temporary_directory();
+    let pid_file = directory.path().join("pid");
+    let script = format!("sleep 1 & echo $! >{}; exec sleep 6", text(&pid_file));
+    let mut parent = Command::new("sh").args(["-c", &script]).spawn().expect("a shell");
+    let pid = loop {
+        match fs::read_to_string(&pid_file) {
+            Ok(line) if line.ends_with('\n') => break line.trim().to_owned(),
+            _ => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let start = Instant::now();
+    let file = directory.path().join("a.ftp");
+    let outcome = run(firsttouch.command(["profile", "--quiet", "--pid", &pid, "-o"]).arg(&file));
+    assert!(outcome.status == 0 && start.elapsed() < Duration::from_secs(4), "{:?}: {outcome:?}", start.elapsed());
+    let again = run(firsttouch.command(["profile", "--pid", &pid, "-o"]).arg(&file));
+    assert!(again.status == 1 && again.messages().contains("has ended"), "{again:?}");
+    let _ = parent.kill();
+    let _ = parent.wait();
+}
+
+/// Check that each of a thousand short threads is counted once.
+#[test]
+fn threads_are_counted_once() {
+    let name = "threads_are_counted_once";
+    let (Some(firsttouch), Some(threads)) = (Firsttouch::find(name), program(name, "noharm/threads_1000")) else { return };
+    let directory = temporary_directory();
+    let outcome = run(&mut firsttouch.profile(&directory.path().join("a.ftp"), &["--min-size", "1"], &[text(&threads)]));
+    assert!(outcome.messages().contains("1,001 threads"), "{}", outcome.messages());
+}

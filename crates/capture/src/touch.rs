@@ -15,7 +15,7 @@ use std::io;
 use std::path::Path;
 
 /// Sampling period, and the number of samples after which the next one takes over.
-const PERIODS: [(u64, u64); 5] = [(31, 6_000), (251, 16_000), (2_039, 40_000), (16_381, 100_000), (131_071, u64::MAX)];
+const PERIODS: [(u64, u64); 5] = [(31, 2_000), (251, 8_000), (2_039, 20_000), (16_381, 50_000), (131_071, u64::MAX)];
 /// Bytes of stack a sample carries: a library routine's frames and its caller's.
 const STACK_BYTES: u32 = 1024;
 /// The same while every fault is a sample: more of them fit into the ring.
@@ -26,8 +26,8 @@ const ATTENTIVE: u64 = 1;
 const BURST_SAMPLES: u64 = 300;
 const QUIET_FAULTS: u64 = 100;
 /// Attentive samples a run may take: at once, and more a second.
-const ATTENTION: u64 = 4_000;
-const ATTENTION_A_SECOND: f64 = 2_000.0;
+const ATTENTION: u64 = 2_000;
+const ATTENTION_A_SECOND: f64 = 200.0;
 /// Data pages of a CPU's ring: what perf_event_mlock_kb (516) allows everybody.
 const RING_PAGES: usize = 128;
 /// Where there is no such limit (root).

@@ -62,11 +62,13 @@ fn causes_have_their_fix() {
         ("memset", "a.cpp", "memset runs in one thread"),
         ("memcpy", "a.c", "memcpy runs in one thread"),
         ("std::vector", "a.cpp", "allocator that does not initialise"),
-        ("fortran-assignment", "a.f90", "!$omp parallel do schedule(static)"),
-        ("loop", "a.F90", "!$omp parallel do schedule(static)"),
+        ("fortran-assignment", "a.f90", "replace it by a parallel loop"),
+        ("loop", "a.F90", "divide the loop that initialises A (a.F90:20) among the threads, like the one that uses it (a.F90:30)"),
         ("numpy", "a.py", "numpy.array_split"),
-        ("loop", "a.rs", "par_chunks_mut"),
-        ("loop", "a.unknown", "initialise A in the loop that uses it"),
+        ("loop", "a.rs", "std::thread::scope"),
+        ("std::fill", "a.cpp", "std::fill runs in one thread (a.cpp:20): set A"),
+        ("make_unique", "a.cpp", "std::make_unique_for_overwrite"),
+        ("loop", "a.unknown", "the code at a.unknown:20 writes it first"),
     ] {
         let mut profile = world.profile(3);
         profile.sites.values_mut().flat_map(|s| &mut s.frames).for_each(|f| f.file = Some(file.to_owned()));

@@ -1,26 +1,43 @@
-//! What helps, as text and code in the program's language, with the user's own lines where they are known.
+//! What helps, as text and code in the program's language: with the user's own names, values and loops where its source lines
+//! give them, and in neutral words where they do not. Code that is shown does what the user's line did, divided.
 
-use super::loops::enclosing_loop;
-use super::text::loop_after_call;
+mod lines;
+mod serial;
+
+use super::loops::{Loop, indexing_loop};
 use super::{Case, Context, Kind};
-use crate::PartitionKind;
 use crate::names::Language;
+use crate::places::describe;
+use crate::{PartitionKind, Place};
 
-const INTERLEAVE: &str = "without touching the source, spread its pages over the nodes: numactl --interleave=all CMD";
+const INTERLEAVE: &str = "without touching the source, spread its pages over the nodes: numactl --interleave=all CMD (which spreads \
+                          all other memory too, the well-placed as well)";
+
+/// How the program divides its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Team {
+    /// An OpenMP runtime does: a pragma divides a loop.
+    OpenMp,
+    /// The program's own thread functions do: a pragma would do nothing.
+    Own,
+}
 
 impl Context<'_> {
     pub(super) fn fix(&self, kind: Kind, case: &Case<'_>) -> String {
         let name = case.view.name.as_str();
         let language = self.language(case);
         match kind {
-            Kind::SerialFirstTouch => serial(self, case, language),
-            Kind::MismatchedPartition => format!(
-                "initialise {name} with the loop that uses it: same bounds, same schedule and chunk, same number of threads{}",
-                code(&self.parallel_loop(case, language))
-            ),
+            Kind::SerialFirstTouch => serial::serial(self, case, language),
+            Kind::MismatchedPartition => match self.team() {
+                Team::OpenMp => format!(
+                    "initialise {name} with the loop that uses it: same bounds, same schedule and chunk, same number of threads{}",
+                    code(&self.parallel_loop(case, language))
+                ),
+                Team::Own => format!("let each thread initialise the part of {name} that it uses: same bounds, same number of threads"),
+            },
             Kind::NoStablePartition => format!(
                 "give each thread the same part every time ({}), and initialise {name} in that loop; or {INTERLEAVE}",
-                static_schedule(language)
+                static_schedule(language, self.team())
             ),
             Kind::SharedRead => format!("keep one copy of {name} a node, made by a thread of that node; or {INTERLEAVE}"),
             Kind::IoFirstTouch => io(self, case, language),
@@ -38,32 +55,64 @@ impl Context<'_> {
         touch.or_else(|| case.view.allocated_at.as_ref().and_then(|p| p.file.as_deref()).and_then(Language::of))
     }
 
-    /// The user's initialising loop, made parallel. Empty where the language or line is not known.
+    /// Whether an OpenMP runtime was seen at work. Where stacks do not tell which code ran, it is taken for granted.
+    fn team(&self) -> Team {
+        const RUNTIMES: &[&str] = &["libgomp", "libomp", "libiomp", "libnvomp"];
+        const OUTLINED: &[&str] = &["_omp_fn", "omp_outlined", "GOMP_", "__kmp", "__nv_"];
+        let told = !self.profile.regions.is_empty() || self.profile.threads.iter().any(|t| t.omp_number.is_some());
+        let mut frames = self.profile.sites.values().flat_map(|site| &site.frames);
+        let is_known = self.profile.sites.values().flat_map(|site| &site.frames).any(|frame| frame.module.is_some());
+        let is_openmp = frames.any(|frame| {
+            let module = frame.module.as_deref().and_then(|module| module.rsplit('/').next()).unwrap_or_default();
+            let function = frame.function.as_deref().unwrap_or_default();
+            RUNTIMES.iter().any(|name| module.starts_with(name)) || OUTLINED.iter().any(|name| function.contains(name))
+        });
+        if told || is_openmp || !is_known { Team::OpenMp } else { Team::Own }
+    }
+
+    /// The user's initialising loop.
+    fn own_loop(&self, case: &Case<'_>, language: Language) -> Option<Loop> {
+        let place = case.view.first_touch.at.first()?;
+        indexing_loop(self.places.sources, place.file.as_deref()?, place.line?, language, &case.view.name)
+    }
+
+    /// The user's initialising loop, made parallel. Empty where it is not known which loop that is.
     fn parallel_loop(&self, case: &Case<'_>, language: Option<Language>) -> String {
-        let Some(language) = language else { return String::new() };
-        let place = case.view.first_touch.at.first();
-        let line = place.and_then(|p| p.file.as_deref().zip(p.line));
-        let own = line.and_then(|(file, line)| enclosing_loop(self.places.sources, file, line, language));
-        let schedule =
-            if case.subject.partition.kind == PartitionKind::BlockCyclic { "schedule(static, CHUNK)" } else { "schedule(static)" };
+        let cyclic = case.subject.partition.kind == PartitionKind::BlockCyclic;
+        let schedule = if cyclic { "schedule(static, CHUNK)" } else { "schedule(static)" };
         match language {
-            Language::C | Language::Cpp => {
-                let header = own.filter(|header| header.starts_with("for")).unwrap_or_else(|| "for (size_t i = 0; i < n; i++)".to_owned());
-                let end = if header.ends_with('{') { "\n}" } else { "" };
-                format!("#pragma omp parallel for {schedule}\n{header}\n    ...{end}")
+            Some(language @ (Language::C | Language::Cpp | Language::Fortran)) => {
+                let pragma = if language == Language::Fortran { "!$omp parallel do" } else { "#pragma omp parallel for" };
+                let own = self.own_loop(case, language);
+                own.map_or_else(String::new, |own| format!("{pragma} {schedule}\n{}", own.code(language)))
             }
-            Language::Fortran => {
-                format!("!$omp parallel do {schedule}\n{}\n  ...\nend do", own.unwrap_or_else(|| "do i = 1, n".to_owned()))
-            }
-            Language::Rust => {
-                "data.par_chunks_mut(n.div_ceil(threads)).for_each(|part| part.fill(value)); // the split of the loop that uses it"
-                    .to_owned()
-            }
-            Language::Python => {
-                "list(pool.map(lambda part: part.fill(0), numpy.array_split(a, threads)))  # the split of the loop that uses it".to_owned()
-            }
+            Some(Language::Rust) => rust(&case.view.name),
+            Some(Language::Python) => format!(
+                "list(pool.map(lambda part: part.fill(0), numpy.array_split({}, threads)))  # the split of the loop that uses it",
+                variable(&case.view.name, "a")
+            ),
+            None => String::new(),
         }
     }
+}
+
+/// Threads of one's own: rayon's would come to the parts in any order.
+fn rust(name: &str) -> String {
+    let name = variable(name, "data");
+    format!(
+        "let mut {name} = Vec::with_capacity(n); // memory that nobody touched\n\
+         std::thread::scope(|s| {{\n\
+         \x20   for part in {name}.spare_capacity_mut()[..n].chunks_mut(n.div_ceil(threads)) {{ // the split of the loop that uses it\n\
+         \x20       s.spawn(move || part.iter_mut().for_each(|x| {{ x.write(value); }}));\n\
+         \x20   }}\n\
+         }});\n\
+         unsafe {{ {name}.set_len(n) }}; // all n were written above"
+    )
+}
+
+/// The object's name where code can use it, else a stand-in.
+fn variable<'a>(name: &'a str, otherwise: &'a str) -> &'a str {
+    if lines::is_name(name) { name } else { otherwise }
 }
 
 fn code(text: &str) -> String {
@@ -74,81 +123,46 @@ fn code(text: &str) -> String {
     format!(":\n{}", lines.join("\n"))
 }
 
-fn static_schedule(language: Option<Language>) -> &'static str {
-    match language {
-        Some(Language::C | Language::Cpp) => "#pragma omp for schedule(static) instead of dynamic, guided or tasks",
-        Some(Language::Fortran) => "!$omp do schedule(static) instead of dynamic, guided or tasks",
-        _ => "a static split instead of dynamic scheduling",
-    }
+/// ` (pt.c:29)`, or nothing where the line is not known.
+fn at(place: Option<&Place>) -> String {
+    place.filter(|place| place.line.is_some()).map_or_else(String::new, |place| format!(" ({})", describe(place)))
 }
 
-fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<Language>) -> String {
-    let name = case.view.name.as_str();
-    if case.subject.partition.kind == PartitionKind::Single {
-        return format!("let the thread that uses {name} allocate and initialise it");
-    }
-    let cause = case.view.first_touch.cause.as_deref().unwrap_or_default();
-    match (cause, language) {
-        ("calloc" | "realloc", Some(Language::C | Language::Cpp)) if loop_after_call(case.view).is_some() => format!(
-            "write {name} first in the loop that uses it ({}){}",
-            if cause == "calloc" { "calloc itself touches nothing" } else { "or reserve all of it at once, so that realloc moves nothing" },
-            code(&context.parallel_loop(case, language))
-        ),
-        ("calloc", Some(Language::C | Language::Cpp)) => format!(
-            "calloc clears {name} in one thread: allocate with malloc and clear it in the loop that uses it{}",
-            code("p = malloc(bytes);\n#pragma omp parallel for schedule(static)\nfor (size_t i = 0; i < n; i++) p[i] = 0;")
-        ),
-        ("memset", Some(Language::C | Language::Cpp)) => format!(
-            "memset runs in one thread: clear {name} in a loop divided like the one that uses it{}",
-            code("#pragma omp parallel for schedule(static)\nfor (size_t i = 0; i < n; i++) p[i] = 0;")
-        ),
-        ("memcpy" | "realloc", Some(Language::C | Language::Cpp)) => format!(
-            "{cause} runs in one thread: copy into {name} in a loop divided like the one that uses it, into memory nobody touched before{}",
-            code("#pragma omp parallel for schedule(static)\nfor (size_t i = 0; i < n; i++) p[i] = from[i];")
-        ),
-        ("std::vector", _) => format!(
-            "std::vector fills {name} in one thread: give it an allocator that does not initialise, and fill it in the loop that uses it{}",
-            code(
-                "template <class T> struct untouched : std::allocator<T> {\n  template <class U> struct rebind { using other = untouched<U>; };\n  \
-                 template <class U> void construct(U *p) { ::new (static_cast<void *>(p)) U; }\n};\nstd::vector<double, untouched<double>> v(n);\n\
-                 #pragma omp parallel for schedule(static)\nfor (size_t i = 0; i < n; i++) v[i] = 0;"
-            )
-        ),
-        ("fortran-assignment", _) => format!(
-            "an array assignment runs in one thread: replace it by a parallel loop{}",
-            code("!$omp parallel do schedule(static)\ndo i = 1, n\n  a(i) = 0\nend do")
-        ),
-        ("numpy", _) => format!(
-            "NumPy fills {name} in one thread: start from numpy.empty and fill it in the threads that use it{}",
-            code(&context.parallel_loop(case, Some(Language::Python)))
-        ),
-        _ => format!("initialise {name} in the loop that uses it{}", code(&context.parallel_loop(case, language))),
+fn static_schedule(language: Option<Language>, team: Team) -> &'static str {
+    match (language, team) {
+        (Some(Language::C | Language::Cpp), Team::OpenMp) => "#pragma omp for schedule(static) instead of dynamic, guided or tasks",
+        (Some(Language::Fortran), Team::OpenMp) => "!$omp do schedule(static) instead of dynamic, guided or tasks",
+        _ => "a static split instead of dynamic scheduling",
     }
 }
 
 fn io(context: &Context<'_>, case: &Case<'_>, language: Option<Language>) -> String {
     let name = case.view.name.as_str();
+    let reads = at(case.view.first_touch.at.first());
+    if context.team() == Team::Own {
+        return format!("let each thread touch its own part of {name} (write one byte a page) before it is read into{reads}");
+    }
     let touch = match language {
-        Some(Language::Fortran) => "!$omp parallel do schedule(static)\ndo i = 1, n\n  a(i) = 0\nend do\nread (unit) a",
-        Some(Language::C | Language::Cpp) => {
-            "#pragma omp parallel for schedule(static)\nfor (size_t i = 0; i < n; i++) p[i] = 0;\nread(fd, p, bytes); /* or fread */"
+        Some(Language::C | Language::Cpp) if lines::is_name(name) => {
+            let elements = serial::allocated_elements(case).unwrap_or_else(|| "n /* its elements */".to_owned());
+            format!(
+                "#pragma omp parallel for schedule(static)\nfor (size_t i = 0; i < {elements}; i++) memset(&{name}[i], 0, sizeof {name}[i]);"
+            )
         }
-        _ => {
-            return format!(
-                "touch {name} in parallel, in the loop that uses it, before reading into it{}",
-                code(&context.parallel_loop(case, language))
-            );
-        }
+        Some(Language::Fortran) => serial::fortran_loop(case, "0").unwrap_or_default(),
+        _ => String::new(),
     };
-    format!("touch {name} in parallel, divided like the loop that uses it, before reading into it{}", code(touch))
+    format!("touch {name} in parallel, divided like the loop that uses it, before reading into it{reads}{}", code(&touch))
 }
 
 fn huge(context: &Context<'_>, case: &Case<'_>, language: Option<Language>) -> String {
     let name = case.view.name.as_str();
     let size = firsttouch_domain::format_bytes(context.profile.machine.huge_page_bytes.max(case.subject.touch.page_bytes));
     let advice = match language {
-        Some(Language::C | Language::Cpp) | None => ":\n  madvise(p, bytes, MADV_NOHUGEPAGE); /* before the first touch */",
-        _ => " with madvise(..., MADV_NOHUGEPAGE) before the first touch",
+        Some(Language::C | Language::Cpp) | None => {
+            format!(":\n  madvise({}, bytes, MADV_NOHUGEPAGE); /* before the first touch */", variable(name, "p"))
+        }
+        _ => " with madvise(..., MADV_NOHUGEPAGE) before the first touch".to_owned(),
     };
     format!(
         "make each thread's part of {name} a multiple of {size} and align it so (larger chunks, padding); or use base pages for it{advice}"

@@ -1,51 +1,243 @@
-//! The user's own loop around a source line, for use in a fix.
+//! The user's own loop that first touches an object, for use in a fix.
+//!
+//! A pragma before the wrong loop breaks a program, so a loop is shown only where the source says that it is the right one:
+//! of the nest around the touching line, the outermost `for` (`do`) whose variable is in a subscript of the object there. A
+//! time-step loop further out indexes nothing and is never chosen; where no loop's variable is seen in a subscript, none is.
 
 use crate::Sources;
 use crate::names::Language;
 
-/// How far above a line its loop is looked for.
-const LINES_ABOVE: u32 = 20;
+/// How far above a line its loops are looked for.
+const LINES_ABOVE: u32 = 40;
+/// How many lines below a loop's header its body may begin.
+const BODY_BELOW: u32 = 3;
+/// Characters of a line that are looked at.
+const LONGEST_LINE: usize = 1024;
 
-/// The outermost loop header of the nest around a line, as far as indentation tells.
-pub(super) fn enclosing_loop(sources: &dyn Sources, file: &str, line: u32, language: Language) -> Option<String> {
+/// A loop as the user wrote it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Loop {
+    /// Its line, from the loop's own keyword on.
+    pub text: String,
+    pub line: u32,
+    /// The whole loop, its body included, is on that line.
+    pub whole: bool,
+}
+
+impl Loop {
+    /// The loop as lines of code, with `...` for a body that is not shown.
+    pub fn code(&self, language: Language) -> String {
+        match language {
+            _ if self.whole => self.text.clone(),
+            Language::Fortran => format!("{}\n  ...\nend do", self.text),
+            _ => format!("{}\n    ...{}", self.text, if braces(&self.text) > 0 { "\n}" } else { "" }),
+        }
+    }
+}
+
+/// One loop header of the nest around a line.
+struct Head {
+    variable: String,
+    line: u32,
+    /// From the header's keyword to the end of its line.
+    text: String,
+    /// What follows the header on its line.
+    body: String,
+}
+
+/// The loop whose variable indexes `name` on a line that touches it.
+pub(super) fn indexing_loop(sources: &dyn Sources, file: &str, line: u32, language: Language, name: &str) -> Option<Loop> {
     let text = sources.line(file, line)?;
-    let mut header = is_header(&text, language).then(|| text.trim().to_owned());
-    let mut indent = indentation(&text);
+    let own = heads(&text, line, language);
+    let body = match own.last() {
+        None => code_of(&text, language).to_owned(),
+        Some(head) => body_of(sources, file, head, language),
+    };
+    let mut nest = above(sources, file, line, &text, language);
+    nest.extend(own);
+    let used = subscripts(&body, name);
+    let indexes = |head: &&Head| words(&used).any(|word| same_name(word, &head.variable, language));
+    // `for (double &x : v) x = 0;` visits each element itself.
+    let visits = |head: &&Head| words(&head.text).any(|word| word == name) && head.text.contains(" : ");
+    let chosen = nest.iter().find(indexes).or_else(|| nest.last().filter(visits))?;
+    let whole = complete(&chosen.body, language) && chosen.line == line;
+    Some(Loop { text: chosen.text.clone(), line: chosen.line, whole })
+}
+
+/// The loops around a line, outermost first, as far as indentation tells; up to the function they are in.
+fn above(sources: &dyn Sources, file: &str, line: u32, text: &str, language: Language) -> Vec<Head> {
+    let mut nest: Vec<Head> = Vec::new();
+    let mut indent = indentation(text);
     for above in (line.saturating_sub(LINES_ABOVE).max(1)..line).rev() {
         let Some(text) = sources.line(file, above) else { break };
-        if text.trim().is_empty() || indentation(&text) >= indent {
-            // A sibling, or a loop header without indented body directly above.
-            if header.is_none() && is_header(&text, language) && indentation(&text) == indent && above + 1 == line {
-                header = Some(text.trim().to_owned());
-            }
+        let code = code_of(&text, language).trim();
+        let own = heads(&text, above, language);
+        // A header right above may stand no further left than its body.
+        let bare = above + 1 == line && indentation(&text) == indent && own.last().is_some_and(|head| head.body.trim().is_empty());
+        if code.is_empty() || (indentation(&text) >= indent && !bare) || code.starts_with('#') {
             continue;
         }
-        if !is_header(&text, language) {
-            if matches!(text.trim(), "{" | "}") {
-                continue;
-            }
+        if own.is_empty() && !is_passed(code, language) {
             break;
         }
-        indent = indentation(&text);
-        header = Some(text.trim().to_owned());
+        // A loop that ends on its own line is beside the line, not around it.
+        if own.last().is_none_or(|head| !complete(&head.body, language)) {
+            indent = indentation(&text);
+            nest.splice(0..0, own);
+        }
     }
-    header
+    nest
+}
+
+/// Lines further left that may stand between a statement and its loop: conditions, other loops, brackets, and the beginnings of
+/// statements that go over several lines. All else begins a function.
+fn is_passed(code: &str, language: Language) -> bool {
+    if language == Language::Fortran {
+        let lower = code.to_ascii_lowercase();
+        return lower.ends_with('&') || ["if", "else", "do", "select", "case"].iter().any(|word| lower.starts_with(word));
+    }
+    let first = words(code).next().unwrap_or_default();
+    let control = ["if", "else", "while", "do", "switch", "case", "default", "try"].contains(&first);
+    let continued = code.ends_with(['=', '+', '-', '*', '/', ',', '(', '?', '|', '&']);
+    control || continued || matches!(code, "{" | "}")
+}
+
+/// The loop headers that a line begins with: one, or a nest written on one line.
+fn heads(text: &str, line: u32, language: Language) -> Vec<Head> {
+    let mut found = Vec::new();
+    let mut rest = code_of(text, language).trim_start().trim_start_matches('}').trim_start();
+    while let Some((variable, body)) = head(rest, language) {
+        found.push(Head { variable, line, text: rest.trim_end().to_owned(), body: body.to_owned() });
+        rest = body.trim_start();
+    }
+    found
+}
+
+/// The variable of the loop header that `code` begins with, and what follows the header.
+fn head(code: &str, language: Language) -> Option<(String, &str)> {
+    match language {
+        Language::C | Language::Cpp => {
+            let inside = code.strip_prefix("for")?.trim_start().strip_prefix('(')?;
+            let end = closing(inside)?;
+            let (header, body) = (inside.get(..end)?, inside.get(end + 1..)?);
+            let declared = header.split([';', ':']).next()?.split('=').next()?;
+            let is_counted = header.matches(';').count() == 2 || header.contains(" : ");
+            let variable = words(declared).last().filter(|_| is_counted)?;
+            Some((variable.to_owned(), body))
+        }
+        Language::Fortran => {
+            let lower = code.to_ascii_lowercase();
+            lower.strip_prefix("do ").filter(|rest| !rest.trim_start().starts_with("while"))?;
+            let (declared, rest) = code.get(3..)?.split_once('=')?;
+            let variable = words(declared).last()?;
+            Some((variable.to_owned(), rest.split_once(';').map_or("", |(_, body)| body)))
+        }
+        Language::Rust | Language::Python => {
+            let (variable, _) = code.strip_prefix("for ")?.split_once(" in ")?;
+            Some((variable.trim().to_owned(), ""))
+        }
+    }
+}
+
+/// What a loop does: what follows the header on its line, else the lines below, up to the first with a subscript.
+fn body_of(sources: &dyn Sources, file: &str, head: &Head, language: Language) -> String {
+    let mut body = head.body.clone();
+    for below in head.line + 1..=head.line + BODY_BELOW {
+        if body.contains(['[', '(']) {
+            break;
+        }
+        let Some(text) = sources.line(file, below) else { break };
+        body.push(' ');
+        body.push_str(code_of(&text, language).trim());
+    }
+    body
+}
+
+/// The subscripts of `name` in a statement; where it goes by another name there, those left of the first assignment; where there
+/// are none, all.
+fn subscripts(body: &str, name: &str) -> String {
+    let last = words(name).last().unwrap_or_default();
+    let of_name: String = body.match_indices(last).filter(|(at, _)| !last.is_empty() && is_whole(body, *at, last)).fold(
+        String::new(),
+        |mut all, (at, found)| {
+            all.push_str(&brackets(body.get(at + found.len()..).unwrap_or_default()));
+            all
+        },
+    );
+    if !of_name.is_empty() {
+        return of_name;
+    }
+    let left = body.split('=').next().filter(|left| left.len() < body.len()).map(inside_brackets).unwrap_or_default();
+    if left.is_empty() { inside_brackets(body) } else { left }
+}
+
+/// The contents of the brackets that `text` begins with: of `[i][j] = 0`, ` i j`.
+fn brackets(text: &str) -> String {
+    let (mut rest, mut found) = (text.trim_start(), String::new());
+    while let Some(inside) = rest.strip_prefix(['[', '(']) {
+        let Some(end) = closing(inside) else { break };
+        found.push(' ');
+        found.push_str(inside.get(..end).unwrap_or_default());
+        rest = inside.get(end + 1..).unwrap_or_default().trim_start();
+    }
+    found
+}
+
+fn inside_brackets(text: &str) -> String {
+    let starts = text.match_indices(['[', '(']).map(|(at, _)| brackets(text.get(at..).unwrap_or_default()));
+    starts.collect::<Vec<_>>().join(" ")
+}
+
+/// Where the bracket closes that opened right before `text`.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 1_usize;
+    text.char_indices().find_map(|(at, c)| {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            _ => {}
+        }
+        (depth == 0).then_some(at)
+    })
+}
+
+/// Braces opened and not closed.
+fn braces(text: &str) -> usize {
+    text.matches('{').count().saturating_sub(text.matches('}').count())
+}
+
+/// Whether a loop's body ends on the line of its header.
+fn complete(body: &str, language: Language) -> bool {
+    let body = body.trim_end();
+    match language {
+        Language::Fortran => ["end do", "enddo"].iter().any(|end| body.to_ascii_lowercase().ends_with(end)),
+        _ => braces(body) == 0 && body.ends_with([';', '}']),
+    }
+}
+
+/// A line without its comment. Of endless lines, which nobody wrote, only the beginning counts.
+fn code_of(text: &str, language: Language) -> &str {
+    let text = text.char_indices().nth(LONGEST_LINE).and_then(|(end, _)| text.get(..end)).unwrap_or(text);
+    let comment = if language == Language::Fortran { "!" } else { "//" };
+    text.split(comment).next().unwrap_or_default()
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty())
+}
+
+fn is_whole(text: &str, at: usize, word: &str) -> bool {
+    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let (before, after) = (text.get(..at).unwrap_or_default(), text.get(at + word.len()..).unwrap_or_default());
+    !is_word(before.chars().next_back()) && !is_word(after.chars().next())
+}
+
+fn same_name(a: &str, b: &str, language: Language) -> bool {
+    if language == Language::Fortran { a.eq_ignore_ascii_case(b) } else { a == b }
 }
 
 fn indentation(text: &str) -> usize {
     text.chars().take_while(|c| c.is_whitespace()).map(|c| if c == '\t' { 8 } else { 1 }).sum()
-}
-
-fn is_header(text: &str, language: Language) -> bool {
-    let text = text.trim_start();
-    match language {
-        Language::C | Language::Cpp => ["for (", "for(", "while (", "while("].iter().any(|head| text.starts_with(head)),
-        Language::Fortran => {
-            let lower = text.to_ascii_lowercase();
-            lower.starts_with("do ") && !lower.starts_with("do while")
-        }
-        Language::Rust | Language::Python => text.starts_with("for "),
-    }
 }
 
 #[cfg(test)]
@@ -57,7 +249,7 @@ mod tests {
 
     impl Sources for Text {
         fn line(&self, _: &str, line: u32) -> Option<String> {
-            self.0.lines().nth(line as usize - 1).map(str::to_owned)
+            self.0.lines().nth((line as usize).checked_sub(1)?).map(str::to_owned)
         }
         fn cause(&self, _: &[Frame], _: Option<&str>) -> String {
             String::new()
@@ -70,16 +262,70 @@ mod tests {
         }
     }
 
-    /// Check that the outermost loop of the nest is found, and none where there is none.
+    fn code(source: &'static str, line: u32, language: Language, name: &str) -> Option<String> {
+        indexing_loop(&Text(source), "", line, language, name).map(|found| found.code(language))
+    }
+
+    /// Check that the outermost loop whose variable indexes the object is found, and none where there is none.
     #[test]
-    fn outermost_loop() {
-        let c = Text(
-            "void f(void)\n{\n    x = 1;\n    for (i = 0; i < m; i++) {\n        for (j = 0; j < n; j++)\n            A[i][j] = 0;\n    }\n}\n",
-        );
-        assert_eq!(enclosing_loop(&c, "", 6, Language::C).as_deref(), Some("for (i = 0; i < m; i++) {"));
-        assert_eq!(enclosing_loop(&c, "", 3, Language::C), None);
-        let f = Text("program p\n  do i = 1, n\n    a(i) = 0\n  end do\n");
-        assert_eq!(enclosing_loop(&f, "", 3, Language::Fortran).as_deref(), Some("do i = 1, n"));
-        assert_eq!(enclosing_loop(&f, "", 99, Language::Fortran), None);
+    fn the_outermost_loop_that_indexes() {
+        let nest =
+            "void f(void)\n{\n    x = 1;\n    for (i = 0; i < m; i++) {\n        for (j = 0; j < n; j++)\n            A[i][j] = 0;\n    }\n}\n";
+        assert_eq!(code(nest, 6, Language::C, "A").as_deref(), Some("for (i = 0; i < m; i++) {\n    ...\n}"));
+        // The line of an inner header stands for its body.
+        assert_eq!(code(nest, 5, Language::C, "A").as_deref(), Some("for (i = 0; i < m; i++) {\n    ...\n}"));
+        assert_eq!(code(nest, 3, Language::C, "x"), None);
+        let fortran = "program p\n  do j = 1, n\n    do I = 1, n\n      u(i,j) = 0 ! (t)\n    end do\n  end do\n";
+        assert_eq!(code(fortran, 4, Language::Fortran, "u").as_deref(), Some("do j = 1, n\n  ...\nend do"));
+        assert_eq!(code(fortran, 99, Language::Fortran, "u"), None);
+    }
+
+    /// Check that a loop over time steps, whose variable indexes nothing, is never chosen.
+    #[test]
+    fn time_steps_are_not_divided() {
+        let steps = "int main(void) {\n    for (int r = 0; r < 20; r++) {\n        double *work = malloc(n);\n        \
+                     for (size_t i = 0; i < n; i++) work[i] = i;\n        *work = r;\n        fill(work);\n    }\n}\n";
+        assert_eq!(code(steps, 4, Language::C, "work").as_deref(), Some("for (size_t i = 0; i < n; i++) work[i] = i;"));
+        assert_eq!(code(steps, 5, Language::C, "work"), None);
+        assert_eq!(code(steps, 6, Language::C, "work"), None);
+        let below = "for (int t = 0; t < steps; t++) {\n  if (t == 0)\n    for (i = 0; i < n; i++) {\n      a[i] = t;\n    }\n}\n";
+        assert_eq!(code(below, 4, Language::C, "a").as_deref(), Some("for (i = 0; i < n; i++) {\n    ...\n}"));
+        let pointer = "for (int t = 0; t < steps; t++)\n  while (p < end)\n    *p++ = t;\n";
+        assert_eq!(code(pointer, 3, Language::C, "p"), None);
+    }
+
+    /// Check that a loop that is on one line is shown as it is, and that others beside the line do not count.
+    #[test]
+    fn loops_on_one_line() {
+        let one = "    for (size_t i = 0; i < n; i++) { a[i] = i; b[i] = i; }\n    for (i = 0; i < m; i++) c[i] = 0;\n    d[k] = 1;\n";
+        assert_eq!(code(one, 1, Language::C, "b").as_deref(), Some("for (size_t i = 0; i < n; i++) { a[i] = i; b[i] = i; }"));
+        assert_eq!(code(one, 3, Language::C, "d"), None);
+        let nested = "for (i = 0; i < n; i++) for (j = 0; j < n; j++) p[i * n + j] = 0;\n";
+        assert_eq!(code(nested, 1, Language::C, "p").as_deref(), nested.lines().next());
+        let open = "for (i = 0; i < n; i++) { a[i] = 0;\n  b[i] = 0; }\n";
+        assert_eq!(code(open, 1, Language::C, "a").as_deref(), Some("for (i = 0; i < n; i++) { a[i] = 0;\n    ...\n}"));
+    }
+
+    /// Check that another name for the object, a call, C++ operators and range loops are understood.
+    #[test]
+    fn ways_to_index() {
+        let other = "for (i = 0; i < n; i++)\n    row[i] = old[t];\n";
+        assert!(code(other, 2, Language::C, "grid->data").is_some_and(|text| text.starts_with("for (i")));
+        let operator = "for (auto i = 0u; i < n; ++i)\n  for (auto j = 0u; j < n; ++j)\n    m(i, j) = 0;\n";
+        assert!(code(operator, 3, Language::Cpp, "m").is_some_and(|text| text.starts_with("for (auto i")));
+        assert!(code("for (double &x : v) x = 0;\n", 1, Language::Cpp, "v").is_some());
+        let continued = "for (i = 0; i < n; i++)\n    a[i] =\n        b[i];\n";
+        assert!(code(continued, 3, Language::C, "a").is_some_and(|text| text.starts_with("for (i")));
+    }
+
+    /// Check that no line, however odd, does harm.
+    #[test]
+    fn odd_lines() {
+        for source in ["for (", "for (;;)", "for (;;) {", "do =", "for in", "}}}", "for (i = 0; i < n; i++) é[i] = 'x';", "a[", "a]["] {
+            for language in [Language::C, Language::Cpp, Language::Fortran, Language::Rust, Language::Python] {
+                let _ = code(source, 1, language, "a");
+                let _ = code(source, 1, language, "");
+            }
+        }
     }
 }

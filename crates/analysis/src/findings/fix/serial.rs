@@ -1,0 +1,261 @@
+//! The fix for `serial-first-touch`: by what touched, in which language, and by how the program divides its work.
+
+use super::lines::{arguments, bounds, elements, fortran_value, is_name, vector};
+use super::{Team, at, code};
+use crate::findings::text::loop_after_call;
+use crate::findings::{Case, Context};
+use crate::names::Language;
+use crate::{PartitionKind, Place};
+
+const PARALLEL_FOR: &str = "#pragma omp parallel for schedule(static)";
+
+/// An allocator whose vectors leave numbers as they find them.
+const UNTOUCHED: &str = "template <class T> struct untouched : std::allocator<T> {\n  \
+     template <class U> struct rebind { using other = untouched<U>; };\n  \
+     template <class U> void construct(U *p) { ::new (static_cast<void *>(p)) U; }\n};";
+
+pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<Language>) -> String {
+    let name = case.view.name.as_str();
+    if case.subject.partition.kind == PartitionKind::Single {
+        return format!("let the thread that uses {name} allocate and initialise it");
+    }
+    let cause = case.view.first_touch.cause.as_deref().unwrap_or_default();
+    let is_c = matches!(language, Some(Language::C | Language::Cpp));
+    match (cause, language) {
+        ("numpy", _) => format!(
+            "NumPy fills {name} in one thread: start from numpy.empty and fill it in the threads that use it{}",
+            code(&context.parallel_loop(case, Some(Language::Python)))
+        ),
+        (_, Some(Language::Rust)) => format!(
+            "initialise {name} in the threads that use it, each its own part, divided like the loop that uses it (threads of a pool \
+             that steals work, as rayon's, come to the parts in any order){}",
+            code(&context.parallel_loop(case, language))
+        ),
+        _ if context.team() == Team::Own && language != Some(Language::Python) => by_threads(case, cause),
+        ("calloc" | "realloc", _) if is_c && loop_after_call(case.view).is_some() => format!(
+            "write {name} first in the loop that uses it ({}){}",
+            if cause == "calloc" { "calloc itself touches nothing" } else { "or reserve all of it at once, so that realloc moves nothing" },
+            code(&context.parallel_loop(case, language))
+        ),
+        ("calloc", _) if is_c => format!(
+            "calloc clears {name} in one thread: allocate with malloc and clear it in a loop divided like the one that uses it{}",
+            code(&calloc(case))
+        ),
+        ("memset", _) if is_c => format!(
+            "memset runs in one thread{}: set {name} in a loop divided like the one that uses it{}",
+            at(touch(case)),
+            code(&memset(case))
+        ),
+        ("memcpy" | "realloc", _) if is_c => format!(
+            "{cause} runs in one thread{}: copy into {name} in a loop divided like the one that uses it, into memory nobody touched before{}",
+            at(touch(case)),
+            code(&memcpy(case))
+        ),
+        ("std::vector", _) => format!(
+            "std::vector fills {name} in one thread: give it an allocator that does not initialise, and fill it in a loop divided like \
+             the one that uses it{}",
+            code(&vector_code(case))
+        ),
+        ("std::fill", _) => format!(
+            "std::fill runs in one thread{}: set {name} in a loop divided like the one that uses it{}",
+            at(touch(case)),
+            code(&fill(case))
+        ),
+        ("make_unique", _) => format!("{}{}", make_unique(case), code(&make_unique_code(case))),
+        ("fortran-assignment", _) => fortran(case),
+        (_, None) => unnamed(case),
+        _ => {
+            let shown = context.parallel_loop(case, language);
+            if shown.is_empty() {
+                format!("divide the loop that initialises {name}{} among the threads, like the one that uses it{}", at(touch(case)), at(used(case)))
+            } else {
+                format!("initialise {name} in parallel, divided like the loop that uses it{}", code(&shown))
+            }
+        }
+    }
+}
+
+fn touch<'c>(case: &'c Case<'_>) -> Option<&'c Place> {
+    case.view.first_touch.at.first()
+}
+
+fn used<'c>(case: &'c Case<'_>) -> Option<&'c Place> {
+    case.view.used_at.first()
+}
+
+fn touch_line<'c>(case: &'c Case<'_>) -> &'c str {
+    touch(case).and_then(|place| place.text.as_deref()).unwrap_or_default()
+}
+
+fn allocation_line<'c>(case: &'c Case<'_>) -> &'c str {
+    case.view.allocated_at.as_ref().and_then(|place| place.text.as_deref()).unwrap_or_default()
+}
+
+/// Threads of the program's own: each does its own part.
+fn by_threads(case: &Case<'_>, cause: &str) -> String {
+    let name = case.view.name.as_str();
+    let at_touch = at(touch(case));
+    let instead = match cause {
+        "calloc" if loop_after_call(case.view).is_none() => "allocate it with malloc: calloc clears it in one thread".to_owned(),
+        "memset" | "memcpy" | "std::fill" => format!("leave out the {cause} in one thread{at_touch}"),
+        "std::vector" => "use an allocator that does not initialise, since std::vector fills it in one thread".to_owned(),
+        "make_unique" => make_unique(case),
+        _ => format!("instead of all of it in one thread{at_touch}"),
+    };
+    let part = arguments(touch_line(case), "memset").filter(|_| cause == "memset").and_then(|list| match list.as_slice() {
+        [object, value, _] if is_name(object) => Some(format!(
+            "memset(&{object}[lo], {value}, (hi - lo) * sizeof {object}[0]); /* lo, hi: the thread's own part */"
+        )),
+        _ => None,
+    });
+    let function = used(case).and_then(|place| place.function.as_deref()).map_or_else(String::new, |f| format!(" {f}()"));
+    format!(
+        "let each thread initialise its own part of {name} in its thread function{function}, with the bounds of the loop that uses it{}; {instead}. \
+         Where a thread reads parts of others, let all have done so first (a barrier){}",
+        at(used(case)),
+        code(&part.unwrap_or_default())
+    )
+}
+
+/// The number of elements that the allocating line asks for.
+pub(super) fn allocated_elements(case: &Case<'_>) -> Option<String> {
+    elements(arguments(allocation_line(case), "malloc")?.first()?)
+}
+
+/// `p = malloc(...)` and a loop that clears.
+fn calloc(case: &Case<'_>) -> String {
+    let name = case.view.name.as_str();
+    let Some([count, size]) = arguments(allocation_line(case), "calloc").and_then(|list| <[String; 2]>::try_from(list).ok()) else {
+        return String::new();
+    };
+    if !is_name(name) {
+        return String::new();
+    }
+    let (count, size) = if count.starts_with("sizeof") { (size, count) } else { (count, size) };
+    format!(
+        "{name} = malloc({} * {size});\n{PARALLEL_FOR}\nfor (size_t i = 0; i < {count}; i++) memset(&{name}[i], 0, sizeof {name}[i]);",
+        in_product(&count)
+    )
+}
+
+/// In brackets where it is a sum.
+fn in_product(factor: &str) -> String {
+    if factor.contains(['+', '-', '?', '<']) { format!("({factor})") } else { factor.to_owned() }
+}
+
+fn memset(case: &Case<'_>) -> String {
+    match arguments(touch_line(case), "memset").as_deref() {
+        Some([object, value, bytes]) if is_name(object) => {
+            let count = elements(bytes).unwrap_or_else(|| "n /* its elements */".to_owned());
+            format!("{PARALLEL_FOR}\nfor (size_t i = 0; i < {count}; i++) memset(&{object}[i], {value}, sizeof {object}[i]);")
+        }
+        _ => String::new(),
+    }
+}
+
+fn memcpy(case: &Case<'_>) -> String {
+    let line = touch_line(case);
+    match arguments(line, "memcpy").or_else(|| arguments(line, "memmove")).as_deref() {
+        Some([to, from, bytes]) if is_name(to) && is_name(from) => {
+            let count = elements(bytes).unwrap_or_else(|| "n /* its elements */".to_owned());
+            format!("{PARALLEL_FOR}\nfor (size_t i = 0; i < {count}; i++) {to}[i] = {from}[i];")
+        }
+        _ => String::new(),
+    }
+}
+
+/// The declaration with the allocator, and the loop that writes what the declaration wrote.
+fn vector_code(case: &Case<'_>) -> String {
+    let name = case.view.name.as_str();
+    let lines = [allocation_line(case), touch_line(case)];
+    let found = lines.iter().find_map(|line| vector(line, name)).filter(|_| is_name(name));
+    match found {
+        // The elements allocate for themselves: each is made by the thread that uses it.
+        Some(found) if found.element.contains("vector<") => found.value.map_or_else(String::new, |value| {
+            let (element, size) = (found.element, found.size);
+            format!("std::vector<{element}> {name}({size});\n{PARALLEL_FOR}\nfor (size_t i = 0; i < {name}.size(); i++) {name}[i] = {value};")
+        }),
+        Some(found) => {
+            let (element, size) = (found.element, found.size);
+            let value = found.value.unwrap_or_else(|| format!("{element}()"));
+            format!(
+                "{UNTOUCHED}\nstd::vector<{element}, untouched<{element}>> {name}({size});\n{PARALLEL_FOR}\n\
+                 for (size_t i = 0; i < {name}.size(); i++) {name}[i] = {value};"
+            )
+        }
+        None if is_name(name) => format!(
+            "{UNTOUCHED}\n// declare {name} as std::vector<T, untouched<T>> and give it its whole size at once; then\n{PARALLEL_FOR}\n\
+             for (size_t i = 0; i < {name}.size(); i++) {name}[i] = ...;"
+        ),
+        None => UNTOUCHED.to_owned(),
+    }
+}
+
+fn fill(case: &Case<'_>) -> String {
+    let list = arguments(touch_line(case), "fill_n").or_else(|| arguments(touch_line(case), "fill"));
+    let [first, end, value] = list.as_deref().unwrap_or_default() else { return String::new() };
+    if !is_name(first) || first.contains(['.', '(']) && first.contains("begin") {
+        return String::new();
+    }
+    // `std::fill(a, a + n, v)`, `std::fill_n(a, n, v)`
+    let count = match end.strip_prefix(first.as_str()).map(str::trim_start) {
+        Some(rest) => rest.strip_prefix('+').map(str::trim),
+        None => touch_line(case).contains("fill_n").then_some(end.as_str()),
+    };
+    count.map_or_else(String::new, |count| format!("{PARALLEL_FOR}\nfor (size_t i = 0; i < {count}; i++) {first}[i] = {value};"))
+}
+
+fn make_unique(case: &Case<'_>) -> String {
+    format!(
+        "std::make_unique clears {} in one thread: make it without, with new T[n] or std::make_unique_for_overwrite (C++20), and \
+         initialise it in a loop divided like the one that uses it",
+        case.view.name
+    )
+}
+
+fn make_unique_code(case: &Case<'_>) -> String {
+    let (name, line) = (case.view.name.as_str(), allocation_line(case));
+    let Some((element, rest)) = line.split_once("make_unique<").and_then(|(_, rest)| rest.split_once("[]>")) else { return String::new() };
+    let count = arguments(&format!("f{rest}"), "f").and_then(|list| list.into_iter().next()).filter(|count| !count.is_empty());
+    let Some(count) = count.filter(|_| is_name(name)) else { return String::new() };
+    format!(
+        "std::unique_ptr<{element}[]> {name}(new {element}[{count}]);\n{PARALLEL_FOR}\nfor (size_t i = 0; i < {count}; i++) {name}[i] = {element}();"
+    )
+}
+
+fn fortran(case: &Case<'_>) -> String {
+    let name = case.view.name.as_str();
+    let value = fortran_value(touch_line(case), name).unwrap_or_else(|| "...".to_owned());
+    let shown = fortran_loop(case, &value).unwrap_or_default();
+    format!(
+        "an array assignment runs in one thread{}: replace it by a parallel loop, divided like the one that uses {name}{}",
+        at(touch(case)),
+        code(&shown)
+    )
+}
+
+/// A loop over the last dimension that sets `name`. The number of dimensions is read off the lines that allocate or use it.
+pub(super) fn fortran_loop(case: &Case<'_>, value: &str) -> Option<String> {
+    let name = Some(case.view.name.as_str()).filter(|name| is_name(name))?;
+    let uses = case.view.used_at.iter().filter_map(|place| place.text.as_deref());
+    let bounds = std::iter::once(allocation_line(case)).chain(uses).find_map(|line| bounds(line, name))?;
+    let rank = bounds.len();
+    let from_one = |dimension: &str| if dimension.contains(':') { format!("lbound({name}, {rank})") } else { "1".to_owned() };
+    let last = bounds.last()?;
+    let allocated = case.view.allocated_at.as_ref().and_then(|place| place.text.as_deref()).is_some_and(|line| line.contains(':'));
+    let first = if allocated { from_one(last) } else { "1".to_owned() };
+    let end = if first == "1" { format!("size({name}, {rank})") } else { format!("ubound({name}, {rank})") };
+    let index = ["i", "j", "k"].get(rank - 1).unwrap_or(&"l");
+    let others = ":, ".repeat(rank - 1);
+    Some(format!("!$omp parallel do schedule(static)\ndo {index} = {first}, {end}\n  {name}({others}{index}) = {value}\nend do"))
+}
+
+/// Neither lines nor language: where to look, and what would tell more.
+fn unnamed(case: &Case<'_>) -> String {
+    let place = |place: Option<&Place>| place.map_or_else(|| "a place that was not recorded".to_owned(), crate::places::describe);
+    let (touch, used) = (place(touch(case)), place(used(case)));
+    format!(
+        "the code at {touch} writes it first, in one thread: divide that among the threads like the loop at {used}. A build with -g \
+         would show the variable and both loops"
+    )
+}

@@ -1,21 +1,28 @@
 //! What the programmer calls an object, and in which language.
 
 use crate::groups::Group;
-use crate::places::Places;
-use firsttouch_profile::{Object, Profile};
+use crate::places::{Places, next_instruction};
+use firsttouch_profile::{Frame, Object, Profile};
 use std::collections::BTreeMap;
+
+/// How far below an allocation the function may return its variable, in lines.
+const LINES_TO_RETURN: u32 = 40;
 
 /// Name and ordinal (which of several of this name, in order of birth) of each group.
 ///
-/// The name is the object's own where it has one; else the variable that the allocating line assigns to; else
-/// `heap object of function (file:line)`, as far as known, `heap object of module+offset`, or kind and address.
+/// The name is the object's own where it has one; else the variable that the allocating line assigns to. Where the function
+/// only returns that variable (`xmalloc`), its caller's, and so on outwards. Else it is `heap object of function (file:line)`, as far
+/// as known, `heap object of module+offset`, or kind and address. Objects of one name get the line of a caller that tells them apart.
 #[must_use]
 pub fn names(profile: &Profile, groups: &[Group], places: &Places<'_>) -> Vec<(String, usize)> {
-    let nth = nth_on_line(profile, groups, places);
+    let object = |group: &Group| &profile.objects[group.representative];
+    let chains: Vec<Vec<Call<'_>>> = groups.iter().map(|group| chain(object(group), places)).collect();
+    let ordinals = Ordinals::new(&chains);
     let mut list: Vec<(String, usize)> =
-        groups.iter().zip(&nth).map(|(group, &nth)| (name(&profile.objects[group.representative], places, nth), 0)).collect();
+        groups.iter().zip(&chains).map(|(group, chain)| (name(object(group), chain, places, &ordinals), 0)).collect();
+    tell_apart(profile, groups, places, &mut list);
     let mut order: Vec<usize> = (0..groups.len()).collect();
-    order.sort_by_key(|&g| (profile.objects[groups[g].representative].born_ns, profile.objects[groups[g].representative].id));
+    order.sort_by_key(|&g| (object(&groups[g]).born_ns, object(&groups[g]).id));
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for g in order {
         let count = seen.entry(list[g].0.clone()).or_default();
@@ -25,53 +32,190 @@ pub fn names(profile: &Profile, groups: &[Group], places: &Places<'_>) -> Vec<(S
     list
 }
 
-fn name(object: &Object, places: &Places<'_>, nth: usize) -> String {
-    if let Some(name) = object.name.as_deref().filter(|n| !n.is_empty()) {
-        return name.to_owned();
-    }
-    let frames = places.frames(object.site);
-    let Some(frame) = places.user_frame(frames) else {
-        return format!("{} at {:#x}", object.kind.as_str(), object.address);
-    };
-    let call = object.call.as_deref().unwrap_or_default();
-    let variable = frame.file.as_deref().zip(frame.line).and_then(|(file, line)| places.sources.variable(file, line, call, nth));
-    if let Some(variable) = variable {
-        return variable;
-    }
-    let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-    let kind = object.kind.as_str();
-    let line = frame.file.as_deref().zip(frame.line).map(|(file, line)| format!("{}:{line}", base(file)));
-    match (&frame.function, line, &frame.module, frame.offset) {
-        (Some(function), Some(line), ..) => format!("{kind} object of {function} ({line})"),
-        (Some(function), None, ..) => format!("{kind} object of {function}"),
-        (None, Some(line), ..) => format!("{kind} object of {line}"),
-        (None, None, Some(module), Some(offset)) => format!("{kind} object of {}+{offset:#x}", base(module)),
-        _ => format!("{kind} at {:#x}", object.address),
+/// A call on the way to an allocation: the user's frame, and what it calls there (`malloc`, or a function of the user's own).
+struct Call<'a> {
+    frame: &'a Frame,
+    callee: &'a str,
+}
+
+impl Call<'_> {
+    fn line(&self) -> Option<(&str, u32)> {
+        self.frame.file.as_deref().zip(self.frame.line)
     }
 }
 
-/// For each group, which of the calls of its kind on its source line made it: by the address of the call.
-fn nth_on_line(profile: &Profile, groups: &[Group], places: &Places<'_>) -> Vec<usize> {
-    let mut lines: BTreeMap<(String, u32, String), Vec<u64>> = BTreeMap::new();
-    let mut keys = Vec::with_capacity(groups.len());
-    for group in groups {
-        let object = &profile.objects[group.representative];
-        let frame = places.user_frame(places.frames(object.site));
-        let key = frame.and_then(|f| {
-            let key = (f.file.clone()?, f.line?, object.call.clone().unwrap_or_default());
-            Some((key, f.address))
-        });
-        if let Some((key, address)) = &key {
-            lines.entry(key.clone()).or_default().push(*address);
+/// The calls that made an object, innermost first: the allocation, and while a function does nothing with it but return it, the
+/// call of that function.
+fn chain<'a>(object: &'a Object, places: &Places<'a>) -> Vec<Call<'a>> {
+    let mut rest = places.frames(object.site);
+    let Some(frame) = places.user_frame(rest) else { return Vec::new() };
+    let mut calls = vec![Call { frame, callee: object.call.as_deref().unwrap_or_default() }];
+    while let Some(last) = calls.last().filter(|last| returns_it(last, places)) {
+        let Some(at) = rest.iter().position(|frame| std::ptr::eq(frame, last.frame)) else { break };
+        let Some(function) = last.frame.function.as_deref().map(last_name).filter(|name| !name.is_empty()) else { break };
+        rest = rest.get(at + 1..).unwrap_or_default();
+        let Some(caller) = places.sources.user_frame(rest).and_then(|i| rest.get(i)).filter(|frame| frame.line.is_some()) else { break };
+        calls.push(Call { frame: caller, callee: function });
+    }
+    calls
+}
+
+/// `xmalloc at cls.cpp:29`: the outermost wrapper of the program's own that gave it the object, and the line that called it.
+#[must_use]
+pub fn made_by(object: &Object, places: &Places<'_>) -> Option<String> {
+    let calls = chain(object, places);
+    let (file, line) = calls.get(1..)?.last()?.line()?;
+    Some(format!("{} at {}:{line}", calls.last()?.callee, base(file)))
+}
+
+/// `make` of `grid::make<double>`.
+fn last_name(function: &str) -> &str {
+    let plain = function.split(['<', '(', '.']).next().unwrap_or_default();
+    plain.rsplit("::").next().unwrap_or_default()
+}
+
+/// Whether a function gives what it gets from a call straight to its own caller: `return malloc(n);`, or `p = malloc(n); ...
+/// return p;`.
+fn returns_it(call: &Call<'_>, places: &Places<'_>) -> bool {
+    let Some((file, line)) = call.line() else { return false };
+    let Some(text) = places.sources.line(file, line) else { return false };
+    let Some(variable) = places.sources.variable(file, line, call.callee, 0) else {
+        return text.trim_start().starts_with("return ");
+    };
+    let own = indentation(&text);
+    if text.split([';', '{', '}']).skip(1).any(|statement| gives(statement, &variable)) {
+        return true;
+    }
+    for below in line + 1..=line.saturating_add(LINES_TO_RETURN) {
+        let Some(text) = places.sources.line(file, below) else { return false };
+        let code = text.split("//").next().unwrap_or_default().trim();
+        if gives(code.trim_end_matches(['}', ' ']), &variable) || (code == variable && Language::of(file) == Some(Language::Rust)) {
+            return true;
         }
-        keys.push(key);
+        // The function ends here.
+        let ends = code.starts_with("return") && indentation(&text) <= own;
+        if ends || (indentation(&text) == 0 && !code.is_empty() && !code.ends_with(':')) {
+            return false;
+        }
     }
-    for addresses in lines.values_mut() {
-        addresses.sort_unstable();
-        addresses.dedup();
+    false
+}
+
+/// Whether a statement is `return variable`, brackets and casts aside.
+fn gives(statement: &str, variable: &str) -> bool {
+    let Some(value) = statement.trim().strip_prefix("return") else { return false };
+    let value = value.trim_end_matches([';', ' ']);
+    let plain = value.strip_suffix(variable).is_some_and(|before| {
+        let before = before.trim();
+        (before.is_empty() && value.starts_with(' ')) || (before.starts_with('(') && before.ends_with(')'))
+    });
+    plain || value.trim().trim_start_matches("std::move").strip_prefix('(').and_then(|v| v.strip_suffix(')')) == Some(variable)
+}
+
+fn indentation(text: &str) -> usize {
+    text.len() - text.trim_start().len()
+}
+
+/// Which of the calls on a source line is meant: by the address of the call. All that allocate there are counted together (compilers
+/// make calloc of malloc), those of a function of the program's own for themselves.
+struct Ordinals(BTreeMap<(String, u32, String), Vec<u64>>);
+
+impl Ordinals {
+    fn new(chains: &[Vec<Call<'_>>]) -> Self {
+        let mut lines: BTreeMap<_, Vec<u64>> = BTreeMap::new();
+        for (depth, call) in chains.iter().flat_map(|chain| chain.iter().enumerate()) {
+            if let Some(key) = Self::key(call, depth == 0) {
+                lines.entry(key).or_default().push(call.frame.address);
+            }
+        }
+        for addresses in lines.values_mut() {
+            addresses.sort_unstable();
+            addresses.dedup();
+        }
+        Self(lines)
     }
-    let place = |(key, address): (_, u64)| lines.get(&key).and_then(|list| list.binary_search(&address).ok()).unwrap_or(0);
-    keys.into_iter().map(|key| key.map_or(0, place)).collect()
+
+    fn key(call: &Call<'_>, innermost: bool) -> Option<(String, u32, String)> {
+        let (file, line) = call.line()?;
+        Some((file.to_owned(), line, if innermost { String::new() } else { call.callee.to_owned() }))
+    }
+
+    fn of(&self, call: &Call<'_>, innermost: bool) -> usize {
+        let addresses = Self::key(call, innermost).and_then(|key| self.0.get(&key));
+        addresses.and_then(|list| list.binary_search(&call.frame.address).ok()).unwrap_or(0)
+    }
+}
+
+fn name(object: &Object, chain: &[Call<'_>], places: &Places<'_>, ordinals: &Ordinals) -> String {
+    if let Some(name) = object.name.as_deref().filter(|n| !n.is_empty()) {
+        return name.to_owned();
+    }
+    let variable = chain.iter().enumerate().rev().find_map(|(depth, call)| {
+        let (file, line) = call.line()?;
+        places.sources.variable(file, line, call.callee, ordinals.of(call, depth == 0))
+    });
+    if let Some(variable) = variable {
+        return variable;
+    }
+    let kind = object.kind.as_str();
+    let Some(call) = chain.first() else { return format!("{kind} at {:#x}", object.address) };
+    let frame = call.frame;
+    let line = call.line().map(|(file, line)| format!("{}:{line}", base(file)));
+    let code = frame.module.as_deref().zip(frame.offset).map(|(module, _)| code_address(module, frame));
+    match (&frame.function, line, code) {
+        (Some(function), Some(line), _) => format!("{kind} object of {function} ({line})"),
+        (Some(function), None, Some(code)) => format!("{kind} object of {function} ({code})"),
+        (Some(function), None, None) => format!("{kind} object of {function}"),
+        (None, Some(line), _) => format!("{kind} object of {line}"),
+        (None, None, Some(code)) => format!("{kind} object of {code}"),
+        (None, None, None) => format!("{kind} at {:#x}", object.address),
+    }
+}
+
+/// `program+0x1107`: where a disassembly shows an instruction to begin (see [`next_instruction`]).
+fn code_address(module: &str, frame: &Frame) -> String {
+    format!("{}+{:#x}", base(module), next_instruction(frame).unwrap_or_default())
+}
+
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Adds to names that several objects have the innermost line on their way that is not the same for all.
+fn tell_apart(profile: &Profile, groups: &[Group], places: &Places<'_>, list: &mut [(String, usize)]) {
+    let mut same: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (g, group) in groups.iter().enumerate() {
+        let object = &profile.objects[group.representative];
+        if object.name.is_none() && !places.frames(object.site).is_empty() {
+            same.entry(list[g].0.clone()).or_default().push(g);
+        }
+    }
+    for (name, members) in same.into_iter().filter(|(_, members)| members.len() > 1) {
+        let ways: Vec<Vec<String>> = members.iter().map(|&g| lines_to(&profile.objects[groups[g].representative], places)).collect();
+        let depth =
+            (0..ways.iter().map(Vec::len).max().unwrap_or(0)).find(|&depth| ways.iter().any(|way| way.get(depth) != ways[0].get(depth)));
+        for (g, way) in members.into_iter().zip(&ways) {
+            if let Some(line) = depth.and_then(|depth| way.get(depth)) {
+                list[g].0 = match name.strip_suffix(')').filter(|name| name.contains(" (")) {
+                    Some(open) => format!("{open}, from {line})"),
+                    None => format!("{name} ({line})"),
+                };
+            }
+        }
+    }
+}
+
+/// `file:line` of each of the user's frames on the way to an allocation, innermost first.
+fn lines_to(object: &Object, places: &Places<'_>) -> Vec<String> {
+    let mut rest = places.frames(object.site);
+    let mut lines = Vec::new();
+    while let Some(at) = places.sources.user_frame(rest) {
+        if let Some((file, line)) = rest.get(at).and_then(|frame| frame.file.as_deref().zip(frame.line)) {
+            lines.push(format!("{}:{line}", base(file)));
+        }
+        rest = rest.get(at + 1..).unwrap_or_default();
+    }
+    lines
 }
 
 /// The languages fixes are written in.
@@ -109,6 +253,25 @@ impl Language {
             Self::Fortran => "fortran",
             Self::Rust => "rust",
             Self::Python => "python",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check which statements hand a variable on.
+    #[test]
+    fn what_returns_a_variable() {
+        for statement in ["return p;", " return (p)", "return (double *)p;", "return std::move(p);", "return   p ;"] {
+            assert!(gives(statement, "p"), "{statement}");
+        }
+        for statement in ["return *p;", "return p + 1;", "return ip;", "return f(p);", "returnp;", "p", "return"] {
+            assert!(!gives(statement, "p"), "{statement}");
+        }
+        for (function, name) in [("grid::make<double>", "make"), ("alloc_grid.constprop.0", "alloc_grid"), ("rs::fill", "fill"), ("", "")] {
+            assert_eq!(last_name(function), name);
         }
     }
 }

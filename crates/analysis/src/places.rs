@@ -13,10 +13,10 @@ pub struct Places<'a> {
     pub sources: &'a dyn Sources,
 }
 
-impl Places<'_> {
+impl<'a> Places<'a> {
     /// The frames of a site.
     #[must_use]
-    pub fn frames(&self, site: Option<Id>) -> &[Frame] {
+    pub fn frames(&self, site: Option<Id>) -> &'a [Frame] {
         site.and_then(|id| self.profile.sites.get(&id)).map_or(&[], |site| &site.frames)
     }
 
@@ -40,7 +40,7 @@ impl Places<'_> {
             share: 1.0,
             text: text.map(|t| t.trim().to_owned()).filter(|t| !t.is_empty()),
             module: frame.module.clone(),
-            offset: frame.offset,
+            offset: next_instruction(frame),
         })
     }
 
@@ -68,6 +68,20 @@ impl Places<'_> {
         list.truncate(MOST);
         list
     }
+}
+
+/// Pages are at least this large, and modules are mapped at their borders.
+const PAGE: u64 = 4096;
+
+/// Where in its file the code of a frame is, as a disassembly shows it: the start of the instruction itself where the frame has
+/// that (the leaf of a page fault), else of the instruction after it (a call's return address, the trap behind an access). How
+/// long the instruction before that is cannot be known without decoding it. Frames hold one byte less in the second case,
+/// which is inside the instruction (what addr2line wants), but no place that anybody could look for.
+#[must_use]
+pub fn next_instruction(frame: &Frame) -> Option<u64> {
+    let offset = frame.offset?;
+    let is_start = frame.address % PAGE == offset % PAGE;
+    Some(if is_start { offset } else { offset.saturating_add(1) })
 }
 
 /// `file:line`, or the function, or module and offset.

@@ -13,8 +13,12 @@ pub enum Cause {
     /// memcpy, memmove and `std::copy`.
     Memcpy,
     Realloc,
-    /// A constructor, resize or fill of the C++ standard library.
+    /// A constructor, resize or growth of a container of the C++ standard library.
     StdVector,
+    /// `std::fill` on memory of the program's own.
+    StdFill,
+    /// `std::make_unique` and `std::make_shared` clear what they make.
+    MakeUnique,
     /// A whole-array assignment.
     FortranAssignment,
     Numpy,
@@ -34,6 +38,8 @@ impl Cause {
             Self::Memcpy => "memcpy",
             Self::Realloc => "realloc",
             Self::StdVector => "std::vector",
+            Self::StdFill => "std::fill",
+            Self::MakeUnique => "make_unique",
             Self::FortranAssignment => "fortran-assignment",
             Self::Numpy => "numpy",
             Self::Io => "io",
@@ -70,6 +76,10 @@ fn by_library(below: &[Frame], leaf: &Frame) -> Option<Cause> {
         Some(Cause::Numpy)
     } else if matches(fills_container) {
         Some(Cause::StdVector)
+    } else if matches(fills_memory) {
+        Some(Cause::StdFill)
+    } else if matches(|frame| MAKERS.iter().any(|name| text(&frame.function).contains(name))) {
+        Some(Cause::MakeUnique)
     } else if matches(|frame| is_cpp_library(frame) && ["std::copy", "__copy_move"].iter().any(|name| text(&frame.function).contains(name)))
     {
         Some(Cause::Memcpy)
@@ -129,8 +139,6 @@ fn fills_container(frame: &Frame) -> bool {
         "_M_initialize",
         "uninitialized",
         "__uninit",
-        "std::fill",
-        "__fill",
         "_Construct",
         "::construct",
         "__construct_at_end",
@@ -142,8 +150,19 @@ fn fills_container(frame: &Frame) -> bool {
         "value_init",
     ];
     let function = text(&frame.function);
-    is_cpp_library(frame) && (PARTS.iter().any(|part| function.contains(part)) || is_constructor(function))
+    // The name of a fill may hold the type of what it fills.
+    is_cpp_library(frame) && !fills_memory(frame) && (PARTS.iter().any(|part| function.contains(part)) || is_constructor(function))
 }
+
+/// What is behind the C++ containers, and does as well without them.
+fn fills_memory(frame: &Frame) -> bool {
+    let function = text(&frame.function);
+    let name = function.strip_prefix("std::").unwrap_or(function);
+    is_cpp_library(frame) && (["fill", "__fill"].iter().any(|start| name.starts_with(start)) || function.starts_with("_ZSt9__fill"))
+}
+
+/// Functions that make cleared memory.
+const MAKERS: &[&str] = &["make_unique<", "make_shared<"];
 
 /// `std::vector<double, ...>::vector`.
 fn is_constructor(function: &str) -> bool {
@@ -193,8 +212,12 @@ fn by_line(file: &str, line: &str, leaf: &Frame, call: Option<&str>) -> Option<C
         Some(Cause::Realloc)
     } else if kind == Leaf::Unnamed && ["read", "pread", "fread", "recv"].iter().any(|name| calls(name)) {
         Some(Cause::Io)
-    } else if kind != Leaf::Other && (line.contains("std::vector") || calls(".resize") || calls("std::fill")) {
+    } else if kind != Leaf::Other && (line.contains("std::vector") || calls(".resize")) {
         Some(Cause::StdVector)
+    } else if kind != Leaf::Other && (calls("std::fill") || calls("std::fill_n")) {
+        Some(Cause::StdFill)
+    } else if kind != Leaf::Other && MAKERS.iter().any(|name| line.contains(name)) {
+        Some(Cause::MakeUnique)
     } else if is_loop(line) {
         Some(Cause::Loop)
     } else {

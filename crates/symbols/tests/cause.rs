@@ -20,7 +20,7 @@ fn frame(text: &str) -> Frame {
 
 #[test]
 fn causes_of_touches() {
-    use Cause::{Calloc, FortranAssignment, Io, Loop, Memcpy, Memset, Numpy, Realloc, StdVector, Unknown};
+    use Cause::{Calloc, FortranAssignment, Io, Loop, MakeUnique, Memcpy, Memset, Numpy, Realloc, StdFill, StdVector, Unknown};
     let main = format!("{EXE}|main|/home/me/demo.c");
     let cpp = format!("{EXE}|main|/home/me/demo.cpp");
     let fortran = format!("{EXE}|prog|/home/me/demo.f90");
@@ -76,7 +76,18 @@ fn causes_of_touches() {
         (&[&unqualified, &cpp], None, Some("a.resize(n);"), StdVector),
         (&[&index, &cpp], None, Some("a[i] = 1.0;"), Loop),
         (&[&index, &cpp], None, None, Loop),
-        (&[&vector("std::fill<double*, double>"), &cpp], None, None, StdVector),
+        (&[&vector("std::fill<double*, double>"), &cpp], None, None, StdFill),
+        (
+            &[&unnamed, &vector("_ZSt9__fill_a1IPddE"), &vector("std::fill<double*, double>"), &cpp],
+            None,
+            Some("std::fill(a, b, T(0));"),
+            StdFill,
+        ),
+        (&[&vector("std::__fill_a<double*, double>"), &vector("std::fill_n<double*>"), &unqualified, &cpp], None, None, StdVector),
+        (&[&memset, &cpp], None, Some("std::fill(data_, data_ + n, 0);"), StdFill),
+        (&[&unnamed, &vector("std::make_unique<double []>"), &cpp], None, Some("auto v = std::make_unique<double[]>(n * n);"), MakeUnique),
+        (&[&memset, &cpp], None, Some("auto v = std::make_unique<double[]>(n * n);"), MakeUnique),
+        (&[&memset, &fill, &vector("std::make_unique<std::vector<double> >"), &cpp], None, None, StdVector),
         (&[&memmove, &vector("std::__copy_move<true>::__copy_m"), &cpp], None, None, Memcpy),
         (&[&memset, &cpp], None, Some("std::vector<double> a(n);"), StdVector),
         (&[&fortran], None, Some("  a = 0"), FortranAssignment),

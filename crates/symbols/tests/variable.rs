@@ -28,7 +28,7 @@ const LINES: &[(&str, &str, usize, Option<&str>)] = &[
     ("double *a = malloc(n), *b = malloc(m);", "malloc", 0, Some("a")),
     ("double *a = malloc(n), *b = malloc(m);", "malloc", 1, Some("b")),
     ("int i, *a = malloc(n);", "malloc", 0, Some("a")),
-    ("a = malloc(n); b = calloc(n, 8);", "calloc", 0, Some("b")),
+    ("a = malloc(n); b = calloc(n, 8);", "calloc", 0, Some("a")),
     ("a = malloc(n); b = malloc(n);", "malloc", 1, Some("b")),
     ("a = xmalloc(n);", "malloc", 0, Some("a")),
     ("a = my_array_alloc(n, 3);", "malloc", 0, Some("a")),
@@ -43,7 +43,7 @@ const LINES: &[(&str, &str, usize, Option<&str>)] = &[
     ("case 1: a = malloc(n); break;", "malloc", 0, Some("a")),
     ("default: a = malloc(n); break;", "malloc", 0, Some("a")),
     ("{ a = malloc(n); }", "malloc", 0, Some("a")),
-    ("double (*m)[n] = malloc(sizeof(double[n][n]));", "malloc", 0, Some("(*m)[n]")),
+    ("double (*m)[n] = malloc(sizeof(double[n][n]));", "malloc", 0, Some("m")),
     // C++
     ("std::vector<double> a(n), b(n);", "malloc", 0, Some("a")),
     ("std::vector<double> a(n), b(n);", "malloc", 1, Some("b")),
@@ -104,6 +104,25 @@ const LINES: &[(&str, &str, usize, Option<&str>)] = &[
     ("a = np.zeros(n) # b = np.ones(n)", "calloc", 0, Some("a")),
     ("rows[i] = np.zeros(n // 2)", "calloc", 0, Some("rows[i]")),
     ("    return np.zeros(n)", "calloc", 0, None),
+    // Names that are keywords elsewhere, pointers to rows, macros.
+    ("double *in = malloc(n * sizeof *in);", "malloc", 0, Some("in")),
+    ("from = malloc(n);", "malloc", 0, Some("from")),
+    ("std::vector<double> in(n);", "malloc", 0, Some("in")),
+    ("double (*C)[N] = calloc(N, sizeof *C);", "calloc", 0, Some("C")),
+    ("(*C)[i] = malloc(n);", "malloc", 0, Some("(*C)[i]")),
+    ("ALLOC(self, n);", "malloc", 0, Some("self")),
+    ("ALLOC(n + 1);", "malloc", 0, None),
+    ("alloc_all(a, n);", "malloc", 0, None),
+    // Compilers make calloc of malloc and memset: the number on the line tells.
+    ("double *a = malloc(n * 8), *b = malloc(n * 8), *c = malloc(n * 8);", "calloc", 2, Some("c")),
+    ("double *a = malloc(n * 8), *b = malloc(n * 8), *c = malloc(n * 8);", "malloc", 1, Some("b")),
+    ("a = malloc(n); b = calloc(n, 8);", "calloc", 1, Some("b")),
+    ("a = calloc(n, 8); b = malloc(n);", "malloc", 0, Some("b")),
+    ("allocate(field(8000000), w(8000000))", "calloc", 1, Some("w")),
+    // Functions of the program's own, on the lines that call them.
+    ("double *a = make_grid(n), *b = make_grid(n);", "make_grid", 1, Some("b")),
+    ("float *mask = (float *)xmalloc(n * sizeof(float));", "xmalloc", 0, Some("mask")),
+    ("run(make_grid(n));", "make_grid", 0, None),
     // No program should have these.
     ("", "malloc", 0, None),
     ("=", "malloc", 0, None),

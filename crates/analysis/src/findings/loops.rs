@@ -269,8 +269,7 @@ mod tests {
     /// Check that the outermost loop whose variable indexes the object is found, and none where there is none.
     #[test]
     fn the_outermost_loop_that_indexes() {
-        let nest =
-            "void f(void)\n{\n    x = 1;\n    for (i = 0; i < m; i++) {\n        for (j = 0; j < n; j++)\n            A[i][j] = 0;\n    }\n}\n";
+        let nest = "void f(void)\n{\n    x = 1;\n    for (i = 0; i < m; i++) {\n        for (j = 0; j < n; j++)\n            A[i][j] = 0;\n    }\n}\n";
         assert_eq!(code(nest, 6, Language::C, "A").as_deref(), Some("for (i = 0; i < m; i++) {\n    ...\n}"));
         // The line of an inner header stands for its body.
         assert_eq!(code(nest, 5, Language::C, "A").as_deref(), Some("for (i = 0; i < m; i++) {\n    ...\n}"));

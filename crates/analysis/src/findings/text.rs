@@ -1,15 +1,18 @@
 //! What a finding says: who touched, who uses, how much is remote.
 
 use super::{Case, Context, Kind};
+use crate::groups::Group;
 use crate::judge::Subject;
+use crate::names::made_by;
 use crate::places::describe;
 use crate::{ObjectView, PartitionKind, Place};
 use firsttouch_domain::format_bytes;
+use firsttouch_profile::Object;
 
 impl Context<'_> {
     /// One or two sentences with figures and interval.
     pub(super) fn message(&self, kind: Kind, case: &Case<'_>) -> String {
-        let name = object_name(case);
+        let name = self.object_name(case);
         let touched = self.touched(case);
         let used = self.used(case);
         let figures = self.figures(case);
@@ -50,15 +53,15 @@ impl Context<'_> {
         let (value, low, high) = remote.map_or((0.0, 0.0, 0.0), |r| (r.value, r.low, r.high));
         let verb = if self.target.virtual_machine { "would be" } else { "are" };
         format!(
-            "{} of its accesses {verb} remote on {} [{:.0}, {:.0}], which is {} of all accesses ({})",
+            "{} of its accesses {verb} remote on {} [{}, {}], which is {} of all accesses ({})",
             percent(value),
             self.target.name,
-            low * 100.0,
-            high * 100.0,
+            digits(low),
+            digits(high),
             percent(case.subject.remote_share()),
             match remote.map_or(0, |r| r.samples) {
                 1 => "1 watch window with hits".to_owned(),
-                n => format!("{n} watch windows with hits"),
+                n => format!("{} watch windows with hits", thousands(n)),
             }
         )
     }
@@ -88,6 +91,24 @@ impl Context<'_> {
             PartitionKind::Irregular => format!("{users} threads, each part by changing ones"),
             PartitionKind::Unknown => format!("{users} threads"),
         }
+    }
+
+    /// `mask (15.3 MiB, from xmalloc at cls.cpp:29) of process 812 (cls)`, as far as that tells it from others.
+    fn object_name(&self, case: &Case<'_>) -> String {
+        let size = format_bytes(case.view.total_bytes);
+        let rows = if case.group.rows > 1 { format!("{} allocations, ", thousands(case.group.rows as u64)) } else { String::new() };
+        let by = made_by(case.object, self.places).map_or_else(String::new, |by| format!(", from {by}"));
+        format!("{} ({rows}{size}{by}){}", case.view.name, self.process(case.object))
+    }
+
+    /// ` of process 812 (cls)`, where several processes have objects to speak of.
+    fn process(&self, object: &Object) -> String {
+        let large = |group: &&Group| group.extent() > self.target.private_cache_bytes;
+        let mut others = self.groups.iter().filter(large).map(|group| &self.profile.objects[group.representative]);
+        let process = self.profile.processes.iter().find(|process| process.id == object.process);
+        let Some(process) = process.filter(|_| others.any(|other| other.process != object.process)) else { return String::new() };
+        let command = process.exe.as_deref().and_then(|exe| exe.rsplit('/').next()).filter(|name| !name.is_empty());
+        format!(" of process {}{}", process.pid, command.map_or_else(String::new, |name| format!(" ({name})")))
     }
 
     /// ` (as b, until it was freed)`: who owned the address when it was touched.
@@ -122,14 +143,6 @@ pub(super) fn loop_after_call(view: &ObjectView) -> Option<&Place> {
     (after && !within).then_some(place)
 }
 
-fn object_name(case: &Case<'_>) -> String {
-    let size = format_bytes(case.view.total_bytes);
-    match case.group.rows {
-        1 => format!("{} ({size})", case.view.name),
-        rows => format!("{} ({rows} allocations, {size})", case.view.name),
-    }
-}
-
 fn touch_place(case: &Case<'_>) -> String {
     let view = &case.view.first_touch;
     let place = view.at.first().map(describe);
@@ -148,5 +161,18 @@ fn main_user(subject: &Subject) -> usize {
 }
 
 fn percent(fraction: f64) -> String {
-    format!("{:.0} %", fraction * 100.0)
+    format!("{} %", digits(fraction))
+}
+
+/// Percent as all reports write it: two digits below ten, else whole.
+fn digits(fraction: f64) -> String {
+    let value = fraction * 100.0;
+    if (0.05..9.95).contains(&value) { format!("{value:.1}") } else { format!("{value:.0}") }
+}
+
+/// `1,904`.
+fn thousands(number: u64) -> String {
+    let text = number.to_string();
+    let split = |(at, c): (usize, char)| [(at > 0 && (text.len() - at).is_multiple_of(3)).then_some(','), Some(c)];
+    text.chars().enumerate().flat_map(split).flatten().collect()
 }

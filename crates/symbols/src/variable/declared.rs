@@ -2,7 +2,7 @@
 
 use super::Candidate;
 use super::explicit::assigned;
-use super::text::{Text, is_keyword, is_word};
+use super::text::{Text, is_keyword, is_reserved, is_word};
 
 /// The variables of a Fortran `allocate` statement.
 pub(super) fn fortran(text: &Text) -> Vec<Candidate> {
@@ -50,7 +50,7 @@ fn fortran_object(text: &Text, start: usize, end: usize) -> Option<Candidate> {
     let name = text.source(from, bounds.unwrap_or(to).max(from));
     // A bracket cut off in mid-statement leaves the bounds in place.
     let name = if bounds.is_none() { name.split('(').next().unwrap_or_default().to_owned() } else { name };
-    (name.chars().next().is_some_and(is_word)).then_some(Candidate { position: from, name: Some(name) })
+    (name.chars().next().is_some_and(is_word)).then(|| Candidate::of(from, name))
 }
 
 /// Methods that make a container allocate.
@@ -88,7 +88,7 @@ pub(super) fn growing(text: &Text) -> Vec<Candidate> {
             _ => continue,
         };
         if let Some(name) = text.place_before(object).filter(|_| is_method) {
-            found.push(Candidate { position: start, name: Some(name) });
+            found.push(Candidate::of(start, name));
         }
     }
     found
@@ -112,7 +112,7 @@ pub(super) fn member_initialisers(text: &Text) -> Vec<Candidate> {
         let close = text.closing(open);
         // `data_()` takes no memory.
         if !text.code(open + 1, close).trim().is_empty() {
-            found.push(Candidate { position: from, name: Some(text.source(from, end)) });
+            found.push(Candidate::of(from, text.source(from, end)));
         }
         place = text.skip_blanks(close + 1);
         if text.at(place) != ',' {
@@ -211,7 +211,7 @@ fn declarator(text: &Text, start: usize, end: usize) -> Option<Candidate> {
         _ => false,
     };
     let name = text.source(from, to);
-    (is_word_first && initialised && !is_keyword(&name)).then_some(Candidate { position: from, name: Some(name) })
+    (is_word_first && initialised && !is_reserved(&name)).then(|| Candidate::of(from, name))
 }
 
 /// The left side of the first assignment on the line; several variables (`a, b = ...`) are all candidates.
@@ -224,7 +224,7 @@ pub(super) fn assignments(text: &Text) -> Vec<Candidate> {
                 let names: Vec<_> = (0..8).map_while(|number| assigned(text, place, number)).collect();
                 let mut distinct = names;
                 distinct.dedup();
-                return distinct.into_iter().map(|name| Candidate { position: place, name: Some(name) }).collect();
+                return distinct.into_iter().map(|name| Candidate::of(place, name)).collect();
             }
             _ => {}
         }

@@ -40,14 +40,28 @@ const TAKES: &[&str] = &["reset", "push_back", "emplace_back", "push", "insert",
 /// Variables that explicit allocations on this line are assigned to. `None` stands for an allocation without a variable, so
 /// that the others keep their number.
 pub(super) fn candidates(text: &Text, call: &str) -> Vec<Candidate> {
-    let all = occurrences(text);
-    let matching: Vec<&Occurrence> = all.iter().filter(|occurrence| occurrence.is_for(call)).collect();
-    let chosen = if matching.is_empty() { all.iter().collect() } else { matching };
+    let all = occurrences(text, call);
+    // A function of the program's own, named by its caller's line, is meant alone.
+    let exact: Vec<&Occurrence> = all.iter().filter(|occurrence| !is_family(call) && occurrence.word == call).collect();
+    let chosen = if exact.is_empty() { all.iter().collect() } else { exact };
     let targets = chosen.iter().enumerate().map(|(number, occurrence)| Candidate {
         position: occurrence.start,
-        name: occurrence.first_argument_is_result(text).or_else(|| target(text, occurrence.start, number)),
+        name: occurrence
+            .first_argument_is_result(text)
+            .or_else(|| target(text, occurrence.start, number))
+            .or_else(|| occurrence.macro_argument(text)),
+        fits: exact_or(call, |call| occurrence.is_for(call)),
     });
     targets.collect()
+}
+
+/// The calls that profiles tell; all else is a function of the program's own.
+fn is_family(call: &str) -> bool {
+    ["", "malloc", "calloc", "realloc", "aligned", "mmap", "mremap"].contains(&call)
+}
+
+fn exact_or(call: &str, fits: impl Fn(&str) -> bool) -> bool {
+    !is_family(call) || fits(call)
 }
 
 struct Occurrence {
@@ -63,6 +77,8 @@ impl Occurrence {
         match call {
             "" => false,
             "aligned" => self.word.contains("align"),
+            // Compilers make one call of malloc and the memset that follows it.
+            "calloc" if self.word == "malloc" => true,
             // `malloc` is also what C++, Rust and Python end up in.
             "malloc" => !["calloc", "realloc", "mmap", "align"].iter().any(|other| self.word.contains(other)),
             call => self.word.contains(call),
@@ -84,16 +100,28 @@ impl Occurrence {
         let name = text.place_before(if text.before(end) == ')' && is_word(text.before(end - 1)) { end - 1 } else { end })?;
         Some(name.trim_start_matches(['*', '&']).to_owned())
     }
+
+    /// `ALLOC(a, n);`: a macro that is a statement of its own assigns to its first argument, most likely.
+    fn macro_argument(&self, text: &Text) -> Option<String> {
+        let is_macro = !self.word.chars().any(char::is_lowercase);
+        let is_statement = "\0;{}".contains(text.before(text.skip_blanks_back(self.start)));
+        let open = text.skip_blanks(self.end);
+        let (start, end) = *text.split_commas(open + 1, text.closing(open)).first()?;
+        let name = text.place_before(end)?;
+        let is_whole = text.source(start, end) == name && name.starts_with(|c: char| is_word(c) && !c.is_ascii_digit());
+        (is_macro && is_statement && is_whole && text.at(text.closing(open)) == ')').then_some(name)
+    }
 }
 
-fn occurrences(text: &Text) -> Vec<Occurrence> {
+fn occurrences(text: &Text, call: &str) -> Vec<Occurrence> {
     let mut found = Vec::new();
     let mut place = 0;
     while place < text.len() {
         let end = text.word_end(place);
         if end > place {
             let word = text.code(place, end);
-            if allocates(text, &word, end) {
+            let called = !is_family(call) && word == call && text.at(text.skip_blanks(end)) == '(';
+            if called || allocates(text, &word, end) {
                 found.push(Occurrence { start: path_start(text, place), end, word });
             }
             place = end;

@@ -13,13 +13,23 @@ struct Candidate {
     position: usize,
     /// What it is assigned to, if anything.
     name: Option<String>,
+    /// The call in question may be this one.
+    fits: bool,
+}
+
+impl Candidate {
+    /// A variable that takes whatever is allocated there.
+    fn of(position: usize, name: String) -> Self {
+        Self { position, name: Some(name), fits: true }
+    }
 }
 
 /// How many lines before and after may belong to the statement.
 const STATEMENT_LINES: usize = 3;
 
 /// The variable that an allocation on this line is assigned to. `call` is the function that made the object (`malloc`,
-/// `calloc`, `realloc`, `aligned`, `mmap`, ...); `nth_on_line` counts from 0 the allocations by that call on the line.
+/// `calloc`, `realloc`, `aligned`, `mmap`, ..., or one of the program's own that the line calls); `nth_on_line` counts from 0 the
+/// allocations on the line, by whichever of these calls: compilers make calloc of malloc, so the kind alone does not tell.
 #[must_use]
 pub fn variable_at_allocation(line_text: &str, call: &str, nth_on_line: usize) -> Option<String> {
     pick(candidates(&Text::new(line_text), call), nth_on_line)
@@ -66,10 +76,12 @@ fn candidates(text: &Text, call: &str) -> Vec<Candidate> {
     readings.iter().map(|reading| reading(text)).find(|found| !found.is_empty()).unwrap_or_default()
 }
 
-/// One variable on the line is the answer for every number: a constructor may allocate more than once.
+/// One variable on the line is the answer for every number: a constructor may allocate more than once. A call of the wrong kind
+/// there means that the count is off (smaller allocations are not seen): then the first of the right kind.
 fn pick(mut candidates: Vec<Candidate>, number: usize) -> Option<String> {
     let index = if candidates.len() == 1 { 0 } else { number };
-    (index < candidates.len()).then(|| candidates.swap_remove(index))?.name
+    let fitting = candidates.get(index)?.fits.then_some(index).or_else(|| candidates.iter().position(|candidate| candidate.fits));
+    candidates.swap_remove(fitting.unwrap_or(index)).name
 }
 
 /// Whether `next` belongs to the statement that `line` is in.

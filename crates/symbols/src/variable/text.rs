@@ -166,7 +166,15 @@ impl Text {
         let name = self.source(self.with_dereference(start), end);
         let name = name.strip_prefix("this->").unwrap_or(&name).trim_start_matches('.');
         let is_place = name.chars().any(is_word) && !name.starts_with(|c: char| c.is_ascii_digit() || c == ':');
-        (is_place && !is_keyword(name)).then(|| name.to_owned())
+        let name = self.declared_pointer(start, name).unwrap_or(name);
+        (is_place && !is_reserved(name)).then(|| name.to_owned())
+    }
+
+    /// `double (*C)[N] = ...` declares `C`, a pointer to rows; without a type before it, `(*C)[i]` is a place.
+    fn declared_pointer<'n>(&self, start: usize, name: &'n str) -> Option<&'n str> {
+        let (inner, _) = name.strip_prefix("(*")?.split_once(')')?;
+        let has_type = is_word(self.before(self.skip_blanks_back(start)));
+        (has_type && !inner.is_empty() && inner.chars().all(is_word)).then_some(inner)
     }
 
     /// `*out = ...` writes through a pointer, `double *out = ...` declares one.
@@ -187,48 +195,19 @@ pub(super) fn is_word(c: char) -> bool {
 
 /// Words that stand where a type or a variable could.
 pub(super) fn is_keyword(word: &str) -> bool {
+    /// Variables in some languages, which nothing but a variable's place tells.
+    const SOMEWHERE: &[&str] = &[
+        "in", "and", "or", "not", "yield", "await", "print", "call", "def", "fn", "lambda", "import", "from", "use", "let", "mut", "class",
+        "new", "delete", "public", "private", "using",
+    ];
+    is_reserved(word) || SOMEWHERE.contains(&word)
+}
+
+/// Words that no language of these has as a variable.
+pub(super) fn is_reserved(word: &str) -> bool {
     const KEYWORDS: &[&str] = &[
-        "return",
-        "throw",
-        "else",
-        "case",
-        "default",
-        "in",
-        "and",
-        "or",
-        "not",
-        "yield",
-        "await",
-        "print",
-        "if",
-        "for",
-        "while",
-        "switch",
-        "do",
-        "goto",
-        "new",
-        "delete",
-        "using",
-        "typedef",
-        "void",
-        "call",
-        "public",
-        "private",
-        "protected",
-        "def",
-        "fn",
-        "class",
-        "struct",
-        "sizeof",
-        "lambda",
-        "import",
-        "from",
-        "use",
-        "let",
-        "mut",
-        "auto",
-        "const",
-        "static",
+        "return", "throw", "else", "case", "default", "if", "for", "while", "switch", "do", "goto", "typedef", "void", "struct", "sizeof",
+        "auto", "const", "static",
     ];
     KEYWORDS.contains(&word)
 }

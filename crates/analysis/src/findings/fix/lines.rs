@@ -26,7 +26,8 @@ pub(super) fn elements(bytes: &str) -> Option<String> {
     }
     let dereference = factors.get(sizeof).is_some_and(|factor| factor == "sizeof");
     let after = sizeof + if dereference { 2 } else { 1 };
-    let rest: Vec<&str> = factors.iter().enumerate().filter(|(i, _)| *i < sizeof || *i >= after).map(|(_, factor)| factor.as_str()).collect();
+    let rest: Vec<&str> =
+        factors.iter().enumerate().filter(|(i, _)| *i < sizeof || *i >= after).map(|(_, factor)| factor.as_str()).collect();
     (!rest.is_empty() && rest.iter().all(|factor| !factor.is_empty() && !factor.contains("sizeof"))).then(|| rest.join(" * "))
 }
 
@@ -56,7 +57,8 @@ pub(super) fn fortran_value(line: &str, name: &str) -> Option<String> {
     let code = line.split('!').next()?.trim();
     let (left, right) = code.split_once('=')?;
     let whole = left.split('(').next()?.trim().eq_ignore_ascii_case(name);
-    let sections = inside(left.get(left.find('(').unwrap_or(left.len())..)?, ('(', ')')).is_none_or(|s| s.chars().all(|c| ":, ".contains(c)));
+    let sections =
+        inside(left.get(left.find('(').unwrap_or(left.len())..)?, ('(', ')')).is_none_or(|s| s.chars().all(|c| ":, ".contains(c)));
     let value = right.trim();
     let number = value.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit() || c == '.')
         && value.chars().all(|c| c.is_ascii_alphanumeric() || "._+-".contains(c));
@@ -83,7 +85,13 @@ fn inside(text: &str, (open, close): (char, char)) -> Option<&str> {
     let text = text.strip_prefix(open)?;
     let mut depth = 1_usize;
     let end = text.char_indices().find_map(|(at, c)| {
-        depth = if c == open { depth + 1 } else if c == close { depth - 1 } else { depth };
+        depth = if c == open {
+            depth + 1
+        } else if c == close {
+            depth - 1
+        } else {
+            depth
+        };
         (depth == 0).then_some(at)
     })?;
     text.get(..end)

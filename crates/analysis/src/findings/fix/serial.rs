@@ -67,7 +67,11 @@ pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<La
         _ => {
             let shown = context.parallel_loop(case, language);
             if shown.is_empty() {
-                format!("divide the loop that initialises {name}{} among the threads, like the one that uses it{}", at(touch(case)), at(used(case)))
+                format!(
+                    "divide the loop that initialises {name}{} among the threads, like the one that uses it{}",
+                    at(touch(case)),
+                    at(used(case))
+                )
             } else {
                 format!("initialise {name} in parallel, divided like the loop that uses it{}", code(&shown))
             }
@@ -100,12 +104,12 @@ fn by_threads(case: &Case<'_>, cause: &str) -> String {
         "memset" | "memcpy" | "std::fill" => format!("leave out the {cause} in one thread{at_touch}"),
         "std::vector" => "use an allocator that does not initialise, since std::vector fills it in one thread".to_owned(),
         "make_unique" => make_unique(case),
-        _ => format!("instead of all of it in one thread{at_touch}"),
+        _ => format!("not all of it in one thread{at_touch}"),
     };
     let part = arguments(touch_line(case), "memset").filter(|_| cause == "memset").and_then(|list| match list.as_slice() {
-        [object, value, _] if is_name(object) => Some(format!(
-            "memset(&{object}[lo], {value}, (hi - lo) * sizeof {object}[0]); /* lo, hi: the thread's own part */"
-        )),
+        [object, value, _] if is_name(object) => {
+            Some(format!("memset(&{object}[lo], {value}, (hi - lo) * sizeof {object}[0]); /* lo, hi: its part */"))
+        }
         _ => None,
     });
     let function = used(case).and_then(|place| place.function.as_deref()).map_or_else(String::new, |f| format!(" {f}()"));
@@ -173,22 +177,31 @@ fn vector_code(case: &Case<'_>) -> String {
         // The elements allocate for themselves: each is made by the thread that uses it.
         Some(found) if found.element.contains("vector<") => found.value.map_or_else(String::new, |value| {
             let (element, size) = (found.element, found.size);
-            format!("std::vector<{element}> {name}({size});\n{PARALLEL_FOR}\nfor (size_t i = 0; i < {name}.size(); i++) {name}[i] = {value};")
+            format!(
+                "std::vector<{element}> {name}({size});\n{PARALLEL_FOR}\nfor (size_t i = 0; i < {name}.size(); i++) {name}[i] = {value};"
+            )
         }),
         Some(found) => {
             let (element, size) = (found.element, found.size);
-            let value = found.value.unwrap_or_else(|| format!("{element}()"));
+            let value = found.value.unwrap_or_else(|| zero(&element));
             format!(
                 "{UNTOUCHED}\nstd::vector<{element}, untouched<{element}>> {name}({size});\n{PARALLEL_FOR}\n\
                  for (size_t i = 0; i < {name}.size(); i++) {name}[i] = {value};"
             )
         }
         None if is_name(name) => format!(
-            "{UNTOUCHED}\n// declare {name} as std::vector<T, untouched<T>> and give it its whole size at once; then\n{PARALLEL_FOR}\n\
+            "{UNTOUCHED}\n// std::vector<T, untouched<T>> {name}, given its whole size at once\n{PARALLEL_FOR}\n\
              for (size_t i = 0; i < {name}.size(); i++) {name}[i] = ...;"
         ),
         None => UNTOUCHED.to_owned(),
     }
+}
+
+/// What a container gives elements that nobody gave a value.
+fn zero(element: &str) -> String {
+    let number = ["double", "float", "int", "long", "short", "char", "unsigned", "size_t", "bool"].iter().any(|n| element.contains(n));
+    let plain = element.chars().all(|c| c.is_alphanumeric() || "_: ".contains(c));
+    if number && plain { "0".to_owned() } else { format!("{element}()") }
 }
 
 fn fill(case: &Case<'_>) -> String {
@@ -219,7 +232,8 @@ fn make_unique_code(case: &Case<'_>) -> String {
     let count = arguments(&format!("f{rest}"), "f").and_then(|list| list.into_iter().next()).filter(|count| !count.is_empty());
     let Some(count) = count.filter(|_| is_name(name)) else { return String::new() };
     format!(
-        "std::unique_ptr<{element}[]> {name}(new {element}[{count}]);\n{PARALLEL_FOR}\nfor (size_t i = 0; i < {count}; i++) {name}[i] = {element}();"
+        "std::unique_ptr<{element}[]> {name}(new {element}[{count}]);\n{PARALLEL_FOR}\nfor (size_t i = 0; i < {count}; i++) {name}[i] = {};",
+        zero(element)
     )
 }
 

@@ -1,0 +1,130 @@
+//! Names of objects: through the program's own allocating functions, for several on a line, and where nothing names them.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+#[path = "simulated/mod.rs"]
+mod simulated;
+
+use firsttouch_analysis::{Analysis, Sources, analyse};
+use firsttouch_profile::{Frame, Process, Profile};
+use simulated::*;
+
+const SOURCE: &[&str] = &[
+    "static double *alloc_grid(size_t n) {",
+    "    double *p = malloc(n);",
+    "    if (!p) exit(1);",
+    "    return p;",
+    "}",
+    "int main(void) {",
+    "    double *a = alloc_grid(n), *b = alloc_grid(n);",
+    "    c = alloc_grid(n); keep(alloc_grid(n));",
+    "    double *d = malloc(n), *e = malloc(n);",
+    "    grid->data = malloc(n);",
+    "    return 0;",
+];
+
+/// Answers from `SOURCE`; frames without a file are a library's.
+struct Text;
+
+impl Sources for Text {
+    fn line(&self, _: &str, line: u32) -> Option<String> {
+        SOURCE.get((line as usize).checked_sub(1)?).map(|text| (*text).to_owned())
+    }
+    fn cause(&self, _: &[Frame], _: Option<&str>) -> String {
+        "loop".into()
+    }
+    fn user_frame(&self, frames: &[Frame]) -> Option<usize> {
+        frames.iter().position(|frame| frame.module.as_deref() != Some("/usr/lib/libc.so.6"))
+    }
+    fn variable(&self, _: &str, line: u32, call: &str, nth: usize) -> Option<String> {
+        let names: &[&str] = match (line, call) {
+            (2, _) => &["p"],
+            (7, "alloc_grid") => &["a", "b"],
+            (8, "alloc_grid") => &["c", ""],
+            (9, _) => &["d", "e"],
+            (10, _) => &["grid->data"],
+            _ => &[],
+        };
+        names.get(nth).filter(|name| !name.is_empty()).map(|name| (*name).to_owned())
+    }
+}
+
+fn frame(function: &str, line: u32, address: u64) -> Frame {
+    Frame {
+        address,
+        module: Some("/home/me/sim".into()),
+        offset: Some(address - 1),
+        function: Some(function.into()).filter(|name: &String| !name.is_empty()),
+        file: (line > 0).then(|| "sim.c".into()),
+        line: (line > 0).then_some(line),
+        ..Frame::default()
+    }
+}
+
+/// A profile whose objects were allocated by these stacks.
+fn profile(stacks: &[Vec<Frame>]) -> Profile {
+    let things = stacks.iter().map(|_| Thing::new("", 16, Who::One(0), Who::Block(0, 4))).collect();
+    let mut profile = World::new(4, things).profile(7);
+    for (i, stack) in stacks.iter().enumerate() {
+        profile.objects[i].name = None;
+        profile.sites.get_mut(&(100 + i as i64)).unwrap().frames.clone_from(stack);
+    }
+    profile
+}
+
+fn analysed(profile: &Profile) -> Analysis {
+    analyse(profile, &target(2), &Text)
+}
+
+fn names(stacks: &[Vec<Frame>]) -> Vec<String> {
+    let analysis = analysed(&profile(stacks));
+    let mut list: Vec<(i64, String)> = analysis.objects.iter().map(|object| (object.id, object.name.clone())).collect();
+    list.sort();
+    list.into_iter().map(|(_, name)| name).collect()
+}
+
+/// A call of `alloc_grid` from a line of `main`.
+fn grid(line: u32, address: u64) -> Vec<Frame> {
+    vec![frame("alloc_grid", 2, 0x1107), frame("main", line, address), frame("main", 99, 0x9999)]
+}
+
+/// Check that a function that only returns what it allocates lends its caller's variable, by the order of the calls on a line.
+#[test]
+fn through_wrappers() {
+    assert_eq!(names(&[grid(7, 0x1208), grid(7, 0x1200), grid(8, 0x1300)]), ["b", "a", "c"]);
+    // Without a variable at the caller the function's own is the name, told apart by the callers' lines.
+    let unnamed = |line, address| vec![frame("alloc_grid", 2, 0x1107), frame("main", line, address)];
+    assert_eq!(names(&[unnamed(11, 0x1400), unnamed(3, 0x1500)]), ["p (sim.c:11)", "p (sim.c:3)"]);
+    // What is kept elsewhere is not handed on.
+    let kept = vec![frame("init", 10, 0x1107), frame("main", 7, 0x1200)];
+    assert_eq!(names(&[kept]), ["grid->data"]);
+}
+
+/// Check that calls on one line are counted together, whatever the compiler made of them.
+#[test]
+fn several_on_a_line() {
+    let mut profile = profile(&[vec![frame("main", 9, 0x1200)], vec![frame("main", 9, 0x1210)]]);
+    profile.objects[1].call = Some("calloc".into());
+    let analysis = analysed(&profile);
+    assert_eq!(analysis.objects.iter().find(|object| object.id == 0).unwrap().name, "d");
+    assert_eq!(analysis.objects.iter().find(|object| object.id == 1).unwrap().name, "e");
+}
+
+/// Check that objects without a variable are told apart by where they were allocated: the instruction after the call.
+#[test]
+fn without_lines() {
+    let main = |address| vec![frame("main", 0, address)];
+    assert_eq!(names(&[main(0x1107), main(0x111b)]), ["heap object of main (sim+0x1107)", "heap object of main (sim+0x111b)"]);
+    assert_eq!(names(&[vec![frame("", 0, 0x1107)]]), ["heap object of sim+0x1107"]);
+}
+
+/// Check that the message tells the wrapper and its caller, and the process where there are several.
+#[test]
+fn messages_tell_callers_and_processes() {
+    let mut profile = profile(&[grid(7, 0x1200), grid(8, 0x1300)]);
+    let message = |profile: &Profile| analysed(profile).findings.iter().find(|f| f.object == 0).unwrap().message.clone();
+    assert!(message(&profile).starts_with("a (16 MiB, from alloc_grid at sim.c:7) was first"), "{}", message(&profile));
+    profile.processes[0].exe = Some("/home/me/sim".into());
+    profile.processes.push(Process { id: 2, pid: 200, parent: Some(1), exe: None, born_ns: 0, died_ns: None });
+    profile.objects[1].process = 2;
+    assert!(message(&profile).contains(") of process 100 (sim) was first"), "{}", message(&profile));
+}

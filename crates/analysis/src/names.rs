@@ -2,7 +2,7 @@
 
 use crate::groups::Group;
 use crate::places::{Places, next_instruction};
-use firsttouch_profile::{Frame, Object, Profile};
+use firsttouch_profile::{Frame, Id, Object, Profile};
 use std::collections::BTreeMap;
 
 /// How far below an allocation the function may return its variable, in lines.
@@ -181,16 +181,16 @@ fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Adds to names that several objects have the innermost line on their way that is not the same for all.
+/// Adds to names that several objects of one process have the innermost line on their way that is not the same for all.
 fn tell_apart(profile: &Profile, groups: &[Group], places: &Places<'_>, list: &mut [(String, usize)]) {
-    let mut same: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let mut same: BTreeMap<(Id, String), Vec<usize>> = BTreeMap::new();
     for (g, group) in groups.iter().enumerate() {
         let object = &profile.objects[group.representative];
         if object.name.is_none() && !places.frames(object.site).is_empty() {
-            same.entry(list[g].0.clone()).or_default().push(g);
+            same.entry((object.process, list[g].0.clone())).or_default().push(g);
         }
     }
-    for (name, members) in same.into_iter().filter(|(_, members)| members.len() > 1) {
+    for ((_, name), members) in same.into_iter().filter(|(_, members)| members.len() > 1) {
         let ways: Vec<Vec<String>> = members.iter().map(|&g| lines_to(&profile.objects[groups[g].representative], places)).collect();
         let depth =
             (0..ways.iter().map(Vec::len).max().unwrap_or(0)).find(|&depth| ways.iter().any(|way| way.get(depth) != ways[0].get(depth)));
@@ -216,6 +216,12 @@ fn lines_to(object: &Object, places: &Places<'_>) -> Vec<String> {
         rest = rest.get(at + 1..).unwrap_or_default();
     }
     lines
+}
+
+/// The name without what tells it from others of that name: as code has it.
+#[must_use]
+pub fn in_code(name: &str) -> &str {
+    name.split(" (").next().unwrap_or(name)
 }
 
 /// The languages fixes are written in.

@@ -119,7 +119,8 @@ fn names_and_values_are_the_users() {
 fn nothing_is_made_up() {
     for cause in ["memset", "calloc", "memcpy", "std::fill", "make_unique", "fortran-assignment", "loop"] {
         let program = Program { cause, allocates: "", touches: "work(here);", uses: "" };
-        let fix = fix(&program, "table", "malloc", if cause == "fortran-assignment" { "f90" } else { "cpp" }, Some("/usr/lib/libgomp.so.1"));
+        let fix =
+            fix(&program, "table", "malloc", if cause == "fortran-assignment" { "f90" } else { "cpp" }, Some("/usr/lib/libgomp.so.1"));
         assert!(!fix.contains('\n') && fix.contains("table"), "{cause}: {fix}");
     }
 }

@@ -7,6 +7,8 @@ use std::os::fd::AsFd;
 
 /// Line width where there is no terminal to ask.
 const WIDTH: usize = 100;
+/// Widths of terminals that are used: less cuts the tables short, more is hard to read.
+const TERMINAL: std::ops::RangeInclusive<usize> = 80..=140;
 
 /// Writes a result to stdout. A reader that has gone away (`| head`) wants no more: that is no error.
 pub fn print(text: &str) -> Result<()> {
@@ -34,12 +36,41 @@ pub fn message(text: &str) {
     tell(&format!("firsttouch: {}\n", text.trim_end()));
 }
 
-/// How to write to a stream: its width, and colour if it is a terminal and the user does not object (no-color.org).
+/// How to write to a stream: its width (`COLUMNS` where that is set), and colour if it is a terminal and the user does not object (no-color.org).
 pub fn style(stream: &(impl IsTerminal + AsFd)) -> Style {
     let terminal = stream.is_terminal();
-    let width = terminal_size::terminal_size_of(stream).filter(|_| terminal).map_or(WIDTH, |(width, _)| usize::from(width.0));
+    let seen = terminal_size::terminal_size_of(stream).filter(|_| terminal).map(|(width, _)| usize::from(width.0));
+    let width = columns(std::env::var("COLUMNS").ok().as_deref(), seen);
     let colour = terminal
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && std::env::var_os("TERM").is_none_or(|value| value != "dumb");
     Style { width, colour }
+}
+
+/// The width the user asks for, else the terminal's within bounds, else that of paper.
+fn columns(asked: Option<&str>, terminal: Option<usize>) -> usize {
+    let asked = asked.and_then(|text| text.trim().parse().ok()).filter(|columns| *columns > 0);
+    asked.or_else(|| terminal.map(|width| width.clamp(*TERMINAL.start(), *TERMINAL.end()))).unwrap_or(WIDTH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check whose word on the width counts.
+    #[test]
+    fn widths() {
+        for (asked, terminal, width) in [
+            (None, None, 100),
+            (None, Some(120), 120),
+            (None, Some(300), 140),
+            (None, Some(20), 80),
+            (Some("60"), Some(120), 60),
+            (Some("200"), None, 200),
+            (Some("0"), None, 100),
+            (Some("wide"), Some(90), 90),
+        ] {
+            assert_eq!(columns(asked, terminal), width, "{asked:?} {terminal:?}");
+        }
+    }
 }

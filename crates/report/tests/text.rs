@@ -289,8 +289,82 @@ fn what_would_help() {
     assert!(no_lines.contains("- dgemv has no line numbers. Compiling it with -g"), "{no_lines}");
     analysis.objects[0].used_at[0].function = None;
     let stripped = text(&analysis, &context(), PLAIN);
-    assert!(stripped.contains("used           dgemv+0x1234"), "{stripped}");
+    // The address after the access: that is what a trap and a call leave.
+    assert!(stripped.contains("used           before dgemv+0x1234  8 threads, each its own block\n"), "{stripped}");
     assert!(stripped.contains("- Some code of dgemv has no names: it was stripped."), "{stripped}");
+}
+
+/// Check that what a system library lacks, and what no finding shows, is no note.
+#[test]
+fn no_help_for_libraries() {
+    let mut analysis = serial();
+    let nameless = |module: &str| Place { module: Some(module.into()), offset: Some(1), share: 0.2, ..Place::default() };
+    analysis.objects[0].used_at.push(nameless("/usr/lib/x86_64-linux-gnu/libc.so.6"));
+    analysis.objects.push(ObjectView { id: 9, used_at: vec![nameless("/home/me/libown.so")], ..matrix_a() });
+    let text = text(&analysis, &context(), PLAIN);
+    assert!(!text.contains("has no names") && !text.contains("line numbers"), "{text}");
+}
+
+/// Check several places: who is told first, the shares stand in one column, and what is not listed is counted.
+#[test]
+fn several_places() {
+    let mut analysis = serial();
+    let at = |line, text, share| Place { share, ..place(line, "product", text, share) };
+    analysis.objects[0].used_at = vec![at(23, "+ in[i]", 0.42), at(24, "out[i] = 0.25 * (in[i - 1]", 0.21), at(25, "+ 1", 0.21)];
+    let text = text(&analysis, &context(), PLAIN);
+    let expected = "
+   used           8 threads, each its own block
+                  dgemv.c:23  + in[i]                                 42 %
+                  dgemv.c:24  out[i] = 0.25 * (in[i - 1]              21 %
+                  dgemv.c:25  + 1                                     21 %
+                  others                                              16 %
+";
+    assert!(text.contains(expected), "{text}");
+}
+
+/// Check that allocations side by side and in turn are told from each other.
+#[test]
+fn numbers_of_allocations() {
+    let mut analysis = serial();
+    (analysis.objects[0].count, analysis.objects[0].bytes) = (2000, 1_600_000);
+    assert!(text(&analysis, &context(), PLAIN).contains("1. A   2,000 x 1.53 MiB   serial"));
+    (analysis.objects[0].count, analysis.objects[0].total_bytes) = (10, 1_600_000);
+    assert!(text(&analysis, &context(), PLAIN).contains("1. A   10 in turn, up to 1.53 MiB   serial"));
+}
+
+/// Check that objects left out for one reason are told together, the program's own by name.
+#[test]
+fn reasons_are_grouped() {
+    let mut analysis = serial();
+    let one = |id, name: &str, bytes, reason: &str| NotJudged { id, name: name.into(), bytes, count: 1, reason: reason.into() };
+    let cache = "fits in a core's cache (1 MiB)";
+    analysis.not_judged = vec![
+        one(7, "b", 160_000, cache),
+        one(20, "heap object of libc.so.6+0x1", 4096, cache),
+        one(7, "c", 80_000, cache),
+        one(7, "d", 4_000_000, "never hit in 1 windows"),
+        one(7, "e", 4_000_000, "never hit in 7 windows"),
+        one(7, "f", 2_000_000, "too few samples: 3 windows were hit, 16 are needed; profile a longer run"),
+    ];
+    let library = Place { module: Some("/usr/lib/x86_64-linux-gnu/libc.so.6".into()), offset: Some(1), ..Place::default() };
+    analysis.objects.push(ObjectView { id: 20, allocated_at: Some(library), ..matrix_a() });
+    let text = text(&analysis, &context(), Style { width: 200, colour: false });
+    let expected = "Not judged: 2 objects, never hit while watched: d (3.81 MiB), e (3.81 MiB). f (1.91 MiB, too few samples; \
+                    profile a longer run). 3 objects fit in a core's cache (1 MiB): b (156.2 KiB), c (78.1 KiB), 1 of libraries. Lost";
+    let text = text.replace('\n', " ");
+    assert!(text.contains(expected), "{text}");
+}
+
+/// Check that few windows, or a wide interval, are no verdict.
+#[test]
+fn too_little_for_a_verdict() {
+    let mut analysis = well_placed();
+    (analysis.remote_fraction, analysis.remote_interval, analysis.remote_samples) = (Some(1.0), Some([0.05, 1.0]), 3);
+    let wide = text(&analysis, &context(), PLAIN);
+    let expected = "Not enough samples for a verdict: 3 windows were hit; profile a longer run. As far as seen, 100 % of";
+    assert!(wide.contains(expected) && !wide.contains("No finding"), "{wide}");
+    (analysis.remote_interval, analysis.remote_samples) = (Some([0.0, 0.1]), 1);
+    assert!(text(&analysis, &context(), PLAIN).contains("verdict: 1 window was hit; profile"));
 }
 
 /// Check that colour is only added: without the escapes the text is the same.

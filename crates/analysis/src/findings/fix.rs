@@ -6,7 +6,7 @@ mod serial;
 
 use super::loops::{Loop, indexing_loop};
 use super::{Case, Context, Kind};
-use crate::names::Language;
+use crate::names::{Language, in_code};
 use crate::places::describe;
 use crate::{PartitionKind, Place};
 
@@ -73,7 +73,7 @@ impl Context<'_> {
     /// The user's initialising loop.
     fn own_loop(&self, case: &Case<'_>, language: Language) -> Option<Loop> {
         let place = case.view.first_touch.at.first()?;
-        indexing_loop(self.places.sources, place.file.as_deref()?, place.line?, language, &case.view.name)
+        indexing_loop(self.places.sources, place.file.as_deref()?, place.line?, language, in_code(&case.view.name))
     }
 
     /// The user's initialising loop, made parallel. Empty where it is not known which loop that is.
@@ -112,7 +112,7 @@ fn rust(name: &str) -> String {
 
 /// The object's name where code can use it, else a stand-in.
 fn variable<'a>(name: &'a str, otherwise: &'a str) -> &'a str {
-    if lines::is_name(name) { name } else { otherwise }
+    Some(in_code(name)).filter(|name| lines::is_name(name)).unwrap_or(otherwise)
 }
 
 fn code(text: &str) -> String {
@@ -143,10 +143,11 @@ fn io(context: &Context<'_>, case: &Case<'_>, language: Option<Language>) -> Str
         return format!("let each thread touch its own part of {name} (write one byte a page) before it is read into{reads}");
     }
     let touch = match language {
-        Some(Language::C | Language::Cpp) if lines::is_name(name) => {
+        Some(Language::C | Language::Cpp) if lines::is_name(in_code(name)) => {
+            let variable = in_code(name);
             let elements = serial::allocated_elements(case).unwrap_or_else(|| "n /* its elements */".to_owned());
             format!(
-                "#pragma omp parallel for schedule(static)\nfor (size_t i = 0; i < {elements}; i++) memset(&{name}[i], 0, sizeof {name}[i]);"
+                "#pragma omp parallel for schedule(static)\nfor (size_t i = 0; i < {elements}; i++) memset(&{variable}[i], 0, sizeof {variable}[i]);"
             )
         }
         Some(Language::Fortran) => serial::fortran_loop(case, "0").unwrap_or_default(),

@@ -96,9 +96,15 @@ impl Context<'_> {
     /// `mask (15.3 MiB, from xmalloc at cls.cpp:29) of process 812 (cls)`, as far as that tells it from others.
     fn object_name(&self, case: &Case<'_>) -> String {
         let size = format_bytes(case.view.total_bytes);
-        let rows = if case.group.rows > 1 { format!("{} allocations, ", thousands(case.group.rows as u64)) } else { String::new() };
+        let (rows, all) = (case.group.rows, case.group.members.len());
+        let size = match all {
+            _ if case.group.growth => format!("{} steps up to {size}", thousands(all as u64)),
+            _ if rows > 1 => format!("{} allocations, {size}", thousands(rows as u64)),
+            all if all > 1 => format!("{size}, {} times in turn", thousands(all as u64)),
+            _ => size,
+        };
         let by = made_by(case.object, self.places).map_or_else(String::new, |by| format!(", from {by}"));
-        format!("{} ({rows}{size}{by}){}", case.view.name, self.process(case.object))
+        format!("{} ({size}{by}){}", case.view.name, self.process(case.object))
     }
 
     /// ` of process 812 (cls)`, where several processes have objects to speak of.
@@ -146,7 +152,7 @@ pub(super) fn loop_after_call(view: &ObjectView) -> Option<&Place> {
 fn touch_place(case: &Case<'_>) -> String {
     let view = &case.view.first_touch;
     let place = view.at.first().map(describe);
-    match (&view.cause, place) {
+    match (view.cause.as_ref().filter(|cause| *cause != "unknown"), place) {
         (Some(cause), Some(place)) => format!("{cause}, {place}"),
         (Some(cause), None) => cause.clone(),
         (None, Some(place)) => place,

@@ -2,7 +2,7 @@
 
 use super::layout::{clean, cut, cut_front, pad, width, wrap};
 use super::paint::Paint;
-use super::words::{by_threads, count, interval, percent, place, within};
+use super::words::{by_threads, interval, percent, place, thousands, within};
 use super::{Style, strip};
 use firsttouch_analysis::{Finding, ObjectView, PartitionKind, Place};
 use firsttouch_domain::format_bytes;
@@ -37,10 +37,7 @@ pub fn finding(out: &mut Vec<String>, number: usize, finding: &Finding, object: 
 }
 
 fn head(out: &mut Vec<String>, number: usize, finding: &Finding, object: Option<&ObjectView>, style: Style) {
-    let size = object.map_or(String::new(), |object| {
-        let many = if object.count > 1 { format!("{} x ", object.count) } else { String::new() };
-        format!("   {many}{}", format_bytes(object.bytes))
-    });
+    let size = object.map_or(String::new(), |object| format!("   {}", size(object)));
     let number = format!("{number}. ");
     let fixed = width(&number) + width(&size) + 3 + width(&finding.id);
     let name = cut(&clean(&finding.object_name), style.width.saturating_sub(fixed).max(4));
@@ -58,12 +55,31 @@ fn head(out: &mut Vec<String>, number: usize, finding: &Finding, object: Option<
     }
 }
 
+/// `2,000 x 31.2 KiB` side by side; `10 in turn, up to 32 MiB` where each took the place of the one before.
+fn size(object: &ObjectView) -> String {
+    let bytes = format_bytes(object.bytes);
+    match object.count {
+        0 | 1 => bytes,
+        many if object.total_bytes > object.bytes => format!("{} x {bytes}", thousands(many as u64)),
+        many => format!("{} in turn, up to {bytes}", thousands(many as u64)),
+    }
+}
+
+/// Which instruction an address without a name is.
+#[derive(Clone, Copy, PartialEq)]
+enum Address {
+    /// The one that did it.
+    Itself,
+    /// The one after the call or access.
+    After,
+}
+
 fn rows(object: &ObjectView) -> Vec<Row> {
     let mut rows = Vec::new();
     rows.push(match &object.allocated_at {
         Some(at) => {
             let function = at.function.as_ref().filter(|_| at.file.is_some());
-            row("allocated", at, function.map_or(String::new(), |function| within(function)))
+            row("allocated", at, Address::After, function.map_or(String::new(), |function| within(function)))
         }
         None => Row { label: "allocated", place: String::new(), text: origin(&object.kind).to_owned(), remark: String::new() },
     });
@@ -75,31 +91,45 @@ fn rows(object: &ObjectView) -> Vec<Row> {
     if let Some(cause) = touch.cause.as_deref().filter(|cause| !matches!(*cause, "loop" | "unknown" | "")) {
         by = format!("{cause}, {by}");
     }
-    places(&mut rows, "first touched", &touch.at, by, "not seen");
+    places(&mut rows, "first touched", &touch.at, touching_address(object), by, "not seen");
     let by = by_threads(&object.used_by_thread, partition_name(object.partition));
-    places(&mut rows, "used", &object.used_at, by, "no accesses seen");
+    places(&mut rows, "used", &object.used_at, Address::After, by, "no accesses seen");
     rows
 }
 
-fn places(rows: &mut Vec<Row>, label: &'static str, at: &[Place], by: String, nothing: &str) {
-    if at.is_empty() {
-        let text = if by.is_empty() { nothing.to_owned() } else { "at a place that was not recorded".to_owned() };
-        rows.push(Row { label, place: String::new(), text, remark: by });
-        return;
-    }
-    let shown = at.iter().enumerate().filter(|(index, place)| *index == 0 || place.share >= LEAST_SHARE);
-    for (index, place) in shown.take(MOST_PLACES) {
-        let share = if at.len() > 1 && place.share < 0.995 { percent(place.share) } else { String::new() };
-        let remark = match (index, by.is_empty(), share.is_empty()) {
-            (0, false, false) => format!("{share}; {by}"),
-            (0, false, true) => by.clone(),
-            _ => share,
-        };
-        rows.push(row(if index == 0 { label } else { "" }, place, remark));
+/// A page fault has the address of the instruction that touched; where that is in a library (memset), the program's own address
+/// is the one its call returns to.
+fn touching_address(object: &ObjectView) -> Address {
+    let cause = object.first_touch.cause.as_deref();
+    let offset = |place: Option<&Place>| place.and_then(|place| place.offset);
+    let within_call = offset(object.first_touch.at.first()) == offset(object.allocated_at.as_ref());
+    let itself = matches!(cause, None | Some("loop")) || (cause == object.call.as_deref() && !within_call);
+    if itself { Address::Itself } else { Address::After }
+}
+
+/// One place has its line to itself, with who does it; several follow a line that tells who, each with its share.
+fn places(rows: &mut Vec<Row>, label: &'static str, at: &[Place], address: Address, by: String, nothing: &str) {
+    let shown: Vec<&Place> =
+        at.iter().enumerate().filter(|(i, place)| *i == 0 || place.share >= LEAST_SHARE).map(|(_, place)| place).collect();
+    let shown = shown.get(..MOST_PLACES).unwrap_or(&shown);
+    let rest = 1.0 - shown.iter().map(|place| place.share).sum::<f64>();
+    match shown {
+        [] => {
+            let text = if by.is_empty() { nothing.to_owned() } else { "at a place that was not recorded".to_owned() };
+            rows.push(Row { label, place: String::new(), text, remark: by });
+        }
+        [only] if rest <= LEAST_SHARE => rows.push(row(label, only, address, by)),
+        several => {
+            rows.push(Row { label, place: String::new(), text: by, remark: String::new() });
+            rows.extend(several.iter().map(|place| row("", place, address, percent(place.share))));
+            if rest > LEAST_SHARE {
+                rows.push(Row { label: "", place: "others".to_owned(), text: String::new(), remark: percent(rest) });
+            }
+        }
     }
 }
 
-fn row(label: &'static str, at: &Place, remark: String) -> Row {
+fn row(label: &'static str, at: &Place, address: Address, remark: String) -> Row {
     let text = match (&at.text, &at.function) {
         (Some(text), _) => text.trim().to_owned(),
         (None, Some(function)) if at.file.is_some() => within(function),
@@ -107,7 +137,9 @@ fn row(label: &'static str, at: &Place, remark: String) -> Row {
     };
     // The function says it already.
     let remark = if remark == text { String::new() } else { remark };
-    Row { label, place: place(at), text, remark }
+    let unnamed = at.file.is_none() && at.function.is_none() && at.offset.is_some();
+    let place = if unnamed && address == Address::After { format!("before {}", place(at)) } else { place(at) };
+    Row { label, place, text, remark }
 }
 
 fn origin(kind: &str) -> &'static str {
@@ -124,22 +156,25 @@ fn origin(kind: &str) -> &'static str {
 fn table(out: &mut Vec<String>, rows: &[Row], style: Style) {
     let widest = |cell: fn(&Row) -> &str| rows.iter().map(|row| width(cell(row))).max().unwrap_or(0);
     let room = style.width.saturating_sub(LABEL);
-    let place_columns = widest(|row| &row.place).min(MOST_PLACE).min(room / 2);
+    let text_wanted = rows.iter().filter(|row| !row.place.is_empty()).map(|row| width(&row.text)).max().unwrap_or(0);
+    // Where no line is known, the place has the room to itself.
+    let most_place = if text_wanted == 0 { room } else { MOST_PLACE.min(room / 2) };
+    let place_columns = widest(|row| &row.place).min(most_place);
     let after_place = room.saturating_sub(place_columns + 2);
     let remark_columns = widest(|row| &row.remark);
     // The remark stands beside the source line where both fit, else below it.
-    let beside = after_place >= LEAST_TEXT + 2 + remark_columns;
-    let text_columns = widest(|row| &row.text).min(if beside { after_place - 2 - remark_columns } else { after_place });
+    let beside = after_place >= text_wanted.min(LEAST_TEXT) + 2 + remark_columns;
+    let text_columns = text_wanted.min(if beside { after_place - 2 - remark_columns } else { after_place });
     for row in rows {
         let label = pad(&format!("{}{}", " ".repeat(INDENT), row.label), LABEL);
         let place = pad(&cut_front(&clean(&row.place), place_columns), place_columns);
         // Without a place (a static array), the text takes its column too.
-        let (place, columns) = if row.place.is_empty() && place_columns > 0 {
+        let (place, columns) = if row.place.is_empty() && row.remark.is_empty() {
+            (String::new(), room)
+        } else if row.place.is_empty() && place_columns > 0 {
             (String::new(), place_columns + 2 + text_columns)
         } else {
-            // A short remark leaves room to a long line.
-            let free = if beside { after_place.saturating_sub(2 + width(&row.remark)) } else { after_place };
-            (format!("{place}  "), text_columns.max(width(&row.text).min(free)))
+            (if text_columns > 0 { format!("{place}  ") } else { place }, text_columns)
         };
         let text = cut(&clean(&row.text), columns);
         let remark = clean(&row.remark);
@@ -177,11 +212,4 @@ pub fn partition_name(kind: PartitionKind) -> &'static str {
         PartitionKind::Irregular => "irregular",
         PartitionKind::Unknown => "unknown",
     }
-}
-
-/// `b (156.2 KiB, read by all threads, fits in cache)`.
-pub fn not_judged(name: &str, bytes: u64, number: usize, reason: &str) -> String {
-    let what = if number > 1 && name.is_empty() { count(number, "object") } else { clean(name) };
-    let many = if number > 1 && !name.is_empty() { format!("{number} x ") } else { String::new() };
-    format!("{what} ({many}{}, {})", format_bytes(bytes), clean(reason))
 }

@@ -2,21 +2,22 @@
 
 mod finding;
 mod layout;
+mod not_judged;
 mod paint;
 mod strip;
 mod words;
 
 pub use words::thousands;
 
-use firsttouch_analysis::{Analysis, ObjectView, Place};
-use firsttouch_domain::format_bytes;
+use firsttouch_analysis::{Analysis, ObjectView};
 use layout::{GLUE, clean, wrap};
 use paint::Paint;
 use std::collections::BTreeMap;
-use words::{count, file_name, interval, percent};
+use words::{count, file_name, interval, is_library, percent};
 
-/// Objects named in `Not judged`; the rest is counted.
-const MOST_NOT_JUDGED: usize = 6;
+/// A remote fraction from fewer windows, or with a wider interval, says nothing about a program.
+const LEAST_WINDOWS: u64 = 16;
+const WIDEST_INTERVAL: f64 = 0.3;
 /// Narrower terminals get lines of this width all the same.
 const LEAST_WIDTH: usize = 40;
 
@@ -54,7 +55,8 @@ pub fn text(analysis: &Analysis, context: &Context, style: Style) -> String {
     out.push(String::new());
     if analysis.findings.is_empty() {
         for line in wrap(&no_finding(analysis), style.width) {
-            out.push(if analysis.objects.iter().any(|object| object.judged) { style.paint(Paint::Good, &line) } else { line });
+            let is_verdict = analysis.objects.iter().any(|object| object.judged) && !is_too_little(analysis);
+            out.push(if is_verdict { style.paint(Paint::Good, &line) } else { line });
         }
         out.push(String::new());
     }
@@ -64,7 +66,7 @@ pub fn text(analysis: &Analysis, context: &Context, style: Style) -> String {
         out.push(String::new());
     }
     doubts(&mut out, analysis, style);
-    paragraph(&mut out, &format!("{} {}", not_judged(analysis), lost(analysis)), style);
+    paragraph(&mut out, &format!("{} {}", not_judged::sentences(analysis), lost(analysis)), style);
     if context.more {
         out.push(format!("More: {}", more(analysis, context)));
     }
@@ -125,11 +127,22 @@ fn remote(analysis: &Analysis) -> Option<String> {
     Some(format!("{fraction} of accesses {verb} remote{range}"))
 }
 
+/// Whether the remote fraction rests on too few samples to call a program well placed.
+fn is_too_little(analysis: &Analysis) -> bool {
+    let wide = analysis.remote_interval.is_some_and(|[low, high]| high - low > WIDEST_INTERVAL);
+    analysis.remote_fraction.is_some() && (wide || analysis.remote_samples < LEAST_WINDOWS)
+}
+
 fn no_finding(analysis: &Analysis) -> String {
     if analysis.machine.nodes < 2 {
         return format!("No finding: {} has one node, so no memory can be remote.", clean(&analysis.machine.name));
     }
     match remote(analysis) {
+        Some(remote) if is_too_little(analysis) => {
+            let (windows, were) =
+                (count(analysis.remote_samples as usize, "window"), if analysis.remote_samples == 1 { "was" } else { "were" });
+            format!("Not enough samples for a verdict: {windows} {were} hit; profile a longer run. As far as seen, {remote}.")
+        }
         Some(remote) if analysis.objects.iter().any(|object| object.judged) => {
             format!("No finding: {remote}, and no judged object is misplaced.")
         }
@@ -165,16 +178,16 @@ fn bullet(out: &mut Vec<String>, text: &str, style: Style) {
     }
 }
 
-/// Modules whose lines or functions are missing from the places of judged objects.
+/// The program's modules whose lines or functions are missing from what the findings show. What a system library lacks is no
+/// concern of its user.
 fn what_would_help(analysis: &Analysis) -> Vec<String> {
     let mut modules: BTreeMap<&str, bool> = BTreeMap::new();
-    let places = |object: &'_ ObjectView| -> Vec<Place> {
-        object.allocated_at.iter().chain(&object.first_touch.at).chain(&object.used_at).cloned().collect()
-    };
-    let judged: Vec<Place> = analysis.objects.iter().filter(|object| object.judged).flat_map(places).collect();
-    for place in &judged {
-        if let Some(module) = place.module.as_deref().filter(|_| place.line.is_none()) {
-            *modules.entry(module).or_default() |= place.function.is_none();
+    let is_found = |object: &&ObjectView| analysis.findings.iter().any(|finding| finding.object == object.id);
+    for object in analysis.objects.iter().filter(is_found) {
+        for place in object.allocated_at.iter().chain(&object.first_touch.at).chain(&object.used_at) {
+            if let Some(module) = place.module.as_deref().filter(|module| place.line.is_none() && !is_library(module)) {
+                *modules.entry(module).or_default() |= place.function.is_none();
+            }
         }
     }
     modules
@@ -182,35 +195,15 @@ fn what_would_help(analysis: &Analysis) -> Vec<String> {
         .map(|(module, stripped)| {
             let name = clean(file_name(module));
             if stripped {
-                format!("Some code of {name} has no names: it was stripped. A build with -g, not stripped, would show functions and lines.")
+                format!(
+                    "Some code of {name} has no names: it was stripped. A build with -g, not stripped, would show functions and lines; \
+                     until then, objdump -d -F {name} shows the code at these offsets."
+                )
             } else {
                 format!("{name} has no line numbers. Compiling it with -g (or its debug symbols) would show lines and variables.")
             }
         })
         .collect()
-}
-
-fn not_judged(analysis: &Analysis) -> String {
-    if analysis.not_judged.is_empty() && analysis.objects.is_empty() {
-        return "No objects were seen.".to_owned();
-    }
-    if analysis.not_judged.is_empty() {
-        return "All objects seen were judged.".to_owned();
-    }
-    let mut parts: Vec<String> = analysis
-        .not_judged
-        .iter()
-        .take(MOST_NOT_JUDGED)
-        .map(|one| finding::not_judged(&one.name, one.bytes, one.count, &one.reason))
-        .collect();
-    let rest = analysis.not_judged.get(MOST_NOT_JUDGED..).unwrap_or_default();
-    if !rest.is_empty() {
-        let objects: usize = rest.iter().map(|one| one.count.max(1)).sum();
-        let bytes = rest.iter().map(|one| one.bytes.saturating_mul(one.count.max(1) as u64)).fold(0, u64::saturating_add);
-        let noun = if objects == 1 { "object" } else { "objects" };
-        parts.push(format!("{} more {noun} ({})", thousands(objects as u64), format_bytes(bytes)));
-    }
-    format!("Not judged: {}.", parts.join(", "))
 }
 
 fn lost(analysis: &Analysis) -> String {

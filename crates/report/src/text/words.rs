@@ -95,6 +95,13 @@ pub fn within(name: &str) -> String {
     format!("in {}", readable_function(name))
 }
 
+/// Whether a module came with the system, or with an interpreter.
+pub fn is_library(module: &str) -> bool {
+    const INSTALLED: &[&str] = &["/usr/lib", "/lib/", "/lib32/", "/lib64/", "/usr/bin/python", "["];
+    let name = file_name(module);
+    INSTALLED.iter().any(|start| module.starts_with(start)) || name.starts_with("libpython") || module.contains("/site-packages/")
+}
+
 pub fn file_name(path: &str) -> &str {
     Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or(path)
 }

@@ -4,7 +4,7 @@ use super::lines::{arguments, bounds, elements, fortran_value, is_name, vector};
 use super::{Team, at, code};
 use crate::findings::text::loop_after_call;
 use crate::findings::{Case, Context};
-use crate::names::Language;
+use crate::names::{Language, in_code};
 use crate::{PartitionKind, Place};
 
 const PARALLEL_FOR: &str = "#pragma omp parallel for schedule(static)";
@@ -12,7 +12,7 @@ const PARALLEL_FOR: &str = "#pragma omp parallel for schedule(static)";
 /// An allocator whose vectors leave numbers as they find them.
 const UNTOUCHED: &str = "template <class T> struct untouched : std::allocator<T> {\n  \
      template <class U> struct rebind { using other = untouched<U>; };\n  \
-     template <class U> void construct(U *p) { ::new (static_cast<void *>(p)) U; }\n};";
+     template <class U> void construct(U *p) { ::new (p) U; }\n};";
 
 pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<Language>) -> String {
     let name = case.view.name.as_str();
@@ -128,7 +128,7 @@ pub(super) fn allocated_elements(case: &Case<'_>) -> Option<String> {
 
 /// `p = malloc(...)` and a loop that clears.
 fn calloc(case: &Case<'_>) -> String {
-    let name = case.view.name.as_str();
+    let name = in_code(&case.view.name);
     let Some([count, size]) = arguments(allocation_line(case), "calloc").and_then(|list| <[String; 2]>::try_from(list).ok()) else {
         return String::new();
     };
@@ -170,7 +170,7 @@ fn memcpy(case: &Case<'_>) -> String {
 
 /// The declaration with the allocator, and the loop that writes what the declaration wrote.
 fn vector_code(case: &Case<'_>) -> String {
-    let name = case.view.name.as_str();
+    let name = in_code(&case.view.name);
     let lines = [allocation_line(case), touch_line(case)];
     let found = lines.iter().find_map(|line| vector(line, name)).filter(|_| is_name(name));
     match found {
@@ -227,7 +227,7 @@ fn make_unique(case: &Case<'_>) -> String {
 }
 
 fn make_unique_code(case: &Case<'_>) -> String {
-    let (name, line) = (case.view.name.as_str(), allocation_line(case));
+    let (name, line) = (in_code(&case.view.name), allocation_line(case));
     let Some((element, rest)) = line.split_once("make_unique<").and_then(|(_, rest)| rest.split_once("[]>")) else { return String::new() };
     let count = arguments(&format!("f{rest}"), "f").and_then(|list| list.into_iter().next()).filter(|count| !count.is_empty());
     let Some(count) = count.filter(|_| is_name(name)) else { return String::new() };
@@ -239,7 +239,7 @@ fn make_unique_code(case: &Case<'_>) -> String {
 
 fn fortran(case: &Case<'_>) -> String {
     let name = case.view.name.as_str();
-    let value = fortran_value(touch_line(case), name).unwrap_or_else(|| "...".to_owned());
+    let value = fortran_value(touch_line(case), in_code(name)).unwrap_or_else(|| "...".to_owned());
     let shown = fortran_loop(case, &value).unwrap_or_default();
     format!(
         "an array assignment runs in one thread{}: replace it by a parallel loop, divided like the one that uses {name}{}",
@@ -250,7 +250,7 @@ fn fortran(case: &Case<'_>) -> String {
 
 /// A loop over the last dimension that sets `name`. The number of dimensions is read off the lines that allocate or use it.
 pub(super) fn fortran_loop(case: &Case<'_>, value: &str) -> Option<String> {
-    let name = Some(case.view.name.as_str()).filter(|name| is_name(name))?;
+    let name = Some(in_code(&case.view.name)).filter(|name| is_name(name))?;
     let uses = case.view.used_at.iter().filter_map(|place| place.text.as_deref());
     let bounds = std::iter::once(allocation_line(case)).chain(uses).find_map(|line| bounds(line, name))?;
     let rank = bounds.len();

@@ -11,6 +11,8 @@
 //! | `uses.rs`, `estimator.rs` | who accesses it, how much, with which uncertainty? |
 //! | `partition/` | how is it divided among threads? |
 //! | `judge.rs`, `findings/` | is that a defect, which one, what helps? |
+//! | `unrecorded.rs` | how much memory belongs to no object, so that silence says nothing of it? |
+//! | `notes.rs` | what is in doubt, and what helps? |
 //! | `report.rs` | the result: the contract `firsttouch.report/1` |
 
 mod analyse;
@@ -25,6 +27,7 @@ mod judge;
 mod lanes;
 mod matrix;
 mod names;
+mod notes;
 mod partition;
 mod places;
 mod report;
@@ -33,6 +36,7 @@ mod strip;
 mod target;
 mod threads;
 mod touches;
+mod unrecorded;
 mod uses;
 
 pub use analyse::analyse;

@@ -130,6 +130,7 @@ impl Judge<'_> {
                 shares: shares.iter().map(|(&lane, s)| (lane, s.0)).collect(),
                 counts: shares.iter().map(|(&lane, s)| (lane, s.1)).collect(),
                 cut: hit.by_thread.iter().any(|by| by.cut),
+                round: hit.round,
             }
         };
         let cpus: usize = self.profile.machine.node_cpus.values().map(Vec::len).sum();

@@ -36,6 +36,8 @@ pub struct Hit {
     /// In the group's logical range.
     pub position: u64,
     pub start: u64,
+    /// Windows of one round are held at the same time.
+    pub round: u64,
     pub by_thread: Vec<ByThread>,
     /// Accesses a ns by site.
     pub sites: Vec<(Option<Id>, f64)>,
@@ -108,7 +110,8 @@ impl Reader<'_> {
                 let (by_thread, sites) = self.rates(rows, window.held_ns as f64);
                 let position = self.groups[group].position(object, offset);
                 let start = window.start_ns;
-                hit.push((group, Hit { draw: draws.len() - 1, object, offset, position, start, by_thread, sites, home: Home::Unknown }));
+                let (draw, round) = (draws.len() - 1, window.round);
+                hit.push((group, Hit { draw, object, offset, position, start, round, by_thread, sites, home: Home::Unknown }));
             }
         }
         self.read_touches(&hit, touches, &mut uses.touches);

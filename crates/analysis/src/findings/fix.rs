@@ -18,6 +18,11 @@ impl Context<'_> {
                 "initialise {name} with the loop that uses it: same bounds, same schedule and chunk, same number of threads{}",
                 code(&self.parallel_loop(case, language))
             ),
+            Kind::NoStablePartition if !case.subject.partition.dealt_out => format!(
+                "{INTERLEAVE}. If each thread reads all of {name}, one copy a node, made by a thread of that node, is better still; if its parts \
+                 change hands, give each thread the same part every time ({}), and initialise {name} in that loop",
+                static_schedule(language)
+            ),
             Kind::NoStablePartition => format!(
                 "give each thread the same part every time ({}), and initialise {name} in that loop; or {INTERLEAVE}",
                 static_schedule(language)

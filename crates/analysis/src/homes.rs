@@ -56,14 +56,14 @@ pub fn home_between(touches: &ObjectTouches, kernel_node: impl Fn(usize) -> u32,
 }
 
 /// Whether `thread` came to its own records next to `offset`, below or above, after `time`, with the code that `same` knows,
-/// and nobody was seen to touch the page itself before. Then what it did there was to initialise: others had touched the
-/// pages around before, but they do so each in its own parts.
+/// and was not seen to touch the page itself before. Then what it did there was to initialise: others had touched the pages
+/// around before, or the part of this one that is theirs, but each initialises its own parts.
 #[must_use]
 pub fn comes_later(touches: &ObjectTouches, offset: u64, time: u64, thread: usize, same: impl Fn(&Placed) -> bool) -> bool {
     let list = &touches.placed;
     let page = |offset: u64| touches.address.wrapping_add(offset) / touches.page_bytes.max(1);
     let (low, high) = (list.partition_point(|p| page(p.offset) < page(offset)), list.partition_point(|p| page(p.offset) <= page(offset)));
-    if list[low..high.max(low)].iter().any(|p| p.touch.time <= time) {
+    if list[low..high.max(low)].iter().any(|p| p.touch.time <= time && p.touch.thread == thread) {
         return false;
     }
     let own = |p: &&Placed| p.touch.thread == thread;
@@ -166,7 +166,8 @@ mod tests {
         let later = |offset: u64, time: u64, thread: usize| comes_later(&t, offset, time, thread, |_| true);
         assert_eq!(ask(&t, 12288, 20), Home::Known { thread: Some(0), node: 0, sure: true });
         assert!(later(12288, 20, 1) && !later(12288, 20, 0) && !later(12288, 50, 1) && !later(12288, 20, 2));
-        assert!(!later(8192, 20, 1), "its page was seen to be touched before");
+        assert!(later(8192, 20, 1) && !later(8192, 20, 0), "a page may hold parts of two threads");
+        assert!(!later(4096, 35, 1), "it has touched this page");
         assert!(!comes_later(&t, 12288, 20, 1, |_| false), "other code uses it");
     }
 

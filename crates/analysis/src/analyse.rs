@@ -55,11 +55,14 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
         groups: &groups,
         names: &names,
     };
-    let (mut objects, mut findings, mut unlisted) = (Vec::new(), Vec::new(), 0);
+    let (mut objects, mut findings, mut merged, mut unlisted) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for subject in listed(&subjects, &groups, &mut unlisted) {
         let group = &groups[subject.group];
         let view = builder.object(subject, group);
         let object = &profile.objects[group.representative];
+        if let Some(arrays) = subject.arrays_in_mapping(object.kind, group.extent()).filter(|_| subject.reason.is_none()) {
+            merged.push((view.name.clone(), arrays));
+        }
         findings.extend(context.find(&Case { subject, group, hits: &uses.hits[subject.group], object, view: &view }));
         objects.push(view);
     }
@@ -89,7 +92,7 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
         objects,
         findings,
         not_judged,
-        notes: notes(&Doubts { profile, target, threads: &threads, uses: &uses, index: &index, unlisted, unrecorded }),
+        notes: notes(&Doubts { profile, target, threads: &threads, uses: &uses, index: &index, unlisted, unrecorded, merged }),
         unrecorded: unrecorded.map(|u| u.part),
         lost: profile.lost.iter().map(|l| LostView { source: l.source.clone(), reason: l.reason.clone(), count: l.count }).collect(),
     }

@@ -20,8 +20,11 @@ use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Unit, classi
 use crate::threads::Threads;
 use crate::uses::Hit;
 use firsttouch_domain::{Estimate, format_bytes};
-use firsttouch_profile::{Profile, meta};
+use firsttouch_profile::{ObjectKind, Profile, meta};
 use std::collections::{BTreeMap, HashMap};
+
+/// With more turns than this, chunks are the likelier reason.
+const MOST_ARRAYS: u64 = 8;
 
 /// All that was measured of one group.
 #[derive(Debug)]
@@ -49,6 +52,15 @@ impl Subject {
     #[must_use]
     pub fn remote_share(&self) -> f64 {
         self.access_share.map_or(0.0, |s| s.value) * self.remote.map_or(0.0, |r| r.value)
+    }
+
+    /// How many arrays a mapping seems to hold, each used in plain blocks. A mapping is what the kernel knows: allocations that lie
+    /// side by side in it are not told apart, and their blocks look dealt out in turn.
+    #[must_use]
+    pub fn arrays_in_mapping(&self, kind: ObjectKind, extent: u64) -> Option<u64> {
+        let dealt = kind == ObjectKind::Mapping && self.partition.kind == PartitionKind::BlockCyclic;
+        let turns = dealt.then(|| self.partition.turns(extent)).flatten();
+        turns.filter(|turns| (2..=MOST_ARRAYS).contains(turns))
     }
 
     /// Lanes that make at least 1 % of the accesses.

@@ -21,6 +21,8 @@ pub struct Doubts<'a> {
     /// Objects that are not listed.
     pub unlisted: usize,
     pub unrecorded: Option<Unrecorded>,
+    /// Judged mappings that seem to hold several arrays: name, number.
+    pub merged: Vec<(String, u64)>,
 }
 
 /// `1 window`, `2 windows`.
@@ -38,6 +40,9 @@ pub fn notes(doubts: &Doubts<'_>) -> Vec<String> {
         .map(|text| text.lines().filter(|l| !l.trim().is_empty()).map(str::to_owned).collect())
         .unwrap_or_default();
     notes.extend(doubts.unrecorded.map(|u| u.note(profile)));
+    notes.extend(doubts.merged.iter().map(|(name, arrays)| {
+        format!("{name} may hold {arrays} arrays, each used in plain blocks: a mapping does not tell allocations apart")
+    }));
     if target.nodes <= 1 {
         notes.push(format!("{} has one node: nothing can be remote; judge on a machine with several (--machine virtual:2)", target.name));
     } else {

@@ -32,6 +32,8 @@ use std::collections::BTreeMap;
 pub const MIN_UNITS: usize = 16;
 /// More units than this are thinned evenly.
 const MAX_UNITS: usize = 2000;
+/// Positions at which turns are counted.
+const PIECES: u64 = 4096;
 /// The share that makes an object one thread's.
 pub const SINGLE: f64 = 0.97;
 
@@ -127,6 +129,17 @@ impl Partition {
     #[must_use]
     pub fn owner_by_rule(&self, position: u64) -> Option<usize> {
         matches!(self.owners, Owners::Rows(..) | Owners::Periodic(..)).then(|| self.owner(position)).flatten()
+    }
+
+    /// How many times the lanes take turns over a range of `extent` bytes: 1 for plain blocks, 2 for plain blocks in each of two
+    /// arrays side by side, and so on. None where the lanes cannot be told.
+    #[must_use]
+    pub fn turns(&self, extent: u64) -> Option<u64> {
+        let owners: Vec<usize> = (0..PIECES).filter_map(|i| self.owner((extent / PIECES).saturating_mul(i))).collect();
+        let runs = 1 + owners.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64;
+        let lanes = owners.iter().collect::<std::collections::BTreeSet<_>>().len() as u64;
+        // Two neighbouring arrays may join the last block of one lane with the next one's first.
+        (lanes > 1).then(|| (runs as f64 / lanes as f64).round().max(1.0) as u64)
     }
 
     /// The lane that owns a position, in a stable partition.

@@ -13,6 +13,7 @@ use crate::report::{
     Analysis, EvidenceView, FirstTouchView, Interval, LostView, MachineView, NotJudged, ObjectView, REPORT_SCHEMA, ThreadView,
 };
 use crate::residents::Residents;
+use crate::stacks::stacks;
 use crate::strip::strip;
 use crate::threads::Threads;
 use crate::touches::{TouchIndex, TouchReader};
@@ -21,7 +22,7 @@ use crate::uses::{Hit, Reader, Uses};
 use crate::{Sources, Target};
 use firsttouch_domain::Estimate;
 use firsttouch_profile::{Profile, meta};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Objects without any access seen that are listed, at most (the largest).
 const UNUSED_LISTED: usize = 200;
@@ -56,7 +57,7 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
         names: &names,
     };
     let (mut objects, mut findings, mut merged, mut unlisted) = (Vec::new(), Vec::new(), Vec::new(), 0);
-    for subject in listed(&subjects, &groups, &mut unlisted) {
+    for subject in listed(&subjects, &groups, &stacks(profile), &mut unlisted) {
         let group = &groups[subject.group];
         let view = builder.object(subject, group);
         let object = &profile.objects[group.representative];
@@ -98,9 +99,10 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
     }
 }
 
-/// All groups with accesses, and the largest of the others.
-fn listed<'a>(subjects: &'a [Subject], groups: &[Group], unlisted: &mut usize) -> Vec<&'a Subject> {
+/// All groups with accesses, and the largest of the others; stacks without accesses are no objects.
+fn listed<'a>(subjects: &'a [Subject], groups: &[Group], stacks: &HashSet<usize>, unlisted: &mut usize) -> Vec<&'a Subject> {
     let (used, mut unused): (Vec<&Subject>, Vec<&Subject>) = subjects.iter().partition(|s| s.hit_windows > 0);
+    unused.retain(|s| !stacks.contains(&groups[s.group].representative));
     unused.sort_by_key(|s| std::cmp::Reverse(groups[s.group].extent()));
     *unlisted = unused.len().saturating_sub(UNUSED_LISTED);
     unused.truncate(UNUSED_LISTED);

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`lanes`](self) (`lanes.rs`) | which places do threads, and rows of an array, share one after another? |
 //! | `threads.rs` | on which node does each thread sit? |
-//! | `groups.rs` | which objects are one object to the programmer? |
+//! | `groups.rs`, `stacks.rs` | which objects are one object to the programmer, and which are none? |
 //! | `touches.rs`, `generations.rs`, `homes.rs` | who first touched each page, and so where is it? |
 //! | `uses.rs`, `estimator.rs` | who accesses it, how much, with which uncertainty? |
 //! | `partition/` | how is it divided among threads? |
@@ -32,6 +32,7 @@ mod partition;
 mod places;
 mod report;
 mod residents;
+mod stacks;
 mod strip;
 mod target;
 mod threads;

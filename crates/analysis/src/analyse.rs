@@ -61,7 +61,7 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
         let group = &groups[subject.group];
         let view = builder.object(subject, group);
         let object = &profile.objects[group.representative];
-        if let Some(arrays) = subject.arrays_in_mapping(object.kind, group.extent()).filter(|_| subject.reason.is_none()) {
+        if let Some(arrays) = subject.arrays_in_mapping(object.kind).filter(|_| subject.reason.is_none()) {
             merged.push((view.name.clone(), arrays));
         }
         findings.extend(context.find(&Case { subject, group, hits: &uses.hits[subject.group], object, view: &view }));

@@ -49,7 +49,7 @@ impl Context<'_> {
         let place = case.view.first_touch.at.first();
         let line = place.and_then(|p| p.file.as_deref().zip(p.line));
         let own = line.and_then(|(file, line)| enclosing_loop(self.places.sources, file, line, language));
-        let arrays = case.subject.arrays_in_mapping(case.object.kind, case.group.extent()).is_some();
+        let arrays = case.subject.arrays_in_mapping(case.object.kind).is_some();
         let chunks = case.subject.partition.kind == PartitionKind::BlockCyclic && !arrays;
         let schedule = if chunks { "schedule(static, CHUNK)" } else { "schedule(static)" };
         match language {

@@ -32,8 +32,10 @@ use std::collections::BTreeMap;
 pub const MIN_UNITS: usize = 16;
 /// More units than this are thinned evenly.
 const MAX_UNITS: usize = 2000;
-/// Positions at which turns are counted.
-const PIECES: u64 = 4096;
+/// With more turns than this, chunks are a likelier reason than arrays side by side.
+const MOST_TURNS: usize = 8;
+/// Units that a part must have on average, for parts to be counted.
+const UNITS_A_PART: usize = 3;
 /// The share that makes an object one thread's.
 pub const SINGLE: f64 = 0.97;
 
@@ -131,17 +133,6 @@ impl Partition {
         matches!(self.owners, Owners::Rows(..) | Owners::Periodic(..)).then(|| self.owner(position)).flatten()
     }
 
-    /// How many times the lanes take turns over a range of `extent` bytes: 1 for plain blocks, 2 for plain blocks in each of two
-    /// arrays side by side, and so on. None where the lanes cannot be told.
-    #[must_use]
-    pub fn turns(&self, extent: u64) -> Option<u64> {
-        let owners: Vec<usize> = (0..PIECES).filter_map(|i| self.owner((extent / PIECES).saturating_mul(i))).collect();
-        let runs = 1 + owners.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64;
-        let lanes = owners.iter().collect::<std::collections::BTreeSet<_>>().len() as u64;
-        // Two neighbouring arrays may join the last block of one lane with the next one's first.
-        (lanes > 1).then(|| (runs as f64 / lanes as f64).round().max(1.0) as u64)
-    }
-
     /// The lane that owns a position, in a stable partition.
     #[must_use]
     pub fn owner(&self, position: u64) -> Option<usize> {
@@ -206,6 +197,22 @@ pub fn classify(sample: &Sample) -> Partition {
         return Partition::unknown();
     }
     Partition { dealt_out: how == Use::Dealt, ..Partition::new(PartitionKind::Irregular, Owners::Nobody) }
+}
+
+/// How many times the lanes take turns over the range: 1 for plain blocks, 2 for plain blocks in each of two arrays side by
+/// side, and so on. None where there are too few units, or more turns than arrays are likely.
+///
+/// Counted from the units themselves: a period that explains them may be one of several (aliases, `cyclic.rs`).
+#[must_use]
+pub fn turns(units: &[Unit]) -> Option<u64> {
+    let mut seen: Vec<(u64, usize)> = units.iter().map(|unit| (unit.position, unit.main_lane())).collect();
+    seen.sort_unstable();
+    // A unit between two of one lane is theirs: borders and single foreign accesses blur the parts.
+    let mut parts: Vec<usize> = seen.windows(3).map(|three| if three[0].1 == three[2].1 { three[0].1 } else { three[1].1 }).collect();
+    let lanes = parts.iter().collect::<std::collections::BTreeSet<_>>().len();
+    parts.dedup();
+    let turns = (parts.len() as f64 / lanes.max(1) as f64).round() as usize;
+    (lanes > 1 && units.len() >= UNITS_A_PART * parts.len() && turns <= MOST_TURNS).then_some(turns as u64)
 }
 
 /// What agreement chance gives.

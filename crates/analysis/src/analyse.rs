@@ -7,19 +7,22 @@ use crate::groups::{Group, groups};
 use crate::judge::{Judge, Subject, counted_accesses};
 use crate::matrix::matrix;
 use crate::names::{Language, names};
+use crate::notes::{Doubts, notes};
 use crate::places::Places;
 use crate::report::{
     Analysis, EvidenceView, FirstTouchView, Interval, LostView, MachineView, NotJudged, ObjectView, REPORT_SCHEMA, ThreadView,
 };
 use crate::residents::Residents;
+use crate::stacks::stacks;
 use crate::strip::strip;
 use crate::threads::Threads;
 use crate::touches::{TouchIndex, TouchReader};
+use crate::unrecorded::Unrecorded;
 use crate::uses::{Hit, Reader, Uses};
 use crate::{Sources, Target};
 use firsttouch_domain::Estimate;
 use firsttouch_profile::{Profile, meta};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Objects without any access seen that are listed, at most (the largest).
 const UNUSED_LISTED: usize = 200;
@@ -53,11 +56,14 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
         groups: &groups,
         names: &names,
     };
-    let (mut objects, mut findings, mut unlisted) = (Vec::new(), Vec::new(), 0);
-    for subject in listed(&subjects, &groups, &mut unlisted) {
+    let (mut objects, mut findings, mut merged, mut unlisted) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    for subject in listed(&subjects, &groups, &stacks(profile), &mut unlisted) {
         let group = &groups[subject.group];
         let view = builder.object(subject, group);
         let object = &profile.objects[group.representative];
+        if let Some(arrays) = subject.arrays_in_mapping(object.kind).filter(|_| subject.reason.is_none()) {
+            merged.push((view.name.clone(), arrays));
+        }
         findings.extend(context.find(&Case { subject, group, hits: &uses.hits[subject.group], object, view: &view }));
         objects.push(view);
     }
@@ -70,6 +76,7 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
     });
     findings.sort_by(|a, b| b.remote_share.total_cmp(&a.remote_share).then(a.object.cmp(&b.object)));
     let not_judged = objects.iter().filter_map(not_judged).collect();
+    let unrecorded = (target.nodes > 1 && !threads.alone()).then(|| Unrecorded::of(profile, &residents)).flatten();
     Analysis {
         schema: REPORT_SCHEMA.to_owned(),
         command: command(profile),
@@ -86,14 +93,16 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
         objects,
         findings,
         not_judged,
-        notes: notes(profile, target, &threads, &uses, &index, unlisted),
+        notes: notes(&Doubts { profile, target, threads: &threads, uses: &uses, index: &index, unlisted, unrecorded, merged }),
+        unrecorded: unrecorded.map(|u| u.part),
         lost: profile.lost.iter().map(|l| LostView { source: l.source.clone(), reason: l.reason.clone(), count: l.count }).collect(),
     }
 }
 
-/// All groups with accesses, and the largest of the others.
-fn listed<'a>(subjects: &'a [Subject], groups: &[Group], unlisted: &mut usize) -> Vec<&'a Subject> {
+/// All groups with accesses, and the largest of the others; stacks without accesses are no objects.
+fn listed<'a>(subjects: &'a [Subject], groups: &[Group], stacks: &HashSet<usize>, unlisted: &mut usize) -> Vec<&'a Subject> {
     let (used, mut unused): (Vec<&Subject>, Vec<&Subject>) = subjects.iter().partition(|s| s.hit_windows > 0);
+    unused.retain(|s| !stacks.contains(&groups[s.group].representative));
     unused.sort_by_key(|s| std::cmp::Reverse(groups[s.group].extent()));
     *unlisted = unused.len().saturating_sub(UNUSED_LISTED);
     unused.truncate(UNUSED_LISTED);
@@ -217,47 +226,4 @@ fn evidence(profile: &Profile) -> Vec<EvidenceView> {
         detail: e.detail.clone(),
     };
     profile.evidence.iter().map(view).collect()
-}
-
-/// `1 window`, `2 windows`.
-fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-/// Doubts and limits of this analysis, a sentence each.
-fn notes(profile: &Profile, target: &Target, threads: &Threads, uses: &Uses, index: &TouchIndex, unlisted: usize) -> Vec<String> {
-    let mut notes: Vec<String> = profile
-        .meta
-        .get(meta::NOTES)
-        .map(|text| text.lines().filter(|l| !l.trim().is_empty()).map(str::to_owned).collect())
-        .unwrap_or_default();
-    let first = threads.list.first().map(|t| t.node);
-    if target.nodes <= 1 {
-        notes.push(format!("{} has one node: nothing can be remote; judge on a machine with several (--machine virtual:2)", target.name));
-    } else if threads.list.len() <= 1 {
-        notes.push("The program has one thread: its memory is where it runs, and there is nothing to find".to_owned());
-    } else if threads.list.iter().all(|t| Some(t.node) == first) {
-        notes.push(format!("All threads sit on one node of {}: nothing can be remote; judge with --pin spread", target.name));
-    }
-    if uses.initialising > 0 {
-        let (windows, were) = (counted(uses.initialising, "window"), if uses.initialising == 1 { "was" } else { "were" });
-        notes.push(format!("{windows} saw memory being initialised and {were} left out of the use figures"));
-    }
-    let refused = uses.refused.saturating_add(index.refused);
-    if refused > 0 {
-        let (records, were) = (counted(refused, "record"), if refused == 1 { "was" } else { "were" });
-        notes.push(format!("{records} {were} not usable (unknown thread, object or address, or no usable figure) and {were} left out"));
-    }
-    let mismatched = (0..uses.hits.len()).filter(|&g| uses.design.mismatch(g)).count();
-    if mismatched > 0 {
-        notes.push(format!(
-            "{} watched more or less often than size and life say; access shares there rest on the windows alone",
-            if mismatched == 1 { "1 object was".to_owned() } else { format!("{mismatched} objects were") }
-        ));
-    }
-    if unlisted > 0 {
-        let are = if unlisted == 1 { "is" } else { "are" };
-        notes.push(format!("{} on which no access was seen {are} not listed", counted(unlisted as u64, "object")));
-    }
-    notes
 }

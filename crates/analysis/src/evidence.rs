@@ -105,8 +105,13 @@ impl TouchSummary {
     }
 
     fn classified(&self, group: &Group) -> Partition {
-        let unit =
-            |&(position, lane, _): &(u64, usize, f64)| Unit { position, shares: vec![(lane, 1.0)], counts: vec![(lane, 1)], cut: false };
+        let unit = |&(position, lane, _): &(u64, usize, f64)| Unit {
+            position,
+            shares: vec![(lane, 1.0)],
+            counts: vec![(lane, 1)],
+            cut: false,
+            round: 0,
+        };
         classify(&Sample {
             units: self.placed.iter().map(unit).collect(),
             weights: self.by_lane.clone(),

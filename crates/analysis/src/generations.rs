@@ -17,11 +17,17 @@
 //! Threads that fault on one page at the same time are all counted, but only the first places it. Faults that follow each other
 //! within 100 us, or 5 ns a byte of the page (a huge page is cleared in the fault: 10 ms), are such a race, and the first of them stays.
 //!
+//! What went before is kept for memory whose owner is not known ([`History`]): without an agent, a mapping that is unmapped and
+//! mapped again is one object, initialised again and again, and windows saw each of its lives. With two generations it could as
+//! well be memory that was read before it was written; so only cells with three or more have a history.
+//!
 //! Limits: a cell of which only a part was touched, twice, looks like one touched once. Faults that place nothing and come after
 //! the placing one (a NUMA balancing scan's, on machines with several nodes) look like a later generation.
 
 use crate::touches::{BASE_PAGE, Placed};
 
+/// Generations that a cell must have to be called initialised again and again.
+const AGAIN: usize = 3;
 const MOST_CELLS: f64 = 64.0;
 const RECORDS_A_CELL: f64 = 16.0;
 /// Records of one huge page looked at: more than that many threads do not race for one.
@@ -35,17 +41,77 @@ pub fn keep_last(placed: &mut Vec<Placed>, address: u64, bytes: u64) {
     last_of_page(placed, address, |p| p.touch.weight <= 1.0);
     let covered: f64 = placed.iter().map(Placed::covers).sum();
     if bytes > 0 && covered > bytes as f64 {
+        let Cells { size, typical, cells } = Cells::new(placed.drain(..), covered, bytes);
+        for mut cell in cells {
+            last_generation(&mut cell, size, typical);
+            placed.append(&mut cell);
+        }
+    }
+    last_of_page(placed, address, |_| true);
+}
+
+/// Equal stretches of an object, with their records.
+struct Cells {
+    size: f64,
+    /// Bytes of a typical record.
+    typical: f64,
+    cells: Vec<Vec<Placed>>,
+}
+
+impl Cells {
+    fn new(placed: impl Iterator<Item = Placed>, covered: f64, bytes: u64) -> Self {
+        let placed: Vec<Placed> = placed.collect();
         let typical = placed.iter().map(|p| p.covers().powi(2)).sum::<f64>() / covered;
         let count = (bytes as f64 / typical / RECORDS_A_CELL).clamp(1.0, MOST_CELLS).floor().max(1.0);
         let size = (bytes as f64 / count).max(1.0);
         let mut cells: Vec<Vec<Placed>> = vec![Vec::new(); count as usize];
-        for record in placed.drain(..) {
+        for record in placed {
             let cell = ((record.offset as f64 / size) as usize).min(cells.len() - 1);
             cells[cell].push(record);
         }
-        placed.extend(cells.into_iter().flat_map(|cell| last_generation(cell, size, typical)));
+        Self { size, typical, cells }
     }
-    last_of_page(placed, address, |_| true);
+}
+
+/// All generations of touches of an object that was initialised again and again.
+#[derive(Clone, Debug)]
+pub struct History {
+    size: f64,
+    /// By cell, oldest first; each by offset. Empty where a cell has fewer than three.
+    cells: Vec<Vec<Vec<Placed>>>,
+}
+
+impl History {
+    /// None where no part of the object was initialised three times.
+    #[must_use]
+    pub fn new(placed: &[Placed], bytes: u64) -> Option<Self> {
+        let covered: f64 = placed.iter().map(Placed::covers).sum();
+        if bytes == 0 || covered < AGAIN as f64 / 2.0 * bytes as f64 {
+            return None;
+        }
+        let Cells { size, typical, cells } = Cells::new(placed.iter().cloned(), covered, bytes);
+        let generations = |mut cell: Vec<Placed>| {
+            let mut list = Vec::new();
+            while !cell.is_empty() {
+                let older = last_generation(&mut cell, size, typical);
+                cell.sort_by_key(|p| (p.offset, p.touch.time));
+                list.push(std::mem::replace(&mut cell, older));
+            }
+            list.reverse();
+            if list.len() < AGAIN { Vec::new() } else { list }
+        };
+        let cells: Vec<Vec<Vec<Placed>>> = cells.into_iter().map(generations).collect();
+        cells.iter().any(|cell| !cell.is_empty()).then_some(Self { size, cells })
+    }
+
+    /// The generation that was there at `time`, and the next one. None where the cell has no history.
+    #[must_use]
+    pub fn at(&self, offset: u64, time: u64) -> Option<(&[Placed], &[Placed])> {
+        let cell = self.cells.get(((offset as f64 / self.size) as usize).min(self.cells.len().saturating_sub(1)))?;
+        let began = |list: &Vec<Placed>| list.iter().map(|p| p.touch.time).min().is_some_and(|first| first <= time);
+        let this = cell.iter().rposition(began)?;
+        Some((&cell[this], cell.get(this + 1).map_or(&[], Vec::as_slice)))
+    }
 }
 
 /// The page a record made.
@@ -104,10 +170,11 @@ fn last_of_page(placed: &mut Vec<Placed>, address: u64, may_go: impl Fn(&Placed)
     placed.retain(|_| stays.next().unwrap_or(true));
 }
 
-fn last_generation(mut cell: Vec<Placed>, bytes: f64, typical: f64) -> Vec<Placed> {
+/// Leaves the last generation of a cell, in no order, and returns the older ones.
+fn last_generation(cell: &mut Vec<Placed>, bytes: f64, typical: f64) -> Vec<Placed> {
     let covered: f64 = cell.iter().map(Placed::covers).sum();
     if covered < 1.1 * bytes + 2.0 * (bytes * typical).sqrt() {
-        return cell;
+        return Vec::new();
     }
     cell.sort_by_key(|p| std::cmp::Reverse(p.touch.time));
     let mut kept = 0.0;
@@ -123,8 +190,7 @@ fn last_generation(mut cell: Vec<Placed>, bytes: f64, typical: f64) -> Vec<Place
             nearest = ((kept - bytes).abs(), i + 1);
         }
     }
-    cell.truncate(longest.map_or(nearest.1, |l| l.1));
-    cell
+    cell.split_off(longest.map_or(nearest.1, |l| l.1))
 }
 
 #[cfg(test)]
@@ -173,6 +239,23 @@ mod tests {
             let seen = again.len();
             let (old, new) = kept([touched(0, PAGES, 5, 0, period), again].concat());
             assert!(old.abs_diff(seen) * 10 <= seen && new * 20 >= seen * 19, "1/{period}: {old} and {new} of {seen}");
+        }
+    }
+
+    /// Check that the history tells who placed a page at any time, and that it takes three generations.
+    #[test]
+    fn history_of_generations() {
+        let step = 90_000_000;
+        for period in [1, 31] {
+            let list: Vec<Placed> = (0..6).flat_map(|g| touched(0, PAGES, 5 + g * step, g as usize, period)).collect();
+            let history = History::new(&list, PAGES * 4096).unwrap();
+            for g in 0..6 {
+                let (this, next) = history.at(PAGES * 2048, g * step + step / 2).unwrap();
+                assert!(this.iter().filter(|p| p.touch.thread != g as usize).count() * 20 <= this.len(), "1/{period}: generation {g}");
+                assert_eq!(next.is_empty(), g == 5);
+            }
+            assert!(history.at(PAGES * 2048, 0).is_none());
+            assert!(History::new(&list[..list.len() / 3], PAGES * 4096).is_none());
         }
     }
 

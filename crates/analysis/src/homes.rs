@@ -3,7 +3,8 @@
 //! `home(address, time)`, pages of the object's page size:
 //! 1. records of the same page: the latest at or before `time` (none that early: not yet touched);
 //! 2. else, not yet touched when the nearest record below or above came after `time` (the page between them was touched
-//!    about then);
+//!    about then), or when the thread that is seen there, with the code that touched first, came to its own nearest records
+//!    after `time` (several threads initialise together, each its parts: [`comes_later`]);
 //! 3. else the 8 nearest records in address: all by one thread, that one; of several, the nearest, marked as doubtful;
 //!    (where the touches follow a rule, a period or one thread a row, that rule then decides: `uses.rs`);
 //! 4. without any record: the thread the kernel touched for, where that was derived; else unknown.
@@ -16,6 +17,8 @@ use firsttouch_profile::Object;
 
 /// Records that must agree where the page itself has none.
 const NEIGHBOURS: usize = 8;
+/// Records among which a thread's own next one is looked for.
+const OWN: usize = 1024;
 
 /// Where an address was at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,7 +38,41 @@ pub enum Home {
 /// The home of `offset` into an object at `time`.
 #[must_use]
 pub fn home(touches: &ObjectTouches, kernel_node: impl Fn(usize) -> u32, offset: u64, time: u64) -> Home {
+    home_among(&touches.placed, touches, kernel_node, offset, time)
+}
+
+/// The home of `offset` from `time` to `end`, in memory that may have been initialised again in between, or later.
+#[must_use]
+pub fn home_between(touches: &ObjectTouches, kernel_node: impl Fn(usize) -> u32, offset: u64, (time, end): (u64, u64)) -> Home {
+    let Some((this, next)) = touches.history.as_ref().and_then(|history| history.at(offset, time)) else {
+        return home(touches, kernel_node, offset, time);
+    };
+    let above = next.partition_point(|p| p.offset <= offset);
+    let around = above.checked_sub(1).and_then(|i| next.get(i)).into_iter().chain(next.get(above));
+    if around.into_iter().any(|p| p.touch.time <= end) {
+        return Home::Untouched;
+    }
+    home_among(this, touches, kernel_node, offset, time)
+}
+
+/// Whether `thread` came to its own records next to `offset`, below or above, after `time`, with the code that `same` knows,
+/// and was not seen to touch the page itself before. Then what it did there was to initialise: others had touched the pages
+/// around before, or the part of this one that is theirs, but each initialises its own parts.
+#[must_use]
+pub fn comes_later(touches: &ObjectTouches, offset: u64, time: u64, thread: usize, same: impl Fn(&Placed) -> bool) -> bool {
     let list = &touches.placed;
+    let page = |offset: u64| touches.address.wrapping_add(offset) / touches.page_bytes.max(1);
+    let (low, high) = (list.partition_point(|p| page(p.offset) < page(offset)), list.partition_point(|p| page(p.offset) <= page(offset)));
+    if list[low..high.max(low)].iter().any(|p| p.touch.time <= time && p.touch.thread == thread) {
+        return false;
+    }
+    let own = |p: &&Placed| p.touch.thread == thread;
+    let below = list[..low].iter().rev().take(OWN).find(own);
+    let above = list[high.max(low)..].iter().take(OWN).find(own);
+    [below, above].into_iter().flatten().any(|p| p.touch.time > time && same(p))
+}
+
+fn home_among(list: &[Placed], touches: &ObjectTouches, kernel_node: impl Fn(usize) -> u32, offset: u64, time: u64) -> Home {
     let page = |offset: u64| touches.address.wrapping_add(offset) / touches.page_bytes.max(1);
     let here = page(offset);
     let known = |p: &Placed, sure: bool| Home::Known { thread: Some(p.touch.thread), node: p.touch.node, sure };
@@ -111,6 +148,7 @@ mod tests {
             bytes: 1 << 20,
             page_bytes: 4096,
             placed: placed.collect(),
+            history: None,
             kernel: None,
             kernel_pages: 0.0,
             incomplete: false,
@@ -119,6 +157,18 @@ mod tests {
 
     fn ask(touches: &ObjectTouches, offset: u64, time: u64) -> Home {
         home(touches, |t| t as u32, offset, time)
+    }
+
+    /// Check that a thread which comes to its own parts later, with the initialising code, initialises, and no other one does.
+    #[test]
+    fn threads_initialise_together() {
+        let t = touches(&[(0, 5, 0), (4096, 30, 1), (8192, 5, 0), (16384, 5, 0), (20480, 40, 1)]);
+        let later = |offset: u64, time: u64, thread: usize| comes_later(&t, offset, time, thread, |_| true);
+        assert_eq!(ask(&t, 12288, 20), Home::Known { thread: Some(0), node: 0, sure: true });
+        assert!(later(12288, 20, 1) && !later(12288, 20, 0) && !later(12288, 50, 1) && !later(12288, 20, 2));
+        assert!(later(8192, 20, 1) && !later(8192, 20, 0), "a page may hold parts of two threads");
+        assert!(!later(4096, 35, 1), "it has touched this page");
+        assert!(!comes_later(&t, 12288, 20, 1, |_| false), "other code uses it");
     }
 
     /// Check that the page's own latest record counts, and that it is untouched before the first.

@@ -16,11 +16,11 @@ use crate::estimator::Design;
 use crate::evidence::TouchSummary;
 use crate::groups::Group;
 use crate::homes::Home;
-use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Unit, classify};
+use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Unit, classify, turns};
 use crate::threads::Threads;
 use crate::uses::Hit;
 use firsttouch_domain::{Estimate, format_bytes};
-use firsttouch_profile::{Profile, meta};
+use firsttouch_profile::{ObjectKind, Profile, meta};
 use std::collections::{BTreeMap, HashMap};
 
 /// All that was measured of one group.
@@ -29,6 +29,8 @@ pub struct Subject {
     pub group: usize,
     pub access_share: Option<Estimate>,
     pub partition: Partition,
+    /// How many times the lanes take turns over the range.
+    pub turns: Option<u64>,
     /// By thread index: share of accesses, traps seen.
     pub used_by: Vec<Option<Estimate>>,
     pub traps: Vec<u64>,
@@ -49,6 +51,14 @@ impl Subject {
     #[must_use]
     pub fn remote_share(&self) -> f64 {
         self.access_share.map_or(0.0, |s| s.value) * self.remote.map_or(0.0, |r| r.value)
+    }
+
+    /// How many arrays a mapping seems to hold, each used in plain blocks. A mapping is what the kernel knows: allocations that lie
+    /// side by side in it are not told apart, and their blocks look dealt out in turn.
+    #[must_use]
+    pub fn arrays_in_mapping(&self, kind: ObjectKind) -> Option<u64> {
+        let dealt = kind == ObjectKind::Mapping && self.partition.kind == PartitionKind::BlockCyclic;
+        self.turns.filter(|&turns| dealt && turns >= 2)
     }
 
     /// Lanes that make at least 1 % of the accesses.
@@ -90,6 +100,7 @@ impl Judge<'_> {
         let mut subject = Subject {
             group: index,
             access_share: self.design.share(index),
+            turns: turns(&self.units(hits)),
             partition: self.classified(group, hits, lanes),
             used_by,
             traps,
@@ -116,7 +127,7 @@ impl Judge<'_> {
         self.design.part_of(&whole, &parts)
     }
 
-    fn classified(&self, group: &Group, hits: &[Hit], weights: BTreeMap<usize, f64>) -> Partition {
+    fn units(&self, hits: &[Hit]) -> Vec<Unit> {
         let unit = |hit: &Hit| {
             let rate = hit.rate().max(f64::MIN_POSITIVE);
             let mut shares: BTreeMap<usize, (f64, u64)> = BTreeMap::new();
@@ -130,11 +141,16 @@ impl Judge<'_> {
                 shares: shares.iter().map(|(&lane, s)| (lane, s.0)).collect(),
                 counts: shares.iter().map(|(&lane, s)| (lane, s.1)).collect(),
                 cut: hit.by_thread.iter().any(|by| by.cut),
+                round: hit.round,
             }
         };
+        hits.iter().map(unit).collect()
+    }
+
+    fn classified(&self, group: &Group, hits: &[Hit], weights: BTreeMap<usize, f64>) -> Partition {
         let cpus: usize = self.profile.machine.node_cpus.values().map(Vec::len).sum();
         classify(&Sample {
-            units: hits.iter().map(unit).collect(),
+            units: self.units(hits),
             weights,
             stride: group.stride,
             rows: group.rows,

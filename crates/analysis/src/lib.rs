@@ -6,11 +6,13 @@
 //! |---|---|
 //! | [`lanes`](self) (`lanes.rs`) | which places do threads, and rows of an array, share one after another? |
 //! | `threads.rs` | on which node does each thread sit? |
-//! | `groups.rs` | which objects are one object to the programmer? |
+//! | `groups.rs`, `stacks.rs` | which objects are one object to the programmer, and which are none? |
 //! | `touches.rs`, `generations.rs`, `homes.rs` | who first touched each page, and so where is it? |
 //! | `uses.rs`, `estimator.rs` | who accesses it, how much, with which uncertainty? |
 //! | `partition/` | how is it divided among threads? |
 //! | `judge.rs`, `findings/` | is that a defect, which one, what helps? |
+//! | `unrecorded.rs` | how much memory belongs to no object, so that silence says nothing of it? |
+//! | `notes.rs` | what is in doubt, and what helps? |
 //! | `report.rs` | the result: the contract `firsttouch.report/1` |
 
 mod analyse;
@@ -25,14 +27,17 @@ mod judge;
 mod lanes;
 mod matrix;
 mod names;
+mod notes;
 mod partition;
 mod places;
 mod report;
 mod residents;
+mod stacks;
 mod strip;
 mod target;
 mod threads;
 mod touches;
+mod unrecorded;
 mod uses;
 
 pub use analyse::analyse;

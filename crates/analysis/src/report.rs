@@ -35,6 +35,10 @@ pub struct Analysis {
     pub not_judged: Vec<NotJudged>,
     /// Doubts and limits, one sentence each, with what to do about them.
     pub notes: Vec<String>,
+    /// Part of the touched memory that belongs to no recorded object, where it is too much for an all-clear. Not in the JSON,
+    /// where `notes` tells it.
+    #[serde(skip)]
+    pub unrecorded: Option<f64>,
     pub lost: Vec<LostView>,
 }
 

@@ -83,6 +83,14 @@ impl Threads {
         self.by_id.get(&id).copied()
     }
 
+    /// Whether no process has two threads: then memory is where its user runs.
+    #[must_use]
+    pub fn alone(&self) -> bool {
+        let mut processes: Vec<Id> = self.list.iter().map(|t| t.process).collect();
+        processes.sort_unstable();
+        processes.windows(2).all(|pair| pair[0] != pair[1])
+    }
+
     /// The node of a page first touched by `thread` on `cpu`.
     #[must_use]
     pub fn touch_node(&self, thread: usize, cpu: u32) -> u32 {

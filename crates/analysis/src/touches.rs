@@ -13,11 +13,11 @@
 //! Records stand for different numbers of faults (the sampling period in force), and a fault on a huge page places all of
 //! it: sums are over bytes, weight x size of the page.
 
-use crate::generations::keep_last;
+use crate::generations::{History, keep_last};
 use crate::groups::{Group, PYTHON};
 use crate::residents::Residents;
 use crate::threads::Threads;
-use firsttouch_profile::{Frame, Id, Object, Profile};
+use firsttouch_profile::{Frame, Id, Object, ObjectKind, Profile};
 use std::collections::HashMap;
 
 /// Pages of this size are what the kernel hands out unless it says otherwise, bytes.
@@ -125,6 +125,8 @@ pub struct ObjectTouches {
     pub page_bytes: u64,
     /// By offset, then time.
     pub placed: Vec<Placed>,
+    /// What was there before, where the memory was initialised again and again.
+    pub history: Option<History>,
     /// Most resident pages have no record: the kernel touched them, for this thread (index) where one stands out.
     pub kernel: Option<Option<usize>>,
     /// Base pages the kernel touched by derivation (resident less recorded).
@@ -175,6 +177,8 @@ impl TouchReader<'_> {
         if matches!(this.call.as_deref(), Some("realloc" | "mremap")) && group.growth {
             older.extend(self.moved_along(group, this, page_bytes));
         }
+        // Where an agent tells births and deaths, each life is an object of its own.
+        let history = (this.kind == ObjectKind::Mapping).then(|| History::new(&own, this.bytes)).flatten();
         keep_last(&mut own, this.address, this.bytes);
         let page = page_bytes as f64;
         let cover = |list: &[Placed]| list.iter().map(Placed::covers).sum::<f64>();
@@ -196,6 +200,7 @@ impl TouchReader<'_> {
             bytes: this.bytes,
             page_bytes,
             placed: own,
+            history,
             kernel: None,
             kernel_pages: 0.0,
             incomplete: false,

@@ -1,12 +1,13 @@
 //! Watch windows as evidence of use: which accesses count, by whom, to which place, where that place was.
 //!
-//! A window counts as use only if its page was already touched when it began; before that it sees initialising writes.
+//! A window counts as use only if its page was already touched when it began; before that it sees initialising writes. Memory
+//! that is initialised again and again (`generations.rs`) is left out only where a window saw that happen.
 
 use crate::coverage::Clock;
 use crate::estimator::{Design, Draw};
 use crate::evidence::TouchSummary;
 use crate::groups::Group;
-use crate::homes::{Home, home, observed};
+use crate::homes::{Home, comes_later, home, home_between, observed};
 use crate::residents::Residents;
 use crate::threads::Threads;
 use crate::touches::{ObjectTouches, Placed, TouchReader};
@@ -36,6 +37,9 @@ pub struct Hit {
     /// In the group's logical range.
     pub position: u64,
     pub start: u64,
+    pub end: u64,
+    /// Windows of one round are held at the same time.
+    pub round: u64,
     pub by_thread: Vec<ByThread>,
     /// Accesses a ns by site.
     pub sites: Vec<(Option<Id>, f64)>,
@@ -68,6 +72,9 @@ pub struct Uses {
 
 /// Members of a group whose touches are read, at most (those that were hit come first).
 const MEMBERS: usize = 4096;
+
+/// Code this near is one loop body, bytes.
+const SAME_LOOP: u64 = 64;
 
 /// What is needed to read the windows.
 pub struct Reader<'a> {
@@ -108,7 +115,9 @@ impl Reader<'_> {
                 let (by_thread, sites) = self.rates(rows, window.held_ns as f64);
                 let position = self.groups[group].position(object, offset);
                 let start = window.start_ns;
-                hit.push((group, Hit { draw: draws.len() - 1, object, offset, position, start, by_thread, sites, home: Home::Unknown }));
+                let end = start.saturating_add(window.held_ns);
+                let (draw, round) = (draws.len() - 1, window.round);
+                hit.push((group, Hit { draw, object, offset, position, start, end, round, by_thread, sites, home: Home::Unknown }));
             }
         }
         self.read_touches(&hit, touches, &mut uses.touches);
@@ -191,8 +200,11 @@ impl Reader<'_> {
         let Some(own) = uses.touches.get(&hit.object) else { return Home::Unknown };
         let nearest = match logical.get(&group).filter(|_| own.placed.is_empty() && own.kernel.is_none()) {
             Some(all) => home(all, kernel_node, hit.position, hit.start),
-            None => home(own, kernel_node, hit.offset, hit.start),
+            None => home_between(own, kernel_node, hit.offset, (hit.start, hit.end)),
         };
+        if own.history.is_none() && self.initialises(hit, own) {
+            return Home::Untouched;
+        }
         let object = &self.profile.objects[hit.object];
         let derived = match nearest {
             // Neighbours disagree: the rule by which the pages were touched knows better than the nearest.
@@ -205,6 +217,22 @@ impl Reader<'_> {
         };
         let Some(nodes) = self.real_nodes else { return derived };
         observed(derived, self.residents, object, object.address.saturating_add(hit.offset), hit.start, own.page_bytes, nodes)
+    }
+
+    /// Whether a thread seen in the window was only then initialising its parts, with the code that touched first.
+    fn initialises(&self, hit: &Hit, own: &ObjectTouches) -> bool {
+        let same = |p: &Placed| hit.sites.iter().any(|&(site, _)| self.same_code(site, p.touch.site));
+        hit.by_thread.iter().any(|by| comes_later(own, hit.offset, hit.start, by.thread, same))
+    }
+
+    /// Whether two call stacks end in the same line, or where lines are not known within a few instructions of each other.
+    fn same_code(&self, a: Option<Id>, b: Option<Id>) -> bool {
+        let leaf = |site: Option<Id>| site.and_then(|id| self.profile.sites.get(&id)).and_then(|site| site.frames.first());
+        let (Some(a), Some(b)) = (leaf(a), leaf(b)) else { return false };
+        match (a.line, b.line) {
+            (Some(_), Some(_)) => (&a.file, a.line) == (&b.file, b.line),
+            _ => a.module == b.module && a.address.abs_diff(b.address) <= SAME_LOOP,
+        }
     }
 }
 
@@ -220,5 +248,14 @@ pub fn in_logical_range(group: &Group, touches: &HashMap<usize, ObjectTouches>) 
         }
     }
     placed.sort_by_key(|p| (p.offset, p.touch.time));
-    ObjectTouches { address: 0, bytes: group.extent(), page_bytes, placed, kernel: None, kernel_pages: 0.0, incomplete: false }
+    ObjectTouches {
+        address: 0,
+        bytes: group.extent(),
+        page_bytes,
+        placed,
+        history: None,
+        kernel: None,
+        kernel_pages: 0.0,
+        incomplete: false,
+    }
 }

@@ -416,3 +416,20 @@ fn growth_is_one_object() {
     assert_eq!(found(&analysis), one("v", "serial-first-touch"));
     assert_eq!((analysis.objects.len(), analysis.objects[0].count, analysis.objects[0].bytes), (1, 6, 64 * MIB));
 }
+
+/// Check that a mapping whose halves are each used in plain blocks is said to hold two arrays perhaps, without chunk advice; and
+/// that an allocation, or many turns, are chunks.
+#[test]
+fn mappings_may_hold_several_arrays() {
+    let with = |kind: ObjectKind, chunk: u64| {
+        let world = World::new(4, vec![Thing::new("A", 64, Who::One(0), Who::Cyclic(0, 4, chunk * MIB))]);
+        let mut profile = world.profile(1);
+        profile.objects[0].kind = kind;
+        let analysis = analyse(&profile, &target(2), &FakeSources("loop"));
+        assert_eq!((found(&analysis)[0].1.as_str(), analysis.objects[0].partition), ("serial-first-touch", PartitionKind::BlockCyclic));
+        (analysis.notes.iter().any(|n| n.starts_with("A may hold 2 arrays")), analysis.findings[0].fix.contains("CHUNK"))
+    };
+    assert_eq!(with(ObjectKind::Mapping, 8), (true, false));
+    assert_eq!(with(ObjectKind::Heap, 8), (false, true));
+    assert_eq!(with(ObjectKind::Mapping, 1), (false, true));
+}

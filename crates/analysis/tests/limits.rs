@@ -153,7 +153,51 @@ fn nothing_to_find() {
     assert!(analysis.findings.is_empty() && analysis.notes.iter().any(|n| n.contains("All threads sit on one node")));
     let single = World::new(1, vec![Thing::new("A", 64, Who::One(0), Who::One(0))]);
     let analysis = judge(&single, 1, 2);
-    assert!(analysis.findings.is_empty() && analysis.notes.iter().any(|n| n.contains("one thread")));
+    assert!(analysis.findings.is_empty() && analysis.notes.is_empty(), "{:?}", analysis.notes);
+    let mut waiting = single.profile(1);
+    waiting.threads[0].cpu_ns = Some(S);
+    let analysis = analyse(&waiting, &target(2), &FakeSources("loop"));
+    assert!(analysis.notes[0].contains("idle for 9.0 s of 10.0 s") && analysis.notes[0].contains("--follow"), "{:?}", analysis.notes);
+}
+
+/// Check that processes of one thread each are not told to be pinned otherwise, and that a real machine gets no --pin.
+#[test]
+fn threads_on_one_node() {
+    let world = World::new(2, vec![Thing::new("A", 64, Who::One(0), Who::One(0))]);
+    let mut two = world.profile(1);
+    two.processes.push(Process { id: 2, parent: Some(1), ..two.processes[0].clone() });
+    two.threads[1].process = 2;
+    let analysis = analyse(&two, &target(2), &FakeSources("loop"));
+    assert!(analysis.notes.iter().all(|n| !n.contains("--pin")), "{:?}", analysis.notes);
+    let real = Target { name: "host".into(), virtual_machine: false, pin: Pin::Compact, ..target(2) };
+    let analysis = analyse(&world.profile(1), &real, &FakeSources("loop"));
+    assert!(analysis.notes.iter().any(|n| n.contains("one node of host") && n.contains("--machine virtual:2")), "{:?}", analysis.notes);
+}
+
+/// Check that memory of no recorded object is told where it is much, with what helps, and that little is not.
+#[test]
+fn memory_without_objects() {
+    let world = World::new(4, vec![Thing::new("A", 64, Who::Block(0, 4), Who::Block(0, 4))]);
+    let with = |pages: u64, min_size: &str, agent: bool| {
+        let mut profile = world.profile(1);
+        profile.meta.insert("min_size".into(), min_size.into());
+        profile.evidence.push(Evidence { source: "agent".into(), available: agent, samples: 1, detail: String::new() });
+        for page in (0..pages).step_by(31) {
+            let (id, address) = (1_000_000 + page as i64, 0x5000_0000_0000 + page * 4096);
+            let touch = FirstTouch { id, address, weight: 31.0, ..profile.first_touches[0].clone() };
+            profile.first_touches.push(touch);
+        }
+        analyse(&profile, &target(2), &FakeSources("loop"))
+    };
+    let much = with(64 * 256, "65536", true);
+    assert!((much.unrecorded.unwrap() - 0.5).abs() < 0.01 && much.findings.is_empty());
+    assert!(much.notes[0].starts_with("50 % of the touched memory (64."), "{:?}", much.notes);
+    assert!(much.notes[0].contains("below --min-size (64 KiB)") && much.notes[0].ends_with("profile it with --min-size 4K to see them"));
+    assert!(!with(64 * 256, "4096", true).notes[0].contains("4K"));
+    assert!(!with(64 * 256, "65536", false).notes[0].contains("--min-size"));
+    for little in [with(8 * 256, "65536", true), with(0, "65536", true)] {
+        assert!(little.unrecorded.is_none() && little.notes.is_empty(), "{:?}", little.notes);
+    }
 }
 
 /// Check a real machine: homes are the kernel's answers, threads sit where they were seen.

@@ -32,8 +32,7 @@ No root, no hardware counters, no second node needed. More: firsttouch --help, f
         firsttouch demo\n  \
         firsttouch profile -- ./solver input.dat\n  \
         firsttouch report solver.ftp --machine virtual:4\n\n\
-        Exit status: 0 done, 1 failed, 2 usage; 'profile' passes the program's own status on.",
-    disable_help_subcommand = true
+        Exit status: 0 done, 1 failed, 2 usage; 'profile' passes the program's own status on."
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -57,7 +56,7 @@ pub enum Command {
 #[derive(Debug, Args)]
 #[command(
     long_about = "Shows the whole story on a bundled matrix-vector product with 8 threads, in under 30 s: profiles it with \
-        its data initialised by one thread, shows what that costs, profiles it initialised in parallel, and shows \
+        its data initialised by one thread, shows how much of its memory access is remote, profiles it initialised in parallel, and shows \
         that the defect is gone. Writes to a temporary directory only.",
     after_help = "Examples:\n  firsttouch demo\n  firsttouch demo --json > demo.json"
 )]
@@ -97,7 +96,7 @@ pub struct Profile {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
     /// Attach to the running process PID instead of starting a program
-    #[arg(long, value_parser = clap::value_parser!(i32).range(1..), conflicts_with = "program")]
+    #[arg(long, value_parser = parse_pid, conflicts_with = "program")]
     pub pid: Option<i32>,
     /// Print only errors
     #[arg(short, long)]
@@ -203,6 +202,10 @@ pub struct Dgemv {
 pub enum Init {
     Serial,
     Parallel,
+}
+
+fn parse_pid(text: &str) -> Result<i32, String> {
+    text.parse().ok().filter(|&pid| pid >= 1).ok_or_else(|| format!("expected the number of a process, such as 4711, found '{text}'"))
 }
 
 fn parse_schedule(text: &str) -> Result<Schedule, String> {

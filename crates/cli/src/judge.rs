@@ -1,6 +1,7 @@
 //! From a profile file to its analysis on the machine asked for.
 
 use crate::arguments::Judge;
+use crate::commands::usage;
 use anyhow::{Result, anyhow};
 use firsttouch_analysis::{Analysis, Target, analyse};
 use firsttouch_capture::symbolize::symbolize_profile;
@@ -90,7 +91,7 @@ fn parse_pin(text: &str) -> Result<Pin> {
 pub fn judge(path: &Path, question: &Question) -> Result<Judged> {
     let mut profile = firsttouch_profile::open(path)?;
     symbolize_profile(&mut profile);
-    let target = question.target(&profile.machine)?;
+    let target = usage(question.target(&profile.machine))?;
     let sources = FileSources::new(firsttouch_native::SOURCES);
     Ok(Judged { analysis: analyse(&profile, &target, &sources), recorded_nodes: profile.machine.node_cpus.len() })
 }

@@ -69,7 +69,8 @@ fn errors_are_clear() {
         (&["report", missing, "--machine", "virtual:65"], 2, "cannot use machine 'virtual:65': virtual machines have 1 to 64 nodes"),
         (&["report", missing, "--pin", "0,x"], 2, "cannot use pin '0,x'"),
         (&["profile"], 2, "required"),
-        (&["profile", "--pid", "0"], 2, "0"),
+        (&["profile", "--pid", "0"], 2, "expected the number of a process, such as 4711, found '0'"),
+        (&["profile", "--pid", "abc"], 2, "expected the number of a process, such as 4711, found 'abc'"),
         (&["profile", "--min-size", "many", "--", "true"], 2, "expected a size such as 65536, 64K or 1M, found 'many'"),
         (&["bench", "dgemv", "--m", "0"], 2, "--m"),
         (&["bench", "dgemv", "--m", "4000000000", "--n", "4000000000"], 2, "choose smaller --m and --n"),
@@ -80,6 +81,37 @@ fn errors_are_clear() {
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {error}");
         assert!(output.stdout.is_empty() && error.starts_with("firsttouch: error: ") && error.contains(message), "{error}");
         assert_eq!(error.matches("error:").count(), 1, "{error}");
+    }
+}
+
+/// Check that an unknown option is refused without the hint to pass it as a value.
+#[test]
+fn unknown_options_get_no_wrong_hint() {
+    let output = firsttouch(&["report", "--html", "x.html", "x.ftp"]);
+    let error = text(&output.stderr);
+    assert!(output.status.code() == Some(2) && error.contains("unexpected argument '--html'") && !error.contains("-- --html"), "{error}");
+}
+
+/// Check that `help` is `--help`, of the program and of each command.
+#[test]
+fn help_is_a_command() {
+    for command in [&[][..], &["profile"], &["report"]] {
+        let help = firsttouch(&[&["help"], command].concat());
+        let option = firsttouch(&[command, &["--help"]].concat());
+        assert!(help.status.success() && help.stdout == option.stdout, "{command:?}: {}", text(&help.stderr));
+    }
+}
+
+/// Check that a pinning which does not fit the profile's machine is a wrong command line, like one that fits no machine.
+#[test]
+fn pinning_must_fit_the_profile() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = folder.path().join("empty.ftp");
+    drop(firsttouch_profile::Writer::create(&profile).unwrap());
+    let profile = profile.to_str().unwrap();
+    for options in [&["--pin", "0,5"][..], &["--machine", "virtual:2", "--pin", "0-3"]] {
+        let output = firsttouch(&[&["report", profile], options].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
     }
 }
 

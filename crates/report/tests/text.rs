@@ -102,6 +102,7 @@ fn serial() -> Analysis {
         }],
         not_judged: vec![NotJudged { id: 8, name: "b".into(), bytes: 160_000, count: 1, reason: "fits in cache".into() }],
         notes: vec![],
+        unrecorded: None,
         lost: vec![],
     }
 }
@@ -170,6 +171,30 @@ fn nothing_judged() {
     analysis.objects[0].judged = false;
     let text = text(&analysis, &context(), PLAIN);
     assert!(text.contains("remote [0.3, 2.1], but no object could be judged"), "{text}");
+}
+
+/// Check that memory of no recorded object takes the all-clear away, also in colour.
+#[test]
+fn no_all_clear() {
+    let analysis = Analysis { unrecorded: Some(0.89), notes: vec!["89 % of the touched memory ...".into()], ..well_placed() };
+    let text = text(&analysis, &context(), Style { width: 200, colour: true });
+    let told = "No finding among the recorded objects (1.2 % of accesses would be remote [0.3, 2.1]), but that is no all-clear: 89 % of the \
+                touched memory belongs to no recorded object and was not judged.";
+    assert!(text.contains(&format!("\n{told}\n")), "{text}");
+}
+
+/// Check that programs without threads get one clear sentence, and attached ones no advice that cannot help.
+#[test]
+fn nothing_to_compare() {
+    let mut analysis = Analysis { remote_fraction: None, remote_interval: None, ..well_placed() };
+    analysis.evidence.push(EvidenceView { available: false, detail: "attached to a running program".into(), ..evidence("agent", 0) });
+    analysis.command.clear();
+    let attached = text(&analysis, &context(), PLAIN).replace('\n', " ");
+    assert!(!attached.contains("--min-size") && attached.contains("starting the program under 'firsttouch profile'"), "{attached}");
+    analysis.threads.truncate(1);
+    let single = text(&analysis, &context(), PLAIN);
+    assert!(single.contains("\nNo finding: the program has one thread, and its memory is where it runs.\n"), "{single}");
+    assert!(!single.contains("Longer") && !single.contains("nothing to find"), "{single}");
 }
 
 /// Check the order of things on a narrow terminal, and that no line is wider.

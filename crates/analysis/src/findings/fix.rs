@@ -35,6 +35,11 @@ impl Context<'_> {
                 ),
                 Team::Own => format!("let each thread initialise the part of {name} that it uses: same bounds, same number of threads"),
             },
+            Kind::NoStablePartition if !case.subject.partition.dealt_out => format!(
+                "{INTERLEAVE}. If each thread reads all of {name}, one copy a node, made by a thread of that node, is better still; if its parts \
+                 change hands, give each thread the same part every time ({}), and initialise {name} in that loop",
+                static_schedule(language, self.team())
+            ),
             Kind::NoStablePartition => format!(
                 "give each thread the same part every time ({}), and initialise {name} in that loop; or {INTERLEAVE}",
                 static_schedule(language, self.team())
@@ -78,8 +83,9 @@ impl Context<'_> {
 
     /// The user's initialising loop, made parallel. Empty where it is not known which loop that is.
     fn parallel_loop(&self, case: &Case<'_>, language: Option<Language>) -> String {
-        let cyclic = case.subject.partition.kind == PartitionKind::BlockCyclic;
-        let schedule = if cyclic { "schedule(static, CHUNK)" } else { "schedule(static)" };
+        let arrays = case.subject.arrays_in_mapping(case.object.kind).is_some();
+        let chunks = case.subject.partition.kind == PartitionKind::BlockCyclic && !arrays;
+        let schedule = if chunks { "schedule(static, CHUNK)" } else { "schedule(static)" };
         match language {
             Some(language @ (Language::C | Language::Cpp | Language::Fortran)) => {
                 let pragma = if language == Language::Fortran { "!$omp parallel do" } else { "#pragma omp parallel for" };

@@ -88,7 +88,10 @@ impl Context<'_> {
             PartitionKind::Block => format!("{users} threads, each its own block"),
             PartitionKind::BlockCyclic => format!("{users} threads, in chunks dealt out to them in turn"),
             PartitionKind::Shared => format!("{users} threads, each all of it"),
-            PartitionKind::Irregular => format!("{users} threads, each part by changing ones"),
+            PartitionKind::Irregular if case.subject.partition.dealt_out => format!("{users} threads, each part by changing ones"),
+            PartitionKind::Irregular => {
+                format!("{users} threads (each part by changing ones, or all of it by each: the samples do not tell)")
+            }
             PartitionKind::Unknown => format!("{users} threads"),
         }
     }

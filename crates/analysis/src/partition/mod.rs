@@ -6,7 +6,8 @@
 //! 1. `single`: one lane makes at least 97 % of the accesses.
 //! 2. `unknown`: fewer than 16 units.
 //! 3. `block` (`block.rs`): one run a lane explains the units.
-//! 4. `shared` (`shared.rs`): several lanes pass the same addresses within one window, each as often as the others.
+//! 4. `shared` (`shared.rs`, `rounds.rs`): several lanes pass the same addresses within one window, each as often as the others,
+//!    or the same lanes pass, as often, all addresses that are watched at one time.
 //! 5. `block-cyclic`: every row of a group of objects has one lane, or position modulo a period tells the lane
 //!    (`cyclic.rs`), or neighbouring units agree (`neighbours.rs`: chunks dealt out once and for all, without a period). A
 //!    period below two pages does not count: then no page has an owner.
@@ -19,7 +20,10 @@
 mod block;
 mod cyclic;
 mod neighbours;
+mod rounds;
 mod shared;
+
+use shared::Use;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,6 +32,10 @@ use std::collections::BTreeMap;
 pub const MIN_UNITS: usize = 16;
 /// More units than this are thinned evenly.
 const MAX_UNITS: usize = 2000;
+/// With more turns than this, chunks are a likelier reason than arrays side by side.
+const MOST_TURNS: usize = 8;
+/// Units that a part must have on average, for parts to be counted.
+const UNITS_A_PART: usize = 3;
 /// The share that makes an object one thread's.
 pub const SINGLE: f64 = 0.97;
 
@@ -62,6 +70,8 @@ pub struct Unit {
     pub counts: Vec<(usize, u64)>,
     /// The hit limit cut a lane's count off.
     pub cut: bool,
+    /// Units of one round were seen at the same time.
+    pub round: u64,
 }
 
 impl Unit {
@@ -100,12 +110,14 @@ enum Owners {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Partition {
     pub kind: PartitionKind,
+    /// Irregular use is known to be dealt out, one lane a time; else it may also be that each lane uses all of it.
+    pub dealt_out: bool,
     owners: Owners,
 }
 
 impl Partition {
     fn new(kind: PartitionKind, owners: Owners) -> Self {
-        Self { kind, owners }
+        Self { kind, dealt_out: false, owners }
     }
 
     /// Nothing known.
@@ -171,7 +183,8 @@ pub fn classify(sample: &Sample) -> Partition {
     if let Some(blocks) = block::blocks(&units, &chance) {
         return Partition::new(PartitionKind::Block, Owners::Blocks(blocks));
     }
-    if sample.repeated && shared::is_shared(&units, &chance, sample.cpus) {
+    let how = if sample.repeated { shared::how(&units, &chance, sample.cpus) } else { Use::Dealt };
+    if how == Use::InFull {
         return Partition::new(PartitionKind::Shared, Owners::Nobody);
     }
     let owners = neighbours::rows(&units, &chance, sample.stride, sample.rows).map(|rows| Owners::Rows(sample.stride, rows));
@@ -183,7 +196,23 @@ pub fn classify(sample: &Sample) -> Partition {
     if (units.len() as f64) < 5.0 * chance.lanes_unbiased(units.len()) {
         return Partition::unknown();
     }
-    Partition::new(PartitionKind::Irregular, Owners::Nobody)
+    Partition { dealt_out: how == Use::Dealt, ..Partition::new(PartitionKind::Irregular, Owners::Nobody) }
+}
+
+/// How many times the lanes take turns over the range: 1 for plain blocks, 2 for plain blocks in each of two arrays side by
+/// side, and so on. None where there are too few units, or more turns than arrays are likely.
+///
+/// Counted from the units themselves: a period that explains them may be one of several (aliases, `cyclic.rs`).
+#[must_use]
+pub fn turns(units: &[Unit]) -> Option<u64> {
+    let mut seen: Vec<(u64, usize)> = units.iter().map(|unit| (unit.position, unit.main_lane())).collect();
+    seen.sort_unstable();
+    // A unit between two of one lane is theirs: borders and single foreign accesses blur the parts.
+    let mut parts: Vec<usize> = seen.windows(3).map(|three| if three[0].1 == three[2].1 { three[0].1 } else { three[1].1 }).collect();
+    let lanes = parts.iter().collect::<std::collections::BTreeSet<_>>().len();
+    parts.dedup();
+    let turns = (parts.len() as f64 / lanes.max(1) as f64).round() as usize;
+    (lanes > 1 && units.len() >= UNITS_A_PART * parts.len() && turns <= MOST_TURNS).then_some(turns as u64)
 }
 
 /// What agreement chance gives.

@@ -28,9 +28,13 @@
 //! left out; where they are the majority of those with several lanes or hits (very hot addresses), use is shared when they show
 //! nine in ten of the lanes that can be seen, min(lanes, CPUs), on average.
 //!
-//! Limits: threads that share CPUs in windows shorter than their time slices look dealt out (the remedy, to interleave, is
-//! right for both); so does everything where windows rarely see two passes.
+//! Threads that share CPUs in windows of few time slices pass unevenly, whatever they read. So lanes that agree between the
+//! windows of one round are shared use too (`rounds.rs`).
+//!
+//! Limits: where windows rarely see two passes and are rarely held together, use in full looks dealt out. [`Use::Dealt`] is only
+//! said where the rounds tell.
 
+use super::rounds::{Verdict, verdict};
 use super::{Chance, Unit};
 
 const MIN_WINDOWS: usize = 5;
@@ -41,15 +45,39 @@ const Z: f64 = -3.0;
 /// Hits a pass, at most.
 const MOST_HITS: u64 = 64;
 
-pub(super) fn is_shared(units: &[&Unit], chance: &Chance, cpus: usize) -> bool {
+/// How lanes use the addresses that several of them pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// Each all of it.
+    InFull,
+    /// Each address is dealt out, to one lane a time.
+    Dealt,
+    /// Either; the windows do not tell.
+    Open,
+}
+
+pub(super) fn how(units: &[&Unit], chance: &Chance, cpus: usize) -> Use {
     // Lanes that hardly take part (a main thread's check of the result) have no share in the sweeps.
     let taking_part = chance.shares.iter().filter(|&(_, &p)| p >= 0.25 * chance.agreement);
     let lanes: Vec<(usize, f64)> = taking_part.map(|(&lane, &p)| (lane, p)).collect();
     if lanes.len() < 2 {
-        return false;
+        return Use::Open;
     }
+    if evenly(units, &lanes, cpus) {
+        return Use::InFull;
+    }
+    let numbers: Vec<usize> = lanes.iter().map(|l| l.0).collect();
+    match verdict(units, &numbers, hits_a_pass(units)) {
+        Verdict::Together => Use::InFull,
+        Verdict::Apart => Use::Dealt,
+        Verdict::Open => Use::Open,
+    }
+}
+
+/// Whether the lanes (with their shares) pass each address equally often.
+fn evenly(units: &[&Unit], lanes: &[(usize, f64)], cpus: usize) -> bool {
     let total: f64 = lanes.iter().map(|l| l.1).sum();
-    let lanes: Vec<(usize, f64)> = lanes.into_iter().map(|(lane, p)| (lane, p / total)).collect();
+    let lanes: Vec<(usize, f64)> = lanes.iter().map(|&(lane, p)| (lane, p / total)).collect();
     let (cut, whole): (Vec<&Unit>, Vec<&Unit>) = units.iter().copied().partition(|u| u.cut);
     // Long windows tell most: in short ones threads that share CPUs take turns, whatever the schedule.
     let long = [2.0, 1.0].map(|rounds| Dispersion::of(&whole, &lanes, rounds * lanes.len() as f64 - 0.5));

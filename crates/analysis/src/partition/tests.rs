@@ -22,7 +22,7 @@ const RANGE: u64 = 64 << 20;
 fn sample(seed: u64, n: usize, mut lanes_at: impl FnMut(u64, &mut Random) -> Vec<usize>) -> Sample {
     let mut random = Random(seed);
     let mut weights: BTreeMap<usize, f64> = BTreeMap::new();
-    let units = (0..n).map(|_| {
+    let units = (0..n as u64).map(|round| {
         let position = (random.next() * RANGE as f64) as u64 & !7;
         let seen = lanes_at(position, &mut random);
         let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
@@ -31,7 +31,7 @@ fn sample(seed: u64, n: usize, mut lanes_at: impl FnMut(u64, &mut Random) -> Vec
             *weights.entry(*lane).or_default() += 1.0;
         }
         let shares = counts.iter().map(|(&lane, &count)| (lane, count as f64 / seen.len() as f64)).collect();
-        Unit { position, shares, counts: counts.into_iter().collect(), cut: false }
+        Unit { position, shares, counts: counts.into_iter().collect(), cut: false, round }
     });
     let units = units.collect();
     Sample { units, weights, stride: RANGE, rows: 1, cpus: 8, repeated: true }
@@ -144,6 +144,43 @@ fn dealt_out_is_not_shared() {
                 let found = rate(PartitionKind::Shared, |s| sample(s, n, |_, r| dealt(r)));
                 assert!(found <= 1, "{n} units, {lanes} lanes, {sweeps} sweeps, {hits} hits a pass: {found} of 20 shared");
             }
+        }
+    }
+}
+
+/// Units in rounds of `together`: `seen(position, random, round's random)`, the latter the same for all units of a round.
+fn in_rounds(seed: u64, n: usize, together: u64, seen: impl Fn(u64, &mut Random, &mut Random) -> Vec<usize>) -> Sample {
+    let mut unit = 0;
+    let mut sample = sample(seed, n, |x, r| {
+        let lanes = seen(x, r, &mut Random(seed.wrapping_mul(1000) + unit / together));
+        unit += 1;
+        lanes
+    });
+    sample.units.iter_mut().for_each(|u| u.round /= together);
+    sample
+}
+
+/// Check that lanes which run unevenly, but pass all addresses alike, share them; and that what is dealt out within
+/// rounds is not shared, however large the chunks, and known to be dealt out.
+#[test]
+fn rounds_tell_how_addresses_are_shared() {
+    for (n, lanes, together) in [(80, 2, 2), (80, 4, 2), (200, 8, 4)] {
+        let in_full = |x: u64, r: &mut Random, round: &mut Random| {
+            let ran: Vec<usize> = (0..lanes).map(|_| round.below(12)).collect();
+            let seen: Vec<usize> = (0..lanes).flat_map(|lane| vec![lane; ran[lane] + r.below(2)]).collect();
+            if seen.is_empty() { vec![x as usize % lanes] } else { seen }
+        };
+        let found = rate(PartitionKind::Shared, |s| in_rounds(s, n, together, in_full));
+        assert!(found >= 19, "{n} units, {lanes} lanes: {found} of 20 shared");
+        for chunks in [RANGE / 4096, 4 * lanes as u64] {
+            let dealt = |x: u64, _: &mut Random, round: &mut Random| {
+                let chunk = x / (RANGE / chunks);
+                let seed = (round.next() * 1e12) as u64;
+                (0..6).map(|sweep| Random(seed + chunk * 977 + sweep).below(lanes)).collect()
+            };
+            let shared = rate(PartitionKind::Shared, |s| in_rounds(s, n, together, dealt));
+            let known = (0..20).filter(|&s| classify(&in_rounds(s, n, together, dealt)).dealt_out).count();
+            assert!(shared == 0 && known >= 15, "{n} units, {lanes} lanes, {chunks} chunks: {shared} shared, {known} dealt out");
         }
     }
 }

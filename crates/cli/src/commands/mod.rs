@@ -10,7 +10,7 @@ use crate::arguments::{Arguments, Command, Kernel, OVERVIEW};
 use crate::output::{message, print, tell};
 use anyhow::Result;
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ErrorKind};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -38,7 +38,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
-        Err(error) => return refused(&error),
+        Err(error) => return refused(error),
     };
     let status = match arguments.command {
         Command::Demo(arguments) => demo::run(&arguments),
@@ -56,7 +56,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 /// Help and version (stdout, 0), or a wrong command line (stderr, 2).
-fn refused(error: &clap::Error) -> ExitCode {
+fn refused(mut error: clap::Error) -> ExitCode {
+    // The hint that an unknown option could be a value after `--` only misleads: no command takes such values.
+    if error.kind() == ErrorKind::UnknownArgument {
+        error.remove(ContextKind::Suggested);
+    }
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             let help = error.render();

@@ -55,7 +55,8 @@ pub fn text(analysis: &Analysis, context: &Context, style: Style) -> String {
     out.push(String::new());
     if analysis.findings.is_empty() {
         for line in wrap(&no_finding(analysis), style.width) {
-            let is_verdict = analysis.objects.iter().any(|object| object.judged) && !is_too_little(analysis);
+            let is_verdict =
+                analysis.unrecorded.is_none() && analysis.objects.iter().any(|object| object.judged) && !is_too_little(analysis);
             out.push(if is_verdict { style.paint(Paint::Good, &line) } else { line });
         }
         out.push(String::new());
@@ -137,6 +138,19 @@ fn no_finding(analysis: &Analysis) -> String {
     if analysis.machine.nodes < 2 {
         return format!("No finding: {} has one node, so no memory can be remote.", clean(&analysis.machine.name));
     }
+    if !several_threads(analysis) {
+        return match analysis.threads.len() {
+            1 => "No finding: the program has one thread, and its memory is where it runs.".to_owned(),
+            _ => "No finding: each process has one thread, and its memory is where it runs.".to_owned(),
+        };
+    }
+    if let Some(part) = analysis.unrecorded {
+        let rest = format!("{} of the touched memory belongs to no recorded object and was not judged", percent(part));
+        return match remote(analysis) {
+            Some(remote) => format!("No finding among the recorded objects ({remote}), but that is no all-clear: {rest}."),
+            None => format!("No finding, and no judgement: no accesses to objects of known placement were seen, and {rest}."),
+        };
+    }
     match remote(analysis) {
         Some(remote) if is_too_little(analysis) => {
             let (windows, were) =
@@ -147,9 +161,27 @@ fn no_finding(analysis: &Analysis) -> String {
             format!("No finding: {remote}, and no judged object is misplaced.")
         }
         Some(remote) => format!("No finding: {remote}, but no object could be judged; the reasons are told below."),
-        None => "No finding, and no judgement: no accesses to objects of known placement were seen. Longer runs and a \
-                 smaller --min-size see more; what was missing is told below."
-            .to_owned(),
+        None => format!(
+            "No finding, and no judgement: no accesses to objects of known placement were seen. {}; what was missing is told below.",
+            sees_more(analysis)
+        ),
+    }
+}
+
+/// Whether any process has two threads.
+fn several_threads(analysis: &Analysis) -> bool {
+    let mut processes: Vec<i64> = analysis.threads.iter().map(|thread| thread.process).collect();
+    processes.sort_unstable();
+    processes.is_empty() || processes.windows(2).any(|pair| pair[0] == pair[1])
+}
+
+/// What would see more than this profile did.
+fn sees_more(analysis: &Analysis) -> &'static str {
+    let without_agent = analysis.evidence.iter().any(|e| e.source == "agent" && !e.available);
+    match (without_agent, analysis.command.is_empty()) {
+        (true, true) => "Longer recordings see more, and so does starting the program under 'firsttouch profile'",
+        (true, false) => "Longer runs see more",
+        (false, _) => "Longer runs and a smaller --min-size see more",
     }
 }
 

@@ -1,0 +1,155 @@
+//! How much of the touched memory belongs to no recorded object.
+//!
+//! Watchpoints are drawn from recorded objects. What lies elsewhere (allocations below `--min-size`, stacks, memory that was
+//! mapped before firsttouch looked) is in no figure of the report, so where it is much, silence is no all-clear.
+//!
+//! Bytes are those of the first touches' pages (weight x page size). An object counts with what is resident of it, where that
+//! is more: pages that the kernel touched (`read` into a buffer) have no record. An address that ever belonged to an object
+//! counts as known, since memory given back and handed out in smaller pieces was at least seen once. Pages of unknown
+//! memory are base pages, unless their faults say otherwise: see [`Unknown::bytes`].
+
+use crate::residents::Residents;
+use crate::touches::BASE_PAGE;
+use firsttouch_domain::format_bytes;
+use firsttouch_profile::{Id, Profile, meta};
+use std::collections::{BTreeMap, HashMap};
+
+/// From this part of the touched memory on, and from this many bytes, it is worth a word.
+const PART: f64 = 0.20;
+const BYTES: f64 = 16.0 * 1_048_576.0;
+/// What is suggested instead of a larger `--min-size`.
+const SMALL: u64 = 4096;
+/// Records that stand for more faults may be alone in their huge page by chance.
+const DENSE: f64 = 31.0;
+
+/// Touched memory of no recorded object, where it is much.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unrecorded {
+    pub bytes: f64,
+    /// Of all touched memory.
+    pub part: f64,
+}
+
+impl Unrecorded {
+    /// None where it is little.
+    #[must_use]
+    pub fn of(profile: &Profile, residents: &Residents) -> Option<Self> {
+        let objects = Recorded::new(profile);
+        let mut known: HashMap<usize, f64> = HashMap::new();
+        let mut unknown: HashMap<Id, Unknown> = HashMap::new();
+        for touch in profile.first_touches.iter().filter(|t| t.weight.is_finite() && t.weight > 0.0) {
+            let weight = touch.weight.min(1e12);
+            match objects.at(touch.process, touch.address) {
+                Some(object) => {
+                    let size = residents.page_bytes_near(&profile.objects[object], touch.address, profile.machine.huge_page_bytes);
+                    *known.entry(object).or_default() += weight * size.unwrap_or(BASE_PAGE) as f64;
+                }
+                None => unknown.entry(touch.process).or_default().0.push((touch.address, weight)),
+            }
+        }
+        for (i, object) in profile.objects.iter().enumerate() {
+            if let Some(fraction) = residents.of(object).fraction {
+                let entry = known.entry(i).or_default();
+                *entry = entry.max(fraction * object.bytes as f64);
+            }
+        }
+        let huge = if profile.machine.transparent_huge_pages == "always" { profile.machine.huge_page_bytes } else { 0 };
+        let bytes: f64 = unknown.values().map(|list| list.bytes(huge)).sum();
+        let part = bytes / (bytes + known.values().sum::<f64>()).max(f64::MIN_POSITIVE);
+        (part >= PART && bytes >= BYTES).then_some(Self { bytes, part })
+    }
+
+    /// The doubt in words, with what would help.
+    #[must_use]
+    pub fn note(&self, profile: &Profile) -> String {
+        let what = format!(
+            "{:.0} % of the touched memory ({}) belongs to no recorded object, and was not judged",
+            self.part * 100.0,
+            format_bytes(self.bytes as u64)
+        );
+        let agent = profile.evidence.iter().any(|e| e.source == "agent" && e.available);
+        let min_size = profile.meta.get(meta::MIN_SIZE).and_then(|text| text.parse::<u64>().ok());
+        match min_size {
+            Some(bytes) if agent && bytes > SMALL => format!(
+                "{what}: allocations below --min-size ({}), or stacks; profile it with --min-size 4K to see them",
+                format_bytes(bytes)
+            ),
+            Some(bytes) if agent => {
+                format!("{what}: allocations below --min-size ({}), or stacks; larger blocks would be seen", format_bytes(bytes))
+            }
+            _ => format!(
+                "{what}: without the agent, allocations are not seen; a dynamically linked program started by 'firsttouch profile' has it"
+            ),
+        }
+    }
+}
+
+/// Faults outside of all objects: address and weight.
+#[derive(Debug, Default)]
+struct Unknown(Vec<(u64, f64)>);
+
+impl Unknown {
+    /// Bytes of their pages. Where each of neighbouring huge pages has exactly one record, of few faults, these faults made huge
+    /// pages: base pages would have several.
+    fn bytes(&self, huge: u64) -> f64 {
+        let mut regions: BTreeMap<u64, (usize, f64)> = BTreeMap::new();
+        for &(address, weight) in &self.0 {
+            let region = regions.entry(address / huge.max(BASE_PAGE)).or_default();
+            region.0 += 1;
+            region.1 += weight;
+        }
+        let alone = |region: u64| regions.get(&region).is_some_and(|r| r.0 == 1 && r.1 <= DENSE);
+        let is_huge = |region: u64| huge > BASE_PAGE && alone(region) && (alone(region.wrapping_sub(1)) || alone(region.wrapping_add(1)));
+        regions.iter().map(|(&region, r)| r.1 * if is_huge(region) { huge } else { BASE_PAGE } as f64).sum()
+    }
+}
+
+/// Address ranges that belonged to objects, whole base pages.
+struct Recorded {
+    /// By process: (start, end of this and all before it, object index), by start.
+    ranges: HashMap<Id, Vec<(u64, u64, usize)>>,
+}
+
+impl Recorded {
+    fn new(profile: &Profile) -> Self {
+        let mut ranges: HashMap<Id, Vec<(u64, u64, usize)>> = HashMap::new();
+        for (i, object) in profile.objects.iter().enumerate() {
+            let end = object.address.saturating_add(object.bytes).checked_next_multiple_of(BASE_PAGE).unwrap_or(u64::MAX);
+            ranges.entry(object.process).or_default().push((object.address / BASE_PAGE * BASE_PAGE, end, i));
+        }
+        for list in ranges.values_mut() {
+            list.sort_unstable();
+            let mut last: Option<(u64, usize)> = None;
+            // Ranges of different times may overlap: each keeps the end, and object, that reach farthest.
+            for range in list.iter_mut() {
+                if let Some((end, object)) = last.filter(|l| l.0 > range.1) {
+                    (range.1, range.2) = (end, object);
+                }
+                last = Some((range.1, range.2));
+            }
+        }
+        Self { ranges }
+    }
+
+    fn at(&self, process: Id, address: u64) -> Option<usize> {
+        let list = self.ranges.get(&process)?;
+        let (_, end, object) = list[..list.partition_point(|r| r.0 <= address)].last()?;
+        (address < *end).then_some(*object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that faults that are alone in neighbouring huge pages count as huge, and no others.
+    #[test]
+    fn sizes_of_unknown_pages() {
+        const HUGE: u64 = 2 << 20;
+        let bytes = |list: &[(u64, f64)], huge: u64| Unknown(list.to_vec()).bytes(huge);
+        assert_eq!(bytes(&[(0, 1.0), (HUGE, 1.0)], HUGE), 2.0 * HUGE as f64);
+        assert_eq!(bytes(&[(0, 1.0), (HUGE, 1.0)], 0), 8192.0);
+        assert_eq!(bytes(&[(0, 1.0), (4096, 1.0), (HUGE, 1.0), (5 * HUGE, 1.0)], HUGE), 4.0 * 4096.0);
+        assert_eq!(bytes(&[(0, 251.0), (HUGE, 251.0)], HUGE), 2.0 * 251.0 * 4096.0);
+    }
+}

@@ -8,9 +8,6 @@ use crate::uses::Uses;
 use firsttouch_domain::Pin;
 use firsttouch_profile::{Profile, meta};
 
-/// A program that waited this long, for at least half of its time, may have waited for programs it started.
-const WAITED_NS: u64 = 200_000_000;
-
 /// What doubts are read from.
 pub struct Doubts<'a> {
     pub profile: &'a Profile,
@@ -77,7 +74,7 @@ fn nothing_remote(doubts: &Doubts<'_>) -> Option<String> {
     let node = threads.list.first()?.node;
     if threads.alone() {
         // The report's headline says that there is nothing to find.
-        return waited(doubts.profile);
+        return left_alone(doubts.profile);
     }
     if threads.list.iter().any(|t| t.node != node) {
         return None;
@@ -90,18 +87,9 @@ fn nothing_remote(doubts: &Doubts<'_>) -> Option<String> {
     Some(format!("All threads sit on one node of {}: nothing can be remote; {how}", target.name))
 }
 
-/// A single thread that was idle for most of the run: its work may have been done by others.
-fn waited(profile: &Profile) -> Option<String> {
-    let number = |key: &str| profile.meta.get(key).and_then(|text| text.parse::<u64>().ok());
-    let launched = profile.meta.get(meta::MODE).is_some_and(|mode| mode == "launch");
-    let [thread] = &profile.threads[..] else { return None };
-    let wall = number(meta::END_NS)?.saturating_sub(number(meta::START_NS)?);
-    let idle = wall.saturating_sub(thread.cpu_ns?);
-    (launched && idle >= WAITED_NS && idle >= wall / 2).then(|| {
-        format!(
-            "The program was idle for {:.1} s of {:.1} s; if it waited for programs that it started, profile them as well: --follow",
-            idle as f64 / 1e9,
-            wall as f64 / 1e9
-        )
-    })
+/// Processes that the program started and nobody looked at: they may have done its work.
+fn left_alone(profile: &Profile) -> Option<String> {
+    let children = profile.meta.get(meta::CHILDREN_LEFT)?.parse::<u64>().ok().filter(|&children| children > 0)?;
+    let (processes, were) = if children == 1 { ("process", "was") } else { ("processes", "were") };
+    Some(format!("The program started {children} {processes} that {were} not profiled; to profile them as well: --follow"))
 }

@@ -155,9 +155,9 @@ fn nothing_to_find() {
     let analysis = judge(&single, 1, 2);
     assert!(analysis.findings.is_empty() && analysis.notes.is_empty(), "{:?}", analysis.notes);
     let mut waiting = single.profile(1);
-    waiting.threads[0].cpu_ns = Some(S);
+    waiting.meta.insert("children_left".into(), "3".into());
     let analysis = analyse(&waiting, &target(2), &FakeSources("loop"));
-    assert!(analysis.notes[0].contains("idle for 9.0 s of 10.0 s") && analysis.notes[0].contains("--follow"), "{:?}", analysis.notes);
+    assert!(analysis.notes[0].contains("started 3 processes") && analysis.notes[0].contains("--follow"), "{:?}", analysis.notes);
 }
 
 /// Check that processes of one thread each are not told to be pinned otherwise, and that a real machine gets no --pin.

@@ -7,9 +7,10 @@ use firsttouch_analysis::{Analysis, Target, analyse};
 use firsttouch_capture::symbolize::symbolize_profile;
 use firsttouch_domain::Pin;
 use firsttouch_machine::TargetMachine;
-use firsttouch_profile::Machine;
+use firsttouch_profile::{Machine, meta};
 use firsttouch_report::{Context, FileSources};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 /// An analysis, and what the text report needs besides.
 pub struct Judged {
@@ -92,8 +93,14 @@ pub fn judge(path: &Path, question: &Question) -> Result<Judged> {
     let mut profile = firsttouch_profile::open(path)?;
     symbolize_profile(&mut profile);
     let target = usage(question.target(&profile.machine))?;
-    let sources = FileSources::new(firsttouch_native::SOURCES);
-    Ok(Judged { analysis: analyse(&profile, &target, &sources), recorded_nodes: profile.machine.node_cpus.len() })
+    let mut sources = FileSources::new(firsttouch_native::SOURCES);
+    if let Some(start) = profile.meta.get(meta::START_UNIX_S).and_then(|text| text.parse::<u64>().ok()) {
+        // The start is known to the second.
+        sources = sources.until(SystemTime::UNIX_EPOCH + Duration::from_secs(start.saturating_add(1).min(u64::from(u32::MAX))));
+    }
+    let mut analysis = analyse(&profile, &target, &sources);
+    analysis.notes.extend(sources.notes());
+    Ok(Judged { analysis, recorded_nodes: profile.machine.node_cpus.len() })
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use firsttouch_analysis::Sources;
 use firsttouch_profile::Frame;
 use firsttouch_symbols::{SourceCache, touch_cause, user_frame, variable_near};
 use std::cell::RefCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Lines around an allocation that may belong to its statement.
 const RADIUS: usize = 4;
@@ -24,6 +25,21 @@ impl FileSources {
     #[must_use]
     pub fn new(bundled: Bundled) -> Self {
         Self { cache: RefCell::default(), bundled }
+    }
+
+    /// Without the lines of files that were changed after `newest`.
+    #[must_use]
+    pub fn until(self, newest: SystemTime) -> Self {
+        Self { cache: RefCell::new(SourceCache::until(newest)), ..self }
+    }
+
+    /// What a reader should know: source files whose lines are not shown because they are not what ran.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let told = |file: &PathBuf| {
+            format!("{} was changed after the run: its lines are not shown, and names taken from them are missing", file.display())
+        };
+        self.cache.borrow().changed().iter().map(told).collect()
     }
 
     fn bundled(&self, file: &str) -> Option<&'static str> {
@@ -72,6 +88,8 @@ mod tests {
         let file = path.to_str().unwrap();
         let sources = FileSources::new(&[("kernels/k.c", "\ndouble *B = malloc(n);\n")]);
         assert_eq!(sources.line(file, 3).as_deref(), Some("        malloc(n * sizeof *A);"));
+        let stale = FileSources::new(&[]).until(SystemTime::UNIX_EPOCH);
+        assert_eq!((stale.line(file, 3), stale.variable(file, 3, "malloc", 0), stale.notes().len()), (None, None, 1));
         assert_eq!(sources.line(file, 0), None);
         assert_eq!(sources.line(file, 99), None);
         assert_eq!(sources.variable(file, 3, "malloc", 0).as_deref(), Some("A"));

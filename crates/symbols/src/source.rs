@@ -6,6 +6,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Larger files are not source code that somebody wrote.
 const LARGEST_FILE: u64 = 8 << 20;
@@ -14,6 +15,9 @@ const LARGEST_FILE: u64 = 8 << 20;
 #[derive(Default)]
 pub struct SourceCache {
     files: HashMap<PathBuf, Option<Source>>,
+    /// Files changed later than this are not what ran.
+    newest: Option<SystemTime>,
+    changed: Vec<PathBuf>,
 }
 
 struct Source {
@@ -54,6 +58,23 @@ impl SourceCache {
         Self::default()
     }
 
+    /// An empty cache that takes no lines from files changed after `newest`: they may have moved.
+    #[must_use]
+    pub fn until(newest: SystemTime) -> Self {
+        Self { newest: Some(newest), ..Self::default() }
+    }
+
+    /// Files that were asked for and have changed since, in the order of asking.
+    #[must_use]
+    pub fn changed(&self) -> &[PathBuf] {
+        &self.changed
+    }
+
+    fn is_changed(&self, file: &Path) -> bool {
+        let modified = || fs::metadata(file).and_then(|meta| meta.modified()).ok();
+        self.newest.is_some_and(|newest| modified().is_some_and(|modified| modified > newest))
+    }
+
     /// The text of a line; lines count from 1.
     pub fn line(&mut self, file: &Path, line: u32) -> Option<&str> {
         let index = usize::try_from(line).ok()?.checked_sub(1)?;
@@ -73,7 +94,11 @@ impl SourceCache {
 
     fn source(&mut self, file: &Path) -> Option<&Source> {
         if !self.files.contains_key(file) {
-            self.files.insert(file.to_owned(), Source::read(file));
+            let changed = self.is_changed(file);
+            if changed {
+                self.changed.push(file.to_owned());
+            }
+            self.files.insert(file.to_owned(), if changed { None } else { Source::read(file) });
         }
         self.files.get(file)?.as_ref()
     }

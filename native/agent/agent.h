@@ -6,8 +6,7 @@
  * Build (gcc or clang; static libgcc gives the unwinder without a dependency on libgcc_s):
  *
  *   cc -std=c11 -O2 -g -fPIC -shared -fvisibility=hidden -ftls-model=initial-exec -fasynchronous-unwind-tables
- *      -fno-strict-aliasing -Wall -Wextra -Werror -I../include -o libfirsttouch_agent.so attach.c exec.c hooks.c
- *      image.c lines.c ompt.c python.c record.c resolve.c stack.c thread.c
+ *      -fno-strict-aliasing -Wall -Wextra -Werror -I../include -o libfirsttouch_agent.so *.c
  *      -static-libgcc -Wl,--exclude-libs,ALL -Wl,-z,now -Wl,-z,relro -Wl,-z,initfirst -Wl,-soname,libfirsttouch_agent.so
  *
  *   --exclude-libs,ALL  keeps the static unwinder's _Unwind_* out of the dynamic symbols: a preloaded library that
@@ -31,9 +30,11 @@
 #endif
 
 #include <pthread.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -49,6 +50,7 @@
 
 /* The next definition of each interposed function. The four hot ones start out as functions that resolve. */
 struct ft_real {
+    long (*syscall)(long, long, long, long, long, long, long); /* first: sandbox.c */
     void *(*malloc)(size_t);
     void *(*calloc)(size_t, size_t);
     void *(*realloc)(void *, size_t);
@@ -68,6 +70,13 @@ struct ft_real {
     int (*execvpe)(const char *, char *const[], char *const[]);
     int (*execveat)(int, const char *, char *const[], char *const[], int);
     int (*fexecve)(int, char *const[], char *const[]);
+    int (*posix_spawn)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
+                       char *const[], char *const[]);
+    int (*posix_spawnp)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
+                        char *const[], char *const[]);
+    int (*system)(const char *);
+    FILE *(*popen)(const char *, const char *);
+    int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
 };
 extern struct ft_real ft_real;
 
@@ -82,9 +91,11 @@ struct ft_agent {
     uint64_t min_size;
     uint32_t root_pid;
     bool follow;
-    bool wiped_on_fork; /* the kernel clears ft_wiped in children */
-    bool runs_python;   /* the program is, or is linked with, a Python whose stacks can be read */
-    bool can_carry;     /* our path is absolute: an exec can load us again */
+    bool wiped_on_fork;             /* the kernel clears ft_wiped in children */
+    bool runs_python;               /* the program is, or is linked with, a Python whose stacks can be read */
+    bool can_carry;                 /* our path is absolute: an exec can load us again */
+    bool sandboxed;                 /* sandbox.c */
+    const char *is_single_threaded; /* the C library's word on it (glibc 2.32 and later), or NULL */
     size_t page_bytes;
     char path[4096];       /* of this library */
     char environment[256]; /* FIRSTTOUCH_AGENT=... */
@@ -195,6 +206,8 @@ void ft_mark_block(const void *block);
 /* record.c */
 void ft_record_plain(const struct ft_record *record);
 void ft_record_with_stack(const struct ft_record *record, struct ft_caller caller);
+bool ft_open_record(uint64_t *number);
+void ft_close_record(uint64_t number, const struct ft_record *record);
 bool ft_stack_has_room(void);
 bool ft_write_stack(uint64_t stack_id, const uintptr_t *ips, uint32_t depth);
 bool ft_write_python(uint64_t python_id, const char *text, uint32_t bytes);
@@ -222,14 +235,41 @@ size_t ft_lines_read(struct ft_lines *lines, const uint8_t *piece, size_t bytes,
 /* thread.c */
 void ft_main_thread_stack(const void *above_stack);
 
+/* probe.c */
+struct ft_probe {
+    uintptr_t page; /* the last one found readable; 0 = none */
+};
+bool ft_readable(struct ft_probe *probe, const void *from, size_t bytes);
+bool ft_readable_string(struct ft_probe *probe, const char *string);
+
 /* image.c: may the program image behind a path (or open file) be given the agent? */
 bool ft_image_takes_agent(const char *path);
 bool ft_searched_image_takes_agent(const char *file);
 bool ft_open_image_takes_agent(int fd);
 bool ft_image_at_takes_agent(int directory, const char *path, int flags);
 
-/* exec.c */
+bool ft_is_sanitizer(const char *library);
+
+/* carry.c */
+struct ft_carry {
+    char *const *environment;
+    size_t entries;
+    const char *preload; /* the value of LD_PRELOAD, or NULL */
+    size_t bytes;        /* of the copy with our variables */
+};
 const char *ft_own_preload_entry(const char *list);
+bool ft_hands_on(void);
+bool ft_library_is_within_reach(void);
+bool ft_carry_measure(struct ft_carry *carry, char *const environment[]);
+bool ft_carry_fits_stack(const struct ft_carry *carry);
+char **ft_carry_compose(const struct ft_carry *carry, void *block);
+
+/* sandbox.c */
+long ft_syscall_may_lock_in(long number, long a, long b, long c, long d, long e);
+/* Has this process locked itself in, so that system calls may kill it? */
+static inline bool ft_sandboxed(void) {
+    return __atomic_load_n(&ft_agent.sandboxed, __ATOMIC_RELAXED);
+}
 
 #pragma GCC visibility pop
 

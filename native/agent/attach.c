@@ -10,10 +10,12 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define RING_OFFSET 4096u
+#define ADDRESS_SPACE_SHARE 256u /* the ring may take one part in so many of what a limit allows */
 
 static bool is_entry(const char *entry, const char *name) {
     size_t bytes = strlen(name);
@@ -67,19 +69,35 @@ static bool is_our_ring(const struct ft_ring_header *ring, uint64_t file_bytes) 
            (capacity & (capacity - 1)) == 0 && file_bytes >= RING_OFFSET + capacity * FT_SLOT_BYTES;
 }
 
-static struct ft_ring_header *map_ring(const char *path) {
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0) {
+/* Under a limit on address space (ulimit -v) what we map is taken from the program, whose own next mapping may be the
+ * one that fails. */
+static bool is_affordable(size_t bytes) {
+    struct rlimit limit;
+    return getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+           bytes <= limit.rlim_cur / ADDRESS_SPACE_SHARE;
+}
+
+static void say_not_affordable(int fd) {
+    struct ft_ring_header *ring = ft_real.mmap(NULL, RING_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (ring != MAP_FAILED) {
+        if (ring->magic == FT_RING_MAGIC && ring->version == FT_RING_VERSION) {
+            __atomic_fetch_or(&ring->silent, FT_SILENT_ADDRESS_SPACE, __ATOMIC_RELAXED);
+        }
+        ft_real.munmap(ring, RING_OFFSET);
+    }
+}
+
+static struct ft_ring_header *map_open_ring(int fd) {
+    struct stat status;
+    if (fstat(fd, &status) != 0 || status.st_size <= (off_t)RING_OFFSET) {
         return NULL;
     }
-    struct stat status;
-    void *mapped = MAP_FAILED;
-    size_t bytes = 0;
-    if (fstat(fd, &status) == 0 && status.st_size > (off_t)RING_OFFSET) {
-        bytes = (size_t)status.st_size;
-        mapped = ft_real.mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    size_t bytes = (size_t)status.st_size;
+    if (!is_affordable(bytes)) {
+        say_not_affordable(fd);
+        return NULL;
     }
-    close(fd);
+    void *mapped = ft_real.mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (mapped == MAP_FAILED) {
         return NULL;
     }
@@ -88,6 +106,16 @@ static struct ft_ring_header *map_ring(const char *path) {
         return NULL;
     }
     return mapped;
+}
+
+static struct ft_ring_header *map_ring(const char *path) {
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) {
+        return NULL;
+    }
+    struct ft_ring_header *ring = map_open_ring(fd);
+    close(fd);
+    return ring;
 }
 
 static void open_gate(void) {
@@ -101,7 +129,7 @@ static void after_fork_in_child(void) {
     ft_thread.tid = 0;
     ft_thread.recording = 0;
     ft_thread.unpublished = 0; /* the parent's to publish */
-    if (ft_agent.follow) {
+    if (ft_agent.follow && !ft_sandboxed()) {
         if (!ft_agent.wiped_on_fork) {
             memset(&ft_wiped, 0, sizeof ft_wiped);
         }
@@ -120,6 +148,7 @@ static void attach(struct ft_ring_header *ring, const void *above_stack) {
     }
     ft_agent.wiped_on_fork = ft_real.madvise(&ft_wiped, sizeof ft_wiped, MADV_WIPEONFORK) == 0;
     ft_resolve_usable_size();
+    ft_agent.is_single_threaded = dlsym(RTLD_NEXT, "__libc_single_threaded");
     ft_python_prepare();
     ft_stack_prepare();
     ft_main_thread_stack(above_stack);
@@ -145,9 +174,7 @@ __attribute__((constructor)) static void construct(int argc, char **argv, char *
         strcpy(ft_agent.environment, variable);
         struct ft_ring_header *ring = map_ring(variable + sizeof FT_AGENT_ENV);
         ft_agent.follow = ring != NULL && (ring->flags & FT_FLAG_FOLLOW) != 0;
-        if (!ft_agent.follow) {
-            clean_environment(environment);
-        }
+        clean_environment(environment);
         if (ring != NULL) {
             ft_agent.root_pid = ring->root_pid;
             if (ring->closed == 0 && (ft_agent.follow || (uint32_t)getpid() == ft_agent.root_pid)) {

@@ -1,139 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
  * exec: the profiled process may replace its image (a shell script's last command, `env`, a launcher), and the new
- * image must be recorded too. Our variables are no longer in `environ`, so they are put into the environment handed
- * to the new image; its constructor takes them out again. Other processes' calls are forwarded unchanged.
+ * image must be recorded too, as those of its children with --follow.
  *
- * Nothing is allocated: these functions are called between fork and exec and from signal handlers.
+ * A child of clone may call these on a few kilobytes of stack: they need less than two.
  */
 #include "agent.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 extern char **environ;
-
-#define ENTRIES_MAX 16384 /* environment strings; with more, the new image is not recorded */
-
-/* Where the value of LD_PRELOAD names this library, or NULL. */
-const char *ft_own_preload_entry(const char *list) {
-    size_t own = strlen(ft_agent.path);
-    while (*list != '\0') {
-        size_t bytes = strcspn(list, ": ");
-        if (bytes == own && memcmp(list, ft_agent.path, own) == 0) {
-            return list;
-        }
-        list += bytes;
-        list += *list != '\0';
-    }
-    return NULL;
-}
-
-static const char *value_of(const char *entry, const char *name) {
-    size_t bytes = strlen(name);
-    return strncmp(entry, name, bytes) == 0 && entry[bytes] == '=' ? entry + bytes + 1 : NULL;
-}
-
-struct wish {
-    bool rewrite; /* hand over another environment than the caller's */
-    bool carry;   /* with our variables; else without them */
-};
-
-/* getpid() tells a vfork child from its parent, although they share memory. After chroot, or once the library is
- * gone, the new image's loader would complain. */
-static struct wish wish_for(bool takes_agent) {
-    bool carry = takes_agent && ft_agent.can_carry && access(ft_agent.path, R_OK) == 0;
-    /* With FOLLOW the variables are in `environ`, and must not reach an image that cannot take them. */
-    return (struct wish){carry || ft_agent.follow, carry};
-}
-
-static bool concerned(void) {
-    return ft_agent.ring != NULL && __atomic_load_n(&ft_agent.ring->closed, __ATOMIC_RELAXED) == 0 &&
-           (ft_agent.follow || (uint32_t)getpid() == ft_agent.root_pid);
-}
-
-/* Calls made while probing an image must leave errno as the caller had it. */
-#define WISH(probe)                        \
-    ({                                     \
-        struct wish wish = {false, false}; \
-        if (concerned()) {                 \
-            int saved_errno = errno;       \
-            wish = wish_for(probe);        \
-            errno = saved_errno;           \
-        }                                  \
-        wish;                              \
-    })
-
-static size_t count_entries(char *const entries[]) {
-    size_t count = 0;
-    while (entries != NULL && entries[count] != NULL) {
-        count++;
-    }
-    return count;
-}
-
-/* The bytes of the LD_PRELOAD string that `compose` writes. */
-static size_t preload_bytes(char *const environment[]) {
-    size_t longest = 0;
-    for (size_t i = 0; environment != NULL && environment[i] != NULL; i++) {
-        const char *value = value_of(environment[i], "LD_PRELOAD");
-        size_t bytes = value != NULL ? strlen(value) : 0;
-        longest = bytes > longest ? bytes : longest;
-    }
-    return sizeof "LD_PRELOAD=" + strlen(ft_agent.path) + 1 + longest;
-}
-
-/* Writes the LD_PRELOAD entry with or without ours. The last LD_PRELOAD of an environment is the one that counts. An
- * empty value keeps a colon, so that taking our entry out again restores it. */
-static void compose_preload(char *out, const char *value, bool carry) {
-    const char *own = value != NULL ? ft_own_preload_entry(value) : NULL;
-    char *end = stpcpy(out, "LD_PRELOAD=");
-    if (carry && own == NULL) {
-        end = stpcpy(end, ft_agent.path);
-        if (value != NULL) {
-            stpcpy(stpcpy(end, ":"), value);
-        }
-    } else if (!carry && own != NULL) {
-        size_t before = (size_t)(own - value);
-        const char *after = own + strlen(ft_agent.path);
-        memcpy(end, value, before);
-        stpcpy(end + before, *after != '\0' ? after + 1 : after);
-    } else {
-        stpcpy(end, value);
-    }
-}
-
-static void compose(char **out, char *preload, char *const environment[], bool carry) {
-    char **preload_entry = NULL;
-    const char *preload_value = NULL;
-    for (size_t i = 0; environment != NULL && environment[i] != NULL; i++) {
-        if (value_of(environment[i], FT_AGENT_ENV) != NULL) {
-            continue;
-        }
-        const char *value = value_of(environment[i], "LD_PRELOAD");
-        if (value != NULL) {
-            preload_entry = out;
-            preload_value = value;
-        }
-        *out++ = environment[i];
-    }
-    if (carry || (preload_value != NULL && ft_own_preload_entry(preload_value) != NULL)) {
-        compose_preload(preload, preload_value, carry);
-        if (preload_entry != NULL) {
-            *preload_entry = preload;
-        } else {
-            *out++ = preload;
-        }
-    }
-    if (carry) {
-        *out++ = ft_agent.environment;
-    }
-    *out = NULL;
-}
 
 enum how { BY_PATH, BY_SEARCH, BY_FD, BY_PATH_AT };
 
@@ -173,21 +53,27 @@ static bool takes_agent(const struct target *target) {
     }
 }
 
-static FT_NOINLINE int forward_rewritten(const struct target *target, char *const arguments[],
-                                         char *const environment[], size_t entries, bool carry) {
-    char *rewritten[entries + 3];
-    char preload[preload_bytes(environment)];
-    compose(rewritten, preload, environment, carry);
-    return forward(target, arguments, rewritten);
+/* Calls made while looking at an image must leave errno as the caller had it. */
+static FT_NOINLINE bool carries_agent(const struct target *target, char *const environment[], struct ft_carry *carry) {
+    int saved_errno = errno;
+    bool carries = takes_agent(target) && ft_library_is_within_reach() && ft_carry_measure(carry, environment) &&
+                   ft_carry_fits_stack(carry);
+    errno = saved_errno;
+    return carries;
+}
+
+static FT_NOINLINE int forward_carrying(const struct target *target, char *const arguments[],
+                                        const struct ft_carry *carry) {
+    char *block[carry->bytes / sizeof(char *) + 1];
+    return forward(target, arguments, ft_carry_compose(carry, block));
 }
 
 static int replace_image(struct target target, char *const arguments[], char *const environment[]) {
-    struct wish wish = WISH(takes_agent(&target));
-    size_t entries = wish.rewrite ? count_entries(environment) : 0;
-    if (!wish.rewrite || entries > ENTRIES_MAX) {
+    struct ft_carry carry;
+    if (!ft_hands_on() || !carries_agent(&target, environment, &carry)) {
         return forward(&target, arguments, environment);
     }
-    return forward_rewritten(&target, arguments, environment, entries, wish.carry);
+    return forward_carrying(&target, arguments, &carry);
 }
 
 FT_EXPORT int execve(const char *path, char *const arguments[], char *const environment[]) {

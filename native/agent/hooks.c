@@ -4,7 +4,7 @@
  * records is a function of its own, so that a small allocation costs one comparison and one jump.
  *
  * Order (see firsttouch_ring.h): a release is recorded before the real call and an allocation after it, both with the
- * time of entry. Nothing in record.c changes errno.
+ * time of entry (mremap's, which may fail, keeps its place: ft_open_record). Nothing in record.c changes errno.
  */
 #include "agent.h"
 
@@ -195,12 +195,19 @@ FT_EXPORT void *mmap(void *address, size_t size, int protection, int flags, int 
 _Static_assert(sizeof(off_t) == 8, "mmap64 is mmap");
 FT_EXPORT __typeof__(mmap) mmap64 __attribute__((alias("mmap")));
 
+/* As the kernel judges it: what it refuses must not release all that lies above `address`. */
+static bool is_user_range(const void *address, size_t size) {
+    uintptr_t last = (uintptr_t)address + (size - 1);
+    return size != 0 && last >= (uintptr_t)address && last < (uintptr_t)1 << 56 &&
+           ((uintptr_t)address & (ft_agent.page_bytes - 1)) == 0;
+}
+
 /* Recorded whatever its size: it may cut a piece out of a recorded mapping. */
 FT_EXPORT int munmap(void *address, size_t size) {
     if (ft_unlikely(ft_agent.runs_python)) {
         ft_python_forget_pages();
     }
-    if (!ft_silent() && size != 0 && ((uintptr_t)address & (ft_agent.page_bytes - 1)) == 0) {
+    if (!ft_silent() && is_user_range(address, size)) {
         record_range(FT_REC_UNMAP, address, whole_pages(size), ft_now());
     }
     return FT_REAL(munmap)(address, size);
@@ -224,14 +231,15 @@ FT_EXPORT void *mremap(void *old_address, size_t old_size, size_t new_size, int 
     uint64_t time_ns = ft_now();
     uint64_t aux = (uint64_t)(uint32_t)flags << 32;
     bool releases = old_size != 0 && !(flags & MREMAP_DONTUNMAP); /* an old size of 0 makes a second mapping */
-    if (releases) {
-        record_range(FT_REC_UNMAP, old_address, whole_pages(old_size), time_ns);
-    }
+    uint64_t release;
+    bool opened = releases && ft_open_record(&release);
     void *mapped = FT_REAL(mremap)(old_address, old_size, new_size, flags, wanted);
+    if (opened) {
+        const struct ft_record unmap = {
+            .type = FT_REC_UNMAP, .time_ns = time_ns, .address = (uintptr_t)old_address, .size = whole_pages(old_size)};
+        ft_close_record(release, mapped != MAP_FAILED ? &unmap : NULL);
+    }
     if (mapped == MAP_FAILED) {
-        if (releases) {
-            record_map(old_address, old_size, FT_KIND_MREMAP, aux, ft_now(), ft_caller());
-        }
         return mapped;
     }
     if (flags & MREMAP_DONTUNMAP) {

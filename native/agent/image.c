@@ -4,14 +4,14 @@
  * machine, run by glibc's loader, without privileges or a sanitizer of its own: a static one would pass our variables on to its
  * children, and other loaders complain about a preload they cannot use, or refuse to start.
  *
- * Runs between fork and exec and in signal handlers: only async-signal-safe calls, nothing allocated.
+ * Runs between fork and exec and in signal handlers, on whatever stack there is: only async-signal-safe calls, nothing
+ * allocated, and less than a kilobyte of stack.
  */
 #include "agent.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,12 +26,28 @@
 #define OWN_MACHINE EM_NONE
 #endif
 
-#define SCRIPT_DEPTH_MAX 5 /* the kernel's own limit on scripts that are run by scripts */
-#define HEAD_BYTES 256     /* what the kernel reads of a #! line */
+#define SCRIPT_DEPTH_MAX 5  /* the kernel's own limit on scripts that are run by scripts */
+#define HEAD_BYTES 256      /* what the kernel reads of a #! line */
+#define LOADER_BYTES 63     /* of the end of the loader's path */
+#define CANDIDATE_BYTES 512 /* a path that the search of PATH makes; with a longer one before it, no image is found */
+#define DYNAMIC_MAX 4096    /* entries read of a dynamic section; real ones have some 30 */
 
 static bool read_segment(int fd, const Elf64_Ehdr *header, unsigned index, Elf64_Phdr *segment) {
     off_t at = (off_t)(header->e_phoff + (uint64_t)index * header->e_phentsize);
     return pread(fd, segment, sizeof *segment, at) == (ssize_t)sizeof *segment;
+}
+
+/* By the end of the loader's path, which is all of most: a PATH_MAX buffer would not fit every stack we run on. */
+static bool names_glibc_loader(int fd, const Elf64_Phdr *segment) {
+    char end[LOADER_BYTES + 1];
+    uint64_t bytes = segment->p_filesz < LOADER_BYTES ? segment->p_filesz : LOADER_BYTES;
+    ssize_t got = pread(fd, end, bytes, (off_t)(segment->p_offset + segment->p_filesz - bytes));
+    if (got <= 0) {
+        return false;
+    }
+    end[got] = '\0';
+    const char *slash = strrchr(end, '/');
+    return strncmp(slash != NULL ? slash + 1 : end, "ld-linux", sizeof "ld-linux" - 1) == 0;
 }
 
 static bool interpreter_is_glibc(int fd, const Elf64_Ehdr *header) {
@@ -41,14 +57,7 @@ static bool interpreter_is_glibc(int fd, const Elf64_Ehdr *header) {
             return false;
         }
         if (segment.p_type == PT_INTERP) {
-            char path[PATH_MAX];
-            size_t bytes = segment.p_filesz < sizeof path - 1 ? segment.p_filesz : sizeof path - 1;
-            ssize_t got = pread(fd, path, bytes, (off_t)segment.p_offset);
-            if (got <= 0) {
-                return false;
-            }
-            path[got] = '\0';
-            return strstr(path, "ld-linux") != NULL;
+            return names_glibc_loader(fd, &segment);
         }
     }
     return false;
@@ -66,22 +75,23 @@ static off_t file_offset(int fd, const Elf64_Ehdr *header, uint64_t address) {
     return -1;
 }
 
-static bool is_sanitizer(int fd, off_t name_at) {
-    static const char *const prefixes[] = {"libasan.so", "libtsan.so", "liblsan.so", "libhwasan.so", "libclang_rt."};
-    char name[16] = "";
-    if (pread(fd, name, sizeof name - 1, name_at) <= 0) {
-        return false;
-    }
+bool ft_is_sanitizer(const char *library) {
+    static const char prefixes[][14] = {"libasan.so", "libtsan.so", "liblsan.so", "libhwasan.so", "libclang_rt."};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0) {
+        if (strncmp(library, prefixes[i], strlen(prefixes[i])) == 0) {
             return true;
         }
     }
     return false;
 }
 
+static bool is_sanitizer_at(int fd, off_t name_at) {
+    char name[16] = "";
+    return pread(fd, name, sizeof name - 1, name_at) > 0 && ft_is_sanitizer(name);
+}
+
 /* A sanitizer's runtime that is a library must come first in the process: it ends the program when another does. */
-static bool needs_sanitizer(int fd, const Elf64_Ehdr *header) {
+static FT_NOINLINE bool needs_sanitizer(int fd, const Elf64_Ehdr *header) {
     Elf64_Phdr dynamic = {0};
     for (unsigned i = 0; i < header->e_phnum && dynamic.p_type != PT_DYNAMIC; i++) {
         if (!read_segment(fd, header, i, &dynamic)) {
@@ -94,7 +104,8 @@ static bool needs_sanitizer(int fd, const Elf64_Ehdr *header) {
     off_t names = -1;
     for (int pass = 0; pass < 2; pass++) { /* the names' place may stand after the entries that need it */
         Elf64_Dyn entry;
-        for (uint64_t at = 0; at + sizeof entry <= dynamic.p_filesz; at += sizeof entry) {
+        for (uint64_t at = 0; at + sizeof entry <= dynamic.p_filesz && at < DYNAMIC_MAX * sizeof entry;
+             at += sizeof entry) {
             if (pread(fd, &entry, sizeof entry, (off_t)(dynamic.p_offset + at)) != (ssize_t)sizeof entry ||
                 entry.d_tag == DT_NULL) {
                 break;
@@ -103,7 +114,7 @@ static bool needs_sanitizer(int fd, const Elf64_Ehdr *header) {
                 names = file_offset(fd, header, entry.d_un.d_ptr);
             }
             if (pass == 1 && names >= 0 && entry.d_tag == DT_NEEDED &&
-                is_sanitizer(fd, names + (off_t)entry.d_un.d_val)) {
+                is_sanitizer_at(fd, names + (off_t)entry.d_un.d_val)) {
                 return true;
             }
         }
@@ -136,9 +147,18 @@ static char *script_interpreter(char *head, ssize_t head_bytes) {
     return name;
 }
 
+/* Only a file is opened: a look at a device or a named pipe can have effects, and neither can be executed. */
+static int open_file(int directory, const char *path, int no_follow) {
+    struct stat status;
+    if (fstatat(directory, path, &status, no_follow != 0 ? AT_SYMLINK_NOFOLLOW : 0) != 0 || !S_ISREG(status.st_mode)) {
+        return -1;
+    }
+    return openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | no_follow);
+}
+
 /* Takes over `fd`. An executable file that is neither ELF nor a script fails with ENOEXEC in execve, and is run by
  * /bin/sh in execvp: `shell_runs_text` says which. */
-static bool open_image_takes_agent(int fd, bool shell_runs_text) {
+static FT_NOINLINE bool open_image_takes_agent(int fd, bool shell_runs_text) {
     char head[HEAD_BYTES + 1];
     for (int depth = 0; fd >= 0 && depth <= SCRIPT_DEPTH_MAX; depth++) {
         ssize_t got = pread(fd, head, HEAD_BYTES, 0);
@@ -157,7 +177,7 @@ static bool open_image_takes_agent(int fd, bool shell_runs_text) {
             interpreter = "/bin/sh";
         }
         shell_runs_text = false;
-        fd = open(interpreter, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        fd = open_file(AT_FDCWD, interpreter, 0);
     }
     if (fd >= 0) {
         close(fd);
@@ -166,11 +186,12 @@ static bool open_image_takes_agent(int fd, bool shell_runs_text) {
 }
 
 bool ft_image_at_takes_agent(int directory, const char *path, int flags) {
-    if ((flags & AT_EMPTY_PATH) != 0 && (path == NULL || path[0] == '\0')) {
+    struct ft_probe probe = {0};
+    if ((flags & AT_EMPTY_PATH) != 0 && (path == NULL || (ft_readable(&probe, path, 1) && path[0] == '\0'))) {
         return ft_open_image_takes_agent(directory);
     }
     int no_follow = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0;
-    return open_image_takes_agent(openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | no_follow), false);
+    return open_image_takes_agent(open_file(directory, path, no_follow), false);
 }
 
 bool ft_image_takes_agent(const char *path) {
@@ -181,32 +202,37 @@ bool ft_open_image_takes_agent(int fd) {
     return open_image_takes_agent(fcntl(fd, F_DUPFD_CLOEXEC, 0), false);
 }
 
-/* As execvp searches: the first directory of PATH whose entry can be executed. */
-bool ft_searched_image_takes_agent(const char *file) {
-    if (strchr(file, '/') != NULL) {
-        return open_image_takes_agent(open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK), true);
-    }
+/* As execvp searches: the first directory of PATH whose entry can be executed; -1 if there is none, or it cannot be
+ * told. Not inlined: the path lies on the stack only while it is looked for. */
+static FT_NOINLINE int open_searched(const char *file) {
     const char *path = getenv("PATH");
     if (path == NULL) {
         path = "/bin:/usr/bin";
     }
     size_t file_bytes = strlen(file);
-    char candidate[PATH_MAX];
-    for (const char *directory = path;; directory++) {
+    char candidate[CANDIDATE_BYTES];
+    for (const char *directory = path; file_bytes != 0; directory++) {
         size_t bytes = strcspn(directory, ":");
-        if (bytes + file_bytes + 2 <= sizeof candidate) {
-            memcpy(candidate, directory, bytes);
-            candidate[bytes] = '/';
-            memcpy(candidate + bytes + (bytes != 0), file, file_bytes + 1); /* an empty entry: this directory */
-            struct stat status;
-            if (file_bytes != 0 && access(candidate, X_OK) == 0 && stat(candidate, &status) == 0 &&
-                S_ISREG(status.st_mode)) {
-                return open_image_takes_agent(open(candidate, O_RDONLY | O_CLOEXEC | O_NONBLOCK), true);
+        if (bytes + file_bytes + 2 > sizeof candidate) {
+            return -1;
+        }
+        memcpy(candidate, directory, bytes);
+        candidate[bytes] = '/';
+        memcpy(candidate + bytes + (bytes != 0), file, file_bytes + 1); /* an empty entry: this directory */
+        if (access(candidate, X_OK) == 0) {
+            int fd = open_file(AT_FDCWD, candidate, 0);
+            if (fd >= 0) {
+                return fd;
             }
         }
         directory += bytes;
         if (*directory == '\0') {
-            return false;
+            return -1;
         }
     }
+    return -1;
+}
+
+bool ft_searched_image_takes_agent(const char *file) {
+    return open_image_takes_agent(strchr(file, '/') != NULL ? open_file(AT_FDCWD, file, 0) : open_searched(file), true);
 }

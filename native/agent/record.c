@@ -62,11 +62,7 @@ static void publish(void *slot, uint64_t number) {
     __atomic_store_n((uint32_t *)slot, (uint32_t)(number + 1), __ATOMIC_RELEASE);
 }
 
-static void write_record(const struct ft_record *record, uint64_t stack_id, uint64_t python_id) {
-    uint64_t number;
-    if (!reserve(1, &number)) {
-        return;
-    }
+static void fill(uint64_t number, const struct ft_record *record, uint64_t stack_id, uint64_t python_id) {
     struct ft_record *slot = slot_at(number);
     slot->type = record->type;
     slot->kind = record->kind;
@@ -81,6 +77,13 @@ static void write_record(const struct ft_record *record, uint64_t stack_id, uint
     slot->python_id = python_id;
     publish(slot, number);
     ft_thread.unpublished = 0;
+}
+
+static void write_record(const struct ft_record *record, uint64_t stack_id, uint64_t python_id) {
+    uint64_t number;
+    if (reserve(1, &number)) {
+        fill(number, record, stack_id, python_id);
+    }
 }
 
 /* A signal handler left by siglongjmp can leave slots behind that nobody would ever publish, and the reader would
@@ -148,6 +151,30 @@ void ft_record_with_stack(const struct ft_record *record, struct ft_caller calle
         }
         end();
     }
+}
+
+/* For a call that gives memory up but may fail: its place in the order of ownership is taken before it, and what is
+ * written there decided after it. To be closed by the same function, soon: the reader waits. */
+bool ft_open_record(uint64_t *number) {
+    if (!begin((uintptr_t)__builtin_frame_address(0))) {
+        return false;
+    }
+    if (!reserve(1, number)) {
+        end();
+        return false;
+    }
+    return true;
+}
+
+/* NULL: the call failed, and nothing is told. A reader that did not wait has passed the slot, and it may have another
+ * owner by now. */
+void ft_close_record(uint64_t number, const struct ft_record *record) {
+    static const struct ft_record none = {.type = FT_REC_NONE};
+    if (__atomic_load_n(&ft_agent.ring->tail, __ATOMIC_ACQUIRE) <= number) {
+        fill(number, record != NULL ? record : &none, 0, 0);
+    }
+    ft_thread.unpublished = 0;
+    end();
 }
 
 /* Asked before unwinding, so that a full ring does not cost a program the unwinding of what is lost anyway. */

@@ -93,7 +93,8 @@ void ft_resolve(void) {
         FT_NEXT(malloc),        FT_NEXT(calloc),   FT_NEXT(realloc), FT_NEXT(free),           FT_NEXT(posix_memalign),
         FT_NEXT(aligned_alloc), FT_NEXT(memalign), FT_NEXT(valloc),  FT_NEXT(pvalloc),        FT_NEXT(mmap),
         FT_NEXT(munmap),        FT_NEXT(mremap),   FT_NEXT(madvise), FT_NEXT(pthread_create), FT_NEXT(execve),
-        FT_NEXT(execvpe),       FT_NEXT(execveat), FT_NEXT(fexecve),
+        FT_NEXT(execvpe),       FT_NEXT(execveat), FT_NEXT(fexecve), FT_NEXT(posix_spawn),    FT_NEXT(posix_spawnp),
+        FT_NEXT(system),        FT_NEXT(popen),    FT_NEXT(prctl),   FT_NEXT(syscall),
 #undef FT_NEXT
     };
     int saved_errno = errno;

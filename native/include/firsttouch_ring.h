@@ -43,9 +43,13 @@ struct ft_ring_header {
     _Alignas(64) uint64_t tail;     /* the consumer */
     _Alignas(64) uint32_t attached; /* number of processes images (constructor runs) that attached */
     uint32_t closed;                /* set by firsttouch when it stops reading: the agent goes silent */
+    uint32_t silent;                /* set by agents: why a process is not recorded, or no longer; FT_SILENT_... */
 };
 
 #define FT_FLAG_FOLLOW 1u /* record in children too */
+
+#define FT_SILENT_SANDBOX 1u       /* it locked itself in (seccomp, PR_SET_TSC), and our system calls could kill it */
+#define FT_SILENT_ADDRESS_SPACE 2u /* a limit on its address space is too tight for the ring */
 
 enum ft_record_type {
     FT_REC_NONE = 0,
@@ -112,7 +116,7 @@ _Static_assert(sizeof(struct ft_record_frames) == FT_SLOT_BYTES, "one slot");
 _Static_assert(sizeof(struct ft_record_text) == FT_SLOT_BYTES, "one slot");
 
 /* The environment variable that carries the ring to the agent, and that the agent removes from `environ` in its
- * constructor together with its own entry in LD_PRELOAD (unless FT_FLAG_FOLLOW):
+ * constructor together with its own entry in LD_PRELOAD, and puts back for the images that are to be recorded:
  *   FIRSTTOUCH_AGENT=/proc/<pid>/fd/<n>
  */
 #define FT_AGENT_ENV "FIRSTTOUCH_AGENT"

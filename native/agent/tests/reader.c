@@ -197,8 +197,8 @@ int main(int argc, char **argv) {
     if (!keep) {
         drain(close_after);
     }
-    fprintf(out, "SUMMARY lost %" PRIu64 " attached %u unread %" PRIu64 " skipped %" PRIu64 "\n", ring->lost,
-            ring->attached, ring->head - ring->tail, skipped);
+    fprintf(out, "SUMMARY lost %" PRIu64 " attached %u unread %" PRIu64 " skipped %" PRIu64 " silent %u\n", ring->lost,
+            ring->attached, ring->head - ring->tail, skipped, ring->silent);
     fclose(out);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

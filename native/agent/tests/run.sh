@@ -30,12 +30,14 @@ more_than() { # NAME LIMIT ACTUAL
 count() { grep -c -E -- "$1" "${2:-out.rec}"; }              # records that match
 summary() { sed -n "s/^SUMMARY.* $1 \([0-9]*\).*/\1/p" "${2:-out.rec}"; } # lost, attached, unread
 under() { ./reader -m 65536 "$agent" out.rec "$@"; }
+follow=
+followed() { follow=-f same "$@"; } # as `same`, with FOLLOW
 same() { # NAME COMMAND...: same output and status with the agent as without
     local name=$1 bare agented
     shift
     { timeout 120 "$@" >bare.out 2>bare.err </dev/null; } 2>/dev/null
     bare=$?
-    { timeout 120 ./reader "$agent" out.rec "$@" >agent.out 2>agent.err </dev/null; } 2>/dev/null
+    { timeout 120 ./reader ${follow:+"$follow"} "$agent" out.rec "$@" >agent.out 2>agent.err </dev/null; } 2>/dev/null
     agented=$?
     if [ "$bare" != "$agented" ]; then
         fail "$name" "status $bare, with the agent $agented"
@@ -65,7 +67,8 @@ build() {
 build_programs() {
     local program
     # No PIE, so that addr2line needs no load address; -O1 keeps the functions that the tests name.
-    for program in kinds errnos execs forks threads flood loads signals coroutines bounds; do
+    for program in kinds errnos execs forks threads flood loads signals coroutines bounds remaps \
+        sandbox badexec cramped spawns; do
         gcc -O1 -g -no-pie -fno-optimize-sibling-calls -w -o "$program" "$here/programs/$program.c" -ldl -lpthread ||
             exit 1
     done
@@ -167,8 +170,9 @@ test_environment() {
         "$(FIRSTTOUCH_AGENT=$work/cost LD_PRELOAD="$agent" sh -c "cmp cost $work/cost; echo \$?")"
     equal "another magic" "flood done" "$(./reader -r "$agent" out.rec ./flood 10)"
     equal "another magic: silent" 0 "$(summary attached)"
-    ./reader -f "$agent" out.rec env >follow.env
-    equal "FOLLOW keeps both variables" 2 "$(count 'LD_PRELOAD=|FIRSTTOUCH_AGENT=/proc/' follow.env)"
+    followed "FOLLOW: env" env
+    LD_PRELOAD="$work/libharmless.so" followed "FOLLOW: env with a preload of the user's" env
+    LD_PRELOAD="" followed "FOLLOW: env with an empty LD_PRELOAD" env
 }
 
 test_exec() {
@@ -213,6 +217,77 @@ test_children() {
         "$(awk '$1 == "ALLOC" && $5 >= 200000 && $5 <= 200003 { print $2 }' out.rec | sort -u | wc -l)"
     equal "FOLLOW: every stack is defined in its process" "" \
         "$(awk '$1 == "STACK" { known[$2 $3] = 1 } $1 == "ALLOC" && !(($2 $7) in known) { print "undefined" }' out.rec)"
+}
+
+# With FOLLOW our variables reach those that can take them, and nobody sees them.
+test_follow() {
+    local environment
+    environment="awk 'BEGIN { for (name in ENVIRON) if (name ~ /PRELOAD|FIRSTTOUCH/) print name, ENVIRON[name] }'"
+    for program in "$work/forks 200005" "$work/execs_static 50" "/usr/bin/env" "no-such-program"; do
+        # shellcheck disable=SC2086
+        followed "FOLLOW: every way to start $(basename "$program")" "$work/spawns" $program
+        # shellcheck disable=SC2086
+        LD_PRELOAD="$work/libharmless.so" followed "FOLLOW: the same with a preload" "$work/spawns" $program
+    done
+    followed "FOLLOW: every way to start the recorded one" "$work/spawns" "$work/forks" 200005
+    equal "FOLLOW: it is recorded in all six" 6 "$(awk '$1 == "ALLOC" && $5 == 200005' out.rec | wc -l)"
+    followed "FOLLOW: a shell's children" sh -c "$environment; env -i $work/execs 11; $work/execs_static 50"
+    same "a shell's children" sh -c "$environment; env -i $work/execs 11; $work/execs_static 50"
+    followed "FOLLOW: children in the background" bash -c "(env; $environment) & wait; env | sort"
+    followed "FOLLOW: execs of itself" "$work/execs" 0
+    equal "FOLLOW: all eleven images are recorded" 11 \
+        "$(awk '$1 == "ALLOC" && $5 >= 100000 && $5 < 100020' out.rec | wc -l)"
+    if [ "$(id -u)" = 0 ]; then
+        mkdir -p private && chmod 700 private && cp "$agent" private/ && chmod 755 "$work"
+        agent=$work/private/libfirsttouch_agent.so followed "FOLLOW: after a change of user" \
+            setpriv --reuid 65534 --regid 65534 --clear-groups sh -c 'env; /bin/echo two; exec env'
+    fi
+    same "a library that is gone" sh -c "/bin/echo one; exec /bin/echo two"
+    cp "$agent" gone.so
+    ./reader -f "$work/gone.so" out.rec sh -c "rm $work/gone.so; /bin/echo one; exec env" >gone.out 2>gone.err
+    equal "FOLLOW: a library that is gone" "0 0" "$(count 'PRELOAD|FIRSTTOUCH' gone.out) $(wc -c <gone.err)"
+}
+
+test_sandbox() {
+    local way
+    for way in strict tsc thread fork "exec $work/execs_static 50" refused; do
+        # shellcheck disable=SC2086
+        same "sandbox: $way" "$work/sandbox" $way
+        equal "sandbox: $way: recorded before" 1 "$(awk '$1 == "ALLOC" && $5 == 100001' out.rec | wc -l)"
+        if [ "$way" = refused ]; then
+            equal "sandbox: a filter that is none changes nothing" "1 0" \
+                "$(awk '$1 == "ALLOC" && $5 == 100002' out.rec | wc -l) $(summary silent)"
+        else
+            equal "sandbox: $way: and not after" "0 1" \
+                "$(awk '$1 == "ALLOC" && $5 >= 100002 && $5 < 100010' out.rec | wc -l) $(summary silent)"
+        fi
+        # shellcheck disable=SC2086
+        followed "FOLLOW: sandbox: $way" "$work/sandbox" $way
+    done
+    # 4 MiB of ring need a gigabyte of address space.
+    same "address space without limit" sh -c 'exec ./flood 10'
+    (ulimit -v 900000; exec ./reader -c 65536 "$agent" out.rec ./flood 10) >flood.out
+    equal "a limit on address space: not recorded, and told" "flood done 0 2" \
+        "$(cat flood.out) $(summary attached) $(summary silent)"
+    (ulimit -v 2000000; exec ./reader -c 65536 "$agent" out.rec ./flood 10) >flood.out
+    equal "a wide limit: recorded" "flood done 1 0" "$(cat flood.out) $(summary attached) $(summary silent)"
+}
+
+test_tight_places() {
+    local bare agented environment
+    same "exec with bad pointers" "$work/badexec"
+    followed "FOLLOW: exec with bad pointers" "$work/badexec"
+    for environment in "" large; do
+        bare=$("$work/cramped" $environment)
+        agented=$(./reader -f "$agent" out.rec "$work/cramped" $environment)
+        equal "exec takes less than 2 KiB more of a stack, $environment ($bare; $agented)" yes "$(echo "$bare $agented" |
+            awk '{ print ($1 > 0 && $2 > 0 && $3 > 0 && $4 > 0 && $3 < $1 + 2048 && $4 < $2 + 2048) ? "yes" : "no" }')"
+    done
+    ./reader "$agent" out.rec "$work/remaps" >remaps.out
+    equal "calls that fail are not recorded" "3 ok" "$(awk 'FILENAME == "remaps.out" { refused = $1; block = $2; moved = $3; next }
+        $1 == "MAP" || $1 == "UNMAP" { line = line $1 " " $4 " " $5 ";" }
+        END { want = "UNMAP " block " 4194304;MAP " moved " 16777216;UNMAP " moved " 16777216;"
+              print refused, index(line, want) && line !~ /(MAP|UNMAP) 1000 / && split(line, rest, ";") == 5 ? "ok" : line }' remaps.out out.rec)"
 }
 
 test_threads() {
@@ -395,6 +470,9 @@ if [ "${1:-}" != --cost ]; then
     test_environment
     test_exec
     test_children
+    test_follow
+    test_sandbox
+    test_tight_places
     test_threads
     test_ring
     test_hostile_places

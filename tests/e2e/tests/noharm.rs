@@ -60,6 +60,12 @@ hazards! {
     cancelled_threads: "cancel" [] => 0;
     address_sanitizer: "sanitizer_address" [] => 3;
     thread_sanitizer: "sanitizer_thread" [] => 3;
+    sandbox_that_kills_at_exec: "sandbox" ["exec", "/no/such/program"] => 5;
+    sandbox_that_kills_at_thread: "sandbox" ["thread"] => 5;
+    strict_sandbox: "sandbox" ["strict"] => 7;
+    clock_that_faults: "sandbox" ["tsc"] => 5;
+    exec_with_bad_pointers: "bad_exec" [] => 3;
+    exec_on_a_small_stack: "small_stack_exec" [] => 0;
     exit_0: "die" ["exit", "0"] => 0;
     exit_1: "die" ["exit", "1"] => 1;
     exit_3: "die" ["exit", "3"] => 3;
@@ -76,24 +82,22 @@ hazards! {
     killed_by_sigterm: "die" ["signal", "15"] => 143;
 }
 
-// With --follow, children carry the agent's variables on purpose, so these run without it.
-
 #[test]
 fn exec_of_itself() {
     let Some(case) = hazard("exec_of_itself", "exec_self", &[]) else { return };
-    case.also_with(&["--min-size", "1"]).check();
+    case.also_with(&["--min-size", "1"]).also_with(&["--follow"]).check();
 }
 
 #[test]
 fn posix_spawn() {
     let Some(case) = hazard("posix_spawn", "posix_spawn", &[]) else { return };
-    case.also_with(&["--min-size", "1"]).check();
+    case.also_with(&["--min-size", "1"]).also_with(&["--follow"]).check();
 }
 
 #[test]
 fn environment() {
     let Some(case) = hazard("environment", "environment", &[]) else { return };
-    case.environment("EMPTY", "").environment("WITH_EQUALS", "a=b=c").also_with(&["--min-size", "1"]).check();
+    case.environment("EMPTY", "").environment("WITH_EQUALS", "a=b=c").also_with(&["--min-size", "1"]).also_with(&["--follow"]).check();
 }
 
 #[test]

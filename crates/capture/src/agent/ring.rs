@@ -21,8 +21,13 @@ const LOST: usize = 72;
 const TAIL: usize = 128;
 const ATTACHED: usize = 192;
 const CLOSED: usize = 196;
+const SILENT: usize = 200;
 
 pub const FLAG_FOLLOW: u32 = 1;
+/// A process locked itself in (seccomp, `PR_SET_TSC`): it is not recorded from then on.
+pub const SILENT_SANDBOX: u32 = 1;
+/// A limit on address space left no room for the ring: the process is not recorded.
+pub const SILENT_ADDRESS_SPACE: u32 = 2;
 
 /// One record of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,6 +159,12 @@ impl AgentRing {
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.word64(LOST).load(Ordering::Relaxed) + self.skipped
+    }
+
+    /// Why agents fell silent: bits of `SILENT_SANDBOX`, `SILENT_ADDRESS_SPACE`.
+    #[must_use]
+    pub fn silent(&self) -> u32 {
+        self.word32(SILENT).load(Ordering::Relaxed)
     }
 
     /// Tells every agent to go silent.

@@ -85,9 +85,7 @@ SITE static void *by_mremap(void *old) {
 }
 SITE static void by_failed_mremap(void *old) {
     void *p = mremap(old, 16 * 4096, (size_t)1 << 60, MREMAP_MAYMOVE);
-    KEEP(p);
-    expect("UNMAP", "-", 16 * 4096, "-", old);
-    expect("MAP", "mremap", 16 * 4096, "by_failed_mremap", old);
+    KEEP(p); /* tells nothing */
 }
 
 static void release(void *p) {

@@ -54,6 +54,9 @@ impl std::fmt::Display for Agentless {
 /// The reason why it must run without the agent.
 pub fn accepts_agent(path: &Path) -> Result<(), Agentless> {
     let mut path = path.to_owned();
+    if let Some(library) = preloaded_sanitizer(std::env::var_os("LD_PRELOAD")) {
+        return Err(Agentless::Sanitizer(library));
+    }
     for _ in 0..5 {
         let mut start = Vec::new();
         let mut file = File::open(&path).map_err(|_| Agentless::Unreadable)?;
@@ -108,7 +111,7 @@ fn elf_accepts(path: &Path) -> Result<(), Agentless> {
     let segments = header.program_headers(endian, &*data).map_err(|_| Agentless::Unreadable)?;
     let Some(loader) = segments.iter().find_map(|s| s.interpreter(endian, &*data).ok().flatten()) else { return Err(Agentless::Static) };
     let loader = String::from_utf8_lossy(loader).into_owned();
-    if !loader.contains("ld-linux") {
+    if !loader.rsplit('/').next().is_some_and(|file| file.starts_with("ld-linux")) {
         return Err(Agentless::ForeignLoader(loader));
     }
     needed(endian, segments, &data).into_iter().find(|name| is_sanitizer(name)).map_or(Ok(()), |name| Err(Agentless::Sanitizer(name)))
@@ -130,6 +133,13 @@ fn needed(endian: object::Endianness, segments: &[elf::ProgramHeader64<object::E
         Some(String::from_utf8_lossy(&rest[..end]).into_owned())
     };
     value(elf::DT_NEEDED).filter_map(text).collect()
+}
+
+/// A sanitizer among the libraries the user preloads: it wants to come before the agent too.
+fn preloaded_sanitizer(list: Option<std::ffi::OsString>) -> Option<String> {
+    let list = list?.to_string_lossy().into_owned();
+    let files = list.split([':', ' ']).filter_map(|path| path.rsplit('/').next());
+    files.into_iter().find(|file| is_sanitizer(file)).map(str::to_owned)
 }
 
 fn is_sanitizer(library: &str) -> bool {
@@ -155,6 +165,8 @@ mod tests {
         assert_eq!(accepts_agent(&file("loop", format!("#!{}", dir.path().join("loop").display()).as_bytes())), Err(Agentless::Unreadable));
         assert_eq!(accepts_agent(&dir.path().join("missing")), Err(Agentless::Unreadable));
         assert_eq!(accepts_agent(dir.path()), Err(Agentless::Unreadable));
+        assert_eq!(preloaded_sanitizer(Some("/x/libmy.so:/usr/lib/libasan.so.8".into())).as_deref(), Some("libasan.so.8"));
+        assert_eq!(preloaded_sanitizer(Some("/libasan.so.8/libmy.so".into())), None);
         let elf = std::fs::read("/bin/sh").expect("a shell");
         for cut in [4, 16, 40, 63, 64, 100] {
             assert!(accepts_agent(&file("cut", &elf[..cut])).is_err(), "{cut} bytes");

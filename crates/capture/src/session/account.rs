@@ -1,6 +1,7 @@
 //! What a run writes of itself: its circumstances, which evidence there is, and how it went.
 
 use super::{Outcome, Session, Summary};
+use crate::agent::ring::{SILENT_ADDRESS_SPACE, SILENT_SANDBOX};
 use crate::kernel::monotonic_ns;
 use firsttouch_profile::{Evidence, meta};
 
@@ -62,10 +63,19 @@ impl Session<'_> {
                 source: "agent".to_owned(),
                 available: self.agent_missing.is_none(),
                 samples: self.ring.as_ref().map_or(0, |r| u64::from(r.attached())),
-                detail: self.agent_missing.clone().unwrap_or_default(),
+                detail: self.agent_missing.clone().or_else(|| self.agent_silent()).unwrap_or_default(),
             },
         ];
         self.tracker.sink.write(|w| rows.iter().try_for_each(|e| w.evidence(e)));
+    }
+
+    /// What the agent did not see because the program locked itself in.
+    fn agent_silent(&self) -> Option<String> {
+        let silent = self.ring.as_ref().is_some_and(|ring| ring.silent() & SILENT_SANDBOX != 0);
+        silent.then(|| {
+            "the program restricted its own system calls (seccomp, PR_SET_TSC), so the agent fell silent: allocations and releases after that were not seen"
+                .to_owned()
+        })
     }
 
     /// Closes the file and says how it went.
@@ -81,6 +91,12 @@ impl Session<'_> {
         let mut agent_lost = 0;
         if let Some(ring) = &self.ring {
             agent_lost = ring.lost();
+            if ring.silent() & SILENT_ADDRESS_SPACE != 0 && self.agent_missing.is_none() {
+                self.agent_missing = Some(
+                    "the limit on the program's address space is too tight for the agent: objects are named by mapping; raise it (ulimit -v)"
+                        .to_owned(),
+                );
+            }
             if ring.attached() == 0 && self.agent_missing.is_none() {
                 self.agent_missing = Some("the agent was not loaded by the program: objects are named by mapping".to_owned());
             }
@@ -113,7 +129,7 @@ impl Session<'_> {
             messages.push(format!("{reason}; continuing without first-touch evidence"));
         }
         messages.extend(self.watch_missing.iter().map(|r| format!("{r}; continuing without access evidence")));
-        messages.extend(self.agent_missing.clone());
+        messages.extend(self.agent_missing.clone().or_else(|| self.agent_silent()));
         messages.extend(self.resident_missing.clone());
         messages.dedup();
         Outcome {

@@ -12,6 +12,9 @@
 //! product reads in full 0.02 to 0.07; dynamic schedule 0.75 to 1.5, tasks 0.7, random access 0.96 and 0.98; what has owners 3
 //! and more.
 //!
+//! On a busy machine one thread may run alone for a while, and pass everything that a dynamic schedule deals out meanwhile. So the
+//! lanes must also have taken part together: three quarters of them in a round, on average.
+//!
 //! A schedule that deals out few, large chunks (K) puts two addresses into one chunk in 1 / K of the pairs: agreement 1 - 1 / K.
 
 use super::Unit;
@@ -24,6 +27,8 @@ const Z: f64 = -3.0;
 /// From this on, by this much evidence, it is not.
 const APART: f64 = 0.6;
 const ENOUGH: f64 = 8.0;
+/// The part of the lanes that rounds must see, on average, to call them together.
+const TAKING_PART: f64 = 0.75;
 
 /// What the rounds say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,12 +47,14 @@ pub(super) fn verdict(units: &[&Unit], lanes: &[usize], pass: u64) -> Verdict {
     for unit in units.iter().filter(|u| !u.cut) {
         rounds.entry(unit.round).or_default().push(unit);
     }
+    let (mut taking_part, mut all_rounds) = (0.0, 0.0);
     let (mut count, mut x, mut expected, mut variance) = (0, 0.0, 0.0, 0.0);
     for round in rounds.values() {
         let table: Vec<Vec<f64>> = round.iter().map(|unit| counts(unit, lanes, pass)).filter(|row| row.iter().sum::<f64>() > 0.0).collect();
         let by_lane: Vec<f64> = (0..lanes.len()).map(|t| table.iter().map(|row| row[t]).sum()).collect();
         let all: f64 = by_lane.iter().sum();
         let seen = by_lane.iter().filter(|&&m| m > 0.0).count();
+        (taking_part, all_rounds) = (taking_part + seen as f64, all_rounds + 1.0);
         let degrees = (table.len().saturating_sub(1) * seen.saturating_sub(1)) as f64;
         if degrees < 1.0 || all <= 1.0 {
             continue;
@@ -65,7 +72,7 @@ pub(super) fn verdict(units: &[&Unit], lanes: &[usize], pass: u64) -> Verdict {
     }
     let (agreement, z) = (x / expected, (x - expected) / f64::sqrt(variance));
     match () {
-        () if agreement <= TOGETHER && z <= Z => Verdict::Together,
+        () if agreement <= TOGETHER && z <= Z && taking_part >= TAKING_PART * all_rounds * lanes.len() as f64 => Verdict::Together,
         () if agreement >= APART && expected >= ENOUGH => Verdict::Apart,
         () => Verdict::Open,
     }

@@ -50,6 +50,8 @@ pub struct Rounds {
     random: Random,
     number: u64,
     round_start_ns: u64,
+    /// How much longer or shorter than due the running round is.
+    stretch: f64,
     /// Rest that follows the armed part of this round.
     rest_ns: u64,
     running: HashMap<i32, [Option<Drawn>; SLOTS]>,
@@ -73,6 +75,7 @@ impl Rounds {
             random: Random::new(seed),
             number: 0,
             round_start_ns: now,
+            stretch: 1.0,
             rest_ns: 0,
             running: HashMap::new(),
             buffer: Vec::new(),
@@ -86,7 +89,8 @@ impl Rounds {
         let now = monotonic_ns();
         if self.rest_ns > 0 && !self.running.is_empty() {
             let rest = self.rest_ns;
-            self.switch(tracker, HashMap::new(), now.saturating_sub(self.round_start_ns) + rest);
+            let stands_for = self.stands_for(now.saturating_sub(self.round_start_ns) + rest);
+            self.switch(tracker, HashMap::new(), stands_for);
             return now + rest;
         }
         // Some rounds are much longer, by chance: they show how threads share an address over several sweeps. The others differ
@@ -96,7 +100,9 @@ impl Rounds {
         let round_ns = self.pace.round_ns(now, &kin) * stretch;
         let (armed, rest) = self.pace.divide(round_ns);
         let next = self.draw(tracker, round_ns, self.pace.all_accesses(&kin));
-        self.switch(tracker, next, now.saturating_sub(self.round_start_ns));
+        let stands_for = self.stands_for(now.saturating_sub(self.round_start_ns));
+        self.switch(tracker, next, stands_for);
+        self.stretch = stretch;
         self.number += 1;
         self.round_start_ns = now;
         self.rest_ns = rest as u64;
@@ -105,9 +111,16 @@ impl Rounds {
         armed_at + armed as u64
     }
 
+    /// The time that a round of `passed` ns stands for. Which rounds are longer or shorter is chance and nothing else, so all of
+    /// them may stand for the same time: weighed by its length, one long round would count as much as five others.
+    fn stands_for(&self, passed: u64) -> u64 {
+        let mean = LONG_ROUNDS * LONG_ROUND + (1.0 - LONG_ROUNDS) * (UNEVEN.0 + UNEVEN.1 / 2.0);
+        (passed as f64 / self.stretch * mean) as u64
+    }
+
     /// Ends the running round and arms nothing any more.
     pub fn stop(&mut self, tracker: &mut Tracker) {
-        let stands_for = monotonic_ns().saturating_sub(self.round_start_ns);
+        let stands_for = self.stands_for(monotonic_ns().saturating_sub(self.round_start_ns));
         self.switch(tracker, HashMap::new(), stands_for);
         let rest = self.hot.take_waiting();
         self.settle(tracker, rest);

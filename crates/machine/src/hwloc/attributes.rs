@@ -75,9 +75,6 @@ pub fn access(root: Element, topology: &mut Topology, objects: &Objects) {
             }
         }
     }
-    for node in &mut topology.nodes {
-        node.access.retain(|access| *access != Access { class: access.class, initiators: access.initiators.clone(), ..Access::default() });
-    }
 }
 
 /// hwloc does not tell the kernel's class of access; from CPUs, it is 1. Only one set of initiators, the first, is kept: the kernel

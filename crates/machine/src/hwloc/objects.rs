@@ -3,7 +3,7 @@
 use super::bitmap;
 use anyhow::{Result, anyhow, bail};
 use firsttouch_domain::topology::{
-    Cache, CacheKind, Core, CpuLists, Die, HugePages, Memory, MemorySideCache, Node, Package, Processor, Topology,
+    Access, Cache, CacheKind, Core, CpuLists, Die, HugePages, Memory, MemorySideCache, Node, Package, Processor, Topology,
 };
 use roxmltree::Node as Element;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -206,11 +206,12 @@ impl Objects {
         for place in order {
             let Local { node, cpus, .. } = &self.nodes[place];
             let own: Vec<u32> = cpus.iter().copied().filter(|cpu| free.remove(cpu)).collect();
-            if own.is_empty() && cpus.iter().any(|cpu| self.cpus.contains(cpu)) {
-                self.doubts.push(format!("node {} is local to CPUs of other nodes only; taken as a node without CPUs", node.id));
-            }
             let memory_side_caches = self.side_caches.iter().filter(|(id, _)| *id == node.id).map(|(_, cache)| *cache).collect();
-            nodes.insert(node.id, Node { cpus: own, memory_side_caches, ..node.clone() });
+            // A node without CPUs is near some: its initiators. Near all of the machine tells nothing.
+            let near = own.is_empty() && !cpus.is_empty() && cpus.len() < self.cpus.len();
+            let owners = || nodes.values().filter(|other| other.cpus.iter().any(|cpu| cpus.binary_search(cpu).is_ok()));
+            let access = near.then(|| Access { class: 1, initiators: owners().map(|other| other.id).collect(), ..Access::default() });
+            nodes.insert(node.id, Node { cpus: own, memory_side_caches, access: access.into_iter().collect(), ..node.clone() });
         }
         if let Some(cpu) = free.first() {
             self.doubts.push(format!("no node has CPU {cpu} ({} CPUs in all)", free.len()));

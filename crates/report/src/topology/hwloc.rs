@@ -33,18 +33,13 @@ pub fn hwloc_xml(topology: &Topology) -> String {
         insert(&mut root, object);
     }
     for node in &topology.nodes {
-        if node.cpus.is_empty() {
-            root.memory.push(node);
-        } else {
-            attach(&mut root, node);
-        }
+        attach(&mut root, node, &near(topology, node));
     }
     let mut writer = Writer { topology, out: String::new(), gp: 0, node_gp: Vec::new() };
     writer
         .out
         .push_str("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n<topology version=\"2.0\">\n");
-    let outer: Vec<u32> = root.memory.iter().map(|node| node.id).collect();
-    writer.object(&root, 1, &outer);
+    writer.object(&root, 1, &[]);
     if let Some(distances) = &topology.distances {
         writer.distances(distances);
     }
@@ -102,20 +97,35 @@ fn insert<'a>(parent: &mut Object<'a>, object: Object<'a>) {
     }
 }
 
-/// Puts a node to the outermost object that has just its CPUs, else into a group of them.
-fn attach<'a>(parent: &mut Object<'a>, node: &'a Node) {
-    if node.cpus == parent.cpus {
+/// The CPUs a node is local to: its own, else those of its nearest initiators, else all.
+fn near(topology: &Topology, node: &Node) -> Vec<u32> {
+    if !node.cpus.is_empty() {
+        return node.cpus.clone();
+    }
+    let initiators = node.access.iter().max_by_key(|access| access.class).map_or(&[][..], |access| &access.initiators);
+    let mut cpus: Vec<u32> =
+        topology.nodes.iter().filter(|node| initiators.contains(&node.id)).flat_map(|node| node.cpus.iter().copied()).collect();
+    cpus.sort_unstable();
+    if cpus.is_empty() { topology.cpus.online.clone() } else { cpus }
+}
+
+/// Puts a node to the object that has just these CPUs, else into a group of them. As hwloc does, to the package rather
+/// than to a machine of one package, but above the caches.
+fn attach<'a>(parent: &mut Object<'a>, node: &'a Node, cpus: &[u32]) {
+    let inner = |child: &Object| matches!(child.kind, Kind::Package(_) | Kind::Die(_) | Kind::Group) || cpus.len() < parent.cpus.len();
+    let place = parent.children.iter().position(|child| within(cpus, &child.cpus) && inner(child));
+    if let Some(child) = place.and_then(|place| parent.children.get_mut(place)) {
+        return attach(child, node, cpus);
+    }
+    if cpus == parent.cpus {
         parent.memory.push(node);
         return;
     }
-    if let Some(child) = parent.children.iter_mut().find(|child| within(&node.cpus, &child.cpus)) {
-        return attach(child, node);
-    }
     let (inside, outside): (Vec<Object>, Vec<Object>) =
-        std::mem::take(&mut parent.children).into_iter().partition(|child| within(&child.cpus, &node.cpus));
+        std::mem::take(&mut parent.children).into_iter().partition(|child| within(&child.cpus, cpus));
     parent.children = outside;
-    if inside.iter().map(|child| child.cpus.len()).sum::<usize>() == node.cpus.len() {
-        parent.children.push(Object { kind: Kind::Group, cpus: node.cpus.clone(), memory: vec![node], children: inside });
+    if inside.iter().map(|child| child.cpus.len()).sum::<usize>() == cpus.len() {
+        parent.children.push(Object { kind: Kind::Group, cpus: cpus.to_vec(), memory: vec![node], children: inside });
     } else {
         // Another object has some of the node's CPUs, and others: all that a tree can tell is who encloses both.
         parent.children.extend(inside);
@@ -143,10 +153,13 @@ impl Writer<'_> {
         self.gp
     }
 
-    /// Writes an object and what it holds; `outer` are the nodes of memory only that are local to all.
+    /// Writes an object and what it holds. `outer` are the nodes above it, which are local to it as well.
     fn object(&mut self, object: &Object, depth: usize, outer: &[u32]) {
         let gp = self.next();
-        let nodes = self.nodes(&object.cpus, outer);
+        let mut outer = outer.to_vec();
+        outer.extend(object.memory.iter().map(|node| node.id));
+        let mut nodes = outer.clone();
+        below(object, &mut nodes);
         let mut tag = format!("<object type=\"{}\"", name(&object.kind));
         let index = match object.kind {
             Kind::Machine => Some(0),
@@ -190,18 +203,9 @@ impl Writer<'_> {
             self.node(node, &object.cpus, depth + 1);
         }
         for child in &object.children {
-            self.object(child, depth + 1, outer);
+            self.object(child, depth + 1, &outer);
         }
         self.line(depth, "</object>");
-    }
-
-    /// Nodes local to some of these CPUs.
-    fn nodes(&self, cpus: &[u32], outer: &[u32]) -> Vec<u32> {
-        let mut nodes = self.topology.nodes_of(cpus);
-        nodes.extend(outer);
-        nodes.sort_unstable();
-        nodes.dedup();
-        nodes
     }
 
     /// The machine's tag, with offline and forbidden CPUs and nodes.
@@ -317,6 +321,14 @@ impl Writer<'_> {
                 self.line(1, "</memattr>");
             }
         }
+    }
+}
+
+/// Adds the nodes of all objects below.
+fn below(object: &Object, nodes: &mut Vec<u32>) {
+    for child in &object.children {
+        nodes.extend(child.memory.iter().map(|node| node.id));
+        below(child, nodes);
     }
 }
 

@@ -191,8 +191,15 @@ fn node_row(topology: &Topology, node: &Node, huge: &[u64]) -> Vec<String> {
             pool.map_or("-".to_owned(), |pool| format!("{} of {}", unknown(pool.free, |free| thousands(free)), thousands(pool.total))),
         );
     }
-    row.push(if node.cpus.is_empty() { "none: memory only".to_owned() } else { format_list(&node.cpus) });
+    row.push(if node.cpus.is_empty() { memory_only(node) } else { format_list(&node.cpus) });
     row
+}
+
+/// `none: memory only, nearest to nodes 0`.
+fn memory_only(node: &Node) -> String {
+    let nearest = node.access.iter().max_by_key(|access| access.class).map(|access| format_list(&access.initiators));
+    let nearest = nearest.filter(|list| !list.is_empty()).map(|list| format!(", nearest to nodes {list}")).unwrap_or_default();
+    format!("none: memory only{nearest}")
 }
 
 fn distances(out: &mut Text, topology: &Topology) {
@@ -220,6 +227,10 @@ fn access(out: &mut Text, topology: &Topology) {
     let mut rows = vec![["node", "class", "read MiB/s", "write MiB/s", "read ns", "write ns", "from nodes"].map(str::to_owned).to_vec()];
     for node in &topology.nodes {
         for access in &node.access {
+            let figures = [access.read_bandwidth_mib_s, access.write_bandwidth_mib_s, access.read_latency_ns, access.write_latency_ns];
+            if figures == [None; 4] {
+                continue;
+            }
             rows.push(vec![
                 node.id.to_string(),
                 access.class.to_string(),

@@ -71,7 +71,7 @@ impl<'a> NodeBox<'a> {
         let text = 60.0 + wide(&memory_words(node)).max(wide(&access_words(node)));
         let width = rows().map(row_width).fold(text, f64::max);
         let lines = if access_words(node).is_empty() { 2.0 } else { 3.0 };
-        let height = lines * HEAD + rows().map(row_height).sum::<f64>() + GAP;
+        let height = lines * HEAD + rows().map(row_height).sum::<f64>();
         Self { topology, node, group_columns, width, height, groups }
     }
 
@@ -98,7 +98,15 @@ impl<'a> NodeBox<'a> {
 
     /// The node's memory as a bar, filled as far as it is used.
     fn memory(&self, canvas: &mut Canvas, area: Area) {
-        canvas.rectangle(area, if self.is_allowed() { MEMORY_FREE } else { CPU_FORBIDDEN }, EDGE);
+        let some = self.node.memory.is_some_and(|memory| memory.total_bytes > 0);
+        let fill = if !some {
+            CORE
+        } else if self.is_allowed() {
+            MEMORY_FREE
+        } else {
+            CPU_FORBIDDEN
+        };
+        canvas.rectangle(area, fill, EDGE);
         if let Some((total, free)) = self.node.memory.and_then(|memory| Some((memory.total_bytes, memory.free_bytes?)))
             && total > 0
         {

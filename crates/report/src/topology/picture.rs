@@ -83,7 +83,7 @@ impl<'a> Frame<'a> {
 
     fn width(&self) -> f64 {
         let row = |row: &[NodeBox]| row.iter().map(|node| node.width + GAP).sum::<f64>() + GAP;
-        self.rows().map(row).fold(0.0, f64::max).max(wide(self.package.map_or("", |_| "Package 000")))
+        self.rows().map(row).fold(0.0, f64::max).max(self.package.map_or(0.0, |package| 1.4 * wide(&format!("Package {}", package.id))))
     }
 
     fn height(&self) -> f64 {
@@ -146,7 +146,7 @@ fn legend(canvas: &mut Canvas, topology: &Topology, y: f64) {
     item(boxes::CPU, "CPU");
     if topology.process.as_ref().and_then(|limits| limits.allowed_cpus.as_ref()).is_some_and(|list| list.len() < topology.cpus.online.len())
     {
-        item(boxes::CPU_FORBIDDEN, "CPU this process may not use");
+        item(boxes::FORBIDDEN, "this process may not use it");
     }
     if !topology.cpus.offline.is_empty() {
         canvas.text((x, y), Anchor::Start, "small faint", &format!("Offline CPUs: {}", format_list(&topology.cpus.offline)));

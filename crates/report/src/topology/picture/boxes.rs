@@ -8,7 +8,7 @@ use firsttouch_domain::topology::{Cache, CacheKind, Core, Node, Topology};
 pub const MEMORY_USED: &str = "#f2b880";
 pub const MEMORY_FREE: &str = "#dff0d8";
 pub const CPU: &str = "#ffffff";
-pub const CPU_FORBIDDEN: &str = "#e08f8f";
+pub const FORBIDDEN: &str = "#e08f8f";
 const NODE: &str = "#e8eef7";
 const CACHE: &str = "#ffffff";
 const CORE: &str = "#d9d9d9";
@@ -88,9 +88,11 @@ impl<'a> NodeBox<'a> {
         }
         for row in self.groups.chunks(self.group_columns) {
             let mut x = x + GAP;
+            let taken: f64 = row.iter().map(|group| group.width() + GAP).sum();
+            let spare = (self.width - GAP - taken).max(0.0) / row.len() as f64;
             for group in row {
-                group.draw(canvas, (x, y));
-                x += group.width() + GAP;
+                group.draw(canvas, (x, y), spare);
+                x += group.width() + spare + GAP;
             }
             y += row.iter().map(Group::height).fold(0.0, f64::max) + GAP;
         }
@@ -104,14 +106,15 @@ impl<'a> NodeBox<'a> {
         } else if self.is_allowed() {
             MEMORY_FREE
         } else {
-            CPU_FORBIDDEN
+            FORBIDDEN
         };
         canvas.rectangle(area, fill, EDGE);
         if let Some((total, free)) = self.node.memory.and_then(|memory| Some((memory.total_bytes, memory.free_bytes?)))
             && total > 0
         {
             let part = total.saturating_sub(free) as f64 / total as f64;
-            canvas.rectangle(Area { width: area.width * part, ..area }, MEMORY_USED, EDGE);
+            canvas.rectangle(Area { width: area.width * part, ..area }, MEMORY_USED, "none");
+            canvas.rectangle(area, "none", EDGE);
         }
         canvas.text((area.x + area.width / 2.0, area.y + 12.5), Anchor::Middle, "", &memory_words(self.node));
     }
@@ -182,12 +185,17 @@ impl Group {
         let cores: Vec<CoreBox> = cores.iter().map(|core| CoreBox::new(topology, core, cache)).collect();
         let core_width = cores.iter().map(|core| core.width).fold(0.0, f64::max);
         let core_height = cores.iter().map(CoreBox::height).fold(0.0, f64::max);
-        let half = |count: usize| if count > MOST_IN_ROW { MOST_IN_ROW } else { count.div_ceil(if count > 4 { 2 } else { 1 }) };
+        // Up to four in a row, up to two rows, then rows of eight.
+        let columns = match cores.len() {
+            count @ 0..=4 => count.max(1),
+            count if count <= MOST_IN_ROW => count.div_ceil(2),
+            _ => MOST_IN_ROW,
+        };
         let label = cache.map(|cache| {
             let beyond = cache.cpus.iter().any(|cpu| node.cpus.binary_search(cpu).is_err());
             format!("{} {}{}", cache.name(), format_bytes(cache.size_bytes), if beyond { ", shared with other nodes" } else { "" })
         });
-        Self { columns: half(cores.len()).max(1), cache: label, cores, core_width, core_height }
+        Self { columns, cache: label, cores, core_width, core_height }
     }
 
     fn width(&self) -> f64 {
@@ -200,15 +208,18 @@ impl Group {
         bar + self.cores.len().div_ceil(self.columns) as f64 * (self.core_height + NARROW) - NARROW
     }
 
-    fn draw(&self, canvas: &mut Canvas, (x, mut y): (f64, f64)) {
+    /// Draws the group, wider by `spare` to fill its node.
+    fn draw(&self, canvas: &mut Canvas, (x, mut y): (f64, f64), spare: f64) {
+        let width = self.width() + spare;
         if let Some(cache) = &self.cache {
-            bar(canvas, Area { x, y, width: self.width(), height: BAR }, cache);
+            bar(canvas, Area { x, y, width, height: BAR }, cache);
             y += BAR + NARROW;
         }
+        let core_width = (width + NARROW) / self.columns as f64 - NARROW;
         for row in self.cores.chunks(self.columns) {
             for (place, core) in row.iter().enumerate() {
-                let x = x + place as f64 * (self.core_width + NARROW);
-                core.draw(canvas, Area { x, y, width: self.core_width, height: self.core_height });
+                let x = x + place as f64 * (core_width + NARROW);
+                core.draw(canvas, Area { x, y, width: core_width, height: self.core_height });
             }
             y += self.core_height + NARROW;
         }
@@ -259,7 +270,7 @@ impl CoreBox {
         for (place, (cpu, allowed)) in self.cpus.iter().enumerate() {
             let x = area.x + NARROW + place as f64 * width;
             let cell = Area { x, y: y + NARROW, width: width - NARROW, height: CPU_HEIGHT };
-            canvas.rectangle(cell, if *allowed { CPU } else { CPU_FORBIDDEN }, EDGE);
+            canvas.rectangle(cell, if *allowed { CPU } else { FORBIDDEN }, EDGE);
             canvas.text((cell.x + cell.width / 2.0, cell.y + 14.0), Anchor::Middle, "", &cpu.to_string());
         }
     }

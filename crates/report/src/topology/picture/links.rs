@@ -13,7 +13,7 @@ const MOST_LABELLED: usize = 4;
 /// Above this many nodes only the closest links are drawn.
 const MOST_FULL: usize = 16;
 /// Links by closeness: colour and width, px; what is further is drawn like the last.
-const CLASSES: [(&str, f64); 4] = [("#b3261e", 3.5), ("#e08214", 2.2), ("#7f9fc6", 1.4), ("#c3cad3", 1.0)];
+const CLASSES: [(&str, f64); 4] = [("#1f4e79", 4.0), ("#5b8fc7", 2.2), ("#a3bfdd", 1.4), ("#ccd3da", 1.0)];
 const NODE_RADIUS: f64 = 17.0;
 const CELL: (f64, f64) = (32.0, 22.0);
 
@@ -77,8 +77,9 @@ fn circle(canvas: &mut Canvas, distances: &Distances, classes: &[u32], centre: (
             let (there, back) = (distances.matrix[from][to], distances.matrix[to][from]);
             let text = if there == back { there.to_string() } else { format!("{there} / {back}") };
             let ((x1, y1), (x2, y2)) = (place(from), place(to));
-            // Not in the middle, where diagonals cross.
-            let (x, y) = (x1 + (x2 - x1) * 0.42, y1 + (y2 - y1) * 0.42);
+            // Diagonals cross in the middle; there is nothing to cross between neighbours.
+            let part = if to - from == 2 { 0.3 } else { 0.5 };
+            let (x, y) = (x1 + (x2 - x1) * part, y1 + (y2 - y1) * part);
             let width = super::super::canvas::text_width(&text) + 6.0;
             canvas.rectangle(Area { x: x - width / 2.0, y: y - 8.0, width, height: 16.0 }, "white", "#bbb");
             canvas.text((x, y + 4.0), Anchor::Middle, "", &text);

@@ -187,9 +187,7 @@ fn node_row(topology: &Topology, node: &Node, huge: &[u64]) -> Vec<String> {
     ];
     for size in huge {
         let pool = node.huge_pages.iter().find(|pool| pool.page_bytes == *size);
-        row.push(
-            pool.map_or("-".to_owned(), |pool| format!("{} of {}", unknown(pool.free, |free| thousands(free)), thousands(pool.total))),
-        );
+        row.push(pool.map_or("-".to_owned(), |pool| format!("{} of {}", unknown(pool.free, thousands), thousands(pool.total))));
     }
     row.push(if node.cpus.is_empty() { memory_only(node) } else { format_list(&node.cpus) });
     row

@@ -62,7 +62,7 @@ const SEEDS: [&[u8]; 14] = [
     b"-1",
     b"18446744073709551616",
     b"4294967295",
-    b"0-65535",
+    b"0-8191",
     b"0-4294967295",
     b"x",
     "é\u{202e}".as_bytes(),
@@ -107,6 +107,7 @@ fn doubts_name_the_file() {
     let cpu = "sys/devices/system/cpu";
     for (file, content, doubt) in [
         (format!("{node}/online"), "x", "expected a list such as 0-3,8, found \"x\": expected a number"),
+        (format!("{node}/online"), "0-8191", "names nodes above 1023, which no kernel has; not used"),
         (format!("{node}/node0/cpulist"), "1,77", "names CPU 77, which is not online; left out"),
         (format!("{node}/node2/cpulist"), "1,5,8", "names CPU 1, as node 0 does; taken as on node 0"),
         (format!("{node}/node5/cpulist"), "9", "no node has CPU 12 (1 CPUs in all), though it is online"),

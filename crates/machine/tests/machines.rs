@@ -137,7 +137,8 @@ fn as_lscpu() {
         }
         for (field, (bytes, instances)) in sums {
             let Some((told_bytes, told_instances)) = told.cache(&field) else { continue };
-            assert!((told_bytes - bytes as f64).abs() <= 0.01 * bytes as f64, "{name}: {field}: {bytes} bytes, lscpu: {told_bytes}");
+            // lscpu rounds to one decimal: 1.125 MiB are 1.1 MiB.
+            assert!((told_bytes - bytes as f64).abs() <= 0.05 * bytes as f64, "{name}: {field}: {bytes} bytes, lscpu: {told_bytes}");
             assert_eq!(instances, told_instances, "{name}: {field}");
         }
     });

@@ -5,11 +5,18 @@ use firsttouch_domain::topology::{Access, CpuLists, HugePages, Memory, MemorySid
 use std::collections::BTreeMap;
 
 const NODES: &str = "sys/devices/system/node";
+/// Kernels are built for 1024 nodes at most (CONFIG_NODES_SHIFT ends at 10): higher numbers are damage.
+const MOST: u32 = 1024;
 
 pub fn read(reader: &mut Reader, cpus: &CpuLists) -> Vec<Node> {
     let mut numbers = reader.list(&format!("{NODES}/online")).unwrap_or_default();
+    if numbers.iter().any(|number| *number >= MOST) {
+        reader.doubt(&format!("{NODES}/online"), format_args!("names nodes above {}, which no kernel has; not used", MOST - 1));
+        numbers.clear();
+    }
     if numbers.is_empty() {
         numbers = reader.numbered(NODES, "node");
+        numbers.retain(|number| *number < MOST);
     }
     if numbers.is_empty() {
         return vec![only_node(reader, cpus)];

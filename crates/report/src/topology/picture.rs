@@ -141,8 +141,10 @@ fn legend(canvas: &mut Canvas, topology: &Topology, y: f64) {
         canvas.text((x + 19.0, y), Anchor::Start, "small", text);
         x += 32.0 + wide(text);
     };
-    item(boxes::MEMORY_USED, "memory in use");
-    item(boxes::MEMORY_FREE, "free");
+    if topology.nodes.iter().any(|node| node.memory.is_some_and(|memory| memory.free_bytes.is_some())) {
+        item(boxes::MEMORY_USED, "memory in use");
+        item(boxes::MEMORY_FREE, "free");
+    }
     item(boxes::CPU, "CPU");
     if topology.process.as_ref().and_then(|limits| limits.allowed_cpus.as_ref()).is_some_and(|list| list.len() < topology.cpus.online.len())
     {

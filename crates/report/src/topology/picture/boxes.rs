@@ -100,13 +100,12 @@ impl<'a> NodeBox<'a> {
 
     /// The node's memory as a bar, filled as far as it is used.
     fn memory(&self, canvas: &mut Canvas, area: Area) {
-        let some = self.node.memory.is_some_and(|memory| memory.total_bytes > 0);
-        let fill = if !some {
-            CORE
-        } else if self.is_allowed() {
-            MEMORY_FREE
-        } else {
-            FORBIDDEN
+        let free = self.node.memory.and_then(|memory| memory.free_bytes).filter(|free| *free > 0);
+        // Of a machine from a file nobody knows what is free.
+        let fill = match free {
+            _ if !self.is_allowed() => FORBIDDEN,
+            Some(_) => MEMORY_FREE,
+            None => CPU,
         };
         canvas.rectangle(area, fill, EDGE);
         if let Some((total, free)) = self.node.memory.and_then(|memory| Some((memory.total_bytes, memory.free_bytes?)))

@@ -24,7 +24,9 @@ pub fn draw(canvas: &mut Canvas, topology: &Topology, (x, y): (f64, f64)) {
     canvas.text((x + 90.0, y), Anchor::Start, "faint", "as the firmware tells them; 10 = local memory");
     // Space between neighbours on the circle for a node and a label.
     let radius = (count as f64 * (2.0 * NODE_RADIUS + 26.0) / TAU).max(64.0);
-    let centre = (x + radius + NODE_RADIUS + 4.0, y + 22.0 + radius + NODE_RADIUS);
+    // A circle of two is a line, beside the two rows of the matrix.
+    let half = if count == 2 { 1.5 * CELL.1 } else { radius };
+    let centre = (x + radius + NODE_RADIUS + 4.0, y + 22.0 + half + NODE_RADIUS);
     let classes = classes(distances);
     circle(canvas, distances, &classes, centre, radius);
     let right = centre.0 + radius + NODE_RADIUS + 50.0;

@@ -36,8 +36,7 @@ pub struct Threads {
 impl Threads {
     /// Numbers the threads and places each on a node of the target.
     ///
-    /// On a virtual machine the node is `pin.node(lane, lanes of the process, nodes, cores_per_node)`; on a real one it
-    /// is the node of the CPUs where the thread was seen most often, else the pin's.
+    /// On a virtual machine the node is `target.seat(lane, lanes of the process)`; on a real one it is the node of the CPUs where the thread was seen most often, else the pin's.
     #[must_use]
     pub fn new(profile: &Profile, target: &Target) -> Self {
         let mut order: Vec<usize> = (0..profile.threads.len()).collect();
@@ -60,7 +59,7 @@ impl Threads {
             .map(|&i| {
                 let thread = &profile.threads[i];
                 let (lane, lanes) = places.get(&i).copied().unwrap_or((0, 1));
-                let pinned = || target.pin.node(lane, lanes, target.nodes, target.cores_per_node).0;
+                let pinned = || target.seat(lane, lanes);
                 let last = u32::try_from(target.nodes.max(1) - 1).unwrap_or(u32::MAX);
                 Thread {
                     id: thread.id,

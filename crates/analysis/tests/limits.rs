@@ -233,6 +233,7 @@ fn hostile_profiles() {
         let target = Target {
             virtual_machine: r.below(2) == 0,
             cores_per_node: r.below(3) as usize,
+            cpu_nodes: vec![],
             pin,
             private_cache_bytes: r.below(2) * MIB,
             ..target(nodes)

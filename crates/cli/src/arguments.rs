@@ -14,6 +14,7 @@ firsttouch finds memory that lives on the wrong NUMA node and names the line tha
   firsttouch demo                      see it work on a bundled program, in under 30 s
   firsttouch profile -- ./program      run a program, record, and report
   firsttouch report program.ftp        the report again, also for other machines
+  firsttouch topology                  this machine's nodes, CPUs, caches, memory, distances
   firsttouch bench dgemv --init serial the bundled program by itself
 
 No root, no hardware counters, no second node needed. More: firsttouch --help, firsttouch COMMAND --help
@@ -44,6 +45,7 @@ pub enum Command {
     Demo(Demo),
     Profile(Profile),
     Report(Report),
+    Topology(Topology),
     Bench(Bench),
     /// Write the manual pages into a directory
     #[command(hide = true)]
@@ -119,6 +121,7 @@ pub struct Profile {
     after_help = "Examples:\n  \
         firsttouch report solver.ftp\n  \
         firsttouch report solver.ftp --machine virtual:8 --pin compact\n  \
+        firsttouch report solver.ftp --machine cluster-node.xml\n  \
         firsttouch report solver.ftp --json | jq '.findings[].message'"
 )]
 pub struct Report {
@@ -135,13 +138,43 @@ pub struct Report {
 /// What to judge a profile on.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Judge {
-    /// Judge on a machine with N equal nodes: virtual:N [default: the machine of the profile, or virtual:2 if that has one node]
-    #[arg(long, value_name = "virtual:N")]
+    /// Judge on a machine with N equal nodes (virtual:N), or on that of an hwloc XML file (lstopo --of xml FILE.xml) [default: the
+    /// machine of the profile, or virtual:2 if that has one node]
+    #[arg(long, value_name = "virtual:N|FILE.xml")]
     pub machine: Option<String>,
     /// Where threads sit on a virtual machine: spread (equal blocks of thread numbers a node), compact (fill a node first), or a
     /// node for each thread, such as 0,0,1,1 or 0-3 [default: spread]
     #[arg(long, value_name = "spread|compact|LIST")]
     pub pin: Option<String>,
+}
+
+/// Show the machine: nodes, CPUs, caches, memory, distances, and where this process may run
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Shows the nodes with their CPUs, memory, huge pages and distances, the packages, SMT siblings and caches, the \
+        firmware's bandwidth and latency where it tells them (HMAT), scheduling domains where they are readable, and this \
+        process's own memory policy, allowed CPUs and allowed nodes: what numactl --hardware, numactl --show and lscpu show together. \
+        Sub-NUMA modes (CoD, SNC, NPS) are recognised. What cannot be read, or contradicts itself, is named.",
+    after_help = "Examples:\n  \
+        firsttouch topology\n  \
+        firsttouch topology --json | jq '.nodes[].cpus'\n  \
+        firsttouch topology --svg machine.svg\n  \
+        firsttouch topology --xml machine.xml && lstopo -i machine.xml\n  \
+        firsttouch topology -i other-machine.xml"
+)]
+pub struct Topology {
+    /// Show another machine: an hwloc XML file, or a directory with a copy of its /proc and /sys
+    #[arg(short, long, value_name = "FILE|DIRECTORY")]
+    pub input: Option<PathBuf>,
+    /// Print JSON (schema firsttouch.topology/1)
+    #[arg(long)]
+    pub json: bool,
+    /// Write a picture instead of text (- for stdout)
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Write hwloc's XML instead of text (- for stdout): lstopo and firsttouch --machine read it
+    #[arg(long, value_name = "FILE")]
+    pub xml: Option<PathBuf>,
 }
 
 /// Run a bundled program

@@ -6,6 +6,7 @@ use anyhow::{Result, anyhow};
 use firsttouch_analysis::{Analysis, Target, analyse};
 use firsttouch_capture::symbolize::symbolize_profile;
 use firsttouch_domain::Pin;
+use firsttouch_domain::topology::format_list;
 use firsttouch_machine::TargetMachine;
 use firsttouch_profile::{Machine, meta};
 use firsttouch_report::{Context, FileSources};
@@ -42,8 +43,9 @@ impl Question {
     pub fn parse(arguments: &Judge) -> Result<Self> {
         let machine = arguments.machine.as_deref().map(TargetMachine::parse).transpose()?;
         let pin = arguments.pin.as_deref().map(parse_pin).transpose()?;
-        if let (Some(TargetMachine::Virtual(nodes)), Some(pin), Some(text)) = (machine, &pin, &arguments.pin) {
-            pin.check(nodes).map_err(|reason| anyhow!("cannot use pin '{text}': {reason}"))?;
+        if let (Some(machine), Some(pin), Some(text)) = (&machine, &pin, &arguments.pin) {
+            let seats = Seats::of(machine);
+            seats.map_or(Ok(()), |seats| seats.check(pin)).map_err(|reason| anyhow!("cannot use pin '{text}': {reason}"))?;
         }
         Ok(Self { machine, pin })
     }
@@ -52,29 +54,77 @@ impl Question {
     /// When the pinning does not fit the machine of the profile.
     fn target(&self, recorded: &Machine) -> Result<Target> {
         let nodes = recorded.node_cpus.len();
-        let machine = self.machine.unwrap_or_else(|| TargetMachine::default_for(nodes));
+        let machine = self.machine.clone().unwrap_or_else(|| TargetMachine::default_for(nodes));
         let cores = recorded.node_cpus.values().map(Vec::len).max().unwrap_or(1).max(1);
-        let (name, nodes) = match machine {
-            TargetMachine::Virtual(nodes) => (format!("virtual:{nodes}"), nodes),
+        let pin = self.pin.clone().unwrap_or(Pin::Spread);
+        let mut target = Target {
+            name: String::new(),
+            nodes,
+            virtual_machine: true,
+            pin,
+            cores_per_node: cores,
+            cpu_nodes: Vec::new(),
+            private_cache_bytes: recorded.private_cache_bytes,
+        };
+        match &machine {
+            TargetMachine::Virtual(nodes) => (target.name, target.nodes) = (format!("virtual:{nodes}"), *nodes),
+            TargetMachine::Imported(machine) => {
+                target.name.clone_from(&machine.name);
+                target.cores_per_node = machine.topology.nodes.iter().map(|node| node.cpus.len()).max().unwrap_or(1).max(1);
+                target.private_cache_bytes = machine.private_cache_bytes().unwrap_or(recorded.private_cache_bytes);
+            }
             TargetMachine::Recorded if self.pin.is_some() => {
                 return Err(anyhow!(
                     "cannot use --pin on {}: its threads sit where they were seen; name a virtual machine, such as --machine virtual:{nodes}",
                     recorded.hostname
                 ));
             }
-            // Node numbers may have holes.
-            TargetMachine::Recorded => (recorded.hostname.clone(), recorded.node_cpus.keys().max().map_or(1, |last| *last as usize + 1)),
-        };
-        let pin = self.pin.clone().unwrap_or(Pin::Spread);
-        pin.check(nodes).map_err(|reason| anyhow!("cannot use --pin on {name}: {reason}"))?;
-        Ok(Target {
-            name,
-            nodes,
-            virtual_machine: machine != TargetMachine::Recorded,
-            pin,
-            cores_per_node: cores,
-            private_cache_bytes: recorded.private_cache_bytes,
-        })
+            TargetMachine::Recorded => {
+                (target.name, target.virtual_machine) = (recorded.hostname.clone(), false);
+                target.nodes = node_numbers(recorded.node_cpus.keys());
+            }
+        }
+        if let Some(seats) = Seats::of(&machine) {
+            seats.check(&target.pin).map_err(|reason| anyhow!("cannot use --pin on {}: {reason}", target.name))?;
+            (target.nodes, target.cpu_nodes) = (seats.nodes, seats.cpu_nodes);
+        }
+        Ok(target)
+    }
+}
+
+/// One more than the highest node number: numbers may have holes.
+fn node_numbers<'a>(nodes: impl Iterator<Item = &'a u32>) -> usize {
+    nodes.max().map_or(1, |last| *last as usize + 1)
+}
+
+/// Where a pinning may put threads on a machine that is not the profile's own.
+struct Seats {
+    nodes: usize,
+    /// Nodes with CPUs; empty when all have some.
+    cpu_nodes: Vec<u32>,
+}
+
+impl Seats {
+    /// `None` for the profile's own machine.
+    fn of(machine: &TargetMachine) -> Option<Self> {
+        match machine {
+            TargetMachine::Recorded => None,
+            TargetMachine::Virtual(nodes) => Some(Self { nodes: *nodes, cpu_nodes: Vec::new() }),
+            TargetMachine::Imported(machine) => {
+                Some(Self { nodes: node_numbers(machine.topology.nodes.iter().map(|node| &node.id)), cpu_nodes: machine.cpu_nodes() })
+            }
+        }
+    }
+
+    fn check(&self, pin: &Pin) -> Result<(), String> {
+        pin.check(self.nodes)?;
+        if let Pin::Nodes(list) = pin
+            && !self.cpu_nodes.is_empty()
+            && let Some(node) = list.iter().find(|node| !self.cpu_nodes.contains(&node.0))
+        {
+            return Err(format!("node {} has no CPUs; nodes with CPUs are {}", node.0, format_list(&self.cpu_nodes)));
+        }
+        Ok(())
     }
 }
 
@@ -124,6 +174,34 @@ mod tests {
         assert_eq!((one.name.as_str(), one.nodes, one.virtual_machine), ("virtual:2", 2, true));
         let two = nothing.target(&recorded(2)).unwrap();
         assert_eq!((two.name.as_str(), two.nodes, two.virtual_machine, two.cores_per_node), ("nine", 2, false, 2));
+    }
+
+    /// A machine of four nodes of one CPU each in holes of numbers, and a node without CPUs, as an hwloc XML file.
+    fn imported(folder: &tempfile::TempDir) -> String {
+        let node = |id: u32, cpus: &str| format!("<object type='NUMANode' os_index='{id}' cpuset='{cpus}' local_memory='4096'/>");
+        let cpu = |id: u32| format!("<object type='PU' os_index='{id}' cpuset='{:#x}'/>", 1 << id);
+        let objects = [cpu(0), cpu(2), node(0, "0x1"), node(3, "0x4"), node(5, "0x5")].concat();
+        let path = folder.path().join("big.iron.xml");
+        std::fs::write(&path, format!("<topology version='2.0'><object type='Machine' cpuset='0x5'>{objects}</object></topology>"))
+            .unwrap();
+        path.display().to_string()
+    }
+
+    /// Check that threads are put on the nodes with CPUs of a machine from hwloc's XML, and on no other.
+    #[test]
+    fn machines_are_imported() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = imported(&folder);
+        let target = question(Some(&file), None).unwrap().target(&recorded(1)).unwrap();
+        assert_eq!((target.name.as_str(), target.nodes, target.virtual_machine), ("big.iron", 6, true));
+        assert_eq!((target.cpu_nodes.as_slice(), target.cores_per_node), (&[0, 3][..], 1));
+        assert_eq!((0..4).map(|slot| target.seat(slot, 4)).collect::<Vec<_>>(), [0, 0, 3, 3]);
+
+        let error = question(Some(&file), Some("0,5")).err().unwrap().to_string();
+        assert_eq!(error, "cannot use pin '0,5': node 5 has no CPUs; nodes with CPUs are 0,3");
+        assert!(question(Some(&file), Some("3,0")).is_ok());
+        let error = question(Some(&file), Some("7")).err().unwrap().to_string();
+        assert_eq!(error, "cannot use pin '7': node 7 does not exist: the machine has nodes 0-5");
     }
 
     /// Check that a wrong machine or pinning is refused and named.

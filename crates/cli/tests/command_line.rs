@@ -38,7 +38,7 @@ fn manual_pages_are_up_to_date() {
 /// Check that every command explains itself with examples.
 #[test]
 fn help_has_examples() {
-    for command in [&[][..], &["demo"], &["profile"], &["report"], &["bench"], &["bench", "dgemv"]] {
+    for command in [&[][..], &["demo"], &["profile"], &["report"], &["topology"], &["bench"], &["bench", "dgemv"]] {
         for option in ["-h", "--help"] {
             let output = firsttouch(&[command, &[option]].concat());
             assert!(output.status.success() && text(&output.stdout).contains("Examples:\n"), "{command:?}");
@@ -52,7 +52,7 @@ fn alone_it_gives_an_overview() {
     let output = firsttouch(&[]);
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());
-    for command in ["demo", "profile -- ./program", "report program.ftp", "bench dgemv"] {
+    for command in ["demo", "profile -- ./program", "report program.ftp", "topology", "bench dgemv"] {
         assert!(text(&output.stderr).contains(&format!("firsttouch {command}")), "{command}");
     }
 }
@@ -145,4 +145,36 @@ fn output_that_cannot_be_written() {
     let output = Command::new("bash").args(["-c", script, binary]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).starts_with("firsttouch: error: cannot write to standard output: "), "{}", text(&output.stderr));
+}
+
+/// Check `topology`: text, JSON, and files that are what they are called; of this system, of a recorded one, and of hwloc's XML.
+#[test]
+fn topology_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+    let recorded = fixtures.join("machines/constructed-nps4").display().to_string();
+    let shown = firsttouch(&["topology"]);
+    assert!(shown.status.success() && text(&shown.stdout).contains("\nNodes\n") && shown.stderr.is_empty());
+    let json = firsttouch(&["topology", "--json"]);
+    let value: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(value["schema"], "firsttouch.topology/1");
+    assert!(!value["cpus"]["online"].as_array().unwrap().is_empty());
+
+    let [svg, xml] = ["a.svg", "a.xml"].map(|name| folder.path().join(name).display().to_string());
+    let written = firsttouch(&["topology", "-i", &recorded, "--svg", &svg, "--xml", &xml]);
+    assert!(written.status.success() && written.stdout.is_empty() && written.stderr.is_empty(), "{written:?}");
+    assert!(fs::read_to_string(&svg).unwrap().starts_with("<svg "));
+    let again = firsttouch(&["topology", "--input", &xml, "--xml", "-"]);
+    assert!(again.status.success() && again.stdout.starts_with(b"<?xml "));
+
+    for (arguments, message) in [
+        (&["topology", "-i", "/nonexistent.xml"][..], "cannot read /nonexistent.xml: No such file or directory"),
+        (&["topology", "-i", &svg], "it is not an hwloc topology: the first element is 'svg'"),
+        (&["topology", "-i", folder.path().to_str().unwrap()], "cannot find this machine's CPUs"),
+        (&["topology", "--svg", "/nonexistent/a.svg"], "cannot write /nonexistent/a.svg: No such file or directory"),
+    ] {
+        let output = firsttouch(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(text(&output.stderr).contains(message), "{}", text(&output.stderr));
+    }
 }

@@ -40,7 +40,7 @@ pub fn read(root: &Root, cpu: u32) -> Result<Caches> {
 }
 
 /// `32K`, `8M`, `1G` or plain bytes.
-fn size_bytes(text: &str) -> Option<u64> {
+pub fn size_bytes(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match text.get(digits.len()..)? {
         "" => 0,

@@ -4,14 +4,16 @@
 
 mod cache;
 mod files;
+pub mod hwloc;
 mod list;
 mod nodes;
 mod permissions;
 mod target;
+pub mod topology;
 
 pub use list::{ListError, parse_list};
 pub use permissions::Permissions;
-pub use target::{TargetError, TargetMachine};
+pub use target::{ImportedMachine, TargetError, TargetMachine};
 
 use anyhow::Result;
 use files::Root;

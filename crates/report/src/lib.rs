@@ -3,6 +3,8 @@
 
 mod sources;
 mod text;
+mod topology;
 
 pub use sources::FileSources;
 pub use text::{Context, Style, text, thousands};
+pub use topology::{TopologyJson, hwloc_xml, picture, topology_text};

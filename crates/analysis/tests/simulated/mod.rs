@@ -369,7 +369,15 @@ impl Sources for FakeSources {
 }
 
 pub fn target(nodes: usize) -> Target {
-    Target { name: format!("virtual:{nodes}"), nodes, virtual_machine: true, pin: Pin::Spread, cores_per_node: 4, private_cache_bytes: MIB }
+    Target {
+        name: format!("virtual:{nodes}"),
+        nodes,
+        virtual_machine: true,
+        pin: Pin::Spread,
+        cores_per_node: 4,
+        cpu_nodes: vec![],
+        private_cache_bytes: MIB,
+    }
 }
 
 pub fn judge(world: &World, seed: u64, nodes: usize) -> Analysis {

@@ -5,6 +5,7 @@ mod demo;
 mod man;
 mod profile;
 mod report;
+mod topology;
 
 use crate::arguments::{Arguments, Command, Kernel, OVERVIEW};
 use crate::output::{message, print, tell};
@@ -44,6 +45,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Topology(arguments) => topology::run(&arguments),
         Command::Bench(arguments) => match arguments.kernel {
             Kernel::Dgemv(arguments) => bench::dgemv(&arguments),
         },

@@ -1,11 +1,11 @@
 //! The text report.
 
 mod finding;
-mod layout;
+pub(crate) mod layout;
 mod not_judged;
-mod paint;
+pub(crate) mod paint;
 mod strip;
-mod words;
+pub(crate) mod words;
 
 pub use words::thousands;
 

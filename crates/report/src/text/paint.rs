@@ -11,7 +11,7 @@ pub enum Paint {
 }
 
 impl Style {
-    pub(super) fn paint(self, paint: Paint, text: &str) -> String {
+    pub(crate) fn paint(self, paint: Paint, text: &str) -> String {
         if !self.colour || text.is_empty() {
             return text.to_owned();
         }

@@ -1,0 +1,43 @@
+//! `firsttouch topology`
+
+use crate::arguments::Topology as Arguments;
+use crate::output::{print, print_json, style};
+use anyhow::{Context, Result};
+use firsttouch_domain::topology::Topology;
+use firsttouch_machine::{hwloc, topology};
+use firsttouch_report::{TopologyJson, hwloc_xml, picture, topology_text};
+use std::fs;
+use std::path::Path;
+
+pub fn run(arguments: &Arguments) -> Result<u8> {
+    let topology = read(arguments.input.as_deref())?;
+    if let Some(path) = &arguments.svg {
+        write(path, &picture(&topology))?;
+    }
+    if let Some(path) = &arguments.xml {
+        write(path, &hwloc_xml(&topology))?;
+    }
+    if arguments.json {
+        print_json(&TopologyJson::new(&topology))?;
+    } else if arguments.svg.is_none() && arguments.xml.is_none() {
+        print(&topology_text(&topology, style(&std::io::stdout())))?;
+    }
+    Ok(0)
+}
+
+fn read(input: Option<&Path>) -> Result<Topology> {
+    match input {
+        None => topology::read_this_system(),
+        Some(root) if root.is_dir() => {
+            topology::read(root).with_context(|| format!("cannot read the machine recorded in {}", root.display()))
+        }
+        Some(file) => hwloc::read_file(file),
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    if path == Path::new("-") {
+        return print(text);
+    }
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,305 @@
+//! A machine's topology: what `firsttouch topology` shows, and what an hwloc XML file is read into. The names of the
+//! fields are the keys of the JSON (docs/topology.md).
+//!
+//! Numbers of nodes, CPUs, packages and dies are the kernel's own; they may have holes. CPU and node lists are sorted.
+
+use serde::{Deserialize, Serialize};
+
+/// All that is known about a machine. What could not be read is empty or `None`, with a word in `doubts`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Topology {
+    pub processor: Processor,
+    pub cpus: CpuLists,
+    pub packages: Vec<Package>,
+    /// Dies, as the kernel numbers them within their package.
+    pub dies: Vec<Die>,
+    /// Cores with their SMT siblings.
+    pub cores: Vec<Core>,
+    pub caches: Vec<Cache>,
+    /// Online nodes.
+    pub nodes: Vec<Node>,
+    /// Size of a base page; `None` when unknown.
+    pub page_bytes: Option<u64>,
+    /// The firmware's relative memory latencies (ACPI SLIT, local = 10); `None` when unknown or contradictory.
+    pub distances: Option<Distances>,
+    /// Several nodes in a package, or several packages in a node.
+    pub sub_numa: Option<SubNuma>,
+    /// Where this process may run and allocate; `None` for a machine read from a file.
+    pub process: Option<ProcessLimits>,
+    /// Scheduling domains, from the innermost; empty where the kernel does not show them.
+    pub scheduling_domains: Vec<SchedulingDomain>,
+    /// What could not be read or contradicts itself, and what was assumed instead.
+    pub doubts: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Processor {
+    /// As the processor spells it (`GenuineIntel`, `AuthenticAMD`); empty when unknown.
+    pub vendor: String,
+    pub model_name: String,
+    /// x86 family and model numbers.
+    pub family: Option<u32>,
+    pub model: Option<u32>,
+    /// Whether a hypervisor runs the machine: its topology may be invented then.
+    pub hypervisor: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuLists {
+    pub online: Vec<u32>,
+    /// Present, but not online.
+    pub offline: Vec<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Package {
+    pub id: u32,
+    pub cpus: Vec<u32>,
+    /// Nodes with CPUs of this package.
+    pub nodes: Vec<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Die {
+    pub id: u32,
+    pub package: u32,
+    pub cpus: Vec<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Core {
+    /// The kernel's core number, unique within a package only.
+    pub id: Option<u32>,
+    pub package: Option<u32>,
+    /// The core's CPUs: SMT siblings.
+    pub cpus: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheKind {
+    Data,
+    Instruction,
+    Unified,
+}
+
+/// One cache, with the CPUs that share it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cache {
+    pub level: u32,
+    pub kind: CacheKind,
+    pub size_bytes: u64,
+    pub line_bytes: Option<u64>,
+    pub ways: Option<u64>,
+    pub cpus: Vec<u32>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    pub id: u32,
+    /// Online CPUs; empty for a node of memory only.
+    pub cpus: Vec<u32>,
+    /// `None` when unknown; a node without memory has 0 bytes.
+    pub memory: Option<Memory>,
+    pub huge_pages: Vec<HugePages>,
+    /// The firmware's figures (ACPI HMAT) for access from the best initiators.
+    pub access: Vec<Access>,
+    pub memory_side_caches: Vec<MemorySideCache>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    pub total_bytes: u64,
+    /// `None` for a machine read from a file that has no free memory.
+    pub free_bytes: Option<u64>,
+}
+
+/// A pool of huge pages of one size on one node (hugetlbfs).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HugePages {
+    pub page_bytes: u64,
+    pub total: u64,
+    pub free: Option<u64>,
+    pub surplus: Option<u64>,
+}
+
+/// Access of a node's memory from its nearest initiators. Units are those of the kernel: MiB/s and ns
+/// (Documentation/admin-guide/mm/numaperf.rst).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Access {
+    /// 0: nearest initiators of any kind, such as a GPU; 1: nearest nodes with CPUs.
+    pub class: u32,
+    /// Nodes the figures hold from.
+    pub initiators: Vec<u32>,
+    pub read_bandwidth_mib_s: Option<u64>,
+    pub write_bandwidth_mib_s: Option<u64>,
+    pub read_latency_ns: Option<u64>,
+    pub write_latency_ns: Option<u64>,
+}
+
+/// A cache before a node's memory, such as DRAM before persistent memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemorySideCache {
+    pub level: u32,
+    pub size_bytes: u64,
+    pub line_bytes: Option<u64>,
+}
+
+/// `matrix[i][j]`: the distance from `nodes[i]` to the memory of `nodes[j]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Distances {
+    pub nodes: Vec<u32>,
+    pub matrix: Vec<Vec<u32>>,
+}
+
+/// How packages and nodes are divided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubNuma {
+    /// The vendor's name, such as `SNC2`, `CoD`, `NPS4`; empty when the vendor has none.
+    pub mode: String,
+    /// Nodes with CPUs in each package; 0 when a node spans packages.
+    pub nodes_per_package: u32,
+    /// What the mode is, in words.
+    pub meaning: String,
+}
+
+/// Where a process may run and allocate: what `numactl --show` says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessLimits {
+    pub policy: Option<MemoryPolicy>,
+    /// `None` when unknown.
+    pub allowed_cpus: Option<Vec<u32>>,
+    pub allowed_nodes: Option<Vec<u32>>,
+    pub cpuset: Option<Cpuset>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryPolicy {
+    /// `default`, `prefer`, `bind`, `interleave`, `local`, `prefer (many)`, `weighted interleave`: the kernel's words.
+    pub mode: String,
+    /// `static`, `relative`, `balancing`.
+    pub flags: Vec<String>,
+    pub nodes: Vec<u32>,
+    /// What says so: `get_mempolicy` or `numa_maps`.
+    pub source: String,
+}
+
+/// The cgroup's cpuset.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cpuset {
+    /// Path of the group below its mount point.
+    pub group: String,
+    pub cpus: Option<Vec<u32>>,
+    pub nodes: Option<Vec<u32>>,
+}
+
+/// The domains of one level and name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchedulingDomain {
+    /// 0 is the innermost.
+    pub level: u32,
+    /// `SMT`, `MC`, `PKG`, `NUMA`, ...; empty where the kernel does not say.
+    pub name: String,
+    /// The CPUs of each domain; empty where only the names can be read.
+    pub spans: Vec<Vec<u32>>,
+}
+
+impl Topology {
+    #[must_use]
+    pub fn node(&self, id: u32) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.id == id)
+    }
+
+    /// The node a CPU is on.
+    #[must_use]
+    pub fn node_of_cpu(&self, cpu: u32) -> Option<u32> {
+        self.nodes.iter().find(|node| node.cpus.binary_search(&cpu).is_ok()).map(|node| node.id)
+    }
+
+    /// Nodes that have some of these CPUs.
+    #[must_use]
+    pub fn nodes_of(&self, cpus: &[u32]) -> Vec<u32> {
+        self.nodes.iter().filter(|node| node.cpus.iter().any(|cpu| cpus.binary_search(cpu).is_ok())).map(|node| node.id).collect()
+    }
+
+    /// SMT threads of the core with the most; 0 when cores are unknown.
+    #[must_use]
+    pub fn threads_per_core(&self) -> usize {
+        self.cores.iter().map(|core| core.cpus.len()).max().unwrap_or(0)
+    }
+}
+
+impl Distances {
+    #[must_use]
+    pub fn between(&self, from: u32, to: u32) -> Option<u32> {
+        let place = |id| self.nodes.iter().position(|node| *node == id);
+        self.matrix.get(place(from)?)?.get(place(to)?).copied()
+    }
+}
+
+impl CacheKind {
+    /// `d`, `i`, or nothing: the letter after `L1`.
+    #[must_use]
+    pub fn letter(self) -> &'static str {
+        match self {
+            Self::Data => "d",
+            Self::Instruction => "i",
+            Self::Unified => "",
+        }
+    }
+}
+
+impl Cache {
+    /// `L1d`, `L2`, `L3`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("L{}{}", self.level, self.kind.letter())
+    }
+}
+
+/// Sorted numbers in the kernel's list format: `0-3,8`; nothing for no numbers.
+#[must_use]
+pub fn format_list(numbers: &[u32]) -> String {
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for &number in numbers {
+        match parts.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
+            _ => parts.push((number, number)),
+        }
+    }
+    let words: Vec<String> =
+        parts.into_iter().map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") }).collect();
+    words.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check the list format against the kernel's (lib/vsprintf.c, `%*pbl`): neighbours are joined, also two of them.
+    #[test]
+    fn lists_are_written() {
+        for (numbers, text) in [
+            (&[][..], ""),
+            (&[0], "0"),
+            (&[0, 1], "0-1"),
+            (&[0, 1, 2, 3, 8], "0-3,8"),
+            (&[1, 3, 5, 6], "1,3,5-6"),
+            (&[u32::MAX - 1, u32::MAX], "4294967294-4294967295"),
+        ] {
+            assert_eq!(format_list(numbers), text);
+        }
+    }
+
+    /// Check look-ups on node numbers with holes.
+    #[test]
+    fn look_ups_use_the_kernels_numbers() {
+        let node = |id, cpus: &[u32]| Node { id, cpus: cpus.to_vec(), ..Node::default() };
+        let topology = Topology { nodes: vec![node(0, &[0, 2]), node(4, &[5]), node(7, &[])], ..Topology::default() };
+        assert_eq!((topology.node_of_cpu(5), topology.node_of_cpu(1)), (Some(4), None));
+        assert_eq!(topology.nodes_of(&[2, 5, 9]), [0, 4]);
+        assert!(topology.node(7).is_some() && topology.node(1).is_none());
+        let distances = Distances { nodes: vec![0, 4], matrix: vec![vec![10, 21], vec![20, 10]] };
+        assert_eq!((distances.between(0, 4), distances.between(4, 0), distances.between(0, 7)), (Some(21), Some(20), None));
+    }
+}

@@ -5,29 +5,41 @@
 //! samples there are, so that a program that touches terabytes pays next to nothing. Each period is an event of its own (an
 //! inherited event cannot be changed once a thread has it), one enabled at a time; a sample's event tells how many faults it
 //! stands for. The periods are primes, so that they do not beat with blocked loops.
+//!
+//! An open event costs every fault some 60 ns, enabled or not: 3 % of a program that does nothing but fault (measured on a
+//! virtual machine, docs/evidence.md). So in long storms the events are closed, and opened in one of eight ticks only, at
+//! random; a sample then stands for eight times as many faults.
 
 use crate::kernel::perf::{Attributes, Event};
 use crate::kernel::perf_records::{PerfRecord, parse};
 use crate::kernel::perf_ring::PerfRing;
 use crate::procfs;
+use crate::watch::design::Random;
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
 /// Sampling period, and the number of samples after which the next one takes over.
-const PERIODS: [(u64, u64); 5] = [(31, 2_000), (251, 8_000), (2_039, 20_000), (16_381, 50_000), (131_071, u64::MAX)];
+const PERIODS: [(u64, u64); 5] = [(31, 1_500), (251, 6_000), (2_039, 20_000), (16_381, 50_000), (131_071, u64::MAX)];
+/// From this one on (an index into the events: the attentive one comes first), the event is on in one of so many ticks.
+const STORM: usize = 2;
+const STORM_TICKS: u64 = 8;
+/// Events (a thread and CPU) that are closed and opened again in storms; where there are more, they are switched off and on.
+const REOPENED: usize = 256;
 /// Bytes of stack a sample carries: a library routine's frames and its caller's.
 const STACK_BYTES: u32 = 1024;
 /// The same while every fault is a sample: more of them fit into the ring.
 const ATTENTIVE_STACK_BYTES: u32 = 256;
+/// Events whose periods are kept in mind: those that may still have records in a ring.
+const MOST_WEIGHTS: usize = 16_384;
 /// The period while the program is quiet.
 const ATTENTIVE: u64 = 1;
 /// Samples of a burst after which attention ends, and faults a tick below which it returns.
 const BURST_SAMPLES: u64 = 300;
 const QUIET_FAULTS: u64 = 100;
 /// Attentive samples a run may take: at once, and more a second.
-const ATTENTION: u64 = 2_000;
-const ATTENTION_A_SECOND: f64 = 200.0;
+const ATTENTION: u64 = 800;
+const ATTENTION_A_SECOND: f64 = 50.0;
 /// Data pages of a CPU's ring: what perf_event_mlock_kb (516) allows everybody.
 const RING_PAGES: usize = 128;
 /// Where there is no such limit (root).
@@ -41,13 +53,19 @@ pub struct TouchEvents {
     /// Event id -> faults a sample stands for.
     weights: HashMap<u64, u64>,
     current: usize,
+    /// The current event is on.
+    pub is_on: bool,
+    random: Random,
     /// Samples taken in bursts; attentive ones; attentive ones and faults since the last tick.
     samples: u64,
     attentive: u64,
     burst: u64,
     faults: u64,
-    /// Indices of the bystanders that own a ring.
-    owners: Vec<usize>,
+    /// CPUs, and the indices of the bystanders that own their rings.
+    owners: Vec<(u32, usize)>,
+    manner: Manner,
+    /// Events that could not be opened again after a storm.
+    pub unopened: u64,
     rings: Vec<PerfRing>,
     buffer: Vec<u8>,
     /// Faults taken in the kernel on a thread's behalf are seen too.
@@ -91,16 +109,19 @@ impl TouchEvents {
             periods: Vec::new(),
             weights: HashMap::new(),
             current: 0,
+            is_on: true,
+            random: Random::new(crate::kernel::monotonic_ns()),
             samples: 0,
             attentive: 0,
             burst: 0,
             faults: 0,
             owners: Vec::new(),
+            manner,
+            unopened: 0,
             rings: Vec::new(),
             buffer: Vec::new(),
             sees_kernel: manner.sees_kernel,
         };
-        let mut owners = Vec::new();
         for &cpu in cpus {
             let opened = open_on(&bystander, tids, cpu, None)?;
             if let Some(owner) = opened.first() {
@@ -108,28 +129,19 @@ impl TouchEvents {
                 for event in &opened[1..] {
                     event.redirect_to(owner)?;
                 }
-                owners.push((cpu, all.bystanders.len()));
-                all.owners.push(all.bystanders.len());
+                all.owners.push((cpu, all.bystanders.len()));
                 all.bystanders.extend(opened);
             }
         }
-        if owners.is_empty() {
+        if all.owners.is_empty() {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
-        let attentive = (ATTENTIVE, 0);
-        for (index, &(period, _)) in std::iter::once(&attentive).chain(&PERIODS).enumerate() {
-            let stack = if period == ATTENTIVE { ATTENTIVE_STACK_BYTES } else { STACK_BYTES };
-            let attr = Attributes::page_faults(period, stack)
-                .exclude_kernel(!manner.sees_kernel)
-                .threads_only(manner.threads_only)
-                .enable_on_exec(manner.on_exec && index == 0);
-            let mut events = Vec::new();
-            for &(cpu, owner) in &owners {
-                events.extend(open_on(&attr, tids, cpu, Some(&all.bystanders[owner]))?);
-            }
-            all.weights.extend(events.iter().map(|e| (e.id(), period)));
-            all.periods.push(events);
+        all.periods.resize_with(1 + PERIODS.len(), Vec::new);
+        for index in 0..all.periods.len() {
+            all.open_period(index, tids, manner.on_exec)?;
         }
+        // What is opened later belongs to a program that runs.
+        all.manner.on_exec = false;
         if !manner.on_exec {
             for event in all.bystanders.iter().chain(&all.periods[0]) {
                 let _ = event.enable();
@@ -138,28 +150,80 @@ impl TouchEvents {
         Ok(all)
     }
 
-    /// Chooses the period for what comes: `seconds` since the start, `ticked` when a quiet tick may end a burst.
-    fn adapt(&mut self, seconds: f64, ticked: bool) {
+    /// Opens the events of one period on the given threads, off (or, of the attentive one, on once the program starts).
+    fn open_period(&mut self, index: usize, tids: &[i32], on_exec: bool) -> io::Result<()> {
+        let period = index.checked_sub(1).map_or(ATTENTIVE, |i| PERIODS[i].0);
+        let stack = if period == ATTENTIVE { ATTENTIVE_STACK_BYTES } else { STACK_BYTES };
+        let attr = Attributes::page_faults(period, stack)
+            .exclude_kernel(!self.manner.sees_kernel)
+            .threads_only(self.manner.threads_only)
+            .enable_on_exec(on_exec && index == 0);
+        let mut events = Vec::new();
+        for &(cpu, owner) in &self.owners {
+            events.extend(open_on(&attr, tids, cpu, Some(&self.bystanders[owner]))?);
+        }
+        if self.weights.len() > MOST_WEIGHTS {
+            self.weights.clear();
+        }
+        self.weights.extend(events.iter().map(|e| (e.id(), period)));
+        self.periods[index] = events;
+        Ok(())
+    }
+
+    /// The program is in a long storm of faults: [`TouchEvents::drain`] wants to know its threads.
+    #[must_use]
+    pub fn in_storm(&self) -> bool {
+        self.current >= STORM
+    }
+
+    /// Chooses the period for what comes: `seconds` since the start, `ticked` when a quiet tick may end a burst, `tids` the live
+    /// threads while a storm is on.
+    fn adapt(&mut self, seconds: f64, ticked: bool, tids: &[i32]) {
         let wanted = if self.current == 0 {
             if self.burst > BURST_SAMPLES { self.base() } else { 0 }
         } else {
             let may = (self.attentive as f64) < ATTENTION as f64 + ATTENTION_A_SECOND * seconds;
-            if ticked && may && self.faults < QUIET_FAULTS { 0 } else { self.base() }
+            if ticked && may && self.is_on && self.faults < QUIET_FAULTS { 0 } else { self.base() }
+        };
+        let on = match () {
+            () if wanted < STORM => true,
+            () if ticked => self.random.word().is_multiple_of(STORM_TICKS),
+            () => self.is_on,
         };
         if ticked {
             self.burst = 0;
             self.faults = 0;
         }
-        if wanted != self.current {
+        if wanted != self.current || on != self.is_on {
             // Off before on: a fault between the two is missed, none is counted twice.
-            for event in &self.periods[self.current] {
-                let _ = event.disable();
+            if self.is_on {
+                let closes = !on && !tids.is_empty() && tids.len() * self.owners.len() <= REOPENED;
+                for (index, events) in self.periods.iter_mut().enumerate() {
+                    if closes {
+                        events.clear();
+                    } else if index == self.current {
+                        events.iter().for_each(|event| drop(event.disable()));
+                    }
+                }
             }
-            self.current = wanted;
-            self.burst = 0;
-            for event in &self.periods[self.current] {
-                let _ = event.enable();
+            self.burst = if wanted == self.current { self.burst } else { 0 };
+            (self.current, self.is_on) = (wanted, on);
+            if on {
+                self.switch_on(tids);
             }
+        }
+    }
+
+    /// Switches the current period on. Where events were closed, it is opened anew, and all others with it once the storm is over.
+    fn switch_on(&mut self, tids: &[i32]) {
+        if self.periods[self.current].is_empty() && !tids.is_empty() {
+            let all = if self.current < STORM { 0..self.periods.len() } else { self.current..self.current + 1 };
+            for index in all {
+                self.unopened += u64::from(self.open_period(index, tids, false).is_err());
+            }
+        }
+        for event in &self.periods[self.current] {
+            let _ = event.enable();
         }
     }
 
@@ -170,7 +234,9 @@ impl TouchEvents {
 
     /// Counts a sample of an event; returns the faults it stands for.
     fn sampled(&mut self, event: u64) -> u64 {
-        let weight = self.weights.get(&event).copied().unwrap_or(1);
+        let period = self.weights.get(&event).copied().unwrap_or(1);
+        // Periods from STORM on are only open part of the time.
+        let weight = if PERIODS.iter().skip(STORM - 1).any(|p| p.0 == period) { period * STORM_TICKS } else { period };
         self.faults += weight;
         if weight == ATTENTIVE {
             self.attentive += 1;
@@ -181,15 +247,21 @@ impl TouchEvents {
         weight
     }
 
+    /// A burst of faults is on.
+    #[must_use]
+    pub fn in_burst(&self) -> bool {
+        self.current != 0
+    }
+
     /// Descriptors that become readable when a ring fills.
     #[must_use]
     pub fn descriptors(&self) -> Vec<i32> {
-        self.owners.iter().map(|&i| self.bystanders[i].descriptor()).collect()
+        self.owners.iter().map(|&(_, i)| self.bystanders[i].descriptor()).collect()
     }
 
     /// Takes every record written up to now, sorted by nothing but the CPUs they come from, with the faults each stands for.
     /// The period adapts at once: whoever goes through the records may need longer than the next burst.
-    pub fn drain(&mut self, seconds: f64, ticked: bool, mut consume: impl FnMut(PerfRecord, u64)) {
+    pub fn drain(&mut self, seconds: f64, ticked: bool, tids: &[i32], mut consume: impl FnMut(PerfRecord, u64)) {
         let mut rings = std::mem::take(&mut self.rings);
         let mut buffer = std::mem::take(&mut self.buffer);
         for ring in &mut rings {
@@ -201,7 +273,7 @@ impl TouchEvents {
             });
         }
         (self.rings, self.buffer) = (rings, buffer);
-        self.adapt(seconds, ticked);
+        self.adapt(seconds, ticked, tids);
     }
 
     pub fn stop(&mut self) {

@@ -77,7 +77,9 @@ pub fn build(source: &Path) -> Result<Built, BuildError> {
     };
     let record = sidecar(&out, "command");
     let command = fill(&out);
-    let inputs = std::iter::once(source.clone()).chain(header.needs.iter().map(|name| directory.join(name)));
+    let headers = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    let headers = headers.filter(|path| path.extension().is_some_and(|extension| extension == "h"));
+    let inputs = std::iter::once(source.clone()).chain(header.needs.iter().map(|name| directory.join(name))).chain(headers);
     if fs::read_to_string(&record).is_ok_and(|built_by| built_by == command) && is_newer(&out, inputs) {
         return Ok(Built { path: out, fresh: false });
     }

@@ -38,6 +38,9 @@ impl Session<'_> {
             if now >= next_tick {
                 self.tick(now);
                 next_tick = monotonic_ns() + TICK_NS;
+                if self.rounds.as_ref().is_some_and(|rounds| rounds.may_wake(now)) {
+                    next_turn = now;
+                }
             }
             if now >= next_turn {
                 next_turn = self.turn(now);
@@ -56,7 +59,16 @@ impl Session<'_> {
                     return None;
                 }
                 Some(_) => {}
-                None if monotonic_ns() < wake => self.drain(monotonic_ns(), false), // a ring fills
+                None if monotonic_ns() < wake => {
+                    // A ring fills: page faults, most likely.
+                    self.drain(monotonic_ns(), false);
+                    if let (Ok(touch), Some(rounds)) = (&self.touch, &mut self.rounds)
+                        && touch.in_burst()
+                        && let Some(turn) = rounds.storm(&mut self.tracker)
+                    {
+                        next_turn = turn;
+                    }
+                }
                 None => {}
             }
             if ours {
@@ -72,6 +84,7 @@ impl Session<'_> {
 
     /// Takes in what the rings hold.
     fn tick(&mut self, now: u64) {
+        let faults_seen = self.touch.as_ref().is_ok_and(|touch| touch.is_on);
         self.drain(now, true);
         let has_agent = self.tracker.processes.get(&self.pid).is_some_and(|p| p.has_agent);
         if self.touch.is_err() {
@@ -91,12 +104,17 @@ impl Session<'_> {
         }
         self.watch_new_threads(now);
         if let Some(rounds) = &mut self.rounds {
+            let cpus = self.tracker.threads.len().min(self.cpu_count);
             if now >= self.next_waits {
                 self.tracker.read_waits();
                 self.next_waits = now + WAITS_NS;
+                rounds.pace.observe_waits(now, self.tracker.waits, cpus);
             }
-            let cpus = self.tracker.threads.len().min(self.cpu_count);
-            rounds.pace.observe(now, self.tracker.touch_weight, self.tracker.waits, cpus);
+            if faults_seen {
+                rounds.pace.observe(now, self.tracker.touch_weight, cpus, rounds.is_armed());
+            } else {
+                rounds.pace.skip(now, self.tracker.touch_weight);
+            }
         }
     }
 
@@ -114,7 +132,8 @@ impl Session<'_> {
                 // Going through records takes longer than writing them: look after the rings (and the period) in between.
                 let pending = &mut self.pending;
                 let seconds = horizon.min(monotonic_ns()).saturating_sub(self.start_ns) as f64 / 1e9;
-                touch.drain(seconds, std::mem::take(&mut ticked), |record, weight| pending.push((time_of(&record), record, weight)));
+                let tids: Vec<i32> = if touch.in_storm() { self.tracker.threads.keys().copied().collect() } else { Vec::new() };
+                touch.drain(seconds, std::mem::take(&mut ticked), &tids, |record, weight| pending.push((time_of(&record), record, weight)));
                 self.pending.sort_by_key(|(time, ..)| *time);
                 let ready = self.pending.partition_point(|(time, ..)| *time <= horizon);
                 for (time, record, weight) in self.pending.drain(..ready.min(BATCH)) {
@@ -129,6 +148,7 @@ impl Session<'_> {
                     break;
                 }
             }
+            self.tracker.lose("touch", "page-fault events could not be opened again after a storm", std::mem::take(&mut touch.unopened));
         }
         for record in told {
             self.tracker.agent(record);

@@ -2,7 +2,6 @@
 
 use super::Tracker;
 use crate::procfs;
-use crate::watch::design::{Positions, Random};
 use firsttouch_profile::{FoldedObjects, Id, Object, ObjectKind};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +17,6 @@ pub struct LiveObject {
     pub born_ns: u64,
     pub site: Option<Id>,
     pub thread: Option<Id>,
-    pub positions: Positions,
     /// A window was held on it, or pages of it were queried.
     pub has_evidence: bool,
     /// Sweeps of page queries made so far.
@@ -71,21 +69,14 @@ impl LiveObjects {
     }
 
     /// Copies for a forked child, with identities of their own.
-    pub(super) fn inherit(&self, next_id: &mut i64, random: &mut Random, time: u64) -> Self {
+    pub(super) fn inherit(&self, next_id: &mut i64, time: u64) -> Self {
         let by_address = self
             .by_address
             .iter()
             .map(|(&address, object)| {
                 *next_id += 1;
-                let copy = LiveObject {
-                    id: *next_id,
-                    born_ns: time,
-                    positions: Positions::new(random),
-                    has_evidence: false,
-                    page_sweeps: 0,
-                    written: false,
-                    ..object.clone()
-                };
+                let copy =
+                    LiveObject { id: *next_id, born_ns: time, has_evidence: false, page_sweeps: 0, written: false, ..object.clone() };
                 (address, copy)
             })
             .collect();
@@ -114,7 +105,6 @@ impl Tracker {
             born_ns: time,
             site: new.site,
             thread: new.thread,
-            positions: Positions::new(&mut self.random),
             has_evidence: false,
             page_sweeps: 0,
             written: false,

@@ -130,7 +130,7 @@ impl Tracker {
         self.thread(pid, pid, Some(parent_tid), time);
         let Some(from) = self.processes.get(&parent_pid) else { return };
         let modules = from.modules.clone();
-        let objects = from.objects.inherit(&mut self.objects_seen, &mut self.random, time);
+        let objects = from.objects.inherit(&mut self.objects_seen, time);
         let Some(child) = self.processes.get_mut(&pid) else { return };
         for (start, (end, offset, path)) in &modules {
             child.unwinder.add(&mut self.load, *start, end - start, *offset, path);

@@ -7,10 +7,13 @@ use std::collections::HashMap;
 const ARM_BUDGET: f64 = 0.01;
 /// At most this part of the target's time goes into traps.
 const TRAP_BUDGET: f64 = 0.01;
-/// At most these parts of the target's time go into what armed watchpoints add to page faults and to waits. (A wait's cost
-/// matters less: most programs that wait often wait for something.)
-const FAULT_BUDGET: f64 = 0.008;
-const WAIT_BUDGET: f64 = 0.025;
+/// At most these parts of the target's time go into what armed watchpoints add to page faults and to waits.
+const FAULT_BUDGET: f64 = 0.004;
+const WAIT_BUDGET: f64 = 0.005;
+/// After a storm of faults its load fades in this time; slower once half of the budget, and all of it, is used up, ns.
+const FADES: [f64; 3] = [3e6, 2e8, 1e9];
+/// Faults that armed watchpoints make dearer by less than this need no care, ns.
+const CHEAP_FAULT_NS: f64 = 100.0;
 const LEAST_DUTY: f64 = 0.004;
 const LONGEST_REST_NS: f64 = 1e9;
 const SHORTEST_NS: f64 = 4e6;
@@ -42,10 +45,14 @@ pub struct ArmedCost {
 pub struct Pace {
     kin: HashMap<Id, History>,
     cost: ArmedCost,
-    /// (time, faults, waits) when the load was last taken.
-    observed: (u64, f64, f64),
-    /// What watchpoints would cost if they were always armed, in budgets.
-    load: f64,
+    /// (time, faults), and (time, waits), when the loads were last taken.
+    observed: (u64, f64),
+    observed_waits: (u64, f64),
+    /// What watchpoints would cost by faults, and by waits, if they were always armed, in budgets.
+    fault_load: f64,
+    wait_load: f64,
+    /// What faults cost while they were armed, CPU ns.
+    spent_ns: f64,
     arm_ns: f64,
     trapped_ns: f64,
     started_ns: u64,
@@ -54,29 +61,70 @@ pub struct Pace {
 impl Pace {
     #[must_use]
     pub fn new(now_ns: u64, cost: ArmedCost) -> Self {
-        Self { started_ns: now_ns, cost, observed: (now_ns, 0.0, 0.0), ..Self::default() }
+        Self { started_ns: now_ns, cost, observed: (now_ns, 0.0), observed_waits: (now_ns, 0.0), ..Self::default() }
     }
 
-    /// Tells the totals of page faults and waits so far, and how many CPUs the program can be using.
-    pub fn observe(&mut self, now_ns: u64, faults: f64, waits: f64, cpus: usize) {
-        let (then, old_faults, old_waits) = self.observed;
+    /// Tells the total of page faults so far, how many CPUs the program can be using, and whether watchpoints were armed.
+    pub fn observe(&mut self, now_ns: u64, faults: f64, cpus: usize, armed: bool) {
+        let (then, old) = self.observed;
         let passed = now_ns.saturating_sub(then) as f64;
         if passed < 1e6 {
             return;
         }
-        let cost = (faults - old_faults).max(0.0) * self.cost.fault_ns / FAULT_BUDGET
-            + (waits - old_waits).max(0.0) * self.cost.wait_ns / WAIT_BUDGET;
-        let load = cost / (passed * cpus.max(1) as f64);
-        // Rises at once, falls over some 100 ms.
-        let fade = (-passed / 1e8).exp();
-        self.load = load.max(self.load * fade + load * (1.0 - fade));
-        self.observed = (now_ns, faults, waits);
+        let cost = (faults - old).max(0.0) * self.cost.fault_ns;
+        self.spent_ns += if armed { cost } else { 0.0 };
+        let load = cost / FAULT_BUDGET / (passed * cpus.max(1) as f64);
+        let elapsed = now_ns.saturating_sub(self.started_ns) as f64 * cpus.max(1) as f64;
+        let fade = match self.spent_ns / (FAULT_BUDGET * elapsed).max(1.0) {
+            used if used < 0.5 => FADES[0],
+            used if used < 1.0 => FADES[1],
+            _ => FADES[2],
+        };
+        // Rises at once, falls slowly.
+        let fade = (-passed / fade).exp();
+        self.fault_load = load.max(self.fault_load * fade + load * (1.0 - fade));
+        self.observed = (now_ns, faults);
+    }
+
+    /// Faults were not looked at for a while: nothing new is known of them.
+    pub fn skip(&mut self, now_ns: u64, faults: f64) {
+        self.observed = (now_ns, faults);
+    }
+
+    /// Tells the total of waits so far; not more often than they were counted.
+    pub fn observe_waits(&mut self, now_ns: u64, waits: f64, cpus: usize) {
+        let (then, old) = self.observed_waits;
+        let passed = now_ns.saturating_sub(then) as f64;
+        if passed < 1e6 {
+            return;
+        }
+        let load = (waits - old).max(0.0) * self.cost.wait_ns / WAIT_BUDGET / (passed * cpus.max(1) as f64);
+        self.wait_load = if load > self.wait_load { load } else { 0.5 * (self.wait_load + load) };
+        self.observed_waits = (now_ns, waits);
     }
 
     /// Part of the time in which watchpoints may be armed.
     #[must_use]
     pub fn duty(&self) -> f64 {
-        (1.0 / self.load.max(1e-9)).clamp(LEAST_DUTY, 1.0)
+        (1.0 / (self.fault_load + self.wait_load).max(1e-9)).clamp(LEAST_DUTY, 1.0)
+    }
+
+    /// The program faults so much that armed watchpoints must rest at once.
+    #[must_use]
+    pub fn shuns_faults(&self) -> bool {
+        self.cost.fault_ns > CHEAP_FAULT_NS
+    }
+
+    /// The least rest that waits ask for after `armed` ns.
+    #[must_use]
+    pub fn wait_rest(&self, armed: f64) -> f64 {
+        (armed * (self.wait_load.clamp(1.0, 1.0 / LEAST_DUTY) - 1.0)).min(LONGEST_REST_NS)
+    }
+
+    /// No storm of faults is on.
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        self.fault_load < 1.0
     }
 
     /// How to divide a round of `round_ns`: armed, then at rest.
@@ -192,12 +240,33 @@ mod tests {
     fn storms_are_waited_out() {
         let mut pace = Pace::new(0, ArmedCost { fault_ns: 1000.0, wait_ns: 4000.0 });
         assert_eq!(pace.divide(25e6), (25e6, 0.0));
-        pace.observe(10_000_000, 5_000.0, 0.0, 1);
+        pace.observe(10_000_000, 5_000.0, 1, false);
         let (armed, rest) = pace.divide(25e6);
-        assert!(armed / (armed + rest) < 0.03, "{armed} {rest}");
-        for step in 2..200 {
-            pace.observe(step * 10_000_000, 5_000.0, 0.0, 1);
+        assert!(armed / (armed + rest) < 0.03 && !pace.is_calm(), "{armed} {rest}");
+        for step in 2..20 {
+            pace.observe(step * 10_000_000, 5_000.0, 1, false);
         }
-        assert_eq!(pace.duty(), 1.0);
+        assert!(pace.is_calm() && pace.duty() == 1.0);
+        // What was spent makes it careful.
+        for step in 20..40 {
+            pace.observe(step * 10_000_000, 5_000.0 * step as f64, 1, true);
+        }
+        for step in 40..60 {
+            pace.observe(step * 10_000_000, 200_000.0, 1, true);
+        }
+        assert!(!pace.is_calm());
+    }
+
+    /// Check that waits are paid for over the time in which they were counted.
+    #[test]
+    fn waits_make_the_watchpoints_rest() {
+        let mut pace = Pace::new(0, ArmedCost { fault_ns: 0.0, wait_ns: 5000.0 });
+        for step in 1..10 {
+            pace.observe_waits(step * 100_000_000, 300.0 * step as f64, 1);
+        }
+        // 3,000 waits a second cost 1.5 %: three times the budget.
+        assert!((pace.duty() - 1.0 / 3.0).abs() < 0.01, "{}", pace.duty());
+        assert!((pace.wait_rest(1e6) - 2e6).abs() < 2e4);
+        assert!(!pace.shuns_faults());
     }
 }

@@ -1,7 +1,7 @@
 //! Rounds: draws what to watch, arms all threads, and turns what they saw into rows.
 
 use super::SLOTS;
-use super::design::{Candidate, Random, draw_objects, word_at};
+use super::design::{Candidate, Positions, Random, draw_objects, word_at};
 use super::hot::{CutPart, Hot};
 use super::pace::{ArmedCost, Pace};
 use super::rate::accesses;
@@ -21,6 +21,9 @@ const LONG_ROUNDS: f64 = 0.03;
 const LONG_ROUND: f64 = 5.0;
 /// Length of the other rounds, as a part of what is due: from .0 to .0 + .1, evenly.
 const UNEVEN: (f64, f64) = (0.7, 0.6);
+
+/// The rest that a storm of faults begins with; it ends with the storm, or grows, ns.
+const STORM_NS: u64 = 20_000_000;
 
 /// Hits after which a hot address is left.
 const HOT_LIMIT: u32 = 8;
@@ -55,6 +58,12 @@ pub struct Rounds {
     /// Rest that follows the armed part of this round.
     rest_ns: u64,
     running: HashMap<i32, [Option<Drawn>; SLOTS]>,
+    /// Words within objects, for each kin.
+    positions: HashMap<Id, Positions>,
+    /// Windows of the round that started last, not written yet.
+    closed: Vec<Window>,
+    /// Nothing is armed until the next round; waits ask for a rest until then at least.
+    resting: Option<u64>,
     buffer: Vec<u8>,
     cpus: usize,
     /// Results of threads that left during the round.
@@ -78,6 +87,9 @@ impl Rounds {
             stretch: 1.0,
             rest_ns: 0,
             running: HashMap::new(),
+            positions: HashMap::new(),
+            closed: Vec::new(),
+            resting: None,
             buffer: Vec::new(),
             cpus,
             residency: true,
@@ -88,10 +100,7 @@ impl Rounds {
     pub fn turn(&mut self, tracker: &mut Tracker) -> u64 {
         let now = monotonic_ns();
         if self.rest_ns > 0 && !self.running.is_empty() {
-            let rest = self.rest_ns;
-            let stands_for = self.stands_for(now.saturating_sub(self.round_start_ns) + rest);
-            self.switch(tracker, HashMap::new(), stands_for);
-            return now + rest;
+            return self.rest(tracker, now, self.rest_ns);
         }
         // Some rounds are much longer, by chance: they show how threads share an address over several sweeps. The others differ
         // too, lest they keep step with the program's sweeps.
@@ -100,15 +109,45 @@ impl Rounds {
         let round_ns = self.pace.round_ns(now, &kin) * stretch;
         let (armed, rest) = self.pace.divide(round_ns);
         let next = self.draw(tracker, round_ns, self.pace.all_accesses(&kin));
-        let stands_for = self.stands_for(now.saturating_sub(self.round_start_ns));
-        self.switch(tracker, next, stands_for);
+        self.switch(tracker, next);
+        self.finish_round(tracker, now);
         self.stretch = stretch;
         self.number += 1;
         self.round_start_ns = now;
         self.rest_ns = rest as u64;
+        self.resting = None;
         let armed_at = monotonic_ns();
         self.query_pages(tracker, armed_at);
         armed_at + armed as u64
+    }
+
+    /// Arms nothing for `rest_ns`. Returns when to call again.
+    fn rest(&mut self, tracker: &mut Tracker, now: u64, rest_ns: u64) -> u64 {
+        let least = self.pace.wait_rest(now.saturating_sub(self.round_start_ns) as f64) as u64;
+        self.switch(tracker, HashMap::new());
+        self.resting = Some(now + least);
+        now + rest_ns
+    }
+
+    /// A storm of page faults begins: an armed round rests at once, where faults are dear. Returns when to call again.
+    pub fn storm(&mut self, tracker: &mut Tracker) -> Option<u64> {
+        if self.running.is_empty() || !self.pace.shuns_faults() {
+            return None;
+        }
+        let now = monotonic_ns();
+        Some(self.rest(tracker, now, self.rest_ns.max(STORM_NS)))
+    }
+
+    /// Watchpoints are armed.
+    #[must_use]
+    pub fn is_armed(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    /// A rest that was made for a storm of faults may end: it is over.
+    #[must_use]
+    pub fn may_wake(&self, now: u64) -> bool {
+        self.resting.is_some_and(|least| now >= least) && self.pace.is_calm()
     }
 
     /// The time that a round of `passed` ns stands for. Which rounds are longer or shorter is chance and nothing else, so all of
@@ -118,17 +157,24 @@ impl Rounds {
         (passed as f64 / self.stretch * mean) as u64
     }
 
+    /// The round that started last is over: its windows are written with the time they stand for.
+    fn finish_round(&mut self, tracker: &mut Tracker, now: u64) {
+        let round_ns = self.stands_for(now.saturating_sub(self.round_start_ns));
+        for window in self.closed.drain(..) {
+            tracker.write_window(&Window { round_ns, ..window });
+        }
+    }
+
     /// Ends the running round and arms nothing any more.
     pub fn stop(&mut self, tracker: &mut Tracker) {
-        let stands_for = self.stands_for(monotonic_ns().saturating_sub(self.round_start_ns));
-        self.switch(tracker, HashMap::new(), stands_for);
+        self.switch(tracker, HashMap::new());
+        self.finish_round(tracker, monotonic_ns());
         let rest = self.hot.take_waiting();
         self.settle(tracker, rest);
     }
 
-    /// Moves every watchpoint from the running round to `next`, and writes what the running round, which stands for
-    /// `stands_for` ns of the run, saw.
-    fn switch(&mut self, tracker: &mut Tracker, next: HashMap<i32, [Option<Drawn>; SLOTS]>, stands_for: u64) {
+    /// Moves every watchpoint from the running round to `next`, and takes down what the running round saw.
+    fn switch(&mut self, tracker: &mut Tracker, next: HashMap<i32, [Option<Drawn>; SLOTS]>) {
         let began = monotonic_ns();
         let limit = self.pace.hit_limit(began, self.cpus);
         let mut results: HashMap<(i32, usize), Vec<(Id, SlotResult)>> = HashMap::new();
@@ -159,7 +205,7 @@ impl Rounds {
             for (slot, drawn) in draws.into_iter().enumerate() {
                 if let Some(drawn) = drawn {
                     let seen = results.remove(&(pid, slot)).unwrap_or_default();
-                    self.close(tracker, pid, &drawn, seen, stands_for);
+                    self.close(tracker, pid, &drawn, seen, began);
                 }
             }
         }
@@ -194,7 +240,13 @@ impl Rounds {
             for (slot, draw) in draw_objects(&mut self.random, &candidates, SLOTS).into_iter().enumerate() {
                 let c = &candidates[draw.candidate];
                 let Some(object) = process.objects.by_address.get_mut(&c.address) else { continue };
-                let Some(word) = word_at(c.address, c.bytes, object.positions.advance()) else { continue };
+                let Some(word) = word_at(
+                    c.address,
+                    c.bytes,
+                    self.positions.entry(kin[draw.candidate]).or_insert_with(|| Positions::new(&mut self.random)).advance(),
+                ) else {
+                    continue;
+                };
                 object.has_evidence = true;
                 let mut address = process.touches.snap(word, c.address, c.bytes, page_bytes);
                 if address != word && process.page_sizes.at(address) > page_bytes {
@@ -239,9 +291,9 @@ impl Rounds {
     }
 
     /// One window: rows for it and for every thread that hit it.
-    fn close(&mut self, tracker: &mut Tracker, pid: i32, drawn: &Drawn, mut seen: Vec<(Id, SlotResult)>, stands_for: u64) {
+    fn close(&mut self, tracker: &mut Tracker, pid: i32, drawn: &Drawn, mut seen: Vec<(Id, SlotResult)>, now: u64) {
         let start = seen.iter().map(|(_, r)| r.armed_ns).min().unwrap_or(self.round_start_ns);
-        let mut held = seen.iter().map(|(_, r)| r.watched.watched_ns).max().unwrap_or(stands_for);
+        let mut held = seen.iter().map(|(_, r)| r.watched.watched_ns).max().unwrap_or(now.saturating_sub(start));
         let died = tracker.deaths.get(&drawn.object).copied();
         if let Some(died) = died {
             // Hits after the object's death belong to whoever came next at this address.
@@ -271,10 +323,10 @@ impl Rounds {
             address: drawn.address,
             start_ns: start,
             held_ns: held,
-            round_ns: stands_for,
+            round_ns: 0, // told when the round is over
             inclusion: drawn.inclusion,
         };
-        tracker.write_window(&window);
+        self.closed.push(window);
         let (mut total, mut traps, mut hits) = (0.0, 0, 0);
         for (thread, result) in seen.iter().filter(|(_, r)| r.watched.hits > 0) {
             let estimate = accesses(&result.watched, result.pattern.as_ref(), self.hot.trap_ns(drawn.kin, self.trap_ns));

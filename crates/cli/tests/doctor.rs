@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use serde_json::Value;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -59,7 +60,11 @@ fn the_environment_is_examined() {
     let output = doctor(&["--json"], &[("LD_PRELOAD", "/nowhere/libjemalloc.so.2")]);
     let preloaded: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(finding(&preloaded, "preloaded-allocator").is_some(), "{preloaded:#}");
-    assert_eq!(finding(&json(&["--", "/bin/ls"], &[("OMP_NUM_THREADS", "60000")]), "more-threads-than-cpus"), None, "ls is no OpenMP program");
+    assert_eq!(
+        finding(&json(&["--", "/bin/ls"], &[("OMP_NUM_THREADS", "60000")]), "more-threads-than-cpus"),
+        None,
+        "ls is no OpenMP program"
+    );
 }
 
 /// Check what is told of a program, and that it is not run.
@@ -89,5 +94,53 @@ fn errors_have_their_status() {
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {error}");
         assert!(error.contains(message) && output.stdout.is_empty(), "{arguments:?}: {error}");
+    }
+}
+
+/// Refuses system calls to the calling process and its children (EPERM), as a container's filter does.
+fn forbid(filter: &[libc::sock_filter]) -> std::io::Result<()> {
+    let program = libc::sock_fprog { len: u16::try_from(filter.len()).unwrap_or(0), filter: filter.as_ptr().cast_mut() };
+    // SAFETY: the filter outlives the calls; the kernel only reads it.
+    let done = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
+    };
+    if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+fn filter(calls: &[libc::c_long]) -> Vec<libc::sock_filter> {
+    let instruction = |code: u32, jf: u8, k: u32| libc::sock_filter { code: u16::try_from(code).unwrap(), jt: 0, jf, k };
+    let refuse = libc::SECCOMP_RET_ERRNO | libc::EPERM.unsigned_abs();
+    let mut filter = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
+    for call in calls {
+        filter.push(instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, u32::try_from(*call).unwrap()));
+        filter.push(instruction(libc::BPF_RET | libc::BPF_K, 0, refuse));
+    }
+    filter.push(instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW));
+    filter
+}
+
+/// Check that a container's filter is found live, with its errno, and that the doctor itself works under it.
+#[test]
+fn a_sandbox_is_recognised() {
+    let filter =
+        filter(&[libc::SYS_perf_event_open, libc::SYS_set_mempolicy, libc::SYS_mbind, libc::SYS_get_mempolicy, libc::SYS_move_pages]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_firsttouch"));
+    command.args(["doctor", "--json"]);
+    // SAFETY: between fork and exec only prctl is called, on memory prepared before.
+    let output = unsafe { command.pre_exec(move || forbid(&filter)) }.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let diagnosis: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut expected = vec![("perf-forbidden", "perf_event_open")];
+    if diagnosis["nodes"].as_u64() > Some(1) {
+        expected.push(("mempolicy-forbidden", "mbind"));
+    }
+    for (id, call) in expected {
+        let evidence = &finding(&diagnosis, id).unwrap_or_else(|| panic!("{id}: {diagnosis:#}"))["evidence"];
+        assert!(evidence.as_array().unwrap().contains(&serde_json::json!({"source": call, "value": "EPERM"})), "{evidence:#}");
+        assert!(
+            evidence.as_array().unwrap().contains(&serde_json::json!({"source": "/proc/self/status", "value": "Seccomp: 2"})),
+            "{evidence:#}"
+        );
     }
 }

@@ -117,9 +117,21 @@ fn each_check_is_provoked() {
     let snc = SubNuma { mode: "SNC2".to_owned(), nodes_per_package: 2, meaning: "sub-NUMA clustering".to_owned() };
     let cases: Vec<(&str, Facts, Severity, &str, &str)> = vec![
         ("perf-forbidden", changed(|f| f.probes.page_faults = refused), Severity::High, "perf_event_open: EPERM", "--cap-add PERFMON"),
-        ("watchpoints-missing", changed(|f| f.probes.watchpoint = Probe::Refused(28)), Severity::Medium, "(breakpoint): ENOSPC", "ps -C gdb"),
+        (
+            "watchpoints-missing",
+            changed(|f| f.probes.watchpoint = Probe::Refused(28)),
+            Severity::Medium,
+            "(breakpoint): ENOSPC",
+            "ps -C gdb",
+        ),
         ("mempolicy-forbidden", changed(|f| f.probes.mbind = refused), Severity::High, "mbind: EPERM", "--cap-add SYS_NICE"),
-        ("unpinned-threads", with(healthy(), &[("OMP_NUM_THREADS", "4")]), Severity::Medium, "OMP_PROC_BIND: not set", "OMP_PROC_BIND=spread"),
+        (
+            "unpinned-threads",
+            with(healthy(), &[("OMP_NUM_THREADS", "4")]),
+            Severity::Medium,
+            "OMP_PROC_BIND: not set",
+            "OMP_PROC_BIND=spread",
+        ),
         (
             "threads-on-one-place",
             with(healthy(), &[("OMP_PROC_BIND", "primary"), ("OMP_NUM_THREADS", "4")]),
@@ -129,7 +141,13 @@ fn each_check_is_provoked() {
         ),
         ("more-threads-than-cpus", with(healthy(), &bound("9")), Severity::Medium, "OMP_NUM_THREADS: 9", "OMP_NUM_THREADS=4"),
         ("smt-shared", with(healthy(), &bound("5")), Severity::Medium, "cpu0/topology/core_cpus_list: 0-1", "OMP_NUM_THREADS=4"),
-        ("cpu-quota", changed(|f| f.cpu_quota = Some(quota)), Severity::Medium, "/sys/fs/cgroup/cpu.max: 200000 100000", "OMP_NUM_THREADS=2"),
+        (
+            "cpu-quota",
+            changed(|f| f.cpu_quota = Some(quota)),
+            Severity::Medium,
+            "/sys/fs/cgroup/cpu.max: 200000 100000",
+            "OMP_NUM_THREADS=2",
+        ),
         ("cpuset", changed(|f| limits(f).allowed_nodes = Some(vec![0])), Severity::High, "Mems_allowed_list: 0", "--cpuset-mems=0-1"),
         (
             "memory-policy",
@@ -159,7 +177,13 @@ fn each_check_is_provoked() {
             "/proc/sys/vm/zone_reclaim_mode: 1",
             "sysctl vm.zone_reclaim_mode=0",
         ),
-        ("node-nearly-full", changed(|f| memory(f, 1, 16 * GIB, GIB / 2)), Severity::High, "node1/meminfo: 512 MiB free of 16 GiB", "drop_caches"),
+        (
+            "node-nearly-full",
+            changed(|f| memory(f, 1, 16 * GIB, GIB / 2)),
+            Severity::High,
+            "node1/meminfo: 512 MiB free of 16 GiB",
+            "drop_caches",
+        ),
         (
             "swap-in-use",
             changed(|f| f.swap = Some(Swap { total_bytes: GIB, free_bytes: GIB / 2 })),
@@ -250,7 +274,10 @@ fn the_program_decides_which_variables_count() {
     let finding = only(&facts, "unpinned-threads");
     assert_eq!(finding.severity, Severity::High);
     assert!(evidence(&finding).contains(&"/opt/solver: needs libgomp.so.1".to_owned()), "{finding:#?}");
-    assert!(evidence(&finding).iter().any(|seen| seen == "KMP_AFFINITY: compact (GCC's runtime (libgomp) does not read it)"), "{finding:#?}");
+    assert!(
+        evidence(&finding).iter().any(|seen| seen == "KMP_AFFINITY: compact (GCC's runtime (libgomp) does not read it)"),
+        "{finding:#?}"
+    );
     facts.program = Some(openmp(OpenMp::None, "", None, None));
     facts.environment = Some(BTreeMap::from([("OMP_NUM_THREADS".to_owned(), "100".to_owned())]));
     silent(&facts);

@@ -28,7 +28,7 @@ fn shapes_are_judged() {
         ("constructed-snc2", "sub-numa", "SNC2: 4 nodes, 2 packages"),
         ("constructed-snc2", "cpuset", "Mems_allowed_list: 0-1"),
         ("constructed-nps4", "sub-numa", "NPS4: 8 nodes, 2 packages"),
-        ("constructed-one-node-two-packages", "sub-numa", "NPS0: 1 nodes, 2 packages"),
+        ("constructed-one-node-two-packages", "sub-numa", "NPS0: 1 node, 2 packages"),
     ] {
         let diagnosis = examined(machine);
         let finding = diagnosis.findings.iter().find(|finding| finding.id == id);
@@ -55,7 +55,10 @@ fn switches_are_found_in_their_files() {
     let tree = tempfile::tempdir().unwrap();
     let node = |id: u32, free: u32| {
         let meminfo = format!("Node {id} MemTotal: 1000 kB\nNode {id} MemFree: {free} kB\nNode {id} FilePages: 700 kB\n");
-        [(format!("sys/devices/system/node/node{id}/cpulist"), id.to_string()), (format!("sys/devices/system/node/node{id}/meminfo"), meminfo)]
+        [
+            (format!("sys/devices/system/node/node{id}/cpulist"), id.to_string()),
+            (format!("sys/devices/system/node/node{id}/meminfo"), meminfo),
+        ]
     };
     let fixed = [
         ("sys/devices/system/cpu/online", "0-1"),

@@ -127,7 +127,10 @@ fn facts_survive_damage() {
     DOCTORS.iter().for_each(|(file, content)| write(file, content.as_bytes()));
     let whole = facts::read(copy.path()).unwrap();
     assert_eq!(whole.doubts, Vec::<String>::new());
-    assert_eq!((whole.kernel.numa_balancing, whole.kernel.zone_reclaim_mode, whole.kernel.perf_event_paranoid), (Some(1), Some(0), Some(2)));
+    assert_eq!(
+        (whole.kernel.numa_balancing, whole.kernel.zone_reclaim_mode, whole.kernel.perf_event_paranoid),
+        (Some(1), Some(0), Some(2))
+    );
     assert_eq!((whole.kernel.transparent_huge_pages.as_deref(), whole.kernel.huge_page_bytes), (Some("madvise"), Some(2 << 20)));
     assert_eq!(whole.swap.map(|swap| (swap.total_bytes, swap.free_bytes)), Some((8192, 4096)));
     assert_eq!(whole.cpu_quota.as_ref().map(|quota| quota.cpus), Some(1.5), "the tightest of both hierarchies");
@@ -144,7 +147,9 @@ fn facts_survive_damage() {
         assert_eq!(without.doubts, Vec::<String>::new(), "{file}: what is not there is no doubt");
         write(file, content);
     }
-    for (file, content) in [("proc/sys/vm/zone_reclaim_mode", "on"), ("sys/fs/cgroup/a/cpu.max", "lots"), ("proc/sys/kernel/numa_balancing", "")] {
+    for (file, content) in
+        [("proc/sys/vm/zone_reclaim_mode", "on"), ("sys/fs/cgroup/a/cpu.max", "lots"), ("proc/sys/kernel/numa_balancing", "")]
+    {
         let before = fs::read(copy.path().join(file)).unwrap();
         write(file, content.as_bytes());
         let doubts = facts::read(copy.path()).unwrap().doubts;

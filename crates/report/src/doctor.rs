@@ -1,9 +1,9 @@
 //! What the doctor found, as text and JSON.
 
+use crate::text::Style;
 use crate::text::layout::{clean, wrap};
 use crate::text::paint::Paint;
 use crate::text::words::count;
-use crate::text::Style;
 use firsttouch_doctor::{Diagnosis, Evidence, Finding, LeftOut, Severity, openmp_word};
 use serde::Serialize;
 

@@ -13,9 +13,15 @@ fn ids(facts: &Facts, wanted: impl Fn(&Node) -> bool) -> Vec<u32> {
     facts.topology.nodes.iter().filter(|node| wanted(node)).map(|node| node.id).collect()
 }
 
-/// `node 1` or `nodes 1,3`.
-fn named(nodes: &[u32]) -> String {
-    format!("node{} {}", if nodes.len() == 1 { "" } else { "s" }, format_list(nodes))
+/// `node 1 has` or `nodes 1,3 have`.
+fn nodes_have(nodes: &[u32]) -> String {
+    let (noun, verb) = if nodes.len() == 1 { ("node", "has") } else { ("nodes", "have") };
+    format!("{noun} {} {verb}", format_list(nodes))
+}
+
+/// `1 node`, `2 nodes`.
+fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 pub fn without_memory(facts: &Facts) -> Option<Finding> {
@@ -23,8 +29,8 @@ pub fn without_memory(facts: &Facts) -> Option<Finding> {
     let first = empty.first()?;
     let full = ids(facts, |node| node.memory.is_some_and(|memory| memory.total_bytes > 0));
     let message = format!(
-        "{} has CPUs and no memory: all that its threads touch is remote{}",
-        named(&empty),
+        "{} CPUs and no memory: all that its threads touch is remote{}",
+        nodes_have(&empty),
         if full.len() == 1 { ", and all memory is on one node" } else { "" }
     );
     let near = facts.topology.nodes.iter().filter(|node| full.contains(&node.id)).flat_map(|node| node.cpus.iter().copied());
@@ -46,9 +52,9 @@ pub fn without_cpus(facts: &Facts) -> Option<Finding> {
     let far = ids(facts, |node| node.cpus.is_empty() && node.memory.is_some_and(|memory| memory.total_bytes > 0));
     let first = far.first()?;
     let message = format!(
-        "{} has memory and no CPUs (a slower or faster tier): no first touch places pages there until other nodes are full, and then \
+        "{} memory and no CPUs (a slower or faster tier): no first touch places pages there until other nodes are full, and then \
          all access to them is remote",
-        named(&far)
+        nodes_have(&far)
     );
     let near = ids(facts, |node| !node.cpus.is_empty() && node.memory.is_none_or(|memory| memory.total_bytes > 0));
     Some(
@@ -65,7 +71,7 @@ pub fn without_cpus(facts: &Facts) -> Option<Finding> {
 pub fn sub_numa(facts: &Facts) -> Option<Finding> {
     let mode = facts.topology.sub_numa.as_ref()?;
     let name = if mode.mode.is_empty() { "nodes per package" } else { &mode.mode };
-    let value = format!("{name}: {} nodes, {} packages", facts.topology.nodes.len(), facts.topology.packages.len());
+    let value = format!("{name}: {}, {}", count(facts.topology.nodes.len(), "node"), count(facts.topology.packages.len(), "package"));
     let finding = |severity, message| {
         Finding::new(SUB_NUMA, severity, message).seen("/sys/devices/system/node, /sys/devices/system/cpu/cpuN/topology", value)
     };
@@ -78,7 +84,7 @@ pub fn sub_numa(facts: &Facts) -> Option<Finding> {
     let places = facts.environment.as_ref().and_then(|variables| openmp::set(variables, "OMP_PLACES"));
     let coarse = places.filter(|text| text.to_ascii_lowercase().starts_with("sockets"));
     let remedy =
-        "bind by node, not by socket: OMP_PLACES=numa_domains (GCC 12, LLVM 13 and later) or OMP_PLACES=cores, with OMP_PROC_BIND=spread";
+        "bind by node, not by socket: export OMP_PROC_BIND=spread OMP_PLACES=cores, or with GCC 12 and later OMP_PLACES=numa_domains";
     let told = match coarse {
         Some(text) => finding(
             Severity::Medium,

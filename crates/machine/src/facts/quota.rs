@@ -10,15 +10,14 @@ pub fn read(reader: &mut Reader) -> Option<CpuQuota> {
     for line in text.lines() {
         let mut fields = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(group)) = (fields.next(), fields.next()) else { continue };
-        let (mounts, read): (&[&str], fn(&mut Reader, &str) -> Option<CpuQuota>) = if controllers.is_empty() {
-            (&["sys/fs/cgroup", "sys/fs/cgroup/unified"], version_2)
-        } else if controllers.split(',').any(|name| name == "cpu") {
-            (&["sys/fs/cgroup/cpu", "sys/fs/cgroup/cpu,cpuacct"], version_1)
-        } else {
-            continue;
+        let is_first = controllers.split(',').any(|name| name == "cpu");
+        let mounts = match controllers {
+            "" => ["sys/fs/cgroup", "sys/fs/cgroup/unified"],
+            _ if is_first => ["sys/fs/cgroup/cpu", "sys/fs/cgroup/cpu,cpuacct"],
+            _ => continue,
         };
         for folder in mounts.iter().flat_map(|mount| folders(mount, group)) {
-            let quota = read(reader, &folder);
+            let quota = if is_first { version_1(reader, &folder) } else { version_2(reader, &folder) };
             if let Some(quota) = quota.filter(|quota| tightest.as_ref().is_none_or(|least| quota.cpus < least.cpus)) {
                 tightest = Some(quota);
             }

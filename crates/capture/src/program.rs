@@ -17,8 +17,9 @@ const MOST_LIBRARIES: usize = 4096;
 /// Runtimes of OpenMP by the start of their file names.
 const RUNTIMES: [(&str, OpenMp); 4] =
     [("libgomp.so", OpenMp::Gnu), ("libomp.so", OpenMp::Llvm), ("libomp5.so", OpenMp::Llvm), ("libiomp5.so", OpenMp::Llvm)];
-/// Variables that a runtime reads, whose names are in a program with the runtime linked into it.
-const BUILT_IN: [(&[u8], OpenMp); 2] = [(b"KMP_AFFINITY", OpenMp::Llvm), (b"GOMP_CPU_AFFINITY", OpenMp::Gnu)];
+/// Variables that a runtime reads: both names are in a program with the runtime linked into it, and hardly in another.
+const BUILT_IN: [([&[u8]; 2], OpenMp); 2] =
+    [([b"KMP_AFFINITY", b"KMP_BLOCKTIME"], OpenMp::Llvm), ([b"GOMP_CPU_AFFINITY", b"GOMP_SPINCOUNT"], OpenMp::Gnu)];
 /// Programs that load libraries while they run, or start other programs: their file does not tell.
 const OPEN_ENDED: [&str; 26] = [
     "python", "pypy", "R", "Rscript", "julia", "perl", "ruby", "java", "node", "lua", "octave", "sh", "bash", "dash", "zsh", "busybox",
@@ -96,7 +97,10 @@ impl Search {
                 program.runtime = name;
             }
             None => {
-                let built_in = BUILT_IN.iter().find(|(variable, _)| holds(&data, variable)).map(|(_, openmp)| *openmp);
+                let built_in = BUILT_IN
+                    .iter()
+                    .find(|(variables, _)| variables.iter().all(|variable| holds(&data, variable)))
+                    .map(|(_, openmp)| *openmp);
                 let none = if open_ended || !image.is_dynamic { OpenMp::Unknown } else { OpenMp::None };
                 program.openmp = built_in.filter(|_| !open_ended).unwrap_or(none);
             }

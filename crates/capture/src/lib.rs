@@ -5,7 +5,9 @@
 
 pub mod agent;
 pub mod kernel;
+pub mod permissions;
 mod procfs;
+pub mod program;
 mod session;
 mod sink;
 pub mod symbolize;

@@ -15,6 +15,7 @@ firsttouch finds memory that lives on the wrong NUMA node and names the line tha
   firsttouch profile -- ./program      run a program, record, and report
   firsttouch report program.ftp        the report again, also for other machines
   firsttouch topology                  this machine's nodes, CPUs, caches, memory, distances
+  firsttouch doctor                    what on this system spoils placement
   firsttouch bench dgemv --init serial the bundled program by itself
 
 No root, no hardware counters, no second node needed. More: firsttouch --help, firsttouch COMMAND --help
@@ -46,6 +47,7 @@ pub enum Command {
     Profile(Profile),
     Report(Report),
     Topology(Topology),
+    Doctor(Doctor),
     Bench(Bench),
     /// Write the manual pages into a directory
     #[command(hide = true)]
@@ -175,6 +177,35 @@ pub struct Topology {
     /// Write hwloc's XML instead of text (- for stdout): lstopo and firsttouch --machine read it
     #[arg(long, value_name = "FILE")]
     pub xml: Option<PathBuf>,
+}
+
+/// Find what on this system or in this environment spoils placement, with evidence and remedy
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "firsttouch doctor [OPTIONS] [[--] PROGRAM [ARGUMENT]...]",
+    long_about = "Finds what on this system or in this environment spoils the placement of memory, or what firsttouch can see of it: the \
+        kernel's balancing of nodes, threads that are not bound, more threads than CPUs, limits of control groups, calls that a \
+        container forbids, nodes without memory or nearly full, swap, huge pages, sub-NUMA modes, missing runtimes, preloaded \
+        allocators. Each finding has its severity, the file and value that show it, and what to do. Nothing is changed.\n\n\
+        With a program, looks at its file and libraries as well (is it an OpenMP program, and whose runtime is it?); the program is not run. \
+        What matters on machines with several nodes only is left out where there is one node.",
+    after_help = "Examples:\n  \
+        firsttouch doctor\n  \
+        OMP_NUM_THREADS=16 firsttouch doctor -- ./solver input.dat\n  \
+        firsttouch doctor --json | jq -r '.findings[] | .id + \": \" + .remedy'\n  \
+        firsttouch doctor -i recorded-machine/\n\n\
+        Exit status: 0 whatever was found; 1 when the machine or the program cannot be read; 2 for a wrong command line."
+)]
+pub struct Doctor {
+    /// Examine a directory with a copy of another machine's /proc and /sys; its environment and permissions are unknown
+    #[arg(short, long, value_name = "DIRECTORY", conflicts_with = "program")]
+    pub input: Option<PathBuf>,
+    /// Print JSON (schema firsttouch.doctor/1)
+    #[arg(long)]
+    pub json: bool,
+    /// A program that would be started here, and its arguments
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
+    pub program: Vec<OsString>,
 }
 
 /// Run a bundled program

@@ -38,7 +38,7 @@ fn manual_pages_are_up_to_date() {
 /// Check that every command explains itself with examples.
 #[test]
 fn help_has_examples() {
-    for command in [&[][..], &["demo"], &["profile"], &["report"], &["topology"], &["bench"], &["bench", "dgemv"]] {
+    for command in [&[][..], &["demo"], &["profile"], &["report"], &["topology"], &["doctor"], &["bench"], &["bench", "dgemv"]] {
         for option in ["-h", "--help"] {
             let output = firsttouch(&[command, &[option]].concat());
             assert!(output.status.success() && text(&output.stdout).contains("Examples:\n"), "{command:?}");
@@ -52,7 +52,7 @@ fn alone_it_gives_an_overview() {
     let output = firsttouch(&[]);
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());
-    for command in ["demo", "profile -- ./program", "report program.ftp", "topology", "bench dgemv"] {
+    for command in ["demo", "profile -- ./program", "report program.ftp", "topology", "doctor", "bench dgemv"] {
         assert!(text(&output.stderr).contains(&format!("firsttouch {command}")), "{command}");
     }
 }

@@ -1,5 +1,6 @@
 //! The words of firsttouch: identifiers, sizes, intervals. No I/O.
 
+pub mod facts;
 mod interval;
 mod pin;
 pub mod topology;

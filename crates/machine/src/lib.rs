@@ -3,6 +3,7 @@
 //! Readers take a root directory (normally `/`), so that they can be tested on recorded machines.
 
 mod cache;
+pub mod facts;
 mod files;
 pub mod hwloc;
 mod list;

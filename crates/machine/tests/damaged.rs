@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_domain::topology::Topology;
-use firsttouch_machine::{MachineInfo, hwloc, topology};
+use firsttouch_machine::{MachineInfo, facts, hwloc, topology};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -97,6 +97,64 @@ fn damage_is_survived() {
             fs::write(&file, &whole).unwrap();
         }
         assert_eq!(topology::read(copy.path()).unwrap().doubts, Vec::<String>::new(), "the machine is whole again");
+    }
+}
+
+/// What the doctor reads beside the topology: in the fixtures or not, with what a kernel would write there.
+const DOCTORS: [(&str, &str); 12] = [
+    ("proc/sys/kernel/numa_balancing", "1"),
+    ("proc/sys/vm/zone_reclaim_mode", "0"),
+    ("proc/sys/kernel/perf_event_paranoid", "2"),
+    ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never"),
+    ("sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "2097152"),
+    ("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave"),
+    ("proc/meminfo", "MemTotal: 100 kB\nSwapTotal: 8 kB\nSwapFree: 4 kB"),
+    ("proc/self/cgroup", "2:cpu:/\n0::/a"),
+    ("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "150000"),
+    ("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000"),
+    ("sys/fs/cgroup/a/cpu.max", "250000 100000"),
+    ("etc/ld.so.preload", "/usr/lib/libjemalloc.so.2\n"),
+];
+
+/// Check the facts of a whole machine, and that none of their files can hurt, whatever is in it.
+#[test]
+fn facts_survive_damage() {
+    let copy = copy("constructed-holes");
+    let write = |file: &str, content: &[u8]| {
+        fs::create_dir_all(copy.path().join(file).parent().unwrap()).unwrap();
+        fs::write(copy.path().join(file), content).unwrap();
+    };
+    DOCTORS.iter().for_each(|(file, content)| write(file, content.as_bytes()));
+    let whole = facts::read(copy.path()).unwrap();
+    assert_eq!(whole.doubts, Vec::<String>::new());
+    assert_eq!(
+        (whole.kernel.numa_balancing, whole.kernel.zone_reclaim_mode, whole.kernel.perf_event_paranoid),
+        (Some(1), Some(0), Some(2))
+    );
+    assert_eq!((whole.kernel.transparent_huge_pages.as_deref(), whole.kernel.huge_page_bytes), (Some("madvise"), Some(2 << 20)));
+    assert_eq!(whole.swap.map(|swap| (swap.total_bytes, swap.free_bytes)), Some((8192, 4096)));
+    assert_eq!(whole.cpu_quota.as_ref().map(|quota| quota.cpus), Some(1.5), "the tightest of both hierarchies");
+    assert_eq!(whole.governors.get(&1).map(String::as_str), Some("powersave"));
+    assert_eq!(whole.preloaded_everywhere, ["/usr/lib/libjemalloc.so.2"]);
+    assert!(whole.environment.is_none() && whole.probes == Default::default(), "nobody can be asked");
+    for (file, content) in DOCTORS.iter().map(|(file, content)| (*file, content.as_bytes())) {
+        for seed in SEEDS.iter().copied().chain([&content[..content.len() / 2]]) {
+            write(file, seed);
+            facts::read(copy.path()).unwrap_or_else(|error| panic!("{file}: {error:#}"));
+        }
+        fs::remove_file(copy.path().join(file)).unwrap();
+        let without = facts::read(copy.path()).unwrap();
+        assert_eq!(without.doubts, Vec::<String>::new(), "{file}: what is not there is no doubt");
+        write(file, content);
+    }
+    for (file, content) in
+        [("proc/sys/vm/zone_reclaim_mode", "on"), ("sys/fs/cgroup/a/cpu.max", "lots"), ("proc/sys/kernel/numa_balancing", "")]
+    {
+        let before = fs::read(copy.path().join(file)).unwrap();
+        write(file, content.as_bytes());
+        let doubts = facts::read(copy.path()).unwrap().doubts;
+        assert!(doubts.len() == 1 && doubts[0].contains(file), "{doubts:?}");
+        write(file, &before);
     }
 }
 

@@ -8,6 +8,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+/// Longer names of libraries and lists of folders are damage.
+const LONGEST_TEXT: usize = 4096;
+
 /// Why the agent stays out of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Agentless {
@@ -119,6 +122,16 @@ fn elf_accepts(path: &Path) -> Result<(), Agentless> {
 
 /// The names of the libraries a program needs; those that can be read.
 fn needed(endian: object::Endianness, segments: &[elf::ProgramHeader64<object::Endianness>], data: &[u8]) -> Vec<String> {
+    dynamic_texts(endian, segments, data, elf::DT_NEEDED)
+}
+
+/// The texts of all entries of a kind (`DT_NEEDED`, `DT_RUNPATH`) in the dynamic section; those that can be read.
+pub(crate) fn dynamic_texts(
+    endian: object::Endianness,
+    segments: &[elf::ProgramHeader64<object::Endianness>],
+    data: &[u8],
+    kind: u32,
+) -> Vec<String> {
     let entries = segments.iter().find_map(|s| s.dynamic(endian, data).ok().flatten()).unwrap_or_default();
     let value = |tag: u32| entries.iter().filter(move |e| e.d_tag.get(endian) == u64::from(tag)).map(|e| e.d_val.get(endian));
     let Some(names) = value(elf::DT_STRTAB).next() else { return Vec::new() };
@@ -129,10 +142,10 @@ fn needed(endian: object::Endianness, segments: &[elf::ProgramHeader64<object::E
         })?;
         let start = usize::try_from(segment.p_offset(endian).checked_add(address - segment.p_vaddr(endian))?).ok()?;
         let rest = data.get(start..)?;
-        let end = rest.iter().take(256).position(|&b| b == 0)?;
+        let end = rest.iter().take(LONGEST_TEXT).position(|&b| b == 0)?;
         Some(String::from_utf8_lossy(&rest[..end]).into_owned())
     };
-    value(elf::DT_NEEDED).filter_map(text).collect()
+    value(kind).filter_map(text).collect()
 }
 
 /// A sanitizer among the libraries the user preloads: it wants to come before the agent too.

@@ -2,6 +2,7 @@
 
 mod bench;
 mod demo;
+mod doctor;
 mod man;
 mod profile;
 mod report;
@@ -46,6 +47,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Profile(arguments) => profile::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Topology(arguments) => topology::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Bench(arguments) => match arguments.kernel {
             Kernel::Dgemv(arguments) => bench::dgemv(&arguments),
         },

@@ -11,7 +11,7 @@ mod nodes;
 pub mod policy;
 mod process;
 mod processor;
-mod reader;
+pub(crate) mod reader;
 pub(crate) mod sub_numa;
 
 use anyhow::Result;

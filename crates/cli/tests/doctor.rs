@@ -1,0 +1,146 @@
+//! `firsttouch doctor` on this system, whatever it is, and on recorded ones.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use serde_json::Value;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn doctor(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_firsttouch"));
+    for name in ["OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "LD_PRELOAD"] {
+        command.env_remove(name);
+    }
+    command.arg("doctor").args(arguments).envs(variables.iter().copied()).output().unwrap()
+}
+
+fn json(arguments: &[&str], variables: &[(&str, &str)]) -> Value {
+    let output = doctor(&[&["--json"], arguments].concat(), variables);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn finding<'a>(diagnosis: &'a Value, id: &str) -> Option<&'a Value> {
+    diagnosis["findings"].as_array().unwrap().iter().find(|finding| finding["id"] == id)
+}
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/machines").join(name)
+}
+
+/// Check that a machine where nothing is wrong gets one line, and one with defects its findings, with status 0.
+#[test]
+fn recorded_machines() {
+    let output = doctor(&["-i", fixture("firecracker-epyc-1-node").to_str().unwrap()], &[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text.starts_with("Nothing found that spoils placement (") && text.lines().count() == 1, "{text}");
+    assert!(text.contains("matter with several nodes only, and this machine has one"), "{text}");
+    let output = doctor(&["-i", fixture("constructed-memoryless").to_str().unwrap()], &[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text.starts_with("high       node-without-memory\n") && text.contains("\nremedy     populate"), "{text}");
+}
+
+/// Check that this system's environment is seen live: too many threads, and a preloaded allocator, appear and go.
+#[test]
+fn the_environment_is_examined() {
+    let calm = json(&[], &[("OMP_NUM_THREADS", "1")]);
+    assert_eq!(calm["schema"], "firsttouch.doctor/1");
+    for id in ["more-threads-than-cpus", "preloaded-allocator", "threads-on-one-place"] {
+        assert_eq!(finding(&calm, id), None, "{calm:#}");
+    }
+    let crowded = json(&[], &[("OMP_NUM_THREADS", "60000"), ("OMP_PROC_BIND", "master")]);
+    let many = finding(&crowded, "more-threads-than-cpus").unwrap();
+    assert_eq!(many["evidence"][0], serde_json::json!({"source": "OMP_NUM_THREADS", "value": "60000"}));
+    assert!(many["remedy"].as_str().unwrap().starts_with("export OMP_NUM_THREADS="), "{many:#}");
+    assert!(finding(&crowded, "threads-on-one-place").is_some());
+    // The loader says on stderr that there is no such library; that is not ours to judge.
+    let output = doctor(&["--json"], &[("LD_PRELOAD", "/nowhere/libjemalloc.so.2")]);
+    let preloaded: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(finding(&preloaded, "preloaded-allocator").is_some(), "{preloaded:#}");
+    assert_eq!(
+        finding(&json(&["--", "/bin/ls"], &[("OMP_NUM_THREADS", "60000")]), "more-threads-than-cpus"),
+        None,
+        "ls is no OpenMP program"
+    );
+}
+
+/// Check what is told of a program, and that it is not run.
+#[test]
+fn programs_are_looked_at() {
+    let plain = json(&["ls", "--json"], &[]);
+    assert_eq!((plain["program"]["openmp"].as_str(), plain["program"]["runtime"].is_null()), (Some("none"), true), "{plain:#}");
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("mark");
+    let script = folder.path().join("script");
+    std::fs::write(&script, format!("#!/bin/sh\ntouch {}\n", mark.display())).unwrap();
+    assert_eq!(json(&["--", script.to_str().unwrap()], &[])["program"]["openmp"], "unknown");
+    assert!(!mark.exists());
+}
+
+/// Check errors: what cannot be read is 1, a wrong command line 2.
+#[test]
+fn errors_have_their_status() {
+    for (arguments, status, message) in [
+        (&["--", "/nowhere/program"][..], 1, "cannot look at /nowhere/program: No such file"),
+        (&["no-such-program-anywhere"], 1, "there is no such program: check the name and PATH"),
+        (&["-i", "/nowhere"], 1, "cannot examine /nowhere: it is not a directory"),
+        (&["-i", "/", "ls"], 2, "cannot be used with"),
+        (&["--jsn"], 2, "unexpected argument"),
+    ] {
+        let output = doctor(arguments, &[]);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {error}");
+        assert!(error.contains(message) && output.stdout.is_empty(), "{arguments:?}: {error}");
+    }
+}
+
+/// Refuses system calls to the calling process and its children (EPERM), as a container's filter does.
+fn forbid(filter: &[libc::sock_filter]) -> std::io::Result<()> {
+    let program = libc::sock_fprog { len: u16::try_from(filter.len()).unwrap_or(0), filter: filter.as_ptr().cast_mut() };
+    // SAFETY: the filter outlives the calls; the kernel only reads it.
+    let done = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
+    };
+    if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+fn filter(calls: &[libc::c_long]) -> Vec<libc::sock_filter> {
+    let instruction = |code: u32, jf: u8, k: u32| libc::sock_filter { code: u16::try_from(code).unwrap(), jt: 0, jf, k };
+    let refuse = libc::SECCOMP_RET_ERRNO | libc::EPERM.unsigned_abs();
+    let mut filter = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
+    for call in calls {
+        filter.push(instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, u32::try_from(*call).unwrap()));
+        filter.push(instruction(libc::BPF_RET | libc::BPF_K, 0, refuse));
+    }
+    filter.push(instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW));
+    filter
+}
+
+/// Check that a container's filter is found live, with its errno, and that the doctor itself works under it.
+#[test]
+fn a_sandbox_is_recognised() {
+    let filter =
+        filter(&[libc::SYS_perf_event_open, libc::SYS_set_mempolicy, libc::SYS_mbind, libc::SYS_get_mempolicy, libc::SYS_move_pages]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_firsttouch"));
+    command.args(["doctor", "--json"]);
+    // SAFETY: between fork and exec only prctl is called, on memory prepared before.
+    let output = unsafe { command.pre_exec(move || forbid(&filter)) }.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let diagnosis: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut expected = vec![("perf-forbidden", "perf_event_open")];
+    if diagnosis["nodes"].as_u64() > Some(1) {
+        expected.push(("mempolicy-forbidden", "mbind"));
+    }
+    for (id, call) in expected {
+        let evidence = &finding(&diagnosis, id).unwrap_or_else(|| panic!("{id}: {diagnosis:#}"))["evidence"];
+        assert!(evidence.as_array().unwrap().contains(&serde_json::json!({"source": call, "value": "EPERM"})), "{evidence:#}");
+        assert!(
+            evidence.as_array().unwrap().contains(&serde_json::json!({"source": "/proc/self/status", "value": "Seccomp: 2"})),
+            "{evidence:#}"
+        );
+    }
+}

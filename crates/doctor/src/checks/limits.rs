@@ -1,0 +1,95 @@
+//! What control groups, and whoever started this process, allow.
+
+use super::threads;
+use crate::diagnosis::{Finding, Severity};
+use firsttouch_domain::facts::Facts;
+use firsttouch_domain::topology::format_list;
+
+pub const QUOTA: &str = "cpu-quota";
+pub const CPUSET: &str = "cpuset";
+pub const POLICY: &str = "memory-policy";
+
+pub fn quota(facts: &Facts) -> Option<Finding> {
+    let quota = facts.cpu_quota.as_ref()?;
+    let allowed = threads::allowed(facts).len();
+    let (source, team) = threads::team(facts).unwrap_or(("", allowed));
+    if team as f64 <= quota.cpus {
+        return None;
+    }
+    let whole = (quota.cpus.floor() as usize).max(1);
+    let starter = if source.is_empty() {
+        format!("a program that starts a thread for each of the {allowed} CPUs it sees")
+    } else {
+        format!("a team of {team} threads")
+    };
+    let message = format!(
+        "the control group allows {:.1} CPUs' time: {starter} is stopped in every period, all threads wait for the stopped ones, and times say little about placement",
+        quota.cpus
+    );
+    let mut finding =
+        Finding::new(QUOTA, if source.is_empty() { Severity::Low } else { Severity::Medium }, message).seen(&quota.file, &quota.value);
+    if !source.is_empty() {
+        finding = finding.seen(source, team);
+    }
+    Some(finding.remedy(format!("export OMP_NUM_THREADS={whole}; or raise the limit (docker run --cpus=N, systemd CPUQuota=)")))
+}
+
+pub fn cpuset(facts: &Facts) -> Option<Finding> {
+    let limits = facts.topology.process.as_ref()?;
+    let memory = limits.allowed_nodes.as_ref()?;
+    let with_memory: Vec<u32> =
+        facts.topology.nodes.iter().filter(|node| node.memory.is_none_or(|memory| memory.total_bytes > 0)).map(|node| node.id).collect();
+    let forbidden: Vec<u32> = with_memory.iter().copied().filter(|id| !memory.contains(id)).collect();
+    if forbidden.is_empty() {
+        return None;
+    }
+    let running = facts.topology.nodes_of(&threads::allowed(facts));
+    let stranded: Vec<u32> = running.into_iter().filter(|id| forbidden.contains(id)).collect();
+    let finding = if stranded.is_empty() {
+        let message = format!(
+            "this process may use memory of nodes {} only: of {} nodes with memory, the others are out of reach",
+            format_list(memory),
+            with_memory.len()
+        );
+        Finding::new(CPUSET, Severity::Low, message)
+    } else {
+        let message = format!(
+            "this process may run on nodes {}, whose memory it may not use: all that threads touch there is placed on nodes {}",
+            format_list(&stranded),
+            format_list(memory)
+        );
+        Finding::new(CPUSET, Severity::High, message)
+    };
+    let mut finding = finding.seen("/proc/self/status", format!("Mems_allowed_list: {}", format_list(memory)));
+    if let Some(cpus) = &limits.allowed_cpus {
+        finding = finding.seen("/proc/self/status", format!("Cpus_allowed_list: {}", format_list(cpus)));
+    }
+    let group = limits.cpuset.as_ref().map(|cpuset| cpuset.group.clone());
+    if let Some(group) = &group {
+        finding = finding.seen("/proc/self/cgroup", format!("cpuset of {group}"));
+    }
+    let all = format_list(&with_memory);
+    Some(finding.remedy(format!(
+        "ask for CPUs and memory of the same nodes: docker run --cpuset-cpus=CPUS --cpuset-mems={all}; systemd-run -p AllowedMemoryNodes={all}; or the batch system's option"
+    )))
+}
+
+/// Policies under which the first touch decides (mm/mempolicy.c): the kernel's own default.
+const FIRST_TOUCH: [&str; 2] = ["default", "local"];
+
+pub fn policy(facts: &Facts) -> Option<Finding> {
+    let policy = facts.topology.process.as_ref()?.policy.as_ref()?;
+    if FIRST_TOUCH.contains(&policy.mode.as_str()) {
+        return None;
+    }
+    let nodes = format_list(&policy.nodes);
+    let value = if nodes.is_empty() { policy.mode.clone() } else { format!("{}: {nodes}", policy.mode) };
+    let message =
+        format!("programs started here inherit a memory policy ({value}): it places their pages, not the thread that first touches them");
+    let source = if policy.source == "numa_maps" { "/proc/self/numa_maps" } else { "get_mempolicy" };
+    Some(
+        Finding::new(POLICY, Severity::Medium, message)
+            .seen(source, value)
+            .remedy("unless it is meant: start without numactl, or with numactl --localalloc COMMAND"),
+    )
+}

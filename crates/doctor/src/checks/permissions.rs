@@ -1,0 +1,114 @@
+//! What a container or a sandbox forbids.
+
+use crate::diagnosis::{Finding, Severity};
+use firsttouch_domain::facts::{Facts, Probe, Probes};
+
+pub const PERF: &str = "perf-forbidden";
+pub const WATCHPOINTS: &str = "watchpoints-missing";
+pub const MEMPOLICY: &str = "mempolicy-forbidden";
+
+/// kernel.perf_event_paranoid above this forbids events of one's own processes (Debian's, Ubuntu's and Android's kernels).
+const HIGHEST_ALLOWED: i64 = 2;
+const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
+const STATUS: &str = "/proc/self/status";
+
+/// The kernel's name of an error number (asm-generic/errno-base.h, errno.h).
+fn error_name(errno: i32) -> String {
+    let names = [
+        (1, "EPERM"),
+        (2, "ENOENT"),
+        (13, "EACCES"),
+        (16, "EBUSY"),
+        (19, "ENODEV"),
+        (22, "EINVAL"),
+        (24, "EMFILE"),
+        (28, "ENOSPC"),
+        (38, "ENOSYS"),
+        (95, "EOPNOTSUPP"),
+    ];
+    names.iter().find(|(number, _)| *number == errno).map_or_else(|| format!("error {errno}"), |(_, name)| (*name).to_owned())
+}
+
+fn has_filter(facts: &Facts) -> bool {
+    facts.kernel.seccomp.is_some_and(|mode| mode != 0)
+}
+
+/// What forbids calls, as far as it is known, added to a finding.
+fn with_filter(finding: Finding, facts: &Facts) -> Finding {
+    match facts.kernel.seccomp {
+        Some(mode) if mode != 0 => finding.seen(STATUS, format!("Seccomp: {mode}")),
+        _ => finding,
+    }
+}
+
+pub fn perf(facts: &Facts) -> Option<Finding> {
+    let paranoid = facts.kernel.perf_event_paranoid;
+    let is_strict = paranoid.filter(|level| *level > HIGHEST_ALLOWED);
+    let errno = match facts.probes.page_faults {
+        Probe::Allowed => return None,
+        // A recorded machine: its level tells what an ordinary user would get.
+        Probe::NotTried => {
+            is_strict?;
+            None
+        }
+        Probe::Refused(errno) => Some(errno),
+    };
+    let message = "performance events of one's own processes are forbidden: firsttouch profile sees neither first touches nor accesses";
+    let mut finding = Finding::new(PERF, Severity::High, message.to_owned());
+    if let Some(errno) = errno {
+        finding = finding.seen("perf_event_open", error_name(errno));
+    }
+    if let Some(level) = paranoid {
+        finding = finding.seen(PARANOID, level);
+    }
+    let container = "docker run --cap-add PERFMON, or a seccomp profile that allows perf_event_open: --security-opt seccomp=FILE";
+    let remedy = if is_strict.is_some() {
+        let also = if has_filter(facts) { format!("; in a container also: {container}") } else { String::new() };
+        format!("sudo sysctl kernel.perf_event_paranoid=2{also}")
+    } else if paranoid.is_none() {
+        "this kernel or sandbox has no performance events: run on the host, or on a kernel with CONFIG_PERF_EVENTS".to_owned()
+    } else {
+        format!("in a container: {container}")
+    };
+    Some(with_filter(finding, facts).remedy(remedy))
+}
+
+/// Speaks only where events as such are allowed: else [`perf`] has said it.
+pub fn watchpoints(facts: &Facts) -> Option<Finding> {
+    let errno = facts.probes.watchpoint.refused().filter(|_| facts.probes.page_faults == Probe::Allowed)?;
+    let message = "the kernel gives no watchpoints: firsttouch profile sees who touches memory first, but not who uses it";
+    let finding = Finding::new(WATCHPOINTS, Severity::Medium, message.to_owned()).seen("perf_event_open (breakpoint)", error_name(errno));
+    // ENOSPC: somebody holds all debug registers (kernel/events/hw_breakpoint.c).
+    let remedy = if error_name(errno) == "ENOSPC" {
+        "end the debuggers that hold the processor's debug registers: ps -C gdb,lldb,rr"
+    } else {
+        "run on the host, or in a virtual machine whose hypervisor passes debug registers on"
+    };
+    Some(finding.remedy(remedy))
+}
+
+pub fn mempolicy(facts: &Facts) -> Option<Finding> {
+    let Probes { get_mempolicy, set_mempolicy, mbind, move_pages, .. } = facts.probes;
+    let calls = [("set_mempolicy", set_mempolicy), ("mbind", mbind), ("get_mempolicy", get_mempolicy), ("move_pages", move_pages)];
+    let refused: Vec<(&str, i32)> = calls.iter().filter_map(|(name, probe)| Some((*name, probe.refused()?))).collect();
+    let (_, errno) = refused.first()?;
+    let names = refused.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let placing = set_mempolicy.refused().is_some() || mbind.refused().is_some();
+    let message = if placing {
+        format!(
+            "{names}: forbidden here; numactl and programs that place their memory cannot, and what they ask for is silently not done or an error"
+        )
+    } else {
+        format!("{names}: forbidden here; where pages are cannot be asked")
+    };
+    let mut finding = Finding::new(MEMPOLICY, if placing { Severity::High } else { Severity::Medium }, message);
+    for (name, errno) in &refused {
+        finding = finding.seen(*name, error_name(*errno));
+    }
+    let remedy = if error_name(*errno) == "ENOSYS" && !has_filter(facts) {
+        "this kernel was built without NUMA, or a sandbox answers its calls: run on the host, or on a kernel with CONFIG_NUMA"
+    } else {
+        "in a container: docker run --cap-add SYS_NICE (Kubernetes: capabilities: add: [SYS_NICE]), or a seccomp profile that allows these calls: --security-opt seccomp=FILE"
+    };
+    Some(with_filter(finding, facts).remedy(remedy))
+}

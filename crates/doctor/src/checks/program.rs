@@ -1,0 +1,73 @@
+//! The program, its runtime and its allocator.
+
+use crate::diagnosis::{Finding, Severity};
+use crate::openmp;
+use firsttouch_domain::facts::{Facts, OpenMp};
+
+pub const RUNTIME: &str = "openmp-runtime-missing";
+pub const OMPT: &str = "openmp-without-ompt";
+pub const ALLOCATOR: &str = "preloaded-allocator";
+
+/// Allocators that keep freed memory by thread or arena and hand it out again, by the start of their file names.
+const ALLOCATORS: [&str; 9] = [
+    "libjemalloc",
+    "libtcmalloc",
+    "libmimalloc",
+    "libtbbmalloc",
+    "libhoard",
+    "libscudo",
+    "librpmalloc",
+    "libsnmalloc",
+    "libclang_rt.scudo",
+];
+
+pub fn runtime(facts: &Facts) -> Option<Finding> {
+    if let Some(program) = &facts.program {
+        if program.runtime.is_empty() || program.runtime_file.is_some() {
+            return None;
+        }
+        let message = format!("the program needs {}, which the loader does not find: it will not start", program.runtime);
+        let package = if program.openmp == OpenMp::Gnu { "libgomp1" } else { "libomp5" };
+        return Some(
+            Finding::new(RUNTIME, Severity::High, message)
+                .seen(&program.path, format!("needs {}", program.runtime))
+                .remedy(format!("sudo apt install {package}; or name its folder: export LD_LIBRARY_PATH=FOLDER")),
+        );
+    }
+    let clang = facts.compiler.clang.as_ref().filter(|_| facts.compiler.libomp.is_none())?;
+    let message = "clang is installed without its OpenMP runtime: programs built with clang -fopenmp do not link, and those linked to libgomp \
+                   instead tell no parallel regions (OMPT)";
+    Some(
+        Finding::new(RUNTIME, Severity::Low, message.to_owned())
+            .seen(clang, "found")
+            .seen("/etc/ld.so.cache", "no libomp.so, libiomp5.so")
+            .remedy("sudo apt install libomp-dev"),
+    )
+}
+
+pub fn ompt(facts: &Facts) -> Option<Finding> {
+    let program = facts.program.as_ref().filter(|program| program.openmp == OpenMp::Llvm && program.ompt == Some(false))?;
+    let message =
+        "the program's OpenMP runtime was built without OMPT: parallel regions and the numbers of threads in their teams are not seen";
+    Some(
+        Finding::new(OMPT, Severity::Low, message.to_owned())
+            .seen(program.runtime_file.as_deref().unwrap_or(&program.runtime), "names no ompt_start_tool")
+            .remedy("use a runtime with OMPT: sudo apt install libomp5, and run with LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu"),
+    )
+}
+
+pub fn allocator(facts: &Facts) -> Option<Finding> {
+    let preload = facts.environment.as_ref().and_then(|variables| openmp::set(variables, "LD_PRELOAD")).unwrap_or_default();
+    let everywhere = facts.preloaded_everywhere.iter().map(|file| ("/etc/ld.so.preload", file.as_str()));
+    let here = preload.split([':', ' ']).map(|file| ("LD_PRELOAD", file));
+    let file_name = |file: &'_ str| file.rsplit('/').next().is_some_and(|name| ALLOCATORS.iter().any(|start| name.starts_with(start)));
+    let (source, file) = here.chain(everywhere).find(|(_, file)| file_name(file))?;
+    let message = "another allocator is preloaded: it hands memory out again without giving it back to the kernel, so that pages stay on the \
+                   node of whoever had them before, and first touches are seen only once";
+    let remedy = if source == "LD_PRELOAD" {
+        "profile without it first: env -u LD_PRELOAD COMMAND; keep it if the placement is the same"
+    } else {
+        "profile without it first: take it out of /etc/ld.so.preload"
+    };
+    Some(Finding::new(ALLOCATOR, Severity::Low, message.to_owned()).seen(source, file).remedy(remedy))
+}

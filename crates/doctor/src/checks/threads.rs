@@ -1,0 +1,141 @@
+//! Where an OpenMP program's threads will sit, by the environment it would be started in.
+
+use crate::diagnosis::{Finding, Severity};
+use crate::openmp::{self, Binding};
+use firsttouch_domain::facts::{Facts, OpenMp};
+use firsttouch_domain::topology::format_list;
+use std::collections::BTreeMap;
+
+pub const UNPINNED: &str = "unpinned-threads";
+pub const TOGETHER: &str = "threads-on-one-place";
+pub const TOO_MANY: &str = "more-threads-than-cpus";
+pub const SMT: &str = "smt-shared";
+
+/// CPUs this process may run on.
+pub fn allowed(facts: &Facts) -> Vec<u32> {
+    let online = &facts.topology.cpus.online;
+    let allowed = facts.topology.process.as_ref().and_then(|limits| limits.allowed_cpus.as_ref());
+    online.iter().copied().filter(|cpu| allowed.is_none_or(|allowed| allowed.contains(cpu))).collect()
+}
+
+/// Threads of an OpenMP team, and the variable that says so; `None` where nothing does.
+pub fn team(facts: &Facts) -> Option<(&'static str, usize)> {
+    let (variable, threads) = openmp::threads(variables(facts)?.0)?;
+    Some((variable, usize::try_from(threads).ok()?))
+}
+
+/// The environment and the runtime that reads it; `None` where no OpenMP program will, or nothing is known.
+fn variables(facts: &Facts) -> Option<(&BTreeMap<String, String>, OpenMp)> {
+    let openmp = facts.program.as_ref().map_or(OpenMp::Unknown, |program| program.openmp);
+    facts.environment.as_ref().filter(|_| openmp != OpenMp::None).map(|variables| (variables, openmp))
+}
+
+/// `the program's threads`, or those of OpenMP programs.
+fn whose(openmp: OpenMp) -> &'static str {
+    if openmp == OpenMp::Unknown { "OpenMP threads started here" } else { "the program's OpenMP threads" }
+}
+
+pub fn unpinned(facts: &Facts) -> Option<Finding> {
+    let (variables, openmp) = variables(facts)?;
+    let Binding::Free(useless) = openmp::binding(variables, openmp) else { return None };
+    // Bound to one node as a whole, threads cannot leave it.
+    if facts.topology.nodes_of(&allowed(facts)).len() < 2 {
+        return None;
+    }
+    let message = format!(
+        "{} are not bound to CPUs: the kernel may move them to another node, away from the memory they touched first",
+        whose(openmp)
+    );
+    let mut finding = Finding::new(UNPINNED, if openmp == OpenMp::Unknown { Severity::Medium } else { Severity::High }, message);
+    if let Some(program) = facts.program.as_ref().filter(|program| !program.runtime.is_empty()) {
+        finding = finding.seen(&program.path, format!("needs {}", program.runtime));
+    }
+    for (name, why) in &useless {
+        finding = finding.seen(*name, format!("{} ({why})", variables.get(*name).map_or("", String::as_str)));
+    }
+    for name in ["OMP_PROC_BIND", "OMP_PLACES"].iter().filter(|name| useless.iter().all(|(other, _)| other != *name)) {
+        finding = finding.seen(*name, openmp::set(variables, name).unwrap_or("not set"));
+    }
+    Some(finding.remedy("export OMP_PROC_BIND=spread OMP_PLACES=cores"))
+}
+
+pub fn together(facts: &Facts) -> Option<Finding> {
+    let (variables, openmp) = variables(facts)?;
+    if openmp::binding(variables, openmp) != Binding::Together {
+        return None;
+    }
+    let bind = openmp::set(variables, "OMP_PROC_BIND").unwrap_or_default();
+    let places = openmp::set(variables, "OMP_PLACES").unwrap_or("not set");
+    let message = format!(
+        "{} all sit on the place of the first one: the others' CPUs, and their nodes' memory controllers, stay idle",
+        whose(openmp)
+    );
+    Some(
+        Finding::new(TOGETHER, Severity::Medium, message)
+            .seen("OMP_PROC_BIND", bind)
+            .seen("OMP_PLACES", places)
+            .remedy("export OMP_PROC_BIND=spread OMP_PLACES=cores"),
+    )
+}
+
+pub fn too_many(facts: &Facts) -> Option<Finding> {
+    let (variable, threads) = team(facts)?;
+    let allowed = allowed(facts);
+    if allowed.is_empty() || threads <= allowed.len() {
+        return None;
+    }
+    let message = format!(
+        "{threads} threads share {} CPUs: they take turns, are moved about, and wait for each other at every barrier",
+        allowed.len()
+    );
+    Some(
+        Finding::new(TOO_MANY, Severity::Medium, message)
+            .seen(variable, threads)
+            .seen("/proc/self/status", format!("Cpus_allowed_list: {}", format_list(&allowed)))
+            .remedy(format!("export OMP_NUM_THREADS={}", cores(facts, &allowed).max(1))),
+    )
+}
+
+/// Cores with an allowed CPU; all allowed CPUs where cores are unknown.
+fn cores(facts: &Facts, allowed: &[u32]) -> usize {
+    let cores = facts.topology.cores.iter().filter(|core| core.cpus.iter().any(|cpu| allowed.contains(cpu))).count();
+    if cores == 0 { allowed.len() } else { cores }
+}
+
+/// Two threads of a team on one core, though each thread would find a core, or more threads than cores. A team as large as the
+/// number of CPUs is what runtimes start by default.
+pub fn smt(facts: &Facts) -> Option<Finding> {
+    let (variables, openmp) = variables(facts)?;
+    let allowed = allowed(facts);
+    let cores = cores(facts, &allowed);
+    if cores == allowed.len() {
+        return None;
+    }
+    let (variable, threads) = team(facts).unwrap_or(("OMP_NUM_THREADS", allowed.len()));
+    let is_asked = team(facts).is_some();
+    // More threads than CPUs have a finding of their own; KMP_HW_SUBSET may choose one thread a core.
+    if threads > allowed.len() || (openmp != OpenMp::Gnu && openmp::set(variables, "KMP_HW_SUBSET").is_some()) {
+        return None;
+    }
+    let siblings = facts.topology.cores.iter().find(|core| core.cpus.len() > 1)?;
+    let packed = openmp::packs_siblings(variables) && threads > 1;
+    let message = if threads > cores {
+        format!(
+            "{threads} threads share {cores} cores (SMT): two on a core share its caches and its way to memory, and few programs gain by it"
+        )
+    } else if packed {
+        format!(
+            "{threads} threads are dealt to hardware threads side by side: two share each core while other cores, and perhaps nodes, idle"
+        )
+    } else {
+        return None;
+    };
+    let first = siblings.cpus.first()?;
+    let mut finding = Finding::new(SMT, if is_asked || packed { Severity::Medium } else { Severity::Low }, message)
+        .seen(variable, if is_asked { threads.to_string() } else { format!("not set: one thread for each of {threads} CPUs") });
+    if packed {
+        finding = finding.seen("OMP_PLACES", "threads").seen("OMP_PROC_BIND", openmp::set(variables, "OMP_PROC_BIND").unwrap_or_default());
+    }
+    finding = finding.seen(format!("/sys/devices/system/cpu/cpu{first}/topology/core_cpus_list"), format_list(&siblings.cpus));
+    Some(finding.remedy(format!("one thread a core: export OMP_NUM_THREADS={} OMP_PLACES=cores OMP_PROC_BIND=spread", threads.min(cores))))
+}

@@ -1,0 +1,81 @@
+//! The result of an examination. The names of the fields are the keys of the JSON (docs/doctor.md).
+
+use firsttouch_domain::facts::{OpenMp, Program};
+use serde::Serialize;
+
+/// How much a finding matters to placement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Memory will be on the wrong node, or firsttouch sees nothing.
+    High,
+    /// It may be, or part of the picture is missing.
+    Medium,
+    /// Good to know when figures surprise.
+    Low,
+}
+
+/// Where a fact comes from, and what it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Evidence {
+    /// A file, a variable, or a system call.
+    pub source: String,
+    pub value: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub id: &'static str,
+    pub severity: Severity,
+    /// What is, and what it does to placement.
+    pub message: String,
+    pub evidence: Vec<Evidence>,
+    /// What to do, with the exact command where there is one.
+    pub remedy: String,
+}
+
+/// A check that was not made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    pub id: &'static str,
+    pub reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diagnosis {
+    pub nodes: usize,
+    pub program: Option<Program>,
+    /// The most severe first.
+    pub findings: Vec<Finding>,
+    /// The checks that were made.
+    pub checked: Vec<&'static str>,
+    pub left_out: Vec<LeftOut>,
+    pub doubts: Vec<String>,
+}
+
+impl Finding {
+    pub(crate) fn new(id: &'static str, severity: Severity, message: String) -> Self {
+        Self { id, severity, message, evidence: Vec::new(), remedy: String::new() }
+    }
+
+    pub(crate) fn seen(mut self, source: impl Into<String>, value: impl ToString) -> Self {
+        self.evidence.push(Evidence { source: source.into(), value: value.to_string() });
+        self
+    }
+
+    pub(crate) fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = remedy.into();
+        self
+    }
+}
+
+/// Whose runtime a program uses, in the JSON's words.
+#[must_use]
+pub fn openmp_word(openmp: OpenMp) -> &'static str {
+    match openmp {
+        OpenMp::Gnu => "gnu",
+        OpenMp::Llvm => "llvm",
+        OpenMp::None => "none",
+        OpenMp::Unknown => "unknown",
+    }
+}

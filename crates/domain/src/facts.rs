@@ -1,0 +1,125 @@
+//! What a system, its environment and a program to be run say about where memory will be placed: what `firsttouch doctor`
+//! judges. Everything may be unknown; what is unknown is not judged.
+
+use crate::topology::Topology;
+use std::collections::BTreeMap;
+
+/// All that the doctor's checks look at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    pub topology: Topology,
+    pub kernel: Kernel,
+    /// Memory of each node that holds files (`FilePages` of its meminfo), bytes.
+    pub file_bytes: BTreeMap<u32, u64>,
+    pub swap: Option<Swap>,
+    /// Frequency governor of each CPU that has one.
+    pub governors: BTreeMap<u32, String>,
+    pub cpu_quota: Option<CpuQuota>,
+    /// Libraries of `/etc/ld.so.preload`.
+    pub preloaded_everywhere: Vec<String>,
+    /// Variables of the environment that matter here; `None` where the environment is not that of the system (a recorded one).
+    pub environment: Option<BTreeMap<String, String>>,
+    pub probes: Probes,
+    pub compiler: Compiler,
+    /// The program asked about.
+    pub program: Option<Program>,
+    /// What could not be understood, with its file.
+    pub doubts: Vec<String>,
+}
+
+/// Switches of the kernel; `None` where a file is missing (older kernel, feature not built in, masked in a container).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kernel {
+    /// kernel.numa_balancing: 0 off, 1 on, 2 memory tiering, 3 both.
+    pub numa_balancing: Option<i64>,
+    /// vm.zone_reclaim_mode: bits; 0 is off.
+    pub zone_reclaim_mode: Option<i64>,
+    pub perf_event_paranoid: Option<i64>,
+    /// The chosen word of transparent_hugepage/enabled: `always`, `madvise` or `never`.
+    pub transparent_huge_pages: Option<String>,
+    pub huge_page_bytes: Option<u64>,
+    /// Seccomp mode of this process: 0 none, 1 strict, 2 a filter (a container usually has one).
+    pub seccomp: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swap {
+    pub total_bytes: u64,
+    pub free_bytes: u64,
+}
+
+/// CPU time that the control group allows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CpuQuota {
+    /// CPU seconds in a second.
+    pub cpus: f64,
+    /// The file that says so, from the root, and its words.
+    pub file: String,
+    pub value: String,
+}
+
+/// The kernel's answers to calls that change nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Probes {
+    pub get_mempolicy: Probe,
+    pub set_mempolicy: Probe,
+    pub mbind: Probe,
+    pub move_pages: Probe,
+    /// perf_event_open for page faults in user mode, and for a watchpoint.
+    pub page_faults: Probe,
+    pub watchpoint: Probe,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Probe {
+    /// A recorded machine cannot be asked.
+    #[default]
+    NotTried,
+    Allowed,
+    /// With the error's number.
+    Refused(i32),
+}
+
+impl Probe {
+    /// The error's number, where the call was refused.
+    #[must_use]
+    pub fn refused(self) -> Option<i32> {
+        if let Self::Refused(errno) = self { Some(errno) } else { None }
+    }
+}
+
+/// LLVM's compiler and its OpenMP runtime, as far as they are installed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compiler {
+    pub clang: Option<String>,
+    pub libomp: Option<String>,
+}
+
+/// A program, by its file and the libraries that are loaded with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    pub path: String,
+    pub openmp: OpenMp,
+    /// File name of the OpenMP runtime it needs; empty where the runtime is part of the program, or there is none.
+    pub runtime: String,
+    /// Where the loader finds that runtime; `None` when it does not.
+    pub runtime_file: Option<String>,
+    /// Whether that runtime tells tools of parallel regions (OMPT, OpenMP 5.0 chapter 4); `None` when unknown.
+    pub ompt: Option<bool>,
+    /// All libraries loaded with it, by file name.
+    pub libraries: Vec<String>,
+}
+
+/// Whose OpenMP runtime a program uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OpenMp {
+    /// GCC's libgomp.
+    Gnu,
+    /// LLVM's libomp, or Intel's libiomp5, which is of the same make.
+    Llvm,
+    /// It uses none.
+    None,
+    /// It cannot be told: a script, an interpreter, a launcher.
+    #[default]
+    Unknown,
+}

@@ -1,0 +1,171 @@
+//! What the doctor found, as text and JSON.
+
+use crate::text::Style;
+use crate::text::layout::{clean, wrap};
+use crate::text::paint::Paint;
+use crate::text::words::count;
+use firsttouch_doctor::{Diagnosis, Evidence, Finding, LeftOut, Severity, openmp_word};
+use serde::Serialize;
+
+/// Columns before the text of a finding.
+const INDENT: usize = 11;
+/// Narrower terminals get lines of this width all the same.
+const LEAST_WIDTH: usize = 40;
+
+/// The JSON of `firsttouch doctor` (docs/doctor.md).
+#[derive(Serialize)]
+pub struct DoctorJson<'a> {
+    schema: &'static str,
+    nodes: usize,
+    program: Option<ProgramJson<'a>>,
+    findings: &'a [Finding],
+    checked: &'a [&'static str],
+    left_out: &'a [LeftOut],
+    doubts: &'a [String],
+}
+
+#[derive(Serialize)]
+struct ProgramJson<'a> {
+    path: &'a str,
+    openmp: &'static str,
+    runtime: Option<&'a str>,
+    runtime_file: Option<&'a str>,
+    ompt: Option<bool>,
+}
+
+impl<'a> DoctorJson<'a> {
+    #[must_use]
+    pub fn new(diagnosis: &'a Diagnosis) -> Self {
+        let program = diagnosis.program.as_ref().map(|program| ProgramJson {
+            path: &program.path,
+            openmp: openmp_word(program.openmp),
+            runtime: Some(program.runtime.as_str()).filter(|name| !name.is_empty()),
+            runtime_file: program.runtime_file.as_deref(),
+            ompt: program.ompt,
+        });
+        let Diagnosis { nodes, findings, checked, left_out, doubts, .. } = diagnosis;
+        Self { schema: "firsttouch.doctor/1", nodes: *nodes, program, findings, checked, left_out, doubts }
+    }
+}
+
+/// The findings as text, lines of at most `style.width` columns, ending in a newline; one line where there is nothing to tell.
+#[must_use]
+pub fn doctor_text(diagnosis: &Diagnosis, style: Style) -> String {
+    let style = Style { width: style.width.max(LEAST_WIDTH), ..style };
+    let mut lines = Vec::new();
+    for finding in &diagnosis.findings {
+        write_finding(&mut lines, finding, style);
+    }
+    for doubt in &diagnosis.doubts {
+        field(&mut lines, "doubt", doubt, style);
+    }
+    if !lines.is_empty() {
+        lines.push(String::new());
+    }
+    let summary = summary(diagnosis);
+    if diagnosis.findings.is_empty() {
+        // One line also in a narrow terminal: that is the promise.
+        lines.push(style.paint(Paint::Good, &summary));
+    } else {
+        lines.extend(wrap(&summary, style.width));
+    }
+    let mut text = lines.join("\n");
+    text.push('\n');
+    text
+}
+
+fn write_finding(lines: &mut Vec<String>, finding: &Finding, style: Style) {
+    if !lines.is_empty() {
+        lines.push(String::new());
+    }
+    let (word, paint) = match finding.severity {
+        Severity::High => ("high", Paint::Bad),
+        Severity::Medium => ("medium", Paint::Bold),
+        Severity::Low => ("low", Paint::Faint),
+    };
+    lines.push(format!("{}{}{}", style.paint(paint, word), " ".repeat(INDENT - word.len()), style.paint(Paint::Bold, finding.id)));
+    field(lines, "", &finding.message, style);
+    for Evidence { source, value } in &finding.evidence {
+        field(lines, "seen", &format!("{source}: {value}"), style);
+    }
+    field(lines, "remedy", &finding.remedy, style);
+}
+
+fn field(lines: &mut Vec<String>, name: &str, text: &str, style: Style) {
+    let mut name = format!("{name:INDENT$}");
+    for line in wrap(&clean(text), style.width - INDENT) {
+        lines.push(format!("{name}{line}").trim_end().to_owned());
+        name = " ".repeat(INDENT);
+    }
+}
+
+/// `Nothing found that spoils placement (13 checks; 9 more matter with several nodes only, and this machine has one).`
+fn summary(diagnosis: &Diagnosis) -> String {
+    let checks = count(diagnosis.checked.len(), "check");
+    let left_out = match diagnosis.left_out.len() {
+        0 => String::new(),
+        number => format!("; {number} more matter with several nodes only, and this machine has one"),
+    };
+    match diagnosis.findings.len() {
+        0 => format!("Nothing found that spoils placement ({checks}{left_out})."),
+        number => format!("{} ({checks}{left_out}). More: firsttouch topology", count(number, "finding")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STYLE: Style = Style { width: 60, colour: false };
+
+    fn finding(severity: Severity) -> Finding {
+        Finding {
+            id: "numa-balancing",
+            severity,
+            message: "the kernel moves pages between nodes while a program runs, and more".to_owned(),
+            evidence: vec![Evidence { source: "/proc/sys/kernel/numa_balancing".to_owned(), value: "1\u{1b}[2J".to_owned() }],
+            remedy: "sudo sysctl kernel.numa_balancing=0".to_owned(),
+        }
+    }
+
+    fn diagnosis(findings: Vec<Finding>) -> Diagnosis {
+        let left_out = vec![LeftOut { id: "zone-reclaim", reason: "a reason" }];
+        Diagnosis { nodes: 1, program: None, findings, checked: vec!["swap-in-use"], left_out, doubts: Vec::new() }
+    }
+
+    /// Check the text of a finding: folded, and what the system says cannot steer the terminal.
+    #[test]
+    fn a_finding_is_told() {
+        let text = doctor_text(&diagnosis(vec![finding(Severity::Medium)]), STYLE);
+        let expected = "\
+medium     numa-balancing
+           the kernel moves pages between nodes while a
+           program runs, and more
+seen       /proc/sys/kernel/numa_balancing: 1\u{fffd}[2J
+remedy     sudo sysctl kernel.numa_balancing=0
+
+1 finding (1 check; 1 more matter with several nodes only,
+and this machine has one). More: firsttouch topology
+";
+        assert_eq!(text, expected);
+        assert!(doctor_text(&diagnosis(vec![finding(Severity::High)]), Style { colour: true, ..STYLE }).contains("\u{1b}[31mhigh"));
+    }
+
+    /// Check that nothing wrong is one line.
+    #[test]
+    fn nothing_is_one_line() {
+        let text = doctor_text(&diagnosis(Vec::new()), STYLE);
+        let expected = "Nothing found that spoils placement (1 check; 1 more matter with several nodes only, and this machine has one).\n";
+        assert_eq!(text, expected);
+    }
+
+    /// Check the keys of the JSON.
+    #[test]
+    fn json_has_its_keys() {
+        let json = serde_json::to_value(DoctorJson::new(&diagnosis(vec![finding(Severity::Low)]))).expect("JSON");
+        assert_eq!((json["schema"].as_str(), json["nodes"].as_u64()), (Some("firsttouch.doctor/1"), Some(1)));
+        let keys: Vec<&String> = json["findings"][0].as_object().expect("an object").keys().collect();
+        assert_eq!(keys, ["id", "severity", "message", "evidence", "remedy"]);
+        assert_eq!((json["findings"][0]["severity"].as_str(), json["left_out"][0]["id"].as_str()), (Some("low"), Some("zone-reclaim")));
+    }
+}

@@ -4,7 +4,9 @@
 //! watchpoint sampler, `session` the loop that joins them.
 
 pub mod agent;
+mod command;
 pub mod kernel;
+mod placement;
 mod procfs;
 mod session;
 mod sink;
@@ -14,5 +16,7 @@ pub mod track;
 mod unwind;
 pub mod watch;
 
+pub use command::{Commands, Ran};
 pub use kernel::process::LaunchError;
+pub use placement::sample_nodes;
 pub use session::{Options, Outcome, Summary, profile};

@@ -2,6 +2,7 @@
 
 mod interval;
 mod pin;
+pub mod system;
 pub mod topology;
 
 pub use interval::{Estimate, Z95};

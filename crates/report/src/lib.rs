@@ -2,9 +2,13 @@
 //! the analysis asks about.
 
 mod sources;
+mod system;
 mod text;
 mod topology;
 
 pub use sources::FileSources;
+pub use system::{
+    BalancingJson, MapsJson, MapsText, MeasuredJson, PsJson, Span, StatJson, balancing_text, maps_text, measured_text, ps_text, stat_text,
+};
 pub use text::{Context, Style, text, thousands};
 pub use topology::{TopologyJson, hwloc_xml, picture, topology_text};

@@ -76,3 +76,22 @@ impl Commands {
 fn asks_to_stop(signal: i32) -> Option<i32> {
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT].contains(&signal).then_some(signal)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LaunchError;
+
+    /// Check statuses as a shell gives them, and that what cannot be executed is an error of its own.
+    #[test]
+    fn statuses() {
+        let commands = Commands::new().expect("a descriptor");
+        for (script, exit_code) in [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 137)] {
+            let ran = commands.run(&["sh", "-c", script].map(OsString::from)).expect("sh runs");
+            assert_eq!((ran.exit_code, ran.interrupted), (exit_code, None), "{script}");
+        }
+        let error = commands.run(&[OsString::from("/nonexistent/program")]).expect_err("no such program");
+        assert_eq!(error.downcast_ref::<LaunchError>().map(LaunchError::exit_code), Some(127));
+        assert_eq!(commands.interrupted(), None);
+    }
+}

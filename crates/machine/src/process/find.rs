@@ -28,7 +28,7 @@ impl Subject {
 /// When there is none.
 pub fn find(root: &Path, subject: &Subject, own: i32) -> Result<Vec<i32>> {
     let name = match subject {
-        Subject::Pid(pid) if root.join(format!("proc/{pid}")).is_dir() => return Ok(vec![*pid]),
+        Subject::Pid(pid) if root.join(format!("proc/{pid}")).is_dir() => return Ok(vec![process_of(root, *pid)]),
         Subject::Pid(pid) => bail!("cannot find process {pid}: it has ended, or never was"),
         Subject::Name(name) => name,
     };
@@ -44,6 +44,13 @@ pub fn find(root: &Path, subject: &Subject, own: i32) -> Result<Vec<i32>> {
         bail!("cannot find a process called '{name}': give the number of a process, or its program's whole name");
     }
     Ok(found)
+}
+
+/// The process of a thread: /proc has directories of threads too, which it does not list.
+fn process_of(root: &Path, tid: i32) -> i32 {
+    let status = fs::read(root.join(format!("proc/{tid}/status"))).unwrap_or_default();
+    let group = |line: &str| line.strip_prefix("Tgid:")?.trim().parse().ok().filter(|pid| *pid >= 1);
+    String::from_utf8_lossy(&status).lines().find_map(group).unwrap_or(tid)
 }
 
 /// By the thread's name (15 bytes at most), or the last part of the program's path.

@@ -3,11 +3,14 @@
 use super::memory::{add, bytes_by_node, numa_mappings, sums};
 use super::numa_maps::NumaMapping;
 use super::smaps::{self, SizedMapping};
-use super::{file, name};
+use super::{count, file, name};
 use anyhow::Result;
 use firsttouch_domain::system::{Mapping, ProcessMaps};
 use std::collections::BTreeMap;
 use std::path::Path;
+
+/// numa_maps and smaps are read one after the other, and count a few special pages differently: smaller differences are no news.
+const LEAST_DIFFERENCE: u64 = 8 << 20;
 
 /// Reads the mappings of a process.
 ///
@@ -19,18 +22,22 @@ pub fn maps(root: &Path, pid: i32) -> Result<ProcessMaps> {
     let told = numa_mappings(root, pid, &mut doubts)?;
     let (sized, damaged) = smaps::parse(&file(root, pid, "smaps")?.unwrap_or_default());
     if damaged > 0 {
-        doubts.push(format!("proc/{pid}/smaps: {damaged} lines are damaged; sizes of mappings may be wrong"));
+        doubts.push(format!("proc/{pid}/smaps: damaged in {}; sizes of mappings may be wrong", count(damaged, "line")));
     }
+    let in_smaps = sized.iter().fold(0u64, |sum, one| sum.saturating_add(one.rss_bytes).saturating_add(one.hugetlb_bytes));
     let base = crate::page_bytes(&crate::files::Root::new(root));
     let mut mappings = join(told.as_deref(), sized, base, &mut doubts);
     mappings.sort_by_key(|mapping| mapping.start);
     if told.is_some() {
         let mut nodes = BTreeMap::new();
         mappings.iter().filter_map(|mapping| mapping.nodes.as_ref()).for_each(|bytes| add(&mut nodes, bytes));
+        let in_numa_maps = nodes.values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+        if in_numa_maps.abs_diff(in_smaps) > LEAST_DIFFERENCE.max(in_smaps / 10) {
+            doubts.push(format!(
+                "numa_maps adds up to {in_numa_maps} bytes, smaps to {in_smaps}: the process's memory was changing, or one of them is damaged"
+            ));
+        }
         memory.nodes = Some(nodes);
-    }
-    if mappings.is_empty() && memory.rss_bytes.is_none() {
-        doubts.push(format!("process {pid} has no memory of its own: it is a thread of the kernel, or has ended"));
     }
     Ok(ProcessMaps { pid, name: name(root, pid), memory, mappings, objects: Vec::new(), doubts })
 }
@@ -62,17 +69,22 @@ fn join(told: Option<&[NumaMapping]>, sized: Vec<SizedMapping>, base: Option<u64
     }
     if impossible > 0 {
         doubts.push(format!(
-            "{impossible} mappings of huge pages do not tell the size of a page, or impossible numbers; they are not counted by node"
+            "the size of a page is missing, or a number is impossible, in {} of numa_maps; not counted by node",
+            count(impossible, "mapping")
         ));
     }
     if contradictions > 0 {
-        doubts.push(format!("numa_maps and smaps name different page sizes for {contradictions} mappings; taken from numa_maps"));
+        doubts
+            .push(format!("numa_maps and smaps name different page sizes for {}; taken from numa_maps", count(contradictions, "mapping")));
     }
     // Between the two files the process went on; what has nothing resident is of no interest.
-    let missing = by_start.values().filter(|mapping| mapping.rss_bytes > 0).count();
+    let missing = by_start.values().filter(|mapping| mapping.rss_bytes > 0 || mapping.hugetlb_bytes > 0).count();
     if told.is_some() && (missing > 0 || unsized_ones > 0) {
         let all = missing + unsized_ones;
-        doubts.push(format!("{all} mappings are in only one of numa_maps and smaps (the process was mapping memory meanwhile): what the other tells of them is missing"));
+        doubts.push(format!(
+            "{} in only one of numa_maps and smaps (the process was mapping memory meanwhile): what the other tells is missing",
+            count(all, "mapping")
+        ));
     }
     mappings.extend(by_start.into_values().map(of_smaps));
     mappings

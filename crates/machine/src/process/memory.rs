@@ -23,7 +23,7 @@ pub fn numa_mappings(root: &Path, pid: i32, doubts: &mut Vec<String>) -> Result<
     let lines: Vec<_> = text.lines().map(numa_maps::parse).collect();
     let damaged = lines.iter().filter(|line| line.is_none()).count();
     if damaged > 0 {
-        doubts.push(format!("proc/{pid}/numa_maps: {damaged} of {} lines are damaged; their memory is missing here", lines.len()));
+        doubts.push(format!("proc/{pid}/numa_maps: {damaged} of {} lines damaged; their memory is missing here", lines.len()));
     }
     Ok(Some(lines.into_iter().flatten().collect()))
 }

@@ -62,6 +62,11 @@ fn kib(text: &str) -> Option<u64> {
     text.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
+/// `1 mapping`, `2 mappings`.
+fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// The name in /proc/PID/comm, or `?`.
 fn name(root: &Path, pid: i32) -> String {
     let name = fs::read(root.join(format!("proc/{pid}/comm"))).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Threads: /proc/PID/task/TID/stat, status and sched.
 
 use super::memory::{add, bytes_by_node, numa_mappings, sums};
-use super::{file, name};
+use super::{count, file, name};
 use crate::list::parse_list;
 use anyhow::Result;
 use firsttouch_domain::system::{ProcessThreads, Thread};
@@ -27,7 +27,7 @@ pub fn threads(root: &Path, pid: i32) -> Result<ProcessThreads> {
                 mappings.iter().map(|mapping| bytes_by_node(mapping, None, base)).partition(Option::is_some);
             counted.iter().flatten().for_each(|(bytes, _)| add(&mut nodes, bytes));
             if !lost.is_empty() {
-                doubts.push(format!("{} mappings do not tell the size of their huge pages; they are not counted by node", lost.len()));
+                doubts.push(format!("the size of huge pages is not told for {}; not counted by node", count(lost.len(), "mapping")));
             }
             memory.nodes = Some(nodes);
         }
@@ -51,7 +51,7 @@ pub fn threads(root: &Path, pid: i32) -> Result<ProcessThreads> {
         }
     }
     if unread > 0 {
-        doubts.push(format!("{unread} threads ended while they were read, or their stat is damaged; they are missing"));
+        doubts.push(format!("{} ended while being read, or with a damaged stat; missing here", count(unread, "thread")));
     }
     if !threads.is_empty() && threads.iter().all(|thread| thread.migrations.is_none()) {
         doubts.push("migrations are not known: this kernel has no /proc/PID/task/TID/sched (CONFIG_SCHED_DEBUG)".to_owned());

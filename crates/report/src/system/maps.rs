@@ -46,8 +46,8 @@ pub fn maps_text(processes: &[ProcessMaps], options: MapsText) -> String {
     let mut out = Lines::new(options.style);
     for process in processes {
         let mappings = count(process.mappings.len(), "mapping");
-        out.heading(&clean(&format!("{} ({}): {} in {mappings}", process.name, process.pid, resident(&process.memory))));
-        if let Some(nodes) = &process.memory.nodes {
+        out.heading(&clean(&format!("{} ({}): {mappings}, {}", process.name, process.pid, resident(&process.memory))));
+        if let Some(nodes) = process.memory.nodes.as_ref().filter(|nodes| !nodes.is_empty()) {
             out.sentence(&format!("memory: {}", by_node(nodes)));
         }
         mappings_table(&mut out, process, options);
@@ -105,7 +105,7 @@ fn mappings_table(out: &mut Lines, process: &ProcessMaps, options: MapsText) {
         out.table(&rows, &aligns);
     }
     if left_out > 0 {
-        out.sentence(&format!("{} more with {} resident; --all shows them.", count(left_out, "mapping"), format_bytes(bytes)));
+        out.sentence(&format!("{} with {} resident; --all shows them.", count(left_out, "more mapping"), format_bytes(bytes)));
     }
 }
 

@@ -30,7 +30,9 @@ impl Lines {
 
     fn heading(&mut self, text: &str) {
         self.gap();
-        self.lines.push(self.style.paint(Paint::Bold, text));
+        for line in fold(text, self.style.width) {
+            self.lines.push(self.style.paint(Paint::Bold, line.trim_end()));
+        }
     }
 
     fn gap(&mut self) {

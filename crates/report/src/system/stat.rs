@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Nodes side by side; more get a table of their own below.
 const NODES_ABREAST: usize = 4;
+/// numastat's counters, which are the first of all: shown also when they are zero.
+const NUMASTAT: usize = 6;
 
 /// What the counters are of.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,7 +81,9 @@ fn explained(name: &str) -> String {
 }
 
 fn nodes(out: &mut Lines, counters: &Counters) {
-    let names = ordered(counters.nodes.iter().flat_map(|node| node.counters.keys()));
+    // Without slow memory the counters of tiers are zero on all nodes, and no news.
+    let told = |name: &&String| meaning(name).is_some_and(|(place, _)| place < NUMASTAT) || counters.sum(name) > 0;
+    let names = ordered(counters.nodes.iter().flat_map(|node| node.counters.keys()).filter(told));
     for (part, nodes) in counters.nodes.chunks(NODES_ABREAST).enumerate() {
         if part == 0 {
             out.heading("By node");

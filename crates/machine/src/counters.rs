@@ -55,14 +55,15 @@ fn pairs(reader: &mut Reader, file: &str, strict: bool) -> Option<BTreeMap<Strin
     let mut pairs = BTreeMap::new();
     for line in text.lines() {
         let mut words = line.split_ascii_whitespace();
-        match (words.next(), words.next().and_then(|word| word.parse().ok()), words.next()) {
-            (Some(name), Some(value), None) => {
-                if pairs.insert(name.to_owned(), value).is_some_and(|first| first != value) {
-                    reader.doubt(file, format_args!("has {} twice", short(name)));
-                }
+        let (name, value, end) = (words.next(), words.next().and_then(|word| word.parse().ok()), words.next());
+        let (Some(name), Some(value), None) = (name, value, end) else {
+            if strict {
+                reader.doubt(file, format_args!("expected a name and a number, found {}", short(line)));
             }
-            _ if strict => reader.doubt(file, format_args!("expected a name and a number, found {}", short(line))),
-            _ => {}
+            continue;
+        };
+        if pairs.insert(name.to_owned(), value).is_some_and(|first| first != value) {
+            reader.doubt(file, format_args!("has {} twice", short(name)));
         }
     }
     Some(pairs)

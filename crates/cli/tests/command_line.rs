@@ -283,3 +283,67 @@ fn balancing_is_shown() {
         assert_eq!(firsttouch(wrong).status.code(), Some(2), "{wrong:?}");
     }
 }
+
+/// Check that `maps --profile` names the objects of a profile of that process, with their nodes, and of no other process.
+#[test]
+fn objects_of_a_profile_are_named() {
+    use firsttouch_profile::{Machine, Object, ObjectKind, Process, Writer};
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+    let pid = i32::try_from(child.id()).unwrap();
+    // The child has its stack once it runs sleep, not this test's copy.
+    let maps = || serde_json::from_slice::<serde_json::Value>(&firsttouch(&["maps", &pid.to_string(), "--json"]).stdout).unwrap();
+    let mut told = maps();
+    let start = std::time::Instant::now();
+    while told["processes"][0]["name"] != "sleep" && start.elapsed().as_secs() < 10 {
+        told = maps();
+    }
+    let mappings = told["processes"][0]["mappings"].as_array().unwrap();
+    let stack = mappings.iter().find(|mapping| mapping["name"] == "[stack]").unwrap();
+    let write = |name: &str, pid: i32, exe: Option<String>, died_ns: Option<u64>| {
+        let path = folder.path().join(name);
+        let mut writer = Writer::create(&path).unwrap();
+        writer.machine(&Machine { node_cpus: [(0, vec![0])].into(), page_bytes: 4096, ..Machine::default() }).unwrap();
+        writer.process(&Process { id: 1, pid, parent: None, exe, born_ns: 0, died_ns }).unwrap();
+        let (address, end) = (stack["start"].as_u64().unwrap(), stack["end"].as_u64().unwrap());
+        let object = |id, name: &str, died_ns| Object {
+            id,
+            process: 1,
+            kind: ObjectKind::Heap,
+            call: None,
+            name: Some(name.to_owned()),
+            address,
+            bytes: end - address,
+            born_ns: 0,
+            died_ns,
+            site: None,
+            thread: None,
+        };
+        writer.object(&object(1, "grid", None)).unwrap();
+        writer.object(&object(2, "freed", Some(1))).unwrap();
+        writer.flush().unwrap();
+        writer.finish().unwrap();
+        path.display().to_string()
+    };
+    let ours = write("ours.ftp", pid, None, None);
+    let shown = |profile: &str| firsttouch(&["maps", &pid.to_string(), "--profile", profile, "--json"]);
+    let output = shown(&ours);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let objects = json["processes"][0]["objects"].as_array().unwrap();
+    assert_eq!((objects.len(), &objects[0]["name"]), (1, &"grid".into()), "{json}");
+    // Where containers forbid move_pages there is a doubt instead.
+    let present: u64 = objects[0]["pages_by_node"].as_object().unwrap().values().filter_map(serde_json::Value::as_u64).sum();
+    assert!(present > 0 || json["processes"][0]["doubts"].to_string().contains("move_pages"), "{json}");
+    for (profile, doubt) in [
+        (write("other.ftp", pid + 1, None, None), "is a profile of process"),
+        (write("ended.ftp", pid, None, Some(5)), "was taken of another process"),
+        (write("program.ftp", pid, Some("/other/program".to_owned()), None), "was taken of another process"),
+    ] {
+        let json: serde_json::Value = serde_json::from_slice(&shown(&profile).stdout).unwrap();
+        let told = &json["processes"][0];
+        assert!(told["objects"].as_array().unwrap().is_empty() && told["doubts"].to_string().contains(doubt), "{told}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(shown("/nonexistent.ftp").status.code(), Some(1));
+}

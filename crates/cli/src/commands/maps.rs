@@ -70,6 +70,12 @@ impl Named {
             ));
             return;
         };
+        let program = std::fs::read_link(format!("/proc/{}/exe", maps.pid)).ok().map(|path| path.to_string_lossy().into_owned());
+        let is_another = process.exe.as_ref().zip(program.as_ref()).is_some_and(|(recorded, now)| recorded != now);
+        if process.died_ns.is_some() || is_another {
+            maps.doubts.push(format!("{} was taken of another process {}, which has ended: no objects are named", self.file, maps.pid));
+            return;
+        }
         let page_bytes = self.profile.machine.page_bytes;
         let mut refused = None;
         for object in self.profile.objects.iter().filter(|object| object.process == process.id && object.died_ns.is_none()) {
@@ -90,10 +96,7 @@ impl Named {
             });
         }
         maps.objects.sort_by_key(|object| object.address);
-        if process.died_ns.is_some() && !maps.objects.is_empty() {
-            maps.doubts.push(format!("{} has seen process {} end: this is another one of the same number", self.file, maps.pid));
-            maps.objects.clear();
-        } else if let Some(error) = refused {
+        if let Some(error) = refused {
             maps.doubts
                 .push(format!("the kernel does not tell the nodes of pages: move_pages failed: {error}; containers often forbid it"));
         }

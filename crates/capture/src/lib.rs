@@ -4,8 +4,10 @@
 //! watchpoint sampler, `session` the loop that joins them.
 
 pub mod agent;
+mod command;
 pub mod kernel;
 pub mod permissions;
+mod placement;
 mod procfs;
 pub mod program;
 mod session;
@@ -16,5 +18,7 @@ pub mod track;
 mod unwind;
 pub mod watch;
 
+pub use command::{Commands, Ran};
 pub use kernel::process::LaunchError;
+pub use placement::sample_nodes;
 pub use session::{Options, Outcome, Summary, profile};

@@ -16,6 +16,10 @@ firsttouch finds memory that lives on the wrong NUMA node and names the line tha
   firsttouch report program.ftp        the report again, also for other machines
   firsttouch topology                  this machine's nodes, CPUs, caches, memory, distances
   firsttouch doctor                    what on this system spoils placement
+  firsttouch stat -- ./program         what the kernel counted meanwhile: misses, hint faults, migrations
+  firsttouch ps PID                    a process's threads, their CPUs and nodes
+  firsttouch maps PID                  a process's memory by mapping and node
+  firsttouch balancing                 the kernel's NUMA balancing: state, and what it costs or gains
   firsttouch bench dgemv --init serial the bundled program by itself
 
 No root, no hardware counters, no second node needed. More: firsttouch --help, firsttouch COMMAND --help
@@ -34,7 +38,7 @@ No root, no hardware counters, no second node needed. More: firsttouch --help, f
         firsttouch demo\n  \
         firsttouch profile -- ./solver input.dat\n  \
         firsttouch report solver.ftp --machine virtual:4\n\n\
-        Exit status: 0 done, 1 failed, 2 usage; 'profile' passes the program's own status on."
+        Exit status: 0 done, 1 failed, 2 usage; 'profile' and 'stat' pass the program's own status on."
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -48,6 +52,10 @@ pub enum Command {
     Report(Report),
     Topology(Topology),
     Doctor(Doctor),
+    Stat(Stat),
+    Ps(Ps),
+    Maps(Maps),
+    Balancing(Balancing),
     Bench(Bench),
     /// Write the manual pages into a directory
     #[command(hide = true)]
@@ -205,6 +213,149 @@ pub struct Doctor {
     pub json: bool,
     /// A program that would be started here, and its arguments
     #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
+    pub program: Vec<OsString>,
+}
+
+/// Show what the kernel counts of placement: hits, misses, hinting faults, migrations
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "firsttouch stat [OPTIONS] [[--] PROGRAM [ARGUMENT]...]",
+    long_about = "Shows numastat's six counters of each node and the kernel's counters of balancing and migration, each explained: \
+        since boot, over an interval, or while a program runs. The counters are those of the whole machine. With a program, the text goes to stderr (stdout \
+        stays the program's own).",
+    after_help = "Examples:\n  \
+        firsttouch stat\n  \
+        firsttouch stat -- ./solver input.dat\n  \
+        firsttouch stat --interval 10\n  \
+        firsttouch stat --watch --interval 2\n  \
+        firsttouch stat --json | jq '.nodes[] | {id, miss: .counters.numa_miss}'\n\n\
+        Exit status: with a program its own; 128+N when signal N ended it; 127 when it was not found, 126 when it cannot be executed."
+)]
+pub struct Stat {
+    /// Show what was counted in this time (seconds, or with unit: 500ms, 5m)
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "program")]
+    pub interval: Option<Duration>,
+    /// Show what was counted in each interval (1 s unless --interval says otherwise), until Ctrl-C
+    #[arg(short, long, conflicts_with = "program")]
+    pub watch: bool,
+    /// With --watch, stop after so many intervals
+    #[arg(long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Print JSON (schema firsttouch.stat/1); with --watch, one line an interval
+    #[arg(long)]
+    pub json: bool,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
+    pub program: Vec<OsString>,
+}
+
+/// Show a process's threads: where each last ran, where it may run, migrations; and its memory by node
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Shows the threads of a process with name, state, the CPU and node each last ran on, CPU time, the times the scheduler moved \
+        it, and the CPUs it may run on; and the process's memory by node. Where the kernel balances, also the node it prefers \
+        for the thread, and the hinting faults by node. A program's name shows all processes of that name.",
+    after_help = "Examples:\n  \
+        firsttouch ps 4711\n  \
+        firsttouch ps solver\n  \
+        firsttouch ps 4711 --json | jq '.processes[].threads[] | {tid, node}'"
+)]
+pub struct Ps {
+    /// The number of a process, or the whole name of its program
+    #[arg(value_name = "PID|CMD")]
+    pub process: String,
+    /// Print JSON (schema firsttouch.ps/1)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Show a process's memory by mapping and node, with page sizes and policies
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Shows the mappings of a process, largest first: resident memory by node, page size, the part in huge pages, and memory \
+        policy. Huge pages count as the bytes they are, transparent ones and those of hugetlbfs of any size. With --profile, also \
+        the objects of a profile taken of this process, and on which nodes a sample of their pages is.",
+    after_help = "Examples:\n  \
+        firsttouch maps 4711\n  \
+        firsttouch maps solver --all\n  \
+        firsttouch maps 4711 --profile pid-4711.ftp\n  \
+        firsttouch maps 4711 --json | jq '.processes[].mappings[] | select(.policy != \"default\")'"
+)]
+pub struct Maps {
+    /// The number of a process, or the whole name of its program
+    #[arg(value_name = "PID|CMD")]
+    pub process: String,
+    /// Show all mappings, by address
+    #[arg(short, long)]
+    pub all: bool,
+    /// Name the objects of a profile that was taken of this process
+    #[arg(long, value_name = "FILE")]
+    pub profile: Option<PathBuf>,
+    /// Print JSON (schema firsttouch.maps/1)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Show or switch the kernel's NUMA balancing, or measure what it does to a program
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true,
+    long_about = "Shows whether the kernel moves pages to the threads that use them (NUMA balancing), and its tunables, wherever this \
+        kernel keeps them. on and off switch it, for the whole machine; that takes root with CAP_SYS_ADMIN. measure runs a program with it on and off in turn.",
+    after_help = "Examples:\n  \
+        firsttouch balancing\n  \
+        sudo firsttouch balancing off\n  \
+        sudo firsttouch balancing measure -- ./solver input.dat"
+)]
+pub struct Balancing {
+    #[command(subcommand)]
+    pub action: Option<BalancingAction>,
+    /// Print JSON (schema firsttouch.balancing/1)
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum BalancingAction {
+    On(BalancingSwitch),
+    Off(BalancingSwitch),
+    Measure(BalancingMeasure),
+}
+
+/// Switch NUMA balancing on or off, for the whole machine, until the next boot
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Switches NUMA balancing for the whole machine, until the next boot. It takes root with CAP_SYS_ADMIN: in a container, run it on the host.",
+    after_help = "Examples:\n  sudo firsttouch balancing on\n  sudo firsttouch balancing off"
+)]
+pub struct BalancingSwitch {
+    /// Print the new state as JSON (schema firsttouch.balancing/1)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Run a program with NUMA balancing on and off in turn, and compare
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "firsttouch balancing measure [OPTIONS] [--] PROGRAM [ARGUMENT]...",
+    long_about = "Runs a program several times with NUMA balancing on and off in turn, and shows time, hinting faults and migrated \
+        pages of both, with median, least and most. The state from before is put back, also after Ctrl-C. The text goes to stderr (stdout stays \
+        the program's own). It takes root with CAP_SYS_ADMIN.",
+    after_help = "Examples:\n  \
+        sudo firsttouch balancing measure -- ./solver input.dat\n  \
+        sudo firsttouch balancing measure --rounds 10 -- ./solver input.dat\n\n\
+        Exit status: 0 when all runs ended with 0; else that of the run that failed, after which nothing more is run."
+)]
+pub struct BalancingMeasure {
+    /// Runs with balancing on, and off
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+    /// Print JSON (schema firsttouch.balancing-measure/1) on stdout, after the program's own output
+    #[arg(long)]
+    pub json: bool,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, required = true)]
     pub program: Vec<OsString>,
 }
 

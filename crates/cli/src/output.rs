@@ -12,10 +12,15 @@ const TERMINAL: std::ops::RangeInclusive<usize> = 80..=140;
 
 /// Writes a result to stdout. A reader that has gone away (`| head`) wants no more: that is no error.
 pub fn print(text: &str) -> Result<()> {
+    print_or_end(text).map(|_| ())
+}
+
+/// The same for one of many results: false when the reader has gone away.
+pub fn print_or_end(text: &str) -> Result<bool> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other.context("cannot write to standard output"),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        other => other.context("cannot write to standard output").map(|()| true),
     }
 }
 

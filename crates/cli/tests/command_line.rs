@@ -38,7 +38,20 @@ fn manual_pages_are_up_to_date() {
 /// Check that every command explains itself with examples.
 #[test]
 fn help_has_examples() {
-    for command in [&[][..], &["demo"], &["profile"], &["report"], &["topology"], &["doctor"], &["bench"], &["bench", "dgemv"]] {
+    for command in [
+        &[][..],
+        &["demo"],
+        &["profile"],
+        &["report"],
+        &["topology"],
+        &["doctor"],
+        &["bench"],
+        &["bench", "dgemv"],
+        &["stat"],
+        &["ps"],
+        &["maps"],
+        &["balancing"],
+    ] {
         for option in ["-h", "--help"] {
             let output = firsttouch(&[command, &[option]].concat());
             assert!(output.status.success() && text(&output.stdout).contains("Examples:\n"), "{command:?}");
@@ -52,7 +65,18 @@ fn alone_it_gives_an_overview() {
     let output = firsttouch(&[]);
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());
-    for command in ["demo", "profile -- ./program", "report program.ftp", "topology", "doctor", "bench dgemv"] {
+    for command in [
+        "demo",
+        "profile -- ./program",
+        "report program.ftp",
+        "topology",
+        "doctor",
+        "stat -- ./program",
+        "ps PID",
+        "maps PID",
+        "balancing",
+        "bench dgemv",
+    ] {
         assert!(text(&output.stderr).contains(&format!("firsttouch {command}")), "{command}");
     }
 }
@@ -177,4 +201,151 @@ fn topology_is_shown() {
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         assert!(text(&output.stderr).contains(message), "{}", text(&output.stderr));
     }
+}
+
+/// Check that `stat` passes a program's status and signals on, tells on stderr, and leaves stdout to the program and to JSON.
+#[test]
+fn stat_passes_the_status_on() {
+    for (script, status) in [("echo out; exit 0", 0), ("echo out; exit 9", 9), ("echo out; kill -TERM $$", 143)] {
+        let output = firsttouch(&["stat", "--", "sh", "-c", script]);
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(status), "out\n"), "{script}");
+        assert!(text(&output.stderr).contains(&format!("exit status {status}")), "{}", text(&output.stderr));
+    }
+    let missing = firsttouch(&["stat", "--json", "/nonexistent/program"]);
+    assert_eq!((missing.status.code(), missing.stdout.len()), (Some(127), 0));
+    let json = firsttouch(&["stat", "--json", "--", "sh", "-c", "exit 4"]);
+    let value: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!((json.status.code(), &value["span"], &value["exit_code"]), (Some(4), &"command".into(), &4.into()));
+    assert_eq!(value["command"], serde_json::json!(["sh", "-c", "exit 4"]));
+}
+
+/// Check that a signal sent to `stat` reaches the program, and that its end is `stat`'s.
+#[test]
+fn stat_passes_signals_on() {
+    let script = "trap 'exit 5' USR1; echo ready; while :; do sleep 0.05; done";
+    let mut child = Command::new(env!("CARGO_BIN_EXE_firsttouch"))
+        .args(["stat", "--", "sh", "-c", script])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut ready = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.as_mut().unwrap()), &mut ready).unwrap();
+    assert!(Command::new("kill").args(["-USR1", &child.id().to_string()]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+}
+
+/// Check intervals: one, and several as lines of JSON, and that a reader that goes away ends them.
+#[test]
+fn stat_of_intervals() {
+    let one = firsttouch(&["stat", "--interval", "50ms"]);
+    assert!(one.status.success() && text(&one.stdout).starts_with("Counts of 0."), "{}", text(&one.stdout));
+    let lines = firsttouch(&["stat", "--watch", "--count", "2", "-i", "20ms", "--json"]);
+    let told: Vec<serde_json::Value> = text(&lines.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(told.len() == 2 && told.iter().all(|one| one["wall_s"].as_f64().unwrap() >= 0.02));
+    let script = "timeout 20 \"$0\" stat --watch -i 10ms | head -n 1; exit \"${PIPESTATUS[0]}\"";
+    let ended = Command::new("bash").args(["-c", script, env!("CARGO_BIN_EXE_firsttouch")]).output().unwrap();
+    assert_eq!(ended.status.code(), Some(0));
+    for wrong in [&["stat", "--watch", "--", "true"][..], &["stat", "-i", "0"], &["stat", "--count", "2"], &["stat", "-i", "1", "true"]] {
+        assert_eq!(firsttouch(wrong).status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+/// Check `ps` and `maps` of a process of our own, by number, and what they say of one that is not there.
+#[test]
+fn processes_are_shown() {
+    let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+    let pid = child.id().to_string();
+    let shown = [&["ps", &pid][..], &["maps", &pid, "--all"], &["ps", &pid, "--json"], &["maps", &pid, "--json"]].map(firsttouch);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for output in &shown {
+        assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
+    }
+    assert!(text(&shown[0].stdout).starts_with(&format!("sleep ({pid}): 1 thread, ")), "{}", text(&shown[0].stdout));
+    assert!(text(&shown[1].stdout).contains("[stack]"), "{}", text(&shown[1].stdout));
+    let [ps, maps] = [2, 3].map(|index: usize| serde_json::from_slice::<serde_json::Value>(&shown[index].stdout).unwrap());
+    assert_eq!((&ps["schema"], &ps["processes"][0]["threads"][0]["name"]), (&"firsttouch.ps/1".into(), &"sleep".into()));
+    assert_eq!((&maps["schema"], &maps["processes"][0]["pid"]), (&"firsttouch.maps/1".into(), &child.id().into()));
+    for command in ["ps", "maps"] {
+        let gone = firsttouch(&[command, "99999999"]);
+        assert_eq!(gone.status.code(), Some(1));
+        assert!(text(&gone.stderr).contains("cannot find process 99999999: it has ended, or never was"), "{}", text(&gone.stderr));
+    }
+}
+
+/// Check `balancing`: its state, and that a command line without a program to measure is refused. Nothing is switched here.
+#[test]
+fn balancing_is_shown() {
+    let shown = firsttouch(&["balancing"]);
+    assert!(shown.status.success() && text(&shown.stdout).starts_with("NUMA balancing is "), "{}", text(&shown.stdout));
+    let json: serde_json::Value = serde_json::from_slice(&firsttouch(&["balancing", "--json"]).stdout).unwrap();
+    assert_eq!(json["schema"], "firsttouch.balancing/1");
+    for wrong in [&["balancing", "measure"][..], &["balancing", "measure", "--rounds", "0", "true"], &["balancing", "maybe"]] {
+        assert_eq!(firsttouch(wrong).status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+/// Check that `maps --profile` names the objects of a profile of that process, with their nodes, and of no other process.
+#[test]
+fn objects_of_a_profile_are_named() {
+    use firsttouch_profile::{Machine, Object, ObjectKind, Process, Writer};
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+    let pid = i32::try_from(child.id()).unwrap();
+    // The child has its stack once it runs sleep, not this test's copy.
+    let maps = || serde_json::from_slice::<serde_json::Value>(&firsttouch(&["maps", &pid.to_string(), "--json"]).stdout).unwrap();
+    let mut told = maps();
+    let start = std::time::Instant::now();
+    while told["processes"][0]["name"] != "sleep" && start.elapsed().as_secs() < 10 {
+        told = maps();
+    }
+    let mappings = told["processes"][0]["mappings"].as_array().unwrap();
+    let stack = mappings.iter().find(|mapping| mapping["name"] == "[stack]").unwrap();
+    let write = |name: &str, pid: i32, exe: Option<String>, died_ns: Option<u64>| {
+        let path = folder.path().join(name);
+        let mut writer = Writer::create(&path).unwrap();
+        writer.machine(&Machine { node_cpus: [(0, vec![0])].into(), page_bytes: 4096, ..Machine::default() }).unwrap();
+        writer.process(&Process { id: 1, pid, parent: None, exe, born_ns: 0, died_ns }).unwrap();
+        let (address, end) = (stack["start"].as_u64().unwrap(), stack["end"].as_u64().unwrap());
+        let object = |id, name: &str, died_ns| Object {
+            id,
+            process: 1,
+            kind: ObjectKind::Heap,
+            call: None,
+            name: Some(name.to_owned()),
+            address,
+            bytes: end - address,
+            born_ns: 0,
+            died_ns,
+            site: None,
+            thread: None,
+        };
+        writer.object(&object(1, "grid", None)).unwrap();
+        writer.object(&object(2, "freed", Some(1))).unwrap();
+        writer.flush().unwrap();
+        writer.finish().unwrap();
+        path.display().to_string()
+    };
+    let ours = write("ours.ftp", pid, None, None);
+    let shown = |profile: &str| firsttouch(&["maps", &pid.to_string(), "--profile", profile, "--json"]);
+    let output = shown(&ours);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let objects = json["processes"][0]["objects"].as_array().unwrap();
+    assert_eq!((objects.len(), &objects[0]["name"]), (1, &"grid".into()), "{json}");
+    // Where containers forbid move_pages there is a doubt instead.
+    let present: u64 = objects[0]["pages_by_node"].as_object().unwrap().values().filter_map(serde_json::Value::as_u64).sum();
+    assert!(present > 0 || json["processes"][0]["doubts"].to_string().contains("move_pages"), "{json}");
+    for (profile, doubt) in [
+        (write("other.ftp", pid + 1, None, None), "is a profile of process"),
+        (write("ended.ftp", pid, None, Some(5)), "was taken of another process"),
+        (write("program.ftp", pid, Some("/other/program".to_owned()), None), "was taken of another process"),
+    ] {
+        let json: serde_json::Value = serde_json::from_slice(&shown(&profile).stdout).unwrap();
+        let told = &json["processes"][0];
+        assert!(told["objects"].as_array().unwrap().is_empty() && told["doubts"].to_string().contains(doubt), "{told}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(shown("/nonexistent.ftp").status.code(), Some(1));
 }

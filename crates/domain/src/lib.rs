@@ -3,6 +3,7 @@
 pub mod facts;
 mod interval;
 mod pin;
+pub mod system;
 pub mod topology;
 
 pub use interval::{Estimate, Z95};

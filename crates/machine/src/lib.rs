@@ -2,13 +2,16 @@
 //!
 //! Readers take a root directory (normally `/`), so that they can be tested on recorded machines.
 
+pub mod balancing;
 mod cache;
+pub mod counters;
 pub mod facts;
 mod files;
 pub mod hwloc;
 mod list;
 mod nodes;
 mod permissions;
+pub mod process;
 mod target;
 pub mod topology;
 

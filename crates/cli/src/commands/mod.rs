@@ -1,11 +1,15 @@
 //! One module a command; each returns its exit status.
 
+mod balancing;
 mod bench;
 mod demo;
 mod doctor;
 mod man;
+mod maps;
 mod profile;
+mod ps;
 mod report;
+mod stat;
 mod topology;
 
 use crate::arguments::{Arguments, Command, Kernel, OVERVIEW};
@@ -13,6 +17,7 @@ use crate::output::{message, print, tell};
 use anyhow::Result;
 use clap::Parser;
 use clap::error::{ContextKind, ErrorKind};
+use firsttouch_capture::LaunchError;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -48,6 +53,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Report(arguments) => report::run(&arguments),
         Command::Topology(arguments) => topology::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Stat(arguments) => stat::run(&arguments),
+        Command::Ps(arguments) => ps::run(&arguments),
+        Command::Maps(arguments) => maps::run(&arguments),
+        Command::Balancing(arguments) => balancing::run(&arguments),
         Command::Bench(arguments) => match arguments.kernel {
             Kernel::Dgemv(arguments) => bench::dgemv(&arguments),
         },
@@ -85,6 +94,22 @@ fn refused(mut error: clap::Error) -> ExitCode {
 fn failed(error: &anyhow::Error) -> ExitCode {
     message(&format!("error: {error:#}"));
     ExitCode::from(if error.is::<Usage>() { USAGE } else { FAILED })
+}
+
+/// A command line's words, as text.
+fn words(command: &[OsString]) -> Vec<String> {
+    command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// The status to end with when a command could not be executed (126, 127, as shells do); other errors stay errors.
+fn unless_not_executed(error: anyhow::Error) -> Result<u8> {
+    let Some(status) = error.downcast_ref::<LaunchError>().map(LaunchError::exit_code) else { return Err(error) };
+    message(&format!("error: {error:#}"));
+    Ok(exit_status(status))
+}
+
+fn exit_status(code: i32) -> u8 {
+    u8::try_from(code & 0xff).unwrap_or(FAILED)
 }
 
 /// Marks an error as one of the command line.

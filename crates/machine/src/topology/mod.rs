@@ -16,7 +16,7 @@ pub(crate) mod sub_numa;
 
 use anyhow::Result;
 use firsttouch_domain::topology::Topology;
-use reader::Reader;
+pub(crate) use reader::{Reader, short};
 use std::path::Path;
 
 /// Reads the topology recorded below `root`.

@@ -3,7 +3,7 @@
 mod canvas;
 mod hwloc;
 mod picture;
-mod table;
+pub(crate) mod table;
 mod text;
 
 pub use hwloc::hwloc_xml;

@@ -1,0 +1,97 @@
+//! Runs a command without observing it: its status and signals are its own, as if firsttouch were not there.
+
+use crate::kernel::monotonic_ns;
+use crate::kernel::process::{Waiting, environment, reap};
+use crate::kernel::signals::{Notice, Signals, send};
+use anyhow::Result;
+use std::ffi::OsString;
+
+/// The child's end wakes the loop at once; this is for a SIGCHLD that was merged with another signal.
+const LOOK_NS: u64 = 200_000_000;
+
+/// Keeps signals from ending firsttouch while it lives, so that what has to be put back is put back.
+pub struct Commands {
+    signals: Signals,
+}
+
+/// How a command went.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ran {
+    /// As a shell gives it: 128+N when signal N ended it.
+    pub exit_code: i32,
+    pub wall_s: f64,
+    /// A signal that asked to stop (Ctrl-C, kill) came to firsttouch meanwhile; the command got it too.
+    pub interrupted: Option<i32>,
+}
+
+impl Commands {
+    /// # Errors
+    /// When the kernel has no descriptor left.
+    pub fn new() -> Result<Self> {
+        Ok(Self { signals: Signals::catch()? })
+    }
+
+    /// Runs `command` to its end.
+    ///
+    /// # Errors
+    /// [`crate::LaunchError`] when it cannot be executed.
+    pub fn run(&self, command: &[OsString]) -> Result<Ran> {
+        let child = Waiting::fork(command, &environment(), &self.signals.original_mask)?;
+        let pid = child.pid;
+        let start = monotonic_ns();
+        child.start()?;
+        let mut interrupted = None;
+        loop {
+            if let Some(exit_code) = reap(pid) {
+                let wall_s = monotonic_ns().saturating_sub(start) as f64 / 1e9;
+                return Ok(Ran { exit_code, wall_s, interrupted: interrupted.or_else(|| self.interrupted()) });
+            }
+            match self.signals.wait(LOOK_NS, &[]) {
+                Some(Notice::Forward(signal)) => {
+                    send(pid, signal);
+                    interrupted = interrupted.or(asks_to_stop(signal));
+                }
+                Some(Notice::Terminal(signal)) => interrupted = interrupted.or(asks_to_stop(signal)),
+                Some(Notice::Child) | None => {}
+            }
+        }
+    }
+
+    /// A signal that asked to stop while no command ran.
+    #[must_use]
+    pub fn interrupted(&self) -> Option<i32> {
+        loop {
+            match self.signals.wait(0, &[])? {
+                Notice::Forward(signal) | Notice::Terminal(signal) => {
+                    if let Some(signal) = asks_to_stop(signal) {
+                        return Some(signal);
+                    }
+                }
+                Notice::Child => {}
+            }
+        }
+    }
+}
+
+fn asks_to_stop(signal: i32) -> Option<i32> {
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT].contains(&signal).then_some(signal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LaunchError;
+
+    /// Check statuses as a shell gives them, and that what cannot be executed is an error of its own.
+    #[test]
+    fn statuses() {
+        let commands = Commands::new().expect("a descriptor");
+        for (script, exit_code) in [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 137)] {
+            let ran = commands.run(&["sh", "-c", script].map(OsString::from)).expect("sh runs");
+            assert_eq!((ran.exit_code, ran.interrupted), (exit_code, None), "{script}");
+        }
+        let error = commands.run(&[OsString::from("/nonexistent/program")]).expect_err("no such program");
+        assert_eq!(error.downcast_ref::<LaunchError>().map(LaunchError::exit_code), Some(127));
+        assert_eq!(commands.interrupted(), None);
+    }
+}

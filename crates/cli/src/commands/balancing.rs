@@ -1,0 +1,68 @@
+//! `firsttouch balancing`
+
+use super::{exit_status, unless_not_executed, words};
+use crate::arguments::{Balancing, BalancingAction, BalancingMeasure};
+use crate::output::{message, print, print_json, style, tell};
+use anyhow::Result;
+use firsttouch_capture::Commands;
+use firsttouch_machine::balancing::{self, Measurement, Timed};
+use firsttouch_report::{BalancingJson, MeasuredJson, balancing_text, measured_text};
+use std::io::{stderr, stdout};
+use std::path::Path;
+
+/// What a shell says of a program that signal N ended.
+const SIGNALLED: i32 = 128;
+
+pub fn run(arguments: &Balancing) -> Result<u8> {
+    let root = Path::new("/");
+    match &arguments.action {
+        None => show(arguments.json),
+        Some(BalancingAction::On(action)) => {
+            balancing::switch(root, balancing::read(root).value.unwrap_or(0) | 1)?;
+            show(action.json)
+        }
+        Some(BalancingAction::Off(action)) => {
+            balancing::switch(root, 0)?;
+            show(action.json)
+        }
+        Some(BalancingAction::Measure(action)) => measure(action),
+    }
+}
+
+fn show(json: bool) -> Result<u8> {
+    let balancing = balancing::read(Path::new("/"));
+    if json {
+        print_json(&BalancingJson::new(&balancing))?;
+    } else {
+        print(&balancing_text(&balancing, style(&stdout())))?;
+    }
+    Ok(0)
+}
+
+fn measure(arguments: &BalancingMeasure) -> Result<u8> {
+    let root = Path::new("/");
+    let commands = Commands::new()?;
+    let run = || {
+        if let Some(signal) = commands.interrupted() {
+            return Ok(Timed { wall_s: 0.0, stop: Some(SIGNALLED + signal) });
+        }
+        let ran = commands.run(&arguments.program)?;
+        let failed = (ran.exit_code != 0).then_some(ran.exit_code);
+        Ok(Timed { wall_s: ran.wall_s, stop: failed.or(ran.interrupted.map(|signal| SIGNALLED + signal)) })
+    };
+    let measured = match balancing::measure(root, arguments.rounds as usize, run) {
+        Ok(Measurement::Done(measured)) => measured,
+        Ok(Measurement::Stopped { exit_code }) => {
+            message(&format!("nothing measured: a run ended with status {exit_code}; balancing is as it was before"));
+            return Ok(exit_status(exit_code));
+        }
+        Err(error) => return unless_not_executed(error),
+    };
+    let (command, nodes) = (words(&arguments.program), balancing::read(root).nodes);
+    if arguments.json {
+        print_json(&MeasuredJson::new(&command, nodes, &measured))?;
+    } else {
+        tell(&measured_text(&command, nodes, &measured, style(&stderr())));
+    }
+    Ok(0)
+}

@@ -1,0 +1,106 @@
+//! `firsttouch maps`
+
+use super::ps::of_each;
+use crate::arguments::{Judge, Maps};
+use crate::judge::{Question, judge};
+use crate::output::{print, print_json, style};
+use anyhow::Result;
+use firsttouch_capture::sample_nodes;
+use firsttouch_domain::system::{MappedObject, ProcessMaps};
+use firsttouch_machine::process;
+use firsttouch_profile::{Id, Object, Profile};
+use firsttouch_report::{MapsJson, MapsText, maps_text};
+use std::collections::BTreeMap;
+use std::io::stdout;
+use std::path::Path;
+
+/// Pages of an object that the kernel is asked about.
+const PAGES: u64 = 2000;
+
+pub fn run(arguments: &Maps) -> Result<u8> {
+    let named = arguments.profile.as_deref().map(Named::read).transpose()?;
+    let processes = of_each(&arguments.process, |pid| {
+        let mut maps = process::maps(Path::new("/"), pid)?;
+        if let Some(named) = &named {
+            named.add_to(&mut maps);
+        }
+        Ok(maps)
+    })?;
+    if arguments.json {
+        print_json(&MapsJson::new(&processes))?;
+    } else {
+        print(&maps_text(&processes, MapsText { all: arguments.all, style: style(&stdout()) }))?;
+    }
+    Ok(0)
+}
+
+/// A profile whose objects have names.
+struct Named {
+    file: String,
+    profile: Profile,
+    /// What the analysis calls an object, by its id, and by the call stack that allocated it: the analysis takes those of one
+    /// stack together.
+    by_id: BTreeMap<Id, String>,
+    by_site: BTreeMap<Id, String>,
+}
+
+impl Named {
+    fn read(file: &Path) -> Result<Self> {
+        let judged = judge(file, &Question::parse(&Judge::default())?)?;
+        let profile = firsttouch_profile::open(file)?;
+        let by_id: BTreeMap<Id, String> = judged.analysis.objects.into_iter().map(|object| (object.id, object.name)).collect();
+        let by_site = profile.objects.iter().filter_map(|object| Some((object.site?, by_id.get(&object.id)?.clone()))).collect();
+        Ok(Self { file: file.display().to_string(), profile, by_id, by_site })
+    }
+
+    fn name(&self, object: &Object) -> String {
+        let known = self.by_id.get(&object.id).or_else(|| self.by_site.get(&object.site?));
+        known.or(object.name.as_ref()).cloned().unwrap_or_else(|| format!("{} object", object.kind.as_str()))
+    }
+
+    /// Adds the objects that were alive when the profile ended and are of this process.
+    fn add_to(&self, maps: &mut ProcessMaps) {
+        let Some(process) = self.profile.processes.iter().find(|process| process.pid == maps.pid) else {
+            let pids: Vec<String> = self.profile.processes.iter().map(|process| process.pid.to_string()).collect();
+            maps.doubts.push(format!(
+                "{} is a profile of process {}, not of {}: no objects are named",
+                self.file,
+                pids.join(", "),
+                maps.pid
+            ));
+            return;
+        };
+        let program = std::fs::read_link(format!("/proc/{}/exe", maps.pid)).ok().map(|path| path.to_string_lossy().into_owned());
+        let is_another = process.exe.as_ref().zip(program.as_ref()).is_some_and(|(recorded, now)| recorded != now);
+        if process.died_ns.is_some() || is_another {
+            maps.doubts.push(format!("{} was taken of another process {}, which has ended: no objects are named", self.file, maps.pid));
+            return;
+        }
+        let page_bytes = self.profile.machine.page_bytes;
+        let mut refused = None;
+        for object in self.profile.objects.iter().filter(|object| object.process == process.id && object.died_ns.is_none()) {
+            let (pages_asked, pages_by_node) = match sample_nodes(maps.pid, object.address, object.bytes, page_bytes, PAGES) {
+                Ok(sample) => sample,
+                Err(error) => {
+                    refused = Some(error);
+                    (0, BTreeMap::new())
+                }
+            };
+            maps.objects.push(MappedObject {
+                id: object.id,
+                name: self.name(object),
+                address: object.address,
+                bytes: object.bytes,
+                pages_asked,
+                pages_by_node,
+            });
+        }
+        maps.objects.sort_by_key(|object| object.address);
+        if let Some(error) = refused {
+            maps.doubts
+                .push(format!("the kernel does not tell the nodes of pages: move_pages failed: {error}; containers often forbid it"));
+        }
+        maps.doubts
+            .extend(maps.objects.is_empty().then(|| format!("{} has no objects of process {} that still live", self.file, maps.pid)));
+    }
+}

@@ -1,0 +1,94 @@
+//! The kernel's automatic NUMA balancing: state, tunables, and what a command gains or loses by it.
+
+use serde::Serialize;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Balancing {
+    /// kernel.numa_balancing: bit 0 moves pages to the threads that use them, bit 1 moves hot pages of slow memory tiers up. `None`:
+    /// this kernel has no balancing, or hides it.
+    pub value: Option<u64>,
+    /// `off`, `on`, `tiering`, `on, tiering`, or `unavailable`.
+    pub state: String,
+    /// Nodes that are online.
+    pub nodes: usize,
+    pub tunables: Vec<Tunable>,
+    pub doubts: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tunable {
+    /// With the unit the kernel has in it: `scan_period_min_ms`.
+    pub name: String,
+    pub value: u64,
+    pub meaning: String,
+    /// The file it is in.
+    pub file: String,
+}
+
+/// Runs of a command with balancing in one state.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measured {
+    /// `on` or `off`.
+    pub balancing: String,
+    pub runs: Vec<Run>,
+    pub wall_s: Spread,
+    pub hint_faults: Spread,
+    pub hint_faults_local: Spread,
+    pub pages_migrated: Spread,
+}
+
+/// One run. Counters are of the whole system while it ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Run {
+    pub wall_s: f64,
+    pub hint_faults: u64,
+    pub hint_faults_local: u64,
+    pub pages_migrated: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Spread {
+    pub min: f64,
+    pub median: f64,
+    pub max: f64,
+}
+
+impl Spread {
+    /// Of values in any order; all zero for none.
+    #[must_use]
+    pub fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let (Some(&min), Some(&max)) = (values.first(), values.last()) else { return Self::default() };
+        let middle = values.len() / 2;
+        let median = if values.len().is_multiple_of(2) { f64::midpoint(values[middle - 1], values[middle]) } else { values[middle] };
+        Self { min, median, max }
+    }
+}
+
+impl Measured {
+    #[must_use]
+    pub fn new(balancing: &str, runs: Vec<Run>) -> Self {
+        let spread = |of: fn(&Run) -> f64| Spread::of(runs.iter().map(of).collect());
+        Self {
+            balancing: balancing.to_owned(),
+            wall_s: spread(|run| run.wall_s),
+            hint_faults: spread(|run| run.hint_faults as f64),
+            hint_faults_local: spread(|run| run.hint_faults_local as f64),
+            pages_migrated: spread(|run| run.pages_migrated as f64),
+            runs,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check medians of odd, even and no values.
+    #[test]
+    fn spreads() {
+        assert_eq!(Spread::of(vec![3.0, 1.0, 2.0]), Spread { min: 1.0, median: 2.0, max: 3.0 });
+        assert_eq!(Spread::of(vec![4.0, 1.0]), Spread { min: 1.0, median: 2.5, max: 4.0 });
+        assert_eq!(Spread::of(Vec::new()), Spread::default());
+    }
+}

@@ -1,0 +1,10 @@
+//! What a running system tells: counters of its nodes, a process's threads and memory, the kernel's balancing. The names of the
+//! fields are the keys of the JSON (docs/system.md).
+
+mod balancing;
+mod counters;
+mod process;
+
+pub use balancing::{Balancing, Measured, Run, Spread, Tunable};
+pub use counters::{Counters, NodeCounters, meaning};
+pub use process::{MappedObject, Mapping, MemoryUse, ProcessMaps, ProcessThreads, Thread};

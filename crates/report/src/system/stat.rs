@@ -1,0 +1,130 @@
+//! `firsttouch stat`: counters with their meanings.
+
+use super::{Lines, row};
+use crate::text::Style;
+use crate::text::words::thousands;
+use crate::topology::table::Align::{Left, Right};
+use firsttouch_domain::system::{Counters, meaning};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Nodes side by side; more get a table of their own below.
+const NODES_ABREAST: usize = 4;
+/// numastat's counters, which are the first of all: shown also when they are zero.
+const NUMASTAT: usize = 6;
+
+/// What the counters are of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Span {
+    SinceBoot,
+    Interval { wall_s: f64 },
+    Command { command: Vec<String>, wall_s: f64, exit_code: i32 },
+}
+
+/// The JSON of `firsttouch stat`.
+#[derive(Serialize)]
+pub struct StatJson<'a> {
+    pub schema: &'static str,
+    /// `since_boot`, `interval` or `command`.
+    pub span: &'static str,
+    pub wall_s: Option<f64>,
+    pub command: Option<&'a [String]>,
+    pub exit_code: Option<i32>,
+    #[serde(flatten)]
+    pub counters: &'a Counters,
+    pub meanings: BTreeMap<&'a str, &'static str>,
+}
+
+impl<'a> StatJson<'a> {
+    #[must_use]
+    pub fn new(counters: &'a Counters, span: &'a Span) -> Self {
+        let names = counters.nodes.iter().flat_map(|node| node.counters.keys()).chain(counters.system.keys());
+        let meanings = names.filter_map(|name| Some((name.as_str(), meaning(name)?.1))).collect();
+        let (word, wall_s, command, exit_code) = match span {
+            Span::SinceBoot => ("since_boot", None, None, None),
+            Span::Interval { wall_s } => ("interval", Some(*wall_s), None, None),
+            Span::Command { command, wall_s, exit_code } => ("command", Some(*wall_s), Some(command.as_slice()), Some(*exit_code)),
+        };
+        Self { schema: "firsttouch.stat/1", span: word, wall_s, command, exit_code, counters, meanings }
+    }
+}
+
+/// The counters as text, lines of about `style.width` columns, ending in a newline.
+#[must_use]
+pub fn stat_text(counters: &Counters, span: &Span, style: Style) -> String {
+    let mut out = Lines::new(style);
+    out.sentence(&match span {
+        Span::SinceBoot => "Counts since boot, of the whole machine.".to_owned(),
+        Span::Interval { wall_s } => format!("Counts of {wall_s:.1} s, of the whole machine."),
+        Span::Command { command, wall_s, exit_code } => {
+            let name = command.first().map_or("the command", String::as_str);
+            format!(
+                "Counts while {name} ran ({wall_s:.2} s, exit status {exit_code}), of the whole machine: other programs are counted too."
+            )
+        }
+    });
+    nodes(&mut out, counters);
+    system(&mut out, counters);
+    out.doubts(&counters.doubts);
+    out.text()
+}
+
+/// Known counters in their order, then the others by name.
+fn ordered<'a>(names: impl Iterator<Item = &'a String>) -> Vec<&'a String> {
+    let mut names: Vec<&String> = names.collect::<BTreeSet<_>>().into_iter().collect();
+    names.sort_by_key(|name| meaning(name).map_or(usize::MAX, |(place, _)| place));
+    names
+}
+
+fn explained(name: &str) -> String {
+    meaning(name).map_or(String::new(), |(_, text)| text.to_owned())
+}
+
+fn nodes(out: &mut Lines, counters: &Counters) {
+    // Without slow memory the counters of tiers are zero on all nodes, and no news.
+    let told = |name: &&String| meaning(name).is_some_and(|(place, _)| place < NUMASTAT) || counters.sum(name) > 0;
+    let names = ordered(counters.nodes.iter().flat_map(|node| node.counters.keys()).filter(told));
+    for (part, nodes) in counters.nodes.chunks(NODES_ABREAST).enumerate() {
+        if part == 0 {
+            out.heading("By node");
+        } else {
+            out.gap();
+        }
+        let mut header = row(["counter"]);
+        header.extend(nodes.iter().map(|node| format!("node {}", node.id)));
+        header.push(if part == 0 { "meaning" } else { "" }.to_owned());
+        let mut rows = vec![header];
+        for name in &names {
+            let mut cells = vec![(*name).clone()];
+            cells.extend(nodes.iter().map(|node| node.counters.get(*name).map_or("-".to_owned(), |value| thousands(*value))));
+            cells.push(if part == 0 { explained(name) } else { String::new() });
+            rows.push(cells);
+        }
+        let aligns = [vec![Left], vec![Right; nodes.len()], vec![Left]].concat();
+        out.table(&rows, &aligns);
+    }
+}
+
+fn system(out: &mut Lines, counters: &Counters) {
+    if counters.system.is_empty() {
+        return;
+    }
+    out.heading("Balancing and migration, all nodes");
+    let mut rows = vec![row(["counter", "count", "meaning"])];
+    let mut zero = Vec::new();
+    for name in ordered(counters.system.keys()) {
+        match counters.system[name] {
+            0 if !name.starts_with("numa_") => zero.push(name.as_str()),
+            value => rows.push(vec![name.clone(), thousands(value), explained(name)]),
+        }
+    }
+    out.table(&rows, &[Left, Right, Left]);
+    if !zero.is_empty() {
+        out.sentence(&format!("Zero: {}.", zero.join(", ")));
+    }
+    let count = |name: &str| counters.system.get(name).copied().unwrap_or(0);
+    let (faults, local) = (count("numa_hint_faults"), count("numa_hint_faults_local"));
+    if faults > 0 {
+        out.sentence(&format!("{:.0} % of the accesses that the balancing caught were local.", 100.0 * local as f64 / faults as f64));
+    }
+}

@@ -144,3 +144,18 @@ fn a_sandbox_is_recognised() {
         );
     }
 }
+
+/// Check that OMP_PROC_BIND, which binds this very process before `main`, neither hides CPUs nor confines a profiled program.
+#[test]
+fn binding_is_for_openmp_programs_only() {
+    let cpus = std::thread::available_parallelism().unwrap().to_string();
+    let bound = [("OMP_PROC_BIND", "true"), ("OMP_PLACES", "threads"), ("OMP_NUM_THREADS", cpus.as_str())];
+    assert_eq!(finding(&json(&[], &bound), "more-threads-than-cpus"), None);
+    let folder = tempfile::tempdir().unwrap();
+    let allowed = |variables: &[(&str, &str)]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_firsttouch"));
+        command.args(["profile", "-q", "-o", "x.ftp", "--", "grep", "Cpus_allowed_list", "/proc/self/status"]).current_dir(folder.path());
+        String::from_utf8(command.env_remove("OMP_PROC_BIND").envs(variables.iter().copied()).output().unwrap().stdout).unwrap()
+    };
+    assert_eq!(allowed(&bound), allowed(&[]));
+}

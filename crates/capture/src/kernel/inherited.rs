@@ -3,12 +3,38 @@
 //! Rust's runtime ignores SIGPIPE, and opens /dev/null for standard descriptors that are closed. The tool itself must be able to
 //! reap its child (SIGCHLD) and to hear of files that may not grow (SIGXFSZ). What is ignored, and what is open, stays so over exec.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 const SIGNALS: [i32; 3] = [libc::SIGPIPE, libc::SIGCHLD, libc::SIGXFSZ];
 
 static DISPOSITIONS: [AtomicUsize; SIGNALS.len()] = [const { AtomicUsize::new(libc::SIG_DFL) }; SIGNALS.len()];
 static CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
+
+/// CPUs that firsttouch may run on: the kernel's mask, and how many bytes of it the kernel filled (CONFIG_NR_CPUS ends at 8192).
+static CPUS: [AtomicU64; 128] = [const { AtomicU64::new(0) }; 128];
+static CPUS_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Runs before the constructors of libraries: with OMP_PROC_BIND, that of libgomp (which the bundled programs need) binds this
+/// thread to its first place, and all that it starts would be confined to that.
+#[used]
+#[unsafe(link_section = ".preinit_array")]
+static REMEMBER_CPUS: extern "C" fn() = {
+    extern "C" fn remember() {
+        // SAFETY: the kernel writes at most the size of the mask; nothing else runs yet.
+        let bytes = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&CPUS), CPUS.as_ptr()) };
+        CPUS_BYTES.store(usize::try_from(bytes).unwrap_or(0), Ordering::Relaxed);
+    }
+    remember
+};
+
+/// Lets this thread run where firsttouch was started to run. Async-signal-safe.
+pub fn restore_cpus() {
+    let bytes = CPUS_BYTES.load(Ordering::Relaxed);
+    if bytes > 0 {
+        // SAFETY: the mask that the kernel gave, which nobody changes any more.
+        unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, bytes, CPUS.as_ptr()) };
+    }
+}
 
 /// Runs before the runtime starts.
 #[used]

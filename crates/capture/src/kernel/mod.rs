@@ -8,6 +8,8 @@ pub mod process;
 pub mod residency;
 pub mod signals;
 
+pub use inherited::restore_cpus;
+
 /// CLOCK_MONOTONIC in nanoseconds, the clock of every time in a profile.
 #[must_use]
 pub fn monotonic_ns() -> u64 {

@@ -47,6 +47,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return refused(error),
     };
+    // The bundled programs are OpenMP programs, and want their threads where OMP_PROC_BIND puts them; nothing else does.
+    if !matches!(arguments.command, Command::Bench(_)) {
+        firsttouch_capture::kernel::restore_cpus();
+    }
     let status = match arguments.command {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),

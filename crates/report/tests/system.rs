@@ -135,13 +135,16 @@ fn the_text_of_balancing() {
         [Measured::new("on", runs(on)), Measured::new("off", runs(off))]
     };
     let command = ["./solver".to_owned()];
-    let apart = measured_text(&command, 2, &measured(&[1.1, 1.2, 1.1], &[1.0, 1.0, 1.0]), PLAIN);
+    let apart = measured_text(&command, 2, &measured(&[1.1, 1.2, 1.1, 1.1], &[1.0, 1.0, 1.0, 1.0]), PLAIN);
     is_narrow(&apart);
     assert!(apart.contains("1.100 [1.100, 1.200]  1,000 [1,000, 1,000]") && apart.contains("takes 10.0 % longer; the times of"), "{apart}");
-    let alike = measured(&[1.0, 3.0], &[2.0, 2.5]);
+    let few = measured_text(&command, 2, &measured(&[2.0; 3], &[1.0; 3]), PLAIN);
+    assert!(few.contains("Too few runs for a verdict: 4 of each are needed"), "{few}");
+    let alike = measured(&[1.0, 3.0, 1.0, 3.0], &[2.0, 2.5, 2.0, 2.5]);
     assert!(measured_text(&command, 1, &alike, PLAIN).contains("No difference shown: the times overlap"));
     let json = serde_json::to_value(MeasuredJson::new(&command, 2, &alike)).unwrap();
     assert_eq!((&json["separated"], &json["measured"][0]["wall_s"]["median"]), (&false.into(), &2.0.into()));
+    assert!(few.contains("100.0 % longer"));
 }
 
 /// Check the keys of the JSON that others rely on (docs/system.md).

@@ -31,7 +31,7 @@ pub struct MeasuredJson<'a> {
     pub measured: &'a [Measured],
     /// Median time on / median time off.
     pub time_ratio: Option<f64>,
-    /// Whether every run of one state was faster than every run of the other.
+    /// Whether enough runs were made, and every one of one state was faster than every one of the other.
     pub separated: bool,
 }
 
@@ -43,10 +43,15 @@ impl<'a> MeasuredJson<'a> {
     }
 }
 
-/// Median time on over off, and whether the ranges of times are apart.
+/// Runs of each state from which ranges that are apart tell of a difference: by chance alone they would be in 2 of
+/// binomial(8, 4) = 70 orders, which is below 5 % (the exact rank-sum test); of 3 runs each in 10 %.
+const LEAST_RUNS: usize = 4;
+
+/// Median time on over off, and whether the times differ beyond chance: enough runs, in ranges that are apart.
 fn compared([on, off]: &[Measured; 2]) -> (Option<f64>, bool) {
     let ratio = (off.wall_s.median > 0.0).then(|| on.wall_s.median / off.wall_s.median);
-    (ratio, on.wall_s.max < off.wall_s.min || off.wall_s.max < on.wall_s.min)
+    let enough = on.runs.len().min(off.runs.len()) >= LEAST_RUNS;
+    (ratio, enough && (on.wall_s.max < off.wall_s.min || off.wall_s.max < on.wall_s.min))
 }
 
 /// State and tunables as text.
@@ -103,7 +108,10 @@ fn verdict(measured: &[Measured; 2]) -> String {
     let (Some(ratio), separated) = compared(measured) else { return "Nothing was timed.".to_owned() };
     let change = 100.0 * (ratio - 1.0);
     let word = if change >= 0.0 { "longer" } else { "shorter" };
-    if separated {
+    let runs = measured[0].runs.len();
+    if runs < LEAST_RUNS {
+        format!("Too few runs for a verdict: {LEAST_RUNS} of each are needed (medians: {:.1} % {word} with balancing on).", change.abs())
+    } else if separated {
         format!("With balancing on it takes {:.1} % {word}; the times of the two states do not overlap.", change.abs())
     } else {
         format!("No difference shown: the times overlap (medians: {:.1} % {word} with balancing on). More --rounds may tell.", change.abs())

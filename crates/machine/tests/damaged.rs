@@ -2,10 +2,14 @@
 //! name the file.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+#[path = "tools/tree.rs"]
+mod tree;
+
 use firsttouch_domain::topology::Topology;
 use firsttouch_machine::{MachineInfo, facts, hwloc, topology};
 use std::fs;
 use std::path::{Path, PathBuf};
+use tree::files;
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
@@ -22,16 +26,6 @@ fn copy(machine: &str) -> tempfile::TempDir {
         }
     }
     copy
-}
-
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() { files.extend(self::files(&path)) } else { files.push(path) }
-    }
-    files.sort();
-    files
 }
 
 /// What every result holds, however damaged its sources: lists fit each other.

@@ -1,12 +1,16 @@
 //! Counters, processes and balancing: of a constructed tree with known sums, damaged in every way, and of this system.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+#[path = "tools/tree.rs"]
+mod tree;
+
 use firsttouch_domain::system::Mapping;
 use firsttouch_machine::balancing::{self, Measurement, Timed};
 use firsttouch_machine::counters;
 use firsttouch_machine::process::{self, Subject};
 use std::fs;
 use std::path::{Path, PathBuf};
+use tree::files;
 
 const PID: i32 = 4711;
 const NODE0: u64 = 1_076_273_152;
@@ -14,16 +18,6 @@ const NODE1: u64 = 8_417_280;
 
 fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/processes/constructed-two-nodes")
-}
-
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() { files.extend(self::files(&path)) } else { files.push(path) }
-    }
-    files.sort();
-    files
 }
 
 /// A copy that may be damaged.

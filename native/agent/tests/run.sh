@@ -68,9 +68,13 @@ build_programs() {
     local program
     # No PIE, so that addr2line needs no load address; -O1 keeps the functions that the tests name.
     for program in kinds errnos execs forks threads flood loads signals coroutines bounds remaps \
-        sandbox badexec cramped spawns; do
+        cramped spawns; do
         gcc -O1 -g -no-pie -fno-optimize-sibling-calls -w -o "$program" "$here/programs/$program.c" -ldl -lpthread ||
             exit 1
+    done
+    # Hazards that the end-to-end tests run too.
+    for program in sandbox bad_exec; do
+        gcc -O1 -g -no-pie -w -o "$program" "$here/../../../tests/programs/noharm/$program.c" -lpthread || exit 1
     done
     gcc -O1 -g -no-pie -fno-optimize-sibling-calls -w -o paths "$here/programs/paths.c" -lpthread || exit 1
     gcc -O0 -g -no-pie -w -o paths_O0 "$here/programs/paths.c" -lpthread || exit 1
@@ -275,8 +279,8 @@ test_sandbox() {
 
 test_tight_places() {
     local bare agented environment
-    same "exec with bad pointers" "$work/badexec"
-    followed "FOLLOW: exec with bad pointers" "$work/badexec"
+    same "exec with bad pointers" "$work/bad_exec"
+    followed "FOLLOW: exec with bad pointers" "$work/bad_exec"
     for environment in "" large; do
         bare=$("$work/cramped" $environment)
         agented=$(./reader -f "$agent" out.rec "$work/cramped" $environment)

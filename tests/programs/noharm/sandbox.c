@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Locks itself in, so that what the agent would call, or even its look at the clock, kills the process.
+// Locks itself in, by prctl or by syscall, so that what the agent would call kills the process: strict mode; filters of what
+// it would call in an exec (exec PROGRAM), a thread (thread) or a fork (fork); tsc: the clock's instruction faults; refused: a
+// filter that is none, after which the agent must go on recording. Allocates 100001 bytes before and 100002 after.
 // corpus: build = gcc -O2 -g -Wall -Wextra -w -pthread {src} -o {out}
 #define _GNU_SOURCE
 #include <errno.h>

@@ -15,8 +15,8 @@ static void *allocate(void *unused) {
     }
     return NULL;
 }
-static void *load(void *name) {
-    for (int i = 0; i < 2000; i++) {
+static void load_times(const char *name, int times) {
+    for (int i = 0; i < times; i++) {
         void *library = dlopen(name, RTLD_NOW);
         if (library == NULL) {
             puts(dlerror());
@@ -24,11 +24,15 @@ static void *load(void *name) {
         }
         dlclose(library);
     }
+}
+static void *load(void *name) {
+    load_times(name, 2000);
     return NULL;
 }
 int main(int argc, char **argv) {
     (void)argc;
     pthread_t loader[2], worker[2];
+    load_times(argv[1], 150); /* alone: each of these runs the constructor, while two at a time may share a library */
     for (int i = 0; i < 2; i++) {
         pthread_create(&worker[i], NULL, allocate, NULL);
         pthread_create(&loader[i], NULL, load, argv[1]);

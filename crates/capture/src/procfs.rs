@@ -1,5 +1,7 @@
 //! Readers of /proc. Each takes the root, so that recorded trees can be read.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 /// A line of /proc/PID/maps.
@@ -77,9 +79,16 @@ pub fn has_mapped(root: &Path, pid: i32, file: &str) -> bool {
     mappings(root, pid).iter().any(|m| Path::new(&m.name).file_name().is_some_and(|name| name == file))
 }
 
+/// The text of a file of at most some kilobytes, read at once: these are read ten times a second.
+fn small_file(path: &Path) -> Option<String> {
+    let mut buffer = [0; 8192];
+    let length = File::open(path).ok()?.read(&mut buffer).ok()?;
+    Some(String::from_utf8_lossy(buffer.get(..length)?).into_owned())
+}
+
 #[must_use]
 pub fn thread_stat(root: &Path, pid: i32, tid: i32) -> Option<ThreadStat> {
-    parse_thread_stat(&std::fs::read_to_string(root.join(format!("proc/{pid}/task/{tid}/stat"))).ok()?)
+    parse_thread_stat(&small_file(&root.join(format!("proc/{pid}/task/{tid}/stat")))?)
 }
 
 /// Parses a stat line; the name is in parentheses and may itself contain any character.
@@ -100,7 +109,7 @@ pub fn parse_thread_stat(line: &str) -> Option<ThreadStat> {
 /// Times a thread gave up its CPU to wait (/proc/PID/task/TID/status). Yields and preemptions are not among them.
 #[must_use]
 pub fn thread_waits(root: &Path, pid: i32, tid: i32) -> Option<u64> {
-    let text = std::fs::read_to_string(root.join(format!("proc/{pid}/task/{tid}/status"))).ok()?;
+    let text = small_file(&root.join(format!("proc/{pid}/task/{tid}/status")))?;
     text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?.trim().parse().ok()
 }
 

@@ -6,6 +6,9 @@
 //! inherited event cannot be changed once a thread has it), one enabled at a time; a sample's event tells how many faults it
 //! stands for. The periods are primes, so that they do not beat with blocked loops.
 //!
+//! The storm is over with the first tick in which it is quiet. Who has had enough attention by then goes on with the rarest
+//! period that needs no such care: opening and closing stops every CPU for a moment.
+//!
 //! An open event costs every fault some 60 ns, enabled or not: 3 % of a program that does nothing but fault (measured on a
 //! virtual machine, docs/evidence.md). So in long storms the events are closed, and opened in one of eight ticks only, at
 //! random; a sample then stands for eight times as many faults.
@@ -179,11 +182,16 @@ impl TouchEvents {
     /// Chooses the period for what comes: `seconds` since the start, `ticked` when a quiet tick may end a burst, `tids` the live
     /// threads while a storm is on.
     fn adapt(&mut self, seconds: f64, ticked: bool, tids: &[i32]) {
+        let quiet = self.is_on && self.faults < QUIET_FAULTS;
         let wanted = if self.current == 0 {
             if self.burst > BURST_SAMPLES { self.base() } else { 0 }
-        } else {
+        } else if ticked && quiet {
             let may = (self.attentive as f64) < ATTENTION as f64 + ATTENTION_A_SECOND * seconds;
-            if ticked && may && self.is_on && self.faults < QUIET_FAULTS { 0 } else { self.base() }
+            if may { 0 } else { self.base().min(STORM - 1) }
+        } else if quiet && self.current < STORM {
+            self.current
+        } else {
+            self.base()
         };
         let on = match () {
             () if wanted < STORM => true,

@@ -84,6 +84,9 @@ struct Session<'a> {
     file_limit: u64,
     cpu_count: usize,
     next_waits: u64,
+    last_tick: u64,
+    /// Records taken in since then.
+    taken: usize,
     watch_started: bool,
 }
 
@@ -127,6 +130,8 @@ impl<'a> Session<'a> {
             file_limit: raise_file_limit(),
             cpu_count: cpus(&options.machine).len(),
             next_waits: 0,
+            last_tick: now,
+            taken: 0,
             watch_started: false,
         }
     }

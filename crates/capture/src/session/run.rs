@@ -11,9 +11,14 @@ use crate::watch::slots::WatchedThread;
 use firsttouch_profile::{Page, meta};
 use std::collections::VecDeque;
 
+/// How often the rings are looked after, ns: less and less often while nothing comes (a ring that fills wakes us), since each
+/// look takes the CPU away from a thread of the program, and at a barrier from all of them.
 const TICK_NS: u64 = 10_000_000;
+const LONGEST_TICK_NS: u64 = 40_000_000;
 /// How often waits are counted: with watchpoints armed each costs more in a virtual machine.
 const WAITS_NS: u64 = 100_000_000;
+/// How often mappings are looked up where no agent tells of allocations.
+const MAPPINGS_NS: u64 = 200_000_000;
 const FLUSH_NS: u64 = 500_000_000;
 /// Records gone through before the rings are looked after again.
 const BATCH: usize = 200;
@@ -32,12 +37,15 @@ impl Session<'_> {
         let deadline = self.options.duration.map(|d| self.start_ns + u64::try_from(d.as_nanos()).unwrap_or(u64::MAX / 2));
         let (mut next_tick, mut next_turn, mut next_flush) = (self.start_ns, self.start_ns + 2_000_000, self.start_ns + FLUSH_NS / 4);
         let rings = self.touch.as_ref().map_or(Vec::new(), TouchEvents::descriptors);
+        let mut tick_ns = TICK_NS;
         loop {
             let now = monotonic_ns();
             self.end_ns = now;
-            if now >= next_tick {
-                self.tick(now);
-                next_tick = monotonic_ns() + TICK_NS;
+            // A tick that is due soon is done with the turn: one wake-up less.
+            if now >= next_tick || (now >= next_turn && now + tick_ns / 2 >= next_tick) {
+                let quiet = self.tick(now);
+                tick_ns = if quiet { (tick_ns * 2).min(LONGEST_TICK_NS) } else { TICK_NS };
+                next_tick = monotonic_ns() + tick_ns;
                 if self.rounds.as_ref().is_some_and(|rounds| rounds.may_wake(now)) {
                     next_turn = now;
                 }
@@ -62,6 +70,7 @@ impl Session<'_> {
                 None if monotonic_ns() < wake => {
                     // A ring fills: page faults, most likely.
                     self.drain(monotonic_ns(), false);
+                    next_tick = next_tick.min(now + TICK_NS);
                     if let (Ok(touch), Some(rounds)) = (&self.touch, &mut self.rounds)
                         && touch.in_burst()
                         && let Some(turn) = rounds.storm(&mut self.tracker)
@@ -82,9 +91,10 @@ impl Session<'_> {
         }
     }
 
-    /// Takes in what the rings hold.
-    fn tick(&mut self, now: u64) {
+    /// Takes in what the rings hold. Returns whether nothing came and nothing waits.
+    fn tick(&mut self, now: u64) -> bool {
         let faults_seen = self.touch.as_ref().is_ok_and(|touch| touch.is_on);
+        let before = std::mem::replace(&mut self.last_tick, now);
         self.drain(now, true);
         let has_agent = self.tracker.processes.get(&self.pid).is_some_and(|p| p.has_agent);
         if self.touch.is_err() {
@@ -93,7 +103,7 @@ impl Session<'_> {
         }
         if self.ring.is_none() || (!has_agent && now.saturating_sub(self.start_ns) > 10 * TICK_NS) {
             let pids: Vec<i32> = self.tracker.processes.values().filter(|p| !p.has_agent).map(|p| p.pid).collect();
-            let due = now.saturating_sub(self.start_ns) / (20 * TICK_NS) != now.saturating_sub(self.start_ns + TICK_NS) / (20 * TICK_NS);
+            let due = now.saturating_sub(self.start_ns) / MAPPINGS_NS != before.saturating_sub(self.start_ns) / MAPPINGS_NS;
             for pid in pids.into_iter().filter(|_| due || self.watched.is_empty()) {
                 self.tracker.refresh_mappings(pid, now);
             }
@@ -116,6 +126,8 @@ impl Session<'_> {
                 rounds.pace.skip(now, self.tracker.touch_weight);
             }
         }
+        let told = self.touch.as_ref().is_ok_and(|touch| !touch.in_storm());
+        std::mem::take(&mut self.taken) == 0 && told && self.pending.is_empty() && !self.tracker.has_waiting_statics()
     }
 
     /// Takes in what the rings hold, in order of time. What is newer than the start of this drain waits: it may have predecessors
@@ -126,6 +138,7 @@ impl Session<'_> {
         if let Some(ring) = &mut self.ring {
             ring.drain(now, |record| told.push_back(record));
         }
+        self.taken += told.len();
         if let Ok(touch) = &mut self.touch {
             let mut ticked = ticked;
             loop {
@@ -136,6 +149,7 @@ impl Session<'_> {
                 touch.drain(seconds, std::mem::take(&mut ticked), &tids, |record, weight| pending.push((time_of(&record), record, weight)));
                 self.pending.sort_by_key(|(time, ..)| *time);
                 let ready = self.pending.partition_point(|(time, ..)| *time <= horizon);
+                self.taken += ready;
                 for (time, record, weight) in self.pending.drain(..ready.min(BATCH)) {
                     while told.front().is_some_and(|t: &AgentRecord| t.time < time)
                         && let Some(earlier) = told.pop_front()

@@ -196,6 +196,11 @@ impl Tracker {
         }
     }
 
+    #[must_use]
+    pub fn has_waiting_statics(&self) -> bool {
+        !self.waiting_statics.is_empty()
+    }
+
     /// Modules and threads of a process that ran before we came (or when perf events cannot tell).
     pub fn scan_process(&mut self, pid: i32, time: u64) {
         for m in procfs::mappings(&self.scope.root, pid) {

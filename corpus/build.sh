@@ -43,7 +43,7 @@ out_dir=$(realpath "$1")
 shift
 if [ $# -eq 0 ]; then
     here=$(cd "$(dirname "$0")" && pwd)
-    set -- "$here"/*.c "$here"/*.cpp "$here"/*.f90
+    set -- "$here"/*.c "$here"/*.cpp "$here"/*.f90 "$here"/*.rs
 fi
 # xargs exits 123 when a build failed.
 if ! realpath -z -- "$@" | xargs -0 -n 1 -P 2 "$(realpath "$0")" --one "$out_dir"; then

@@ -106,13 +106,18 @@ impl Context<'_> {
 fn rust(name: &str) -> String {
     let name = variable(name, "data");
     format!(
-        "let mut {name} = Vec::with_capacity(n); // memory that nobody touched\n\
+        "let mut {name} = Vec::with_capacity(n); // untouched\n\
+         let all = &mut {name}.spare_capacity_mut()[..n];\n\
+         // split like the loop that uses it\n\
+         let parts = all.chunks_mut(n.div_ceil(threads));\n\
+         let fill = |part: &mut [std::mem::MaybeUninit<_>]| {{\n\
+         \x20   part.iter_mut().for_each(|x| {{ x.write(value); }})\n\
+         }};\n\
          std::thread::scope(|s| {{\n\
-         \x20   for part in {name}.spare_capacity_mut()[..n].chunks_mut(n.div_ceil(threads)) {{ // the split of the loop that uses it\n\
-         \x20       s.spawn(move || part.iter_mut().for_each(|x| {{ x.write(value); }}));\n\
-         \x20   }}\n\
+         \x20   parts.for_each(|part| {{ s.spawn(move || fill(part)); }})\n\
          }});\n\
-         unsafe {{ {name}.set_len(n) }}; // all n were written above"
+         // SAFETY: all n were written above\n\
+         unsafe {{ {name}.set_len(n) }};"
     )
 }
 

@@ -6,8 +6,8 @@
 //! inherited event cannot be changed once a thread has it), one enabled at a time; a sample's event tells how many faults it
 //! stands for. The periods are primes, so that they do not beat with blocked loops.
 //!
-//! The storm is over with the first tick in which it is quiet. Who has had enough attention by then goes on with the rarest
-//! period that needs no such care: opening and closing stops every CPU for a moment.
+//! The storm is over with the first tick in which it is quiet, as long as there is attention left; else with the fourth, and
+//! then every 31st fault is a sample, which needs no such care: opening and closing stops every CPU for a moment.
 //!
 //! An open event costs every fault some 60 ns, enabled or not: 3 % of a program that does nothing but fault (measured on a
 //! virtual machine, docs/evidence.md). So in long storms the events are closed, and opened in one of eight ticks only, at
@@ -40,6 +40,9 @@ const ATTENTIVE: u64 = 1;
 /// Samples of a burst after which attention ends, and faults a tick below which it returns.
 const BURST_SAMPLES: u64 = 300;
 const QUIET_FAULTS: u64 = 100;
+/// Ticks without faults, among those in which the event was on, after which a storm is over where attention is used up: a
+/// program that frees 1 GiB before it touches the next pauses for one or two.
+const QUIET_TICKS: u32 = 4;
 /// Attentive samples a run may take: at once, and more a second.
 const ATTENTION: u64 = 800;
 const ATTENTION_A_SECOND: f64 = 50.0;
@@ -64,6 +67,7 @@ pub struct TouchEvents {
     attentive: u64,
     burst: u64,
     faults: u64,
+    quiet_ticks: u32,
     /// CPUs, and the indices of the bystanders that own their rings.
     owners: Vec<(u32, usize)>,
     manner: Manner,
@@ -118,6 +122,7 @@ impl TouchEvents {
             attentive: 0,
             burst: 0,
             faults: 0,
+            quiet_ticks: 0,
             owners: Vec::new(),
             manner,
             unopened: 0,
@@ -186,8 +191,13 @@ impl TouchEvents {
         let wanted = if self.current == 0 {
             if self.burst > BURST_SAMPLES { self.base() } else { 0 }
         } else if ticked && quiet {
+            self.quiet_ticks += 1;
             let may = (self.attentive as f64) < ATTENTION as f64 + ATTENTION_A_SECOND * seconds;
-            if may { 0 } else { self.base().min(STORM - 1) }
+            match () {
+                () if may => 0,
+                () if self.quiet_ticks >= QUIET_TICKS => self.base().min(STORM - 1),
+                () => self.current,
+            }
         } else if quiet && self.current < STORM {
             self.current
         } else {
@@ -198,6 +208,9 @@ impl TouchEvents {
             () if ticked => self.random.word().is_multiple_of(STORM_TICKS),
             () => self.is_on,
         };
+        if !quiet && self.is_on {
+            self.quiet_ticks = 0;
+        }
         if ticked {
             self.burst = 0;
             self.faults = 0;

@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 CARGO ?= cargo
 
-.PHONY: help build demo test unit e2e programs lint format deps bench-overhead clean
+.PHONY: help build demo test unit e2e test-guests programs lint format deps bench-overhead clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -17,7 +17,7 @@ demo: cargo-found ## the whole story in under 30 s: profile a bundled program, f
 	$(CARGO) build --release
 	target/release/firsttouch demo
 
-test: ## everything: deps, lint, unit tests, test programs, end-to-end tests; ends with a summary
+test: ## everything: deps, lint, unit tests, test programs, end-to-end tests, tests in guests; ends with a summary
 	@scripts/test
 
 unit: cargo-found ## unit tests only
@@ -28,6 +28,9 @@ programs: cargo-found ## build the programs of corpus/ and tests/programs/ into 
 
 e2e: build programs ## end-to-end tests only (E2E='--test noharm sigtrap' runs some of them)
 	$(CARGO) test --release -p firsttouch-e2e $(E2E)
+
+test-guests: cargo-found ## tests on several NUMA nodes, in emulated guests (GUESTS='two_nodes -- lscpu' runs some of them)
+	@scripts/test-guests $(GUESTS)
 
 lint: cargo-found ## rustfmt, clippy, clang-format, shellcheck: warnings are errors
 	@scripts/lint

@@ -1,0 +1,71 @@
+//! How `tests/guests/boot` judges a guest, with a script in place of virtme-ng and QEMU.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use firsttouch_e2e::process::{Outcome, run};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+const UP: &str = "echo 'guest fake: up'";
+const GOOD: &str = "echo 'test a ... ok'; echo 'test result: ok. 1 passed; 0 failed'";
+
+/// Boots a guest that does what `script` says instead of booting.
+fn boot(script: &str) -> Outcome {
+    let directory = tempfile::tempdir().unwrap();
+    let vng = directory.path().join("vng");
+    fs::write(&vng, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&vng, fs::Permissions::from_mode(0o755)).unwrap();
+    let boot = Path::new(env!("CARGO_MANIFEST_DIR")).join("boot");
+    run(Command::new(boot)
+        .args(["fake", "-m 1G", "/bin/true", "/bin/true", "--", "a"])
+        .env("VNG", vng)
+        .env("KERNEL", "/boot/vmlinuz-fake")
+        .env("OVERLAY", directory.path())
+        .env("FIRSTTOUCH_GUEST_BOOT_S", "1")
+        .env("FIRSTTOUCH_GUEST_SILENCE_S", "2")
+        .env("FIRSTTOUCH_GUEST_S", "4"))
+}
+
+/// The harness's lines go through as they are, and the times are told.
+#[track_caller]
+fn assert_ended(script: &str, status: i32, says: &[&str]) {
+    let outcome = boot(script);
+    let said = outcome.stdout_text();
+    assert!(outcome.status == status && says.iter().all(|text| said.contains(text)), "{script}: {outcome:?}");
+    assert_eq!(said.contains("test guest fake ... FAILED"), status != 0 && !said.contains("test result: FAILED"), "{outcome:?}");
+}
+
+/// Check that tests that pass are a success, and that what they print goes through.
+#[test]
+fn passed() {
+    assert_ended(&format!("{UP}; {GOOD}"), 0, &["test a ... ok\ntest result: ok. 1 passed; 0 failed\n", "1 tests in"]);
+}
+
+/// Check that failed tests fail without the console, which has nothing to say of them.
+#[test]
+fn failed() {
+    let script = format!("echo console >&2; {UP}; echo 'test a ... FAILED'; echo 'test result: FAILED. 0 passed; 1 failed'; exit 101");
+    assert_ended(&script, 1, &["test a ... FAILED"]);
+    assert!(!boot(&script).stdout_text().contains("console"));
+}
+
+/// Check that a guest that panics before, in, or after its tests fails, and the console is shown.
+#[test]
+fn panicked() {
+    let panic = "echo 'Kernel panic - not syncing' >&2; exit 255";
+    let says = ["ended without a good result (status 255)", "    Kernel panic - not syncing"];
+    assert_ended(panic, 1, &says);
+    assert_ended(&format!("{UP}; printf 'test a ... '; {panic}"), 1, &[&says[..], &["test a ... "]].concat());
+    assert_ended(&format!("{UP}; {GOOD}; {panic}"), 1, &says);
+    assert_ended(&format!("{UP}; exit 0"), 1, &["ended without a good result (status 0)"]);
+}
+
+/// Check that a guest that hangs while it boots, or in a test, or makes no end, is ended, and the console is shown.
+#[test]
+fn hung() {
+    let hang = "echo 'last words' >&2; exec sleep 100";
+    assert_ended(hang, 1, &["not up after 1 s", "    last words"]);
+    assert_ended(&format!("{UP}; printf 'test a ... '; {hang}"), 1, &["silent after 2 s", "test a ... \n", "    last words"]);
+    assert_ended(&format!("{UP}; while :; do echo; sleep 0.1; done"), 1, &["not done after 4 s"]);
+}

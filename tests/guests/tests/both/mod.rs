@@ -1,0 +1,3 @@
+//! Tests that hold on any machine with several nodes: each runs in both guests.
+
+mod topology;

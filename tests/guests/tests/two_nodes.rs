@@ -1,0 +1,17 @@
+//! A guest with two equal nodes of two CPUs each, at distance 21: the usual two-socket machine.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod both;
+
+use firsttouch_guests::json;
+use firsttouch_oracles::{list, numbers};
+
+/// Check that the guest is the machine that the tests in it are written for.
+#[test]
+fn is_the_machine_meant() {
+    let topology = json(&["topology"]);
+    let cpus: Vec<Vec<u32>> = list(&topology, "nodes").iter().map(|node| numbers(&node["cpus"])).collect();
+    assert_eq!(cpus, [[0, 1], [2, 3]]);
+    let distances: Vec<Vec<u32>> = list(&topology["distances"], "matrix").iter().map(numbers).collect();
+    assert_eq!(distances, [[10, 21], [21, 10]]);
+}

@@ -1,0 +1,111 @@
+//! numactl 2.0.16.
+
+use crate::{list, numbers, parse_list};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Free memory moves between the reading of a file and the answer of a tool: this part of the node, and this much.
+const FREE_PART: f64 = 0.05;
+const FREE_MIB: f64 = 256.0;
+
+fn words(text: &str) -> Vec<u32> {
+    text.split_whitespace().map(|word| word.parse().unwrap()).collect()
+}
+
+/// `numactl --hardware`
+#[derive(Default)]
+pub struct Numactl {
+    pub nodes: Vec<u32>,
+    pub details: Vec<Detail>,
+    pub distances: Option<Vec<Vec<u32>>>,
+}
+
+#[derive(Default)]
+pub struct Detail {
+    pub cpus: Vec<u32>,
+    pub size_mib: f64,
+    pub free_mib: f64,
+}
+
+impl Numactl {
+    pub fn parse(text: &str) -> Self {
+        let mut told = Self::default();
+        let (facts, matrix) = text.split_once("node distances:\n").unwrap_or((text, ""));
+        let mut details: BTreeMap<u32, Detail> = BTreeMap::new();
+        for line in facts.lines() {
+            if let Some(rest) = line.strip_prefix("available: ") {
+                let list = rest.split_once('(').unwrap().1.trim_end_matches(')');
+                told.nodes = parse_list(list);
+            } else if let Some((subject, value)) = line.strip_prefix("node ").and_then(|line| line.split_once(':')) {
+                let (id, what) = subject.split_once(' ').unwrap();
+                let detail = details.entry(id.parse().unwrap()).or_default();
+                let mib = || value.trim().trim_end_matches(" MB").parse().unwrap();
+                match what {
+                    "cpus" => detail.cpus = words(value),
+                    "size" => detail.size_mib = mib(),
+                    "free" => detail.free_mib = mib(),
+                    _ => {}
+                }
+            }
+        }
+        told.details = details.into_values().collect();
+        let rows: Vec<Vec<u32>> = matrix.lines().filter_map(|line| line.split_once(':')).map(|(_, row)| words(row)).collect();
+        told.distances = (!rows.is_empty()).then_some(rows);
+        told
+    }
+}
+
+/// `numactl --show`
+#[derive(Default)]
+pub struct Show {
+    pub policy: String,
+    pub cpus: Vec<u32>,
+    pub membind: Vec<u32>,
+}
+
+impl Show {
+    pub fn parse(text: &str) -> Self {
+        let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().trim().to_owned();
+        Self { policy: value("policy:"), cpus: words(&value("physcpubind:")), membind: words(&value("membind:")) }
+    }
+}
+
+/// Nodes, CPUs, memory and distances of `firsttouch topology --json` against `numactl --hardware`.
+pub fn hardware_agrees(name: &str, json: &Value, text: &str) {
+    let told = Numactl::parse(text);
+    let nodes = list(json, "nodes");
+    assert_eq!(nodes.iter().map(|node| node["id"].as_u64().unwrap() as u32).collect::<Vec<_>>(), told.nodes, "{name}");
+    for (node, told) in nodes.iter().zip(&told.details) {
+        let id = &node["id"];
+        assert_eq!(numbers(&node["cpus"]), told.cpus, "{name}: CPUs of node {id}");
+        let mib = |key: &str| (node["memory"][key].as_u64().unwrap() >> 20) as f64;
+        assert_eq!(mib("total_bytes"), told.size_mib, "{name}: memory of node {id}");
+        let most = FREE_MIB.max(told.size_mib * FREE_PART);
+        assert!((mib("free_bytes") - told.free_mib).abs() <= most, "{name}: free memory of node {id}");
+    }
+    if let Some(told) = told.distances {
+        let rows: Vec<Vec<u32>> = list(&json["distances"], "matrix").iter().map(numbers).collect();
+        assert_eq!(rows, told, "{name}: distances");
+    }
+}
+
+/// The process's policy and limits in `firsttouch topology --json` against `numactl --show`, which ran in the same place.
+pub fn show_agrees(name: &str, json: &Value, text: &str) {
+    let told = Show::parse(text);
+    let process = &json["process"];
+    let words = [("prefer", "preferred"), ("prefer (many)", "preferred many")];
+    let mode = process["policy"]["mode"].as_str().unwrap();
+    let mode = words.iter().find(|(ours, _)| *ours == mode).map_or(mode, |(_, theirs)| theirs);
+    assert_eq!(mode, told.policy, "{name}: policy");
+    let online = numbers(&json["cpus"]["online"]);
+    let cpus: Vec<u32> = numbers(&process["allowed_cpus"]).into_iter().filter(|cpu| online.contains(cpu)).collect();
+    assert_eq!(cpus, told.cpus, "{name}: allowed CPUs");
+    // numactl leaves out nodes without memory, the kernel's list keeps them and nodes that may come.
+    let with_memory: Vec<u32> = list(json, "nodes")
+        .iter()
+        .filter(|node| node["memory"]["total_bytes"].as_u64() > Some(0))
+        .map(|node| node["id"].as_u64().unwrap() as u32)
+        .collect();
+    let kept = |nodes: Vec<u32>| nodes.into_iter().filter(|node| with_memory.contains(node)).collect::<Vec<_>>();
+    assert_eq!(kept(numbers(&process["allowed_nodes"])), kept(told.membind), "{name}: allowed nodes");
+}

@@ -8,14 +8,14 @@ mod command;
 pub mod kernel;
 pub mod permissions;
 mod placement;
-mod procfs;
+pub mod procfs;
 pub mod program;
 mod session;
 mod sink;
 pub mod symbolize;
 mod touch;
 pub mod track;
-mod unwind;
+pub mod unwind;
 pub mod watch;
 
 pub use command::{Commands, Ran};

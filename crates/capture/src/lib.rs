@@ -20,5 +20,5 @@ pub mod watch;
 
 pub use command::{Commands, Ran};
 pub use kernel::process::LaunchError;
-pub use placement::sample_nodes;
+pub use placement::{explain_refusal, sample_nodes};
 pub use session::{Options, Outcome, Summary, profile};

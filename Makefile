@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 CARGO ?= cargo
 
-.PHONY: help build demo test unit e2e test-guests programs lint format deps bench-overhead clean
+.PHONY: help build demo test unit e2e test-guests programs fuzz lint format deps bench-overhead clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -32,11 +32,15 @@ e2e: build programs ## end-to-end tests only (E2E='--test noharm sigtrap' runs s
 test-guests: cargo-found ## tests on several NUMA nodes, in emulated guests (GUESTS='two_nodes -- lscpu' runs some of them)
 	@scripts/test-guests $(GUESTS)
 
+fuzz: cargo-found ## each parser of untrusted input under libFuzzer for a minute (FUZZ_SECONDS=60; not part of `make test`)
+	@scripts/fuzz
+
 lint: cargo-found ## rustfmt, clippy, clang-format, shellcheck: warnings are errors
 	@scripts/lint
 
 format: cargo-found ## format all Rust, C and C++ in place
 	$(CARGO) fmt
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml
 	scripts/source-files c | xargs -0 -r clang-format -i
 
 deps: ## install what the tests use (apt, as root or with passwordless sudo), else say what is missing

@@ -27,9 +27,33 @@ pub fn sample_nodes(pid: i32, address: u64, bytes: u64, page_bytes: u64, most: u
     Ok((asked, nodes))
 }
 
+/// Why the kernel does not tell where pages are, and the least that would help. (Docker's and Podman's filters open mbind and its
+/// kin with CAP_SYS_NICE, but move_pages with no capability.)
+#[must_use]
+pub fn explain_refusal(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::ENOSYS) => "cannot ask where pages are (this kernel or container has no move_pages): use a kernel with CONFIG_NUMA, or allow the call in the container's seccomp profile (docker run --security-opt seccomp=FILE)".to_owned(),
+        Some(libc::EPERM | libc::EACCES) => "cannot ask where pages are (move_pages is forbidden): run as the target's user; in a container, allow the call in the seccomp profile (docker run --security-opt seccomp=FILE)".to_owned(),
+        _ => format!("cannot ask where pages are (move_pages: {error})"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Check that each refusal names the call and what helps.
+    #[test]
+    fn refusals_name_the_remedy() {
+        for (errno, cause, remedy) in [
+            (libc::EPERM, "move_pages is forbidden", "seccomp=FILE"),
+            (libc::ENOSYS, "has no move_pages", "CONFIG_NUMA"),
+            (libc::E2BIG, "move_pages: ", "long"),
+        ] {
+            let text = explain_refusal(&io::Error::from_raw_os_error(errno));
+            assert!(text.contains(cause) && text.contains(remedy), "{text}");
+        }
+    }
 
     /// Check that pages of this process are found, all or a sample, and those never touched are not.
     #[test]

@@ -100,7 +100,7 @@ pub fn parse_thread_stat(line: &str) -> Option<ThreadStat> {
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
     Some(ThreadStat {
         name: line.get(open + 1..close)?.to_owned(),
-        cpu_ticks: number(14)? + number(15)?,
+        cpu_ticks: number(14)?.checked_add(number(15)?)?,
         minor_faults: number(10)?,
         cpu: u32::try_from(number(39)?).ok()?,
     })
@@ -154,7 +154,8 @@ mod tests {
         let tail = "S 1 1 1 0 -1 4194304 123 0 5 0 7 8 0 0 20 0 4 0 100 1000 10 1 1 1 1 1 1 0 0 0 0 0 0 0 17 3 0 0 0 0 0";
         let s = parse_thread_stat(&format!("42 (a) b (c)) {tail}")).expect("a stat line");
         assert_eq!(s, ThreadStat { name: "a) b (c)".to_owned(), cpu_ticks: 15, minor_faults: 123, cpu: 3 });
-        for bad in ["", "(", ")", ")(", "1 (x) S", "1 (x) S 1 2 3 4 5 6 7 8 9 a b c"] {
+        let endless = tail.replace(" 7 8 ", &format!(" {} 8 ", u64::MAX));
+        for bad in ["", "(", ")", ")(", "1 (x) S", "1 (x) S 1 2 3 4 5 6 7 8 9 a b c", &format!("1 (x) {endless}")] {
             assert_eq!(parse_thread_stat(bad), None, "{bad}");
         }
     }

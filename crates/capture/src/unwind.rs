@@ -75,11 +75,11 @@ impl Unwinder {
     /// Tells of an executable mapping.
     pub fn add(&mut self, store: &mut TableStore, start: u64, length: u64, file_offset: u64, path: &str) {
         let Some(tables) = store.get(Path::new(path)) else { return };
-        let Some((offset, _, address)) =
-            tables.segments.iter().find(|(offset, size, _)| file_offset + length > *offset && file_offset < offset + size).copied()
-        else {
-            return;
-        };
+        // What reaches beyond all numbers is damage, in the record or in the file.
+        let Some(mapped_to) = file_offset.checked_add(length) else { return };
+        let overlaps =
+            |(offset, size, _): &&(u64, u64, u64)| offset.checked_add(*size).is_some_and(|end| mapped_to > *offset && file_offset < end);
+        let Some((offset, _, address)) = tables.segments.iter().find(overlaps).copied() else { return };
         // base: what to add to an ELF address; mapping start and file offset tell where the segment went.
         let base = start.wrapping_sub(file_offset).wrapping_sub(address.wrapping_sub(offset));
         let (eh_frame_svma, eh_frame) = tables.eh_frame.clone().unzip();
@@ -119,5 +119,23 @@ impl Unwinder {
             stack.push(ip);
         }
         stack
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that a mapping that cannot be, of a file that can be read, is no mapping: stacks are those without it.
+    #[test]
+    fn impossible_mappings_are_left_out() {
+        let executable = std::env::current_exe().expect("this test");
+        let (mut store, mut unwinder) = (TableStore::default(), Unwinder::default());
+        for (start, length, file_offset) in [(0, u64::MAX, u64::MAX), (u64::MAX, u64::MAX, 0), (0x1000, 0, u64::MAX), (0x1000, u64::MAX, 1)]
+        {
+            unwinder.add(&mut store, start, length, file_offset, executable.to_str().expect("text"));
+            let registers = vec![0, 0, 0, 0x7000, 0x7000, 0x2000];
+            assert_eq!(unwinder.stack(&Sample { ip: 0x2000, registers, ..Sample::default() }).first(), Some(&0x2000));
+        }
     }
 }

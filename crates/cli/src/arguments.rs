@@ -1,7 +1,7 @@
 //! The command line.
 
-use crate::quantity::{parse_duration, parse_size};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use firsttouch_domain::quantity::{parse_duration, parse_size};
 use firsttouch_native::Schedule;
 use std::ffi::OsString;
 use std::path::PathBuf;

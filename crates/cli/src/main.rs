@@ -4,7 +4,6 @@ mod arguments;
 mod commands;
 mod judge;
 mod output;
-mod quantity;
 
 use std::process::ExitCode;
 

@@ -3,6 +3,7 @@
 pub mod facts;
 mod interval;
 mod pin;
+pub mod quantity;
 pub mod system;
 pub mod topology;
 

@@ -27,9 +27,8 @@ impl std::error::Error for ListError {}
 /// Names the place of the first error.
 pub fn parse_list(text: &str) -> Result<Vec<u32>, ListError> {
     let text = text.trim();
-    let mut numbers = Vec::new();
     if text.is_empty() {
-        return Ok(numbers);
+        return Ok(Vec::new());
     }
     let fail = |offset, reason| ListError { text: text.to_owned(), offset, reason };
     let number = |part: &str, offset| {
@@ -43,22 +42,27 @@ pub fn parse_list(text: &str) -> Result<Vec<u32>, ListError> {
             Err(_) => Err(fail(offset, "number too large")),
         }
     };
+    let mut ranges = Vec::new();
     let mut offset = 0;
     for part in text.split(',') {
-        match part.split_once('-') {
-            Some((first, last)) => {
-                let (low, high) = (number(first, offset)?, number(last, offset + first.len() + 1)?);
-                if low > high {
-                    return Err(fail(offset, "a range must run upwards"));
-                }
-                numbers.extend(low..=high);
-            }
-            None => numbers.push(number(part, offset)?),
+        let (low, high) = match part.split_once('-') {
+            Some((first, last)) => (number(first, offset)?, number(last, offset + first.len() + 1)?),
+            None => (number(part, offset)?, number(part, offset)?),
+        };
+        if low > high {
+            return Err(fail(offset, "a range must run upwards"));
         }
+        ranges.push((low, high));
         offset += part.len() + 1;
     }
-    numbers.sort_unstable();
-    numbers.dedup();
+    // Written out only once each: a damaged file may name the same numbers any number of times.
+    ranges.sort_unstable();
+    let mut numbers = Vec::new();
+    let mut next = 0;
+    for (low, high) in ranges {
+        numbers.extend(low.max(next)..=high);
+        next = next.max(high + 1);
+    }
     Ok(numbers)
 }
 
@@ -80,6 +84,15 @@ mod tests {
         ] {
             assert_eq!(parse_list(text).as_deref(), Ok(numbers), "{text:?}");
         }
+    }
+
+    /// Check that a list that names the same numbers again and again (4 GiB of them here) takes no more than one that does not.
+    #[test]
+    fn repetitions_take_no_memory() {
+        let list = parse_list(&"0-65535,".repeat(16_384)[..16_384 * 8 - 1]).expect("a list");
+        assert_eq!((list.len(), list.last()), (65_536, Some(&65_535)));
+        assert!(list.capacity() <= 2 * 65_536, "{}", list.capacity());
+        assert_eq!(parse_list("5-9,7,1-3,4,2-2,9-11").as_deref(), Ok(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11][..]));
     }
 
     /// Check the table of malformed lists: an error that names the place, never a panic.

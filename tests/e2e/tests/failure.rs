@@ -15,14 +15,14 @@ use std::process::Command;
 // ---------------------------------------------------------------------------------------------- missing permissions
 
 fn check_forbidden(test: &str, error: &str) {
-    let (Some(forbid), Some(ticker)) = (program(test, "noharm/forbid_perf"), program(test, "noharm/ticker")) else {
+    let (Some(forbid), Some(ticker)) = (program(test, "noharm/forbid"), program(test, "noharm/ticker")) else {
         return;
     };
     let Some(firsttouch) = Firsttouch::find(test) else { return };
     let directory = temporary_directory();
     let (file, result) = (directory.path().join("forbidden.ftp"), directory.path().join("result"));
     let profile = firsttouch.profile(&file, &[], &[text(&ticker), "300", text(&result)]);
-    let outcome = run(Command::new(&forbid).arg(error).arg(profile.get_program()).args(profile.get_args()));
+    let outcome = run(Command::new(&forbid).args([error, "perf"]).arg(profile.get_program()).args(profile.get_args()));
     assert_eq!(outcome.stdout_text(), "ready\ndone\n", "{outcome:?}");
     assert_eq!((outcome.status, outcome.program_stderr().as_str()), (0, ""), "{outcome:?}");
     assert_no_panic(&outcome);

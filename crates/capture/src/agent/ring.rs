@@ -104,6 +104,8 @@ pub struct AgentRing {
     file: File,
     base: *mut u8,
     capacity: usize,
+    /// The next slot to read. The header has a copy for the producers: a program may overwrite that.
+    tail: u64,
     stalled_since: Option<(u64, u64)>,
     skipped: u64,
 }
@@ -129,7 +131,7 @@ impl AgentRing {
         if base == libc::MAP_FAILED {
             return Err(std::io::Error::last_os_error()).context(context);
         }
-        let ring = Self { file, base: base.cast(), capacity, stalled_since: None, skipped: 0 };
+        let ring = Self { file, base: base.cast(), capacity, tail: 0, stalled_since: None, skipped: 0 };
         ring.word64(0).store(MAGIC, Ordering::Relaxed);
         ring.word32(8).store(VERSION, Ordering::Relaxed);
         ring.word32(12).store(u32::try_from(capacity).unwrap_or(0), Ordering::Relaxed);
@@ -158,7 +160,7 @@ impl AgentRing {
     /// Records dropped because the ring was full, or never finished by a thread that died.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        self.word64(LOST).load(Ordering::Relaxed) + self.skipped
+        self.word64(LOST).load(Ordering::Relaxed).saturating_add(self.skipped)
     }
 
     /// Why agents fell silent: bits of `SILENT_SANDBOX`, `SILENT_ADDRESS_SPACE`.
@@ -198,7 +200,7 @@ impl AgentRing {
 
     /// Hands every published record to `consume`, in slot order.
     pub fn drain(&mut self, now_ns: u64, mut consume: impl FnMut(AgentRecord)) {
-        let mut tail = self.word64(TAIL).load(Ordering::Relaxed);
+        let mut tail = self.tail;
         loop {
             let head = self.word64(HEAD).load(Ordering::Acquire);
             if tail == head {
@@ -243,6 +245,7 @@ impl AgentRing {
             tail += length;
             self.word64(TAIL).store(tail, Ordering::Release);
         }
+        self.tail = tail;
         self.word64(TAIL).store(tail, Ordering::Release);
     }
 
@@ -370,6 +373,24 @@ mod tests {
             ring.word32(ring.slot(number)).store(number as u32 + 1, Ordering::Release);
         }
         ring.word64(HEAD).store(head + slots.len() as u64, Ordering::Release);
+    }
+
+    /// Check that a program that overwrites the header's counters (the ring is mapped in it) costs no record and no panic.
+    #[test]
+    fn a_wild_header_is_survived() {
+        let mut ring = AgentRing::create(64, 1, false).unwrap();
+        ring.word64(LOST).store(u64::MAX, Ordering::Relaxed);
+        ring.word64(TAIL).store(u64::MAX - 1, Ordering::Relaxed);
+        publish(&ring, &[[3 << 32, 0, 5, 0x1000, 0, 0, 0, 0], [3 << 32, 0, 6, 0x2000, 0, 0, 0, 0]]);
+        let mut events = Vec::new();
+        ring.drain(0, |record| events.push(record.event));
+        assert_eq!(events, [AgentEvent::Free { address: 0x1000 }, AgentEvent::Free { address: 0x2000 }]);
+        // Slots that were reserved, as the head says, and never published: given up one by one.
+        ring.word64(HEAD).store(u64::MAX, Ordering::Relaxed);
+        for second in 0..6 {
+            ring.drain(second * 2 * STALLED_NS, |record| panic!("{record:?}"));
+        }
+        assert_eq!(ring.lost(), u64::MAX);
     }
 
     #[test]

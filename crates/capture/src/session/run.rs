@@ -255,9 +255,7 @@ impl Session<'_> {
                     }
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                     Err(error) => {
-                        self.resident_missing = Some(format!(
-                            "cannot ask where pages are (move_pages: {error}): run as the target's user, and allow move_pages in the container's seccomp profile"
-                        ));
+                        self.resident_missing = Some(crate::explain_refusal(&error));
                     }
                 }
             }

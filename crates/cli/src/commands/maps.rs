@@ -5,7 +5,7 @@ use crate::arguments::{Judge, Maps};
 use crate::judge::{Question, judge};
 use crate::output::{print, print_json, style};
 use anyhow::Result;
-use firsttouch_capture::sample_nodes;
+use firsttouch_capture::{explain_refusal, sample_nodes};
 use firsttouch_domain::system::{MappedObject, ProcessMaps};
 use firsttouch_machine::process;
 use firsttouch_profile::{Id, Object, Profile};
@@ -97,8 +97,7 @@ impl Named {
         }
         maps.objects.sort_by_key(|object| object.address);
         if let Some(error) = refused {
-            maps.doubts
-                .push(format!("the kernel does not tell the nodes of pages: move_pages failed: {error}; containers often forbid it"));
+            maps.doubts.push(explain_refusal(&error));
         }
         maps.doubts
             .extend(maps.objects.is_empty().then(|| format!("{} has no objects of process {} that still live", self.file, maps.pid)));

@@ -105,10 +105,18 @@ pub fn mempolicy(facts: &Facts) -> Option<Finding> {
     for (name, errno) in &refused {
         finding = finding.seen(*name, error_name(*errno));
     }
+    // The filters of Docker and Podman open the three with CAP_SYS_NICE, and move_pages with no capability.
+    let profile = "a seccomp profile that allows these calls: --security-opt seccomp=FILE";
     let remedy = if error_name(*errno) == "ENOSYS" && !has_filter(facts) {
-        "this kernel was built without NUMA, or a sandbox answers its calls: run on the host, or on a kernel with CONFIG_NUMA"
+        "this kernel was built without NUMA, or a sandbox answers its calls: run on the host, or on a kernel with CONFIG_NUMA".to_owned()
+    } else if refused.iter().all(|(name, _)| *name == "move_pages") {
+        format!("in a container: {profile}")
+    } else if move_pages.refused().is_some() {
+        format!(
+            "in a container: docker run --cap-add SYS_NICE (Kubernetes: capabilities: add: [SYS_NICE]), which opens all but move_pages; for all, {profile}"
+        )
     } else {
-        "in a container: docker run --cap-add SYS_NICE (Kubernetes: capabilities: add: [SYS_NICE]), or a seccomp profile that allows these calls: --security-opt seccomp=FILE"
+        format!("in a container: docker run --cap-add SYS_NICE (Kubernetes: capabilities: add: [SYS_NICE]), or {profile}")
     };
     Some(with_filter(finding, facts).remedy(remedy))
 }

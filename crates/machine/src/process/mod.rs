@@ -6,8 +6,8 @@
 mod find;
 mod maps;
 mod memory;
-mod numa_maps;
-mod smaps;
+pub mod numa_maps;
+pub mod smaps;
 mod threads;
 
 pub use find::{Subject, find};

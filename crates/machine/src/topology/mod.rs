@@ -52,7 +52,8 @@ pub fn read_this_system() -> Result<Topology> {
         // More exact than numa_maps, which tells no node numbers for local policies and no flag of balancing.
         Ok(policy) => topology.process.get_or_insert_default().policy = Some(policy),
         Err(error) => topology.doubts.push(format!(
-            "the kernel does not tell the memory policy: get_mempolicy failed: {error}; a container's seccomp filter often forbids it{}",
+            "the kernel does not tell the memory policy: get_mempolicy failed: {error}; a container's seccomp filter often forbids it, \
+             and docker run --cap-add SYS_NICE opens it{}",
             if topology.process.as_ref().is_some_and(|limits| limits.policy.is_some()) { "; taken from /proc/self/numa_maps" } else { "" }
         )),
     }

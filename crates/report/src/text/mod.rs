@@ -162,8 +162,9 @@ fn no_finding(analysis: &Analysis) -> String {
         }
         Some(remote) => format!("No finding: {remote}, but no object could be judged; the reasons are told below."),
         None => format!(
-            "No finding, and no judgement: no accesses to objects of known placement were seen. {}; what was missing is told below.",
-            sees_more(analysis)
+            "No finding, and no judgement: no accesses to objects of known placement were seen{} what was missing is told below.",
+            // Where accesses cannot be seen, more of the same sees no more.
+            if is_seen(analysis, "watch") { format!(". {};", sees_more(analysis)) } else { ":".to_owned() }
         ),
     }
 }
@@ -175,13 +176,17 @@ fn several_threads(analysis: &Analysis) -> bool {
     processes.is_empty() || processes.windows(2).any(|pair| pair[0] == pair[1])
 }
 
+/// Whether evidence of this kind could be had.
+fn is_seen(analysis: &Analysis, source: &str) -> bool {
+    !analysis.evidence.iter().any(|evidence| evidence.source == source && !evidence.available)
+}
+
 /// What would see more than this profile did.
 fn sees_more(analysis: &Analysis) -> &'static str {
-    let without_agent = analysis.evidence.iter().any(|e| e.source == "agent" && !e.available);
-    match (without_agent, analysis.command.is_empty()) {
-        (true, true) => "Longer recordings see more, and so does starting the program under 'firsttouch profile'",
-        (true, false) => "Longer runs see more",
-        (false, _) => "Longer runs and a smaller --min-size see more",
+    match (is_seen(analysis, "agent"), analysis.command.is_empty()) {
+        (false, true) => "Longer recordings see more, and so does starting the program under 'firsttouch profile'",
+        (false, false) => "Longer runs see more",
+        (true, _) => "Longer runs and a smaller --min-size see more",
     }
 }
 

@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 /// Bytes: `65536`, `64K`, `64KiB`, `1M`, `2G` (powers of 1024).
+///
+/// # Errors
+/// Says what was expected.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let error = || format!("expected a size such as 65536, 64K or 1M, found '{text}'");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -21,6 +24,9 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
 }
 
 /// A time: `10`, `1.5`, `10s`, `500ms`, `5m`, `1h`; plain numbers are seconds.
+///
+/// # Errors
+/// Says what was expected.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let error = || format!("expected a time such as 10, 1.5s, 500ms or 5m, found '{text}'");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

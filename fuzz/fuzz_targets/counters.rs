@@ -1,0 +1,22 @@
+//! Counters of nodes and of the system, before and after (the input's halves, at a line `%`), and the switches of balancing.
+#![no_main]
+
+use firsttouch_fuzz::Tree;
+use firsttouch_machine::{balancing, counters};
+use firsttouch_report::{Span, StatJson, Style, balancing_text, stat_text};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let middle = input.windows(2).position(|bytes| bytes == b"%\n");
+    let (before, after) = middle.map_or((input, &[][..]), |place| (&input[..place], &input[place + 2..]));
+    let style = Style { width: 80, colour: false };
+    let read = |input| {
+        let tree = Tree::new(&[], input);
+        assert!(!balancing_text(&balancing::read(tree.path()), style).is_empty());
+        counters::read(tree.path())
+    };
+    let grown = read(after).since(&read(before));
+    let span = Span::Interval { wall_s: 1.0 };
+    assert!(!stat_text(&grown, &span, style).is_empty());
+    serde_json::to_string(&StatJson::new(&grown, &span)).expect("JSON");
+});

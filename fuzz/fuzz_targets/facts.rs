@@ -1,0 +1,21 @@
+//! What the doctor reads: switches of the kernel, control groups, meminfo, the process's own limits.
+#![no_main]
+
+use firsttouch_fuzz::Tree;
+use firsttouch_machine::facts;
+use firsttouch_report::{DoctorJson, Style, doctor_text};
+use libfuzzer_sys::fuzz_target;
+
+const ALWAYS: [(&str, &[u8]); 3] = [
+    ("sys/devices/system/cpu/online", b"0-3\n"),
+    ("sys/devices/system/node/node0/cpulist", b"0-1\n"),
+    ("sys/devices/system/node/node1/cpulist", b"2-3\n"),
+];
+
+fuzz_target!(|input: &[u8]| {
+    let tree = Tree::new(&ALWAYS, input);
+    let Ok(facts) = facts::read(tree.path()) else { return };
+    let diagnosis = firsttouch_doctor::examine(&facts);
+    assert!(!doctor_text(&diagnosis, Style { width: 80, colour: false }).is_empty());
+    serde_json::to_string(&DoctorJson::new(&diagnosis)).expect("JSON");
+});

@@ -1,0 +1,16 @@
+//! The kernel's lists of CPUs and nodes (`0-3,8`), and back.
+#![no_main]
+
+use firsttouch_domain::topology::format_list;
+use firsttouch_machine::parse_list;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    match parse_list(text) {
+        Ok(list) => {
+            assert!(list.is_sorted_by(|a, b| a < b), "{list:?}");
+            assert_eq!(parse_list(&format_list(&list)).as_ref(), Ok(&list));
+        }
+        Err(error) => assert!(error.offset <= text.len() && !error.to_string().is_empty()),
+    }
+});

@@ -1,0 +1,11 @@
+//! Lines of /proc/PID/numa_maps.
+#![no_main]
+
+use firsttouch_machine::process::numa_maps;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    for mapping in text.lines().filter_map(numa_maps::parse) {
+        assert!(mapping.page_bytes.is_none_or(u64::is_power_of_two) && !mapping.policy.is_empty());
+    }
+});

@@ -1,0 +1,16 @@
+//! Records of perf events: type, misc, length and body each.
+#![no_main]
+
+use firsttouch_capture::kernel::perf_records::{PerfRecord, parse};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let mut rest = input;
+    while let Some((&[kind, misc, more, length], body)) = rest.split_first_chunk::<4>() {
+        let (body, next) = body.split_at(usize::from(length).min(body.len()));
+        rest = next;
+        if let Some(PerfRecord::Sample(sample)) = parse(u32::from(kind), u16::from_le_bytes([misc, more]), body) {
+            assert!(sample.stack.len() <= body.len());
+        }
+    }
+});

@@ -1,0 +1,62 @@
+//! A sound database with damaged rows: each line of the input is values for one table, by the table's letter, and whatever
+//! SQLite makes of them.
+#![no_main]
+
+use firsttouch_fuzz::{Scratch, judged};
+use firsttouch_profile::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
+use libfuzzer_sys::fuzz_target;
+use rusqlite::Connection;
+use rusqlite::types::Value;
+
+/// Tables and their numbers of columns.
+const TABLES: [(&str, usize); 15] = [
+    ("meta", 2),
+    ("machine", 2),
+    ("evidence", 4),
+    ("processes", 6),
+    ("threads", 11),
+    ("thread_cpus", 3),
+    ("sites", 2),
+    ("frames", 9),
+    ("objects", 11),
+    ("folded_objects", 5),
+    ("first_touches", 9),
+    ("windows", 8),
+    ("accesses", 7),
+    ("pages", 6),
+    ("regions", 7),
+];
+
+/// A value as it is written in a line: nothing is NULL, digits an integer, with a dot a float, `'` begins a text.
+fn value(text: &str) -> Value {
+    if text.is_empty() {
+        Value::Null
+    } else if let Some(text) = text.strip_prefix('\'') {
+        Value::Text(text.to_owned())
+    } else if let Ok(number) = text.parse() {
+        Value::Integer(number)
+    } else {
+        text.parse().map_or_else(|_| Value::Blob(text.as_bytes().to_vec()), Value::Real)
+    }
+}
+
+fuzz_target!(|input: &str| {
+    let file = Scratch::new("rows.ftp", b"");
+    let connection = Connection::open(file.path()).expect("a database");
+    connection.execute_batch(&format!("PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF; BEGIN; {SCHEMA}; PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION};")).expect("the schema");
+    for line in input.lines().take(2000) {
+        let mut words = line.split(' ');
+        let Some(letter) = words.next().and_then(|word| word.bytes().next()) else { continue };
+        let Some((table, columns)) = TABLES.get(usize::from(letter.wrapping_sub(b'a'))) else { continue };
+        let values: Vec<Value> = words.map(value).chain(std::iter::repeat(Value::Null)).take(*columns).collect();
+        let places = vec!["?"; *columns].join(",");
+        let Ok(mut statement) = connection.prepare_cached(&format!("INSERT INTO {table} VALUES ({places})")) else { continue };
+        // Keys that are there twice, and NULL where it may not be, are refused by SQLite.
+        let _ = statement.execute(rusqlite::params_from_iter(values));
+    }
+    connection.execute_batch("COMMIT").expect("a database in memory");
+    drop(connection);
+    if let Ok(profile) = firsttouch_profile::open(file.path()) {
+        judged(&profile);
+    }
+});

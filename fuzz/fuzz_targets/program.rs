@@ -1,0 +1,14 @@
+//! A program's file, as `profile` and `doctor` look at it: whether it takes the agent, and whose OpenMP runtime it has.
+#![no_main]
+
+use firsttouch_capture::agent::target::accepts_agent;
+use firsttouch_capture::program::look_at;
+use firsttouch_fuzz::Scratch;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let file = Scratch::new("program", input);
+    let _ = accepts_agent(file.path());
+    let program = look_at(file.path());
+    assert!(program.path.ends_with("/program"));
+});

@@ -1,0 +1,15 @@
+//! A machine's tree of /proc and /sys: topology, and what `profile` reads of it.
+#![no_main]
+
+use firsttouch_fuzz::{Tree, rendered, sound};
+use firsttouch_machine::{MachineInfo, topology};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let tree = Tree::new(&[], input);
+    if let Ok(topology) = topology::read(tree.path()) {
+        sound(&topology);
+        rendered(&topology);
+    }
+    let _ = MachineInfo::read(tree.path());
+});

@@ -1,0 +1,27 @@
+//! A profile judged on several machines, and told.
+
+use firsttouch_analysis::{Target, analyse};
+use firsttouch_domain::Pin;
+use firsttouch_profile::Profile;
+use firsttouch_report::{Context, FileSources, Style, text};
+
+/// Judges the profile as `report` does, without reading the files it names.
+pub fn judged(profile: &Profile) {
+    for (nodes, virtual_machine) in [(2, true), (4, false)] {
+        let target = Target {
+            name: "fuzzed".to_owned(),
+            nodes,
+            virtual_machine,
+            pin: Pin::Spread,
+            cores_per_node: 2,
+            cpu_nodes: Vec::new(),
+            private_cache_bytes: 1 << 20,
+        };
+        let analysis = analyse(profile, &target, &FileSources::new(&[]));
+        let sum: f64 = analysis.matrix.iter().flatten().sum();
+        assert!(sum == 0.0 || (sum - 1.0).abs() < 1e-6, "the matrix sums to {sum}");
+        serde_json::to_string(&analysis).expect("JSON");
+        let context = Context { profile: "p.ftp".to_owned(), recorded_nodes: nodes, heading: true, more: true, prefix: "" };
+        assert!(!text(&analysis, &context, Style { width: 80, colour: false }).is_empty());
+    }
+}

@@ -77,6 +77,8 @@ pub struct TouchEvents {
     buffer: Vec<u8>,
     /// Faults taken in the kernel on a thread's behalf are seen too.
     pub sees_kernel: bool,
+    /// Faults on pages that are there are told from first touches.
+    pub tells_pages: bool,
 }
 
 /// How events are opened: what the kernel allows is found by trying.
@@ -84,6 +86,7 @@ pub struct TouchEvents {
 struct Manner {
     sees_kernel: bool,
     threads_only: bool,
+    tells_pages: bool,
     on_exec: bool,
 }
 
@@ -95,13 +98,11 @@ impl TouchEvents {
     pub fn open(root: &Path, tids: &[i32], cpus: &[u32], launch: bool, follow: bool) -> Result<Self, String> {
         let mut refused = None;
         for sees_kernel in [true, false] {
-            for threads_only in [!follow, false] {
-                match Self::open_as(tids, cpus, Manner { sees_kernel, threads_only, on_exec: launch }) {
+            // Linux 5.13, 5.11, and older ones.
+            for (threads_only, tells_pages) in [(!follow, true), (false, true), (false, false)] {
+                match Self::open_as(tids, cpus, Manner { sees_kernel, threads_only, tells_pages, on_exec: launch }) {
                     Ok(events) => return Ok(events),
                     Err(error) => refused = Some(error),
-                }
-                if !threads_only {
-                    break;
                 }
             }
         }
@@ -129,6 +130,7 @@ impl TouchEvents {
             rings: Vec::new(),
             buffer: Vec::new(),
             sees_kernel: manner.sees_kernel,
+            tells_pages: manner.tells_pages,
         };
         for &cpu in cpus {
             let opened = open_on(&bystander, tids, cpu, None)?;
@@ -165,6 +167,7 @@ impl TouchEvents {
         let attr = Attributes::page_faults(period, stack)
             .exclude_kernel(!self.manner.sees_kernel)
             .threads_only(self.manner.threads_only)
+            .tells_pages(self.manner.tells_pages)
             .enable_on_exec(on_exec && index == 0);
         let mut events = Vec::new();
         for &(cpu, owner) in &self.owners {

@@ -18,6 +18,8 @@ pub const PERF_SAMPLE_CPU: u64 = 1 << 7;
 
 pub const PERF_SAMPLE_REGS_USER: u64 = 1 << 12;
 pub const PERF_SAMPLE_STACK_USER: u64 = 1 << 13;
+/// Linux 5.11.
+pub const PERF_SAMPLE_DATA_PAGE_SIZE: u64 = 1 << 22;
 
 /// What every sample of ours carries. The parser relies on it: one layout for both kinds of event. (PERF_SAMPLE_PERIOD is no
 /// option: with it a software event of fixed period reports every single event, kernel/events/core.c perf_swevent_event.)
@@ -113,6 +115,15 @@ impl Attributes {
         attr.flags |= DISABLED | INHERIT | SAMPLE_ID_ALL | WATERMARK;
         attr.wakeup = WAKE_BYTES;
         attr
+    }
+
+    /// A sample tells the size of the page at its address, 0 where none is mapped (Linux 5.11). A page fault's sample is taken before
+    /// the fault is handled (arch/x86/mm/fault.c, do_user_addr_fault), so this tells a first touch from a fault on a page
+    /// that is there: marked by NUMA balancing, or shared and written to.
+    #[must_use]
+    pub fn tells_pages(mut self, on: bool) -> Self {
+        self.sample_type = if on { self.sample_type | PERF_SAMPLE_DATA_PAGE_SIZE } else { self.sample_type & !PERF_SAMPLE_DATA_PAGE_SIZE };
+        self
     }
 
     /// Births, deaths, names and executable mappings of the threads, and no samples.

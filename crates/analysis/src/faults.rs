@@ -6,10 +6,10 @@
 //! - the NUMA balancing had marked the page to see who uses it (a *hinting fault*);
 //! - the page was being moved (balancing, compaction, memory taken offline) and the thread waited for it.
 //!
-//! Two facts tell them apart. `present`: whether a page was mapped when the access faulted (Linux 5.11). And where the
+//! Two facts tell them apart. `mapped`: whether a page was mapped when the access faulted (Linux 5.11). And where the
 //! agent tells each allocation and release, the life of memory: a page that was never given back is first touched once.
 //!
-//! | `present` | balancing | the fault |
+//! | `mapped` | balancing | the fault |
 //! |---|---|---|
 //! | no | | first touch; or, of memory never given back, waiting for a page on its way: the first generation stays |
 //! | yes | off, or one node | write to the zero page or a shared page: places |
@@ -65,7 +65,7 @@ impl Faults {
     /// Whether the kernel may have caught this access on a page that was there already.
     #[must_use]
     pub fn is_caught(&self, touch: &Touch) -> bool {
-        self.may_hint && touch.present == Some(true)
+        self.may_hint && touch.mapped.is_some_and(|bytes| bytes > 0)
     }
 
     /// Takes the hinting faults out of an object's own faults.
@@ -110,8 +110,9 @@ impl Faults {
             return keep_last(own, object.address, object.bytes);
         }
         self.drop_released(object, own);
-        let told = own.iter().all(|p| p.touch.present.is_some());
-        let (mut writes, mut first): (Vec<Placed>, Vec<Placed>) = own.drain(..).partition(|p| p.touch.present == Some(true));
+        let told = own.iter().all(|p| p.touch.mapped.is_some());
+        let (mut writes, mut first): (Vec<Placed>, Vec<Placed>) =
+            own.drain(..).partition(|p| p.touch.mapped.is_some_and(|bytes| bytes > 0));
         if told || self.may_hint {
             keep_first(&mut first, object.address, object.bytes);
         }

@@ -234,7 +234,7 @@ mod tests {
                 weight: period as f64,
                 by_kernel: false,
                 site: None,
-                present: None,
+                mapped: None,
                 found: None,
             },
             recycled: false,

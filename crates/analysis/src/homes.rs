@@ -158,7 +158,7 @@ mod tests {
                 by_kernel: false,
                 site: None,
                 cpu_node: thread as u32,
-                present: None,
+                mapped: None,
                 found: None,
             };
             Placed { offset, touch, recycled: false, page_bytes: 4096 }

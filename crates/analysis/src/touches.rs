@@ -40,8 +40,8 @@ pub struct Touch {
     pub weight: f64,
     pub by_kernel: bool,
     pub site: Option<Id>,
-    /// A page was there when the access faulted.
-    pub present: Option<bool>,
+    /// Size of the page that was there when the access faulted; 0 for none.
+    pub mapped: Option<u64>,
     /// Whether the page had a node right after the fault: a read of fresh memory gets the zero page, which has none.
     pub found: Option<bool>,
 }
@@ -74,7 +74,7 @@ impl TouchIndex {
                 weight: touch.weight.min(1e12),
                 by_kernel: touch.by_kernel,
                 site: touch.site,
-                present: touch.present,
+                mapped: touch.mapped_bytes,
                 found: touch.node.map(|node| node >= 0),
             });
         }
@@ -182,7 +182,9 @@ impl TouchReader<'_> {
         let page_bytes = resident.page_bytes.unwrap_or_else(|| guess_page_bytes(profile, this, all));
         let (mut own, mut older) = (Vec::new(), Vec::new());
         for touch in all.iter().filter(|t| t.time <= died) {
-            let size = self.residents.page_bytes_near(this, touch.address, profile.machine.huge_page_bytes).unwrap_or(page_bytes);
+            let there = touch.mapped.filter(|&bytes| bytes >= BASE_PAGE);
+            let near = || self.residents.page_bytes_near(this, touch.address, profile.machine.huge_page_bytes);
+            let size = there.or_else(near).unwrap_or(page_bytes);
             let placed = Placed { offset: touch.address - this.address, touch: touch.clone(), recycled: false, page_bytes: size };
             if touch.time >= this.born_ns || self.in_allocating_call(this, touch) {
                 own.push(placed);

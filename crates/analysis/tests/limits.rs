@@ -332,7 +332,7 @@ fn hostile(r: &mut Random) -> Profile {
             weight,
             by_kernel,
             site: Some(id(r)),
-            present: [None, Some(true), Some(false)][r.below(3) as usize],
+            mapped_bytes: [None, Some(odd(r)), Some(0)][r.below(3) as usize],
             node: [None, Some(-14), Some(0), Some(1), Some(i32::MAX)][r.below(5) as usize],
         });
         p.releases.push(Release { process: r.below(2) as i64, time_ns: odd(r), address: odd(r), bytes: odd(r) });

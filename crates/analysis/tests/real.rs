@@ -21,7 +21,7 @@ fn recorded(world: &World, seed: u64) -> Profile {
     p.evidence.push(Evidence { source: "agent".into(), available: true, samples: 1, detail: String::new() });
     for touch in &mut p.first_touches {
         touch.cpu = touch.thread as u32;
-        touch.present = Some(false);
+        touch.mapped_bytes = Some(0);
         touch.node = Some(node(touch.thread));
     }
     for row in &mut p.accesses {
@@ -71,7 +71,7 @@ fn faults(p: &mut Profile, world: &World, step: u64, start: u64, who: &Who, chan
             weight: step as f64,
             by_kernel: false,
             site: Some(2000),
-            present: Some(true),
+            mapped_bytes: Some(4096),
             node: Some(node(thread)),
         };
         change(&mut fault);
@@ -174,7 +174,7 @@ fn writes_after_reads_place() {
 fn pages_on_their_way() {
     let world = World { period: 31, ..block() };
     let mut p = recorded(&world, 3);
-    faults(&mut p, &world, 31, 5 * S, &Who::Cyclic(0, 8, 4096), |fault| fault.present = Some(false));
+    faults(&mut p, &world, 31, 5 * S, &Who::Cyclic(0, 8, 4096), |fault| fault.mapped_bytes = Some(0));
     let partition = |p: &Profile| judged(p).objects[0].first_touch.partition;
     assert_eq!(partition(&p), PartitionKind::Block);
     // The same on one node.
@@ -201,7 +201,7 @@ fn older_kernels() {
     for scan in 2..5 {
         faults(&mut p, &world, 31, scan * S, &Who::Cyclic(0, 8, 4096), |_| {});
     }
-    p.first_touches.iter_mut().for_each(|t| t.present = None);
+    p.first_touches.iter_mut().for_each(|t| t.mapped_bytes = None);
     let object = &judged(&p).objects[0];
     assert_eq!((object.first_touch.partition, object.hints), (PartitionKind::Block, 0));
     p.machine.numa_balancing = 0;

@@ -13,7 +13,7 @@
 //! virtual machine, docs/evidence.md). So in long storms the events are closed, and opened in one of eight ticks only, at
 //! random; a sample then stands for eight times as many faults.
 
-use crate::kernel::perf::{Attributes, Event};
+use crate::kernel::perf::{Attributes, Event, kernel_tells_pages};
 use crate::kernel::perf_records::{PerfRecord, parse};
 use crate::kernel::perf_ring::PerfRing;
 use crate::procfs;
@@ -98,11 +98,14 @@ impl TouchEvents {
     pub fn open(root: &Path, tids: &[i32], cpus: &[u32], launch: bool, follow: bool) -> Result<Self, String> {
         let mut refused = None;
         for sees_kernel in [true, false] {
-            // Linux 5.13, 5.11, and older ones.
-            for (threads_only, tells_pages) in [(!follow, true), (false, true), (false, false)] {
+            for threads_only in [!follow, false] {
+                let tells_pages = kernel_tells_pages();
                 match Self::open_as(tids, cpus, Manner { sees_kernel, threads_only, tells_pages, on_exec: launch }) {
                     Ok(events) => return Ok(events),
                     Err(error) => refused = Some(error),
+                }
+                if !threads_only {
+                    break;
                 }
             }
         }

@@ -196,9 +196,10 @@ pub struct FirstTouch {
     /// The kernel touched the page on behalf of the thread (a system call such as read).
     pub by_kernel: bool,
     pub site: Option<Id>,
-    /// A page was there when the access faulted: it was marked by the kernel's balancing (a hinting fault), or shared and written to
-    /// (zero page, after fork). None where the kernel does not tell (before Linux 5.11).
-    pub present: Option<bool>,
+    /// Size of the page that was mapped when the access faulted: 0 for none. A page was there when the kernel's balancing had marked it
+    /// (a hinting fault), or when it was shared and written to (zero page, after fork). None where the kernel does not tell
+    /// (before Linux 5.11).
+    pub mapped_bytes: Option<u64>,
     /// The node of the page right after the fault, or a negative errno (-14 or -2: no page of its own, the zero page). None where it
     /// was not asked.
     pub node: Option<i32>,

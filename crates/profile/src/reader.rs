@@ -145,7 +145,7 @@ fn load(c: &Connection) -> Result<Profile> {
         })?,
         first_touches: rows(
             c,
-            "SELECT id, process, time_ns, thread, cpu, address, weight, by_kernel, site, present, node FROM first_touches ORDER BY id",
+            "SELECT id, process, time_ns, thread, cpu, address, weight, by_kernel, site, mapped_bytes, node FROM first_touches ORDER BY id",
             |r| {
                 Ok(FirstTouch {
                     id: r.get(0)?,
@@ -157,7 +157,7 @@ fn load(c: &Connection) -> Result<Profile> {
                     weight: r.get(6)?,
                     by_kernel: r.get(7)?,
                     site: r.get(8)?,
-                    present: r.get(9)?,
+                    mapped_bytes: maybe(r, 9)?,
                     node: r.get(10)?,
                 })
             },

@@ -265,7 +265,7 @@ impl Writer {
                 t.weight,
                 t.by_kernel,
                 t.site,
-                t.present,
+                t.mapped_bytes.map(signed),
                 t.node
             ],
         )

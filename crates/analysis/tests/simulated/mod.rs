@@ -280,7 +280,7 @@ impl World {
                 weight: self.period as f64,
                 by_kernel: thing.by_kernel,
                 site: Some(1000 + i as i64),
-                present: None,
+                mapped_bytes: None,
                 node: None,
             });
             if thing.page > 4096 {

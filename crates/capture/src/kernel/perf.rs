@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::OnceLock;
 
 pub const PERF_TYPE_SOFTWARE: u32 = 1;
 pub const PERF_TYPE_BREAKPOINT: u32 = 5;
@@ -192,6 +193,13 @@ impl Attributes {
     fn set(&mut self, flag: u64, on: bool) {
         self.flags = if on { self.flags | flag } else { self.flags & !flag };
     }
+}
+
+/// Whether this kernel tells page sizes with samples, found by trying.
+#[must_use]
+pub fn kernel_tells_pages() -> bool {
+    static TELLS: OnceLock<bool> = OnceLock::new();
+    *TELLS.get_or_init(|| Event::open(&Attributes::ring_owner().tells_pages(true), 0, -1).is_ok())
 }
 
 /// PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING.

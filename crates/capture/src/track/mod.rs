@@ -196,8 +196,9 @@ impl Tracker {
         // A fault in the kernel on the thread's behalf: the user part of the stack starts after the system call.
         let site = self.sites.intern(process, &stack, sample.in_kernel, &mut self.sink);
         let weight = weight as f64;
-        let present = sample.page_bytes.map(|bytes| bytes > 0);
-        if self.scope.may_hint && present == Some(true) {
+        let mapped_bytes = sample.page_bytes;
+        process.page_sizes.learn(sample.address, mapped_bytes);
+        if self.scope.may_hint && mapped_bytes.is_some_and(|bytes| bytes > 0) {
             self.hints += 1;
         } else {
             process.touches.insert(sample.address, thread, sample.time, &mut self.random);
@@ -221,7 +222,7 @@ impl Tracker {
             weight,
             by_kernel: sample.in_kernel,
             site: Some(site),
-            present,
+            mapped_bytes,
             node: None,
         };
         if self.scope.cpu_nodes.is_empty() {

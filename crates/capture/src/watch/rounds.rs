@@ -358,6 +358,7 @@ impl Rounds {
         let mut cpus: BTreeMap<u32, u64> = BTreeMap::new();
         for sample in &result.samples {
             let site = tracker.processes.get_mut(&pid).map(|process| {
+                process.page_sizes.learn(sample.address, sample.page_bytes);
                 let stack = process.unwinder.stack(sample);
                 tracker.sites.intern(process, &stack, true, &mut tracker.sink)
             });

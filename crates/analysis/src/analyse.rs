@@ -2,30 +2,35 @@
 
 use crate::coverage::Clock;
 use crate::evidence::final_node;
-use crate::findings::{Case, Context, SERIAL};
+use crate::faults::Faults;
+use crate::findings::{Case, Context, Program, SERIAL, counted_part, figure};
 use crate::groups::{Group, groups};
-use crate::judge::{Judge, Subject, counted_accesses};
+use crate::judge::{Judge, Subject, better, counted_accesses};
 use crate::matrix::matrix;
 use crate::names::{Language, names};
 use crate::notes::{Doubts, notes};
 use crate::places::Places;
 use crate::report::{
-    Analysis, EvidenceView, FirstTouchView, Interval, LostView, MachineView, NotJudged, ObjectView, REPORT_SCHEMA, ThreadView,
+    Analysis, CounterView, EvidenceView, FirstTouchView, Interval, KernelView, LostView, MachineView, NodeMemoryView, NotJudged,
+    ObjectView, REPORT_SCHEMA, ResidentView, ThreadView,
 };
-use crate::residents::Residents;
+use crate::residents::{Moves, Residents};
 use crate::stacks::stacks;
 use crate::strip::strip;
 use crate::threads::Threads;
 use crate::touches::{TouchIndex, TouchReader};
 use crate::unrecorded::Unrecorded;
-use crate::uses::{Hit, Reader, Uses};
+use crate::uses::{Hit, Reader, Source, Uses};
 use crate::{Sources, Target};
 use firsttouch_domain::Estimate;
-use firsttouch_profile::{Profile, meta};
-use std::collections::{HashMap, HashSet};
+use firsttouch_profile::{Counter, Id, Profile, meta};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Objects without any access seen that are listed, at most (the largest).
 const UNUSED_LISTED: usize = 200;
+
+/// Members of a group whose pages are looked up, at most.
+const MOST_MEMBERS: usize = 4096;
 
 /// Judges a profile on a target.
 #[must_use]
@@ -33,40 +38,52 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
     let threads = Threads::new(profile, target);
     let groups = groups(profile);
     let residents = Residents::new(profile);
+    let faults = Faults::new(profile);
     let index = TouchIndex::new(profile, &threads);
-    let mut touch_reader = TouchReader { profile, threads: &threads, index: &index, residents: &residents, owned: HashMap::new() };
+    let owned = HashMap::new();
+    let mut touch_reader = TouchReader { profile, threads: &threads, index: &index, residents: &residents, faults: &faults, owned };
     let real_nodes = (!target.virtual_machine).then_some(target.nodes.max(1));
     let reader = Reader { profile, threads: &threads, groups: &groups, residents: &residents, real_nodes, clock: Clock::new(profile) };
     let uses = reader.read(&mut touch_reader);
     let places = Places { profile, sources };
     let names = names(profile, &groups, &places);
-    let judge = Judge { profile, target, threads: &threads, design: &uses.design };
-    let subjects: Vec<Subject> =
-        groups.iter().enumerate().map(|(g, group)| judge.measure(g, group, &uses.hits[g], uses.summaries[g].clone())).collect();
-    let counted = || subjects.iter().filter(|s| s.counts).flat_map(|s| &uses.hits[s.group]);
-    let remote = judge.remote(counted());
-    let builder = Builder { profile, threads: &threads, uses: &uses, places: &places, names: &names };
+    let judge = |source| Judge { profile, target, threads: &threads, design: &uses.of(source).design, source };
+    let subjects: Vec<Subject> = groups.iter().enumerate().map(|(g, group)| subject(&judge, &uses, g, group)).collect();
+    let remote_by = |source: Source| judge(source).remote(counted_hits(&subjects, &uses, source));
+    let (by_watch, by_hint) = (remote_by(Source::Watch), remote_by(Source::Hint));
+    let source = better(by_watch, by_hint);
+    let remote = if source == Source::Hint { by_hint } else { by_watch };
+    let builder = Builder { profile, target, threads: &threads, uses: &uses, places: &places, names: &names, residents: &residents };
     let context = Context {
         profile,
         target,
         threads: &threads,
-        design: &uses.design,
+        uses: &uses,
         places: &places,
-        counted: counted_accesses(&uses.design, &subjects),
+        counted: [Source::Watch, Source::Hint].map(|source| counted_accesses(&uses.of(source).design, &subjects)),
         groups: &groups,
         names: &names,
     };
     let (mut objects, mut findings, mut merged, mut unlisted) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let mut moves = Moves::default();
     for subject in listed(&subjects, &groups, &stacks(profile), &mut unlisted) {
         let group = &groups[subject.group];
-        let view = builder.object(subject, group);
+        let own = builder.moves(group);
+        if subject.counts {
+            moves.add(&own);
+        }
+        let view = builder.object(subject, group, &own);
         let object = &profile.objects[group.representative];
         if let Some(arrays) = subject.arrays_in_mapping(object.kind).filter(|_| subject.reason.is_none()) {
             merged.push((view.name.clone(), arrays));
         }
-        findings.extend(context.find(&Case { subject, group, hits: &uses.hits[subject.group], object, view: &view }));
+        let hits = &uses.of(subject.source).hits[subject.group];
+        findings.extend(context.find(&Case { subject, group, hits, object, view: &view, moves: &own }));
         objects.push(view);
     }
+    let all = Program { remote, source, moves: &moves, findings: &findings };
+    let of_program = context.find_in_program(&all);
+    findings.extend(of_program);
     objects.sort_by(|a, b| {
         b.access_share
             .unwrap_or(0.0)
@@ -83,20 +100,43 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
         exit_code: profile.meta.get(meta::EXIT_CODE).and_then(|text| text.parse().ok()),
         wall_s: wall_s(profile),
         machine: MachineView { name: target.name.clone(), nodes: target.nodes, virtual_machine: target.virtual_machine },
-        threads: thread_views(&threads),
-        evidence: evidence(profile),
+        threads: thread_views(profile, target, &threads),
+        evidence: evidence(profile, &uses),
         remote_fraction: remote.map(|r| r.value),
         remote_interval: remote.map(interval),
         remote_samples: remote.map_or(0, |r| r.samples),
-        matrix: matrix(&uses.design, &threads, target.nodes, counted()),
+        remote_evidence: remote.map(|_| source.as_str().to_owned()),
+        matrix: matrix(&uses.of(source).design, target.nodes, counted_hits(&subjects, &uses, source)),
         prediction: None,
         objects,
         findings,
         not_judged,
+        kernel: kernel(profile),
         notes: notes(&Doubts { profile, target, threads: &threads, uses: &uses, index: &index, unlisted, unrecorded, merged }),
         unrecorded: unrecorded.map(|u| u.part),
         lost: profile.lost.iter().map(|l| LostView { source: l.source.clone(), reason: l.reason.clone(), count: l.count }).collect(),
     }
+}
+
+/// One group, measured by the evidence that tells more of it.
+fn subject<'a>(judge: &impl Fn(Source) -> Judge<'a>, uses: &Uses, g: usize, group: &Group) -> Subject {
+    let by = |source| judge(source).measure(g, group, &uses.of(source).hits[g], uses.summaries[g].clone());
+    let watch = by(Source::Watch);
+    if uses.hint.hits[g].is_empty() {
+        return watch;
+    }
+    let hint = by(Source::Hint);
+    let figure = |s: &Subject| s.remote.or_else(|| s.used_by.iter().flatten().max_by(|a, b| a.value.total_cmp(&b.value)).copied());
+    match better(figure(&watch), figure(&hint)) {
+        Source::Watch => watch,
+        // How much it is accessed is what hints do not tell, where windows do.
+        Source::Hint => Subject { access_share: watch.access_share.or(hint.access_share), ..hint },
+    }
+}
+
+/// The samples of one source on the groups that count.
+fn counted_hits<'a>(subjects: &'a [Subject], uses: &'a Uses, source: Source) -> impl Iterator<Item = &'a Hit> {
+    subjects.iter().filter(|s| s.counts).flat_map(move |s| &uses.of(source).hits[s.group])
 }
 
 /// All groups with accesses, and the largest of the others; stacks without accesses are no objects.
@@ -115,6 +155,8 @@ fn interval(estimate: Estimate) -> Interval {
 
 struct Builder<'a> {
     profile: &'a Profile,
+    target: &'a Target,
+    residents: &'a Residents,
     threads: &'a Threads,
     uses: &'a Uses,
     places: &'a Places<'a>,
@@ -122,15 +164,27 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn object(&self, subject: &Subject, group: &Group) -> ObjectView {
+    /// Where the pages of a group's members were, on the recorded machine.
+    fn moves(&self, group: &Group) -> Moves {
+        let mut moves = Moves::default();
+        if !self.target.virtual_machine {
+            for &member in group.members.iter().take(MOST_MEMBERS) {
+                moves.add(&self.residents.moves(&self.profile.objects[member]));
+            }
+        }
+        moves
+    }
+
+    fn object(&self, subject: &Subject, group: &Group, moves: &Moves) -> ObjectView {
         let object = &self.profile.objects[group.representative];
-        let hits: &[Hit] = &self.uses.hits[subject.group];
+        let sampled = self.uses.of(subject.source);
+        let hits: &[Hit] = &sampled.hits[subject.group];
         let (name, ordinal) = self.names[subject.group].clone();
         let allocated_at = self.places.place(object.site);
         let first_touch = self.first_touch(subject, object.call.as_deref());
         let file = |place: Option<&crate::Place>| place.and_then(|p| p.file.as_deref()).and_then(Language::of);
         let language = file(allocated_at.as_ref()).or_else(|| file(first_touch.at.first()));
-        let weighed = hits.iter().flat_map(|h| h.sites.iter().map(|&(site, rate)| (site, rate * self.uses.design.weight(h.draw))));
+        let weighed = hits.iter().flat_map(|h| h.sites.iter().map(|&(site, rate)| (site, rate * sampled.design.weight(h.draw))));
         ObjectView {
             id: object.id,
             name,
@@ -145,8 +199,10 @@ impl Builder<'_> {
             allocated_at,
             access_share: subject.access_share.map(|s| s.value),
             access_share_interval: subject.access_share.map(interval),
-            windows: self.uses.design.windows(subject.group) as u64,
-            hit_windows: subject.hit_windows as u64,
+            evidence: subject.source.as_str().to_owned(),
+            windows: self.uses.watch.design.windows(subject.group) as u64,
+            hit_windows: self.uses.watch.hits[subject.group].len() as u64,
+            hints: group.members.iter().filter_map(|m| self.uses.touches.get(m)).map(|own| own.hints.len() as u64).sum(),
             remote_fraction: subject.remote.map(|r| r.value),
             remote_interval: subject.remote.map(interval),
             first_touch,
@@ -156,6 +212,8 @@ impl Builder<'_> {
             used_at: self.places.ranked(weighed),
             partition: subject.partition.kind,
             page_bytes: subject.touch.page_bytes,
+            policy: self.profile.policies.get(&object.id).map(|p| p.policy.clone()).filter(|_| !self.target.virtual_machine),
+            resident: resident_view(moves, self.target.nodes),
             judged: subject.reason.is_none(),
             reason: subject.reason.clone(),
             map: strip(group, hits, self.threads, |position| final_node(group, &self.uses.touches, self.threads, position)),
@@ -204,24 +262,69 @@ fn wall_s(profile: &Profile) -> f64 {
     number(meta::START_NS).zip(number(meta::END_NS)).map_or(0.0, |(start, end)| end.saturating_sub(start) as f64 / 1e9)
 }
 
-fn thread_views(threads: &Threads) -> Vec<ThreadView> {
-    let view = |(index, t): (usize, &crate::threads::Thread)| ThreadView {
-        index,
-        node: t.node,
-        name: t.name.clone(),
-        slot: t.lane,
-        process: t.process,
-        omp_number: t.omp_number,
+fn thread_views(profile: &Profile, target: &Target, threads: &Threads) -> Vec<ThreadView> {
+    let rows: HashMap<Id, &firsttouch_profile::Thread> = profile.threads.iter().map(|t| (t.id, t)).collect();
+    let view = |(index, t): (usize, &crate::threads::Thread)| {
+        let row = rows.get(&t.id).filter(|_| !target.virtual_machine);
+        ThreadView {
+            index,
+            node: t.node,
+            name: t.name.clone(),
+            slot: t.lane,
+            process: t.process,
+            omp_number: t.omp_number,
+            allowed_cpus: row.and_then(|row| row.allowed_cpus.clone()),
+            seen_on_nodes: if target.virtual_machine { Vec::new() } else { threads.looks(profile, t.id, target.nodes) },
+            node_moves: row.map_or(0, |row| row.node_moves),
+        }
     };
     threads.list.iter().enumerate().map(view).collect()
 }
 
-fn evidence(profile: &Profile) -> Vec<EvidenceView> {
+/// Shares by node, and of pages asked about again.
+fn resident_view(moves: &Moves, nodes: usize) -> Option<ResidentView> {
+    if moves.pages == 0 {
+        return None;
+    }
+    let shares = |by_node: &BTreeMap<u32, u64>| {
+        let share = |node: usize| by_node.get(&(node as u32)).copied().unwrap_or(0) as f64 / moves.pages as f64;
+        (0..nodes).map(share).collect()
+    };
+    let figure = |part| counted_part(part, moves.revisited).map(|e| figure(e, "resident"));
+    Some(ResidentView {
+        pages: moves.pages,
+        nodes_first: shares(&moves.first),
+        nodes_last: shares(&moves.last),
+        moved: figure(moves.moved),
+        returned: figure(moves.returned),
+    })
+}
+
+fn kernel(profile: &Profile) -> Option<KernelView> {
+    if profile.counters.is_empty() {
+        return None;
+    }
+    let is_memory = |c: &&Counter| c.name.starts_with("memory_");
+    let of_node = |node: u32, name: &str| profile.counters.iter().find(|c| c.node == Some(node) && c.name == name);
+    let nodes = profile.machine.node_cpus.keys().filter_map(|&node| {
+        let (total, free) = (of_node(node, "memory_total_bytes")?, of_node(node, "memory_free_bytes")?);
+        Some(NodeMemoryView { node, total_bytes: total.at_end, free_at_start: free.at_start, free_at_end: free.at_end })
+    });
+    let grown = profile.counters.iter().filter(|c| !is_memory(c) && c.growth() > 0);
+    Some(KernelView {
+        numa_balancing: profile.machine.numa_balancing,
+        counters: grown.map(|c| CounterView { name: c.name.clone(), node: c.node, growth: c.growth() }).collect(),
+        nodes: nodes.collect(),
+    })
+}
+
+fn evidence(profile: &Profile, uses: &Uses) -> Vec<EvidenceView> {
     let lost = |source: &str| profile.lost.iter().filter(|l| l.source == source).fold(0u64, |sum, l| sum.saturating_add(l.count));
     let view = |e: &firsttouch_profile::Evidence| EvidenceView {
         source: e.source.clone(),
         available: e.available,
-        samples: e.samples,
+        // Of the faults on pages that were there, some were writes.
+        samples: if e.source == "hint" { uses.hint_records } else { e.samples },
         lost: lost(&e.source),
         detail: e.detail.clone(),
     };

@@ -2,9 +2,10 @@
 
 use crate::groups::Group;
 use crate::homes::{Home, home};
-use crate::partition::{Partition, Sample, Unit, classify};
+use crate::partition::{Partition, Sample, Sight, Unit, classify};
 use crate::threads::Threads;
 use crate::touches::ObjectTouches;
+use firsttouch_domain::Estimate;
 use firsttouch_profile::Id;
 use std::collections::{BTreeMap, HashMap};
 
@@ -28,6 +29,8 @@ pub struct TouchSummary {
     pub incomplete: bool,
     /// Enough to judge by.
     pub enough: bool,
+    /// Part of the pages that went to another node than their toucher ran on; known on the recorded machine.
+    pub displaced: Option<Estimate>,
     /// Touched pages by site.
     pub sites: BTreeMap<Option<Id>, f64>,
     pub partition: Partition,
@@ -52,11 +55,13 @@ impl TouchSummary {
             page_bytes: 4096,
             incomplete: false,
             enough: false,
+            displaced: None,
             sites: BTreeMap::new(),
             partition: Partition::unknown(),
             former: None,
             placed: Vec::new(),
         };
+        let (mut displaced, mut placed_pages, mut squares) = (0.0, 0.0, 0.0);
         let mut all_pages = 0u64;
         let mut enough_by_kernel = false;
         let (mut kernel, mut recycled, mut unknown) = (0.0, 0.0, 0.0);
@@ -75,6 +80,11 @@ impl TouchSummary {
                 *s.sites.entry(touch.site).or_default() += pages;
                 s.pages += pages;
                 s.records += 1;
+                if touch.found == Some(true) && !placed.recycled {
+                    displaced += if touch.node == touch.cpu_node { 0.0 } else { pages };
+                    placed_pages += pages;
+                    squares += pages * pages;
+                }
                 kernel += if touch.by_kernel { pages } else { 0.0 };
                 if placed.recycled {
                     recycled += pages;
@@ -93,6 +103,10 @@ impl TouchSummary {
                     None => unknown += own.kernel_pages,
                 }
             }
+        }
+        if threads.real && placed_pages > 0.0 {
+            let (value, records) = (displaced / placed_pages, placed_pages * placed_pages / squares);
+            s.displaced = Some(Estimate::fraction(value, (value * (1.0 - value) / records).sqrt(), records as u64));
         }
         if s.pages > 0.0 {
             s.by_kernel = kernel / s.pages;
@@ -118,7 +132,7 @@ impl TouchSummary {
             stride: group.stride,
             rows: group.rows,
             cpus: 1,
-            repeated: false,
+            sight: Sight::Only,
         })
     }
 

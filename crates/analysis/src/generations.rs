@@ -1,4 +1,4 @@
-//! Which of several touches of a page placed it: the last one.
+//! Which of several touches of a page placed it: the last one, or the first.
 //!
 //! A read of fresh anonymous memory faults, maps the zero page and places nothing; the write that follows faults again. Memory
 //! given back with `madvise(MADV_DONTNEED)` and used again faults again. So a range may have more faults than pages, and each page was
@@ -21,8 +21,10 @@
 //! mapped again is one object, initialised again and again, and windows saw each of its lives. With two generations it could as
 //! well be memory that was read before it was written; so only cells with three or more have a history.
 //!
-//! Limits: a cell of which only a part was touched, twice, looks like one touched once. Faults that place nothing and come after
-//! the placing one (a NUMA balancing scan's, on machines with several nodes) look like a later generation.
+//! Where it is known that memory was never given back ([`crate::faults`]), a page is placed once, and later faults that found no page
+//! (it was being moved) place nothing: then the first generation stays, by the same rules from the other end.
+//!
+//! Limits: a cell of which only a part was touched, twice, looks like one touched once.
 
 use crate::touches::{BASE_PAGE, Placed};
 
@@ -35,31 +37,47 @@ const LOOKED_AT: usize = 64;
 /// Ends of the last generation looked at, in parts of the cell.
 const END: std::ops::RangeInclusive<f64> = 0.7..=1.3;
 
+/// The generation that stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stays {
+    First,
+    Last,
+}
+
 /// Drops the records whose pages were touched again later. `placed` are the touches of an object at `address`.
 pub fn keep_last(placed: &mut Vec<Placed>, address: u64, bytes: u64) {
+    keep(placed, address, bytes, Stays::Last);
+}
+
+/// Drops the records whose pages had been touched before.
+pub fn keep_first(placed: &mut Vec<Placed>, address: u64, bytes: u64) {
+    keep(placed, address, bytes, Stays::First);
+}
+
+fn keep(placed: &mut Vec<Placed>, address: u64, bytes: u64, stays: Stays) {
     base_pages(placed, address);
-    last_of_page(placed, address, |p| p.touch.weight <= 1.0);
+    one_of_page(placed, address, stays, |p| p.touch.weight <= 1.0);
     let covered: f64 = placed.iter().map(Placed::covers).sum();
     if bytes > 0 && covered > bytes as f64 {
         let Cells { size, typical, cells } = Cells::new(placed.drain(..), covered, bytes);
         for mut cell in cells {
-            last_generation(&mut cell, size, typical);
+            generation(&mut cell, size, typical, stays);
             placed.append(&mut cell);
         }
     }
-    last_of_page(placed, address, |_| true);
+    one_of_page(placed, address, stays, |_| true);
 }
 
 /// Equal stretches of an object, with their records.
-struct Cells {
-    size: f64,
+pub struct Cells {
+    pub size: f64,
     /// Bytes of a typical record.
     typical: f64,
-    cells: Vec<Vec<Placed>>,
+    pub cells: Vec<Vec<Placed>>,
 }
 
 impl Cells {
-    fn new(placed: impl Iterator<Item = Placed>, covered: f64, bytes: u64) -> Self {
+    pub fn new(placed: impl Iterator<Item = Placed>, covered: f64, bytes: u64) -> Self {
         let placed: Vec<Placed> = placed.collect();
         let typical = placed.iter().map(|p| p.covers().powi(2)).sum::<f64>() / covered;
         let count = (bytes as f64 / typical / RECORDS_A_CELL).clamp(1.0, MOST_CELLS).floor().max(1.0);
@@ -93,7 +111,7 @@ impl History {
         let generations = |mut cell: Vec<Placed>| {
             let mut list = Vec::new();
             while !cell.is_empty() {
-                let older = last_generation(&mut cell, size, typical);
+                let older = generation(&mut cell, size, typical, Stays::Last);
                 cell.sort_by_key(|p| (p.offset, p.touch.time));
                 list.push(std::mem::replace(&mut cell, older));
             }
@@ -150,15 +168,15 @@ fn base_pages(placed: &mut [Placed], address: u64) {
     }
 }
 
-/// Drops records of pages that were touched later, where `may_go`.
-fn last_of_page(placed: &mut Vec<Placed>, address: u64, may_go: impl Fn(&Placed) -> bool) {
+/// Drops records of pages that have another one, later or earlier, where `may_go`.
+fn one_of_page(placed: &mut Vec<Placed>, address: u64, which: Stays, may_go: impl Fn(&Placed) -> bool) {
     let mut stays = vec![true; placed.len()];
     for group in by_page(placed, address).chunk_by(|&a, &b| same_page(&placed[a], &placed[b], address)) {
         let follows = |i: usize| {
             let (before, this) = (&placed[group[i - 1]], &placed[group[i]]);
             this.touch.time - before.touch.time <= race_ns(this.page_bytes)
         };
-        let mut first = group.len() - 1;
+        let mut first = if which == Stays::First { 0 } else { group.len() - 1 };
         while first > 0 && follows(first) {
             first -= 1;
         }
@@ -170,19 +188,22 @@ fn last_of_page(placed: &mut Vec<Placed>, address: u64, may_go: impl Fn(&Placed)
     placed.retain(|_| stays.next().unwrap_or(true));
 }
 
-/// Leaves the last generation of a cell, in no order, and returns the older ones.
-fn last_generation(cell: &mut Vec<Placed>, bytes: f64, typical: f64) -> Vec<Placed> {
+/// Leaves one generation of a cell, in no order, and returns the others.
+fn generation(cell: &mut Vec<Placed>, bytes: f64, typical: f64, stays: Stays) -> Vec<Placed> {
     let covered: f64 = cell.iter().map(Placed::covers).sum();
     if covered < 1.1 * bytes + 2.0 * (bytes * typical).sqrt() {
         return Vec::new();
     }
-    cell.sort_by_key(|p| std::cmp::Reverse(p.touch.time));
+    cell.sort_by_key(|p| p.touch.time);
+    if stays == Stays::Last {
+        cell.reverse();
+    }
     let mut kept = 0.0;
     let mut longest: Option<(u64, usize)> = None;
     let mut nearest = (f64::INFINITY, cell.len());
     for (i, pair) in cell.windows(2).enumerate() {
         kept += pair[0].covers();
-        let pause = pair[0].touch.time - pair[1].touch.time;
+        let pause = pair[0].touch.time.abs_diff(pair[1].touch.time);
         if END.contains(&(kept / bytes)) && longest.is_none_or(|l| pause > l.0) {
             longest = Some((pause, i + 1));
         }
@@ -208,10 +229,13 @@ mod tests {
                 time: start + (page - from) * 1000,
                 thread,
                 node: 0,
+                cpu_node: 0,
                 address: page * 4096,
                 weight: period as f64,
                 by_kernel: false,
                 site: None,
+                mapped: None,
+                found: None,
             },
             recycled: false,
             page_bytes: 4096,
@@ -240,6 +264,26 @@ mod tests {
             let (old, new) = kept([touched(0, PAGES, 5, 0, period), again].concat());
             assert!(old.abs_diff(seen) * 10 <= seen && new * 20 >= seen * 19, "1/{period}: {old} and {new} of {seen}");
         }
+    }
+
+    /// Check that where the first generation is to stay, faults on pages that are being moved do not, at any period.
+    #[test]
+    fn first_generation_stays() {
+        for (first, second) in [(1, 1), (31, 31), (31, 1), (31, 251)] {
+            let mut list = [touched(0, PAGES, 5, 0, first), touched(0, PAGES, 90_000_000, 1, second)].concat();
+            let seen = touched(0, PAGES, 5, 0, first).len();
+            keep_first(&mut list, 0, PAGES * 4096);
+            let new = list.iter().filter(|p| p.touch.thread == 1).count();
+            assert!(
+                new * 50 <= seen && (list.len() - new) * 20 >= seen * 19,
+                "1/{first} then 1/{second}: {new} and {} of {seen}",
+                list.len()
+            );
+        }
+        let once = touched(0, PAGES, 5, 0, 31);
+        let mut list = once.clone();
+        keep_first(&mut list, 0, PAGES * 4096);
+        assert_eq!(list.len(), once.len());
     }
 
     /// Check that the history tells who placed a page at any time, and that it takes three generations.

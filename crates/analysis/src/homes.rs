@@ -30,6 +30,9 @@ pub enum Home {
         /// First toucher (index), where known.
         thread: Option<usize>,
         node: u32,
+        /// Where the first toucher ran: the node that first touch gives, whatever policy, full nodes or migration did. None
+        /// where that is not known.
+        first: Option<u32>,
         /// From a record of the page itself, or from neighbours that agree.
         sure: bool,
     },
@@ -75,7 +78,8 @@ pub fn comes_later(touches: &ObjectTouches, offset: u64, time: u64, thread: usiz
 fn home_among(list: &[Placed], touches: &ObjectTouches, kernel_node: impl Fn(usize) -> u32, offset: u64, time: u64) -> Home {
     let page = |offset: u64| touches.address.wrapping_add(offset) / touches.page_bytes.max(1);
     let here = page(offset);
-    let known = |p: &Placed, sure: bool| Home::Known { thread: Some(p.touch.thread), node: p.touch.node, sure };
+    let known =
+        |p: &Placed, sure: bool| Home::Known { thread: Some(p.touch.thread), node: p.touch.node, first: Some(p.touch.cpu_node), sure };
     let low = list.partition_point(|p| page(p.offset) < here);
     let high = list.partition_point(|p| page(p.offset) <= here).max(low);
     let exact = &list[low..high];
@@ -84,7 +88,12 @@ fn home_among(list: &[Placed], touches: &ObjectTouches, kernel_node: impl Fn(usi
         return latest.map_or(Home::Untouched, |p| known(p, true));
     }
     if let Some(thread) = touches.kernel {
-        return thread.map_or(Home::Unknown, |t| Home::Known { thread: Some(t), node: kernel_node(t), sure: true });
+        return thread.map_or(Home::Unknown, |t| Home::Known {
+            thread: Some(t),
+            node: kernel_node(t),
+            first: Some(kernel_node(t)),
+            sure: true,
+        });
     }
     if list.is_empty() {
         return Home::Unknown;
@@ -95,7 +104,7 @@ fn home_among(list: &[Placed], touches: &ObjectTouches, kernel_node: impl Fn(usi
     }
     let near = nearest(list, low, offset, time);
     match near.first() {
-        Some(first) => known(first, near.iter().all(|p| p.touch.thread == first.touch.thread)),
+        Some(first) => known(first, near.iter().all(|p| (p.touch.thread, p.touch.node) == (first.touch.thread, first.touch.node))),
         None => Home::Untouched,
     }
 }
@@ -126,8 +135,8 @@ pub fn observed(derived: Home, residents: &Residents, object: &Object, address: 
     }
     match residents.node(object, address, time, page_bytes).filter(|&node| (node as usize) < nodes) {
         Some(node) => {
-            let thread = if let Home::Known { thread, .. } = derived { thread } else { None };
-            Home::Known { thread, node, sure: true }
+            let (thread, first) = if let Home::Known { thread, first, .. } = derived { (thread, first) } else { (None, None) };
+            Home::Known { thread, node, first, sure: true }
         }
         None => derived,
     }
@@ -140,7 +149,18 @@ mod tests {
 
     fn touches(list: &[(u64, u64, usize)]) -> ObjectTouches {
         let placed = list.iter().map(|&(offset, time, thread)| {
-            let touch = Touch { time, thread, node: thread as u32, address: offset, weight: 1.0, by_kernel: false, site: None };
+            let touch = Touch {
+                time,
+                thread,
+                node: thread as u32,
+                address: offset,
+                weight: 1.0,
+                by_kernel: false,
+                site: None,
+                cpu_node: thread as u32,
+                mapped: None,
+                found: None,
+            };
             Placed { offset, touch, recycled: false, page_bytes: 4096 }
         });
         ObjectTouches {
@@ -148,6 +168,7 @@ mod tests {
             bytes: 1 << 20,
             page_bytes: 4096,
             placed: placed.collect(),
+            hints: Vec::new(),
             history: None,
             kernel: None,
             kernel_pages: 0.0,
@@ -164,7 +185,7 @@ mod tests {
     fn threads_initialise_together() {
         let t = touches(&[(0, 5, 0), (4096, 30, 1), (8192, 5, 0), (16384, 5, 0), (20480, 40, 1)]);
         let later = |offset: u64, time: u64, thread: usize| comes_later(&t, offset, time, thread, |_| true);
-        assert_eq!(ask(&t, 12288, 20), Home::Known { thread: Some(0), node: 0, sure: true });
+        assert_eq!(ask(&t, 12288, 20), Home::Known { thread: Some(0), node: 0, first: Some(0), sure: true });
         assert!(later(12288, 20, 1) && !later(12288, 20, 0) && !later(12288, 50, 1) && !later(12288, 20, 2));
         assert!(later(8192, 20, 1) && !later(8192, 20, 0), "a page may hold parts of two threads");
         assert!(!later(4096, 35, 1), "it has touched this page");
@@ -175,8 +196,8 @@ mod tests {
     #[test]
     fn own_page_first() {
         let t = touches(&[(0, 5, 0), (4100, 5, 1), (4200, 9, 2), (8192, 5, 3)]);
-        assert_eq!(ask(&t, 4096, 9), Home::Known { thread: Some(2), node: 2, sure: true });
-        assert_eq!(ask(&t, 4096, 7), Home::Known { thread: Some(1), node: 1, sure: true });
+        assert_eq!(ask(&t, 4096, 9), Home::Known { thread: Some(2), node: 2, first: Some(2), sure: true });
+        assert_eq!(ask(&t, 4096, 7), Home::Known { thread: Some(1), node: 1, first: Some(1), sure: true });
         assert_eq!(ask(&t, 4096, 4), Home::Untouched);
     }
 
@@ -184,10 +205,10 @@ mod tests {
     #[test]
     fn neighbours_decide() {
         let agree = touches(&[(0, 5, 1), (40_960, 5, 1)]);
-        assert_eq!(ask(&agree, 20_000, 6), Home::Known { thread: Some(1), node: 1, sure: true });
+        assert_eq!(ask(&agree, 20_000, 6), Home::Known { thread: Some(1), node: 1, first: Some(1), sure: true });
         assert_eq!(ask(&agree, 20_000, 4), Home::Untouched);
         let differ = touches(&[(0, 5, 1), (40_960, 5, 2)]);
-        assert_eq!(ask(&differ, 30_000, 6), Home::Known { thread: Some(2), node: 2, sure: false });
+        assert_eq!(ask(&differ, 30_000, 6), Home::Known { thread: Some(2), node: 2, first: Some(2), sure: false });
         let later = touches(&[(0, 5, 1), (40_960, 50, 1)]);
         assert_eq!(ask(&later, 20_000, 6), Home::Untouched);
         assert_eq!(ask(&touches(&[]), 20_000, 6), Home::Unknown);

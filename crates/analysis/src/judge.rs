@@ -16,9 +16,9 @@ use crate::estimator::Design;
 use crate::evidence::TouchSummary;
 use crate::groups::Group;
 use crate::homes::Home;
-use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Unit, classify, turns};
+use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Sight, Unit, classify, turns};
 use crate::threads::Threads;
-use crate::uses::Hit;
+use crate::uses::{ByThread, Hit, Source};
 use firsttouch_domain::{Estimate, format_bytes};
 use firsttouch_profile::{ObjectKind, Profile, meta};
 use std::collections::{BTreeMap, HashMap};
@@ -27,6 +27,8 @@ use std::collections::{BTreeMap, HashMap};
 #[derive(Debug)]
 pub struct Subject {
     pub group: usize,
+    /// What the figures on its use rest on.
+    pub source: Source,
     pub access_share: Option<Estimate>,
     pub partition: Partition,
     /// How many times the lanes take turns over the range.
@@ -39,6 +41,10 @@ pub struct Subject {
     pub remote: Option<Estimate>,
     /// The same over windows whose home is beyond doubt.
     pub sure: Option<Estimate>,
+    /// What would be remote had each page stayed where its first toucher ran.
+    pub by_first_touch: Option<Estimate>,
+    /// Part of the accesses that go to nodes without CPUs, or of a slower kind than those with.
+    pub slow: Option<Estimate>,
     pub hit_windows: usize,
     /// Counts in the remote fraction and the matrix.
     pub counts: bool,
@@ -78,6 +84,25 @@ pub struct Judge<'a> {
     pub target: &'a Target,
     pub threads: &'a Threads,
     pub design: &'a Design,
+    pub source: Source,
+}
+
+/// Samples that a source must have, and the half width of its interval that is good enough.
+const ENOUGH: u64 = MIN_UNITS as u64;
+const NARROW: f64 = 0.05;
+
+/// Which of two sources a figure rests on. Watchpoints see accesses, hints pages: so hints are taken where windows are too few,
+/// or tell little while hints tell more, and do not contradict them.
+#[must_use]
+pub fn better(watch: Option<Estimate>, hint: Option<Estimate>) -> Source {
+    let Some(hint) = hint.filter(|h| h.samples >= ENOUGH) else { return Source::Watch };
+    match watch.filter(|w| w.samples >= ENOUGH) {
+        None => Source::Hint,
+        Some(watch) => {
+            let agree = watch.low <= hint.high && hint.low <= watch.high;
+            if watch.half_width() > NARROW && agree && hint.half_width() < watch.half_width() { Source::Hint } else { Source::Watch }
+        }
+    }
 }
 
 impl Judge<'_> {
@@ -99,6 +124,7 @@ impl Judge<'_> {
             if hits.is_empty() { vec![None; parts.len()] } else { parts.iter().map(|part| self.design.part_of(&whole, part)).collect() };
         let mut subject = Subject {
             group: index,
+            source: self.source,
             access_share: self.design.share(index),
             turns: turns(&self.units(hits)),
             partition: self.classified(group, hits, lanes),
@@ -106,6 +132,14 @@ impl Judge<'_> {
             traps,
             remote: self.remote(hits.iter().filter(|h| matches!(h.home, Home::Known { .. }))),
             sure: self.remote(hits.iter().filter(|h| matches!(h.home, Home::Known { sure: true, .. }))),
+            by_first_touch: self.fraction(hits.iter(), |home, by| match home {
+                Home::Known { first: Some(first), .. } => Some(by.node != first),
+                _ => None,
+            }),
+            slow: self.fraction(hits.iter(), |home, _| match home {
+                Home::Known { node, .. } => Some(self.target.slow_nodes.contains(&node)),
+                _ => None,
+            }),
             touch,
             hit_windows: hits.len(),
             counts: group.extent() > self.target.private_cache_bytes,
@@ -117,12 +151,20 @@ impl Judge<'_> {
 
     /// The remote fraction over windows with a known home.
     pub fn remote<'h>(&self, hits: impl Iterator<Item = &'h Hit>) -> Option<Estimate> {
+        self.fraction(hits, |home, by| match home {
+            Home::Known { node, .. } => Some(by.node != node),
+            _ => None,
+        })
+    }
+
+    /// The part of the accesses that `counts`, of those of which that is known.
+    fn fraction<'h>(&self, hits: impl Iterator<Item = &'h Hit>, counts: impl Fn(Home, &ByThread) -> Option<bool>) -> Option<Estimate> {
         let (mut whole, mut parts) = (Vec::new(), HashMap::new());
         for hit in hits {
-            let Home::Known { node, .. } = hit.home else { continue };
+            let told: Option<Vec<(f64, bool)>> = hit.by_thread.iter().map(|by| Some((by.rate, counts(hit.home, by)?))).collect();
+            let Some(told) = told.filter(|told| !told.is_empty()) else { continue };
             whole.push((hit.draw, hit.rate()));
-            let away = hit.by_thread.iter().filter(|t| self.threads.list[t.thread].node != node);
-            parts.insert(hit.draw, away.map(|t| t.rate).sum());
+            parts.insert(hit.draw, told.iter().filter(|(_, counts)| *counts).map(|(rate, _)| rate).sum());
         }
         self.design.part_of(&whole, &parts)
     }
@@ -155,7 +197,7 @@ impl Judge<'_> {
             stride: group.stride,
             rows: group.rows,
             cpus: if cpus == 0 { usize::MAX } else { cpus },
-            repeated: true,
+            sight: if self.source == Source::Watch { Sight::All } else { Sight::One },
         })
     }
 
@@ -166,7 +208,7 @@ impl Judge<'_> {
         if group.extent() <= self.target.private_cache_bytes {
             return Some(format!("fits in a core's cache ({})", format_bytes(self.target.private_cache_bytes)));
         }
-        if self.profile.windows.is_empty() {
+        if self.profile.windows.is_empty() && hits.is_empty() {
             return Some(format!("no accesses were sampled{}", self.missing("watch")));
         }
         if hits.is_empty() {
@@ -177,7 +219,7 @@ impl Judge<'_> {
             });
         }
         if hits.len() < MIN_UNITS {
-            return Some(format!("too few samples: {} windows were hit, {MIN_UNITS} are needed; profile a longer run", hits.len()));
+            return Some(format!("too few samples: {}, {MIN_UNITS} are needed; profile a longer run", self.seen(hits.len())));
         }
         if touch.kernel_unknown {
             return Some(
@@ -202,12 +244,19 @@ impl Judge<'_> {
         }
         if subject.partition.kind == PartitionKind::Unknown {
             return Some(format!(
-                "too few samples to tell how {} threads divide it: {} windows were hit",
+                "too few samples to tell how {} threads divide it: {}",
                 subject.users(self.threads).len(),
-                hits.len()
+                self.seen(hits.len())
             ));
         }
         None
+    }
+
+    fn seen(&self, samples: usize) -> String {
+        match self.source {
+            Source::Watch => format!("{samples} windows were hit"),
+            Source::Hint => format!("{samples} hinting faults were seen"),
+        }
     }
 
     /// What the evidence says about its own absence.
@@ -221,7 +270,7 @@ impl Judge<'_> {
     }
 }
 
-/// Sum of accesses over the subjects that count.
+/// Sum of accesses over the subjects that count, as one source sees them.
 #[must_use]
 pub fn counted_accesses(design: &Design, subjects: &[Subject]) -> f64 {
     subjects.iter().filter(|s| s.counts).map(|s| design.accesses(s.group)).sum()

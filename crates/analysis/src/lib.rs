@@ -7,8 +7,9 @@
 //! | [`lanes`](self) (`lanes.rs`) | which places do threads, and rows of an array, share one after another? |
 //! | `threads.rs` | on which node does each thread sit? |
 //! | `groups.rs`, `stacks.rs` | which objects are one object to the programmer, and which are none? |
+//! | `faults.rs` | which page faults placed a page, and which only tell who used one? |
 //! | `touches.rs`, `generations.rs`, `homes.rs` | who first touched each page, and so where is it? |
-//! | `uses.rs`, `estimator.rs` | who accesses it, how much, with which uncertainty? |
+//! | `uses.rs`, `hints.rs`, `estimator.rs` | who accesses it, how much, with which uncertainty? |
 //! | `partition/` | how is it divided among threads? |
 //! | `judge.rs`, `findings/` | is that a defect, which one, what helps? |
 //! | `unrecorded.rs` | how much memory belongs to no object, so that silence says nothing of it? |
@@ -19,9 +20,11 @@ mod analyse;
 mod coverage;
 mod estimator;
 mod evidence;
+mod faults;
 mod findings;
 mod generations;
 mod groups;
+mod hints;
 mod homes;
 mod judge;
 mod lanes;

@@ -2,12 +2,11 @@
 
 use crate::estimator::Design;
 use crate::homes::Home;
-use crate::threads::Threads;
 use crate::uses::Hit;
 
 /// `[node of thread][node of page]`, shares of the accesses with a known home; all zero when there are none.
 #[must_use]
-pub fn matrix<'h>(design: &Design, threads: &Threads, nodes: usize, hits: impl Iterator<Item = &'h Hit>) -> Vec<Vec<f64>> {
+pub fn matrix<'h>(design: &Design, nodes: usize, hits: impl Iterator<Item = &'h Hit>) -> Vec<Vec<f64>> {
     let nodes = nodes.max(1);
     let mut matrix = vec![vec![0.0; nodes]; nodes];
     let mut sum = 0.0;
@@ -15,7 +14,7 @@ pub fn matrix<'h>(design: &Design, threads: &Threads, nodes: usize, hits: impl I
         let Home::Known { node: page, .. } = hit.home else { continue };
         let page = (page as usize).min(nodes - 1);
         for by in &hit.by_thread {
-            let from = (threads.list[by.thread].node as usize).min(nodes - 1);
+            let from = (by.node as usize).min(nodes - 1);
             let accesses = design.weight(hit.draw) * by.rate;
             matrix[from][page] += accesses;
             sum += accesses;

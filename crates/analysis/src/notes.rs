@@ -54,7 +54,7 @@ pub fn notes(doubts: &Doubts<'_>) -> Vec<String> {
         let (records, were) = (counted(refused, "record"), if refused == 1 { "was" } else { "were" });
         notes.push(format!("{records} {were} not usable (unknown thread, object or address, or no usable figure) and {were} left out"));
     }
-    let mismatched = (0..uses.hits.len()).filter(|&g| uses.design.mismatch(g)).count();
+    let mismatched = (0..uses.watch.hits.len()).filter(|&g| uses.watch.design.mismatch(g)).count();
     if mismatched > 0 {
         notes.push(format!(
             "{} watched more or less often than size and life say; access shares there rest on the windows alone",

@@ -2,6 +2,7 @@
 
 use crate::PartitionKind;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Name and version of the contract.
 pub const REPORT_SCHEMA: &str = "firsttouch.report/1";
@@ -22,8 +23,9 @@ pub struct Analysis {
     /// Remote accesses / accesses, over objects larger than a core's cache where the home is known; null without evidence.
     pub remote_fraction: Option<f64>,
     pub remote_interval: Option<Interval>,
-    /// Watch windows with hits behind `remote_fraction`.
+    /// Samples behind `remote_fraction`, and what they are: `watch` (windows with hits) or `hint` (hinting faults); null without.
     pub remote_samples: u64,
+    pub remote_evidence: Option<String>,
     /// [node of thread][node of page], sums to 1 (all zero without evidence).
     pub matrix: Vec<Vec<f64>>,
     /// Null until a model has made one.
@@ -33,6 +35,8 @@ pub struct Analysis {
     /// By remote share of all accesses, largest first.
     pub findings: Vec<Finding>,
     pub not_judged: Vec<NotJudged>,
+    /// What the kernel counted while the program ran, of the whole system; null where it was not recorded.
+    pub kernel: Option<KernelView>,
     /// Doubts and limits, one sentence each, with what to do about them.
     pub notes: Vec<String>,
     /// Part of the touched memory that belongs to no recorded object, where it is too much for an all-clear. Not in the JSON,
@@ -50,7 +54,7 @@ pub struct MachineView {
     pub virtual_machine: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadView {
     pub index: usize,
     pub node: u32,
@@ -60,6 +64,11 @@ pub struct ThreadView {
     /// The profile's process id.
     pub process: i64,
     pub omp_number: Option<u32>,
+    /// CPUs it might run on, as the kernel lists them; null where that was not recorded.
+    pub allowed_cpus: Option<String>,
+    /// On the recorded machine: looks at where it ran, by node, and how often it was seen to have moved to another node.
+    pub seen_on_nodes: Vec<u64>,
+    pub node_moves: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -99,9 +108,12 @@ pub struct ObjectView {
     /// Of all sampled accesses; null without watch evidence.
     pub access_share: Option<f64>,
     pub access_share_interval: Option<Interval>,
-    /// Watch windows held, and those with hits that count as use.
+    /// What the figures on its use rest on: `watch` or `hint`. Access shares rest on windows where any were hit.
+    pub evidence: String,
+    /// Watch windows held, and those with hits that count as use; hinting faults on it.
     pub windows: u64,
     pub hit_windows: u64,
+    pub hints: u64,
     pub remote_fraction: Option<f64>,
     pub remote_interval: Option<Interval>,
     pub first_touch: FirstTouchView,
@@ -112,6 +124,9 @@ pub struct ObjectView {
     pub used_at: Vec<Place>,
     pub partition: PartitionKind,
     pub page_bytes: u64,
+    /// On the recorded machine: memory policy of its mapping, and where its pages were.
+    pub policy: Option<String>,
+    pub resident: Option<ResidentView>,
     pub judged: bool,
     /// Why not judged.
     pub reason: Option<String>,
@@ -147,6 +162,55 @@ pub struct Place {
     pub offset: Option<u64>,
 }
 
+/// Where pages were, by the kernel's answers on a sample of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResidentView {
+    /// Pages asked about that were there.
+    pub pages: u64,
+    /// Their shares by node, when first and when last asked.
+    pub nodes_first: Vec<f64>,
+    pub nodes_last: Vec<f64>,
+    /// Of those asked about again: the part that had changed its node in between, and that came back to one it had left.
+    pub moved: Option<Figure>,
+    pub returned: Option<Figure>,
+}
+
+/// A figure with its interval, and what it rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    pub value: f64,
+    pub interval: Interval,
+    pub samples: u64,
+    /// `watch`, `hint`, `resident`, `touch`, or `looks` at where threads run.
+    pub evidence: String,
+}
+
+/// The kernel's side of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KernelView {
+    /// kernel.numa_balancing: 0 off, 1 on, 2 or 3 with memory tiers.
+    pub numa_balancing: u64,
+    /// Counters that grew, of the whole system; those of nodes as `NAME` with `node`.
+    pub counters: Vec<CounterView>,
+    /// Free memory of each node at the start and the end, bytes.
+    pub nodes: Vec<NodeMemoryView>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CounterView {
+    pub name: String,
+    pub node: Option<u32>,
+    pub growth: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeMemoryView {
+    pub node: u32,
+    pub total_bytes: u64,
+    pub free_at_start: u64,
+    pub free_at_end: u64,
+}
+
 /// Up to 32 equal pieces of the logical address range.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Strip {
@@ -160,7 +224,8 @@ pub struct Strip {
 pub struct Finding {
     /// The kind: `serial-first-touch`, `mismatched-partition`, ...
     pub id: String,
-    pub object: i64,
+    /// Null where the finding is about the threads or the whole program; `object_name` says so then.
+    pub object: Option<i64>,
     pub object_name: String,
     /// By remote accesses to the object / all accesses: `high` from 0.20, `medium` from 0.05, else `low`.
     pub severity: String,
@@ -169,11 +234,13 @@ pub struct Finding {
     /// Null until a model has made one.
     pub predicted_gain: Option<f64>,
     pub cause: Option<String>,
-    /// Of the accesses to this object.
+    /// Of the accesses to this object (to all objects, where there is none).
     pub remote_fraction: f64,
     pub interval: Interval,
     /// Remote accesses to this object / all sampled accesses.
     pub remote_share: f64,
+    /// What the finding stands on, by name: `remote` and what its rule looks at besides.
+    pub figures: BTreeMap<String, Figure>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -81,24 +81,93 @@ impl Residents {
         near.into_iter().flatten().min_by_key(distance).map(|p| p.page_bytes)
     }
 
-    /// The node of `address` in `object` at `time`: the answer for the page itself, nearest in time; else that of the
-    /// nearest answered pages below and above, if they agree.
+    /// The node of `address` in `object` at `time`: the answer for the page itself, else that of the nearest answered pages below and
+    /// above, if they agree. Of several answers for a page the latest at or before `time` counts, else the earliest: pages move.
     #[must_use]
     pub fn node(&self, object: &Object, address: u64, time: u64, page_bytes: u64) -> Option<u32> {
         let page = |a: u64| a / page_bytes.max(1);
-        let distance = |p: &&Page| p.time_ns.abs_diff(time);
-        let present = |p: &&Page| p.node >= 0;
-        let node = |p: &Page| u32::try_from(p.node).ok();
-        let same = self.alive(object).filter(present).filter(|p| page(p.address) == page(address)).min_by_key(distance);
-        if let Some(answer) = same {
-            return node(answer);
+        let list = self.within(object);
+        let died = object.died_ns.unwrap_or(u64::MAX);
+        let answers = |p: &&Page| p.node >= 0 && p.time_ns >= object.born_ns && p.time_ns <= died;
+        let low = list.partition_point(|p| page(p.address) < page(address));
+        let high = list.partition_point(|p| page(p.address) <= page(address)).max(low);
+        let best = |of_page: &[Page]| {
+            let (before, after): (Vec<&Page>, Vec<&Page>) = of_page.iter().filter(answers).partition(|p| p.time_ns <= time);
+            let latest = before.into_iter().max_by_key(|p| p.time_ns);
+            latest.or_else(|| after.into_iter().min_by_key(|p| p.time_ns)).and_then(|p| u32::try_from(p.node).ok())
+        };
+        if let Some(node) = best(&list[low..high]) {
+            return Some(node);
         }
-        let below = self.alive(object).filter(present).rfind(|p| p.address <= address);
-        let above = self.alive(object).filter(present).find(|p| p.address > address);
+        let same = |a: &Page, b: &Page| page(a.address) == page(b.address);
+        let below = list[..low].chunk_by(same).rev().find_map(best);
+        let above = list[high..].chunk_by(same).find_map(best);
         match (below, above) {
-            (Some(a), Some(b)) if a.node == b.node => node(a),
-            (Some(only), None) | (None, Some(only)) => node(only),
+            (Some(a), Some(b)) if a == b => Some(a),
+            (Some(only), None) | (None, Some(only)) => Some(only),
             _ => None,
+        }
+    }
+
+    /// Where an object's pages were, and which moved.
+    #[must_use]
+    pub fn moves(&self, object: &Object) -> Moves {
+        let mut moves = Moves::default();
+        let died = object.died_ns.unwrap_or(u64::MAX);
+        let answers = |p: &&Page| p.node >= 0 && p.time_ns >= object.born_ns && p.time_ns <= died;
+        for of_page in self.within(object).chunk_by(|a, b| a.address / 4096 == b.address / 4096) {
+            let mut list: Vec<&Page> = of_page.iter().filter(answers).collect();
+            list.sort_by_key(|p| p.time_ns);
+            let (Some(first), Some(last)) = (list.first(), list.last()) else { continue };
+            moves.answers += list.len() as u64;
+            moves.pages += 1;
+            *moves.first.entry(first.node.unsigned_abs()).or_default() += 1;
+            *moves.last.entry(last.node.unsigned_abs()).or_default() += 1;
+            let changes = list.windows(2).filter(|pair| pair[0].node != pair[1].node).count() as u64;
+            if list.len() >= 2 {
+                moves.revisited += 1;
+                moves.moved += u64::from(changes > 0);
+            }
+            // Back where it had been before.
+            let mut left: Vec<i32> = Vec::new();
+            let mut returned = false;
+            for pair in list.windows(2).filter(|pair| pair[0].node != pair[1].node) {
+                returned |= left.contains(&pair[1].node);
+                left.push(pair[0].node);
+            }
+            moves.returned += u64::from(returned);
+        }
+        moves
+    }
+}
+
+/// What the kernel's answers say of an object's pages over time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moves {
+    /// Answers with a node, and pages they are about.
+    pub answers: u64,
+    pub pages: u64,
+    /// Pages by node, by their first and last answer.
+    pub first: BTreeMap<u32, u64>,
+    pub last: BTreeMap<u32, u64>,
+    /// Pages asked about twice or more; those of them that changed their node, and that came back to one they had left.
+    pub revisited: u64,
+    pub moved: u64,
+    pub returned: u64,
+}
+
+impl Moves {
+    /// Adds another object's.
+    pub fn add(&mut self, other: &Self) {
+        self.answers += other.answers;
+        self.pages += other.pages;
+        self.revisited += other.revisited;
+        self.moved += other.moved;
+        self.returned += other.returned;
+        for (into, from) in [(&mut self.first, &other.first), (&mut self.last, &other.last)] {
+            for (&node, &pages) in from {
+                *into.entry(node).or_default() += pages;
+            }
         }
     }
 }

@@ -56,6 +56,8 @@ mod tests {
             omp_number: None,
             user_faults: None,
             all_faults: None,
+            allowed_cpus: None,
+            node_moves: 0,
         };
         let object = |(i, &(address, bytes)): (usize, &(u64, u64))| Object {
             id: i as i64,

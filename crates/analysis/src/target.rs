@@ -15,6 +15,8 @@ pub struct Target {
     pub cores_per_node: usize,
     /// Nodes with CPUs, where `pin` puts threads; empty when all have some.
     pub cpu_nodes: Vec<u32>,
+    /// Nodes without CPUs, or of a slower kind of memory than those with; known of the recorded machine only.
+    pub slow_nodes: Vec<u32>,
     /// Objects not larger than this stay in a core's own cache and are not judged, bytes.
     pub private_cache_bytes: u64,
 }
@@ -58,6 +60,7 @@ mod tests {
             pin: Pin::Spread,
             cores_per_node: 2,
             cpu_nodes: vec![1, 4, 7],
+            slow_nodes: vec![],
             private_cache_bytes: 0,
         };
         let seats = |target: &Target| (0..6).map(|slot| target.seat(slot, 6)).collect::<Vec<u32>>();

@@ -2,8 +2,8 @@
 
 use crate::Target;
 use crate::lanes::{Lifetime, lowest_free_slots};
-use firsttouch_profile::{Id, Machine, Profile};
-use std::collections::{BTreeMap, HashMap};
+use firsttouch_profile::{Id, Machine, Profile, Seen};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A thread's exit may be recorded a little after its joiner went on and started the next one: its slot counts as free
 /// this long before its recorded death (ns), but never more than a quarter of its life.
@@ -30,7 +30,8 @@ pub struct Threads {
     pub list: Vec<Thread>,
     by_id: HashMap<Id, usize>,
     cpu_nodes: HashMap<u32, u32>,
-    real: bool,
+    /// The target is the machine of the profile.
+    pub real: bool,
 }
 
 impl Threads {
@@ -90,7 +91,20 @@ impl Threads {
         processes.windows(2).all(|pair| pair[0] != pair[1])
     }
 
-    /// The node of a page first touched by `thread` on `cpu`.
+    /// Looks at where a thread ran, by node.
+    #[must_use]
+    pub fn looks(&self, profile: &Profile, thread: Id, nodes: usize) -> Vec<u64> {
+        let mut looks = vec![0; nodes];
+        for (&(_, cpu), seen) in profile.thread_cpus.range((thread, 0)..=(thread, u32::MAX)) {
+            let node = self.cpu_nodes.get(&cpu).and_then(|&node| looks.get_mut(node as usize));
+            if let Some(count) = node {
+                *count = seen.looks.saturating_add(*count);
+            }
+        }
+        looks
+    }
+
+    /// The node that `thread` was on when it was seen on `cpu`.
     #[must_use]
     pub fn touch_node(&self, thread: usize, cpu: u32) -> u32 {
         let own = self.list[thread].node;
@@ -110,13 +124,15 @@ fn cpu_nodes(machine: &Machine) -> HashMap<u32, u32> {
     machine.node_cpus.iter().flat_map(|(&node, cpus)| cpus.iter().map(move |&cpu| (cpu, node))).collect()
 }
 
-/// The node each thread was seen on most often.
+/// The node each thread was seen on most often: by looks at equal times, where there were any.
 fn seen_nodes(profile: &Profile, cpu_nodes: &HashMap<u32, u32>) -> HashMap<Id, u32> {
+    let looks = |(&(thread, _), seen): (&(Id, u32), &Seen)| (seen.looks > 0).then_some(thread);
+    let looked: HashSet<Id> = profile.thread_cpus.iter().filter_map(looks).collect();
     let mut seen: BTreeMap<Id, BTreeMap<u32, u64>> = BTreeMap::new();
     for (&(thread, cpu), &samples) in &profile.thread_cpus {
         if let Some(&node) = cpu_nodes.get(&cpu) {
             let count = seen.entry(thread).or_default().entry(node).or_default();
-            *count = count.saturating_add(samples);
+            *count = count.saturating_add(if looked.contains(&thread) { samples.looks } else { samples.samples });
         }
     }
     let most = |nodes: BTreeMap<u32, u64>| nodes.into_iter().max_by_key(|&(node, count)| (count, std::cmp::Reverse(node)));

@@ -8,12 +8,14 @@
 //! - when its own cover less than half of what is resident of it (of its size, where residency is unknown), the youngest
 //!   older ones are added until all is covered, and marked as *recycled*;
 //! - for `realloc` and `mremap`, pages move along: touches of the predecessors count at the same offset;
-//! - of several touches of one page the last one placed it (`generations.rs`).
+//! - faults that the kernel's balancing made, or that found a page being moved, placed nothing (`faults.rs`); of several others
+//!   of one page the last one placed it (`generations.rs`).
 //!
 //! Records stand for different numbers of faults (the sampling period in force), and a fault on a huge page places all of
 //! it: sums are over bytes, weight x size of the page.
 
-use crate::generations::{History, keep_last};
+use crate::faults::Faults;
+use crate::generations::History;
 use crate::groups::{Group, PYTHON};
 use crate::residents::Residents;
 use crate::threads::Threads;
@@ -29,12 +31,19 @@ pub struct Touch {
     pub time: u64,
     /// Thread index.
     pub thread: usize,
+    /// Where the page went: as the kernel said right after, on the recorded machine; else the node of the thread.
     pub node: u32,
+    /// The node that the thread ran on.
+    pub cpu_node: u32,
     pub address: u64,
     /// Page faults it stands for.
     pub weight: f64,
     pub by_kernel: bool,
     pub site: Option<Id>,
+    /// Size of the page that was there when the access faulted; 0 for none.
+    pub mapped: Option<u64>,
+    /// Whether the page had a node right after the fault: a read of fresh memory gets the zero page, which has none.
+    pub found: Option<bool>,
 }
 
 /// All touches, by process and address.
@@ -54,14 +63,19 @@ impl TouchIndex {
                 index.refused += 1;
                 continue;
             };
+            let cpu_node = threads.touch_node(thread, touch.cpu);
+            let went = touch.node.and_then(|node| u32::try_from(node).ok()).filter(|_| threads.real);
             index.by_process.entry(touch.process).or_default().push(Touch {
                 time: touch.time_ns,
                 thread,
-                node: threads.touch_node(thread, touch.cpu),
+                node: went.unwrap_or(cpu_node),
+                cpu_node,
                 address: touch.address,
                 weight: touch.weight.min(1e12),
                 by_kernel: touch.by_kernel,
                 site: touch.site,
+                mapped: touch.mapped_bytes,
+                found: touch.node.map(|node| node >= 0),
             });
         }
         for list in index.by_process.values_mut() {
@@ -125,6 +139,8 @@ pub struct ObjectTouches {
     pub page_bytes: u64,
     /// By offset, then time.
     pub placed: Vec<Placed>,
+    /// Accesses that the kernel caught on pages already placed.
+    pub hints: Vec<Placed>,
     /// What was there before, where the memory was initialised again and again.
     pub history: Option<History>,
     /// Most resident pages have no record: the kernel touched them, for this thread (index) where one stands out.
@@ -150,6 +166,7 @@ pub struct TouchReader<'a> {
     pub threads: &'a Threads,
     pub index: &'a TouchIndex,
     pub residents: &'a Residents,
+    pub faults: &'a Faults,
     /// Memory of decisions "this touch was made while the group owned the address", by (group's first object, address, time).
     pub owned: HashMap<(usize, u64, u64), bool>,
 }
@@ -165,11 +182,13 @@ impl TouchReader<'_> {
         let page_bytes = resident.page_bytes.unwrap_or_else(|| guess_page_bytes(profile, this, all));
         let (mut own, mut older) = (Vec::new(), Vec::new());
         for touch in all.iter().filter(|t| t.time <= died) {
-            let size = self.residents.page_bytes_near(this, touch.address, profile.machine.huge_page_bytes).unwrap_or(page_bytes);
+            let there = touch.mapped.filter(|&bytes| bytes >= BASE_PAGE);
+            let near = || self.residents.page_bytes_near(this, touch.address, profile.machine.huge_page_bytes);
+            let size = there.or_else(near).unwrap_or(page_bytes);
             let placed = Placed { offset: touch.address - this.address, touch: touch.clone(), recycled: false, page_bytes: size };
             if touch.time >= this.born_ns || self.in_allocating_call(this, touch) {
                 own.push(placed);
-            } else {
+            } else if !self.faults.is_caught(touch) {
                 let recycled = !self.owned_by_group(group, touch);
                 older.push(Placed { recycled, ..placed });
             }
@@ -177,9 +196,10 @@ impl TouchReader<'_> {
         if matches!(this.call.as_deref(), Some("realloc" | "mremap")) && group.growth {
             older.extend(self.moved_along(group, this, page_bytes));
         }
+        let hints = self.faults.take_hints(this, &mut own);
         // Where an agent tells births and deaths, each life is an object of its own.
         let history = (this.kind == ObjectKind::Mapping).then(|| History::new(&own, this.bytes)).flatten();
-        keep_last(&mut own, this.address, this.bytes);
+        self.faults.keep_placing(this, &mut own);
         let page = page_bytes as f64;
         let cover = |list: &[Placed]| list.iter().map(Placed::covers).sum::<f64>();
         let wanted = resident.fraction.map_or(this.bytes as f64, |f| f * this.bytes as f64).max(page.min(this.bytes as f64));
@@ -200,6 +220,7 @@ impl TouchReader<'_> {
             bytes: this.bytes,
             page_bytes,
             placed: own,
+            hints,
             history,
             kernel: None,
             kernel_pages: 0.0,

@@ -10,7 +10,7 @@ use crate::groups::Group;
 use crate::homes::{Home, comes_later, home, home_between, observed};
 use crate::residents::Residents;
 use crate::threads::Threads;
-use crate::touches::{ObjectTouches, Placed, TouchReader};
+use crate::touches::{BASE_PAGE, ObjectTouches, Placed, TouchReader};
 use firsttouch_profile::{Access, Id, Profile};
 use std::collections::HashMap;
 
@@ -24,6 +24,8 @@ pub struct ByThread {
     pub hits: u64,
     /// The hit limit cut it off.
     pub cut: bool,
+    /// Where the thread ran.
+    pub node: u32,
 }
 
 /// A window that was hit while it counts as use.
@@ -54,12 +56,38 @@ impl Hit {
     }
 }
 
-/// All evidence of use.
+/// Evidence of accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Watchpoints.
+    Watch,
+    /// The kernel's hinting faults.
+    Hint,
+}
+
+impl Source {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Watch => "watch",
+            Self::Hint => "hint",
+        }
+    }
+}
+
+/// Samples of one source.
 #[derive(Debug, Default)]
-pub struct Uses {
+pub struct Sampled {
     pub design: Design,
     /// By group.
     pub hits: Vec<Vec<Hit>>,
+}
+
+/// All evidence of use.
+#[derive(Debug, Default)]
+pub struct Uses {
+    pub watch: Sampled,
+    pub hint: Sampled,
     /// Touches of the members that were read, by object index.
     pub touches: HashMap<usize, ObjectTouches>,
     /// First touches by group.
@@ -68,6 +96,18 @@ pub struct Uses {
     pub initialising: u64,
     /// Windows and rows that name nothing known or carry no usable number.
     pub refused: u64,
+    /// Hinting faults seen.
+    pub hint_records: u64,
+}
+
+impl Uses {
+    #[must_use]
+    pub fn of(&self, source: Source) -> &Sampled {
+        match source {
+            Source::Watch => &self.watch,
+            Source::Hint => &self.hint,
+        }
+    }
 }
 
 /// Members of a group whose touches are read, at most (those that were hit come first).
@@ -89,7 +129,8 @@ pub struct Reader<'a> {
 impl Reader<'_> {
     /// Reads all windows.
     pub fn read(&self, touches: &mut TouchReader<'_>) -> Uses {
-        let mut uses = Uses { hits: vec![Vec::new(); self.groups.len()], ..Uses::default() };
+        let mut uses = Uses::default();
+        uses.watch.hits = vec![Vec::new(); self.groups.len()];
         let group_of: HashMap<usize, usize> =
             self.groups.iter().enumerate().flat_map(|(g, group)| group.members.iter().map(move |&i| (i, g))).collect();
         let object_of: HashMap<Id, usize> = self.profile.objects.iter().enumerate().map(|(i, o)| (o.id, i)).collect();
@@ -130,9 +171,11 @@ impl Reader<'_> {
                 continue;
             }
             draws[hit.draw].rate = hit.rate();
-            uses.hits[group].push(hit);
+            uses.watch.hits[group].push(hit);
         }
-        uses.design = Design::new(draws, &self.clock.exposures(self.profile, self.groups));
+        uses.watch.design = Design::new(draws, &self.clock.exposures(self.profile, self.groups));
+        uses.hint = self.hints(&uses);
+        uses.hint_records = uses.touches.values().map(|own| own.hints.len() as u64).sum();
         uses
     }
 
@@ -155,13 +198,15 @@ impl Reader<'_> {
         for row in rows {
             let Some(thread) = self.threads.index(row.thread) else { continue };
             let rate = row.estimate / held_ns;
+            let node = row.cpu.map_or(self.threads.list[thread].node, |cpu| self.threads.touch_node(thread, cpu));
             match by_thread.iter_mut().find(|t| t.thread == thread) {
                 Some(entry) => {
                     entry.rate += rate;
                     entry.hits = entry.hits.saturating_add(row.hits);
                     entry.cut |= row.cut;
+                    entry.node = node;
                 }
-                None => by_thread.push(ByThread { thread, rate, hits: row.hits, cut: row.cut }),
+                None => by_thread.push(ByThread { thread, rate, hits: row.hits, cut: row.cut, node }),
             }
             match sites.iter_mut().find(|(site, _)| *site == row.site) {
                 Some(entry) => entry.1 += rate,
@@ -195,7 +240,7 @@ impl Reader<'_> {
         logical
     }
 
-    fn home(&self, hit: &Hit, group: usize, uses: &Uses, logical: &HashMap<usize, ObjectTouches>) -> Home {
+    pub(crate) fn home(&self, hit: &Hit, group: usize, uses: &Uses, logical: &HashMap<usize, ObjectTouches>) -> Home {
         let kernel_node = |thread: usize| self.threads.list[thread].node;
         let Some(own) = uses.touches.get(&hit.object) else { return Home::Unknown };
         let nearest = match logical.get(&group).filter(|_| own.placed.is_empty() && own.kernel.is_none()) {
@@ -211,7 +256,7 @@ impl Reader<'_> {
             Home::Known { sure: false, .. } => {
                 let lane = uses.summaries[group].partition.owner_by_rule(hit.position);
                 let thread = lane.and_then(|lane| self.threads.list.iter().position(|t| t.process == object.process && t.lane == lane));
-                thread.map_or(nearest, |t| Home::Known { thread: Some(t), node: kernel_node(t), sure: false })
+                thread.map_or(nearest, |t| Home::Known { thread: Some(t), node: kernel_node(t), first: Some(kernel_node(t)), sure: false })
             }
             _ => nearest,
         };
@@ -240,7 +285,7 @@ impl Reader<'_> {
 #[must_use]
 pub fn in_logical_range(group: &Group, touches: &HashMap<usize, ObjectTouches>) -> ObjectTouches {
     let mut placed = Vec::new();
-    let mut page_bytes = 4096;
+    let mut page_bytes = BASE_PAGE;
     for &object in &group.members {
         if let Some(own) = touches.get(&object) {
             page_bytes = page_bytes.max(own.page_bytes);
@@ -253,6 +298,7 @@ pub fn in_logical_range(group: &Group, touches: &HashMap<usize, ObjectTouches>) 
         bytes: group.extent(),
         page_bytes,
         placed,
+        hints: Vec::new(),
         history: None,
         kernel: None,
         kernel_pages: 0.0,

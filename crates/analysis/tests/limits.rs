@@ -134,7 +134,7 @@ fn initialising_is_not_use() {
     let touched_ns = |w: &Window| (w.address - world.address(0)) as f64 / (64 * MIB) as f64 * 5e9;
     let untouched: Vec<i64> = profile.windows.iter().filter(|w| (w.start_ns as f64) < touched_ns(w)).map(|w| w.id).collect();
     for &window in &untouched {
-        let row = Access { window, thread: 0, site: None, hits: 50, estimate: 50.0, watched_ns: MS, cut: false };
+        let row = Access { window, thread: 0, site: None, hits: 50, estimate: 50.0, watched_ns: MS, cut: false, cpu: None };
         profile.accesses.push(row);
     }
     let analysis = analyse(&profile, &target(2), &FakeSources("loop"));
@@ -207,7 +207,7 @@ fn real_machine() {
     let mut profile = world.profile(1);
     profile.machine.node_cpus = [(0, (0..4).collect()), (1, (4..8).collect())].into();
     for thread in 0..8u32 {
-        profile.thread_cpus.insert((i64::from(thread), thread), 100);
+        profile.thread_cpus.insert((i64::from(thread), thread), Seen { samples: 100, looks: 0 });
     }
     let real = Target { name: "host".into(), virtual_machine: false, ..target(2) };
     let analysis = analyse(&profile, &real, &FakeSources("loop"));
@@ -236,6 +236,7 @@ fn hostile_profiles() {
             cpu_nodes: vec![],
             pin,
             private_cache_bytes: r.below(2) * MIB,
+            slow_nodes: vec![u32::MAX, 1],
             ..target(nodes)
         };
         sound(&analyse(&profile, &target, &FakeSources(["loop", "io", ""][r.below(3) as usize])), nodes);
@@ -266,6 +267,15 @@ fn hostile(r: &mut Random) -> Profile {
     p.machine.page_bytes = odd(r);
     p.machine.transparent_huge_pages = ["always", "never", ""][r.below(3) as usize].into();
     p.machine.node_cpus.insert(odd(r) as u32, vec![0, 1]);
+    p.machine.numa_balancing = r.below(2);
+    for name in ["numa_pages_migrated", "numa_foreign", "memory_free_bytes", "memory_total_bytes"] {
+        let node = [None, Some(0), Some(u32::MAX)][r.below(3) as usize];
+        p.counters.push(Counter { name: name.into(), node, at_start: odd(r), at_end: odd(r) });
+    }
+    for policy in ["interleave:0-1", "default", ""] {
+        p.policies.insert(id(r), Policy { policy: policy.into(), time_ns: odd(r) });
+    }
+    p.evidence.push(Evidence { source: "agent".into(), available: r.below(2) == 0, samples: 1, detail: String::new() });
     p.evidence.push(Evidence { source: "touch".into(), available: r.below(2) == 0, samples: odd(r), detail: String::new() });
     for i in 0..r.below(8) {
         p.threads.push(Thread {
@@ -280,8 +290,10 @@ fn hostile(r: &mut Random) -> Profile {
             omp_number: None,
             user_faults: Some(odd(r)),
             all_faults: Some(odd(r)),
+            allowed_cpus: Some("0-3".into()),
+            node_moves: odd(r),
         });
-        p.thread_cpus.insert((id(r), r.below(3) as u32), odd(r));
+        p.thread_cpus.insert((id(r), r.below(3) as u32), Seen { samples: odd(r), looks: odd(r) });
     }
     for _ in 0..r.below(5) {
         let site = id(r);
@@ -320,7 +332,10 @@ fn hostile(r: &mut Random) -> Profile {
             weight,
             by_kernel,
             site: Some(id(r)),
+            mapped_bytes: [None, Some(odd(r)), Some(0)][r.below(3) as usize],
+            node: [None, Some(-14), Some(0), Some(1), Some(i32::MAX)][r.below(5) as usize],
         });
+        p.releases.push(Release { process: r.below(2) as i64, time_ns: odd(r), address: odd(r), bytes: odd(r) });
         p.pages.push(Page {
             process: r.below(2) as i64,
             object: Some(id(r)),
@@ -340,7 +355,16 @@ fn hostile(r: &mut Random) -> Profile {
         p.windows.push(Window { id: i, round, object, address, start_ns, held_ns, round_ns, inclusion });
         for _ in 0..r.below(3) {
             let estimate = if r.below(4) == 0 { odd_float(r) } else { 3.0 };
-            p.accesses.push(Access { window: i, thread: id(r), site: Some(id(r)), hits: odd(r), estimate, watched_ns: 1, cut: false });
+            p.accesses.push(Access {
+                window: i,
+                thread: id(r),
+                site: Some(id(r)),
+                hits: odd(r),
+                estimate,
+                watched_ns: 1,
+                cut: false,
+                cpu: Some(odd(r) as u32),
+            });
         }
     }
     p

@@ -121,7 +121,7 @@ fn without_lines() {
 #[test]
 fn messages_tell_callers_and_processes() {
     let mut profile = profile(&[grid(7, 0x1200), grid(8, 0x1300)]);
-    let message = |profile: &Profile| analysed(profile).findings.iter().find(|f| f.object == 0).unwrap().message.clone();
+    let message = |profile: &Profile| analysed(profile).findings.iter().find(|f| f.object == Some(0)).unwrap().message.clone();
     assert!(message(&profile).starts_with("a (16 MiB, from alloc_grid at sim.c:7) was first"), "{}", message(&profile));
     profile.processes[0].exe = Some("/home/me/sim".into());
     profile.processes.push(Process { id: 2, pid: 200, parent: Some(1), exe: None, born_ns: 0, died_ns: None });

@@ -106,11 +106,29 @@ pub fn parse_thread_stat(line: &str) -> Option<ThreadStat> {
     })
 }
 
-/// Times a thread gave up its CPU to wait (/proc/PID/task/TID/status). Yields and preemptions are not among them.
+/// What /proc/PID/task/TID/status says of a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadStatus {
+    /// Times it gave up its CPU to wait. Yields and preemptions are not among them.
+    pub waits: u64,
+    /// CPUs it may run on, as the kernel lists them.
+    pub allowed_cpus: Option<String>,
+}
+
 #[must_use]
-pub fn thread_waits(root: &Path, pid: i32, tid: i32) -> Option<u64> {
+pub fn thread_status(root: &Path, pid: i32, tid: i32) -> Option<ThreadStatus> {
     let text = small_file(&root.join(format!("proc/{pid}/task/{tid}/status")))?;
-    text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?.trim().parse().ok()
+    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+    let allowed_cpus = value("Cpus_allowed_list:").filter(|list| !list.is_empty()).map(str::to_owned);
+    Some(ThreadStatus { waits: value("voluntary_ctxt_switches:")?.parse().ok()?, allowed_cpus })
+}
+
+/// Bytes of a process's memory that are in swap (`VmSwap`).
+#[must_use]
+pub fn swapped_bytes(root: &Path, pid: i32) -> Option<u64> {
+    let text = small_file(&root.join(format!("proc/{pid}/status")))?;
+    let kib: u64 = text.lines().find_map(|line| line.strip_prefix("VmSwap:"))?.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
 }
 
 /// Thread ids of a process, ascending.

@@ -13,7 +13,7 @@
 //! virtual machine, docs/evidence.md). So in long storms the events are closed, and opened in one of eight ticks only, at
 //! random; a sample then stands for eight times as many faults.
 
-use crate::kernel::perf::{Attributes, Event};
+use crate::kernel::perf::{Attributes, Event, kernel_tells_pages};
 use crate::kernel::perf_records::{PerfRecord, parse};
 use crate::kernel::perf_ring::PerfRing;
 use crate::procfs;
@@ -77,6 +77,8 @@ pub struct TouchEvents {
     buffer: Vec<u8>,
     /// Faults taken in the kernel on a thread's behalf are seen too.
     pub sees_kernel: bool,
+    /// Faults on pages that are there are told from first touches.
+    pub tells_pages: bool,
 }
 
 /// How events are opened: what the kernel allows is found by trying.
@@ -84,6 +86,7 @@ pub struct TouchEvents {
 struct Manner {
     sees_kernel: bool,
     threads_only: bool,
+    tells_pages: bool,
     on_exec: bool,
 }
 
@@ -96,7 +99,8 @@ impl TouchEvents {
         let mut refused = None;
         for sees_kernel in [true, false] {
             for threads_only in [!follow, false] {
-                match Self::open_as(tids, cpus, Manner { sees_kernel, threads_only, on_exec: launch }) {
+                let tells_pages = kernel_tells_pages();
+                match Self::open_as(tids, cpus, Manner { sees_kernel, threads_only, tells_pages, on_exec: launch }) {
                     Ok(events) => return Ok(events),
                     Err(error) => refused = Some(error),
                 }
@@ -129,6 +133,7 @@ impl TouchEvents {
             rings: Vec::new(),
             buffer: Vec::new(),
             sees_kernel: manner.sees_kernel,
+            tells_pages: manner.tells_pages,
         };
         for &cpu in cpus {
             let opened = open_on(&bystander, tids, cpu, None)?;
@@ -165,6 +170,7 @@ impl TouchEvents {
         let attr = Attributes::page_faults(period, stack)
             .exclude_kernel(!self.manner.sees_kernel)
             .threads_only(self.manner.threads_only)
+            .tells_pages(self.manner.tells_pages)
             .enable_on_exec(on_exec && index == 0);
         let mut events = Vec::new();
         for &(cpu, owner) in &self.owners {

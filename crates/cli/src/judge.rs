@@ -64,6 +64,7 @@ impl Question {
             pin,
             cores_per_node: cores,
             cpu_nodes: Vec::new(),
+            slow_nodes: Vec::new(),
             private_cache_bytes: recorded.private_cache_bytes,
         };
         match &machine {
@@ -82,6 +83,7 @@ impl Question {
             TargetMachine::Recorded => {
                 (target.name, target.virtual_machine) = (recorded.hostname.clone(), false);
                 target.nodes = node_numbers(recorded.node_cpus.keys());
+                target.slow_nodes = slow_nodes(recorded);
             }
         }
         if let Some(seats) = Seats::of(&machine) {
@@ -90,6 +92,14 @@ impl Question {
         }
         Ok(target)
     }
+}
+
+/// Nodes without CPUs, or of a slower tier than the fastest with CPUs.
+fn slow_nodes(machine: &Machine) -> Vec<u32> {
+    let has_cpus = |node: &u32| machine.node_cpus.get(node).is_some_and(|cpus| !cpus.is_empty());
+    let fastest = machine.node_tiers.iter().filter(|(node, _)| has_cpus(node)).map(|(_, tier)| *tier).min();
+    let slower = |node: &u32| machine.node_tiers.get(node).zip(fastest).is_some_and(|(tier, fastest)| *tier > fastest);
+    machine.node_cpus.keys().copied().filter(|node| !has_cpus(node) || slower(node)).collect()
 }
 
 /// One more than the highest node number: numbers may have holes.
@@ -174,6 +184,10 @@ mod tests {
         assert_eq!((one.name.as_str(), one.nodes, one.virtual_machine), ("virtual:2", 2, true));
         let two = nothing.target(&recorded(2)).unwrap();
         assert_eq!((two.name.as_str(), two.nodes, two.virtual_machine, two.cores_per_node), ("nine", 2, false, 2));
+        let mut tiered = recorded(3);
+        tiered.node_cpus.insert(3, Vec::new());
+        tiered.node_tiers = [(0, 4), (1, 4), (2, 22)].into();
+        assert_eq!(nothing.target(&tiered).unwrap().slow_nodes, [2, 3]);
     }
 
     /// A machine of four nodes of one CPU each in holes of numbers, and a node without CPUs, as an hwloc XML file.

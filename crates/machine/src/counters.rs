@@ -49,6 +49,44 @@ fn nodes(reader: &mut Reader) -> Vec<NodeCounters> {
     nodes
 }
 
+/// Memory of one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeMemory {
+    pub node: u32,
+    pub total_bytes: u64,
+    pub free_bytes: u64,
+}
+
+/// Memory of each node, as far as it is told.
+#[must_use]
+pub fn memory(root: &Path) -> Vec<NodeMemory> {
+    let mut reader = Reader::new(root);
+    let read = |node: u32| {
+        let text = reader.text(&format!("{NODES}/node{node}/meminfo"))?;
+        let bytes = |key: &str| {
+            let value = text.lines().find_map(|line| line.split_once(key))?.1.trim();
+            value.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+        };
+        Some(NodeMemory { node, total_bytes: bytes("MemTotal:")?, free_bytes: bytes("MemFree:")? })
+    };
+    let nodes: Vec<u32> = Reader::new(root).numbered(NODES, "node");
+    nodes.into_iter().filter_map(read).collect()
+}
+
+/// The memory tier of each node, where the kernel tells (Linux 6.1): lower numbers are faster.
+#[must_use]
+pub fn tiers(root: &Path) -> BTreeMap<u32, u32> {
+    const TIERS: &str = "sys/devices/virtual/memory_tiering";
+    let mut reader = Reader::new(root);
+    let mut nodes = BTreeMap::new();
+    for tier in reader.numbered(TIERS, "memory_tier") {
+        for node in reader.list(&format!("{TIERS}/memory_tier{tier}/nodelist")).unwrap_or_default() {
+            nodes.entry(node).or_insert(tier);
+        }
+    }
+    nodes
+}
+
 /// Lines of a name and a number. Where `strict`, a line that is neither is a doubt.
 fn pairs(reader: &mut Reader, file: &str, strict: bool) -> Option<BTreeMap<String, u64>> {
     let text = reader.text(file)?;

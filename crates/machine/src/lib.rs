@@ -39,12 +39,12 @@ pub struct MachineInfo {
 }
 
 impl MachineInfo {
-    /// Reads the machine below `root`.
+    /// Reads the machine below a root.
     ///
     /// # Errors
     /// When a file is there but cannot be understood, or nothing names the CPUs.
-    pub fn read(root: &Path) -> Result<Self> {
-        let root = Root::new(root);
+    pub fn read(at: &Path) -> Result<Self> {
+        let root = Root::new(at);
         let mut doubts = Vec::new();
         let node_cpus = nodes::read(&root, &mut doubts)?;
         let caches = cache::read(&root, node_cpus.values().flatten().min().copied().unwrap_or(0))?;
@@ -64,6 +64,8 @@ impl MachineInfo {
                 .unwrap_or_default(),
             private_cache_bytes: caches.private_bytes,
             shared_cache_bytes: caches.shared_bytes,
+            numa_balancing: root.number("proc/sys/kernel/numa_balancing")?.unwrap_or(0),
+            node_tiers: counters::tiers(at),
         };
         Ok(Self { machine, permissions: Permissions::read(&root)?, available_memory_bytes: available_memory_bytes(&root)?, doubts })
     }

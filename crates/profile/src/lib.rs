@@ -13,7 +13,7 @@ pub const SCHEMA: &str = include_str!("schema.sql");
 /// `PRAGMA application_id`: "FTP1".
 pub const APPLICATION_ID: i32 = 0x4654_5031;
 /// `PRAGMA user_version`.
-pub const SCHEMA_VERSION: i32 = 1;
+pub const SCHEMA_VERSION: i32 = 2;
 
 /// Keys of the `meta` table.
 pub mod meta {
@@ -41,6 +41,8 @@ pub mod meta {
     pub const WATCH_START_NS: &str = "watch_start_ns";
     /// Child processes that were started and not profiled (without `--follow`); absent when there were none.
     pub const CHILDREN_LEFT: &str = "children_left";
+    /// The most that was seen of the profiled processes' memory in swap, bytes; absent when none was.
+    pub const SWAPPED: &str = "swapped_bytes";
     /// Doubts about the measurement, one a line.
     pub const NOTES: &str = "notes";
 }

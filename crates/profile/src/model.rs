@@ -22,12 +22,25 @@ pub struct Machine {
     pub private_cache_bytes: u64,
     /// Last-level cache of one package; 0 when unknown.
     pub shared_cache_bytes: u64,
+    /// kernel.numa_balancing as read at the start, or later if it was switched on then: bit 0 balances, bit 1 promotes hot pages of
+    /// slow tiers. 0: off, or the kernel has none.
+    pub numa_balancing: u64,
+    /// Memory tier of each node (a lower number is faster); empty where the kernel does not tell.
+    pub node_tiers: BTreeMap<u32, u32>,
+}
+
+impl Machine {
+    /// Whether the kernel may have marked pages to catch accesses to them: hinting faults then look like first touches.
+    #[must_use]
+    pub fn may_hint(&self) -> bool {
+        self.node_cpus.len() >= 2 && self.numa_balancing != 0
+    }
 }
 
 /// One kind of evidence: whether it could be had, and if not why and what would help.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
-    /// `touch`, `watch`, `resident`, `agent`, ...
+    /// `touch`, `watch`, `hint`, `resident`, `agent`, ...
     pub source: String,
     pub available: bool,
     pub samples: u64,
@@ -63,6 +76,19 @@ pub struct Thread {
     pub user_faults: Option<u64>,
     /// All minor page faults of the thread, the kernel's on its behalf included.
     pub all_faults: Option<u64>,
+    /// CPUs it may run on, as the kernel lists them (`0-3,8`), at the last look.
+    pub allowed_cpus: Option<String>,
+    /// Times it was seen on another node than at the look before.
+    pub node_moves: u64,
+}
+
+/// How often a thread was seen on one CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// At sampled faults, and looks.
+    pub samples: u64,
+    /// At looks at equal times, while it had used CPU time since the one before.
+    pub looks: u64,
 }
 
 /// A call stack, leaf first.
@@ -155,7 +181,7 @@ pub struct FoldedObjects {
     pub word_ns: f64,
 }
 
-/// A sampled first touch of a page.
+/// A sampled page fault: the first touch of a page, or another access that the kernel caught.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FirstTouch {
     pub id: Id,
@@ -170,6 +196,48 @@ pub struct FirstTouch {
     /// The kernel touched the page on behalf of the thread (a system call such as read).
     pub by_kernel: bool,
     pub site: Option<Id>,
+    /// Size of the page that was mapped when the access faulted: 0 for none. A page was there when the kernel's balancing had marked it
+    /// (a hinting fault), or when it was shared and written to (zero page, after fork). None where the kernel does not tell
+    /// (before Linux 5.11).
+    pub mapped_bytes: Option<u64>,
+    /// The node of the page right after the fault, or a negative errno (-14 or -2: no page of its own, the zero page). None where it
+    /// was not asked.
+    pub node: Option<i32>,
+}
+
+/// Memory that the program gave back and kept mapped (madvise): its pages are fresh from then on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Release {
+    pub process: Id,
+    pub time_ns: u64,
+    pub address: u64,
+    pub bytes: u64,
+}
+
+/// The memory policy of the mapping that an object lies in, as /proc/PID/numa_maps has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// The kernel's words: `default`, `interleave:0-1`, `bind:0`, `prefer:1`.
+    pub policy: String,
+    /// When it was last read.
+    pub time_ns: u64,
+}
+
+/// A counter of the kernel, for the whole system or one node, at the start and at the last look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counter {
+    pub name: String,
+    pub node: Option<u32>,
+    pub at_start: u64,
+    pub at_end: u64,
+}
+
+impl Counter {
+    /// What was counted meanwhile; nothing where the counter was reset.
+    #[must_use]
+    pub fn growth(&self) -> u64 {
+        self.at_end.saturating_sub(self.at_start)
+    }
 }
 
 /// One watched address over one window of time. Also stored when nobody hit it.
@@ -203,6 +271,8 @@ pub struct Access {
     /// Time the thread was watched before the hit limit cut it off (or `held_ns`).
     pub watched_ns: u64,
     pub cut: bool,
+    /// Where the thread ran at most of these hits.
+    pub cpu: Option<u32>,
 }
 
 /// The kernel's answer on where a page is.
@@ -247,15 +317,33 @@ pub struct Profile {
     pub evidence: Vec<Evidence>,
     pub processes: Vec<Process>,
     pub threads: Vec<Thread>,
-    /// (thread, cpu) -> samples seen there.
-    pub thread_cpus: BTreeMap<(Id, u32), u64>,
+    pub thread_cpus: BTreeMap<(Id, u32), Seen>,
     pub sites: BTreeMap<Id, Site>,
     pub objects: Vec<Object>,
     pub folded_objects: Vec<FoldedObjects>,
     pub first_touches: Vec<FirstTouch>,
+    pub releases: Vec<Release>,
     pub windows: Vec<Window>,
     pub accesses: Vec<Access>,
     pub pages: Vec<Page>,
+    /// By object.
+    pub policies: BTreeMap<Id, Policy>,
+    pub counters: Vec<Counter>,
     pub regions: Vec<Region>,
     pub lost: Vec<Lost>,
+}
+
+impl Profile {
+    /// Growth of a counter of the whole system, or summed over the nodes; none where it was not recorded.
+    #[must_use]
+    pub fn grown(&self, name: &str) -> Option<u64> {
+        let all = self.counters.iter().filter(|c| c.name == name);
+        all.map(Counter::growth).fold(None, |sum, growth| Some(sum.unwrap_or(0).saturating_add(growth)))
+    }
+
+    /// Growth of a node's counter.
+    #[must_use]
+    pub fn grown_on(&self, name: &str, node: u32) -> Option<u64> {
+        self.counters.iter().find(|c| c.name == name && c.node == Some(node)).map(Counter::growth)
+    }
 }

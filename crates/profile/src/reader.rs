@@ -1,8 +1,8 @@
 //! Reads a profile whole. A file that is not one, is damaged, or has another schema gets an error that says so.
 
 use crate::{
-    APPLICATION_ID, Access, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Process, Profile, Region,
-    SCHEMA_VERSION, Site, Thread, Window,
+    APPLICATION_ID, Access, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy, Process,
+    Profile, Region, Release, SCHEMA_VERSION, Seen, Site, Thread, Window,
 };
 use anyhow::{Context, Result, bail};
 use rusqlite::{Connection, OpenFlags, Row};
@@ -89,7 +89,7 @@ fn load(c: &Connection) -> Result<Profile> {
         })?,
         threads: rows(
             c,
-            "SELECT id, process, tid, parent, name, born_ns, died_ns, cpu_ns, omp_number, user_faults, all_faults FROM threads ORDER BY id",
+            "SELECT id, process, tid, parent, name, born_ns, died_ns, cpu_ns, omp_number, user_faults, all_faults, allowed_cpus, node_moves FROM threads ORDER BY id",
             |r| {
                 Ok(Thread {
                     id: r.get(0)?,
@@ -103,12 +103,17 @@ fn load(c: &Connection) -> Result<Profile> {
                     omp_number: r.get(8)?,
                     user_faults: maybe(r, 9)?,
                     all_faults: maybe(r, 10)?,
+                    allowed_cpus: r.get(11)?,
+                    node_moves: unsigned(r, 12)?,
                 })
             },
         )?,
-        thread_cpus: rows(c, "SELECT thread, cpu, samples FROM thread_cpus", |r| Ok(((r.get(0)?, r.get(1)?), unsigned(r, 2)?)))?
-            .into_iter()
-            .collect(),
+        thread_cpus: rows(c, "SELECT thread, cpu, samples, looks FROM thread_cpus", |r| {
+            Ok(((r.get(0)?, r.get(1)?), Seen { samples: unsigned(r, 2)?, looks: unsigned(r, 3)? }))
+        })?
+        .into_iter()
+        .collect(),
+
         sites: rows(c, "SELECT id, process FROM sites", |r| {
             let id = r.get(0)?;
             Ok((id, Site { id, process: r.get(1)?, frames: Vec::new() }))
@@ -140,7 +145,7 @@ fn load(c: &Connection) -> Result<Profile> {
         })?,
         first_touches: rows(
             c,
-            "SELECT id, process, time_ns, thread, cpu, address, weight, by_kernel, site FROM first_touches ORDER BY id",
+            "SELECT id, process, time_ns, thread, cpu, address, weight, by_kernel, site, mapped_bytes, node FROM first_touches ORDER BY id",
             |r| {
                 Ok(FirstTouch {
                     id: r.get(0)?,
@@ -152,9 +157,14 @@ fn load(c: &Connection) -> Result<Profile> {
                     weight: r.get(6)?,
                     by_kernel: r.get(7)?,
                     site: r.get(8)?,
+                    mapped_bytes: maybe(r, 9)?,
+                    node: r.get(10)?,
                 })
             },
         )?,
+        releases: rows(c, "SELECT process, time_ns, address, bytes FROM releases", |r| {
+            Ok(Release { process: r.get(0)?, time_ns: unsigned(r, 1)?, address: unsigned(r, 2)?, bytes: unsigned(r, 3)? })
+        })?,
         windows: rows(c, "SELECT id, round, object, address, start_ns, held_ns, round_ns, inclusion FROM windows ORDER BY id", |r| {
             Ok(Window {
                 id: r.get(0)?,
@@ -167,7 +177,7 @@ fn load(c: &Connection) -> Result<Profile> {
                 inclusion: r.get(7)?,
             })
         })?,
-        accesses: rows(c, "SELECT window, thread, site, hits, estimate, watched_ns, cut FROM accesses", |r| {
+        accesses: rows(c, "SELECT window, thread, site, hits, estimate, watched_ns, cut, cpu FROM accesses", |r| {
             Ok(Access {
                 window: r.get(0)?,
                 thread: r.get(1)?,
@@ -176,6 +186,7 @@ fn load(c: &Connection) -> Result<Profile> {
                 estimate: r.get(4)?,
                 watched_ns: unsigned(r, 5)?,
                 cut: r.get(6)?,
+                cpu: r.get(7)?,
             })
         })?,
         pages: rows(c, "SELECT process, object, address, time_ns, node, page_bytes FROM pages", |r| {
@@ -187,6 +198,15 @@ fn load(c: &Connection) -> Result<Profile> {
                 node: r.get(4)?,
                 page_bytes: unsigned(r, 5)?,
             })
+        })?,
+        policies: rows(c, "SELECT object, policy, time_ns FROM policies", |r| {
+            Ok((r.get(0)?, Policy { policy: r.get(1)?, time_ns: unsigned(r, 2)? }))
+        })?
+        .into_iter()
+        .collect(),
+        counters: rows(c, "SELECT name, node, at_start, at_end FROM counters ORDER BY name, node", |r| {
+            let node: i64 = r.get(1)?;
+            Ok(Counter { name: r.get(0)?, node: u32::try_from(node).ok(), at_start: unsigned(r, 2)?, at_end: unsigned(r, 3)? })
         })?,
         regions: rows(c, "SELECT id, process, begin_ns, end_ns, site, team_size, thread FROM regions ORDER BY id", |r| {
             Ok(Region {

@@ -1,11 +1,12 @@
--- firsttouch profile, schema version 1. Documented in docs/profile-format.md. Times are CLOCK_MONOTONIC nanoseconds.
+-- firsttouch profile, schema version 2. Documented in docs/profile-format.md. Times are CLOCK_MONOTONIC nanoseconds.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE machine (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE evidence (source TEXT PRIMARY KEY, available INTEGER NOT NULL, samples INTEGER NOT NULL, detail TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE processes (id INTEGER PRIMARY KEY, pid INTEGER NOT NULL, parent INTEGER, exe TEXT, born_ns INTEGER NOT NULL, died_ns INTEGER);
 CREATE TABLE threads (id INTEGER PRIMARY KEY, process INTEGER NOT NULL, tid INTEGER NOT NULL, parent INTEGER, name TEXT,
-    born_ns INTEGER NOT NULL, died_ns INTEGER, cpu_ns INTEGER, omp_number INTEGER, user_faults INTEGER, all_faults INTEGER);
-CREATE TABLE thread_cpus (thread INTEGER NOT NULL, cpu INTEGER NOT NULL, samples INTEGER NOT NULL, PRIMARY KEY (thread, cpu)) WITHOUT ROWID;
+    born_ns INTEGER NOT NULL, died_ns INTEGER, cpu_ns INTEGER, omp_number INTEGER, user_faults INTEGER, all_faults INTEGER,
+    allowed_cpus TEXT, node_moves INTEGER NOT NULL);
+CREATE TABLE thread_cpus (thread INTEGER NOT NULL, cpu INTEGER NOT NULL, samples INTEGER NOT NULL, looks INTEGER NOT NULL, PRIMARY KEY (thread, cpu)) WITHOUT ROWID;
 CREATE TABLE sites (id INTEGER PRIMARY KEY, process INTEGER NOT NULL);
 CREATE TABLE frames (site INTEGER NOT NULL, depth INTEGER NOT NULL, address INTEGER NOT NULL, module TEXT, offset INTEGER,
     inlined INTEGER NOT NULL DEFAULT 0, function TEXT, file TEXT, line INTEGER, PRIMARY KEY (site, depth)) WITHOUT ROWID;
@@ -14,11 +15,14 @@ CREATE TABLE objects (id INTEGER PRIMARY KEY, process INTEGER NOT NULL, kind TEX
 CREATE TABLE folded_objects (site INTEGER NOT NULL, call TEXT NOT NULL, bytes INTEGER NOT NULL, count INTEGER NOT NULL, word_ns REAL NOT NULL,
     PRIMARY KEY (site, call, bytes)) WITHOUT ROWID;
 CREATE TABLE first_touches (id INTEGER PRIMARY KEY, process INTEGER NOT NULL, time_ns INTEGER NOT NULL, thread INTEGER NOT NULL, cpu INTEGER NOT NULL,
-    address INTEGER NOT NULL, weight REAL NOT NULL, by_kernel INTEGER NOT NULL, site INTEGER);
+    address INTEGER NOT NULL, weight REAL NOT NULL, by_kernel INTEGER NOT NULL, site INTEGER, mapped_bytes INTEGER, node INTEGER);
+CREATE TABLE releases (process INTEGER NOT NULL, time_ns INTEGER NOT NULL, address INTEGER NOT NULL, bytes INTEGER NOT NULL);
 CREATE TABLE windows (id INTEGER PRIMARY KEY, round INTEGER NOT NULL, object INTEGER NOT NULL, address INTEGER NOT NULL, start_ns INTEGER NOT NULL,
     held_ns INTEGER NOT NULL, round_ns INTEGER NOT NULL, inclusion REAL NOT NULL);
 CREATE TABLE accesses (window INTEGER NOT NULL, thread INTEGER NOT NULL, site INTEGER, hits INTEGER NOT NULL, estimate REAL NOT NULL,
-    watched_ns INTEGER NOT NULL, cut INTEGER NOT NULL);
+    watched_ns INTEGER NOT NULL, cut INTEGER NOT NULL, cpu INTEGER);
 CREATE TABLE pages (process INTEGER NOT NULL, object INTEGER, address INTEGER NOT NULL, time_ns INTEGER NOT NULL, node INTEGER NOT NULL, page_bytes INTEGER NOT NULL);
+CREATE TABLE policies (object INTEGER PRIMARY KEY, policy TEXT NOT NULL, time_ns INTEGER NOT NULL);
+CREATE TABLE counters (name TEXT NOT NULL, node INTEGER NOT NULL, at_start INTEGER NOT NULL, at_end INTEGER NOT NULL, PRIMARY KEY (name, node)) WITHOUT ROWID;
 CREATE TABLE regions (id INTEGER PRIMARY KEY, process INTEGER NOT NULL, begin_ns INTEGER NOT NULL, end_ns INTEGER, site INTEGER, team_size INTEGER NOT NULL, thread INTEGER);
 CREATE TABLE lost (source TEXT NOT NULL, reason TEXT NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (source, reason)) WITHOUT ROWID;

@@ -1,8 +1,8 @@
 //! Writes a profile while the target runs: one transaction a flush, WAL, so that a reader (or a crash) sees whole flushes.
 
 use crate::{
-    APPLICATION_ID, Access, Evidence, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Process, Region, SCHEMA, SCHEMA_VERSION, Site,
-    Thread, Window,
+    APPLICATION_ID, Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process, Region, Release,
+    SCHEMA, SCHEMA_VERSION, Seen, Site, Thread, Window,
 };
 use anyhow::{Context, Result, bail};
 use rusqlite::{Connection, OpenFlags, params};
@@ -63,13 +63,23 @@ impl Writer {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         // Opening by hand first gives the operating system's own reason; SQLite only says "unable to open".
         std::fs::OpenOptions::new().write(true).create_new(true).open(path).with_context(context)?;
+        // Some file systems (9p, as guests have it) take WAL mode and then have no shared memory for it.
+        Self::prepare(path, flags, "WAL").or_else(|_| {
+            remove_sides(path).and_then(|()| std::fs::File::create(path).map(drop)).with_context(context)?;
+            Self::prepare(path, flags, "DELETE").with_context(context)
+        })
+    }
+
+    /// Makes the tables in an empty file.
+    fn prepare(path: &Path, flags: OpenFlags, journal: &str) -> Result<Self> {
+        let context = || "cannot prepare its tables";
         let connection = Connection::open_with_flags(plain(path), flags).with_context(context)?;
         // A crash of the machine may cost the profile, a crash of firsttouch does not: no need to wait for the disk.
         connection.pragma_update(None, "synchronous", "OFF").with_context(context)?;
         connection.pragma_update(None, "application_id", APPLICATION_ID).with_context(context)?;
         connection.pragma_update(None, "user_version", SCHEMA_VERSION).with_context(context)?;
         // A file system without shared memory (some network ones) has no WAL: SQLite then keeps its rollback journal.
-        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).with_context(context)?;
+        connection.query_row(&format!("PRAGMA journal_mode = {journal}"), [], |_| Ok(())).with_context(context)?;
         connection.pragma_update(None, "cache_size", -4096).with_context(context)?;
         connection.execute_batch(SCHEMA).with_context(context)?;
         let mut writer = Self { connection, path: path.to_owned(), in_transaction: false, older: None };
@@ -179,7 +189,7 @@ impl Writer {
 
     pub fn thread(&self, t: &Thread) -> Result<()> {
         self.run(
-            "INSERT OR REPLACE INTO threads VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO threads VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             params![
                 t.id,
                 t.process,
@@ -191,13 +201,16 @@ impl Writer {
                 t.cpu_ns.map(signed),
                 t.omp_number,
                 t.user_faults.map(signed),
-                t.all_faults.map(signed)
+                t.all_faults.map(signed),
+                t.allowed_cpus,
+                signed(t.node_moves)
             ],
         )
     }
 
-    pub fn thread_cpu(&self, thread: Id, cpu: u32, samples: u64) -> Result<()> {
-        self.run("INSERT OR REPLACE INTO thread_cpus VALUES (?, ?, ?)", params![thread, cpu, signed(samples)])
+    pub fn thread_cpu(&self, thread: Id, cpu: u32, seen: Seen) -> Result<()> {
+        let Seen { samples, looks } = seen;
+        self.run("INSERT OR REPLACE INTO thread_cpus VALUES (?, ?, ?, ?)", params![thread, cpu, signed(samples), signed(looks)])
     }
 
     /// Writes a site with its frames, replacing earlier frames of the same site.
@@ -241,9 +254,34 @@ impl Writer {
 
     pub fn first_touch(&self, t: &FirstTouch) -> Result<()> {
         self.run(
-            "INSERT INTO first_touches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            params![t.id, t.process, signed(t.time_ns), t.thread, t.cpu, signed(t.address), t.weight, t.by_kernel, t.site],
+            "INSERT INTO first_touches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            params![
+                t.id,
+                t.process,
+                signed(t.time_ns),
+                t.thread,
+                t.cpu,
+                signed(t.address),
+                t.weight,
+                t.by_kernel,
+                t.site,
+                t.mapped_bytes.map(signed),
+                t.node
+            ],
         )
+    }
+
+    pub fn release(&self, r: &Release) -> Result<()> {
+        self.run("INSERT INTO releases VALUES (?, ?, ?, ?)", params![r.process, signed(r.time_ns), signed(r.address), signed(r.bytes)])
+    }
+
+    pub fn policy(&self, object: Id, p: &Policy) -> Result<()> {
+        self.run("INSERT OR REPLACE INTO policies VALUES (?, ?, ?)", params![object, p.policy, signed(p.time_ns)])
+    }
+
+    pub fn counter(&self, c: &Counter) -> Result<()> {
+        let node = c.node.map_or(-1, i64::from);
+        self.run("INSERT OR REPLACE INTO counters VALUES (?, ?, ?, ?)", params![c.name, node, signed(c.at_start), signed(c.at_end)])
     }
 
     pub fn window(&self, w: &Window) -> Result<()> {
@@ -264,8 +302,8 @@ impl Writer {
 
     pub fn access(&self, a: &Access) -> Result<()> {
         self.run(
-            "INSERT INTO accesses VALUES (?, ?, ?, ?, ?, ?, ?)",
-            params![a.window, a.thread, a.site, signed(a.hits), a.estimate, signed(a.watched_ns), a.cut],
+            "INSERT INTO accesses VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            params![a.window, a.thread, a.site, signed(a.hits), a.estimate, signed(a.watched_ns), a.cut, a.cpu],
         )
     }
 

@@ -47,12 +47,50 @@ impl Context<'_> {
             Kind::SharedRead => format!("keep one copy of {name} a node, made by a thread of that node; or {INTERLEAVE}"),
             Kind::IoFirstTouch => io(self, case, language),
             Kind::HugePageSharing => huge(self, case, language),
+            Kind::SlowTier => format!(
+                "keep {name} on nodes with CPUs, if there is room: numactl --membind={cpus} CMD, or mbind() for {name} alone; or let the kernel move \
+                 what is hot there: echo 2 > /proc/sys/kernel/numa_balancing (root; memory tiering)",
+                cpus = self.cpu_nodes()
+            ),
+            Kind::PolicyMismatch => format!(
+                "take the policy away ({}) and let the threads that use {name} touch it first{}",
+                "start the program without numactl or its options --interleave, --membind, --preferred; in the source, without set_mempolicy or mbind",
+                code(&self.parallel_loop(case, language))
+            ),
+            Kind::NodeFull => format!(
+                "make room where {name} is used: end or move what fills that node (firsttouch stat, numastat -m), drop the page cache before the run \
+                 (sync; echo 1 > /proc/sys/vm/drop_caches, as root), or spread the threads so that each node has room for its part"
+            ),
+            Kind::UnpinnedThreads => self.pin_advice(),
             Kind::RecycledMemory => format!(
                 "use fresh memory for {name}: do not free the former buffer before, or allocate with mmap (environment: \
                  MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072 makes glibc return large blocks to the kernel), or use an allocator that keeps memory by thread; \
                  then initialise it in the loop that uses it. Or move the pages to their users once with move_pages"
             ),
         }
+    }
+
+    /// How to keep threads where they are.
+    pub(super) fn pin_advice(&self) -> String {
+        match self.team() {
+            Team::OpenMp => {
+                "pin the threads: OMP_PROC_BIND=spread OMP_PLACES=cores CMD (close instead of spread where fewer threads than one node \
+                             has cores share data)"
+                    .to_owned()
+            }
+            Team::Own => {
+                "pin the threads: let each call pthread_setaffinity_np (or sched_setaffinity) before it touches its memory, or confine the \
+                          program to one node where that is enough: numactl --cpunodebind=0 --localalloc CMD"
+                    .to_owned()
+            }
+        }
+    }
+
+    /// Nodes with CPUs, as numactl takes them.
+    fn cpu_nodes(&self) -> String {
+        let machine = &self.profile.machine;
+        let nodes = machine.node_cpus.iter().filter(|(node, cpus)| !cpus.is_empty() && !self.target.slow_nodes.contains(node));
+        nodes.map(|(node, _)| node.to_string()).collect::<Vec<_>>().join(",")
     }
 
     fn language(&self, case: &Case<'_>) -> Option<Language> {

@@ -1,4 +1,4 @@
-//! Findings: the rules. One finding an object; the first that holds, in this order.
+//! Findings: the rules. At most one finding an object, the first that holds, in this order; and those on the whole program.
 //!
 //! **Bars for all:** the object is judged (see `judge.rs`); the 95 % interval of its remote fraction lies above 0.05; that does
 //! not rest on guessed homes: either the interval over the windows alone whose home is beyond doubt (at least 8) lies above 0.05
@@ -8,6 +8,7 @@
 //!
 //! | finding | rule beyond the bars |
 //! |---|---|
+//! | `slow-tier`, `policy-mismatch`, `node-full`, `unpinned-threads` | on the recorded machine only: first touch is not what placed the pages, or the threads have moved since ([`real`]) |
 //! | `shared-read` | use is `shared`, by threads on at least two nodes |
 //! | `no-stable-partition` | use is `irregular` |
 //! | `recycled-memory` | use is stable; at least half of its touched pages were touched under a former owner (`touches.rs`) |
@@ -16,24 +17,30 @@
 //! | `serial-first-touch` | use is stable; one lane touched at least 90 % of it |
 //! | `mismatched-partition` | use is stable; none of the above: several threads touched it, in another partition |
 //!
+//! `unpinned-threads` and `balancing-churn` may also be about the whole program ([`program`]): their object is null.
+//!
 //! Stable is `single`, `block` or `block-cyclic`. Where use is not, no first touch would be right, so what the use is comes
 //! first and the message says who touched it.
 
 mod fix;
 mod huge;
 mod loops;
+mod program;
+mod real;
 mod text;
 
-use crate::estimator::Design;
+pub use program::Program;
+
 use crate::groups::Group;
 use crate::judge::Subject;
 use crate::places::Places;
+use crate::residents::Moves;
 use crate::threads::Threads;
-use crate::uses::Hit;
-use crate::{Finding, Interval, ObjectView, PartitionKind, Target};
+use crate::uses::{Hit, Source, Uses};
+use crate::{Figure, Finding, Interval, ObjectView, PartitionKind, Target};
 use firsttouch_domain::Estimate;
 use firsttouch_profile::{Object, Profile};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The lower end of the remote fraction's interval must be above this.
 const REMOTE_BAR: f64 = 0.05;
@@ -57,6 +64,10 @@ pub enum Kind {
     IoFirstTouch,
     SerialFirstTouch,
     MismatchedPartition,
+    SlowTier,
+    PolicyMismatch,
+    NodeFull,
+    UnpinnedThreads,
 }
 
 impl Kind {
@@ -70,6 +81,10 @@ impl Kind {
             Self::IoFirstTouch => "io-first-touch",
             Self::SerialFirstTouch => "serial-first-touch",
             Self::MismatchedPartition => "mismatched-partition",
+            Self::SlowTier => "slow-tier",
+            Self::PolicyMismatch => "policy-mismatch",
+            Self::NodeFull => "node-full",
+            Self::UnpinnedThreads => "unpinned-threads",
         }
     }
 }
@@ -79,10 +94,10 @@ pub struct Context<'a> {
     pub profile: &'a Profile,
     pub target: &'a Target,
     pub threads: &'a Threads,
-    pub design: &'a Design,
+    pub uses: &'a Uses,
     pub places: &'a Places<'a>,
-    /// Accesses to all objects larger than a core's cache.
-    pub counted: f64,
+    /// Accesses to all objects larger than a core's cache, by windows and by hints.
+    pub counted: [f64; 2],
     /// Names by group, for former owners.
     pub groups: &'a [Group],
     pub names: &'a [(String, usize)],
@@ -95,6 +110,7 @@ pub struct Case<'a> {
     pub hits: &'a [Hit],
     pub object: &'a Object,
     pub view: &'a ObjectView,
+    pub moves: &'a Moves,
 }
 
 impl Context<'_> {
@@ -107,7 +123,7 @@ impl Context<'_> {
         let remote_share = case.subject.remote_share();
         Some(Finding {
             id: kind.as_str().to_owned(),
-            object: case.object.id,
+            object: Some(case.object.id),
             object_name: case.view.name.clone(),
             severity: severity(remote_share).to_owned(),
             message: self.message(kind, case),
@@ -117,13 +133,41 @@ impl Context<'_> {
             remote_fraction: remote.value,
             interval,
             remote_share,
+            figures: self.case_figures(kind, case),
         })
+    }
+
+    /// What the finding stands on.
+    fn case_figures(&self, kind: Kind, case: &Case<'_>) -> BTreeMap<String, Figure> {
+        let source = case.subject.source.as_str();
+        let mut figures = BTreeMap::new();
+        let mut add = |name: &str, estimate: Option<Estimate>, evidence: &str| {
+            figures.extend(estimate.map(|e| (name.to_owned(), figure(e, evidence))));
+        };
+        add("remote", case.subject.remote, source);
+        match kind {
+            Kind::SlowTier => add("slow", case.subject.slow, source),
+            Kind::PolicyMismatch => add("remote_by_first_touch", case.subject.by_first_touch, source),
+            Kind::NodeFull => {
+                add("remote_by_first_touch", case.subject.by_first_touch, source);
+                add("displaced", case.subject.touch.displaced, "touch");
+            }
+            Kind::UnpinnedThreads => add("touched_by_its_user", self.touched_by_user(case), "touch"),
+            _ => {}
+        }
+        add("moved", counted_part(case.moves.moved, case.moves.revisited), "resident");
+        figures
     }
 
     fn kind(&self, case: &Case<'_>) -> Option<Kind> {
         let subject = case.subject;
         if subject.reason.is_some() || !self.passes_bars(subject) {
             return None;
+        }
+        match self.kind_on_real_nodes(case) {
+            real::Verdict::Kind(kind) => return Some(kind),
+            real::Verdict::Nothing => return None,
+            real::Verdict::AsEver => {}
         }
         match subject.partition.kind {
             PartitionKind::Unknown => return None,
@@ -147,9 +191,19 @@ impl Context<'_> {
 
     fn passes_bars(&self, subject: &Subject) -> bool {
         let above = |e: Option<Estimate>| e.is_some_and(|e| e.low > REMOTE_BAR);
-        let remote = subject.remote.map_or(0.0, |r| r.value) * self.design.accesses(subject.group);
+        let remote = subject.remote.map_or(0.0, |r| r.value) * self.accesses(subject);
+        let counted = self.counted(subject.source);
         let sure = subject.sure.is_some_and(|s| s.samples >= SURE_WINDOWS) && above(subject.sure);
-        above(subject.remote) && (sure || self.touches_disagree(subject)) && self.counted > 0.0 && remote >= WORTH_BAR * self.counted
+        above(subject.remote) && (sure || self.touches_disagree(subject)) && counted > 0.0 && remote >= WORTH_BAR * counted
+    }
+
+    /// Accesses to an object, and to all that count, as the source of its figures sees them.
+    fn accesses(&self, subject: &Subject) -> f64 {
+        self.uses.of(subject.source).design.accesses(subject.group)
+    }
+
+    fn counted(&self, source: Source) -> f64 {
+        self.counted[usize::from(source == Source::Hint)]
     }
 
     /// Whether first toucher and user, at the touched addresses, sit on different nodes too often for chance.
@@ -179,6 +233,19 @@ impl Context<'_> {
         nodes.dedup();
         nodes.len() >= 2
     }
+}
+
+/// A figure of a report.
+pub fn figure(estimate: Estimate, evidence: &str) -> Figure {
+    Figure { value: estimate.value, interval: [estimate.low, estimate.high], samples: estimate.samples, evidence: evidence.to_owned() }
+}
+
+/// A part of `all` independent samples. None without any.
+pub fn counted_part(part: u64, all: u64) -> Option<Estimate> {
+    (all > 0).then(|| {
+        let value = part as f64 / all as f64;
+        Estimate::fraction(value, (value * (1.0 - value) / all as f64).sqrt(), all)
+    })
 }
 
 fn severity(remote_share: f64) -> &'static str {

@@ -5,9 +5,13 @@ use crate::groups::Group;
 use crate::judge::Subject;
 use crate::names::made_by;
 use crate::places::describe;
+use crate::uses::Source;
 use crate::{ObjectView, PartitionKind, Place};
 use firsttouch_domain::format_bytes;
 use firsttouch_profile::Object;
+
+/// Pages moved that are worth a word (lower end).
+const MOVED_BAR: f64 = 0.01;
 
 impl Context<'_> {
     /// One or two sentences with figures and interval.
@@ -16,6 +20,61 @@ impl Context<'_> {
         let touched = self.touched(case);
         let used = self.used(case);
         let figures = self.figures(case);
+        let real = self.real_message(kind, case, &name, &used, &figures);
+        let said = real.unwrap_or_else(|| self.plain_message(kind, case, (&name, &touched, &used, &figures)));
+        format!("{said}{}{}", self.policy_words(kind, case), moved_words(case))
+    }
+
+    /// What the findings that need real nodes say.
+    fn real_message(&self, kind: Kind, case: &Case<'_>, name: &str, used: &str, figures: &str) -> Option<String> {
+        let subject = case.subject;
+        let first = subject.by_first_touch.map_or(0.0, |e| e.value);
+        Some(match kind {
+            Kind::SlowTier => format!(
+                "{name} lies on memory without CPUs or of a slower kind (node {}): {} of its accesses go there. It is used by {used}: {figures}.",
+                self.target.slow_nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+                subject.slow.map_or_else(|| percent(0.0), ranged),
+            ),
+            Kind::PolicyMismatch => format!(
+                "{name} has the memory policy {}, which is worse here than first touch: it is used by {used}, and {figures}; by first touch it would be {}.",
+                self.policy(case).unwrap_or("default"),
+                percent(first),
+            ),
+            Kind::NodeFull => format!(
+                "{name} was touched by the right threads, but {} of its pages went to another node than their toucher ran on{}. It is used by {used}: \
+                 {figures}; with room for it, it would be {}.",
+                subject.touch.displaced.map_or_else(|| percent(0.0), ranged),
+                self.full_nodes(),
+                percent(first),
+            ),
+            Kind::UnpinnedThreads => format!(
+                "{name} was first touched by the threads that use it ({}), but they ran on other nodes then: threads have moved since, memory has not. It \
+                 is used by {used}: {figures}.",
+                touch_place(case)
+            ),
+            _ => return None,
+        })
+    }
+
+    /// `: node 0 had no room (numa_foreign: 12,345 pages wanted there were allocated elsewhere)`
+    fn full_nodes(&self) -> String {
+        let foreign = self.profile.machine.node_cpus.keys().filter_map(|&n| Some((n, self.profile.grown_on("numa_foreign", n)?)));
+        let full: Vec<String> = foreign
+            .filter(|&(_, pages)| pages > 0)
+            .map(|(n, pages)| format!("node {n} had no room for {} pages", thousands(pages)))
+            .collect();
+        if full.is_empty() { String::new() } else { format!(": {} (numa_foreign, whole system)", full.join(", ")) }
+    }
+
+    /// ` Its memory policy is interleave:0-1: ...`, where another finding has to say so.
+    fn policy_words(&self, kind: Kind, case: &Case<'_>) -> String {
+        match self.policy(case).filter(|_| kind != Kind::PolicyMismatch) {
+            Some(policy) => format!(" Its memory policy is {policy}, which places it before any first touch does."),
+            None => String::new(),
+        }
+    }
+
+    fn plain_message(&self, kind: Kind, case: &Case<'_>, (name, touched, used, figures): (&str, &str, &str, &str)) -> String {
         match kind {
             Kind::SerialFirstTouch => {
                 let before = before_the_loop(case).map_or_else(String::new, |text| format!(" {text}."));
@@ -44,6 +103,7 @@ impl Context<'_> {
                 self.former_owner(case),
                 percent(case.subject.touch.recycled)
             ),
+            Kind::SlowTier | Kind::PolicyMismatch | Kind::NodeFull | Kind::UnpinnedThreads => String::new(),
         }
     }
 
@@ -59,9 +119,10 @@ impl Context<'_> {
             digits(low),
             digits(high),
             percent(case.subject.remote_share()),
-            match remote.map_or(0, |r| r.samples) {
-                1 => "1 watch window with hits".to_owned(),
-                n => format!("{} watch windows with hits", thousands(n)),
+            match (case.subject.source, remote.map_or(0, |r| r.samples)) {
+                (Source::Watch, 1) => "1 watch window with hits".to_owned(),
+                (Source::Watch, n) => format!("{} watch windows with hits", thousands(n)),
+                (Source::Hint, n) => format!("{} hinting faults, by pages", thousands(n)),
             }
         )
     }
@@ -169,12 +230,25 @@ fn main_user(subject: &Subject) -> usize {
     best.map_or(0, |(thread, _)| thread)
 }
 
-fn percent(fraction: f64) -> String {
+/// ` 43 % [35, 52] of its pages have been moved since.`, where that is worth a word.
+fn moved_words(case: &Case<'_>) -> String {
+    let moved = super::counted_part(case.moves.moved, case.moves.revisited).filter(|e| e.low > MOVED_BAR);
+    moved.map_or_else(String::new, |e| {
+        format!(" {} of its pages were moved to another node while it ran (of {} asked again).", ranged(e), e.samples)
+    })
+}
+
+/// `43 % [35, 52]`.
+fn ranged(e: firsttouch_domain::Estimate) -> String {
+    format!("{} [{}, {}]", percent(e.value), digits(e.low), digits(e.high))
+}
+
+pub(super) fn percent(fraction: f64) -> String {
     format!("{} %", digits(fraction))
 }
 
 /// Percent as all reports write it: two digits below ten, else whole.
-fn digits(fraction: f64) -> String {
+pub(super) fn digits(fraction: f64) -> String {
     let value = fraction * 100.0;
     if (0.05..9.95).contains(&value) { format!("{value:.1}") } else { format!("{value:.0}") }
 }

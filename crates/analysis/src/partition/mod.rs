@@ -158,8 +158,19 @@ pub struct Sample {
     pub rows: usize,
     /// CPUs the program could run on: at most so many threads are seen in one short window.
     pub cpus: usize,
-    /// Whether an address can be seen with several lanes (uses), or only once (first touches).
-    pub repeated: bool,
+    pub sight: Sight,
+}
+
+/// What a unit shows of the lanes that use its address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sight {
+    /// All lanes that came in a stretch of time (watch windows).
+    #[default]
+    All,
+    /// The only one there is (first touches).
+    Only,
+    /// One of those that came (hinting faults).
+    One,
 }
 
 /// Recognises the partition. See the module's text for the rules.
@@ -183,7 +194,11 @@ pub fn classify(sample: &Sample) -> Partition {
     if let Some(blocks) = block::blocks(&units, &chance) {
         return Partition::new(PartitionKind::Block, Owners::Blocks(blocks));
     }
-    let how = if sample.repeated { shared::how(&units, &chance, sample.cpus) } else { Use::Dealt };
+    let how = match sample.sight {
+        Sight::All => shared::how(&units, &chance, sample.cpus),
+        Sight::Only => Use::Dealt,
+        Sight::One => Use::Open,
+    };
     if how == Use::InFull {
         return Partition::new(PartitionKind::Shared, Owners::Nobody);
     }

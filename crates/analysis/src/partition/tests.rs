@@ -34,7 +34,7 @@ fn sample(seed: u64, n: usize, mut lanes_at: impl FnMut(u64, &mut Random) -> Vec
         Unit { position, shares, counts: counts.into_iter().collect(), cut: false, round }
     });
     let units = units.collect();
-    Sample { units, weights, stride: RANGE, rows: 1, cpus: 8, repeated: true }
+    Sample { units, weights, stride: RANGE, rows: 1, cpus: 8, sight: Sight::All }
 }
 
 /// Of 20 seeds, how many are recognised as `kind`.

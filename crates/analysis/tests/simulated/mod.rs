@@ -222,6 +222,8 @@ impl World {
                 omp_number: None,
                 user_faults: None,
                 all_faults: None,
+                allowed_cpus: None,
+                node_moves: 0,
             });
         }
         for source in ["touch", "watch"] {
@@ -278,6 +280,8 @@ impl World {
                 weight: self.period as f64,
                 by_kernel: thing.by_kernel,
                 site: Some(1000 + i as i64),
+                mapped_bytes: None,
+                node: None,
             });
             if thing.page > 4096 {
                 let address = self.address(i) + x;
@@ -337,6 +341,7 @@ impl World {
                         estimate: n as f64,
                         watched_ns: held,
                         cut: false,
+                        cpu: None,
                     });
                 }
             }
@@ -376,6 +381,7 @@ pub fn target(nodes: usize) -> Target {
         pin: Pin::Spread,
         cores_per_node: 4,
         cpu_nodes: vec![],
+        slow_nodes: vec![],
         private_cache_bytes: MIB,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::OnceLock;
 
 pub const PERF_TYPE_SOFTWARE: u32 = 1;
 pub const PERF_TYPE_BREAKPOINT: u32 = 5;
@@ -18,6 +19,8 @@ pub const PERF_SAMPLE_CPU: u64 = 1 << 7;
 
 pub const PERF_SAMPLE_REGS_USER: u64 = 1 << 12;
 pub const PERF_SAMPLE_STACK_USER: u64 = 1 << 13;
+/// Linux 5.11.
+pub const PERF_SAMPLE_DATA_PAGE_SIZE: u64 = 1 << 22;
 
 /// What every sample of ours carries. The parser relies on it: one layout for both kinds of event. (PERF_SAMPLE_PERIOD is no
 /// option: with it a software event of fixed period reports every single event, kernel/events/core.c perf_swevent_event.)
@@ -115,6 +118,15 @@ impl Attributes {
         attr
     }
 
+    /// A sample tells the size of the page at its address, 0 where none is mapped (Linux 5.11). A page fault's sample is taken before
+    /// the fault is handled (arch/x86/mm/fault.c, do_user_addr_fault), so this tells a first touch from a fault on a page
+    /// that is there: marked by NUMA balancing, or shared and written to.
+    #[must_use]
+    pub fn tells_pages(mut self, on: bool) -> Self {
+        self.sample_type = if on { self.sample_type | PERF_SAMPLE_DATA_PAGE_SIZE } else { self.sample_type & !PERF_SAMPLE_DATA_PAGE_SIZE };
+        self
+    }
+
     /// Births, deaths, names and executable mappings of the threads, and no samples.
     #[must_use]
     pub fn bystander() -> Self {
@@ -181,6 +193,13 @@ impl Attributes {
     fn set(&mut self, flag: u64, on: bool) {
         self.flags = if on { self.flags | flag } else { self.flags & !flag };
     }
+}
+
+/// Whether this kernel tells page sizes with samples, found by trying.
+#[must_use]
+pub fn kernel_tells_pages() -> bool {
+    static TELLS: OnceLock<bool> = OnceLock::new();
+    *TELLS.get_or_init(|| Event::open(&Attributes::ring_owner().tells_pages(true), 0, -1).is_ok())
 }
 
 /// PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING.

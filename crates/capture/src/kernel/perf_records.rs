@@ -57,6 +57,8 @@ pub struct Sample {
     pub registers: Vec<u64>,
     /// Bytes of the user stack from the stack pointer upwards.
     pub stack: Vec<u8>,
+    /// Size of the page that was mapped at `address` when the event happened, 0 for none; None where it was not asked for.
+    pub page_bytes: Option<u64>,
 }
 
 const RECORD_MMAP: u32 = 1;
@@ -128,8 +130,9 @@ fn sample(r: &mut Reader<'_>, misc: u16) -> Option<Sample> {
         let valid = usize::try_from(r.u64()?).ok()?.min(dumped);
         stack = bytes.get(..valid)?.to_vec();
     }
+    let page_bytes = r.u64();
     let in_kernel = misc & MISC_CPUMODE == MISC_KERNEL;
-    Some(Sample { ip, pid, tid, time, address, cpu, event, in_kernel, registers, stack })
+    Some(Sample { ip, pid, tid, time, address, cpu, event, in_kernel, registers, stack, page_bytes })
 }
 
 /// `sample_id_all` puts tid, time, id, cpu (8 bytes each here) at the end of every record that is not a sample.
@@ -190,7 +193,10 @@ mod tests {
             assert!(parse(RECORD_SAMPLE, 2, &body[..length]).is_none(), "{length} of {} bytes", body.len());
         }
         let Some(PerfRecord::Sample(sample)) = parse(RECORD_SAMPLE, 2, &body) else { panic!("whole sample") };
-        assert_eq!((sample.pid, sample.tid, sample.event, sample.stack.len()), (7, 8, 3, 16));
+        assert_eq!((sample.pid, sample.tid, sample.event, sample.stack.len(), sample.page_bytes), (7, 8, 3, 16, None));
+        body.extend_from_slice(&2_097_152u64.to_ne_bytes());
+        let Some(PerfRecord::Sample(sample)) = parse(RECORD_SAMPLE, 2, &body) else { panic!("with the size of the page") };
+        assert_eq!(sample.page_bytes, Some(2 << 20));
         let mut state = 1u64;
         for _ in 0..20_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -1,5 +1,6 @@
 //! Where pages are: move_pages as a query (nodes = NULL), and huge pages through PAGEMAP_SCAN (Linux 6.7).
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -17,6 +18,9 @@ pub fn nodes_of(pid: i32, addresses: &[u64]) -> io::Result<Vec<i32>> {
     };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(status) }
 }
+
+/// Ranges whose page size is kept in mind.
+const MOST_LEARNED: usize = 100_000;
 
 const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
 const PAGE_IS_HUGE: u64 = 1 << 6;
@@ -53,17 +57,19 @@ pub struct PageSizes {
     pagemap: Option<File>,
     page_bytes: u64,
     huge_bytes: u64,
+    /// Of huge pages' ranges, by number: what samples told of them.
+    learned: HashMap<u64, u64>,
 }
 
 impl PageSizes {
     #[must_use]
     pub fn open(pid: i32, page_bytes: u64, huge_bytes: u64) -> Self {
-        Self { pagemap: File::open(format!("/proc/{pid}/pagemap")).ok(), page_bytes, huge_bytes }
+        Self { pagemap: File::open(format!("/proc/{pid}/pagemap")).ok(), page_bytes, huge_bytes, learned: HashMap::new() }
     }
 
     /// Size of the present page at `address`; 0 when the kernel does not tell.
     pub fn at(&mut self, address: u64) -> u64 {
-        let Some(file) = &self.pagemap else { return 0 };
+        let Some(file) = &self.pagemap else { return self.learned.get(&self.range(address)).copied().unwrap_or(0) };
         let start = address & !(self.page_bytes - 1);
         let mut region = Region::default();
         let mut argument = ScanArgument {
@@ -84,8 +90,21 @@ impl PageSizes {
             0 => 0,
             _ => {
                 self.pagemap = None; // older kernel or not permitted: do not ask again
-                0
+                self.learned.get(&self.range(address)).copied().unwrap_or(0)
             }
         }
+    }
+
+    /// Takes in what a sample told of the page at `address`, for kernels that cannot be asked (before Linux 6.7).
+    pub fn learn(&mut self, address: u64, mapped_bytes: Option<u64>) {
+        let Some(bytes) = mapped_bytes.filter(|&bytes| bytes > 0 && self.pagemap.is_none()) else { return };
+        if self.learned.len() >= MOST_LEARNED {
+            self.learned.clear();
+        }
+        self.learned.insert(self.range(address), bytes);
+    }
+
+    fn range(&self, address: u64) -> u64 {
+        address / self.huge_bytes.max(self.page_bytes).max(1)
     }
 }

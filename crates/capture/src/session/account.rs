@@ -34,6 +34,7 @@ impl Session<'_> {
             Ok(())
         });
         self.write_evidence();
+        self.read_counters(monotonic_ns(), false);
         self.tracker.sink.flush();
     }
 
@@ -66,7 +67,20 @@ impl Session<'_> {
                 detail: self.agent_missing.clone().or_else(|| self.agent_silent()).unwrap_or_default(),
             },
         ];
-        self.tracker.sink.write(|w| rows.iter().try_for_each(|e| w.evidence(e)));
+        let hint = self.hint_evidence();
+        self.tracker.sink.write(|w| rows.iter().chain(&hint).try_for_each(|e| w.evidence(e)));
+    }
+
+    /// The kernel's hinting faults, where it makes any.
+    fn hint_evidence(&self) -> Option<Evidence> {
+        let touch = self.touch.as_ref().ok().filter(|_| self.tracker.scope.may_hint)?;
+        let detail = if touch.tells_pages {
+            ""
+        } else {
+            "this kernel does not tell hinting faults from first touches (Linux 5.11 does): later faults on memory that was never given back are left out"
+        };
+        let source = "hint".to_owned();
+        Some(Evidence { source, available: touch.tells_pages, samples: self.tracker.hints, detail: detail.to_owned() })
     }
 
     /// What the agent did not see because the program locked itself in.
@@ -104,6 +118,7 @@ impl Session<'_> {
         self.tracker.lose("agent", "records of allocations dropped because the ring was full", agent_lost);
         let end = self.end_ns;
         self.tracker.finish(end);
+        self.read_counters(end, true);
         self.write_evidence();
         self.tracker.sink.write(|w| w.meta(meta::END_NS, &end.to_string()));
         if self.tracker.children_left > 0 {

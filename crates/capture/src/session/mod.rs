@@ -2,6 +2,8 @@
 //! writes down what was and was not seen (`account.rs`).
 
 mod account;
+mod counters;
+mod pages;
 mod run;
 mod start;
 
@@ -16,7 +18,7 @@ use crate::watch::rounds::Rounds;
 use crate::watch::slots::{WatchedThread, calibrate_armed};
 use anyhow::Result;
 use firsttouch_profile::{Machine, Writer};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -88,6 +90,7 @@ struct Session<'a> {
     /// Records taken in since then.
     taken: usize,
     watch_started: bool,
+    counted: counters::Counted,
 }
 
 /// Runs the profile.
@@ -111,6 +114,8 @@ impl<'a> Session<'a> {
             min_size: options.min_size,
             page_bytes: options.machine.page_bytes.max(4096),
             huge_page_bytes: options.machine.huge_page_bytes,
+            cpu_nodes: cpu_nodes(&options.machine),
+            may_hint: options.machine.may_hint(),
             by_mapping: ring.is_none(),
         };
         Self {
@@ -133,6 +138,7 @@ impl<'a> Session<'a> {
             last_tick: now,
             taken: 0,
             watch_started: false,
+            counted: counters::Counted::default(),
         }
     }
 
@@ -153,6 +159,14 @@ impl<'a> Session<'a> {
             }
         }
     }
+}
+
+/// Node of each CPU, on a machine with several nodes; else empty.
+fn cpu_nodes(machine: &Machine) -> HashMap<u32, u32> {
+    if machine.node_cpus.len() < 2 {
+        return HashMap::new();
+    }
+    machine.node_cpus.iter().flat_map(|(&node, cpus)| cpus.iter().map(move |&cpu| (cpu, node))).collect()
 }
 
 /// The CPUs there are, also where sysfs does not say.

@@ -2,13 +2,13 @@
 
 use super::Session;
 use crate::agent::ring::AgentRecord;
+use crate::kernel::monotonic_ns;
 use crate::kernel::perf_records::PerfRecord;
 use crate::kernel::process::reap;
 use crate::kernel::signals::{Notice, Signals, process_runs, send};
-use crate::kernel::{monotonic_ns, residency};
 use crate::touch::TouchEvents;
 use crate::watch::slots::WatchedThread;
-use firsttouch_profile::{Page, meta};
+use firsttouch_profile::meta;
 use std::collections::VecDeque;
 
 /// How often the rings are looked after, ns: less and less often while nothing comes (a ring that fills wakes us), since each
@@ -26,10 +26,6 @@ const BATCH: usize = 200;
 const WATCH_AGE_NS: u64 = 3_000_000;
 /// Threads watched at once; each needs five descriptors and a 64 KiB ring.
 const WATCHED_THREADS: usize = 512;
-/// Pages asked about in a sweep over one object, sweeps an object, objects a sweep.
-const SWEEP_PAGES: u64 = 32;
-const SWEEPS: u32 = 6;
-const SWEPT_OBJECTS: usize = 32;
 
 impl Session<'_> {
     /// The loop. Returns the program's status when it ended, none when the time was up (or an attached one was left).
@@ -117,6 +113,7 @@ impl Session<'_> {
             let cpus = self.tracker.threads.len().min(self.cpu_count);
             if now >= self.next_waits {
                 self.tracker.read_waits();
+                self.tracker.look_at_threads();
                 self.next_waits = now + WAITS_NS;
                 rounds.pace.observe_waits(now, self.tracker.waits, cpus);
             }
@@ -167,6 +164,7 @@ impl Session<'_> {
         for record in told {
             self.tracker.agent(record);
         }
+        self.tracker.place_faults();
     }
 
     fn watch_new_threads(&mut self, now: u64) {
@@ -222,6 +220,9 @@ impl Session<'_> {
     fn flush(&mut self, now: u64) {
         self.tracker.read_threads();
         self.sweep_pages(now);
+        self.tracker.read_policies(now);
+        self.read_counters(now, false);
+        self.tracker.read_swap();
         let pids: Vec<i32> = self.tracker.processes.keys().copied().collect();
         for pid in pids {
             self.tracker.write_live_objects(pid);
@@ -229,44 +230,6 @@ impl Session<'_> {
         self.tracker.sink.write(|w| w.meta(meta::END_NS, &now.to_string()));
         self.write_evidence();
         self.tracker.sink.flush();
-    }
-
-    /// Where are the pages of the large objects? A few random ones each, more often while an object is young.
-    fn sweep_pages(&mut self, now: u64) {
-        if self.resident_missing.is_some() {
-            return;
-        }
-        let mut random = crate::watch::design::Random::new(now);
-        let mut rows = Vec::new();
-        for process in self.tracker.processes.values_mut() {
-            let (id, pid) = (process.id, process.pid);
-            let due = process.objects.by_address.iter_mut().filter(|(_, o)| o.watchable() && o.page_sweeps < SWEEPS).take(SWEPT_OBJECTS);
-            for (&address, object) in due {
-                object.page_sweeps += 1;
-                object.has_evidence = true;
-                let addresses: Vec<u64> =
-                    (0..SWEEP_PAGES.min(object.bytes / 4096 + 1)).map(|_| address + (random.unit() * object.bytes as f64) as u64).collect();
-                match residency::nodes_of(pid, &addresses) {
-                    Ok(nodes) => {
-                        for (&a, node) in addresses.iter().zip(nodes) {
-                            let page_bytes = if node >= 0 { process.page_sizes.at(a) } else { 0 };
-                            rows.push(Page { process: id, object: Some(object.id), address: a, time_ns: now, node, page_bytes });
-                        }
-                    }
-                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                    Err(error) => {
-                        self.resident_missing = Some(crate::explain_refusal(&error));
-                    }
-                }
-            }
-        }
-        if self.resident_missing.is_some()
-            && let Some(rounds) = &mut self.rounds
-        {
-            rounds.residency = false;
-        }
-        self.tracker.pages_queried += rows.len() as u64;
-        self.tracker.sink.write(|w| rows.iter().try_for_each(|r| w.page(r)));
     }
 }
 

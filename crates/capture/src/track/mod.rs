@@ -1,12 +1,14 @@
 //! The live picture of the target: processes, threads, objects, first touches; and the rows that come of it.
 
 pub mod objects;
+pub mod policies;
 pub mod processes;
 pub mod sites;
 pub mod touches;
 
 use crate::agent::ring::{AgentEvent, AgentRecord};
 use crate::kernel::perf_records::{PerfRecord, Sample};
+use crate::kernel::residency::nodes_of;
 use crate::procfs;
 use crate::sink::Sink;
 use firsttouch_profile::{FirstTouch, Id, ObjectKind, Region, Window};
@@ -28,6 +30,10 @@ pub struct Scope {
     pub min_size: u64,
     pub page_bytes: u64,
     pub huge_page_bytes: u64,
+    /// Node of each CPU, on a machine with several nodes; else empty.
+    pub cpu_nodes: HashMap<u32, u32>,
+    /// The kernel may mark pages to catch accesses to them.
+    pub may_hint: bool,
     /// Processes whose objects come from /proc/PID/maps, because no agent is in them.
     pub by_mapping: bool,
 }
@@ -45,6 +51,14 @@ pub struct Tracker {
     pub touch_samples: u64,
     pub touch_weight: f64,
     pub kernel_touches: u64,
+    /// Faults on pages that were there, where the kernel may mark pages.
+    pub hints: u64,
+    /// Rows of faults whose page's node is still to be asked, by process.
+    unasked: Vec<(i32, FirstTouch)>,
+    pub(crate) releases: u64,
+    pub(crate) looked_from: usize,
+    /// The most memory seen in swap.
+    pub swapped_bytes: u64,
     pub pages_queried: u64,
     /// Waits of all threads so far.
     pub waits: f64,
@@ -86,6 +100,11 @@ impl Tracker {
             touch_samples: 0,
             touch_weight: 0.0,
             kernel_touches: 0,
+            hints: 0,
+            unasked: Vec::new(),
+            releases: 0,
+            looked_from: 0,
+            swapped_bytes: 0,
             pages_queried: 0,
             waits: 0.0,
             children_left: 0,
@@ -169,7 +188,7 @@ impl Tracker {
         }
     }
 
-    /// A page fault: who touched which page first, from where.
+    /// A page fault: who touched which page first, from where; or who used a page that the kernel had marked.
     fn touch(&mut self, sample: &Sample, weight: u64) {
         let thread = self.thread(sample.pid, sample.tid, None, sample.time);
         let Some(process) = self.processes.get_mut(&sample.pid) else { return };
@@ -177,7 +196,13 @@ impl Tracker {
         // A fault in the kernel on the thread's behalf: the user part of the stack starts after the system call.
         let site = self.sites.intern(process, &stack, sample.in_kernel, &mut self.sink);
         let weight = weight as f64;
-        process.touches.insert(sample.address, thread, sample.time, &mut self.random);
+        let mapped_bytes = sample.page_bytes;
+        process.page_sizes.learn(sample.address, mapped_bytes);
+        if self.scope.may_hint && mapped_bytes.is_some_and(|bytes| bytes > 0) {
+            self.hints += 1;
+        } else {
+            process.touches.insert(sample.address, thread, sample.time, &mut self.random);
+        }
         self.touch_samples += 1;
         self.touch_weight += weight;
         self.kernel_touches += u64::from(sample.in_kernel);
@@ -185,7 +210,7 @@ impl Tracker {
             if !sample.in_kernel {
                 state.user_faults += weight;
             }
-            *state.cpus.entry(sample.cpu).or_default() += 1;
+            state.cpus.entry(sample.cpu).or_default().samples += 1;
         }
         let row = FirstTouch {
             id: i64::try_from(self.touch_samples).unwrap_or(i64::MAX),
@@ -197,8 +222,30 @@ impl Tracker {
             weight,
             by_kernel: sample.in_kernel,
             site: Some(site),
+            mapped_bytes,
+            node: None,
         };
-        self.sink.write(|w| w.first_touch(&row));
+        if self.scope.cpu_nodes.is_empty() {
+            self.sink.write(|w| w.first_touch(&row));
+        } else {
+            self.unasked.push((sample.pid, row));
+        }
+    }
+
+    /// Asks where the pages of the latest faults are, and writes these down. On a machine with several nodes the answer tells
+    /// whether a page was placed at all (a read gets the zero page), and whether it is where its toucher ran.
+    pub fn place_faults(&mut self) {
+        let mut rows = std::mem::take(&mut self.unasked);
+        rows.sort_by_key(|(pid, row)| (*pid, row.id));
+        for of_process in rows.chunk_by_mut(|a, b| a.0 == b.0) {
+            let addresses: Vec<u64> = of_process.iter().map(|(_, row)| row.address).collect();
+            let nodes = nodes_of(of_process[0].0, &addresses).unwrap_or_default();
+            for ((_, row), node) in of_process.iter_mut().zip(nodes) {
+                row.node = Some(node);
+            }
+        }
+        rows.sort_by_key(|(_, row)| row.id);
+        self.sink.write(|w| rows.iter().try_for_each(|(_, row)| w.first_touch(row)));
     }
 
     /// Takes one record of the agent.
@@ -290,6 +337,7 @@ impl Tracker {
 
     /// Writes what is still open, and the totals.
     pub fn finish(&mut self, now: u64) {
+        self.place_faults();
         let pids: Vec<i32> = self.processes.keys().copied().collect();
         for pid in pids {
             self.write_live_objects(pid);

@@ -2,9 +2,12 @@
 
 use super::Tracker;
 use crate::procfs;
-use firsttouch_profile::{FoldedObjects, Id, Object, ObjectKind};
+use firsttouch_profile::{FoldedObjects, Id, Object, ObjectKind, Release};
 use std::collections::BTreeMap;
 use std::path::Path;
+
+/// Releases (madvise) written out one by one.
+const RELEASES_KEPT: u64 = 100_000;
 
 /// An object that exists now.
 #[derive(Clone, Debug)]
@@ -21,6 +24,10 @@ pub struct LiveObject {
     pub has_evidence: bool,
     /// Sweeps of page queries made so far.
     pub page_sweeps: u32,
+    /// When the same pages of it are asked about again, and how long after that the next time.
+    pub revisit: Option<(u64, u64)>,
+    /// Its memory policy as last read.
+    pub policy: Option<String>,
     pub(super) written: bool,
 }
 
@@ -75,8 +82,16 @@ impl LiveObjects {
             .iter()
             .map(|(&address, object)| {
                 *next_id += 1;
-                let copy =
-                    LiveObject { id: *next_id, born_ns: time, has_evidence: false, page_sweeps: 0, written: false, ..object.clone() };
+                let copy = LiveObject {
+                    id: *next_id,
+                    born_ns: time,
+                    has_evidence: false,
+                    page_sweeps: 0,
+                    revisit: None,
+                    policy: None,
+                    written: false,
+                    ..object.clone()
+                };
                 (address, copy)
             })
             .collect();
@@ -107,6 +122,8 @@ impl Tracker {
             thread: new.thread,
             has_evidence: false,
             page_sweeps: 0,
+            revisit: None,
+            policy: None,
             written: false,
         };
         if let Some(process) = self.processes.get_mut(&pid) {
@@ -122,7 +139,15 @@ impl Tracker {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         process.touches.remove(address, bytes);
         if advise {
-            return; // the object lives on, its pages are fresh
+            // The object lives on, its pages are fresh.
+            let row = Release { process: process.id, time_ns: time, address, bytes };
+            self.releases += u64::from(!process.objects.overlapping(address, bytes).is_empty());
+            if self.releases > RELEASES_KEPT {
+                self.lose("agent", "only the first 100,000 releases of memory (madvise) are kept", 1);
+            } else {
+                self.sink.write(|w| w.release(&row));
+            }
+            return;
         }
         for start in process.objects.overlapping(address, bytes) {
             self.end_object(pid, start, time);

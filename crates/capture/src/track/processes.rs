@@ -2,11 +2,12 @@
 
 use super::Tracker;
 use super::objects::LiveObjects;
+use super::policies::Schedule;
 use super::touches::Touches;
 use crate::kernel::residency::PageSizes;
 use crate::procfs;
 use crate::unwind::Unwinder;
-use firsttouch_profile::{Id, Process as ProcessRow, Thread as ThreadRow};
+use firsttouch_profile::{Id, Process as ProcessRow, Seen, Thread as ThreadRow};
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 
@@ -23,6 +24,7 @@ pub struct Process {
     pub objects: LiveObjects,
     pub touches: Touches,
     pub page_sizes: PageSizes,
+    pub policies: Schedule,
     /// The agent announced itself in the current program.
     pub has_agent: bool,
 }
@@ -50,7 +52,11 @@ pub struct ThreadState {
     pub user_faults: f64,
     /// (user faults, all faults) read at the same moment.
     pub faults_read: Option<(f64, u64)>,
-    pub cpus: BTreeMap<u32, u64>,
+    pub cpus: BTreeMap<u32, Seen>,
+    pub allowed_cpus: Option<String>,
+    /// Node and CPU time at the last look.
+    looked: Option<(u32, u64)>,
+    pub node_moves: u64,
     /// Waits counted so far.
     pub waits: u64,
 }
@@ -79,6 +85,7 @@ impl Tracker {
             objects: LiveObjects::default(),
             touches: Touches::default(),
             page_sizes: PageSizes::open(pid, self.scope.page_bytes, self.scope.huge_page_bytes),
+            policies: Schedule::new(time),
             has_agent: false,
         };
         self.processes.insert(pid, process);
@@ -111,6 +118,9 @@ impl Tracker {
             user_faults: 0.0,
             faults_read: None,
             cpus: BTreeMap::new(),
+            allowed_cpus: None,
+            looked: None,
+            node_moves: 0,
             waits: 0,
         };
         self.threads.insert(tid, state);
@@ -168,6 +178,7 @@ impl Tracker {
             process.touches.clear();
             process.has_agent = false;
             process.page_sizes = PageSizes::open(pid, page_bytes, huge);
+            process.policies = Schedule::new(time);
             process.exe =
                 std::fs::read_link(self.scope.root.join(format!("proc/{pid}/exe"))).ok().map(|p| p.to_string_lossy().into_owned());
             self.sites.forget_agent_stacks(process.id);
@@ -220,9 +231,10 @@ impl Tracker {
         let root = &self.scope.root;
         let scale = self.threads.len() as f64 / self.threads.len().clamp(1, ASKED) as f64;
         for thread in self.threads.values_mut().take(ASKED) {
-            if let Some(waits) = procfs::thread_waits(root, thread.pid, thread.tid) {
-                self.waits += waits.saturating_sub(thread.waits) as f64 * scale;
-                thread.waits = waits;
+            if let Some(status) = procfs::thread_status(root, thread.pid, thread.tid) {
+                self.waits += status.waits.saturating_sub(thread.waits) as f64 * scale;
+                thread.waits = status.waits;
+                thread.allowed_cpus = status.allowed_cpus;
             }
         }
     }
@@ -237,7 +249,36 @@ impl Tracker {
             thread.cpu_ns = Some(stat.cpu_ticks * (1_000_000_000 / ticks));
             thread.faults_read = Some((thread.user_faults, stat.minor_faults));
             thread.name = Some(stat.name);
-            *thread.cpus.entry(stat.cpu).or_default() += 1;
+            thread.cpus.entry(stat.cpu).or_default().samples += 1;
+            if thread.allowed_cpus.is_none() {
+                thread.allowed_cpus = procfs::thread_status(root, thread.pid, thread.tid).and_then(|status| status.allowed_cpus);
+            }
+        }
+    }
+
+    /// Looks where threads run, on a machine with several nodes. Looks come at equal times, and a thread that used no CPU time since
+    /// the last one is not counted. Of many threads only some are looked at, in turn.
+    pub fn look_at_threads(&mut self) {
+        const LOOKED_AT: usize = 64;
+        if self.scope.cpu_nodes.is_empty() || self.threads.is_empty() {
+            return;
+        }
+        let mut tids: Vec<i32> = self.threads.keys().copied().collect();
+        tids.sort_unstable();
+        let from = self.looked_from % tids.len();
+        self.looked_from = from + LOOKED_AT.min(tids.len());
+        tids.rotate_left(from);
+        for tid in tids.into_iter().take(LOOKED_AT) {
+            let Some(thread) = self.threads.get_mut(&tid) else { continue };
+            let Some(stat) = procfs::thread_stat(&self.scope.root, thread.pid, tid) else { continue };
+            let Some(&node) = self.scope.cpu_nodes.get(&stat.cpu) else { continue };
+            let before = thread.looked.replace((node, stat.cpu_ticks));
+            if before.is_some_and(|(_, ticks)| ticks == stat.cpu_ticks) {
+                continue;
+            }
+            let seen = thread.cpus.entry(stat.cpu).or_default();
+            (seen.samples, seen.looks) = (seen.samples + 1, seen.looks + 1);
+            thread.node_moves += u64::from(before.is_some_and(|(last, _)| last != node));
         }
     }
 
@@ -255,12 +296,14 @@ impl Tracker {
             omp_number: t.omp_number,
             user_faults: t.faults_read.map(|f| f.0 as u64),
             all_faults: t.faults_read.map(|f| f.1),
+            allowed_cpus: t.allowed_cpus.clone(),
+            node_moves: t.node_moves,
         };
-        let cpus: Vec<(u32, u64)> = t.cpus.iter().map(|(&c, &n)| (c, n)).collect();
+        let cpus: Vec<(u32, Seen)> = t.cpus.iter().map(|(&c, &n)| (c, n)).collect();
         let id = t.id;
         self.sink.write(|w| {
             w.thread(&row)?;
-            cpus.iter().try_for_each(|&(cpu, samples)| w.thread_cpu(id, cpu, samples))
+            cpus.iter().try_for_each(|&(cpu, seen)| w.thread_cpu(id, cpu, seen))
         });
     }
 }

@@ -355,17 +355,21 @@ impl Rounds {
     /// The hits of one thread, divided among the places in the code that made them; the estimates are parts of one.
     fn access_rows(&self, tracker: &mut Tracker, pid: i32, window: Id, thread: Id, result: &SlotResult) -> Vec<Access> {
         let mut by_site: BTreeMap<Option<Id>, u64> = BTreeMap::new();
+        let mut cpus: BTreeMap<u32, u64> = BTreeMap::new();
         for sample in &result.samples {
             let site = tracker.processes.get_mut(&pid).map(|process| {
+                process.page_sizes.learn(sample.address, sample.page_bytes);
                 let stack = process.unwinder.stack(sample);
                 tracker.sites.intern(process, &stack, true, &mut tracker.sink)
             });
             *by_site.entry(site).or_default() += 1;
+            *cpus.entry(sample.cpu).or_default() += 1;
         }
         if by_site.is_empty() {
             by_site.insert(None, 1);
         }
         let sampled: u64 = by_site.values().sum();
+        let cpu = cpus.into_iter().max_by_key(|&(_, count)| count).map(|(cpu, _)| cpu);
         let row = |(site, count): (Option<Id>, u64)| {
             let part = count as f64 / sampled as f64;
             Access {
@@ -376,6 +380,7 @@ impl Rounds {
                 estimate: part,
                 watched_ns: result.watched.watched_ns,
                 cut: result.watched.cut(),
+                cpu,
             }
         };
         by_site.into_iter().map(row).collect()

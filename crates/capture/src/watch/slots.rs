@@ -6,7 +6,7 @@ use super::pace::ArmedCost;
 use super::passes::merge;
 use super::rate::Watched;
 use crate::kernel::monotonic_ns;
-use crate::kernel::perf::{Attributes, Event, Reading};
+use crate::kernel::perf::{Attributes, Event, Reading, kernel_tells_pages};
 use crate::kernel::perf_records::{PerfRecord, Sample, parse};
 use crate::kernel::perf_ring::PerfRing;
 use firsttouch_profile::Id;
@@ -91,7 +91,7 @@ impl WatchedThread {
     /// # Errors
     /// The kernel's reason; ENOSPC when a debugger holds debug registers.
     pub fn open(thread: Id, tid: i32, process: Id) -> io::Result<Self> {
-        let attr = Attributes::watchpoint(PARKED, STACK_BYTES);
+        let attr = Attributes::watchpoint(PARKED, STACK_BYTES).tells_pages(kernel_tells_pages());
         let mut events: Vec<Event> = Vec::with_capacity(SLOTS);
         for _ in 0..SLOTS {
             match Event::open(&attr, tid, -1) {

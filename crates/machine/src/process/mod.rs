@@ -12,12 +12,21 @@ mod threads;
 
 pub use find::{Subject, find};
 pub use maps::maps;
+pub use numa_maps::NumaMapping;
 pub use threads::threads;
 
 use anyhow::{Result, anyhow, bail};
 use std::fs;
 use std::io;
 use std::path::Path;
+
+/// The mappings of a process with policy and pages by node, by address; empty where the kernel does not tell.
+///
+/// # Errors
+/// When the process is gone, or reading it is not permitted.
+pub fn numa_maps(root: &Path, pid: i32) -> Result<Vec<NumaMapping>> {
+    Ok(memory::numa_mappings(root, pid, &mut Vec::new())?.unwrap_or_default())
+}
 
 /// A file of a process, as text; bytes that are none are replaced. `None` where this kernel has no such file, or it is empty
 /// because the process has ended.

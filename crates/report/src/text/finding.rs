@@ -4,7 +4,7 @@ use super::layout::{clean, cut, cut_front, pad, width, wrap};
 use super::paint::Paint;
 use super::words::{by_threads, interval, percent, place, thousands, within};
 use super::{Style, strip};
-use firsttouch_analysis::{Finding, ObjectView, PartitionKind, Place};
+use firsttouch_analysis::{Finding, ObjectView, PartitionKind, Place, ResidentView};
 use firsttouch_domain::format_bytes;
 
 /// Columns of the row labels, indentation included.
@@ -30,6 +30,9 @@ pub fn finding(out: &mut Vec<String>, number: usize, finding: &Finding, object: 
     head(out, number, finding, object, style);
     if let Some(object) = object {
         table(out, &rows(object), style);
+        if let Some(words) = object.resident.as_ref().and_then(|r| resident(r, object.policy.as_deref())) {
+            labelled(out, "pages", &words, style);
+        }
         strip::strip(out, &object.map, LABEL, style);
     }
     labelled(out, "why", &finding.message, style);
@@ -44,6 +47,9 @@ fn head(out: &mut Vec<String>, number: usize, finding: &Finding, object: Option<
     let left = fixed + width(&name);
     let right = match finding.predicted_gain {
         Some(gain) => format!("{gain:.1}x faster if fixed"),
+        None if finding.object.is_none() => {
+            format!("{} of all accesses remote {}", percent(finding.remote_fraction), interval(finding.interval))
+        }
         None => format!("{} of its accesses remote {}", percent(finding.remote_fraction), interval(finding.interval)),
     };
     let line = format!("{number}{}{size}   {}", style.paint(Paint::Bold, &name), style.paint(Paint::Bad, &finding.id));
@@ -53,6 +59,33 @@ fn head(out: &mut Vec<String>, number: usize, finding: &Finding, object: Option<
         out.push(line);
         out.extend(wrap(&right, style.width - INDENT).into_iter().map(|line| format!("{}{line}", " ".repeat(INDENT))));
     }
+}
+
+/// `node 0 100 % when first asked, 52 % at the end (192 pages); 48 % moved [41, 55]; policy interleave:0-1`
+fn resident(view: &ResidentView, policy: Option<&str>) -> Option<String> {
+    let nodes = |shares: &[f64]| {
+        let some = shares.iter().enumerate().filter(|(_, share)| **share > 0.0);
+        some.map(|(node, share)| format!("node {node} {}", percent(*share))).collect::<Vec<_>>().join(", ")
+    };
+    if view.nodes_last.len() < 2 {
+        return None;
+    }
+    let moved = view.moved.as_ref().filter(|moved| moved.value > 0.0);
+    let mut words = match moved {
+        Some(moved) => format!(
+            "{} when first asked, {} at the end ({} pages asked about); {} of those asked again had moved {}",
+            nodes(&view.nodes_first),
+            nodes(&view.nodes_last),
+            thousands(view.pages),
+            percent(moved.value),
+            interval(moved.interval)
+        ),
+        None => format!("{} ({} pages asked about)", nodes(&view.nodes_last), thousands(view.pages)),
+    };
+    if let Some(policy) = policy.filter(|policy| !matches!(*policy, "default" | "local")) {
+        words = format!("{words}; policy {policy}");
+    }
+    Some(words)
 }
 
 /// `2,000 x 31.2 KiB` side by side; `10 in turn, up to 32 MiB` where each took the place of the one before.

@@ -1,6 +1,7 @@
 //! The text report.
 
 mod finding;
+mod kernel;
 pub(crate) mod layout;
 mod not_judged;
 pub(crate) mod paint;
@@ -62,11 +63,14 @@ pub fn text(analysis: &Analysis, context: &Context, style: Style) -> String {
         out.push(String::new());
     }
     for (index, one) in analysis.findings.iter().enumerate() {
-        let object = analysis.objects.iter().find(|object| object.id == one.object);
+        let object = analysis.objects.iter().find(|object| Some(object.id) == one.object);
         finding::finding(&mut out, index + 1, one, object, style);
         out.push(String::new());
     }
     doubts(&mut out, analysis, style);
+    if let Some(words) = kernel::sentences(analysis) {
+        paragraph(&mut out, &words, style);
+    }
     paragraph(&mut out, &format!("{} {}", not_judged::sentences(analysis), lost(analysis)), style);
     if context.more {
         out.push(format!("More: {}", more(analysis, context)));
@@ -153,9 +157,12 @@ fn no_finding(analysis: &Analysis) -> String {
     }
     match remote(analysis) {
         Some(remote) if is_too_little(analysis) => {
-            let (windows, were) =
-                (count(analysis.remote_samples as usize, "window"), if analysis.remote_samples == 1 { "was" } else { "were" });
-            format!("Not enough samples for a verdict: {windows} {were} hit; profile a longer run. As far as seen, {remote}.")
+            let were = if analysis.remote_samples == 1 { "was" } else { "were" };
+            let seen = match analysis.remote_evidence.as_deref() {
+                Some("hint") => format!("{} {were} seen", count(analysis.remote_samples as usize, "hinting fault")),
+                _ => format!("{} {were} hit", count(analysis.remote_samples as usize, "window")),
+            };
+            format!("Not enough samples for a verdict: {seen}; profile a longer run. As far as seen, {remote}.")
         }
         Some(remote) if analysis.objects.iter().any(|object| object.judged) => {
             format!("No finding: {remote}, and no judged object is misplaced.")
@@ -219,7 +226,7 @@ fn bullet(out: &mut Vec<String>, text: &str, style: Style) {
 /// concern of its user.
 fn what_would_help(analysis: &Analysis) -> Vec<String> {
     let mut modules: BTreeMap<&str, bool> = BTreeMap::new();
-    let is_found = |object: &&ObjectView| analysis.findings.iter().any(|finding| finding.object == object.id);
+    let is_found = |object: &&ObjectView| analysis.findings.iter().any(|finding| finding.object == Some(object.id));
     for object in analysis.objects.iter().filter(is_found) {
         for place in object.allocated_at.iter().chain(&object.first_touch.at).chain(&object.used_at) {
             if let Some(module) = place.module.as_deref().filter(|module| place.line.is_none() && !is_library(module)) {

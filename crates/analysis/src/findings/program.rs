@@ -1,0 +1,146 @@
+//! Findings on the whole program, on the machine of the profile: its threads move, or its pages do.
+//!
+//! - `unpinned-threads`: threads were seen on several nodes. At equal times each thread that had used CPU time was looked at; of these
+//!   looks, the part off the thread's main node has its lower end above 5 %, over at least 8 moves between nodes; and the program's remote
+//!   fraction has its lower end above 5 % too, so that it matters. Not told twice: an object with that finding has the same cause.
+//!   How long a thread stays makes looks alike, so the interval counts stays (moves and threads), not looks.
+//! - `balancing-churn`: of the pages asked about again and again (objects larger than a core's cache), the part that came back to a node
+//!   they had left has its lower end above 5 %, with at least 16 pages asked again and pages counted as migrated by the
+//!   balancing.
+//!
+//! Placed for good, a program has neither: threads that are pinned do not move, and pages that settled do not come back.
+
+use super::{Context, counted_part, figure, severity};
+use crate::Finding;
+use crate::residents::Moves;
+use crate::uses::Source;
+use firsttouch_domain::{Estimate, format_bytes};
+use std::collections::BTreeMap;
+
+const OFF_BAR: f64 = 0.05;
+const LEAST_MOVES: u64 = 8;
+const RETURNED_BAR: f64 = 0.05;
+const LEAST_PAGES: u64 = 16;
+const REMOTE_BAR: f64 = 0.05;
+
+/// What the rules look at.
+pub struct Program<'a> {
+    pub remote: Option<Estimate>,
+    pub source: Source,
+    /// Of all objects that count.
+    pub moves: &'a Moves,
+    /// Those on objects.
+    pub findings: &'a [Finding],
+}
+
+impl Context<'_> {
+    /// Findings without an object.
+    #[must_use]
+    pub fn find_in_program(&self, program: &Program<'_>) -> Vec<Finding> {
+        if self.target.virtual_machine || self.target.nodes < 2 {
+            return Vec::new();
+        }
+        self.floating(program).into_iter().chain(self.churn(program)).collect()
+    }
+
+    fn finding(&self, id: &str, name: &str, program: &Program<'_>, message: String, fix: String, own: (&str, Estimate, &str)) -> Finding {
+        let remote = program.remote.unwrap_or(Estimate { value: 0.0, low: 0.0, high: 1.0, samples: 0 });
+        let mut figures = BTreeMap::from([(own.0.to_owned(), figure(own.1, own.2))]);
+        figures.extend(program.remote.map(|e| ("remote".to_owned(), figure(e, program.source.as_str()))));
+        Finding {
+            id: id.to_owned(),
+            object: None,
+            object_name: name.to_owned(),
+            severity: severity(remote.value).to_owned(),
+            message,
+            fix,
+            predicted_gain: None,
+            cause: None,
+            remote_fraction: remote.value,
+            interval: [remote.low, remote.high],
+            remote_share: remote.value,
+            figures,
+        }
+    }
+
+    fn floating(&self, program: &Program<'_>) -> Option<Finding> {
+        let remote = program.remote.filter(|r| r.low > REMOTE_BAR)?;
+        if program.findings.iter().any(|f| f.id == "unpinned-threads") {
+            return None;
+        }
+        let (mut off, mut all, mut moves, mut floating, mut seen) = (0u64, 0u64, 0u64, 0, 0u64);
+        for row in &self.profile.threads {
+            let looks = self.threads.looks(self.profile, row.id, self.target.nodes);
+            let (sum, most) = (looks.iter().fold(0u64, |sum, &n| sum.saturating_add(n)), looks.iter().max().copied().unwrap_or(0));
+            seen += u64::from(sum > 0);
+            floating += u64::from(row.node_moves > 0);
+            moves = moves.saturating_add(row.node_moves);
+            all = all.saturating_add(sum);
+            off = off.saturating_add(sum - most);
+        }
+        if all == 0 || moves < LEAST_MOVES {
+            return None;
+        }
+        let value = off as f64 / all as f64;
+        let stays = moves.saturating_add(seen);
+        let error = (value * (1.0 - value) / stays as f64).sqrt();
+        let time = Estimate { samples: all, ..Estimate::fraction(value, error, stays) };
+        if time.low <= OFF_BAR {
+            return None;
+        }
+        let message = format!(
+            "{floating} of {seen} threads moved between nodes while they ran ({moves} moves seen): {} of their time they ran off the node where each \
+             ran most{}. Their memory stays where it was touched: {} of all accesses are remote.",
+            share(time),
+            self.allowed(),
+            share(remote)
+        );
+        Some(self.finding("unpinned-threads", "threads", program, message, self.pin_advice(), ("off_node", time, "looks")))
+    }
+
+    fn churn(&self, program: &Program<'_>) -> Option<Finding> {
+        let returned = counted_part(program.moves.returned, program.moves.revisited)?;
+        let migrated = self.profile.grown("numa_pages_migrated");
+        if returned.samples < LEAST_PAGES || returned.low <= RETURNED_BAR || migrated == Some(0) {
+            return None;
+        }
+        let counted = migrated.map_or_else(String::new, |pages| {
+            format!(
+                "; {pages} pages ({}) were moved meanwhile by the kernel's balancing (numa_pages_migrated, whole system)",
+                format_bytes(pages.saturating_mul(self.profile.machine.page_bytes.max(1)))
+            )
+        });
+        let message = format!(
+            "The kernel's NUMA balancing moves pages back and forth: {} of the pages asked about again came back to a node they had \
+             left ({} of {}){counted}.",
+            share(returned),
+            program.moves.returned,
+            returned.samples
+        );
+        let fix = format!(
+            "{}. If threads on several nodes use the same pages in turn, no place is right for long: give each thread its own part, \
+             or spread the pages and keep them there: numactl --interleave=all CMD (the balancing leaves memory with a policy alone). \
+             Whether the balancing pays off: firsttouch balancing measure -- CMD; switching it off for the whole system needs root: firsttouch balancing off",
+            capital(&self.pin_advice())
+        );
+        Some(self.finding("balancing-churn", "pages", program, message, fix, ("returned", returned, "resident")))
+    }
+
+    /// ` (allowed CPUs: 0-3)`, where that is several nodes' for all threads alike.
+    fn allowed(&self) -> String {
+        let mut lists: Vec<&str> = self.profile.threads.iter().filter_map(|t| t.allowed_cpus.as_deref()).collect();
+        lists.sort_unstable();
+        lists.dedup();
+        if let [one] = lists.as_slice() { format!(" (each may run on CPUs {one})") } else { String::new() }
+    }
+}
+
+/// `31 % [20, 44]`.
+fn share(estimate: Estimate) -> String {
+    format!("{} [{}, {}]", super::text::percent(estimate.value), super::text::digits(estimate.low), super::text::digits(estimate.high))
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}

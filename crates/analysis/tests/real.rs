@@ -1,0 +1,398 @@
+//! Machines with several nodes: hinting faults told from first touches and used as evidence, and the findings that need real nodes,
+//! each provoked by a constructed profile and silent on its neighbour.
+#![allow(clippy::unwrap_used)]
+
+mod simulated;
+
+use firsttouch_analysis::{Analysis, PartitionKind, Target, analyse};
+use firsttouch_profile::*;
+use simulated::*;
+
+/// Threads 0 to 3 run on node 0, 4 to 7 on node 1. CPU t is thread t's.
+fn node(thread: i64) -> i32 {
+    i32::from(thread >= 4)
+}
+
+/// A profile as a machine with two nodes gives it: 8 pinned threads, all pages where first touch puts them.
+fn recorded(world: &World, seed: u64) -> Profile {
+    let mut p = world.profile(seed);
+    p.machine.node_cpus = [(0, (0..4).collect()), (1, (4..8).collect())].into();
+    p.machine.numa_balancing = 1;
+    p.evidence.push(Evidence { source: "agent".into(), available: true, samples: 1, detail: String::new() });
+    for touch in &mut p.first_touches {
+        touch.cpu = touch.thread as u32;
+        touch.mapped_bytes = Some(0);
+        touch.node = Some(node(touch.thread));
+    }
+    for row in &mut p.accesses {
+        row.cpu = Some(row.thread as u32);
+    }
+    for thread in 0..8 {
+        p.thread_cpus.insert((thread, thread as u32), Seen { samples: 100, looks: 100 });
+    }
+    for name in ["numa_pages_migrated", "numa_foreign", "numa_miss"] {
+        p.counters.push(Counter { name: name.into(), node: (name != "numa_pages_migrated").then_some(0), at_start: 7, at_end: 7 });
+    }
+    p
+}
+
+fn host() -> Target {
+    Target { name: "host".into(), virtual_machine: false, ..target(2) }
+}
+
+fn judged(profile: &Profile) -> Analysis {
+    analyse(profile, &host(), &FakeSources("loop"))
+}
+
+fn ids(analysis: &Analysis) -> Vec<&str> {
+    analysis.findings.iter().map(|f| f.id.as_str()).collect()
+}
+
+fn block() -> World {
+    World::new(8, vec![Thing::new("A", 64, Who::Block(0, 8), Who::Block(0, 8))])
+}
+
+fn serial() -> World {
+    World::new(8, vec![Thing::new("A", 64, Who::One(0), Who::Block(0, 8))])
+}
+
+/// Faults on every `step`-th page of the first object from `start` on.
+fn faults(p: &mut Profile, world: &World, step: u64, start: u64, who: &Who, change: impl Fn(&mut FirstTouch)) {
+    let bytes = world.things[0].bytes;
+    for page in (0..bytes / 4096).step_by(step as usize) {
+        let thread = who.at(page * 4096, bytes, start)[0] as i64;
+        let mut fault = FirstTouch {
+            id: p.first_touches.len() as i64,
+            process: 1,
+            time_ns: start + page * 10_000,
+            thread,
+            cpu: thread as u32,
+            address: world.address(0) + page * 4096 + 8,
+            weight: step as f64,
+            by_kernel: false,
+            site: Some(2000),
+            mapped_bytes: Some(4096),
+            node: Some(node(thread)),
+        };
+        change(&mut fault);
+        p.first_touches.push(fault);
+    }
+}
+
+/// Answers on where pages of the first object are: every 128th page, at each of the times.
+fn answers(p: &mut Profile, world: &World, times: &[u64], node_at: impl Fn(u64, usize) -> i32) {
+    for (i, &time_ns) in times.iter().enumerate() {
+        for page in (0..world.things[0].bytes / 4096).step_by(128) {
+            let address = world.address(0) + page * 4096;
+            p.pages.push(Page { process: 1, object: Some(0), address, time_ns, node: node_at(page, i), page_bytes: 4096 });
+        }
+    }
+}
+
+/// Check that hints leave the first touches alone, at several sampling periods, also where each page is caught many times.
+#[test]
+fn hints_are_no_first_touches() {
+    for (period, step) in [(1, 1), (31, 7), (31, 251), (251, 1)] {
+        let world = World { period, ..block() };
+        let mut p = recorded(&world, 3);
+        for scan in 1..6 {
+            faults(&mut p, &world, step, scan * S, &Who::Cyclic(0, 8, 4096), |_| {});
+        }
+        let analysis = judged(&p);
+        let object = &analysis.objects[0];
+        assert!(analysis.findings.is_empty(), "1/{period}, 1/{step}: {:?}", analysis.findings);
+        assert_eq!((object.first_touch.partition, object.partition), (PartitionKind::Block, PartitionKind::Block), "1/{period}, 1/{step}");
+        assert_eq!(object.hints, (16384u64.div_ceil(step)) * 5);
+        assert_eq!(object.evidence, "watch");
+        // On a machine that makes no hints these are writes to shared pages.
+        p.machine.numa_balancing = 0;
+        assert_eq!(judged(&p).objects[0].hints, 0);
+    }
+}
+
+/// Check that without a window hints tell who uses what, and how much of it is remote, with interval and count.
+#[test]
+fn hints_are_evidence() {
+    let world = serial();
+    let mut p = recorded(&world, 3);
+    p.windows.clear();
+    p.accesses.clear();
+    faults(&mut p, &world, 17, 2 * S, &Who::Block(0, 8), |_| {});
+    let analysis = judged(&p);
+    assert_eq!(ids(&analysis), ["serial-first-touch"]);
+    let (object, finding) = (&analysis.objects[0], &analysis.findings[0]);
+    assert_eq!((object.evidence.as_str(), object.hints, object.partition), ("hint", 964, PartitionKind::Block));
+    assert!((object.remote_fraction.unwrap() - 0.5).abs() < 0.02);
+    let [low, high] = analysis.remote_interval.unwrap();
+    assert!(low < 0.5 && 0.5 < high && high - low < 0.12, "{low} {high}");
+    assert_eq!((analysis.remote_evidence.as_deref(), analysis.remote_samples), (Some("hint"), 964));
+    assert!(object.used_by_thread.iter().all(|share| (share - 0.125).abs() < 0.02));
+    assert_eq!(finding.figures["remote"].evidence, "hint");
+    assert!(finding.message.contains("964 hinting faults"), "{}", finding.message);
+    // The same profile on a virtual machine with threads alike.
+    let alike = analyse(&p, &target(2), &FakeSources("loop"));
+    assert!((alike.remote_fraction.unwrap() - analysis.remote_fraction.unwrap()).abs() < 0.03);
+}
+
+/// Check that few windows and many hints together speak by hints, and that windows which contradict them are believed.
+#[test]
+fn windows_and_hints() {
+    let world = serial();
+    let mut p = recorded(&world, 3);
+    let few: Vec<i64> = p.windows.iter().map(|w| w.id).filter(|id| id % 10 == 0).collect();
+    p.windows.retain(|w| few.contains(&w.id));
+    p.accesses.retain(|a| few.contains(&a.window));
+    let mut with = p.clone();
+    faults(&mut with, &world, 17, 2 * S, &Who::Block(0, 8), |_| {});
+    let analysis = judged(&with);
+    assert!(analysis.objects[0].hit_windows >= 16, "{}", analysis.objects[0].hit_windows);
+    assert_eq!((analysis.objects[0].evidence.as_str(), analysis.objects[0].access_share), ("hint", Some(1.0)));
+    let mut against = p;
+    faults(&mut against, &world, 17, 2 * S, &Who::One(0), |_| {});
+    assert_eq!(judged(&against).objects[0].evidence, "watch");
+}
+
+/// Check that the writes which place memory that was only read before are told from hints.
+#[test]
+fn writes_after_reads_place() {
+    let world = World { period: 31, ..World::new(8, vec![Thing::new("A", 64, Who::One(0), Who::Block(0, 8))]) };
+    let mut p = recorded(&world, 3);
+    p.first_touches.iter_mut().for_each(|t| t.node = Some(-14));
+    faults(&mut p, &world, 31, S, &Who::Block(0, 8), |_| {});
+    for scan in 3..6 {
+        faults(&mut p, &world, 31, scan * S, &Who::Cyclic(0, 8, 4096), |_| {});
+    }
+    let object = &judged(&p).objects[0];
+    assert_eq!(object.first_touch.partition, PartitionKind::Block);
+    assert!(object.first_touch.by_thread[0] < 0.16, "{:?}", object.first_touch.by_thread);
+    assert!(object.hints.abs_diff(529 * 3) <= 80, "{}", object.hints);
+}
+
+/// Check that faults on pages that are on their way do not pass for first touches where the agent tells the memory's life, but do where
+/// it was given back, and where a swapped page came back.
+#[test]
+fn pages_on_their_way() {
+    let world = World { period: 31, ..block() };
+    let mut p = recorded(&world, 3);
+    faults(&mut p, &world, 31, 5 * S, &Who::Cyclic(0, 8, 4096), |fault| fault.mapped_bytes = Some(0));
+    let partition = |p: &Profile| judged(p).objects[0].first_touch.partition;
+    assert_eq!(partition(&p), PartitionKind::Block);
+    // The same on one node.
+    let one = |p: &Profile| analyse(p, &target(2), &FakeSources("loop")).objects[0].first_touch.partition;
+    p.machine.node_cpus = [(0, (0..8).collect())].into();
+    assert_eq!(one(&p), PartitionKind::Block);
+    let mut given_back = p.clone();
+    let (address, bytes) = (world.address(0), world.things[0].bytes);
+    given_back.releases.push(Release { process: 1, time_ns: 4 * S, address, bytes });
+    assert_ne!(one(&given_back), PartitionKind::Block);
+    let mut swapped = p.clone();
+    swapped.meta.insert(meta::SWAPPED.into(), "4096".into());
+    assert_ne!(one(&swapped), PartitionKind::Block);
+    let mut unknown = p;
+    unknown.lost.push(Lost { source: "agent".into(), reason: "ring".into(), count: 1 });
+    assert_ne!(one(&unknown), PartitionKind::Block);
+}
+
+/// Check that on a kernel that does not tell which faults are hints, later ones are dropped where balancing is on, and only there.
+#[test]
+fn older_kernels() {
+    let world = World { period: 31, ..block() };
+    let mut p = recorded(&world, 3);
+    for scan in 2..5 {
+        faults(&mut p, &world, 31, scan * S, &Who::Cyclic(0, 8, 4096), |_| {});
+    }
+    p.first_touches.iter_mut().for_each(|t| t.mapped_bytes = None);
+    let object = &judged(&p).objects[0];
+    assert_eq!((object.first_touch.partition, object.hints), (PartitionKind::Block, 0));
+    p.machine.numa_balancing = 0;
+    assert_ne!(judged(&p).objects[0].first_touch.partition, PartitionKind::Block);
+}
+
+/// Check that the real place of pages is judged, that moves are counted, and that the move of the serial matrix to its users ends the finding.
+#[test]
+fn pages_that_moved() {
+    let world = serial();
+    let still = {
+        let mut p = recorded(&world, 3);
+        answers(&mut p, &world, &[S, 5 * S, 9 * S], |_, _| 0);
+        judged(&p)
+    };
+    assert_eq!(ids(&still), ["serial-first-touch"]);
+    let resident = still.objects[0].resident.as_ref().unwrap();
+    assert_eq!((resident.pages, resident.nodes_last.as_slice(), resident.moved.as_ref().unwrap().value), (128, &[1.0, 0.0][..], 0.0));
+    let mut p = recorded(&world, 3);
+    answers(&mut p, &world, &[S / 4, S, 9 * S], |page, time| i32::from(time > 0 && page >= 8192));
+    let moved = judged(&p);
+    assert!(moved.findings.is_empty() && moved.remote_fraction.unwrap() < 0.1, "{:?}", moved.remote_fraction);
+    let resident = moved.objects[0].resident.as_ref().unwrap();
+    assert_eq!((resident.nodes_first[0], resident.nodes_last[0], resident.moved.as_ref().unwrap().value), (1.0, 0.5, 0.5));
+    assert_eq!(resident.returned.as_ref().unwrap().value, 0.0);
+    assert!(analyse(&p, &target(2), &FakeSources("loop")).objects[0].resident.is_none());
+}
+
+/// Sets where the pages of the first object went when they were touched, and are.
+fn place(p: &mut Profile, world: &World, node_of: impl Fn(u64) -> i32) {
+    let base = world.address(0);
+    let inside = |address: u64| address >= base && address - base < world.things[0].bytes;
+    for touch in p.first_touches.iter_mut().filter(|t| inside(t.address)) {
+        touch.node = Some(node_of((touch.address - base) / 4096));
+    }
+    answers(p, world, &[S, 9 * S], |page, _| node_of(page));
+    let windows: Vec<Page> = p
+        .windows
+        .iter()
+        .filter(|w| inside(w.address))
+        .map(|w| Page {
+            process: 1,
+            object: Some(0),
+            address: w.address,
+            time_ns: w.start_ns,
+            node: node_of((w.address - base) / 4096),
+            page_bytes: 4096,
+        })
+        .collect();
+    p.pages.extend(windows);
+}
+
+fn policy(p: &mut Profile, words: &str) {
+    p.policies.insert(0, Policy { policy: words.into(), time_ns: S });
+}
+
+/// Check that an interleaved or bound object which its users touched first is a policy's fault; that a policy which places as first touch
+/// does is none; that interleaving what all use is no defect; and that a serial first touch is told with its policy.
+#[test]
+fn policy_mismatch() {
+    let spread = |world: &World, words: &str| {
+        let mut p = recorded(world, 3);
+        place(&mut p, world, |page| (page % 2) as i32);
+        policy(&mut p, words);
+        judged(&p)
+    };
+    let found = spread(&block(), "interleave:0-1");
+    assert_eq!(ids(&found), ["policy-mismatch"]);
+    let finding = &found.findings[0];
+    assert!(finding.message.contains("has the memory policy interleave:0-1") && finding.message.contains("by first touch it would be 0 %"));
+    assert!(finding.figures["remote_by_first_touch"].interval[1] < 0.05);
+    assert_eq!((finding.object, found.objects[0].policy.as_deref()), (Some(0), Some("interleave:0-1")));
+
+    let mut bound = recorded(&block(), 3);
+    place(&mut bound, &block(), |_| 0);
+    policy(&mut bound, "bind:0");
+    assert_eq!(ids(&judged(&bound)), ["policy-mismatch"]);
+    assert!(analyse(&bound, &target(2), &FakeSources("loop")).findings.is_empty(), "a virtual machine has no policy");
+
+    let mut local = recorded(&block(), 3);
+    place(&mut local, &block(), |page| i32::from(page >= 8192));
+    policy(&mut local, "prefer:0");
+    assert!(judged(&local).findings.is_empty());
+
+    for user in [Who::All(0, 8), Who::Dynamic(0, 8, 64 * 1024)] {
+        let world = World::new(8, vec![Thing::new("A", 64, Who::Block(0, 8), user)]);
+        assert!(spread(&world, "interleave:0-1").findings.is_empty());
+        assert_eq!(spread(&world, "default").findings.len(), 1);
+    }
+    let serial = spread(&serial(), "interleave:0-1");
+    assert_eq!(ids(&serial), ["serial-first-touch"]);
+    assert!(serial.findings[0].message.contains("Its memory policy is interleave:0-1"));
+}
+
+/// Check that pages that found no room on their toucher's node are told, with the counter; and that enough room is silent.
+#[test]
+fn node_full() {
+    let mut p = recorded(&block(), 3);
+    place(&mut p, &block(), |_| 1);
+    p.counters.iter_mut().filter(|c| c.name == "numa_foreign").for_each(|c| c.at_end += 8192);
+    let found = judged(&p);
+    assert_eq!(ids(&found), ["node-full"]);
+    let finding = &found.findings[0];
+    assert!(finding.message.contains("node 0 had no room for 8,192 pages"), "{}", finding.message);
+    assert!((finding.figures["displaced"].value - 0.5).abs() < 0.01 && finding.figures["displaced"].samples > 1000);
+    let mut room = recorded(&block(), 3);
+    place(&mut room, &block(), |page| i32::from(page >= 8192));
+    assert!(judged(&room).findings.is_empty());
+}
+
+/// Check that hot memory on a node without CPUs is told, whatever put it there, and cold memory there is not.
+#[test]
+fn slow_tier() {
+    let on_slow = |world: &World, bytes: u64| {
+        let mut p = recorded(world, 3);
+        p.machine.node_cpus.insert(2, Vec::new());
+        place(&mut p, world, |page| if page * 4096 < bytes { 2 } else { i32::from(page >= 8192) });
+        policy(&mut p, "bind:2");
+        analyse(&p, &Target { nodes: 3, slow_nodes: vec![2], ..host() }, &FakeSources("loop"))
+    };
+    let found = on_slow(&block(), 64 * MIB);
+    assert_eq!(ids(&found), ["slow-tier"]);
+    assert!((found.findings[0].figures["slow"].value - 1.0).abs() < 1e-9);
+    assert!(found.findings[0].fix.contains("--membind=0,1"), "{}", found.findings[0].fix);
+    let mut cold = block();
+    cold.things[0].until = 300 * MS;
+    cold.things.push(Thing::new("B", 64, Who::Block(0, 8), Who::Block(0, 8)));
+    assert!(on_slow(&block(), MIB).findings.is_empty() && on_slow(&cold, 64 * MIB).findings.is_empty());
+}
+
+/// Check that memory which its users touched on other nodes is the threads' fault, with the object where one stands out and without where
+/// threads keep moving; and that moves which make nothing remote are silent.
+#[test]
+fn unpinned_threads() {
+    // Threads 2 to 5 have changed sides since they touched their parts.
+    let mut p = recorded(&block(), 3);
+    for touch in &mut p.first_touches {
+        touch.cpu = [0, 1, 4, 5, 2, 3, 6, 7][touch.thread as usize];
+        touch.node = Some(i32::from(touch.cpu >= 4));
+    }
+    let found = judged(&p);
+    assert_eq!(ids(&found), ["unpinned-threads"]);
+    let finding = &found.findings[0];
+    assert!(finding.object == Some(0) && finding.fix.contains("pin the threads"), "{}", finding.fix);
+    assert!((finding.remote_fraction - 0.5).abs() < 0.1 && finding.figures["touched_by_its_user"].value > 0.95);
+
+    let floating = |moves: u64, away: bool| {
+        let mut p = recorded(&block(), 3);
+        for thread in 0..8 {
+            let other = (thread as u32 + 4) % 8;
+            p.thread_cpus.insert((thread, thread as u32), Seen { samples: 70, looks: 70 });
+            p.thread_cpus.insert((thread, other), Seen { samples: 30, looks: 30 });
+            p.threads[thread as usize].node_moves = moves;
+            p.threads[thread as usize].allowed_cpus = Some("0-7".into());
+        }
+        // Part of the accesses come from the other side; too little of the use is known for an object's finding.
+        if away {
+            p.accesses.iter_mut().filter(|a| a.window % 10 < 3).for_each(|a| a.cpu = a.cpu.map(|cpu| (cpu + 4) % 8));
+        }
+        p.first_touches.retain(|t| t.id % 3000 == 0);
+        judged(&p)
+    };
+    let found = floating(20, true);
+    assert_eq!(ids(&found), ["unpinned-threads"]);
+    let finding = &found.findings[0];
+    assert!(finding.object.is_none() && finding.object_name == "threads");
+    assert!((finding.figures["off_node"].value - 0.3).abs() < 0.01 && finding.figures["off_node"].samples == 800);
+    assert!(finding.message.contains("8 of 8 threads") && finding.message.contains("CPUs 0-7"), "{}", finding.message);
+    assert!(floating(20, false).findings.is_empty(), "nothing remote");
+    assert!(floating(0, true).findings.iter().all(|f| f.object.is_some()), "nobody moved");
+    assert!(judged(&recorded(&block(), 3)).findings.is_empty());
+}
+
+/// Check that pages which come back to nodes they had left are told, with the counter; and that pages that move once are not.
+#[test]
+fn balancing_churn() {
+    let times: Vec<u64> = (1..9).map(|i| i * S).collect();
+    let swinging = |back: bool, counted: u64| {
+        let mut p = recorded(&block(), 3);
+        answers(&mut p, &block(), &times, |page, time| {
+            let own = i32::from(page >= 8192);
+            if page % 512 == 0 && if back { time % 2 == 1 } else { time == 0 } { 1 - own } else { own }
+        });
+        p.counters.iter_mut().filter(|c| c.name == "numa_pages_migrated").for_each(|c| c.at_end += counted);
+        judged(&p)
+    };
+    let found = swinging(true, 30_000);
+    let churn = found.findings.iter().find(|f| f.id == "balancing-churn").unwrap();
+    assert!(churn.object.is_none() && churn.object_name == "pages");
+    assert!((churn.figures["returned"].value - 0.25).abs() < 1e-9 && churn.message.contains("30000 pages"), "{}", churn.message);
+    assert!(churn.fix.contains("firsttouch balancing measure"));
+    assert!(swinging(false, 30_000).findings.iter().all(|f| f.id != "balancing-churn"));
+    assert!(swinging(true, 0).findings.iter().all(|f| f.id != "balancing-churn"), "the balancing moved nothing");
+}

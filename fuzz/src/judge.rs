@@ -15,6 +15,7 @@ pub fn judged(profile: &Profile) {
             pin: Pin::Spread,
             cores_per_node: 2,
             cpu_nodes: Vec::new(),
+            slow_nodes: Vec::new(),
             private_cache_bytes: 1 << 20,
         };
         let analysis = analyse(profile, &target, &FileSources::new(&[]));

@@ -14,4 +14,6 @@ fn is_the_machine_meant() {
     assert_eq!(cpus, [[0, 1], [2, 3]]);
     let distances: Vec<Vec<u32>> = list(&topology["distances"], "matrix").iter().map(numbers).collect();
     assert_eq!(distances, [[10, 21], [21, 10]]);
+    let packages: Vec<Vec<u32>> = list(&topology, "packages").iter().map(|package| numbers(&package["cpus"])).collect();
+    assert_eq!(packages, cpus);
 }

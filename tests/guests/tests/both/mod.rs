@@ -1,3 +1,4 @@
 //! Tests that hold on any machine with several nodes: each runs in both guests.
 
+mod stat;
 mod topology;

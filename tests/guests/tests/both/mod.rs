@@ -1,4 +1,5 @@
 //! Tests that hold on any machine with several nodes: each runs in both guests.
 
+mod process;
 mod stat;
 mod topology;

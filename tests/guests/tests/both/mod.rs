@@ -1,5 +1,6 @@
 //! Tests that hold on any machine with several nodes: each runs in both guests.
 
+mod balancing;
 mod process;
 mod stat;
 mod topology;

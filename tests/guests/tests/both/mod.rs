@@ -1,6 +1,7 @@
 //! Tests that hold on any machine with several nodes: each runs in both guests.
 
 mod balancing;
+pub mod doctor;
 mod process;
 mod stat;
 mod topology;

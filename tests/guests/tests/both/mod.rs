@@ -5,3 +5,4 @@ pub mod doctor;
 mod process;
 mod stat;
 mod topology;
+mod unprivileged;

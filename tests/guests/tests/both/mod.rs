@@ -3,6 +3,7 @@
 mod balancing;
 pub mod doctor;
 mod process;
+mod profile;
 mod stat;
 mod topology;
 mod unprivileged;

@@ -3,7 +3,8 @@
 
 mod both;
 
-use firsttouch_guests::json;
+use both::doctor::{HUGE_PAGES, calm};
+use firsttouch_guests::{Setting, firsttouch, json, said};
 use firsttouch_oracles::{list, numbers};
 
 /// Check that the guest is the machine that the tests in it are written for.
@@ -14,4 +15,15 @@ fn is_the_machine_meant() {
     assert_eq!(cpus, [[0, 1], [2, 3]]);
     let distances: Vec<Vec<u32>> = list(&topology["distances"], "matrix").iter().map(numbers).collect();
     assert_eq!(distances, [[10, 21], [21, 10]]);
+    let packages: Vec<Vec<u32>> = list(&topology, "packages").iter().map(|package| numbers(&package["cpus"])).collect();
+    assert_eq!(packages, cpus);
+}
+
+/// Check that a machine where nothing spoils placement gets one line of the doctor, and no check is left out.
+#[test]
+fn nothing_wrong_is_one_line() {
+    let _rare = Setting::set(HUGE_PAGES, "madvise");
+    let text = said(calm(&mut firsttouch().command(["doctor"])));
+    assert!(text.starts_with("Nothing found that spoils placement (") && text.lines().count() == 1, "{text}");
+    assert!(!text.contains("several nodes"), "{text}");
 }

@@ -1,0 +1,53 @@
+//! `balancing` and its measurement, with a program that surely provokes the kernel's.
+
+use firsttouch_e2e::process::run;
+use firsttouch_guests::{Setting, first_two_with_cpus, firsttouch, guest_program, json, read_number};
+use firsttouch_oracles::list;
+use serde_json::Value;
+
+pub const SWITCH: &str = "/proc/sys/kernel/numa_balancing";
+const TUNABLES: &str = "/sys/kernel/debug/sched/numa_balancing";
+
+fn switch() -> u64 {
+    read_number(SWITCH)
+}
+
+/// Check the state, the switch, and the tunables against the kernel's files.
+#[test]
+fn state_and_switch() {
+    let _before = Setting::set(SWITCH, "0");
+    for (arguments, value, state) in [(&["balancing"][..], 0, "off"), (&["balancing", "on"], 1, "on"), (&["balancing", "off"], 0, "off")] {
+        let told = json(arguments);
+        assert_eq!((told["value"].as_u64(), told["state"].as_str()), (Some(value), Some(state)), "{told:#}");
+        assert_eq!(switch(), value, "{arguments:?}");
+        assert!(told["nodes"].as_u64() > Some(1) && list(&told, "doubts").is_empty(), "{told:#}");
+        for name in ["scan_delay_ms", "scan_period_min_ms", "scan_period_max_ms", "scan_size_mb"] {
+            let tunable = list(&told, "tunables").iter().find(|tunable| tunable["name"] == name).unwrap_or_else(|| panic!("{told:#}"));
+            assert_eq!(tunable["value"], read_number(format!("{TUNABLES}/{name}")), "{name}");
+        }
+    }
+}
+
+fn most(measured: &Value, key: &str) -> f64 {
+    measured[key]["max"].as_f64().unwrap()
+}
+
+/// Check that faults and migrations of memory that is used from another node are counted with balancing on, and none with it off;
+/// and that the state is as it was.
+#[test]
+fn measured() {
+    let _before = Setting::set(SWITCH, "0");
+    let _soon = ["scan_delay_ms", "scan_period_min_ms"].map(|name| Setting::set(&format!("{TUNABLES}/{name}"), "20"));
+    let [first, second] = first_two_with_cpus().map(|node| node.cpus[0].to_string());
+    let mut command = firsttouch().command(["balancing", "measure", "--rounds", "1", "--json", "--"]);
+    command.arg(guest_program("far_use")).args([&first, &second, "8", "3"]);
+    let outcome = run(&mut command);
+    assert_eq!((outcome.status, switch()), (0, 0), "{outcome:?}");
+    let told: Value = serde_json::from_slice(&outcome.stdout).unwrap();
+    assert_eq!(told["schema"], "firsttouch.balancing-measure/1");
+    let [on, off] = list(&told, "measured").as_slice() else { panic!("{told:#}") };
+    assert_eq!((on["balancing"].as_str(), off["balancing"].as_str()), (Some("on"), Some("off")));
+    // All of its 2,048 pages are on the wrong node; each is caught at least once before it is moved.
+    assert!(most(on, "pages_migrated") > 1024.0 && most(on, "hint_faults") >= most(on, "pages_migrated"), "{told:#}");
+    assert_eq!((most(off, "pages_migrated"), most(off, "hint_faults")), (0.0, 0.0), "{told:#}");
+}

@@ -1,0 +1,45 @@
+//! `profile` and `report` on real nodes: where pages are is the kernel's answer, not derived.
+
+use firsttouch_e2e::process::run;
+use firsttouch_e2e::tool::{temporary_directory, text};
+use firsttouch_guests::{first_two_with_cpus, firsttouch, guest_program, json, nodes};
+use firsttouch_oracles::list;
+use std::collections::BTreeSet;
+
+const ARRAY_BYTES: u64 = 8 << 20;
+
+/// Check a program whose two threads use what they touched first: judged on this machine, each array's pages are on the node of
+/// its thread, all accesses are local, and there is no finding.
+#[test]
+fn well_placed() {
+    let [first, second] = first_two_with_cpus();
+    let folder = temporary_directory();
+    let file = folder.path().join("own.ftp");
+    let cpus = [&first, &second].map(|node| node.cpus[0].to_string());
+    let program = guest_program("own_arrays");
+    let profiled = run(&mut firsttouch().profile(&file, &["-q"], &[text(&program), &cpus[0], &cpus[1], "8"]));
+    assert_eq!(profiled.status, 0, "{profiled:?}");
+    let said = profiled.stdout_text();
+    let arrays: Vec<u64> = said.split_whitespace().map(|word| word.parse().unwrap()).collect();
+
+    let profile = firsttouch_profile::open(&file).unwrap();
+    for (array, node) in arrays.iter().zip([&first, &second]) {
+        let asked = profile.pages.iter().filter(|page| (*array..array + ARRAY_BYTES).contains(&page.address) && page.node >= 0);
+        let told: BTreeSet<u32> = asked.map(|page| page.node.unsigned_abs()).collect();
+        assert_eq!(told, [node.id].into(), "pages of {array:x}");
+    }
+
+    let report = json(&["report", text(&file)]);
+    let machine = &report["machine"];
+    assert_eq!((machine["virtual"].as_bool(), machine["nodes"].as_u64()), (Some(false), Some(nodes().len() as u64)), "{machine:#}");
+    assert_eq!(list(&report, "findings").len(), 0, "{report:#}");
+    let seats: Vec<u64> = list(&report, "threads").iter().skip(1).map(|thread| thread["node"].as_u64().unwrap()).collect();
+    assert_eq!(seats, [u64::from(first.id), u64::from(second.id)], "{report:#}");
+    let remote = report["remote_fraction"].as_f64().unwrap();
+    assert!(remote < 0.03, "{remote}: {report:#}");
+    // Both threads had their share in what was seen.
+    for node in [&first, &second] {
+        let share = report["matrix"][node.id as usize][node.id as usize].as_f64().unwrap();
+        assert!(share > 0.2, "node {}: {report:#}", node.id);
+    }
+}

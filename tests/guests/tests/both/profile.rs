@@ -2,7 +2,7 @@
 
 use firsttouch_e2e::process::run;
 use firsttouch_e2e::tool::{temporary_directory, text};
-use firsttouch_guests::{first_two_with_cpus, firsttouch, guest_program, json, nodes};
+use firsttouch_guests::{first_two_with_cpus, firsttouch, guest_program, json, nodes, said};
 use firsttouch_oracles::list;
 use std::collections::BTreeSet;
 
@@ -19,8 +19,7 @@ fn well_placed() {
     let program = guest_program("own_arrays");
     let profiled = run(&mut firsttouch().profile(&file, &["-q"], &[text(&program), &cpus[0], &cpus[1], "8"]));
     assert_eq!(profiled.status, 0, "{profiled:?}");
-    let said = profiled.stdout_text();
-    let arrays: Vec<u64> = said.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    let arrays: Vec<u64> = profiled.stdout_text().split_whitespace().map(|word| word.parse().unwrap()).collect();
 
     let profile = firsttouch_profile::open(&file).unwrap();
     for (array, node) in arrays.iter().zip([&first, &second]) {
@@ -42,4 +41,11 @@ fn well_placed() {
         let share = report["matrix"][node.id as usize][node.id as usize].as_f64().unwrap();
         assert!(share > 0.2, "node {}: {report:#}", node.id);
     }
+
+    // The same on the machine of an XML file, which is this one.
+    let xml = folder.path().join("a-machine.xml");
+    said(firsttouch().command(["topology", "--xml"]).arg(&xml));
+    let there = json(&["report", text(&file), "--machine", text(&xml)]);
+    assert_eq!((there["machine"]["name"].as_str(), &there["machine"]["nodes"]), (Some("a-machine"), &machine["nodes"]), "{there:#}");
+    assert_eq!(list(&there, "threads").len(), list(&report, "threads").len());
 }

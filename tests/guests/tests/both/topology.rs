@@ -1,6 +1,5 @@
 //! `topology` of the running guest, against the tools that ask the same kernel.
 
-use firsttouch_e2e::process::run;
 use firsttouch_e2e::tool::{temporary_directory, text};
 use firsttouch_guests::{firsttouch, guest, json, json_under, nodes, tool};
 use firsttouch_oracles::{lscpu, lstopo, numactl};
@@ -57,21 +56,4 @@ fn as_lstopo() {
     let back = json(&["topology", "-i", read_back]);
     lstopo::agrees(&format!("{}, written and read by lstopo", name()), &own, &back);
     assert!(!back["distances"].is_null() && fs::read_to_string(read_back).is_ok_and(|xml| xml.contains("<topology")), "{back:#}");
-}
-
-/// Check that a profile is judged on the machine of an XML file as on the machine itself.
-#[test]
-fn a_machine_to_judge_on() {
-    let folder = temporary_directory();
-    let (file, xml) = (folder.path().join("a.ftp"), folder.path().join("a-machine.xml"));
-    let profiled = run(&mut firsttouch().profile(&file, &["-q"], &["true"]));
-    assert_eq!(profiled.status, 0, "{profiled:?}");
-    tool(text(firsttouch().binary()), &["topology", "--xml", text(&xml)]);
-
-    let here = json(&["report", text(&file)]);
-    assert_eq!((here["machine"]["virtual"].as_bool(), here["machine"]["nodes"].as_u64()), (Some(false), Some(nodes().len() as u64)));
-    let there = json(&["report", text(&file), "--machine", text(&xml)]);
-    assert_eq!(there["machine"]["name"], "a-machine", "{there:#}");
-    assert_eq!(there["machine"]["nodes"], here["machine"]["nodes"]);
-    assert_eq!(there["threads"].as_array().map(Vec::len), Some(1));
 }

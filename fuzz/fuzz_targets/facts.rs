@@ -1,4 +1,5 @@
-//! What the doctor reads: switches of the kernel, control groups, meminfo, the process's own limits.
+//! What the doctor reads: switches of the kernel, control groups, meminfo, the process's own limits, and the environment (the
+//! file `environment`, a line a variable).
 #![no_main]
 
 use firsttouch_fuzz::Tree;
@@ -14,7 +15,12 @@ const ALWAYS: [(&str, &[u8]); 3] = [
 
 fuzz_target!(|input: &[u8]| {
     let tree = Tree::new(&ALWAYS, input);
-    let Ok(facts) = facts::read(tree.path()) else { return };
+    let Ok(mut facts) = facts::read(tree.path()) else { return };
+    let environment = std::fs::read(tree.path().join("environment")).unwrap_or_default();
+    let environment = String::from_utf8_lossy(&environment);
+    facts.environment = Some(
+        environment.lines().filter_map(|line| line.split_once('=')).map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+    );
     let diagnosis = firsttouch_doctor::examine(&facts);
     assert!(!doctor_text(&diagnosis, Style { width: 80, colour: false }).is_empty());
     serde_json::to_string(&DoctorJson::new(&diagnosis)).expect("JSON");

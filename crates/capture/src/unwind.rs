@@ -126,6 +126,33 @@ impl Unwinder {
 mod tests {
     use super::*;
 
+    /// Check that an index of unwind tables whose entries lead before the tables costs the stack, and no panic: this program's
+    /// own, with every entry damaged.
+    #[test]
+    fn a_damaged_index_is_survived() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let copy = folder.path().join("damaged");
+        let mut bytes = std::fs::read("/proc/self/exe").expect("this test");
+        let (index, code) = {
+            let elf = object::File::parse(&*bytes).expect("an ELF file");
+            let index = elf.section_by_name(".eh_frame_hdr").and_then(|section| section.file_range()).expect("an index");
+            (index, elf.section_by_name(".text").expect("code").address())
+        };
+        // After the header of 12 bytes: pairs of a code address and that of its table, each 4 bytes and relative to the index.
+        let (start, end) = (usize::try_from(index.0).expect("an offset"), usize::try_from(index.0 + index.1).expect("an offset"));
+        for entry in bytes[start + 12..end].chunks_exact_mut(8) {
+            entry[4..].copy_from_slice(&(-16i32).to_le_bytes());
+        }
+        std::fs::write(&copy, &bytes).expect("the copy");
+        let (mut store, mut unwinder) = (TableStore::default(), Unwinder::default());
+        unwinder.add(&mut store, 0, 1 << 40, 0, copy.to_str().expect("text"));
+        for address in (code..code + 0x10000).step_by(64) {
+            let registers = vec![0, 0, 0, 0x7000, 0x7000, address];
+            let stack = unwinder.stack(&Sample { ip: address, registers, stack: vec![0; 64], ..Sample::default() });
+            assert_eq!(stack.first(), Some(&address));
+        }
+    }
+
     /// Check that a mapping that cannot be, of a file that can be read, is no mapping: stacks are those without it.
     #[test]
     fn impossible_mappings_are_left_out() {

@@ -41,10 +41,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         return Err(error());
     }
     let seconds = digits.parse::<f64>().map_err(|_| error())? * unit_s;
-    if seconds <= 0.0 {
-        return Err("the time must be longer than nothing".to_owned());
-    }
-    Duration::try_from_secs_f64(seconds).map_err(|_| format!("'{text}' is too long"))
+    let time = Duration::try_from_secs_f64(seconds).map_err(|_| format!("'{text}' is too long"))?;
+    // Less than a nanosecond is nothing, too.
+    if time.is_zero() { Err("the time must be longer than nothing".to_owned()) } else { Ok(time) }
 }
 
 #[cfg(test)]
@@ -68,7 +67,9 @@ mod tests {
         for (text, millis) in [("10", 10_000), ("1.5", 1500), ("1.5s", 1500), ("500ms", 500), ("5m", 300_000), ("1h", 3_600_000)] {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
         }
-        for text in ["", "s", "0", "-1", "soon", "1d", "inf", "nan", "1e3", "1.2.3", "é", "99999999999999999999999999"] {
+        for text in
+            ["", "s", "0", "-1", "soon", "1d", "inf", "nan", "1e3", "1.2.3", "é", "99999999999999999999999999", "0.0000000001", "1e-30"]
+        {
             assert!(parse_duration(text).is_err(), "{text}");
         }
     }

@@ -159,6 +159,7 @@ fn doubts_name_the_file() {
     let cpu = "sys/devices/system/cpu";
     for (file, content, doubt) in [
         (format!("{node}/online"), "x", "expected a list such as 0-3,8, found \"x\": expected a number"),
+        (format!("{cpu}/online"), "0-65535", "expected a list such as 0-3,8, found \"0-65535\": number too large"),
         (format!("{node}/online"), "0-8191", "names nodes above 1023, which no kernel has; not used"),
         (format!("{node}/node0/cpulist"), "1,77", "names CPU 77, which is not online; left out"),
         (format!("{node}/node2/cpulist"), "1,5,8", "names CPU 1, as node 0 does; taken as on node 0"),
@@ -256,6 +257,30 @@ fn damaged_xml() {
             }
         }
     }
+}
+
+/// Check that a CPU that the XML has in two cores, dies or packages is in the first, with a doubt, and that a file with more
+/// nodes than any kernel has is refused: it would take minutes.
+#[test]
+fn contradictory_xml() {
+    let pu = |cpu: u32| format!("<object type='PU' os_index='{cpu}' cpuset='{:#x}'/>", 1 << cpu);
+    let object = |kind: &str, index: u32, cpus: &str| format!("<object type='{kind}' os_index='{index}' cpuset='{cpus}'/>");
+    let xml = |objects: &str| format!("<topology version='2.0'>{}{}{}{objects}</topology>", pu(0), pu(1), pu(2));
+    let node = object("NUMANode", 0, "0x7");
+    for kind in ["Core", "Die", "Package"] {
+        let text = xml(&[node.clone(), object(kind, 0, "0x3"), object(kind, 1, "0x6"), object(kind, 2, "0x2")].concat());
+        let topology = hwloc::read(&text).unwrap();
+        let groups: Vec<Vec<u32>> = match kind {
+            "Core" => topology.cores.into_iter().map(|one| one.cpus).collect(),
+            "Die" => topology.dies.into_iter().map(|one| one.cpus).collect(),
+            _ => topology.packages.into_iter().map(|one| one.cpus).collect(),
+        };
+        assert_eq!(groups, [vec![0, 1], vec![2]], "{kind}");
+        assert_eq!(topology.doubts, [format!("CPU 1 is in two objects of type {kind}; taken as in the first")]);
+    }
+    let nodes: String = (0..1025).map(|id| object("NUMANode", id, "0x7")).collect();
+    let error = format!("{:#}", hwloc::read(&xml(&nodes)).expect_err("too many nodes"));
+    assert!(error.contains("it has more than 1024 nodes"), "{error}");
 }
 
 /// Check that files that are no hwloc topology say why.

@@ -1,6 +1,7 @@
 //! The `object` elements: CPUs (PU), cores, dies, packages, caches, nodes.
 
 use super::bitmap;
+use crate::list;
 use anyhow::{Result, anyhow, bail};
 use firsttouch_domain::topology::{
     Access, Cache, CacheKind, Core, CpuLists, Die, HugePages, Memory, MemorySideCache, Node, Package, Processor, Topology,
@@ -8,8 +9,10 @@ use firsttouch_domain::topology::{
 use roxmltree::Node as Element;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Numbers above this are not CPUs, nodes or packages, but damage.
+/// Numbers of nodes, packages and cores above this are damage, or hwloc's largest number for one it does not know.
 const LARGEST: u32 = 65_535;
+/// Kernels are built for 1024 nodes at most (CONFIG_NODES_SHIFT ends at 10).
+const MOST_NODES: usize = 1024;
 
 /// A node as the file has it: with the CPUs it is local to, which may be those of another node as well.
 struct Local {
@@ -69,7 +72,8 @@ impl Objects {
             "Die" => self.dies.push((index(element).unwrap_or(u32::try_from(self.dies.len())?), cpus(element)?)),
             "Core" => self.cores.push((index(element), cpus(element)?)),
             "PU" => {
-                let cpu = index(element).ok_or_else(|| anyhow!("a PU has no os_index at line {}", line(element)))?;
+                let cpu = index(element).filter(|cpu| *cpu <= list::LARGEST);
+                let cpu = cpu.ok_or_else(|| anyhow!("a PU has no possible os_index at line {}", line(element)))?;
                 if !self.cpus.insert(cpu) {
                     bail!("CPU {cpu} is there twice at line {}", line(element));
                 }
@@ -106,6 +110,9 @@ impl Objects {
         let id = index(element).ok_or_else(|| anyhow!("a NUMANode has no os_index at line {}", line(element)))?;
         if self.nodes.iter().any(|local| local.node.id == id) {
             bail!("node {id} is there twice at line {}", line(element));
+        }
+        if self.nodes.len() == MOST_NODES {
+            bail!("it has more than {MOST_NODES} nodes");
         }
         let mut pages: Vec<(u64, u64)> = element
             .children()
@@ -174,24 +181,25 @@ impl Objects {
             cpus.retain(|cpu| self.cpus.contains(cpu));
             cpus
         };
-        let inside = |cpus: &[u32], whole: &[u32]| cpus.first().is_some_and(|first| whole.binary_search(first).is_ok());
-        let package_of = |cpus: &[u32]| self.packages.iter().find(|(_, whole)| inside(cpus, whole)).map(|(id, _)| *id);
+        let mut doubts = Vec::new();
+        let packages = apart("Package", self.packages.iter().map(|(id, cpus)| (*id, known(cpus.clone()))), &mut doubts);
+        let dies = apart("Die", self.dies.iter().map(|(id, cpus)| (*id, known(cpus.clone()))), &mut doubts);
+        let cores = apart("Core", self.cores.iter().map(|(id, cpus)| (*id, known(cpus.clone()))), &mut doubts);
+        let package_of_cpu: HashMap<u32, u32> =
+            packages.iter().flat_map(|(id, cpus)| cpus.iter().map(|cpu| (*cpu, *id)).collect::<Vec<_>>()).collect();
+        let package_of = |cpus: &[u32]| package_of_cpu.get(cpus.first()?).copied();
         let mut topology = Topology {
             processor: self.processor.clone(),
-            dies: self
-                .dies
-                .iter()
-                .map(|(id, cpus)| Die { id: *id, package: package_of(cpus).unwrap_or(0), cpus: known(cpus.clone()) })
-                .collect(),
-            cores: self.cores.iter().map(|(id, cpus)| Core { id: *id, package: package_of(cpus), cpus: known(cpus.clone()) }).collect(),
+            dies: dies.into_iter().map(|(id, cpus)| Die { id, package: package_of(&cpus).unwrap_or(0), cpus }).collect(),
+            cores: cores.into_iter().map(|(id, cpus)| Core { id, package: package_of(&cpus), cpus }).collect(),
             caches: self.caches.iter().map(|cache| Cache { cpus: known(cache.cpus.clone()), ..cache.clone() }).collect(),
             cpus: CpuLists { online, offline },
             page_bytes: self.page_bytes,
             nodes,
             ..Topology::default()
         };
-        topology.packages =
-            self.packages.iter().map(|(id, cpus)| Package { id: *id, nodes: topology.nodes_of(cpus), cpus: known(cpus.clone()) }).collect();
+        topology.packages = packages.into_iter().map(|(id, cpus)| Package { id, nodes: topology.nodes_of(&cpus), cpus }).collect();
+        self.doubts.extend(doubts);
         topology.caches.sort_by(|a, b| (a.level, a.kind, &a.cpus).cmp(&(b.level, b.kind, &b.cpus)));
         topology
     }
@@ -218,6 +226,25 @@ impl Objects {
         }
         nodes.into_values().collect()
     }
+}
+
+/// Sets of CPUs that share none: a CPU that is in two belongs to the first, and a set that is left without any goes.
+fn apart<T>(kind: &str, sets: impl Iterator<Item = (T, Vec<u32>)>, doubts: &mut Vec<String>) -> Vec<(T, Vec<u32>)> {
+    let mut taken = BTreeSet::new();
+    let mut doubled = None;
+    let mut left = Vec::new();
+    for (id, mut cpus) in sets {
+        cpus.retain(|cpu| {
+            let is_new = taken.insert(*cpu);
+            doubled = doubled.or((!is_new).then_some(*cpu));
+            is_new
+        });
+        if !cpus.is_empty() {
+            left.push((id, cpus));
+        }
+    }
+    doubts.extend(doubled.map(|cpu| format!("CPU {cpu} is in two objects of type {kind}; taken as in the first")));
+    left
 }
 
 /// An object without os_index (a group, a core of some systems) has none; hwloc writes unknown as the largest number.

@@ -3,7 +3,7 @@
 use crate::coverage::Clock;
 use crate::evidence::final_node;
 use crate::faults::Faults;
-use crate::findings::{Case, Context, Program, SERIAL, counted_part, figure};
+use crate::findings::{Case, Context, Program, SERIAL, figure};
 use crate::groups::{Group, groups};
 use crate::judge::{Judge, Subject, better, counted_accesses};
 use crate::matrix::matrix;
@@ -290,7 +290,7 @@ fn resident_view(moves: &Moves, nodes: usize) -> Option<ResidentView> {
         let share = |node: usize| by_node.get(&(node as u32)).copied().unwrap_or(0) as f64 / moves.pages as f64;
         (0..nodes).map(share).collect()
     };
-    let figure = |part| counted_part(part, moves.revisited).map(|e| figure(e, "resident"));
+    let figure = |part| moves.part(part).map(|e| figure(e, "resident"));
     Some(ResidentView {
         pages: moves.pages,
         nodes_first: shares(&moves.first),

@@ -1,7 +1,9 @@
 //! The kernel's answers on pages: how much of an object is resident, in which page size, on which node.
 
+use crate::touches::BASE_PAGE;
+use firsttouch_domain::Estimate;
 use firsttouch_profile::{Id, Object, Page, Profile};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Answers needed before a resident fraction is taken from them.
 const ENOUGH_ANSWERS: usize = 4;
@@ -21,6 +23,8 @@ pub struct Resident {
 #[derive(Debug, Default)]
 pub struct Residents {
     by_process: HashMap<Id, Vec<Page>>,
+    /// Assumed where an answer does not tell the page's size.
+    page_bytes: u64,
 }
 
 impl Residents {
@@ -33,7 +37,9 @@ impl Residents {
         for list in by_process.values_mut() {
             list.sort_by_key(|p| (p.address, p.time_ns));
         }
-        Self { by_process }
+        let machine = &profile.machine;
+        let may_be_huge = matches!(machine.transparent_huge_pages.as_str(), "always" | "madvise");
+        Self { by_process, page_bytes: if may_be_huge { machine.huge_page_bytes.max(BASE_PAGE) } else { BASE_PAGE } }
     }
 
     fn within(&self, object: &Object) -> &[Page] {
@@ -113,6 +119,7 @@ impl Residents {
     #[must_use]
     pub fn moves(&self, object: &Object) -> Moves {
         let mut moves = Moves::default();
+        let mut whole: BTreeSet<u64> = BTreeSet::new();
         let died = object.died_ns.unwrap_or(u64::MAX);
         let answers = |p: &&Page| p.node >= 0 && p.time_ns >= object.born_ns && p.time_ns <= died;
         for of_page in self.within(object).chunk_by(|a, b| a.address / 4096 == b.address / 4096) {
@@ -126,6 +133,8 @@ impl Residents {
             let changes = list.windows(2).filter(|pair| pair[0].node != pair[1].node).count() as u64;
             if list.len() >= 2 {
                 moves.revisited += 1;
+                let size = if last.page_bytes >= BASE_PAGE { last.page_bytes } else { self.page_bytes };
+                whole.insert(last.address / size * size);
                 moves.moved += u64::from(changes > 0);
             }
             // Back where it had been before.
@@ -137,6 +146,7 @@ impl Residents {
             }
             moves.returned += u64::from(returned);
         }
+        moves.whole = whole.len() as u64;
         moves
     }
 }
@@ -154,9 +164,20 @@ pub struct Moves {
     pub revisited: u64,
     pub moved: u64,
     pub returned: u64,
+    /// Pages as the kernel has them, huge ones too, among those asked about again: parts of one move together.
+    pub whole: u64,
 }
 
 impl Moves {
+    /// A part of the pages asked about again; as sure as there are whole pages.
+    #[must_use]
+    pub fn part(&self, pages: u64) -> Option<Estimate> {
+        (self.revisited > 0).then(|| {
+            let value = pages as f64 / self.revisited as f64;
+            Estimate::fraction(value, (value * (1.0 - value) / self.whole.max(1) as f64).sqrt(), self.whole.max(1))
+        })
+    }
+
     /// Adds another object's.
     pub fn add(&mut self, other: &Self) {
         self.answers += other.answers;
@@ -164,6 +185,7 @@ impl Moves {
         self.revisited += other.revisited;
         self.moved += other.moved;
         self.returned += other.returned;
+        self.whole += other.whole;
         for (into, from) in [(&mut self.first, &other.first), (&mut self.last, &other.last)] {
             for (&node, &pages) in from {
                 *into.entry(node).or_default() += pages;

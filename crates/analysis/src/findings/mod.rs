@@ -155,7 +155,7 @@ impl Context<'_> {
             Kind::UnpinnedThreads => add("touched_by_its_user", self.touched_by_user(case), "touch"),
             _ => {}
         }
-        add("moved", counted_part(case.moves.moved, case.moves.revisited), "resident");
+        add("moved", case.moves.part(case.moves.moved), "resident");
         figures
     }
 
@@ -238,14 +238,6 @@ impl Context<'_> {
 /// A figure of a report.
 pub fn figure(estimate: Estimate, evidence: &str) -> Figure {
     Figure { value: estimate.value, interval: [estimate.low, estimate.high], samples: estimate.samples, evidence: evidence.to_owned() }
-}
-
-/// A part of `all` independent samples. None without any.
-pub fn counted_part(part: u64, all: u64) -> Option<Estimate> {
-    (all > 0).then(|| {
-        let value = part as f64 / all as f64;
-        Estimate::fraction(value, (value * (1.0 - value) / all as f64).sqrt(), all)
-    })
 }
 
 fn severity(remote_share: f64) -> &'static str {

@@ -5,12 +5,12 @@
 //!   fraction has its lower end above 5 % too, so that it matters. Not told twice: an object with that finding has the same cause.
 //!   How long a thread stays makes looks alike, so the interval counts stays (moves and threads), not looks.
 //! - `balancing-churn`: of the pages asked about again and again (objects larger than a core's cache), the part that came back to a node
-//!   they had left has its lower end above 5 %, with at least 16 pages asked again and pages counted as migrated by the
-//!   balancing.
+//!   they had left has its lower end above 5 %, with at least 16 pages asked again (parts of a huge page are one) and pages counted as
+//!   migrated by the balancing.
 //!
 //! Placed for good, a program has neither: threads that are pinned do not move, and pages that settled do not come back.
 
-use super::{Context, counted_part, figure, severity};
+use super::{Context, figure, severity};
 use crate::Finding;
 use crate::residents::Moves;
 use crate::uses::Source;
@@ -99,7 +99,7 @@ impl Context<'_> {
     }
 
     fn churn(&self, program: &Program<'_>) -> Option<Finding> {
-        let returned = counted_part(program.moves.returned, program.moves.revisited)?;
+        let returned = program.moves.part(program.moves.returned)?;
         let migrated = self.profile.grown("numa_pages_migrated");
         if returned.samples < LEAST_PAGES || returned.low <= RETURNED_BAR || migrated == Some(0) {
             return None;
@@ -115,7 +115,7 @@ impl Context<'_> {
              left ({} of {}){counted}.",
             share(returned),
             program.moves.returned,
-            returned.samples
+            program.moves.revisited
         );
         let fix = format!(
             "{}. If threads on several nodes use the same pages in turn, no place is right for long: give each thread its own part, \

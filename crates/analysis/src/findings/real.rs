@@ -13,7 +13,7 @@
 //!
 //! Clearly: the interval of what would be remote by first touch lies below that of what is.
 
-use super::{Case, Context, Kind, counted_part};
+use super::{Case, Context, Kind};
 use crate::PartitionKind;
 use firsttouch_domain::Estimate;
 
@@ -64,7 +64,7 @@ impl Context<'_> {
         if better && enough(subject.touch.displaced, DISPLACED, DISPLACED_BAR) {
             return Verdict::Kind(Kind::NodeFull);
         }
-        if better && enough(counted_part(case.moves.moved, case.moves.revisited), MOVED, 0.0) {
+        if better && enough(case.moves.part(case.moves.moved), MOVED, 0.0) {
             return Verdict::Nothing;
         }
         if policy.is_none() && !better && enough(self.touched_by_user(case), OWN, OWN_BAR) {

@@ -232,7 +232,7 @@ fn main_user(subject: &Subject) -> usize {
 
 /// ` 43 % [35, 52] of its pages have been moved since.`, where that is worth a word.
 fn moved_words(case: &Case<'_>) -> String {
-    let moved = super::counted_part(case.moves.moved, case.moves.revisited).filter(|e| e.low > MOVED_BAR);
+    let moved = case.moves.part(case.moves.moved).filter(|e| e.low > MOVED_BAR);
     moved.map_or_else(String::new, |e| {
         format!(" {} of its pages were moved to another node while it ran (of {} asked again).", ranged(e), e.samples)
     })

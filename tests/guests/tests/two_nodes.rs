@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod both;
+mod two;
 
 use both::doctor::{HUGE_PAGES, calm};
 use firsttouch_guests::{Setting, firsttouch, json, said};

@@ -1,0 +1,3 @@
+//! Tests for the guest with two nodes.
+
+mod dgemv;

@@ -18,9 +18,11 @@ pub fn run_on_terminal(command: &mut Command, prompt: &str, keys: &[u8]) -> (Str
     let (mut controller, terminal) = open_terminal().expect("a pseudo-terminal");
     let stdio = || terminal.try_clone().expect("a descriptor");
     command.stdin(stdio()).stdout(stdio()).stderr(stdio());
-    // SAFETY: only async-signal-safe calls (setsid, ioctl) run between fork and exec.
+    // A shell's background jobs ignore the interrupt, and so would what they start.
+    // SAFETY: only async-signal-safe calls (signal, setsid, ioctl) run between fork and exec.
     unsafe {
         command.pre_exec(|| {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
             if libc::setsid() < 0 || libc::ioctl(0, libc::TIOCSCTTY, 0) < 0 {
                 return Err(std::io::Error::last_os_error());
             }

@@ -78,6 +78,14 @@ impl Running {
     /// Starts `command` as the leader of a new process group, with `input` on its stdin.
     pub fn start(command: &mut Command, input: &[u8]) -> Self {
         let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
+        // A shell's background jobs ignore the interrupt, as CI may be one, and so would what they start.
+        // SAFETY: signal is async-signal-safe.
+        unsafe {
+            command.pre_exec(|| {
+                libc::signal(libc::SIGINT, libc::SIG_DFL);
+                Ok(())
+            });
+        }
         let mut child = command
             .stdin(stdin)
             .stdout(Stdio::piped())

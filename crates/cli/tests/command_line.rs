@@ -176,7 +176,7 @@ fn output_that_cannot_be_written() {
 fn topology_is_shown() {
     let folder = tempfile::tempdir().unwrap();
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
-    let recorded = fixtures.join("machines/constructed-nps4").display().to_string();
+    let recorded = fixtures.join("machines/guest-8-nodes-nps4").display().to_string();
     let shown = firsttouch(&["topology"]);
     assert!(shown.status.success() && text(&shown.stdout).contains("\nNodes\n") && shown.stderr.is_empty());
     let json = firsttouch(&["topology", "--json"]);

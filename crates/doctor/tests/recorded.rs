@@ -23,12 +23,12 @@ fn ids(diagnosis: &Diagnosis) -> Vec<&'static str> {
 fn shapes_are_judged() {
     assert_eq!(ids(&examined("firecracker-epyc-1-node")), Vec::<&str>::new());
     for (machine, id, seen) in [
-        ("constructed-memoryless", "node-without-memory", "MemTotal: 0 kB"),
-        ("constructed-memory-only", "node-without-cpus", "(no CPUs)"),
-        ("constructed-snc2", "sub-numa", "SNC2: 4 nodes, 2 packages"),
-        ("constructed-snc2", "cpuset", "Mems_allowed_list: 0-1"),
+        ("guest-memoryless", "node-without-memory", "MemTotal: 0 kB"),
+        ("guest-hmat", "node-without-cpus", "(no CPUs)"),
+        ("guest-4-nodes-snc2", "sub-numa", "SNC2: 4 nodes, 2 packages"),
+        ("guest-cpuset", "cpuset", "Mems_allowed_list: 2"),
         ("constructed-nps4", "sub-numa", "NPS4: 8 nodes, 2 packages"),
-        ("constructed-one-node-two-packages", "sub-numa", "NPS0: 1 node, 2 packages"),
+        ("guest-1-node-2-packages", "sub-numa", "NPS0: 1 node, 2 packages"),
     ] {
         let diagnosis = examined(machine);
         let finding = diagnosis.findings.iter().find(|finding| finding.id == id);

@@ -68,12 +68,12 @@ const SEEDS: [&[u8]; 14] = [
 /// Check that each file of a machine, replaced by each seed, truncated or missing, costs no more than what it told.
 #[test]
 fn damage_is_survived() {
-    for machine in ["constructed-holes", "constructed-memory-only"] {
+    for machine in ["guest-holes", "guest-hmat"] {
         let copy = copy(machine);
         // The CPUs' files are read alike: those of two CPUs and of the first index of caches stand for all.
         let stands = |file: &PathBuf| {
             let text = file.display().to_string();
-            !text.contains("/cpu/cpu") || ["/cpu1/", "/cpu5/"].iter().any(|cpu| text.contains(cpu)) && !text.contains("/index1/")
+            !text.contains("/cpu/cpu") || ["/cpu0/", "/cpu2/"].iter().any(|cpu| text.contains(cpu)) && !text.contains("/index1/")
         };
         for file in files(copy.path()).into_iter().filter(stands) {
             let whole = fs::read(&file).unwrap();
@@ -113,7 +113,7 @@ const DOCTORS: [(&str, &str); 12] = [
 /// Check the facts of a whole machine, and that none of their files can hurt, whatever is in it.
 #[test]
 fn facts_survive_damage() {
-    let copy = copy("constructed-holes");
+    let copy = copy("guest-2-nodes-smt");
     let write = |file: &str, content: &[u8]| {
         fs::create_dir_all(copy.path().join(file).parent().unwrap()).unwrap();
         fs::write(copy.path().join(file), content).unwrap();
@@ -161,27 +161,27 @@ fn doubts_name_the_file() {
         (format!("{node}/online"), "x", "expected a list such as 0-3,8, found \"x\": expected a number"),
         (format!("{cpu}/online"), "0-65535", "expected a list such as 0-3,8, found \"0-65535\": number too large"),
         (format!("{node}/online"), "0-8191", "names nodes above 1023, which no kernel has; not used"),
-        (format!("{node}/node0/cpulist"), "1,77", "names CPU 77, which is not online; left out"),
-        (format!("{node}/node2/cpulist"), "1,5,8", "names CPU 1, as node 0 does; taken as on node 0"),
-        (format!("{node}/node5/cpulist"), "9", "no node has CPU 12 (1 CPUs in all), though it is online"),
-        (format!("{node}/node0/distance"), "10 21", "has 2 distances, but 3 nodes are online; the distances are not shown"),
-        (format!("{node}/node0/distance"), "10 far 31", "expected distances such as 10 21, found \"10 far 31\""),
-        (format!("{node}/node0/distance"), "11 21 31", "gives node 0 the distance 11 to itself instead of 10"),
-        (format!("{node}/node0/distance"), "10 21 3000", "has the distance 3000; distances are 10 to 255"),
+        (format!("{node}/node0/cpulist"), "0-3,77", "names CPU 77, which is not online; left out"),
+        (format!("{node}/node1/cpulist"), "3-7", "names CPU 3, as node 0 does; taken as on node 0"),
+        (format!("{node}/node1/cpulist"), "4-6", "no node has CPU 7 (1 CPUs in all), though it is online"),
+        (format!("{node}/node0/distance"), "10 32 31", "has 3 distances, but 2 nodes are online; the distances are not shown"),
+        (format!("{node}/node0/distance"), "10 far", "expected distances such as 10 21, found \"10 far\""),
+        (format!("{node}/node0/distance"), "11 32", "gives node 0 the distance 11 to itself instead of 10"),
+        (format!("{node}/node0/distance"), "10 3000", "has the distance 3000; distances are 10 to 255"),
         (format!("{node}/node0/meminfo"), "nothing", "has no line such as Node 0 MemTotal: 1024 kB"),
         (format!("{node}/node0/meminfo"), "Node 0 MemTotal: 4 kB\nNode 0 MemFree: 8 kB", "has 8192 bytes free of 4096"),
-        (format!("{cpu}/present"), "0-3", "lacks CPU 5, which is online"),
-        (format!("{cpu}/cpu5/topology/core_cpus_list"), "8", "CPU 5 is not among its own siblings; taken as a core of its own"),
-        (format!("{cpu}/cpu5/topology/core_cpus_list"), "5,8", "names CPU 8 as a sibling, which that CPU's own files contradict"),
+        (format!("{cpu}/present"), "0-3", "lacks CPU 4, which is online"),
+        (format!("{cpu}/cpu5/topology/core_cpus_list"), "7", "CPU 5 is not among its own siblings; taken as a core of its own"),
+        (format!("{cpu}/cpu5/topology/core_cpus_list"), "5,7", "names CPU 7 as a sibling, which that CPU's own files contradict"),
         (format!("{cpu}/cpu5/cache/index2/size"), "many", "expected a size such as 512K, found \"many\""),
         (format!("{cpu}/cpu5/cache/index2/type"), "Trace", "expected Data, Instruction or Unified, found \"Trace\""),
-        (format!("{cpu}/cpu5/cache/index2/shared_cpu_list"), "8", "CPU 5 does not share its own cache; taken as private"),
-        (format!("{cpu}/cpu8/cache/index3/size"), "1K", "says 1024 bytes, another CPU of the same L3 says 33554432"),
-        (format!("{cpu}/cpu5/cache/index3/shared_cpu_list"), "1,5", "is said to be on two L3 caches"),
+        (format!("{cpu}/cpu5/cache/index2/shared_cpu_list"), "7", "CPU 5 does not share its own cache; taken as private"),
+        (format!("{cpu}/cpu5/cache/index3/size"), "1K", "says 1024 bytes, another CPU of the same L3 says 16777216"),
+        (format!("{cpu}/cpu5/cache/index3/shared_cpu_list"), "0,5", "is said to be on two L3 caches"),
         ("proc/self/status".to_owned(), "Cpus_allowed_list:\tall", "expected a list such as 0-3,8 after Cpus_allowed_list:, found \"all\""),
         ("proc/schedstat".to_owned(), "cpu0 0\ndomain0 MC zero 0", "expected a mask of CPUs in \"domain0 MC zero 0\""),
     ] {
-        let copy = copy("constructed-holes");
+        let copy = copy("guest-2-nodes-smt");
         fs::write(copy.path().join(&file), content).unwrap();
         let doubts = topology::read(copy.path()).unwrap().doubts;
         assert!(doubts.iter().any(|one| one.contains(doubt)), "{file}: {doubts:#?}");
@@ -205,7 +205,9 @@ fn no_cpus_at_all() {
 #[test]
 fn scheduling_domains() {
     let domains = |files: &[(&str, &str)]| {
-        let copy = copy("constructed-memoryless");
+        let copy = copy("guest-2-nodes");
+        fs::remove_file(copy.path().join("proc/schedstat")).unwrap();
+        fs::remove_dir_all(copy.path().join("sys/kernel/debug/sched/domains")).unwrap();
         for (file, content) in files {
             fs::create_dir_all(copy.path().join(file).parent().unwrap()).unwrap();
             fs::write(copy.path().join(file), content).unwrap();

@@ -2,6 +2,7 @@
 //! lstopo said on the same machine.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use firsttouch_domain::topology::Node;
 use firsttouch_machine::{hwloc, topology};
 use firsttouch_oracles::{lscpu, lstopo, numactl};
 use serde_json::Value;
@@ -69,30 +70,68 @@ fn as_lstopo() {
     each("lstopo.xml", |name, json, text| lstopo::agrees(name, json, &serde_json::to_value(hwloc::read(text).unwrap()).unwrap()));
 }
 
+/// Check what lstopo tells of the memory besides: pools of huge pages, memory-side caches, the firmware's figures.
+#[test]
+fn memory_as_lstopo() {
+    let list = |value: &Value, key: &str| value[key].as_array().unwrap().clone();
+    each("lstopo.xml", |name, json, text| {
+        let told = serde_json::to_value(hwloc::read(text).unwrap()).unwrap();
+        for (ours, theirs) in list(json, "nodes").iter().zip(&list(&told, "nodes")) {
+            let pools = |node: &Value| {
+                list(node, "huge_pages").iter().map(|pool| (pool["page_bytes"].clone(), pool["total"].clone())).collect::<Vec<_>>()
+            };
+            assert_eq!(pools(theirs), pools(ours), "{name}: huge pages of node {}", ours["id"]);
+            assert_eq!(theirs["memory_side_caches"], ours["memory_side_caches"], "{name}: node {}", ours["id"]);
+            // Without the firmware's figures, lstopo's nearest CPUs are a guess from its tree.
+            if let Some(from_cpus) = list(ours, "access").iter().find(|access| access["class"] == 1) {
+                assert_eq!(list(theirs, "access").as_slice(), std::slice::from_ref(from_cpus), "{name}: access to node {}", ours["id"]);
+            }
+        }
+    });
+}
+
 fn fixture(name: &str) -> firsttouch_domain::topology::Topology {
     topology::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/machines").join(name)).unwrap()
 }
 
-/// Check what no tool tells: HMAT figures, limits by control group, pools of huge pages, names of sub-NUMA modes.
+/// Check what no tool tells, or none as firsttouch does: HMAT figures, limits by control group, pools of huge pages, nodes without
+/// memory, holes, names of sub-NUMA modes.
 #[test]
 fn what_only_firsttouch_tells() {
-    let machine = fixture("constructed-memory-only");
-    let access = &machine.node(2).unwrap().access;
-    assert_eq!(access.iter().map(|access| (access.class, access.initiators.clone())).collect::<Vec<_>>(), [(0, vec![0]), (1, vec![0])]);
-    assert_eq!((access[1].read_bandwidth_mib_s, access[1].write_latency_ns), (Some(38_000), Some(360)));
-
-    let machine = fixture("constructed-snc2");
-    let limits = machine.process.unwrap();
-    assert_eq!((limits.allowed_cpus, limits.allowed_nodes), (Some(vec![0, 1, 8, 9]), Some(vec![0, 1])));
-    let cpuset = limits.cpuset.unwrap();
-    assert_eq!((cpuset.cpus, cpuset.nodes), (Some(vec![0, 1, 8, 9]), Some(vec![0, 1])));
+    let machine = fixture("guest-hmat");
+    let slow = machine.node(2).unwrap();
     assert_eq!(
-        machine.nodes[1].huge_pages.iter().map(|pool| (pool.page_bytes, pool.total)).collect::<Vec<_>>(),
-        [(2 << 20, 512), (1 << 30, 2)]
+        slow.access.iter().map(|access| (access.class, access.initiators.clone())).collect::<Vec<_>>(),
+        [(0, vec![0]), (1, vec![0])]
     );
+    assert_eq!((slow.access[1].read_bandwidth_mib_s, slow.access[1].write_latency_ns), (Some(38_912), Some(340)));
+    assert_eq!(slow.memory_side_caches.iter().map(|cache| (cache.level, cache.size_bytes)).collect::<Vec<_>>(), [(1, 64 << 20)]);
+    assert!(slow.cpus.is_empty() && machine.node(3).unwrap().memory_side_caches.is_empty());
 
-    for (name, mode) in [("constructed-snc2", "SNC2"), ("constructed-nps4", "NPS4"), ("constructed-one-node-two-packages", "NPS0")] {
+    let limits = fixture("guest-cpuset").process.unwrap();
+    assert_eq!((limits.allowed_cpus, limits.allowed_nodes), (Some(vec![1, 4]), Some(vec![2])));
+    let cpuset = limits.cpuset.unwrap();
+    assert_eq!((cpuset.cpus, cpuset.nodes), (Some(vec![1, 4]), Some(vec![2])));
+
+    let pools = |node: &Node| node.huge_pages.iter().map(|pool| (pool.page_bytes, pool.total)).collect::<Vec<_>>();
+    let machine = fixture("guest-huge-pages");
+    assert_eq!(machine.nodes.iter().map(pools).collect::<Vec<_>>(), [[(2 << 20, 24), (1 << 30, 0)], [(2 << 20, 40), (1 << 30, 0)]]);
+
+    let machine = fixture("guest-memoryless");
+    assert_eq!((machine.node(1).unwrap().memory.unwrap().total_bytes, machine.node(1).unwrap().cpus.as_slice()), (0, &[2, 3][..]));
+    assert_eq!(machine.process.unwrap().allowed_nodes, Some(vec![0, 2]), "nodes without memory are no place for it");
+
+    let machine = fixture("guest-offline-cpus");
+    assert_eq!((machine.cpus.online.as_slice(), machine.cpus.offline.as_slice()), (&[0, 2, 3][..], &[1, 4, 5, 6, 7][..]));
+    assert_eq!(machine.cores.iter().map(|core| core.cpus.as_slice()).collect::<Vec<_>>(), [[0], [2], [3]]);
+    assert!(machine.node(1).unwrap().cpus.is_empty());
+
+    let machine = fixture("guest-holes");
+    assert_eq!(machine.nodes.iter().map(|node| (node.id, node.cpus.as_slice())).collect::<Vec<_>>(), [(0, &[0, 2][..]), (2, &[])]);
+    assert_eq!(machine.distances.unwrap().between(0, 2), Some(31));
+
+    for (name, mode) in [("guest-4-nodes-snc2", "SNC2"), ("constructed-nps4", "NPS4"), ("guest-1-node-2-packages", "NPS0")] {
         assert_eq!(fixture(name).sub_numa.unwrap().mode, mode, "{name}");
     }
-    assert_eq!(fixture("constructed-memoryless").sub_numa, None);
+    assert_eq!(fixture("guest-memoryless").sub_numa, None);
 }

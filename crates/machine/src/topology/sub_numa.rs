@@ -11,6 +11,8 @@ use std::collections::BTreeSet;
 const CLUSTER_ON_DIE: [u32; 4] = [63, 79, 86, 71];
 /// First EPYC generation: its four dies are nodes by nature.
 const NAPLES: (u32, u32) = (23, 1);
+/// AMD families with packages of several dies, each a node, before Zen: Magny-Cours (16) to Excavator (21, 22).
+const MODULES: std::ops::Range<u32> = 16..FIRST_ZEN_FAMILY;
 /// AMD families with nodes-per-socket settings: Zen (23) and later; Hygon's Dhyana is 24.
 const FIRST_ZEN_FAMILY: u32 = 23;
 
@@ -72,7 +74,9 @@ fn divided(topology: &Topology, count: u32) -> SubNuma {
                 (format!("NPS{count}"), format!("{count} nodes per socket, each with its part of the cores and memory channels{or}"))
             }
         }
-        _ if is_amd(topology) => (String::new(), format!("each package is a module of {count} dies, each a node")),
+        _ if is_amd(topology) && processor.family.is_some_and(|family| MODULES.contains(&family)) => {
+            (String::new(), format!("each package is a module of {count} dies, each a node"))
+        }
         _ => plain(),
     };
     SubNuma { mode, nodes_per_package: count, meaning }
@@ -130,12 +134,21 @@ mod tests {
             ("AuthenticAMD", 25, 17, 8, 2, "L3 as NUMA"),
             ("HygonGenuine", 24, 0, 4, 1, "NPS4"),
             ("AuthenticAMD", 16, 9, 2, 2, ""),
+            ("AuthenticAMD", 15, 107, 2, 2, ""),
             ("0x48", 0, 0, 2, 2, ""),
         ] {
             let found = recognise(&machine(vendor, family, model, 2, nodes, cpus_per_l3)).expect(vendor);
             assert_eq!((found.mode.as_str(), found.nodes_per_package), (mode, nodes), "{vendor} {family} {model}");
             assert!(!found.meaning.is_empty());
         }
+    }
+
+    /// Check that packages of several dies are told of the processors that had them, and not of older ones (QEMU's own is a K8).
+    #[test]
+    fn modules_are_told() {
+        let meaning = |family| recognise(&machine("AuthenticAMD", family, 9, 2, 2, 2)).expect("two nodes a package").meaning;
+        assert_eq!(meaning(16), "each package is a module of 2 dies, each a node");
+        assert_eq!(meaning(15), "each package has 2 nodes");
     }
 
     /// Check that one node a package is no mode, and nodes of memory only count for none.

@@ -32,8 +32,8 @@ fn most(measured: &Value, key: &str) -> f64 {
     measured[key]["max"].as_f64().unwrap()
 }
 
-/// Check that faults and migrations of memory that is used from another node are counted with balancing on, and none with it off;
-/// and that the state is as it was.
+/// Check that faults and migrations of memory that is used from another node are counted with balancing on, and hardly any with it
+/// off; and that the state is as it was.
 #[test]
 fn measured() {
     let _before = Setting::set(SWITCH, "0");
@@ -49,5 +49,6 @@ fn measured() {
     assert_eq!((on["balancing"].as_str(), off["balancing"].as_str()), (Some("on"), Some("off")));
     // All of its 2,048 pages are on the wrong node; each is caught at least once before it is moved.
     assert!(most(on, "pages_migrated") > 1024.0 && most(on, "hint_faults") >= most(on, "pages_migrated"), "{told:#}");
-    assert_eq!((most(off, "pages_migrated"), most(off, "hint_faults")), (0.0, 0.0), "{told:#}");
+    // Pages of other processes that were marked while it was on are still caught, one by one: 0 to 5 were seen.
+    assert!(most(off, "hint_faults") < 0.01 * most(on, "hint_faults") && most(off, "pages_migrated") < 20.0, "{told:#}");
 }

@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 CARGO ?= cargo
 
-.PHONY: help build demo test unit e2e test-guests programs fuzz lint format deps bench-overhead clean
+.PHONY: help build demo test unit e2e test-guests programs fuzz lint format deps bench-overhead bench-kernels bench-run clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -46,8 +46,14 @@ format: cargo-found ## format all Rust, C and C++ in place
 deps: ## install what the tests use (apt, as root or with passwordless sudo), else say what is missing
 	@scripts/deps
 
+bench-kernels: build ## the bundled kernels beside OpenBLAS, likwid-bench, a plain loop and YASK, in turn, with intervals
+	scripts/bench-kernels --rounds $(or $(ROUNDS),7)
+
 bench-overhead: build ## the cost of profiling: bare and profiled in turn, with intervals (PAIRS=10)
 	scripts/bench-overhead --pairs $(or $(PAIRS),10)
+
+bench-run: build ## what `firsttouch run` costs at a program's start, over numactl (PAIRS=300)
+	scripts/bench-run --pairs $(or $(PAIRS),300)
 
 clean: cargo-found ## remove all build results
 	$(CARGO) clean

@@ -1,4 +1,5 @@
-//! Compiles the bundled kernels (OpenMP, linked into firsttouch) and the agent (a shared library, embedded as bytes).
+//! Compiles the bundled kernels (OpenMP, linked into firsttouch), the agent and the placement library (shared libraries, embedded
+//! as bytes).
 
 use std::env;
 use std::fs;
@@ -20,7 +21,9 @@ fn build() -> Result<(), String> {
     let compiler =
         cc::Build::new().try_get_compiler().map_err(|e| format!("cannot find a C compiler: {e}; install gcc or clang, or set CC"))?;
     kernels(&native.join("kernels"), &compiler, &out)?;
-    agent(&native, &compiler, &out)
+    println!("cargo:rerun-if-changed={}", native.join("include").display());
+    library(&native, "agent", AGENT_LINK_FLAGS, &compiler, &out)?;
+    library(&native, "place", &[], &compiler, &out)
 }
 
 fn kernels(folder: &Path, compiler: &cc::Tool, out: &Path) -> Result<(), String> {
@@ -89,8 +92,8 @@ fn link_openmp(compiler: &cc::Tool, source: &Path) -> Result<(), String> {
 /// GNU, LLVM, Intel.
 const RUNTIMES: &[&str] = &["gomp", "omp", "iomp5"];
 
-/// Flags as native/agent/agent.h explains them; without debug information, as the library is embedded.
-const AGENT_FLAGS: &[&str] = &[
+/// Flags as native/agent/agent.h and native/place/place.h explain them; without debug information, as the libraries are embedded.
+const LIBRARY_FLAGS: &[&str] = &[
     "-std=c11",
     "-O2",
     "-g0",
@@ -103,34 +106,29 @@ const AGENT_FLAGS: &[&str] = &[
     "-Wall",
     "-Wextra",
 ];
-const AGENT_LINK_FLAGS: &[&str] = &[
-    "-static-libgcc",
-    "-Wl,--exclude-libs,ALL",
-    "-Wl,-z,now",
-    "-Wl,-z,relro",
-    "-Wl,-z,initfirst",
-    "-Wl,-soname,libfirsttouch_agent.so",
-    "-ldl",
-    "-lpthread",
-];
+const LIBRARY_LINK_FLAGS: &[&str] = &["-Wl,-z,now", "-Wl,-z,relro", "-ldl", "-lpthread"];
+const AGENT_LINK_FLAGS: &[&str] = &["-static-libgcc", "-Wl,--exclude-libs,ALL", "-Wl,-z,initfirst"];
 
-fn agent(native: &Path, compiler: &cc::Tool, out: &Path) -> Result<(), String> {
-    let sources = watched_sources(&native.join("agent"))?;
-    println!("cargo:rerun-if-changed={}", native.join("include").display());
-    // The compiler without cargo's flags: the agent is the same in debug and release builds.
+/// Compiles `native/NAME` to `libfirsttouch_NAME.so`.
+fn library(native: &Path, name: &str, link_flags: &[&str], compiler: &cc::Tool, out: &Path) -> Result<(), String> {
+    let file = format!("libfirsttouch_{name}.so");
+    let sources = watched_sources(&native.join(name))?;
+    // The compiler without cargo's flags: the library is the same in debug and release builds.
     let output = Command::new(compiler.path())
-        .args(AGENT_FLAGS)
+        .args(LIBRARY_FLAGS)
         .arg("-I")
         .arg(native.join("include"))
         .args(&sources)
-        .args(AGENT_LINK_FLAGS)
+        .args(link_flags)
+        .args(LIBRARY_LINK_FLAGS)
+        .arg(format!("-Wl,-soname,{file}"))
         .arg("-o")
-        .arg(out.join("libfirsttouch_agent.so"))
+        .arg(out.join(&file))
         .output()
         .map_err(|e| format!("cannot run {}: {e}", compiler.path().display()))?;
     let messages = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        return Err(format!("cannot compile the agent in {}:\n{messages}", native.join("agent").display()));
+        return Err(format!("cannot compile {file} in {}:\n{messages}", native.join(name).display()));
     }
     for line in messages.lines() {
         println!("cargo:warning={line}");

@@ -174,6 +174,7 @@ __attribute__((constructor)) static void construct(int argc, char **argv, char *
         strcpy(ft_agent.environment, variable);
         struct ft_ring_header *ring = map_ring(variable + sizeof FT_AGENT_ENV);
         ft_agent.follow = ring != NULL && (ring->flags & FT_FLAG_FOLLOW) != 0;
+        ft_agent.has_ticks = ring != NULL && (ring->flags & FT_FLAG_TICKS) != 0;
         clean_environment(environment);
         if (ring != NULL) {
             ft_agent.root_pid = ring->root_pid;

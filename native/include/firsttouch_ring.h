@@ -47,6 +47,7 @@ struct ft_ring_header {
 };
 
 #define FT_FLAG_FOLLOW 1u /* record in children too */
+#define FT_FLAG_TICKS 2u  /* the kernel's clock runs by the time-stamp counter: times may be derived from it */
 
 #define FT_SILENT_SANDBOX 1u       /* it locked itself in (seccomp, PR_SET_TSC), and our system calls could kill it */
 #define FT_SILENT_ADDRESS_SPACE 2u /* a limit on its address space is too tight for the ring */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * DGEMV with serial or parallel first touch. The loops are plain on purpose: their lines are what reports show.
+ * DGEMV, the textbook case of first touch: c = A * b with an m x n matrix in row-major order. Every thread multiplies its
+ * own block of rows; who initialises the matrix decides on which node each block lies. The loops are plain on purpose:
+ * their lines are what reports show. The tuned product is in dgemv_tuned.c.
  */
-#include "dgemv.h"
+#include "dgemv_tuned.h"
+#include "kernel.h"
 
 #include <math.h>
 #include <omp.h>
 #include <stdbool.h>
 #include <stdlib.h>
-
-/* Functions of their own, so that every line of a report belongs to the function a reader sees. */
-#define NOINLINE __attribute__((noinline))
 
 /* Rounding in a sum of n products stays far below this; a wrong or missing row far above. */
 #define TOLERANCE 1e-9
@@ -23,7 +23,7 @@ struct problem {
     double *c;
 };
 
-static NOINLINE bool allocate(struct problem *p) {
+static FT_NOINLINE bool allocate(struct problem *p) {
     const size_t m = p->m, n = p->n;
     double *A = malloc(m * n * sizeof *A);
     double *b = malloc(n * sizeof *b);
@@ -41,7 +41,7 @@ static void release(struct problem *p) {
 }
 
 /* One thread touches everything first: all pages land on its node. */
-static NOINLINE void initialise(const struct problem *p) {
+static FT_NOINLINE void initialise(const struct problem *p) {
     const size_t m = p->m, n = p->n;
     double *A = p->A, *b = p->b, *c = p->c;
     for (size_t j = 0; j < n; j++) {
@@ -56,7 +56,7 @@ static NOINLINE void initialise(const struct problem *p) {
 }
 
 /* Every thread touches first the rows it will use: the same loop, the same schedule as `product`. */
-static NOINLINE void initialise_parallel(const struct problem *p, int threads) {
+static FT_NOINLINE void initialise_parallel(const struct problem *p, int threads) {
     const size_t m = p->m, n = p->n;
     double *A = p->A, *b = p->b, *c = p->c;
 #pragma omp parallel num_threads(threads)
@@ -75,7 +75,7 @@ static NOINLINE void initialise_parallel(const struct problem *p, int threads) {
     }
 }
 
-static NOINLINE void product(const struct problem *p, int threads) {
+static FT_NOINLINE void product(const struct problem *p, int threads) {
     const size_t m = p->m, n = p->n;
     const double *A = p->A, *b = p->b;
     double *c = p->c;
@@ -89,11 +89,11 @@ static NOINLINE void product(const struct problem *p, int threads) {
     }
 }
 
-static NOINLINE void product_dynamic(const struct problem *p, int threads, size_t chunk) {
+static FT_NOINLINE void product_scheduled(const struct problem *p, int threads) {
     const size_t m = p->m, n = p->n;
     const double *A = p->A, *b = p->b;
     double *c = p->c;
-#pragma omp parallel for schedule(dynamic, chunk) num_threads(threads)
+#pragma omp parallel for schedule(runtime) num_threads(threads)
     for (size_t i = 0; i < m; i++) {
         double sum = 0.0;
         for (size_t j = 0; j < n; j++) {
@@ -103,87 +103,102 @@ static NOINLINE void product_dynamic(const struct problem *p, int threads, size_
     }
 }
 
+/* The rows of another thread, or blocks of rows in turn. */
+static FT_NOINLINE void initialise_elsewhere(const struct problem *p, uint32_t init, int threads) {
+    const size_t m = p->m, n = p->n;
+    double *A = p->A, *b = p->b, *c = p->c;
+    for (size_t j = 0; j < n; j++) {
+        b[j] = (double)j;
+    }
+#pragma omp parallel num_threads(threads)
+    {
+        size_t first, last;
+        for (size_t turn = 0; ft_part_to_touch(init, m, n * sizeof *A, turn, &first, &last); turn++) {
+            for (size_t i = first; i < last; i++) {
+                for (size_t j = 0; j < n; j++) {
+                    A[i * n + j] = (double)(i + j);
+                }
+                c[i] = 0.0;
+            }
+        }
+    }
+}
+
+/* Rows of one turn of the schedule: as many as are done at once. */
+static FT_NOINLINE void product_tuned(const struct problem *p, uint32_t form, int threads) {
+    const size_t m = p->m, n = p->n;
+    const size_t blocks = (m + FT_DGEMV_ROWS - 1) / FT_DGEMV_ROWS;
+#pragma omp parallel for schedule(runtime) num_threads(threads)
+    for (size_t block = 0; block < blocks; block++) {
+        const size_t first = block * FT_DGEMV_ROWS;
+        const size_t rows = first + FT_DGEMV_ROWS <= m ? FT_DGEMV_ROWS : m - first;
+        ft_dgemv_rows(form, rows, n, p->A + first * n, p->b, p->c + first);
+    }
+}
+
 /* c[i] = sum over j of (i + j) * j = i * sum(j) + sum(j * j), for j = 0 .. n - 1. */
-static bool check(const struct problem *p, struct ft_dgemv_result *result) {
+static bool check(const struct problem *p, struct ft_kernel_result *result) {
     const double n = (double)p->n;
     const double sum_j = n * (n - 1) / 2;
     const double sum_jj = (n - 1) * n * (2 * n - 1) / 6;
     result->worst_error = 0.0;
-    result->wrong_row = 0;
+    result->wrong_at = 0;
     for (size_t i = 0; i < p->m; i++) {
         const double expected = (double)i * sum_j + sum_jj;
         const double scale = expected > 1.0 ? expected : 1.0;
         const double error = fabs(p->c[i] - expected) / scale;
         if (!(error <= result->worst_error)) { /* also true for NaN */
             result->worst_error = error;
-            result->wrong_row = i;
+            result->wrong_at = i;
         }
     }
     return result->worst_error <= TOLERANCE;
 }
 
-static int by_size(const void *left, const void *right) {
-    const double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
-static void summarise(double *seconds, size_t count, struct ft_dgemv_result *result) {
-    qsort(seconds, count, sizeof *seconds, by_size);
-    result->seconds_min = seconds[0];
-    result->seconds_max = seconds[count - 1];
-    result->seconds_median = (seconds[(count - 1) / 2] + seconds[count / 2]) / 2;
-}
-
-static int team_size(int wanted) {
-    int size = 1;
-#pragma omp parallel num_threads(wanted)
-    {
-#pragma omp single
-        size = omp_get_num_threads();
-    }
-    return size;
-}
-
-static void run(const struct ft_dgemv_options *options, const struct problem *p, int threads, double *seconds) {
-    if (options->parallel_init) {
+static void run(const struct ft_kernel_options *o, const struct problem *p, uint32_t form, int threads,
+                double *seconds) {
+    if (o->init == FT_INIT_PARALLEL) {
         initialise_parallel(p, threads);
-    } else {
+    } else if (o->init == FT_INIT_SERIAL) {
         initialise(p);
+    } else {
+        initialise_elsewhere(p, o->init, threads);
     }
-    for (uint64_t repetition = 0; repetition < options->repetitions; repetition++) {
+    ft_use_schedule(o);
+    for (uint64_t repetition = 0; repetition < o->repetitions; repetition++) {
         const double start = omp_get_wtime();
-        for (uint64_t iteration = 0; iteration < options->iterations; iteration++) {
-            if (options->dynamic) {
-                product_dynamic(p, threads, options->chunk);
-            } else {
+        for (uint64_t iteration = 0; iteration < o->iterations; iteration++) {
+            if (o->variant == 1) {
+                product_tuned(p, form, threads);
+            } else if (o->schedule == FT_SCHEDULE_STATIC && o->chunk == 0) {
                 product(p, threads);
+            } else {
+                product_scheduled(p, threads);
             }
         }
-        seconds[repetition] = (omp_get_wtime() - start) / (double)options->iterations;
+        seconds[repetition] = (omp_get_wtime() - start) / (double)o->iterations;
     }
 }
 
-static bool options_are_valid(const struct ft_dgemv_options *o) {
-    const uint64_t most = PTRDIFF_MAX / sizeof(double);
-    return o->rows >= 1 && o->columns >= 1 && o->rows <= most / o->columns && o->iterations >= 1 &&
-           o->repetitions >= 1 && o->repetitions <= most && o->threads <= INT32_MAX && (!o->dynamic || o->chunk >= 1);
-}
-
-int ft_dgemv_run(const struct ft_dgemv_options *options, struct ft_dgemv_result *result) {
-    if (!options_are_valid(options)) {
-        return FT_DGEMV_OPTIONS;
+int ft_dgemv(const struct ft_kernel_options *o, double *seconds, struct ft_kernel_result *result) {
+    if (!ft_options_are_valid(o) || o->variant > 1) {
+        return FT_KERNEL_OPTIONS;
     }
-    struct problem p = {.m = options->rows, .n = options->columns};
-    double *seconds = malloc(options->repetitions * sizeof *seconds);
-    int status = FT_DGEMV_MEMORY;
-    if (allocate(&p) && seconds != NULL) {
-        const int threads = team_size(options->threads ? (int)options->threads : omp_get_max_threads());
-        run(options, &p, threads, seconds);
-        summarise(seconds, options->repetitions, result);
+    const uint32_t form = o->variant == 1 ? ft_choose_form(o->form) : FT_FORM_PORTABLE;
+    if (form == 0) {
+        return FT_KERNEL_FORM;
+    }
+    struct problem p = {.m = o->size[0], .n = o->size[1]};
+    int status = FT_KERNEL_MEMORY;
+    if (allocate(&p)) {
+        const int threads = ft_team_size(o);
+        run(o, &p, form, threads, seconds);
         result->threads = (uint32_t)threads;
-        status = check(&p, result) ? FT_DGEMV_OK : FT_DGEMV_WRONG;
+        result->form = form;
+        result->bytes = (p.m * p.n + p.m + p.n) * sizeof(double);
+        ft_observe(result, p.A, p.m * p.n * sizeof(double), threads);
+        status = check(&p, result) ? FT_KERNEL_OK : FT_KERNEL_WRONG;
     }
-    free(seconds);
     release(&p);
     return status;
 }

@@ -25,7 +25,7 @@
 //! u_i = (e_i of v - R x e_i of r) / A, which carries the covariance of numerator and denominator. Then
 //! - windows as units: sum over groups of n / (n - 1) sum u_i^2;
 //! - rounds as units (their windows see the same phase of the program): m / (m - 1) sum over rounds of (sum of u_i)^2, from
-//!   20 rounds on.
+//!   20 rounds on; of hinting faults, which come scan by scan, from 3 on, with as many degrees of freedom at most as scans less one.
 //!
 //! The larger of the two is taken. Words are drawn stratified, which only makes the truth better than this.
 //! A group with few hits gets at least the variance of one hit in one window, h_g^2 with h_g = K_g mean(z_i / held_i): an
@@ -46,6 +46,9 @@ const RATIO_WINDOWS: usize = 8;
 const CHECK_WINDOWS: usize = 30;
 /// Rounds as units need at least this many.
 const ROUNDS: usize = 20;
+
+/// Scans as units need at least this many.
+const SCANS: usize = 3;
 
 /// One window as drawn.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +89,8 @@ pub struct Design {
     round_e: Vec<f64>,
     round_e2: f64,
     total: f64,
+    /// Rounds as units need at least this many.
+    least_rounds: usize,
 }
 
 /// Sums that a variance and its degrees of freedom come from.
@@ -95,6 +100,8 @@ struct Sums {
     fourth: f64,
     by_round: f64,
     windows: usize,
+    /// Rounds with hits.
+    rounds: usize,
 }
 
 impl Design {
@@ -129,7 +136,14 @@ impl Design {
         }
         let total = strata.iter().map(|s| s.total).sum();
         let round_e2 = round_e.iter().map(|e| e * e).sum();
-        Self { draws, strata, round, round_e, round_e2, total }
+        Self { draws, strata, round, round_e, round_e2, total, least_rounds: ROUNDS }
+    }
+
+    /// Of hinting faults, each a draw that was hit, in groups 0 to `groups`: a round is a scan. The exposure is not known: each
+    /// stands for itself.
+    #[must_use]
+    pub fn of_scans(draws: Vec<Draw>, groups: usize) -> Self {
+        Self { least_rounds: SCANS, ..Self::new(draws, &vec![0.0; groups]) }
     }
 
     /// Accesses to a group.
@@ -240,7 +254,8 @@ impl Design {
         // As many units as there are rounds with hits: in the others nothing moves.
         sums.by_round = rounds.values().map(|u| u * u).sum();
         let rounds_hit: std::collections::HashSet<usize> = whole.iter().map(|&(i, _)| self.round[i]).collect();
-        if rounds_hit.len() < ROUNDS {
+        sums.rounds = rounds_hit.len();
+        if sums.rounds < self.least_rounds {
             sums.by_round = 0.0;
         }
         Some(self.interval(value, sums, whole.len() as u64, whole.iter().map(|&(i, _)| i)))
@@ -255,10 +270,12 @@ impl Design {
         }
         let effective = if a2 > 0.0 { (a1 * a1 / a2).clamp(1.0, hits.max(1) as f64) } else { 1.0 };
         let m = self.round_e.len() as f64;
-        let by_round = if self.round_e.len() >= ROUNDS { sums.by_round * m / (m - 1.0) } else { 0.0 };
+        let by_round = if self.round_e.len() >= self.least_rounds { sums.by_round * m / (m - 1.0) } else { 0.0 };
         let spread = sums.fourth - sums.by_window.powi(2) / (sums.windows.max(1) as f64);
         let degrees =
             if spread > 0.0 { (2.0 * sums.by_window.powi(2) / spread).clamp(1.0, sums.windows.max(2) as f64 - 1.0) } else { effective };
+        let by_scan = self.least_rounds == SCANS && by_round > sums.by_window;
+        let degrees = if by_scan { degrees.min(sums.rounds as f64 - 1.0) } else { degrees };
         let extreme = value <= f64::EPSILON || value >= 1.0 - f64::EPSILON;
         let samples = if extreme { effective } else { degrees + 1.0 };
         let error = sums.by_window.max(by_round).sqrt();

@@ -6,16 +6,17 @@
 //! it is on. That is the share of accesses too where an object's pages are used alike, as arrays that are swept are. They say
 //! nothing of how often an object is accessed compared with another.
 //!
-//! Each hint becomes what a watch window with one hit is: a draw that stands for weight x page bytes. Those of a tenth of a
-//! second are a round: the scans go through memory in order, so neighbours in time see the same part. The node of the page is
-//! that of before the fault ([`crate::residents`]), since the fault may have moved it.
+//! Each hint becomes what a watch window with one hit is: a draw that stands for weight x page bytes. Those of one scan are a
+//! round, since a scan goes through memory in order, and sampling may see one part of it: pauses divide scans, and long ones are cut. The
+//! node of the page is that of before the fault ([`crate::residents`]), since the fault may have moved it.
 
 use crate::estimator::{Design, Draw};
 use crate::uses::{ByThread, Hit, Reader, Sampled, Uses};
 use std::collections::HashMap;
 
-/// Hints within this time are one round, ns.
-const ROUND_NS: u64 = 100_000_000;
+/// A pause of this length ends a scan, ns; scans that follow each other without one are cut after the longer time.
+const PAUSE_NS: u64 = 50_000_000;
+const LONGEST_SCAN_NS: u64 = 1_000_000_000;
 /// Hints of an object that are used, at most: the rest is thinned out evenly.
 const MOST: usize = 20_000;
 
@@ -24,6 +25,7 @@ impl Reader<'_> {
     pub(crate) fn hints(&self, uses: &Uses) -> Sampled {
         let mut sampled = Sampled { hits: vec![Vec::new(); self.groups.len()], ..Sampled::default() };
         let mut draws = Vec::new();
+        let scans = scans(uses);
         for (g, group) in self.groups.iter().enumerate() {
             for &object in &group.members {
                 let Some(own) = uses.touches.get(&object) else { continue };
@@ -31,7 +33,7 @@ impl Reader<'_> {
                 for placed in own.hints.iter().step_by(thin) {
                     let touch = &placed.touch;
                     let z = placed.covers() * thin as f64;
-                    let round = touch.time / ROUND_NS;
+                    let round = scans.partition_point(|&start| start <= touch.time) as u64;
                     let node = touch.cpu_node;
                     let hit = Hit {
                         draw: draws.len(),
@@ -56,8 +58,22 @@ impl Reader<'_> {
                 hit.home = self.home(hit, g, uses, &logical);
             }
         }
-        // The exposure is not known: each hint stands for itself.
-        sampled.design = Design::new(draws, &vec![0.0; self.groups.len()]);
+        sampled.design = Design::of_scans(draws, self.groups.len());
         sampled
     }
+}
+
+/// The times at which scans began to be noticed.
+fn scans(uses: &Uses) -> Vec<u64> {
+    let mut times: Vec<u64> = uses.touches.values().flat_map(|own| &own.hints).map(|hint| hint.touch.time).collect();
+    times.sort_unstable();
+    let (mut starts, mut before): (Vec<u64>, u64) = (Vec::new(), 0);
+    for time in times {
+        let goes_on = starts.last().is_some_and(|start| time - before < PAUSE_NS && time - start < LONGEST_SCAN_NS);
+        if !goes_on {
+            starts.push(time);
+        }
+        before = time;
+    }
+    starts
 }

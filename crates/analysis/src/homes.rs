@@ -17,6 +17,8 @@ use firsttouch_profile::Object;
 
 /// Records that must agree where the page itself has none.
 const NEIGHBOURS: usize = 8;
+/// The kernel's answers on pages within this part of the object speak for the pages between them.
+const REACH: u64 = 8;
 /// Records among which a thread's own next one is looked for.
 const OWN: usize = 1024;
 
@@ -133,7 +135,9 @@ pub fn observed(derived: Home, residents: &Residents, object: &Object, address: 
     if derived == Home::Untouched {
         return derived;
     }
-    match residents.node(object, address, time, page_bytes).filter(|&node| (node as usize) < nodes) {
+    // A few answers far away tell less than the first touch.
+    let reach = if matches!(derived, Home::Known { .. }) { object.bytes / REACH } else { u64::MAX };
+    match residents.node(object, address, time, page_bytes, reach).filter(|&node| (node as usize) < nodes) {
         Some(node) => {
             let (thread, first) = if let Home::Known { thread, first, .. } = derived { (thread, first) } else { (None, None) };
             Home::Known { thread, node, first, sure: true }

@@ -88,9 +88,10 @@ impl Residents {
     }
 
     /// The node of `address` in `object` at `time`: the answer for the page itself, else that of the nearest answered pages below and
-    /// above, if they agree. Of several answers for a page the latest at or before `time` counts, else the earliest: pages move.
+    /// above within `reach`, if they agree. Of several answers for a page the latest at or before `time` counts, else the earliest: pages
+    /// move.
     #[must_use]
-    pub fn node(&self, object: &Object, address: u64, time: u64, page_bytes: u64) -> Option<u32> {
+    pub fn node(&self, object: &Object, address: u64, time: u64, page_bytes: u64, reach: u64) -> Option<u32> {
         let page = |a: u64| a / page_bytes.max(1);
         let list = self.within(object);
         let died = object.died_ns.unwrap_or(u64::MAX);
@@ -106,11 +107,12 @@ impl Residents {
             return Some(node);
         }
         let same = |a: &Page, b: &Page| page(a.address) == page(b.address);
-        let below = list[..low].chunk_by(same).rev().find_map(best);
-        let above = list[high..].chunk_by(same).find_map(best);
+        let answered = |of_page: &[Page]| best(of_page).zip(of_page.first().map(|p| p.address.abs_diff(address) <= reach));
+        let below = list[..low].chunk_by(same).rev().find_map(answered);
+        let above = list[high..].chunk_by(same).find_map(answered);
         match (below, above) {
-            (Some(a), Some(b)) if a == b => Some(a),
-            (Some(only), None) | (None, Some(only)) => Some(only),
+            (Some((a, true)), Some((b, true))) if a == b => Some(a),
+            (Some((only, true)), None) | (None, Some((only, true))) => Some(only),
             _ => None,
         }
     }

@@ -134,6 +134,27 @@ fn hints_are_evidence() {
     assert!((alike.remote_fraction.unwrap() - analysis.remote_fraction.unwrap()).abs() < 0.03);
 }
 
+/// Check that the interval covers the truth where sampling saw only one thread's part of some scans, and is narrow where it saw all alike.
+#[test]
+fn intervals_know_scans() {
+    let world = serial();
+    let seen = |partly: bool| {
+        let mut p = recorded(&world, 3);
+        p.windows.clear();
+        p.accesses.clear();
+        for scan in 2..8 {
+            // Of every third scan, the part of the threads on node 1 alone.
+            let change =
+                |fault: &mut FirstTouch| fault.weight = if partly && scan % 3 == 0 && fault.thread < 4 { 1e-9 } else { fault.weight };
+            faults(&mut p, &world, 31, scan * S, &Who::Block(0, 8), change);
+        }
+        judged(&p).remote_interval.unwrap()
+    };
+    let ([low, high], [all_low, all_high]) = (seen(true), seen(false));
+    assert!(low < 0.5 && 0.5 < high, "{low} {high}");
+    assert!(all_low < 0.5 && 0.5 < all_high && all_high - all_low < 0.05, "{all_low} {all_high}");
+}
+
 /// Check that few windows and many hints together speak by hints, and that windows which contradict them are believed.
 #[test]
 fn windows_and_hints() {
@@ -228,6 +249,19 @@ fn pages_that_moved() {
     assert_eq!((resident.nodes_first[0], resident.nodes_last[0], resident.moved.as_ref().unwrap().value), (1.0, 0.5, 0.5));
     assert_eq!(resident.returned.as_ref().unwrap().value, 0.0);
     assert!(analyse(&p, &target(2), &FakeSources("loop")).objects[0].resident.is_none());
+}
+
+/// Check that a few answers do not speak for pages far away, whose first touches are known.
+#[test]
+fn few_answers_reach_not_far() {
+    let world = block();
+    let mut p = recorded(&world, 3);
+    for page in [1000, 5000] {
+        let address = world.address(0) + page * 4096;
+        p.pages.push(Page { process: 1, object: Some(0), address, time_ns: S, node: 0, page_bytes: 4096 });
+    }
+    let analysis = judged(&p);
+    assert!(analysis.findings.is_empty() && analysis.remote_fraction.unwrap() < 0.01, "{:?}", analysis.remote_fraction);
 }
 
 /// Sets where the pages of the first object went when they were touched, and are.
@@ -347,6 +381,15 @@ fn unpinned_threads() {
     let finding = &found.findings[0];
     assert!(finding.object == Some(0) && finding.fix.contains("pin the threads"), "{}", finding.fix);
     assert!((finding.remote_fraction - 0.5).abs() < 0.1 && finding.figures["touched_by_its_user"].value > 0.95);
+    assert!(finding.message.contains("threads have moved since, memory has not"), "{}", finding.message);
+    // Where the memory has followed some of them, nothing else is said.
+    answers(&mut p, &block(), &[S, 9 * S], |page, time| {
+        [0, 0, 1, 1, 0, 0, 1, 1][page as usize / 2048] ^ i32::from(time > 0 && page % 512 == 0)
+    });
+    let followed = judged(&p);
+    assert_eq!(ids(&followed), ["unpinned-threads"]);
+    let message = &followed.findings[0].message;
+    assert!(!message.contains("memory has not") && message.contains("of its pages were moved to another node"), "{message}");
 
     let floating = |moves: u64, away: bool| {
         let mut p = recorded(&block(), 3);

@@ -19,6 +19,6 @@ pub mod unwind;
 pub mod watch;
 
 pub use command::{Commands, Ran};
-pub use kernel::process::LaunchError;
+pub use kernel::process::{LaunchError, become_program};
 pub use placement::{explain_refusal, sample_nodes};
 pub use session::{Options, Outcome, Summary, profile};

@@ -2,10 +2,12 @@
 
 use anyhow::Result;
 use firsttouch_profile::{Frame, Id, Profile, Site, Writer, meta};
-use firsttouch_symbols::Symbolizer;
-use std::collections::BTreeMap;
+use firsttouch_symbols::{Resolved, Symbolizer};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 
 /// Symbolises the profile file at `path` in place, but not code of the modules `without`; `progress` is told (done, all).
 ///
@@ -33,40 +35,75 @@ pub fn symbolize_profile(profile: &mut Profile) {
     }
 }
 
-/// One symbolizer for the user's files, and one for the system's that does without separate debug files.
-struct Symbolizers {
-    own: Symbolizer,
-    system: Symbolizer,
+/// What is known of a place: none where nothing is.
+type Places = HashMap<(String, u64), Vec<Resolved>>;
+
+fn symbolize(sites: &mut BTreeMap<Id, Site>, skip: impl Fn(&str) -> bool, progress: impl FnMut(usize, usize)) {
+    let mut wanted: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
+    for frame in sites.values().flat_map(|site| &site.frames) {
+        if let (Some(module), Some(offset)) = (&frame.module, frame.offset)
+            && !skip(module)
+        {
+            wanted.entry(module).or_default().insert(offset);
+        }
+    }
+    let places = resolve_all(wanted, progress);
+    for site in sites.values_mut() {
+        site.frames = site.frames.iter().flat_map(|frame| expand(frame, &places)).collect();
+    }
 }
 
-fn symbolize(sites: &mut BTreeMap<Id, Site>, mut skip: impl FnMut(&str) -> bool, mut progress: impl FnMut(usize, usize)) {
-    let mut symbolizers = Symbolizers { own: Symbolizer::new(), system: Symbolizer::with_debug_roots(Vec::new()) };
-    let all = sites.len();
-    for (done, site) in sites.values_mut().enumerate() {
-        progress(done, all);
-        let mut named = |frame: &Frame| {
-            if frame.module.as_deref().is_some_and(&mut skip) { vec![frame.clone()] } else { expand(frame, &mut symbolizers) }
-        };
-        site.frames = site.frames.iter().flat_map(&mut named).collect();
+/// Resolves the places, module by module, on as many threads as there are CPUs: the user waits. `progress` is told (done, all).
+fn resolve_all(wanted: BTreeMap<&str, BTreeSet<u64>>, mut progress: impl FnMut(usize, usize)) -> Places {
+    let all = wanted.values().map(BTreeSet::len).sum();
+    let mut modules: Vec<(&str, BTreeSet<u64>)> = wanted.into_iter().collect();
+    // The largest first: what is left for the end is short.
+    modules.sort_by_cached_key(|(module, _)| std::cmp::Reverse(std::fs::metadata(module).map_or(0, |file| file.len())));
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(modules.len());
+    let next = AtomicUsize::new(0);
+    let (sender, resolved) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            let sender = sender.clone();
+            scope.spawn(|| resolve_modules(&modules, &next, sender));
+        }
+        drop(sender);
+        let mut places = Places::new();
+        for (place, found) in resolved {
+            progress(places.len(), all);
+            places.insert(place, found);
+        }
+        places
+    })
+}
+
+/// A worker: takes the next module until none is left.
+fn resolve_modules(modules: &[(&str, BTreeSet<u64>)], next: &AtomicUsize, sender: mpsc::Sender<((String, u64), Vec<Resolved>)>) {
+    while let Some((module, offsets)) = modules.get(next.fetch_add(1, Ordering::Relaxed)) {
+        // Nobody looks for lines in the C library; its debug package alone would take longer to read than all the rest.
+        let system = ["/usr/lib/", "/usr/lib64/", "/lib/", "/lib64/"].iter().any(|folder| module.starts_with(folder));
+        let mut symbolizer = if system { Symbolizer::with_debug_roots(Vec::new()) } else { Symbolizer::new() };
+        for &offset in offsets {
+            let found = symbolizer.resolve(Path::new(module), offset);
+            if sender.send((((*module).to_owned(), offset), found)).is_err() {
+                return;
+            }
+        }
     }
 }
 
 /// One code address may be several frames: the functions inlined there, and the one that holds them.
-fn expand(frame: &Frame, symbolizers: &mut Symbolizers) -> Vec<Frame> {
-    let (Some(module), Some(offset)) = (&frame.module, frame.offset) else { return vec![frame.clone()] };
-    // Nobody looks for lines in the C library; its debug package alone would take longer to read than all the rest.
-    let system = ["/usr/lib/", "/usr/lib64/", "/lib/", "/lib64/"].iter().any(|folder| module.starts_with(folder));
-    let symbolizer = if system { &mut symbolizers.system } else { &mut symbolizers.own };
-    let resolved = symbolizer.resolve(Path::new(module), offset);
-    if resolved.is_empty() {
+fn expand(frame: &Frame, places: &Places) -> Vec<Frame> {
+    let place = frame.module.clone().zip(frame.offset);
+    let Some(resolved) = place.and_then(|place| places.get(&place)).filter(|resolved| !resolved.is_empty()) else {
         return vec![frame.clone()];
-    }
+    };
     resolved
-        .into_iter()
+        .iter()
         .map(|r| Frame {
             inlined: r.inlined,
-            function: r.function,
-            file: r.file.map(|f| f.to_string_lossy().into_owned()),
+            function: r.function.clone(),
+            file: r.file.as_ref().map(|f| f.to_string_lossy().into_owned()),
             line: r.line,
             ..frame.clone()
         })

@@ -1,8 +1,17 @@
 //! The command line.
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+mod bench;
+mod map;
+mod predict;
+mod run;
+
+pub use bench::{Bench, How, Init, Kernel, Simd, Stream};
+pub use map::{Map, MapKernel};
+pub use predict::{Machines, MachinesAction, Validate};
+pub use run::{Run, Segment};
+
+use clap::{Args, Parser, Subcommand};
 use firsttouch_domain::quantity::{parse_duration, parse_size};
-use firsttouch_native::Schedule;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,6 +21,7 @@ pub const OVERVIEW: &str = "\
 firsttouch finds memory that lives on the wrong NUMA node and names the line that put it there.
 
   firsttouch demo                      see it work on a bundled program, in under 30 s
+  firsttouch run --membind 0 ./program run a program with memory and threads placed, as numactl and likwid-pin do
   firsttouch profile -- ./program      run a program, record, and report
   firsttouch report program.ftp        the report again, also for other machines
   firsttouch topology                  this machine's nodes, CPUs, caches, memory, distances
@@ -20,7 +30,10 @@ firsttouch finds memory that lives on the wrong NUMA node and names the line tha
   firsttouch ps PID                    a process's threads, their CPUs and nodes
   firsttouch maps PID                  a process's memory by mapping and node
   firsttouch balancing                 the kernel's NUMA balancing: state, and what it costs or gains
-  firsttouch bench dgemv --init serial the bundled program by itself
+  firsttouch map                       bandwidth and latency between all pairs of nodes
+  firsttouch bench dgemv --init serial a bundled kernel by itself
+  firsttouch machines list             machines that predictions can be made for
+  firsttouch validate                  the model against published measurements
 
 No root, no hardware counters, no second node needed. More: firsttouch --help, firsttouch COMMAND --help
 ";
@@ -38,7 +51,7 @@ No root, no hardware counters, no second node needed. More: firsttouch --help, f
         firsttouch demo\n  \
         firsttouch profile -- ./solver input.dat\n  \
         firsttouch report solver.ftp --machine virtual:4\n\n\
-        Exit status: 0 done, 1 failed, 2 usage; 'profile' and 'stat' pass the program's own status on."
+        Exit status: 0 done, 1 failed, 2 usage; 'run', 'profile' and 'stat' pass the program's own status on."
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -48,6 +61,7 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Demo(Demo),
+    Run(Box<Run>),
     Profile(Profile),
     Report(Report),
     Topology(Topology),
@@ -57,6 +71,9 @@ pub enum Command {
     Maps(Maps),
     Balancing(Balancing),
     Bench(Bench),
+    Map(Map),
+    Machines(Machines),
+    Validate(Validate),
     /// Write the manual pages into a directory
     #[command(hide = true)]
     HelpMan {
@@ -159,7 +176,7 @@ pub struct Judge {
 }
 
 /// Show the machine: nodes, CPUs, caches, memory, distances, and where this process may run
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(
     long_about = "Shows the nodes with their CPUs, memory, huge pages and distances, the packages, SMT siblings and caches, the \
         firmware's bandwidth and latency where it tells them (HMAT), scheduling domains where they are readable, and this \
@@ -359,80 +376,8 @@ pub struct BalancingMeasure {
     pub program: Vec<OsString>,
 }
 
-/// Run a bundled program
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  firsttouch bench dgemv --init serial\n  firsttouch profile -- firsttouch bench dgemv --init serial --threads 8",
-    disable_help_subcommand = true
-)]
-pub struct Bench {
-    #[command(subcommand)]
-    pub kernel: Kernel,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum Kernel {
-    Dgemv(Dgemv),
-}
-
-/// Multiply a matrix by a vector (c = A * b, row-major, rows in blocks a thread) with OpenMP
-#[derive(Debug, Args)]
-#[command(
-    long_about = "Multiplies an m x n matrix by a vector (c = A * b, row-major) with OpenMP and checks the answer. One thread \
-        (--init serial) or every thread its own rows (--init parallel) initialise the data, which decides on which \
-        nodes they lie. Times are for one product; min, median and max are over the repetitions.",
-    after_help = "Examples:\n  \
-        firsttouch bench dgemv --init serial\n  \
-        firsttouch bench dgemv --init parallel --threads 8 --m 20000 --n 20000\n  \
-        firsttouch bench dgemv --init parallel --schedule dynamic,16 --json"
-)]
-pub struct Dgemv {
-    /// Who initialises the data: serial (the main thread), or parallel (each thread the rows it will use)
-    #[arg(long, value_enum, default_value_t = Init::Parallel)]
-    pub init: Init,
-    /// Rows of the matrix
-    #[arg(long, default_value_t = 8000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub m: u64,
-    /// Columns of the matrix
-    #[arg(long, default_value_t = 8000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub n: u64,
-    /// Products in one repetition
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
-    pub iterations: u64,
-    /// Threads [default: OMP_NUM_THREADS, or one a CPU]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65536))]
-    pub threads: Option<u32>,
-    /// How rows are handed to threads: static, or dynamic[,CHUNK] (CHUNK rows at a time, default 1)
-    #[arg(long, default_value = "static", value_name = "static|dynamic[,CHUNK]", value_parser = parse_schedule)]
-    pub schedule: Schedule,
-    /// Timed repetitions
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    pub repetitions: u64,
-    /// Print the results as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Init {
-    Serial,
-    Parallel,
-}
-
 fn parse_pid(text: &str) -> Result<i32, String> {
     text.parse().ok().filter(|&pid| pid >= 1).ok_or_else(|| format!("expected the number of a process, such as 4711, found '{text}'"))
-}
-
-fn parse_schedule(text: &str) -> Result<Schedule, String> {
-    match text.split_once(',') {
-        None if text == "static" => Ok(Schedule::Static),
-        None if text == "dynamic" => Ok(Schedule::Dynamic { chunk: 1 }),
-        Some(("dynamic", chunk)) => match chunk.parse() {
-            Ok(chunk) if chunk >= 1 => Ok(Schedule::Dynamic { chunk }),
-            _ => Err(format!("expected a number of rows, at least 1, after 'dynamic,', found '{chunk}'")),
-        },
-        _ => Err("expected static, dynamic, or dynamic,CHUNK".to_owned()),
-    }
 }
 
 #[cfg(test)]
@@ -458,14 +403,21 @@ mod tests {
         }
     }
 
-    /// Check the table of schedules.
+    /// Check that `run` takes numactl's spellings in front of a program, whose own options follow.
     #[test]
-    fn schedules_are_read() {
-        assert_eq!(parse_schedule("static"), Ok(Schedule::Static));
-        assert_eq!(parse_schedule("dynamic"), Ok(Schedule::Dynamic { chunk: 1 }));
-        assert_eq!(parse_schedule("dynamic,16"), Ok(Schedule::Dynamic { chunk: 16 }));
-        for text in ["", "guided", "static,4", "dynamic,", "dynamic,0", "dynamic,-1", "dynamic,x", "dynamic,1,2"] {
-            assert!(parse_schedule(text).is_err(), "{text}");
+    fn run_stands_where_numactl_stood() {
+        for line in [
+            &["-N", "0,1", "-m", "same", "ls", "-l", "-m", "9"][..],
+            &["-N0,1", "-msame", "--", "ls", "-l", "-m", "9"],
+            &["--cpunodebind=0,1", "--membind=same", "ls", "-l", "-m", "9"],
+            &["--cpubind", "0,1", "--membind", "same", "ls", "-l", "-m", "9"],
+        ] {
+            let Command::Run(run) = Arguments::try_parse_from([&["firsttouch", "run"], line].concat()).unwrap().command else {
+                panic!("run")
+            };
+            assert_eq!((run.cpunodebind.as_deref(), run.membind.as_deref()), (Some("0,1"), Some("same")), "{line:?}");
+            assert_eq!(run.program, ["ls", "-l", "-m", "9"]);
+            assert!(!run.localalloc);
         }
     }
 }

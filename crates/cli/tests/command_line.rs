@@ -47,10 +47,19 @@ fn help_has_examples() {
         &["doctor"],
         &["bench"],
         &["bench", "dgemv"],
+        &["map"],
+        &["bench", "dmvm"],
+        &["bench", "triad"],
+        &["bench", "chase"],
+        &["bench", "iso3dfd"],
         &["stat"],
         &["ps"],
         &["maps"],
         &["balancing"],
+        &["machines"],
+        &["machines", "list"],
+        &["machines", "show"],
+        &["validate"],
     ] {
         for option in ["-h", "--help"] {
             let output = firsttouch(&[command, &[option]].concat());
@@ -75,6 +84,7 @@ fn alone_it_gives_an_overview() {
         "ps PID",
         "maps PID",
         "balancing",
+        "map",
         "bench dgemv",
     ] {
         assert!(text(&output.stderr).contains(&format!("firsttouch {command}")), "{command}");
@@ -97,8 +107,18 @@ fn errors_are_clear() {
         (&["profile", "--pid", "abc"], 2, "expected the number of a process, such as 4711, found 'abc'"),
         (&["profile", "--min-size", "many", "--", "true"], 2, "expected a size such as 65536, 64K or 1M, found 'many'"),
         (&["bench", "dgemv", "--m", "0"], 2, "--m"),
-        (&["bench", "dgemv", "--m", "4000000000", "--n", "4000000000"], 2, "choose smaller --m and --n"),
-        (&["bench", "dgemv", "--schedule", "guided"], 2, "expected static, dynamic, or dynamic,CHUNK"),
+        (&["bench", "dgemv", "--m", "4000000000", "--n", "4000000000"], 2, "choose smaller sizes"),
+        (&["bench", "dgemv", "--schedule", "auto"], 2, "expected static, dynamic or guided"),
+        (&["map", "--spread", "0"], 2, "expected a percentage"),
+        (&["map", "--runs", "2"], 2, "--runs"),
+        (&["bench", "dmvm", "--schedule", "guided,0"], 2, "expected a number from 1"),
+        (&["bench", "triad", "--elements", "0"], 2, "--elements"),
+        (&["bench", "triad", "--elements=-5"], 2, "--elements"),
+        (&["bench", "triad", "--elements", "900000000000000"], 2, "choose smaller sizes"),
+        (&["bench", "iso3dfd", "--n2", "16"], 2, "--n2"),
+        (&["bench", "iso3dfd", "--n1", "4000000000", "--n2", "4000000000"], 2, "choose smaller sizes"),
+        (&["bench", "chase", "--lines", "2", "--threads", "4"], 1, "a line a thread"),
+        (&["bench", "copy", "--threads", "2", "--scaling", "1,2"], 2, "--scaling"),
     ] {
         let output = firsttouch(arguments);
         let error = text(&output.stderr);
@@ -139,6 +159,49 @@ fn pinning_must_fit_the_profile() {
     }
 }
 
+/// Check that every kernel runs in every initialisation, and names its figures.
+#[test]
+fn every_kernel_runs() {
+    let streams =
+        ["copy", "scale", "add", "triad", "read", "write", "schoenauer"].map(|name| (name, &["--elements", "10000"][..], "gb_per_s"));
+    let others = [
+        ("dgemv", &["--tuned", "--m", "33", "--n", "70"][..], "gflops"),
+        ("dmvm", &["--m", "33", "--n", "70"], "gflops"),
+        ("chase", &["--lines", "1000", "--iterations", "2000"], "latency_ns"),
+        ("iso3dfd", &["--n1", "40", "--n2", "33", "--n3", "29", "--n2-block", "5"], "mpoints_per_s"),
+    ];
+    for (kernel, sizes, figure) in streams.into_iter().chain(others) {
+        for init in ["serial", "parallel", "mismatched", "blocked"] {
+            let output =
+                firsttouch(&[&["bench", kernel, "--init", init, "--repetitions", "2", "--threads", "2", "--json"], sizes].concat());
+            assert!(output.status.success(), "{kernel}: {}", text(&output.stderr));
+            let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!((&value["kernel"], &value["init"], &value["threads"]), (&kernel.into(), &init.into(), &2.into()));
+            let speed = |name: &str| value[figure][name].as_f64().unwrap();
+            assert!(0.0 < speed("min") && speed("min") <= speed("median") && speed("median") <= speed("max"), "{kernel} {value}");
+        }
+    }
+}
+
+/// Check the table and the picture of several team sizes.
+#[test]
+fn bench_shows_scaling() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = folder.path().join("triad.svg");
+    let arguments = ["bench", "triad", "--elements", "50000", "--scaling", "1,2,3", "--repetitions", "3"];
+    let output = firsttouch(&[&arguments[..], &["--svg", picture.to_str().unwrap()]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let table = text(&output.stdout);
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("       ")).collect();
+    assert!(rows.len() == 3 && rows[0].trim_start().starts_with('1') && rows[0].ends_with("1.00"), "{table}");
+    assert!(std::fs::read_to_string(&picture).unwrap().starts_with("<svg "));
+    let output = firsttouch(&[&arguments[..], &["--json"]].concat());
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let teams: Vec<u64> = value["scaling"].as_array().unwrap().iter().map(|team| team["threads"].as_u64().unwrap()).collect();
+    assert_eq!(teams, [1, 2, 3]);
+    assert_eq!((&value["threads"], value["scaling"][0]["speedup"].as_f64()), (&3.into(), Some(1.0)));
+}
+
 /// Check the JSON of bench: the keys, and that they fit each other.
 #[test]
 fn bench_prints_json() {
@@ -150,7 +213,7 @@ fn bench_prints_json() {
     assert_eq!(value["threads"], 3);
     assert_eq!(value["init"], "serial");
     assert_eq!(value["schedule"], "dynamic,4");
-    assert_eq!(value["sizes"]["bytes"], 8 * (64 * 32 + 64 + 32));
+    assert_eq!(value["bytes"], 8 * (64 * 32 + 64 + 32));
     for key in ["seconds", "gb_per_s", "gflops"] {
         let figure = |name: &str| value[key][name].as_f64().unwrap();
         assert!(0.0 < figure("min") && figure("min") <= figure("median") && figure("median") <= figure("max"), "{key}");

@@ -1,14 +1,18 @@
 //! The words of firsttouch: identifiers, sizes, intervals. No I/O.
 
+mod expression;
 pub mod facts;
 mod interval;
+pub mod launch;
 mod pin;
 pub mod quantity;
+pub mod remedy;
 pub mod system;
 pub mod topology;
 
+pub use expression::ExpressionError;
 pub use interval::{Estimate, Z95};
-pub use pin::{Pin, PinError};
+pub use pin::Pin;
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,6 @@
 //! Where threads sit on a virtual machine: `spread`, `compact`, or a list of nodes.
 
-use crate::NodeId;
-use std::fmt;
+use crate::{ExpressionError, NodeId};
 use std::str::FromStr;
 
 /// A thread placement on a machine of N nodes.
@@ -14,28 +13,6 @@ pub enum Pin {
     /// Explicit nodes by thread number, repeated when there are more threads: `0,0,1,1` or `0-3`.
     Nodes(Vec<NodeId>),
 }
-
-/// Why a pin expression was refused, with the place (byte offset) of the error.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PinError {
-    pub expression: String,
-    pub offset: usize,
-    pub reason: String,
-}
-
-impl fmt::Display for PinError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "cannot read pin expression: {}\n  {}\n  {}^",
-            self.reason,
-            self.expression,
-            " ".repeat(self.expression.get(..self.offset).map_or(0, |s| s.chars().count()))
-        )
-    }
-}
-
-impl std::error::Error for PinError {}
 
 impl Pin {
     /// The node of placement slot `slot` of `slots` on a machine with `nodes` nodes of `cores_per_node` cores.
@@ -65,15 +42,15 @@ impl Pin {
 }
 
 impl FromStr for Pin {
-    type Err = PinError;
+    type Err = ExpressionError;
 
-    fn from_str(text: &str) -> Result<Self, PinError> {
+    fn from_str(text: &str) -> Result<Self, ExpressionError> {
         match text {
             "spread" => return Ok(Self::Spread),
             "compact" => return Ok(Self::Compact),
             _ => {}
         }
-        let fail = |offset: usize, reason: &str| PinError { expression: text.to_owned(), offset, reason: reason.to_owned() };
+        let fail = |offset: usize, reason: &str| ExpressionError { expression: text.to_owned(), offset, reason: reason.to_owned() };
         let mut nodes = Vec::new();
         let mut offset = 0;
         for part in text.split(',') {

@@ -5,6 +5,7 @@
 pub mod balancing;
 mod cache;
 pub mod counters;
+pub mod devices;
 pub mod facts;
 mod files;
 pub mod hwloc;

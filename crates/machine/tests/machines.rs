@@ -135,3 +135,16 @@ fn what_only_firsttouch_tells() {
     }
     assert_eq!(fixture("guest-memoryless").sub_numa, None);
 }
+
+/// Check that the outline of a machine, which is read at a program's start, is part of the whole.
+#[test]
+fn the_outline_is_part_of_the_whole() {
+    for machine in machines() {
+        let (outline, whole) = (topology::read_outline(&machine).unwrap(), topology::read(&machine).unwrap());
+        assert_eq!(outline.cpus, whole.cpus);
+        let nodes = |nodes: &[Node]| nodes.iter().map(|node| (node.id, node.cpus.clone(), node.memory)).collect::<Vec<_>>();
+        assert_eq!(nodes(&outline.nodes), nodes(&whole.nodes), "{}", machine.display());
+        let [outline, whole] = [outline, whole].map(|topology| topology.process.unwrap());
+        assert_eq!((outline.allowed_cpus, outline.allowed_nodes), (whole.allowed_cpus, whole.allowed_nodes), "{}", machine.display());
+    }
+}

@@ -1,16 +1,24 @@
 //! What a reader sees: the analysis as text for people (its JSON is the analysis itself, serialised), and the source code
 //! the analysis asks about.
 
+mod bench;
+mod canvas;
 mod doctor;
+mod map;
+mod run;
 mod sources;
 mod system;
 mod text;
 mod topology;
 
+pub use bench::{Bench, BenchJson, Figure, Team, Work, bench_text, speed_chart};
 pub use doctor::{DoctorJson, doctor_text};
+pub use map::{Best, Cell, Map, Point, Table, heat_maps, map_text};
+pub use run::{ExplainJson, QuickTestJson, explain_text, quick_test_text};
 pub use sources::FileSources;
 pub use system::{
-    BalancingJson, MapsJson, MapsText, MeasuredJson, PsJson, Span, StatJson, balancing_text, maps_text, measured_text, ps_text, stat_text,
+    BalancingJson, MachineJson, MachinesJson, MapsJson, MapsText, MeasuredJson, PsJson, Span, StatJson, balancing_text, machine_text,
+    machines_text, maps_text, measured_text, ps_text, stat_text, validation_markdown, validation_text,
 };
 pub use text::{Context, Style, text, thousands};
 pub use topology::{TopologyJson, hwloc_xml, picture, topology_text};

@@ -26,8 +26,8 @@ pub(crate) fn load(elf: &Elf<'_>, path: &Path, roots: &[PathBuf]) -> Option<Dwar
 fn load_sections(elf: &Elf<'_>) -> Dwarf<Reader> {
     let endian = if elf.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
     let load = |id: SectionId| {
-        let bytes = section_bytes(elf, id.name()).unwrap_or_default();
-        Ok::<_, std::convert::Infallible>(Reader::new(Arc::from(bytes), endian))
+        let bytes = section_bytes(elf, id.name()).unwrap_or_else(|| Arc::from([]));
+        Ok::<_, std::convert::Infallible>(Reader::new(bytes, endian))
     };
     match Dwarf::load(load) {
         Ok(dwarf) => dwarf,

@@ -6,6 +6,7 @@ use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, Sym, SymbolTable};
 use object::{CompressionFormat, Endianness, Object, ObjectSection, ReadCache, SectionIndex, elf};
 use std::fs::{self, File};
 use std::path::Path;
+use std::sync::Arc;
 
 /// A 64-bit ELF file whose parts are read when asked for.
 pub(crate) type Elf<'data> = ElfFile64<'data, Endianness, &'data ReadCache<File>>;
@@ -68,7 +69,7 @@ pub(crate) fn address_of_offset(segments: &[Segment], offset: u64) -> Option<u64
 const LARGEST_COMPRESSION: u64 = 1100;
 
 /// The uncompressed bytes of a section; `None` when it is absent, empty or damaged.
-pub(crate) fn section_bytes(elf: &Elf<'_>, name: &str) -> Option<Vec<u8>> {
+pub(crate) fn section_bytes(elf: &Elf<'_>, name: &str) -> Option<Arc<[u8]>> {
     let stored = elf.section_by_name(name)?.compressed_data().ok()?;
     // A damaged header must not make gigabytes be cleared: deflate cannot do better than this, and zstd does not on DWARF.
     let credible = (stored.data.len() as u64).saturating_mul(LARGEST_COMPRESSION);
@@ -76,7 +77,7 @@ pub(crate) fn section_bytes(elf: &Elf<'_>, name: &str) -> Option<Vec<u8>> {
         return None;
     }
     let data = stored.decompress().ok()?;
-    (!data.is_empty()).then(|| data.into_owned())
+    (!data.is_empty()).then(|| Arc::from(&*data))
 }
 
 /// One symbol of `.symtab` or `.dynsym` that is defined in a section of this file.

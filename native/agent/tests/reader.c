@@ -2,8 +2,9 @@
  *
  * A reader for tests: makes a ring, runs a program with the agent preloaded, and writes its records as text.
  *
- *   reader [-m MIN_SIZE] [-c CAPACITY] [-f] [-k] [-q] [-x N] [-r] AGENT OUT PROGRAM [ARGUMENT...]
+ *   reader [-m MIN_SIZE] [-c CAPACITY] [-f] [-t] [-k] [-q] [-x N] [-r] AGENT OUT PROGRAM [ARGUMENT...]
  *
+ *   -t  FT_FLAG_TICKS
  *   -f  FT_FLAG_FOLLOW         -k  keep: never consume      -q  consume without writing
  *   -x  close after N records  -r  spoil the magic
  *
@@ -130,7 +131,7 @@ int main(int argc, char **argv) {
     uint64_t min_size = 65536, close_after = 0;
     uint32_t capacity = 65536, flags = 0;
     int keep = 0, spoil = 0;
-    for (int option; (option = getopt(argc, argv, "+m:c:fkqx:r")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "+m:c:ftkqx:r")) != -1;) {
         switch (option) {
         case 'm':
             min_size = strtoull(optarg, NULL, 0);
@@ -140,6 +141,9 @@ int main(int argc, char **argv) {
             break;
         case 'f':
             flags |= FT_FLAG_FOLLOW;
+            break;
+        case 't':
+            flags |= FT_FLAG_TICKS;
             break;
         case 'k':
             keep = 1;

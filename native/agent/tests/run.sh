@@ -68,7 +68,7 @@ build_programs() {
     local program
     # No PIE, so that addr2line needs no load address; -O1 keeps the functions that the tests name.
     for program in kinds errnos execs forks threads flood loads signals coroutines bounds remaps \
-        cramped spawns; do
+        cramped spawns clock; do
         gcc -O1 -g -no-pie -fno-optimize-sibling-calls -w -o "$program" "$here/programs/$program.c" -ldl -lpthread ||
             exit 1
     done
@@ -126,6 +126,22 @@ test_kinds() {
     equal "kinds: times rise within the thread's entries" "" \
         "$(awk '$1 == "FREE" && $9 < last { print "FREE goes back" } $1 == "FREE" { last = $9 }' out.rec)"
     same "errno and results as without the agent" ./errnos
+}
+
+# Times derived from the time-stamp counter are those of the clock, but for what reading it takes.
+test_clock() {
+    if [ "$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)" != tsc ]; then
+        skip "times from the time-stamp counter" "the kernel's clock does not run by it"
+        return
+    fi
+    ./reader -t -c 524288 "$agent" out.rec ./clock >expected
+    awk 'FILENAME == "out.rec" { if ($1 == "ALLOC") time[$5] = $9; next }
+         !($1 in time) { print "no record of " $1; next }
+         time[$1] < $2 - 300 || time[$1] > $3 + 300 { print $1 ": " time[$1] " is not in " $2 " to " $3 }' \
+        out.rec expected >wrong
+    equal "clock: $(wc -l <expected) times within 300 ns of the call" "" "$(head -3 wrong)"
+    equal "clock: times rise within a thread" "" \
+        "$(awk '($1 == "ALLOC" || $1 == "FREE") { if ($9 < last[$3]) print "goes back: " $0; last[$3] = $9 }' out.rec | head -3)"
 }
 
 # Checks the recorded call paths of `paths` against what the program says.
@@ -448,7 +464,7 @@ cost() {
     : >agent.cost
     for round in 1 2 3 4 5; do
         ./cost >>bare.cost
-        ./reader -q "$agent" cost.rec ./cost >>agent.cost
+        ./reader -q -t "$agent" cost.rec ./cost >>agent.cost
         [ -n "${KEEP:-}" ] && echo "round $round: $(cat cost.rec)"
     done
     best() { awk -v w="$1" '$1 == w && (!b || $2 < b) { b = $2 } END { print b }' "$2"; }
@@ -470,6 +486,7 @@ if [ "${1:-}" != --cost ]; then
     build_programs
     test_binary
     test_kinds
+    test_clock
     test_stacks
     test_environment
     test_exec

@@ -3,17 +3,20 @@
 //! after another, as root, on the host's files, which are read-only there but for `/tmp` and the target directory.
 //!
 //! ```text
+//! blocks    profile a program that divides an array in blocks
 //! commands  run firsttouch and other tools       nodes     this guest's nodes, and a node with hardly any room
 //! programs  start a test program, and end it     settings  change a file of the kernel, and put it back
 //! ```
 
 #![allow(clippy::unwrap_used, reason = "this crate is a part of tests")]
 
+mod blocks;
 mod commands;
 mod nodes;
 mod programs;
 mod settings;
 
+pub use blocks::{Blocks, balancing_fast, balancing_off, figure, finding, findings, parts};
 pub use commands::{firsttouch, guest, json, json_of, json_under, said, tool};
 pub use nodes::{FullNode, Node, first_two_with_cpus, nodes};
 pub use programs::{Waiting, guest_program};

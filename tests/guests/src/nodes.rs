@@ -4,6 +4,7 @@ use crate::programs::Waiting;
 use crate::settings::Setting;
 use firsttouch_oracles::parse_list;
 use std::fs;
+use std::time::Duration;
 
 pub struct Node {
     pub id: u32,
@@ -36,10 +37,17 @@ impl FullNode {
         // Cached files would be given up for what comes later. Some of what is given up now comes free a little later: several times.
         Setting::write("/proc/sys/vm/drop_caches", "3");
         let (total, bind) = (mib_of(node, "MemTotal:"), format!("--membind={node}"));
-        let mut fillers = Vec::new();
-        while mib_of(node, "MemFree:") * 100 >= total * 4 {
+        let (mut fillers, mut looks_full) = (Vec::new(), 0);
+        while looks_full < 3 {
+            let free = mib_of(node, "MemFree:");
+            if free * 100 < total * 4 {
+                looks_full += 1;
+                std::thread::sleep(Duration::from_millis(200));
+                continue;
+            }
             assert!(fillers.len() < 20, "node {node} does not fill");
-            let more = (mib_of(node, "MemFree:") - total * 3 / 100).to_string();
+            looks_full = 0;
+            let more = (free - total * 3 / 100).to_string();
             fillers.push(Waiting::start_under(&["numactl", &bind], "fill", &[&more, "huge", "wait"]));
         }
         Self { _fillers: fillers, _reserve: reserve }

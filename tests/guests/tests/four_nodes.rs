@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod both;
+mod four;
 
 use firsttouch_guests::json;
 use firsttouch_oracles::{list, numbers};

@@ -48,9 +48,10 @@ impl Context<'_> {
                 percent(first),
             ),
             Kind::UnpinnedThreads => format!(
-                "{name} was first touched by the threads that use it ({}), but they ran on other nodes then: threads have moved since, memory has not. It \
+                "{name} was first touched by the threads that use it ({}), but they ran on other nodes then: threads have moved since{}. It \
                  is used by {used}: {figures}.",
-                touch_place(case)
+                touch_place(case),
+                if moved_words(case).is_empty() { ", memory has not" } else { "" },
             ),
             _ => return None,
         })

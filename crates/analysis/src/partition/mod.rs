@@ -10,7 +10,8 @@
 //!    or the same lanes pass, as often, all addresses that are watched at one time.
 //! 5. `block-cyclic`: every row of a group of objects has one lane, or position modulo a period tells the lane
 //!    (`cyclic.rs`), or neighbouring units agree (`neighbours.rs`: chunks dealt out once and for all, without a period). A
-//!    period below two pages does not count: then no page has an owner.
+//!    period below two pages does not count: then no page has an owner. Where units show one of several possible lanes
+//!    (hinting faults), what the earlier half tells must hold in the later one (`lasting.rs`).
 //! 6. `unknown`: fewer than 5 units a lane (effective lanes 1 / sum p^2, without bias): too few to exclude an order.
 //! 7. `irregular`: the lane does not depend on position (dynamic schedules, tasks, random gathers).
 //!
@@ -19,6 +20,7 @@
 
 mod block;
 mod cyclic;
+mod lasting;
 mod neighbours;
 mod rounds;
 mod shared;
@@ -106,6 +108,19 @@ enum Owners {
     Periodic(f64, Vec<(f64, usize)>),
 }
 
+impl Owners {
+    fn owner(&self, position: u64) -> Option<usize> {
+        match self {
+            Self::Nobody => None,
+            Self::One(lane) => Some(*lane),
+            Self::Blocks(list) => list[..list.partition_point(|b| b.0 <= position)].last().or(list.first()).map(|b| b.1),
+            Self::Rows(stride, rows) => rows.get(&(position / (*stride).max(1))).copied(),
+            Self::Nearest(list, reach) => neighbours::owner(list, *reach, position),
+            Self::Periodic(period, list) => cyclic::owner(*period, list, position),
+        }
+    }
+}
+
 /// A partition as recognised.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Partition {
@@ -136,14 +151,7 @@ impl Partition {
     /// The lane that owns a position, in a stable partition.
     #[must_use]
     pub fn owner(&self, position: u64) -> Option<usize> {
-        match &self.owners {
-            Owners::Nobody => None,
-            Owners::One(lane) => Some(*lane),
-            Owners::Blocks(list) => list[..list.partition_point(|b| b.0 <= position)].last().or(list.first()).map(|b| b.1),
-            Owners::Rows(stride, rows) => rows.get(&(position / (*stride).max(1))).copied(),
-            Owners::Nearest(list, reach) => neighbours::owner(list, *reach, position),
-            Owners::Periodic(period, list) => cyclic::owner(*period, list, position),
-        }
+        self.owners.owner(position)
     }
 }
 
@@ -205,7 +213,8 @@ pub fn classify(sample: &Sample) -> Partition {
     let owners = neighbours::rows(&units, &chance, sample.stride, sample.rows).map(|rows| Owners::Rows(sample.stride, rows));
     let owners = owners.or_else(|| cyclic::period(&units, &chance, sample.stride, sample.rows).map(|(p, list)| Owners::Periodic(p, list)));
     let owners = owners.or_else(|| neighbours::chunks(&units, &chance).map(|(list, reach)| Owners::Nearest(list, reach)));
-    if let Some(owners) = owners {
+    let lasts = |owners: &Owners| sample.sight != Sight::One || lasting::lasts(&units, &chance, owners);
+    if let Some(owners) = owners.filter(lasts) {
         return Partition::new(PartitionKind::BlockCyclic, owners);
     }
     if (units.len() as f64) < 5.0 * chance.lanes_unbiased(units.len()) {

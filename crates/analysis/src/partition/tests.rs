@@ -211,3 +211,32 @@ fn rows_with_owners() {
     let round_robin = |s| Sample { stride: 1 << 16, rows: 1024, ..sample(s, 60, |x, _| vec![(x >> 16) as usize % 8]) };
     assert!(rate(PartitionKind::BlockCyclic, round_robin) >= 19);
 }
+
+/// Hinting faults of 18 scans: each catches every 31st page, from a page on that moves with the scans, by one lane or by each page's owner.
+fn scans(seed: u64, lane_at: impl Fn(u64, u64) -> usize) -> Sample {
+    let mut random = Random(seed);
+    let mut all = sample(seed, 0, |_, _| Vec::new());
+    for scan in 0..18u64 {
+        let first = scan * 3 + random.below(3) as u64;
+        for page in (first % 31..3072).step_by(31) {
+            let lane = lane_at(page, scan);
+            *all.weights.entry(lane).or_default() += 1.0;
+            all.units.push(Unit { position: page * 4096, shares: vec![(lane, 1.0)], counts: vec![(lane, 1)], cut: false, round: scan * 4 });
+        }
+    }
+    Sample { stride: 3072 * 4096, sight: Sight::One, ..all }
+}
+
+/// Check that threads which use all of an object in turns own no part of it, though each scan shows one of them on a lattice of its own;
+/// and that owners of chunks are recognised in the same scans.
+#[test]
+fn turns_are_no_chunks() {
+    let in_turns = |seed: u64| scans(seed, |_, scan| (scan / 2 % 2) as usize);
+    // What is left has turns that keep step with the lattice in both halves.
+    let told = rate(PartitionKind::Irregular, in_turns);
+    assert!(told >= 17, "{told}");
+    for chunk in [16, 64, 300] {
+        let owned = rate(PartitionKind::BlockCyclic, |seed| scans(seed, |page, _| (page / chunk % 4) as usize));
+        assert!(owned >= 19, "chunks of {chunk} pages: {owned}");
+    }
+}

@@ -24,6 +24,8 @@ const CLOSED: usize = 196;
 const SILENT: usize = 200;
 
 pub const FLAG_FOLLOW: u32 = 1;
+/// The kernel's clock runs by the time-stamp counter, so the agent may read that.
+pub const FLAG_TICKS: u32 = 2;
 /// A process locked itself in (seccomp, `PR_SET_TSC`): it is not recorded from then on.
 pub const SILENT_SANDBOX: u32 = 1;
 /// A limit on address space left no room for the ring: the process is not recorded.
@@ -99,6 +101,13 @@ pub struct PythonFrame {
     pub line: Option<u32>,
 }
 
+/// Whether the kernel found the time-stamp counters of all CPUs fit to run its clock by. (A `kvm-clock` may run by them too, but
+/// does not say so.)
+fn clock_runs_by_ticks() -> bool {
+    let name = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    cfg!(target_arch = "x86_64") && name.is_ok_and(|name| name.trim() == "tsc")
+}
+
 /// The ring, made and read by firsttouch.
 pub struct AgentRing {
     file: File,
@@ -136,7 +145,9 @@ impl AgentRing {
         ring.word32(8).store(VERSION, Ordering::Relaxed);
         ring.word32(12).store(u32::try_from(capacity).unwrap_or(0), Ordering::Relaxed);
         ring.word64(16).store(min_size, Ordering::Relaxed);
-        ring.word32(28).store(if follow { FLAG_FOLLOW } else { 0 }, Ordering::Release);
+        let follows = if follow { FLAG_FOLLOW } else { 0 };
+        let ticks = if clock_runs_by_ticks() { FLAG_TICKS } else { 0 };
+        ring.word32(28).store(follows | ticks, Ordering::Release);
         Ok(ring)
     }
 

@@ -75,7 +75,7 @@ fn unpack_into(parent: &Path, library: &[u8]) -> Result<PathBuf> {
     Ok(folder)
 }
 
-fn forbids_execution(path: &Path) -> bool {
+pub(super) fn forbids_execution(path: &Path) -> bool {
     let Ok(name) = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()) else { return true };
     // SAFETY: statvfs is plain data, filled by the call; the name ends with NUL.
     unsafe {

@@ -58,7 +58,13 @@ static REMEMBER: extern "C" fn() = {
     remember
 };
 
-/// Gives a forked child what firsttouch was started with. Async-signal-safe.
+/// After [`restore`], where firsttouch goes on after all: a broken pipe is an error again, and no death.
+pub(super) fn go_on() {
+    // SAFETY: ignoring needs no handler memory.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+}
+
+/// Gives a forked child, or this process before it becomes the program, what firsttouch was started with. Async-signal-safe.
 pub(super) fn restore() {
     for (&signal, kept) in SIGNALS.iter().zip(&DISPOSITIONS) {
         // SAFETY: SIG_DFL and SIG_IGN, the only dispositions that are inherited, need no handler memory.

@@ -107,6 +107,37 @@ impl Waiting {
     }
 }
 
+/// Becomes the program, in this process: signals, standard descriptors, and all of the environment but `changed`, are as firsttouch was
+/// started with. Returns only where that failed: with a [`LaunchError`], or for NUL bytes in the arguments.
+pub fn become_program(command: &[OsString], changed: &[(String, String)]) -> anyhow::Error {
+    let name = command.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default();
+    let prepared = || -> Result<(Vec<CString>, Vec<CString>)> {
+        let c = |bytes: &[u8]| CString::new(bytes).with_context(|| format!("cannot run {name}: a NUL byte in its arguments"));
+        let arguments = command.iter().map(|argument| c(argument.as_bytes())).collect::<Result<Vec<_>>>()?;
+        let names = |entry: &CString, variable: &str| {
+            entry.as_bytes().strip_prefix(variable.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'='))
+        };
+        let mut entries = environment();
+        entries.retain(|entry| !changed.iter().any(|(variable, _)| names(entry, variable)));
+        for (variable, value) in changed {
+            entries.push(c(format!("{variable}={value}").as_bytes())?);
+        }
+        Ok((arguments, entries))
+    };
+    let (arguments, entries) = match prepared() {
+        Ok(prepared) => prepared,
+        Err(error) => return error,
+    };
+    let pointers = |list: &[CString]| list.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect::<Vec<_>>();
+    let (argv, envp) = (pointers(&arguments), pointers(&entries));
+    super::inherited::restore();
+    // SAFETY: strings that end, in lists that end with a null pointer, all of which outlive the call.
+    unsafe { libc::execvpe(argv[0], argv.as_ptr(), envp.as_ptr()) };
+    let errno = super::errno();
+    super::inherited::go_on();
+    LaunchError { command: name, errno }.into()
+}
+
 fn pipe() -> Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0i32; 2];
     // SAFETY: `ends` has room for two descriptors, which nobody else owns.

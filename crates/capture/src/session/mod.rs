@@ -15,7 +15,7 @@ use crate::sink::Sink;
 use crate::touch::TouchEvents;
 use crate::track::{Scope, Tracker};
 use crate::watch::rounds::Rounds;
-use crate::watch::slots::{WatchedThread, calibrate_armed};
+use crate::watch::slots::{Calibration, WatchedThread};
 use anyhow::Result;
 use firsttouch_profile::{Machine, Writer};
 use std::collections::{HashMap, HashSet};
@@ -142,11 +142,11 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn start_watch(&mut self, trap_ns: Option<f64>) {
-        match trap_ns {
-            Some(trap_ns) => {
+    fn start_watch(&mut self, calibration: Option<Calibration>) {
+        match calibration {
+            Some(Calibration { trap_ns, armed }) => {
                 let seed = monotonic_ns().rotate_left(17) ^ u64::from(self.pid.unsigned_abs());
-                self.rounds = Some(Rounds::new(seed, trap_ns, calibrate_armed(trap_ns), cpus(&self.options.machine).len()));
+                self.rounds = Some(Rounds::new(seed, trap_ns, armed, cpus(&self.options.machine).len()));
             }
             None => {
                 let error = WatchedThread::open(0, 0, 0).err().unwrap_or_else(|| std::io::Error::from_raw_os_error(libc::ENODEV));

@@ -9,7 +9,7 @@ use crate::kernel::process::{LaunchError, Waiting, environment, find_program, re
 use crate::kernel::signals::{Notice, Signals, process_exists, process_runs, send};
 use crate::procfs;
 use crate::touch::TouchEvents;
-use crate::watch::slots::calibrate_trap_ns;
+use crate::watch::slots::calibrate;
 use anyhow::{Result, bail};
 use firsttouch_profile::Writer;
 use std::ffi::{CString, OsStr};
@@ -26,6 +26,8 @@ pub(super) fn launch(options: &Options) -> Result<Outcome> {
         return Err(LaunchError { command: name.to_string_lossy().into_owned(), errno: libc::ENOENT }.into());
     };
     let signals = Signals::catch()?;
+    // The first performance event on a machine waits for every CPU (some 10 ms): the file is made meanwhile.
+    let calibrating = std::thread::Builder::new().spawn(calibrate);
     let writer = Writer::create(&options.output)?;
     let mut environment = environment();
     let (mut ring, mut unpacked, mut agent_missing) = (None, None, None);
@@ -42,7 +44,7 @@ pub(super) fn launch(options: &Options) -> Result<Outcome> {
         }
         Err(reason) => agent_missing = Some(reason.to_string()),
     }
-    let trap_ns = calibrate_trap_ns();
+    let calibration = calibrating.map_or_else(|_| calibrate(), |thread| thread.join().unwrap_or(None));
     let waiting = match Waiting::fork(&options.command, &environment, &signals.original_mask) {
         Ok(waiting) => waiting,
         Err(error) => {
@@ -56,7 +58,7 @@ pub(super) fn launch(options: &Options) -> Result<Outcome> {
     if let Some(ring) = &session.ring {
         ring.set_root(pid);
     }
-    session.start_watch(trap_ns);
+    session.start_watch(calibration);
     session.write_head("launch");
     session.start_ns = monotonic_ns();
     if let Err(error) = waiting.start() {
@@ -97,11 +99,11 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Outcome> {
     let signals = Signals::catch()?;
     let mut writer = Writer::create(&options.output)?;
     writer.keep();
-    let trap_ns = calibrate_trap_ns();
+    let calibration = calibrate();
     let missing = "attached to a running program, so there is no agent: objects are named by mapping, and allocations and first touches before the start were not seen";
     let mut session = Session::new(options, writer, pid, None, Some(missing.to_owned()));
     session.touch = TouchEvents::open(&session.tracker.scope.root, &tids, &cpus(&options.machine), false, options.follow);
-    session.start_watch(trap_ns);
+    session.start_watch(calibration);
     session.write_head("attach");
     session.start_ns = monotonic_ns();
     session.tracker.scan_process(pid, session.start_ns);

@@ -232,9 +232,23 @@ impl WatchedThread {
     }
 }
 
-/// The cost of one watchpoint trap on this machine, ns: the median over hits on a variable of our own.
+/// What watching costs on this machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Calibration {
+    /// ns of one watchpoint trap.
+    pub trap_ns: f64,
+    pub armed: ArmedCost,
+}
+
+/// Measures what watching costs; none where no watchpoint can be set.
 #[must_use]
-pub fn calibrate_trap_ns() -> Option<f64> {
+pub fn calibrate() -> Option<Calibration> {
+    let trap_ns = calibrate_trap_ns()?;
+    Some(Calibration { trap_ns, armed: calibrate_armed(trap_ns) })
+}
+
+/// The cost of one watchpoint trap on this machine, ns: the median over hits on a variable of our own.
+fn calibrate_trap_ns() -> Option<f64> {
     let mut cell = Box::new(0u64);
     let address = std::ptr::from_mut::<u64>(&mut cell) as u64;
     let attr = Attributes::watchpoint(address, STACK_BYTES);
@@ -256,8 +270,7 @@ pub fn calibrate_trap_ns() -> Option<f64> {
 
 /// What armed watchpoints add to a page fault on this machine, ns: the fastest of several bursts with and without. A wait
 /// (two context switches) is taken to cost half a trap: measured 4.7 us against 9.8 us on a virtual machine.
-#[must_use]
-pub fn calibrate_armed(trap_ns: f64) -> ArmedCost {
+fn calibrate_armed(trap_ns: f64) -> ArmedCost {
     let cell = Box::new([0u64; SLOTS * 8]);
     let bare = fault_ns();
     let address = cell.as_ptr() as u64;

@@ -4,15 +4,19 @@ mod balancing;
 mod bench;
 mod demo;
 mod doctor;
+mod machines;
 mod man;
+mod map;
 mod maps;
 mod profile;
 mod ps;
 mod report;
+mod run;
 mod stat;
 mod topology;
+mod validate;
 
-use crate::arguments::{Arguments, Command, Kernel, OVERVIEW};
+use crate::arguments::{Arguments, Command, OVERVIEW};
 use crate::output::{message, print, tell};
 use anyhow::Result;
 use clap::Parser;
@@ -53,6 +57,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
     let status = match arguments.command {
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Topology(arguments) => topology::run(&arguments),
@@ -61,9 +66,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Ps(arguments) => ps::run(&arguments),
         Command::Maps(arguments) => maps::run(&arguments),
         Command::Balancing(arguments) => balancing::run(&arguments),
-        Command::Bench(arguments) => match arguments.kernel {
-            Kernel::Dgemv(arguments) => bench::dgemv(&arguments),
-        },
+        Command::Bench(arguments) => bench::run(&arguments.kernel),
+        Command::Map(arguments) => map::run(&arguments),
+        Command::Machines(arguments) => machines::run(&arguments.action),
+        Command::Validate(arguments) => validate::run(&arguments),
         Command::HelpMan { directory } => man::write(&directory),
     };
     match status {

@@ -2,6 +2,7 @@
 
 use crate::diagnosis::{Finding, Severity};
 use firsttouch_domain::facts::{Facts, Probe, Probes};
+use firsttouch_domain::remedy::{NO_NUMA, PROFILE, SYS_NICE};
 
 pub const PERF: &str = "perf-forbidden";
 pub const WATCHPOINTS: &str = "watchpoints-missing";
@@ -105,18 +106,14 @@ pub fn mempolicy(facts: &Facts) -> Option<Finding> {
     for (name, errno) in &refused {
         finding = finding.seen(*name, error_name(*errno));
     }
-    // The filters of Docker and Podman open the three with CAP_SYS_NICE, and move_pages with no capability.
-    let profile = "a seccomp profile that allows these calls: --security-opt seccomp=FILE";
     let remedy = if error_name(*errno) == "ENOSYS" && !has_filter(facts) {
-        "this kernel was built without NUMA, or a sandbox answers its calls: run on the host, or on a kernel with CONFIG_NUMA".to_owned()
+        NO_NUMA.to_owned()
     } else if refused.iter().all(|(name, _)| *name == "move_pages") {
-        format!("in a container: {profile}")
+        format!("in a container: {PROFILE}")
     } else if move_pages.refused().is_some() {
-        format!(
-            "in a container: docker run --cap-add SYS_NICE (Kubernetes: capabilities: add: [SYS_NICE]), which opens all but move_pages; for all, {profile}"
-        )
+        format!("in a container: {SYS_NICE}, which opens all but move_pages; for all, {PROFILE}")
     } else {
-        format!("in a container: docker run --cap-add SYS_NICE (Kubernetes: capabilities: add: [SYS_NICE]), or {profile}")
+        format!("in a container: {SYS_NICE}, or {PROFILE}")
     };
     Some(with_filter(finding, facts).remedy(remedy))
 }

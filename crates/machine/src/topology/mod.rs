@@ -42,6 +42,19 @@ pub fn read(root: &Path) -> Result<Topology> {
     Ok(topology)
 }
 
+/// Reads what lists of nodes and CPUs need, and nothing else: the CPUs, the nodes' CPUs and memory, this process's limits. It is two
+/// files a node where a whole topology is dozens a CPU, and is read before every program that is started under a policy.
+///
+/// # Errors
+/// When nothing below `root` names the machine's CPUs.
+pub fn read_outline(root: &Path) -> Result<Topology> {
+    let mut reader = Reader::new(root);
+    let cpus = cpus::lists(&mut reader)?;
+    let nodes = nodes::outline(&mut reader, &cpus);
+    let process = Some(process::outline(&mut reader));
+    Ok(Topology { cpus, nodes, process, doubts: reader.doubts, ..Topology::default() })
+}
+
 /// Reads the topology of this system, and asks the kernel for this thread's memory policy.
 ///
 /// # Errors

@@ -9,6 +9,18 @@ const NODES: &str = "sys/devices/system/node";
 const MOST: u32 = 1024;
 
 pub fn read(reader: &mut Reader, cpus: &CpuLists) -> Vec<Node> {
+    let mut nodes = outline(reader, cpus);
+    for node in &mut nodes {
+        let folder = format!("{NODES}/node{}", node.id);
+        node.huge_pages = huge_pages(reader, &folder);
+        node.access = [0, 1].into_iter().filter_map(|class| access(reader, &folder, class)).collect();
+        node.memory_side_caches = memory_side_caches(reader, &folder);
+    }
+    nodes
+}
+
+/// Only the nodes' CPUs and memory.
+pub fn outline(reader: &mut Reader, cpus: &CpuLists) -> Vec<Node> {
     let mut numbers = reader.list(&format!("{NODES}/online")).unwrap_or_default();
     if numbers.iter().any(|number| *number >= MOST) {
         reader.doubt(&format!("{NODES}/online"), format_args!("names nodes above {}, which no kernel has; not used", MOST - 1));
@@ -40,14 +52,7 @@ fn one(reader: &mut Reader, id: u32) -> Node {
         reader.doubt(&file, format_args!("cannot be read; node {id} is taken as a node without CPUs"));
         Vec::new()
     });
-    Node {
-        id,
-        cpus,
-        memory: memory(reader, &format!("{folder}/meminfo"), &format!("Node {id} ")),
-        huge_pages: huge_pages(reader, &folder),
-        access: [0, 1].into_iter().filter_map(|class| access(reader, &folder, class)).collect(),
-        memory_side_caches: memory_side_caches(reader, &folder),
-    }
+    Node { id, cpus, memory: memory(reader, &format!("{folder}/meminfo"), &format!("Node {id} ")), ..Node::default() }
 }
 
 /// Makes every online CPU belong to one node at most, and says where the files disagree.

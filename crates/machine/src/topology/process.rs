@@ -9,6 +9,12 @@ const STATUS: &str = "proc/self/status";
 const CGROUP: &str = "proc/self/cgroup";
 
 pub fn read(reader: &mut Reader) -> ProcessLimits {
+    let policy = reader.text("proc/self/numa_maps").and_then(|text| policy::from_numa_maps(&text));
+    ProcessLimits { policy, cpuset: cpuset(reader), ..outline(reader) }
+}
+
+/// Only the allowed CPUs and nodes.
+pub fn outline(reader: &mut Reader) -> ProcessLimits {
     let status = reader.text(STATUS).unwrap_or_default();
     let mut list = |key: &str| {
         let text = status.lines().find_map(|line| line.strip_prefix(key))?.trim();
@@ -19,8 +25,7 @@ pub fn read(reader: &mut Reader) -> ProcessLimits {
         list.ok()
     };
     let (allowed_cpus, allowed_nodes) = (list("Cpus_allowed_list:"), list("Mems_allowed_list:"));
-    let policy = reader.text("proc/self/numa_maps").and_then(|text| policy::from_numa_maps(&text));
-    ProcessLimits { policy, allowed_cpus, allowed_nodes, cpuset: cpuset(reader) }
+    ProcessLimits { allowed_cpus, allowed_nodes, ..ProcessLimits::default() }
 }
 
 /// The effective cpuset of this process's group: version 1 (`4:cpuset:/group`), else version 2 (`0::/group`).

@@ -1,14 +1,18 @@
-//! Counters, processes and balancing as text and JSON.
+//! Counters, processes, balancing, machines and the model's errors as text and JSON.
 
 mod balancing;
+mod machines;
 mod maps;
 mod ps;
 mod stat;
+mod validation;
 
 pub use balancing::{BalancingJson, MeasuredJson, balancing_text, measured_text};
+pub use machines::{MachineJson, MachinesJson, machine_text, machines_text};
 pub use maps::{MapsJson, MapsText, maps_text};
 pub use ps::{PsJson, ps_text};
 pub use stat::{Span, StatJson, stat_text};
+pub use validation::{validation_markdown, validation_text};
 
 use crate::text::Style;
 use crate::text::layout::clean;
@@ -18,34 +22,34 @@ use firsttouch_domain::format_bytes;
 use std::collections::BTreeMap;
 
 /// Lines that become a text.
-struct Lines {
+pub(crate) struct Lines {
     style: Style,
     lines: Vec<String>,
 }
 
 impl Lines {
-    fn new(style: Style) -> Self {
+    pub(crate) fn new(style: Style) -> Self {
         Self { style, lines: Vec::new() }
     }
 
-    fn heading(&mut self, text: &str) {
+    pub(crate) fn heading(&mut self, text: &str) {
         self.gap();
         for line in fold(text, self.style.width) {
             self.lines.push(self.style.paint(Paint::Bold, line.trim_end()));
         }
     }
 
-    fn gap(&mut self) {
+    pub(crate) fn gap(&mut self) {
         if !self.lines.is_empty() {
             self.lines.push(String::new());
         }
     }
 
-    fn sentence(&mut self, text: &str) {
+    pub(crate) fn sentence(&mut self, text: &str) {
         self.lines.extend(fold(&clean(text), self.style.width).into_iter().map(|line| line.trim_end().to_owned()));
     }
 
-    fn table(&mut self, rows: &[Vec<String>], aligns: &[Align]) {
+    pub(crate) fn table(&mut self, rows: &[Vec<String>], aligns: &[Align]) {
         self.lines.extend(table(rows, aligns, self.style.width));
     }
 
@@ -58,14 +62,14 @@ impl Lines {
         self.table(&rows, &[Align::Left, Align::Left]);
     }
 
-    fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         let mut text = self.lines.join("\n");
         text.push('\n');
         text
     }
 }
 
-fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
+pub(crate) fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
 }
 

@@ -1,11 +1,11 @@
 //! A machine's topology as text, JSON, picture (SVG) and hwloc's XML.
 
-mod canvas;
 mod hwloc;
 mod picture;
 pub(crate) mod table;
 mod text;
 
+pub(crate) use hwloc::escape;
 pub use hwloc::hwloc_xml;
 pub use picture::picture;
 pub use text::topology_text;

@@ -4,7 +4,7 @@
 mod boxes;
 mod links;
 
-use super::canvas::{Anchor, Area, Canvas};
+use crate::canvas::{Anchor, Area, Canvas};
 use crate::text::layout::clean;
 use boxes::{NodeBox, heading, wide};
 use firsttouch_domain::topology::{Node, Package, Topology, format_list};

@@ -1,3 +1,5 @@
 //! Tests for the guest with two nodes.
 
 mod dgemv;
+mod findings;
+mod map;

@@ -1,7 +1,7 @@
 //! One node as a box: memory, then groups of cores below the cache they share.
 
-use super::super::canvas::{Anchor, Area, Canvas, text_width};
 use super::{GAP, HEAD};
+use crate::canvas::{Anchor, Area, Canvas, text_width};
 use firsttouch_domain::format_bytes;
 use firsttouch_domain::topology::{Cache, CacheKind, Core, Node, Topology};
 

@@ -3,7 +3,7 @@
 //! Firmware tells distances, not wires: a link is drawn thick where the distance is the smallest there is, and the
 //! further the thinner and paler.
 
-use super::super::canvas::{Anchor, Area, Canvas};
+use crate::canvas::{Anchor, Area, Canvas};
 use firsttouch_domain::topology::{Distances, Topology};
 use std::collections::BTreeSet;
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
@@ -82,7 +82,7 @@ fn circle(canvas: &mut Canvas, distances: &Distances, classes: &[u32], centre: (
             // Diagonals cross in the middle; there is nothing to cross between neighbours.
             let part = if to - from == 2 { 0.3 } else { 0.5 };
             let (x, y) = (x1 + (x2 - x1) * part, y1 + (y2 - y1) * part);
-            let width = super::super::canvas::text_width(&text) + 6.0;
+            let width = crate::canvas::text_width(&text) + 6.0;
             canvas.rectangle(Area { x: x - width / 2.0, y: y - 8.0, width, height: 16.0 }, "white", "#bbb");
             canvas.text((x, y + 4.0), Anchor::Middle, "", &text);
         }

@@ -1,0 +1,258 @@
+//! The arguments of `firsttouch bench`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use firsttouch_native::Schedule;
+use std::path::PathBuf;
+
+/// Measure a bundled kernel: its speed with its data placed well or badly
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Runs a bundled OpenMP kernel, checks its answer, and shows its speed over some repetitions. Who touches the data \
+        first (--init) decides on which nodes they lie; --scaling varies the number of threads.",
+    after_help = "Examples:\n  \
+        firsttouch bench dgemv --init serial\n  \
+        firsttouch bench triad --scaling 1,2,4,8 --svg triad.svg\n  \
+        firsttouch bench iso3dfd --n1 528 --n2 528 --n3 528 --iterations 10\n  \
+        firsttouch profile -- firsttouch bench dgemv --init serial --threads 8",
+    disable_help_subcommand = true
+)]
+pub struct Bench {
+    #[command(subcommand)]
+    pub kernel: Kernel,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Kernel {
+    Dgemv(Dgemv),
+    Dmvm(Dmvm),
+    /// STREAM copy: c = a
+    Copy(Stream),
+    /// STREAM scale: b = s * c
+    Scale(Stream),
+    /// STREAM add: c = a + b
+    Add(Stream),
+    /// STREAM triad: a = b + s * c
+    Triad(Stream),
+    /// Only read: the sum of an array
+    Read(Stream),
+    /// Only write: fill an array
+    Write(Stream),
+    /// Schoenauer's triad: d = a + b * c, three reads for one write
+    Schoenauer(Stream),
+    Chase(Chase),
+    Iso3dfd(Iso3dfd),
+}
+
+/// How a kernel is run; the same for all.
+#[derive(Debug, Args)]
+pub struct How {
+    /// Who touches the data first
+    #[arg(long, value_enum, default_value_t = Init::Parallel)]
+    pub init: Init,
+    /// How work is handed to threads: static, dynamic or guided, each with [,CHUNK] (rows, blocks of 4096 elements, blocks of the grid)
+    #[arg(long, default_value = "static", value_name = "KIND[,CHUNK]", value_parser = parse_schedule)]
+    pub schedule: Schedule,
+    /// Threads [default: OMP_NUM_THREADS, or one a CPU]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65536), conflicts_with = "scaling")]
+    pub threads: Option<u32>,
+    /// Measure with these numbers of threads one after another, and show the speed-up over the first
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub scaling: Vec<u32>,
+    /// Timed repetitions
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub repetitions: u64,
+    /// Instructions of the inner loops
+    #[arg(long, value_enum, default_value_t = Simd::Auto)]
+    pub simd: Simd,
+    /// Ask for transparent huge pages
+    #[arg(long)]
+    pub huge_pages: bool,
+    /// Print the results as JSON (schema firsttouch.bench/1)
+    #[arg(long)]
+    pub json: bool,
+    /// Draw the speed by number of threads to FILE (- for stdout)
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}
+
+/// Multiply a matrix by a vector (c = A * b, row-major, rows in blocks a thread)
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Multiplies an m x n matrix by a vector (c = A * b, row-major) with OpenMP and checks the answer. One thread \
+        (--init serial) or every thread its own rows (--init parallel) initialise the data, which decides on which \
+        nodes they lie. Times are for one product; min, median and max are over the repetitions.",
+    after_help = "Examples:\n  \
+        firsttouch bench dgemv --init serial\n  \
+        firsttouch bench dgemv --init parallel --threads 8 --m 20000 --n 20000\n  \
+        firsttouch bench dgemv --tuned --scaling 1,2,4\n  \
+        firsttouch bench dgemv --init parallel --schedule dynamic,16 --json"
+)]
+pub struct Dgemv {
+    /// Rows of the matrix
+    #[arg(long, default_value_t = 8000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub m: u64,
+    /// Columns of the matrix
+    #[arg(long, default_value_t = 8000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub n: u64,
+    /// Products in one repetition
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    pub iterations: u64,
+    /// The inner loop at the hardware's limit instead of the textbook's
+    #[arg(long)]
+    pub tuned: bool,
+    #[command(flatten)]
+    pub how: How,
+}
+
+/// Multiply a matrix by a vector again and again (y += A * x) in one parallel region
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Adds the product of an m x n matrix and a vector to another, again and again within one parallel region, and \
+        checks the answer: long runs show what automatic NUMA balancing does to the pages meanwhile. Times are for one product.",
+    after_help = "Examples:\n  \
+        firsttouch bench dmvm --init serial --iterations 200\n  \
+        firsttouch bench dmvm --init serial --iterations 2000 --repetitions 10 --json"
+)]
+pub struct Dmvm {
+    /// Rows of the matrix
+    #[arg(long, default_value_t = 8000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub m: u64,
+    /// Columns of the matrix
+    #[arg(long, default_value_t = 8000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub n: u64,
+    /// Products in one repetition
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    pub iterations: u64,
+    #[command(flatten)]
+    pub how: How,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    firsttouch bench triad\n  \
+    firsttouch bench copy --elements 100000000 --temporal\n  \
+    firsttouch bench triad --init serial --scaling 1,2,4,8 --json\n\n\
+    Stores bypass the caches (non-temporal), so the bytes counted are the bytes moved. With --temporal they go through the caches, \
+    which read each line before it is written; both numbers are shown.")]
+pub struct Stream {
+    /// Doubles in each array [default: four times the last-level cache, at most a tenth of the free memory]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub elements: Option<u64>,
+    /// Sweeps over the arrays in one repetition
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    pub iterations: u64,
+    /// Store through the caches
+    #[arg(long)]
+    pub temporal: bool,
+    #[command(flatten)]
+    pub how: How,
+}
+
+/// Follow a chain of pointers: the latency of memory
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Follows a chain of pointers, one a cache line, in an order that no prefetcher guesses: the time of a load that \
+        nothing hides. Each thread has a chain of its own. Huge pages take the address translation out of the figure.",
+    after_help = "Examples:\n  firsttouch bench chase --threads 1\n  firsttouch bench chase --threads 1 --lines 256 --huge-pages"
+)]
+pub struct Chase {
+    /// Cache lines of 64 bytes of all chains together [default: eight times the last-level cache]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub lines: Option<u64>,
+    /// Loads in one repetition, a thread
+    #[arg(long, default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub iterations: u64,
+    #[command(flatten)]
+    pub how: How,
+}
+
+/// Solve the acoustic wave equation (finite differences, 16th order, single precision)
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Steps the acoustic wave equation in three dimensions by finite differences: 16th order in space, second in time, \
+        single precision, cache blocks. A border of 8 points on each side keeps its values. Times are for one time step; points \
+        are those within the border.",
+    after_help = "Examples:\n  \
+        firsttouch bench iso3dfd\n  \
+        firsttouch bench iso3dfd --n1 448 --n2 2016 --n3 1056 --n1-block 448 --n2-block 24 --n3-block 96 --schedule dynamic\n  \
+        firsttouch bench iso3dfd --init serial --scaling 1,2,4 --json"
+)]
+pub struct Iso3dfd {
+    /// Points along the fastest dimension, with the border
+    #[arg(long, default_value_t = 272, value_parser = clap::value_parser!(u64).range(17..))]
+    pub n1: u64,
+    #[arg(long, default_value_t = 272, value_parser = clap::value_parser!(u64).range(17..))]
+    pub n2: u64,
+    /// Points along the slowest dimension
+    #[arg(long, default_value_t = 272, value_parser = clap::value_parser!(u64).range(17..))]
+    pub n3: u64,
+    /// Points of a block [default: all of n1]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub n1_block: Option<u64>,
+    /// [default: 8]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub n2_block: Option<u64>,
+    /// [default: 64]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub n3_block: Option<u64>,
+    /// Time steps in one repetition
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    pub iterations: u64,
+    #[command(flatten)]
+    pub how: How,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Init {
+    /// The main thread touches all
+    Serial,
+    /// Each thread what it will use under a static schedule
+    Parallel,
+    /// Each thread what the thread half a team away will use
+    Mismatched,
+    /// Blocks of 2 MiB by the threads in turn
+    Blocked,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Simd {
+    /// The best this CPU has
+    Auto,
+    Portable,
+    Avx2,
+    Avx512,
+}
+
+fn parse_schedule(text: &str) -> Result<Schedule, String> {
+    let (kind, chunk) = match text.split_once(',') {
+        None => (text, None),
+        Some((kind, chunk)) => match chunk.parse::<u32>() {
+            Ok(chunk) if (1..=i32::MAX as u32).contains(&chunk) => (kind, Some(chunk)),
+            _ => return Err(format!("expected a number from 1 to {} after '{kind},', found '{chunk}'", i32::MAX)),
+        },
+    };
+    match kind {
+        "static" => Ok(Schedule::Static { chunk }),
+        "dynamic" => Ok(Schedule::Dynamic { chunk }),
+        "guided" => Ok(Schedule::Guided { chunk }),
+        _ => Err("expected static, dynamic or guided, with ,CHUNK or without".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check the table of schedules.
+    #[test]
+    fn schedules_are_read() {
+        assert_eq!(parse_schedule("static"), Ok(Schedule::Static { chunk: None }));
+        assert_eq!(parse_schedule("static,4"), Ok(Schedule::Static { chunk: Some(4) }));
+        assert_eq!(parse_schedule("dynamic"), Ok(Schedule::Dynamic { chunk: None }));
+        assert_eq!(parse_schedule("dynamic,16"), Ok(Schedule::Dynamic { chunk: Some(16) }));
+        assert_eq!(parse_schedule("guided,2"), Ok(Schedule::Guided { chunk: Some(2) }));
+        for text in ["", "auto", "dynamic,", "dynamic,0", "dynamic,-1", "dynamic,x", "dynamic,1,2", "dynamic,2147483648"] {
+            assert!(parse_schedule(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The arguments of `firsttouch map`.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Measure bandwidth and latency between all pairs of nodes
+#[derive(Debug, Args)]
+#[command(
+    long_about = "The ccNUMA map scan: for every pair of a node whose CPUs run and a node whose memory they use, the bandwidth of \
+        bundled kernels and the latency of a load; then the bandwidth of one node by number of threads, and latency while others load \
+        the memory. Each figure is the fastest of several runs, which are repeated until the third fastest is within --spread of it, \
+        or --runs are done; how far it was is shown. Nodes without memory or without CPUs are left out of rows or columns.",
+    after_help = "Examples:\n  \
+        firsttouch map\n  \
+        firsttouch map --kernels read,triad --runs 10 --spread 2%\n  \
+        firsttouch map --svg map.svg --json > map.json"
+)]
+pub struct Map {
+    /// Kernels of the bandwidth [default: all with up to two nodes, else triad]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "KERNEL,...")]
+    pub kernels: Vec<MapKernel>,
+    /// Runs of a figure at most
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(3..=1000))]
+    pub runs: u32,
+    /// How far below the fastest run the third fastest may be
+    #[arg(long, default_value = "3%", value_name = "PERCENT", value_parser = parse_percent)]
+    pub spread: f64,
+    /// Only the table of all pairs: not the curves of one node
+    #[arg(long)]
+    pub pairs_only: bool,
+    /// Bytes of each array (K, M, G: powers of 1024) [default: four times the last-level cache, at most a part of the node's memory]
+    #[arg(long, value_name = "BYTES", value_parser = firsttouch_domain::quantity::parse_size)]
+    pub size: Option<u64>,
+    /// Print the results as JSON (schema firsttouch.map/1)
+    #[arg(long)]
+    pub json: bool,
+    /// Draw the tables as heat maps to FILE (- for stdout)
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MapKernel {
+    /// Only reads
+    Read,
+    /// One read for one write
+    Copy,
+    /// Two reads for one write
+    Triad,
+    /// Three reads for one write
+    Schoenauer,
+    /// Only writes
+    Write,
+}
+
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+    let percent = number.ok().filter(|percent| percent.is_finite() && *percent > 0.0 && *percent < 100.0);
+    percent.map(|percent| percent / 100.0).ok_or_else(|| format!("expected a percentage between 0 and 100 such as 3%, found '{text}'"))
+}

@@ -1,0 +1,52 @@
+//! `firsttouch run --shm|--file`: a policy that stays with shared memory, for whoever uses it.
+
+use super::placement::{asked_policy, home_node};
+use crate::arguments::{Run, Segment};
+use crate::commands::Usage;
+use crate::output::print;
+use anyhow::{Result, anyhow};
+use firsttouch_placement::Mode;
+use firsttouch_placement::kernel::{self, Place, Wanted};
+use std::fmt::Write;
+
+/// The memory that the options name, if they name one.
+pub fn wanted(segment: &Segment) -> Option<Wanted> {
+    let file = segment.file.clone().map(Place::File);
+    let place = file.or_else(|| Some(Place::SystemV { key_file: segment.shm.clone()?, id: segment.shmid, huge: segment.huge }))?;
+    Some(Wanted { place, offset: segment.offset, length: segment.length, mode: segment.shmmode })
+}
+
+pub fn run(arguments: &Run, wanted: &Wanted) -> Result<u8> {
+    let options = &arguments.segment;
+    let policy = asked_policy(arguments)?;
+    let home = arguments.home_node.as_deref().map(|list| home_node(arguments, list)).transpose()?;
+    if home.is_some() && !policy.as_ref().is_some_and(|policy| matches!(policy.mode, Mode::Bind | Mode::PreferredMany)) {
+        return Err(Usage(anyhow!("--home-node goes with --membind or --preferred-many: other policies have no choice of nodes")).into());
+    }
+    if policy.is_none() && !(options.touch || options.dump || options.dump_nodes) {
+        return Err(Usage(anyhow!("nothing to do: give a policy such as --interleave all, or --touch, --dump or --dump-nodes")).into());
+    }
+    let segment = kernel::Segment::attach(wanted).map_err(|why| anyhow!(why))?;
+    if let Some(policy) = &policy {
+        segment.set_policy(policy, options.strict)?;
+    }
+    if let Some(node) = home {
+        segment.set_home_node(node)?;
+    }
+    if options.touch {
+        segment.touch();
+    }
+    let mut text = String::new();
+    if options.dump {
+        for part in segment.policies()? {
+            let _ = writeln!(text, "{:016x}-{:016x}: {}", part.from, part.to, part.value);
+        }
+    }
+    if options.dump_nodes {
+        for part in segment.nodes()? {
+            let _ = writeln!(text, "{:016x}-{:016x}: {}", part.from, part.to, part.value);
+        }
+    }
+    print(&text)?;
+    Ok(0)
+}

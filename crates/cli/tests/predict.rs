@@ -1,0 +1,91 @@
+//! `firsttouch machines` and `firsttouch validate` as a user meets them.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn firsttouch(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_firsttouch")).args(arguments).output().unwrap()
+}
+
+fn printed(arguments: &[&str]) -> String {
+    let output = firsttouch(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(arguments: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&printed(arguments)).unwrap()
+}
+
+/// Check that docs/validation.md is what the model predicts today.
+#[test]
+fn the_table_in_the_documentation_is_up_to_date() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/validation.md");
+    let kept = std::fs::read_to_string(page).unwrap();
+    let made = printed(&["validate", "--markdown"]);
+    let old = kept.lines().zip(made.lines()).find(|(kept, made)| kept != made);
+    assert!(
+        kept == made,
+        "predictions have changed, first: {old:?}; look at them, then: firsttouch validate --markdown > docs/validation.md"
+    );
+}
+
+/// Check that the JSON's errors are those of its figures, and its summary that of its rows.
+#[test]
+fn validation_adds_up() {
+    let validation = json(&["validate", "--json"]);
+    let rows = validation["rows"].as_array().unwrap();
+    let mut errors = Vec::new();
+    for row in rows {
+        let (published, predicted) = (row["published"].as_f64().unwrap(), row["predicted"].as_f64().unwrap());
+        let error = row["error"].as_f64().unwrap();
+        assert!((predicted / published - 1.0 - error).abs() < 1e-9, "{row}");
+        if !row["fitted"].as_bool().unwrap() {
+            errors.push(error.abs());
+        }
+    }
+    errors.sort_by(f64::total_cmp);
+    let all = &validation["summary"][0];
+    assert_eq!(all["of"], "all");
+    assert_eq!(all["predicted"].as_u64().unwrap(), errors.len() as u64);
+    assert_eq!(all["rows"].as_u64().unwrap(), rows.len() as u64);
+    assert_eq!(all["median"].as_f64().unwrap(), errors[errors.len().div_ceil(2) - 1]);
+}
+
+/// Check that every row a machine says it is fitted to is one of the table.
+#[test]
+fn fitted_rows_exist() {
+    let validation = json(&["validate", "--json"]);
+    let names: Vec<String> = validation["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| format!("{}: {}", row["experiment"].as_str().unwrap(), row["row"].as_str().unwrap()))
+        .collect();
+    for machine in json(&["machines", "list", "--json"])["machines"].as_array().unwrap() {
+        for entry in machine["fitted_to"].as_array().unwrap() {
+            let entry = entry.as_str().unwrap();
+            let found = entry
+                .strip_suffix('*')
+                .map_or(names.iter().any(|name| name == entry), |start| names.iter().any(|name| name.starts_with(start)));
+            assert!(found, "{machine}: {entry}");
+        }
+    }
+}
+
+/// Check that a machine is shown with its sources, also from a file, and that errors name file and place.
+#[test]
+fn machines_are_shown() {
+    let shown = printed(&["machines", "show", "xeon-e5620x2"]);
+    assert!(shown.contains("fitted") && shown.contains("lecture slides") && shown.contains("serial m=20000 threads=2"), "{shown}");
+    assert!(printed(&["machines", "list"]).contains("epyc-7451x2"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    std::fs::write(&file, "schema = 1").unwrap();
+    let output = firsttouch(&["machines", "show", file.to_str().unwrap()]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && message.contains("mine.toml") && message.contains("line 1"), "{message}");
+    let unknown = firsttouch(&["machines", "show", "pdp-11"]);
+    assert!(unknown.status.code() == Some(1) && String::from_utf8(unknown.stderr).unwrap().contains("pdp-11"));
+}

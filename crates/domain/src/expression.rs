@@ -1,0 +1,44 @@
+//! Errors in what a user writes as an expression: lists of nodes and CPUs, pinnings.
+
+use std::fmt;
+
+/// Why an expression was refused, with the place (byte offset) of the error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpressionError {
+    pub expression: String,
+    pub offset: usize,
+    pub reason: String,
+}
+
+/// The reason, and below it the expression with a caret under the spot.
+impl fmt::Display for ExpressionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // One column a character, so that the caret meets its spot: nothing that moves the cursor is repeated.
+        let shown: String = self.expression.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        let before = self.expression.char_indices().take_while(|(at, _)| *at < self.offset).count();
+        write!(f, "{}\n  {shown}\n  {}^", self.reason, " ".repeat(before))
+    }
+}
+
+impl std::error::Error for ExpressionError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that the caret is under the spot, by characters, also past the end and in damaged text.
+    #[test]
+    fn the_caret_is_under_the_spot() {
+        for (expression, offset, shown) in [
+            ("0,x", 2, "no\n  0,x\n    ^"),
+            ("", 0, "no\n  \n  ^"),
+            ("é,x", 3, "no\n  é,x\n    ^"),
+            ("0-", 2, "no\n  0-\n    ^"),
+            ("0", 99, "no\n  0\n   ^"),
+            ("a\tb\nc", 4, "no\n  a\u{fffd}b\u{fffd}c\n      ^"),
+        ] {
+            let error = ExpressionError { expression: expression.to_owned(), offset, reason: "no".to_owned() };
+            assert_eq!(error.to_string(), shown, "{expression:?}");
+        }
+    }
+}

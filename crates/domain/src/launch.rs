@@ -1,0 +1,115 @@
+//! How a program would be started, and what starting it in several ways showed.
+
+use crate::system::Spread;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Where every thread and page of a program would go.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explanation {
+    pub cpus: Vec<u32>,
+    /// The nodes of these CPUs.
+    pub nodes: Vec<u32>,
+    pub policy: LaunchPolicy,
+    /// A seat a thread, in the order they begin; empty where threads are not pinned.
+    pub threads: Vec<Seat>,
+    /// Where what is touched first from each node goes; of a pinned program, from the nodes that have a thread.
+    pub first_touch: Vec<FirstTouch>,
+    /// Variables that are set for the program.
+    pub environment: BTreeMap<String, String>,
+    /// What was asked for and is left out (`--best-effort`).
+    pub left_out: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LaunchPolicy {
+    /// The kernel's word, as in `topology.process.policy.mode`; `unknown` where it does not tell.
+    pub mode: String,
+    pub nodes: Vec<u32>,
+    pub balancing: bool,
+    /// Not asked for: as firsttouch was started.
+    pub inherited: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Seat {
+    pub thread: usize,
+    pub cpu: u32,
+    pub node: Option<u32>,
+}
+
+/// Pages touched first by a thread on `from`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FirstTouch {
+    pub from: u32,
+    /// The first one, and what comes after it when it is full; all, where they take turns.
+    pub nodes: Vec<u32>,
+    pub in_turn: bool,
+    /// Other nodes than these, when all of them are full.
+    pub or_others: bool,
+}
+
+/// A way to start a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// On the CPUs and the memory of one node.
+    OneNode,
+    /// On all nodes, as the program itself places its memory.
+    AllNodes,
+    /// On all nodes, with pages interleaved over them.
+    Interleaved,
+    /// One process a node at the same time, each bound to its own.
+    OneProcessANode,
+}
+
+pub const WAYS: [Way; 4] = [Way::OneNode, Way::AllNodes, Way::Interleaved, Way::OneProcessANode];
+
+/// The runs of one way.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Tried {
+    pub way: Way,
+    /// Of several processes, that of the last to end.
+    pub wall_s: Spread,
+    pub runs: Vec<f64>,
+}
+
+/// What all ways together show, in ratios of median times.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Ratios {
+    /// Time on all nodes over time on one.
+    pub all_over_one: f64,
+    /// Time on all nodes over time interleaved: what interleaving gains.
+    pub all_over_interleaved: f64,
+    /// Time on all nodes over the time the same work takes when every node does its part of it at home, with a process a node: what
+    /// perfect placement and perfect parallelism would gain together.
+    pub all_over_home: f64,
+}
+
+impl Ratios {
+    /// `None` where a way was not timed.
+    #[must_use]
+    pub fn of(tried: &[Tried], nodes: usize) -> Option<Self> {
+        let time = |way| tried.iter().find(|tried| tried.way == way).map(|tried| tried.wall_s.median).filter(|median| *median > 0.0);
+        let (one, all) = (time(Way::OneNode)?, time(Way::AllNodes)?);
+        let home = time(Way::OneProcessANode)? / nodes.max(1) as f64;
+        Some(Self { all_over_one: all / one, all_over_interleaved: all / time(Way::Interleaved)?, all_over_home: all / home })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check the ratios of times, and that a way without a time gives none.
+    #[test]
+    fn ratios_of_times() {
+        let tried = |times: [f64; 4]| -> Vec<Tried> {
+            WAYS.into_iter().zip(times).map(|(way, time)| Tried { way, wall_s: Spread::of(vec![time]), runs: vec![time] }).collect()
+        };
+        let ratios = Ratios { all_over_one: 0.75, all_over_interleaved: 1.5, all_over_home: 1.2 };
+        assert_eq!(Ratios::of(&tried([4.0, 3.0, 2.0, 5.0]), 2), Some(ratios));
+        assert_eq!(Ratios::of(&tried([4.0, 3.0, 0.0, 5.0]), 2), None);
+        assert_eq!(Ratios::of(&tried([4.0, 3.0, 2.0, 5.0])[..3], 2), None);
+    }
+}

@@ -1,0 +1,7 @@
+//! The least that helps where a system forbids memory policies; the doctor and the launcher say the same.
+
+/// Opens get_mempolicy, mbind and set_mempolicy in the filters of Docker and Podman; not move_pages.
+pub const SYS_NICE: &str = "docker run --cap-add SYS_NICE (Kubernetes: capabilities: add: [SYS_NICE])";
+pub const PROFILE: &str = "a seccomp profile that allows these calls: --security-opt seccomp=FILE";
+pub const NO_NUMA: &str =
+    "this kernel was built without NUMA, or a sandbox answers its calls: run on the host, or on a kernel with CONFIG_NUMA";

@@ -1,0 +1,151 @@
+//! A machine's CPUs in hwloc's order, and the objects they are grouped in.
+
+use crate::list::Numbered;
+use firsttouch_domain::topology::{CacheKind, Topology};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What CPUs are grouped in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    Machine,
+    Package,
+    Die,
+    Node,
+    Cache {
+        level: u32,
+        instruction: bool,
+    },
+    /// The caches farthest from the cores.
+    LastCache,
+    Core,
+    Pu,
+}
+
+/// In hwloc's words.
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Machine => f.write_str("machine"),
+            Self::Package => f.write_str("package"),
+            Self::Die => f.write_str("die"),
+            Self::Node => f.write_str("numa"),
+            Self::Cache { level, instruction } => write!(f, "l{level}{}", if *instruction { "i" } else { "" }),
+            Self::LastCache => f.write_str("last-level cache"),
+            Self::Core => f.write_str("core"),
+            Self::Pu => f.write_str("pu"),
+        }
+    }
+}
+
+/// Where expressions are looked up: the CPUs of a machine, those this process may use, and their order.
+///
+/// The order is hwloc's: depth first through the tree of objects, siblings by their lowest CPU number. So the CPUs of a
+/// core stand together, then its caches', its node's, its package's.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    cpus: Numbered,
+    /// The place of each CPU in the order.
+    places: BTreeMap<u32, usize>,
+    /// The place of each CPU that may be used among those of its core.
+    ranks: BTreeMap<u32, usize>,
+    packages: Vec<Vec<u32>>,
+    dies: Vec<Vec<u32>>,
+    nodes: Vec<Vec<u32>>,
+    caches: Vec<(u32, CacheKind, Vec<u32>)>,
+    cores: Vec<Vec<u32>>,
+}
+
+impl Layout {
+    #[must_use]
+    pub fn new(topology: &Topology) -> Self {
+        Self::with(topology, Numbered::cpus(topology))
+    }
+
+    /// With other CPUs that may be used than the process's own.
+    #[must_use]
+    pub fn with(topology: &Topology, cpus: Numbered) -> Self {
+        let online = &topology.cpus.online;
+        // What is not known is one object of all CPUs; a core, of one.
+        let known = |objects: Vec<Vec<u32>>, otherwise: Vec<Vec<u32>>| if objects.is_empty() { otherwise } else { objects };
+        let packages = known(topology.packages.iter().map(|package| package.cpus.clone()).collect(), vec![online.clone()]);
+        let dies = known(topology.dies.iter().map(|die| die.cpus.clone()).collect(), packages.clone());
+        let nodes = topology.nodes.iter().map(|node| node.cpus.clone()).filter(|cpus| !cpus.is_empty()).collect();
+        let nodes = known(nodes, vec![online.clone()]);
+        let caches: Vec<_> = topology.caches.iter().map(|cache| (cache.level, cache.kind, cache.cpus.clone())).collect();
+        let mut cores: Vec<Vec<u32>> = topology.cores.iter().map(|core| core.cpus.clone()).collect();
+        cores.extend(online.iter().filter(|cpu| !topology.cores.iter().any(|core| core.cpus.contains(cpu))).map(|cpu| vec![*cpu]));
+
+        let groups = [&packages, &dies, &nodes, &cores].into_iter().flatten().chain(caches.iter().map(|(.., cpus)| cpus));
+        let places = places(online, groups);
+        let ranks = cores.iter().flat_map(|core| core.iter().filter(|cpu| cpus.check(**cpu).is_ok()).copied().zip(0..)).collect();
+        Self { cpus, places, ranks, packages, dies, nodes, caches, cores }
+    }
+
+    /// # Errors
+    /// Says why this process may not use the CPU.
+    pub fn check(&self, cpu: u32) -> Result<(), String> {
+        self.cpus.check(cpu)
+    }
+
+    /// All CPUs that may be used, in order.
+    #[must_use]
+    pub fn all(&self) -> Vec<u32> {
+        self.usable(self.cpus.allowed())
+    }
+
+    /// Those of some CPUs that may be used, in order.
+    #[must_use]
+    pub fn usable(&self, cpus: &[u32]) -> Vec<u32> {
+        let mut usable: Vec<u32> = cpus.iter().copied().filter(|cpu| self.check(*cpu).is_ok()).collect();
+        usable.sort_by_key(|cpu| self.places.get(cpu));
+        usable
+    }
+
+    /// The same, but first one CPU of each core, then the second ones, and so on; otherwise in the order they have.
+    #[must_use]
+    pub fn cores_first(&self, cpus: &[u32]) -> Vec<u32> {
+        let mut sorted: Vec<u32> = cpus.iter().copied().filter(|cpu| self.check(*cpu).is_ok()).collect();
+        sorted.sort_by_key(|cpu| self.ranks.get(cpu));
+        sorted
+    }
+
+    /// The CPUs of each object of a level, the objects in order. Nodes of memory only have no place in it.
+    #[must_use]
+    pub fn objects(&self, level: Level) -> Vec<Vec<u32>> {
+        let caches = |level: u32, instruction: bool| {
+            let matches = |kind: CacheKind| (kind == CacheKind::Instruction) == instruction;
+            self.caches.iter().filter(move |(of, kind, _)| *of == level && matches(*kind)).map(|(.., cpus)| cpus.clone()).collect()
+        };
+        let mut objects = match level {
+            Level::Machine => vec![self.places.keys().copied().collect()],
+            Level::Package => self.packages.clone(),
+            Level::Die => self.dies.clone(),
+            Level::Node => self.nodes.clone(),
+            Level::Cache { level, instruction } => caches(level, instruction),
+            Level::LastCache => self.caches.iter().map(|(level, ..)| *level).max().map_or_else(Vec::new, |last| caches(last, false)),
+            Level::Core => self.cores.clone(),
+            Level::Pu => self.places.keys().map(|cpu| vec![*cpu]).collect(),
+        };
+        objects.sort_by_key(|cpus| cpus.iter().filter_map(|cpu| self.places.get(cpu)).min().copied());
+        objects
+    }
+}
+
+/// The place of each CPU: sorted by the lowest CPU of the largest object it is in, then of the next smaller one, and so on.
+fn places<'a>(online: &[u32], groups: impl Iterator<Item = &'a Vec<u32>>) -> BTreeMap<u32, usize> {
+    let mut groups: Vec<&Vec<u32>> = groups.collect();
+    groups.sort_by_key(|cpus| std::cmp::Reverse(cpus.len()));
+    let mut keys: BTreeMap<u32, Vec<u32>> = online.iter().map(|cpu| (*cpu, Vec::new())).collect();
+    for group in groups {
+        let Some(lowest) = group.iter().min() else { continue };
+        for cpu in group {
+            if let Some(key) = keys.get_mut(cpu) {
+                key.push(*lowest);
+            }
+        }
+    }
+    let mut sorted: Vec<(Vec<u32>, u32)> = keys.into_iter().map(|(cpu, key)| (key, cpu)).collect();
+    sorted.sort();
+    sorted.into_iter().map(|(_, cpu)| cpu).zip(0..).collect()
+}

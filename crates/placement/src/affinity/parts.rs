@@ -1,0 +1,131 @@
+//! likwid's expressions on a machine.
+
+use super::MOST_THREADS;
+use super::fill::{balanced, in_turn};
+use super::layout::Layout;
+use super::likwid::{Domain, Part, Span, Stride, Way};
+use crate::scan::{At, Fault};
+
+pub fn cpus(parts: &[Part], layout: &Layout) -> Result<Vec<u32>, Fault> {
+    let mut cpus = Vec::new();
+    for part in parts {
+        match part {
+            Part::Cpus(spans) => each(spans, &mut cpus, |cpu| layout.check(cpu).map(|()| cpu))?,
+            Part::Whole(domain) => cpus.extend(of_domain(layout, *domain)?),
+            Part::Places(domain, spans) => {
+                let list = layout.cores_first(&of_domain(layout, *domain)?);
+                each(spans, &mut cpus, |place| list.get(place as usize).copied().ok_or_else(|| no_place(domain.value, place, &list)))?;
+            }
+            Part::Strided { domain, threads, stride } => {
+                enough(layout.all().len(), *threads)?;
+                cpus.extend(strided(&of_domain(layout, *domain)?, **threads as usize, *stride)?);
+            }
+            Part::Shared { domain, way, threads } => cpus.extend(shared(layout, *domain, *way, *threads)?),
+        }
+        if cpus.len() > MOST_THREADS {
+            return Err(Fault::new(0, format!("this asks for more than {MOST_THREADS} threads")));
+        }
+    }
+    Ok(cpus)
+}
+
+/// Adds what `find` gives for each number of the spans.
+fn each(spans: &[Span], cpus: &mut Vec<u32>, find: impl Fn(u32) -> Result<u32, String>) -> Result<(), Fault> {
+    for span in spans {
+        let (first, last) = span.value;
+        for step in 0..=first.abs_diff(last) {
+            let number = if first <= last { first + step } else { first - step };
+            if cpus.len() > MOST_THREADS {
+                return Ok(());
+            }
+            cpus.push(find(number).map_err(|reason| Fault::new(span.offset, reason))?);
+        }
+    }
+    Ok(())
+}
+
+fn no_place(domain: Domain, place: u32, list: &[u32]) -> String {
+    format!("{domain} has no place {place}: the last that this process may use is {}", list.len().saturating_sub(1))
+}
+
+/// The usable CPUs of a domain, core by core.
+fn of_domain(layout: &Layout, domain: At<Domain>) -> Result<Vec<u32>, Fault> {
+    let objects = layout.objects(domain.level());
+    let index = domain.index.unwrap_or(0) as usize;
+    let Some(cpus) = objects.get(index) else {
+        return Err(no_domain(domain, objects.len()));
+    };
+    let usable = layout.usable(cpus);
+    if usable.is_empty() {
+        return Err(Fault::new(domain.offset, format!("{} has no CPU that this process may use", domain.value)));
+    }
+    Ok(usable)
+}
+
+fn no_domain(domain: At<Domain>, count: usize) -> Fault {
+    let kind = Domain { index: None, ..domain.value };
+    let reason = match count.checked_sub(1) {
+        None => format!("{} does not exist: this machine tells of no caches", domain.value),
+        Some(0) => format!("{} does not exist: this machine has {kind}0 only", domain.value),
+        Some(last) => format!("{} does not exist: this machine has {kind}0 to {kind}{last}", domain.value),
+    };
+    Fault::new(domain.offset, reason)
+}
+
+/// `chunk` CPUs in a row, then the row `stride` further on; past the end, from the first again.
+fn strided(list: &[u32], threads: usize, stride: Option<Stride>) -> Result<Vec<u32>, Fault> {
+    let (chunk, stride, list) = match stride {
+        None => (1, 1, list),
+        Some(Stride { chunk, stride, offset }) => {
+            let from = list.get(*offset as usize..).filter(|list| !list.is_empty());
+            let from = from.ok_or_else(|| Fault::new(offset.offset, format!("the offset is past the last of {} CPUs", list.len())))?;
+            (chunk as usize, stride as usize, from)
+        }
+    };
+    let mut cpus = Vec::new();
+    let mut start = 0;
+    while cpus.len() < threads {
+        cpus.extend(list.iter().skip(start).take(chunk).take(threads - cpus.len()));
+        start += stride;
+        if start >= list.len() {
+            start = 0;
+        }
+    }
+    Ok(cpus)
+}
+
+fn enough(cpus: usize, threads: At<u32>) -> Result<(), Fault> {
+    if *threads as usize <= cpus {
+        return Ok(());
+    }
+    Err(Fault::new(threads.offset, format!("this asks for {} threads on {cpus} CPUs that this process may use", *threads)))
+}
+
+fn shared(layout: &Layout, domain: At<Domain>, way: Way, threads: Option<At<u32>>) -> Result<Vec<u32>, Fault> {
+    let domains: Vec<Vec<u32>> = if domain.index.is_some() {
+        vec![of_domain(layout, domain)?]
+    } else {
+        let domains: Vec<_> = layout.objects(domain.level()).iter().map(|cpus| layout.usable(cpus)).collect();
+        domains.into_iter().filter(|cpus| !cpus.is_empty()).collect()
+    };
+    if domains.is_empty() {
+        return Err(no_domain(domain, 0));
+    }
+    let room: Vec<usize> = domains.iter().map(Vec::len).collect();
+    let total = room.iter().sum();
+    let asked = match threads {
+        None => total,
+        Some(threads) => enough(total, threads).map(|()| *threads as usize)?,
+    };
+    let cores_first: Vec<Vec<u32>> = domains.iter().map(|cpus| layout.cores_first(cpus)).collect();
+    let shares = balanced(asked, &room);
+    let blocks = |lists: &[Vec<u32>]| {
+        lists.iter().zip(&shares).map(|(list, share)| list.iter().copied().take(*share).collect()).collect::<Vec<Vec<u32>>>()
+    };
+    Ok(match way {
+        Way::Scatter => in_turn(&cores_first).into_iter().take(asked).collect(),
+        Way::Balanced => blocks(&domains).concat(),
+        // As few cores twice as possible, and then the threads of a core beside each other.
+        Way::CoreBalanced => blocks(&cores_first).iter().flat_map(|cpus| layout.usable(cpus)).collect(),
+    })
+}

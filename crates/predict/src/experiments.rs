@@ -1,0 +1,213 @@
+//! Published measurements (`experiments/*.toml`): what was run, on which machine of the catalogue, and what came out.
+
+use serde::Deserialize;
+use std::fmt;
+
+pub const SCHEMA: &str = "firsttouch.experiment/1";
+
+/// A published table.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    pub schema: String,
+    pub name: String,
+    pub title: String,
+    pub source: String,
+    /// What of the source is not predicted, and why.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
+    #[serde(default)]
+    pub dgemv: Vec<Dgemv>,
+    #[serde(default)]
+    pub iso3dfd: Vec<Iso3dfd>,
+    #[serde(default)]
+    pub saturation: Vec<Saturation>,
+    #[serde(default)]
+    pub pairs: Vec<Pairs>,
+    #[serde(default)]
+    pub all_local: Vec<AllLocal>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeftOut {
+    pub rows: String,
+    pub why: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Init {
+    /// One thread touches everything first.
+    Serial,
+    /// Each thread touches first what it uses.
+    Parallel,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    Seconds,
+    /// Local accesses over all.
+    LocalShare,
+}
+
+/// c = A b with m x m doubles in blocks of rows, threads unpinned.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dgemv {
+    pub machine: String,
+    /// Tells rows of the same run apart.
+    #[serde(default)]
+    pub note: Option<String>,
+    pub init: Init,
+    pub m: u32,
+    pub threads: usize,
+    pub quantity: Quantity,
+    pub published: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sockets {
+    /// One process on one socket with its memory.
+    One,
+    /// A process on each socket, at the same time.
+    Each,
+    /// One process on all.
+    All,
+}
+
+/// The stencil's throughput, threads pinned in order, one a core.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Iso3dfd {
+    pub machine: String,
+    pub name: String,
+    pub sockets: Sockets,
+    pub init: Init,
+    pub dynamic: bool,
+    pub points: f64,
+    pub published_mpoints_per_s: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kernel {
+    Load,
+    Copy,
+    Update,
+    Daxpy,
+    /// a = b + c * d, four arrays.
+    Triad,
+    /// STREAM's a = b + s * c, three arrays.
+    Stream,
+}
+
+/// Bandwidth by number of cores, from 1 on, filled in order, each thread on memory of its own node.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Saturation {
+    pub machine: String,
+    pub kernel: Kernel,
+    pub gb_per_s: Vec<f64>,
+}
+
+/// Bandwidth of all pairs: rows are the memory's node, columns the node whose cores run.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pairs {
+    pub machine: String,
+    pub kernel: Kernel,
+    pub threads: usize,
+    pub gb_per_s: Vec<Vec<f64>>,
+}
+
+/// Bandwidth of all cores of the machine on their own memory.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AllLocal {
+    pub machine: String,
+    pub kernel: Kernel,
+    pub gb_per_s: f64,
+}
+
+/// An experiment that cannot be read or run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExperimentError(pub String);
+
+impl fmt::Display for ExperimentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot use the experiment: {}", self.0)
+    }
+}
+
+impl std::error::Error for ExperimentError {}
+
+impl Experiment {
+    /// # Errors
+    /// Names the line and what is wrong there.
+    pub fn parse(text: &str) -> Result<Self, ExperimentError> {
+        let experiment: Self = toml::from_str(text).map_err(|error| ExperimentError(error.to_string()))?;
+        if experiment.schema != SCHEMA {
+            return Err(ExperimentError(format!("expected the schema '{SCHEMA}', found '{}'", experiment.schema)));
+        }
+        Ok(experiment)
+    }
+}
+
+impl Init {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Serial => "serial",
+            Self::Parallel => "parallel",
+        }
+    }
+}
+
+impl Kernel {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::Copy => "copy",
+            Self::Update => "update",
+            Self::Daxpy => "daxpy",
+            Self::Triad => "triad",
+            Self::Stream => "stream triad",
+        }
+    }
+
+    /// Arrays read, arrays written, arrays written that were not read.
+    #[must_use]
+    pub fn streams(self) -> (f64, f64, f64) {
+        match self {
+            Self::Load => (1.0, 0.0, 0.0),
+            Self::Copy => (1.0, 1.0, 1.0),
+            Self::Update => (1.0, 1.0, 0.0),
+            Self::Daxpy => (2.0, 1.0, 0.0),
+            Self::Triad => (3.0, 1.0, 1.0),
+            Self::Stream => (2.0, 1.0, 1.0),
+        }
+    }
+}
+
+/// The published tables that come with firsttouch.
+///
+/// # Errors
+/// A table of ours that cannot be read: a test reads them all.
+pub fn all() -> Result<Vec<Experiment>, ExperimentError> {
+    [
+        include_str!("../../../experiments/dgemv-e5620.toml"),
+        include_str!("../../../experiments/balancing-e5-2620v4.toml"),
+        include_str!("../../../experiments/iso3dfd-e5-2699v4.toml"),
+        include_str!("../../../experiments/map-epyc-7451.toml"),
+        include_str!("../../../experiments/mlc-vsc.toml"),
+        include_str!("../../../experiments/saturation-kerncraft.toml"),
+        include_str!("../../../experiments/perfctr-ivybridge.toml"),
+    ]
+    .into_iter()
+    .map(Experiment::parse)
+    .collect()
+}

@@ -1,0 +1,213 @@
+//! From a description to a machine: checks every number, infers links from a matrix, and keeps what came from where.
+
+use super::curve::Curve;
+use super::file::{Bandwidth as Pairs, File, Matrix, Number, Value};
+use super::routes::routes;
+use super::{Fact, Link, Machine, MachineError, Node};
+use crate::units::{Bandwidth, Volume};
+use std::collections::BTreeMap;
+
+/// Larger machines are mistakes; every pair of nodes is kept.
+const MOST_NODES: usize = 1024;
+const MOST_CORES: usize = 4096;
+
+type Result<T> = std::result::Result<T, MachineError>;
+
+fn refused<T>(place: impl Into<String>, reason: impl Into<String>) -> Result<T> {
+    Err(MachineError { place: place.into(), reason: reason.into() })
+}
+
+pub fn build(file: &File) -> Result<Machine> {
+    let mut facts = Facts { list: Vec::new(), sources: &file.sources };
+    let count = one("nodes.count", &file.nodes.count, MOST_NODES, &mut facts)?;
+    let per_package = one("nodes.per_package", &file.nodes.per_package, MOST_NODES, &mut facts)?;
+    let cores = counts("nodes.cores", &file.nodes.cores, count, MOST_CORES, &mut facts)?;
+    let smt = counts("nodes.smt", &file.nodes.smt, count, 64, &mut facts)?;
+    let memory = sizes("nodes.memory_mib", file.nodes.memory_mib.as_ref(), count, &mut facts)?;
+    let free = sizes("nodes.free_mib", file.nodes.free_mib.as_ref(), count, &mut facts)?;
+    if let Some(flag) = &file.controller.write_allocate {
+        facts.add("controller.write_allocate", flag.value.to_string(), &flag.source)?;
+    }
+    if let Some(pairs) = &file.bandwidth {
+        square("bandwidth.gb_per_s", &pairs.gb_per_s, count)?;
+        pairs.streams.check().or_else(|reason| refused("bandwidth.streams", reason))?;
+        facts.add("bandwidth.gb_per_s", format!("{count} x {count}"), &pairs.source)?;
+    }
+    let curves = curves(file, count, &cores, &mut facts)?;
+    let remote = match &file.core.remote_gb_per_s {
+        Some(number) => each("core.remote_gb_per_s", number, count, &mut facts)?,
+        None => {
+            facts.add("core.remote_gb_per_s", "as local".to_owned(), "assumed")?;
+            vec![f64::INFINITY; count]
+        }
+    };
+    let links = links(file, count, &mut facts)?;
+    let routes = routes(count, &links).or_else(|(from, to)| refused("links", format!("no way leads from node {from} to node {to}")))?;
+    for (place, matrix) in [("latency.values", &file.latency), ("distances.values", &file.distances)] {
+        if let Some(Matrix { values, source }) = matrix {
+            square(place, values, count)?;
+            facts.add(place.trim_end_matches(".values"), rows(values), source)?;
+        }
+    }
+    let nodes = (0..count)
+        .zip(curves)
+        .map(|(index, curves)| Node {
+            package: index / per_package,
+            cores: cores[index],
+            smt: smt[index],
+            memory: memory.as_ref().map(|sizes| sizes[index]),
+            free: free.as_ref().map(|sizes| sizes[index]),
+            curves,
+            core_remote: Bandwidth::from_gb_per_s(remote[index]),
+        })
+        .collect();
+    Ok(Machine {
+        name: file.name.clone(),
+        title: file.title.clone(),
+        nodes,
+        links,
+        routes,
+        write_allocate: file.controller.write_allocate.as_ref().is_none_or(|flag| flag.value),
+        fitted: file.fit.rows.clone(),
+        facts: facts.list,
+        sources: file.sources.clone(),
+    })
+}
+
+/// Every number with its source; sources that nobody explains are refused.
+struct Facts<'a> {
+    list: Vec<Fact>,
+    sources: &'a BTreeMap<String, String>,
+}
+
+impl Facts<'_> {
+    fn add(&mut self, what: &str, value: String, source: &str) -> Result<()> {
+        // `assumed: why` and `inferred: from what` speak for themselves; others are explained under [sources].
+        let known = ["assumed", "inferred", "fitted"].iter().any(|word| source.split(':').next() == Some(word));
+        if !known && !self.sources.contains_key(source) {
+            return refused(what, format!("the source '{source}' is not explained under [sources]"));
+        }
+        self.list.push(Fact { what: what.to_owned(), value, source: source.to_owned() });
+        Ok(())
+    }
+}
+
+/// A positive number for each of `nodes` nodes.
+fn each(place: &str, number: &Number, nodes: usize, facts: &mut Facts<'_>) -> Result<Vec<f64>> {
+    let list = match &number.value {
+        Value::Same(value) => vec![*value; nodes],
+        Value::Each(list) if list.len() == nodes => list.clone(),
+        Value::Each(list) => return refused(place, format!("{} values for {nodes} nodes", list.len())),
+    };
+    if let Some(value) = list.iter().find(|value| !(value.is_finite() && **value > 0.0)) {
+        return refused(place, format!("{value} is not a positive number"));
+    }
+    let text = match &number.value {
+        Value::Same(value) => value.to_string(),
+        Value::Each(list) => list.iter().map(f64::to_string).collect::<Vec<_>>().join(", "),
+    };
+    facts.add(place, text, &number.source)?;
+    Ok(list)
+}
+
+fn counts(place: &str, number: &Number, nodes: usize, most: usize, facts: &mut Facts<'_>) -> Result<Vec<usize>> {
+    let list = each(place, number, nodes, facts)?;
+    if let Some(value) = list.iter().find(|value| value.fract() != 0.0 || **value > most as f64) {
+        return refused(place, format!("{value} is not a whole number up to {most}"));
+    }
+    Ok(list.iter().map(|value| *value as usize).collect())
+}
+
+fn one(place: &str, number: &Number, most: usize, facts: &mut Facts<'_>) -> Result<usize> {
+    Ok(counts(place, number, 1, most, facts)?[0])
+}
+
+fn sizes(place: &str, number: Option<&Number>, nodes: usize, facts: &mut Facts<'_>) -> Result<Option<Vec<Volume>>> {
+    let Some(number) = number else { return Ok(None) };
+    Ok(Some(each(place, number, nodes, facts)?.into_iter().map(Volume::from_mib).collect()))
+}
+
+fn square(place: &str, rows: &[Vec<f64>], nodes: usize) -> Result<()> {
+    if rows.len() != nodes {
+        return refused(place, format!("{} rows for {nodes} nodes", rows.len()));
+    }
+    for (index, row) in rows.iter().enumerate() {
+        if row.len() != nodes {
+            return refused(format!("{place}[{index}]"), format!("{} values for {nodes} nodes", row.len()));
+        }
+        if let Some(column) = row.iter().position(|value| !(value.is_finite() && *value > 0.0)) {
+            return refused(format!("{place}[{index}][{column}]"), format!("{} is not a positive number", row[column]));
+        }
+    }
+    Ok(())
+}
+
+/// The curves of each node: as described, else the matrix's own node as a limit.
+fn curves(file: &File, nodes: usize, cores: &[usize], facts: &mut Facts<'_>) -> Result<Vec<Vec<Curve>>> {
+    let mut list = Vec::new();
+    for (index, curve) in file.controller.curves.iter().enumerate() {
+        let place = format!("controller.curves[{index}]");
+        curve.streams.check().or_else(|reason| refused(format!("{place}.streams"), reason))?;
+        let points: Vec<(f64, f64)> = curve.points.iter().map(|(cores, rate)| (*cores, rate * 1e9)).collect();
+        let made = Curve::through(curve.streams, &points).or_else(|reason| refused(format!("{place}.points"), reason))?;
+        let text: Vec<String> = curve.points.iter().map(|(cores, rate)| format!("{rate} GB/s by {cores}")).collect();
+        facts.add(&format!("{place} ({:.0} % writes)", 100.0 * made.write_share), text.join(", "), &curve.source)?;
+        list.push(made);
+    }
+    list.sort_by(|a, b| a.write_share.total_cmp(&b.write_share));
+    if list.windows(2).any(|pair| pair[0].write_share == pair[1].write_share) {
+        return refused("controller.curves", "two curves of one mix of reads and writes");
+    }
+    if !list.is_empty() {
+        return Ok(vec![list; nodes]);
+    }
+    let Some(pairs) = &file.bandwidth else {
+        return refused("controller", "neither curves nor a [bandwidth] matrix tell its bandwidth");
+    };
+    facts.add("controller", "the matrix's diagonal".to_owned(), "inferred: from the matrix")?;
+    facts.add("core.local_gb_per_s", "as the controller".to_owned(), "assumed: the matrix tells of all cores together only")?;
+    (0..nodes)
+        .map(|node| {
+            let curve = Curve::through(pairs.streams, &[(cores[node] as f64, pairs.gb_per_s[node][node] * 1e9)]);
+            curve.map(|curve| vec![curve]).or_else(|reason| refused(format!("bandwidth.gb_per_s[{node}][{node}]"), reason))
+        })
+        .collect()
+}
+
+fn links(file: &File, nodes: usize, facts: &mut Facts<'_>) -> Result<Vec<Link>> {
+    let pairs = (0..nodes).flat_map(|from| (0..nodes).filter(move |to| *to != from).map(move |to| (from, to)));
+    let mut list = Vec::new();
+    for (index, link) in file.links.iter().enumerate() {
+        let place = format!("links[{index}]");
+        if link.from >= nodes || link.to >= nodes || link.from == link.to {
+            return refused(place, format!("a link from node {} to node {} on a machine of {nodes} nodes", link.from, link.to));
+        }
+        let capacity = each(&format!("{place} {}->{} gb_per_s", link.from, link.to), &link.gb_per_s, 1, facts)?[0];
+        list.push(Link { from: link.from, to: link.to, capacity: Bandwidth::from_gb_per_s(capacity) });
+    }
+    match (&file.interconnect, &file.bandwidth) {
+        _ if !list.is_empty() => {}
+        (Some(all), _) => {
+            let capacity = each("interconnect.gb_per_s", &all.gb_per_s, 1, facts)?[0];
+            list.extend(pairs.map(|(from, to)| Link { from, to, capacity: Bandwidth::from_gb_per_s(capacity) }));
+        }
+        (None, Some(matrix)) if nodes > 1 => {
+            facts.add("links", "one from each node to each other".to_owned(), "inferred: from the matrix, each pair by itself")?;
+            list.extend(pairs.map(|(from, to)| Link { from, to, capacity: inferred(matrix, from, to) }));
+        }
+        _ => {}
+    }
+    Ok(list)
+}
+
+/// A pair's link carries what was read; what was written went the other way.
+fn inferred(matrix: &Pairs, from: usize, to: usize) -> Bandwidth {
+    let streams = matrix.streams;
+    let share = (1.0 - streams.write_share()).max(streams.write_share());
+    Bandwidth::from_gb_per_s(matrix.gb_per_s[from][to] * streams.traffic_factor() * share)
+}
+
+fn rows(values: &[Vec<f64>]) -> String {
+    let row = |row: &Vec<f64>| row.iter().map(f64::to_string).collect::<Vec<_>>().join(" ");
+    values.iter().map(row).collect::<Vec<_>>().join(" | ")
+}

@@ -1,0 +1,136 @@
+//! The description as it is written: TOML, every number with its source.
+
+use super::{MachineError, Streams};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+pub const SCHEMA: &str = "firsttouch.machine/1";
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    pub schema: String,
+    pub name: String,
+    pub title: String,
+    /// What the short names of sources stand for.
+    #[serde(default)]
+    pub sources: BTreeMap<String, String>,
+    #[serde(default)]
+    pub fit: Fit,
+    pub nodes: Nodes,
+    #[serde(default)]
+    pub controller: Controller,
+    #[serde(default)]
+    pub core: Core,
+    pub interconnect: Option<Interconnect>,
+    #[serde(default)]
+    pub links: Vec<Link>,
+    pub bandwidth: Option<Bandwidth>,
+    pub latency: Option<Matrix>,
+    pub distances: Option<Matrix>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fit {
+    #[serde(default)]
+    pub rows: Vec<String>,
+}
+
+/// A number, or one a node.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    Same(f64),
+    Each(Vec<f64>),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Number {
+    pub value: Value,
+    pub source: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nodes {
+    pub count: Number,
+    pub per_package: Number,
+    pub cores: Number,
+    pub smt: Number,
+    pub memory_mib: Option<Number>,
+    pub free_mib: Option<Number>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Controller {
+    pub write_allocate: Option<Flag>,
+    #[serde(default)]
+    pub curves: Vec<Curve>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flag {
+    pub value: bool,
+    pub source: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Curve {
+    pub streams: Streams,
+    /// Cores of one node that run, and the bandwidth they report together, GB/s.
+    pub points: Vec<(f64, f64)>,
+    pub source: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Core {
+    pub remote_gb_per_s: Option<Number>,
+}
+
+/// A link from each node to each other.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interconnect {
+    pub gb_per_s: Number,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    pub from: usize,
+    pub to: usize,
+    pub gb_per_s: Number,
+}
+
+/// Bandwidth of all pairs: rows are the memory's node, columns the node whose cores run.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bandwidth {
+    pub gb_per_s: Vec<Vec<f64>>,
+    pub streams: Streams,
+    pub source: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Matrix {
+    pub values: Vec<Vec<f64>>,
+    pub source: String,
+}
+
+pub fn parse(text: &str) -> Result<File, MachineError> {
+    let file: File = toml::from_str(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| text.get(..span.start).unwrap_or(text).matches('\n').count() + 1);
+        MachineError { place: format!("line {line}"), reason: error.message().to_owned() }
+    })?;
+    if file.schema != SCHEMA {
+        return Err(MachineError { place: "schema".to_owned(), reason: format!("expected '{SCHEMA}', found '{}'", file.schema) });
+    }
+    Ok(file)
+}

@@ -1,0 +1,132 @@
+//! A machine as the model needs it: nodes with controllers, cores, links and routes. Made from a description by [`Machine::parse`].
+
+mod build;
+mod catalogue;
+pub mod curve;
+mod file;
+mod routes;
+mod streams;
+
+pub use catalogue::{find, names};
+pub use streams::Streams;
+
+use crate::units::{Bandwidth, Volume};
+use curve::Curve;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A machine that can be computed with: every number is finite and positive, every node reaches every other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    pub name: String,
+    pub title: String,
+    pub nodes: Vec<Node>,
+    pub links: Vec<Link>,
+    /// The links from memory node m to the cores of node c, at m * nodes + c.
+    routes: Vec<Vec<usize>>,
+    /// Whether a store reads its line first.
+    pub write_allocate: bool,
+    /// Published rows its numbers come from, as `EXPERIMENT: ROW`; `*` at the end stands for all rows that begin so.
+    pub fitted: Vec<String>,
+    /// Every number of the description, with where it comes from.
+    pub facts: Vec<Fact>,
+    /// What the short names of sources stand for.
+    pub sources: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    pub package: usize,
+    pub cores: usize,
+    /// Hardware threads a core.
+    pub smt: usize,
+    pub memory: Option<Volume>,
+    /// What of the memory was free when the published measurement was made.
+    pub free: Option<Volume>,
+    /// By rising share of writes; at least one.
+    pub curves: Vec<Curve>,
+    /// What one core draws from other nodes at most.
+    pub core_remote: Bandwidth,
+}
+
+/// One direction of a connection: data flows `from` one node `to` another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Link {
+    pub from: usize,
+    pub to: usize,
+    pub capacity: Bandwidth,
+}
+
+/// A number of a description, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fact {
+    pub what: String,
+    pub value: String,
+    pub source: String,
+}
+
+/// Why a description was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachineError {
+    /// The key, such as `controller.curves[1].points`, or a line of the file.
+    pub place: String,
+    pub reason: String,
+}
+
+impl fmt::Display for MachineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot use the machine description: {}: {}", self.place, self.reason)
+    }
+}
+
+impl std::error::Error for MachineError {}
+
+impl Machine {
+    /// Reads a description (docs/model.md has its format).
+    ///
+    /// # Errors
+    /// Names the place and what is wrong there.
+    pub fn parse(text: &str) -> Result<Self, MachineError> {
+        build::build(&file::parse(text)?)
+    }
+
+    /// The links that data of memory node `memory` passes on its way to the cores of node `cpu`; none when they are the same.
+    #[must_use]
+    pub fn route(&self, memory: usize, cpu: usize) -> &[usize] {
+        self.routes.get(memory * self.nodes.len() + cpu).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether its numbers come from a published row.
+    #[must_use]
+    pub fn is_fitted_to(&self, experiment: &str, row: &str) -> bool {
+        let name = format!("{experiment}: {row}");
+        self.fitted.iter().any(|entry| entry.strip_suffix('*').map_or(*entry == name, |start| name.starts_with(start)))
+    }
+
+    /// Cores of all nodes.
+    #[must_use]
+    pub fn cores(&self) -> usize {
+        self.nodes.iter().map(|node| node.cores).sum()
+    }
+}
+
+impl Node {
+    /// The controller's curve for a share of writes: between two measured mixes the times a byte takes are in proportion.
+    #[must_use]
+    pub fn curve(&self, write_share: f64) -> Curve {
+        let above = self.curves.partition_point(|curve| curve.write_share <= write_share);
+        let (Some(low), Some(high)) = (self.curves.get(above.saturating_sub(1)), self.curves.get(above.min(self.curves.len() - 1))) else {
+            return Curve { write_share, core: f64::INFINITY, limit: f64::INFINITY, sharpness: f64::INFINITY };
+        };
+        let span = high.write_share - low.write_share;
+        let part = if span > 0.0 { ((write_share - low.write_share) / span).clamp(0.0, 1.0) } else { 0.0 };
+        let between = |low: f64, high: f64| 1.0 / ((1.0 - part) / low + part / high);
+        Curve {
+            write_share,
+            core: between(low.core, high.core),
+            limit: between(low.limit, high.limit),
+            sharpness: between(low.sharpness, high.sharpness),
+        }
+    }
+}

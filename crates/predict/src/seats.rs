@@ -1,0 +1,97 @@
+//! Where threads sit: pinned, or where the system happens to put them.
+
+use crate::machine::Machine;
+use crate::model::Seat;
+
+/// Draws of an unpinned team. The error of a mean over them is below 0.5 % of it even if times spread by 15 %.
+pub const DRAWS: usize = 1000;
+
+/// A node's hardware threads.
+fn cpus_of(machine: &Machine, node: usize) -> impl Iterator<Item = Seat> + Clone + use<> {
+    let (cores, smt) = machine.nodes.get(node).map_or((0, 0), |node| (node.cores, node.smt));
+    (0..smt).flat_map(move |_| (0..cores).map(move |core| Seat { node, core }))
+}
+
+/// Threads in order, one a core, filling a node before the next; more threads than cores begin again.
+#[must_use]
+pub fn compact(machine: &Machine, threads: usize) -> Vec<Seat> {
+    let all = (0..machine.nodes.len()).flat_map(|node| (0..machine.nodes[node].cores).map(move |core| Seat { node, core }));
+    all.cycle().take(threads).collect()
+}
+
+/// Threads on the cores of one node, one each; more threads than cores begin again.
+#[must_use]
+pub fn on_node(machine: &Machine, node: usize, threads: usize) -> Vec<Seat> {
+    let cores = machine.nodes.get(node).map_or(0, |node| node.cores);
+    (0..cores).map(|core| Seat { node, core }).cycle().take(threads).collect()
+}
+
+/// An unpinned team: the system puts each thread on a hardware thread of its own while there are any, and every choice of those is as
+/// likely as any other. The same numbers give the same draws.
+#[must_use]
+pub fn unpinned(machine: &Machine, threads: usize) -> Vec<Vec<Seat>> {
+    let all: Vec<Seat> = (0..machine.nodes.len()).flat_map(|node| cpus_of(machine, node)).collect();
+    let mut random = SplitMix(0x66_69_72_73_74);
+    (0..DRAWS)
+        .map(|_| {
+            let mut drawn = Vec::with_capacity(threads);
+            while drawn.len() < threads && !all.is_empty() {
+                let mut free = all.clone();
+                while drawn.len() < threads && !free.is_empty() {
+                    drawn.push(free.swap_remove(random.below(free.len())));
+                }
+            }
+            drawn
+        })
+        .collect()
+}
+
+/// Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        ((u128::from(mixed) * bound as u128) >> 64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine;
+    use std::collections::BTreeMap;
+
+    /// Check that pinned threads sit in order, and begin again where there are more than cores.
+    #[test]
+    fn pinned_threads_sit_in_order() {
+        let machine = machine::find("xeon-e5620x2").unwrap();
+        let nodes = |seats: &[Seat]| seats.iter().map(|seat| seat.node).collect::<Vec<_>>();
+        assert_eq!(nodes(&compact(&machine, 10)), [0, 0, 0, 0, 1, 1, 1, 1, 0, 0]);
+        assert_eq!(on_node(&machine, 1, 6)[5], Seat { node: 1, core: 1 });
+        assert!(on_node(&machine, 9, 6).is_empty());
+    }
+
+    /// Check that unpinned threads have a hardware thread each, that every one is as likely, and that draws are repeatable.
+    #[test]
+    fn unpinned_threads_sit_anywhere_once() {
+        let machine = machine::find("xeon-e5-2620v4x2").unwrap();
+        let draws = unpinned(&machine, 16);
+        assert_eq!((draws.len(), &draws), (DRAWS, &unpinned(&machine, 16)));
+        let mut count: BTreeMap<Seat, usize> = BTreeMap::new();
+        for draw in &draws {
+            let mut here: BTreeMap<Seat, usize> = BTreeMap::new();
+            draw.iter().for_each(|seat| *here.entry(*seat).or_default() += 1);
+            assert!(here.values().all(|threads| *threads <= 2), "two hardware threads a core");
+            draw.iter().for_each(|seat| *count.entry(*seat).or_default() += 1);
+        }
+        // Expected 1,000 on each of 16 cores; six standard deviations of at most sqrt(1000) each.
+        assert_eq!(count.len(), 16);
+        assert!(count.values().all(|threads| threads.abs_diff(DRAWS) < 190), "{count:?}");
+        assert_eq!(unpinned(&machine, 40)[0].len(), 40);
+    }
+}

@@ -1,0 +1,209 @@
+//! The model against published measurements: every row, what is predicted, and the error as it is.
+
+use crate::experiments::{Experiment, Quantity};
+use crate::machine::{self, Machine};
+use crate::runs::{self, Predicted};
+use crate::seats;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A row this far off is discussed in the documentation.
+pub const FAR: f64 = 0.15;
+
+/// One published figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    pub experiment: String,
+    pub machine: String,
+    pub row: String,
+    pub unit: &'static str,
+    pub published: f64,
+    pub predicted: f64,
+    /// Where 95 % of the possible placements lie, for threads that were not pinned.
+    pub range: Option<[f64; 2]>,
+    /// predicted / published - 1
+    pub error: f64,
+    /// Whether the machine's numbers come from this row.
+    pub fitted: bool,
+}
+
+/// Absolute errors of rows that nothing was fitted to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// An experiment, or `all`.
+    pub of: String,
+    pub rows: usize,
+    pub fitted: usize,
+    pub predicted: usize,
+    pub median: Option<f64>,
+    pub percentile_90: Option<f64>,
+    pub worst: Option<f64>,
+    /// Rows off by more than 15 %.
+    pub far: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LeftOut {
+    pub experiment: String,
+    pub rows: String,
+    pub why: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Validation {
+    pub schema: &'static str,
+    pub rows: Vec<Row>,
+    /// All, then each experiment.
+    pub summary: Vec<Summary>,
+    pub left_out: Vec<LeftOut>,
+}
+
+/// What cannot be compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValidationError(pub String);
+
+impl fmt::Display for ValidationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot compare the model with what is published: {}", self.0)
+    }
+}
+
+impl std::error::Error for ValidationError {}
+
+/// Predicts every row of the experiments on machines of the catalogue.
+///
+/// # Errors
+/// An experiment that names no machine of the catalogue, or a run that machine cannot do.
+pub fn validate(experiments: &[Experiment]) -> Result<Validation, ValidationError> {
+    validate_on(experiments, &|name| machine::find(name).map_err(|error| error.to_string()))
+}
+
+/// The same on other machines.
+///
+/// # Errors
+/// As `validate`.
+pub fn validate_on(experiments: &[Experiment], find: &dyn Fn(&str) -> Result<Machine, String>) -> Result<Validation, ValidationError> {
+    let mut comparison = Comparison { find, machines: BTreeMap::new(), rows: Vec::new() };
+    for experiment in experiments {
+        comparison.experiment(experiment).map_err(|reason| ValidationError(format!("{}: {reason}", experiment.name)))?;
+    }
+    let rows = comparison.rows;
+    let names =
+        experiments.iter().map(|experiment| experiment.name.as_str()).filter(|name| rows.iter().any(|row| row.experiment == **name));
+    let summary = std::iter::once(summary("all", rows.iter()))
+        .chain(names.map(|name| summary(name, rows.iter().filter(|row| row.experiment == name))))
+        .collect();
+    let left_out = experiments.iter().flat_map(|experiment| {
+        let of = |left: &crate::experiments::LeftOut| LeftOut {
+            experiment: experiment.name.clone(),
+            rows: left.rows.clone(),
+            why: left.why.clone(),
+        };
+        experiment.left_out.iter().map(of)
+    });
+    Ok(Validation { schema: "firsttouch.validate/1", summary, left_out: left_out.collect(), rows })
+}
+
+struct Comparison<'a> {
+    find: &'a dyn Fn(&str) -> Result<Machine, String>,
+    machines: BTreeMap<String, Machine>,
+    rows: Vec<Row>,
+}
+
+impl Comparison<'_> {
+    fn experiment(&mut self, experiment: &Experiment) -> Result<(), String> {
+        for run in &experiment.dgemv {
+            let note = run.note.as_ref().map_or_else(String::new, |note| format!(", {note}"));
+            let name = format!("{} m={} threads={}{note}", run.init.name(), run.m, run.threads);
+            let unit = match run.quantity {
+                Quantity::Seconds => "s",
+                Quantity::LocalShare => "local share",
+            };
+            self.row(experiment, &run.machine, name, unit, run.published, |machine| runs::dgemv(machine, run))?;
+        }
+        for run in &experiment.iso3dfd {
+            let published = run.published_mpoints_per_s;
+            self.row(experiment, &run.machine, run.name.clone(), "MPoints/s", published, |machine| runs::iso3dfd(machine, run))?;
+        }
+        for curve in &experiment.saturation {
+            for (index, published) in curve.gb_per_s.iter().enumerate() {
+                let name = format!("{} {} {}", curve.machine, curve.kernel.name(), plural(index + 1, "core"));
+                self.row(experiment, &curve.machine, name, "GB/s", *published, |machine| {
+                    runs::bandwidth(machine, curve.kernel, &seats::compact(machine, index + 1), None)
+                })?;
+            }
+        }
+        for pairs in &experiment.pairs {
+            for (memory, row) in pairs.gb_per_s.iter().enumerate() {
+                for (cpu, published) in row.iter().enumerate() {
+                    let name = format!("{} {} memory {memory} cores {cpu}", pairs.machine, pairs.kernel.name());
+                    self.row(experiment, &pairs.machine, name, "GB/s", *published, |machine| {
+                        runs::bandwidth(machine, pairs.kernel, &seats::on_node(machine, cpu, pairs.threads), Some(memory))
+                    })?;
+                }
+            }
+        }
+        for all in &experiment.all_local {
+            let name = format!("{} {} all nodes, local", all.machine, all.kernel.name());
+            self.row(experiment, &all.machine, name, "GB/s", all.gb_per_s, |machine| {
+                runs::bandwidth(machine, all.kernel, &seats::compact(machine, machine.cores()), None)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn row(
+        &mut self,
+        experiment: &Experiment,
+        machine: &str,
+        row: String,
+        unit: &'static str,
+        published: f64,
+        run: impl FnOnce(&Machine) -> Result<Predicted, crate::model::TeamError>,
+    ) -> Result<(), String> {
+        if !self.machines.contains_key(machine) {
+            self.machines.insert(machine.to_owned(), (self.find)(machine)?);
+        }
+        let Some(described) = self.machines.get(machine) else { return Ok(()) };
+        let Predicted { value, range } = run(described).map_err(|error| format!("{row}: {error}"))?;
+        if !(published > 0.0 && value.is_finite()) {
+            return Err(format!("{row}: published {published}, predicted {value}"));
+        }
+        let fitted = described.is_fitted_to(&experiment.name, &row);
+        self.rows.push(Row {
+            experiment: experiment.name.clone(),
+            machine: machine.to_owned(),
+            row,
+            unit,
+            published,
+            predicted: value,
+            range,
+            error: value / published - 1.0,
+            fitted,
+        });
+        Ok(())
+    }
+}
+
+fn plural(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+fn summary<'a>(of: &str, rows: impl Iterator<Item = &'a Row>) -> Summary {
+    let (fitted, predicted): (Vec<&Row>, Vec<&Row>) = rows.partition(|row| row.fitted);
+    let mut errors: Vec<f64> = predicted.iter().map(|row| row.error.abs()).collect();
+    errors.sort_by(f64::total_cmp);
+    // Nearest rank.
+    let rank = |part: f64| errors.get(((part * errors.len() as f64).ceil() as usize).saturating_sub(1)).copied();
+    Summary {
+        of: of.to_owned(),
+        rows: fitted.len() + predicted.len(),
+        fitted: fitted.len(),
+        predicted: predicted.len(),
+        median: rank(0.5),
+        percentile_90: rank(0.9),
+        worst: errors.last().copied(),
+        far: errors.iter().filter(|error| **error > FAR).count(),
+    }
+}

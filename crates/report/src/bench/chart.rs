@@ -1,0 +1,87 @@
+//! The speed against the number of threads as a picture (SVG): medians with their range, and what perfect scaling would give.
+
+use super::{Bench, Figure};
+use crate::canvas::{Anchor, Area, Canvas};
+
+const PLOT: Area = Area { x: 70.0, y: 50.0, width: 520.0, height: 320.0 };
+const MARGIN: f64 = 20.0;
+const BLUE: &str = "#2b6cb0";
+const GREY: &str = "#bbb";
+
+/// One column a team; the height of a column is its median speed, the bar in it the range of the repetitions.
+#[must_use]
+pub fn speed_chart(bench: &Bench) -> String {
+    let is_points = bench.work.element == "point";
+    let (unit, amount) = if is_points { ("MPoints/s", 1e-6) } else { ("GB/s", bench.work.bytes * 1e-9) };
+    let speeds: Vec<(u32, Figure)> =
+        bench.teams.iter().filter_map(|team| Some((team.threads, Figure::rate(bench.work.elements * amount, &team.seconds)?))).collect();
+    let top = nice(speeds.iter().map(|(_, speed)| speed.max).fold(0.0, f64::max));
+    let title = format!("{} {}: {unit} by number of threads", bench.kernel, bench.shape);
+    let mut canvas = Canvas::default();
+    canvas.text((MARGIN, 24.0), Anchor::Start, "big", &title);
+    let below = format!("{} initialisation, schedule {}, {}", bench.init, bench.schedule, bench.form);
+    canvas.text((MARGIN, 40.0), Anchor::Start, "faint", &below);
+    let height = |value: f64| PLOT.y + PLOT.height * (1.0 - value / top);
+    for tick in 0..=5u32 {
+        let value = top * f64::from(tick) / 5.0;
+        canvas.line((PLOT.x, height(value)), (PLOT.x + PLOT.width, height(value)), "#eee", 1.0);
+        canvas.text((PLOT.x - 6.0, height(value) + 4.0), Anchor::End, "small", &label(value, top));
+    }
+    let step = PLOT.width / speeds.len().max(1) as f64;
+    let mut before: Option<(f64, f64)> = None;
+    for (index, (threads, speed)) in speeds.iter().enumerate() {
+        let x = PLOT.x + step * (index as f64 + 0.5);
+        let ideal = speeds.first().map_or(0.0, |(first, speed)| speed.median * f64::from(*threads) / f64::from((*first).max(1)));
+        // The line ends where it would leave the picture.
+        if let Some(before) = before.replace((x, height(ideal)))
+            && ideal <= top
+        {
+            canvas.line(before, (x, height(ideal)), GREY, 1.0);
+        }
+        let y = height(speed.median);
+        let column = Area { x: x - step * 0.25, y, width: step * 0.5, height: PLOT.y + PLOT.height - y };
+        canvas.rectangle(column, "#bcd4ec", BLUE);
+        canvas.line((x, height(speed.min)), (x, height(speed.max)), BLUE, 2.0);
+        canvas.text((x, height(speed.max) - 6.0), Anchor::Middle, "", &label(speed.median, top));
+        canvas.text((x, PLOT.y + PLOT.height + 16.0), Anchor::Middle, "", &threads.to_string());
+    }
+    canvas.line((PLOT.x, PLOT.y + PLOT.height), (PLOT.x + PLOT.width, PLOT.y + PLOT.height), "#222", 1.0);
+    canvas.text((PLOT.x + PLOT.width / 2.0, PLOT.y + PLOT.height + 34.0), Anchor::Middle, "", "threads");
+    let repetitions = bench.teams.first().map_or(0, |team| team.seconds.len());
+    let note = format!("Columns: median of {repetitions} repetitions, bars: least to most; grey: perfect scaling from the first column.");
+    canvas.text((MARGIN, PLOT.y + PLOT.height + 54.0), Anchor::Start, "faint", &note);
+    canvas.finish(&title, MARGIN)
+}
+
+/// The end of an axis: the next of 1, 2, 2.5 or 5 times a power of ten.
+fn nice(value: f64) -> f64 {
+    if value <= 0.0 || !value.is_finite() {
+        return 1.0;
+    }
+    let power = 10f64.powf(value.log10().floor());
+    [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|step| step * power).find(|end| *end >= value).unwrap_or(10.0 * power)
+}
+
+fn label(value: f64, top: f64) -> String {
+    let digits = if top >= 50.0 {
+        0
+    } else if top >= 5.0 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.digits$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nice;
+
+    /// Check the ends of axes.
+    #[test]
+    fn axes_end_at_round_numbers() {
+        for (value, end) in [(0.0, 1.0), (1.0, 1.0), (1.1, 2.0), (2.2, 2.5), (26.0, 50.0), (987.0, 1000.0), (f64::NAN, 1.0)] {
+            assert!((nice(value) - end).abs() < 1e-9, "{value}: {}", nice(value));
+        }
+    }
+}

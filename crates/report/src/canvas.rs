@@ -1,0 +1,101 @@
+//! An SVG document in the making.
+
+use crate::topology::escape;
+use std::fmt::Write;
+
+/// Width of a character of 11 px text, about: pictures must look right without the fonts at hand.
+const CHARACTER: f64 = 6.4;
+
+/// Place and size of a box, px.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Area {
+    pub x: f64,
+    pub y: f64,
+    pub width: f64,
+    pub height: f64,
+}
+
+#[derive(Default)]
+pub struct Canvas {
+    body: String,
+    width: f64,
+    height: f64,
+}
+
+/// Where a text is held.
+#[derive(Clone, Copy)]
+pub enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+impl Canvas {
+    pub fn rectangle(&mut self, area: Area, fill: &str, stroke: &str) {
+        self.reach(area.x + area.width, area.y + area.height);
+        let Area { x, y, width, height } = area;
+        let _ = writeln!(
+            self.body,
+            r#"<rect x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height:.1}" rx="2" fill="{fill}" stroke="{stroke}"/>"#
+        );
+    }
+
+    pub fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, class: &str, text: &str) {
+        let anchor = match anchor {
+            Anchor::Start => {
+                self.reach(x + text_width(text), y);
+                "start"
+            }
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        let _ = writeln!(self.body, r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" class="{class}">{}</text>"#, escape(text));
+    }
+
+    pub fn line(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64), stroke: &str, width: f64) {
+        let _ = writeln!(
+            self.body,
+            r#"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" stroke="{stroke}" stroke-width="{width:.1}"/>"#
+        );
+    }
+
+    pub fn circle(&mut self, (x, y): (f64, f64), radius: f64, fill: &str, stroke: &str) {
+        self.reach(x + radius, y + radius);
+        let _ = writeln!(self.body, r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius:.1}" fill="{fill}" stroke="{stroke}"/>"#);
+    }
+
+    /// The lowest edge of what has been drawn.
+    pub fn bottom(&self) -> f64 {
+        self.height
+    }
+
+    fn reach(&mut self, x: f64, y: f64) {
+        self.width = self.width.max(x);
+        self.height = self.height.max(y);
+    }
+
+    /// The document, with a margin at the right and below.
+    pub fn finish(self, title: &str, margin: f64) -> String {
+        let (width, height) = (self.width + margin, self.height + margin);
+        format!(
+            concat!(
+                r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0}" height="{height:.0}" viewBox="0 0 {width:.0} {height:.0}" "#,
+                r#"font-family="DejaVu Sans, Helvetica, Arial, sans-serif" font-size="11">"#,
+                "\n<title>{title}</title>\n",
+                "<style>text{{fill:#222}}.big{{font-size:16px;font-weight:bold}}.head{{font-size:13px;font-weight:bold}}",
+                ".small{{font-size:10px}}.faint{{fill:#777}}</style>\n",
+                r#"<rect width="100%" height="100%" fill="white"/>"#,
+                "\n{body}</svg>\n"
+            ),
+            width = width,
+            height = height,
+            title = escape(title),
+            body = self.body
+        )
+    }
+}
+
+/// About how wide a text of 11 px is.
+pub fn text_width(text: &str) -> f64 {
+    text.chars().count() as f64 * CHARACTER
+}

@@ -1,0 +1,54 @@
+//! The tables as heat maps (SVG): the darker, the slower.
+
+use super::{Map, Table};
+use crate::canvas::{Anchor, Area, Canvas};
+
+const MARGIN: f64 = 20.0;
+const SIDE: f64 = 52.0;
+const HEAD: f64 = 60.0;
+
+#[must_use]
+pub fn heat_maps(map: &Map) -> String {
+    let mut canvas = Canvas::default();
+    let title = format!("Bandwidth and latency between nodes: {}", map.machine);
+    canvas.text((MARGIN, 26.0), Anchor::Start, "big", &title);
+    canvas.text((MARGIN, 44.0), Anchor::Start, "faint", "rows: the memory's node, columns: the node whose CPUs run");
+    let width = HEAD + SIDE * map.cpu_nodes.len() as f64 + 40.0;
+    for (index, table) in map.tables.iter().enumerate() {
+        let (column, row) = (index % 3, index / 3);
+        let height = HEAD + SIDE * map.memory_nodes.len() as f64 + 30.0;
+        draw(&mut canvas, map, table, (MARGIN + column as f64 * width.max(220.0), 64.0 + row as f64 * height));
+    }
+    canvas.finish(&title, MARGIN)
+}
+
+fn draw(canvas: &mut Canvas, map: &Map, table: &Table, (x, y): (f64, f64)) {
+    canvas.text((x, y + 14.0), Anchor::Start, "head", &format!("{}, {}", table.name, table.unit));
+    canvas.text((x, y + 28.0), Anchor::Start, "faint", &table.about);
+    let values = || table.cells.iter().filter_map(|cell| cell.best.map(|best| best.value));
+    let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+    let is_speed = table.unit != "ns";
+    for (column, cpu) in map.cpu_nodes.iter().enumerate() {
+        let left = x + 30.0 + column as f64 * SIDE;
+        canvas.text((left + SIDE / 2.0, y + 46.0), Anchor::Middle, "", &cpu.to_string());
+        for (row, memory) in map.memory_nodes.iter().enumerate() {
+            let top = y + 52.0 + row as f64 * SIDE;
+            if column == 0 {
+                canvas.text((x + 22.0, top + SIDE / 2.0 + 4.0), Anchor::End, "", &memory.to_string());
+            }
+            let value = table.cell(*memory, *cpu).and_then(|cell| cell.best).map(|best| best.value);
+            let area = Area { x: left, y: top, width: SIDE - 2.0, height: SIDE - 2.0 };
+            let slowness = value.map_or(0.0, |value| if is_speed { 1.0 - value / most } else { 1.0 - least / value });
+            canvas.rectangle(area, &colour(value.map(|_| slowness)), "white");
+            let label = value.map_or("-".to_owned(), |value| format!("{value:.1}"));
+            canvas.text((left + SIDE / 2.0 - 1.0, top + SIDE / 2.0 + 4.0), Anchor::Middle, "", &label);
+        }
+    }
+}
+
+/// From pale green (the fastest) to red; grey where nothing was measured.
+fn colour(slowness: Option<f64>) -> String {
+    let Some(part) = slowness.map(|part| part.clamp(0.0, 1.0)) else { return "#ddd".to_owned() };
+    let mix = |from: f64, to: f64| (from + (to - from) * part.sqrt()).round() as u8;
+    format!("#{:02x}{:02x}{:02x}", mix(199.0, 240.0), mix(233.0, 120.0), mix(192.0, 90.0))
+}

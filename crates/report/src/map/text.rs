@@ -1,0 +1,66 @@
+//! A map as text: tables as in the slides, rows are the memory's node, columns the node whose CPUs run.
+
+use super::{Map, Table};
+use firsttouch_domain::format_bytes;
+use std::fmt::Write;
+
+#[must_use]
+pub fn map_text(map: &Map) -> String {
+    let threads: Vec<String> = map.cpu_nodes.iter().zip(&map.threads).map(|(node, threads)| format!("{threads} on node {node}")).collect();
+    // Writing to a String cannot fail.
+    let mut out =
+        format!("{}\nThreads: {}; arrays of {}; huge pages asked for.\n", map.machine, threads.join(", "), format_bytes(map.array_bytes));
+    for table in &map.tables {
+        one(&mut out, map, table);
+    }
+    curves(&mut out, map);
+    for note in &map.notes {
+        let _ = writeln!(out, "\n{note}");
+    }
+    out
+}
+
+fn one(out: &mut String, map: &Map, table: &Table) {
+    let _ = writeln!(out, "\n{}, {} ({})", table.name, table.unit, table.about);
+    let _ = write!(out, "{:<14}", "memory \\ CPUs");
+    for node in &map.cpu_nodes {
+        let _ = write!(out, "{node:>9}");
+    }
+    let _ = writeln!(out);
+    for memory in &map.memory_nodes {
+        let _ = write!(out, "{memory:<14}");
+        for cpu in &map.cpu_nodes {
+            let value = table.cell(*memory, *cpu).and_then(|cell| cell.best);
+            let _ = write!(out, "{:>9}", value.map_or("-".to_owned(), |best| format!("{:.1}", best.value)));
+        }
+        let _ = writeln!(out);
+    }
+    if let Some(spread) = table.spread() {
+        let runs = table.cells.iter().filter_map(|cell| cell.best.map(|best| best.runs)).max().unwrap_or(0);
+        let over =
+            if spread > map.spread_limit { format!(": more than the {:.1} % asked for", map.spread_limit * 100.0) } else { String::new() };
+        let _ = writeln!(out, "spread at most {:.1} % in up to {runs} runs{over}", spread * 100.0);
+    }
+    for cell in &table.cells {
+        if let Some(why) = &cell.failed {
+            let _ = writeln!(out, "CPUs of node {}, memory of node {}: {why}", cell.cpu_node, cell.memory_node);
+        }
+    }
+}
+
+fn curves(out: &mut String, map: &Map) {
+    let Some(node) = map.curve_node else { return };
+    let number = |best: Option<super::Best>| best.map_or("-".to_owned(), |best| format!("{:.1}", best.value));
+    if !map.saturation.is_empty() {
+        let _ = writeln!(out, "\nnode {node} by number of threads that read\n{:>8}{:>10}", "threads", "GB/s");
+        for point in &map.saturation {
+            let _ = writeln!(out, "{:>8}{:>10}", point.threads, number(point.gb_per_s));
+        }
+    }
+    if !map.loaded_latency.is_empty() {
+        let _ = writeln!(out, "\nlatency on node {node} while other threads read\n{:>8}{:>10}{:>10}", "threads", "GB/s", "ns");
+        for point in &map.loaded_latency {
+            let _ = writeln!(out, "{:>8}{:>10}{:>10}", point.threads, number(point.gb_per_s), number(point.latency_ns));
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! `firsttouch validate`: published and predicted, as text and as docs/validation.md.
+
+use super::{Lines, row};
+use crate::text::Style;
+use crate::topology::table::Align::{Left, Right};
+use firsttouch_predict::validate::{FAR, Row, Summary, Validation};
+use std::fmt::Write;
+
+fn figure(value: f64) -> String {
+    // Four digits, as most of what is published has.
+    let decimals = (3 - value.abs().max(1e-3).log10().floor() as i32).clamp(0, 4);
+    format!("{value:.*}", decimals as usize)
+}
+
+fn percent(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{:.1} %", 100.0 * value))
+}
+
+fn cells(row: &Row) -> [String; 5] {
+    let range = row.range.filter(|[low, high]| high - low > 0.001 * row.predicted);
+    [
+        row.row.clone(),
+        format!("{} {}", figure(row.published), row.unit),
+        figure(row.predicted) + &range.map_or_else(String::new, |[low, high]| format!(" [{}, {}]", figure(low), figure(high))),
+        format!("{:+.1} %", 100.0 * row.error),
+        if row.fitted {
+            "fitted".to_owned()
+        } else if row.error.abs() > FAR {
+            "far".to_owned()
+        } else {
+            String::new()
+        },
+    ]
+}
+
+fn counts(summary: &Summary) -> [String; 7] {
+    [
+        summary.of.clone(),
+        summary.rows.to_string(),
+        summary.fitted.to_string(),
+        percent(summary.median),
+        percent(summary.percentile_90),
+        percent(summary.worst),
+        summary.far.to_string(),
+    ]
+}
+
+const SUMMARY: [&str; 7] = ["experiment", "rows", "of them fitted to", "median error", "90th percentile", "worst", "above 15 %"];
+const ROWS: [&str; 5] = ["row", "published", "predicted", "error", ""];
+
+/// Every row, and the summary last.
+#[must_use]
+pub fn validation_text(validation: &Validation, style: Style) -> String {
+    let mut out = Lines::new(style);
+    for summary in validation.summary.iter().skip(1) {
+        out.heading(&summary.of);
+        let mut rows = vec![row(ROWS)];
+        rows.extend(validation.rows.iter().filter(|row| row.experiment == summary.of).map(|row| cells(row).to_vec()));
+        out.table(&rows, &[Left, Right, Left, Right, Left]);
+    }
+    if !validation.left_out.is_empty() {
+        out.heading("Published, but not predicted");
+        for left in &validation.left_out {
+            out.sentence(&format!("{}, {}: {}", left.experiment, left.rows, left.why));
+        }
+    }
+    out.heading("Errors of rows that nothing was fitted to");
+    let mut rows = vec![row(SUMMARY)];
+    rows.extend(validation.summary.iter().map(|summary| counts(summary).to_vec()));
+    out.table(&rows, &[Left, Right, Right, Right, Right, Right, Right]);
+    out.text()
+}
+
+/// The same as a page.
+#[must_use]
+pub fn validation_markdown(validation: &Validation) -> String {
+    let mut out = "# The model against published measurements\n\n\
+        Made by `firsttouch validate --markdown`; a test compares it. [model.md](model.md) explains the model, and every row that is \
+        off by more than 15 %.\nThe error is predicted / published - 1. A row marked *fitted* gave its machine numbers (see its file in \
+        `machines/`), and does not count in the summary.\nThreads that were not pinned are drawn at random: the mean, and in brackets where 95 % \
+        of the draws lie.\n\n## Errors of rows that nothing was fitted to\n\n"
+        .to_owned();
+    table(&mut out, &SUMMARY, validation.summary.iter().map(counts));
+    if !validation.left_out.is_empty() {
+        out += "\n## Published, but not predicted\n\n";
+        let left = |left: &firsttouch_predict::validate::LeftOut| [left.experiment.clone(), left.rows.clone(), left.why.clone()];
+        table(&mut out, &["experiment", "rows", "why"], validation.left_out.iter().map(left));
+    }
+    for summary in validation.summary.iter().skip(1) {
+        let _ = write!(out, "\n## {}\n\n", summary.of);
+        table(&mut out, &ROWS, validation.rows.iter().filter(|row| row.experiment == summary.of).map(cells));
+    }
+    out
+}
+
+fn table<const N: usize>(out: &mut String, header: &[&str; N], rows: impl Iterator<Item = [String; N]>) {
+    let _ = writeln!(out, "| {} |\n|{}", header.join(" | "), "---|".repeat(N));
+    for row in rows {
+        let _ = writeln!(out, "| {} |", row.join(" | "));
+    }
+}

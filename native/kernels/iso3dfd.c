@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * The acoustic wave equation in three dimensions by finite differences: 16th order in space, second in time, single
+ * precision. A point's next value is 2 now - previous + speed * laplacian(now), where previous and next are one array:
+ * 16 bytes a point at least (previous, now and speed read, next written) and 61 operations.
+ *
+ * The grid of n1 x n2 x n3 points, n1 the fastest, has a border of 8 points on each side that keeps its values. Blocks of
+ * n1_block x n2_block x n3_block points are handed to the threads; within a block a plane follows the other. With all of
+ * n1 in a block of few rows, the 17 planes that a point's neighbours lie in fit the second-level cache, and rows beside
+ * the block are still in the last-level one from the block before.
+ */
+#include "kernel.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HALF 8
+#define ROWS 4
+#define FIELD_FLOATS_BEFORE 64 /* so that loads left of the first row stay within the array */
+#define TOLERANCE 1e-4
+#define STEPS_CHECKED_WHOLE 40000000 /* points times steps that are recomputed in double precision; else a sample is */
+
+/* Taylor coefficients of the second derivative, order 16 (Fornberg, Mathematics of Computation 51, 1988). */
+static const double exact[HALF + 1] = {-1077749.0 / 352800, 16.0 / 9,    -14.0 / 45,    112.0 / 1485, -7.0 / 396,
+                                       112.0 / 32175,       -2.0 / 3861, 16.0 / 315315, -1.0 / 411840};
+static float coefficients[HALF + 1];
+
+struct grid {
+    size_t n[3];
+    ptrdiff_t row;   /* floats from a row to the next */
+    ptrdiff_t plane; /* and from a plane */
+    size_t floats;   /* in one array */
+};
+
+static size_t place(const struct grid *g, size_t x, size_t y, size_t z) {
+    return z * (size_t)g->plane + y * (size_t)g->row + x;
+}
+
+typedef void block_function(float *next, const float *now, const float *speed, const struct grid *g,
+                            const size_t from[3], const size_t to[3]);
+
+#define FORM portable
+#define TARGET
+#define VECTOR float
+#define WIDTH 1
+#define LOAD(p) (*(p))
+#define STORE_FIRST(p, v, count) (*(p) = (v))
+#define SPLAT(s) (s)
+#define ADD(a, b) ((a) + (b))
+#define SUB(a, b) ((a) - (b))
+#define MUL(a, b) ((a) * (b))
+#define FMA(a, b, c) ((a) * (b) + (c))
+#define AROUND(p) const float *middle_of_row = (p);
+#define BESIDE(k) (middle_of_row[-(k)] + middle_of_row[k])
+#include "iso3dfd_rows.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+FT_TARGET_AVX2 static inline void store_first_avx2(float *at, __m256 value, size_t count) {
+    if (count >= 8) {
+        _mm256_storeu_ps(at, value);
+    } else {
+        float lanes[8];
+        _mm256_storeu_ps(lanes, value);
+        memcpy(at, lanes, count * sizeof *lanes);
+    }
+}
+
+#define FORM avx2
+#define TARGET FT_TARGET_AVX2
+#define VECTOR __m256
+#define WIDTH 8
+#define LOAD _mm256_loadu_ps
+#define STORE_FIRST store_first_avx2
+#define SPLAT _mm256_set1_ps
+#define ADD _mm256_add_ps
+#define SUB _mm256_sub_ps
+#define MUL _mm256_mul_ps
+#define FMA _mm256_fmadd_ps
+#define AROUND(p) const float *middle_of_row = (p);
+#define BESIDE(k) _mm256_add_ps(_mm256_loadu_ps(middle_of_row - (k)), _mm256_loadu_ps(middle_of_row + (k)))
+#include "iso3dfd_rows.h"
+
+FT_TARGET_AVX512 static inline void store_first_avx512(float *at, __m512 value, size_t count) {
+    _mm512_mask_storeu_ps(at, count >= 16 ? 0xffff : (__mmask16)((1u << count) - 1), value);
+}
+
+#define FORM avx512
+#define TARGET FT_TARGET_AVX512
+#define VECTOR __m512
+#define WIDTH 16
+#define LOAD _mm512_loadu_ps
+#define STORE_FIRST store_first_avx512
+#define SPLAT _mm512_set1_ps
+#define ADD _mm512_add_ps
+#define SUB _mm512_sub_ps
+#define MUL _mm512_mul_ps
+#define FMA _mm512_fmadd_ps
+/* Three loads instead of sixteen: the others are cut out of pairs of them. */
+#define AROUND(p)                                    \
+    const __m512i left = _mm512_loadu_si512((p)-16); \
+    const __m512i here = _mm512_loadu_si512(p);      \
+    const __m512i right = _mm512_loadu_si512((p) + 16);
+#define BESIDE(k)                                                                 \
+    _mm512_add_ps(_mm512_castsi512_ps(_mm512_alignr_epi32(here, left, 16 - (k))), \
+                  _mm512_castsi512_ps(_mm512_alignr_epi32(right, here, k)))
+#include "iso3dfd_rows.h"
+
+static block_function *const functions[3] = {block_portable, block_avx2, block_avx512};
+#else
+static block_function *const functions[3] = {block_portable, block_portable, block_portable};
+#endif
+
+/* Blocks in the order in which the loop hands them out: n1 runs fastest. */
+struct blocks {
+    size_t size[3];
+    size_t count[3];
+    size_t all;
+};
+
+/* The points of block `index`: of the inner points, or with `bordered` of all. */
+static void bounds(const struct grid *g, const struct blocks *b, size_t index, bool bordered, size_t from[3],
+                   size_t to[3]) {
+    for (int d = 0; d < 3; d++) {
+        const size_t block = index % b->count[d];
+        index /= b->count[d];
+        from[d] = HALF + block * b->size[d];
+        to[d] = from[d] + b->size[d] < g->n[d] - HALF ? from[d] + b->size[d] : g->n[d] - HALF;
+        if (bordered && block == 0) {
+            from[d] = 0;
+        }
+        if (bordered && block == b->count[d] - 1) {
+            to[d] = g->n[d];
+        }
+    }
+}
+
+static struct blocks divide(const struct ft_kernel_options *o) {
+    /* Measured on Zen 4 and in the cache's size elsewhere: rows of a block, planes after which rows beside it are reused. */
+    const size_t usual[3] = {o->size[0], 8, 64};
+    struct blocks b = {.all = 1};
+    for (int d = 0; d < 3; d++) {
+        const size_t inner = o->size[d] - 2 * HALF;
+        const size_t wanted = o->block[d] ? o->block[d] : usual[d];
+        b.size[d] = wanted < inner ? wanted : inner;
+        b.count[d] = (inner + b.size[d] - 1) / b.size[d];
+        b.all *= b.count[d];
+    }
+    return b;
+}
+
+/* Rows begin where their first inner point is aligned. Planes are a few lines longer than a multiple of 4 KiB: their
+ * points at one place would otherwise fall on the same few lines of a cache. */
+static struct grid lay_out(const struct ft_kernel_options *o) {
+    struct grid g = {.n = {o->size[0], o->size[1], o->size[2]}};
+    g.row = (ptrdiff_t)((g.n[0] + 15) / 16 * 16 + 16);
+    const size_t floats = (size_t)g.row * g.n[1];
+    g.plane = (ptrdiff_t)((floats + 1023) / 1024 * 1024 + 960);
+    g.floats = (size_t)g.plane * g.n[2] + 2 * FIELD_FLOATS_BEFORE;
+    return g;
+}
+
+/* Where a field's first float lies in its memory: then the inner points of a row, which begin 8 floats later, are aligned. */
+static float *field_in(float *memory) {
+    return memory + FIELD_FLOATS_BEFORE - HALF;
+}
+
+/* A smooth bump and something rough, so that every neighbour counts. */
+static double start_value(const struct grid *g, size_t x, size_t y, size_t z, int when) {
+    const double a = (double)x / (double)g->n[0], b = (double)y / (double)g->n[1], c = (double)z / (double)g->n[2];
+    const double rough = (double)((x * 7 + y * 13 + z * 29) % 31) / 31.0;
+    return a * (1 - a) + b * (1 - b) * 2 + c * (1 - c) * 3 + 0.2 * rough + 0.01 * when;
+}
+
+static double speed_at(size_t x, size_t y, size_t z) {
+    return 0.05 + 0.04 * (double)((x + 3 * y + 5 * z) % 16) / 16.0;
+}
+
+static FT_NOINLINE void initialise(const struct grid *g, const struct blocks *b, uint32_t init, float *previous,
+                                   float *now, float *speed, int threads) {
+    const size_t block_bytes = b->size[0] * b->size[1] * b->size[2] * sizeof(float);
+#pragma omp parallel num_threads(threads)
+    {
+        size_t first, last;
+        for (size_t turn = 0; ft_part_to_touch(init, b->all, block_bytes, turn, &first, &last); turn++) {
+            for (size_t block = first; block < last; block++) {
+                size_t from[3], to[3];
+                bounds(g, b, block, true, from, to);
+                for (size_t z = from[2]; z < to[2]; z++) {
+                    for (size_t y = from[1]; y < to[1]; y++) {
+                        for (size_t x = from[0]; x < to[0]; x++) {
+                            const size_t o = place(g, x, y, z);
+                            previous[o] = (float)start_value(g, x, y, z, 0);
+                            now[o] = (float)start_value(g, x, y, z, 1);
+                            speed[o] = (float)speed_at(x, y, z);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+static FT_NOINLINE void step(const struct grid *g, const struct blocks *b, block_function *body, float *next,
+                             const float *now, const float *speed, int threads) {
+#pragma omp parallel for schedule(runtime) num_threads(threads)
+    for (size_t block = 0; block < b->all; block++) {
+        size_t from[3], to[3];
+        bounds(g, b, block, false, from, to);
+        body(next, now, speed, g, from, to);
+    }
+}
+
+/* One point in double precision, term by term. */
+#define LAPLACIAN(field, o, g)                                                                                 \
+    double laplacian = 3 * exact[0] * (double)(field)[o];                                                      \
+    for (ptrdiff_t k = 1; k <= HALF; k++) {                                                                    \
+        const ptrdiff_t at = (ptrdiff_t)(o);                                                                   \
+        laplacian += exact[k] * ((double)(field)[at - k] + (double)(field)[at + k] +                           \
+                                 (double)(field)[at - k * (g)->row] + (double)(field)[at + k * (g)->row] +     \
+                                 (double)(field)[at - k * (g)->plane] + (double)(field)[at + k * (g)->plane]); \
+    }
+
+struct deviation {
+    double largest; /* of any point */
+    double scale;   /* the largest value */
+    size_t at;
+};
+
+static void compare(struct deviation *d, double computed, double expected, size_t at) {
+    const double error = fabs(computed - expected);
+    if (!(error <= d->largest)) {
+        d->largest = error;
+        d->at = at;
+    }
+    d->scale = fabs(expected) > d->scale ? fabs(expected) : d->scale;
+}
+
+/* All steps again in double precision by the plainest loop. False: no memory. */
+static bool check_whole(const struct grid *g, uint64_t steps, const float *field, struct deviation *d) {
+    double *now = malloc(g->floats * sizeof *now), *other = malloc(g->floats * sizeof *other);
+    const bool ok = now != NULL && other != NULL;
+    for (size_t z = 0; ok && z < g->n[2]; z++) {
+        for (size_t y = 0; y < g->n[1]; y++) {
+            for (size_t x = 0; x < g->n[0]; x++) {
+                other[place(g, x, y, z)] = (float)start_value(g, x, y, z, 0);
+                now[place(g, x, y, z)] = (float)start_value(g, x, y, z, 1);
+            }
+        }
+    }
+    for (uint64_t s = 0; ok && s < steps; s++) {
+        for (size_t z = HALF; z < g->n[2] - HALF; z++) {
+            for (size_t y = HALF; y < g->n[1] - HALF; y++) {
+                for (size_t x = HALF; x < g->n[0] - HALF; x++) {
+                    const size_t o = place(g, x, y, z);
+                    LAPLACIAN(now, o, g)
+                    other[o] = 2 * now[o] - other[o] + (double)(float)speed_at(x, y, z) * laplacian;
+                }
+            }
+        }
+        double *swap = now;
+        now = other;
+        other = swap;
+    }
+    for (size_t z = 0; ok && z < g->n[2]; z++) {
+        for (size_t y = 0; y < g->n[1]; y++) {
+            for (size_t x = 0; x < g->n[0]; x++) {
+                const size_t o = place(g, x, y, z);
+                compare(d, (double)field[o], now[o], o);
+            }
+        }
+    }
+    free(now);
+    free(other);
+    return ok;
+}
+
+#define SAMPLE 20000
+
+struct sample {
+    size_t points[SAMPLE];
+    double expected[SAMPLE];
+};
+
+/* One more step, of which a sample of points is computed in double precision before it is taken. False: no memory. */
+static bool check_sample(const struct grid *g, const struct blocks *b, block_function *body, float *next,
+                         const float *now, const float *speed, int threads, struct deviation *d) {
+    struct sample *sample = malloc(sizeof *sample);
+    if (sample == NULL) {
+        return false;
+    }
+    uint64_t random = 88172645463325252u;
+    for (size_t i = 0; i < SAMPLE; i++) {
+        size_t x[3];
+        for (int k = 0; k < 3; k++) {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            const size_t inner = g->n[k] - 2 * HALF;
+            /* The eight corners come first. */
+            x[k] = HALF + (i < 8 ? (i >> k & 1) * (inner - 1) : random % inner);
+        }
+        const size_t o = place(g, x[0], x[1], x[2]);
+        LAPLACIAN(now, o, g)
+        sample->points[i] = o;
+        sample->expected[i] = 2 * (double)now[o] - (double)next[o] + (double)speed[o] * laplacian;
+    }
+    step(g, b, body, next, now, speed, threads);
+    for (size_t i = 0; i < SAMPLE; i++) {
+        compare(d, (double)next[sample->points[i]], sample->expected[i], sample->points[i]);
+    }
+    free(sample);
+    return true;
+}
+
+static bool sizes_are_valid(const struct ft_kernel_options *o) {
+    for (int d = 0; d < 3; d++) {
+        if (o->size[d] <= 2 * HALF || o->size[d] > INT32_MAX) {
+            return false;
+        }
+    }
+    return ft_options_are_valid(o);
+}
+
+int ft_iso3dfd(const struct ft_kernel_options *o, double *seconds, struct ft_kernel_result *result) {
+    if (!sizes_are_valid(o)) {
+        return FT_KERNEL_OPTIONS;
+    }
+    const uint32_t form = ft_choose_form(o->form);
+    if (form == 0) {
+        return FT_KERNEL_FORM;
+    }
+    const struct grid g = lay_out(o);
+    const struct blocks b = divide(o);
+    const size_t bytes = g.floats * sizeof(float);
+    float *memory[3] = {ft_allocate(bytes, o), ft_allocate(bytes, o), ft_allocate(bytes, o)};
+    int status = FT_KERNEL_MEMORY;
+    for (int k = 0; k <= HALF; k++) {
+        coefficients[k] = (float)(k == 0 ? 3 * exact[0] : exact[k]);
+    }
+    if (memory[0] != NULL && memory[1] != NULL && memory[2] != NULL) {
+        const int threads = ft_team_size(o);
+        float *next = field_in(memory[0]), *now = field_in(memory[1]);
+        const float *speed = field_in(memory[2]);
+        uint64_t steps = 0;
+        initialise(&g, &b, o->init, next, now, field_in(memory[2]), threads);
+        ft_use_schedule(o);
+        for (uint64_t repetition = 0; repetition < o->repetitions; repetition++) {
+            const double start = omp_get_wtime();
+            for (uint64_t iteration = 0; iteration < o->iterations; iteration++, steps++) {
+                step(&g, &b, functions[form - 1], next, now, speed, threads);
+                float *swap = next;
+                next = now;
+                now = swap;
+            }
+            seconds[repetition] = (omp_get_wtime() - start) / (double)o->iterations;
+        }
+        ft_observe(result, memory[1], bytes, threads);
+        const double work = (double)(g.n[0] * g.n[1] * g.n[2]) * (double)steps;
+        struct deviation d = {0};
+        const bool is_checked = (work <= STEPS_CHECKED_WHOLE && check_whole(&g, steps, now, &d)) ||
+                                check_sample(&g, &b, functions[form - 1], next, now, speed, threads, &d);
+        result->threads = (uint32_t)threads;
+        result->form = form;
+        result->bytes = 3 * bytes;
+        result->worst_error = d.largest / d.scale;
+        result->wrong_at = d.at;
+        status = !is_checked ? FT_KERNEL_MEMORY : result->worst_error <= TOLERANCE ? FT_KERNEL_OK : FT_KERNEL_WRONG;
+    }
+    for (int i = 0; i < 3; i++) {
+        ft_release(memory[i], bytes);
+    }
+    return status;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * The interposed functions: those that create threads, and those that start other programs. Each forwards its call.
+ */
+#include "place.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <threads.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* Handed from creator to thread. Where none is free, the thread is not pinned. */
+#define STARTS 1024u
+static struct start {
+    uint32_t held;
+    int turn;
+    void *(*routine)(void *);
+    void *argument;
+} starts[STARTS];
+
+static struct start *take_start(void) {
+    static uint32_t next;
+    uint32_t from = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < STARTS; i++) {
+        struct start *start = &starts[(from + i) % STARTS];
+        uint32_t vacant = 0;
+        if (__atomic_compare_exchange_n(&start->held, &vacant, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+            return start;
+        }
+    }
+    return NULL;
+}
+
+static void give_back(struct start *start) {
+    __atomic_store_n(&start->held, 0, __ATOMIC_RELEASE);
+}
+
+static FT_NOINLINE struct start begin_thread(struct start *shared) {
+    struct start start = *shared;
+    give_back(shared);
+    ft_pin_this_thread(start.turn);
+    return start;
+}
+
+/* Ends in a jump to the program's routine: return, pthread_exit and cancellation pass nothing of ours. */
+static void *start_pinned(void *start) {
+    struct start own = begin_thread(start);
+    return own.routine(own.argument);
+}
+
+FT_EXPORT int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attributes,
+                             void *(*routine)(void *), void *restrict argument) {
+    __typeof__(&pthread_create) next = FT_NEXT(pthread_create);
+    int turn = ft_is_pinning() ? ft_take_turn(routine, attributes) : -1;
+    struct start *start = turn >= 0 ? take_start() : NULL;
+    if (start == NULL) {
+        /* A thread that is left alone may run on all CPUs of the list, not on its creator's alone. */
+        bool widened = ft_is_pinning() && ft_widen();
+        int error = next(thread, attributes, routine, argument);
+        ft_narrow(widened);
+        return error;
+    }
+    start->turn = turn;
+    start->routine = routine;
+    start->argument = argument;
+    int error = next(thread, attributes, start_pinned, start);
+    if (error != 0) {
+        give_back(start);
+    }
+    return error;
+}
+
+/* C11 threads: the C library's does not come by pthread_create. The routine returns an int, which is widened there. */
+FT_EXPORT int thrd_create(thrd_t *thread, thrd_start_t routine, void *argument) {
+    pthread_t handle;
+    /* A thrd_t is a pthread_t, and thrd_join takes the result as an integer, in glibc. */
+    int error = pthread_create(&handle, NULL, (void *(*)(void *))(uintptr_t)routine, argument);
+    if (error == 0) {
+        *thread = handle;
+    }
+    return error == 0 ? thrd_success : error == ENOMEM ? thrd_nomem : thrd_error;
+}
+
+/* The new program may use all CPUs of the list; its threads are placed from the first one on. A thread that waits for it
+ * runs nowhere meanwhile. (A vfork child that execs has a mask of its own.) */
+FT_EXPORT int posix_spawn(pid_t *restrict child, const char *restrict path,
+                          const posix_spawn_file_actions_t *restrict actions,
+                          const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
+                          char *const environment[restrict]) {
+    __typeof__(&posix_spawn) next = FT_NEXT(posix_spawn);
+    bool widened = ft_widen();
+    int error = next(child, path, actions, attributes, arguments, environment);
+    ft_narrow(widened);
+    return error;
+}
+
+FT_EXPORT int posix_spawnp(pid_t *restrict child, const char *restrict file,
+                           const posix_spawn_file_actions_t *restrict actions,
+                           const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
+                           char *const environment[restrict]) {
+    __typeof__(&posix_spawnp) next = FT_NEXT(posix_spawnp);
+    bool widened = ft_widen();
+    int error = next(child, file, actions, attributes, arguments, environment);
+    ft_narrow(widened);
+    return error;
+}
+
+static void narrow(void *was_widened) {
+    ft_narrow(*(bool *)was_widened);
+}
+
+/* Can be cancelled. */
+FT_EXPORT int system(const char *command) {
+    __typeof__(&system) next = FT_NEXT(system);
+    bool widened = ft_widen();
+    int status;
+    pthread_cleanup_push(narrow, &widened);
+    status = next(command);
+    pthread_cleanup_pop(1);
+    return status;
+}
+
+FT_EXPORT FILE *popen(const char *command, const char *mode) {
+    __typeof__(&popen) next = FT_NEXT(popen);
+    bool widened = ft_widen();
+    FILE *stream = next(command, mode);
+    ft_narrow(widened);
+    return stream;
+}
+
+FT_EXPORT int execve(const char *path, char *const arguments[], char *const environment[]) {
+    __typeof__(&execve) next = FT_NEXT(execve);
+    bool widened = ft_widen();
+    int error = next(path, arguments, environment);
+    ft_narrow(widened);
+    return error;
+}
+
+FT_EXPORT int execv(const char *path, char *const arguments[]) {
+    return execve(path, arguments, environ);
+}
+
+FT_EXPORT int execvpe(const char *file, char *const arguments[], char *const environment[]) {
+    __typeof__(&execvpe) next = FT_NEXT(execvpe);
+    bool widened = ft_widen();
+    int error = next(file, arguments, environment);
+    ft_narrow(widened);
+    return error;
+}
+
+FT_EXPORT int execvp(const char *file, char *const arguments[]) {
+    return execvpe(file, arguments, environ);
+}

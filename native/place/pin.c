@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * Which thread gets which CPU. Threads get the CPUs of the list in the order in which they are created, the main thread
+ * the first one, once a second thread is there: until then, and in programs that never create one, it may run on any CPU of
+ * the list. (An OpenMP runtime that is loaded later asks where the main thread may run, and takes no other place.)
+ *
+ * Left alone are threads of OpenMP runtimes, which place their own (OMP_PLACES); helper threads that libraries for
+ * communication and accelerators start for themselves; threads created with a CPU set; and those the user names.
+ */
+#include "place.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#define CPUS_MAX 8192u /* numbers above are beyond every kernel's limit */
+#define TURNS_MAX 4096u
+#define SKIPS_MAX 64u
+
+union cpu_set {
+    cpu_set_t set; /* for the type */
+    unsigned char bytes[CPUS_MAX / 8];
+};
+
+static uint16_t cpus[TURNS_MAX];
+static uint32_t cpu_count;
+static uint32_t skips[SKIPS_MAX];
+static uint32_t skip_count;
+static union cpu_set all;
+
+static uint32_t created; /* threads since the process began */
+static uint32_t placed;  /* of them, those that got a CPU */
+
+static _Thread_local int pinned_turn = -1;
+
+static void add_cpu(union cpu_set *set, unsigned cpu) {
+    CPU_SET_S(cpu, sizeof set->bytes, &set->set);
+}
+
+/* One number, or a range; the text after it, or NULL. */
+static const char *parse_range(const char *text, unsigned long *first, unsigned long *last) {
+    char *end;
+    if (*text < '0' || *text > '9') {
+        return NULL;
+    }
+    *first = strtoul(text, &end, 10);
+    *last = *first;
+    if (*end == '-' && end[1] >= '0' && end[1] <= '9') {
+        *last = strtoul(end + 1, &end, 10);
+    }
+    return *last < CPUS_MAX && *first <= *last && (*end == ',' || *end == '\0') ? end : NULL;
+}
+
+/* False: not written by firsttouch, so it is not followed. */
+static bool parse_cpus(const char *text) {
+    unsigned long first, last;
+    while ((text = parse_range(text, &first, &last)) != NULL) {
+        for (unsigned long cpu = first; cpu <= last && cpu_count < TURNS_MAX; cpu++) {
+            cpus[cpu_count++] = (uint16_t)cpu;
+            add_cpu(&all, (unsigned)cpu);
+        }
+        if (*text++ == '\0') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void parse_skips(const char *text) {
+    unsigned long first, last;
+    while (text != NULL && (text = parse_range(text, &first, &last)) != NULL) {
+        for (unsigned long skip = first; skip <= last && skip_count < SKIPS_MAX; skip++) {
+            skips[skip_count++] = (uint32_t)skip;
+        }
+        text = *text == '\0' ? NULL : text + 1;
+    }
+}
+
+bool ft_is_pinning(void) {
+    return cpu_count != 0;
+}
+
+static bool is_skipped(uint32_t number) {
+    for (uint32_t i = 0; i < skip_count; i++) {
+        if (skips[i] == number) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Libraries whose threads are no workers of the program, or place themselves. */
+static bool is_of_a_runtime(void *(*routine)(void *)) {
+    static const char *const names[] = {
+        "libgomp",    "libomp",    "libiomp",     "libmpi",    "libopen-pal",    "libopen-rte", "libpmix",
+        "libprrte",   "libevent",  "libucs",      "libucp",    "libuct",         "libfabric",   "libpsm",
+        "libibverbs", "librdmacm", "libcuda",     "libnvidia", "libhsa-runtime", "libamdhip",   "libze_",
+        "libOpenCL",  "libpapi",   "libprofiler", "libasan",   "libtsan",
+    };
+    Dl_info info;
+    if (dladdr((void *)(uintptr_t)routine, &info) == 0 || info.dli_fname == NULL) {
+        return false;
+    }
+    const char *slash = strrchr(info.dli_fname, '/');
+    const char *name = slash != NULL ? slash + 1 : info.dli_fname;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strncmp(name, names[i], strlen(names[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* glibc gives a set of all ones where none was set. */
+static bool has_cpu_set(const pthread_attr_t *attributes) {
+    union cpu_set set;
+    if (attributes == NULL || pthread_attr_getaffinity_np(attributes, sizeof set.bytes, &set.set) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof set.bytes; i++) {
+        if (set.bytes[i] != 0xff) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* May this thread run on all CPUs of the list, and on no other? Else the program has decided for itself. */
+static bool is_unrestricted(pid_t thread) {
+    union cpu_set now = {.bytes = {0}};
+    if (sched_getaffinity(thread, sizeof now.bytes, &now.set) != 0) {
+        return false;
+    }
+    return memcmp(now.bytes, all.bytes, sizeof now.bytes) == 0;
+}
+
+static void restrict_to(pid_t thread, const union cpu_set *set) {
+    /* What fails, as on a CPU that has gone offline, leaves the thread where it may run. */
+    (void)sched_setaffinity(thread, sizeof set->bytes, &set->set);
+}
+
+static void pin(pid_t thread, int turn) {
+    union cpu_set one = {.bytes = {0}};
+    add_cpu(&one, cpus[(uint32_t)turn % cpu_count]);
+    restrict_to(thread, &one);
+}
+
+int ft_take_turn(void *(*routine)(void *), const pthread_attr_t *attributes) {
+    if (is_of_a_runtime(routine) || has_cpu_set(attributes)) {
+        return -1;
+    }
+    if (is_skipped(__atomic_add_fetch(&created, 1, __ATOMIC_RELAXED))) {
+        return -1;
+    }
+    int turn = (int)(__atomic_add_fetch(&placed, 1, __ATOMIC_RELAXED) & 0x3fffffff);
+    if (turn == 1 && is_unrestricted(getpid())) {
+        pin(getpid(), 0);
+        if (gettid() == getpid()) {
+            pinned_turn = 0;
+        }
+    }
+    return turn;
+}
+
+void ft_pin_this_thread(int turn) {
+    int saved_errno = errno;
+    pin(0, turn);
+    pinned_turn = turn;
+    errno = saved_errno;
+}
+
+bool ft_widen(void) {
+    /* The main thread may have been pinned by another. */
+    bool is_pinned = pinned_turn >= 0 || (placed != 0 && gettid() == getpid());
+    if (is_pinned) {
+        int saved_errno = errno;
+        union cpu_set now = {.bytes = {0}};
+        union cpu_set one = {.bytes = {0}};
+        add_cpu(&one, cpus[(uint32_t)(pinned_turn >= 0 ? pinned_turn : 0) % cpu_count]);
+        /* Where the program has moved the thread since, it stays. */
+        is_pinned = sched_getaffinity(0, sizeof now.bytes, &now.set) == 0 &&
+                    memcmp(now.bytes, one.bytes, sizeof now.bytes) == 0;
+        if (is_pinned) {
+            restrict_to(0, &all);
+        }
+        errno = saved_errno;
+    }
+    return is_pinned;
+}
+
+void ft_narrow(bool was_widened) {
+    if (was_widened) {
+        int saved_errno = errno;
+        pin(0, pinned_turn >= 0 ? pinned_turn : 0);
+        errno = saved_errno;
+    }
+}
+
+/* A child starts with one thread and the whole list. */
+static void after_fork_in_child(void) {
+    ft_widen();
+    pinned_turn = -1;
+    created = 0;
+    placed = 0;
+}
+
+void *ft_next(const char *name) {
+    return dlsym(RTLD_NEXT, name);
+}
+
+__attribute__((constructor)) static void construct(void) {
+    int saved_errno = errno;
+    const char *list = getenv(FT_PIN_ENV);
+    if (list != NULL && (!parse_cpus(list) || pthread_atfork(NULL, NULL, after_fork_in_child) != 0)) {
+        cpu_count = 0;
+    }
+    parse_skips(getenv(FT_PIN_SKIP_ENV));
+    errno = saved_errno;
+}

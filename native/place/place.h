@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * Internals of the placement library, which `firsttouch run` preloads: it decides on which CPU each thread of a program
+ * runs. It has nothing of the profiler's agent in it and needs nothing but the C library.
+ *
+ * Build (gcc or clang):
+ *
+ *   cc -std=c11 -O2 -g -fPIC -shared -fvisibility=hidden -ftls-model=initial-exec -Wall -Wextra -Werror
+ *      -o libfirsttouch_place.so *.c -Wl,-z,now -Wl,-z,relro -Wl,-soname,libfirsttouch_place.so
+ *
+ *   -O2  the start of a thread must not leave a frame of ours behind: it relies on a sibling call.
+ *
+ * Its variables stay in the environment, so that the programs a script starts are placed as well, each process from the
+ * first CPU on:
+ *
+ *   FIRSTTOUCH_PIN=0,2,4-7      the CPU of the first thread, the second, ...; after the last, from the first again
+ *   FIRSTTOUCH_PIN_SKIP=1,3     threads by order of creation (the first a process creates is 1) that are left alone
+ */
+#ifndef FIRSTTOUCH_PLACE_H
+#define FIRSTTOUCH_PLACE_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FT_EXPORT __attribute__((visibility("default")))
+#define FT_NOINLINE __attribute__((noinline))
+
+#define FT_PIN_ENV "FIRSTTOUCH_PIN"
+#define FT_PIN_SKIP_ENV "FIRSTTOUCH_PIN_SKIP"
+
+#pragma GCC visibility push(hidden)
+
+/* The next definition of an interposed function; looked up on first use. */
+void *ft_next(const char *name);
+#define FT_NEXT(function) ((__typeof__(&(function)))ft_next(#function))
+
+/* pin.c */
+bool ft_is_pinning(void);
+/* The turn of a thread about to be created that runs `routine`: an index of its CPU, or -1 if it is left alone. */
+int ft_take_turn(void *(*routine)(void *), const pthread_attr_t *attributes);
+void ft_pin_this_thread(int turn);
+/* Around what starts another program: that one may use all CPUs of the list. */
+bool ft_widen(void);
+void ft_narrow(bool was_widened);
+
+#pragma GCC visibility pop
+
+#endif

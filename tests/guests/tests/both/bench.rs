@@ -1,0 +1,42 @@
+//! `bench` on real nodes: its initialisations place pages as they say.
+
+use firsttouch_guests::{first_two_with_cpus, firsttouch, json};
+
+/// The nodes of 64 pages at equal distances in the main array of a kernel, run by one thread on each of two nodes.
+fn pages(kernel: &[&str], init: &str, cpus: (u32, u32)) -> Vec<Option<u64>> {
+    let (ours, pin) = (firsttouch(), format!("{},{}", cpus.0, cpus.1));
+    let binary = ours.binary().to_str().unwrap();
+    let run = ["run", "--pin", &pin, "--", binary, "bench"];
+    let bench = json(&[&run, kernel, &["--init", init, "--threads", "2", "--repetitions", "1", "--iterations", "1"]].concat());
+    assert_eq!(bench["ran_on_cpus"], serde_json::json!([cpus.0.min(cpus.1), cpus.0.max(cpus.1)]), "{kernel:?}");
+    bench["page_nodes"].as_array().unwrap().iter().map(|node| node.as_u64()).collect()
+}
+
+/// Check the four initialisations of every kind of kernel. Where two parts meet, a page belongs to whoever was first.
+#[test]
+fn initialisations_place_pages() {
+    let [one, other] = first_two_with_cpus();
+    let cpus = (one.cpus[0], other.cpus[0]);
+    let (one, other) = (Some(u64::from(one.id)), Some(u64::from(other.id)));
+    let kernels: [&[&str]; 5] = [
+        &["triad", "--elements", "2097152"],
+        &["dgemv", "--m", "2048", "--n", "2048"],
+        &["dmvm", "--m", "1024", "--n", "1024"],
+        &["chase", "--lines", "131072"],
+        &["iso3dfd", "--n1", "64", "--n2", "64", "--n3", "272"],
+    ];
+    for kernel in kernels {
+        let serial = pages(kernel, "serial", cpus);
+        assert!(serial.iter().all(|node| *node == one), "{kernel:?} serial: {serial:?}");
+        for (init, first, second) in [("parallel", one, other), ("mismatched", other, one)] {
+            let nodes = pages(kernel, init, cpus);
+            // A huge page at the boundary is its first toucher's, and iso3dfd's blocks of the middle planes are divided along the second dimension.
+            let wrong =
+                nodes[..20].iter().filter(|node| **node != first).count() + nodes[44..].iter().filter(|node| **node != second).count();
+            assert!(wrong == 0, "{kernel:?} {init}: {nodes:?}");
+        }
+        let blocked = pages(kernel, "blocked", cpus);
+        let at_one = blocked.iter().filter(|node| **node == one).count();
+        assert!((20..=44).contains(&at_one) && blocked[..32].contains(&other) && blocked[32..].contains(&one), "{kernel:?}: {blocked:?}");
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests for the guest with four nodes.
+
+mod slow_tier;

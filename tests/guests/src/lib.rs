@@ -6,6 +6,7 @@
 //! blocks    profile a program that divides an array in blocks
 //! commands  run firsttouch and other tools       nodes     this guest's nodes, and a node with hardly any room
 //! programs  start a test program, and end it     settings  change a file of the kernel, and put it back
+//! sampled   tests whose outcome depends on samples
 //! ```
 
 #![allow(clippy::unwrap_used, reason = "this crate is a part of tests")]
@@ -14,10 +15,12 @@ mod blocks;
 mod commands;
 mod nodes;
 mod programs;
+mod sampled;
 mod settings;
 
 pub use blocks::{Blocks, balancing_fast, balancing_off, figure, finding, findings, parts};
 pub use commands::{firsttouch, guest, json, json_of, json_under, said, tool};
 pub use nodes::{FullNode, Node, first_two_with_cpus, nodes};
 pub use programs::{Waiting, guest_program};
+pub use sampled::sampled;
 pub use settings::{Group, Setting, read_number};

@@ -2,7 +2,7 @@
 
 use firsttouch_e2e::process::run;
 use firsttouch_e2e::tool::{temporary_directory, text};
-use firsttouch_guests::{first_two_with_cpus, firsttouch, guest_program, json, nodes, said};
+use firsttouch_guests::{first_two_with_cpus, firsttouch, guest_program, json, nodes, said, sampled};
 use firsttouch_oracles::list;
 use std::collections::BTreeSet;
 
@@ -12,42 +12,44 @@ const ARRAY_BYTES: u64 = 8 << 20;
 /// its thread, all accesses are local, and there is no finding.
 #[test]
 fn well_placed() {
-    let [first, second] = first_two_with_cpus();
-    let folder = temporary_directory();
-    let file = folder.path().join("own.ftp");
-    let cpus = [&first, &second].map(|node| node.cpus[0].to_string());
-    let program = guest_program("own_arrays");
-    let profiled = run(&mut firsttouch().profile(&file, &["-q"], &[text(&program), &cpus[0], &cpus[1], "8"]));
-    assert_eq!(profiled.status, 0, "{profiled:?}");
-    let arrays: Vec<u64> = profiled.stdout_text().split_whitespace().map(|word| word.parse().unwrap()).collect();
+    sampled(|| {
+        let [first, second] = first_two_with_cpus();
+        let folder = temporary_directory();
+        let file = folder.path().join("own.ftp");
+        let cpus = [&first, &second].map(|node| node.cpus[0].to_string());
+        let program = guest_program("own_arrays");
+        let profiled = run(&mut firsttouch().profile(&file, &["-q"], &[text(&program), &cpus[0], &cpus[1], "8"]));
+        assert_eq!(profiled.status, 0, "{profiled:?}");
+        let arrays: Vec<u64> = profiled.stdout_text().split_whitespace().map(|word| word.parse().unwrap()).collect();
 
-    let profile = firsttouch_profile::open(&file).unwrap();
-    for (array, node) in arrays.iter().zip([&first, &second]) {
-        // The page of malloc's own words before it is the main thread's.
-        let inside = array.next_multiple_of(4096)..array + ARRAY_BYTES;
-        let asked = profile.pages.iter().filter(|page| inside.contains(&page.address) && page.node >= 0);
-        let told: BTreeSet<u32> = asked.map(|page| page.node.unsigned_abs()).collect();
-        assert_eq!(told, [node.id].into(), "pages of {array:x}");
-    }
+        let profile = firsttouch_profile::open(&file).unwrap();
+        for (array, node) in arrays.iter().zip([&first, &second]) {
+            // The page of malloc's own words before it is the main thread's.
+            let inside = array.next_multiple_of(4096)..array + ARRAY_BYTES;
+            let asked = profile.pages.iter().filter(|page| inside.contains(&page.address) && page.node >= 0);
+            let told: BTreeSet<u32> = asked.map(|page| page.node.unsigned_abs()).collect();
+            assert_eq!(told, [node.id].into(), "pages of {array:x}");
+        }
 
-    let report = json(&["report", text(&file)]);
-    let machine = &report["machine"];
-    assert_eq!((machine["virtual"].as_bool(), machine["nodes"].as_u64()), (Some(false), Some(nodes().len() as u64)), "{machine:#}");
-    assert_eq!(list(&report, "findings").len(), 0, "{report:#}");
-    let seats: Vec<u64> = list(&report, "threads").iter().skip(1).map(|thread| thread["node"].as_u64().unwrap()).collect();
-    assert_eq!(seats, [u64::from(first.id), u64::from(second.id)], "{report:#}");
-    let remote = report["remote_fraction"].as_f64().unwrap();
-    assert!(remote < 0.03, "{remote}: {report:#}");
-    // Both threads had their share in what was seen.
-    for node in [&first, &second] {
-        let share = report["matrix"][node.id as usize][node.id as usize].as_f64().unwrap();
-        assert!(share > 0.2, "node {}: {report:#}", node.id);
-    }
+        let report = json(&["report", text(&file)]);
+        let machine = &report["machine"];
+        assert_eq!((machine["virtual"].as_bool(), machine["nodes"].as_u64()), (Some(false), Some(nodes().len() as u64)), "{machine:#}");
+        assert_eq!(list(&report, "findings").len(), 0, "{report:#}");
+        let seats: Vec<u64> = list(&report, "threads").iter().skip(1).map(|thread| thread["node"].as_u64().unwrap()).collect();
+        assert_eq!(seats, [u64::from(first.id), u64::from(second.id)], "{report:#}");
+        let remote = report["remote_fraction"].as_f64().unwrap();
+        assert!(remote < 0.03, "{remote}: {report:#}");
+        // Both threads had their share in what was seen.
+        for node in [&first, &second] {
+            let share = report["matrix"][node.id as usize][node.id as usize].as_f64().unwrap();
+            assert!(share > 0.2, "node {}: {report:#}", node.id);
+        }
 
-    // The same on the machine of an XML file, which is this one.
-    let xml = folder.path().join("a-machine.xml");
-    said(firsttouch().command(["topology", "--xml"]).arg(&xml));
-    let there = json(&["report", text(&file), "--machine", text(&xml)]);
-    assert_eq!((there["machine"]["name"].as_str(), &there["machine"]["nodes"]), (Some("a-machine"), &machine["nodes"]), "{there:#}");
-    assert_eq!(list(&there, "threads").len(), list(&report, "threads").len());
+        // The same on the machine of an XML file, which is this one.
+        let xml = folder.path().join("a-machine.xml");
+        said(firsttouch().command(["topology", "--xml"]).arg(&xml));
+        let there = json(&["report", text(&file), "--machine", text(&xml)]);
+        assert_eq!((there["machine"]["name"].as_str(), &there["machine"]["nodes"]), (Some("a-machine"), &machine["nodes"]), "{there:#}");
+        assert_eq!(list(&there, "threads").len(), list(&report, "threads").len());
+    });
 }

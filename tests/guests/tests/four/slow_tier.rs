@@ -1,7 +1,7 @@
 //! `slow-tier`: memory on node 3, which has no CPUs, used all the time, or touched once.
 
 use firsttouch_e2e::tool::temporary_directory;
-use firsttouch_guests::{Blocks, balancing_fast, figure, finding, findings, parts};
+use firsttouch_guests::{Blocks, balancing_fast, figure, finding, findings, parts, sampled};
 use serde_json::Value;
 
 /// Three threads on three nodes.
@@ -13,23 +13,27 @@ fn profiled(launcher: &[&str], way: &str) -> Value {
 /// Check hot memory there, whatever put it there; that the balancing's hinting faults tell of it; and what is advised.
 #[test]
 fn hot_memory_on_the_node_without_cpus() {
-    let _on = balancing_fast();
-    let report = profiled(&["numactl", "--balancing", "--membind=3"], "stay");
-    assert_eq!(findings(&report), [("slow-tier", "parts")], "{report:#}");
-    let found = finding(&report, "slow-tier");
-    assert!(figure(found, "slow") > 0.99 && figure(found, "remote") > 0.99, "{found:#}");
-    assert!(found["message"].as_str().unwrap().contains("(node 3)"), "{found:#}");
-    assert!(found["fix"].as_str().unwrap().contains("--membind=0,1,2"), "{found:#}");
-    assert_eq!((&parts(&report)["evidence"], &parts(&report)["partition"]), (&"hint".into(), &"block".into()), "{report:#}");
+    sampled(|| {
+        let _on = balancing_fast();
+        let report = profiled(&["numactl", "--balancing", "--membind=3"], "stay");
+        assert_eq!(findings(&report), [("slow-tier", "parts")], "{report:#}");
+        let found = finding(&report, "slow-tier");
+        assert!(figure(found, "slow") > 0.99 && figure(found, "remote") > 0.99, "{found:#}");
+        assert!(found["message"].as_str().unwrap().contains("(node 3)"), "{found:#}");
+        assert!(found["fix"].as_str().unwrap().contains("--membind=0,1,2"), "{found:#}");
+        assert_eq!((&parts(&report)["evidence"], &parts(&report)["partition"]), (&"hint".into(), &"block".into()), "{report:#}");
+    });
 }
 
 /// Check that memory there which nobody uses any more is no finding.
 #[test]
 fn cold_memory_on_the_node_without_cpus() {
-    let _on = balancing_fast();
-    let report = profiled(&[], "cold:3");
-    assert_eq!(findings(&report), [], "{report:#}");
-    let archive = report["objects"].as_array().unwrap().iter().find(|object| object["name"] == "archive").unwrap();
-    assert_eq!((&archive["policy"], archive["resident"]["nodes_last"][3].as_f64()), (&"bind:3".into(), Some(1.0)), "{archive:#}");
-    assert!(parts(&report)["evidence"] == "hint" && report["remote_fraction"].as_f64() < Some(0.03), "{report:#}");
+    sampled(|| {
+        let _on = balancing_fast();
+        let report = profiled(&[], "cold:3");
+        assert_eq!(findings(&report), [], "{report:#}");
+        let archive = report["objects"].as_array().unwrap().iter().find(|object| object["name"] == "archive").unwrap();
+        assert_eq!((&archive["policy"], archive["resident"]["nodes_last"][3].as_f64()), (&"bind:3".into(), Some(1.0)), "{archive:#}");
+        assert!(parts(&report)["evidence"] == "hint" && report["remote_fraction"].as_f64() < Some(0.03), "{report:#}");
+    });
 }

@@ -1,6 +1,6 @@
 //! `bench` on real nodes: its initialisations place pages as they say.
 
-use firsttouch_guests::{Setting, first_two_with_cpus, firsttouch, json};
+use firsttouch_guests::{Setting, first_two_with_cpus, firsttouch, json, nodes};
 
 /// The nodes of 64 pages at equal distances in the main array of a kernel, run by one thread on each of two nodes.
 fn pages(kernel: &[&str], init: &str, cpus: (u32, u32)) -> Vec<Option<u64>> {
@@ -28,6 +28,8 @@ fn initialisations_place_pages() {
         &["chase", "--lines", "131072"],
         &["iso3dfd", "--n1", "128", "--n2", "64", "--n3", "272", "--n2-block", "48", "--n3-block", "64"],
     ];
+    // Where a part goes does not depend on how many other nodes there are.
+    let kernels = if nodes().len() == 2 { &kernels[..] } else { &kernels[..2] };
     for kernel in kernels {
         let serial = pages(kernel, "serial", cpus);
         assert!(serial.iter().all(|node| *node == one), "{kernel:?} serial: {serial:?}");

@@ -69,7 +69,9 @@ fn as_numactl() {
     .map(|words| words.iter().map(|word| (*word).to_owned()).collect())
     .collect();
     cases.extend(expressions("nodes.txt").iter().map(|list| vec![format!("--membind={list}")]));
-    cases.extend(expressions("cpus.txt").iter().map(|list| vec![format!("--physcpubind={list}")]));
+    // Lists of CPUs know nothing of nodes, and both guests have four: one of them is enough.
+    let cpus = if nodes().len() == 2 { expressions("cpus.txt") } else { Vec::new() };
+    cases.extend(cpus.iter().map(|list| vec![format!("--physcpubind={list}")]));
     cases.extend(["0", "1", "all", "!0", "+1", "0-1"].map(|list| vec![format!("--cpunodebind={list}")]));
     let (mut equal, mut refused, mut wrong) = (0, 0, Vec::new());
     for options in &cases {
@@ -84,7 +86,8 @@ fn as_numactl() {
     }
     assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
     println!("{equal} equal, {refused} refused by both, of {}", cases.len());
-    assert!(equal >= 50 && refused >= 10, "{equal} equal, {refused} refused by both, of {}", cases.len());
+    let (at_least, refused_at_least) = if cpus.is_empty() { (30, 5) } else { (50, 10) };
+    assert!(equal >= at_least && refused >= refused_at_least, "{equal} equal, {refused} refused by both, of {}", cases.len());
 }
 
 /// The CPU of each thread, and its pages by node.

@@ -13,7 +13,7 @@ mod topology;
 
 pub use bench::{Bench, BenchJson, Figure, Team, Work, bench_text, speed_chart};
 pub use doctor::{DoctorJson, doctor_text};
-pub use map::{Best, Cell, Map, Point, Table, heat_maps, map_text};
+pub use map::{Best, Cell, Map, Origin, Point, Table, heat_maps, machine_toml, map_text, map_xml};
 pub use run::{ExplainJson, QuickTestJson, explain_text, quick_test_text};
 pub use sources::FileSources;
 pub use system::{

@@ -13,7 +13,9 @@ use std::path::PathBuf;
     after_help = "Examples:\n  \
         firsttouch map\n  \
         firsttouch map --kernels read,triad --runs 10 --spread 2%\n  \
-        firsttouch map --svg map.svg --json > map.json"
+        firsttouch map --svg map.svg --json > map.json\n  \
+        firsttouch map --save this-machine.toml && firsttouch machines show this-machine.toml\n  \
+        firsttouch map --xml this-machine.xml && lstopo --memattrs -i this-machine.xml"
 )]
 pub struct Map {
     /// Kernels of the bandwidth [default: all with up to two nodes, else triad]
@@ -37,6 +39,12 @@ pub struct Map {
     /// Draw the tables as heat maps to FILE (- for stdout)
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Write a description of this machine to FILE, for `predict` and `check` (- for stdout)
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+    /// Write this machine's topology with the measured figures as memory attributes to FILE, as hwloc's XML (- for stdout)
+    #[arg(long, value_name = "FILE")]
+    pub xml: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

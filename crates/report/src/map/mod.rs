@@ -1,9 +1,13 @@
 //! What `firsttouch map` measured.
 
+mod attributes;
 mod heat;
+mod save;
 mod text;
 
+pub use attributes::map_xml;
 pub use heat::heat_maps;
+pub use save::{Origin, machine_toml};
 pub use text::map_text;
 
 use serde::Serialize;
@@ -55,13 +59,17 @@ pub struct Table {
     pub about: String,
     /// `GB/s` or `ns`.
     pub unit: String,
+    /// Bytes that really pass the controller over those counted: a store may read its line first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved_factor: Option<f64>,
     pub cells: Vec<Cell>,
 }
 
 /// A point of a curve on one node.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Point {
-    /// Threads that read.
+    /// What they run: `read`, or another kernel.
+    pub kernel: String,
     pub threads: u32,
     pub gb_per_s: Option<Best>,
     /// Of a load that another thread does meanwhile.
@@ -75,8 +83,9 @@ pub struct Map {
     /// Nodes whose CPUs run, and nodes whose memory is used.
     pub cpu_nodes: Vec<u32>,
     pub memory_nodes: Vec<u32>,
-    /// CPUs that run on each CPU node.
+    /// CPUs that run on each CPU node, and the cores they are of.
     pub threads: Vec<u32>,
+    pub cores: Vec<u32>,
     pub array_bytes: u64,
     pub spread_limit: f64,
     pub tables: Vec<Table>,
@@ -84,6 +93,9 @@ pub struct Map {
     pub curve_node: Option<u32>,
     pub saturation: Vec<Point>,
     pub loaded_latency: Vec<Point>,
+    /// What one thread of `curve_node` reads from the nearest other node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub one_thread_remote: Option<Best>,
     pub notes: Vec<String>,
 }
 

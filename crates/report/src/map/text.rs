@@ -51,11 +51,14 @@ fn one(out: &mut String, map: &Map, table: &Table) {
 fn curves(out: &mut String, map: &Map) {
     let Some(node) = map.curve_node else { return };
     let number = |best: Option<super::Best>| best.map_or("-".to_owned(), |best| format!("{:.1}", best.value));
-    if !map.saturation.is_empty() {
-        let _ = writeln!(out, "\nnode {node} by number of threads that read\n{:>8}{:>10}", "threads", "GB/s");
-        for point in &map.saturation {
+    for points in map.saturation.chunk_by(|a, b| a.kernel == b.kernel) {
+        let _ = writeln!(out, "\nnode {node}, {} by number of threads\n{:>8}{:>10}", points[0].kernel, "threads", "GB/s");
+        for point in points {
             let _ = writeln!(out, "{:>8}{:>10}", point.threads, number(point.gb_per_s));
         }
+    }
+    if map.one_thread_remote.is_some() {
+        let _ = writeln!(out, "one thread reads {} GB/s from the nearest other node", number(map.one_thread_remote));
     }
     if !map.loaded_latency.is_empty() {
         let _ = writeln!(out, "\nlatency on node {node} while other threads read\n{:>8}{:>10}{:>10}", "threads", "GB/s", "ns");

@@ -25,9 +25,22 @@ struct Object<'a> {
     children: Vec<Object<'a>>,
 }
 
+/// A memory attribute that was measured, by hwloc's name.
+pub struct Attribute {
+    pub name: &'static str,
+    pub higher_is_better: bool,
+    /// Memory node, the CPUs it is used from, and the figure in MiB/s or ns.
+    pub values: Vec<(u32, Vec<u32>, u64)>,
+}
+
 /// The topology as an hwloc XML document.
 #[must_use]
 pub fn hwloc_xml(topology: &Topology) -> String {
+    hwloc_xml_with(topology, &[])
+}
+
+/// The same with attributes that were measured, which stand in place of what the firmware says.
+pub fn hwloc_xml_with(topology: &Topology, measured: &[Attribute]) -> String {
     let mut root = Object { kind: Kind::Machine, cpus: topology.cpus.online.clone(), memory: Vec::new(), children: Vec::new() };
     for object in objects(topology) {
         insert(&mut root, object);
@@ -43,7 +56,7 @@ pub fn hwloc_xml(topology: &Topology) -> String {
     if let Some(distances) = &topology.distances {
         writer.distances(distances);
     }
-    writer.attributes();
+    writer.attributes(measured);
     writer.out.push_str("</topology>\n");
     writer.out
 }
@@ -289,38 +302,54 @@ impl Writer<'_> {
         self.line(1, "</distances2>");
     }
 
-    /// Bandwidth and latency from the nearest CPUs; flags 5: higher is better, from an initiator; 6: lower is better.
-    fn attributes(&mut self) {
-        for (name, flags) in [("ReadBandwidth", 5), ("WriteBandwidth", 5), ("ReadLatency", 6), ("WriteLatency", 6)] {
-            let mut values = Vec::new();
-            for node in &self.topology.nodes {
-                // Class 1 is from CPUs, as hwloc wants it; class 0 may be from another device.
-                let Some(access) = node.access.iter().max_by_key(|access| access.class) else { continue };
-                let figure = match name {
-                    "ReadBandwidth" => access.read_bandwidth_mib_s,
-                    "WriteBandwidth" => access.write_bandwidth_mib_s,
-                    "ReadLatency" => access.read_latency_ns,
-                    _ => access.write_latency_ns,
-                };
-                let from = self.topology.nodes.iter().filter(|node| access.initiators.contains(&node.id));
-                let mut cpus: Vec<u32> = from.flat_map(|node| node.cpus.iter().copied()).collect();
-                cpus.sort_unstable();
-                let gp = self.node_gp.iter().find(|(id, _)| *id == node.id).map(|(_, gp)| *gp);
-                if let (Some(figure), Some(gp), false) = (figure, gp, cpus.is_empty()) {
-                    values.push(format!(
-                        "<memattr_value target_obj_type=\"NUMANode\" target_obj_gp_index=\"{gp}\" value=\"{figure}\" initiator_cpuset=\"{}\"/>",
-                        bitmap(&cpus)
-                    ));
-                }
-            }
-            if !values.is_empty() {
-                self.line(1, &format!("<memattr name=\"{name}\" flags=\"{flags}\">"));
-                for value in values {
-                    self.line(2, &value);
-                }
-                self.line(1, "</memattr>");
+    /// Bandwidth and latency: what was measured, else the firmware's word on the nearest CPUs.
+    fn attributes(&mut self, measured: &[Attribute]) {
+        let by_firmware = ["ReadBandwidth", "WriteBandwidth", "ReadLatency", "WriteLatency"];
+        for name in by_firmware.into_iter().filter(|name| !measured.iter().any(|one| one.name == *name)) {
+            let values = self.topology.nodes.iter().filter_map(|node| self.of_firmware(name, node)).collect();
+            self.attribute(&Attribute { name, higher_is_better: name.ends_with("Bandwidth"), values });
+        }
+        for attribute in measured {
+            self.attribute(attribute);
+        }
+    }
+
+    fn of_firmware(&self, name: &str, node: &Node) -> Option<(u32, Vec<u32>, u64)> {
+        // Class 1 is from CPUs, as hwloc wants it; class 0 may be from another device.
+        let access = node.access.iter().max_by_key(|access| access.class)?;
+        let figure = match name {
+            "ReadBandwidth" => access.read_bandwidth_mib_s,
+            "WriteBandwidth" => access.write_bandwidth_mib_s,
+            "ReadLatency" => access.read_latency_ns,
+            _ => access.write_latency_ns,
+        };
+        let from = self.topology.nodes.iter().filter(|node| access.initiators.contains(&node.id));
+        let mut cpus: Vec<u32> = from.flat_map(|node| node.cpus.iter().copied()).collect();
+        cpus.sort_unstable();
+        Some((node.id, cpus, figure?))
+    }
+
+    fn attribute(&mut self, attribute: &Attribute) {
+        let mut lines = Vec::new();
+        for (node, cpus, figure) in &attribute.values {
+            let gp = self.node_gp.iter().find(|(id, _)| id == node).map(|(_, gp)| *gp);
+            if let (Some(gp), false) = (gp, cpus.is_empty()) {
+                lines.push(format!(
+                    "<memattr_value target_obj_type=\"NUMANode\" target_obj_gp_index=\"{gp}\" value=\"{figure}\" initiator_cpuset=\"{}\"/>",
+                    bitmap(cpus)
+                ));
             }
         }
+        if lines.is_empty() {
+            return;
+        }
+        // From an initiator; higher is better, or lower is.
+        let flags = if attribute.higher_is_better { 5 } else { 6 };
+        self.line(1, &format!("<memattr name=\"{}\" flags=\"{flags}\">", attribute.name));
+        for line in lines {
+            self.line(2, &line);
+        }
+        self.line(1, "</memattr>");
     }
 }
 

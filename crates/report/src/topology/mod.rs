@@ -6,7 +6,7 @@ pub(crate) mod table;
 mod text;
 
 pub(crate) use hwloc::escape;
-pub use hwloc::hwloc_xml;
+pub use hwloc::{Attribute, hwloc_xml, hwloc_xml_with};
 pub use picture::picture;
 pub use text::topology_text;
 

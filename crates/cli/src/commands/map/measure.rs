@@ -23,24 +23,39 @@ pub struct Pair {
     pub memory_node: u32,
 }
 
+/// A figure, and the bytes that its kernel really moves over those it counts.
+pub struct Measured {
+    pub best: Option<Best>,
+    pub moved: Option<f64>,
+}
+
 impl Bench {
     /// The fastest of some runs of `bench ARGUMENTS`, by the figure (`gb_per_s`, `latency_ns`).
     ///
     /// # Errors
     /// The first run that failed, in its own words.
     pub fn figure(&self, pair: Pair, arguments: &[&str], figure: &str) -> Result<Option<Best>> {
-        let mut values = Vec::new();
-        for _ in 0..self.most_runs {
-            values.push(self.run(pair, arguments, figure)?);
-            let best = Best::of(&values, is_speed(figure)).filter(|best| best.runs >= LEAST_RUNS && best.spread <= self.spread);
-            if best.is_some() {
-                return Ok(best);
-            }
-        }
-        Ok(Best::of(&values, is_speed(figure)))
+        Ok(self.measured(pair, arguments, figure)?.best)
     }
 
-    fn run(&self, pair: Pair, arguments: &[&str], figure: &str) -> Result<f64> {
+    /// The same, with what the kernel says of its traffic.
+    ///
+    /// # Errors
+    /// The first run that failed, in its own words.
+    pub fn measured(&self, pair: Pair, arguments: &[&str], figure: &str) -> Result<Measured> {
+        let (mut values, mut moved) = (Vec::new(), None);
+        for _ in 0..self.most_runs {
+            let value = self.run(pair, arguments)?;
+            moved = moved_factor(&value);
+            values.push(best(&value, figure)?);
+            if Best::of(&values, is_speed(figure)).is_some_and(|best| best.runs >= LEAST_RUNS && best.spread <= self.spread) {
+                break;
+            }
+        }
+        Ok(Measured { best: Best::of(&values, is_speed(figure)), moved })
+    }
+
+    fn run(&self, pair: Pair, arguments: &[&str]) -> Result<Value> {
         let output = self.command(pair, arguments).output().context("cannot start the kernel")?;
         if !output.status.success() {
             let told = String::from_utf8_lossy(&output.stderr);
@@ -49,7 +64,7 @@ impl Bench {
         }
         let value: Value = serde_json::from_slice(&output.stdout).context("the kernel printed no result")?;
         check_place(&value, pair)?;
-        best(&value, figure)
+        Ok(value)
     }
 
     /// Starts a kernel that is to run beside others.
@@ -62,12 +77,19 @@ impl Bench {
         command.arg("run").arg(format!("--cpunodebind={}", pair.cpu_node)).arg(format!("--membind={}", pair.memory_node)).arg("--");
         command.arg(&self.firsttouch).arg("bench").args(arguments).args(["--json", "--huge-pages"]);
         // What the user set for programs of their own does not decide what is measured.
-        for name in ["OMP_NUM_THREADS", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "OMP_SCHEDULE"] {
+        for name in ["OMP_NUM_THREADS", "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "OMP_SCHEDULE"] {
             command.env_remove(name);
         }
-        command.env("OMP_PROC_BIND", "true").stdin(Stdio::null());
+        // Fewer threads than CPUs have a core each.
+        command.env("OMP_PROC_BIND", "spread").env("OMP_PLACES", "cores").stdin(Stdio::null());
         command
     }
+}
+
+/// None for kernels that count no bytes.
+fn moved_factor(value: &Value) -> Option<f64> {
+    let [moved, counted] = ["moved_bytes_per_element", "bytes_per_element"].map(|key| value[key].as_f64());
+    Some(moved? / counted.filter(|counted| *counted > 0.0)?)
 }
 
 fn is_speed(figure: &str) -> bool {

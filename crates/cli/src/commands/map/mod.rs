@@ -6,9 +6,9 @@ use crate::arguments::{Map as Arguments, MapKernel};
 use crate::output::{message, print, print_json};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use firsttouch_domain::topology::Topology;
+use firsttouch_domain::topology::{Core, Distances, Topology};
 use firsttouch_machine::topology;
-use firsttouch_report::{Best, Cell, Map, Point, Table, heat_maps, map_text};
+use firsttouch_report::{Best, Cell, Map, Origin, Point, Table, heat_maps, machine_toml, map_text, map_xml};
 use measure::{Bench, Pair, value_of};
 use std::io::{IsTerminal, stderr};
 use std::path::Path;
@@ -39,19 +39,44 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         let why = map.tables.iter().flat_map(|table| &table.cells).find_map(|cell| cell.failed.clone());
         bail!("cannot measure any pair of nodes: {}", why.unwrap_or_default());
     }
-    show(arguments, &map)?;
+    show(arguments, &map, &topology)?;
     Ok(0)
 }
 
-fn show(arguments: &Arguments, map: &Map) -> Result<()> {
+fn show(arguments: &Arguments, map: &Map, topology: &Topology) -> Result<()> {
+    let mut printed = false;
+    let mut write = |path: &Path, text: &str| {
+        printed |= path == Path::new("-");
+        write_file(path, text)
+    };
     if let Some(path) = &arguments.svg {
-        let picture = heat_maps(map);
-        if path == Path::new("-") {
-            return print(&picture);
-        }
-        std::fs::write(path, picture).with_context(|| format!("cannot write {}", path.display()))?;
+        write(path, &heat_maps(map))?;
     }
-    if arguments.json { print_json(map) } else { print(&map_text(map)) }
+    if let Some(path) = &arguments.xml {
+        write(path, &map_xml(map, topology))?;
+    }
+    if let Some(path) = &arguments.save {
+        let name = path.file_stem().filter(|_| path != Path::new("-")).map(|stem| stem.to_string_lossy().into_owned());
+        let origin = Origin { name: name.unwrap_or_else(host), host: host(), version: env!("CARGO_PKG_VERSION").to_owned() };
+        write(path, &machine_toml(map, topology, &origin)?)?;
+    }
+    match (arguments.json, printed) {
+        (true, _) => print_json(map),
+        (false, false) => print(&map_text(map)),
+        (false, true) => Ok(()),
+    }
+}
+
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    if name.trim().is_empty() { "this-machine".to_owned() } else { name.trim().to_owned() }
+}
+
+fn write_file(path: &Path, text: &str) -> Result<()> {
+    if path == Path::new("-") {
+        return print(text);
+    }
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn kernels(arguments: &Arguments, nodes: usize) -> Vec<MapKernel> {
@@ -67,6 +92,9 @@ struct Scan {
     map: Map,
     elements: String,
     lines: String,
+    /// Kernels of the tables.
+    swept: Vec<String>,
+    distances: Option<Distances>,
     shows_progress: bool,
 }
 
@@ -109,12 +137,14 @@ impl Scan {
             cpu_nodes: cpus.iter().map(|(node, _)| *node).collect(),
             memory_nodes: memory.iter().map(|node| node.id).collect(),
             threads: cpus.iter().map(|(_, threads)| *threads).collect(),
+            cores: cpus.iter().map(|(node, threads)| cores_of(topology, *node, *threads, &may_run)).collect(),
             array_bytes,
             spread_limit: arguments.spread,
             tables: Vec::new(),
             curve_node: None,
             saturation: Vec::new(),
             loaded_latency: Vec::new(),
+            one_thread_remote: None,
             notes,
         };
         let firsttouch = std::env::current_exe().context("cannot find firsttouch's own file, which runs the kernels")?;
@@ -123,6 +153,8 @@ impl Scan {
             elements: (array_bytes / 8).to_string(),
             lines: (array_bytes / 64).to_string(),
             map,
+            swept: Vec::new(),
+            distances: topology.distances.clone(),
             shows_progress: stderr().is_terminal(),
         })
     }
@@ -138,6 +170,7 @@ impl Scan {
         };
         let elements = self.elements.clone();
         let arguments = [name.as_str(), "--elements", &elements, "--iterations", SWEEPS, "--repetitions", REPETITIONS];
+        self.swept.push(name.clone());
         self.all_pairs(&name, about, "GB/s", &arguments, "gb_per_s");
     }
 
@@ -148,41 +181,73 @@ impl Scan {
     }
 
     fn all_pairs(&mut self, name: &str, about: &str, unit: &str, arguments: &[&str], figure: &str) {
-        let mut cells = Vec::new();
+        let (mut cells, mut moved_factor) = (Vec::new(), None);
         for &memory_node in &self.map.memory_nodes {
             for &cpu_node in &self.map.cpu_nodes {
                 self.tell(&format!("{name}: CPUs of node {cpu_node}, memory of node {memory_node}"));
-                let measured = self.bench.figure(Pair { cpu_node, memory_node }, arguments, figure);
+                let measured = self.bench.measured(Pair { cpu_node, memory_node }, arguments, figure);
                 let (best, failed) = match measured {
-                    Ok(best) => (best, None),
+                    Ok(measured) => {
+                        moved_factor = moved_factor.or(measured.moved);
+                        (measured.best, None)
+                    }
                     Err(error) => (None, Some(format!("{error:#}"))),
                 };
                 cells.push(Cell { cpu_node, memory_node, best, failed });
             }
         }
-        self.map.tables.push(Table { name: name.to_owned(), about: about.to_owned(), unit: unit.to_owned(), cells });
+        self.map.tables.push(Table { name: name.to_owned(), about: about.to_owned(), unit: unit.to_owned(), moved_factor, cells });
     }
 
     /// On the first node that has both: bandwidth by number of threads, and latency while threads read.
     fn curves(&mut self) {
-        let own = self.map.cpu_nodes.iter().zip(&self.map.threads).find(|(node, _)| self.map.memory_nodes.contains(node));
-        let Some((&node, &most)) = own else { return };
+        let own = (0..self.map.cpu_nodes.len()).find(|&at| self.map.memory_nodes.contains(&self.map.cpu_nodes[at]));
+        let Some(at) = own else { return };
+        let (node, most, cores) = (self.map.cpu_nodes[at], self.map.threads[at], self.map.cores[at]);
         let pair = Pair { cpu_node: node, memory_node: node };
         self.map.curve_node = Some(node);
-        for threads in steps(most) {
-            self.tell(&format!("node {node}: {threads} of {most} threads read"));
-            let count = threads.to_string();
-            let arguments =
-                ["read", "--threads", &count, "--elements", &self.elements, "--iterations", SWEEPS, "--repetitions", REPETITIONS];
-            let best = self.bench.figure(pair, &arguments, "gb_per_s").ok().flatten();
-            self.map.saturation.push(Point { threads, gb_per_s: best, latency_ns: None });
+        // Reads, and the first mix with writes.
+        let mut kernels = vec!["read".to_owned()];
+        kernels.extend(
+            ["triad", "copy", "schoenauer", "write"]
+                .iter()
+                .find(|name| self.swept.iter().any(|swept| swept == *name))
+                .map(|name| (*name).to_owned()),
+        );
+        for kernel in kernels {
+            let counts = steps(cores).into_iter().chain((most > cores).then_some(most));
+            for threads in counts {
+                self.tell(&format!("node {node}: {kernel} by {threads} of {most} threads"));
+                let best = self.bench.figure(pair, &self.stream(&kernel, &threads.to_string()), "gb_per_s").ok().flatten();
+                self.map.saturation.push(Point { kernel: kernel.clone(), threads, gb_per_s: best, latency_ns: None });
+            }
+        }
+        if let Some(memory_node) = self.nearest_other(node) {
+            self.tell(&format!("node {node}: one thread reads node {memory_node}"));
+            let remote = self.bench.figure(Pair { cpu_node: node, memory_node }, &self.stream("read", "1"), "gb_per_s");
+            self.map.one_thread_remote = remote.ok().flatten();
         }
         for threads in std::iter::once(0).chain(steps(most.saturating_sub(1))) {
             self.tell(&format!("node {node}: latency while {threads} threads read"));
             if let Ok((gb_per_s, latency_ns)) = self.loaded(pair, threads) {
-                self.map.loaded_latency.push(Point { threads, gb_per_s, latency_ns });
+                self.map.loaded_latency.push(Point { kernel: "read".to_owned(), threads, gb_per_s, latency_ns });
             }
         }
+    }
+
+    fn stream<'a>(&'a self, kernel: &'a str, threads: &'a str) -> [&'a str; 9] {
+        [kernel, "--threads", threads, "--elements", &self.elements, "--iterations", SWEEPS, "--repetitions", REPETITIONS]
+    }
+
+    /// The other memory node at the least distance.
+    fn nearest_other(&self, node: u32) -> Option<u32> {
+        let distance = |other: u32| {
+            let distances = self.distances.as_ref()?;
+            let [row, column] = [node, other].map(|id| distances.nodes.iter().position(|at| *at == id));
+            distances.matrix.get(row?)?.get(column?).copied()
+        };
+        let others = self.map.memory_nodes.iter().copied().filter(|other| *other != node);
+        others.min_by_key(|other| distance(*other).unwrap_or(u32::MAX))
     }
 
     /// Latency of one thread while others read, and their bandwidth meanwhile.
@@ -210,6 +275,14 @@ impl Scan {
             message(what);
         }
     }
+}
+
+/// Cores of a node that CPUs which may run are of; without word of cores, as many as CPUs.
+fn cores_of(topology: &Topology, node: u32, threads: u32, may_run: &impl Fn(&u32) -> bool) -> u32 {
+    let Some(node) = topology.nodes.iter().find(|one| one.id == node) else { return threads };
+    let runs = |core: &&Core| core.cpus.iter().any(|cpu| node.cpus.contains(cpu) && may_run(cpu));
+    let cores = topology.cores.iter().filter(runs).count();
+    u32::try_from(cores).ok().filter(|cores| (1..=threads).contains(cores)).unwrap_or(threads)
 }
 
 /// 1, 2, 3, 4, then by doubling, and the last.

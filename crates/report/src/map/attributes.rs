@@ -1,0 +1,40 @@
+//! A map as hwloc's XML: the machine's topology with what was measured as memory attributes, from every node's CPUs.
+
+use super::{Map, Table};
+use crate::topology::{Attribute, hwloc_xml_with};
+use firsttouch_domain::topology::Topology;
+
+/// GB/s (10^9) in hwloc's unit, MiB/s.
+const MIB_PER_GB: f64 = 1e9 / 1_048_576.0;
+
+/// hwloc's name of an attribute, the tables that tell it, the most telling first, and whether more is better.
+const ATTRIBUTES: [(&str, &[&str], bool); 4] = [
+    ("Bandwidth", &["copy", "triad", "schoenauer"], true),
+    ("ReadBandwidth", &["read"], true),
+    ("WriteBandwidth", &["write"], true),
+    ("Latency", &["latency"], false),
+];
+
+/// The topology as an hwloc XML document with the measured bandwidths and latencies of all pairs (`lstopo --memattrs -i FILE`).
+#[must_use]
+pub fn map_xml(map: &Map, topology: &Topology) -> String {
+    let mut attributes = Vec::new();
+    for (name, tables, higher_is_better) in ATTRIBUTES {
+        let table = tables.iter().find_map(|name| map.tables.iter().find(|table| table.name == *name));
+        let values = table.map_or_else(Vec::new, |table| values(table, topology, higher_is_better));
+        if !values.is_empty() {
+            attributes.push(Attribute { name, higher_is_better, values });
+        }
+    }
+    hwloc_xml_with(topology, &attributes)
+}
+
+/// (memory node, CPUs, figure) of each pair.
+fn values(table: &Table, topology: &Topology, is_bandwidth: bool) -> Vec<(u32, Vec<u32>, u64)> {
+    let factor = if is_bandwidth { MIB_PER_GB } else { 1.0 };
+    let value = |cell: &super::Cell| {
+        let cpus = topology.nodes.iter().find(|node| node.id == cell.cpu_node)?.cpus.clone();
+        Some((cell.memory_node, cpus, (cell.best?.value * factor).round() as u64))
+    };
+    table.cells.iter().filter_map(value).collect()
+}

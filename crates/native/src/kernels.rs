@@ -1,6 +1,8 @@
 //! The bundled kernels (native/kernels).
 
 use std::fmt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a kernel computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -282,6 +284,14 @@ impl Run {
     /// # Errors
     /// Options out of range, no memory, instructions this CPU lacks, or a wrong answer.
     pub fn run(&self) -> Result<Outcome, KernelError> {
+        self.run_counted(&Repetitions::default())
+    }
+
+    /// The same; how many repetitions are done can be asked meanwhile.
+    ///
+    /// # Errors
+    /// As [`Run::run`].
+    pub fn run_counted(&self, counted: &Repetitions) -> Result<Outcome, KernelError> {
         let kernel = self.kernel.name();
         let (schedule, chunk) = match self.schedule {
             Schedule::Static { chunk } => (0, chunk),
@@ -304,14 +314,19 @@ impl Run {
         let count = usize::try_from(self.repetitions).map_err(|_| KernelError::Options { kernel })?;
         let mut seconds = Vec::new();
         seconds.try_reserve_exact(count).map_err(|_| KernelError::Memory { kernel })?;
-        seconds.resize(count, 0.0);
+        seconds.resize_with(count, AtomicU64::default);
+        let seconds = counted.times.get_or_init(|| seconds);
         let mut result = RawResult { worst_error: 0.0, wrong_at: 0, bytes: 0, threads: 0, form: 0, cpus: [0; 16], page_nodes: [-1; 64] };
-        // SAFETY: the structs mirror native/kernels/kernel.h (sizes are tested), `seconds` has room for every repetition, all
-        // outlive the call, and the function validates the options before it uses them.
-        let status = unsafe { self.kernel.function()(&raw const options, seconds.as_mut_ptr(), &raw mut result) };
+        if seconds.len() < count {
+            return Err(KernelError::Options { kernel });
+        }
+        // SAFETY: the structs mirror native/kernels/kernel.h (sizes are tested), `seconds` has room for every repetition (an AtomicU64
+        // has the size and alignment of a double, and may be written through a shared pointer), all outlive the call, and the
+        // function validates the options before it uses them.
+        let status = unsafe { self.kernel.function()(&raw const options, seconds.as_ptr().cast_mut().cast(), &raw mut result) };
         match status {
             0 => Ok(Outcome {
-                seconds,
+                seconds: seconds.iter().take(count).map(|time| f64::from_bits(time.load(Ordering::Relaxed))).collect(),
                 threads: result.threads,
                 form: match result.form {
                     2 => Form::Avx2,
@@ -328,6 +343,20 @@ impl Run {
             4 => Err(KernelError::Form { form: self.form }),
             _ => Err(KernelError::Wrong { kernel, element: result.wrong_at, error: result.worst_error }),
         }
+    }
+}
+
+/// The repetitions of one run that are done, for another thread to ask about.
+#[derive(Debug, Default)]
+pub struct Repetitions {
+    /// The bits of each one's seconds; 0 until it is done.
+    times: OnceLock<Vec<AtomicU64>>,
+}
+
+impl Repetitions {
+    #[must_use]
+    pub fn done(&self) -> usize {
+        self.times.get().map_or(0, |times| times.iter().take_while(|time| time.load(Ordering::Relaxed) != 0).count())
     }
 }
 

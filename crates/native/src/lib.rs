@@ -3,7 +3,7 @@
 
 mod kernels;
 
-pub use kernels::{Cost, Form, Initialisation, Kernel, KernelError, Operation, Outcome, Run, Schedule, Stream};
+pub use kernels::{Cost, Form, Initialisation, Kernel, KernelError, Operation, Outcome, Repetitions, Run, Schedule, Stream};
 
 /// `libfirsttouch_agent.so`: loaded into a profiled program through LD_PRELOAD.
 pub static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libfirsttouch_agent.so"));

@@ -12,6 +12,8 @@ use std::path::PathBuf;
     after_help = "Examples:\n  \
         firsttouch bench dgemv --init serial\n  \
         firsttouch bench triad --scaling 1,2,4,8 --svg triad.svg\n  \
+        firsttouch bench triad --place spread:4\n  \
+        firsttouch bench triad --place '--cpunodebind 0 --membind 1'\n  \
         firsttouch bench iso3dfd --n1 528 --n2 528 --n3 528 --iterations 10\n  \
         firsttouch profile -- firsttouch bench dgemv --init serial --threads 8",
     disable_help_subcommand = true
@@ -58,6 +60,12 @@ pub struct How {
     /// Measure with these numbers of threads one after another, and show the speed-up over the first
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub scaling: Vec<u32>,
+    /// Where threads and memory go, as `run` does it: an expression or policy of its --pin, or its options in quotes
+    #[arg(long, value_name = "EXPR|'OPTIONS'", allow_hyphen_values = true)]
+    pub place: Option<String>,
+    /// The placement that this process was given
+    #[arg(long, hide = true, allow_hyphen_values = true)]
+    pub placed: Option<String>,
     /// Timed repetitions
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub repetitions: u64,

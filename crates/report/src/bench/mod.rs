@@ -62,6 +62,8 @@ pub struct Bench {
     pub init: String,
     pub schedule: String,
     pub form: String,
+    /// The words of `--place`.
+    pub place: Option<String>,
     pub sizes: BTreeMap<String, u64>,
     /// The sizes in words.
     pub shape: String,
@@ -97,6 +99,8 @@ pub struct BenchJson<'a> {
     init: &'a str,
     schedule: &'a str,
     simd: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    place: Option<&'a str>,
     sizes: &'a BTreeMap<String, u64>,
     bytes: u64,
     huge_pages: bool,
@@ -156,6 +160,7 @@ impl<'a> BenchJson<'a> {
             init: &bench.init,
             schedule: &bench.schedule,
             simd: &bench.form,
+            place: bench.place.as_deref(),
             sizes: &bench.sizes,
             bytes: bench.bytes,
             huge_pages: bench.huge_pages,

@@ -41,9 +41,10 @@ fn heading(bench: &Bench) -> String {
         [team] => format!(", {} threads", team.threads),
         _ => String::new(),
     };
+    let place = bench.place.as_ref().map_or(String::new(), |place| format!(", placed by '{place}'"));
     let huge = if bench.huge_pages { ", huge pages asked for" } else { "" };
     format!(
-        "{} {} ({}){threads}, {} initialisation, schedule {}, {}{huge}\n\n",
+        "{} {} ({}){threads}, {} initialisation, schedule {}, {}{huge}{place}\n\n",
         bench.kernel,
         bench.shape,
         format_bytes(bench.bytes),

@@ -1,23 +1,27 @@
 //! `firsttouch bench`
 
+mod place;
+mod progress;
 mod setup;
 
 use super::usage;
 use crate::arguments::{How, Init, Kernel as Arguments};
-use crate::output::{message, print, print_json};
+use crate::output::{print, print_json};
 use anyhow::{Context, Result, bail};
 use firsttouch_domain::format_bytes;
 use firsttouch_machine::MachineInfo;
 use firsttouch_native::{Outcome, Run, Schedule};
 use firsttouch_report::{Bench, BenchJson, Team, Work, bench_text, speed_chart};
 use setup::Setup;
-use std::io::{IsTerminal, stderr};
 use std::path::Path;
 
 pub fn run(arguments: &Arguments) -> Result<u8> {
     let info = MachineInfo::read(Path::new("/"));
     let available = info.map_or(0, |info| info.available_memory_bytes);
     let Setup { run, sizes, shape, iteration, how } = usage(setup::of(arguments, available))?;
+    if let Some(placement) = &how.place {
+        return place::become_placed(placement);
+    }
     usage(fits_memory(&run, available))?;
     let cost = run.kernel.cost();
     let mut bench = Bench {
@@ -25,6 +29,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         init: init_name(how.init).to_owned(),
         schedule: schedule_name(how.schedule),
         form: String::new(),
+        place: how.placed.clone(),
         sizes,
         shape,
         bytes: run.bytes(),
@@ -43,10 +48,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     };
     let teams = if how.scaling.is_empty() { vec![how.threads.unwrap_or(0)] } else { how.scaling.clone() };
     for (index, &threads) in teams.iter().enumerate() {
-        if teams.len() > 1 && stderr().is_terminal() {
-            message(&format!("{threads} threads ({} of {})", index + 1, teams.len()));
-        }
-        let outcome = Run { threads, ..run }.run()?;
+        let what = if teams.len() > 1 { format!("{threads} threads ({} of {})", index + 1, teams.len()) } else { bench.kernel.clone() };
+        let outcome = progress::run(&Run { threads, ..run }, &what)?;
         outcome.form.name().clone_into(&mut bench.form);
         let Outcome { threads, seconds, worst_error, cpus, page_nodes, .. } = outcome;
         bench.teams.push(Team { threads, seconds, worst_error, cpus, page_nodes });

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `bench`: where it is placed, what it refuses, and what it makes of odd sizes.
 
+#![allow(clippy::unwrap_used, reason = "this file is a test")]
+
 use firsttouch_e2e::process::run;
 use firsttouch_e2e::tool::{Firsttouch, assert_clear_error};
 use serde_json::Value;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `map` on this machine: what it saves can be used, and what cannot be measured or written is said.
 
+#![allow(clippy::unwrap_used, reason = "this file is a test")]
+
 use firsttouch_e2e::process::run;
 use firsttouch_e2e::tool::{Firsttouch, assert_clear_error, temporary_directory, text};
 use serde_json::Value;

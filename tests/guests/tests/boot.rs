@@ -8,13 +8,15 @@ use std::path::Path;
 use std::process::Command;
 
 const UP: &str = "echo 'guest fake: up'";
-const GOOD: &str = "echo 'test a ... ok'; echo 'test result: ok. 1 passed; 0 failed'";
+const GOOD: &str = "echo 'test a ... ok'; echo 'test result: ok. 1 passed; 0 failed'; echo 'guest fake: status 0'";
+/// What a guest prints goes to a file of a directory that is given to it; its console is vng's output.
+const TELLS: &str = "for word; do case $word in /tmp/told=*) exec >>\"${word#*=}/output\" ;; esac; done";
 
 /// Boots a guest that does what `script` says instead of booting.
 fn boot(script: &str) -> Outcome {
     let directory = tempfile::tempdir().unwrap();
     let vng = directory.path().join("vng");
-    fs::write(&vng, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::write(&vng, format!("#!/bin/sh\n{TELLS}\n{script}\n")).unwrap();
     fs::set_permissions(&vng, fs::Permissions::from_mode(0o755)).unwrap();
     let boot = Path::new(env!("CARGO_MANIFEST_DIR")).join("boot");
     run(Command::new(boot)
@@ -45,7 +47,9 @@ fn passed() {
 /// Check that failed tests fail without the console, which has nothing to say of them.
 #[test]
 fn failed() {
-    let script = format!("echo console >&2; {UP}; echo 'test a ... FAILED'; echo 'test result: FAILED. 0 passed; 1 failed'; exit 101");
+    let script = format!(
+        "echo console >&2; {UP}; echo 'test a ... FAILED'; echo 'test result: FAILED. 0 passed; 1 failed'; echo 'guest fake: status 101'"
+    );
     assert_ended(&script, 1, &["test a ... FAILED"]);
     assert!(!boot(&script).stdout_text().contains("console"));
 }
@@ -54,11 +58,14 @@ fn failed() {
 #[test]
 fn panicked() {
     let panic = "echo 'Kernel panic - not syncing' >&2; exit 255";
-    let says = ["ended without a good result (status 255)", "    Kernel panic - not syncing"];
+    let says = ["ended without a good result (status unknown of the tests, 255 of vng)", "    Kernel panic - not syncing"];
     assert_ended(panic, 1, &says);
     assert_ended(&format!("{UP}; printf 'test a ... '; {panic}"), 1, &[&says[..], &["test a ... "]].concat());
-    assert_ended(&format!("{UP}; {GOOD}; {panic}"), 1, &says);
-    assert_ended(&format!("{UP}; exit 0"), 1, &["ended without a good result (status 0)"]);
+    let good = GOOD.replace("; echo 'guest fake: status 0'", "");
+    assert_ended(&format!("{UP}; {good}; {panic}"), 1, &says);
+    assert_ended(&format!("{UP}; exit 0"), 1, &["ended without a good result (status unknown of the tests, 0 of vng)"]);
+    let killed = GOOD.replace("status 0", "status 137");
+    assert_ended(&format!("{UP}; {killed}"), 1, &["ended without a good result (status 137 of the tests, 0 of vng)"]);
 }
 
 /// Check that a guest that hangs while it boots, or in a test, or makes no end, is ended, and the console is shown.

@@ -35,6 +35,9 @@
 //! the variance itself: 2 (sum u^2)^2 / (sum u^4 - (sum u^2)^2 / n), since a few windows with many hits tell less than many
 //! with one. At 0 or 1 exactly, the rule of three with the effective number of hit windows (sum a)^2 / sum a^2, a = K z r.
 //!
+//! **Hot addresses.** Rates of cut windows rest on what a trap costs, which is known to within `hot_error` only (a part of the rate, the same for
+//! all): a share's interval is widened by share x |cut part of the group - cut part of all| x `hot_error`, in quadrature.
+//!
 //! Not in the interval: who first touched a page where the sample left it open (see `homes.rs`).
 
 use firsttouch_domain::Estimate;
@@ -60,6 +63,8 @@ pub struct Draw {
     pub held_ns: f64,
     /// Accesses a ns to the word; 0 where nobody came, or the memory was not yet touched.
     pub rate: f64,
+    /// The hit limit cut the window off: the rate rests on what a trap costs.
+    pub cut: bool,
 }
 
 /// What is known of one group.
@@ -69,8 +74,9 @@ struct Stratum {
     k: f64,
     /// Mean rate that K rests on (0 where K = 1).
     mean: f64,
-    /// Accesses.
+    /// Accesses, and those of cut windows.
     total: f64,
+    cut: f64,
     /// Accesses that one hit in one window stands for.
     one_hit: f64,
     /// Sums of e^2 and e^4.
@@ -89,6 +95,8 @@ pub struct Design {
     round_e: Vec<f64>,
     round_e2: f64,
     total: f64,
+    /// By how much all rates of cut windows may be wrong together, as a part of them.
+    hot_error: f64,
     /// Rounds as units need at least this many.
     least_rounds: usize,
 }
@@ -126,6 +134,7 @@ impl Design {
             let by_ratio = stratum.draws.len() >= RATIO_WINDOWS && factor.is_finite() && factor > 0.0 && !stratum.mismatch;
             (stratum.k, stratum.mean) = if by_ratio { (factor, sum_zr / sum_z) } else { (1.0, 0.0) };
             stratum.total = stratum.k * sum_zr;
+            stratum.cut = stratum.draws.iter().filter(|&&i| draws[i].cut).map(|&i| stratum.k * draws[i].z * draws[i].rate).sum();
             for &i in &stratum.draws {
                 let e = stratum.k * draws[i].z * (draws[i].rate - stratum.mean);
                 stratum.e2 += e * e;
@@ -136,7 +145,7 @@ impl Design {
         }
         let total = strata.iter().map(|s| s.total).sum();
         let round_e2 = round_e.iter().map(|e| e * e).sum();
-        Self { draws, strata, round, round_e, round_e2, total, least_rounds: ROUNDS }
+        Self { draws, strata, round, round_e, round_e2, total, hot_error: 0.0, least_rounds: ROUNDS }
     }
 
     /// Of hinting faults, each a draw that was hit, in groups 0 to `groups`: a round is a scan. The exposure is not known: each
@@ -144,6 +153,12 @@ impl Design {
     #[must_use]
     pub fn of_scans(draws: Vec<Draw>, groups: usize) -> Self {
         Self { least_rounds: SCANS, ..Self::new(draws, &vec![0.0; groups]) }
+    }
+
+    /// The same; rates of cut windows may all be wrong by this part of them.
+    #[must_use]
+    pub fn with_hot_error(self, hot_error: f64) -> Self {
+        Self { hot_error, ..self }
     }
 
     /// Accesses to a group.
@@ -201,7 +216,10 @@ impl Design {
             let bound = Estimate::fraction(0.0, 0.0, worth.clamp(1.0, 1e12) as u64);
             return Some(Estimate { samples: 0, ..bound });
         }
-        Some(self.interval(share, sums, hits, own.draws.iter().copied()))
+        let by_sampling = self.interval(share, sums, hits, own.draws.iter().copied());
+        let all_cut: f64 = self.strata.iter().map(|s| s.cut).sum();
+        let by_traps = share * (own.cut / own.total - all_cut / self.total).abs() * self.hot_error;
+        Some(by_sampling.widened(by_traps))
     }
 
     /// The part of the group's accesses given by `parts` (draw, rate of the part <= rate); windows not listed have none.
@@ -289,7 +307,7 @@ mod tests {
     use super::*;
 
     fn draws(group: usize, rates: &[f64]) -> Vec<Draw> {
-        rates.iter().enumerate().map(|(i, &rate)| Draw { group, round: i as u64, z: 1.0, held_ns: 1.0, rate }).collect()
+        rates.iter().enumerate().map(|(i, &rate)| Draw { group, round: i as u64, z: 1.0, held_ns: 1.0, rate, cut: false }).collect()
     }
 
     /// Check that the exposure scales a group with enough windows, and not one with few.
@@ -317,5 +335,18 @@ mod tests {
         let parts = whole.iter().map(|&(i, _)| (i, 1.0)).collect();
         let part = design.part_of(&whole, &parts).unwrap();
         assert!((part.value - 0.25).abs() < 1e-9 && part.half_width() < 0.01, "{part:?}");
+    }
+
+    /// Check that a doubt about hot addresses widens the shares of those who have them and of the others, and nothing where all are hot.
+    #[test]
+    fn doubts_about_traps_count() {
+        let half = |hot: &[bool; 2]| {
+            let mut all = [draws(0, &[4.0; 400]), draws(1, &[4.0; 400])].concat();
+            all.iter_mut().for_each(|draw| draw.cut = hot[draw.group]);
+            let design = Design::new(all, &[400.0, 400.0]).with_hot_error(0.2);
+            design.share(1).unwrap().half_width()
+        };
+        let (none, one, both) = (half(&[false, false]), half(&[true, false]), half(&[true, true]));
+        assert!(none < 0.01 && (one - 0.05).abs() < 0.01 && (both - none).abs() < 1e-9, "{none} {one} {both}");
     }
 }

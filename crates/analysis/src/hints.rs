@@ -47,7 +47,7 @@ impl Reader<'_> {
                         sites: vec![(touch.site, 1.0)],
                         home: crate::homes::Home::Unknown,
                     };
-                    draws.push(Draw { group: g, round, z, held_ns: 1.0, rate: 1.0 });
+                    draws.push(Draw { group: g, round, z, held_ns: 1.0, rate: 1.0, cut: false });
                     sampled.hits[g].push(hit);
                 }
             }

@@ -126,6 +126,12 @@ pub struct Reader<'a> {
     pub clock: Clock,
 }
 
+/// The doubt about what a trap costs that the recorder left in the profile.
+fn hot_error(profile: &Profile) -> f64 {
+    let told = profile.meta.get(firsttouch_profile::meta::HOT_ERROR).and_then(|text| text.parse::<f64>().ok());
+    told.filter(|error| (0.0..=1.0).contains(error)).unwrap_or(0.0)
+}
+
 impl Reader<'_> {
     /// Reads all windows.
     pub fn read(&self, touches: &mut TouchReader<'_>) -> Uses {
@@ -151,7 +157,7 @@ impl Reader<'_> {
                 continue;
             };
             let group = group_of[&object];
-            draws.push(Draw { group, round: window.round, z, held_ns: window.held_ns as f64, rate: 0.0 });
+            draws.push(Draw { group, round: window.round, z, held_ns: window.held_ns as f64, rate: 0.0, cut: false });
             if let Some(rows) = rows.get(&window.id) {
                 let (by_thread, sites) = self.rates(rows, window.held_ns as f64);
                 let position = self.groups[group].position(object, offset);
@@ -171,9 +177,10 @@ impl Reader<'_> {
                 continue;
             }
             draws[hit.draw].rate = hit.rate();
+            draws[hit.draw].cut = hit.by_thread.iter().any(|by| by.cut);
             uses.watch.hits[group].push(hit);
         }
-        uses.watch.design = Design::new(draws, &self.clock.exposures(self.profile, self.groups));
+        uses.watch.design = Design::new(draws, &self.clock.exposures(self.profile, self.groups)).with_hot_error(hot_error(self.profile));
         uses.hint = self.hints(&uses);
         uses.hint_records = uses.touches.values().map(|own| own.hints.len() as u64).sum();
         uses

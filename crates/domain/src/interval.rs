@@ -42,6 +42,14 @@ impl Estimate {
         Self { value, low: inverse(logit - spread).min(value), high: inverse(logit + spread).max(value), samples }
     }
 
+    /// The same with a further doubt of `by` to either side, independent of the interval: they add in quadrature, within 0 and 1.
+    #[must_use]
+    pub fn widened(self, by: f64) -> Self {
+        let low = (self.value - (self.value - self.low).hypot(by)).max(0.0);
+        let high = (self.value + (self.high - self.value).hypot(by)).min(1.0);
+        Self { low: low.min(self.value), high: high.max(self.value), ..self }
+    }
+
     /// Half the width of the interval.
     #[must_use]
     pub fn half_width(&self) -> f64 {

@@ -37,6 +37,8 @@ pub mod meta {
     pub const MODE: &str = "mode";
     /// Cost of one watchpoint trap as calibrated at start, ns.
     pub const TRAP_NS: &str = "trap_ns";
+    /// By how much estimates of cut windows may all be wrong together, as a part of them; absent where no address was hot.
+    pub const HOT_ERROR: &str = "hot_error";
     /// CLOCK_MONOTONIC when watching began, ns (absent without watch evidence).
     pub const WATCH_START_NS: &str = "watch_start_ns";
     /// Child processes that were started and not profiled (without `--follow`); absent when there were none.

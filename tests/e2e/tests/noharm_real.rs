@@ -184,7 +184,7 @@ trap 'echo exit trap' EXIT
 (echo in a subshell; exit 4); echo $?
 yes | head -n 3; echo ${PIPESTATUS[@]}
 cat <<< 'here string' | tr a-z A-Z
-kill -USR1 $$ & trap 'echo usr1' USR1; wait $!
+trap 'echo usr1' USR1; kill -USR1 $$ & wait $!
 wait; coproc cat; echo through a coprocess >&${COPROC[1]}; read -r line <&${COPROC[0]}; echo $line
 echo to stderr >&2; false | true; exit 77";
     bash("bash_pipelines", script).status(77).also_with(&["--follow"]).check();

@@ -10,7 +10,7 @@ use crate::kernel::monotonic_ns;
 use crate::kernel::residency::nodes_of;
 use crate::kernel::signals::process_exists;
 use crate::track::Tracker;
-use firsttouch_profile::{Access, Id, Page, Window};
+use firsttouch_profile::{Access, Id, Page, Window, meta};
 use std::collections::{BTreeMap, HashMap};
 
 /// Objects looked at when a round is drawn. Where there are more, a random part stands for all.
@@ -171,6 +171,10 @@ impl Rounds {
         self.finish_round(tracker, monotonic_ns());
         let rest = self.hot.take_waiting();
         self.settle(tracker, rest);
+        let error = self.hot.error(self.trap_ns);
+        if error > 0.0 {
+            tracker.sink.write(|w| w.meta(meta::HOT_ERROR, &format!("{error:.3}")));
+        }
     }
 
     /// Moves every watchpoint from the running round to `next`, and takes down what the running round saw.
@@ -182,12 +186,15 @@ impl Rounds {
         for thread in &mut self.threads {
             let Some(&pid) = pid_of.get(&thread.process) else { continue };
             let hot = &self.hot;
-            // A hot address is left soon: the longer a thread is slowed down, the longer others wait for it.
-            let aim = |d: Drawn| Aim {
-                address: d.address,
-                limit: hot.limit(d.kin, if hot.is_hot(d.kin) { HOT_LIMIT.min(limit) } else { limit }),
+            let draws = next.get(&pid).copied().unwrap_or([None; SLOTS]);
+            let lends = |object| draws.iter().flatten().any(|d| d.companion && d.object == object);
+            // A hot address is left soon: the longer a thread is slowed down, the longer others wait for it. A companion is left first.
+            let aim = |d: Drawn| {
+                let usual = if hot.is_hot(d.kin) { HOT_LIMIT.min(limit) } else { limit };
+                let limit = if !d.companion && lends(d.object) { usual + HOT_LIMIT } else { usual };
+                Aim { address: d.address, limit: hot.limit(d.kin, limit) }
             };
-            let aims: [Option<Aim>; SLOTS] = next.get(&pid).map_or([None; SLOTS], |draws| draws.map(|d| d.map(aim)));
+            let aims: [Option<Aim>; SLOTS] = draws.map(|d| d.map(aim));
             let (slots, lost, failed) = thread.turn(&aims, &mut self.buffer);
             // A thread that ended meanwhile has nothing to miss.
             let failed = if failed > 0 && process_exists(thread.tid) { failed } else { 0 };
@@ -308,6 +315,9 @@ impl Rounds {
         }
         for pattern in seen.iter().filter(|(_, r)| r.watched.cut()).filter_map(|(_, r)| r.pattern.as_ref()) {
             self.hot.learn(drawn.kin, pattern);
+        }
+        for pair in seen.iter().filter_map(|(_, r)| r.pair) {
+            self.hot.learn_pair(drawn.kin, pair);
         }
         if held == 0 || drawn.companion {
             return;

@@ -1,7 +1,7 @@
 //! The debug registers: four watchpoints on each watched thread, moved together at every turn of a round.
 
 use super::SLOTS;
-use super::hot::{Pattern, pattern};
+use super::hot::{Pair, Pattern, pair, pattern};
 use super::pace::ArmedCost;
 use super::passes::merge;
 use super::rate::Watched;
@@ -64,6 +64,8 @@ pub struct SlotResult {
     pub traps: u64,
     /// How the thread hit the address, if it did often enough to tell.
     pub pattern: Option<Pattern>,
+    /// Its cycles with and without a second watched word.
+    pub pair: Option<Pair>,
     /// Samples of the hits, oldest first (some may be lost).
     pub samples: Vec<Sample>,
 }
@@ -168,7 +170,15 @@ impl WatchedThread {
         let watched =
             Watched { hits, watched_ns: now.saturating_sub(armed.at_ns), cpu_ns: exposed_ns, exposed_ns, limit: u64::from(armed.limit) };
         self.exhausted[slot] = watched.cut();
-        Some(SlotResult { address: armed.address, armed_ns: armed.at_ns, watched, traps: hits, pattern: None, samples: Vec::new() })
+        Some(SlotResult {
+            address: armed.address,
+            armed_ns: armed.at_ns,
+            watched,
+            traps: hits,
+            pattern: None,
+            pair: None,
+            samples: Vec::new(),
+        })
     }
 
     fn arm(&mut self, slot: usize, address: u64, limit: u32) {
@@ -228,7 +238,27 @@ impl WatchedThread {
             result.merge_passes();
             result.pattern = pattern(result, &times);
         }
+        find_pairs(results);
         lost
+    }
+}
+
+/// Of two words that a thread hit in turn, one watched for fewer hits.
+fn find_pairs(results: &mut [Option<SlotResult>; SLOTS]) {
+    let times: [Option<Vec<u64>>; SLOTS] =
+        std::array::from_fn(|slot| results[slot].as_ref().map(|r| r.samples.iter().map(|sample| sample.time).collect()));
+    let was_left = |slot: usize| results[slot].as_ref().is_some_and(|r| r.watched.cut());
+    let found: [Option<Pair>; SLOTS] = std::array::from_fn(|slot| {
+        let others = (0..SLOTS).filter(|&other| other != slot && was_left(other));
+        others.filter_map(|other| pair(times[slot].as_deref()?, times[other].as_deref()?)).next()
+    });
+    for (result, found) in results.iter_mut().zip(found) {
+        let Some(result) = result else { continue };
+        result.pair = found;
+        // Two paces in one window, each of them even.
+        if let (Some(pattern), Some(pair)) = (&mut result.pattern, found) {
+            pattern.regular = pair.regular;
+        }
     }
 }
 

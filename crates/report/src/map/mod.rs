@@ -3,6 +3,7 @@
 mod heat;
 mod text;
 
+pub(crate) use heat::Heat;
 pub use heat::heat_maps;
 pub use text::map_text;
 

@@ -1,6 +1,7 @@
 //! Published measurements (`experiments/*.toml`): what was run, on which machine of the catalogue, and what came out.
 
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::fmt;
 
 pub const SCHEMA: &str = "firsttouch.experiment/1";
@@ -30,9 +31,9 @@ pub struct Experiment {
     pub speedups: Vec<Speedups>,
     #[serde(default)]
     pub migrations: Vec<Migration>,
-    /// What the source says or draws without a table.
+    /// What the source says or draws without a table, by the name that `reproduce` has for it.
     #[serde(default)]
-    pub said: Vec<String>,
+    pub said: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -3,7 +3,7 @@
 use super::bars::bars;
 use super::lines::lines;
 use super::{Drawing, Reproduction, Source, Table};
-use crate::canvas::{Anchor, Canvas, text_width};
+use crate::canvas::{Anchor, Canvas};
 use crate::map::Heat;
 
 const MARGIN: f64 = 20.0;
@@ -16,15 +16,14 @@ pub const BLUE: &str = "#2b6cb0";
 pub fn reproduction_figure(reproduction: &Reproduction) -> String {
     let mut canvas = Canvas::default();
     let title = format!("{}: {}", reproduction.experiment, reproduction.title);
-    // Bold and larger than what is reckoned with.
-    canvas.text((MARGIN, 26.0), Anchor::Start, "big", &title);
-    canvas.text((MARGIN + text_width(&title) * 0.55, 26.0), Anchor::Start, "", "");
-    canvas.text((MARGIN, 44.0), Anchor::Start, "faint", &format!("Here: {}", reproduction.here.machine));
-    let mut top = 62.0;
+    canvas.text((MARGIN, 26.0), Anchor::Start, "big", &reproduction.experiment);
+    canvas.text((MARGIN, 44.0), Anchor::Start, "", &reproduction.title);
+    canvas.text((MARGIN, 60.0), Anchor::Start, "faint", &format!("Here: {}", reproduction.here.machine));
+    let mut top = 80.0;
     for table in &reproduction.tables {
         match table.drawing {
             Drawing::None => continue,
-            Drawing::Lines => lines(&mut canvas, table, (MARGIN, top)),
+            Drawing::Lines | Drawing::LinesOfOneScale => lines(&mut canvas, table, (MARGIN, top)),
             Drawing::Bars => bars(&mut canvas, table, (MARGIN, top)),
             Drawing::Heat => heat(table).draw(&mut canvas, (MARGIN, top)),
         }

@@ -1,13 +1,14 @@
 //! A table as curves: a panel a column, the last label along the bottom, a line for each combination of the other labels.
 
 use super::figure::panel_title;
-use super::{Cell, Table};
+use super::{Cell, Drawing, Table};
 use crate::bench::{label, nice};
 use crate::canvas::{Anchor, Area, Canvas};
 
 /// Told apart also by readers who see no red and green (Okabe and Ito's palette).
 const COLOURS: [&str; 5] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#666666"];
 const PANEL: (f64, f64) = (270.0, 220.0);
+const PANELS_A_ROW: usize = 3;
 const AXIS: f64 = 46.0;
 const GAP: f64 = 30.0;
 
@@ -19,11 +20,17 @@ pub fn lines(canvas: &mut Canvas, table: &Table, (x, y): (f64, f64)) {
     let steps = steps(table);
     let names = names(table);
     legend(canvas, &names, (x, y + 30.0));
-    for (index, column) in table.columns_with_figures().into_iter().enumerate() {
-        let left = x + AXIS + index as f64 * (PANEL.0 + AXIS + GAP);
-        let area = Area { x: left, y: y + 64.0, width: PANEL.0, height: PANEL.1 };
-        canvas.text((left, y + 54.0), Anchor::Start, "", &panel_title(table, column));
-        panel(canvas, table, &series(table, column, &steps, &names), &steps, area);
+    let panels: Vec<(usize, Vec<Series<'_>>)> =
+        table.columns_with_figures().into_iter().map(|column| (column, series(table, column, &steps, &names))).collect();
+    let highest = |series: &[Series<'_>]| series.iter().flatten().map(|(_, cell)| cell.top()).fold(0.0, f64::max);
+    let of_all = panels.iter().map(|(_, series)| highest(series)).fold(0.0, f64::max);
+    for (index, (column, series)) in panels.iter().enumerate() {
+        let (across, down) = ((index % PANELS_A_ROW) as f64, (index / PANELS_A_ROW) as f64);
+        let left = x + AXIS + across * (PANEL.0 + AXIS + GAP);
+        let area = Area { x: left, y: y + 64.0 + down * (PANEL.1 + 72.0), width: PANEL.0, height: PANEL.1 };
+        canvas.text((left, area.y - 10.0), Anchor::Start, "", &panel_title(table, *column));
+        let top = if table.drawing == Drawing::LinesOfOneScale { of_all } else { highest(series) };
+        panel(canvas, table, series, &steps, (area, nice(top)));
     }
 }
 
@@ -81,8 +88,7 @@ fn legend(canvas: &mut Canvas, names: &[String], (x, y): (f64, f64)) {
     }
 }
 
-fn panel(canvas: &mut Canvas, table: &Table, series: &[Series<'_>], steps: &[String], area: Area) {
-    let top = nice(series.iter().flatten().map(|(_, cell)| cell.top()).fold(0.0, f64::max));
+fn panel(canvas: &mut Canvas, table: &Table, series: &[Series<'_>], steps: &[String], (area, top): (Area, f64)) {
     let height = |value: f64| area.y + area.height * (1.0 - value / top);
     for tick in 0..=5u32 {
         let value = top * f64::from(tick) / 5.0;

@@ -1,6 +1,7 @@
 //! What `firsttouch reproduce` shows: what was published, what the model says of it, and what was measured here.
 
 mod bars;
+mod columns;
 mod effect;
 mod figure;
 mod lines;
@@ -105,6 +106,8 @@ pub enum Drawing {
     None,
     /// Against the last label, a line for each other combination of labels.
     Lines,
+    /// The same, with one scale for all columns.
+    LinesOfOneScale,
     /// A bar a row.
     Bars,
     /// Rows against columns.
@@ -171,10 +174,10 @@ impl Table {
         (0..self.columns.len()).filter(|column| self.column(*column).any(|cell| cell.is_some())).collect()
     }
 
-    /// The source of all columns, where there are several of one.
+    /// The source of all columns, where these have names of their own.
     fn only_source(&self) -> Option<Source> {
         let first = self.columns.first()?.source;
-        (self.columns.len() > 1 && self.columns.iter().all(|column| column.source == first)).then_some(first)
+        self.columns.iter().all(|column| column.source == first && !column.name.is_empty()).then_some(first)
     }
 }
 

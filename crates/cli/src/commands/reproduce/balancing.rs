@@ -61,7 +61,7 @@ pub fn run(lab: &Lab) -> Result<Reproduction> {
         )],
         tables: vec![times(&published, m, &all)?, migrations(&published, m, &all)],
         effects: effects(lab, &published, &all, switchable.is_ok()),
-        said: published.experiment.said,
+        said: published.said(lab.name),
         notes,
     }))
 }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use firsttouch_domain::format_bytes;
 use firsttouch_domain::topology::format_list;
 use firsttouch_predict::experiments::{Dgemv, Init, Quantity};
-use firsttouch_predict::machine::{self, Machine};
+use firsttouch_predict::machine::Machine;
 use firsttouch_predict::runs;
 use firsttouch_report::{Claim, Drawing, ReproducedCell as Cell, ReproducedRow as Row, ReproducedTable as Table, Reproduction, Source};
 use std::collections::BTreeSet;
@@ -73,9 +73,9 @@ pub fn scaling(lab: &Lab) -> Result<Reproduction> {
     Ok(lab.reproduction(Found {
         title: "row-major DGEMV by number of threads, its data initialised by one thread or by those that use them",
         sources: vec![published.source()],
-        settings: vec![setting(m, &format!("1 to {}, not pinned, as in the slides", threads_word(most)), lab.rounds(RUNS).runs)],
+        settings: vec![setting(m, &format!("{} not pinned, as in the slides", team_words(most)), lab.rounds(RUNS).runs)],
         effects: vec![claim.judged()],
-        said: published.experiment.said,
+        said: published.said(lab.name),
         tables,
         notes,
     }))
@@ -83,11 +83,16 @@ pub fn scaling(lab: &Lab) -> Result<Reproduction> {
 
 fn setting(m: u64, threads: &str, runs: u32) -> String {
     let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
-    format!("m = n = {m} ({}), threads: {threads}; {runs} of each, in turn.", format_bytes(8 * m * m))
+    format!("m = n = {m} ({}), {threads}; {runs} of each, in turn.", format_bytes(8 * m * m))
 }
 
-fn threads_word(threads: usize) -> String {
+pub fn threads_word(threads: usize) -> String {
     if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") }
+}
+
+/// `1 to 8 threads`.
+fn team_words(most: usize) -> String {
+    if most == 1 { "1 thread".to_owned() } else { format!("1 to {most} threads") }
 }
 
 /// Those of the slides, then by doubling, and all.
@@ -118,9 +123,9 @@ fn published_speedup(published: &Published, init: Init, m: u32, threads: usize) 
 
 /// Times, and speed-ups T(1) / T(p).
 fn scaling_tables(published: &Published, m: u64, measured: &[Team]) -> Result<Vec<Table>> {
-    let heads = ["initialisation", "threads"];
+    let heads = ["init", "threads"];
     let mut times = table("time of a product", "s", &heads, Drawing::None);
-    let mut speedups = table("speed-up over 1 thread", "T(1) / T(p)", &heads, Drawing::Lines);
+    let mut speedups = table("speed-up over 1 thread", "T(1) / T(p)", &heads, Drawing::LinesOfOneScale);
     let sizes = SIZES.map(|size| column(Source::Published, format!("m={size}"))).into_iter();
     let columns = sizes.chain([column(Source::Model, format!("m={SIZE}")), column(Source::Measured, format!("m={m}"))]);
     times.columns = columns.collect();
@@ -157,21 +162,21 @@ pub fn first_touch(lab: &Lab) -> Result<Reproduction> {
         |init: Init| Case::new(format!("{} initialisation", init.name()), Lab::pinned(&cpus), &kernel(init, m, cpus.len(), PRODUCTS));
     let ran = lab.rounds(RUNS).run(&INITS.map(case))?;
     notes.extend(failures(&ran));
-    let mut times = table("time of a product", "s", &["initialisation"], Drawing::Bars);
+    let mut times = table("time of a product", "s", &["init"], Drawing::Bars);
     times.columns = vec![
-        column(Source::Published, format!("E5620, m={SIZE}")),
-        column(Source::Model, format!("E5620, m={SIZE}")),
-        column(Source::Published, "E5-2620 v4, m=20000"),
-        column(Source::Model, "E5-2620 v4, m=20000"),
+        column(Source::Published, "E5620"),
+        column(Source::Published, "E5-2620 v4"),
+        column(Source::Model, "E5620"),
+        column(Source::Model, "E5-2620 v4"),
         column(Source::Measured, format!("m={m}")),
     ];
     let unbalanced = |init| other.experiment.dgemv.iter().find(|run| run.init == init && run.note.as_deref() == Some("balancing off"));
     for (init, ran) in INITS.into_iter().zip(&ran) {
         let cells = vec![
             published_seconds(&published, init, SIZE, 8).map(Cell::published),
-            Some(seconds(&published.machine, init, SIZE, 8)?),
             unbalanced(init).map(|run| Cell::published(run.published)),
-            Some(seconds(&machine::find(OTHER_MACHINE)?, init, 20000, 16)?),
+            Some(seconds(&published.machine, init, SIZE, 8)?),
+            Some(seconds(&other.machine, init, 20000, 16)?),
             Cell::measured(&ran.figures("seconds")),
         ];
         times.rows.push(Row { labels: vec![init.name().to_owned()], cells });
@@ -186,10 +191,13 @@ pub fn first_touch(lab: &Lab) -> Result<Reproduction> {
         published: time(Init::Serial).zip(time(Init::Parallel)).map(|(serial, parallel)| serial / parallel),
         impossible: lab.here.impossible(),
     };
-    let threads = format!("{}, pinned to CPUs {} of nodes {}", cpus.len(), format_list(&sorted(&cpus)), lab.here.node_list());
+    let threads = format!("{} pinned to CPUs {} of {}", threads_word(cpus.len()), format_list(&sorted(&cpus)), lab.here.node_words());
     Ok(lab.reproduction(Found {
         title: "row-major DGEMV on all cores, its data initialised by one thread or by those that use them",
-        sources: vec![published.source(), other.source()],
+        sources: vec![
+            format!("{}, m = {SIZE}, 8 threads", published.source()),
+            format!("{}, m = 20000, 16 threads, balancing off", other.source()),
+        ],
         settings: vec![setting(m, &threads, lab.rounds(RUNS).runs)],
         tables: [times].into_iter().chain(pages(lab, &ran)).collect(),
         effects: vec![claim.judged()],
@@ -198,7 +206,7 @@ pub fn first_touch(lab: &Lab) -> Result<Reproduction> {
     }))
 }
 
-pub fn sorted(cpus: &[u32]) -> Vec<u32> {
+fn sorted(cpus: &[u32]) -> Vec<u32> {
     let mut sorted = cpus.to_vec();
     sorted.sort_unstable();
     sorted
@@ -206,7 +214,7 @@ pub fn sorted(cpus: &[u32]) -> Vec<u32> {
 
 /// Where the matrix was, as the kernel says of pages at equal distances; none where it does not say.
 fn pages(lab: &Lab, ran: &[Ran]) -> Option<Table> {
-    let mut pages = table("where the matrix is: pages, of 64 at equal distances in the first run", "", &["initialisation"], Drawing::None);
+    let mut pages = table("where the matrix is: pages, of 64 at equal distances in the first run", "", &["init"], Drawing::None);
     pages.columns = lab.here.nodes.iter().map(|seats| column(Source::Measured, format!("node {}", seats.node))).collect();
     for (init, ran) in INITS.into_iter().zip(ran) {
         let nodes = ran.page_nodes();

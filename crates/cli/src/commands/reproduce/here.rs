@@ -54,8 +54,10 @@ impl Here {
         self.nodes.iter().flat_map(|seats| seats.cpus.iter().copied()).collect()
     }
 
-    pub fn node_list(&self) -> String {
-        format_list(&self.nodes.iter().map(|seats| seats.node).collect::<Vec<u32>>())
+    /// `node 0`, `nodes 0-3`.
+    pub fn node_words(&self) -> String {
+        let list: Vec<u32> = self.nodes.iter().map(|seats| seats.node).collect();
+        format!("{} {}", if list.len() == 1 { "node" } else { "nodes" }, format_list(&list))
     }
 
     /// Why placement cannot matter here; none where it can.

@@ -50,19 +50,18 @@ pub fn run(lab: &Lab) -> Result<Reproduction> {
         published: own_over_other(matrix),
         impossible: lab.here.impossible().map(|why| format!("{why}, and there is no other node's memory to compare with")),
     };
-    let threads: Vec<String> = nodes.iter().map(|seats| seats.node.to_string()).collect();
     Ok(lab.reproduction(Found {
         title: "ccNUMA map scan: triad for every pair of memory node and CPU node",
         sources: vec![published.source()],
         settings: vec![format!(
-            "Arrays of {}, all CPUs of a node, nodes {}; {} runs of each pair, in turn; stores bypass the caches.",
+            "Arrays of {}, all CPUs of a node, {}; {} runs of each pair, in turn; stores bypass the caches.",
             format_bytes(bytes / ARRAYS),
-            threads.join(", "),
+            lab.here.node_words(),
             rounds.runs
         )],
         tables: vec![published_table(matrix), measured_table(lab, &ran)],
         effects: vec![claim.judged()],
-        said: published.experiment.said,
+        said: published.said(lab.name),
         notes,
     }))
 }

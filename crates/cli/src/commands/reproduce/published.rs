@@ -19,14 +19,23 @@ impl Published {
         Ok(Self { experiment: experiments::find(experiment)?, machine: machine::find(machine)? })
     }
 
+    /// What it says of an experiment without figures.
+    pub fn said(&self, experiment: crate::arguments::Experiment) -> Vec<String> {
+        self.experiment.said.get(&super::name(experiment)).cloned().unwrap_or_default()
+    }
+
     /// Where it was published, and of which machine.
     pub fn source(&self) -> String {
         format!("{}, on {}", self.experiment.source, self.machine.title)
     }
 }
 
+/// A range that nobody would see is none.
+const NARROW: f64 = 0.001;
+
 pub fn predicted(predicted: Predicted) -> Cell {
-    Cell::Model { value: predicted.value, range: predicted.range }
+    let Predicted { value, range } = predicted;
+    Cell::Model { value, range: range.filter(|[low, high]| high - low > NARROW * value) }
 }
 
 pub fn column(source: Source, name: impl Into<String>) -> Column {

@@ -38,14 +38,14 @@ pub fn run(lab: &Lab) -> Result<Reproduction> {
         title: "the quick test on the wave equation: one socket (node), both, and a bound process on each",
         sources: vec![article.source()],
         settings: vec![format!(
-            "{}, {ITERATIONS} time steps; {} runs of each, in turn; nodes {}.",
+            "{}, {ITERATIONS} time steps; {} runs of each, in turn; {}.",
             grid.words(),
             rounds.runs,
-            lab.here.node_list()
+            lab.here.node_words()
         )],
         tables: vec![speeds],
         effects: vec![claim.judged()],
-        said: article.experiment.said,
+        said: article.said(lab.name),
         notes,
     }))
 }

@@ -14,6 +14,8 @@ use std::path::Path;
 const USUAL_PART: u64 = 4;
 /// And those that somebody named this: the kernel needs some as well.
 const MOST: (u64, u64) = (4, 5);
+/// Arrays of so many times the last-level caches are mostly in memory.
+const CACHES: u64 = 2;
 const LEAST_BYTES: u64 = 1 << 20;
 
 pub struct Here {
@@ -70,7 +72,7 @@ impl Here {
         })
     }
 
-    /// The memory that the arrays of a run take: what was asked for, if it fits, else the usual.
+    /// The memory that the arrays of a run take: what was asked for, if it fits, else the usual, or more where caches are large.
     pub fn array_bytes(&self, asked: Option<u64>, usual: u64) -> Result<u64> {
         let most = self.free_bytes / MOST.1 * MOST.0;
         match asked {
@@ -84,21 +86,30 @@ impl Here {
                 if self.nodes.len() > 1 { " (of the node with the least free memory, as runs are bound to nodes)" } else { "" }
             ))),
             Some(bytes) => Ok(bytes),
-            None if self.free_bytes == 0 => Ok(usual),
-            None => Ok(usual.min(self.free_bytes / USUAL_PART).max(LEAST_BYTES)),
+            None => {
+                let usual = usual.max(CACHES * self.cache_bytes());
+                Ok(if self.free_bytes == 0 { usual } else { usual.min(self.free_bytes / USUAL_PART).max(LEAST_BYTES) })
+            }
         }
     }
 
     /// A word where caches hold so much of the arrays that placement hardly matters.
     pub fn doubt_on_size(&self, bytes: u64) -> Option<String> {
-        let cache = self.topology.caches.iter().map(|cache| cache.size_bytes).max()?;
-        (bytes < 2 * cache).then(|| {
+        let cache = self.cache_bytes();
+        (bytes < CACHES * cache).then(|| {
             format!(
-                "The arrays ({}) are smaller than twice the last-level cache ({}): caches hide where memory is.",
+                "The arrays ({}) are smaller than twice the last-level caches ({}): these hide where memory is.",
                 format_bytes(bytes),
                 format_bytes(cache)
             )
         })
+    }
+
+    /// All caches of the last level together.
+    fn cache_bytes(&self) -> u64 {
+        let caches = &self.topology.caches;
+        let last = caches.iter().map(|cache| cache.level).max();
+        caches.iter().filter(|cache| Some(cache.level) == last).map(|cache| cache.size_bytes).sum()
     }
 }
 

@@ -21,6 +21,7 @@ use firsttouch_report::{Drawing, Effect, ReproducedTable, Reproduction, reproduc
 use here::Here;
 use rounds::Rounds;
 use serde::Serialize;
+use std::fs::OpenOptions;
 use std::io::stdout;
 use std::path::Path;
 
@@ -29,6 +30,10 @@ pub fn run(arguments: &Reproduce) -> Result<u8> {
         return list(arguments.json);
     }
     let name = usage(arguments.name.ok_or_else(|| anyhow!("name an experiment (--list shows them)")))?;
+    if let Some(path) = arguments.svg.as_deref().filter(|path| *path != Path::new("-")) {
+        // Better known before the runs than after them.
+        OpenOptions::new().create(true).append(true).open(path).with_context(|| format!("cannot write {}", path.display()))?;
+    }
     let lab = Lab { arguments, name, here: Here::read()?, kernels: Kernels::new()? };
     let reproduction = match name {
         Experiment::DgemvScaling => dgemv::scaling(&lab),

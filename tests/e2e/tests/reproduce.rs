@@ -52,7 +52,7 @@ fn what_cannot_be_is_refused() {
         (&[][..], 2, "NAME"),
         (&["map-scan", "--runs", "0"], 2, "0"),
         (&["map-scan", "--size", "1K"], 2, "too small"),
-        (&["map-scan", "--size", "1000T"], 2, "does not fit"),
+        (&["map-scan", "--size", "100000G"], 2, "does not fit"),
         (&["map-scan", "--size", "-1"], 2, "-1"),
         (&["map-scan", "--list"], 2, "--list"),
         (&["map-scan", "--svg", "/nonexistent/figure.svg"], 1, "cannot write /nonexistent/figure.svg"),

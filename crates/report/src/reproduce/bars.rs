@@ -2,7 +2,7 @@
 
 use super::figure::{BLUE, panel_title};
 use super::{Cell, Table, digits};
-use crate::bench::{label, nice};
+use crate::bench::nice;
 use crate::canvas::{Anchor, Area, Canvas, text_width};
 
 const ROW: f64 = 26.0;
@@ -31,7 +31,12 @@ fn panel(canvas: &mut Canvas, cells: &[Option<&Cell>], area: Area) {
     for tick in 0..=2u32 {
         let value = most * f64::from(tick) / 2.0;
         canvas.line((place(value), area.y), (place(value), area.y + area.height), "#eee", 1.0);
-        canvas.text((place(value), area.y + area.height + 14.0), Anchor::Middle, "small", &label(value, most));
+        canvas.text(
+            (place(value), area.y + area.height + 14.0),
+            Anchor::Middle,
+            "small",
+            &if tick == 0 { "0".to_owned() } else { digits(value, most) },
+        );
     }
     for (row, cell) in cells.iter().enumerate() {
         let middle = area.y + ROW * (row as f64 + 0.5);

@@ -139,8 +139,8 @@ fn disagreement(machine: &Machine) -> Result<Option<String>> {
     let gain = speed(Init::Parallel)? / speed(Init::Serial)?;
     Ok((gain > LEAST_GAIN).then(|| {
         format!(
-            "With a dynamic schedule the model lets first touch gain {gain:.2}x, where the article saw no help: it knows the link's capacity, but not what remote \
-             accesses cost a stencil beyond it."
+            "With a dynamic schedule the model lets first touch gain {gain:.2}x, where the article saw no help: its cores draw remote data as fast as \
+             local ones, up to the link's capacity."
         )
     }))
 }

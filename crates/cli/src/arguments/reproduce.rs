@@ -10,7 +10,7 @@ use std::path::PathBuf;
     long_about = "Runs a published experiment on the placement of memory as far as this machine allows (CPUs, nodes, memory), and shows what \
         was published, what the model says of the published machine, and what was measured here, side by side. A sentence says whether the effect appears \
         here, decided by the runs: every run of one way is faster than every run of the other, or not; and if it cannot appear, why. By \
-        default an experiment takes a minute or two.",
+        default an experiment takes up to a minute or two; dmvm-variability, with ten runs of 2000 products, several.",
     after_help = "Examples:\n  \
         firsttouch reproduce --list\n  \
         firsttouch reproduce dgemv-first-touch\n  \
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 )]
 pub struct Reproduce {
     /// The experiment
-    #[arg(value_enum, value_name = "NAME", required_unless_present = "list", hide_possible_values = false)]
+    #[arg(value_enum, value_name = "NAME", required_unless_present = "list")]
     pub name: Option<Experiment>,
     /// List the experiments
     #[arg(long, conflicts_with = "name")]
@@ -43,9 +43,9 @@ pub struct Reproduce {
 pub enum Experiment {
     /// DGEMV by number of threads, its matrix initialised serially and in parallel
     DgemvScaling,
-    /// DGEMV on all CPUs, initialised serially and in parallel, and where the pages went
+    /// DGEMV on all cores, initialised serially and in parallel, and where the pages went
     DgemvFirstTouch,
-    /// DGEMV with the kernel's NUMA balancing on and off; pages that it migrates
+    /// DGEMV with the kernel's NUMA balancing on and off (switched if allowed, and put back); pages that it migrates
     Balancing,
     /// The wave equation with and without first touch, schedules static and dynamic, and the spread over runs
     Iso3dfdFirstTouch,

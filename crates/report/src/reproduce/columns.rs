@@ -46,14 +46,21 @@ pub fn lines(table: &Table, most: usize, shown: impl Fn(&Cell) -> String) -> Vec
     lines
 }
 
-/// How many columns fit; at least one.
+/// How many columns fit with the words over them; at least one.
 fn fitting(columns: &[Printed], most: usize) -> usize {
-    let mut used = 0;
-    let fits = |column: &&Printed| {
-        used += GAP + column.width;
-        used <= most
+    let fits = |count: &usize| {
+        let together: usize =
+            columns[..*count].chunk_by(|one, other| one.source == other.source).map(|group| GAP + group_width(group)).sum();
+        together <= most
     };
-    columns.iter().take_while(fits).count().max(1)
+    (1..=columns.len()).take_while(fits).last().unwrap_or(1)
+}
+
+/// Of neighbours of one source: their columns, or the source's name where that is wider.
+fn group_width(group: &[Printed]) -> usize {
+    let columns: usize = group.iter().map(|column| GAP + column.width).sum();
+    let word = group.first().map_or(0, |column| width(column.source.words()));
+    columns.saturating_sub(GAP).max(word)
 }
 
 /// Heads and labels of each row, padded to the same width; numbers to the right.
@@ -100,19 +107,75 @@ fn part(table: &Table, labels: &[String], columns: &mut [Printed]) -> Vec<String
 
 /// Neighbours of one source, and the width they have together; the last column is widened where the word needs it.
 fn groups(columns: &mut [Printed]) -> Vec<(Source, usize)> {
-    let mut groups: Vec<(Source, usize)> = Vec::new();
-    let mut at = 0;
-    while at < columns.len() {
-        let source = columns[at].source;
-        let count = columns[at..].iter().take_while(|column| column.source == source).count();
-        let group = &mut columns[at..at + count];
-        let together: usize = group.iter().map(|column| column.width).sum::<usize>() + GAP * (count - 1);
-        let missing = width(source.words()).saturating_sub(together);
+    let mut groups = Vec::new();
+    for group in columns.chunk_by_mut(|one, other| one.source == other.source) {
+        let together = group_width(group);
+        let columns: usize = group.iter().map(|column| GAP + column.width).sum();
         if let Some(last) = group.last_mut() {
-            last.width += missing;
+            last.width += together + GAP - columns;
+            groups.push((last.source, together));
         }
-        groups.push((source, together + missing));
-        at += count;
     }
     groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::{Column, Drawing, Row};
+
+    fn table() -> Table {
+        let column = |source, name: &str| Column { source, name: name.to_owned() };
+        let row = |label: &str, values: [f64; 2]| Row {
+            labels: vec![label.to_owned(), "8".to_owned()],
+            cells: values.map(|value| Some(Cell::published(value))).into_iter().chain([None, Cell::measured(&[1.0, 2.0])]).collect(),
+        };
+        Table {
+            title: "time".to_owned(),
+            unit: "s".to_owned(),
+            heads: vec!["init".to_owned(), "threads".to_owned()],
+            columns: vec![
+                column(Source::Published, "m=1"),
+                column(Source::Published, "m=2"),
+                column(Source::Model, "m=1"),
+                column(Source::Measured, "m=3"),
+            ],
+            rows: vec![row("serial", [0.73, 2.98]), row("parallel", [0.5, 12.5])],
+            drawing: Drawing::None,
+        }
+    }
+
+    fn shown(cell: &Cell) -> String {
+        cell.value().to_string()
+    }
+
+    /// Check that columns stand under their source, that one without figures is left out, and what does not fit follows below.
+    #[test]
+    fn columns_stand_under_their_source() {
+        let expected = [
+            "                    published  measured here",
+            "init      threads   m=1   m=2            m=3",
+            "serial          8  0.73  2.98            1.5",
+            "parallel        8   0.5  12.5            1.5",
+        ];
+        assert_eq!(lines(&table(), 60, shown), expected);
+        let narrow = lines(&table(), 34, shown);
+        assert_eq!(
+            (narrow.len(), narrow[1].as_str(), narrow[6].as_str()),
+            (9, "init      threads   m=1   m=2", "init      threads            m=3")
+        );
+        assert!(narrow.iter().all(|line| width(line) <= 34), "{narrow:?}");
+        // At least one column at a time.
+        assert_eq!(lines(&table(), 1, shown).len(), 14);
+    }
+
+    /// Check that a source all columns share is told in the title, once.
+    #[test]
+    fn a_common_source_is_in_the_title() {
+        let mut table = table();
+        assert_eq!(title(&table), "time, s");
+        table.columns.truncate(2);
+        assert_eq!(title(&table), "time, s (published)");
+        assert_eq!(lines(&table, 60, shown)[0], "init      threads   m=1   m=2");
+    }
 }

@@ -30,3 +30,17 @@ fn first_touch_places_the_matrix() {
     // Two runs of each decide nothing, but the machine could show it.
     assert_eq!(reproduction["effects"][0]["verdict"], "not-shown", "{reproduction:#}");
 }
+
+/// Check that what takes two nodes is measured on both: no case fails, and every row of this machine has a figure.
+#[test]
+fn both_nodes_are_measured() {
+    for (name, figures) in [("triad-domains", 6), ("one-socket-two-sockets", 5), ("map-scan", 4)] {
+        let reproduction = json(&["reproduce", name, "--size", "1M", "--runs", "1"]);
+        let notes = list(&reproduction, "notes").iter().filter_map(Value::as_str);
+        assert_eq!(notes.filter(|note| note.starts_with("Not measured")).collect::<Vec<_>>(), [""; 0], "{name}");
+        let rows = list(&reproduction, "tables").iter().flat_map(|table| list(table, "rows"));
+        let measured = rows.flat_map(|row| list(row, "cells")).filter(|cell| cell["median"].as_f64() > Some(0.0));
+        assert_eq!(measured.count(), figures, "{name}: {reproduction:#}");
+        assert_eq!(reproduction["effects"][0]["verdict"], "not-shown", "{name}: one run decides nothing");
+    }
+}

@@ -30,7 +30,8 @@ impl Kernels {
             command.env_remove(name);
         }
         if placement.iter().any(|option| option.as_ref().starts_with("--cpunodebind")) {
-            command.env("OMP_PROC_BIND", "true");
+            // Fewer threads than CPUs have a core each.
+            command.env("OMP_PROC_BIND", "spread").env("OMP_PLACES", "cores");
         }
         command
     }

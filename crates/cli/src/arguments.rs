@@ -3,11 +3,13 @@
 mod bench;
 mod map;
 mod predict;
+mod reproduce;
 mod run;
 
 pub use bench::{Bench, How, Init, Kernel, Simd, Stream};
 pub use map::{Map, MapKernel};
 pub use predict::{Machines, MachinesAction, Validate};
+pub use reproduce::{Experiment, Reproduce};
 pub use run::{Run, Segment};
 
 use clap::{Args, Parser, Subcommand};
@@ -32,6 +34,7 @@ firsttouch finds memory that lives on the wrong NUMA node and names the line tha
   firsttouch balancing                 the kernel's NUMA balancing: state, and what it costs or gains
   firsttouch map                       bandwidth and latency between all pairs of nodes
   firsttouch bench dgemv --init serial a bundled kernel by itself
+  firsttouch reproduce --list          published experiments on placement, repeated on this machine
   firsttouch machines list             machines that predictions can be made for
   firsttouch validate                  the model against published measurements
 
@@ -72,6 +75,7 @@ pub enum Command {
     Balancing(Balancing),
     Bench(Bench),
     Map(Map),
+    Reproduce(Reproduce),
     Machines(Machines),
     Validate(Validate),
     /// Write the manual pages into a directory

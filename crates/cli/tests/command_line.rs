@@ -56,6 +56,7 @@ fn help_has_examples() {
         &["ps"],
         &["maps"],
         &["balancing"],
+        &["reproduce"],
         &["machines"],
         &["machines", "list"],
         &["machines", "show"],

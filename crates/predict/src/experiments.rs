@@ -1,6 +1,7 @@
 //! Published measurements (`experiments/*.toml`): what was run, on which machine of the catalogue, and what came out.
 
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::fmt;
 
 pub const SCHEMA: &str = "firsttouch.experiment/1";
@@ -26,6 +27,13 @@ pub struct Experiment {
     pub pairs: Vec<Pairs>,
     #[serde(default)]
     pub all_local: Vec<AllLocal>,
+    #[serde(default)]
+    pub speedups: Vec<Speedups>,
+    #[serde(default)]
+    pub migrations: Vec<Migration>,
+    /// What the source says or draws without a table, by the name that `reproduce` has for it.
+    #[serde(default)]
+    pub said: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -132,6 +140,27 @@ pub struct AllLocal {
     pub gb_per_s: f64,
 }
 
+/// T(1) / T(p) of dgemv, as the source has it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Speedups {
+    pub init: Init,
+    pub m: u32,
+    pub threads: Vec<usize>,
+    pub published: Vec<f64>,
+}
+
+/// What the kernel's balancing moved while dgemv repeated its product on a serially initialised matrix.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Migration {
+    pub m: u32,
+    pub threads: usize,
+    pub repetitions: u32,
+    pub pages: u64,
+    pub seconds: f64,
+}
+
 /// An experiment that cannot be read or run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExperimentError(pub String);
@@ -151,6 +180,9 @@ impl Experiment {
         let experiment: Self = toml::from_str(text).map_err(|error| ExperimentError(error.to_string()))?;
         if experiment.schema != SCHEMA {
             return Err(ExperimentError(format!("expected the schema '{SCHEMA}', found '{}'", experiment.schema)));
+        }
+        if let Some(odd) = experiment.speedups.iter().find(|speedups| speedups.threads.len() != speedups.published.len()) {
+            return Err(ExperimentError(format!("speedups of m = {}: as many figures as numbers of threads are needed", odd.m)));
         }
         Ok(experiment)
     }
@@ -193,6 +225,15 @@ impl Kernel {
     }
 }
 
+/// One of the published tables that come with firsttouch.
+///
+/// # Errors
+/// A name that is not among them, or a table of ours that cannot be read.
+pub fn find(name: &str) -> Result<Experiment, ExperimentError> {
+    let found = all()?.into_iter().find(|experiment| experiment.name == name);
+    found.ok_or_else(|| ExperimentError(format!("there is no '{name}'")))
+}
+
 /// The published tables that come with firsttouch.
 ///
 /// # Errors
@@ -206,6 +247,8 @@ pub fn all() -> Result<Vec<Experiment>, ExperimentError> {
         include_str!("../../../experiments/mlc-vsc.toml"),
         include_str!("../../../experiments/saturation-kerncraft.toml"),
         include_str!("../../../experiments/perfctr-ivybridge.toml"),
+        include_str!("../../../experiments/triad-domains.toml"),
+        include_str!("../../../experiments/dmvm-variability.toml"),
     ]
     .into_iter()
     .map(Experiment::parse)

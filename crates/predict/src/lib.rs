@@ -5,7 +5,7 @@ pub mod experiments;
 pub mod machine;
 pub mod model;
 pub mod placement;
-mod runs;
+pub mod runs;
 pub mod seats;
 pub mod units;
 pub mod validate;

@@ -28,6 +28,10 @@ impl From<f64> for Predicted {
     }
 }
 
+/// Seconds of a product, or the local share of its accesses, with threads that are not pinned.
+///
+/// # Errors
+/// A team that this machine cannot have.
 pub fn dgemv(machine: &Machine, run: &Dgemv) -> Result<Predicted> {
     let row = Volume(f64::from(run.m) * 8.0);
     let block = (run.m as usize).checked_div(run.threads).ok_or_else(|| TeamError("a team of no threads".to_owned()))?;
@@ -62,6 +66,9 @@ fn distribution(mut values: Vec<f64>) -> Predicted {
 }
 
 /// Million points a second, of one process.
+///
+/// # Errors
+/// A team that this machine cannot have.
 pub fn iso3dfd(machine: &Machine, run: &Iso3dfd) -> Result<Predicted> {
     let traffic = Volume(run.points * ISO3DFD_BYTES);
     let team = |seats: &[Seat]| -> Vec<Thread> {
@@ -85,11 +92,36 @@ pub fn iso3dfd(machine: &Machine, run: &Iso3dfd) -> Result<Predicted> {
     Ok(Predicted::from(run.points / simulate(machine, &threads, schedule)?.time.0 / 1e6))
 }
 
-/// GB/s as the kernel counts them, of threads on these seats; each on memory of `memory`, or of its own node.
-pub fn bandwidth(machine: &Machine, kernel: Kernel, seats: &[Seat], memory: Option<usize>) -> Result<Predicted> {
+/// Where the memory is that a thread of a bandwidth run uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// On the thread's own node.
+    Own,
+    /// All on one node.
+    Node(usize),
+    /// Page by page on the first so many nodes.
+    Interleaved(usize),
+}
+
+impl Memory {
+    /// One thread's volume, and the nodes it lies on.
+    fn parts(self, seat: Seat) -> Vec<(usize, Volume)> {
+        match self {
+            Self::Own => vec![(seat.node, STREAMED)],
+            Self::Node(node) => vec![(node, STREAMED)],
+            Self::Interleaved(nodes) => (0..nodes).map(|node| (node, STREAMED * (1.0 / nodes as f64))).collect(),
+        }
+    }
+}
+
+/// GB/s as the kernel counts them, of threads on these seats.
+///
+/// # Errors
+/// Seats or memory that this machine does not have.
+pub fn bandwidth(machine: &Machine, kernel: Kernel, seats: &[Seat], memory: Memory) -> Result<Predicted> {
     let (read, write, allocate) = kernel.streams();
     let streams = Streams { read, write, allocate: if machine.write_allocate { allocate } else { 0.0 } };
-    let work = |seat: &Seat| vec![Stretch { parts: vec![(memory.unwrap_or(seat.node), STREAMED)] }];
+    let work = |seat: &Seat| vec![Stretch { parts: memory.parts(*seat) }];
     let team: Vec<Thread> = seats.iter().map(|seat| worker(*seat, work(seat), streams.write_share())).collect();
     let Outcome { time, .. } = simulate(machine, &team, Schedule::Static)?;
     let counted = STREAMED * (team.len() as f64 / streams.traffic_factor());

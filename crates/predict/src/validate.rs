@@ -2,7 +2,7 @@
 
 use crate::experiments::{Experiment, Quantity};
 use crate::machine::{self, Machine};
-use crate::runs::{self, Predicted};
+use crate::runs::{self, Memory, Predicted};
 use crate::seats;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -130,7 +130,7 @@ impl Comparison<'_> {
             for (index, published) in curve.gb_per_s.iter().enumerate() {
                 let name = format!("{} {} {}", curve.machine, curve.kernel.name(), plural(index + 1, "core"));
                 self.row(experiment, &curve.machine, name, "GB/s", *published, |machine| {
-                    runs::bandwidth(machine, curve.kernel, &seats::compact(machine, index + 1), None)
+                    runs::bandwidth(machine, curve.kernel, &seats::compact(machine, index + 1), Memory::Own)
                 })?;
             }
         }
@@ -139,7 +139,7 @@ impl Comparison<'_> {
                 for (cpu, published) in row.iter().enumerate() {
                     let name = format!("{} {} memory {memory} cores {cpu}", pairs.machine, pairs.kernel.name());
                     self.row(experiment, &pairs.machine, name, "GB/s", *published, |machine| {
-                        runs::bandwidth(machine, pairs.kernel, &seats::on_node(machine, cpu, pairs.threads), Some(memory))
+                        runs::bandwidth(machine, pairs.kernel, &seats::on_node(machine, cpu, pairs.threads), Memory::Node(memory))
                     })?;
                 }
             }
@@ -147,7 +147,7 @@ impl Comparison<'_> {
         for all in &experiment.all_local {
             let name = format!("{} {} all nodes, local", all.machine, all.kernel.name());
             self.row(experiment, &all.machine, name, "GB/s", all.gb_per_s, |machine| {
-                runs::bandwidth(machine, all.kernel, &seats::compact(machine, machine.cores()), None)
+                runs::bandwidth(machine, all.kernel, &seats::compact(machine, machine.cores()), Memory::Own)
             })?;
         }
         Ok(())

@@ -5,6 +5,7 @@ mod bench;
 mod canvas;
 mod doctor;
 mod map;
+mod reproduce;
 mod run;
 mod sources;
 mod system;
@@ -14,6 +15,10 @@ mod topology;
 pub use bench::{Bench, BenchJson, Figure, Team, Work, bench_text, speed_chart};
 pub use doctor::{DoctorJson, doctor_text};
 pub use map::{Best, Cell, Map, Origin, Point, Table, heat_maps, machine_toml, map_text, map_xml};
+pub use reproduce::{
+    Cell as ReproducedCell, Claim, Column, Drawing, Effect, Here, Reproduction, Row as ReproducedRow, Source, Table as ReproducedTable,
+    Verdict, reproduction_figure, reproduction_text,
+};
 pub use run::{ExplainJson, QuickTestJson, explain_text, quick_test_text};
 pub use sources::FileSources;
 pub use system::{

@@ -4,6 +4,7 @@ mod balancing;
 mod bench;
 mod demo;
 mod doctor;
+mod kernels;
 mod machines;
 mod man;
 mod map;
@@ -11,6 +12,7 @@ mod maps;
 mod profile;
 mod ps;
 mod report;
+mod reproduce;
 mod run;
 mod stat;
 mod topology;
@@ -68,6 +70,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Balancing(arguments) => balancing::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments.kernel),
         Command::Map(arguments) => map::run(&arguments),
+        Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Machines(arguments) => machines::run(&arguments.action),
         Command::Validate(arguments) => validate::run(&arguments),
         Command::HelpMan { directory } => man::write(&directory),

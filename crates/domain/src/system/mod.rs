@@ -5,6 +5,6 @@ mod balancing;
 mod counters;
 mod process;
 
-pub use balancing::{Balancing, Measured, Run, Spread, Tunable};
+pub use balancing::{Balancing, LEAST_RUNS, Measured, Run, Spread, Tunable, are_apart};
 pub use counters::{Counters, NodeCounters, meaning};
 pub use process::{MappedObject, Mapping, MemoryUse, ProcessMaps, ProcessThreads, Thread};

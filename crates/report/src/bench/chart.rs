@@ -54,7 +54,7 @@ pub fn speed_chart(bench: &Bench) -> String {
 }
 
 /// The end of an axis: the next of 1, 2, 2.5 or 5 times a power of ten.
-fn nice(value: f64) -> f64 {
+pub fn nice(value: f64) -> f64 {
     if value <= 0.0 || !value.is_finite() {
         return 1.0;
     }
@@ -62,7 +62,7 @@ fn nice(value: f64) -> f64 {
     [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|step| step * power).find(|end| *end >= value).unwrap_or(10.0 * power)
 }
 
-fn label(value: f64, top: f64) -> String {
+pub fn label(value: f64, top: f64) -> String {
     let digits = if top >= 50.0 {
         0
     } else if top >= 5.0 {

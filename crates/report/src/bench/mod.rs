@@ -4,6 +4,7 @@ mod chart;
 mod text;
 
 pub use chart::speed_chart;
+pub(crate) use chart::{label, nice};
 pub use text::bench_text;
 
 use serde::Serialize;

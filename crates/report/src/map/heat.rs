@@ -7,6 +7,17 @@ const MARGIN: f64 = 20.0;
 const SIDE: f64 = 52.0;
 const HEAD: f64 = 60.0;
 
+/// A table as a heat map.
+pub struct Heat {
+    pub title: String,
+    pub about: String,
+    /// Large values are fast.
+    pub is_speed: bool,
+    pub rows: Vec<String>,
+    pub columns: Vec<String>,
+    pub values: Vec<Vec<Option<f64>>>,
+}
+
 #[must_use]
 pub fn heat_maps(map: &Map) -> String {
     let mut canvas = Canvas::default();
@@ -17,31 +28,44 @@ pub fn heat_maps(map: &Map) -> String {
     for (index, table) in map.tables.iter().enumerate() {
         let (column, row) = (index % 3, index / 3);
         let height = HEAD + SIDE * map.memory_nodes.len() as f64 + 30.0;
-        draw(&mut canvas, map, table, (MARGIN + column as f64 * width.max(220.0), 64.0 + row as f64 * height));
+        heat(map, table).draw(&mut canvas, (MARGIN + column as f64 * width.max(220.0), 64.0 + row as f64 * height));
     }
     canvas.finish(&title, MARGIN)
 }
 
-fn draw(canvas: &mut Canvas, map: &Map, table: &Table, (x, y): (f64, f64)) {
-    canvas.text((x, y + 14.0), Anchor::Start, "head", &format!("{}, {}", table.name, table.unit));
-    canvas.text((x, y + 28.0), Anchor::Start, "faint", &table.about);
-    let values = || table.cells.iter().filter_map(|cell| cell.best.map(|best| best.value));
-    let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
-    let is_speed = table.unit != "ns";
-    for (column, cpu) in map.cpu_nodes.iter().enumerate() {
-        let left = x + 30.0 + column as f64 * SIDE;
-        canvas.text((left + SIDE / 2.0, y + 46.0), Anchor::Middle, "", &cpu.to_string());
-        for (row, memory) in map.memory_nodes.iter().enumerate() {
-            let top = y + 52.0 + row as f64 * SIDE;
-            if column == 0 {
-                canvas.text((x + 22.0, top + SIDE / 2.0 + 4.0), Anchor::End, "", &memory.to_string());
+fn heat(map: &Map, table: &Table) -> Heat {
+    let value = |memory: u32, cpu: u32| table.cell(memory, cpu).and_then(|cell| cell.best).map(|best| best.value);
+    Heat {
+        title: format!("{}, {}", table.name, table.unit),
+        about: table.about.clone(),
+        is_speed: table.unit != "ns",
+        rows: map.memory_nodes.iter().map(u32::to_string).collect(),
+        columns: map.cpu_nodes.iter().map(u32::to_string).collect(),
+        values: map.memory_nodes.iter().map(|memory| map.cpu_nodes.iter().map(|cpu| value(*memory, *cpu)).collect()).collect(),
+    }
+}
+
+impl Heat {
+    pub fn draw(&self, canvas: &mut Canvas, (x, y): (f64, f64)) {
+        canvas.text((x, y + 14.0), Anchor::Start, "head", &self.title);
+        canvas.text((x, y + 28.0), Anchor::Start, "faint", &self.about);
+        let values = || self.values.iter().flatten().flatten().copied();
+        let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+        for (column, cpu) in self.columns.iter().enumerate() {
+            let left = x + 30.0 + column as f64 * SIDE;
+            canvas.text((left + SIDE / 2.0, y + 46.0), Anchor::Middle, "", cpu);
+            for (row, memory) in self.rows.iter().enumerate() {
+                let top = y + 52.0 + row as f64 * SIDE;
+                if column == 0 {
+                    canvas.text((x + 22.0, top + SIDE / 2.0 + 4.0), Anchor::End, "", memory);
+                }
+                let value = self.values.get(row).and_then(|row| *row.get(column)?);
+                let area = Area { x: left, y: top, width: SIDE - 2.0, height: SIDE - 2.0 };
+                let slowness = value.map_or(0.0, |value| if self.is_speed { 1.0 - value / most } else { 1.0 - least / value });
+                canvas.rectangle(area, &colour(value.map(|_| slowness)), "white");
+                let label = value.map_or("-".to_owned(), |value| format!("{value:.1}"));
+                canvas.text((left + SIDE / 2.0 - 1.0, top + SIDE / 2.0 + 4.0), Anchor::Middle, "", &label);
             }
-            let value = table.cell(*memory, *cpu).and_then(|cell| cell.best).map(|best| best.value);
-            let area = Area { x: left, y: top, width: SIDE - 2.0, height: SIDE - 2.0 };
-            let slowness = value.map_or(0.0, |value| if is_speed { 1.0 - value / most } else { 1.0 - least / value });
-            canvas.rectangle(area, &colour(value.map(|_| slowness)), "white");
-            let label = value.map_or("-".to_owned(), |value| format!("{value:.1}"));
-            canvas.text((left + SIDE / 2.0 - 1.0, top + SIDE / 2.0 + 4.0), Anchor::Middle, "", &label);
         }
     }
 }

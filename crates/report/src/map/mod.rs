@@ -6,6 +6,7 @@ mod save;
 mod text;
 
 pub use attributes::map_xml;
+pub(crate) use heat::Heat;
 pub use heat::heat_maps;
 pub use save::{Origin, machine_toml};
 pub use text::map_text;

@@ -4,7 +4,7 @@ use super::{Lines, row};
 use crate::text::Style;
 use crate::text::words::thousands;
 use crate::topology::table::Align::{Left, Right};
-use firsttouch_domain::system::{Balancing, Measured, Spread};
+use firsttouch_domain::system::{Balancing, LEAST_RUNS, Measured, Spread, are_apart};
 use serde::Serialize;
 
 /// The JSON of `firsttouch balancing` and its `on` and `off`.
@@ -43,15 +43,11 @@ impl<'a> MeasuredJson<'a> {
     }
 }
 
-/// Runs of each state from which ranges that are apart tell of a difference: by chance alone they would be in 2 of
-/// binomial(8, 4) = 70 orders, which is below 5 % (the exact rank-sum test); of 3 runs each in 10 %.
-const LEAST_RUNS: usize = 4;
-
 /// Median time on over off, and whether the times differ beyond chance: enough runs, in ranges that are apart.
 fn compared([on, off]: &[Measured; 2]) -> (Option<f64>, bool) {
     let ratio = (off.wall_s.median > 0.0).then(|| on.wall_s.median / off.wall_s.median);
-    let enough = on.runs.len().min(off.runs.len()) >= LEAST_RUNS;
-    (ratio, enough && (on.wall_s.max < off.wall_s.min || off.wall_s.max < on.wall_s.min))
+    let times = |state: &Measured| state.runs.iter().map(|run| run.wall_s).collect::<Vec<f64>>();
+    (ratio, are_apart(&times(on), &times(off)))
 }
 
 /// State and tunables as text.

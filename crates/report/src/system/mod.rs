@@ -49,6 +49,15 @@ impl Lines {
         self.lines.extend(fold(&clean(text), self.style.width).into_iter().map(|line| line.trim_end().to_owned()));
     }
 
+    /// A line that is laid out already.
+    pub(crate) fn line(&mut self, line: &str) {
+        self.lines.push(line.trim_end().to_owned());
+    }
+
+    pub(crate) fn width(&self) -> usize {
+        self.style.width
+    }
+
     pub(crate) fn table(&mut self, rows: &[Vec<String>], aligns: &[Align]) {
         self.lines.extend(table(rows, aligns, self.style.width));
     }

@@ -3,3 +3,4 @@
 mod dgemv;
 mod findings;
 mod map;
+mod reproduce;

@@ -1,9 +1,9 @@
 //! One figure: a bundled kernel in a process of its own, placed by `firsttouch run`, as often as it takes.
 
+use crate::commands::kernels::{Kernels, printed};
 use anyhow::{Context, Result, bail};
 use firsttouch_report::Best;
 use serde_json::Value;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 /// A figure needs so many runs to have a spread.
@@ -11,7 +11,7 @@ const LEAST_RUNS: u32 = 3;
 
 /// How figures are measured.
 pub struct Bench {
-    pub firsttouch: PathBuf,
+    pub kernels: Kernels,
     pub most_runs: u32,
     pub spread: f64,
 }
@@ -56,14 +56,8 @@ impl Bench {
     }
 
     fn run(&self, pair: Pair, arguments: &[&str]) -> Result<Value> {
-        let output = self.command(pair, arguments).output().context("cannot start the kernel")?;
-        if !output.status.success() {
-            let told = String::from_utf8_lossy(&output.stderr);
-            let line = told.lines().next().unwrap_or("it told no reason").trim_start_matches("firsttouch: ").trim_start_matches("error: ");
-            bail!("{line} ({})", output.status);
-        }
-        let value: Value = serde_json::from_slice(&output.stdout).context("the kernel printed no result")?;
-        check_place(&value, pair)?;
+        let value = printed(&self.command(pair, arguments).output().context("cannot start the kernel")?)?;
+        check_place(&value, pair.memory_node)?;
         Ok(value)
     }
 
@@ -73,16 +67,14 @@ impl Bench {
     }
 
     fn command(&self, pair: Pair, arguments: &[&str]) -> Command {
-        let mut command = Command::new(&self.firsttouch);
-        command.arg("run").arg(format!("--cpunodebind={}", pair.cpu_node)).arg(format!("--membind={}", pair.memory_node)).arg("--");
-        command.arg(&self.firsttouch).arg("bench").args(arguments).args(["--json", "--huge-pages"]);
-        // What the user set for programs of their own does not decide what is measured.
-        for name in ["OMP_NUM_THREADS", "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "OMP_SCHEDULE"] {
-            command.env_remove(name);
-        }
-        // Fewer threads than CPUs have a core each.
-        command.env("OMP_PROC_BIND", "spread").env("OMP_PLACES", "cores").stdin(Stdio::null());
-        command
+        self.kernels.command(&pair.options(), &[arguments, &["--huge-pages"]].concat())
+    }
+}
+
+impl Pair {
+    /// Of `firsttouch run`.
+    pub fn options(self) -> [String; 2] {
+        [format!("--cpunodebind={}", self.cpu_node), format!("--membind={}", self.memory_node)]
     }
 }
 
@@ -108,11 +100,14 @@ fn best(value: &Value, figure: &str) -> Result<f64> {
 }
 
 /// A figure counts only if the kernel says of the pages that they were where they were meant to be.
-fn check_place(value: &Value, pair: Pair) -> Result<()> {
+///
+/// # Errors
+/// When they were not.
+pub fn check_place(value: &Value, memory_node: u32) -> Result<()> {
     let nodes = value["page_nodes"].as_array().into_iter().flatten().filter_map(Value::as_u64);
-    let elsewhere = nodes.filter(|node| *node != u64::from(pair.memory_node)).count();
+    let elsewhere = nodes.filter(|node| *node != u64::from(memory_node)).count();
     if elsewhere > 0 {
-        bail!("{elsewhere} of its pages were on other nodes than {}, so it was not measured", pair.memory_node);
+        bail!("{elsewhere} of its pages were on other nodes than {memory_node}, so it was not measured");
     }
     Ok(())
 }

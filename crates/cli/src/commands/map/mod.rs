@@ -2,6 +2,9 @@
 
 mod measure;
 
+pub use measure::{Pair, check_place};
+
+use super::kernels::Kernels;
 use crate::arguments::{Map as Arguments, MapKernel};
 use crate::output::{message, print, print_json};
 use anyhow::{Context, Result, bail};
@@ -9,7 +12,7 @@ use clap::ValueEnum;
 use firsttouch_domain::topology::{Core, Distances, Topology};
 use firsttouch_machine::topology;
 use firsttouch_report::{Best, Cell, Map, Origin, Point, Table, heat_maps, machine_toml, map_text, map_xml};
-use measure::{Bench, Pair, value_of};
+use measure::{Bench, value_of};
 use std::io::{IsTerminal, stderr};
 use std::path::Path;
 
@@ -147,9 +150,8 @@ impl Scan {
             one_thread_remote: None,
             notes,
         };
-        let firsttouch = std::env::current_exe().context("cannot find firsttouch's own file, which runs the kernels")?;
         Ok(Self {
-            bench: Bench { firsttouch, most_runs: arguments.runs, spread: arguments.spread },
+            bench: Bench { kernels: Kernels::new()?, most_runs: arguments.runs, spread: arguments.spread },
             elements: (array_bytes / 8).to_string(),
             lines: (array_bytes / 64).to_string(),
             map,
@@ -299,7 +301,8 @@ fn steps(most: u32) -> Vec<u32> {
     steps
 }
 
-fn machine(topology: &Topology) -> String {
+/// In words: processor, CPUs, nodes.
+pub fn machine(topology: &Topology) -> String {
     let cpus = topology.cpus.online.len();
     let nodes = topology.nodes.len();
     let plural = |count: usize, one: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };

@@ -5,6 +5,8 @@ mod placement;
 mod quick_test;
 mod shared;
 
+pub use quick_test::whole_nodes;
+
 use super::{topology, unless_not_executed, words};
 use crate::arguments::{Run, Topology};
 use crate::output::{message, print, print_json, style};

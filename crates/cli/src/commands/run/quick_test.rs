@@ -54,7 +54,7 @@ pub fn run(arguments: &Run) -> Result<u8> {
 }
 
 /// Nodes with CPUs and memory, both of which may be used.
-fn whole_nodes(topology: &Topology) -> Vec<u32> {
+pub fn whole_nodes(topology: &Topology) -> Vec<u32> {
     let (nodes, cpus) = (Numbered::nodes(topology), Numbered::cpus(topology));
     let is_whole = |node: &u32| {
         topology.node(*node).is_some_and(|node| {

@@ -1,0 +1,52 @@
+//! A reproduction as a picture (SVG): its tables, a panel for each column or table.
+
+use super::bars::bars;
+use super::lines::lines;
+use super::{Drawing, Reproduction, Source, Table};
+use crate::canvas::{Anchor, Canvas};
+use crate::map::Heat;
+
+const MARGIN: f64 = 20.0;
+const GAP: f64 = 36.0;
+
+pub const BLUE: &str = "#2b6cb0";
+
+/// All tables that are drawn, below each other.
+#[must_use]
+pub fn reproduction_figure(reproduction: &Reproduction) -> String {
+    let mut canvas = Canvas::default();
+    let title = format!("{}: {}", reproduction.experiment, reproduction.title);
+    canvas.text((MARGIN, 26.0), Anchor::Start, "big", &reproduction.experiment);
+    canvas.text((MARGIN, 44.0), Anchor::Start, "", &reproduction.title);
+    canvas.text((MARGIN, 60.0), Anchor::Start, "faint", &format!("Here: {}", reproduction.here.machine));
+    let mut top = 80.0;
+    for table in &reproduction.tables {
+        match table.drawing {
+            Drawing::None => continue,
+            Drawing::Lines | Drawing::LinesOfOneScale => lines(&mut canvas, table, (MARGIN, top)),
+            Drawing::Bars => bars(&mut canvas, table, (MARGIN, top)),
+            Drawing::Heat => heat(table).draw(&mut canvas, (MARGIN, top)),
+        }
+        top = canvas.bottom() + GAP;
+    }
+    canvas.finish(&title, MARGIN)
+}
+
+/// Over a panel of a column.
+pub fn panel_title(table: &Table, column: usize) -> String {
+    table.columns.get(column).map_or_else(String::new, |column| {
+        if column.name.is_empty() { column.source.words().to_owned() } else { format!("{}: {}", column.source.words(), column.name) }
+    })
+}
+
+fn heat(table: &Table) -> Heat {
+    let source = table.columns.first().map_or(Source::Measured, |column| column.source);
+    Heat {
+        title: format!("{}: {}, {}", source.words(), table.title, table.unit),
+        about: "rows: the memory's node, columns: the node whose CPUs run".to_owned(),
+        is_speed: true,
+        rows: table.rows.iter().filter_map(|row| row.labels.last().cloned()).collect(),
+        columns: table.columns.iter().map(|column| column.name.clone()).collect(),
+        values: table.rows.iter().map(|row| row.cells.iter().map(|cell| cell.as_ref().map(super::Cell::value)).collect()).collect(),
+    }
+}

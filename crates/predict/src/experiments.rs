@@ -28,7 +28,7 @@ pub struct Experiment {
     pub all_local: Vec<AllLocal>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LeftOut {
     pub rows: String,
@@ -53,7 +53,7 @@ pub enum Quantity {
 }
 
 /// c = A b with m x m doubles in blocks of rows, threads unpinned.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dgemv {
     pub machine: String,
@@ -79,7 +79,7 @@ pub enum Sockets {
 }
 
 /// The stencil's throughput, threads pinned in order, one a core.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Iso3dfd {
     pub machine: String,
@@ -105,7 +105,7 @@ pub enum Kernel {
 }
 
 /// Bandwidth by number of cores, from 1 on, filled in order, each thread on memory of its own node.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Saturation {
     pub machine: String,
@@ -114,7 +114,7 @@ pub struct Saturation {
 }
 
 /// Bandwidth of all pairs: rows are the memory's node, columns the node whose cores run.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pairs {
     pub machine: String,
@@ -124,7 +124,7 @@ pub struct Pairs {
 }
 
 /// Bandwidth of all cores of the machine on their own memory.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AllLocal {
     pub machine: String,
@@ -153,6 +153,26 @@ impl Experiment {
             return Err(ExperimentError(format!("expected the schema '{SCHEMA}', found '{}'", experiment.schema)));
         }
         Ok(experiment)
+    }
+
+    /// The rows measured on one machine.
+    #[must_use]
+    pub fn on(&self, machine: &str) -> Self {
+        fn of<T: Clone>(rows: &[T], keep: impl Fn(&T) -> bool) -> Vec<T> {
+            rows.iter().filter(|row| keep(row)).cloned().collect()
+        }
+        Self {
+            schema: self.schema.clone(),
+            name: self.name.clone(),
+            title: self.title.clone(),
+            source: self.source.clone(),
+            left_out: Vec::new(),
+            dgemv: of(&self.dgemv, |row| row.machine == machine),
+            iso3dfd: of(&self.iso3dfd, |row| row.machine == machine),
+            saturation: of(&self.saturation, |row| row.machine == machine),
+            pairs: of(&self.pairs, |row| row.machine == machine),
+            all_local: of(&self.all_local, |row| row.machine == machine),
+        }
     }
 }
 

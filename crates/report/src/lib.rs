@@ -5,6 +5,7 @@ mod bench;
 mod canvas;
 mod doctor;
 mod map;
+mod predict;
 mod run;
 mod sources;
 mod system;
@@ -14,6 +15,7 @@ mod topology;
 pub use bench::{Bench, BenchJson, Figure, Team, Work, bench_text, speed_chart};
 pub use doctor::{DoctorJson, doctor_text};
 pub use map::{Best, Cell, Map, Point, Table, heat_maps, map_text};
+pub use predict::{Compared, PredictJson, PredictMachine, predict_text};
 pub use run::{ExplainJson, QuickTestJson, explain_text, quick_test_text};
 pub use sources::FileSources;
 pub use system::{

@@ -1,0 +1,141 @@
+//! The traffic behind an analysis: bytes by worker, place and node, sample by sample. A watched word is 8 bytes, and every access to it
+//! counts as 8 bytes moved: what caches save is not seen (docs/model.md).
+//!
+//! Objects that fit in a core's cache make no traffic. Shares of accesses between objects are those of the windows, where any were
+//! hit; hinting faults tell who and where only, and stand for as much as the windows saw of the object.
+
+use crate::PartitionKind;
+use crate::groups::Group;
+use crate::homes::Home;
+use crate::judge::Subject;
+use crate::threads::Threads;
+use crate::uses::{Hit, Source, Uses};
+use firsttouch_domain::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
+use firsttouch_profile::{Id, Profile};
+use std::collections::{BTreeMap, HashMap};
+
+/// Bytes of a watched word.
+const WORD: f64 = 8.0;
+/// A worker with less than this part of the largest share of an object is a stray, no user of it.
+const STRAY: f64 = 0.1;
+/// Of many intervals that hold 95 % of the time each, this part may miss.
+const MISSES: f64 = 0.1;
+
+/// The traffic to all groups that are larger than a core's cache.
+pub fn traffic(
+    profile: &Profile,
+    threads: &Threads,
+    uses: &Uses,
+    groups: &[Group],
+    subjects: &[Subject],
+    names: &[(String, usize)],
+) -> Traffic {
+    let (workers, worker_of) = workers(profile, threads);
+    let builder = Builder { threads, uses, worker_of: &worker_of };
+    let (mut objects, mut all, mut unknown) = (Vec::new(), 0.0, 0.0);
+    for subject in subjects.iter().filter(|subject| subject.counts && subject.hit_windows > 0) {
+        let group = &groups[subject.group];
+        let object = &profile.objects[group.representative];
+        let (samples, lost) = builder.samples(subject, group, object.process);
+        let seen: f64 = samples.iter().map(TrafficSample::volume).sum();
+        all += seen + lost;
+        unknown += lost;
+        if seen > 0.0 {
+            objects.push(ObjectTraffic {
+                id: object.id,
+                name: names[subject.group].0.clone(),
+                bytes: group.extent(),
+                division: division(subject.partition.kind),
+                even: builder.even(subject),
+                samples,
+            });
+        }
+    }
+    Traffic { workers, objects, unknown: if all > 0.0 { unknown / all } else { 0.0 } }
+}
+
+fn division(kind: PartitionKind) -> Division {
+    match kind {
+        PartitionKind::Single | PartitionKind::Block | PartitionKind::BlockCyclic => Division::Owned,
+        PartitionKind::Shared => Division::Shared,
+        PartitionKind::Irregular | PartitionKind::Unknown => Division::DealtOut,
+    }
+}
+
+/// The places that threads take one after another, and which one each thread has.
+fn workers(profile: &Profile, threads: &Threads) -> (Vec<Worker>, Vec<usize>) {
+    let cpu_ns: HashMap<Id, Option<u64>> = profile.threads.iter().map(|thread| (thread.id, thread.cpu_ns)).collect();
+    let mut places: BTreeMap<(Id, usize), usize> = BTreeMap::new();
+    let mut workers: Vec<Worker> = Vec::new();
+    let worker_of = threads.list.iter().enumerate().map(|(index, thread)| {
+        let worker = *places.entry((thread.process, thread.lane)).or_insert_with(|| {
+            workers.push(Worker { threads: Vec::new(), node: thread.node, cpu_s: Some(0.0) });
+            workers.len() - 1
+        });
+        let own = cpu_ns.get(&thread.id).copied().flatten().map(|ns| ns as f64 / 1e9);
+        workers[worker].threads.push(index);
+        workers[worker].cpu_s = workers[worker].cpu_s.zip(own).map(|(sum, own)| sum + own);
+        worker
+    });
+    let worker_of = worker_of.collect();
+    (workers, worker_of)
+}
+
+struct Builder<'a> {
+    threads: &'a Threads,
+    uses: &'a Uses,
+    worker_of: &'a [usize],
+}
+
+impl Builder<'_> {
+    /// Samples with a known home, and the bytes of those without.
+    fn samples(&self, subject: &Subject, group: &Group, process: Id) -> (Vec<TrafficSample>, f64) {
+        let sampled = self.uses.of(subject.source);
+        let hits: &[Hit] = &sampled.hits[subject.group];
+        let accesses = |hit: &Hit| sampled.design.weight(hit.draw) * hit.rate();
+        // What one unit of this source stands for, in bytes.
+        let watched = self.uses.watch.design.accesses(subject.group);
+        let seen: f64 = hits.iter().map(accesses).sum();
+        let scale = if subject.source == Source::Watch || watched <= 0.0 || seen <= 0.0 { WORD } else { WORD * watched / seen };
+        let (mut samples, mut lost) = (Vec::new(), 0.0);
+        for hit in hits {
+            let Home::Known { node, .. } = hit.home else {
+                lost += accesses(hit) * scale;
+                continue;
+            };
+            let mut bytes: BTreeMap<usize, f64> = BTreeMap::new();
+            for by in &hit.by_thread {
+                *bytes.entry(self.worker_of[by.thread]).or_default() += by.rate * sampled.design.weight(hit.draw) * scale;
+            }
+            samples.push(TrafficSample {
+                position: (hit.position as f64 / group.extent().max(1) as f64).clamp(0.0, 1.0),
+                round: hit.round,
+                home: node,
+                owner: subject.partition.owner(hit.position).and_then(|lane| self.worker(process, lane)),
+                bytes: bytes.into_iter().collect(),
+            });
+        }
+        (samples, lost)
+    }
+
+    fn worker(&self, process: Id, lane: usize) -> Option<usize> {
+        let thread = self.threads.list.iter().position(|thread| thread.process == process && thread.lane == lane)?;
+        self.worker_of.get(thread).copied()
+    }
+
+    /// The users, if their shares could all be the same, each by its interval.
+    fn even(&self, subject: &Subject) -> Vec<usize> {
+        let mut workers: BTreeMap<usize, (f64, f64, f64)> = BTreeMap::new();
+        for (thread, share) in subject.used_by.iter().enumerate() {
+            if let Some(share) = share {
+                let sum = workers.entry(self.worker_of[thread]).or_default();
+                *sum = (sum.0 + share.value, sum.1 + share.low, sum.2 + share.high);
+            }
+        }
+        let most = workers.values().map(|(value, ..)| *value).fold(0.0, f64::max);
+        workers.retain(|_, (value, ..)| *value >= STRAY * most);
+        let equal = 1.0 / workers.len().max(1) as f64;
+        let misses = workers.values().filter(|(_, low, high)| !(*low <= equal && equal <= *high)).count();
+        if workers.len() > 1 && misses as f64 <= MISSES * workers.len() as f64 { workers.into_keys().collect() } else { Vec::new() }
+    }
+}

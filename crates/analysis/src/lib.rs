@@ -14,6 +14,7 @@
 //! | `judge.rs`, `findings/` | is that a defect, which one, what helps? |
 //! | `traffic.rs` | what would a machine have to move? |
 //! | `unrecorded.rs` | how much memory belongs to no object, so that silence says nothing of it? |
+//! | `gate.rs` | is it good enough for who set limits? |
 //! | `notes.rs` | what is in doubt, and what helps? |
 //! | `report.rs` | the result: the contract `firsttouch.report/1` |
 
@@ -23,6 +24,7 @@ mod estimator;
 mod evidence;
 mod faults;
 mod findings;
+pub mod gate;
 mod generations;
 mod groups;
 mod hints;

@@ -62,6 +62,11 @@ impl Question {
         Ok(Self { machine, pin })
     }
 
+    /// Whether a machine was named of which only the nodes are known.
+    pub fn is_bare(&self) -> bool {
+        matches!(self.machine, Some(Named::Bare(_)))
+    }
+
     /// The machine's numbers, where they are known: of the one named, or of the profile's own.
     ///
     /// # Errors

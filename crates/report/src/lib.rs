@@ -3,6 +3,7 @@
 
 mod bench;
 mod canvas;
+mod check;
 mod doctor;
 mod map;
 mod predict;
@@ -13,6 +14,7 @@ mod text;
 mod topology;
 
 pub use bench::{Bench, BenchJson, Figure, Team, Work, bench_text, speed_chart};
+pub use check::{CheckJson, check_github, check_junit, check_sarif, check_text};
 pub use doctor::{DoctorJson, doctor_text};
 pub use map::{Best, Cell, Map, Point, Table, heat_maps, map_text};
 pub use predict::{Compared, PredictJson, PredictMachine, predict_text};

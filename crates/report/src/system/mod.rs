@@ -49,6 +49,11 @@ impl Lines {
         self.lines.extend(fold(&clean(text), self.style.width).into_iter().map(|line| line.trim_end().to_owned()));
     }
 
+    /// A short line that is painted already.
+    pub(crate) fn sentence_as_is(&mut self, text: &str) {
+        self.lines.push(text.to_owned());
+    }
+
     pub(crate) fn table(&mut self, rows: &[Vec<String>], aligns: &[Align]) {
         self.lines.extend(table(rows, aligns, self.style.width));
     }

@@ -2,7 +2,7 @@
 
 use crate::system::{Lines, row};
 use crate::text::words::{count, percent, times};
-use crate::text::{Style, layout::GLUE, paint::Paint};
+use crate::text::{Style, paint::Paint};
 use crate::topology::table::Align::{Left, Right};
 use firsttouch_analysis::Analysis;
 use firsttouch_domain::traffic::Traffic;
@@ -107,13 +107,13 @@ impl<'a> Compared<'a> {
     }
 
     fn cells(&self) -> Vec<String> {
-        let used = |utilisation: f64| percent(utilisation.min(1.0)).replace(GLUE, " ");
+        let used = |utilisation: f64| percent(utilisation.min(1.0));
         let is_best = self.predicted.slowdown <= 1.0 + 1e-9;
         vec![
             self.title.clone(),
             format!("{:.2}x", self.slowdown),
-            if is_best { "best".to_owned() } else { times(self.interval).replace(GLUE, " ") },
-            percent(self.remote_fraction).replace(GLUE, " "),
+            if is_best { "best".to_owned() } else { times(self.interval) },
+            percent(self.remote_fraction),
             self.controller.map_or_else(|| "-".to_owned(), |one| format!("node {} {}", one.node, used(one.utilisation))),
             self.link.map_or_else(|| "-".to_owned(), |one| format!("{}->{} {}", one.from, one.to, used(one.utilisation))),
         ]
@@ -145,10 +145,10 @@ pub fn predict_text(json: &PredictJson<'_>, style: Style) -> String {
     }
     out.sentence(&format!(
         "The intervals hold the samples' spread and the model's own error: {} off in the median over {} published figures{}, {} at the 90th percentile.",
-        percent(json.model_error.median).replace(GLUE, " "),
+        percent(json.model_error.median),
         json.model_error.rows,
         if json.model_error.of == "all" { String::new() } else { " of this machine".to_owned() },
-        percent(json.model_error.percentile_90).replace(GLUE, " "),
+        percent(json.model_error.percentile_90),
     ));
     out.heading("Assumed");
     let bullets: Vec<Vec<String>> = json.assumptions.iter().map(|text| vec!["-".to_owned(), text.clone()]).collect();

@@ -4,7 +4,7 @@ use super::{Machine, MachineError, catalogue};
 use crate::units::Bandwidth;
 
 /// Where the numbers of an assumed machine come from.
-const SOURCE: &str = "assumed: the median of the catalogue's machines";
+const SOURCE: &str = "assumed: the median machine of the catalogue";
 
 /// What a machine of the catalogue says, its controllers' limit being 1.
 struct Ratios {

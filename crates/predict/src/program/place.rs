@@ -4,7 +4,7 @@ use crate::machine::Machine;
 use crate::placement::{nearest, room};
 use firsttouch_domain::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// A way to place memory.
@@ -68,8 +68,8 @@ struct Placed<'a> {
     placement: Placement,
     traffic: &'a Traffic,
     round_robin: Vec<(usize, f64)>,
-    /// Workers that use the object, in order.
-    users: Vec<usize>,
+    /// The object in equal blocks by its users, its traffic even over them.
+    blocks: Vec<(usize, f64)>,
 }
 
 impl Mixes<'_> {
@@ -89,19 +89,16 @@ impl Placed<'_> {
             Placement::AsIs => vec![(sample.home as usize, 1.0)],
             Placement::OneNode { node } => vec![(node, 1.0)],
             Placement::Interleave | Placement::WeightedInterleave => self.round_robin.clone(),
-            Placement::ParallelFirstTouch => vec![(self.toucher(&self.traffic.objects[object], sample), 1.0)],
+            Placement::ParallelFirstTouch if self.traffic.objects[object].division == Division::Owned => vec![(self.owner(sample), 1.0)],
+            Placement::ParallelFirstTouch => self.blocks.clone(),
         }
     }
 
-    /// The node of who would touch first.
-    fn toucher(&self, object: &ObjectTraffic, sample: &TrafficSample) -> usize {
-        let block = || {
-            let index = (sample.position * self.users.len() as f64) as usize;
-            self.users.get(index.min(self.users.len().saturating_sub(1))).copied()
-        };
+    /// The node of whose part it is.
+    fn owner(&self, sample: &TrafficSample) -> usize {
         let most = || sample.bytes.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(worker, _)| *worker);
-        let worker = if object.division == Division::Owned { sample.owner.or_else(most) } else { block() };
-        worker.and_then(|worker| self.traffic.workers.get(worker)).map_or(sample.home as usize, |worker| worker.node as usize)
+        let worker = sample.owner.or_else(most).and_then(|worker| self.traffic.workers.get(worker));
+        worker.map_or(sample.home as usize, |worker| worker.node as usize)
     }
 }
 
@@ -113,11 +110,16 @@ impl<'a> Places<'a> {
         };
         let sum: f64 = self.nodes.iter().map(|node| weight(*node)).sum();
         let users: BTreeSet<usize> = object.samples.iter().flat_map(|sample| &sample.bytes).map(|(worker, _)| *worker).collect();
+        let mut blocks: BTreeMap<usize, f64> = BTreeMap::new();
+        for worker in users.iter().filter_map(|worker| self.traffic.workers.get(*worker)) {
+            *blocks.entry(worker.node as usize).or_default() += 1.0;
+        }
+        let all: f64 = blocks.values().sum();
         Placed {
             placement,
             traffic: self.traffic,
             round_robin: self.nodes.iter().map(|node| (*node, weight(*node) / sum)).collect(),
-            users: users.into_iter().collect(),
+            blocks: blocks.into_iter().map(|(node, users)| (node, users / all.max(1.0))).collect(),
         }
     }
 }

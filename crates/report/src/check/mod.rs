@@ -66,8 +66,13 @@ impl<'a> CheckJson<'a> {
 
 /// `49 % of accesses would be remote [47, 52]; 20 % are allowed`
 fn sentence(limit: &Checked, machine: &MachineView) -> String {
-    let part = |value: f64| percent(value).replace(GLUE, " ");
-    let range = |words: &dyn Fn([f64; 2]) -> String| limit.interval.map_or(String::new(), |range| format!(" {}", words(range)).replace(GLUE, " "));
+    words(limit, machine).replace(GLUE, " ")
+}
+
+/// The same, with figures that a line does not break in.
+fn words(limit: &Checked, machine: &MachineView) -> String {
+    let part = percent;
+    let range = |words: &dyn Fn([f64; 2]) -> String| limit.interval.map_or(String::new(), |range| format!(" {}", words(range)));
     let percents = |[low, high]: [f64; 2]| crate::text::words::interval([low, high]);
     let verb = if machine.virtual_machine { "would be" } else { "are" };
     let unknown = || "what could be seen says nothing of it".to_owned();

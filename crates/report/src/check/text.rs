@@ -1,9 +1,9 @@
 //! One screen.
 
-use super::{CheckJson, sentence};
+use super::{CheckJson, words};
 use crate::system::Lines;
 use crate::text::Style;
-use crate::text::layout::{GLUE, clean};
+use crate::text::layout::clean;
 use crate::text::paint::Paint;
 use crate::text::words::{percent, times};
 use crate::topology::table::Align::Left;
@@ -28,7 +28,7 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
                 Verdict::Exceeded => "EXCEEDED",
                 Verdict::Unknown => "unknown",
             };
-            vec![format!("  {word}"), limit.name.to_owned(), clean(&sentence(limit, check.machine))]
+            vec![format!("  {word}"), limit.name.to_owned(), clean(&words(limit, check.machine))]
         })
         .collect();
     out.table(&rows, &[Left, Left, Left]);
@@ -44,7 +44,7 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
             let gain = finding.predicted_gain.map_or(String::new(), |gain| {
                 format!("; {gain:.1}x faster if fixed{}", finding.predicted_gain_interval.map_or(String::new(), |range| format!(" {}", times(range))))
             });
-            let share = format!("{} of all accesses{gain}", percent(finding.remote_share)).replace(GLUE, " ");
+            let share = format!("{} of all accesses{gain}", percent(finding.remote_share));
             vec![format!("  {}", finding.id), clean(&finding.object_name), clean(&place), share]
         })
         .collect();

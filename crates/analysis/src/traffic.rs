@@ -12,12 +12,15 @@ use crate::threads::Threads;
 use crate::uses::{Hit, Source, Uses};
 use firsttouch_domain::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
 use firsttouch_profile::{Id, Profile};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Bytes of a watched word.
 const WORD: f64 = 8.0;
 /// A worker with less than this part of the largest share of an object is a stray, no user of it.
 const STRAY: f64 = 0.1;
+/// Parts of an object's range whose traffic is compared, and how many standard errors make a difference.
+const PARTS: usize = 4;
+const FAR: f64 = 2.5;
 /// Of many intervals that hold 95 % of the time each, this part may miss.
 const MISSES: f64 = 0.1;
 
@@ -36,7 +39,8 @@ pub fn traffic(
     for subject in subjects.iter().filter(|subject| subject.counts && subject.hit_windows > 0) {
         let group = &groups[subject.group];
         let object = &profile.objects[group.representative];
-        let (samples, lost) = builder.samples(subject, group, object.process);
+        let (mut samples, lost) = builder.samples(subject, group, object.process);
+        level(&mut samples);
         let seen: f64 = samples.iter().map(TrafficSample::volume).sum();
         all += seen + lost;
         unknown += lost;
@@ -51,6 +55,10 @@ pub fn traffic(
             });
         }
     }
+    let team: BTreeSet<usize> = objects.iter().flat_map(|object| &object.samples).flat_map(|s| &s.bytes).map(|(worker, _)| *worker).collect();
+    for object in objects.iter_mut().filter(|object| object.even.is_empty() && is_even(&object.samples, &team)) {
+        object.even = team.iter().copied().collect();
+    }
     Traffic { workers, objects, unknown: if all > 0.0 { unknown / all } else { 0.0 } }
 }
 
@@ -59,6 +67,46 @@ fn division(kind: PartitionKind) -> Division {
         PartitionKind::Single | PartitionKind::Block | PartitionKind::BlockCyclic => Division::Owned,
         PartitionKind::Shared => Division::Shared,
         PartitionKind::Irregular | PartitionKind::Unknown => Division::DealtOut,
+    }
+}
+
+/// Whether samples could have fallen on the team as they did if all used the object alike: Pearson's chi-squared, against its mean and so many
+/// standard deviations.
+fn is_even(samples: &[TrafficSample], team: &BTreeSet<usize>) -> bool {
+    let mut counts: BTreeMap<usize, f64> = BTreeMap::new();
+    for sample in samples {
+        let volume = sample.volume().max(f64::MIN_POSITIVE);
+        sample.bytes.iter().for_each(|(worker, bytes)| *counts.entry(*worker).or_default() += bytes / volume);
+    }
+    let expected = samples.len() as f64 / team.len().max(1) as f64;
+    let squared: f64 = team.iter().map(|worker| (counts.get(worker).copied().unwrap_or(0.0) - expected).powi(2) / expected).sum();
+    let degrees = team.len() as f64 - 1.0;
+    degrees > 0.0 && squared <= degrees + FAR * (2.0 * degrees).sqrt()
+}
+
+/// Takes the traffic as even over the object's range where the samples do not tell otherwise: how often a word was hit in its window is
+/// mostly chance of time, and would else pass for places that are hot. In each part of the range, the share of the traffic must lie
+/// near the share of the samples.
+fn level(samples: &mut [TrafficSample]) {
+    let (mut volumes, mut counts) = ([0.0; PARTS], [0.0; PARTS]);
+    let (mut all, mut squares) = (0.0, 0.0);
+    for sample in samples.iter() {
+        let (volume, part) = (sample.volume(), ((sample.position * PARTS as f64) as usize).min(PARTS - 1));
+        volumes[part] += volume;
+        counts[part] += 1.0;
+        all += volume;
+        squares += volume * volume;
+    }
+    let (count, effective) = (samples.len() as f64, all * all / squares);
+    let near = |part: usize| {
+        let (share, expected) = (volumes[part] / all, counts[part] / count);
+        (share - expected).abs() <= FAR * (expected * (1.0 - expected) / effective).sqrt()
+    };
+    if all > 0.0 && effective.is_finite() && (0..PARTS).all(near) {
+        for sample in samples {
+            let volume = sample.volume();
+            sample.bytes.iter_mut().for_each(|(_, bytes)| *bytes *= all / count / volume.max(f64::MIN_POSITIVE));
+        }
     }
 }
 

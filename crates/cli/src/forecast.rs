@@ -7,7 +7,7 @@ use firsttouch_analysis::Prediction;
 use firsttouch_predict::error::model_error;
 use firsttouch_predict::experiments;
 use firsttouch_predict::machine::{Machine, assumed};
-use firsttouch_predict::program::{Caps, Forecast, Placement, Program, Question};
+use firsttouch_predict::program::{Caps, Forecast, Placement, Program, Question, best};
 
 /// What a prediction is asked with.
 #[derive(Clone, Copy)]
@@ -84,8 +84,8 @@ pub fn add_to_report(judged: &mut Judged) -> Result<()> {
     let Ok(program) = Program::new(&machine, &judged.traffic, judged.memory_nodes.clone(), question) else { return Ok(()) };
     let predicted = program.predict(&placements(&program))?;
     judged.analysis.prediction = predicted.first().map(|now| {
-        let best = predicted.iter().min_by(|a, b| a.slowdown.total_cmp(&b.slowdown)).unwrap_or(now);
-        Prediction { slowdown: now.slowdown, interval: now.interval, best: best.placement.name().to_owned() }
+        let best = best(&predicted).map_or("", |best| best.placement.name());
+        Prediction { slowdown: now.slowdown, interval: now.interval, best: best.to_owned() }
     });
     for finding in &mut judged.analysis.findings {
         let (Some(object), Some(fixed)) = (finding.object, fixed(&finding.id)) else { continue };

@@ -7,7 +7,7 @@ use crate::topology::table::Align::{Left, Right};
 use firsttouch_analysis::Analysis;
 use firsttouch_domain::traffic::Traffic;
 use firsttouch_predict::error::ModelError;
-use firsttouch_predict::program::{Caps, Controller, Forecast, Link, Predicted};
+use firsttouch_predict::program::{Caps, Controller, Forecast, Link, Predicted, best};
 use serde::Serialize;
 
 /// Fewer samples tell little.
@@ -78,7 +78,7 @@ impl<'a> PredictJson<'a> {
             schedule: if forecast.is_dynamic { "dynamic" } else { "static" },
             caps: forecast.caps,
             write_share: forecast.write_share,
-            best: forecast.best().map_or("", |best| best.placement.name()),
+            best: best(&forecast.placements).map_or("", |best| best.placement.name()),
             placements: forecast.placements.iter().map(Compared::new).collect(),
             model_error: &forecast.error,
             assumptions: forecast.assumptions(),

@@ -23,12 +23,6 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// The first of the fastest placements.
-    #[must_use]
-    pub fn best(&self) -> Option<&Predicted> {
-        self.placements.iter().find(|placement| placement.slowdown <= 1.0 + 1e-9)
-    }
-
     /// What was taken for true without evidence, a sentence each.
     #[must_use]
     pub fn assumptions(&self) -> Vec<String> {

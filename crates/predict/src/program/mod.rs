@@ -18,9 +18,9 @@ use crate::model::{Outcome, Schedule, Seat, Stretch, TeamError, Thread, simulate
 use crate::units::{Bandwidth, Volume};
 use firsttouch_domain::traffic::{Division, Traffic};
 use interval::Resampled;
-use place::{Places, spill};
+use place::Places;
 use serde::Serialize;
-use volumes::{Weights, volumes};
+use volumes::{Mix, Weights, volumes};
 
 /// Draws with less than this much to compute are as many as one likes.
 const DRAWS: std::ops::RangeInclusive<usize> = 20..=200;
@@ -99,9 +99,13 @@ impl<'a> Program<'a> {
             return Err(TeamError("no accesses to memory larger than a core's cache, on pages of known nodes, were seen".to_owned()));
         }
         let count = machine.nodes.len();
+        let homes = traffic.objects.iter().flat_map(|object| &object.samples).map(|sample| sample.home as usize);
+        if let Some(node) = homes.chain(nodes.iter().copied()).find(|node| *node >= count) {
+            return Err(TeamError(format!("a page is on node {node}; {} has {count} nodes", machine.name)));
+        }
         let mut taken = vec![0; count];
         let mut seats = Vec::with_capacity(traffic.workers.len());
-        let works = volumes(traffic, &Weights::Same, |_, sample| vec![(sample.home as usize, 1.0)], count);
+        let works = volumes(traffic, &Weights::Same, |_, sample| Mix::Node(sample.home as usize), count);
         for (worker, volumes) in traffic.workers.iter().zip(&works) {
             let node = worker.node as usize;
             let Some(cores) = machine.nodes.get(node).map(|node| node.cores.max(1)) else {
@@ -109,10 +113,6 @@ impl<'a> Program<'a> {
             };
             seats.push(Seat { node, core: taken[node] % cores });
             taken[node] += usize::from(volumes.iter().any(|bytes| *bytes > 0.0));
-        }
-        let homes = traffic.objects.iter().flat_map(|object| &object.samples).map(|sample| sample.home as usize);
-        if let Some(node) = homes.chain(nodes.iter().copied()).find(|node| *node >= count) {
-            return Err(TeamError(format!("a page is on node {node}; {} has {count} nodes", machine.name)));
         }
         let mut program = Self {
             machine,
@@ -144,7 +144,7 @@ impl<'a> Program<'a> {
     /// Workers that move anything.
     #[must_use]
     pub fn team(&self) -> usize {
-        let works = volumes(self.traffic, &Weights::Same, |_, sample| vec![(sample.home as usize, 1.0)], self.machine.nodes.len());
+        let works = volumes(self.traffic, &Weights::Same, |_, sample| Mix::Node(sample.home as usize), self.machine.nodes.len());
         works.iter().filter(|bytes| bytes.iter().any(|bytes| *bytes > 0.0)).count()
     }
 
@@ -166,7 +166,7 @@ impl<'a> Program<'a> {
             Ok(times.iter().map(|time| time / times[best]).collect())
         })?;
         let predicted = placements.iter().zip(&outcomes).enumerate().map(|(index, (placement, outcome))| {
-            let slowdown = outcome.time.0 / outcomes[best].time.0;
+            let slowdown = (outcome.time.0 / outcomes[best].time.0).max(1.0);
             let of_samples = draws.interval(index, slowdown, 0.0);
             let error = if index == best { 0.0 } else { self.model_error };
             let at_least_1 = |interval: [f64; 2]| interval.map(|bound| bound.max(1.0));
@@ -211,7 +211,7 @@ impl<'a> Program<'a> {
     fn run(&self, weights: &Weights, placement: &dyn Fn(i64) -> Placement) -> Result<Outcome, TeamError> {
         let count = self.machine.nodes.len();
         let places = Places { machine: self.machine, traffic: self.traffic, nodes: &self.nodes };
-        let mixes = spill(&places, placement);
+        let mixes = places.place(placement);
         let volumes = volumes(self.traffic, weights, |object, sample| mixes.of(object, sample), count);
         let team: Vec<Thread> = volumes
             .into_iter()
@@ -251,6 +251,12 @@ fn schedule(traffic: &Traffic) -> Schedule {
         objects.flat_map(|object| &object.samples).map(|sample| sample.volume()).sum()
     };
     if bytes(true) > bytes(false) { Schedule::Dynamic } else { Schedule::Static }
+}
+
+/// The first of the best placements.
+#[must_use]
+pub fn best(placements: &[Predicted]) -> Option<&Predicted> {
+    placements.iter().find(|placement| placement.slowdown <= 1.0 + 1e-9)
 }
 
 /// The first of the fastest.

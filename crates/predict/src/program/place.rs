@@ -1,5 +1,6 @@
 //! Where pages would be: a placement gives every sampled address its nodes.
 
+use super::volumes::Mix;
 use crate::machine::Machine;
 use crate::placement::{nearest, room};
 use firsttouch_domain::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
@@ -58,39 +59,36 @@ pub struct Places<'a> {
 
 /// The nodes of each sample, what did not fit moved on.
 pub struct Mixes<'a> {
-    placed: Vec<Placed<'a>>,
+    traffic: &'a Traffic,
+    rules: Vec<Rule>,
+    /// By rule that spreads pages, their nodes.
+    spreads: Vec<Vec<(usize, f64)>>,
     /// By node, where its pages went.
     moved: Vec<Vec<(usize, f64)>>,
 }
 
-/// How one object's samples are placed.
-struct Placed<'a> {
-    placement: Placement,
-    traffic: &'a Traffic,
-    round_robin: Vec<(usize, f64)>,
-    /// The object in equal blocks by its users, its traffic even over them.
-    blocks: Vec<(usize, f64)>,
+/// How one object's pages are placed.
+#[derive(Clone, Copy)]
+enum Rule {
+    AsIs,
+    ByOwner,
+    Node(usize),
+    /// Index of the spread.
+    Spread(usize),
 }
 
 impl Mixes<'_> {
-    /// Nodes of a sample of the object with this index, in shares that sum to 1.
-    pub fn of(&self, object: usize, sample: &TrafficSample) -> Vec<(usize, f64)> {
-        let Some(placed) = self.placed.get(object) else { return Vec::new() };
-        let mix = placed.mix(object, sample);
-        mix.into_iter()
-            .flat_map(|(node, share)| self.moved.get(node).into_iter().flatten().map(move |(to, part)| (*to, share * part)))
-            .collect()
-    }
-}
-
-impl Placed<'_> {
-    fn mix(&self, object: usize, sample: &TrafficSample) -> Vec<(usize, f64)> {
-        match self.placement {
-            Placement::AsIs => vec![(sample.home as usize, 1.0)],
-            Placement::OneNode { node } => vec![(node, 1.0)],
-            Placement::Interleave | Placement::WeightedInterleave => self.round_robin.clone(),
-            Placement::ParallelFirstTouch if self.traffic.objects[object].division == Division::Owned => vec![(self.owner(sample), 1.0)],
-            Placement::ParallelFirstTouch => self.blocks.clone(),
+    /// Nodes of a sample of the object with this index.
+    pub fn of(&self, object: usize, sample: &TrafficSample) -> Mix<'_> {
+        let node = match self.rules[object] {
+            Rule::AsIs => sample.home as usize,
+            Rule::ByOwner => self.owner(sample),
+            Rule::Node(node) => node,
+            Rule::Spread(index) => return Mix::Spread(&self.spreads[index]),
+        };
+        match &self.moved[node][..] {
+            [_] => Mix::Node(node),
+            parts => Mix::Spread(parts),
         }
     }
 
@@ -103,49 +101,70 @@ impl Placed<'_> {
 }
 
 impl<'a> Places<'a> {
-    fn placed(&self, object: &ObjectTraffic, placement: Placement) -> Placed<'a> {
-        let weight = |node: usize| match placement {
-            Placement::WeightedInterleave => self.machine.nodes[node].curve(0.0).limit,
-            _ => 1.0,
-        };
+    /// Places every object, by its id. What a node has no room for goes to the nearest that has; pages of a full node are moved alike,
+    /// wherever they lie.
+    pub fn place(&self, placement: &dyn Fn(i64) -> Placement) -> Mixes<'a> {
+        let count = self.machine.nodes.len();
+        let stay = (0..count).map(|node| vec![(node, 1.0)]).collect();
+        let mut mixes = Mixes { traffic: self.traffic, rules: Vec::new(), spreads: vec![self.round_robin(false), self.round_robin(true)], moved: stay };
+        for object in &self.traffic.objects {
+            mixes.rules.push(match placement(object.id) {
+                Placement::AsIs => Rule::AsIs,
+                Placement::OneNode { node } => Rule::Node(node),
+                Placement::Interleave => Rule::Spread(0),
+                Placement::WeightedInterleave => Rule::Spread(1),
+                Placement::ParallelFirstTouch if object.division == Division::Owned => Rule::ByOwner,
+                Placement::ParallelFirstTouch => {
+                    mixes.spreads.push(self.blocks(object));
+                    Rule::Spread(mixes.spreads.len() - 1)
+                }
+            });
+        }
+        let mut load = vec![0.0; count];
+        for (index, object) in self.traffic.objects.iter().enumerate() {
+            let each = object.bytes as f64 / object.samples.len().max(1) as f64;
+            for sample in &object.samples {
+                match mixes.of(index, sample) {
+                    Mix::Node(node) => load[node] += each,
+                    Mix::Spread(shares) => shares.iter().for_each(|(node, share)| load[*node] += each * share),
+                }
+            }
+        }
+        mixes.moved = spill(self.machine, &load);
+        for spread in &mut mixes.spreads {
+            *spread = spread.iter().flat_map(|(node, share)| mixes.moved[*node].iter().map(move |(to, part)| (*to, share * part))).collect();
+        }
+        mixes
+    }
+
+    fn round_robin(&self, weighted: bool) -> Vec<(usize, f64)> {
+        let weight = |node: usize| if weighted { self.machine.nodes[node].curve(0.0).limit } else { 1.0 };
         let sum: f64 = self.nodes.iter().map(|node| weight(*node)).sum();
+        self.nodes.iter().map(|node| (*node, weight(*node) / sum)).collect()
+    }
+
+    /// The object in equal blocks by its users, its traffic even over them.
+    fn blocks(&self, object: &ObjectTraffic) -> Vec<(usize, f64)> {
         let users: BTreeSet<usize> = object.samples.iter().flat_map(|sample| &sample.bytes).map(|(worker, _)| *worker).collect();
         let mut blocks: BTreeMap<usize, f64> = BTreeMap::new();
         for worker in users.iter().filter_map(|worker| self.traffic.workers.get(*worker)) {
-            *blocks.entry(worker.node as usize).or_default() += 1.0;
+            *blocks.entry(worker.node as usize).or_default() += 1.0 / users.len() as f64;
         }
-        let all: f64 = blocks.values().sum();
-        Placed {
-            placement,
-            traffic: self.traffic,
-            round_robin: self.nodes.iter().map(|node| (*node, weight(*node) / sum)).collect(),
-            blocks: blocks.into_iter().map(|(node, users)| (node, users / all.max(1.0))).collect(),
-        }
+        blocks.into_iter().collect()
     }
 }
 
-/// Places every object, by its id. What a node has no room for goes to the nearest that has; pages of a full node are moved alike, wherever
-/// they lie.
-pub fn spill<'a>(places: &Places<'a>, placement: &dyn Fn(i64) -> Placement) -> Mixes<'a> {
-    let objects = &places.traffic.objects;
-    let placed: Vec<Placed<'_>> = objects.iter().map(|object| places.placed(object, placement(object.id))).collect();
-    let count = places.machine.nodes.len();
-    let mut load = vec![0.0; count];
-    for (index, object) in objects.iter().enumerate() {
-        let each = object.bytes as f64 / object.samples.len().max(1) as f64;
-        for (node, share) in object.samples.iter().flat_map(|sample| placed[index].mix(index, sample)) {
-            load[node] += each * share;
-        }
-    }
-    let limits = room(places.machine);
-    let mut free: Vec<f64> = limits.iter().zip(&load).map(|(room, load)| (room - load).max(0.0)).collect();
-    let moved = (0..count).map(|node| {
+/// By node with so many bytes on it, where they would be: what it has no room for on the nearest that has.
+fn spill(machine: &Machine, load: &[f64]) -> Vec<Vec<(usize, f64)>> {
+    let limits = room(machine);
+    let mut free: Vec<f64> = limits.iter().zip(load).map(|(room, load)| (room - load).max(0.0)).collect();
+    let moved = (0..load.len()).map(|node| {
         let mut over = load[node] - limits[node];
         if over <= 0.0 {
             return vec![(node, 1.0)];
         }
         let mut parts = Vec::new();
-        for target in nearest(places.machine, node).into_iter().filter(|target| *target != node) {
+        for target in nearest(machine, node).into_iter().filter(|target| *target != node) {
             let taken = over.min(free[target]);
             if taken > 0.0 {
                 (free[target], over) = (free[target] - taken, over - taken);
@@ -156,6 +175,5 @@ pub fn spill<'a>(places: &Places<'a>, placement: &dyn Fn(i64) -> Placement) -> M
         parts.push((node, 1.0 - gone));
         parts
     });
-    let moved = moved.collect();
-    Mixes { placed, moved }
+    moved.collect()
 }

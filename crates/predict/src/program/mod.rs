@@ -15,7 +15,7 @@ pub use place::Placement;
 
 use crate::machine::Machine;
 use crate::model::{Outcome, Schedule, Seat, Stretch, TeamError, Thread, simulate};
-use crate::units::{Bandwidth, Volume};
+use crate::units::{Bandwidth, Seconds, Volume};
 use firsttouch_domain::traffic::{Division, Traffic};
 use interval::Resampled;
 use place::Places;
@@ -181,6 +181,14 @@ impl<'a> Program<'a> {
             }
         });
         Ok(predicted.collect())
+    }
+
+    /// How long the program would take by the traffic that was sampled: right up to a factor that is the same for every placement.
+    ///
+    /// # Errors
+    /// A team that the model refuses.
+    pub fn time(&self, placement: Placement) -> Result<Seconds, TeamError> {
+        Ok(self.run(&Weights::Same, &|_| placement)?.time)
     }
 
     /// What placing one object in another way would gain, everything else as it is.

@@ -55,7 +55,8 @@ pub fn traffic(
             });
         }
     }
-    let team: BTreeSet<usize> = objects.iter().flat_map(|object| &object.samples).flat_map(|s| &s.bytes).map(|(worker, _)| *worker).collect();
+    let team: BTreeSet<usize> =
+        objects.iter().flat_map(|object| &object.samples).flat_map(|s| &s.bytes).map(|(worker, _)| *worker).collect();
     for object in objects.iter_mut().filter(|object| object.even.is_empty() && is_even(&object.samples, &team)) {
         object.even = team.iter().copied().collect();
     }

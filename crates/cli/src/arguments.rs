@@ -7,8 +7,8 @@ mod predict;
 mod run;
 
 pub use bench::{Bench, How, Init, Kernel, Simd, Stream};
-pub use map::{Map, MapKernel};
 pub use check::{Check, Format};
+pub use map::{Map, MapKernel};
 pub use predict::{CapsFrom, Machines, MachinesAction, Predict, Validate};
 pub use run::{Run, Segment};
 

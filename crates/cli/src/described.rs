@@ -27,7 +27,8 @@ impl Named {
             return Ok(Self::Bare(TargetMachine::parse(text)?));
         }
         let found = machine::names().find(|name| *name == text).map(machine::find);
-        let unknown = || anyhow!("cannot use machine '{text}': expected virtual:N, an hwloc XML file, a description (.toml), or one of {}", names());
+        let unknown =
+            || anyhow!("cannot use machine '{text}': expected virtual:N, an hwloc XML file, a description (.toml), or one of {}", names());
         Ok(Self::Described(Box::new(found.ok_or_else(unknown)??)))
     }
 }

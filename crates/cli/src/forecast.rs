@@ -99,7 +99,12 @@ pub fn add_to_report(judged: &mut Judged) -> Result<()> {
 /// What a finding's fix does to its object.
 fn fixed(finding: &str) -> Option<Placement> {
     match finding {
-        "serial-first-touch" | "mismatched-partition" | "io-first-touch" | "huge-page-sharing" | "recycled-memory" | "policy-mismatch"
+        "serial-first-touch"
+        | "mismatched-partition"
+        | "io-first-touch"
+        | "huge-page-sharing"
+        | "recycled-memory"
+        | "policy-mismatch"
         | "slow-tier" => Some(Placement::ParallelFirstTouch),
         "no-stable-partition" | "shared-read" => Some(Placement::Interleave),
         _ => None,

@@ -33,7 +33,8 @@ impl ModelError {
 /// # Errors
 /// Experiments that cannot be run.
 pub fn model_error(machine: &Machine, experiments: &[Experiment]) -> Result<ModelError, ValidationError> {
-    let find = |name: &str| if name == machine.name { Ok(machine.clone()) } else { crate::machine::find(name).map_err(|error| error.to_string()) };
+    let find =
+        |name: &str| if name == machine.name { Ok(machine.clone()) } else { crate::machine::find(name).map_err(|error| error.to_string()) };
     let own: Vec<Experiment> = experiments.iter().map(|experiment| experiment.on(&machine.name)).collect();
     let of = |name: &str, validation: &Validation| {
         let all = validation.summary.first()?;

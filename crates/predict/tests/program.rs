@@ -41,7 +41,14 @@ fn program(division: Division, cpu_s: f64, home: impl Fn(u32) -> u32) -> Traffic
         let bytes = vec![(user, 8e9 / SAMPLES as f64 * [0.5, 1.5][index / 8 % 2])];
         TrafficSample { position, round: (index * 7 % 50) as u64, home: home(part), owner, bytes }
     };
-    let object = ObjectTraffic { id: 7, name: "A".into(), bytes: 1 << 30, division, even: (0..8).collect(), samples: (0..SAMPLES).map(sample).collect() };
+    let object = ObjectTraffic {
+        id: 7,
+        name: "A".into(),
+        bytes: 1 << 30,
+        division,
+        even: (0..8).collect(),
+        samples: (0..SAMPLES).map(sample).collect(),
+    };
     Traffic { workers: (0..8).map(worker).collect(), objects: vec![object], unknown: 0.0 }
 }
 
@@ -49,8 +56,7 @@ fn ask(caps: Caps, model_error: f64) -> Question {
     Question { write_share: 0.0, caps, model_error }
 }
 
-const ALL: [Placement; 4] =
-    [Placement::AsIs, Placement::ParallelFirstTouch, Placement::Interleave, Placement::OneNode { node: 0 }];
+const ALL: [Placement; 4] = [Placement::AsIs, Placement::ParallelFirstTouch, Placement::Interleave, Placement::OneNode { node: 0 }];
 
 fn predicted(machine: &Machine, traffic: &Traffic, question: Question) -> Vec<Predicted> {
     Program::new(machine, traffic, vec![0, 1], question).unwrap().predict(&ALL).unwrap()
@@ -75,7 +81,8 @@ fn the_worked_example() {
     let link = found[0].link.unwrap();
     assert_eq!((link.from, link.to), (0, 1));
     assert!(near(link.utilisation, 1.0) && found[0].controller.unwrap().node == 0);
-    let gain = Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.05)).unwrap().gain(7, Placement::ParallelFirstTouch).unwrap();
+    let gain =
+        Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.05)).unwrap().gain(7, Placement::ParallelFirstTouch).unwrap();
     assert!(near(gain.gain, 3.5) && gain.interval[0] < 3.3 && gain.interval[1] > 3.7, "{gain:?}");
 }
 
@@ -83,7 +90,8 @@ fn the_worked_example() {
 #[test]
 fn well_placed_programs_stay() {
     let traffic = program(Division::Owned, 0.1, |node| node);
-    let (sharp, wide) = (predicted(&machine(65536), &traffic, ask(Caps::Machine, 0.0)), predicted(&machine(65536), &traffic, ask(Caps::Machine, 0.1)));
+    let (sharp, wide) =
+        (predicted(&machine(65536), &traffic, ask(Caps::Machine, 0.0)), predicted(&machine(65536), &traffic, ask(Caps::Machine, 0.1)));
     assert_eq!((sharp[0].slowdown, best(&sharp).unwrap().placement), (1.0, Placement::AsIs));
     assert!(wide[2].interval[1] > 1.2 * sharp[2].interval[1] && wide[2].interval_of_samples == sharp[2].interval_of_samples);
 }

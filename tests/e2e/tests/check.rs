@@ -60,7 +60,10 @@ fn formats(firsttouch: &Firsttouch, serial: &str) {
     assert!(lines.contains("dgemv.c,line=") && lines.contains("serial-first-touch"), "{lines}");
 
     let junit = check(firsttouch, &["--format", "junit", serial]).stdout_text();
-    assert!(junit.starts_with("<?xml") && junit.contains("tests=\"1\" failures=\"1\"") && junit.contains("<failure type=\"max-remote\""), "{junit}");
+    assert!(
+        junit.starts_with("<?xml") && junit.contains("tests=\"1\" failures=\"1\"") && junit.contains("<failure type=\"max-remote\""),
+        "{junit}"
+    );
 
     let sarif: Value = serde_json::from_slice(&check(firsttouch, &["--format", "sarif", serial]).stdout).expect("JSON");
     assert_eq!(sarif["version"], "2.1.0");

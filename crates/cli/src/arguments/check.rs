@@ -65,5 +65,7 @@ pub enum Format {
 
 fn parse_factor(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('x').unwrap_or(text).parse::<f64>().ok();
-    number.filter(|factor| factor.is_finite() && *factor >= 1.0).ok_or_else(|| format!("expected a factor of 1 or more such as 1.2, found '{text}'"))
+    number
+        .filter(|factor| factor.is_finite() && *factor >= 1.0)
+        .ok_or_else(|| format!("expected a factor of 1 or more such as 1.2, found '{text}'"))
 }

@@ -18,8 +18,13 @@ pub fn run(arguments: &Predict) -> Result<u8> {
         CapsFrom::Machine => Caps::Machine,
         CapsFrom::Recorded => Caps::Recorded,
     };
-    let forecast = forecast(&judged, Asked { write_share: arguments.writes, caps }).with_context(|| arguments.profile.display().to_string())?;
+    let forecast =
+        forecast(&judged, Asked { write_share: arguments.writes, caps }).with_context(|| arguments.profile.display().to_string())?;
     let json = PredictJson::new(&judged.analysis, &judged.traffic, &forecast);
-    if arguments.json { print_json(&json)? } else { print(&predict_text(&json, style(&std::io::stdout())))? }
+    if arguments.json {
+        print_json(&json)?
+    } else {
+        print(&predict_text(&json, style(&std::io::stdout())))?
+    }
     Ok(0)
 }

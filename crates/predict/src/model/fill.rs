@@ -144,7 +144,8 @@ impl Round {
         self.is_full.clear();
         self.is_full.resize(total.len(), false);
         self.scarce.clear();
-        self.scarce.extend((0..total.len()).filter(|resource| users[*resource] > 0 && asked[*resource] > capacities[*resource] * (1.0 - 1e-9)));
+        self.scarce
+            .extend((0..total.len()).filter(|resource| users[*resource] > 0 && asked[*resource] > capacities[*resource] * (1.0 - 1e-9)));
     }
 
     fn full_at(&self, capacities: &[f64], resource: usize) -> f64 {

@@ -41,10 +41,13 @@ impl Forecast {
             Caps::Recorded => "Threads compute as fast as when they were recorded, in CPU time: they moved far less than this machine's \
                                memory delivers (--caps)."
                 .to_owned(),
-            Caps::Auto | Caps::Machine => "Threads wait for memory only: a core draws what the machine's description says (--caps).".to_owned(),
+            Caps::Auto | Caps::Machine => {
+                "Threads wait for memory only: a core draws what the machine's description says (--caps).".to_owned()
+            }
         });
         list.push(match self.is_dynamic {
-            true => "Work goes to whoever is free, and all threads end together: most of the traffic goes to memory that no thread owns.".to_owned(),
+            true => "Work goes to whoever is free, and all threads end together: most of the traffic goes to memory that no thread owns."
+                .to_owned(),
             false => "Threads work at the same time, each on its own part; the last to end ends all.".to_owned(),
         });
         if !self.evened.is_empty() {

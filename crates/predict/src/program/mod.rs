@@ -269,5 +269,7 @@ pub fn best(placements: &[Predicted]) -> Option<&Predicted> {
 
 /// The first of the fastest.
 fn fastest(outcomes: &[Outcome]) -> usize {
-    (0..outcomes.len()).reduce(|best, next| if outcomes[next].time.0 < outcomes[best].time.0 * (1.0 - 1e-9) { next } else { best }).unwrap_or(0)
+    (0..outcomes.len())
+        .reduce(|best, next| if outcomes[next].time.0 < outcomes[best].time.0 * (1.0 - 1e-9) { next } else { best })
+        .unwrap_or(0)
 }

@@ -106,7 +106,8 @@ impl<'a> Places<'a> {
     pub fn place(&self, placement: &dyn Fn(i64) -> Placement) -> Mixes<'a> {
         let count = self.machine.nodes.len();
         let stay = (0..count).map(|node| vec![(node, 1.0)]).collect();
-        let mut mixes = Mixes { traffic: self.traffic, rules: Vec::new(), spreads: vec![self.round_robin(false), self.round_robin(true)], moved: stay };
+        let mut mixes =
+            Mixes { traffic: self.traffic, rules: Vec::new(), spreads: vec![self.round_robin(false), self.round_robin(true)], moved: stay };
         for object in &self.traffic.objects {
             mixes.rules.push(match placement(object.id) {
                 Placement::AsIs => Rule::AsIs,
@@ -132,7 +133,8 @@ impl<'a> Places<'a> {
         }
         mixes.moved = spill(self.machine, &load);
         for spread in &mut mixes.spreads {
-            *spread = spread.iter().flat_map(|(node, share)| mixes.moved[*node].iter().map(move |(to, part)| (*to, share * part))).collect();
+            *spread =
+                spread.iter().flat_map(|(node, share)| mixes.moved[*node].iter().map(move |(to, part)| (*to, share * part))).collect();
         }
         mixes
     }

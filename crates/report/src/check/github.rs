@@ -15,11 +15,13 @@ pub fn check_github(check: &CheckJson<'_>) -> String {
             Verdict::Unsure | Verdict::Unknown => "warning",
             Verdict::Within => "notice",
         };
-        let _ = writeln!(out, "::{level} title={}::{}", property(&format!("firsttouch {}", limit.name)), data(&sentence(limit, check.machine)));
+        let _ =
+            writeln!(out, "::{level} title={}::{}", property(&format!("firsttouch {}", limit.name)), data(&sentence(limit, check.machine)));
     }
     for finding in check.findings {
         let level = if check.passed { "warning" } else { "error" };
-        let place = check.place(finding).map_or(String::new(), |(_, file, line)| format!("file={},line={line},", property(check.relative(file))));
+        let place =
+            check.place(finding).map_or(String::new(), |(_, file, line)| format!("file={},line={line},", property(check.relative(file))));
         let title = property(&format!("firsttouch {}: {}", finding.id, finding.object_name));
         let _ = writeln!(out, "::{level} {place}title={title}::{}", data(&format!("{}\n{}", finding.message, finding.fix)));
     }

@@ -10,8 +10,8 @@ pub use junit::check_junit;
 pub use sarif::check_sarif;
 pub use text::check_text;
 
-use crate::text::words::{percent, times};
 use crate::text::layout::GLUE;
+use crate::text::words::{percent, times};
 use firsttouch_analysis::gate::{Checked, Verdict};
 use firsttouch_analysis::{Analysis, Finding, MachineView, Place};
 use serde::Serialize;

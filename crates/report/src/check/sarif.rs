@@ -44,7 +44,10 @@ pub fn check_sarif(check: &CheckJson<'_>, version: &str) -> Value {
             "properties": { "limit": limit.limit, "value": limit.value, "interval": limit.interval },
         })
     });
-    let rules: Vec<Value> = ids.iter().map(|id| json!({ "id": id, "name": pascal(id), "shortDescription": { "text": id }, "help": { "text": HELP } })).collect();
+    let rules: Vec<Value> = ids
+        .iter()
+        .map(|id| json!({ "id": id, "name": pascal(id), "shortDescription": { "text": id }, "help": { "text": HELP } }))
+        .collect();
     json!({
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -80,7 +83,8 @@ fn locations(check: &CheckJson<'_>, finding: &Finding) -> Value {
 /// A relative reference, or a file URI for an absolute path (RFC 3986).
 fn uri(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
-    let encoded: String = path.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect();
+    let encoded: String =
+        path.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect();
     if path.starts_with('/') { format!("file://{encoded}") } else { encoded }
 }
 

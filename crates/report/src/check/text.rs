@@ -42,7 +42,10 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
         .map(|finding| {
             let place = check.place(finding).map_or_else(|| "-".to_owned(), |(_, file, line)| format!("{}:{line}", check.relative(file)));
             let gain = finding.predicted_gain.map_or(String::new(), |gain| {
-                format!("; {gain:.1}x faster if fixed{}", finding.predicted_gain_interval.map_or(String::new(), |range| format!(" {}", times(range))))
+                format!(
+                    "; {gain:.1}x faster if fixed{}",
+                    finding.predicted_gain_interval.map_or(String::new(), |range| format!(" {}", times(range)))
+                )
             });
             let share = format!("{} of all accesses{gain}", percent(finding.remote_share));
             vec![format!("  {}", finding.id), clean(&finding.object_name), clean(&place), share]

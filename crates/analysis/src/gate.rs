@@ -94,3 +94,24 @@ fn new_findings(analysis: &Analysis, before: &Analysis) -> Checked {
     let verdict = if new.is_empty() { Verdict::Within } else { Verdict::Exceeded };
     Checked { name: "baseline-findings", limit: 0.0, value: Some(new.len() as f64), interval: None, verdict, new_findings: new }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that only a whole interval above a limit exceeds it, and that nothing known is not within.
+    #[test]
+    fn chance_exceeds_nothing() {
+        for (value, interval, verdict) in [
+            (Some(0.1), Some([0.05, 0.15]), Verdict::Within),
+            (Some(0.1), Some([0.05, 0.4]), Verdict::Within),
+            (Some(0.3), Some([0.1, 0.5]), Verdict::Unsure),
+            (Some(0.3), Some([0.2, 0.5]), Verdict::Unsure),
+            (Some(0.3), Some([0.25, 0.35]), Verdict::Exceeded),
+            (Some(0.3), None, Verdict::Exceeded),
+            (None, None, Verdict::Unknown),
+        ] {
+            assert_eq!(held("max-remote", 0.2, (value, interval)).verdict, verdict, "{value:?} {interval:?}");
+        }
+    }
+}

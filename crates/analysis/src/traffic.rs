@@ -188,3 +188,42 @@ impl Builder<'_> {
         if workers.len() > 1 && misses as f64 <= MISSES * workers.len() as f64 { workers.into_keys().collect() } else { Vec::new() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(volume: impl Fn(usize) -> f64, worker: impl Fn(usize) -> usize) -> Vec<TrafficSample> {
+        let one = |index: usize| TrafficSample {
+            position: (index as f64 + 0.5) / 200.0,
+            round: index as u64,
+            home: 0,
+            owner: None,
+            bytes: vec![(worker(index), volume(index))],
+        };
+        (0..200).map(one).collect()
+    }
+
+    /// Check that bursts are levelled out and hot places are not, and that the sum stays.
+    #[test]
+    fn bursts_are_levelled() {
+        let mut bursts = samples(|index| if index % 7 == 3 { 10.0 } else { 1.0 }, |_| 0);
+        let before: f64 = bursts.iter().map(TrafficSample::volume).sum();
+        level(&mut bursts);
+        assert!(bursts.iter().all(|sample| (sample.volume() - before / 200.0).abs() < 1e-9));
+        let mut hot = samples(|index| if index < 50 { 10.0 } else { 1.0 }, |_| 0);
+        let kept = hot.clone();
+        level(&mut hot);
+        assert_eq!(hot, kept);
+    }
+
+    /// Check that a team that uses an object alike is told from one of which half does not.
+    #[test]
+    fn even_use_is_recognised() {
+        let team: BTreeSet<usize> = (0..8).collect();
+        assert!(is_even(&samples(|_| 1.0, |index| index * 5 % 8), &team));
+        assert!(!is_even(&samples(|_| 1.0, |index| index % 4), &team));
+        assert!(is_even(&samples(|_| 1.0, |index| index % 4)[..8], &team), "eight samples cannot tell");
+        assert!(!is_even(&samples(|_| 1.0, |_| 0), &BTreeSet::from([0])));
+    }
+}

@@ -35,3 +35,15 @@ fn data(text: &str) -> String {
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that no text ends a command or a property early.
+    #[test]
+    fn commands_are_escaped() {
+        assert_eq!(data("50 %: a,b\r\nc"), "50 %25: a,b%0D%0Ac");
+        assert_eq!(property("x: a,b%\n"), "x%3A a%2Cb%25%0A");
+    }
+}

@@ -61,3 +61,15 @@ fn escaped(text: &str) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::escaped;
+
+    /// Check that any text is text of XML 1.0.
+    #[test]
+    fn xml_is_escaped() {
+        assert_eq!(escaped("<a b=\"c\">&\n"), "&lt;a b=&quot;c&quot;&gt;&amp;&#10;");
+        assert_eq!(escaped("\u{1b}[31m\0\u{ffff}é"), "\u{fffd}[31m\u{fffd}\u{fffd}é");
+    }
+}

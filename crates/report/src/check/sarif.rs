@@ -96,3 +96,16 @@ fn pascal(id: &str) -> String {
     };
     id.split('-').map(word).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that paths are URIs, and rules have names.
+    #[test]
+    fn names_and_paths() {
+        assert_eq!(uri("src/a b.c"), "src/a%20b.c");
+        assert_eq!(uri("/home/é#.c"), "file:///home/%C3%A9%23.c");
+        assert_eq!(pascal("serial-first-touch"), "SerialFirstTouch");
+    }
+}

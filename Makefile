@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 CARGO ?= cargo
 
-.PHONY: help build demo test unit e2e test-guests programs fuzz lint format deps bench-overhead bench-kernels bench-run clean
+.PHONY: help build demo test unit e2e test-guests programs fuzz lint format deps bench-overhead bench-kernels bench-predict bench-run clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -51,6 +51,9 @@ bench-kernels: build ## the bundled kernels beside OpenBLAS, likwid-bench, a pla
 
 bench-overhead: build ## the cost of profiling: bare and profiled in turn, with intervals (PAIRS=10)
 	scripts/bench-overhead --pairs $(or $(PAIRS),10)
+
+bench-predict: cargo-found ## what a prediction costs, by nodes, threads and objects
+	$(CARGO) run --release --quiet -p firsttouch-predict --example cost
 
 bench-run: build ## what `firsttouch run` costs at a program's start, over numactl (PAIRS=300)
 	scripts/bench-run --pairs $(or $(PAIRS),300)

@@ -19,10 +19,12 @@ use crate::stacks::stacks;
 use crate::strip::strip;
 use crate::threads::Threads;
 use crate::touches::{TouchIndex, TouchReader};
+use crate::traffic::traffic;
 use crate::unrecorded::Unrecorded;
 use crate::uses::{Hit, Reader, Source, Uses};
 use crate::{Sources, Target};
 use firsttouch_domain::Estimate;
+use firsttouch_domain::traffic::Traffic;
 use firsttouch_profile::{Counter, Id, Profile, meta};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -35,6 +37,12 @@ const MOST_MEMBERS: usize = 4096;
 /// Judges a profile on a target.
 #[must_use]
 pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Analysis {
+    study(profile, target, sources).0
+}
+
+/// Judges a profile on a target, and tells the traffic that a model of the target would have to carry.
+#[must_use]
+pub fn study(profile: &Profile, target: &Target, sources: &dyn Sources) -> (Analysis, Traffic) {
     let threads = Threads::new(profile, target);
     let groups = groups(profile);
     let residents = Residents::new(profile);
@@ -94,7 +102,8 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
     findings.sort_by(|a, b| b.remote_share.total_cmp(&a.remote_share).then(a.object.cmp(&b.object)));
     let not_judged = objects.iter().filter_map(not_judged).collect();
     let unrecorded = (target.nodes > 1 && !threads.alone()).then(|| Unrecorded::of(profile, &residents)).flatten();
-    Analysis {
+    let traffic = traffic(profile, &threads, &uses, &groups, &subjects, &names);
+    let analysis = Analysis {
         schema: REPORT_SCHEMA.to_owned(),
         command: command(profile),
         exit_code: profile.meta.get(meta::EXIT_CODE).and_then(|text| text.parse().ok()),
@@ -115,7 +124,8 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
         notes: notes(&Doubts { profile, target, threads: &threads, uses: &uses, index: &index, unlisted, unrecorded, merged }),
         unrecorded: unrecorded.map(|u| u.part),
         lost: profile.lost.iter().map(|l| LostView { source: l.source.clone(), reason: l.reason.clone(), count: l.count }).collect(),
-    }
+    };
+    (analysis, traffic)
 }
 
 /// One group, measured by the evidence that tells more of it.

@@ -12,7 +12,9 @@
 //! | `uses.rs`, `hints.rs`, `estimator.rs` | who accesses it, how much, with which uncertainty? |
 //! | `partition/` | how is it divided among threads? |
 //! | `judge.rs`, `findings/` | is that a defect, which one, what helps? |
+//! | `traffic.rs` | what would a machine have to move? |
 //! | `unrecorded.rs` | how much memory belongs to no object, so that silence says nothing of it? |
+//! | `gate.rs` | is it good enough for who set limits? |
 //! | `notes.rs` | what is in doubt, and what helps? |
 //! | `report.rs` | the result: the contract `firsttouch.report/1` |
 
@@ -22,6 +24,7 @@ mod estimator;
 mod evidence;
 mod faults;
 mod findings;
+pub mod gate;
 mod generations;
 mod groups;
 mod hints;
@@ -40,10 +43,11 @@ mod strip;
 mod target;
 mod threads;
 mod touches;
+mod traffic;
 mod unrecorded;
 mod uses;
 
-pub use analyse::analyse;
+pub use analyse::{analyse, study};
 pub use partition::PartitionKind;
 pub use report::*;
 pub use target::{Sources, Target};

@@ -28,7 +28,7 @@ pub struct Analysis {
     pub remote_evidence: Option<String>,
     /// [node of thread][node of page], sums to 1 (all zero without evidence).
     pub matrix: Vec<Vec<f64>>,
-    /// Null until a model has made one.
+    /// Null where there is no description of the machine.
     pub prediction: Option<Prediction>,
     /// By access share, largest first.
     pub objects: Vec<ObjectView>,
@@ -82,8 +82,11 @@ pub struct EvidenceView {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
+    /// Time over that of the best placement.
     pub slowdown: f64,
     pub interval: Interval,
+    /// The best placement: `as-is`, `parallel-first-touch`, ...
+    pub best: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -231,8 +234,9 @@ pub struct Finding {
     pub severity: String,
     pub message: String,
     pub fix: String,
-    /// Null until a model has made one.
+    /// Time over the time after the fix of this object alone; null where there is no description of the machine.
     pub predicted_gain: Option<f64>,
+    pub predicted_gain_interval: Option<Interval>,
     pub cause: Option<String>,
     /// Of the accesses to this object (to all objects, where there is none).
     pub remote_fraction: f64,

@@ -1,14 +1,16 @@
 //! The command line.
 
 mod bench;
+mod check;
 mod map;
 mod predict;
 mod reproduce;
 mod run;
 
 pub use bench::{Bench, How, Init, Kernel, Simd, Stream};
+pub use check::{Check, Format};
 pub use map::{Map, MapKernel};
-pub use predict::{Machines, MachinesAction, Validate};
+pub use predict::{CapsFrom, Machines, MachinesAction, Predict, Validate};
 pub use reproduce::{Experiment, Reproduce};
 pub use run::{Run, Segment};
 
@@ -26,6 +28,9 @@ firsttouch finds memory that lives on the wrong NUMA node and names the line tha
   firsttouch run --membind 0 ./program run a program with memory and threads placed, as numactl and likwid-pin do
   firsttouch profile -- ./program      run a program, record, and report
   firsttouch report program.ftp        the report again, also for other machines
+  firsttouch predict program.ftp --machine epyc-7451x2
+                                       what each placement would cost there
+  firsttouch check -- ./program        a gate for continuous integration
   firsttouch topology                  this machine's nodes, CPUs, caches, memory, distances
   firsttouch doctor                    what on this system spoils placement
   firsttouch stat -- ./program         what the kernel counted meanwhile: misses, hint faults, migrations
@@ -54,7 +59,7 @@ No root, no hardware counters, no second node needed. More: firsttouch --help, f
         firsttouch demo\n  \
         firsttouch profile -- ./solver input.dat\n  \
         firsttouch report solver.ftp --machine virtual:4\n\n\
-        Exit status: 0 done, 1 failed, 2 usage; 'run', 'profile' and 'stat' pass the program's own status on."
+        Exit status: 0 done, 1 failed, 2 usage, 3 a limit of 'check' was exceeded; 'run', 'profile' and 'stat' pass the program's own status on."
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -67,6 +72,8 @@ pub enum Command {
     Run(Box<Run>),
     Profile(Profile),
     Report(Report),
+    Predict(Predict),
+    Check(Check),
     Topology(Topology),
     Doctor(Doctor),
     Stat(Stat),
@@ -169,9 +176,10 @@ pub struct Report {
 /// What to judge a profile on.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Judge {
-    /// Judge on a machine with N equal nodes (virtual:N), or on that of an hwloc XML file (lstopo --of xml FILE.xml) [default: the
-    /// machine of the profile, or virtual:2 if that has one node]
-    #[arg(long, value_name = "virtual:N|FILE.xml")]
+    /// Judge on a machine of the catalogue (firsttouch machines list), one described in a file (.toml), one with N equal nodes
+    /// (virtual:N), or that of an hwloc XML file (lstopo --of xml FILE.xml) [default: the machine of the profile, or virtual:2 if that
+    /// has one node]
+    #[arg(long, value_name = "NAME|FILE.toml|virtual:N|FILE.xml")]
     pub machine: Option<String>,
     /// Where threads sit on a virtual machine: spread (equal blocks of thread numbers a node), compact (fill a node first), or a
     /// node for each thread, such as 0,0,1,1 or 0-3 [default: spread]
@@ -378,6 +386,13 @@ pub struct BalancingMeasure {
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", trailing_var_arg = true, required = true)]
     pub program: Vec<OsString>,
+}
+
+/// `20%` or `0.2`: a part of a whole.
+fn parse_part(text: &str) -> Result<f64, String> {
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    let part = text.strip_suffix('%').map_or_else(|| number(text), |percent| number(percent).map(|percent| percent / 100.0));
+    part.filter(|part| (0.0..=1.0).contains(part)).ok_or_else(|| format!("expected a part such as 20% or 0.2, found '{text}'"))
 }
 
 fn parse_pid(text: &str) -> Result<i32, String> {

@@ -2,13 +2,17 @@
 
 use crate::arguments::Judge;
 use crate::commands::usage;
+use crate::described::{Named, own};
+use crate::forecast::add_to_report;
 use anyhow::{Result, anyhow};
-use firsttouch_analysis::{Analysis, Target, analyse};
+use firsttouch_analysis::{Analysis, Target, study};
 use firsttouch_capture::symbolize::symbolize_profile;
 use firsttouch_domain::Pin;
-use firsttouch_domain::topology::format_list;
+use firsttouch_domain::topology::{Node, format_list};
+use firsttouch_domain::traffic::Traffic;
 use firsttouch_machine::TargetMachine;
-use firsttouch_profile::{Machine, meta};
+use firsttouch_predict::machine::Machine;
+use firsttouch_profile::{Machine as Recorded, meta};
 use firsttouch_report::{Context, FileSources};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -17,6 +21,14 @@ use std::time::{Duration, SystemTime};
 pub struct Judged {
     pub analysis: Analysis,
     pub recorded_nodes: usize,
+    /// What a model of the machine needs.
+    pub traffic: Traffic,
+    /// The machine's numbers, where they are known.
+    pub described: Option<Machine>,
+    /// Nodes of the machine that have memory.
+    pub memory_nodes: Vec<usize>,
+    /// Whether the user named it.
+    pub machine_was_named: bool,
 }
 
 impl Judged {
@@ -33,7 +45,7 @@ impl Judged {
 
 /// What the user asked to judge on, understood.
 pub struct Question {
-    machine: Option<TargetMachine>,
+    machine: Option<Named>,
     pin: Option<Pin>,
 }
 
@@ -41,20 +53,52 @@ impl Question {
     /// # Errors
     /// When the machine or the pinning cannot be understood, or do not fit each other: a wrong command line.
     pub fn parse(arguments: &Judge) -> Result<Self> {
-        let machine = arguments.machine.as_deref().map(TargetMachine::parse).transpose()?;
+        let machine = arguments.machine.as_deref().map(Named::parse).transpose()?;
         let pin = arguments.pin.as_deref().map(parse_pin).transpose()?;
         if let (Some(machine), Some(pin), Some(text)) = (&machine, &pin, &arguments.pin) {
-            let seats = Seats::of(machine);
+            let seats = Seats::of(&bare(machine));
             seats.map_or(Ok(()), |seats| seats.check(pin)).map_err(|reason| anyhow!("cannot use pin '{text}': {reason}"))?;
         }
         Ok(Self { machine, pin })
     }
 
+    /// Whether a machine was named of which only the nodes are known.
+    pub fn is_bare(&self) -> bool {
+        matches!(self.machine, Some(Named::Bare(_)))
+    }
+
+    /// The machine's numbers, where they are known: of the one named, or of the profile's own.
+    ///
+    /// # Errors
+    /// A description of the user's own that cannot be used.
+    fn described(&self, recorded: &Recorded) -> Result<Option<Machine>> {
+        match &self.machine {
+            Some(Named::Described(machine)) => Ok(Some((**machine).clone())),
+            Some(Named::Bare(_)) => Ok(None),
+            None => {
+                let nodes = node_numbers(recorded.node_cpus.keys());
+                Ok(own(&recorded.hostname)?.filter(|machine| nodes >= 2 && machine.nodes.len() == nodes))
+            }
+        }
+    }
+
+    /// Nodes with memory of the machine that is judged on.
+    fn memory_nodes(&self, recorded: &Recorded, target: &Target) -> Vec<usize> {
+        match &self.machine {
+            Some(Named::Bare(TargetMachine::Imported(machine))) => {
+                let has_memory = |node: &&Node| node.memory.is_none_or(|memory| memory.total_bytes > 0);
+                machine.topology.nodes.iter().filter(has_memory).map(|node| node.id as usize).collect()
+            }
+            None if !target.virtual_machine => recorded.node_cpus.keys().map(|node| *node as usize).collect(),
+            _ => (0..target.nodes).collect(),
+        }
+    }
+
     /// # Errors
     /// When the pinning does not fit the machine of the profile.
-    fn target(&self, recorded: &Machine) -> Result<Target> {
+    fn target(&self, recorded: &Recorded) -> Result<Target> {
         let nodes = recorded.node_cpus.len();
-        let machine = self.machine.clone().unwrap_or_else(|| TargetMachine::default_for(nodes));
+        let machine = self.machine.as_ref().map_or_else(|| TargetMachine::default_for(nodes), bare);
         let cores = recorded.node_cpus.values().map(Vec::len).max().unwrap_or(1).max(1);
         let pin = self.pin.clone().unwrap_or(Pin::Spread);
         let mut target = Target {
@@ -90,12 +134,16 @@ impl Question {
             seats.check(&target.pin).map_err(|reason| anyhow!("cannot use --pin on {}: {reason}", target.name))?;
             (target.nodes, target.cpu_nodes) = (seats.nodes, seats.cpu_nodes);
         }
+        if let Some(Named::Described(machine)) = &self.machine {
+            target.name.clone_from(&machine.name);
+            target.cores_per_node = machine.nodes.iter().map(|node| node.cores).max().unwrap_or(1);
+        }
         Ok(target)
     }
 }
 
 /// Nodes without CPUs, or of a slower tier than the fastest with CPUs.
-fn slow_nodes(machine: &Machine) -> Vec<u32> {
+fn slow_nodes(machine: &Recorded) -> Vec<u32> {
     let has_cpus = |node: &u32| machine.node_cpus.get(node).is_some_and(|cpus| !cpus.is_empty());
     let fastest = machine.node_tiers.iter().filter(|(node, _)| has_cpus(node)).map(|(_, tier)| *tier).min();
     let slower = |node: &u32| machine.node_tiers.get(node).zip(fastest).is_some_and(|(tier, fastest)| *tier > fastest);
@@ -105,6 +153,14 @@ fn slow_nodes(machine: &Machine) -> Vec<u32> {
 /// One more than the highest node number: numbers may have holes.
 fn node_numbers<'a>(nodes: impl Iterator<Item = &'a u32>) -> usize {
     nodes.max().map_or(1, |last| *last as usize + 1)
+}
+
+/// The nodes alone: those of a described machine are numbered as on a virtual one.
+fn bare(named: &Named) -> TargetMachine {
+    match named {
+        Named::Described(machine) => TargetMachine::Virtual(machine.nodes.len()),
+        Named::Bare(machine) => machine.clone(),
+    }
 }
 
 /// Where a pinning may put threads on a machine that is not the profile's own.
@@ -158,9 +214,18 @@ pub fn judge(path: &Path, question: &Question) -> Result<Judged> {
         // The start is known to the second.
         sources = sources.until(SystemTime::UNIX_EPOCH + Duration::from_secs(start.saturating_add(1).min(u64::from(u32::MAX))));
     }
-    let mut analysis = analyse(&profile, &target, &sources);
+    let (mut analysis, traffic) = study(&profile, &target, &sources);
     analysis.notes.extend(sources.notes());
-    Ok(Judged { analysis, recorded_nodes: profile.machine.node_cpus.len() })
+    let mut judged = Judged {
+        analysis,
+        recorded_nodes: profile.machine.node_cpus.len(),
+        traffic,
+        described: question.described(&profile.machine)?,
+        memory_nodes: question.memory_nodes(&profile.machine, &target),
+        machine_was_named: question.machine.is_some(),
+    };
+    add_to_report(&mut judged)?;
+    Ok(judged)
 }
 
 #[cfg(test)]
@@ -171,9 +236,9 @@ mod tests {
         Question::parse(&Judge { machine: machine.map(str::to_owned), pin: pin.map(str::to_owned) })
     }
 
-    fn recorded(nodes: u32) -> Machine {
+    fn recorded(nodes: u32) -> Recorded {
         let node_cpus = (0..nodes).map(|node| (node, vec![2 * node, 2 * node + 1])).collect();
-        Machine { hostname: "nine".into(), node_cpus, ..Machine::default() }
+        Recorded { hostname: "nine".into(), node_cpus, ..Recorded::default() }
     }
 
     /// Check the default machine: the profile's own if it has two nodes, else two virtual ones.

@@ -2,6 +2,8 @@
 
 mod arguments;
 mod commands;
+mod described;
+mod forecast;
 mod judge;
 mod output;
 

@@ -43,6 +43,8 @@ fn help_has_examples() {
         &["demo"],
         &["profile"],
         &["report"],
+        &["predict"],
+        &["check"],
         &["topology"],
         &["doctor"],
         &["bench"],

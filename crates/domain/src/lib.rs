@@ -9,6 +9,7 @@ pub mod quantity;
 pub mod remedy;
 pub mod system;
 pub mod topology;
+pub mod traffic;
 
 pub use expression::ExpressionError;
 pub use interval::{Estimate, Z95};

@@ -36,7 +36,7 @@ pub struct Experiment {
     pub said: BTreeMap<String, Vec<String>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LeftOut {
     pub rows: String,
@@ -61,7 +61,7 @@ pub enum Quantity {
 }
 
 /// c = A b with m x m doubles in blocks of rows, threads unpinned.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dgemv {
     pub machine: String,
@@ -87,7 +87,7 @@ pub enum Sockets {
 }
 
 /// The stencil's throughput, threads pinned in order, one a core.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Iso3dfd {
     pub machine: String,
@@ -113,7 +113,7 @@ pub enum Kernel {
 }
 
 /// Bandwidth by number of cores, from 1 on, filled in order, each thread on memory of its own node.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Saturation {
     pub machine: String,
@@ -122,7 +122,7 @@ pub struct Saturation {
 }
 
 /// Bandwidth of all pairs: rows are the memory's node, columns the node whose cores run.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pairs {
     pub machine: String,
@@ -132,7 +132,7 @@ pub struct Pairs {
 }
 
 /// Bandwidth of all cores of the machine on their own memory.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AllLocal {
     pub machine: String,
@@ -185,6 +185,30 @@ impl Experiment {
             return Err(ExperimentError(format!("speedups of m = {}: as many figures as numbers of threads are needed", odd.m)));
         }
         Ok(experiment)
+    }
+
+    /// The rows measured on one machine.
+    #[must_use]
+    pub fn on(&self, machine: &str) -> Self {
+        fn of<T: Clone>(rows: &[T], keep: impl Fn(&T) -> bool) -> Vec<T> {
+            rows.iter().filter(|row| keep(row)).cloned().collect()
+        }
+        Self {
+            schema: self.schema.clone(),
+            name: self.name.clone(),
+            title: self.title.clone(),
+            source: self.source.clone(),
+            left_out: Vec::new(),
+            dgemv: of(&self.dgemv, |row| row.machine == machine),
+            iso3dfd: of(&self.iso3dfd, |row| row.machine == machine),
+            saturation: of(&self.saturation, |row| row.machine == machine),
+            pairs: of(&self.pairs, |row| row.machine == machine),
+            all_local: of(&self.all_local, |row| row.machine == machine),
+            // Nothing of these is predicted by row.
+            speedups: Vec::new(),
+            migrations: Vec::new(),
+            said: BTreeMap::new(),
+        }
     }
 }
 

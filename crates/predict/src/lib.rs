@@ -1,10 +1,13 @@
 //! What a placement costs on a machine described by its numbers: threads that stream through memory of several nodes share
 //! controllers and links. Pure: text in, figures out. docs/model.md has the equations.
 
+pub mod error;
 pub mod experiments;
 pub mod machine;
 pub mod model;
 pub mod placement;
+pub mod program;
+mod random;
 pub mod runs;
 pub mod seats;
 pub mod units;

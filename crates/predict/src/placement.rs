@@ -67,7 +67,9 @@ pub fn room(machine: &Machine) -> Vec<f64> {
     machine.nodes.iter().map(|node| node.free.or(node.memory).map_or(f64::INFINITY, |volume| volume.0)).collect()
 }
 
-fn nearest(machine: &Machine, node: usize) -> Vec<usize> {
+/// All nodes, the nearest first: fewest links, then the lowest number.
+#[must_use]
+pub fn nearest(machine: &Machine, node: usize) -> Vec<usize> {
     let mut nodes: Vec<usize> = (0..machine.nodes.len()).collect();
     nodes.sort_by_key(|other| (machine.route(*other, node).len(), *other));
     nodes

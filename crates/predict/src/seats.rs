@@ -2,6 +2,7 @@
 
 use crate::machine::Machine;
 use crate::model::Seat;
+use crate::random::SplitMix;
 
 /// Draws of an unpinned team. The error of a mean over them is below 0.5 % of it even if times spread by 15 %.
 pub const DRAWS: usize = 1000;
@@ -31,7 +32,7 @@ pub fn on_node(machine: &Machine, node: usize, threads: usize) -> Vec<Seat> {
 #[must_use]
 pub fn unpinned(machine: &Machine, threads: usize) -> Vec<Vec<Seat>> {
     let all: Vec<Seat> = (0..machine.nodes.len()).flat_map(|node| cpus_of(machine, node)).collect();
-    let mut random = SplitMix(0x66_69_72_73_74);
+    let mut random = SplitMix::new();
     (0..DRAWS)
         .map(|_| {
             let mut drawn = Vec::with_capacity(threads);
@@ -44,20 +45,6 @@ pub fn unpinned(machine: &Machine, threads: usize) -> Vec<Vec<Seat>> {
             drawn
         })
         .collect()
-}
-
-/// Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^= mixed >> 31;
-        ((u128::from(mixed) * bound as u128) >> 64) as usize
-    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,10 @@
 
 mod bench;
 mod canvas;
+mod check;
 mod doctor;
 mod map;
+mod predict;
 mod reproduce;
 mod run;
 mod sources;
@@ -13,8 +15,10 @@ mod text;
 mod topology;
 
 pub use bench::{Bench, BenchJson, Figure, Team, Work, bench_text, speed_chart};
+pub use check::{CheckJson, check_github, check_junit, check_sarif, check_text};
 pub use doctor::{DoctorJson, doctor_text};
 pub use map::{Best, Cell, Map, Origin, Point, Table, heat_maps, machine_toml, map_text, map_xml};
+pub use predict::{Compared, PredictJson, PredictMachine, predict_text};
 pub use reproduce::{
     Cell as ReproducedCell, Claim, Column, Drawing, Effect, Here, Reproduction, Row as ReproducedRow, Source, Table as ReproducedTable,
     Verdict, reproduction_figure, reproduction_text,

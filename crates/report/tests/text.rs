@@ -100,6 +100,7 @@ fn serial() -> Analysis {
             fix: "initialise A in the loop that uses it:\n  #pragma omp parallel for schedule(static)\n  for (i = 0; i < m; i++) ..."
                 .into(),
             predicted_gain: None,
+            predicted_gain_interval: None,
             cause: Some("loop".into()),
             remote_fraction: 0.5,
             interval: [0.48, 0.52],

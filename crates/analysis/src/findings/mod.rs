@@ -129,6 +129,7 @@ impl Context<'_> {
             message: self.message(kind, case),
             fix: self.fix(kind, case),
             predicted_gain: None,
+            predicted_gain_interval: None,
             cause: case.view.first_touch.cause.clone(),
             remote_fraction: remote.value,
             interval,

@@ -55,6 +55,7 @@ impl Context<'_> {
             message,
             fix,
             predicted_gain: None,
+            predicted_gain_interval: None,
             cause: None,
             remote_fraction: remote.value,
             interval: [remote.low, remote.high],

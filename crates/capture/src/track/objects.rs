@@ -150,7 +150,28 @@ impl Tracker {
             return;
         }
         for start in process.objects.overlapping(address, bytes) {
-            self.end_object(pid, start, time);
+            self.cut(pid, start, (address, address.saturating_add(bytes)), time);
+        }
+    }
+
+    /// A range of an object is gone. What is left of a mapping lives on: programs give back the ends of one that they align.
+    fn cut(&mut self, pid: i32, start: u64, (from, to): (u64, u64), time: u64) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        let Some(object) = process.objects.by_address.get(&start) else { return };
+        let end = start.saturating_add(object.bytes);
+        let mut left = [(start, from.saturating_sub(start)), (to, end.saturating_sub(to))];
+        left.sort_by_key(|piece| std::cmp::Reverse(piece.1));
+        let [(address, bytes), (other, other_bytes)] = left;
+        if object.kind != ObjectKind::Anonymous || bytes < self.scope.min_size.max(1) {
+            return self.end_object(pid, start, time);
+        }
+        let Some(mut object) = process.objects.by_address.remove(&start) else { return };
+        object.bytes = bytes;
+        object.written = false;
+        let (kind, call, name, site, thread) = (object.kind, object.call, object.name.clone(), object.site, object.thread);
+        process.objects.by_address.insert(address, object);
+        if other_bytes >= self.scope.min_size.max(1) {
+            self.allocated(pid, NewObject { kind, call, name, address: other, bytes: other_bytes, site, thread }, time);
         }
     }
 

@@ -1,6 +1,50 @@
 //! Commands of the model.
 
-use clap::{Args, Subcommand};
+use super::Judge;
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Predict what each placement of a program's memory would cost on a machine
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Predicts how long a recorded program would take on a machine with its memory as it is, first touched in parallel, interleaved, \
+        interleaved by bandwidth, and all on one node: each relative to the best, with a 95 % interval, the remote part, and the \
+        controller and link nearest to their limits. Who uses what, how much and where it lies comes from the profile; bandwidths \
+        come from the machine's description. Of virtual machines and those of hwloc XML files only the nodes are known: their \
+        controllers, cores and links are taken to compare as on the median machine of the catalogue. What is assumed is said.",
+    after_help = "Examples:\n  \
+        firsttouch predict solver.ftp --machine epyc-7451x2\n  \
+        firsttouch predict solver.ftp --machine my-machine.toml --pin compact\n  \
+        firsttouch predict solver.ftp --machine virtual:4 --writes 25%\n  \
+        firsttouch predict solver.ftp --machine xeon-e5620x2 --json | jq '.placements[] | {name, slowdown}'"
+)]
+pub struct Predict {
+    /// The profile
+    #[arg(value_name = "PROFILE")]
+    pub profile: PathBuf,
+    #[command(flatten)]
+    pub judge: Judge,
+    /// The part of the traffic that is written: the evidence does not tell reads from writes
+    #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = super::parse_part)]
+    pub writes: f64,
+    /// What limits a thread besides controllers and links
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = CapsFrom::Auto)]
+    pub caps: CapsFrom,
+    /// Print JSON (schema firsttouch.predict/1)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What limits a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CapsFrom {
+    /// What was recorded, where that is far from what the machine's memory delivers; else the machine's cores
+    Auto,
+    /// What a core of the machine can draw: the program waits for memory only
+    Machine,
+    /// What the threads moved in a second of CPU time when they were recorded
+    Recorded,
+}
 
 /// List the machines that predictions can be made for, or show what is known of one
 #[derive(Debug, Args)]

@@ -1,12 +1,12 @@
 //! `firsttouch machines`
 
 use crate::arguments::MachinesAction;
+use crate::described::read;
 use crate::output::{print, print_json, style};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use firsttouch_predict::machine::{self, Machine};
 use firsttouch_report::{MachineJson, MachinesJson, machine_text, machines_text};
 use std::io::stdout;
-use std::path::Path;
 
 pub fn run(action: &MachinesAction) -> Result<u8> {
     match action {
@@ -28,13 +28,4 @@ pub fn run(action: &MachinesAction) -> Result<u8> {
         }
     }
     Ok(0)
-}
-
-/// A file that describes a machine, or a name of the catalogue.
-fn read(name: &str) -> Result<Machine> {
-    if Path::new(name).extension().is_none_or(|extension| extension != "toml") {
-        return Ok(machine::find(name)?);
-    }
-    let text = std::fs::read_to_string(name).with_context(|| format!("cannot read the machine description {name}"))?;
-    Machine::parse(&text).with_context(|| name.to_owned())
 }

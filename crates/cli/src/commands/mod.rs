@@ -2,6 +2,7 @@
 
 mod balancing;
 mod bench;
+mod check;
 mod demo;
 mod doctor;
 mod kernels;
@@ -9,6 +10,7 @@ mod machines;
 mod man;
 mod map;
 mod maps;
+mod predict;
 mod profile;
 mod ps;
 mod report;
@@ -62,6 +64,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Predict(arguments) => predict::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
         Command::Topology(arguments) => topology::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Stat(arguments) => stat::run(&arguments),

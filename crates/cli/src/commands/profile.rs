@@ -16,27 +16,10 @@ const NAMES_WORTH_TELLING: usize = 20_000;
 
 pub fn run(arguments: &Profile) -> Result<u8> {
     let question = usage(Question::parse(&arguments.judge))?;
-    let info = MachineInfo::read(Path::new("/"))?;
     let output = arguments.output.clone().unwrap_or_else(|| default_output(arguments));
-    let options = Options {
-        command: arguments.program.clone(),
-        output: output.clone(),
-        min_size: arguments.min_size,
-        follow: arguments.follow,
-        duration: arguments.duration,
-        pid: arguments.pid,
-        agent: firsttouch_native::AGENT,
-        machine: info.machine,
-        notes: info.doubts,
-        progress: (!arguments.quiet).then_some(tell_names as fn(usize, usize)),
-    };
-    let outcome = match firsttouch_capture::profile(&options) {
+    let outcome = match record(arguments, &output)? {
         Ok(outcome) => outcome,
-        Err(error) => {
-            let Some(launch) = error.downcast_ref::<LaunchError>() else { return Err(error) };
-            message(&format!("error: {error:#}"));
-            return Ok(u8::try_from(launch.exit_code()).unwrap_or(FAILED));
-        }
+        Err(not_started) => return Ok(not_started),
     };
     // From here on the program has run: its status is ours, whatever becomes of the report.
     if let Some(error) = &outcome.profile_error {
@@ -65,8 +48,33 @@ pub fn run(arguments: &Profile) -> Result<u8> {
     Ok(status(&outcome))
 }
 
+/// Runs the program and records it; the status to end with when it could not be started.
+pub fn record(arguments: &Profile, output: &Path) -> Result<std::result::Result<Outcome, u8>> {
+    let info = MachineInfo::read(Path::new("/"))?;
+    let options = Options {
+        command: arguments.program.clone(),
+        output: output.to_owned(),
+        min_size: arguments.min_size,
+        follow: arguments.follow,
+        duration: arguments.duration,
+        pid: arguments.pid,
+        agent: firsttouch_native::AGENT,
+        machine: info.machine,
+        notes: info.doubts,
+        progress: (!arguments.quiet).then_some(tell_names as fn(usize, usize)),
+    };
+    match firsttouch_capture::profile(&options) {
+        Ok(outcome) => Ok(Ok(outcome)),
+        Err(error) => {
+            let Some(launch) = error.downcast_ref::<LaunchError>() else { return Err(error) };
+            message(&format!("error: {error:#}"));
+            Ok(Err(u8::try_from(launch.exit_code()).unwrap_or(FAILED)))
+        }
+    }
+}
+
 /// The program's own status; 0 when it was only visited.
-fn status(outcome: &Outcome) -> u8 {
+pub fn status(outcome: &Outcome) -> u8 {
     outcome.exit_code.map_or(0, |code| u8::try_from(code & 0xff).unwrap_or(FAILED))
 }
 

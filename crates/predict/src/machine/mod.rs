@@ -1,5 +1,6 @@
 //! A machine as the model needs it: nodes with controllers, cores, links and routes. Made from a description by [`Machine::parse`].
 
+mod assumed;
 mod build;
 mod catalogue;
 pub mod curve;
@@ -7,6 +8,7 @@ mod file;
 mod routes;
 mod streams;
 
+pub use assumed::assumed;
 pub use catalogue::{find, names};
 pub use streams::Streams;
 

@@ -9,6 +9,8 @@ use crate::machine::curve::delivered;
 pub struct Demand {
     /// The most it could move, by itself on the machine, bytes a second.
     pub cap: f64,
+    /// The part of its traffic that is written.
+    pub write_share: f64,
     /// Resources with the bytes they carry for each byte the thread moves.
     pub uses: Vec<(usize, f64)>,
 }
@@ -45,27 +47,19 @@ pub fn demand(machine: &Machine, thread: &Thread, shares: &[(usize, f64)], on_co
         same
     });
     let core = 1.0 / (time_per_byte * on_core.max(1) as f64);
-    Demand { cap: core.min(thread.compute.0), uses }
+    Demand { cap: core.min(thread.compute.0), write_share: write, uses }
 }
 
-/// What each resource carries at most while these threads work. A controller delivers less than its limit before its queue is
-/// full (see `curve`): by the load its threads would offer if nothing else held them back.
-pub fn capacities(machine: &Machine, working: &[(&Demand, f64)]) -> Vec<f64> {
-    let nodes = machine.nodes.len();
-    let mut offered = vec![0.0; nodes];
-    let mut written = vec![0.0; nodes];
-    for (demand, write_share) in working {
-        for &(memory, share) in demand.uses.iter().take_while(|(resource, _)| *resource < nodes) {
-            offered[memory] += demand.cap * share;
-            written[memory] += demand.cap * share * write_share;
-        }
-    }
-    let controllers = machine.nodes.iter().zip(offered.iter().zip(&written)).map(|(node, (&offered, &written))| {
+/// What each resource carries at most while threads would offer so much to each, with so much of it written. A controller delivers less
+/// than its limit before its queue is full (see `curve`): by the load its threads would offer if nothing else held them back.
+pub fn capacities(machine: &Machine, (offered, written): (&[f64], &[f64]), capacities: &mut Vec<f64>) {
+    let controllers = machine.nodes.iter().zip(offered.iter().zip(written)).map(|(node, (&offered, &written))| {
         if offered <= 0.0 {
             return node.curve(0.0).limit;
         }
-        let curve = node.curve(written / offered);
+        let curve = node.curve((written / offered).clamp(0.0, 1.0));
         delivered(offered, curve.limit, curve.sharpness)
     });
-    controllers.chain(machine.links.iter().map(|link| link.capacity.0)).collect()
+    capacities.clear();
+    capacities.extend(controllers.chain(machine.links.iter().map(|link| link.capacity.0)));
 }

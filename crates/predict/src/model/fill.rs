@@ -1,54 +1,184 @@
 //! Max-min fair sharing by progressive filling: all rates rise together; whoever meets a limit stays there, the rest go on.
+//!
+//! What all threads together ask of each resource is kept from one call to the next, so that a thread that comes or goes costs what it
+//! uses, not what all use. A round stops all whose cap lies below the level where the next resource is full (that level can only rise by
+//! it), or else all who use that resource; it costs what they use, and the last round nothing.
 
 use super::demand::Demand;
 
 /// A resource is full, a rate at its cap, within this part of it.
 const CLOSE: f64 = 1e-12;
+/// Sums from which threads were subtracted this often are made anew: rounding adds up.
+const SUBTRACTIONS: usize = 256;
 
-/// The rate of each thread, bytes a second. No resource carries more than its capacity.
-pub fn rates(demands: &[&Demand], capacities: &[f64]) -> Vec<f64> {
-    let mut rates = vec![f64::NAN; demands.len()];
-    // Of each resource in use: what frozen threads take, what all rising ones take for each byte a second, and who they are.
-    let mut frozen = vec![0.0; capacities.len()];
-    let mut rising = vec![0.0; capacities.len()];
-    let mut users: Vec<Vec<usize>> = vec![Vec::new(); capacities.len()];
-    for (thread, demand) in demands.iter().enumerate() {
-        for &(resource, share) in &demand.uses {
-            rising[resource] += share;
-            users[resource].push(thread);
+/// Threads that share resources.
+pub struct Filling {
+    demands: Vec<Option<Demand>>,
+    /// Of each resource: what all working threads take of it for each byte a second, and how many use it.
+    total: Vec<f64>,
+    users: Vec<u32>,
+    /// What it would carry if nothing but caps held the threads back, and the part of that which is written.
+    asked: Vec<f64>,
+    written: Vec<f64>,
+    subtracted: usize,
+    /// The state of one call, kept for its memory.
+    round: Round,
+}
+
+#[derive(Default)]
+struct Round {
+    rising: Vec<f64>,
+    users: Vec<u32>,
+    frozen: Vec<f64>,
+    is_full: Vec<bool>,
+    /// Resources that could be full.
+    scarce: Vec<usize>,
+    threads: Vec<usize>,
+}
+
+impl Filling {
+    /// `threads` threads that do nothing yet, on so many resources.
+    pub fn new(threads: usize, resources: usize) -> Self {
+        let nothing = || vec![0.0; resources];
+        Self {
+            demands: vec![None; threads],
+            total: nothing(),
+            users: vec![0; resources],
+            asked: nothing(),
+            written: nothing(),
+            subtracted: 0,
+            round: Round::default(),
         }
     }
-    let mut in_use: Vec<usize> = (0..capacities.len()).filter(|resource| !users[*resource].is_empty()).collect();
-    let mut by_cap: Vec<usize> = (0..demands.len()).collect();
-    by_cap.sort_by(|a, b| demands[*a].cap.total_cmp(&demands[*b].cap));
-    let mut next = 0;
-    let mut level = 0.0;
-    let mut left = demands.len();
-    while left > 0 {
-        while next < by_cap.len() && !rates[by_cap[next]].is_nan() {
-            next += 1;
+
+    /// A thread begins, goes on to something else, or ends.
+    pub fn set(&mut self, thread: usize, demand: Option<Demand>) {
+        if let Some(before) = self.demands[thread].take() {
+            self.subtracted += 1;
+            self.add(&before, -1.0);
         }
-        let cap = by_cap.get(next).map_or(f64::INFINITY, |thread| demands[*thread].cap);
-        let full_at = |resource: usize| ((capacities[resource] - frozen[resource]) / rising[resource]).max(0.0);
-        level = in_use.iter().map(|resource| full_at(*resource)).fold(cap, f64::min).max(level);
-        let mut stopped: Vec<usize> = by_cap[next..].iter().copied().take_while(|thread| demands[*thread].cap <= level).collect();
-        for &resource in in_use.iter().filter(|resource| full_at(**resource) <= level * (1.0 + CLOSE)) {
-            stopped.extend(&users[resource]);
+        if let Some(demand) = demand {
+            self.add(&demand, 1.0);
+            self.demands[thread] = Some(demand);
         }
-        for thread in stopped {
-            if rates[thread].is_nan() {
-                rates[thread] = level;
-                left -= 1;
-                for &(resource, share) in &demands[thread].uses {
-                    frozen[resource] += share * level;
-                    rising[resource] -= share;
-                }
+        if self.subtracted >= SUBTRACTIONS {
+            self.subtracted = 0;
+            for sums in [&mut self.total, &mut self.asked, &mut self.written] {
+                sums.fill(0.0);
+            }
+            self.users.fill(0);
+            let demands = std::mem::take(&mut self.demands);
+            demands.iter().flatten().for_each(|demand| self.add(demand, 1.0));
+            self.demands = demands;
+        }
+    }
+
+    fn add(&mut self, demand: &Demand, sign: f64) {
+        for &(resource, share) in &demand.uses {
+            let users = &mut self.users[resource];
+            *users = if sign > 0.0 { *users + 1 } else { users.saturating_sub(1) };
+            // What rounding leaves of a sum is no thread.
+            let keep = if *users == 0 { 0.0 } else { 1.0 };
+            let asked = sign * share * demand.cap;
+            self.total[resource] = keep * (self.total[resource] + sign * share);
+            self.asked[resource] = keep * (self.asked[resource] + asked);
+            self.written[resource] = keep * (self.written[resource] + asked * demand.write_share);
+        }
+    }
+
+    pub fn demand(&self, thread: usize) -> Option<&Demand> {
+        self.demands[thread].as_ref()
+    }
+
+    /// What each resource would carry if nothing but caps held the threads back, and the part of that which is written.
+    pub fn offered(&self) -> (&[f64], &[f64]) {
+        (&self.asked, &self.written)
+    }
+
+    /// The rate of each working thread, bytes a second, into `rates`. No resource carries more than its capacity.
+    pub fn rates(&mut self, capacities: &[f64], rates: &mut [f64]) {
+        let Self { demands, total, users, asked, round, .. } = self;
+        round.begin(total, users, capacities, asked);
+        round.threads.clear();
+        round.threads.extend((0..demands.len()).filter(|thread| demands[*thread].is_some()));
+        let mut level = 0.0_f64;
+        while !round.threads.is_empty() {
+            level = round.next_full(capacities).max(level);
+            let cap = |thread: usize| demands[thread].as_ref().map_or(0.0, |demand| demand.cap);
+            // With nothing scarce left, all go as fast as they can.
+            let capped = level.is_infinite() || round.threads.iter().any(|thread| cap(*thread) <= level);
+            if !capped {
+                round.fill(capacities, level);
+            }
+            let stops = |round: &Round, thread: usize| match &demands[thread] {
+                Some(demand) if !capped => round.uses_full(demand),
+                _ => level.is_infinite() || cap(thread) <= level,
+            };
+            let before = round.threads.len();
+            let (stopped, going): (Vec<usize>, Vec<usize>) = round.threads.iter().partition(|thread| stops(round, **thread));
+            for &thread in &stopped {
+                rates[thread] = if capped { cap(thread) } else { level };
+            }
+            debug_assert!(going.len() < before, "a round stops someone");
+            if going.len() == before {
+                going.iter().for_each(|thread| rates[*thread] = level.min(cap(*thread)));
+                return;
+            }
+            round.threads = going;
+            if !round.threads.is_empty() {
+                let stopped = stopped.into_iter().filter_map(|thread| Some((demands[thread].as_ref()?, rates[thread])));
+                stopped.for_each(|(demand, rate)| round.stop(demand, rate));
             }
         }
-        // What rounding leaves of a sum is no thread.
-        in_use.retain(|resource| users[*resource].iter().any(|thread| rates[*thread].is_nan()));
     }
-    rates
+}
+
+impl Round {
+    fn begin(&mut self, total: &[f64], users: &[u32], capacities: &[f64], asked: &[f64]) {
+        self.rising.clear();
+        self.rising.extend_from_slice(total);
+        self.users.clear();
+        self.users.extend_from_slice(users);
+        self.frozen.clear();
+        self.frozen.resize(total.len(), 0.0);
+        self.is_full.clear();
+        self.is_full.resize(total.len(), false);
+        self.scarce.clear();
+        self.scarce
+            .extend((0..total.len()).filter(|resource| users[*resource] > 0 && asked[*resource] > capacities[*resource] * (1.0 - 1e-9)));
+    }
+
+    fn full_at(&self, capacities: &[f64], resource: usize) -> f64 {
+        ((capacities[resource] - self.frozen[resource]) / self.rising[resource]).max(0.0)
+    }
+
+    /// The level at which the next resource is full.
+    fn next_full(&self, capacities: &[f64]) -> f64 {
+        let used = self.scarce.iter().filter(|resource| self.users[**resource] > 0);
+        used.map(|resource| self.full_at(capacities, *resource)).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Marks what is full at this level.
+    fn fill(&mut self, capacities: &[f64], level: f64) {
+        for index in 0..self.scarce.len() {
+            let resource = self.scarce[index];
+            self.is_full[resource] = self.users[resource] > 0 && self.full_at(capacities, resource) <= level * (1.0 + CLOSE);
+        }
+    }
+
+    fn uses_full(&self, demand: &Demand) -> bool {
+        demand.uses.iter().any(|(resource, _)| self.is_full[*resource])
+    }
+
+    /// A thread stays at this rate.
+    fn stop(&mut self, demand: &Demand, rate: f64) {
+        for &(resource, share) in &demand.uses {
+            self.frozen[resource] += share * rate;
+            self.users[resource] -= 1;
+            // What rounding leaves of a sum is no thread.
+            self.rising[resource] = if self.users[resource] == 0 { 0.0 } else { self.rising[resource] - share };
+        }
+    }
 }
 
 #[cfg(test)]
@@ -56,11 +186,15 @@ mod tests {
     use super::*;
 
     fn demand(cap: f64, uses: &[(usize, f64)]) -> Demand {
-        Demand { cap, uses: uses.to_vec() }
+        Demand { cap, write_share: 0.0, uses: uses.to_vec() }
     }
 
     fn shared(demands: &[Demand], capacities: &[f64]) -> Vec<f64> {
-        rates(&demands.iter().collect::<Vec<_>>(), capacities)
+        let mut filling = Filling::new(demands.len(), capacities.len());
+        demands.iter().enumerate().for_each(|(thread, demand)| filling.set(thread, Some(demand.clone())));
+        let mut rates = vec![0.0; demands.len()];
+        filling.rates(capacities, &mut rates);
+        rates
     }
 
     /// Check the text-book cases: an equal share, a small one that leaves room, one long way against two short ones.

@@ -1,11 +1,11 @@
 //! The fluid simulation: between events nothing changes, and an event is a thread that ends a stretch.
 
-use super::demand::{Demand, capacities, demand, link};
-use super::fill::rates;
+use super::demand::{capacities, demand, link};
+use super::fill::Filling;
 use super::{Schedule, Seat, Stretch, TeamError, Thread};
 use crate::machine::Machine;
 use crate::units::{Seconds, Volume};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Stretches end together when they end within this part of a step.
 const TOGETHER: f64 = 1e-9;
@@ -70,9 +70,13 @@ fn pooled(machine: &Machine, threads: &[Thread]) -> Vec<Thread> {
     }
     let shares: Vec<(usize, f64)> = sums.iter().map(|sum| sum / total).enumerate().filter(|(_, share)| *share > 0.0).collect();
     let sitting = sitting(threads.iter().map(|thread| thread.seat));
-    let demands: Vec<Demand> =
-        threads.iter().map(|thread| demand(machine, thread, &shares, sitting.get(&thread.seat).copied().unwrap_or(1))).collect();
-    let speeds = speeds(machine, &threads.iter().zip(&demands).collect::<Vec<_>>());
+    let mut work = Filling::new(threads.len(), link(machine, machine.links.len()));
+    for (index, thread) in threads.iter().enumerate() {
+        let on_core = sitting.get(&thread.seat).copied().unwrap_or(1);
+        work.set(index, Some(demand(machine, thread, &shares, on_core)));
+    }
+    let mut speeds = vec![0.0; threads.len()];
+    speed(machine, &mut work, &mut Vec::new(), &mut speeds);
     let together: f64 = speeds.iter().sum();
     let work = |speed: f64| {
         vec![Stretch { parts: shares.iter().map(|(node, share)| (*node, Volume(total * share * speed / together))).collect() }]
@@ -88,85 +92,120 @@ fn sitting(seats: impl Iterator<Item = Seat>) -> BTreeMap<Seat, usize> {
     sitting
 }
 
-fn speeds(machine: &Machine, working: &[(&Thread, &Demand)]) -> Vec<f64> {
-    let asked: Vec<(&Demand, f64)> = working.iter().map(|(thread, demand)| (*demand, thread.write_share)).collect();
-    let demands: Vec<&Demand> = working.iter().map(|(_, demand)| *demand).collect();
-    rates(&demands, &capacities(machine, &asked))
+/// How fast each thread is while nobody ends.
+fn speed(machine: &Machine, work: &mut Filling, limits: &mut Vec<f64>, speeds: &mut [f64]) {
+    capacities(machine, work.offered(), limits);
+    work.rates(limits, speeds);
 }
 
-/// A thread on its way through its work.
+/// Threads on their way through their work.
 struct Progress<'a> {
-    index: usize,
-    thread: &'a Thread,
-    stretch: usize,
-    left: f64,
-    demand: Demand,
+    machine: &'a Machine,
+    threads: &'a [Thread],
+    /// Threads that still work sit here.
+    seated: BTreeMap<Seat, usize>,
+    /// The stretch that each is at, and the bytes that are left of it.
+    stretch: Vec<usize>,
+    left: Vec<f64>,
+    work: Filling,
+    /// Bytes by resource, of stretches that are done.
+    carried: Vec<f64>,
 }
 
 impl<'a> Progress<'a> {
-    /// The thread at its first stretch from `stretch` on that moves anything.
-    fn at(machine: &Machine, index: usize, thread: &'a Thread, stretch: usize, on_core: usize) -> Option<Self> {
-        let stretch = (stretch..thread.work.len()).find(|stretch| thread.work[*stretch].volume().0 > 0.0)?;
-        let volume = thread.work[stretch].volume().0;
-        let shares: Vec<(usize, f64)> = thread.work[stretch].parts.iter().map(|(node, part)| (*node, part.0 / volume)).collect();
-        Some(Self { index, thread, stretch, left: volume, demand: demand(machine, thread, &shares, on_core) })
+    fn new(machine: &'a Machine, threads: &'a [Thread]) -> Self {
+        let works = |thread: &&Thread| thread.work.iter().any(|stretch| stretch.volume().0 > 0.0);
+        let resources = link(machine, machine.links.len());
+        let mut progress = Self {
+            machine,
+            threads,
+            seated: sitting(threads.iter().filter(works).map(|thread| thread.seat)),
+            stretch: vec![0; threads.len()],
+            left: vec![0.0; threads.len()],
+            work: Filling::new(threads.len(), resources),
+            carried: vec![0.0; resources],
+        };
+        (0..threads.len()).for_each(|thread| progress.begin(thread, 0));
+        progress
+    }
+
+    /// The thread goes on with its first stretch from `stretch` on that moves anything, if there is one.
+    fn begin(&mut self, thread: usize, stretch: usize) {
+        let work = &self.threads[thread].work;
+        let next = (stretch..work.len()).find(|stretch| work[*stretch].volume().0 > 0.0);
+        self.stretch[thread] = next.unwrap_or(work.len());
+        self.left[thread] = next.map_or(0.0, |stretch| work[stretch].volume().0);
+        self.ask(thread);
+    }
+
+    /// What the thread asks for now.
+    fn ask(&mut self, thread: usize) {
+        let this = &self.threads[thread];
+        let demand = this.work.get(self.stretch[thread]).map(|stretch| {
+            let volume = stretch.volume().0;
+            let shares: Vec<(usize, f64)> = stretch.parts.iter().map(|(node, part)| (*node, part.0 / volume)).collect();
+            demand(self.machine, this, &shares, self.seated.get(&this.seat).copied().unwrap_or(1))
+        });
+        self.work.set(thread, demand);
+    }
+
+    /// The thread has ended its stretch; whether it has nothing left to do.
+    fn end(&mut self, thread: usize) -> bool {
+        let volume = self.threads[thread].work[self.stretch[thread]].volume().0;
+        for &(resource, share) in self.work.demand(thread).iter().flat_map(|demand| &demand.uses) {
+            self.carried[resource] += share * volume;
+        }
+        self.begin(thread, self.stretch[thread] + 1);
+        self.work.demand(thread).is_none()
+    }
+
+    /// Who stays on the cores of those who left has more of them.
+    fn leave(&mut self, gone: &[usize], working: &[usize]) {
+        let mut freed: BTreeSet<Seat> = BTreeSet::new();
+        for thread in gone {
+            let seat = self.threads[*thread].seat;
+            if let Some(threads) = self.seated.get_mut(&seat) {
+                *threads -= 1;
+                if *threads > 0 {
+                    freed.insert(seat);
+                }
+            }
+        }
+        if !freed.is_empty() {
+            working.iter().filter(|thread| freed.contains(&self.threads[**thread].seat)).for_each(|thread| self.ask(*thread));
+        }
     }
 }
 
 fn run(machine: &Machine, threads: &[Thread]) -> Outcome {
-    let starts = |(index, thread): (usize, &'_ Thread)| thread.work.iter().any(|stretch| stretch.volume().0 > 0.0).then_some(index);
-    let mut seated = sitting(threads.iter().enumerate().filter_map(starts).map(|index| threads[index].seat));
-    let on_core = |seated: &BTreeMap<Seat, usize>, seat: Seat| seated.get(&seat).copied().unwrap_or(1);
-    let mut working: Vec<Progress<'_>> = threads
-        .iter()
-        .enumerate()
-        .filter_map(|(index, thread)| Progress::at(machine, index, thread, 0, on_core(&seated, thread.seat)))
-        .collect();
-    let mut carried = vec![0.0; link(machine, machine.links.len())];
+    let mut at = Progress::new(machine, threads);
+    let mut working: Vec<usize> = (0..threads.len()).filter(|thread| at.work.demand(*thread).is_some()).collect();
     let mut ended = vec![Seconds(0.0); threads.len()];
+    let (mut speeds, mut limits) = (vec![0.0; threads.len()], Vec::new());
     let mut now = 0.0;
     while !working.is_empty() {
-        let speeds = speeds(machine, &working.iter().map(|at| (at.thread, &at.demand)).collect::<Vec<_>>());
-        let step = working.iter().zip(&speeds).map(|(at, speed)| at.left / speed).fold(f64::INFINITY, f64::min);
+        speed(machine, &mut at.work, &mut limits, &mut speeds);
+        let step = working.iter().map(|thread| at.left[*thread] / speeds[*thread]).fold(f64::INFINITY, f64::min);
         now += step;
-        let mut freed = Vec::new();
-        let mut going = Vec::with_capacity(working.len());
-        for (mut at, speed) in working.into_iter().zip(speeds) {
-            let moved = (speed * step).min(at.left);
-            at.demand.uses.iter().for_each(|(resource, share)| carried[*resource] += share * moved);
-            if at.left / speed > step * (1.0 + TOGETHER) {
-                at.left -= moved;
-                going.push(at);
-                continue;
-            }
-            match Progress::at(machine, at.index, at.thread, at.stretch + 1, on_core(&seated, at.thread.seat)) {
-                Some(next) => going.push(next),
-                None => {
-                    ended[at.index] = Seconds(now);
-                    freed.push(at.thread.seat);
-                }
+        let mut gone = Vec::new();
+        for &thread in &working {
+            if at.left[thread] / speeds[thread] > step * (1.0 + TOGETHER) {
+                at.left[thread] -= (speeds[thread] * step).min(at.left[thread]);
+            } else if at.end(thread) {
+                ended[thread] = Seconds(now);
+                gone.push(thread);
             }
         }
-        working = going;
-        for seat in freed {
-            // Who stays on the core has more of it.
-            seated.entry(seat).and_modify(|threads| *threads -= 1);
-            let left = on_core(&seated, seat);
-            for at in working.iter_mut().filter(|at| at.thread.seat == seat) {
-                let volume = at.thread.work[at.stretch].volume().0;
-                let shares: Vec<(usize, f64)> =
-                    at.thread.work[at.stretch].parts.iter().map(|(node, part)| (*node, part.0 / volume)).collect();
-                at.demand = demand(machine, at.thread, &shares, left);
-            }
-        }
+        working.retain(|thread| at.work.demand(*thread).is_some());
+        at.leave(&gone, &working);
     }
     let nodes = machine.nodes.len();
     Outcome {
         time: Seconds(now),
         ended,
         remote_fraction: remote_fraction(threads),
-        controllers: carried[..nodes].iter().copied().map(Volume).collect(),
-        links: carried[nodes..].iter().copied().map(Volume).collect(),
+        controllers: at.carried[..nodes].iter().copied().map(Volume).collect(),
+        links: at.carried[nodes..].iter().copied().map(Volume).collect(),
     }
 }
 

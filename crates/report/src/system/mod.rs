@@ -15,7 +15,7 @@ pub use stat::{Span, StatJson, stat_text};
 pub use validation::{validation_markdown, validation_text};
 
 use crate::text::Style;
-use crate::text::layout::clean;
+use crate::text::layout::{GLUE, clean};
 use crate::text::paint::Paint;
 use crate::topology::table::{Align, fold, table};
 use firsttouch_domain::format_bytes;
@@ -49,7 +49,7 @@ impl Lines {
         self.lines.extend(fold(&clean(text), self.style.width).into_iter().map(|line| line.trim_end().to_owned()));
     }
 
-    /// A line that is laid out already.
+    /// A line that is laid out, and painted, already.
     pub(crate) fn line(&mut self, line: &str) {
         self.lines.push(line.trim_end().to_owned());
     }
@@ -72,7 +72,7 @@ impl Lines {
     }
 
     pub(crate) fn text(self) -> String {
-        let mut text = self.lines.join("\n");
+        let mut text = self.lines.join("\n").replace(GLUE, " ");
         text.push('\n');
         text
     }

@@ -14,7 +14,7 @@ use firsttouch_analysis::{Analysis, ObjectView};
 use layout::{GLUE, clean, wrap};
 use paint::Paint;
 use std::collections::BTreeMap;
-use words::{count, file_name, interval, is_library, percent};
+use words::{count, file_name, interval, is_library, percent, times};
 
 /// A remote fraction from fewer windows, or with a wider interval, says nothing about a program.
 const LEAST_WINDOWS: u64 = 16;
@@ -119,9 +119,15 @@ fn judgement(analysis: &Analysis, context: &Context) -> String {
         return judged;
     }
     match remote(analysis) {
-        Some(remote) => format!("{judged}; {remote}"),
+        Some(remote) => format!("{judged}; {remote}{}", slowdown(analysis)),
         None => judged,
     }
+}
+
+/// `; predicted to take 1.9x as long as with the best placement [1.6, 2.0]`, where a model has said so.
+fn slowdown(analysis: &Analysis) -> String {
+    let Some(prediction) = &analysis.prediction else { return String::new() };
+    format!("; predicted to take {:.1}x as long as with the best placement {}", prediction.slowdown, times(prediction.interval))
 }
 
 /// `49 % of accesses would be remote [47, 52]`

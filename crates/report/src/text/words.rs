@@ -21,6 +21,11 @@ fn digits(fraction: f64) -> String {
     if (0.05..9.95).contains(&value) { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
+/// `[1.6, 2.0]`
+pub fn times([low, high]: Interval) -> String {
+    format!("[{low:.1},{GLUE}{high:.1}]")
+}
+
 /// `1,904`.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();

@@ -1,0 +1,229 @@
+//! The traffic behind an analysis: bytes by worker, place and node, sample by sample. A watched word is 8 bytes, and every access to it
+//! counts as 8 bytes moved: what caches save is not seen (docs/model.md).
+//!
+//! Objects that fit in a core's cache make no traffic. Shares of accesses between objects are those of the windows, where any were
+//! hit; hinting faults tell who and where only, and stand for as much as the windows saw of the object.
+
+use crate::PartitionKind;
+use crate::groups::Group;
+use crate::homes::Home;
+use crate::judge::Subject;
+use crate::threads::Threads;
+use crate::uses::{Hit, Source, Uses};
+use firsttouch_domain::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
+use firsttouch_profile::{Id, Profile};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Bytes of a watched word.
+const WORD: f64 = 8.0;
+/// A worker with less than this part of the largest share of an object is a stray, no user of it.
+const STRAY: f64 = 0.1;
+/// Parts of an object's range whose traffic is compared, and how many standard errors make a difference.
+const PARTS: usize = 4;
+const FAR: f64 = 2.5;
+/// Of many intervals that hold 95 % of the time each, this part may miss.
+const MISSES: f64 = 0.1;
+
+/// The traffic to all groups that are larger than a core's cache.
+pub fn traffic(
+    profile: &Profile,
+    threads: &Threads,
+    uses: &Uses,
+    groups: &[Group],
+    subjects: &[Subject],
+    names: &[(String, usize)],
+) -> Traffic {
+    let (workers, worker_of) = workers(profile, threads);
+    let builder = Builder { threads, uses, worker_of: &worker_of };
+    let (mut objects, mut all, mut unknown) = (Vec::new(), 0.0, 0.0);
+    for subject in subjects.iter().filter(|subject| subject.counts && subject.hit_windows > 0) {
+        let group = &groups[subject.group];
+        let object = &profile.objects[group.representative];
+        let (mut samples, lost) = builder.samples(subject, group, object.process);
+        level(&mut samples);
+        let seen: f64 = samples.iter().map(TrafficSample::volume).sum();
+        all += seen + lost;
+        unknown += lost;
+        if seen > 0.0 {
+            objects.push(ObjectTraffic {
+                id: object.id,
+                name: names[subject.group].0.clone(),
+                bytes: group.extent(),
+                division: division(subject.partition.kind),
+                even: builder.even(subject),
+                samples,
+            });
+        }
+    }
+    let team: BTreeSet<usize> =
+        objects.iter().flat_map(|object| &object.samples).flat_map(|s| &s.bytes).map(|(worker, _)| *worker).collect();
+    for object in objects.iter_mut().filter(|object| object.even.is_empty() && is_even(&object.samples, &team)) {
+        object.even = team.iter().copied().collect();
+    }
+    Traffic { workers, objects, unknown: if all > 0.0 { unknown / all } else { 0.0 } }
+}
+
+fn division(kind: PartitionKind) -> Division {
+    match kind {
+        PartitionKind::Single | PartitionKind::Block | PartitionKind::BlockCyclic => Division::Owned,
+        PartitionKind::Shared => Division::Shared,
+        PartitionKind::Irregular | PartitionKind::Unknown => Division::DealtOut,
+    }
+}
+
+/// Whether samples could have fallen on the team as they did if all used the object alike: Pearson's chi-squared, against its mean and so many
+/// standard deviations.
+fn is_even(samples: &[TrafficSample], team: &BTreeSet<usize>) -> bool {
+    let mut counts: BTreeMap<usize, f64> = BTreeMap::new();
+    for sample in samples {
+        let volume = sample.volume().max(f64::MIN_POSITIVE);
+        sample.bytes.iter().for_each(|(worker, bytes)| *counts.entry(*worker).or_default() += bytes / volume);
+    }
+    let expected = samples.len() as f64 / team.len().max(1) as f64;
+    let squared: f64 = team.iter().map(|worker| (counts.get(worker).copied().unwrap_or(0.0) - expected).powi(2) / expected).sum();
+    let degrees = team.len() as f64 - 1.0;
+    degrees > 0.0 && squared <= degrees + FAR * (2.0 * degrees).sqrt()
+}
+
+/// Takes the traffic as even over the object's range where the samples do not tell otherwise: how often a word was hit in its window is
+/// mostly chance of time, and would else pass for places that are hot. In each part of the range, the share of the traffic must lie
+/// near the share of the samples.
+fn level(samples: &mut [TrafficSample]) {
+    let (mut volumes, mut counts) = ([0.0; PARTS], [0.0; PARTS]);
+    let (mut all, mut squares) = (0.0, 0.0);
+    for sample in samples.iter() {
+        let (volume, part) = (sample.volume(), ((sample.position * PARTS as f64) as usize).min(PARTS - 1));
+        volumes[part] += volume;
+        counts[part] += 1.0;
+        all += volume;
+        squares += volume * volume;
+    }
+    let (count, effective) = (samples.len() as f64, all * all / squares);
+    let near = |part: usize| {
+        let (share, expected) = (volumes[part] / all, counts[part] / count);
+        (share - expected).abs() <= FAR * (expected * (1.0 - expected) / effective).sqrt()
+    };
+    if all > 0.0 && effective.is_finite() && (0..PARTS).all(near) {
+        for sample in samples {
+            let volume = sample.volume();
+            sample.bytes.iter_mut().for_each(|(_, bytes)| *bytes *= all / count / volume.max(f64::MIN_POSITIVE));
+        }
+    }
+}
+
+/// The places that threads take one after another, and which one each thread has.
+fn workers(profile: &Profile, threads: &Threads) -> (Vec<Worker>, Vec<usize>) {
+    let cpu_ns: HashMap<Id, Option<u64>> = profile.threads.iter().map(|thread| (thread.id, thread.cpu_ns)).collect();
+    let mut places: BTreeMap<(Id, usize), usize> = BTreeMap::new();
+    let mut workers: Vec<Worker> = Vec::new();
+    let worker_of = threads.list.iter().enumerate().map(|(index, thread)| {
+        let worker = *places.entry((thread.process, thread.lane)).or_insert_with(|| {
+            workers.push(Worker { threads: Vec::new(), node: thread.node, cpu_s: Some(0.0) });
+            workers.len() - 1
+        });
+        let own = cpu_ns.get(&thread.id).copied().flatten().map(|ns| ns as f64 / 1e9);
+        workers[worker].threads.push(index);
+        workers[worker].cpu_s = workers[worker].cpu_s.zip(own).map(|(sum, own)| sum + own);
+        worker
+    });
+    let worker_of = worker_of.collect();
+    (workers, worker_of)
+}
+
+struct Builder<'a> {
+    threads: &'a Threads,
+    uses: &'a Uses,
+    worker_of: &'a [usize],
+}
+
+impl Builder<'_> {
+    /// Samples with a known home, and the bytes of those without.
+    fn samples(&self, subject: &Subject, group: &Group, process: Id) -> (Vec<TrafficSample>, f64) {
+        let sampled = self.uses.of(subject.source);
+        let hits: &[Hit] = &sampled.hits[subject.group];
+        let accesses = |hit: &Hit| sampled.design.weight(hit.draw) * hit.rate();
+        // What one unit of this source stands for, in bytes.
+        let watched = self.uses.watch.design.accesses(subject.group);
+        let seen: f64 = hits.iter().map(accesses).sum();
+        let scale = if subject.source == Source::Watch || watched <= 0.0 || seen <= 0.0 { WORD } else { WORD * watched / seen };
+        let (mut samples, mut lost) = (Vec::new(), 0.0);
+        for hit in hits {
+            let Home::Known { node, .. } = hit.home else {
+                lost += accesses(hit) * scale;
+                continue;
+            };
+            let mut bytes: BTreeMap<usize, f64> = BTreeMap::new();
+            for by in &hit.by_thread {
+                *bytes.entry(self.worker_of[by.thread]).or_default() += by.rate * sampled.design.weight(hit.draw) * scale;
+            }
+            samples.push(TrafficSample {
+                position: (hit.position as f64 / group.extent().max(1) as f64).clamp(0.0, 1.0),
+                round: hit.round,
+                home: node,
+                owner: subject.partition.owner(hit.position).and_then(|lane| self.worker(process, lane)),
+                bytes: bytes.into_iter().collect(),
+            });
+        }
+        (samples, lost)
+    }
+
+    fn worker(&self, process: Id, lane: usize) -> Option<usize> {
+        let thread = self.threads.list.iter().position(|thread| thread.process == process && thread.lane == lane)?;
+        self.worker_of.get(thread).copied()
+    }
+
+    /// The users, if their shares could all be the same, each by its interval.
+    fn even(&self, subject: &Subject) -> Vec<usize> {
+        let mut workers: BTreeMap<usize, (f64, f64, f64)> = BTreeMap::new();
+        for (thread, share) in subject.used_by.iter().enumerate() {
+            if let Some(share) = share {
+                let sum = workers.entry(self.worker_of[thread]).or_default();
+                *sum = (sum.0 + share.value, sum.1 + share.low, sum.2 + share.high);
+            }
+        }
+        let most = workers.values().map(|(value, ..)| *value).fold(0.0, f64::max);
+        workers.retain(|_, (value, ..)| *value >= STRAY * most);
+        let equal = 1.0 / workers.len().max(1) as f64;
+        let misses = workers.values().filter(|(_, low, high)| !(*low <= equal && equal <= *high)).count();
+        if workers.len() > 1 && misses as f64 <= MISSES * workers.len() as f64 { workers.into_keys().collect() } else { Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(volume: impl Fn(usize) -> f64, worker: impl Fn(usize) -> usize) -> Vec<TrafficSample> {
+        let one = |index: usize| TrafficSample {
+            position: (index as f64 + 0.5) / 200.0,
+            round: index as u64,
+            home: 0,
+            owner: None,
+            bytes: vec![(worker(index), volume(index))],
+        };
+        (0..200).map(one).collect()
+    }
+
+    /// Check that bursts are levelled out and hot places are not, and that the sum stays.
+    #[test]
+    fn bursts_are_levelled() {
+        let mut bursts = samples(|index| if index % 7 == 3 { 10.0 } else { 1.0 }, |_| 0);
+        let before: f64 = bursts.iter().map(TrafficSample::volume).sum();
+        level(&mut bursts);
+        assert!(bursts.iter().all(|sample| (sample.volume() - before / 200.0).abs() < 1e-9));
+        let mut hot = samples(|index| if index < 50 { 10.0 } else { 1.0 }, |_| 0);
+        let kept = hot.clone();
+        level(&mut hot);
+        assert_eq!(hot, kept);
+    }
+
+    /// Check that a team that uses an object alike is told from one of which half does not.
+    #[test]
+    fn even_use_is_recognised() {
+        let team: BTreeSet<usize> = (0..8).collect();
+        assert!(is_even(&samples(|_| 1.0, |index| index * 5 % 8), &team));
+        assert!(!is_even(&samples(|_| 1.0, |index| index % 4), &team));
+        assert!(is_even(&samples(|_| 1.0, |index| index % 4)[..8], &team), "eight samples cannot tell");
+        assert!(!is_even(&samples(|_| 1.0, |_| 0), &BTreeSet::from([0])));
+    }
+}

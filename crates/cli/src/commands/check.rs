@@ -1,0 +1,148 @@
+//! `firsttouch check`
+
+use super::{FAILED, profile, usage};
+use crate::arguments::{Check, Format, Profile};
+use crate::judge::{Judged, Question, judge};
+use crate::output::{message, print, print_json, style, tell};
+use anyhow::{Context, Result, anyhow, bail};
+use firsttouch_analysis::Analysis;
+use firsttouch_analysis::gate::{Limits, Verdict, check};
+use firsttouch_report::{CheckJson, check_github, check_junit, check_sarif, check_text};
+use std::ffi::OsString;
+use std::io::{Read, stderr, stdout};
+use std::path::{Path, PathBuf};
+
+/// A limit was exceeded.
+const EXCEEDED: u8 = 3;
+const DEFAULT_MAX_REMOTE: f64 = 0.2;
+/// As `profile` has it.
+const MIN_SIZE: u64 = 64 << 10;
+const SQLITE: &[u8] = b"SQLite format 3\0";
+
+pub fn run(arguments: &Check) -> Result<u8> {
+    let question = usage(Question::parse(&arguments.judge))?;
+    usage(limits_can_be_held(arguments, &question))?;
+    // A baseline that cannot be used is told before the program runs for an hour.
+    let baseline = arguments.baseline.as_deref().map(|path| baseline(path, &question)).transpose()?;
+    if let Some(file) = given_profile(&arguments.program) {
+        return gate(arguments, &judge(&file, &question)?, baseline, &file, false);
+    }
+    let folder = tempfile::tempdir().context("cannot make a temporary directory for the profile")?;
+    let file = arguments.profile.clone().unwrap_or_else(|| folder.path().join("check.ftp"));
+    let outcome = match profile::record(&as_profile(arguments), &file)? {
+        Ok(outcome) => outcome,
+        Err(not_started) => return Ok(not_started),
+    };
+    if let Some(error) = &outcome.profile_error {
+        message(&format!("error: {error}"));
+    }
+    let own = profile::status(&outcome);
+    if own != 0 {
+        message(&format!("the program failed (exit status {own}): its placement is not judged"));
+        return Ok(own);
+    }
+    gate(arguments, &judge(&file, &question)?, baseline, &file, true)
+}
+
+/// The program's profile, by the words of `profile`.
+fn as_profile(arguments: &Check) -> Profile {
+    Profile {
+        output: None,
+        min_size: MIN_SIZE,
+        follow: false,
+        duration: None,
+        pid: None,
+        quiet: true,
+        judge: arguments.judge.clone(),
+        json: false,
+        program: arguments.program.clone(),
+    }
+}
+
+/// A single word that is, or is called, a profile.
+fn given_profile(program: &[OsString]) -> Option<PathBuf> {
+    let [only] = program else { return None };
+    let path = Path::new(only);
+    let named = path.extension().is_some_and(|end| end == "ftp");
+    (named || is_database(path)).then(|| path.to_owned())
+}
+
+fn is_database(path: &Path) -> bool {
+    let mut start = [0; 16];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start == SQLITE
+}
+
+fn limits_can_be_held(arguments: &Check, question: &Question) -> Result<()> {
+    if arguments.max_slowdown.is_some() && question.is_bare() {
+        return Err(no_description());
+    }
+    Ok(())
+}
+
+fn no_description() -> anyhow::Error {
+    anyhow!(
+        "cannot hold --max-slowdown: the bandwidths of the machine are not known. Name one of the catalogue (firsttouch machines list) or a \
+         description (.toml) with --machine"
+    )
+}
+
+/// An earlier profile, or its JSON report.
+fn baseline(path: &Path, question: &Question) -> Result<Box<Analysis>> {
+    let fail = || format!("cannot use the baseline {}", path.display());
+    if is_database(path) {
+        return Ok(Box::new(judge(path, question).with_context(fail)?.analysis));
+    }
+    let text = std::fs::read_to_string(path).with_context(fail)?;
+    serde_json::from_str(&text).context("neither a profile nor a report as 'firsttouch report --json' writes it").with_context(fail)
+}
+
+fn gate(arguments: &Check, judged: &Judged, baseline: Option<Box<Analysis>>, file: &Path, ran: bool) -> Result<u8> {
+    let analysis = &judged.analysis;
+    if let Some(before) = baseline.as_ref().filter(|before| before.machine.name != analysis.machine.name) {
+        bail!("cannot use the baseline: it was judged on {}, this on {}", before.machine.name, analysis.machine.name);
+    }
+    if arguments.max_slowdown.is_some() && judged.described.is_none() {
+        return usage(Err(no_description()));
+    }
+    let alone = arguments.max_slowdown.is_none() && baseline.is_none();
+    let max_remote = arguments.max_remote.or(alone.then_some(DEFAULT_MAX_REMOTE));
+    let limits = check(analysis, &Limits { max_remote, max_slowdown: arguments.max_slowdown, baseline });
+    let folder = std::env::current_dir().unwrap_or_default();
+    let json = CheckJson::new(analysis, &limits, &folder);
+    show(arguments, &json, file, ran)?;
+    if limits.iter().any(|limit| limit.verdict == Verdict::Exceeded) {
+        return Ok(EXCEEDED);
+    }
+    if limits.iter().any(|limit| limit.verdict == Verdict::Unknown) {
+        message("error: a limit could not be held against anything: what was missing is told by 'firsttouch report'");
+        return Ok(FAILED);
+    }
+    Ok(0)
+}
+
+fn show(arguments: &Check, json: &CheckJson<'_>, file: &Path, ran: bool) -> Result<()> {
+    let kept = (!ran || arguments.profile.is_some()).then(|| format!("firsttouch report {}", file.display()));
+    let to_terminal = |style| check_text(json, kept.as_deref(), style);
+    let text = match arguments.format {
+        Format::Text if arguments.json => pretty(json)?,
+        Format::Text if arguments.output.is_some() => to_terminal(firsttouch_report::Style { colour: false, ..style(&stdout()) }),
+        Format::Text if ran => {
+            tell(&to_terminal(style(&stderr())));
+            return Ok(());
+        }
+        Format::Text => to_terminal(style(&stdout())),
+        Format::Github => check_github(json),
+        Format::Junit => check_junit(json),
+        Format::Sarif => pretty(&check_sarif(json, env!("CARGO_PKG_VERSION")))?,
+    };
+    match &arguments.output {
+        Some(path) => std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display())),
+        None if arguments.json => print_json(json),
+        None => print(&text),
+    }
+}
+
+fn pretty(value: &impl serde::Serialize) -> Result<String> {
+    Ok(serde_json::to_string_pretty(value).context("cannot write the result as JSON")? + "\n")
+}

@@ -1,0 +1,30 @@
+//! `firsttouch predict`
+
+use super::usage;
+use crate::arguments::{CapsFrom, Predict};
+use crate::forecast::{Asked, forecast, machine};
+use crate::judge::{Question, judge};
+use crate::output::{print, print_json, style};
+use anyhow::{Context, Result};
+use firsttouch_predict::program::Caps;
+use firsttouch_report::{PredictJson, predict_text};
+
+pub fn run(arguments: &Predict) -> Result<u8> {
+    let question = usage(Question::parse(&arguments.judge))?;
+    let judged = judge(&arguments.profile, &question)?;
+    usage(machine(&judged))?;
+    let caps = match arguments.caps {
+        CapsFrom::Auto => Caps::Auto,
+        CapsFrom::Machine => Caps::Machine,
+        CapsFrom::Recorded => Caps::Recorded,
+    };
+    let forecast =
+        forecast(&judged, Asked { write_share: arguments.writes, caps }).with_context(|| arguments.profile.display().to_string())?;
+    let json = PredictJson::new(&judged.analysis, &judged.traffic, &forecast);
+    if arguments.json {
+        print_json(&json)?
+    } else {
+        print(&predict_text(&json, style(&std::io::stdout())))?
+    }
+    Ok(0)
+}

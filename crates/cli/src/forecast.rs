@@ -1,0 +1,112 @@
+//! From a judged profile to predictions: which machine, which placements.
+
+use crate::described;
+use crate::judge::Judged;
+use anyhow::{Result, anyhow};
+use firsttouch_analysis::Prediction;
+use firsttouch_predict::error::model_error;
+use firsttouch_predict::experiments;
+use firsttouch_predict::machine::{Machine, assumed};
+use firsttouch_predict::program::{Caps, Forecast, Placement, Program, Question, best};
+
+/// What a prediction is asked with.
+#[derive(Clone, Copy)]
+pub struct Asked {
+    pub write_share: f64,
+    pub caps: Caps,
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        Self { write_share: 0.0, caps: Caps::Auto }
+    }
+}
+
+/// The machine to compute with: the described one, else one of equal nodes.
+///
+/// # Errors
+/// A machine with one node, of which nothing is known.
+pub fn machine(judged: &Judged) -> Result<(Machine, bool)> {
+    if let Some(described) = &judged.described {
+        return Ok((described.clone(), false));
+    }
+    let target = &judged.analysis.machine;
+    if !judged.machine_was_named && target.virtual_machine {
+        return Err(anyhow!(
+            "cannot predict for the machine of the profile: it has one node, where no placement is wrong. Name another with --machine: \
+             virtual:N, an hwloc XML file, a description (.toml), or one of {}",
+            described::names()
+        ));
+    }
+    let mut seated = vec![0; target.nodes];
+    for worker in &judged.traffic.workers {
+        if let Some(count) = seated.get_mut(worker.node as usize) {
+            *count += 1;
+        }
+    }
+    let cores = seated.into_iter().max().unwrap_or(1).max(1);
+    Ok((assumed(&target.name, target.nodes, cores)?, true))
+}
+
+/// Predicts what each placement costs.
+///
+/// # Errors
+/// No machine to predict for, or nothing to predict from.
+pub fn forecast(judged: &Judged, asked: Asked) -> Result<Forecast> {
+    let (machine, is_assumed) = machine(judged)?;
+    let error = model_error(&machine, &experiments::all()?)?;
+    let question = Question { write_share: asked.write_share, caps: asked.caps, model_error: error.standard() };
+    let program = Program::new(&machine, &judged.traffic, judged.memory_nodes.clone(), question)?;
+    let placements = program.predict(&placements(&program))?;
+    let (caps, is_dynamic, team) = (program.caps(), program.is_dynamic(), program.team());
+    let traffic = &judged.traffic;
+    let evened = traffic.objects.iter().filter(|object| !object.even.is_empty()).map(|object| object.name.clone()).collect();
+    let (unknown, write_share) = (traffic.unknown, asked.write_share);
+    Ok(Forecast { placements, error, caps, write_share, is_dynamic, team, unknown, evened, is_assumed, machine })
+}
+
+/// The placements that are compared, the one that is there first. A plan will be one more.
+fn placements(program: &Program<'_>) -> Vec<Placement> {
+    let one = Placement::OneNode { node: program.main_node() };
+    vec![Placement::AsIs, Placement::ParallelFirstTouch, Placement::Interleave, Placement::WeightedInterleave, one]
+}
+
+/// Adds the slow-down of the program and the gain of each finding to an analysis for a machine whose numbers are known. Without evidence there
+/// are none.
+///
+/// # Errors
+/// The published tables cannot be read: a defect of ours.
+pub fn add_to_report(judged: &mut Judged) -> Result<()> {
+    let Some(machine) = judged.described.clone() else { return Ok(()) };
+    let error = model_error(&machine, &experiments::all()?)?;
+    let Asked { write_share, caps } = Asked::default();
+    let question = Question { write_share, caps, model_error: error.standard() };
+    let Ok(program) = Program::new(&machine, &judged.traffic, judged.memory_nodes.clone(), question) else { return Ok(()) };
+    let predicted = program.predict(&placements(&program))?;
+    judged.analysis.prediction = predicted.first().map(|now| {
+        let best = best(&predicted).map_or("", |best| best.placement.name());
+        Prediction { slowdown: now.slowdown, interval: now.interval, best: best.to_owned() }
+    });
+    for finding in &mut judged.analysis.findings {
+        let (Some(object), Some(fixed)) = (finding.object, fixed(&finding.id)) else { continue };
+        let gain = program.gain(object, fixed)?;
+        finding.predicted_gain = Some(gain.gain);
+        finding.predicted_gain_interval = Some(gain.interval);
+    }
+    Ok(())
+}
+
+/// What a finding's fix does to its object.
+fn fixed(finding: &str) -> Option<Placement> {
+    match finding {
+        "serial-first-touch"
+        | "mismatched-partition"
+        | "io-first-touch"
+        | "huge-page-sharing"
+        | "recycled-memory"
+        | "policy-mismatch"
+        | "slow-tier" => Some(Placement::ParallelFirstTouch),
+        "no-stable-partition" | "shared-read" => Some(Placement::Interleave),
+        _ => None,
+    }
+}

@@ -1,0 +1,72 @@
+//! A machine of which only nodes and cores are known: how its parts compare is taken from the catalogue.
+
+use super::{Machine, MachineError, catalogue};
+use crate::units::Bandwidth;
+
+/// Where the numbers of an assumed machine come from.
+const SOURCE: &str = "assumed: the median machine of the catalogue";
+
+/// What a machine of the catalogue says, its controllers' limit being 1.
+struct Ratios {
+    core: Option<f64>,
+    link: Option<f64>,
+}
+
+impl Ratios {
+    fn of(machine: &Machine) -> Self {
+        let limit = machine.nodes.first().map_or(f64::NAN, |node| node.curve(0.0).limit);
+        let core = machine.nodes.first().map(|node| node.curve(0.0).core / limit);
+        let link = machine.links.iter().map(|link| link.capacity.0 / limit).reduce(f64::min);
+        let usable = |ratio: Option<f64>| ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0);
+        // A curve of one point says nothing of a core.
+        Self { core: usable(core).filter(|ratio| *ratio < 1.0), link: usable(link) }
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(1.0)
+}
+
+/// `nodes` equal nodes of `cores` cores, every node linked with every other. Controllers, cores and links compare as on the median machine of
+/// the catalogue; times are right up to a factor that is the same for every placement.
+///
+/// # Errors
+/// More nodes or cores than a machine may have.
+pub fn assumed(name: &str, nodes: usize, cores: usize) -> Result<Machine, MachineError> {
+    let machines = catalogue::names().map(catalogue::find).collect::<Result<Vec<_>, _>>()?;
+    let limit = median(machines.iter().filter_map(|machine| Some(machine.nodes.first()?.curve(0.0).limit)).collect());
+    let ratios: Vec<Ratios> = machines.iter().map(Ratios::of).collect();
+    let core = limit * median(ratios.iter().filter_map(|ratio| ratio.core).collect());
+    let link = limit * median(ratios.iter().filter_map(|ratio| ratio.link).collect());
+    let gb = |bytes: f64| Bandwidth(bytes).gb_per_s();
+    let text = format!(
+        "schema = '{}'\nname = 'assumed'\ntitle = 'equal nodes, as the median of the catalogue'\n[nodes]\n\
+         count = {{ value = {nodes}, source = '{SOURCE}' }}\nper_package = {{ value = 1, source = 'assumed' }}\n\
+         cores = {{ value = {cores}, source = 'assumed' }}\nsmt = {{ value = 1, source = 'assumed' }}\n\
+         [[controller.curves]]\nstreams = {{ read = 1, write = 0, allocate = 0 }}\npoints = [[1, {}], [2, {}]]\nsource = '{SOURCE}'\n\
+         [interconnect]\ngb_per_s = {{ value = {}, source = '{SOURCE}' }}\n",
+        super::file::SCHEMA,
+        gb(core),
+        gb(limit),
+        gb(link)
+    );
+    Ok(Machine { name: name.to_owned(), ..Machine::parse(&text)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that any number of nodes and cores makes a machine whose nodes are equal, and too many none.
+    #[test]
+    fn assumed_machines_are_symmetric() {
+        for (nodes, cores) in [(1, 1), (2, 1), (2, 4), (8, 64), (64, 2)] {
+            let machine = assumed("virtual", nodes, cores).unwrap();
+            assert_eq!((machine.name.as_str(), machine.nodes.len(), machine.cores()), ("virtual", nodes, nodes * cores));
+            assert!(machine.nodes.iter().all(|node| node.curves == machine.nodes[0].curves));
+            assert_eq!(machine.links.len(), nodes * (nodes - 1));
+        }
+        assert!(assumed("virtual", 5000, 1).is_err());
+    }
+}

@@ -1,0 +1,275 @@
+//! A recorded program on a machine: what each placement of its memory costs.
+//!
+//! The program's traffic is known from samples. Each worker's bytes to each node follow from them and a placement; the model says
+//! how long that takes. Drawing the samples anew tells how far to trust it (`interval.rs`).
+
+mod caps;
+mod forecast;
+mod interval;
+mod place;
+mod volumes;
+
+pub use caps::Caps;
+pub use forecast::Forecast;
+pub use place::Placement;
+
+use crate::machine::Machine;
+use crate::model::{Outcome, Schedule, Seat, Stretch, TeamError, Thread, simulate};
+use crate::units::{Bandwidth, Seconds, Volume};
+use firsttouch_domain::traffic::{Division, Traffic};
+use interval::Resampled;
+use place::Places;
+use serde::Serialize;
+use volumes::{Mix, Weights, volumes};
+
+/// Draws with less than this much to compute are as many as one likes.
+const DRAWS: std::ops::RangeInclusive<usize> = 20..=200;
+const WORK: usize = 400_000;
+
+/// A program, and the machine it would run on.
+pub struct Program<'a> {
+    machine: &'a Machine,
+    traffic: &'a Traffic,
+    /// Nodes that memory can be put on.
+    nodes: Vec<usize>,
+    seats: Vec<Seat>,
+    schedule: Schedule,
+    /// The part of the traffic that is written.
+    write_share: f64,
+    compute: Vec<Bandwidth>,
+    caps: Caps,
+    /// Relative standard error of the model on such a machine.
+    model_error: f64,
+}
+
+/// What a placement is predicted to cost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Predicted {
+    pub placement: Placement,
+    /// Time over that of the best placement.
+    pub slowdown: f64,
+    /// 95 %, from the samples and from the model's own error.
+    pub interval: [f64; 2],
+    /// 95 %, from the samples alone.
+    pub interval_of_samples: [f64; 2],
+    pub remote_fraction: f64,
+    /// The controller and the link nearest to their limits; none where none carries anything.
+    pub controller: Option<Controller>,
+    pub link: Option<Link>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Controller {
+    pub node: usize,
+    /// What it carries, over the most it could.
+    pub utilisation: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Link {
+    pub from: usize,
+    pub to: usize,
+    pub utilisation: f64,
+}
+
+/// How much faster the program would be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Gain {
+    /// Time as it is, over the time after.
+    pub gain: f64,
+    pub interval: [f64; 2],
+}
+
+/// What is asked besides the placement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Question {
+    pub write_share: f64,
+    pub caps: Caps,
+    /// Relative standard error of one prediction of the model.
+    pub model_error: f64,
+}
+
+impl<'a> Program<'a> {
+    /// Workers sit where the traffic says, each on a core of its own while there are any.
+    ///
+    /// # Errors
+    /// No traffic, or workers or pages on nodes that the machine does not have.
+    pub fn new(machine: &'a Machine, traffic: &'a Traffic, nodes: Vec<usize>, question: Question) -> Result<Self, TeamError> {
+        if traffic.objects.iter().all(|object| object.samples.is_empty()) {
+            return Err(TeamError("no accesses to memory larger than a core's cache, on pages of known nodes, were seen".to_owned()));
+        }
+        let count = machine.nodes.len();
+        let homes = traffic.objects.iter().flat_map(|object| &object.samples).map(|sample| sample.home as usize);
+        if let Some(node) = homes.chain(nodes.iter().copied()).find(|node| *node >= count) {
+            return Err(TeamError(format!("a page is on node {node}; {} has {count} nodes", machine.name)));
+        }
+        let mut taken = vec![0; count];
+        let mut seats = Vec::with_capacity(traffic.workers.len());
+        let works = volumes(traffic, &Weights::Same, |_, sample| Mix::Node(sample.home as usize), count);
+        for (worker, volumes) in traffic.workers.iter().zip(&works) {
+            let node = worker.node as usize;
+            let Some(cores) = machine.nodes.get(node).map(|node| node.cores.max(1)) else {
+                return Err(TeamError(format!("a thread sits on node {node}; {} has {count} nodes", machine.name)));
+            };
+            seats.push(Seat { node, core: taken[node] % cores });
+            taken[node] += usize::from(volumes.iter().any(|bytes| *bytes > 0.0));
+        }
+        let mut program = Self {
+            machine,
+            traffic,
+            nodes,
+            seats,
+            schedule: schedule(traffic),
+            write_share: question.write_share,
+            compute: vec![Bandwidth::UNLIMITED; traffic.workers.len()],
+            caps: question.caps,
+            model_error: question.model_error,
+        };
+        let offered = program.run(&Weights::Same, &|_| Placement::AsIs)?;
+        (program.caps, program.compute) = caps::decide(question.caps, traffic, &works, offered.time);
+        Ok(program)
+    }
+
+    /// What limits a thread besides memory, as decided.
+    #[must_use]
+    pub fn caps(&self) -> Caps {
+        self.caps
+    }
+
+    #[must_use]
+    pub fn is_dynamic(&self) -> bool {
+        self.schedule == Schedule::Dynamic
+    }
+
+    /// Workers that move anything.
+    #[must_use]
+    pub fn team(&self) -> usize {
+        let works = volumes(self.traffic, &Weights::Same, |_, sample| Mix::Node(sample.home as usize), self.machine.nodes.len());
+        works.iter().filter(|bytes| bytes.iter().any(|bytes| *bytes > 0.0)).count()
+    }
+
+    /// The node that the main thread sits on: where serial initialisation puts everything.
+    #[must_use]
+    pub fn main_node(&self) -> usize {
+        self.traffic.workers.first().map_or(0, |worker| worker.node as usize)
+    }
+
+    /// Predicts placements of everything, in this order.
+    ///
+    /// # Errors
+    /// A team that the model refuses.
+    pub fn predict(&self, placements: &[Placement]) -> Result<Vec<Predicted>, TeamError> {
+        let outcomes = self.outcomes(&Weights::Same, placements)?;
+        let best = fastest(&outcomes);
+        let draws = self.draws(|weights| {
+            let times: Vec<f64> = self.outcomes(weights, placements)?.iter().map(|outcome| outcome.time.0).collect();
+            Ok(times.iter().map(|time| time / times[best]).collect())
+        })?;
+        let predicted = placements.iter().zip(&outcomes).enumerate().map(|(index, (placement, outcome))| {
+            let slowdown = (outcome.time.0 / outcomes[best].time.0).max(1.0);
+            let of_samples = draws.interval(index, slowdown, 0.0);
+            let error = if index == best { 0.0 } else { self.model_error };
+            let at_least_1 = |interval: [f64; 2]| interval.map(|bound| bound.max(1.0));
+            Predicted {
+                placement: *placement,
+                slowdown,
+                interval: at_least_1(draws.interval(index, slowdown, error)),
+                interval_of_samples: at_least_1(of_samples),
+                remote_fraction: outcome.remote_fraction,
+                controller: self.controller(outcome),
+                link: self.link(outcome),
+            }
+        });
+        Ok(predicted.collect())
+    }
+
+    /// How long the program would take by the traffic that was sampled: right up to a factor that is the same for every placement.
+    ///
+    /// # Errors
+    /// A team that the model refuses.
+    pub fn time(&self, placement: Placement) -> Result<Seconds, TeamError> {
+        Ok(self.run(&Weights::Same, &|_| placement)?.time)
+    }
+
+    /// What placing one object in another way would gain, everything else as it is.
+    ///
+    /// # Errors
+    /// A team that the model refuses.
+    pub fn gain(&self, object: i64, placement: Placement) -> Result<Gain, TeamError> {
+        let ratio = |weights: &Weights| -> Result<f64, TeamError> {
+            let before = self.run(weights, &|_| Placement::AsIs)?;
+            let after = self.run(weights, &|id| if id == object { placement } else { Placement::AsIs })?;
+            Ok(before.time.0 / after.time.0)
+        };
+        let gain = ratio(&Weights::Same)?;
+        let draws = self.draws(|weights| Ok(vec![ratio(weights)?]))?;
+        Ok(Gain { gain, interval: draws.interval(0, gain, self.model_error) })
+    }
+
+    fn draws(&self, figures: impl Fn(&Weights) -> Result<Vec<f64>, TeamError>) -> Result<Resampled, TeamError> {
+        let size = self.traffic.workers.len() * self.machine.nodes.len();
+        let count = (WORK / size.max(1)).clamp(*DRAWS.start(), *DRAWS.end());
+        Resampled::new(self.traffic, count, figures)
+    }
+
+    fn outcomes(&self, weights: &Weights, placements: &[Placement]) -> Result<Vec<Outcome>, TeamError> {
+        placements.iter().map(|placement| self.run(weights, &|_| *placement)).collect()
+    }
+
+    fn run(&self, weights: &Weights, placement: &dyn Fn(i64) -> Placement) -> Result<Outcome, TeamError> {
+        let count = self.machine.nodes.len();
+        let places = Places { machine: self.machine, traffic: self.traffic, nodes: &self.nodes };
+        let mixes = places.place(placement);
+        let volumes = volumes(self.traffic, weights, |object, sample| mixes.of(object, sample), count);
+        let team: Vec<Thread> = volumes
+            .into_iter()
+            .zip(&self.seats)
+            .zip(&self.compute)
+            .map(|((volumes, seat), compute)| {
+                let parts = volumes.into_iter().enumerate().filter(|(_, bytes)| *bytes > 0.0);
+                let work = vec![Stretch { parts: parts.map(|(node, bytes)| (node, Volume(bytes))).collect() }];
+                Thread { seat: *seat, work, write_share: self.write_share, compute: *compute }
+            })
+            .collect();
+        simulate(self.machine, &team, self.schedule)
+    }
+
+    fn controller(&self, outcome: &Outcome) -> Option<Controller> {
+        let used = outcome.controllers.iter().enumerate().filter(|(_, bytes)| bytes.0 > 0.0).map(|(node, bytes)| Controller {
+            node,
+            utilisation: (*bytes / outcome.time).0 / self.machine.nodes[node].curve(self.write_share).limit,
+        });
+        used.reduce(|most, next| if next.utilisation > most.utilisation + 1e-9 { next } else { most })
+    }
+
+    fn link(&self, outcome: &Outcome) -> Option<Link> {
+        let used = outcome.links.iter().zip(&self.machine.links).filter(|(bytes, _)| bytes.0 > 0.0).map(|(bytes, link)| Link {
+            from: link.from,
+            to: link.to,
+            utilisation: (*bytes / outcome.time).0 / link.capacity.0,
+        });
+        used.reduce(|most, next| if next.utilisation > most.utilisation + 1e-9 { next } else { most })
+    }
+}
+
+/// Dynamic where most bytes go to what no thread owns.
+fn schedule(traffic: &Traffic) -> Schedule {
+    let bytes = |dealt: bool| -> f64 {
+        let objects = traffic.objects.iter().filter(|object| (object.division == Division::DealtOut) == dealt);
+        objects.flat_map(|object| &object.samples).map(|sample| sample.volume()).sum()
+    };
+    if bytes(true) > bytes(false) { Schedule::Dynamic } else { Schedule::Static }
+}
+
+/// The first of the best placements.
+#[must_use]
+pub fn best(placements: &[Predicted]) -> Option<&Predicted> {
+    placements.iter().find(|placement| placement.slowdown <= 1.0 + 1e-9)
+}
+
+/// The first of the fastest.
+fn fastest(outcomes: &[Outcome]) -> usize {
+    (0..outcomes.len())
+        .reduce(|best, next| if outcomes[next].time.0 < outcomes[best].time.0 * (1.0 - 1e-9) { next } else { best })
+        .unwrap_or(0)
+}

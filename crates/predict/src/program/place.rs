@@ -1,0 +1,181 @@
+//! Where pages would be: a placement gives every sampled address its nodes.
+
+use super::volumes::Mix;
+use crate::machine::Machine;
+use crate::placement::{nearest, room};
+use firsttouch_domain::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// A way to place memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "name")]
+pub enum Placement {
+    /// As the program placed it.
+    AsIs,
+    /// Every thread touches first what it uses: its own part where parts have owners, else an equal block in order of threads.
+    ParallelFirstTouch,
+    /// Pages go round all nodes.
+    Interleave,
+    /// Pages go round by the bandwidth of the nodes' controllers.
+    WeightedInterleave,
+    /// All pages on one node.
+    OneNode { node: usize },
+}
+
+impl Placement {
+    /// As the JSON has it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::AsIs => "as-is",
+            Self::ParallelFirstTouch => "parallel-first-touch",
+            Self::Interleave => "interleave",
+            Self::WeightedInterleave => "weighted-interleave",
+            Self::OneNode { .. } => "one-node",
+        }
+    }
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AsIs => write!(f, "as is"),
+            Self::ParallelFirstTouch => write!(f, "parallel first touch"),
+            Self::Interleave => write!(f, "interleave"),
+            Self::WeightedInterleave => write!(f, "weighted interleave"),
+            Self::OneNode { node } => write!(f, "all on node {node}"),
+        }
+    }
+}
+
+/// What placing needs.
+pub struct Places<'a> {
+    pub machine: &'a Machine,
+    pub traffic: &'a Traffic,
+    pub nodes: &'a [usize],
+}
+
+/// The nodes of each sample, what did not fit moved on.
+pub struct Mixes<'a> {
+    traffic: &'a Traffic,
+    rules: Vec<Rule>,
+    /// By rule that spreads pages, their nodes.
+    spreads: Vec<Vec<(usize, f64)>>,
+    /// By node, where its pages went.
+    moved: Vec<Vec<(usize, f64)>>,
+}
+
+/// How one object's pages are placed.
+#[derive(Clone, Copy)]
+enum Rule {
+    AsIs,
+    ByOwner,
+    Node(usize),
+    /// Index of the spread.
+    Spread(usize),
+}
+
+impl Mixes<'_> {
+    /// Nodes of a sample of the object with this index.
+    pub fn of(&self, object: usize, sample: &TrafficSample) -> Mix<'_> {
+        let node = match self.rules[object] {
+            Rule::AsIs => sample.home as usize,
+            Rule::ByOwner => self.owner(sample),
+            Rule::Node(node) => node,
+            Rule::Spread(index) => return Mix::Spread(&self.spreads[index]),
+        };
+        match &self.moved[node][..] {
+            [_] => Mix::Node(node),
+            parts => Mix::Spread(parts),
+        }
+    }
+
+    /// The node of whose part it is.
+    fn owner(&self, sample: &TrafficSample) -> usize {
+        let most = || sample.bytes.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(worker, _)| *worker);
+        let worker = sample.owner.or_else(most).and_then(|worker| self.traffic.workers.get(worker));
+        worker.map_or(sample.home as usize, |worker| worker.node as usize)
+    }
+}
+
+impl<'a> Places<'a> {
+    /// Places every object, by its id. What a node has no room for goes to the nearest that has; pages of a full node are moved alike,
+    /// wherever they lie.
+    pub fn place(&self, placement: &dyn Fn(i64) -> Placement) -> Mixes<'a> {
+        let count = self.machine.nodes.len();
+        let stay = (0..count).map(|node| vec![(node, 1.0)]).collect();
+        let mut mixes =
+            Mixes { traffic: self.traffic, rules: Vec::new(), spreads: vec![self.round_robin(false), self.round_robin(true)], moved: stay };
+        for object in &self.traffic.objects {
+            mixes.rules.push(match placement(object.id) {
+                Placement::AsIs => Rule::AsIs,
+                Placement::OneNode { node } => Rule::Node(node),
+                Placement::Interleave => Rule::Spread(0),
+                Placement::WeightedInterleave => Rule::Spread(1),
+                Placement::ParallelFirstTouch if object.division == Division::Owned => Rule::ByOwner,
+                Placement::ParallelFirstTouch => {
+                    mixes.spreads.push(self.blocks(object));
+                    Rule::Spread(mixes.spreads.len() - 1)
+                }
+            });
+        }
+        let mut load = vec![0.0; count];
+        for (index, object) in self.traffic.objects.iter().enumerate() {
+            let each = object.bytes as f64 / object.samples.len().max(1) as f64;
+            for sample in &object.samples {
+                match mixes.of(index, sample) {
+                    Mix::Node(node) => load[node] += each,
+                    Mix::Spread(shares) => shares.iter().for_each(|(node, share)| load[*node] += each * share),
+                }
+            }
+        }
+        mixes.moved = spill(self.machine, &load);
+        for spread in &mut mixes.spreads {
+            *spread =
+                spread.iter().flat_map(|(node, share)| mixes.moved[*node].iter().map(move |(to, part)| (*to, share * part))).collect();
+        }
+        mixes
+    }
+
+    fn round_robin(&self, weighted: bool) -> Vec<(usize, f64)> {
+        let weight = |node: usize| if weighted { self.machine.nodes[node].curve(0.0).limit } else { 1.0 };
+        let sum: f64 = self.nodes.iter().map(|node| weight(*node)).sum();
+        self.nodes.iter().map(|node| (*node, weight(*node) / sum)).collect()
+    }
+
+    /// The object in equal blocks by its users, its traffic even over them.
+    fn blocks(&self, object: &ObjectTraffic) -> Vec<(usize, f64)> {
+        let users: BTreeSet<usize> = object.samples.iter().flat_map(|sample| &sample.bytes).map(|(worker, _)| *worker).collect();
+        let mut blocks: BTreeMap<usize, f64> = BTreeMap::new();
+        for worker in users.iter().filter_map(|worker| self.traffic.workers.get(*worker)) {
+            *blocks.entry(worker.node as usize).or_default() += 1.0 / users.len() as f64;
+        }
+        blocks.into_iter().collect()
+    }
+}
+
+/// By node with so many bytes on it, where they would be: what it has no room for on the nearest that has.
+fn spill(machine: &Machine, load: &[f64]) -> Vec<Vec<(usize, f64)>> {
+    let limits = room(machine);
+    let mut free: Vec<f64> = limits.iter().zip(load).map(|(room, load)| (room - load).max(0.0)).collect();
+    let moved = (0..load.len()).map(|node| {
+        let mut over = load[node] - limits[node];
+        if over <= 0.0 {
+            return vec![(node, 1.0)];
+        }
+        let mut parts = Vec::new();
+        for target in nearest(machine, node).into_iter().filter(|target| *target != node) {
+            let taken = over.min(free[target]);
+            if taken > 0.0 {
+                (free[target], over) = (free[target] - taken, over - taken);
+                parts.push((target, taken / load[node]));
+            }
+        }
+        let gone: f64 = parts.iter().map(|(_, part)| part).sum();
+        parts.push((node, 1.0 - gone));
+        parts
+    });
+    moved.collect()
+}

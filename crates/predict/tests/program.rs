@@ -1,0 +1,141 @@
+//! Programs known in full, predicted from samples of their traffic.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use firsttouch_domain::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
+use firsttouch_predict::machine::Machine;
+use firsttouch_predict::program::{Caps, Placement, Predicted, Program, Question, best};
+
+const SAMPLES: usize = 400;
+
+/// The machine of docs/model.md's worked example; `memory` in MiB.
+fn machine(memory: u32) -> Machine {
+    let text = format!(
+        r#"
+        schema = "firsttouch.machine/1"
+        name = "worked"
+        title = "worked example"
+        nodes.count = {{ value = 2, source = "assumed" }}
+        nodes.per_package = {{ value = 1, source = "assumed" }}
+        nodes.cores = {{ value = 4, source = "assumed" }}
+        nodes.smt = {{ value = 1, source = "assumed" }}
+        nodes.memory_mib = {{ value = {memory}, source = "assumed" }}
+        core.remote_gb_per_s = {{ value = 4, source = "assumed" }}
+        interconnect.gb_per_s = {{ value = 4, source = "assumed" }}
+        [[controller.curves]]
+        streams = {{ read = 1, write = 0, allocate = 0 }}
+        points = [[1, 5], [4, 14]]
+        source = "assumed"
+        "#
+    );
+    Machine::parse(&text).unwrap()
+}
+
+/// Eight workers, four a node, on one object in blocks; its pages on `home(owner's node)`. Rates vary from sample to sample.
+fn program(division: Division, cpu_s: f64, home: impl Fn(u32) -> u32) -> Traffic {
+    let worker = |index: usize| Worker { threads: vec![index], node: (index / 4) as u32, cpu_s: Some(cpu_s) };
+    let sample = |index: usize| {
+        let position = (index as f64 + 0.5) / SAMPLES as f64;
+        let user = if division == Division::Owned { (position * 8.0) as usize } else { index * 5 % 8 };
+        let owner = (division == Division::Owned).then_some(user);
+        let part = (position * 8.0) as u32 / 4;
+        let bytes = vec![(user, 8e9 / SAMPLES as f64 * [0.5, 1.5][index / 8 % 2])];
+        TrafficSample { position, round: (index * 7 % 50) as u64, home: home(part), owner, bytes }
+    };
+    let object = ObjectTraffic {
+        id: 7,
+        name: "A".into(),
+        bytes: 1 << 30,
+        division,
+        even: (0..8).collect(),
+        samples: (0..SAMPLES).map(sample).collect(),
+    };
+    Traffic { workers: (0..8).map(worker).collect(), objects: vec![object], unknown: 0.0 }
+}
+
+fn ask(caps: Caps, model_error: f64) -> Question {
+    Question { write_share: 0.0, caps, model_error }
+}
+
+const ALL: [Placement; 4] = [Placement::AsIs, Placement::ParallelFirstTouch, Placement::Interleave, Placement::OneNode { node: 0 }];
+
+fn predicted(machine: &Machine, traffic: &Traffic, question: Question) -> Vec<Predicted> {
+    Program::new(machine, traffic, vec![0, 1], question).unwrap().predict(&ALL).unwrap()
+}
+
+fn near(value: f64, truth: f64) -> bool {
+    (value / truth - 1.0).abs() < 0.02
+}
+
+/// Check the worked example from its samples: serial initialisation costs 3.5 times, interleaving 1.75 times; and the fix gains 3.5.
+#[test]
+fn the_worked_example() {
+    let (machine, traffic) = (machine(65536), program(Division::Owned, 0.1, |_| 0));
+    let found = predicted(&machine, &traffic, ask(Caps::Machine, 0.0));
+    for (one, truth) in found.iter().zip([3.5, 1.0, 1.75, 3.5]) {
+        assert!(near(one.slowdown, truth), "{one:?}");
+        assert!(one.interval[0] <= one.slowdown && one.slowdown <= one.interval[1]);
+        assert!(one.interval_of_samples[1] < one.slowdown * 1.2, "{one:?}");
+    }
+    assert_eq!(best(&found).unwrap().placement, Placement::ParallelFirstTouch);
+    assert!(near(found[0].remote_fraction, 0.5) && found[1].remote_fraction < 1e-9 && found[1].link.is_none());
+    let link = found[0].link.unwrap();
+    assert_eq!((link.from, link.to), (0, 1));
+    assert!(near(link.utilisation, 1.0) && found[0].controller.unwrap().node == 0);
+    let gain =
+        Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.05)).unwrap().gain(7, Placement::ParallelFirstTouch).unwrap();
+    assert!(near(gain.gain, 3.5) && gain.interval[0] < 3.3 && gain.interval[1] > 3.7, "{gain:?}");
+}
+
+/// Check that a well placed program is its own best, and that the model's error widens intervals.
+#[test]
+fn well_placed_programs_stay() {
+    let traffic = program(Division::Owned, 0.1, |node| node);
+    let (sharp, wide) =
+        (predicted(&machine(65536), &traffic, ask(Caps::Machine, 0.0)), predicted(&machine(65536), &traffic, ask(Caps::Machine, 0.1)));
+    assert_eq!((sharp[0].slowdown, best(&sharp).unwrap().placement), (1.0, Placement::AsIs));
+    assert!(wide[2].interval[1] > 1.2 * sharp[2].interval[1] && wide[2].interval_of_samples == sharp[2].interval_of_samples);
+}
+
+/// Check that memory which does not fit goes to the other node: three quarters of the object do.
+#[test]
+fn full_nodes_spill() {
+    let traffic = program(Division::Owned, 0.1, |_| 0);
+    let found = predicted(&machine(768), &traffic, ask(Caps::Machine, 0.0));
+    assert!(near(found[3].remote_fraction, 0.5) && found[3].slowdown < 3.4, "{:?}", found[3]);
+    let roomy = predicted(&machine(65536), &traffic, ask(Caps::Machine, 0.0));
+    assert!(found[3].slowdown < roomy[3].slowdown - 0.1);
+}
+
+/// Check that a program which computes loses little, where its speed was recorded, and all where that is to be left aside.
+#[test]
+fn computing_hides_memory() {
+    let traffic = program(Division::Owned, 100.0, |_| 0);
+    let machine = machine(65536);
+    let program = Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Auto, 0.0)).unwrap();
+    assert_eq!(program.caps(), Caps::Recorded);
+    assert!(program.predict(&ALL).unwrap().iter().all(|one| one.slowdown < 1.01));
+    assert!(near(predicted(&machine, &traffic, ask(Caps::Machine, 0.0))[0].slowdown, 3.5));
+}
+
+/// Check that work dealt out ends together: 16 GB/s interleaved (two links full), 14 from one controller; placing by owner helps no more.
+#[test]
+fn work_dealt_out() {
+    let traffic = program(Division::DealtOut, 0.1, |_| 0);
+    let machine = machine(65536);
+    let program = Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.0)).unwrap();
+    assert!(program.is_dynamic());
+    let found = program.predict(&ALL).unwrap();
+    assert!(near(found[1].slowdown, found[2].slowdown) && near(found[0].slowdown, 16.0 / 14.0), "{found:?}");
+}
+
+/// Check that what cannot be is refused, and named.
+#[test]
+fn impossible_programs_are_refused() {
+    let machine = machine(65536);
+    let refused = |traffic: &Traffic| Program::new(&machine, traffic, vec![0, 1], ask(Caps::Auto, 0.0)).err().unwrap().to_string();
+    assert!(refused(&Traffic::default()).contains("no accesses"));
+    assert!(refused(&program(Division::Owned, 0.1, |_| 5)).contains("a page is on node 5"));
+    let mut seated = program(Division::Owned, 0.1, |_| 0);
+    seated.workers[3].node = 9;
+    assert!(refused(&seated).contains("a thread sits on node 9"));
+}

@@ -1,0 +1,49 @@
+//! GitHub's workflow commands: lines that become annotations
+//! (docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands).
+
+use super::{CheckJson, sentence};
+use firsttouch_analysis::gate::Verdict;
+use std::fmt::Write;
+
+/// A line for each limit that was not kept, and one for each finding, at its line.
+#[must_use]
+pub fn check_github(check: &CheckJson<'_>) -> String {
+    let mut out = String::new();
+    for limit in check.limits {
+        let level = match limit.verdict {
+            Verdict::Exceeded => "error",
+            Verdict::Unsure | Verdict::Unknown => "warning",
+            Verdict::Within => "notice",
+        };
+        let _ =
+            writeln!(out, "::{level} title={}::{}", property(&format!("firsttouch {}", limit.name)), data(&sentence(limit, check.machine)));
+    }
+    for finding in check.findings {
+        let level = if check.passed { "warning" } else { "error" };
+        let place =
+            check.place(finding).map_or(String::new(), |(_, file, line)| format!("file={},line={line},", property(check.relative(file))));
+        let title = property(&format!("firsttouch {}: {}", finding.id, finding.object_name));
+        let _ = writeln!(out, "::{level} {place}title={title}::{}", data(&format!("{}\n{}", finding.message, finding.fix)));
+    }
+    out
+}
+
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that no text ends a command or a property early.
+    #[test]
+    fn commands_are_escaped() {
+        assert_eq!(data("50 %: a,b\r\nc"), "50 %25: a,b%0D%0Ac");
+        assert_eq!(property("x: a,b%\n"), "x%3A a%2Cb%25%0A");
+    }
+}

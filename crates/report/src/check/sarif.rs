@@ -1,0 +1,111 @@
+//! SARIF 2.1.0 (OASIS standard): a result for each finding, and for each limit that was exceeded.
+
+use super::{CheckJson, sentence};
+use firsttouch_analysis::Finding;
+use firsttouch_analysis::gate::Verdict;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+const HELP: &str = "docs/findings.md";
+
+/// The result as a log of one run.
+#[must_use]
+pub fn check_sarif(check: &CheckJson<'_>, version: &str) -> Value {
+    let exceeded = || check.limits.iter().filter(|limit| limit.verdict == Verdict::Exceeded);
+    let ids: BTreeSet<&str> = check.findings.iter().map(|finding| finding.id.as_str()).chain(exceeded().map(|limit| limit.name)).collect();
+    let ids: Vec<&str> = ids.into_iter().collect();
+    let index = |id: &str| ids.iter().position(|known| *known == id);
+    let findings = check.findings.iter().map(|finding| {
+        json!({
+            "ruleId": finding.id,
+            "ruleIndex": index(&finding.id),
+            "level": level(check, finding),
+            "message": { "text": format!("{}: {} {}", finding.object_name, finding.message, finding.fix) },
+            "locations": locations(check, finding),
+            "partialFingerprints": { "object/v1": format!("{}:{}", finding.id, finding.object_name) },
+            "properties": {
+                "remote_fraction": finding.remote_fraction,
+                "interval": finding.interval,
+                "remote_share": finding.remote_share,
+                "predicted_gain": finding.predicted_gain,
+            },
+        })
+    });
+    let limits = exceeded().map(|limit| {
+        json!({
+            "ruleId": limit.name,
+            "ruleIndex": index(limit.name),
+            "level": "error",
+            "message": { "text": sentence(limit, check.machine) },
+            // Where to begin: the worst finding.
+            "locations": check.findings.first().map_or_else(|| json!([]), |finding| locations(check, finding)),
+            "partialFingerprints": { "limit/v1": limit.name },
+            "properties": { "limit": limit.limit, "value": limit.value, "interval": limit.interval },
+        })
+    });
+    let rules: Vec<Value> = ids
+        .iter()
+        .map(|id| json!({ "id": id, "name": pascal(id), "shortDescription": { "text": id }, "help": { "text": HELP } }))
+        .collect();
+    json!({
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": { "name": "firsttouch", "version": version, "rules": rules } },
+            "invocations": [{ "executionSuccessful": true, "commandLine": check.command.join(" ") }],
+            "columnKind": "utf16CodeUnits",
+            "results": findings.chain(limits).collect::<Vec<_>>(),
+        }],
+    })
+}
+
+fn level(check: &CheckJson<'_>, finding: &Finding) -> &'static str {
+    match (check.passed, finding.severity.as_str()) {
+        (false, "high" | "medium") => "error",
+        (_, "low") => "note",
+        _ => "warning",
+    }
+}
+
+fn locations(check: &CheckJson<'_>, finding: &Finding) -> Value {
+    let Some((place, file, line)) = check.place(finding) else { return json!([]) };
+    let names: Vec<Value> = place.function.iter().map(|function| json!({ "fullyQualifiedName": function })).collect();
+    json!([{
+        "physicalLocation": {
+            "artifactLocation": { "uri": uri(check.relative(file)) },
+            "region": { "startLine": line.max(1) },
+        },
+        "logicalLocations": names,
+    }])
+}
+
+/// A relative reference, or a file URI for an absolute path (RFC 3986).
+fn uri(path: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    let encoded: String =
+        path.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect();
+    if path.starts_with('/') { format!("file://{encoded}") } else { encoded }
+}
+
+/// `serial-first-touch` as `SerialFirstTouch`.
+fn pascal(id: &str) -> String {
+    let word = |word: &str| {
+        let mut chars = word.chars();
+        chars.next().map_or(String::new(), |first| first.to_ascii_uppercase().to_string() + chars.as_str())
+    };
+    id.split('-').map(word).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that paths are URIs, and rules have names.
+    #[test]
+    fn names_and_paths() {
+        assert_eq!(uri("src/a b.c"), "src/a%20b.c");
+        assert_eq!(uri("/home/é#.c"), "file:///home/%C3%A9%23.c");
+        assert_eq!(pascal("serial-first-touch"), "SerialFirstTouch");
+    }
+}

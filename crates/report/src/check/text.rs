@@ -1,0 +1,62 @@
+//! One screen.
+
+use super::{CheckJson, words};
+use crate::system::Lines;
+use crate::text::Style;
+use crate::text::layout::clean;
+use crate::text::paint::Paint;
+use crate::text::words::{percent, times};
+use crate::topology::table::Align::Left;
+use firsttouch_analysis::gate::Verdict;
+
+/// Findings that one screen shows.
+const MOST_FINDINGS: usize = 8;
+
+/// The result for people. `more` is a command that tells all.
+#[must_use]
+pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> String {
+    let mut out = Lines::new(style);
+    let verdict = if check.passed { style.paint(Paint::Good, "passed") } else { style.paint(Paint::Bad, "FAILED") };
+    out.line(&format!("check {verdict} on {}", clean(&check.machine.name)));
+    let rows: Vec<Vec<String>> = check
+        .limits
+        .iter()
+        .map(|limit| {
+            let word = match limit.verdict {
+                Verdict::Within => "within",
+                Verdict::Unsure => "unsure",
+                Verdict::Exceeded => "EXCEEDED",
+                Verdict::Unknown => "unknown",
+            };
+            vec![format!("  {word}"), limit.name.to_owned(), clean(&words(limit, check.machine))]
+        })
+        .collect();
+    out.table(&rows, &[Left, Left, Left]);
+    if !check.findings.is_empty() {
+        out.gap();
+    }
+    let rows: Vec<Vec<String>> = check
+        .findings
+        .iter()
+        .take(MOST_FINDINGS)
+        .map(|finding| {
+            let place = check.place(finding).map_or_else(|| "-".to_owned(), |(_, file, line)| format!("{}:{line}", check.relative(file)));
+            let gain = finding.predicted_gain.map_or(String::new(), |gain| {
+                format!(
+                    "; {gain:.1}x faster if fixed{}",
+                    finding.predicted_gain_interval.map_or(String::new(), |range| format!(" {}", times(range)))
+                )
+            });
+            let share = format!("{} of all accesses{gain}", percent(finding.remote_share));
+            vec![format!("  {}", finding.id), clean(&finding.object_name), clean(&place), share]
+        })
+        .collect();
+    out.table(&rows, &[Left, Left, Left, Left]);
+    if check.findings.len() > MOST_FINDINGS {
+        out.sentence(&format!("  and {} more findings", check.findings.len() - MOST_FINDINGS));
+    }
+    if let (Some(more), false) = (more, check.findings.is_empty()) {
+        out.sentence(&format!("More: {more}"));
+    }
+    out.text()
+}

@@ -1,0 +1,157 @@
+//! `firsttouch predict`: placements compared, as text and JSON.
+
+use crate::system::{Lines, row};
+use crate::text::words::{count, percent, times};
+use crate::text::{Style, paint::Paint};
+use crate::topology::table::Align::{Left, Right};
+use firsttouch_analysis::Analysis;
+use firsttouch_domain::traffic::Traffic;
+use firsttouch_predict::error::ModelError;
+use firsttouch_predict::program::{Caps, Controller, Forecast, Link, Predicted, best};
+use serde::Serialize;
+
+/// Fewer samples tell little.
+const LEAST_SAMPLES: usize = 16;
+
+/// The JSON of `firsttouch predict`.
+#[derive(Serialize)]
+pub struct PredictJson<'a> {
+    pub schema: &'static str,
+    pub command: &'a [String],
+    pub machine: PredictMachine<'a>,
+    /// Threads that move anything at the same time.
+    pub threads: usize,
+    /// Sampled addresses behind the figures.
+    pub samples: usize,
+    /// `static` or `dynamic`.
+    pub schedule: &'static str,
+    pub caps: Caps,
+    pub write_share: f64,
+    /// The best placement.
+    pub best: &'a str,
+    pub placements: Vec<Compared<'a>>,
+    pub model_error: &'a ModelError,
+    pub assumptions: Vec<String>,
+}
+
+#[derive(Serialize)]
+pub struct PredictMachine<'a> {
+    pub name: &'a str,
+    pub title: &'a str,
+    pub nodes: usize,
+    /// Its bandwidths are not known.
+    pub assumed: bool,
+}
+
+/// A placement; the node is that of `one-node`.
+#[derive(Serialize)]
+pub struct Compared<'a> {
+    pub name: &'static str,
+    pub node: Option<usize>,
+    pub slowdown: f64,
+    pub interval: [f64; 2],
+    pub interval_of_samples: [f64; 2],
+    pub remote_fraction: f64,
+    pub controller: Option<Controller>,
+    pub link: Option<Link>,
+    #[serde(skip)]
+    title: String,
+    #[serde(skip)]
+    predicted: &'a Predicted,
+}
+
+impl<'a> PredictJson<'a> {
+    #[must_use]
+    pub fn new(analysis: &'a Analysis, traffic: &Traffic, forecast: &'a Forecast) -> Self {
+        let machine = &forecast.machine;
+        Self {
+            schema: "firsttouch.predict/1",
+            command: &analysis.command,
+            machine: PredictMachine {
+                name: &machine.name,
+                title: &machine.title,
+                nodes: machine.nodes.len(),
+                assumed: forecast.is_assumed,
+            },
+            threads: forecast.team,
+            samples: traffic.objects.iter().map(|object| object.samples.len()).sum(),
+            schedule: if forecast.is_dynamic { "dynamic" } else { "static" },
+            caps: forecast.caps,
+            write_share: forecast.write_share,
+            best: best(&forecast.placements).map_or("", |best| best.placement.name()),
+            placements: forecast.placements.iter().map(Compared::new).collect(),
+            model_error: &forecast.error,
+            assumptions: forecast.assumptions(),
+        }
+    }
+}
+
+impl<'a> Compared<'a> {
+    fn new(predicted: &'a Predicted) -> Self {
+        let node = match predicted.placement {
+            firsttouch_predict::program::Placement::OneNode { node } => Some(node),
+            _ => None,
+        };
+        Self {
+            name: predicted.placement.name(),
+            node,
+            slowdown: predicted.slowdown,
+            interval: predicted.interval,
+            interval_of_samples: predicted.interval_of_samples,
+            remote_fraction: predicted.remote_fraction,
+            controller: predicted.controller,
+            link: predicted.link,
+            title: predicted.placement.to_string(),
+            predicted,
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let used = |utilisation: f64| percent(utilisation.min(1.0));
+        let is_best = self.predicted.slowdown <= 1.0 + 1e-9;
+        vec![
+            self.title.clone(),
+            format!("{:.2}x", self.slowdown),
+            if is_best { "best".to_owned() } else { times(self.interval) },
+            percent(self.remote_fraction),
+            self.controller.map_or_else(|| "-".to_owned(), |one| format!("node {} {}", one.node, used(one.utilisation))),
+            self.link.map_or_else(|| "-".to_owned(), |one| format!("{}->{} {}", one.from, one.to, used(one.utilisation))),
+        ]
+    }
+}
+
+/// The comparison as text.
+#[must_use]
+pub fn predict_text(json: &PredictJson<'_>, style: Style) -> String {
+    let mut out = Lines::new(style);
+    let machine = &json.machine;
+    let command = if json.command.is_empty() { "the program".to_owned() } else { json.command.join(" ") };
+    out.sentence(&format!(
+        "{command} on {} ({}), {}, {}; from {}",
+        machine.name,
+        machine.title,
+        count(machine.nodes, "node"),
+        count(json.threads, "busy thread"),
+        count(json.samples, "sampled address").replace("addresss", "addresses"),
+    ));
+    out.gap();
+    let mut rows = vec![row(["placement", "time", "95 % interval", "remote", "busiest controller", "busiest link"])];
+    rows.extend(json.placements.iter().map(Compared::cells));
+    out.table(&rows, &[Left, Right, Left, Right, Left, Left]);
+    out.gap();
+    out.sentence("Times are relative to the best placement; controllers and links are shown with the part of their limit that they carry.");
+    if json.samples < LEAST_SAMPLES {
+        out.sentence(&style.paint(Paint::Bad, "These are few samples: profile a longer run."));
+    }
+    out.sentence(&format!(
+        "The intervals hold the samples' spread and the model's own error: {} off in the median over {} published figures{}, {} at the 90th percentile.",
+        percent(json.model_error.median),
+        json.model_error.rows,
+        if json.model_error.of == "all" { String::new() } else { " of this machine".to_owned() },
+        percent(json.model_error.percentile_90),
+    ));
+    out.heading("Assumed");
+    let bullets: Vec<Vec<String>> = json.assumptions.iter().map(|text| vec!["-".to_owned(), text.clone()]).collect();
+    out.table(&bullets, &[Left, Left]);
+    out.text()
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `firsttouch check`: exit statuses, and what each format says.
+
+use firsttouch_e2e::process::{Outcome, run};
+use firsttouch_e2e::tool::{Firsttouch, assert_clear_error, temporary_directory, text};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+fn profile(firsttouch: &Firsttouch, folder: &Path, init: &str) -> PathBuf {
+    let file = folder.join(format!("{init}.ftp"));
+    let sizes = ["--m", "4000", "--n", "4000", "--threads", "8", "--iterations", "250", "--repetitions", "1"];
+    let program = [&[text(firsttouch.binary()), "bench", "dgemv", "--init", init][..], &sizes].concat();
+    let outcome = run(&mut firsttouch.profile(&file, &["--quiet"], &program));
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    file
+}
+
+fn check(firsttouch: &Firsttouch, words: &[&str]) -> Outcome {
+    run(&mut firsttouch.command([&["check"], words].concat()))
+}
+
+/// Check the gate: a misplaced program exceeds, a well placed one does not, by each limit; and each format says so.
+#[test]
+fn misplaced_programs_are_held_back() {
+    let Some(firsttouch) = Firsttouch::find("misplaced_programs_are_held_back") else { return };
+    let folder = temporary_directory();
+    let (serial, parallel) = (profile(&firsttouch, folder.path(), "serial"), profile(&firsttouch, folder.path(), "parallel"));
+    let (serial, parallel) = (text(&serial), text(&parallel));
+    for (words, status) in [
+        (&[serial][..], 3),
+        (&[parallel], 0),
+        (&["--max-remote", "90%", serial], 0),
+        (&["--machine", "xeon-e5620x2", "--max-slowdown", "1.1", serial], 3),
+        (&["--machine", "xeon-e5620x2", "--max-slowdown", "1.2", parallel], 0),
+        (&["--machine", "virtual:4", serial], 3),
+        (&["--baseline", parallel, serial], 3),
+        (&["--baseline", serial, parallel], 0),
+        (&["--baseline", serial, serial], 0),
+    ] {
+        let outcome = check(&firsttouch, words);
+        assert_eq!(outcome.status, status, "{words:?}: {outcome:?}");
+        let shown = outcome.stdout_text();
+        assert!(shown.contains(if status == 3 { "FAILED" } else { "passed" }) && shown.lines().count() < 24, "{shown}");
+    }
+    // A baseline may be a report as well, but of the same machine.
+    let report = folder.path().join("known-good.json");
+    std::fs::write(&report, firsttouch.report(Path::new(parallel), &["--json"]).stdout).expect("a file");
+    assert_eq!(check(&firsttouch, &["--baseline", text(&report), serial]).status, 3);
+    let other = check(&firsttouch, &["--baseline", text(&report), "--machine", "virtual:4", serial]);
+    assert_clear_error(&other, &[1], &["virtual:2", "virtual:4"]);
+
+    formats(&firsttouch, serial);
+}
+
+fn formats(firsttouch: &Firsttouch, serial: &str) {
+    let github = check(firsttouch, &["--format", "github", serial]);
+    let lines = github.stdout_text();
+    assert_eq!(github.status, 3);
+    assert!(lines.lines().all(|line| line.starts_with("::error ")), "{lines}");
+    assert!(lines.contains("dgemv.c,line=") && lines.contains("serial-first-touch"), "{lines}");
+
+    let junit = check(firsttouch, &["--format", "junit", serial]).stdout_text();
+    assert!(
+        junit.starts_with("<?xml") && junit.contains("tests=\"1\" failures=\"1\"") && junit.contains("<failure type=\"max-remote\""),
+        "{junit}"
+    );
+
+    let sarif: Value = serde_json::from_slice(&check(firsttouch, &["--format", "sarif", serial]).stdout).expect("JSON");
+    assert_eq!(sarif["version"], "2.1.0");
+    let run = &sarif["runs"][0];
+    let rules = run["tool"]["driver"]["rules"].as_array().expect("rules");
+    let results = run["results"].as_array().expect("results");
+    assert!(results.iter().any(|result| result["ruleId"] == "serial-first-touch"));
+    for result in results {
+        let index = result["ruleIndex"].as_u64().expect("an index") as usize;
+        assert_eq!(rules[index]["id"], result["ruleId"]);
+        let place = &result["locations"][0]["physicalLocation"];
+        assert!(place["artifactLocation"]["uri"].as_str().is_some_and(|uri| uri.ends_with("dgemv.c")), "{result}");
+        assert!(place["region"]["startLine"].as_u64().is_some_and(|line| line > 0));
+        assert!(["error", "warning", "note"].contains(&result["level"].as_str().unwrap_or_default()));
+    }
+    let json: Value = serde_json::from_slice(&check(firsttouch, &["--json", serial]).stdout).expect("JSON");
+    assert_eq!((&json["schema"], &json["passed"]), (&"firsttouch.check/1".into(), &false.into()));
+    assert_eq!((&json["limits"][0]["name"], &json["limits"][0]["verdict"]), (&"max-remote".into(), &"exceeded".into()));
+}
+
+/// Check that a program's output and failure stay its own, and that what cannot be held is a usage error before it runs.
+#[test]
+fn programs_keep_their_status() {
+    let Some(firsttouch) = Firsttouch::find("programs_keep_their_status") else { return };
+    let folder = temporary_directory();
+    let output = folder.path().join("result.xml");
+    let good = check(&firsttouch, &["--format", "junit", "--output", text(&output), "--", "echo", "its own"]);
+    assert_eq!((good.status, good.stdout_text().as_str()), (0, "its own\n"), "{good:?}");
+    assert!(std::fs::read_to_string(&output).is_ok_and(|xml| xml.contains("failures=\"0\"")));
+    for (command, status) in [(&["sh", "-c", "exit 42"][..], 42), (&["sh", "-c", "kill -9 $$"], 137), (&["/none/such"], 127)] {
+        let outcome = check(&firsttouch, &[&["--"], command].concat());
+        assert_eq!(outcome.status, status, "{outcome:?}");
+        assert!(!outcome.messages().is_empty(), "{outcome:?}");
+    }
+    let marker = folder.path().join("started");
+    for (words, mentions) in [
+        (&["--max-slowdown", "1.2", "--machine", "virtual:2"][..], "bandwidths of the machine are not known"),
+        (&["--machine", "pdp-11"], "pdp-11"),
+    ] {
+        let outcome = check(&firsttouch, &[words, &["--", "touch", text(&marker)]].concat());
+        assert_clear_error(&outcome, &[2], &[mentions]);
+    }
+    assert_clear_error(&check(&firsttouch, &["--baseline", "/none.json", "--", "touch", text(&marker)]), &[1], &["/none.json"]);
+    assert_clear_error(&check(&firsttouch, &["none.ftp"]), &[1], &["none.ftp"]);
+    assert!(!marker.exists(), "the program ran");
+}

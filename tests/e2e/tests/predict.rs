@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `firsttouch predict`: what the placements of recorded programs would cost, against what was published of such programs; and what is
+//! refused.
+
+use firsttouch_e2e::process::{Outcome, run};
+use firsttouch_e2e::tool::{Firsttouch, assert_clear_error, assert_no_panic, good_profile, temporary_directory, text};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// Evidence is sampled on a machine that others use too: a figure may be missed by chance, not three times.
+const ATTEMPTS: usize = 3;
+
+fn bench(firsttouch: &Firsttouch, folder: &Path, name: &str, arguments: &str) -> PathBuf {
+    let file = folder.join(format!("{name}.ftp"));
+    let program: Vec<String> = [text(firsttouch.binary()), "bench"]
+        .into_iter()
+        .chain(arguments.split(' '))
+        .chain(["--repetitions", "1"])
+        .map(str::to_owned)
+        .collect();
+    let outcome = run(&mut firsttouch.profile(&file, &["--quiet"], &program));
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    file
+}
+
+fn predict(firsttouch: &Firsttouch, file: &Path, options: &str) -> Outcome {
+    run(firsttouch.command(["predict"]).arg(file).args(options.split(' ')))
+}
+
+fn predicted(firsttouch: &Firsttouch, file: &Path, options: &str) -> Value {
+    let outcome = predict(firsttouch, file, &format!("{options} --json"));
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let json: Value = serde_json::from_slice(&outcome.stdout).expect("JSON");
+    assert_eq!(json["schema"], "firsttouch.predict/1");
+    json
+}
+
+fn placement<'a>(json: &'a Value, name: &str) -> &'a Value {
+    json["placements"].as_array().expect("placements").iter().find(|one| one["name"] == name).expect(name)
+}
+
+fn slowdown(json: &Value, name: &str) -> f64 {
+    placement(json, name)["slowdown"].as_f64().expect("a number")
+}
+
+/// Tries until `good`, a few times at most.
+fn attempt(what: &str, mut figure: impl FnMut() -> (bool, String)) {
+    let mut seen = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let (good, words) = figure();
+        if good {
+            return;
+        }
+        seen.push(words);
+    }
+    panic!("{what}: {seen:?}");
+}
+
+/// Check a scaled DGEMV with 8 threads on the E5620 pair: predicted from its profile as the model predicts it from its loops (the matrix is too
+/// small to spill), serial twice as long as parallel. Published is 1.61 (docs/model.md tells why the model is off): the interval holds it.
+#[test]
+fn dgemv_on_the_slides_machine() {
+    let Some(firsttouch) = Firsttouch::find("dgemv_on_the_slides_machine") else { return };
+    let folder = temporary_directory();
+    attempt("serial over parallel", || {
+        let of = |init: &str| {
+            let file =
+                bench(&firsttouch, folder.path(), init, &format!("dgemv --m 4000 --n 4000 --threads 8 --iterations 300 --init {init}"));
+            predicted(&firsttouch, &file, "--machine xeon-e5620x2")
+        };
+        let (serial, parallel) = (of("serial"), of("parallel"));
+        let ratio = slowdown(&serial, "as-is") / slowdown(&parallel, "as-is");
+        let interval = &placement(&serial, "as-is")["interval"];
+        let holds = interval[0].as_f64().is_some_and(|low| low <= 1.61) && interval[1].as_f64().is_some_and(|high| high >= 1.61);
+        let best = serial["best"] == "parallel-first-touch" && slowdown(&parallel, "as-is") < 1.1;
+        ((1.8..=2.2).contains(&ratio) && holds && best, format!("{ratio} {interval} {}", serial["best"]))
+    });
+}
+
+/// Check iso3dfd on the E5-2699 v4 pair, a scaled grid in the article's blocks, one a thread: serial initialisation with the dynamic schedule
+/// against the best placement, within 15 % of the published 5682 over 2766; and the quotient with first touch and the static schedule,
+/// of which few windows tell (docs/model.md), by its interval.
+#[test]
+fn iso3dfd_on_the_articles_machine() {
+    let Some(firsttouch) = Firsttouch::find("iso3dfd_on_the_articles_machine") else { return };
+    let folder = temporary_directory();
+    let published = 5682.07 / 2765.7;
+    let grid = "iso3dfd --n1 112 --n2 544 --n3 208 --n1-block 112 --n2-block 24 --n3-block 96 --threads 44 --iterations 400";
+    attempt("first touch and static over serial and dynamic", || {
+        let of = |name: &str, how: &str| {
+            let file = bench(&firsttouch, folder.path(), name, &format!("{grid} {how}"));
+            let json = predicted(&firsttouch, &file, "--machine xeon-e5-2699v4x2 --writes 25%");
+            let one = placement(&json, "as-is");
+            let number = |value: &Value| value.as_f64().expect("a number");
+            (number(&one["interval"][0]), number(&one["slowdown"]), number(&one["interval"][1]))
+        };
+        let serial = of("serial", "--init serial --schedule dynamic");
+        let parallel = of("parallel", "--init parallel --schedule static");
+        let near = (serial.1 / published - 1.0).abs() < 0.15;
+        let holds = serial.0 / parallel.2 <= published && published <= serial.2 / parallel.0;
+        (near && holds, format!("{serial:?} {parallel:?}"))
+    });
+}
+
+/// Check that every kind of machine is taken, that its placements hang together, and that a report shows the figures of `predict`.
+#[test]
+fn machines_of_every_kind() {
+    let Some(firsttouch) = Firsttouch::find("machines_of_every_kind") else { return };
+    let folder = temporary_directory();
+    let file = bench(&firsttouch, folder.path(), "serial", "dgemv --m 4000 --n 4000 --threads 8 --iterations 200 --init serial");
+    let own = folder.path().join("mine.toml");
+    let catalogue = firsttouch_e2e::paths::workspace_root().join("machines/xeon-e5620x2.toml");
+    let description = std::fs::read_to_string(catalogue).expect("the catalogue");
+    std::fs::write(&own, description.replace("name = \"xeon-e5620x2\"", "name = \"mine\"")).expect("a file");
+    let xml = firsttouch_e2e::paths::workspace_root().join("fixtures/hwloc/two-packages.xml");
+    for (machine, assumed) in [("virtual:4", true), ("epyc-7451x2", false), (text(&own), false), (text(&xml), true)] {
+        let json = predicted(&firsttouch, &file, &format!("--machine {machine}"));
+        assert_eq!(json["machine"]["assumed"], assumed, "{machine}");
+        let placements = json["placements"].as_array().expect("placements");
+        assert_eq!(placements.len(), 5);
+        assert!(placements.iter().any(|one| one["name"] == json["best"] && (one["slowdown"].as_f64().unwrap_or(0.0) - 1.0).abs() < 1e-9));
+        for one in placements {
+            let number = |value: &Value| value.as_f64().expect("a number");
+            let (low, value, high) = (number(&one["interval"][0]), number(&one["slowdown"]), number(&one["interval"][1]));
+            assert!(1.0 <= low && low <= value && value <= high, "{machine}: {one}");
+            assert!((0.0..=1.0).contains(&number(&one["remote_fraction"])), "{one}");
+            assert!(number(&one["controller"]["utilisation"]) <= 1.0 + 1e-9, "{one}");
+        }
+        // One thread initialised: what is there is what one node would be.
+        let (now, one) = (slowdown(&json, "as-is"), slowdown(&json, "one-node"));
+        assert!((now / one - 1.0).abs() < 0.1, "{machine}: {now} {one}");
+    }
+    let report = run(firsttouch.command(["report", "--json", "--machine", "xeon-e5620x2"]).arg(&file));
+    let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
+    let json = predicted(&firsttouch, &file, "--machine xeon-e5620x2");
+    assert_eq!(report["prediction"]["slowdown"], placement(&json, "as-is")["slowdown"]);
+    assert_eq!(report["prediction"]["best"], json["best"]);
+    let finding = &report["findings"][0];
+    let gain = finding["predicted_gain"].as_f64().expect("a gain");
+    assert!(gain > 1.3 && finding["predicted_gain_interval"][1].as_f64().is_some_and(|high| high >= gain), "{finding}");
+    // Of virtual machines nothing is known: reports say nothing.
+    let plain = firsttouch.report_json(&file);
+    assert!(plain["prediction"].is_null() && plain["findings"][0]["predicted_gain"].is_null());
+}
+
+/// Check that what cannot be predicted is refused, and why.
+#[test]
+fn what_cannot_be_predicted() {
+    let Some(firsttouch) = Firsttouch::find("what_cannot_be_predicted") else { return };
+    let folder = temporary_directory();
+    let Some(file) = good_profile("what_cannot_be_predicted", &firsttouch, folder.path()) else { return };
+    for (options, status, words) in [
+        ("--machine pdp-11", 2, "epyc-7451x2"),
+        ("--machine none.toml", 2, "none.toml"),
+        ("--machine virtual:99", 2, "virtual machines have 1 to 64 nodes"),
+        ("--machine xeon-e5620x2 --pin 7", 2, "node 7 does not exist"),
+        ("--machine xeon-e5620x2", 1, "no accesses to memory larger than a core's cache"),
+    ] {
+        assert_clear_error(&predict(&firsttouch, &file, options), &[status], &[words]);
+    }
+    let writes = predict(&firsttouch, &file, "--machine xeon-e5620x2 --writes 120%");
+    assert!(writes.status == 2 && writes.stderr_text().contains("120%"), "{writes:?}");
+    let nothing = run(firsttouch.command(["predict"]).arg(&file));
+    assert_no_panic(&nothing);
+    // This machine has one node, or several.
+    assert!(nothing.status == 1 || nothing.stderr_text().contains("--machine"), "{nothing:?}");
+}

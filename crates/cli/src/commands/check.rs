@@ -67,6 +67,16 @@ fn given_profile(program: &[OsString]) -> Option<PathBuf> {
     (named || is_database(path)).then(|| path.to_owned())
 }
 
+/// `check FILE.ftp OPTIONS` as `check OPTIONS FILE.ftp`: what follows a program is the program's own, but a profile has no options.
+pub fn profile_last(mut words: Vec<OsString>) -> Vec<OsString> {
+    let is_check = words.get(1).is_some_and(|word| word == "check");
+    if is_check && words.get(2).is_some_and(|word| given_profile(std::slice::from_ref(word)).is_some()) {
+        let profile = words.remove(2);
+        words.push(profile);
+    }
+    words
+}
+
 fn is_database(path: &Path) -> bool {
     let mut start = [0; 16];
     let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
@@ -145,4 +155,23 @@ fn show(arguments: &Check, json: &CheckJson<'_>, file: &Path, ran: bool) -> Resu
 
 fn pretty(value: &impl serde::Serialize) -> Result<String> {
     Ok(serde_json::to_string_pretty(value).context("cannot write the result as JSON")? + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check which command lines have their profile moved behind the options.
+    #[test]
+    fn profiles_take_options_on_either_side() {
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        for (line, becomes) in [
+            ("firsttouch check a.ftp --machine virtual:2", "firsttouch check --machine virtual:2 a.ftp"),
+            ("firsttouch check --machine virtual:2 a.ftp", "firsttouch check --machine virtual:2 a.ftp"),
+            ("firsttouch check ./solver --machine a.ftp", "firsttouch check ./solver --machine a.ftp"),
+            ("firsttouch report a.ftp --json", "firsttouch report a.ftp --json"),
+        ] {
+            assert_eq!(profile_last(words(line)), words(becomes));
+        }
+    }
 }

@@ -46,7 +46,7 @@ impl std::error::Error for Usage {}
 
 /// Runs a command line; the only place that prints errors.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let arguments: Vec<OsString> = check::profile_last(arguments.into_iter().collect());
     if arguments.len() <= 1 {
         tell(OVERVIEW);
         return ExitCode::from(USAGE);

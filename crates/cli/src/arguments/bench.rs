@@ -194,7 +194,7 @@ pub struct Iso3dfd {
     /// Points along the slowest dimension
     #[arg(long, default_value_t = 272, value_parser = clap::value_parser!(u64).range(17..))]
     pub n3: u64,
-    /// Points of a block [default: all of n1]
+    /// Points of a block [default: n1 in equal parts of at most 272]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub n1_block: Option<u64>,
     /// [default: 8]

@@ -4,6 +4,7 @@
  * frame of ours stays on the stack, so return, pthread_exit and cancellation pass nothing of ours.
  */
 #include "agent.h"
+#include "firsttouch_starts.h"
 
 #include <sys/resource.h>
 
@@ -25,19 +26,7 @@ struct entry {
 
 static struct start *take_start(void) {
     static uint32_t next;
-    uint32_t from = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
-    for (uint32_t i = 0; i < STARTS; i++) {
-        struct start *start = &starts[(from + i) % STARTS];
-        uint32_t vacant = 0;
-        if (__atomic_compare_exchange_n(&start->held, &vacant, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-            return start;
-        }
-    }
-    return NULL;
-}
-
-static void give_back(struct start *start) {
-    __atomic_store_n(&start->held, 0, __ATOMIC_RELEASE);
+    return ft_take_place(starts, sizeof *starts, STARTS, &next);
 }
 
 /* glibc puts a thread's descriptor (pthread_self) and static TLS at the high end of its stack, so the stack reaches
@@ -75,7 +64,7 @@ void ft_main_thread_stack(const void *above_stack) {
 
 static FT_NOINLINE struct entry begin_thread(struct start *shared) {
     struct start start = *shared;
-    give_back(shared);
+    ft_give_back_place(&shared->held);
     note_native_stack(start.stack_bytes);
     if (!ft_silent()) {
         ft_record_plain(&(struct ft_record){
@@ -116,7 +105,7 @@ FT_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes
     start->stack_bytes = stack_bytes_of(attributes);
     int error = FT_REAL(pthread_create)(thread, attributes, start_recorded, start);
     if (error != 0) {
-        give_back(start);
+        ft_give_back_place(&start->held);
     }
     return error;
 }

@@ -3,6 +3,7 @@
  * The interposed functions: those that create threads, and those that start other programs. Each forwards its call.
  */
 #include "place.h"
+#include "firsttouch_starts.h"
 
 #include <errno.h>
 #include <spawn.h>
@@ -24,24 +25,12 @@ static struct start {
 
 static struct start *take_start(void) {
     static uint32_t next;
-    uint32_t from = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
-    for (uint32_t i = 0; i < STARTS; i++) {
-        struct start *start = &starts[(from + i) % STARTS];
-        uint32_t vacant = 0;
-        if (__atomic_compare_exchange_n(&start->held, &vacant, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-            return start;
-        }
-    }
-    return NULL;
-}
-
-static void give_back(struct start *start) {
-    __atomic_store_n(&start->held, 0, __ATOMIC_RELEASE);
+    return ft_take_place(starts, sizeof *starts, STARTS, &next);
 }
 
 static FT_NOINLINE struct start begin_thread(struct start *shared) {
     struct start start = *shared;
-    give_back(shared);
+    ft_give_back_place(&shared->held);
     ft_pin_this_thread(start.turn);
     return start;
 }
@@ -69,7 +58,7 @@ FT_EXPORT int pthread_create(pthread_t *restrict thread, const pthread_attr_t *r
     start->argument = argument;
     int error = next(thread, attributes, start_pinned, start);
     if (error != 0) {
-        give_back(start);
+        ft_give_back_place(&start->held);
     }
     return error;
 }

@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use firsttouch_report::Style;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 
 /// Line width where there is no terminal to ask.
 const WIDTH: usize = 100;
@@ -29,6 +30,18 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
     let mut text = serde_json::to_string_pretty(value).context("cannot write the result as JSON")?;
     text.push('\n');
     print(&text)
+}
+
+/// Writes a result to the file the user named; `-` is stdout.
+pub fn write(path: &Path, text: &str) -> Result<()> {
+    if is_stdout(path) {
+        return print(text);
+    }
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+pub fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
 }
 
 /// Writes to stderr as it is. There is nobody to tell when that fails.

@@ -1,6 +1,6 @@
 //! An SVG document in the making.
 
-use crate::topology::escape;
+use crate::xml::escape;
 use std::fmt::Write;
 
 /// Width of a character of 11 px text, about: pictures must look right without the fonts at hand.

@@ -13,6 +13,7 @@ mod sources;
 mod system;
 mod text;
 mod topology;
+mod xml;
 
 pub use bench::{Bench, BenchJson, Figure, Team, Work, bench_text, speed_chart};
 pub use check::{CheckJson, check_github, check_junit, check_sarif, check_text};

@@ -1,12 +1,11 @@
 //! `firsttouch topology`
 
 use crate::arguments::Topology as Arguments;
-use crate::output::{print, print_json, style};
+use crate::output::{print, print_json, style, write};
 use anyhow::{Context, Result};
 use firsttouch_domain::topology::Topology;
 use firsttouch_machine::{hwloc, topology};
 use firsttouch_report::{TopologyJson, hwloc_xml, picture, topology_text};
-use std::fs;
 use std::path::Path;
 
 pub fn run(arguments: &Arguments) -> Result<u8> {
@@ -33,11 +32,4 @@ fn read(input: Option<&Path>) -> Result<Topology> {
         }
         Some(file) => hwloc::read_file(file),
     }
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    if path == Path::new("-") {
-        return print(text);
-    }
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -1,6 +1,7 @@
 //! JUnit's XML, as Jenkins and GitLab read it: a test case a limit.
 
 use super::{CheckJson, sentence};
+use crate::xml::escape;
 use firsttouch_analysis::gate::Verdict;
 use std::fmt::Write;
 
@@ -17,16 +18,16 @@ pub fn check_junit(check: &CheckJson<'_>) -> String {
     );
     let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
     let _ = writeln!(out, "<testsuites name=\"firsttouch\" {counts}>");
-    let _ = writeln!(out, "  <testsuite name=\"{}\" {counts}>", escaped(&format!("firsttouch check on {}", check.machine.name)));
+    let _ = writeln!(out, "  <testsuite name=\"{}\" {counts}>", escape(&format!("firsttouch check on {}", check.machine.name)));
     for limit in check.limits {
-        let words = escaped(&sentence(limit, check.machine));
+        let words = escape(&sentence(limit, check.machine));
         let _ = write!(out, "    <testcase classname=\"firsttouch.check\" name=\"{}\" time=\"0\"", limit.name);
         let _ = match limit.verdict {
             Verdict::Exceeded => writeln!(
                 out,
                 ">\n      <failure type=\"{}\" message=\"{words}\">{}</failure>\n    </testcase>",
                 limit.name,
-                escaped(&findings(check))
+                escape(&findings(check))
             ),
             Verdict::Unknown => writeln!(out, ">\n      <skipped message=\"{words}\"/>\n    </testcase>"),
             Verdict::Within | Verdict::Unsure => writeln!(out, ">\n      <system-out>{words}</system-out>\n    </testcase>"),
@@ -42,34 +43,4 @@ fn findings(check: &CheckJson<'_>) -> String {
         format!("{place}{} {}: {}\n{}\n", finding.id, finding.object_name, finding.message, finding.fix)
     };
     check.findings.iter().map(one).collect::<Vec<_>>().join("\n")
-}
-
-/// Text for XML 1.0: what it cannot hold is replaced.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out += "&amp;",
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '"' => out += "&quot;",
-            '\n' => out += "&#10;",
-            '\t' => out.push(c),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::escaped;
-
-    /// Check that any text is text of XML 1.0.
-    #[test]
-    fn xml_is_escaped() {
-        assert_eq!(escaped("<a b=\"c\">&\n"), "&lt;a b=&quot;c&quot;&gt;&amp;&#10;");
-        assert_eq!(escaped("\u{1b}[31m\0\u{ffff}é"), "\u{fffd}[31m\u{fffd}\u{fffd}é");
-    }
 }

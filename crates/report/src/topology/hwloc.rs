@@ -3,6 +3,7 @@
 //! hwloc wants objects nested by their sets of CPUs, each with the sets of its CPUs and nodes, memory as a child of the
 //! object it is local to, and every object with a number of its own (hwloc2.dtd, and its reader topology-xml.c).
 
+use crate::xml::escape;
 use firsttouch_domain::topology::{Cache, CacheKind, Distances, Node, Topology};
 use std::fmt::Write;
 
@@ -387,22 +388,6 @@ fn bitmap(numbers: &[u32]) -> String {
     words.join(",")
 }
 
-/// Text as the value of an attribute. Characters that XML cannot hold are replaced.
-pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -413,11 +398,5 @@ mod tests {
         assert_eq!(bitmap(&[]), "0x00000000");
         assert_eq!(bitmap(&[0, 1, 31]), "0x80000003");
         assert_eq!(bitmap(&[31, 64]), "0x00000001,0x00000000,0x80000000");
-    }
-
-    /// Check that text cannot end an attribute.
-    #[test]
-    fn text_is_escaped() {
-        assert_eq!(escape("a\"<b>&\u{1}"), "a&quot;&lt;b&gt;&amp;\u{fffd}");
     }
 }

@@ -5,7 +5,6 @@ mod picture;
 pub(crate) mod table;
 mod text;
 
-pub(crate) use hwloc::escape;
 pub use hwloc::{Attribute, hwloc_xml, hwloc_xml_with};
 pub use picture::picture;
 pub use text::topology_text;

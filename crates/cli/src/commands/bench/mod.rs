@@ -6,8 +6,8 @@ mod setup;
 
 use super::usage;
 use crate::arguments::{How, Init, Kernel as Arguments};
-use crate::output::{print, print_json};
-use anyhow::{Context, Result, bail};
+use crate::output::{is_stdout, print, print_json, write};
+use anyhow::{Result, bail};
 use firsttouch_domain::format_bytes;
 use firsttouch_machine::MachineInfo;
 use firsttouch_native::{Outcome, Run, Schedule};
@@ -60,11 +60,10 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
 
 fn show(bench: &Bench, how: &How) -> Result<()> {
     if let Some(path) = &how.svg {
-        let picture = speed_chart(bench);
-        if path == Path::new("-") {
-            return print(&picture);
+        write(path, &speed_chart(bench))?;
+        if is_stdout(path) {
+            return Ok(());
         }
-        std::fs::write(path, picture).with_context(|| format!("cannot write {}", path.display()))?;
     }
     if how.json { print_json(&BenchJson::new(bench)) } else { print(&bench_text(bench)) }
 }

@@ -6,8 +6,8 @@ pub use measure::{Pair, check_place};
 
 use super::kernels::Kernels;
 use crate::arguments::{Map as Arguments, MapKernel};
-use crate::output::{message, print, print_json};
-use anyhow::{Context, Result, bail};
+use crate::output::{self, is_stdout, message, print, print_json};
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 use firsttouch_domain::topology::{Core, Distances, Topology};
 use firsttouch_machine::topology;
@@ -49,8 +49,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
 fn show(arguments: &Arguments, map: &Map, topology: &Topology) -> Result<()> {
     let mut printed = false;
     let mut write = |path: &Path, text: &str| {
-        printed |= path == Path::new("-");
-        write_file(path, text)
+        printed |= is_stdout(path);
+        output::write(path, text)
     };
     if let Some(path) = &arguments.svg {
         write(path, &heat_maps(map))?;
@@ -59,7 +59,7 @@ fn show(arguments: &Arguments, map: &Map, topology: &Topology) -> Result<()> {
         write(path, &map_xml(map, topology))?;
     }
     if let Some(path) = &arguments.save {
-        let name = path.file_stem().filter(|_| path != Path::new("-")).map(|stem| stem.to_string_lossy().into_owned());
+        let name = path.file_stem().filter(|_| !is_stdout(path)).map(|stem| stem.to_string_lossy().into_owned());
         let origin = Origin { name: name.unwrap_or_else(host), host: host(), version: env!("CARGO_PKG_VERSION").to_owned() };
         write(path, &machine_toml(map, topology, &origin)?)?;
     }
@@ -73,13 +73,6 @@ fn show(arguments: &Arguments, map: &Map, topology: &Topology) -> Result<()> {
 fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     if name.trim().is_empty() { "this-machine".to_owned() } else { name.trim().to_owned() }
-}
-
-fn write_file(path: &Path, text: &str) -> Result<()> {
-    if path == Path::new("-") {
-        return print(text);
-    }
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn kernels(arguments: &Arguments, nodes: usize) -> Vec<MapKernel> {

@@ -14,7 +14,7 @@ mod triad;
 use super::kernels::Kernels;
 use super::usage;
 use crate::arguments::{Experiment, Reproduce};
-use crate::output::{print, print_json, style};
+use crate::output::{is_stdout, print, print_json, style, write};
 use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
 use firsttouch_report::{Drawing, Effect, ReproducedTable, Reproduction, reproduction_figure, reproduction_text};
@@ -23,14 +23,13 @@ use rounds::Rounds;
 use serde::Serialize;
 use std::fs::OpenOptions;
 use std::io::stdout;
-use std::path::Path;
 
 pub fn run(arguments: &Reproduce) -> Result<u8> {
     if arguments.list {
         return list(arguments.json);
     }
     let name = usage(arguments.name.ok_or_else(|| anyhow!("name an experiment (--list shows them)")))?;
-    if let Some(path) = arguments.svg.as_deref().filter(|path| *path != Path::new("-")) {
+    if let Some(path) = arguments.svg.as_deref().filter(|path| !is_stdout(path)) {
         // Better known before the runs than after them.
         OpenOptions::new().create(true).append(true).open(path).with_context(|| format!("cannot write {}", path.display()))?;
     }
@@ -97,11 +96,10 @@ impl Lab<'_> {
 
 fn show(arguments: &Reproduce, reproduction: &Reproduction) -> Result<()> {
     if let Some(path) = &arguments.svg {
-        let picture = reproduction_figure(reproduction);
-        if path == Path::new("-") {
-            return print(&picture);
+        write(path, &reproduction_figure(reproduction))?;
+        if is_stdout(path) {
+            return Ok(());
         }
-        std::fs::write(path, picture).with_context(|| format!("cannot write {}", path.display()))?;
     }
     if arguments.json { print_json(reproduction) } else { print(&reproduction_text(reproduction, style(&stdout()))) }
 }

@@ -1,0 +1,32 @@
+//! Text within XML: hwloc's files, pictures (SVG), JUnit's results.
+
+/// Text as the value of an attribute. Characters that XML cannot hold are replaced.
+pub(crate) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            // Readers make a blank of it in an attribute.
+            '\n' => out.push_str("&#10;"),
+            '\t' => out.push(c),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape;
+
+    /// Check that text cannot end an attribute.
+    #[test]
+    fn text_is_escaped() {
+        assert_eq!(escape("a\"<b>&\u{1}\n"), "a&quot;&lt;b&gt;&amp;\u{fffd}&#10;");
+        assert_eq!(escape("\u{1b}[31m\0\u{ffff}é"), "\u{fffd}[31m\u{fffd}\u{fffd}é");
+    }
+}

@@ -8,6 +8,7 @@
 // corpus: run = {out}
 // corpus: why = vec![1.0; n] writes every element in the thread that makes it, before the threads split it by chunks_mut.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
@@ -21,15 +22,17 @@ fn sweep(mine: &mut [f64]) {
     }
 }
 
-fn work(mine: &mut [f64], in_step: &Barrier, end: Instant) -> usize {
+fn work(mine: &mut [f64], in_step: &Barrier, over: &AtomicBool, end: Instant) -> usize {
     let mut sweeps = 0;
     loop {
         sweep(mine);
         sweeps += 1;
+        // One thread looks at the clock: a thread that saw it a moment later would leave the others at the barrier.
+        if in_step.wait().is_leader() {
+            over.store(Instant::now() >= end, Ordering::Relaxed);
+        }
         in_step.wait();
-        let over = Instant::now() >= end;
-        in_step.wait();
-        if over {
+        if over.load(Ordering::Relaxed) {
             return sweeps;
         }
     }
@@ -38,13 +41,13 @@ fn work(mine: &mut [f64], in_step: &Barrier, end: Instant) -> usize {
 fn main() {
     let mut field = vec![1.0f64; N]; // @allocated @first-touch
     let end = Instant::now() + RUN;
-    let in_step = Barrier::new(THREADS);
+    let (in_step, over) = (Barrier::new(THREADS), AtomicBool::new(false));
     let mut parts = field.chunks_mut(N / THREADS);
     let own = parts.next().expect("four parts");
     // main is worker 0, so the program has four threads, not five.
     let sweeps: Vec<usize> = std::thread::scope(|scope| {
-        let others: Vec<_> = parts.map(|part| scope.spawn(|| work(part, &in_step, end))).collect();
-        let mine = work(own, &in_step, end);
+        let others: Vec<_> = parts.map(|part| scope.spawn(|| work(part, &in_step, &over, end))).collect();
+        let mine = work(own, &in_step, &over, end);
         std::iter::once(mine).chain(others.into_iter().map(|t| t.join().expect("a worker"))).collect()
     });
     let right = (0..N).step_by(512).all(|i| field[i] == 1.0 + 2.0 * sweeps[i / (N / THREADS)] as f64);

@@ -8,6 +8,7 @@
 // corpus: why = Vec::with_capacity touches nothing; each thread writes the part of spare_capacity_mut that it uses later.
 
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
@@ -28,17 +29,19 @@ fn sweep(mine: &mut [MaybeUninit<f64>]) {
     }
 }
 
-fn work(mine: &mut [MaybeUninit<f64>], in_step: &Barrier, end: Instant) -> usize {
+fn work(mine: &mut [MaybeUninit<f64>], in_step: &Barrier, over: &AtomicBool, end: Instant) -> usize {
     fill(mine);
     in_step.wait();
     let mut sweeps = 0;
     loop {
         sweep(mine);
         sweeps += 1;
+        // One thread looks at the clock: a thread that saw it a moment later would leave the others at the barrier.
+        if in_step.wait().is_leader() {
+            over.store(Instant::now() >= end, Ordering::Relaxed);
+        }
         in_step.wait();
-        let over = Instant::now() >= end;
-        in_step.wait();
-        if over {
+        if over.load(Ordering::Relaxed) {
             return sweeps;
         }
     }
@@ -47,13 +50,13 @@ fn work(mine: &mut [MaybeUninit<f64>], in_step: &Barrier, end: Instant) -> usize
 fn main() {
     let mut field: Vec<f64> = Vec::with_capacity(N); // @allocated
     let end = Instant::now() + RUN;
-    let in_step = Barrier::new(THREADS);
+    let (in_step, over) = (Barrier::new(THREADS), AtomicBool::new(false));
     let mut parts = field.spare_capacity_mut()[..N].chunks_mut(N / THREADS);
     let own = parts.next().expect("four parts");
     // main is worker 0, so the program has four threads, not five.
     let sweeps: Vec<usize> = std::thread::scope(|scope| {
-        let others: Vec<_> = parts.map(|part| scope.spawn(|| work(part, &in_step, end))).collect();
-        let mine = work(own, &in_step, end);
+        let others: Vec<_> = parts.map(|part| scope.spawn(|| work(part, &in_step, &over, end))).collect();
+        let mine = work(own, &in_step, &over, end);
         std::iter::once(mine).chain(others.into_iter().map(|t| t.join().expect("a worker"))).collect()
     });
     // SAFETY: every part was written by its thread.

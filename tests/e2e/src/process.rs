@@ -154,13 +154,50 @@ impl Running {
     }
 
     fn give_up(&self, what: &str) -> ! {
+        let stuck = stuck_threads(self.pid());
         send(-self.pid(), libc::SIGKILL);
         panic!(
-            "the command {what} within {TIME_LIMIT:?}; stdout: {}; stderr: {}",
+            "the command {what} within {TIME_LIMIT:?}; stdout: {}; stderr: {}; its processes:\n{stuck}",
             String::from_utf8_lossy(&self.stdout.so_far()),
             String::from_utf8_lossy(&self.stderr.so_far())
         );
     }
+}
+
+/// Where every thread of a process group stands, for who must explain a hang: state, system call and, as far as the
+/// kernel and an installed gdb tell them, stacks.
+fn stuck_threads(group: i32) -> String {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let mut text = String::new();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    for pid in processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
+        let stat = read(&format!("/proc/{pid}/stat"));
+        // The name, in parentheses, may hold spaces; behind it: state, parent, process group.
+        let fields: Vec<&str> = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().collect()).unwrap_or_default();
+        if fields.get(2) != Some(&group.to_string().as_str()) {
+            continue;
+        }
+        let command = read(&format!("/proc/{pid}/cmdline")).replace('\0', " ");
+        text.push_str(&format!("process {pid} (parent {}): {command}\n", fields[1]));
+        for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+            let of = |file: &str| read(&format!("{}/{file}", task.path().display()));
+            let state = of("status").lines().find_map(|line| line.strip_prefix("State:").map(|s| s.trim().to_owned()));
+            let tid = task.file_name().to_string_lossy().into_owned();
+            let (name, wchan, call) = (of("comm"), of("wchan"), of("syscall"));
+            text.push_str(&format!(
+                "  {tid} {} {} in {wchan}, system call {}\n{}",
+                name.trim(),
+                state.unwrap_or_default(),
+                call.trim(),
+                of("stack")
+            ));
+        }
+        let gdb = Command::new("gdb").args(["-p", &pid.to_string(), "-batch", "-ex", "thread apply all backtrace 24"]).output();
+        if let Ok(output) = gdb {
+            text.push_str(&String::from_utf8_lossy(&output.stdout));
+        }
+    }
+    text
 }
 
 /// Runs `command` to its end.

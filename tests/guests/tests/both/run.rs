@@ -40,6 +40,14 @@ fn shown(outcome: &Outcome) -> Vec<String> {
     outcome.stdout_text().lines().filter(|line| !its_turn(line)).map(str::to_owned).collect()
 }
 
+/// What `run` and numactl made of the same options.
+#[derive(Clone, Copy, PartialEq)]
+enum Verdict {
+    Equal,
+    RefusedByBoth,
+    ListedDifference,
+}
+
 /// Check that a program started under each option, and under each list, finds the same policy, CPUs and nodes as under numactl; and that
 /// what one refuses the other refuses.
 #[test]
@@ -73,18 +81,25 @@ fn as_numactl() {
     let cpus = if nodes().len() == 2 { expressions("cpus.txt") } else { Vec::new() };
     cases.extend(cpus.iter().map(|list| vec![format!("--physcpubind={list}")]));
     cases.extend(["0", "1", "all", "!0", "+1", "0-1"].map(|list| vec![format!("--cpunodebind={list}")]));
-    let (mut equal, mut refused, mut wrong) = (0, 0, Vec::new());
-    for options in &cases {
+    // Several at once: nothing is measured here, and most of the time a guest starts processes.
+    let compare = |options: &Vec<String>| {
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         let [ours, theirs] = [&mut ours(&options, &["numactl", "--show"]), &mut numactl(&options, &["numactl", "--show"])].map(run);
         match (ours.status, theirs.status) {
-            (0, 0) if shown(&ours) == shown(&theirs) => equal += 1,
-            (1 | 2, 1) => refused += 1,
-            (2, 0) if is_listed_difference(&ours) => {}
-            _ => wrong.push(format!("{options:?}: ours {ours:?}\nnumactl {theirs:?}")),
+            (0, 0) if shown(&ours) == shown(&theirs) => Ok(Verdict::Equal),
+            (1 | 2, 1) => Ok(Verdict::RefusedByBoth),
+            (2, 0) if is_listed_difference(&ours) => Ok(Verdict::ListedDifference),
+            _ => Err(format!("{options:?}: ours {ours:?}\nnumactl {theirs:?}")),
         }
-    }
+    };
+    let compare_all = |part: &[Vec<String>]| part.iter().map(compare).collect::<Vec<_>>();
+    let verdicts: Vec<Result<Verdict, String>> = std::thread::scope(|scope| {
+        let parts: Vec<_> = cases.chunks(cases.len().div_ceil(4)).map(|part| scope.spawn(move || compare_all(part))).collect();
+        parts.into_iter().flat_map(|part| part.join().unwrap()).collect()
+    });
+    let wrong: Vec<&str> = verdicts.iter().filter_map(|verdict| verdict.as_ref().err().map(String::as_str)).collect();
     assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+    let [equal, refused] = [Verdict::Equal, Verdict::RefusedByBoth].map(|of| verdicts.iter().filter(|v| **v == Ok(of)).count());
     println!("{equal} equal, {refused} refused by both, of {}", cases.len());
     let (at_least, refused_at_least) = if cpus.is_empty() { (30, 5) } else { (50, 10) };
     assert!(equal >= at_least && refused >= refused_at_least, "{equal} equal, {refused} refused by both, of {}", cases.len());

@@ -5,8 +5,8 @@
  * 16 bytes a point at least (previous, now and speed read, next written) and 61 operations.
  *
  * The grid of n1 x n2 x n3 points, n1 the fastest, has a border of 8 points on each side that keeps its values. Blocks of
- * n1_block x n2_block x n3_block points are handed to the threads; within a block two planes follow the other two. In a
- * block of few rows that are not too long, the 18 planes that their points' neighbours lie in fit the second-level cache, and
+ * n1_block x n2_block x n3_block points are handed to the threads; within a block a few planes (PLANES) follow the other few. In a
+ * block of few rows that are not too long, the 21 planes that their points' neighbours lie in fit the second-level cache, and
  * rows beside the block are still in the last-level one from the block before.
  */
 #include "kernel.h"
@@ -18,9 +18,10 @@
 
 #define HALF 8
 #define ROWS 4
-#define PLANES 2
 #define WIDEST_BLOCK 272
-#define FIELD_FLOATS_BEFORE 64 /* so that loads left of the first row stay within the array */
+#define INNER_AT 16 /* floats of a row, and room, before its first inner point: a whole number of vectors of any form */
+#define ROOM \
+    1024 /* floats before and behind a field: loads of a whole group of rows at its edges stay within the array */
 #define TOLERANCE 1e-4
 #define STEPS_CHECKED_WHOLE 40000000 /* points times steps that are recomputed in double precision; else a sample is */
 
@@ -29,15 +30,19 @@ static const double exact[HALF + 1] = {-1077749.0 / 352800, 16.0 / 9,    -14.0 /
                                        112.0 / 32175,       -2.0 / 3861, 16.0 / 315315, -1.0 / 411840};
 static float coefficients[HALF + 1];
 
+/* A group of ROWS rows lies in memory vector by vector: the first vector of each row, the second of each, and so on. What the
+ * points' neighbours lie in is then a quarter as many streams of memory. */
 struct grid {
     size_t n[3];
-    ptrdiff_t row;   /* floats from a row to the next */
+    size_t width;    /* floats in a vector of the form that computes: a power of two */
+    ptrdiff_t group; /* floats from a group of rows to the next */
     ptrdiff_t plane; /* and from a plane */
-    size_t floats;   /* in one array */
+    size_t floats;   /* in one array, ROOM included */
 };
 
 static size_t place(const struct grid *g, size_t x, size_t y, size_t z) {
-    return z * (size_t)g->plane + y * (size_t)g->row + x;
+    const size_t at = x + INNER_AT - HALF, lane = at & (g->width - 1);
+    return z * (size_t)g->plane + y / ROWS * (size_t)g->group + (at - lane) * ROWS + y % ROWS * g->width + lane;
 }
 
 typedef void block_function(float *next, const float *now, const float *speed, const struct grid *g,
@@ -47,73 +52,82 @@ typedef void block_function(float *next, const float *now, const float *speed, c
 #define TARGET
 #define VECTOR float
 #define WIDTH 1
+#define PLANES 2
 #define LOAD(p) (*(p))
-#define STORE_FIRST(p, v, count) (*(p) = (v))
+#define STORE(p, v) (*(p) = (v))
+#define STORE_LANES(p, v, first, last) (*(p) = (v))
 #define SPLAT(s) (s)
 #define ADD(a, b) ((a) + (b))
 #define SUB(a, b) ((a) - (b))
 #define MUL(a, b) ((a) * (b))
 #define FMA(a, b, c) ((a) * (b) + (c))
 #define AROUND(p) const float *middle_of_row = (p);
-#define BESIDE(k) (middle_of_row[-(k)] + middle_of_row[k])
+#define BESIDE(k) (middle_of_row[-(k)*ROWS] + middle_of_row[(k)*ROWS])
 #include "iso3dfd_rows.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-FT_TARGET_AVX2 static inline void store_first_avx2(float *at, __m256 value, size_t count) {
-    if (count >= 8) {
-        _mm256_storeu_ps(at, value);
-    } else {
-        float lanes[8];
-        _mm256_storeu_ps(lanes, value);
-        memcpy(at, lanes, count * sizeof *lanes);
-    }
+FT_TARGET_AVX2 static inline void store_lanes_avx2(float *at, __m256 value, size_t first, size_t last) {
+    float lanes[8];
+    _mm256_storeu_ps(lanes, value);
+    memcpy(at + first, lanes + first, (last - first) * sizeof *lanes);
 }
 
 #define FORM avx2
 #define TARGET FT_TARGET_AVX2
 #define VECTOR __m256
 #define WIDTH 8
+#define PLANES 2
 #define LOAD _mm256_loadu_ps
-#define STORE_FIRST store_first_avx2
+#define STORE _mm256_storeu_ps
+#define STORE_LANES store_lanes_avx2
 #define SPLAT _mm256_set1_ps
 #define ADD _mm256_add_ps
 #define SUB _mm256_sub_ps
 #define MUL _mm256_mul_ps
 #define FMA _mm256_fmadd_ps
-#define AROUND(p) const float *middle_of_row = (p);
-#define BESIDE(k) _mm256_add_ps(_mm256_loadu_ps(middle_of_row - (k)), _mm256_loadu_ps(middle_of_row + (k)))
+/* Vectors k to the left and right, cut out of pairs: by 16 bytes across the halves first, then within them. */
+#define AROUND(p)                                                                              \
+    const __m256i left = _mm256_loadu_si256((const __m256i *)(const void *)((p)-8 * ROWS));    \
+    const __m256i here = _mm256_loadu_si256((const __m256i *)(const void *)(p));               \
+    const __m256i right = _mm256_loadu_si256((const __m256i *)(const void *)((p) + 8 * ROWS)); \
+    const __m256i left_here = _mm256_permute2x128_si256(left, here, 0x21);                     \
+    const __m256i here_right = _mm256_permute2x128_si256(here, right, 0x21);
+#define CUT(low, high, floats) _mm256_castsi256_ps(_mm256_alignr_epi8(high, low, 4 * (floats)))
+#define BESIDE(k)                                                                                         \
+    _mm256_add_ps((k) <= 4 ? CUT(left_here, here, (4 - (k)) & 15) : CUT(left, left_here, (8 - (k)) & 15), \
+                  (k) < 4 ? CUT(here, here_right, (k)&7) : CUT(here_right, right, ((k)-4) & 7))
 #include "iso3dfd_rows.h"
-
-FT_TARGET_AVX512 static inline void store_first_avx512(float *at, __m512 value, size_t count) {
-    _mm512_mask_storeu_ps(at, count >= 16 ? 0xffff : (__mmask16)((1u << count) - 1), value);
-}
 
 #define FORM avx512
 #define TARGET FT_TARGET_AVX512
 #define VECTOR __m512
 #define WIDTH 16
+#define PLANES 5
 #define LOAD _mm512_loadu_ps
-#define STORE_FIRST store_first_avx512
+#define STORE _mm512_storeu_ps
+#define STORE_LANES(p, v, first, last) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (last)) - (1u << (first))), v)
 #define SPLAT _mm512_set1_ps
 #define ADD _mm512_add_ps
 #define SUB _mm512_sub_ps
 #define MUL _mm512_mul_ps
 #define FMA _mm512_fmadd_ps
 /* Three loads instead of sixteen: the others are cut out of pairs of them. */
-#define AROUND(p)                                    \
-    const __m512i left = _mm512_loadu_si512((p)-16); \
-    const __m512i here = _mm512_loadu_si512(p);      \
-    const __m512i right = _mm512_loadu_si512((p) + 16);
+#define AROUND(p)                                           \
+    const __m512i left = _mm512_loadu_si512((p)-16 * ROWS); \
+    const __m512i here = _mm512_loadu_si512(p);             \
+    const __m512i right = _mm512_loadu_si512((p) + 16 * ROWS);
 #define BESIDE(k)                                                                 \
     _mm512_add_ps(_mm512_castsi512_ps(_mm512_alignr_epi32(here, left, 16 - (k))), \
                   _mm512_castsi512_ps(_mm512_alignr_epi32(right, here, k)))
 #include "iso3dfd_rows.h"
 
 static block_function *const functions[3] = {block_portable, block_avx2, block_avx512};
+static const size_t widths[3] = {1, 8, 16};
 #else
 static block_function *const functions[3] = {block_portable, block_portable, block_portable};
+static const size_t widths[3] = {1, 1, 1};
 #endif
 
 /* Blocks in the order in which the loop hands them out: n1 runs fastest. */
@@ -140,10 +154,10 @@ static void bounds(const struct grid *g, const struct blocks *b, size_t index, b
     }
 }
 
-/* The block along a dimension where none was asked for. Measured on Zen 4: parts of n1 whose rows, with the 17 planes around a
+/* The block along a dimension where none was asked for. Measured on Zen 4: parts of n1 whose rows, with the 21 planes around a
  * block of 8 rows, take half of a second-level cache of 1 MiB; planes after which rows beside the block are reused. */
 static size_t usual_block(int dimension, size_t inner) {
-    static const size_t rows_and_planes[3] = {0, 8, 64};
+    static const size_t rows_and_planes[3] = {0, 8, 60};
     if (dimension > 0) {
         return rows_and_planes[dimension];
     }
@@ -163,20 +177,21 @@ static struct blocks divide(const struct ft_kernel_options *o) {
     return b;
 }
 
-/* Rows begin where their first inner point is aligned. Planes are a few lines longer than a multiple of 4 KiB: their
+/* Vectors are aligned, since the first inner point of a row is. Planes are a few lines longer than a multiple of 4 KiB: their
  * points at one place would otherwise fall on the same few lines of a cache. */
-static struct grid lay_out(const struct ft_kernel_options *o) {
-    struct grid g = {.n = {o->size[0], o->size[1], o->size[2]}};
-    g.row = (ptrdiff_t)((g.n[0] + 15) / 16 * 16 + 16);
-    const size_t floats = (size_t)g.row * g.n[1];
+static struct grid lay_out(const struct ft_kernel_options *o, size_t width) {
+    struct grid g = {.n = {o->size[0], o->size[1], o->size[2]}, .width = width};
+    const size_t row = (INNER_AT + g.n[0] + 15) / 16 * 16;
+    const size_t floats = (g.n[1] + ROWS - 1) / ROWS * ROWS * row;
+    g.group = (ptrdiff_t)(ROWS * row);
     g.plane = (ptrdiff_t)((floats + 1023) / 1024 * 1024 + 960);
-    g.floats = (size_t)g.plane * g.n[2] + 2 * FIELD_FLOATS_BEFORE;
+    g.floats = (size_t)g.plane * g.n[2] + 2 * (size_t)g.group * 3 + 2 * ROOM;
     return g;
 }
 
-/* Where a field's first float lies in its memory: then the inner points of a row, which begin 8 floats later, are aligned. */
-static float *field_in(float *memory) {
-    return memory + FIELD_FLOATS_BEFORE - HALF;
+/* Where a field's first float lies in its memory. */
+static float *field_in(const struct grid *g, float *memory) {
+    return memory + ROOM + 3 * g->group;
 }
 
 /* A smooth bump and something rough, so that every neighbour counts. */
@@ -226,13 +241,12 @@ static FT_NOINLINE void step(const struct grid *g, const struct blocks *b, block
 }
 
 /* One point in double precision, term by term. */
-#define LAPLACIAN(field, o, g)                                                                                 \
-    double laplacian = 3 * exact[0] * (double)(field)[o];                                                      \
-    for (ptrdiff_t k = 1; k <= HALF; k++) {                                                                    \
-        const ptrdiff_t at = (ptrdiff_t)(o);                                                                   \
-        laplacian += exact[k] * ((double)(field)[at - k] + (double)(field)[at + k] +                           \
-                                 (double)(field)[at - k * (g)->row] + (double)(field)[at + k * (g)->row] +     \
-                                 (double)(field)[at - k * (g)->plane] + (double)(field)[at + k * (g)->plane]); \
+#define LAPLACIAN(field, x, y, z, g)                                                                                 \
+    double laplacian = 3 * exact[0] * (double)(field)[place(g, x, y, z)];                                            \
+    for (size_t k = 1; k <= HALF; k++) {                                                                             \
+        laplacian += exact[k] * ((double)(field)[place(g, (x)-k, y, z)] + (double)(field)[place(g, (x) + k, y, z)] + \
+                                 (double)(field)[place(g, x, (y)-k, z)] + (double)(field)[place(g, x, (y) + k, z)] + \
+                                 (double)(field)[place(g, x, y, (z)-k)] + (double)(field)[place(g, x, y, (z) + k)]); \
     }
 
 struct deviation {
@@ -267,7 +281,7 @@ static bool check_whole(const struct grid *g, uint64_t steps, const float *field
             for (size_t y = HALF; y < g->n[1] - HALF; y++) {
                 for (size_t x = HALF; x < g->n[0] - HALF; x++) {
                     const size_t o = place(g, x, y, z);
-                    LAPLACIAN(now, o, g)
+                    LAPLACIAN(now, x, y, z, g)
                     other[o] = 2 * now[o] - other[o] + (double)(float)speed_at(x, y, z) * laplacian;
                 }
             }
@@ -315,7 +329,7 @@ static bool check_sample(const struct grid *g, const struct blocks *b, block_fun
             x[k] = HALF + (i < 8 ? (i >> k & 1) * (inner - 1) : random % inner);
         }
         const size_t o = place(g, x[0], x[1], x[2]);
-        LAPLACIAN(now, o, g)
+        LAPLACIAN(now, x[0], x[1], x[2], g)
         sample->points[i] = o;
         sample->expected[i] = 2 * (double)now[o] - (double)next[o] + (double)speed[o] * laplacian;
     }
@@ -344,7 +358,7 @@ int ft_iso3dfd(const struct ft_kernel_options *o, double *seconds, struct ft_ker
     if (form == 0) {
         return FT_KERNEL_FORM;
     }
-    const struct grid g = lay_out(o);
+    const struct grid g = lay_out(o, widths[form - 1]);
     const struct blocks b = divide(o);
     const size_t bytes = g.floats * sizeof(float);
     float *memory[3] = {ft_allocate(bytes, o), ft_allocate(bytes, o), ft_allocate(bytes, o)};
@@ -354,10 +368,10 @@ int ft_iso3dfd(const struct ft_kernel_options *o, double *seconds, struct ft_ker
     }
     if (memory[0] != NULL && memory[1] != NULL && memory[2] != NULL) {
         const int threads = ft_team_size(o);
-        float *next = field_in(memory[0]), *now = field_in(memory[1]);
-        const float *speed = field_in(memory[2]);
+        float *next = field_in(&g, memory[0]), *now = field_in(&g, memory[1]);
+        const float *speed = field_in(&g, memory[2]);
         uint64_t steps = 0;
-        initialise(&g, &b, o->init, next, now, field_in(memory[2]), threads);
+        initialise(&g, &b, o->init, next, now, field_in(&g, memory[2]), threads);
         ft_use_schedule(o);
         for (uint64_t repetition = 0; repetition < o->repetitions; repetition++) {
             const double start = omp_get_wtime();

@@ -44,9 +44,21 @@ pub fn format_bytes(bytes: u64) -> String {
     }
 }
 
+/// `1 node`, `2 nodes`.
+pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::format_bytes;
+    use super::{counted, format_bytes};
+
+    /// Check that one of something is not several.
+    #[test]
+    fn nouns_follow_their_number() {
+        assert_eq!([0_usize, 1, 2].map(|count| counted(count, "node")), ["0 nodes", "1 node", "2 nodes"]);
+    }
 
     /// Check that sizes read as people write them.
     #[test]

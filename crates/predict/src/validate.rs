@@ -4,6 +4,7 @@ use crate::experiments::{Experiment, Quantity};
 use crate::machine::{self, Machine};
 use crate::runs::{self, Memory, Predicted};
 use crate::seats;
+use firsttouch_domain::counted;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -128,7 +129,7 @@ impl Comparison<'_> {
         }
         for curve in &experiment.saturation {
             for (index, published) in curve.gb_per_s.iter().enumerate() {
-                let name = format!("{} {} {}", curve.machine, curve.kernel.name(), plural(index + 1, "core"));
+                let name = format!("{} {} {}", curve.machine, curve.kernel.name(), counted(index + 1, "core"));
                 self.row(experiment, &curve.machine, name, "GB/s", *published, |machine| {
                     runs::bandwidth(machine, curve.kernel, &seats::compact(machine, index + 1), Memory::Own)
                 })?;
@@ -184,10 +185,6 @@ impl Comparison<'_> {
         });
         Ok(())
     }
-}
-
-fn plural(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 fn summary<'a>(of: &str, rows: impl Iterator<Item = &'a Row>) -> Summary {

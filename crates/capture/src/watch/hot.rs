@@ -252,7 +252,8 @@ fn keep<T>(list: &mut Vec<T>, value: T) {
     list.push(value);
 }
 
-fn median(values: &[f64]) -> f64 {
+/// The middle value, the upper of two; 0 of none.
+pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)

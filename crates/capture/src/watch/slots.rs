@@ -1,7 +1,7 @@
 //! The debug registers: four watchpoints on each watched thread, moved together at every turn of a round.
 
 use super::SLOTS;
-use super::hot::{Pair, Pattern, pair, pattern};
+use super::hot::{Pair, Pattern, median, pair, pattern};
 use super::pace::ArmedCost;
 use super::passes::merge;
 use super::rate::Watched;
@@ -292,9 +292,9 @@ fn calibrate_trap_ns() -> Option<f64> {
         }
         (monotonic_ns() - start) as f64 / 4.0
     };
-    let bare = median((0..32).map(|_| hit(&mut cell)).collect());
+    let bare = median(&(0..32).map(|_| hit(&mut cell)).collect::<Vec<f64>>());
     event.enable().ok()?;
-    let watched = median((0..16).map(|_| hit(&mut cell)).collect());
+    let watched = median(&(0..16).map(|_| hit(&mut cell)).collect::<Vec<f64>>());
     Some((watched - bare).max(0.0))
 }
 
@@ -342,9 +342,4 @@ fn fault_ns() -> f64 {
         }
     }
     fastest
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }

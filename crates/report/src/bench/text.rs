@@ -1,7 +1,7 @@
 //! A bench as text.
 
 use super::{Bench, Figure, Team};
-use firsttouch_domain::format_bytes;
+use firsttouch_domain::{counted, format_bytes};
 use std::fmt::Write;
 
 /// The figures of one team, or the table of several.
@@ -14,13 +14,12 @@ pub fn bench_text(bench: &Bench) -> String {
         teams => scaling(&mut out, bench, teams),
     }
     let repetitions = bench.teams.last().map_or(0, |team| team.seconds.len());
-    let plural = |count: u64, one: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };
     // Writing to a String cannot fail.
     let _ = writeln!(
         out,
         "\nThe answer is right. Over {} of {}.",
-        plural(repetitions as u64, "repetition"),
-        plural(bench.iterations, &bench.work.iteration)
+        counted(repetitions as u64, "repetition"),
+        counted(bench.iterations, &bench.work.iteration)
     );
     let most = bench.teams.iter().map(|team| team.threads as usize).max().unwrap_or(0);
     if most > bench.cpus {

@@ -7,6 +7,7 @@ mod links;
 use crate::canvas::{Anchor, Area, Canvas};
 use crate::text::layout::clean;
 use boxes::{NodeBox, heading, wide};
+use firsttouch_domain::counted;
 use firsttouch_domain::topology::{Node, Package, Topology, format_list};
 
 /// Around everything, and between boxes, px.
@@ -41,12 +42,11 @@ fn title(topology: &Topology) -> String {
 }
 
 fn subtitle(topology: &Topology) -> String {
-    let plural = |number: usize, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
-    let mut parts = vec![plural(topology.packages.len().max(1), "package"), plural(topology.nodes.len(), "node")];
+    let mut parts = vec![counted(topology.packages.len().max(1), "package"), counted(topology.nodes.len(), "node")];
     if !topology.cores.is_empty() {
-        parts.push(plural(topology.cores.len(), "core"));
+        parts.push(counted(topology.cores.len(), "core"));
     }
-    parts.push(plural(topology.cpus.online.len(), "CPU") + " online");
+    parts.push(counted(topology.cpus.online.len(), "CPU") + " online");
     if let Some(sub_numa) = topology.sub_numa.as_ref().filter(|sub_numa| !sub_numa.mode.is_empty()) {
         parts.push(sub_numa.mode.clone());
     }

@@ -9,6 +9,7 @@ use crate::arguments::{Map as Arguments, MapKernel};
 use crate::output::{self, is_stdout, message, print, print_json};
 use anyhow::{Result, bail};
 use clap::ValueEnum;
+use firsttouch_domain::counted;
 use firsttouch_domain::topology::{Core, Distances, Topology};
 use firsttouch_machine::topology;
 use firsttouch_report::{Best, Cell, Map, Origin, Point, Table, heat_maps, machine_toml, map_text, map_xml};
@@ -298,9 +299,8 @@ fn steps(most: u32) -> Vec<u32> {
 pub fn machine(topology: &Topology) -> String {
     let cpus = topology.cpus.online.len();
     let nodes = topology.nodes.len();
-    let plural = |count: usize, one: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };
     let name = if topology.processor.model_name.is_empty() { "unknown CPU" } else { &topology.processor.model_name };
-    format!("{name}, {}, {}", plural(cpus, "CPU"), plural(nodes, "node"))
+    format!("{name}, {}, {}", counted(cpus, "CPU"), counted(nodes, "node"))
 }
 
 #[cfg(test)]

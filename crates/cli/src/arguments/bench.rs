@@ -97,13 +97,13 @@ pub struct How {
 )]
 pub struct Dgemv {
     /// Rows of the matrix
-    #[arg(long, default_value_t = 8000, value_parser = at_least::<1>)]
+    #[arg(long, default_value_t = 8000, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub m: u64,
     /// Columns of the matrix
-    #[arg(long, default_value_t = 8000, value_parser = at_least::<1>)]
+    #[arg(long, default_value_t = 8000, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub n: u64,
     /// Products in one repetition
-    #[arg(long, default_value_t = 10, value_parser = at_least::<1>)]
+    #[arg(long, default_value_t = 10, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub iterations: u64,
     /// The inner loop at the hardware's limit instead of the textbook's
     #[arg(long)]
@@ -123,13 +123,13 @@ pub struct Dgemv {
 )]
 pub struct Dmvm {
     /// Rows of the matrix
-    #[arg(long, default_value_t = 8000, value_parser = at_least::<1>)]
+    #[arg(long, default_value_t = 8000, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub m: u64,
     /// Columns of the matrix
-    #[arg(long, default_value_t = 8000, value_parser = at_least::<1>)]
+    #[arg(long, default_value_t = 8000, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub n: u64,
     /// Products in one repetition
-    #[arg(long, default_value_t = 20, value_parser = at_least::<1>)]
+    #[arg(long, default_value_t = 20, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub iterations: u64,
     #[command(flatten)]
     pub how: How,
@@ -144,10 +144,10 @@ pub struct Dmvm {
     which read each line before it is written; both numbers are shown.")]
 pub struct Stream {
     /// Doubles in each array [default: four times the last-level cache, at most a tenth of the free memory]
-    #[arg(long, value_parser = at_least::<1>)]
+    #[arg(long, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub elements: Option<u64>,
     /// Sweeps over the arrays in one repetition
-    #[arg(long, default_value_t = 5, value_parser = at_least::<1>)]
+    #[arg(long, default_value_t = 5, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub iterations: u64,
     /// Store through the caches
     #[arg(long)]
@@ -165,10 +165,10 @@ pub struct Stream {
 )]
 pub struct Chase {
     /// Cache lines of 64 bytes of all chains together [default: eight times the last-level cache]
-    #[arg(long, value_parser = at_least::<1>)]
+    #[arg(long, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub lines: Option<u64>,
     /// Loads in one repetition, a thread
-    #[arg(long, default_value_t = 2_000_000, value_parser = at_least::<1>)]
+    #[arg(long, default_value_t = 2_000_000, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub iterations: u64,
     #[command(flatten)]
     pub how: How,
@@ -187,24 +187,24 @@ pub struct Chase {
 )]
 pub struct Iso3dfd {
     /// Points along the fastest dimension, with the border
-    #[arg(long, default_value_t = 272, value_parser = at_least::<17>)]
+    #[arg(long, default_value_t = 272, value_parser = at_least::<17>, allow_negative_numbers = true)]
     pub n1: u64,
-    #[arg(long, default_value_t = 272, value_parser = at_least::<17>)]
+    #[arg(long, default_value_t = 272, value_parser = at_least::<17>, allow_negative_numbers = true)]
     pub n2: u64,
     /// Points along the slowest dimension
-    #[arg(long, default_value_t = 272, value_parser = at_least::<17>)]
+    #[arg(long, default_value_t = 272, value_parser = at_least::<17>, allow_negative_numbers = true)]
     pub n3: u64,
     /// Points of a block [default: n1 in equal parts of at most 272]
-    #[arg(long, value_parser = at_least::<1>)]
+    #[arg(long, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub n1_block: Option<u64>,
     /// [default: 8]
-    #[arg(long, value_parser = at_least::<1>)]
+    #[arg(long, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub n2_block: Option<u64>,
     /// [default: 64]
-    #[arg(long, value_parser = at_least::<1>)]
+    #[arg(long, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub n3_block: Option<u64>,
     /// Time steps in one repetition
-    #[arg(long, default_value_t = 10, value_parser = at_least::<1>)]
+    #[arg(long, default_value_t = 10, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub iterations: u64,
     #[command(flatten)]
     pub how: How,

@@ -176,10 +176,10 @@ pub struct Report {
 /// What to judge a profile on.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Judge {
-    /// Judge on a machine of the catalogue (firsttouch machines list), one described in a file (.toml), one with N equal nodes
-    /// (virtual:N), or that of an hwloc XML file (lstopo --of xml FILE.xml) [default: the machine of the profile, or virtual:2 if that
-    /// has one node]
-    #[arg(long, value_name = "NAME|FILE.toml|virtual:N|FILE.xml")]
+    /// Judge on a machine of the catalogue (firsttouch machines list), one with N equal nodes (virtual:N), or that of a file: a
+    /// description (.toml, as map --save writes), hwloc XML (lstopo --of xml FILE.xml), the output of Intel's mlc [default: the machine
+    /// of the profile, or virtual:2 if that has one node]
+    #[arg(long, value_name = "NAME|virtual:N|FILE")]
     pub machine: Option<String>,
     /// Where threads sit on a virtual machine: spread (equal blocks of thread numbers a node), compact (fill a node first), or a
     /// node for each thread, such as 0,0,1,1 or 0-3 [default: spread]

@@ -56,7 +56,7 @@ impl Question {
         let machine = arguments.machine.as_deref().map(Named::parse).transpose()?;
         let pin = arguments.pin.as_deref().map(parse_pin).transpose()?;
         if let (Some(machine), Some(pin), Some(text)) = (&machine, &pin, &arguments.pin) {
-            let seats = Seats::of(&bare(machine));
+            let seats = Seats::of(&machine.nodes);
             seats.map_or(Ok(()), |seats| seats.check(pin)).map_err(|reason| anyhow!("cannot use pin '{text}': {reason}"))?;
         }
         Ok(Self { machine, pin })
@@ -64,7 +64,7 @@ impl Question {
 
     /// Whether a machine was named of which only the nodes are known.
     pub fn is_bare(&self) -> bool {
-        matches!(self.machine, Some(Named::Bare(_)))
+        self.machine.as_ref().is_some_and(|machine| machine.described.is_none())
     }
 
     /// The machine's numbers, where they are known: of the one named, or of the profile's own.
@@ -73,8 +73,7 @@ impl Question {
     /// A description of the user's own that cannot be used.
     fn described(&self, recorded: &Recorded) -> Result<Option<Machine>> {
         match &self.machine {
-            Some(Named::Described(machine)) => Ok(Some((**machine).clone())),
-            Some(Named::Bare(_)) => Ok(None),
+            Some(machine) => Ok(machine.described.clone()),
             None => {
                 let nodes = node_numbers(recorded.node_cpus.keys());
                 Ok(own(&recorded.hostname)?.filter(|machine| nodes >= 2 && machine.nodes.len() == nodes))
@@ -84,8 +83,8 @@ impl Question {
 
     /// Nodes with memory of the machine that is judged on.
     fn memory_nodes(&self, recorded: &Recorded, target: &Target) -> Vec<usize> {
-        match &self.machine {
-            Some(Named::Bare(TargetMachine::Imported(machine))) => {
+        match self.machine.as_ref().map(|machine| &machine.nodes) {
+            Some(TargetMachine::Imported(machine)) => {
                 let has_memory = |node: &&Node| node.memory.is_none_or(|memory| memory.total_bytes > 0);
                 machine.topology.nodes.iter().filter(has_memory).map(|node| node.id as usize).collect()
             }
@@ -98,7 +97,7 @@ impl Question {
     /// When the pinning does not fit the machine of the profile.
     fn target(&self, recorded: &Recorded) -> Result<Target> {
         let nodes = recorded.node_cpus.len();
-        let machine = self.machine.as_ref().map_or_else(|| TargetMachine::default_for(nodes), bare);
+        let machine = self.machine.as_ref().map_or_else(|| TargetMachine::default_for(nodes), |machine| machine.nodes.clone());
         let cores = recorded.node_cpus.values().map(Vec::len).max().unwrap_or(1).max(1);
         let pin = self.pin.clone().unwrap_or(Pin::Spread);
         let mut target = Target {
@@ -134,7 +133,7 @@ impl Question {
             seats.check(&target.pin).map_err(|reason| anyhow!("cannot use --pin on {}: {reason}", target.name))?;
             (target.nodes, target.cpu_nodes) = (seats.nodes, seats.cpu_nodes);
         }
-        if let Some(Named::Described(machine)) = &self.machine {
+        if let Some(machine) = self.machine.as_ref().and_then(|machine| machine.described.as_ref()) {
             target.name.clone_from(&machine.name);
             target.cores_per_node = machine.nodes.iter().map(|node| node.cores).max().unwrap_or(1);
         }
@@ -153,14 +152,6 @@ fn slow_nodes(machine: &Recorded) -> Vec<u32> {
 /// One more than the highest node number: numbers may have holes.
 fn node_numbers<'a>(nodes: impl Iterator<Item = &'a u32>) -> usize {
     nodes.max().map_or(1, |last| *last as usize + 1)
-}
-
-/// The nodes alone: those of a described machine are numbered as on a virtual one.
-fn bare(named: &Named) -> TargetMachine {
-    match named {
-        Named::Described(machine) => TargetMachine::Virtual(machine.nodes.len()),
-        Named::Bare(machine) => machine.clone(),
-    }
 }
 
 /// Where a pinning may put threads on a machine that is not the profile's own.

@@ -35,6 +35,15 @@ impl Forecast {
                 self.machine.name
             ));
         }
+        let assumed: Vec<&str> =
+            self.machine.facts.iter().filter(|fact| fact.source.starts_with("assumed")).map(|fact| fact.what.as_str()).collect();
+        if !self.is_assumed && !assumed.is_empty() {
+            list.push(format!(
+                "Of {} these numbers are assumed: {} (`firsttouch machines show` says how).",
+                self.machine.name,
+                assumed.join(", ")
+            ));
+        }
         list.push("Every access to a watched word moves 8 bytes of memory: what shared caches and reuse save is not seen.".to_owned());
         list.push(format!("{} of the traffic is written (--writes).", percent(self.write_share)));
         list.push(match self.caps {

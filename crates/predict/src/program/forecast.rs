@@ -16,6 +16,8 @@ pub struct Forecast {
     pub is_dynamic: bool,
     /// Threads that move anything at the same time.
     pub team: usize,
+    /// Part of the traffic that flows while one thread works alone.
+    pub serial: f64,
     /// Part of the traffic whose node is not known.
     pub unknown: f64,
     /// Names of objects whose users' shares were taken as equal.
@@ -59,6 +61,13 @@ impl Forecast {
                 .to_owned(),
             false => "Threads work at the same time, each on its own part; the last to end ends all.".to_owned(),
         });
+        if self.serial > 0.0 {
+            list.push(format!(
+                "{} of the traffic flows while one thread works alone (outside of parallel regions, or before there were other threads): it takes \
+                 its own time, and stays serial wherever pages lie.",
+                percent(self.serial)
+            ));
+        }
         if !self.evened.is_empty() {
             list.push(format!("Threads use equal parts of {}: their shares do not differ beyond chance.", self.evened.join(", ")));
         }

@@ -4,8 +4,8 @@ use crate::arguments::Judge;
 use crate::commands::usage;
 use crate::described::{Named, own};
 use crate::forecast::add_to_report;
-use anyhow::{Result, anyhow};
-use firsttouch_analysis::{Analysis, Target, study};
+use anyhow::{Context as _, Result, anyhow};
+use firsttouch_analysis::{Analysis, REPORT_SCHEMA, Target, study};
 use firsttouch_capture::symbolize::symbolize_profile;
 use firsttouch_domain::Pin;
 use firsttouch_domain::topology::{Node, format_list};
@@ -14,8 +14,11 @@ use firsttouch_machine::TargetMachine;
 use firsttouch_predict::machine::Machine;
 use firsttouch_profile::{Machine as Recorded, meta};
 use firsttouch_report::{Context, FileSources};
+use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
+
+const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
 /// An analysis, and what the text report needs besides.
 pub struct Judged {
@@ -217,6 +220,32 @@ pub fn judge(path: &Path, question: &Question) -> Result<Judged> {
     };
     add_to_report(&mut judged)?;
     Ok(judged)
+}
+
+/// Whether a file is a database of SQLite, as profiles are.
+pub fn is_database(path: &Path) -> bool {
+    let mut start = [0; 16];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && &start == SQLITE
+}
+
+/// What a profile is judged to be, or what an earlier `report --json` printed.
+///
+/// # Errors
+/// A file that is neither; a report that would have to be judged anew.
+pub fn analysed(path: &Path, question: &Question) -> Result<Box<Analysis>> {
+    let cannot = || format!("cannot use {}", path.display());
+    if is_database(path) {
+        return Ok(Box::new(judge(path, question)?.analysis));
+    }
+    let text = std::fs::read(path).with_context(cannot)?;
+    let analysis: Analysis = serde_json::from_slice(&text)
+        .context("neither a profile nor a report as 'firsttouch report --json' writes it")
+        .with_context(cannot)?;
+    if analysis.schema != REPORT_SCHEMA {
+        return Err(anyhow!("its schema is '{}', expected '{REPORT_SCHEMA}'", analysis.schema)).with_context(cannot);
+    }
+    Ok(Box::new(analysis))
 }
 
 #[cfg(test)]

@@ -100,6 +100,24 @@ pub fn reason(errno: i32) -> (String, &'static str) {
     (name.to_owned(), reason)
 }
 
+/// Why the kernel moves nothing, and what helps.
+#[must_use]
+pub fn refusal(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::EPERM) => {
+            "not permitted: it must be a process of your own, or firsttouch must run with CAP_SYS_NICE and CAP_SYS_PTRACE (sudo); in a \
+                              container, its seccomp profile must allow move_pages (docker run --cap-add SYS_NICE)"
+                .to_owned()
+        }
+        Some(libc::EACCES) => {
+            "the process may not use one of these nodes: its cpuset leaves it out (Mems_allowed_list in its /proc/PID/status)".to_owned()
+        }
+        Some(libc::ENODEV) => "one of these nodes is not online".to_owned(),
+        Some(libc::ENOSYS) => "this kernel has no move_pages (CONFIG_NUMA, CONFIG_MIGRATION), or a container forbids it".to_owned(),
+        _ => format!("move_pages: {error}"),
+    }
+}
+
 struct Work<'a> {
     mover: &'a mut dyn Mover,
     done: Migrated,

@@ -12,10 +12,10 @@ use firsttouch_domain::{ExpressionError, format_bytes};
 use firsttouch_machine::process::{self, Subject};
 use firsttouch_machine::{balancing, topology};
 use firsttouch_placement::kernel::Pages;
-use firsttouch_placement::migrate::{Migrated, Rule, Span, migrate};
+use firsttouch_placement::migrate::{Migrated, Rule, Span, migrate, refusal};
 use firsttouch_placement::{Device, NodeList, Numbered};
 use firsttouch_report::{MigrateJson, MigrateTarget, migrate_text};
-use std::io::{self, IsTerminal, stderr, stdout};
+use std::io::{IsTerminal, stderr, stdout};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -50,7 +50,7 @@ pub fn run(arguments: &Migrate) -> Result<u8> {
     let outcome = migrate(&mut Pages::of(pid), &spans, &mut |done| progress.show(done));
     let seconds = start.elapsed().as_secs_f64();
     progress.clear();
-    let done = outcome.map_err(|error| refusal(pid, &error))?;
+    let done = outcome.map_err(|error| anyhow!("cannot move pages of process {pid}: {}", refusal(&error)))?;
     json.add(&done, seconds);
     if balancing::read(Path::new(ROOT)).value.is_some_and(|value| value & 1 == 1) {
         json.notes.push("The kernel's NUMA balancing is on, and may move pages again (firsttouch balancing).".to_owned());
@@ -120,24 +120,6 @@ fn everywhere(maps: &ProcessMaps, rule: &Rule) -> Vec<Span> {
         })
     };
     maps.mappings.iter().filter_map(of).collect()
-}
-
-/// Why the kernel moves nothing, and what helps.
-fn refusal(pid: i32, error: &io::Error) -> anyhow::Error {
-    let why = match error.raw_os_error() {
-        Some(libc::EPERM) => {
-            "not permitted: it must be a process of your own, or firsttouch must run with CAP_SYS_NICE and CAP_SYS_PTRACE (sudo); in a \
-                              container, its seccomp profile must allow move_pages (docker run --cap-add SYS_NICE)"
-                .to_owned()
-        }
-        Some(libc::EACCES) => {
-            "the process may not use one of these nodes: its cpuset leaves it out (Mems_allowed_list in its /proc/PID/status)".to_owned()
-        }
-        Some(libc::ENODEV) => "one of these nodes is not online".to_owned(),
-        Some(libc::ENOSYS) => "this kernel has no move_pages (CONFIG_NUMA, CONFIG_MIGRATION), or a container forbids it".to_owned(),
-        _ => format!("move_pages: {error}"),
-    };
-    anyhow!("cannot move pages of process {pid}: {why}")
 }
 
 /// A line on a terminal; nothing elsewhere.

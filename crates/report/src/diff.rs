@@ -90,6 +90,9 @@ fn figure(change: &Change, before: bool) -> String {
 fn points(change: &Change) -> String {
     let points = |fraction: f64| {
         let value = (1000.0 * fraction).round() / 10.0;
+        if value == 0.0 {
+            return "0".to_owned();
+        }
         if value.abs() < 9.95 && value.fract() != 0.0 { format!("{value:+.1}") } else { format!("{value:+.0}") }
     };
     match (change.difference, change.difference_interval) {

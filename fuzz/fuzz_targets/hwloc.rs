@@ -1,15 +1,21 @@
-//! hwloc's XML (`--machine FILE.xml`).
+//! hwloc's XML (`--machine FILE.xml`), with the bandwidths that may be in it.
 #![no_main]
 
-use firsttouch_fuzz::{rendered, sound};
+use firsttouch_fuzz::{computed, rendered, sound};
 use firsttouch_machine::hwloc;
+use firsttouch_predict::machine::import;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    match hwloc::read(text) {
-        Ok(topology) => {
+    match hwloc::read_with_figures(text) {
+        Ok((topology, figures)) => {
             sound(&topology);
             rendered(&topology);
+            match import::pairs("file", &topology, &figures) {
+                Ok(Some(found)) => computed(&found.machine),
+                Ok(None) => {}
+                Err(error) => assert!(!error.to_string().is_empty()),
+            }
         }
         Err(error) => assert!(!format!("{error:#}").is_empty()),
     }

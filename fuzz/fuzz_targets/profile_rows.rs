@@ -8,23 +8,27 @@ use libfuzzer_sys::fuzz_target;
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
-/// Tables and their numbers of columns.
-const TABLES: [(&str, usize); 15] = [
-    ("meta", 2),
-    ("machine", 2),
-    ("evidence", 4),
-    ("processes", 6),
-    ("threads", 11),
-    ("thread_cpus", 3),
-    ("sites", 2),
-    ("frames", 9),
-    ("objects", 11),
-    ("folded_objects", 5),
-    ("first_touches", 9),
-    ("windows", 8),
-    ("accesses", 7),
-    ("pages", 6),
-    ("regions", 7),
+/// Tables by letter.
+const TABLES: [&str; 19] = [
+    "meta",
+    "machine",
+    "evidence",
+    "processes",
+    "threads",
+    "thread_cpus",
+    "sites",
+    "frames",
+    "objects",
+    "folded_objects",
+    "first_touches",
+    "windows",
+    "accesses",
+    "pages",
+    "regions",
+    "releases",
+    "policies",
+    "counters",
+    "lost",
 ];
 
 /// A value as it is written in a line: nothing is NULL, digits an integer, with a dot a float, `'` begins a text.
@@ -44,10 +48,15 @@ fuzz_target!(|input: &str| {
     let file = Scratch::new("rows.ftp", b"");
     let connection = Connection::open(file.path()).expect("a database");
     connection.execute_batch(&format!("PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF; BEGIN; {SCHEMA}; PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION};")).expect("the schema");
+    let columns: Vec<usize> = TABLES
+        .iter()
+        .map(|table| connection.query_row("SELECT count(*) FROM pragma_table_info(?)", [table], |row| row.get(0)).expect("a table"))
+        .collect();
     for line in input.lines().take(2000) {
         let mut words = line.split(' ');
         let Some(letter) = words.next().and_then(|word| word.bytes().next()) else { continue };
-        let Some((table, columns)) = TABLES.get(usize::from(letter.wrapping_sub(b'a'))) else { continue };
+        let place = usize::from(letter.wrapping_sub(b'a'));
+        let (Some(table), Some(columns)) = (TABLES.get(place), columns.get(place)) else { continue };
         let values: Vec<Value> = words.map(value).chain(std::iter::repeat(Value::Null)).take(*columns).collect();
         let places = vec!["?"; *columns].join(",");
         let Ok(mut statement) = connection.prepare_cached(&format!("INSERT INTO {table} VALUES ({places})")) else { continue };

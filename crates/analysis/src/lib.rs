@@ -20,6 +20,7 @@
 
 mod analyse;
 mod coverage;
+pub mod diff;
 mod estimator;
 mod evidence;
 mod faults;
@@ -35,6 +36,7 @@ mod matrix;
 mod names;
 mod notes;
 mod partition;
+mod phases;
 mod places;
 mod report;
 mod residents;

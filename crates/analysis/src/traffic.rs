@@ -8,6 +8,7 @@ use crate::PartitionKind;
 use crate::groups::Group;
 use crate::homes::Home;
 use crate::judge::Subject;
+use crate::phases::Phases;
 use crate::threads::Threads;
 use crate::uses::{Hit, Source, Uses};
 use firsttouch_domain::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
@@ -34,13 +35,17 @@ pub fn traffic(
     names: &[(String, usize)],
 ) -> Traffic {
     let (workers, worker_of) = workers(profile, threads);
-    let builder = Builder { threads, uses, worker_of: &worker_of };
+    let builder = Builder { threads, uses, worker_of: &worker_of, phases: Phases::new(profile) };
     let (mut objects, mut all, mut unknown) = (Vec::new(), 0.0, 0.0);
     for subject in subjects.iter().filter(|subject| subject.counts && subject.hit_windows > 0) {
         let group = &groups[subject.group];
         let object = &profile.objects[group.representative];
         let (mut samples, lost) = builder.samples(subject, group, object.process);
-        level(&mut samples);
+        samples.sort_by_key(|sample| sample.serial);
+        let team = samples.partition_point(|sample| !sample.serial);
+        let (parallel, serial) = samples.split_at_mut(team);
+        level(parallel);
+        level(serial);
         let seen: f64 = samples.iter().map(TrafficSample::volume).sum();
         all += seen + lost;
         unknown += lost;
@@ -50,14 +55,15 @@ pub fn traffic(
                 name: names[subject.group].0.clone(),
                 bytes: group.extent(),
                 division: division(subject.partition.kind),
-                even: builder.even(subject),
+                // With serial use among it, shares of all use say nothing of the team's.
+                even: if team == samples.len() { builder.even(subject) } else { Vec::new() },
                 samples,
             });
         }
     }
     let team: BTreeSet<usize> =
-        objects.iter().flat_map(|object| &object.samples).flat_map(|s| &s.bytes).map(|(worker, _)| *worker).collect();
-    for object in objects.iter_mut().filter(|object| object.even.is_empty() && is_even(&object.samples, &team)) {
+        objects.iter().flat_map(|object| object.of_team()).flat_map(|s| &s.bytes).map(|(worker, _)| *worker).collect();
+    for object in objects.iter_mut().filter(|object| object.even.is_empty() && is_even(object.of_team(), &team)) {
         object.even = team.iter().copied().collect();
     }
     Traffic { workers, objects, unknown: if all > 0.0 { unknown / all } else { 0.0 } }
@@ -73,13 +79,18 @@ fn division(kind: PartitionKind) -> Division {
 
 /// Whether samples could have fallen on the team as they did if all used the object alike: Pearson's chi-squared, against its mean and so many
 /// standard deviations.
-fn is_even(samples: &[TrafficSample], team: &BTreeSet<usize>) -> bool {
+fn is_even<'a>(samples: impl Iterator<Item = &'a TrafficSample>, team: &BTreeSet<usize>) -> bool {
     let mut counts: BTreeMap<usize, f64> = BTreeMap::new();
+    let mut all = 0.0;
     for sample in samples {
+        all += 1.0;
         let volume = sample.volume().max(f64::MIN_POSITIVE);
         sample.bytes.iter().for_each(|(worker, bytes)| *counts.entry(*worker).or_default() += bytes / volume);
     }
-    let expected = samples.len() as f64 / team.len().max(1) as f64;
+    let expected = all / team.len().max(1) as f64;
+    if expected <= 0.0 {
+        return false;
+    }
     let squared: f64 = team.iter().map(|worker| (counts.get(worker).copied().unwrap_or(0.0) - expected).powi(2) / expected).sum();
     let degrees = team.len() as f64 - 1.0;
     degrees > 0.0 && squared <= degrees + FAR * (2.0 * degrees).sqrt()
@@ -134,6 +145,7 @@ struct Builder<'a> {
     threads: &'a Threads,
     uses: &'a Uses,
     worker_of: &'a [usize],
+    phases: Phases,
 }
 
 impl Builder<'_> {
@@ -156,7 +168,9 @@ impl Builder<'_> {
             for by in &hit.by_thread {
                 *bytes.entry(self.worker_of[by.thread]).or_default() += by.rate * sampled.design.weight(hit.draw) * scale;
             }
+            let serial = bytes.len() == 1 && self.phases.is_serial(process, hit.start, hit.end);
             samples.push(TrafficSample {
+                serial,
                 position: (hit.position as f64 / group.extent().max(1) as f64).clamp(0.0, 1.0),
                 round: hit.round,
                 home: node,
@@ -199,6 +213,7 @@ mod tests {
             round: index as u64,
             home: 0,
             owner: None,
+            serial: false,
             bytes: vec![(worker(index), volume(index))],
         };
         (0..200).map(one).collect()
@@ -221,9 +236,9 @@ mod tests {
     #[test]
     fn even_use_is_recognised() {
         let team: BTreeSet<usize> = (0..8).collect();
-        assert!(is_even(&samples(|_| 1.0, |index| index * 5 % 8), &team));
-        assert!(!is_even(&samples(|_| 1.0, |index| index % 4), &team));
-        assert!(is_even(&samples(|_| 1.0, |index| index % 4)[..8], &team), "eight samples cannot tell");
-        assert!(!is_even(&samples(|_| 1.0, |_| 0), &BTreeSet::from([0])));
+        assert!(is_even(samples(|_| 1.0, |index| index * 5 % 8).iter(), &team));
+        assert!(!is_even(samples(|_| 1.0, |index| index % 4).iter(), &team));
+        assert!(is_even(samples(|_| 1.0, |index| index % 4)[..8].iter(), &team), "eight samples cannot tell");
+        assert!(!is_even(samples(|_| 1.0, |_| 0).iter(), &BTreeSet::from([0])));
     }
 }

@@ -2,14 +2,18 @@
 
 mod bench;
 mod check;
+mod diff;
 mod map;
+mod migrate;
 mod predict;
 mod reproduce;
 mod run;
 
 pub use bench::{Bench, How, Init, Kernel, Simd, Stream};
 pub use check::{Check, Format};
+pub use diff::Diff;
 pub use map::{Map, MapKernel};
+pub use migrate::Migrate;
 pub use predict::{CapsFrom, Machines, MachinesAction, Predict, Validate};
 pub use reproduce::{Experiment, Reproduce};
 pub use run::{Run, Segment};
@@ -31,11 +35,13 @@ firsttouch finds memory that lives on the wrong NUMA node and names the line tha
   firsttouch predict program.ftp --machine epyc-7451x2
                                        what each placement would cost there
   firsttouch check -- ./program        a gate for continuous integration
+  firsttouch diff before.ftp after.ftp what changed between two profiles, and what may be chance
   firsttouch topology                  this machine's nodes, CPUs, caches, memory, distances
   firsttouch doctor                    what on this system spoils placement
   firsttouch stat -- ./program         what the kernel counted meanwhile: misses, hint faults, migrations
   firsttouch ps PID                    a process's threads, their CPUs and nodes
   firsttouch maps PID                  a process's memory by mapping and node
+  firsttouch migrate PID --to 1        move a running program's pages
   firsttouch balancing                 the kernel's NUMA balancing: state, and what it costs or gains
   firsttouch map                       bandwidth and latency between all pairs of nodes
   firsttouch bench dgemv --init serial a bundled kernel by itself
@@ -74,11 +80,13 @@ pub enum Command {
     Report(Report),
     Predict(Predict),
     Check(Check),
+    Diff(Diff),
     Topology(Topology),
     Doctor(Doctor),
     Stat(Stat),
     Ps(Ps),
     Maps(Maps),
+    Migrate(Migrate),
     Balancing(Balancing),
     Bench(Bench),
     Map(Map),
@@ -176,10 +184,10 @@ pub struct Report {
 /// What to judge a profile on.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Judge {
-    /// Judge on a machine of the catalogue (firsttouch machines list), one described in a file (.toml), one with N equal nodes
-    /// (virtual:N), or that of an hwloc XML file (lstopo --of xml FILE.xml) [default: the machine of the profile, or virtual:2 if that
-    /// has one node]
-    #[arg(long, value_name = "NAME|FILE.toml|virtual:N|FILE.xml")]
+    /// Judge on a machine of the catalogue (firsttouch machines list), one with N equal nodes (virtual:N), or that of a file: a
+    /// description (.toml, as map --save writes), hwloc XML (lstopo --of xml FILE.xml), the output of Intel's mlc [default: the machine
+    /// of the profile, or virtual:2 if that has one node]
+    #[arg(long, value_name = "NAME|virtual:N|FILE")]
     pub machine: Option<String>,
     /// Where threads sit on a virtual machine: spread (equal blocks of thread numbers a node), compact (fill a node first), or a
     /// node for each thread, such as 0,0,1,1 or 0-3 [default: spread]

@@ -58,11 +58,11 @@ pub fn forecast(judged: &Judged, asked: Asked) -> Result<Forecast> {
     let question = Question { write_share: asked.write_share, caps: asked.caps, model_error: error.standard() };
     let program = Program::new(&machine, &judged.traffic, judged.memory_nodes.clone(), question)?;
     let placements = program.predict(&placements(&program))?;
-    let (caps, is_dynamic, team) = (program.caps(), program.is_dynamic(), program.team());
+    let (caps, is_dynamic, team, serial) = (program.caps(), program.is_dynamic(), program.team(), program.serial());
     let traffic = &judged.traffic;
     let evened = traffic.objects.iter().filter(|object| !object.even.is_empty()).map(|object| object.name.clone()).collect();
     let (unknown, write_share) = (traffic.unknown, asked.write_share);
-    Ok(Forecast { placements, error, caps, write_share, is_dynamic, team, unknown, evened, is_assumed, machine })
+    Ok(Forecast { placements, error, caps, write_share, is_dynamic, team, serial, unknown, evened, is_assumed, machine })
 }
 
 /// The placements that are compared, the one that is there first. A plan will be one more.

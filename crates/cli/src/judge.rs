@@ -4,8 +4,8 @@ use crate::arguments::Judge;
 use crate::commands::usage;
 use crate::described::{Named, own};
 use crate::forecast::add_to_report;
-use anyhow::{Result, anyhow};
-use firsttouch_analysis::{Analysis, Target, study};
+use anyhow::{Context as _, Result, anyhow};
+use firsttouch_analysis::{Analysis, REPORT_SCHEMA, Target, study};
 use firsttouch_capture::symbolize::symbolize_profile;
 use firsttouch_domain::Pin;
 use firsttouch_domain::topology::{Node, format_list};
@@ -14,8 +14,11 @@ use firsttouch_machine::TargetMachine;
 use firsttouch_predict::machine::Machine;
 use firsttouch_profile::{Machine as Recorded, meta};
 use firsttouch_report::{Context, FileSources};
+use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
+
+const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
 /// An analysis, and what the text report needs besides.
 pub struct Judged {
@@ -56,7 +59,7 @@ impl Question {
         let machine = arguments.machine.as_deref().map(Named::parse).transpose()?;
         let pin = arguments.pin.as_deref().map(parse_pin).transpose()?;
         if let (Some(machine), Some(pin), Some(text)) = (&machine, &pin, &arguments.pin) {
-            let seats = Seats::of(&bare(machine));
+            let seats = Seats::of(&machine.nodes);
             seats.map_or(Ok(()), |seats| seats.check(pin)).map_err(|reason| anyhow!("cannot use pin '{text}': {reason}"))?;
         }
         Ok(Self { machine, pin })
@@ -64,7 +67,7 @@ impl Question {
 
     /// Whether a machine was named of which only the nodes are known.
     pub fn is_bare(&self) -> bool {
-        matches!(self.machine, Some(Named::Bare(_)))
+        self.machine.as_ref().is_some_and(|machine| machine.described.is_none())
     }
 
     /// The machine's numbers, where they are known: of the one named, or of the profile's own.
@@ -73,8 +76,7 @@ impl Question {
     /// A description of the user's own that cannot be used.
     fn described(&self, recorded: &Recorded) -> Result<Option<Machine>> {
         match &self.machine {
-            Some(Named::Described(machine)) => Ok(Some((**machine).clone())),
-            Some(Named::Bare(_)) => Ok(None),
+            Some(machine) => Ok(machine.described.clone()),
             None => {
                 let nodes = node_numbers(recorded.node_cpus.keys());
                 Ok(own(&recorded.hostname)?.filter(|machine| nodes >= 2 && machine.nodes.len() == nodes))
@@ -84,8 +86,8 @@ impl Question {
 
     /// Nodes with memory of the machine that is judged on.
     fn memory_nodes(&self, recorded: &Recorded, target: &Target) -> Vec<usize> {
-        match &self.machine {
-            Some(Named::Bare(TargetMachine::Imported(machine))) => {
+        match self.machine.as_ref().map(|machine| &machine.nodes) {
+            Some(TargetMachine::Imported(machine)) => {
                 let has_memory = |node: &&Node| node.memory.is_none_or(|memory| memory.total_bytes > 0);
                 machine.topology.nodes.iter().filter(has_memory).map(|node| node.id as usize).collect()
             }
@@ -98,7 +100,7 @@ impl Question {
     /// When the pinning does not fit the machine of the profile.
     fn target(&self, recorded: &Recorded) -> Result<Target> {
         let nodes = recorded.node_cpus.len();
-        let machine = self.machine.as_ref().map_or_else(|| TargetMachine::default_for(nodes), bare);
+        let machine = self.machine.as_ref().map_or_else(|| TargetMachine::default_for(nodes), |machine| machine.nodes.clone());
         let cores = recorded.node_cpus.values().map(Vec::len).max().unwrap_or(1).max(1);
         let pin = self.pin.clone().unwrap_or(Pin::Spread);
         let mut target = Target {
@@ -134,7 +136,7 @@ impl Question {
             seats.check(&target.pin).map_err(|reason| anyhow!("cannot use --pin on {}: {reason}", target.name))?;
             (target.nodes, target.cpu_nodes) = (seats.nodes, seats.cpu_nodes);
         }
-        if let Some(Named::Described(machine)) = &self.machine {
+        if let Some(machine) = self.machine.as_ref().and_then(|machine| machine.described.as_ref()) {
             target.name.clone_from(&machine.name);
             target.cores_per_node = machine.nodes.iter().map(|node| node.cores).max().unwrap_or(1);
         }
@@ -153,14 +155,6 @@ fn slow_nodes(machine: &Recorded) -> Vec<u32> {
 /// One more than the highest node number: numbers may have holes.
 fn node_numbers<'a>(nodes: impl Iterator<Item = &'a u32>) -> usize {
     nodes.max().map_or(1, |last| *last as usize + 1)
-}
-
-/// The nodes alone: those of a described machine are numbered as on a virtual one.
-fn bare(named: &Named) -> TargetMachine {
-    match named {
-        Named::Described(machine) => TargetMachine::Virtual(machine.nodes.len()),
-        Named::Bare(machine) => machine.clone(),
-    }
 }
 
 /// Where a pinning may put threads on a machine that is not the profile's own.
@@ -226,6 +220,32 @@ pub fn judge(path: &Path, question: &Question) -> Result<Judged> {
     };
     add_to_report(&mut judged)?;
     Ok(judged)
+}
+
+/// Whether a file is a database of SQLite, as profiles are.
+pub fn is_database(path: &Path) -> bool {
+    let mut start = [0; 16];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && &start == SQLITE
+}
+
+/// What a profile is judged to be, or what an earlier `report --json` printed.
+///
+/// # Errors
+/// A file that is neither; a report that would have to be judged anew.
+pub fn analysed(path: &Path, question: &Question) -> Result<Box<Analysis>> {
+    let cannot = || format!("cannot use {}", path.display());
+    if is_database(path) {
+        return Ok(Box::new(judge(path, question)?.analysis));
+    }
+    let text = std::fs::read(path).with_context(cannot)?;
+    let analysis: Analysis = serde_json::from_slice(&text)
+        .context("neither a profile nor a report as 'firsttouch report --json' writes it")
+        .with_context(cannot)?;
+    if analysis.schema != REPORT_SCHEMA {
+        return Err(anyhow!("its schema is '{}', expected '{REPORT_SCHEMA}'", analysis.schema)).with_context(cannot);
+    }
+    Ok(Box::new(analysis))
 }
 
 #[cfg(test)]

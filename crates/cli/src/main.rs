@@ -5,6 +5,7 @@ mod commands;
 mod described;
 mod forecast;
 mod judge;
+mod live;
 mod output;
 
 use std::process::ExitCode;

@@ -89,3 +89,39 @@ fn machines_are_shown() {
     let unknown = firsttouch(&["machines", "show", "pdp-11"]);
     assert!(unknown.status.code() == Some(1) && String::from_utf8(unknown.stderr).unwrap().contains("pdp-11"));
 }
+
+/// Check that one reader takes every kind of file, by its ending or by what it begins with, and says what it cannot use.
+#[test]
+fn machines_of_files_are_shown() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+    let name = |file: &str| fixtures.join(file).display().to_string();
+    let mlc = printed(&["machines", "show", &name("mlc/icelake.txt")]);
+    assert!(mlc.contains("175.6909") || mlc.contains("2 x 2"), "{mlc}");
+    assert!(mlc.contains("assumed: mlc does not tell") && mlc.contains("175.881"), "{mlc}");
+    let hmat = json(&["machines", "show", &name("machines/guest-hmat/tools/lstopo.xml"), "--json"]);
+    assert_eq!(hmat["nodes"], 2, "{hmat}");
+    let numbers = hmat["numbers"].as_array().unwrap();
+    let find = |what: &str| numbers.iter().find(|number| number["what"] == what).unwrap()["source"].as_str().unwrap();
+    assert!(find("nodes.count").contains("numbered anew") && find("bandwidth.gb_per_s").starts_with("assumed: "), "{hmat}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let toml = include_str!("../../../machines/epyc-7451x2.toml");
+    assert!(printed(&["machines", "show", &file("described", toml)]).contains("epyc-7451x2"));
+    for (machine, words) in [
+        (name("hwloc/two-packages.xml"), "has no bandwidths (memory attributes), so only its nodes are known: 2 with 16 CPUs"),
+        ("virtual:4".to_owned(), "virtual:4 has no numbers"),
+        (file("notes", "hello"), "it is neither a description (.toml), nor hwloc XML (lstopo --of xml), nor the output of mlc"),
+        (file("bad.txt", "Measuring idle latencies\nNuma node 0\n0 fast\n"), "line 3: expected a number, found 'fast'"),
+        (file("tag", "<topology>"), "not well-formed XML"),
+        (folder.path().display().to_string(), "expected virtual:N, a file"),
+        (folder.path().join("none.toml").display().to_string(), "cannot read the machine description"),
+    ] {
+        let output = firsttouch(&["machines", "show", &machine]);
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(1) && message.contains(words), "{machine}: {message}");
+    }
+}

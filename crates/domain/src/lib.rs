@@ -4,6 +4,7 @@ mod expression;
 pub mod facts;
 mod interval;
 pub mod launch;
+pub mod pairs;
 mod pin;
 pub mod quantity;
 pub mod remedy;

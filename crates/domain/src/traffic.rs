@@ -56,6 +56,8 @@ pub struct TrafficSample {
     pub home: u32,
     /// The worker whose part it lies in, where each part has one.
     pub owner: Option<usize>,
+    /// One worker used it while no team was at work: outside of parallel regions, or before its process had a second thread.
+    pub serial: bool,
     /// Bytes that it stands for, by worker.
     pub bytes: Vec<(usize, f64)>,
 }
@@ -65,5 +67,12 @@ impl TrafficSample {
     #[must_use]
     pub fn volume(&self) -> f64 {
         self.bytes.iter().map(|(_, bytes)| bytes).sum()
+    }
+}
+
+impl ObjectTraffic {
+    /// Samples of the time when the team was at work.
+    pub fn of_team(&self) -> impl Iterator<Item = &TrafficSample> {
+        self.samples.iter().filter(|sample| !sample.serial)
     }
 }

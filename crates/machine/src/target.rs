@@ -1,5 +1,6 @@
 //! The machine a profile is judged on.
 
+use firsttouch_domain::pairs::PairFigure;
 use firsttouch_domain::topology::Topology;
 use std::fmt;
 use std::path::Path;
@@ -28,6 +29,8 @@ pub struct ImportedMachine {
     /// The file's name without its ending.
     pub name: String,
     pub topology: Topology,
+    /// Bandwidths and latencies of pairs of nodes, where the file has them.
+    pub figures: Vec<PairFigure>,
 }
 
 /// Why a machine was refused.
@@ -80,12 +83,12 @@ impl TargetMachine {
 
 impl ImportedMachine {
     fn read(path: &Path) -> anyhow::Result<Self> {
-        let topology = crate::hwloc::read_file(path)?;
+        let (topology, figures) = crate::hwloc::read_file_with_figures(path)?;
         if let Some(node) = topology.nodes.iter().find(|node| node.id >= MOST_NODE_NUMBER) {
             anyhow::bail!("{} has node {}; machines with node numbers below {MOST_NODE_NUMBER} can be judged", path.display(), node.id);
         }
         let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        Ok(Self { name, topology })
+        Ok(Self { name, topology, figures })
     }
 
     /// Nodes with CPUs, where threads can sit.

@@ -7,6 +7,7 @@ mod affinity;
 mod explain;
 pub mod kernel;
 mod list;
+pub mod migrate;
 pub mod openmp;
 mod policy;
 mod scan;

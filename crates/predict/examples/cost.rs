@@ -44,6 +44,7 @@ fn traffic(nodes: usize) -> Traffic {
     let workers = nodes * THREADS_A_NODE;
     let object = |id: usize| {
         let sample = |_| TrafficSample {
+            serial: false,
             position: random.next(),
             round: (random.next() * 500.0) as u64,
             home: (random.next() * nodes as f64) as u32,

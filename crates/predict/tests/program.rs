@@ -39,7 +39,7 @@ fn program(division: Division, cpu_s: f64, home: impl Fn(u32) -> u32) -> Traffic
         let owner = (division == Division::Owned).then_some(user);
         let part = (position * 8.0) as u32 / 4;
         let bytes = vec![(user, 8e9 / SAMPLES as f64 * [0.5, 1.5][index / 8 % 2])];
-        TrafficSample { position, round: (index * 7 % 50) as u64, home: home(part), owner, bytes }
+        TrafficSample { position, round: (index * 7 % 50) as u64, home: home(part), owner, serial: false, bytes }
     };
     let object = ObjectTraffic {
         id: 7,
@@ -94,6 +94,43 @@ fn well_placed_programs_stay() {
         (predicted(&machine(65536), &traffic, ask(Caps::Machine, 0.0)), predicted(&machine(65536), &traffic, ask(Caps::Machine, 0.1)));
     assert_eq!((sharp[0].slowdown, best(&sharp).unwrap().placement), (1.0, Placement::AsIs));
     assert!(wide[2].interval[1] > 1.2 * sharp[2].interval[1] && wide[2].interval_of_samples == sharp[2].interval_of_samples);
+}
+
+/// Check phases: the main thread reads 4 GB alone, then the team its 8 GB. On a core's 5 GB/s the first takes 0.8 s wherever the team's memory
+/// is, so serial initialisation costs (0.8 + 1) / (0.8 + 2/7), and interleaving slows both parts: (4/4.4 + 0.5) / (0.8 + 2/7).
+#[test]
+fn serial_phases_take_their_own_time() {
+    let mut traffic = program(Division::Owned, 0.1, |_| 0);
+    let alone = |index: usize| TrafficSample {
+        position: (index as f64 + 0.5) / 50.0,
+        round: index as u64 + 50,
+        home: 0,
+        owner: Some(0),
+        serial: true,
+        bytes: vec![(0, 4e9 / 50.0)],
+    };
+    traffic.objects.push(ObjectTraffic {
+        id: 8,
+        name: "log".into(),
+        bytes: 1 << 28,
+        division: Division::Owned,
+        even: Vec::new(),
+        samples: (0..50).map(alone).collect(),
+    });
+    let machine = machine(65536);
+    let program = Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.0)).unwrap();
+    assert!(near(program.serial(), 1.0 / 3.0) && program.team() == 8);
+    let found = program.predict(&ALL).unwrap();
+    let best = 0.8 + 2.0 / 7.0;
+    for (one, truth) in found.iter().zip([1.8 / best, 1.0, (4.0 / (1.0 / (0.5 / 5.0 + 0.5 / 4.0)) + 0.5) / best, 1.8 / best]) {
+        assert!(near(one.slowdown, truth), "{truth} {one:?}");
+    }
+    // Half of the team's bytes, none of the main thread's.
+    assert!(near(found[0].remote_fraction, 4.0 / 12.0), "{:?}", found[0]);
+    // Taken for work of the team, it would count as one thread's that is late.
+    traffic.objects[1].samples.iter_mut().for_each(|sample| sample.serial = false);
+    let at_once = predicted(&machine, &traffic, ask(Caps::Machine, 0.0));
+    assert!(at_once[0].slowdown < 0.95 * found[0].slowdown, "{:?}", at_once[0]);
 }
 
 /// Check that memory which does not fit goes to the other node: three quarters of the object do.

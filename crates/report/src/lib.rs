@@ -4,6 +4,7 @@
 mod bench;
 mod canvas;
 mod check;
+mod diff;
 mod doctor;
 mod map;
 mod predict;
@@ -17,6 +18,7 @@ mod xml;
 
 pub use bench::{Bench, BenchJson, Figure, Team, Work, bench_text, speed_chart};
 pub use check::{CheckJson, check_github, check_junit, check_sarif, check_text};
+pub use diff::diff_text;
 pub use doctor::{DoctorJson, doctor_text};
 pub use map::{Best, Cell, Map, Origin, Point, Table, heat_maps, machine_toml, map_text, map_xml};
 pub use predict::{Compared, PredictJson, PredictMachine, predict_text};
@@ -27,8 +29,9 @@ pub use reproduce::{
 pub use run::{ExplainJson, QuickTestJson, explain_text, quick_test_text};
 pub use sources::FileSources;
 pub use system::{
-    BalancingJson, MachineJson, MachinesJson, MapsJson, MapsText, MeasuredJson, PsJson, Span, StatJson, balancing_text, machine_text,
-    machines_text, maps_text, measured_text, ps_text, stat_text, validation_markdown, validation_text,
+    BalancingJson, MachineJson, MachinesJson, MapsJson, MapsText, MeasuredJson, MigrateJson, MigrateTarget, NotMoved, PsJson, Span,
+    StatJson, balancing_text, machine_text, machines_text, maps_text, measured_text, migrate_text, ps_text, stat_text, validation_markdown,
+    validation_text,
 };
 pub use text::{Context, Style, text, thousands};
 pub use topology::{TopologyJson, hwloc_xml, picture, topology_text};

@@ -21,6 +21,8 @@ pub struct PredictJson<'a> {
     pub machine: PredictMachine<'a>,
     /// Threads that move anything at the same time.
     pub threads: usize,
+    /// Part of the traffic that flows while one thread works alone.
+    pub serial_share: f64,
     /// Sampled addresses behind the figures.
     pub samples: usize,
     /// `static` or `dynamic`.
@@ -74,6 +76,7 @@ impl<'a> PredictJson<'a> {
                 assumed: forecast.is_assumed,
             },
             threads: forecast.team,
+            serial_share: forecast.serial,
             samples: traffic.objects.iter().map(|object| object.samples.len()).sum(),
             schedule: if forecast.is_dynamic { "dynamic" } else { "static" },
             caps: forecast.caps,

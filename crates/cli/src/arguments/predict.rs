@@ -10,11 +10,13 @@ use std::path::PathBuf;
     long_about = "Predicts how long a recorded program would take on a machine with its memory as it is, first touched in parallel, interleaved, \
         interleaved by bandwidth, and all on one node: each relative to the best, with a 95 % interval, the remote part, and the \
         controller and link nearest to their limits. Who uses what, how much and where it lies comes from the profile; bandwidths \
-        come from the machine's description. Of virtual machines and those of hwloc XML files only the nodes are known: their \
+        come from the machine: one of the catalogue, a description (FILE.toml, as `map --save` writes), hwloc XML with bandwidths (as \
+        `map --xml` writes), or the output of Intel's mlc. Of virtual machines and hwloc XML without bandwidths only the nodes are known: \
         controllers, cores and links are taken to compare as on the median machine of the catalogue. What is assumed is said.",
     after_help = "Examples:\n  \
         firsttouch predict solver.ftp --machine epyc-7451x2\n  \
         firsttouch predict solver.ftp --machine my-machine.toml --pin compact\n  \
+        mlc > box.txt; firsttouch predict solver.ftp --machine box.txt\n  \
         firsttouch predict solver.ftp --machine virtual:4 --writes 25%\n  \
         firsttouch predict solver.ftp --machine xeon-e5620x2 --json | jq '.placements[] | {name, slowdown}'"
 )]
@@ -82,10 +84,11 @@ pub struct MachinesList {
 #[command(after_help = "Examples:\n  \
     firsttouch machines show xeon-e5620x2\n  \
     firsttouch machines show my-machine.toml\n  \
+    mlc > box.txt; firsttouch machines show box.txt\n  \
     firsttouch machines show epyc-7451x2 --json | jq '.numbers[] | select(.source | startswith(\"assumed\"))'")]
 pub struct MachinesShow {
-    /// A machine of the catalogue, or a file that describes one
-    #[arg(value_name = "NAME|FILE.toml")]
+    /// A machine of the catalogue, or a file that describes one: a description, hwloc XML with bandwidths, the output of mlc
+    #[arg(value_name = "NAME|FILE")]
     pub machine: String,
     /// Print JSON (schema firsttouch.machine-shown/1)
     #[arg(long)]

@@ -2,14 +2,14 @@
 
 use super::{FAILED, profile, usage};
 use crate::arguments::{Check, Format, Profile};
-use crate::judge::{Judged, Question, judge};
+use crate::judge::{Judged, Question, analysed, is_database, judge};
 use crate::output::{message, print, print_json, style, tell};
 use anyhow::{Context, Result, anyhow, bail};
 use firsttouch_analysis::Analysis;
 use firsttouch_analysis::gate::{Limits, Verdict, check};
 use firsttouch_report::{CheckJson, check_github, check_junit, check_sarif, check_text};
 use std::ffi::OsString;
-use std::io::{Read, stderr, stdout};
+use std::io::{stderr, stdout};
 use std::path::{Path, PathBuf};
 
 /// A limit was exceeded.
@@ -17,13 +17,12 @@ const EXCEEDED: u8 = 3;
 const DEFAULT_MAX_REMOTE: f64 = 0.2;
 /// As `profile` has it.
 const MIN_SIZE: u64 = 64 << 10;
-const SQLITE: &[u8] = b"SQLite format 3\0";
 
 pub fn run(arguments: &Check) -> Result<u8> {
     let question = usage(Question::parse(&arguments.judge))?;
     usage(limits_can_be_held(arguments, &question))?;
     // A baseline that cannot be used is told before the program runs for an hour.
-    let baseline = arguments.baseline.as_deref().map(|path| baseline(path, &question)).transpose()?;
+    let baseline = arguments.baseline.as_deref().map(|path| analysed(path, &question).context("cannot use the baseline")).transpose()?;
     if let Some(file) = given_profile(&arguments.program) {
         return gate(arguments, &judge(&file, &question)?, baseline, &file, false);
     }
@@ -77,12 +76,6 @@ pub fn profile_last(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-fn is_database(path: &Path) -> bool {
-    let mut start = [0; 16];
-    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    read.is_ok() && start == SQLITE
-}
-
 fn limits_can_be_held(arguments: &Check, question: &Question) -> Result<()> {
     if arguments.max_slowdown.is_some() && question.is_bare() {
         return Err(no_description());
@@ -95,16 +88,6 @@ fn no_description() -> anyhow::Error {
         "cannot hold --max-slowdown: the bandwidths of the machine are not known. Name one of the catalogue (firsttouch machines list) or a \
          description (.toml) with --machine"
     )
-}
-
-/// An earlier profile, or its JSON report.
-fn baseline(path: &Path, question: &Question) -> Result<Box<Analysis>> {
-    let fail = || format!("cannot use the baseline {}", path.display());
-    if is_database(path) {
-        return Ok(Box::new(judge(path, question).with_context(fail)?.analysis));
-    }
-    let text = std::fs::read_to_string(path).with_context(fail)?;
-    serde_json::from_str(&text).context("neither a profile nor a report as 'firsttouch report --json' writes it").with_context(fail)
 }
 
 fn gate(arguments: &Check, judged: &Judged, baseline: Option<Box<Analysis>>, file: &Path, ran: bool) -> Result<u8> {

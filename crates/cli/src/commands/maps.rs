@@ -3,6 +3,7 @@
 use super::ps::of_each;
 use crate::arguments::{Judge, Maps};
 use crate::judge::{Question, judge};
+use crate::live;
 use crate::output::{print, print_json, style};
 use anyhow::Result;
 use firsttouch_capture::{explain_refusal, sample_nodes};
@@ -60,22 +61,13 @@ impl Named {
 
     /// Adds the objects that were alive when the profile ended and are of this process.
     fn add_to(&self, maps: &mut ProcessMaps) {
-        let Some(process) = self.profile.processes.iter().find(|process| process.pid == maps.pid) else {
-            let pids: Vec<String> = self.profile.processes.iter().map(|process| process.pid.to_string()).collect();
-            maps.doubts.push(format!(
-                "{} is a profile of process {}, not of {}: no objects are named",
-                self.file,
-                pids.join(", "),
-                maps.pid
-            ));
-            return;
+        let process = match live::process(&self.profile, maps.pid) {
+            Ok(process) => process,
+            Err(why) => {
+                maps.doubts.push(format!("{} {why}: no objects are named", self.file));
+                return;
+            }
         };
-        let program = std::fs::read_link(format!("/proc/{}/exe", maps.pid)).ok().map(|path| path.to_string_lossy().into_owned());
-        let is_another = process.exe.as_ref().zip(program.as_ref()).is_some_and(|(recorded, now)| recorded != now);
-        if process.died_ns.is_some() || is_another {
-            maps.doubts.push(format!("{} was taken of another process {}, which has ended: no objects are named", self.file, maps.pid));
-            return;
-        }
         let page_bytes = self.profile.machine.page_bytes;
         let mut refused = None;
         for object in self.profile.objects.iter().filter(|object| object.process == process.id && object.died_ns.is_none()) {

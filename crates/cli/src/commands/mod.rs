@@ -4,12 +4,14 @@ mod balancing;
 mod bench;
 mod check;
 mod demo;
+mod diff;
 mod doctor;
 mod kernels;
 mod machines;
 mod man;
 mod map;
 mod maps;
+mod migrate;
 mod predict;
 mod profile;
 mod ps;
@@ -66,11 +68,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Report(arguments) => report::run(&arguments),
         Command::Predict(arguments) => predict::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
         Command::Topology(arguments) => topology::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Stat(arguments) => stat::run(&arguments),
         Command::Ps(arguments) => ps::run(&arguments),
         Command::Maps(arguments) => maps::run(&arguments),
+        Command::Migrate(arguments) => migrate::run(&arguments),
         Command::Balancing(arguments) => balancing::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments.kernel),
         Command::Map(arguments) => map::run(&arguments),

@@ -7,4 +7,4 @@ mod process;
 
 pub use balancing::{Balancing, LEAST_RUNS, Measured, Run, Spread, Tunable, are_apart};
 pub use counters::{Counters, NodeCounters, meaning};
-pub use process::{MappedObject, Mapping, MemoryUse, ProcessMaps, ProcessThreads, Thread};
+pub use process::{ByNode, MappedObject, Mapping, MemoryUse, ProcessMaps, ProcessThreads, Thread};

@@ -2,11 +2,14 @@
 
 use super::bitmap;
 use super::objects::{Objects, line, number};
+use firsttouch_domain::pairs::{PairFigure, PairKind};
 use firsttouch_domain::topology::{Access, Distances, Topology};
 use roxmltree::Node as Element;
 
 /// HWLOC_DISTANCES_KIND_MEANS_LATENCY of hwloc/distances.h.
 const MEANS_LATENCY: u64 = 1 << 2;
+/// Four kinds of all pairs of the largest machine there is.
+const MOST_FIGURES: usize = 4 << 20;
 
 /// The latency matrix of the nodes: the operating system's, which hwloc calls NUMALatency, before others.
 pub fn distances(root: Element, topology: &mut Topology, objects: &mut Objects) {
@@ -54,8 +57,9 @@ fn matrix(element: Element, topology: &Topology, objects: &Objects) -> Result<Di
     })
 }
 
-/// Bandwidth (MiB/s) and latency (ns) of each node from its nearest CPUs.
-pub fn access(root: Element, topology: &mut Topology, objects: &Objects) {
+/// Bandwidth (MiB/s) and latency (ns) of each node from its nearest CPUs; and what is told of every pair.
+pub fn access(root: Element, topology: &mut Topology, objects: &Objects) -> Vec<PairFigure> {
+    let mut figures = Vec::new();
     for attribute in root.children().filter(|element| element.has_tag_name("memattr")) {
         let Some(name) = attribute.attribute("name") else { continue };
         for value in attribute.children().filter(|element| element.has_tag_name("memattr_value")) {
@@ -69,11 +73,25 @@ pub fn access(root: Element, topology: &mut Topology, objects: &Objects) {
                 .and_then(bitmap::parse)
                 .or_else(|| objects.cpus_of_gp.get(&number(value, "initiator_obj_gp_index")?).cloned());
             let initiators = topology.nodes_of(&from.unwrap_or_default());
+            if let (Some(kind), true) = (kind(name), figures.len() < MOST_FIGURES) {
+                figures.push(PairFigure { kind, memory: target, from: initiators.clone(), value: figure });
+            }
             let Some(node) = topology.nodes.iter_mut().find(|node| node.id == target) else { continue };
             if let Some(access) = class_of(&mut node.access, initiators) {
                 set(access, name, figure);
             }
         }
+    }
+    figures
+}
+
+fn kind(name: &str) -> Option<PairKind> {
+    match name {
+        "Bandwidth" => Some(PairKind::Bandwidth),
+        "ReadBandwidth" => Some(PairKind::ReadBandwidth),
+        "Latency" => Some(PairKind::Latency),
+        "ReadLatency" => Some(PairKind::ReadLatency),
+        _ => None,
     }
 }
 

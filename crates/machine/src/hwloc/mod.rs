@@ -9,6 +9,7 @@ mod objects;
 
 use crate::topology::sub_numa;
 use anyhow::{Context, Result, anyhow, bail};
+use firsttouch_domain::pairs::PairFigure;
 use firsttouch_domain::topology::Topology;
 use roxmltree::{Document, ParsingOptions};
 use std::fs;
@@ -24,6 +25,14 @@ const MOST_BYTES: u64 = 256 << 20;
 /// # Errors
 /// When the file cannot be read, is not hwloc's XML of format 2, or names no CPUs or nodes.
 pub fn read_file(path: &Path) -> Result<Topology> {
+    read_file_with_figures(path).map(|(topology, _)| topology)
+}
+
+/// The same, with what the file tells of pairs of nodes (memory attributes).
+///
+/// # Errors
+/// As [`read_file`].
+pub fn read_file_with_figures(path: &Path) -> Result<(Topology, Vec<PairFigure>)> {
     let cannot = || format!("cannot read {}", path.display());
     let size = fs::metadata(path).with_context(cannot)?;
     if !size.is_file() {
@@ -34,7 +43,7 @@ pub fn read_file(path: &Path) -> Result<Topology> {
     }
     let bytes = fs::read(path).with_context(cannot)?;
     let text = String::from_utf8(bytes).map_err(|_| anyhow!("it is not text")).with_context(cannot)?;
-    read(&text).with_context(cannot)
+    read_with_figures(&text).with_context(cannot)
 }
 
 /// Reads the text of an hwloc XML file.
@@ -42,6 +51,14 @@ pub fn read_file(path: &Path) -> Result<Topology> {
 /// # Errors
 /// When it is not hwloc's XML of format 2, or names no CPUs or nodes.
 pub fn read(text: &str) -> Result<Topology> {
+    read_with_figures(text).map(|(topology, _)| topology)
+}
+
+/// The same, with what it tells of pairs of nodes (memory attributes).
+///
+/// # Errors
+/// As [`read`].
+pub fn read_with_figures(text: &str) -> Result<(Topology, Vec<PairFigure>)> {
     // The parser descends once a level: hwloc nests some twenty deep, and a hostile file must not exhaust the stack.
     const DEEPEST: usize = 256;
     if depth(text) > DEEPEST {
@@ -61,10 +78,10 @@ pub fn read(text: &str) -> Result<Topology> {
     let mut objects = objects::Objects::collect(root)?;
     let mut topology = objects.topology();
     attributes::distances(root, &mut topology, &mut objects);
-    attributes::access(root, &mut topology, &objects);
+    let figures = attributes::access(root, &mut topology, &objects);
     topology.sub_numa = sub_numa::recognise(&topology);
     topology.doubts = objects.doubts;
-    Ok(topology)
+    Ok((topology, figures))
 }
 
 /// How deep the tags of a text are nested; comments and damage may make it too large, never too small.

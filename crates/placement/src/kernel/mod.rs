@@ -4,10 +4,12 @@
 mod affinity;
 mod mask;
 mod mempolicy;
+mod pages;
 mod segment;
 
 pub use affinity::{allowed_cpus, bind_to_cpus};
 pub use mempolicy::set_policy;
+pub use pages::Pages;
 pub use segment::{Part, Place, Segment, Wanted};
 
 use crate::policy::{Cause, Refusal};

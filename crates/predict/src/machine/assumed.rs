@@ -2,6 +2,7 @@
 
 use super::{Machine, MachineError, catalogue};
 use crate::units::Bandwidth;
+use std::sync::OnceLock;
 
 /// Where the numbers of an assumed machine come from.
 const SOURCE: &str = "assumed: the median machine of the catalogue";
@@ -28,17 +29,49 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(1.0)
 }
 
+/// How parts of machines compare: medians over the catalogue.
+#[derive(Clone, Copy)]
+pub struct Typical {
+    /// Bytes a second of a controller.
+    pub limit: f64,
+    /// What one core draws, and what a link carries, over that.
+    pub core: f64,
+    pub link: f64,
+    /// Cores of a node.
+    pub cores: usize,
+}
+
+/// # Errors
+/// None: the catalogue can be read.
+pub fn typical() -> Result<Typical, MachineError> {
+    static KNOWN: OnceLock<Typical> = OnceLock::new();
+    if let Some(typical) = KNOWN.get() {
+        return Ok(*typical);
+    }
+    let typical = of_the_catalogue()?;
+    Ok(*KNOWN.get_or_init(|| typical))
+}
+
+fn of_the_catalogue() -> Result<Typical, MachineError> {
+    let machines = catalogue::names().map(catalogue::find).collect::<Result<Vec<_>, _>>()?;
+    let limit = median(machines.iter().filter_map(|machine| Some(machine.nodes.first()?.curve(0.0).limit)).collect());
+    let ratios: Vec<Ratios> = machines.iter().map(Ratios::of).collect();
+    Ok(Typical {
+        limit,
+        core: median(ratios.iter().filter_map(|ratio| ratio.core).collect()),
+        link: median(ratios.iter().filter_map(|ratio| ratio.link).collect()),
+        cores: median(machines.iter().filter_map(|machine| Some(machine.nodes.first()?.cores as f64)).collect()) as usize,
+    })
+}
+
 /// `nodes` equal nodes of `cores` cores, every node linked with every other. Controllers, cores and links compare as on the median machine of
 /// the catalogue; times are right up to a factor that is the same for every placement.
 ///
 /// # Errors
 /// More nodes or cores than a machine may have.
 pub fn assumed(name: &str, nodes: usize, cores: usize) -> Result<Machine, MachineError> {
-    let machines = catalogue::names().map(catalogue::find).collect::<Result<Vec<_>, _>>()?;
-    let limit = median(machines.iter().filter_map(|machine| Some(machine.nodes.first()?.curve(0.0).limit)).collect());
-    let ratios: Vec<Ratios> = machines.iter().map(Ratios::of).collect();
-    let core = limit * median(ratios.iter().filter_map(|ratio| ratio.core).collect());
-    let link = limit * median(ratios.iter().filter_map(|ratio| ratio.link).collect());
+    let Typical { limit, core, link, .. } = typical()?;
+    let (core, link) = (limit * core, limit * link);
     let gb = |bytes: f64| Bandwidth(bytes).gb_per_s();
     let text = format!(
         "schema = '{}'\nname = 'assumed'\ntitle = 'equal nodes, as the median of the catalogue'\n[nodes]\n\

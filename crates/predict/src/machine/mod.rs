@@ -5,6 +5,7 @@ mod build;
 mod catalogue;
 pub mod curve;
 mod file;
+pub mod import;
 mod routes;
 mod streams;
 

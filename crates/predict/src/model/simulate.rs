@@ -24,6 +24,26 @@ pub struct Outcome {
     pub links: Vec<Volume>,
 }
 
+impl Outcome {
+    /// One phase after another.
+    #[must_use]
+    pub fn then(self, next: Self) -> Self {
+        let volume = |outcome: &Self| outcome.controllers.iter().map(|bytes| bytes.0).sum::<f64>();
+        let (before, after) = (volume(&self), volume(&next));
+        let remote = self.remote_fraction * before + next.remote_fraction * after;
+        let sum = |one: Vec<Volume>, other: Vec<Volume>| one.into_iter().zip(other).map(|(one, other)| one + other).collect();
+        let start = self.time.0;
+        let later = |(own, next): (Seconds, Seconds)| if next.0 > 0.0 { Seconds(start + next.0) } else { own };
+        Self {
+            time: Seconds(start + next.time.0),
+            ended: self.ended.into_iter().zip(next.ended).map(later).collect(),
+            remote_fraction: if before + after > 0.0 { remote / (before + after) } else { 0.0 },
+            controllers: sum(self.controllers, next.controllers),
+            links: sum(self.links, next.links),
+        }
+    }
+}
+
 /// Lets a team work on a machine.
 ///
 /// # Errors

@@ -16,6 +16,8 @@ pub struct Forecast {
     pub is_dynamic: bool,
     /// Threads that move anything at the same time.
     pub team: usize,
+    /// Part of the traffic that flows while one thread works alone.
+    pub serial: f64,
     /// Part of the traffic whose node is not known.
     pub unknown: f64,
     /// Names of objects whose users' shares were taken as equal.
@@ -35,6 +37,15 @@ impl Forecast {
                 self.machine.name
             ));
         }
+        let assumed: Vec<&str> =
+            self.machine.facts.iter().filter(|fact| fact.source.starts_with("assumed")).map(|fact| fact.what.as_str()).collect();
+        if !self.is_assumed && !assumed.is_empty() {
+            list.push(format!(
+                "Of {} these numbers are assumed: {} (`firsttouch machines show` says how).",
+                self.machine.name,
+                assumed.join(", ")
+            ));
+        }
         list.push("Every access to a watched word moves 8 bytes of memory: what shared caches and reuse save is not seen.".to_owned());
         list.push(format!("{} of the traffic is written (--writes).", percent(self.write_share)));
         list.push(match self.caps {
@@ -50,6 +61,13 @@ impl Forecast {
                 .to_owned(),
             false => "Threads work at the same time, each on its own part; the last to end ends all.".to_owned(),
         });
+        if self.serial > 0.0 {
+            list.push(format!(
+                "{} of the traffic flows while one thread works alone (outside of parallel regions, or before there were other threads): it takes \
+                 its own time, and stays serial wherever pages lie.",
+                percent(self.serial)
+            ));
+        }
         if !self.evened.is_empty() {
             list.push(format!("Threads use equal parts of {}: their shares do not differ beyond chance.", self.evened.join(", ")));
         }

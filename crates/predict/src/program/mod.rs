@@ -16,11 +16,11 @@ pub use place::Placement;
 use crate::machine::Machine;
 use crate::model::{Outcome, Schedule, Seat, Stretch, TeamError, Thread, simulate};
 use crate::units::{Bandwidth, Seconds, Volume};
-use firsttouch_domain::traffic::{Division, Traffic};
+use firsttouch_domain::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
 use interval::Resampled;
 use place::Places;
 use serde::Serialize;
-use volumes::{Mix, Weights, volumes};
+use volumes::{Mix, Phase, Weights, volumes};
 
 /// Draws with less than this much to compute are as many as one likes.
 const DRAWS: std::ops::RangeInclusive<usize> = 20..=200;
@@ -105,7 +105,7 @@ impl<'a> Program<'a> {
         }
         let mut taken = vec![0; count];
         let mut seats = Vec::with_capacity(traffic.workers.len());
-        let works = volumes(traffic, &Weights::Same, |_, sample| Mix::Node(sample.home as usize), count);
+        let works = volumes(traffic, &Weights::Same, |_, sample| Mix::Node(sample.home as usize), count, Phase::All);
         for (worker, volumes) in traffic.workers.iter().zip(&works) {
             let node = worker.node as usize;
             let Some(cores) = machine.nodes.get(node).map(|node| node.cores.max(1)) else {
@@ -141,10 +141,20 @@ impl<'a> Program<'a> {
         self.schedule == Schedule::Dynamic
     }
 
-    /// Workers that move anything.
+    /// Part of the traffic that flows while one thread works alone.
+    #[must_use]
+    pub fn serial(&self) -> f64 {
+        let samples = || self.traffic.objects.iter().flat_map(|object| &object.samples);
+        let all: f64 = samples().map(TrafficSample::volume).sum();
+        let serial: f64 = samples().filter(|sample| sample.serial).map(TrafficSample::volume).sum();
+        if all > 0.0 { serial / all } else { 0.0 }
+    }
+
+    /// Workers that move anything at the same time.
     #[must_use]
     pub fn team(&self) -> usize {
-        let works = volumes(self.traffic, &Weights::Same, |_, sample| Mix::Node(sample.home as usize), self.machine.nodes.len());
+        let home = |_: usize, sample: &TrafficSample| Mix::Node(sample.home as usize);
+        let works = volumes(self.traffic, &Weights::Same, home, self.machine.nodes.len(), Phase::Team);
         works.iter().filter(|bytes| bytes.iter().any(|bytes| *bytes > 0.0)).count()
     }
 
@@ -220,18 +230,24 @@ impl<'a> Program<'a> {
         let count = self.machine.nodes.len();
         let places = Places { machine: self.machine, traffic: self.traffic, nodes: &self.nodes };
         let mixes = places.place(placement);
-        let volumes = volumes(self.traffic, weights, |object, sample| mixes.of(object, sample), count);
-        let team: Vec<Thread> = volumes
-            .into_iter()
-            .zip(&self.seats)
-            .zip(&self.compute)
+        let of = |phase: Phase| volumes(self.traffic, weights, |object, sample| mixes.of(object, sample), count, phase);
+        let team = simulate(self.machine, &self.threads(of(Phase::Team)), self.schedule)?;
+        if self.serial() <= 0.0 {
+            return Ok(team);
+        }
+        // One after the other: what one thread does alone, wherever in the run, takes its own time.
+        Ok(simulate(self.machine, &self.threads(of(Phase::Serial)), Schedule::Static)?.then(team))
+    }
+
+    fn threads(&self, volumes: Vec<Vec<f64>>) -> Vec<Thread> {
+        let places = volumes.into_iter().zip(&self.seats).zip(&self.compute);
+        places
             .map(|((volumes, seat), compute)| {
                 let parts = volumes.into_iter().enumerate().filter(|(_, bytes)| *bytes > 0.0);
                 let work = vec![Stretch { parts: parts.map(|(node, bytes)| (node, Volume(bytes))).collect() }];
                 Thread { seat: *seat, work, write_share: self.write_share, compute: *compute }
             })
-            .collect();
-        simulate(self.machine, &team, self.schedule)
+            .collect()
     }
 
     fn controller(&self, outcome: &Outcome) -> Option<Controller> {
@@ -256,7 +272,7 @@ impl<'a> Program<'a> {
 fn schedule(traffic: &Traffic) -> Schedule {
     let bytes = |dealt: bool| -> f64 {
         let objects = traffic.objects.iter().filter(|object| (object.division == Division::DealtOut) == dealt);
-        objects.flat_map(|object| &object.samples).map(|sample| sample.volume()).sum()
+        objects.flat_map(ObjectTraffic::of_team).map(TrafficSample::volume).sum()
     };
     if bytes(true) > bytes(false) { Schedule::Dynamic } else { Schedule::Static }
 }

@@ -29,21 +29,47 @@ pub enum Mix<'a> {
     Spread(&'a [(usize, f64)]),
 }
 
+/// Which part of the traffic, in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    All,
+    /// While one thread works alone.
+    Serial,
+    Team,
+}
+
+impl Phase {
+    fn has(self, sample: &TrafficSample) -> bool {
+        match self {
+            Self::All => true,
+            Self::Serial => sample.serial,
+            Self::Team => !sample.serial,
+        }
+    }
+}
+
 /// Bytes by worker and node. Workers whose shares of an object cannot be told from equal ones get equal ones: the noise of few samples would
 /// else make one of them late.
-pub fn volumes<'m>(traffic: &Traffic, weights: &Weights, mix: impl Fn(usize, &TrafficSample) -> Mix<'m>, nodes: usize) -> Vec<Vec<f64>> {
+pub fn volumes<'m>(
+    traffic: &Traffic,
+    weights: &Weights,
+    mix: impl Fn(usize, &TrafficSample) -> Mix<'m>,
+    nodes: usize,
+    phase: Phase,
+) -> Vec<Vec<f64>> {
     let mut volumes = vec![vec![0.0; nodes]; traffic.workers.len()];
     let mut factors = Factors::new(traffic);
     for (index, object) in traffic.objects.iter().enumerate() {
         factors.set(traffic, object, index, weights);
         for (number, sample) in object.samples.iter().enumerate() {
             let weight = weights.of(index, number);
-            if weight <= 0.0 {
+            if weight <= 0.0 || !phase.has(sample) {
                 continue;
             }
             let mix = mix(index, sample);
             for &(worker, bytes) in &sample.bytes {
-                let bytes = weight * factors.of[worker] * bytes;
+                // Shares are evened among the team only.
+                let bytes = weight * bytes * if sample.serial { 1.0 } else { factors.of[worker] };
                 match mix {
                     Mix::Node(node) => volumes[worker][node] += bytes,
                     Mix::Spread(shares) => shares.iter().for_each(|(node, share)| volumes[worker][*node] += bytes * share),
@@ -66,7 +92,7 @@ struct Factors {
 
 impl Factors {
     fn new(traffic: &Traffic) -> Self {
-        let samples = traffic.objects.iter().flat_map(|object| &object.samples);
+        let samples = traffic.objects.iter().flat_map(ObjectTraffic::of_team);
         let mut works = vec![false; traffic.workers.len()];
         samples.flat_map(|sample| &sample.bytes).for_each(|(worker, _)| works[*worker] = true);
         let mut team = BTreeMap::new();
@@ -80,7 +106,7 @@ impl Factors {
         if object.even.is_empty() {
             return;
         }
-        for (number, sample) in object.samples.iter().enumerate() {
+        for (number, sample) in object.samples.iter().enumerate().filter(|(_, sample)| !sample.serial) {
             for &(worker, bytes) in &sample.bytes {
                 self.sums[worker] += weights.of(index, number) * bytes;
             }

@@ -3,6 +3,7 @@
 mod balancing;
 mod machines;
 mod maps;
+mod migrate;
 mod ps;
 mod stat;
 mod validation;
@@ -10,6 +11,7 @@ mod validation;
 pub use balancing::{BalancingJson, MeasuredJson, balancing_text, measured_text};
 pub use machines::{MachineJson, MachinesJson, machine_text, machines_text};
 pub use maps::{MapsJson, MapsText, maps_text};
+pub use migrate::{MigrateJson, MigrateTarget, NotMoved, migrate_text};
 pub use ps::{PsJson, ps_text};
 pub use stat::{Span, StatJson, stat_text};
 pub use validation::{validation_markdown, validation_text};

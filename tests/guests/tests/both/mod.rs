@@ -3,6 +3,7 @@
 mod balancing;
 mod bench;
 pub mod doctor;
+mod migrate;
 mod process;
 mod profile;
 mod run;

@@ -1,0 +1,108 @@
+//! When a program's team was at work, where that is known: OpenMP's parallel regions (OMPT), and before that the birth of a second thread.
+//! Runtimes without OMPT (GNU's) tell of no regions; then everything after the second thread's birth counts as the team's.
+
+use firsttouch_profile::{Id, Profile};
+use std::collections::BTreeMap;
+
+/// When the team of one process worked.
+#[derive(Clone, Debug, Default)]
+struct Team {
+    /// When its second thread was born; none if it never had one.
+    second: Option<u64>,
+    /// Parallel regions, merged, in order; empty where none is known.
+    regions: Vec<(u64, u64)>,
+}
+
+/// Serial and parallel phases of each process.
+#[derive(Debug, Default)]
+pub struct Phases {
+    teams: BTreeMap<Id, Team>,
+}
+
+impl Phases {
+    #[must_use]
+    pub fn new(profile: &Profile) -> Self {
+        let mut births: BTreeMap<Id, Vec<u64>> = BTreeMap::new();
+        for thread in &profile.threads {
+            births.entry(thread.process).or_default().push(thread.born_ns);
+        }
+        let mut teams: BTreeMap<Id, Team> = BTreeMap::new();
+        for (process, mut times) in births {
+            times.sort_unstable();
+            teams.insert(process, Team { second: times.get(1).copied(), regions: Vec::new() });
+        }
+        // With some of the regions missing, what lies outside of the others tells nothing.
+        if !profile.lost.iter().any(|lost| lost.source == "regions") {
+            let mut regions: Vec<_> = profile.regions.iter().filter(|region| region.team_size > 1).collect();
+            regions.sort_by_key(|region| region.begin_ns);
+            for region in regions {
+                let Some(team) = teams.get_mut(&region.process) else { continue };
+                let end = region.end_ns.unwrap_or(u64::MAX);
+                match team.regions.last_mut() {
+                    Some((_, last)) if *last >= region.begin_ns => *last = end.max(*last),
+                    _ => team.regions.push((region.begin_ns, end)),
+                }
+            }
+        }
+        Self { teams }
+    }
+
+    /// Whether no team of the process was at work in all of this time.
+    #[must_use]
+    pub fn is_serial(&self, process: Id, start: u64, end: u64) -> bool {
+        let Some(team) = self.teams.get(&process) else { return false };
+        let Some(second) = team.second else { return false };
+        if end <= second {
+            return true;
+        }
+        let next = team.regions.partition_point(|(_, last)| *last < start);
+        !team.regions.is_empty() && team.regions.get(next).is_none_or(|(begin, _)| *begin > end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firsttouch_profile::{Lost, Region, Thread};
+
+    fn thread(id: Id, process: Id, born_ns: u64) -> Thread {
+        Thread {
+            id,
+            process,
+            tid: 1,
+            parent: None,
+            name: None,
+            born_ns,
+            died_ns: None,
+            cpu_ns: None,
+            omp_number: None,
+            user_faults: None,
+            all_faults: None,
+            allowed_cpus: None,
+            node_moves: 0,
+        }
+    }
+
+    fn region(begin_ns: u64, end_ns: Option<u64>, team_size: u32) -> Region {
+        Region { id: begin_ns as Id, process: 1, begin_ns, end_ns, site: None, team_size, thread: None }
+    }
+
+    /// Check windows before the second thread, in a gap between regions, across one, and where nothing is known.
+    #[test]
+    fn phases_are_told() {
+        let threads = vec![thread(0, 1, 0), thread(1, 1, 100), thread(2, 2, 0)];
+        let mut profile = Profile { threads, ..Profile::default() };
+        let serial = |profile: &Profile, process, start, end| Phases::new(profile).is_serial(process, start, end);
+        assert!(serial(&profile, 1, 10, 100));
+        assert!(!serial(&profile, 1, 50, 101) && !serial(&profile, 1, 500, 600), "without regions, all after the birth is the team's");
+        assert!(!serial(&profile, 2, 10, 20) && !serial(&profile, 9, 10, 20), "one thread is the whole team");
+        profile.regions = vec![region(200, Some(300), 4), region(250, Some(400), 4), region(440, Some(450), 1), region(500, None, 4)];
+        for (start, end, truth) in
+            [(120, 199, true), (120, 200, false), (390, 410, false), (401, 499, true), (401, 500, false), (900, 950, false)]
+        {
+            assert_eq!(serial(&profile, 1, start, end), truth, "{start}-{end}");
+        }
+        profile.lost = vec![Lost { source: "regions".into(), reason: "only the first are kept".into(), count: 1 }];
+        assert!(!serial(&profile, 1, 401, 499) && serial(&profile, 1, 10, 20));
+    }
+}

@@ -1,0 +1,157 @@
+//! `firsttouch migrate`
+
+mod used;
+
+use super::{Usage, usage};
+use crate::arguments::Migrate;
+use crate::output::{message, print, print_json, style, tell};
+use anyhow::{Context, Result, anyhow, bail};
+use firsttouch_domain::system::ProcessMaps;
+use firsttouch_domain::topology::Topology;
+use firsttouch_domain::{ExpressionError, format_bytes};
+use firsttouch_machine::process::{self, Subject};
+use firsttouch_machine::{balancing, topology};
+use firsttouch_placement::kernel::Pages;
+use firsttouch_placement::migrate::{Migrated, Rule, Span, migrate, refusal};
+use firsttouch_placement::{Device, NodeList, Numbered};
+use firsttouch_report::{MigrateJson, MigrateTarget, migrate_text};
+use std::io::{IsTerminal, stderr, stdout};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const ROOT: &str = "/";
+/// How often progress is shown, and after how long at first.
+const PERIOD: Duration = Duration::from_millis(300);
+
+pub fn run(arguments: &Migrate) -> Result<u8> {
+    let pid = one_process(&arguments.process)?;
+    let machine = topology::read_outline(Path::new(ROOT))?;
+    let asked = asked(arguments, &machine)?;
+    let maps = process::maps(Path::new(ROOT), pid)?;
+    let mut json = MigrateJson::new(&maps, &machine);
+    if machine.nodes.len() < 2 {
+        json.notes.push("This machine has one node: there is nowhere to move pages.".to_owned());
+        return show(arguments, &json);
+    }
+    let spans = match asked {
+        Asked::Rule(rule) => {
+            json.target = Some(MigrateTarget::of(&rule));
+            everywhere(&maps, &rule)
+        }
+        Asked::Used(file) => {
+            let used = used::spans(file, pid, &maps)?;
+            json.target = Some(MigrateTarget::used());
+            json.notes.extend(used.notes);
+            used.spans
+        }
+    };
+    let start = Instant::now();
+    let mut progress = Progress::new(&spans);
+    let outcome = migrate(&mut Pages::of(pid), &spans, &mut |done| progress.show(done));
+    let seconds = start.elapsed().as_secs_f64();
+    progress.clear();
+    let done = outcome.map_err(|error| anyhow!("cannot move pages of process {pid}: {}", refusal(&error)))?;
+    json.add(&done, seconds);
+    if balancing::read(Path::new(ROOT)).value.is_some_and(|value| value & 1 == 1) {
+        json.notes.push("The kernel's NUMA balancing is on, and may move pages again (firsttouch balancing).".to_owned());
+    }
+    show(arguments, &json)
+}
+
+fn show(arguments: &Migrate, json: &MigrateJson) -> Result<u8> {
+    if arguments.json {
+        json.notes.iter().for_each(|note| message(note));
+        print_json(json)?;
+    } else {
+        print(&migrate_text(json, style(&stdout())))?;
+    }
+    Ok(0)
+}
+
+/// One process: moving several by a name's accident cannot be taken back.
+fn one_process(text: &str) -> Result<i32> {
+    let own = i32::try_from(std::process::id()).unwrap_or(0);
+    let found = process::find(Path::new(ROOT), &Subject::parse(text), own)?;
+    match found[..] {
+        [pid] => Ok(pid),
+        _ => {
+            let pids: Vec<String> = found.iter().map(i32::to_string).collect();
+            bail!("cannot choose among {} processes called '{text}': name one by its number: {}", found.len(), pids.join(", "))
+        }
+    }
+}
+
+enum Asked<'a> {
+    Rule(Rule),
+    Used(&'a Path),
+}
+
+fn asked<'a>(arguments: &'a Migrate, machine: &Topology) -> Result<Asked<'a>> {
+    match (&arguments.to, &arguments.interleave, &arguments.profile) {
+        (Some(list), ..) => Ok(Asked::Rule(Rule::To(nodes("--to", list, machine)?))),
+        (None, Some(list), _) => Ok(Asked::Rule(Rule::Interleave(nodes("--interleave", list, machine)?))),
+        (None, None, Some(file)) => Ok(Asked::Used(file)),
+        (None, None, None) => Err(Usage(anyhow!(
+            "cannot tell where the pages are used: profile the process (firsttouch profile --pid PID --duration 10) and give --profile FILE, or \
+             name nodes with --to NODES or --interleave"
+        ))
+        .into()),
+    }
+}
+
+fn nodes(option: &str, list: &str, machine: &Topology) -> Result<Vec<u32>> {
+    let known = Numbered::nodes(machine).without_limits();
+    let none = |_: &Device| Err("devices are not taken here".to_owned());
+    let found: Result<Vec<u32>, ExpressionError> = list.parse().and_then(|list: NodeList| list.resolve(&known, None, &none));
+    usage(found.with_context(|| option.to_owned()))
+}
+
+/// All memory that is there, by mapping.
+fn everywhere(maps: &ProcessMaps, rule: &Rule) -> Vec<Span> {
+    let of = |mapping: &firsttouch_domain::system::Mapping| {
+        let page_bytes = mapping.page_bytes?;
+        let resident: u64 = mapping.nodes.as_ref()?.values().sum();
+        (resident > 0 && mapping.end > mapping.start).then(|| Span {
+            start: mapping.start,
+            end: mapping.end,
+            page_bytes,
+            present: Some(resident / page_bytes.max(1)),
+            rule: rule.clone(),
+        })
+    };
+    maps.mappings.iter().filter_map(of).collect()
+}
+
+/// A line on a terminal; nothing elsewhere.
+struct Progress {
+    wanted: bool,
+    all: u64,
+    start: Instant,
+    last: Instant,
+    shown: bool,
+}
+
+impl Progress {
+    fn new(spans: &[Span]) -> Self {
+        let bytes = |span: &Span| span.present.map_or(span.end - span.start, |pages| pages.saturating_mul(span.page_bytes));
+        let now = Instant::now();
+        Self { wanted: stderr().is_terminal(), all: spans.iter().map(bytes).sum::<u64>().max(1), start: now, last: now, shown: false }
+    }
+
+    fn show(&mut self, done: &Migrated) {
+        if !self.wanted || self.last.elapsed() < PERIOD {
+            return;
+        }
+        (self.last, self.shown) = (Instant::now(), true);
+        let seen = done.moved_bytes + done.there_bytes;
+        let rate = done.moved_bytes as f64 / self.start.elapsed().as_secs_f64() / (1u64 << 30) as f64;
+        let percent = (100.0 * seen as f64 / self.all as f64).min(100.0);
+        tell(&format!("\r\x1b[Kmoving pages: {percent:.0} %, {} moved, {rate:.2} GiB/s", format_bytes(done.moved_bytes)));
+    }
+
+    fn clear(&self) {
+        if self.shown {
+            tell("\r\x1b[K");
+        }
+    }
+}

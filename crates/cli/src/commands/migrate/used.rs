@@ -1,0 +1,91 @@
+//! Where a profile of the running process saw its memory used: parts of objects by the thread that uses them, and where that thread runs now.
+
+use crate::arguments::Judge;
+use crate::judge::{Question, judge};
+use crate::live;
+use anyhow::{Result, anyhow};
+use firsttouch_domain::system::ProcessMaps;
+use firsttouch_machine::process;
+use firsttouch_placement::migrate::{Rule, Span};
+use firsttouch_profile::Id;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub struct Used {
+    pub spans: Vec<Span>,
+    pub notes: Vec<String>,
+}
+
+/// # Errors
+/// A file that is no profile, or one of another process; nothing of it that one thread uses.
+pub fn spans(file: &Path, pid: i32, maps: &ProcessMaps) -> Result<Used> {
+    let judged = judge(file, &Question::parse(&Judge::default())?)?;
+    let profile = firsttouch_profile::open(file)?;
+    let own = live::process(&profile, pid).map_err(|why| anyhow!("cannot use {}: it {why}", file.display()))?;
+    let runs: BTreeMap<i32, Option<u32>> = process::threads(Path::new("/"), pid)?.threads.into_iter().map(|t| (t.tid, t.node)).collect();
+    let mut threads: Vec<(Id, i32)> = profile.threads.iter().map(|thread| (thread.id, thread.tid)).collect();
+    threads.sort_unstable();
+    let node_of = |thread: i64| {
+        let (_, tid) = usize::try_from(thread).ok().and_then(|index| threads.get(index))?;
+        runs.get(tid).copied().flatten()
+    };
+    let (mut spans, mut shared, mut gone) = (Vec::new(), 0u64, 0u64);
+    for view in judged.analysis.objects.iter().filter(|view| view.process == own.id && view.count == 1) {
+        let Some(object) = profile.objects.iter().find(|object| object.id == view.id && object.died_ns.is_none()) else { continue };
+        let pieces = view.map.users.len() as u64;
+        for (number, &user) in (0u64..).zip(&view.map.users) {
+            let at = |number: u64| object.address + (u128::from(object.bytes) * u128::from(number) / u128::from(pieces.max(1))) as u64;
+            let (start, end) = (at(number), at(number + 1));
+            match (user, node_of(user)) {
+                (0.., Some(node)) => spans.extend(within(maps, start, end, node)),
+                (0.., None) => gone += end - start,
+                _ => shared += end - start,
+            }
+        }
+    }
+    if spans.is_empty() {
+        return Err(anyhow!(
+            "cannot tell from {} where pages of process {pid} are used: no part of an object is used by one thread that still runs. Profile it for \
+             longer, or name nodes with --to or --interleave",
+            file.display()
+        ));
+    }
+    let size = firsttouch_domain::format_bytes;
+    let mut notes = Vec::new();
+    if shared > 0 {
+        notes.push(format!("{} that several threads use, or of whose use nothing is known, stay where they are.", size(shared)));
+    }
+    if gone > 0 {
+        notes.push(format!("{} stay: the threads that used them have ended.", size(gone)));
+    }
+    Ok(Used { spans, notes })
+}
+
+/// The whole pages of a range, by the mappings it lies in; a page on a border goes with its first byte.
+fn within(maps: &ProcessMaps, start: u64, end: u64, node: u32) -> Vec<Span> {
+    let overlapping = maps.mappings.iter().filter(|mapping| mapping.start < end && start < mapping.end);
+    let span = |mapping: &firsttouch_domain::system::Mapping| {
+        let page_bytes = mapping.page_bytes.filter(|bytes| *bytes > 0)?;
+        let up = |address: u64| address.div_ceil(page_bytes).saturating_mul(page_bytes);
+        let (start, end) = (up(start.max(mapping.start)), up(end).min(mapping.end));
+        (start < end).then(|| Span { start, end, page_bytes, present: None, rule: Rule::To(vec![node]) })
+    };
+    overlapping.filter_map(span).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firsttouch_domain::system::Mapping;
+
+    /// Check that neighbouring pieces share no page, and that parts outside of mappings are left out.
+    #[test]
+    fn pieces_are_whole_pages() {
+        let mapping = Mapping { start: 0x10000, end: 0x20000, page_bytes: Some(4096), ..Mapping::default() };
+        let maps = ProcessMaps { mappings: vec![mapping], ..ProcessMaps::default() };
+        let ranges = |start, end| within(&maps, start, end, 1).iter().map(|span| (span.start, span.end)).collect::<Vec<_>>();
+        assert_eq!((ranges(0x10010, 0x12800), ranges(0x12800, 0x14000)), (vec![(0x11000, 0x13000)], vec![(0x13000, 0x14000)]));
+        assert_eq!(ranges(0x1f000, 0x30000), [(0x1f000, 0x20000)]);
+        assert_eq!(ranges(0x30000, 0x40000), []);
+    }
+}

@@ -1,0 +1,163 @@
+//! `firsttouch diff` as text.
+
+use crate::system::{Lines, row};
+use crate::text::Style;
+use crate::text::layout::{GLUE, clean, cut};
+use crate::text::words::{count, file_name, interval, percent, thousands, times};
+use crate::topology::table::Align::{Left, Right};
+use firsttouch_analysis::diff::{Change, Diff, FindingChange, ObjectChange};
+use firsttouch_domain::format_bytes;
+
+/// Objects shown, at most; the rest is counted.
+const SHOWN: usize = 16;
+const LONGEST_NAME: usize = 24;
+
+/// The comparison as text; `before` and `after` are how the user calls the two.
+#[must_use]
+pub fn diff_text(diff: &Diff, before: &str, after: &str, style: Style) -> String {
+    let mut out = Lines::new(style);
+    out.heading(&clean(&format!("{before} -> {after}, judged on {}", diff.machine)));
+    let mut rows = vec![row(["", "before", "after", "difference"])];
+    let seconds = |value: f64| format!("{value:.2}{GLUE}s");
+    let ratio = diff.wall_s.before.zip(diff.wall_s.after).filter(|(before, _)| *before > 0.0).map(|(before, after)| after / before);
+    rows.push(vec![
+        "wall time".to_owned(),
+        known(diff.wall_s.before, seconds),
+        known(diff.wall_s.after, seconds),
+        ratio.map_or("?".to_owned(), |ratio| format!("{ratio:.2} times as long; one run each, so chance is not ruled out")),
+    ]);
+    rows.push(vec![
+        "remote".to_owned(),
+        figure(&diff.remote_fraction, true),
+        figure(&diff.remote_fraction, false),
+        points(&diff.remote_fraction),
+    ]);
+    if let Some(slowdown) = &diff.slowdown {
+        let one = |value: Option<f64>, range: Option<[f64; 2]>| match (value, range) {
+            (Some(value), Some(range)) => format!("{value:.2} {}", times(range)),
+            _ => "?".to_owned(),
+        };
+        rows.push(vec![
+            "slow-down".to_owned(),
+            one(slowdown.before, slowdown.before_interval),
+            one(slowdown.after, slowdown.after_interval),
+            format!("{}: over the best placement, predicted", verdict(slowdown)),
+        ]);
+    }
+    out.table(&rows, &[Left, Left, Left, Left]);
+    out.gap();
+    out.sentence(&sentence(diff));
+    for doubt in &diff.doubts {
+        out.sentence(doubt);
+    }
+    findings(&mut out, "Findings gone", &diff.findings_gone);
+    findings(&mut out, "Findings that are new", &diff.findings_new);
+    findings(&mut out, "Findings in both", &diff.findings_kept);
+    objects(&mut out, &diff.objects);
+    out.text()
+}
+
+/// The verdict on the remote part, as one sentence.
+#[must_use]
+pub fn sentence(diff: &Diff) -> String {
+    let change = &diff.remote_fraction;
+    let samples = format!("{} and {} samples", thousands(diff.before.samples), thousands(diff.after.samples));
+    match (diff.significant, change.difference) {
+        (Some(true), Some(difference)) => format!(
+            "{} accesses are remote in the second: the difference is significant (95 %, {samples}).",
+            if difference < 0.0 { "Fewer" } else { "More" }
+        ),
+        (Some(false), _) => format!("The remote parts do not differ significantly: the difference may be chance (95 %, {samples})."),
+        _ => "Whether the remote part changed cannot be told: one of the two has no evidence of it.".to_owned(),
+    }
+}
+
+fn known(value: Option<f64>, word: impl Fn(f64) -> String) -> String {
+    value.map_or_else(|| "?".to_owned(), word)
+}
+
+/// `49 % [47, 52]`.
+fn figure(change: &Change, before: bool) -> String {
+    let (value, range) = if before { (change.before, change.before_interval) } else { (change.after, change.after_interval) };
+    match (value, range) {
+        (Some(value), Some(range)) => format!("{} {}", percent(value), interval(range)),
+        (Some(value), None) => percent(value),
+        (None, _) => "?".to_owned(),
+    }
+}
+
+/// `-48 points [-51, -45], significant`.
+fn points(change: &Change) -> String {
+    let points = |fraction: f64| {
+        let value = (1000.0 * fraction).round() / 10.0;
+        if value == 0.0 {
+            return "0".to_owned();
+        }
+        if value.abs() < 9.95 && value.fract() != 0.0 { format!("{value:+.1}") } else { format!("{value:+.0}") }
+    };
+    match (change.difference, change.difference_interval) {
+        (Some(difference), Some([low, high])) => {
+            format!("{} points [{},{GLUE}{}], {}", points(difference), points(low), points(high), verdict(change))
+        }
+        (Some(difference), None) => format!("{} points", points(difference)),
+        (None, _) => "not known".to_owned(),
+    }
+}
+
+fn verdict(change: &Change) -> &'static str {
+    match change.significant {
+        Some(true) => "significant",
+        Some(false) => "may be chance",
+        None => "not known",
+    }
+}
+
+fn findings(out: &mut Lines, title: &str, list: &[FindingChange]) {
+    if list.is_empty() {
+        return;
+    }
+    out.heading(title);
+    let rows: Vec<Vec<String>> = list
+        .iter()
+        .map(|finding| {
+            let remote = match (finding.remote_fraction.before.is_some(), finding.remote_fraction.after.is_some()) {
+                (true, true) => points(&finding.remote_fraction),
+                (before, _) => figure(&finding.remote_fraction, before),
+            };
+            let unseen = if finding.object_in_both { "" } else { "; the other profile did not judge this object" };
+            vec![format!("  {}", finding.id), cut(&clean(&finding.object_name), LONGEST_NAME), format!("remote {remote}{unseen}")]
+        })
+        .collect();
+    out.table(&rows, &[Left, Left, Left]);
+}
+
+fn objects(out: &mut Lines, list: &[ObjectChange]) {
+    if list.is_empty() {
+        return;
+    }
+    out.heading("Objects");
+    let mut rows = vec![row(["  name", "allocated", "size", "remote before", "after", "difference"])];
+    for object in list.iter().take(SHOWN) {
+        let place = match (&object.file, object.line) {
+            (Some(file), Some(line)) => format!("{}:{line}", file_name(file)),
+            _ => String::new(),
+        };
+        let difference = match object.in_profiles {
+            "before" => "not in the second".to_owned(),
+            "after" => "not in the first".to_owned(),
+            _ => points(&object.remote_fraction),
+        };
+        rows.push(vec![
+            format!("  {}", cut(&clean(&object.name), LONGEST_NAME)),
+            cut(&clean(&place), LONGEST_NAME),
+            object.bytes_after.or(object.bytes_before).map_or(String::new(), format_bytes),
+            figure(&object.remote_fraction, true),
+            figure(&object.remote_fraction, false),
+            difference,
+        ]);
+    }
+    out.table(&rows, &[Left, Left, Right, Left, Left, Left]);
+    if list.len() > SHOWN {
+        out.sentence(&format!("and {} with fewer accesses (--json has all)", count(list.len() - SHOWN, "object")));
+    }
+}

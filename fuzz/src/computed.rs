@@ -1,0 +1,37 @@
+//! What holds of every machine that a description gives: it can be computed with.
+
+use firsttouch_predict::machine::Machine;
+use firsttouch_predict::model::{Schedule, Seat, Stretch, Thread, simulate};
+use firsttouch_predict::units::{Bandwidth, Volume};
+use firsttouch_report::{MachineJson, Style, machine_text};
+
+/// Two threads on the first and the last node, each with memory of both.
+pub fn computed(machine: &Machine) {
+    let last = machine.nodes.len().checked_sub(1).expect("a machine has a node");
+    assert!(machine.nodes.iter().all(|node| node.cores > 0));
+    for (from, to) in [(0, last), (last, 0)] {
+        let mut at = from;
+        for link in machine.route(from, to).iter().map(|link| machine.links[*link]) {
+            assert!(link.from == at && link.capacity.0 > 0.0);
+            at = link.to;
+        }
+        assert_eq!(at, to, "the route ends where it should");
+    }
+    let parts = || {
+        let both = vec![(0, Volume(1e9)), (last, Volume(1e9))];
+        if last == 0 { both[..1].to_vec() } else { both }
+    };
+    let thread = |node: usize| Thread {
+        seat: Seat { node, core: 0 },
+        work: vec![Stretch { parts: parts() }],
+        write_share: 0.25,
+        compute: Bandwidth::UNLIMITED,
+    };
+    for schedule in [Schedule::Static, Schedule::Dynamic] {
+        let outcome = simulate(machine, &[thread(0), thread(last)], schedule).expect("a team that fits");
+        assert!(outcome.time.0.is_finite() && outcome.time.0 > 0.0, "{:?}", outcome.time);
+        assert!((0.0..=1.0).contains(&outcome.remote_fraction));
+    }
+    assert!(machine_text(machine, Style { width: 80, colour: false }).contains(&machine.name));
+    serde_json::to_string(&MachineJson::new(machine)).expect("JSON");
+}

@@ -1,0 +1,76 @@
+//! `migrate`: where pages of a running program land, against numa_maps; and its rate beside migratepages'.
+
+use firsttouch_e2e::process::run;
+use firsttouch_guests::{Waiting, first_two_with_cpus, firsttouch, json, tool};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Instant;
+
+const MIB: &str = "48";
+const BYTES: u64 = 48 << 20;
+
+/// The nodes of a process's largest mapping, as the kernel says.
+fn largest(pid: &str) -> BTreeMap<u32, u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/numa_maps")).unwrap();
+    let nodes = |line: &str| -> BTreeMap<u32, u64> {
+        let words = line.split_whitespace().filter_map(|word| word.strip_prefix('N')?.split_once('='));
+        words.map(|(node, pages)| (node.parse().unwrap(), pages.parse::<u64>().unwrap() * 4096)).collect()
+    };
+    text.lines().map(nodes).max_by_key(|nodes| nodes.values().sum::<u64>()).unwrap()
+}
+
+fn filled(node: u32, kind: &str) -> Waiting {
+    Waiting::start_under(&["numactl", &format!("--membind={node}")], "fill", &[MIB, kind, "wait"])
+}
+
+fn migrate(pid: &str, options: &[&str]) -> Value {
+    json(&[&["migrate", pid], options].concat())
+}
+
+/// Check that pages of both kinds land on the node asked for, all of them, and are counted; and that nothing moves the second time.
+#[test]
+fn pages_land_on_a_node() {
+    let [from, to] = first_two_with_cpus().map(|node| node.id);
+    for kind in ["base", "huge"] {
+        let program = filled(from, kind);
+        let moved = migrate(&program.pid(), &["--to", &to.to_string()]);
+        assert_eq!(largest(&program.pid()), [(to, BYTES)].into(), "{kind}: {moved:#}");
+        assert!(moved["moved_bytes"].as_u64().unwrap() >= BYTES && moved["to"][to.to_string()].as_u64().unwrap() >= BYTES, "{moved:#}");
+        let again = migrate(&program.pid(), &["--to", &to.to_string()]);
+        assert!(again["moved_bytes"].as_u64().unwrap() < 1 << 20 && again["there_bytes"].as_u64().unwrap() >= BYTES, "{again:#}");
+        // It still waits, unharmed.
+        assert!(fs::read_to_string(format!("/proc/{}/stat", program.pid())).unwrap().contains(") S "));
+    }
+}
+
+/// Check that interleaved pages lie on both nodes in equal parts, and that the text says what happened.
+#[test]
+fn pages_are_interleaved() {
+    let [one, other] = first_two_with_cpus().map(|node| node.id);
+    let program = filled(one, "base");
+    let outcome = run(&mut firsttouch().command(["migrate", &program.pid(), &format!("--interleave={one},{other}")]));
+    let said = outcome.stdout_text();
+    assert!(outcome.status == 0 && said.contains("interleaved over nodes") && said.contains("GiB/s"), "{outcome:?}");
+    assert_eq!(largest(&program.pid()), [(one, BYTES / 2), (other, BYTES / 2)].into(), "{said}");
+}
+
+/// The rate beside that of migratepages, whole commands with their start: printed, and held loosely, since in a guest it says little.
+#[test]
+fn rate_beside_migratepages() {
+    let [from, to] = first_two_with_cpus().map(|node| node.id);
+    let program = filled(from, "base");
+    let (mut ours, mut theirs) = (f64::INFINITY, f64::INFINITY);
+    for _ in 0..4 {
+        let start = Instant::now();
+        migrate(&program.pid(), &["--to", &to.to_string()]);
+        ours = ours.min(start.elapsed().as_secs_f64());
+        assert_eq!(largest(&program.pid()), [(to, BYTES)].into());
+        let start = Instant::now();
+        tool("migratepages", &[&program.pid(), &to.to_string(), &from.to_string()]);
+        theirs = theirs.min(start.elapsed().as_secs_f64());
+        assert_eq!(largest(&program.pid()), [(from, BYTES)].into());
+    }
+    println!("migrate moves at {:.2} times the rate of migratepages ({ours:.2} s against {theirs:.2} s for {MIB} MiB)", theirs / ours);
+    assert!(theirs / ours > 0.2, "{ours} {theirs}");
+}

@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod map;
+mod plan;
 mod predict;
 mod reproduce;
 mod run;
@@ -10,6 +11,7 @@ mod run;
 pub use bench::{Bench, How, Init, Kernel, Simd, Stream};
 pub use check::{Check, Format};
 pub use map::{Map, MapKernel};
+pub use plan::Plan;
 pub use predict::{CapsFrom, Machines, MachinesAction, Predict, Validate};
 pub use reproduce::{Experiment, Reproduce};
 pub use run::{Run, Segment};
@@ -30,6 +32,10 @@ firsttouch finds memory that lives on the wrong NUMA node and names the line tha
   firsttouch report program.ftp        the report again, also for other machines
   firsttouch predict program.ftp --machine epyc-7451x2
                                        what each placement would cost there
+  firsttouch plan program.ftp -o program.toml
+                                       a policy for each misplaced object, by the line that allocates it
+  firsttouch run --plan program.toml -- ./program
+                                       run with memory placed by the plan, the source untouched
   firsttouch check -- ./program        a gate for continuous integration
   firsttouch topology                  this machine's nodes, CPUs, caches, memory, distances
   firsttouch doctor                    what on this system spoils placement
@@ -73,6 +79,7 @@ pub enum Command {
     Profile(Profile),
     Report(Report),
     Predict(Predict),
+    Plan(Plan),
     Check(Check),
     Topology(Topology),
     Doctor(Doctor),

@@ -6,6 +6,7 @@ mod described;
 mod forecast;
 mod judge;
 mod output;
+mod plan;
 
 use std::process::ExitCode;
 

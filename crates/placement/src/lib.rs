@@ -8,6 +8,7 @@ mod explain;
 pub mod kernel;
 mod list;
 pub mod openmp;
+pub mod plan;
 mod policy;
 mod scan;
 

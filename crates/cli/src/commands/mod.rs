@@ -10,6 +10,7 @@ mod machines;
 mod man;
 mod map;
 mod maps;
+mod plan;
 mod predict;
 mod profile;
 mod ps;
@@ -65,6 +66,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Profile(arguments) => profile::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Predict(arguments) => predict::run(&arguments),
+        Command::Plan(arguments) => plan::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Topology(arguments) => topology::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),

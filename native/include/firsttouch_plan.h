@@ -63,7 +63,7 @@ struct ft_plan_entry {
     double period_bytes; /* 0: the parts are of the whole */
     uint64_t nodes[16];
     char name[96];
-    uint64_t placed; /* counter: allocations that got the policy */
+    uint64_t met; /* counter: allocations that were meant */
     uint64_t reserved;
 };
 _Static_assert(sizeof(struct ft_plan_entry) == 304, "as table.rs writes it");

@@ -12,7 +12,7 @@ pub mod plan;
 mod policy;
 mod scan;
 
-pub use affinity::{Affinity, Layout};
+pub use affinity::{Affinity, Layout, Level};
 pub use explain::{Placement, explain};
 pub use list::{CpuList, Device, DeviceKind, FindDevice, NodeList, Numbered};
 pub use policy::{Cause, Mode, Policy, Refusal};

@@ -15,6 +15,7 @@ use firsttouch_predict::experiments;
 use firsttouch_predict::program::{self, Placement, Program, Question};
 use firsttouch_profile::{Profile, meta};
 use site::Sites;
+pub use site::static_spot;
 use std::collections::BTreeMap;
 
 /// A plan may take this much longer than the program as it is, by the model: no more.

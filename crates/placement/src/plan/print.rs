@@ -1,6 +1,6 @@
 //! A plan as text: TOML with comments for whoever reads or edits it.
 
-use super::{Blocks, Entry, Frame, Gain, Origin, Place, Plan, SCHEMA, hash};
+use super::{Blocks, Entry, Frame, Gain, Origin, Place, Plan, SCHEMA, Threads, hash};
 use firsttouch_domain::{Pin, format_bytes};
 use std::fmt::{self, Display, Write};
 
@@ -27,17 +27,7 @@ impl Display for Plan {
             self.left_alone.iter().try_for_each(|sentence| writeln!(f, "    {},", quoted(sentence)))?;
             writeln!(f, "]")?;
         }
-        writeln!(f, "\n[threads]")?;
-        writeln!(f, "count = {}", self.threads.count)?;
-        match &self.threads.pin {
-            None => writeln!(f, "pin = \"none\"")?,
-            Some(Pin::Spread) => writeln!(f, "pin = \"spread\"  # thread i on node i * nodes / count; \"none\" leaves threads alone")?,
-            Some(Pin::Compact) => writeln!(f, "pin = \"compact\"")?,
-            Some(Pin::Nodes(nodes)) => {
-                let list: Vec<String> = nodes.iter().map(|node| node.0.to_string()).collect();
-                writeln!(f, "pin = {}  # the logical node of each thread", quoted(&list.join(",")))?;
-            }
-        }
+        write_threads(f, &self.threads)?;
         for module in &self.modules {
             writeln!(f, "\n[[module]]\nname = {}\npath = {}", quoted(&module.name), quoted(&module.path))?;
             if !module.build_id.is_empty() {
@@ -45,6 +35,22 @@ impl Display for Plan {
             }
         }
         self.entries.iter().try_for_each(|entry| write_entry(f, entry))
+    }
+}
+
+fn write_threads(f: &mut fmt::Formatter<'_>, threads: &Threads) -> fmt::Result {
+    if threads.count == 0 {
+        return Ok(());
+    }
+    writeln!(f, "\n[threads]\ncount = {}", threads.count)?;
+    match &threads.pin {
+        None => writeln!(f, "pin = \"none\""),
+        Some(Pin::Spread) => writeln!(f, "pin = \"spread\"  # thread i on node i * nodes / count; \"none\" leaves threads alone"),
+        Some(Pin::Compact) => writeln!(f, "pin = \"compact\""),
+        Some(Pin::Nodes(nodes)) => {
+            let list: Vec<String> = nodes.iter().map(|node| node.0.to_string()).collect();
+            writeln!(f, "pin = {}  # the logical node of each thread", quoted(&list.join(",")))
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod balancing;
 mod bench;
 pub mod doctor;
+mod plan;
 mod process;
 mod profile;
 mod run;

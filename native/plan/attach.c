@@ -7,13 +7,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 struct ft_plan ft_plan;
 size_t ft_gate = SIZE_MAX;
+static char table_path[256];
 
 static bool is_within(uint64_t first, uint64_t count, uint64_t all) {
     return first <= all && count <= all - first;
@@ -86,11 +87,24 @@ static void attach(const char *path) {
     close(file);
 }
 
+/* getenv finds nothing yet: the C library has not begun. */
+static const char *variable(char **environment) {
+    size_t bytes = sizeof FT_PLAN_ENV - 1;
+    for (; environment != NULL && *environment != NULL; environment++) {
+        if (strncmp(*environment, FT_PLAN_ENV, bytes) == 0 && (*environment)[bytes] == '=') {
+            return *environment + bytes + 1;
+        }
+    }
+    return NULL;
+}
+
 /* Runs before main, and before the constructors of other libraries (-z initfirst). */
-__attribute__((constructor)) static void construct(void) {
+__attribute__((constructor)) static void construct(int count, char **arguments, char **environment) {
+    (void)count, (void)arguments;
     int saved_errno = errno;
-    const char *path = getenv(FT_PLAN_ENV);
-    if (path != NULL && path[0] == '/') {
+    const char *path = variable(environment);
+    if (path != NULL && path[0] == '/' && strlen(path) < sizeof table_path) {
+        memcpy(table_path, path, strlen(path) + 1);
         attach(path);
     }
     if (ft_plan.header != NULL) {
@@ -108,10 +122,7 @@ __attribute__((destructor)) static void end(void) {
     if (ft_plan.header != NULL && ft_plan.header->root == (uint32_t)getpid()) {
         int saved_errno = errno;
         ft_report();
-        const char *path = getenv(FT_PLAN_ENV);
-        if (path != NULL) {
-            (void)unlink(path);
-        }
+        (void)unlink(table_path);
         errno = saved_errno;
     }
 }

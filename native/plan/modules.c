@@ -42,7 +42,8 @@ static bool has_build_id(const struct dl_phdr_info *info, const struct ft_plan_m
             const ElfW(Nhdr) *note = (const void *)at;
             size_t name = (note->n_namesz + align - 1) & ~(align - 1);
             size_t description = (note->n_descsz + align - 1) & ~(align - 1);
-            if (name > (size_t)(end - at) || description > (size_t)(end - at) - name) {
+            size_t left = (size_t)(end - at) - sizeof *note;
+            if (name > left || description > left - name) {
                 break;
             }
             const char *text = at + sizeof *note;

@@ -103,8 +103,8 @@ pub enum Command {
 #[derive(Debug, Args)]
 #[command(
     long_about = "Shows the whole story on a bundled matrix-vector product with 8 threads, in under 30 s: profiles it with \
-        its data initialised by one thread, shows how much of its memory access is remote, profiles it initialised in parallel, and shows \
-        that the defect is gone. Writes to a temporary directory only.",
+        its data initialised by one thread, shows how much of its memory access is remote, plans where its memory should go and what that gains (with \
+        several nodes it also runs it so), profiles it initialised in parallel, and shows that the defect is gone. Writes to a temporary directory only.",
     after_help = "Examples:\n  firsttouch demo\n  firsttouch demo --json > demo.json"
 )]
 pub struct Demo {

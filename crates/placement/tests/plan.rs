@@ -153,10 +153,10 @@ fn damaged_plans_do_no_harm() {
     for _ in 0..3000 {
         let mut bytes = random.plan().to_string().into_bytes();
         for _ in 0..1 + random.below(4) {
-            let at = random.below(bytes.len() as u32) as usize;
+            let at = random.below(bytes.len().max(1) as u32) as usize;
             match random.below(3) {
-                0 => bytes[at] = random.below(256) as u8,
-                1 => drop(bytes.drain(at..(at + random.below(40) as usize).min(bytes.len()))),
+                0 if at < bytes.len() => bytes[at] = random.below(256) as u8,
+                1 if at < bytes.len() => drop(bytes.drain(at..(at + random.below(40) as usize).min(bytes.len()))),
                 _ => bytes.truncate(at.max(1)),
             }
         }

@@ -12,6 +12,8 @@ use std::path::Path;
 /// The module that frames of interpreted Python code name.
 const PYTHON: &str = "python";
 
+const RUST_SOURCES: &str = "/rustc/";
+
 /// Names modules as they come up.
 pub struct Sites<'a> {
     profile: &'a Profile,
@@ -87,7 +89,10 @@ impl<'a> Sites<'a> {
                 if let Some(last) = frames.last_mut() {
                     last.inlined = false;
                 }
-                keep = frames.len();
+                // What Rust's runtime does around main is the next compiler's matter.
+                if !frames.last().is_some_and(|outer| outer.file.starts_with(RUST_SOURCES)) {
+                    keep = frames.len();
+                }
             } else if frames.last().is_none_or(|last| !(last.is_any() && last.module == name)) {
                 frames.push(Frame { module: name, ..Frame::default() });
             }

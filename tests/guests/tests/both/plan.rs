@@ -86,7 +86,7 @@ fn stale_plans_do_no_harm() {
         [[place]]\nwhat = 'x'\nat = 'x.c:1'\npolicy = 'preferred'\nnodes = [8]\nsymbol = { module = 'other', name = 'x' }\n";
     std::fs::write(&plan, text_of_plan).unwrap();
     let mut command = firsttouch().command(["run", "--plan"]);
-    let outcome = run(command.arg(&plan).args(["--", "echo", "works"]));
+    let outcome = run(command.arg(&plan).args(["--", "sh", "-c", "echo works"]));
     assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "works\n"), "{outcome:?}");
     let words = outcome.stderr_text();
     for part in ["no logical node 8 here", "none of its sites", "0 of 1 site matched", "not in this program: x (x.c:1)"] {

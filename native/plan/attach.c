@@ -27,8 +27,8 @@ static bool is_sound(const struct ft_plan *plan) {
         const struct ft_plan_entry *entry = &plan->entries[i];
         if (!is_within(entry->first_frame, entry->frames, header->frames) ||
             !is_within(entry->first_part, entry->parts, header->parts) || entry->rows == 0 ||
-            !(entry->period_bytes >= 0 && entry->period_bytes < 1e18) ||
-            entry->name[sizeof entry->name - 1] != '\0' || (entry->module >= header->modules && entry->module != 0)) {
+            !(entry->period_bytes >= 0 && entry->period_bytes < 1e18) || entry->name[sizeof entry->name - 1] != '\0' ||
+            (entry->module >= header->modules && entry->module != 0)) {
             return false;
         }
     }
@@ -118,11 +118,19 @@ __attribute__((constructor)) static void construct(int count, char **arguments, 
     errno = saved_errno;
 }
 
-__attribute__((destructor)) static void end(void) {
-    if (ft_plan.header != NULL && ft_plan.header->root == (uint32_t)getpid()) {
+/* The process that was started says what came of the plan; also in programs that end without their destructors, as shells
+ * do. Async-signal-safe. */
+void ft_end(void) {
+    static bool is_said;
+    if (ft_plan.header != NULL && ft_plan.header->root == (uint32_t)getpid() &&
+        !__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED)) {
         int saved_errno = errno;
         ft_report();
         (void)unlink(table_path);
         errno = saved_errno;
     }
+}
+
+__attribute__((destructor)) static void end(void) {
+    ft_end();
 }

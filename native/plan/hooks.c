@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 /* The C library's own allocator, which serves what dlsym allocates in glibc before 2.34. */
 extern void *__libc_malloc(size_t) __attribute__((weak));
@@ -43,12 +45,12 @@ static struct {
 static void resolve(void) {
     int saved_errno = errno;
     resolving = true;
-#define FIND(name)                                                                                                     \
-    do {                                                                                                               \
-        void *next = dlsym(RTLD_NEXT, #name);                                                                          \
-        if (next != NULL) {                                                                                            \
-            __atomic_store_n((void **)&real.name, next, __ATOMIC_RELEASE);                                             \
-        }                                                                                                              \
+#define FIND(name)                                                         \
+    do {                                                                   \
+        void *next = dlsym(RTLD_NEXT, #name);                              \
+        if (next != NULL) {                                                \
+            __atomic_store_n((void **)&real.name, next, __ATOMIC_RELEASE); \
+        }                                                                  \
     } while (0)
     FIND(malloc);
     FIND(calloc);
@@ -240,4 +242,15 @@ FT_EXPORT int ft_hooked_prctl(int option, unsigned long a, unsigned long b, unsi
         __atomic_store_n(&ft_gate, SIZE_MAX, __ATOMIC_RELEASE);
     }
     return REAL(prctl)(option, a, b, c, d);
+}
+
+FT_EXPORT void _exit(int status) {
+    ft_end();
+    for (;;) {
+        syscall(SYS_exit_group, status);
+    }
+}
+
+FT_EXPORT void _Exit(int status) {
+    _exit(status);
 }

@@ -65,6 +65,9 @@ void ft_place(struct ft_plan_entry *entry, uintptr_t address, size_t size, uint6
 void ft_place_prepare(void);
 void ft_place_statics(void);
 
+/* attach.c */
+void ft_end(void);
+
 /* report.c */
 void ft_report_prepare(void);
 void ft_report(void);

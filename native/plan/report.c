@@ -91,7 +91,8 @@ void ft_report(void) {
         add(&text, ")");
     }
     if (header->is_stopped) {
-        add(&text, "; some memory was interleaved or left: the program has nearly as many mappings as vm.max_map_count allows");
+        add(&text, "; some memory was interleaved or left: the program has nearly as many mappings as vm.max_map_count "
+                   "allows");
     }
     add(&text, "\n");
     (void)!write(STDERR_FILENO, text.bytes, text.used);

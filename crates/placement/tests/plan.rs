@@ -2,9 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_domain::{NodeId, Pin};
-use firsttouch_placement::plan::{
-    Blocks, Entry, Frame, Gain, Module, Origin, Place, Plan, Policies, Reach, Site, Threads, apply,
-};
+use firsttouch_placement::plan::{Blocks, Entry, Frame, Gain, Module, Origin, Place, Plan, Policies, Reach, Site, Threads, apply};
 
 /// A small random generator (xorshift64), so that a failure repeats.
 struct Random(u64);

@@ -130,7 +130,8 @@ impl Expected {
     fn plan_problems(&self, plan: &Value) -> Vec<String> {
         let entries = plan["entries"].as_array().expect("entries");
         let ratio = plan["outlook"]["time_ratio"].as_f64();
-        let mut problems: Vec<String> = ratio.filter(|ratio| *ratio > 1.01).map(|ratio| format!("the plan costs {ratio}")).into_iter().collect();
+        let mut problems: Vec<String> =
+            ratio.filter(|ratio| *ratio > 1.01).map(|ratio| format!("the plan costs {ratio}")).into_iter().collect();
         let policy = match (self.get("plan"), self.get("finding"), self.get("partition")) {
             (Some(plan), ..) => plan,
             (None, Some("none"), _) => "none",

@@ -128,7 +128,11 @@ fn broken_plans_are_refused() {
         let outcome = under(&firsttouch, &plan, &["echo", "ran"]);
         assert_clear_error(&outcome, &[2], &[word]);
     }
-    assert_clear_error(&under(&firsttouch, &folder.path().join("none.toml"), &["echo", "ran"]), &[2], &["cannot read the plan", "none.toml"]);
+    assert_clear_error(
+        &under(&firsttouch, &folder.path().join("none.toml"), &["echo", "ran"]),
+        &[2],
+        &["cannot read the plan", "none.toml"],
+    );
     let both = run(firsttouch.command(["run", "--pin", "0", "--plan"]).arg(&plan).args(["--", "echo", "ran"]));
     assert_clear_error(&both, &[2], &["cannot be used with"]);
     let none = run(firsttouch.command(["plan", "/none.ftp"]).args(["-o", "-"]));

@@ -164,13 +164,8 @@ mod tests {
     #[test]
     fn equal_parts_are_recognised() {
         let seen: Vec<(u64, usize)> = (0..100).map(|i| (i * 10_000, (i / 25) as usize)).collect();
-        let found = parts(
-            Owners::Blocks(vec![(0, 0), (245_000, 1), (505_000, 2), (745_000, 3)]),
-            PartitionKind::Block,
-            &seen,
-            1,
-            1_000_000,
-        );
+        let found =
+            parts(Owners::Blocks(vec![(0, 0), (245_000, 1), (505_000, 2), (745_000, 3)]), PartitionKind::Block, &seen, 1, 1_000_000);
         assert_eq!((found.ends, found.lanes), (vec![0.25, 0.5, 0.75, 1.0], vec![0, 1, 2, 3]));
         let seen: Vec<(u64, usize)> = (0..100).map(|i| (i * 10_000, if i < 70 { 0 } else { (i / 10 - 6) as usize })).collect();
         let unequal = vec![(0, 0), (695_000, 1), (795_000, 2), (895_000, 3)];

@@ -1,8 +1,8 @@
 //! `firsttouch demo`: the whole story on the bundled DGEMV, told with the commands a user would type.
 
 use super::FAILED;
-use crate::arguments::{Demo, Judge};
 use super::plan::{summary, told as planned_json};
+use crate::arguments::{Demo, Judge};
 use crate::judge::{Judged, Question, judge, read};
 use crate::output::{print, print_json, style, tell, write};
 use crate::plan::{Planned, plan};
@@ -137,7 +137,10 @@ fn plan_of(serial: &Story, folder: &Path, say: &impl Fn(&str) -> Result<()>) -> 
     write(&folder.join(PLAN), &planned.plan.to_string())?;
     let words = summary(&planned, &serial.judged.analysis, Some(Path::new(PLAN)));
     let words: Vec<String> = words.lines().map(|line| format!("   {line}\n")).collect();
-    say(&format!("2. Without touching the source: a plan says where each page goes, by the line that allocates it.\n\n   $ firsttouch plan {made_from} -o {PLAN}\n{}\n", words.concat()))?;
+    say(&format!(
+        "2. Without touching the source: a plan says where each page goes, by the line that allocates it.\n\n   $ firsttouch plan {made_from} -o {PLAN}\n{}\n",
+        words.concat()
+    ))?;
     if serial.judged.analysis.machine.virtual_machine {
         say(&format!("   On a machine with several nodes: firsttouch run --plan {PLAN} -- firsttouch bench dgemv ...\n\n"))?;
     }
@@ -149,7 +152,8 @@ fn run_under_plan(firsttouch: &Path, folder: &Path, sizes: &[String], serial: &S
     let bench = bench_words("serial", sizes);
     say(&format!("   $ firsttouch profile -o planned.ftp -- firsttouch run --plan {PLAN} -- firsttouch {}\n", bench.join(" ")))?;
     let file = folder.join(PLAN);
-    let story = recorded(firsttouch, folder.join("planned.ftp"), &["run".as_ref(), "--plan".as_ref(), file.as_ref(), "--".as_ref()], &bench)?;
+    let story =
+        recorded(firsttouch, folder.join("planned.ftp"), &["run".as_ref(), "--plan".as_ref(), file.as_ref(), "--".as_ref()], &bench)?;
     say(&format!("   Remote accesses: {} before, {} under the plan.\n\n", remote(serial), remote(&story)))?;
     Ok(story)
 }

@@ -35,13 +35,19 @@ pub fn summary(planned: &Planned, analysis: &Analysis, output: Option<&Path>) ->
     let mut lines = Vec::new();
     let to = output.filter(|path| !is_stdout(path)).map(|path| format!(" -> {}", path.display())).unwrap_or_default();
     if plan.is_empty() {
-        let why = if is_well_placed(analysis) { "the program is well placed" } else { "there is no finding that a placement of memory would mend" };
+        let why = if is_well_placed(analysis) {
+            "the program is well placed"
+        } else {
+            "there is no finding that a placement of memory would mend"
+        };
         lines.push(format!("nothing to place on {}: {why}{to}", plan.judged_on));
     } else {
-        let names: Vec<String> = plan.entries.iter().map(|entry| format!("{} ({}): {}", entry.what, entry.at, entry.place.name())).collect();
+        let names: Vec<String> =
+            plan.entries.iter().map(|entry| format!("{} ({}): {}", entry.what, entry.at, entry.place.name())).collect();
         lines.push(format!("plan for {}: {}{to}", plan.judged_on, names.join(", ")));
         if let (Some(gain), Some(outlook)) = (plan.gain, &planned.outlook) {
-            let numbers = if outlook.is_assumed { ", whose bandwidths are taken to compare as on the median machine of the catalogue" } else { "" };
+            let numbers =
+                if outlook.is_assumed { ", whose bandwidths are taken to compare as on the median machine of the catalogue" } else { "" };
             lines.push(format!(
                 "predicted: {:.2} times as fast [{:.2}, {:.2}] on {}{numbers}; remote accesses {:.0} % -> {:.0} %",
                 gain.value,

@@ -183,9 +183,11 @@ fn crowded(judged: &Judged, seated: &BTreeMap<u32, u32>) -> bool {
     let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
     seated.values().for_each(|node| *counts.entry(*node).or_default() += 1);
     let even = seated.len().div_ceil(judged.analysis.machine.nodes.max(1));
-    counts.values().any(|count| *count > even) && judged.described.as_ref().is_none_or(|m| counts.iter().any(|(node, count)| {
-        m.nodes.get(*node as usize).is_none_or(|node| *count > node.cores)
-    }))
+    counts.values().any(|count| *count > even)
+        && judged
+            .described
+            .as_ref()
+            .is_none_or(|m| counts.iter().any(|(node, count)| m.nodes.get(*node as usize).is_none_or(|node| *count > node.cores)))
 }
 
 struct Maker<'a> {
@@ -250,7 +252,8 @@ impl Maker<'_> {
 
     fn blocks(&self, object: &ObjectTraffic) -> Option<Blocks> {
         let parts = object.parts.as_ref().filter(|_| object.division == Division::Owned)?;
-        let number = |worker: &usize| self.numbering.of_worker.get(*worker).copied().flatten().filter(|n| *n < self.numbering.threads.count);
+        let number =
+            |worker: &usize| self.numbering.of_worker.get(*worker).copied().flatten().filter(|n| *n < self.numbering.threads.count);
         let threads: Vec<u32> = parts.workers.iter().map(number).collect::<Option<_>>()?;
         let count = threads.len() as f64;
         let equal = parts.ends.iter().enumerate().all(|(part, end)| (end - (part + 1) as f64 / count).abs() < 1e-12);

@@ -68,7 +68,8 @@ impl<'a> Sites<'a> {
     /// From the leaf to the outermost frame that tells the site. Code without lines is any code of its file, as another version of a
     /// library calls itself otherwise; where no frame has lines, offsets have to do.
     fn frames(&self, recorded: &[profile::Frame]) -> Vec<Frame> {
-        let is_lined = |frame: &profile::Frame| frame.line.is_some() && frame.file.is_some() && !frame.module.as_deref().is_none_or(is_system);
+        let is_lined =
+            |frame: &profile::Frame| frame.line.is_some() && frame.file.is_some() && !frame.module.as_deref().is_none_or(is_system);
         let has_lines = recorded.iter().any(is_lined);
         let mut frames: Vec<Frame> = Vec::new();
         let mut keep = 0;

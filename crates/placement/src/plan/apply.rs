@@ -100,7 +100,8 @@ impl Here<'_> {
         if nodes.is_empty() {
             return (Policies::Leave, Some(format!("left alone: there is no logical node {} here", format_list(&absent))));
         }
-        let doubt = (!absent.is_empty()).then(|| format!("there is no logical node {} here, so it goes to the others", format_list(&absent)));
+        let doubt =
+            (!absent.is_empty()).then(|| format!("there is no logical node {} here, so it goes to the others", format_list(&absent)));
         (Policies::Whole { mode, nodes }, doubt)
     }
 

@@ -6,7 +6,10 @@ use std::fmt::{self, Display, Write};
 
 impl Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "# Where the memory of a program goes, by the place in its code that allocates it. Edit it freely; what each key means")?;
+        writeln!(
+            f,
+            "# Where the memory of a program goes, by the place in its code that allocates it. Edit it freely; what each key means"
+        )?;
         writeln!(f, "# is in docs/plan.md. Apply it with: firsttouch run --plan THIS_FILE -- {}", comment(&self.command.join(" ")))?;
         match self.gain.filter(|_| !self.is_empty()) {
             Some(gain) => writeln!(f, "# Predicted on {}: {}.", comment(&self.judged_on), said(gain))?,
@@ -83,7 +86,10 @@ fn write_entry(f: &mut fmt::Formatter<'_>, entry: &Entry) -> fmt::Result {
             writeln!(f, "site = {}  # names the lines below; not read back", quoted(&hash(site)))?;
             writeln!(f, "call = {}", quoted(&site.call))?;
             if let Some((first, every)) = site.ordinal {
-                writeln!(f, "ordinal = {{ first = {first}, every = {every} }}  # of the allocations there, this one and each so many later")?;
+                writeln!(
+                    f,
+                    "ordinal = {{ first = {first}, every = {every} }}  # of the allocations there, this one and each so many later"
+                )?;
             }
             writeln!(f, "frames = [")?;
             site.frames.iter().try_for_each(|frame| writeln!(f, "    {},", line(frame)))?;

@@ -31,9 +31,9 @@ const BIND: u32 = 2;
 pub fn prepare(arguments: &Run, path: &Path) -> Result<Placement> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read the plan {}", path.display()));
     let text = text.map_err(|error| anyhow::Error::from(Usage(error)))?;
-    let plan: Plan = text
-        .parse()
-        .map_err(|error: firsttouch_placement::plan::PlanError| Usage(anyhow!("cannot use the plan {}:{}: {}", path.display(), error.line, error.what)))?;
+    let plan: Plan = text.parse().map_err(|error: firsttouch_placement::plan::PlanError| {
+        Usage(anyhow!("cannot use the plan {}:{}: {}", path.display(), error.line, error.what))
+    })?;
     let topology = machine::read(Path::new("/"))?;
     let reach = reach(&topology);
     let mut placement = Placement::default();
@@ -107,7 +107,11 @@ fn check_room(plan: &Plan, applied: &mut Applied, topology: &Topology) {
                 bound.push(entry.what.clone());
             }
         }
-        let what = if bound.is_empty() { "what does not fit goes to other nodes".to_owned() } else { format!("{} is left alone", bound.join(", ")) };
+        let what = if bound.is_empty() {
+            "what does not fit goes to other nodes".to_owned()
+        } else {
+            format!("{} is left alone", bound.join(", "))
+        };
         say(&format!("it puts {wanted} on node {node}, which has {free} free: {what}"));
     }
 }
@@ -163,8 +167,7 @@ fn seat(applied: &Applied, topology: &Topology, placement: &mut Placement) {
     cpus.sort_unstable();
     cpus.dedup();
     // Fewer threads than planned spread over all places, more of them share places; their number stays the program's own.
-    placement.environment =
-        vec![("OMP_PLACES".to_owned(), openmp::places(&threads)), ("OMP_PROC_BIND".to_owned(), "spread".to_owned())];
+    placement.environment = vec![("OMP_PLACES".to_owned(), openmp::places(&threads)), ("OMP_PROC_BIND".to_owned(), "spread".to_owned())];
     placement.environment.extend(pin::variables(&threads, &[]));
     (placement.cpus, placement.threads) = (Some(cpus), threads);
 }

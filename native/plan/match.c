@@ -31,9 +31,8 @@ static bool is_candidate(const struct ft_plan_entry *entry, uintptr_t ip) {
     return entry->frames != 0 && is_at(&ft_plan.frames[entry->first_frame], ip);
 }
 
-static bool is_stack(const struct ft_plan_entry *entry, const struct ft_unwound *unwound) {
+static bool is_stack(const struct ft_plan_entry *entry, const struct ft_unwound *unwound, uint32_t depth) {
     const struct ft_plan_frame *frames = &ft_plan.frames[entry->first_frame];
-    uint32_t depth = 0;
     for (uint32_t i = 0; i < entry->frames; i++) {
         if (depth == unwound->depth || !is_at(&frames[i], unwound->ips[depth])) {
             return false;
@@ -53,11 +52,18 @@ static bool is_stack(const struct ft_plan_entry *entry, const struct ft_unwound 
 static FT_NOINLINE struct ft_plan_entry *match_stack(uintptr_t caller_ip, uint64_t *turn) {
     struct ft_unwound unwound;
     ft_unwind_from(caller_ip, &unwound);
+    uint32_t own = 0;
+    while (own < unwound.depth && ft_is_agent(unwound.ips[own] - 1)) {
+        own++;
+    }
+    if (own == unwound.depth) {
+        return NULL;
+    }
     struct ft_plan_entry *found = NULL;
     uint32_t most = 0;
     for (uint32_t i = 0; i < ft_plan.header->entries; i++) {
         struct ft_plan_entry *entry = &ft_plan.entries[i];
-        if (!is_candidate(entry, caller_ip) || !is_stack(entry, &unwound)) {
+        if (!is_candidate(entry, unwound.ips[own]) || !is_stack(entry, &unwound, own)) {
             continue;
         }
         uint64_t number = __atomic_fetch_add(&met[i], 1, __ATOMIC_RELAXED);
@@ -73,6 +79,9 @@ static FT_NOINLINE struct ft_plan_entry *match_stack(uintptr_t caller_ip, uint64
 
 struct ft_plan_entry *ft_match(uintptr_t caller_ip, uint64_t *turn) {
     ft_modules_refresh();
+    if (ft_is_agent(caller_ip - 1)) {
+        return match_stack(caller_ip, turn);
+    }
     for (uint32_t i = 0; i < ft_plan.header->entries; i++) {
         if (is_candidate(&ft_plan.entries[i], caller_ip)) {
             return match_stack(caller_ip, turn);

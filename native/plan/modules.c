@@ -83,6 +83,26 @@ static void add(const struct dl_phdr_info *info, uint32_t module) {
     }
 }
 
+/* The profiler's agent, which forwards the program's calls to us while a run under a plan is profiled. */
+static uintptr_t agent_from, agent_to;
+
+static void find_agent(const struct dl_phdr_info *info) {
+    if (info->dlpi_name == NULL || strstr(info->dlpi_name, "firsttouch_agent") == NULL) {
+        return;
+    }
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        if (header->p_type == PT_LOAD && (header->p_flags & PF_X) != 0) {
+            agent_from = info->dlpi_addr + header->p_vaddr;
+            agent_to = agent_from + header->p_memsz;
+        }
+    }
+}
+
+bool ft_is_agent(uintptr_t address) {
+    return address >= agent_from && address < agent_to;
+}
+
 static int visit(struct dl_phdr_info *info, size_t size, void *data) {
     (void)size;
     unsigned long long *loads = data;
@@ -90,6 +110,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data) {
         return 1;
     }
     *loads = info->dlpi_adds;
+    find_agent(info);
     for (uint32_t i = 0; i < ft_plan.header->modules && i < FT_ENTRIES_MAX; i++) {
         bool is_new = !is_loaded[i] || bases[i] != info->dlpi_addr;
         if (is_new && is_module(info, &ft_plan.modules[i])) {

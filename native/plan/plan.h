@@ -56,6 +56,9 @@ void ft_modules_refresh(void);
 /* The address of an ELF address in a module; 0: not loaded. */
 uintptr_t ft_module_address(uint32_t module, uint64_t elf_address);
 
+/* Is it code of the profiler's agent, which stands between the program and us? */
+bool ft_is_agent(uintptr_t address);
+
 /* match.c: the entry that an allocation is for, by the address its call returns to; NULL: none. `turn` is its place among
  * the allocations of that entry. */
 struct ft_plan_entry *ft_match(uintptr_t caller_ip, uint64_t *turn);

@@ -21,44 +21,7 @@
  */
 #include "agent.h"
 
-#include <unwind.h>
-
-struct unwound {
-    uintptr_t first_ip;
-    bool reached; /* the caller's frame; before it come our own */
-    bool interrupted;
-    uint32_t depth;
-    uintptr_t ips[FT_STACK_MAX];
-    uintptr_t stack_pointers[FT_STACK_MAX]; /* in the frame, which is the CFA of the frame it called */
-    uintptr_t frame_pointers[FT_STACK_MAX];
-};
-
-#if defined(__x86_64__)
-#define FRAME_POINTER_REGISTER 6
-#else
-#define FRAME_POINTER_REGISTER 29
-#endif
-
-static _Unwind_Reason_Code collect(struct _Unwind_Context *context, void *data) {
-    struct unwound *unwound = data;
-    int before_instruction = 0;
-    uintptr_t ip = _Unwind_GetIPInfo(context, &before_instruction);
-    if (!unwound->reached) {
-        if (ip != unwound->first_ip) {
-            return _URC_NO_REASON;
-        }
-        unwound->reached = true;
-    }
-    if (ip == 0) {
-        return _URC_END_OF_STACK;
-    }
-    /* A frame that a signal interrupted was not called: no word of the stack holds its address. */
-    unwound->interrupted |= before_instruction != 0;
-    unwound->ips[unwound->depth] = ip;
-    unwound->stack_pointers[unwound->depth] = _Unwind_GetCFA(context);
-    unwound->frame_pointers[unwound->depth] = _Unwind_GetGR(context, FRAME_POINTER_REGISTER);
-    return ++unwound->depth == FT_STACK_MAX ? _URC_END_OF_STACK : _URC_NO_REASON;
-}
+#include "firsttouch_unwind.h"
 
 static uint64_t hash_of(const uintptr_t *ips, uint32_t depth) {
     uint64_t hash = depth;
@@ -151,7 +114,7 @@ static bool remember(struct words *words, uintptr_t lowest, uintptr_t address, u
 
 /* Where frame `callee` saved the rbp of its caller: where its own rbp points, if that is a frame pointer; else among
  * the six callee-saved registers that the compilers push, just below the return address. */
-static bool remember_saved_frame_pointer(struct words *words, const struct unwound *unwound, uint32_t callee) {
+static bool remember_saved_frame_pointer(struct words *words, const struct ft_unwound *unwound, uint32_t callee) {
     uintptr_t frame_low = unwound->stack_pointers[callee];
     uintptr_t cfa = unwound->stack_pointers[callee + 1];
     uintptr_t value = unwound->frame_pointers[callee + 1];
@@ -167,7 +130,7 @@ static bool remember_saved_frame_pointer(struct words *words, const struct unwou
 }
 
 /* Collects the words that the shape of the stack rests on. False: it cannot be told, do not cache it. */
-static bool collect_words(struct ft_caller caller, const struct unwound *unwound, struct words *words,
+static bool collect_words(struct ft_caller caller, const struct ft_unwound *unwound, struct words *words,
                           bool *needs_caller_frame_pointer) {
     uint32_t saved_by = 0; /* the frame whose callee saved the present rbp; 0: none did, it is the caller's own */
     bool remembered = true;
@@ -208,7 +171,7 @@ static bool collect_words(struct ft_caller caller, const struct unwound *unwound
 }
 
 /* Not inlined, so that its words and the unwinder's do not lie on the stack at the same time. */
-static FT_NOINLINE void cache_stack(struct ft_caller caller, uint64_t stack_id, const struct unwound *unwound) {
+static FT_NOINLINE void cache_stack(struct ft_caller caller, uint64_t stack_id, const struct ft_unwound *unwound) {
     struct words words;
     bool needs_frame_pointer;
     if (unwound->interrupted || !ft_on_native_stack(caller.stack_pointer) ||
@@ -243,24 +206,15 @@ static uint64_t cached_stack_id(struct ft_caller caller) {
     return 0;
 }
 
-static void cache_stack(struct ft_caller caller, uint64_t stack_id, const struct unwound *unwound) {
+static void cache_stack(struct ft_caller caller, uint64_t stack_id, const struct ft_unwound *unwound) {
     (void)caller, (void)stack_id, (void)unwound;
 }
 
 #endif
 
 static FT_NOINLINE uint64_t unwind(struct ft_caller caller) {
-    struct unwound unwound;
-    unwound.first_ip = caller.ip;
-    unwound.reached = false;
-    unwound.interrupted = false;
-    unwound.depth = 0;
-    _Unwind_Backtrace(collect, &unwound);
-    if (unwound.depth == 0) { /* code without unwind tables: the caller is all that is known */
-        unwound.ips[0] = caller.ip;
-        unwound.depth = 1;
-        unwound.interrupted = true;
-    }
+    struct ft_unwound unwound;
+    ft_unwind_from(caller.ip, &unwound);
     uint64_t stack_id = hash_of(unwound.ips, unwound.depth);
     if (make_known(stack_id, unwound.ips, unwound.depth)) {
         cache_stack(caller, stack_id, &unwound);
@@ -277,12 +231,6 @@ uint64_t ft_stack_id(struct ft_caller caller) {
     return ft_stack_has_room() ? unwind(caller) : 0;
 }
 
-static _Unwind_Reason_Code ignore(struct _Unwind_Context *context, void *data) {
-    (void)context, (void)data;
-    return _URC_NO_REASON;
-}
-
-/* The unwinder sets up a table on first use, under pthread_once: have it done before there are threads and signals. */
 void ft_stack_prepare(void) {
-    _Unwind_Backtrace(ignore, NULL);
+    ft_unwind_prepare();
 }

@@ -8,10 +8,11 @@ use crate::PartitionKind;
 use crate::groups::Group;
 use crate::homes::Home;
 use crate::judge::Subject;
+use crate::partition::Divided;
 use crate::phases::Phases;
 use crate::threads::Threads;
 use crate::uses::{Hit, Source, Uses};
-use firsttouch_domain::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
+use firsttouch_domain::traffic::{Division, ObjectTraffic, Parts, Traffic, TrafficSample, Worker};
 use firsttouch_profile::{Id, Profile};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -19,6 +20,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 const WORD: f64 = 8.0;
 /// A worker with less than this part of the largest share of an object is a stray, no user of it.
 const STRAY: f64 = 0.1;
+/// A thread with less than this part of an object's accesses does not use it.
+const USER: f64 = 0.01;
 /// Parts of an object's range whose traffic is compared, and how many standard errors make a difference.
 const PARTS: usize = 4;
 const FAR: f64 = 2.5;
@@ -36,6 +39,7 @@ pub fn traffic(
 ) -> Traffic {
     let (workers, worker_of) = workers(profile, threads);
     let builder = Builder { threads, uses, worker_of: &worker_of, phases: Phases::new(profile) };
+    let teams = teams(threads, subjects);
     let (mut objects, mut all, mut unknown) = (Vec::new(), 0.0, 0.0);
     for subject in subjects.iter().filter(|subject| subject.counts && subject.hit_windows > 0) {
         let group = &groups[subject.group];
@@ -57,6 +61,8 @@ pub fn traffic(
                 division: division(subject.partition.kind),
                 // With serial use among it, shares of all use say nothing of the team's.
                 even: if team == samples.len() { builder.even(subject) } else { Vec::new() },
+                rows: group.rows,
+                parts: builder.parts(subject, group, object.process, teams.get(&object.process)),
                 samples,
             });
         }
@@ -67,6 +73,18 @@ pub fn traffic(
         object.even = team.iter().copied().collect();
     }
     Traffic { workers, objects, unknown: if all > 0.0 { unknown / all } else { 0.0 } }
+}
+
+/// The lanes of each process that use anything that counts.
+fn teams(threads: &Threads, subjects: &[Subject]) -> BTreeMap<Id, BTreeSet<usize>> {
+    let mut teams: BTreeMap<Id, BTreeSet<usize>> = BTreeMap::new();
+    for subject in subjects.iter().filter(|subject| subject.counts) {
+        let users = subject.used_by.iter().zip(&threads.list).filter(|(share, _)| share.is_some_and(|share| share.value >= USER));
+        for (_, thread) in users {
+            teams.entry(thread.process).or_default().insert(thread.lane);
+        }
+    }
+    teams
 }
 
 fn division(kind: PartitionKind) -> Division {
@@ -179,6 +197,19 @@ impl Builder<'_> {
             });
         }
         (samples, lost)
+    }
+
+    /// Whose each stretch is, as a rule.
+    fn parts(&self, subject: &Subject, group: &Group, process: Id, team: Option<&BTreeSet<usize>>) -> Option<Parts> {
+        let main_lane = |hit: &Hit| {
+            let most = hit.by_thread.iter().max_by(|a, b| a.rate.total_cmp(&b.rate))?;
+            Some((hit.position, self.threads.list[most.thread].lane))
+        };
+        let seen: Vec<(u64, usize)> = self.uses.of(subject.source).hits[subject.group].iter().filter_map(main_lane).collect();
+        let divided = Divided { extent: group.extent(), rows: group.rows, seen: &seen, team: team? };
+        let parts = subject.partition.parts(&divided)?;
+        let workers = parts.lanes.iter().map(|lane| self.worker(process, *lane)).collect::<Option<Vec<_>>>()?;
+        Some(Parts { period_bytes: parts.period_bytes, ends: parts.ends, workers })
     }
 
     fn worker(&self, process: Id, lane: usize) -> Option<usize> {

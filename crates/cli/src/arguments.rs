@@ -5,6 +5,7 @@ mod check;
 mod diff;
 mod map;
 mod migrate;
+mod plan;
 mod predict;
 mod reproduce;
 mod run;
@@ -14,6 +15,7 @@ pub use check::{Check, Format};
 pub use diff::Diff;
 pub use map::{Map, MapKernel};
 pub use migrate::Migrate;
+pub use plan::Plan;
 pub use predict::{CapsFrom, Machines, MachinesAction, Predict, Validate};
 pub use reproduce::{Experiment, Reproduce};
 pub use run::{Run, Segment};
@@ -34,6 +36,10 @@ firsttouch finds memory that lives on the wrong NUMA node and names the line tha
   firsttouch report program.ftp        the report again, also for other machines
   firsttouch predict program.ftp --machine epyc-7451x2
                                        what each placement would cost there
+  firsttouch plan program.ftp -o program.toml
+                                       a policy for each misplaced object, by the line that allocates it
+  firsttouch run --plan program.toml -- ./program
+                                       run with memory placed by the plan, the source untouched
   firsttouch check -- ./program        a gate for continuous integration
   firsttouch diff before.ftp after.ftp what changed between two profiles, and what may be chance
   firsttouch topology                  this machine's nodes, CPUs, caches, memory, distances
@@ -79,6 +85,7 @@ pub enum Command {
     Profile(Profile),
     Report(Report),
     Predict(Predict),
+    Plan(Plan),
     Check(Check),
     Diff(Diff),
     Topology(Topology),
@@ -104,8 +111,8 @@ pub enum Command {
 #[derive(Debug, Args)]
 #[command(
     long_about = "Shows the whole story on a bundled matrix-vector product with 8 threads, in under 30 s: profiles it with \
-        its data initialised by one thread, shows how much of its memory access is remote, profiles it initialised in parallel, and shows \
-        that the defect is gone. Writes to a temporary directory only.",
+        its data initialised by one thread, shows how much of its memory access is remote, plans where its memory should go and what that gains (with \
+        several nodes it also runs it so), profiles it initialised in parallel, and shows that the defect is gone. Writes to a temporary directory only.",
     after_help = "Examples:\n  firsttouch demo\n  firsttouch demo --json > demo.json"
 )]
 pub struct Demo {

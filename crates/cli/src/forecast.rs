@@ -27,17 +27,26 @@ impl Default for Asked {
 /// # Errors
 /// A machine with one node, of which nothing is known.
 pub fn machine(judged: &Judged) -> Result<(Machine, bool)> {
-    if let Some(described) = &judged.described {
-        return Ok((described.clone(), false));
-    }
     let target = &judged.analysis.machine;
-    if !judged.machine_was_named && target.virtual_machine {
+    if judged.described.is_none() && !judged.machine_was_named && target.virtual_machine {
         return Err(anyhow!(
             "cannot predict for the machine of the profile: it has one node, where no placement is wrong. Name another with --machine: \
              virtual:N, an hwloc XML file, a description (.toml), or one of {}",
             described::names()
         ));
     }
+    known_or_assumed(judged)
+}
+
+/// The same, of the virtual machine that profiles of one node are judged on, too.
+///
+/// # Errors
+/// A defect of ours.
+pub fn known_or_assumed(judged: &Judged) -> Result<(Machine, bool)> {
+    if let Some(described) = &judged.described {
+        return Ok((described.clone(), false));
+    }
+    let target = &judged.analysis.machine;
     let mut seated = vec![0; target.nodes];
     for worker in &judged.traffic.workers {
         if let Some(count) = seated.get_mut(worker.node as usize) {
@@ -97,7 +106,7 @@ pub fn add_to_report(judged: &mut Judged) -> Result<()> {
 }
 
 /// What a finding's fix does to its object.
-fn fixed(finding: &str) -> Option<Placement> {
+pub fn fixed(finding: &str) -> Option<Placement> {
     match finding {
         "serial-first-touch"
         | "mismatched-partition"

@@ -12,7 +12,7 @@ use firsttouch_domain::topology::{Node, format_list};
 use firsttouch_domain::traffic::Traffic;
 use firsttouch_machine::TargetMachine;
 use firsttouch_predict::machine::Machine;
-use firsttouch_profile::{Machine as Recorded, meta};
+use firsttouch_profile::{Machine as Recorded, Profile, meta};
 use firsttouch_report::{Context, FileSources};
 use std::io::Read;
 use std::path::Path;
@@ -200,15 +200,31 @@ fn parse_pin(text: &str) -> Result<Pin> {
 /// # Errors
 /// When the file is not a readable profile, or the pinning does not fit its machine.
 pub fn judge(path: &Path, question: &Question) -> Result<Judged> {
+    judge_profile(&read(path)?, question)
+}
+
+/// Reads a profile, and gives its frames their lines where it has none.
+///
+/// # Errors
+/// When the file is not a readable profile.
+pub fn read(path: &Path) -> Result<Profile> {
     let mut profile = firsttouch_profile::open(path)?;
     symbolize_profile(&mut profile);
+    Ok(profile)
+}
+
+/// Judges a profile that was read.
+///
+/// # Errors
+/// When the pinning does not fit its machine.
+pub fn judge_profile(profile: &Profile, question: &Question) -> Result<Judged> {
     let target = usage(question.target(&profile.machine))?;
     let mut sources = FileSources::new(firsttouch_native::SOURCES);
     if let Some(start) = profile.meta.get(meta::START_UNIX_S).and_then(|text| text.parse::<u64>().ok()) {
         // The start is known to the second.
         sources = sources.until(SystemTime::UNIX_EPOCH + Duration::from_secs(start.saturating_add(1).min(u64::from(u32::MAX))));
     }
-    let (mut analysis, traffic) = study(&profile, &target, &sources);
+    let (mut analysis, traffic) = study(profile, &target, &sources);
     analysis.notes.extend(sources.notes());
     let mut judged = Judged {
         analysis,

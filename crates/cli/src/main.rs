@@ -7,6 +7,7 @@ mod forecast;
 mod judge;
 mod live;
 mod output;
+mod plan;
 
 use std::process::ExitCode;
 

@@ -42,7 +42,22 @@ pub struct ObjectTraffic {
     pub division: Division,
     /// Workers whose shares of it cannot be told from equal ones, and are taken as equal.
     pub even: Vec<usize>,
+    /// Objects that lie side by side in it: rows of equal size, of which each was allocated by itself.
+    pub rows: usize,
+    /// Where each worker's part is, if a rule that holds between the samples too was recognised.
+    pub parts: Option<Parts>,
     pub samples: Vec<TrafficSample>,
+}
+
+/// Whose each stretch of an object is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parts {
+    /// The division repeats after so many bytes; without one, it is of the whole object.
+    pub period_bytes: Option<f64>,
+    /// Where each part ends, as a fraction of the whole; rising, the last is 1.
+    pub ends: Vec<f64>,
+    /// Whose it is, by part.
+    pub workers: Vec<usize>,
 }
 
 /// What one sampled address tells.

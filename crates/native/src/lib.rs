@@ -1,5 +1,5 @@
-//! The C parts: the agent that records allocations inside a profiled program, the placement library that pins the threads of one,
-//! and the bundled kernels.
+//! The C parts: the agent that records allocations inside a profiled program, the placement library that pins the threads of one, the one
+//! that places its memory by a plan, and the bundled kernels.
 
 mod kernels;
 
@@ -10,6 +10,9 @@ pub static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libfirsttouc
 
 /// `libfirsttouch_place.so`: loaded into a placed program through LD_PRELOAD.
 pub static PLACE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libfirsttouch_place.so"));
+
+/// `libfirsttouch_plan.so`: loaded into a program that runs under a plan.
+pub static PLAN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libfirsttouch_plan.so"));
 
 /// Sources of the bundled kernels by the end of their paths, for reports on machines without this repository.
 pub const SOURCES: &[(&str, &str)] = &[
@@ -26,7 +29,7 @@ mod tests {
     /// Check that the libraries are shared ELF objects.
     #[test]
     fn the_libraries_are_shared_objects() {
-        for library in [super::AGENT, super::PLACE] {
+        for library in [super::AGENT, super::PLACE, super::PLAN] {
             assert_eq!(&library[..4], b"\x7fELF");
             assert_eq!(library[16], 3, "e_type is ET_DYN");
         }

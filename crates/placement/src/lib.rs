@@ -9,10 +9,11 @@ pub mod kernel;
 mod list;
 pub mod migrate;
 pub mod openmp;
+pub mod plan;
 mod policy;
 mod scan;
 
-pub use affinity::{Affinity, Layout};
+pub use affinity::{Affinity, Layout, Level};
 pub use explain::{Placement, explain};
 pub use list::{CpuList, Device, DeviceKind, FindDevice, NodeList, Numbered};
 pub use policy::{Cause, Mode, Policy, Refusal};

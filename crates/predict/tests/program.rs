@@ -47,6 +47,8 @@ fn program(division: Division, cpu_s: f64, home: impl Fn(u32) -> u32) -> Traffic
         bytes: 1 << 30,
         division,
         even: (0..8).collect(),
+        rows: 1,
+        parts: None,
         samples: (0..SAMPLES).map(sample).collect(),
     };
     Traffic { workers: (0..8).map(worker).collect(), objects: vec![object], unknown: 0.0 }
@@ -115,6 +117,8 @@ fn serial_phases_take_their_own_time() {
         bytes: 1 << 28,
         division: Division::Owned,
         even: Vec::new(),
+        rows: 1,
+        parts: None,
         samples: (0..50).map(alone).collect(),
     });
     let machine = machine(65536);

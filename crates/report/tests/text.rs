@@ -148,6 +148,7 @@ judged on virtual:2 (recorded on one node); 49 % of accesses would be remote [47
                     for (i = 0; i < m; i++) ...
 
 Not judged: b (156.2 KiB, fits in cache). Lost samples: 0.
+Without touching the source: firsttouch plan dgemv.ftp -o dgemv.toml && firsttouch run --plan dgemv.toml -- ./dgemv 20000
 More: firsttouch report dgemv.ftp --machine virtual:4 | firsttouch report dgemv.ftp --json
 ",
     );
@@ -237,6 +238,7 @@ would be remote [47, 52]
                     for (i = 0; i < m; i++) ...
 
 Not judged: b (156.2 KiB, fits in cache). Lost samples: 0.
+Without touching the source: firsttouch plan dgemv.ftp -o dgemv.toml && firsttouch run --plan dgemv.toml -- ./dgemv 20000
 More: firsttouch report dgemv.ftp --machine virtual:4 | firsttouch report dgemv.ftp --json
 ",
     );
@@ -263,7 +265,7 @@ fn lines_fit() {
     for width in 0..200 {
         for (number, line) in text(&analysis, &context(), Style { width, colour: false }).lines().enumerate() {
             let columns = unicode_width::UnicodeWidthStr::width(line);
-            let commands = line.starts_with("More: ");
+            let commands = line.starts_with("More: ") || line.starts_with("Without touching the source: ");
             assert!(commands || columns <= width.max(40), "line {number} has {columns} columns at {width}: {line}");
         }
     }

@@ -65,6 +65,14 @@ pub(crate) fn address_of_offset(segments: &[Segment], offset: u64) -> Option<u64
     code.chain(data).find_map(|segment| segment.address_of(offset))
 }
 
+/// The file offset of an ELF address; `None` for one that is not in the file.
+pub(crate) fn offset_of_address(segments: &[Segment], address: u64) -> Option<u64> {
+    segments.iter().find_map(|segment| {
+        let within = address.checked_sub(segment.address)?;
+        (within < segment.file_bytes).then(|| segment.offset.wrapping_add(within))
+    })
+}
+
 /// <https://www.zlib.net/zlib_tech.html>, "Maximum Compression Factor", rounded up.
 const LARGEST_COMPRESSION: u64 = 1100;
 

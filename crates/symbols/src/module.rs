@@ -5,6 +5,7 @@ use crate::dwarf::{self, Reader};
 use crate::elf::{self, Segment, with_elf};
 use crate::functions::FunctionTable;
 use crate::names::{demangle, demangle_in};
+use crate::search::Line;
 use crate::symbolizer::Resolved;
 use anyhow::{Result, ensure};
 use std::collections::HashMap;
@@ -71,6 +72,34 @@ impl Module {
         frames
     }
 
+    /// Offsets of the code at these lines, the innermost first.
+    pub(crate) fn find(&mut self, lines: &[Line]) -> Vec<(u64, u64)> {
+        let Some(inner) = lines.first() else { return Vec::new() };
+        let mut found = Vec::new();
+        if let Some(context) = &self.lines
+            && let Ok(ranges) = context.find_location_range(0, u64::MAX)
+        {
+            for (address, bytes, location) in ranges {
+                let here = location.line == Some(inner.line) && location.file.is_some_and(|file| last(file) == last(&inner.file));
+                if let Some(offset) = elf::offset_of_address(&self.segments, address).filter(|_| here && bytes > 0) {
+                    found.push((offset, offset.saturating_add(bytes)));
+                }
+            }
+        }
+        found.retain(|(from, _)| self.is_at(*from, lines));
+        found
+    }
+
+    /// Whether the functions around an offset are these, at these lines.
+    pub(crate) fn is_at(&mut self, offset: u64, lines: &[Line]) -> bool {
+        let frames = self.resolve(offset);
+        let same = |(frame, line): (&Resolved, &Line)| {
+            let file = frame.file.as_deref().and_then(Path::file_name).is_some_and(|name| name.to_string_lossy() == last(&line.file));
+            frame.function.as_deref().unwrap_or_default() == line.function && frame.line == Some(line.line) && file
+        };
+        frames.len() == lines.len() && frames.iter().zip(lines).all(same)
+    }
+
     fn frames(&self, address: u64) -> Vec<Resolved> {
         let mut frames = self.frames_with_lines(address);
         let symbol = || self.functions.find(address).map(|raw| demangle(&raw));
@@ -104,4 +133,9 @@ impl Module {
         }
         resolved
     }
+}
+
+/// The last part of a path.
+fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }

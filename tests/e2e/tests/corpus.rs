@@ -124,6 +124,34 @@ impl Expected {
     }
 }
 
+impl Expected {
+    /// What is wrong with the plan; empty when nothing is. A plan places what a finding is about, each thread's part on its node where
+    /// parts have owners, and nothing else.
+    fn plan_problems(&self, plan: &Value) -> Vec<String> {
+        let entries = plan["entries"].as_array().expect("entries");
+        let ratio = plan["outlook"]["time_ratio"].as_f64();
+        let mut problems: Vec<String> =
+            ratio.filter(|ratio| *ratio > 1.01).map(|ratio| format!("the plan costs {ratio}")).into_iter().collect();
+        let policy = match (self.get("plan"), self.get("finding"), self.get("partition")) {
+            (Some(plan), ..) => plan,
+            (None, Some("none"), _) => "none",
+            _ if self.python => "none",
+            (None, _, Some("irregular" | "shared")) => "interleave",
+            _ => "blocked",
+        };
+        if policy == "none" {
+            problems.extend(entries.iter().map(|entry| format!("unplanned entry {} {}", entry["what"], entry["policy"])));
+        } else {
+            let object = self.get("object").unwrap_or_default();
+            let planned = entries.iter().find(|entry| entry["what"] == object).map(|entry| entry["policy"].as_str().unwrap_or_default());
+            if planned != Some(policy) {
+                problems.push(format!("the plan for {object} is {planned:?}, not {policy}: {}", plan["left_alone"]));
+            }
+        }
+        problems
+    }
+}
+
 #[test]
 fn every_defect_is_found_and_nothing_else() {
     let Some(firsttouch) = Firsttouch::find("corpus") else { return };
@@ -146,6 +174,11 @@ fn every_defect_is_found_and_nothing_else() {
             let outcome = run(firsttouch.profile(&file, &["--quiet"], &command).env("OPENBLAS_NUM_THREADS", "1"));
             assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{}: {outcome:?}", expected.name);
             problems = expected.problems(&firsttouch.report_json(&file));
+            if problems.is_empty() {
+                let planned = run(firsttouch.command(["plan"]).arg(&file).arg("--json"));
+                assert_eq!(planned.status, 0, "{}: {planned:?}", expected.name);
+                problems = expected.plan_problems(&serde_json::from_slice(&planned.stdout).expect("JSON"));
+            }
             if problems.is_empty() {
                 break;
             }

@@ -22,9 +22,11 @@ mod block;
 mod cyclic;
 mod lasting;
 mod neighbours;
+mod parts;
 mod rounds;
 mod shared;
 
+pub use parts::Divided;
 use shared::Use;
 
 use serde::{Deserialize, Serialize};

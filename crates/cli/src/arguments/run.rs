@@ -10,6 +10,7 @@ use std::path::PathBuf;
 #[command(
     override_usage = "firsttouch run [PLACEMENT] [--] PROGRAM [ARGUMENT]...\n       \
         firsttouch run --pin EXPR|POLICY --explain [[--] PROGRAM [ARGUMENT]...]\n       \
+        firsttouch run --plan PLAN.toml [--] PROGRAM [ARGUMENT]...\n       \
         firsttouch run --quick-test [--] PROGRAM [ARGUMENT]...\n       \
         firsttouch run --file PATH|--shm PATH [--length SIZE] [--offset SIZE] POLICY [--touch] [--dump]\n       \
         firsttouch run --hardware|--show",
@@ -20,13 +21,16 @@ use std::path::PathBuf;
         nodes also as netdev:eth0, block:sda, file:PATH, pci:01:00.0, ip:HOST.\n\
         EXPR gives each thread a CPU: 0,2,4-7 | S0:0-3@S1:0-3, E:N:8:1:2, M:scatter (likwid) | package:0.core:0-3 (hwloc) | \
         compact, scatter, spread, each also with a number of threads (spread:8).\n\n\
-        What does not exist, is not allowed, or is forbidden by the kernel or a container, is an error before the program starts; with \
+        --plan gives each planned object its own placement, by the line that allocates it; the program's source and results stay as they are. What cannot be \
+        placed is said, and the program runs.\n\n\
+        What else does not exist, is not allowed, or is forbidden by the kernel or a container, is an error before the program starts; with \
         --best-effort it is a warning, and the program runs without.",
     after_help = "Examples:\n  \
         firsttouch run --cpunodebind 0 --membind 0 -- ./solver input.dat\n  \
         firsttouch run --interleave all ./solver input.dat\n  \
         firsttouch run --pin spread:8 -- ./solver input.dat\n  \
         firsttouch run --pin E:N:8:1:2 --explain\n  \
+        firsttouch run --plan solver.toml -- ./solver input.dat\n  \
         firsttouch run --quick-test -- ./solver input.dat\n  \
         firsttouch run --file /dev/shm/table --length 1G --interleave all\n\n\
         Exit status: the program's own; 127 when it was not found, 126 when it cannot be executed; 1 when the kernel refuses the placement; \
@@ -74,6 +78,9 @@ pub struct Run {
     /// With --pin: threads, by order of creation (the main thread's first is 1), that are left alone, such as helpers of a library
     #[arg(long, value_name = "NUMBERS", requires = "pin", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65535), help_heading = "CPUs and threads")]
     pub skip: Vec<u32>,
+    /// Place memory and threads as a plan says ('firsttouch plan')
+    #[arg(long, value_name = "PLAN.toml", conflicts_with_all = ["policy", "places", "segment", "instead"], help_heading = "Plan")]
+    pub plan: Option<PathBuf>,
     /// Lists may name all nodes and CPUs there are, not only those of this process's cpuset and affinity
     #[arg(short, long, help_heading = "CPUs and threads")]
     pub all: bool,

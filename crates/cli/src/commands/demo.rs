@@ -1,9 +1,11 @@
 //! `firsttouch demo`: the whole story on the bundled DGEMV, told with the commands a user would type.
 
 use super::FAILED;
+use super::plan::{summary, told as planned_json};
 use crate::arguments::{Demo, Judge};
-use crate::judge::{Judged, Question, judge};
-use crate::output::{print, print_json, style, tell};
+use crate::judge::{Judged, Question, judge, read};
+use crate::output::{print, print_json, style, tell, write};
+use crate::plan::{Planned, plan};
 use anyhow::{Context as _, Result, bail};
 use firsttouch_domain::format_bytes;
 use firsttouch_machine::MachineInfo;
@@ -23,6 +25,8 @@ const MEMORY_PART: u64 = 4;
 const RUN_S: f64 = 5.0;
 /// Products that tell the speed of this machine.
 const TRIAL_PRODUCTS: u64 = 3;
+/// Its plan, in the temporary directory.
+const PLAN: &str = "dgemv.toml";
 const DEFECT: &str = "serial-first-touch";
 
 /// One profiled run.
@@ -58,11 +62,16 @@ pub fn run(arguments: &Demo) -> Result<u8> {
     if is_blind(&serial) {
         say("The defect cannot be shown here: nothing saw the program's accesses, for the reason told in the report above.\n")?;
         if arguments.json {
-            print_json(&told(&serial, None, false, false))?;
+            print_json(&told(&serial, None, None, false, false))?;
         }
         return Ok(FAILED);
     }
-    say("2. Now every thread initialises the rows it will use (the fix above), and nothing else changes.\n\n")?;
+    let planned = plan_of(&serial, folder.path(), &say)?;
+    let under_plan = match planned.plan.is_empty() || serial.judged.analysis.machine.virtual_machine {
+        true => None,
+        false => Some(run_under_plan(&firsttouch, folder.path(), &sizes, &serial, &say)?),
+    };
+    say("3. Or in the source: every thread initialises the rows it will use (the fix above), and nothing else changes.\n\n")?;
     let parallel = profiled(&firsttouch, folder.path(), "parallel", &sizes, &say)?;
     say(&format!("\n{}\n", report(&parallel, folder.path())))?;
 
@@ -71,7 +80,7 @@ pub fn run(arguments: &Demo) -> Result<u8> {
     let gone = defect.is_some_and(|object| is_well_placed(&parallel, object));
     say(&verdict(&serial, &parallel, found, gone))?;
     if arguments.json {
-        print_json(&told(&serial, Some(&parallel), found, gone))?;
+        print_json(&told(&serial, Some(&parallel), Some((&planned, under_plan.as_ref())), found, gone))?;
     }
     Ok(if found && gone { 0 } else { FAILED })
 }
@@ -99,16 +108,54 @@ fn products(firsttouch: &Path, rows: u64) -> Result<u64> {
 
 fn profiled(firsttouch: &Path, folder: &Path, init: &str, sizes: &[String], say: &impl Fn(&str) -> Result<()>) -> Result<Story> {
     let file = format!("{init}.ftp");
-    let bench: Vec<&str> =
-        ["bench", "dgemv", "--init", init, "--repetitions", "1"].into_iter().chain(sizes.iter().map(String::as_str)).collect();
+    let bench = bench_words(init, sizes);
     say(&format!("   $ firsttouch profile -o {file} -- firsttouch {}\n", bench.join(" ")))?;
-    let profile = folder.join(&file);
+    recorded(firsttouch, folder.join(&file), &[], &bench)
+}
+
+fn bench_words<'a>(init: &'a str, sizes: &'a [String]) -> Vec<&'a str> {
+    ["bench", "dgemv", "--init", init, "--repetitions", "1"].into_iter().chain(sizes.iter().map(String::as_str)).collect()
+}
+
+/// Profiles the bundled program, started by `firsttouch LAUNCHER`.
+fn recorded(firsttouch: &Path, profile: PathBuf, launcher: &[&OsStr], bench: &[&str]) -> Result<Story> {
     let mut command = Command::new(firsttouch);
     command.args([OsStr::new("profile"), "--quiet".as_ref(), "-o".as_ref(), profile.as_ref(), "--".as_ref()]);
+    if !launcher.is_empty() {
+        command.arg(firsttouch).args(launcher);
+    }
     command.arg(firsttouch).args(bench).arg("--json");
     let bench = bench_json(&mut command)?;
     let judged = judge(&profile, &Question::parse(&Judge::default())?)?;
     Ok(Story { judged, bench, profile })
+}
+
+/// The plan, in the temporary directory and in words.
+fn plan_of(serial: &Story, folder: &Path, say: &impl Fn(&str) -> Result<()>) -> Result<Planned> {
+    let made_from = serial.profile.strip_prefix(folder).unwrap_or(&serial.profile).display().to_string();
+    let planned = plan(&read(&serial.profile)?, &serial.judged, &made_from)?;
+    write(&folder.join(PLAN), &planned.plan.to_string())?;
+    let words = summary(&planned, &serial.judged.analysis, Some(Path::new(PLAN)));
+    let words: Vec<String> = words.lines().map(|line| format!("   {line}\n")).collect();
+    say(&format!(
+        "2. Without touching the source: a plan says where each page goes, by the line that allocates it.\n\n   $ firsttouch plan {made_from} -o {PLAN}\n{}\n",
+        words.concat()
+    ))?;
+    if serial.judged.analysis.machine.virtual_machine {
+        say(&format!("   On a machine with several nodes: firsttouch run --plan {PLAN} -- firsttouch bench dgemv ...\n\n"))?;
+    }
+    Ok(planned)
+}
+
+/// The same program again, serial as it is, under the plan.
+fn run_under_plan(firsttouch: &Path, folder: &Path, sizes: &[String], serial: &Story, say: &impl Fn(&str) -> Result<()>) -> Result<Story> {
+    let bench = bench_words("serial", sizes);
+    say(&format!("   $ firsttouch profile -o planned.ftp -- firsttouch run --plan {PLAN} -- firsttouch {}\n", bench.join(" ")))?;
+    let file = folder.join(PLAN);
+    let story =
+        recorded(firsttouch, folder.join("planned.ftp"), &["run".as_ref(), "--plan".as_ref(), file.as_ref(), "--".as_ref()], &bench)?;
+    say(&format!("   Remote accesses: {} before, {} under the plan.\n\n", remote(serial), remote(&story)))?;
+    Ok(story)
 }
 
 /// Runs a command that prints the JSON of a bench; its messages go to our stderr.
@@ -129,9 +176,14 @@ fn report(story: &Story, folder: &Path) -> String {
 }
 
 /// The JSON; without a second run where the first saw nothing.
-fn told(serial: &Story, parallel: Option<&Story>, found: bool, gone: bool) -> Value {
+fn told(serial: &Story, parallel: Option<&Story>, plan: Option<(&Planned, Option<&Story>)>, found: bool, gone: bool) -> Value {
     let run = |story: &Story| json!({"bench": story.bench, "report": story.judged.analysis});
-    json!({"schema": "firsttouch.demo/1", "found": found, "gone": gone, "serial": run(serial), "parallel": parallel.map(run)})
+    json!({"schema": "firsttouch.demo/1", "found": found, "gone": gone, "serial": run(serial), "parallel": parallel.map(run),
+           "plan": plan.map(|(planned, _)| planned_json(planned)), "under_plan": plan.and_then(|(_, story)| story).map(run)})
+}
+
+fn remote(story: &Story) -> String {
+    story.judged.analysis.remote_fraction.map_or("an unknown part".to_owned(), |part| format!("{:.0} %", part * 100.0))
 }
 
 /// Whether the evidence that the story rests on could not be had: then the second run would tell no more than the first.
@@ -152,8 +204,6 @@ fn is_well_placed(story: &Story, object: &str) -> bool {
 }
 
 fn verdict(serial: &Story, parallel: &Story, found: bool, gone: bool) -> String {
-    let remote =
-        |story: &Story| story.judged.analysis.remote_fraction.map_or("an unknown part".to_owned(), |part| format!("{:.0} %", part * 100.0));
     let machine = &serial.judged.analysis.machine.name;
     match (found, gone) {
         (true, true) => format!(

@@ -12,6 +12,7 @@ mod man;
 mod map;
 mod maps;
 mod migrate;
+mod plan;
 mod predict;
 mod profile;
 mod ps;
@@ -67,6 +68,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Profile(arguments) => profile::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Predict(arguments) => predict::run(&arguments),
+        Command::Plan(arguments) => plan::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments),
         Command::Topology(arguments) => topology::run(&arguments),

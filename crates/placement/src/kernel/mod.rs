@@ -3,11 +3,13 @@
 
 mod affinity;
 mod mask;
+mod mbind;
 mod mempolicy;
 mod pages;
 mod segment;
 
 pub use affinity::{allowed_cpus, bind_to_cpus};
+pub use mbind::try_mbind;
 pub use mempolicy::set_policy;
 pub use pages::Pages;
 pub use segment::{Part, Place, Segment, Wanted};

@@ -201,14 +201,30 @@ impl<'a> Program<'a> {
         Ok(self.run(&Weights::Same, &|_| placement)?.time)
     }
 
+    /// The same, and the remote part, with a placement for each object by its id.
+    ///
+    /// # Errors
+    /// A team that the model refuses.
+    pub fn outcome_of(&self, placement: &dyn Fn(i64) -> Placement) -> Result<(Seconds, f64), TeamError> {
+        self.run(&Weights::Same, placement).map(|outcome| (outcome.time, outcome.remote_fraction))
+    }
+
     /// What placing one object in another way would gain, everything else as it is.
     ///
     /// # Errors
     /// A team that the model refuses.
     pub fn gain(&self, object: i64, placement: Placement) -> Result<Gain, TeamError> {
+        self.gain_of(&|id| if id == object { placement } else { Placement::AsIs })
+    }
+
+    /// What placing each object, by its id, in a way of its own would gain.
+    ///
+    /// # Errors
+    /// A team that the model refuses.
+    pub fn gain_of(&self, placement: &dyn Fn(i64) -> Placement) -> Result<Gain, TeamError> {
         let ratio = |weights: &Weights| -> Result<f64, TeamError> {
             let before = self.run(weights, &|_| Placement::AsIs)?;
-            let after = self.run(weights, &|id| if id == object { placement } else { Placement::AsIs })?;
+            let after = self.run(weights, placement)?;
             Ok(before.time.0 / after.time.0)
         };
         let gain = ratio(&Weights::Same)?;

@@ -73,6 +73,7 @@ pub fn text(analysis: &Analysis, context: &Context, style: Style) -> String {
     }
     paragraph(&mut out, &format!("{} {}", not_judged::sentences(analysis), lost(analysis)), style);
     if context.more {
+        out.extend(untouched(analysis, context).map(|commands| format!("Without touching the source: {commands}")));
         out.push(format!("More: {}", more(analysis, context)));
     }
     let mut text = out.join("\n").replace(GLUE, " ");
@@ -271,6 +272,16 @@ fn lost(analysis: &Analysis) -> String {
 }
 
 /// Commands that exist, on this profile.
+/// The way of a plan, where a finding is about an object.
+fn untouched(analysis: &Analysis, context: &Context) -> Option<String> {
+    analysis.findings.iter().find(|finding| finding.object.is_some())?;
+    let profile = clean(&context.profile);
+    let plan = shell_word(&format!("{}.toml", profile.strip_suffix(".ftp").unwrap_or(&profile)));
+    let command: Vec<String> = analysis.command.iter().map(|word| shell_word(&clean(word))).collect();
+    let command = if command.is_empty() { "CMD".to_owned() } else { command.join(" ") };
+    Some(format!("firsttouch plan {} -o {plan} && firsttouch run --plan {plan} -- {command}", shell_word(&profile)))
+}
+
 fn more(analysis: &Analysis, context: &Context) -> String {
     let profile = shell_word(&clean(&context.profile));
     let other = if analysis.machine.nodes == 4 { 8 } else { 4 };

@@ -4,6 +4,7 @@ mod balancing;
 mod bench;
 pub mod doctor;
 mod migrate;
+mod plan;
 mod process;
 mod profile;
 mod run;

@@ -2,6 +2,7 @@
 
 mod pin;
 mod placement;
+mod plan;
 mod quick_test;
 mod shared;
 
@@ -29,6 +30,12 @@ pub fn run(arguments: &Run) -> Result<u8> {
         return quick_test::run(arguments);
     }
     let mut effort = Effort { is_best: arguments.best_effort, left_out: Vec::new() };
+    if let Some(path) = &arguments.plan {
+        let placement = plan::prepare(arguments, path)?;
+        // The plan's own message has said what cannot be; the program runs.
+        apply(&placement, &mut Effort { is_best: true, left_out: Vec::new() })?;
+        return unless_not_executed(become_program(&arguments.program, &placement.environment));
+    }
     let mut placement = placement::resolve(arguments, &mut effort)?;
     if arguments.explain {
         return show(arguments, &placement, effort.left_out);

@@ -39,7 +39,7 @@ pub fn preload(program: &[OsString]) -> Result<Option<(String, String)>> {
     Ok(Some((PRELOAD.to_owned(), if users.is_empty() { own } else { format!("{own}:{users}") })))
 }
 
-fn why_not(reason: &Agentless) -> Option<String> {
+pub fn why_not(reason: &Agentless) -> Option<String> {
     Some(match reason {
         Agentless::Static => "is a static program, which loads no library".to_owned(),
         Agentless::ForeignLoader(loader) => format!("uses the loader {loader}, for which there is no library"),

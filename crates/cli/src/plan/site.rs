@@ -1,0 +1,180 @@
+//! What a plan keeps of the place that allocates an object.
+
+use firsttouch_analysis::ObjectView;
+use firsttouch_placement::plan::{Frame, Module, Origin, Plan, Site, file_name};
+use firsttouch_profile::{self as profile, Id, Object, ObjectKind, Profile, meta};
+use firsttouch_symbols::{build_id, static_objects};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// The module that frames of interpreted Python code name.
+const PYTHON: &str = "python";
+
+const RUST_SOURCES: &str = "/rustc/";
+
+/// Names modules as they come up.
+pub struct Sites<'a> {
+    profile: &'a Profile,
+    /// By path.
+    names: RefCell<BTreeMap<String, String>>,
+}
+
+impl<'a> Sites<'a> {
+    pub fn new(profile: &'a Profile) -> Self {
+        Self { profile, names: RefCell::default() }
+    }
+
+    /// Where an object comes from, or why that cannot be told at run time.
+    pub fn origin(&self, profile: &Profile, view: &ObjectView) -> Result<Origin, String> {
+        let object = profile.objects.iter().find(|object| object.id == view.id).ok_or("it is not in the profile")?;
+        match object.kind {
+            ObjectKind::Static => self.symbol(object),
+            ObjectKind::Heap | ObjectKind::Anonymous => self.site(object, view).map(Origin::Site),
+            ObjectKind::Stack | ObjectKind::File | ObjectKind::Mapping => {
+                Err(format!("a {} has no allocating call that a run could follow", object.kind.as_str()))
+            }
+        }
+    }
+
+    fn symbol(&self, object: &Object) -> Result<Origin, String> {
+        let name = object.name.clone().unwrap_or_default();
+        let exe = self.profile.processes.iter().find(|process| process.id == object.process).and_then(|process| process.exe.clone());
+        let modules = self.profile.sites.values().flat_map(|site| &site.frames).filter_map(|frame| frame.module.clone());
+        let mut paths: Vec<String> = modules.filter(|path| !is_system(path) && path.starts_with('/')).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        let holds = |path: &String| static_spot(Path::new(path), &name, object.bytes).is_some();
+        match exe.into_iter().chain(paths).find(holds) {
+            Some(path) => Ok(Origin::Symbol { module: self.name(&path), name }),
+            None => Err(format!("no file of the program has one static array '{name}' of its size")),
+        }
+    }
+
+    fn site(&self, object: &Object, view: &ObjectView) -> Result<Site, String> {
+        let recorded = object.site.and_then(|site| self.profile.sites.get(&site));
+        let recorded = recorded.map_or(&[][..], |site| &site.frames);
+        if recorded.iter().any(|frame| frame.module.as_deref() == Some(PYTHON)) {
+            return Err("it is allocated by Python code, whose stacks a run does not follow".to_owned());
+        }
+        let frames = self.frames(recorded);
+        if frames.is_empty() {
+            return Err("the call that allocated it is not known".to_owned());
+        }
+        Ok(Site { call: object.call.clone().unwrap_or_default(), frames, ordinal: self.ordinal(object, view)? })
+    }
+
+    /// From the leaf to the outermost frame that tells the site. Code without lines is any code of its file, as another version of a
+    /// library calls itself otherwise; where no frame has lines, offsets have to do.
+    fn frames(&self, recorded: &[profile::Frame]) -> Vec<Frame> {
+        let is_lined =
+            |frame: &profile::Frame| frame.line.is_some() && frame.file.is_some() && !frame.module.as_deref().is_none_or(is_system);
+        let has_lines = recorded.iter().any(is_lined);
+        let mut frames: Vec<Frame> = Vec::new();
+        let mut keep = 0;
+        // A function and those inlined into it are told together.
+        for call in recorded.split_inclusive(|frame| !frame.inlined) {
+            let Some((module, offset)) = call.first().and_then(|frame| frame.module.clone().zip(frame.offset)) else { continue };
+            let name = self.name(&module);
+            if if has_lines { is_lined(&call[0]) } else { !is_system(&module) } {
+                let frame = |frame: &profile::Frame| Frame {
+                    module: name.clone(),
+                    offset: Some(offset),
+                    inlined: frame.inlined,
+                    function: frame.function.clone().unwrap_or_default(),
+                    file: frame.file.clone().unwrap_or_default(),
+                    line: frame.line.unwrap_or(0),
+                };
+                frames.extend(call.iter().map(frame));
+                if let Some(last) = frames.last_mut() {
+                    last.inlined = false;
+                }
+                // What Rust's runtime does around main is the next compiler's matter.
+                if !frames.last().is_some_and(|outer| outer.file.starts_with(RUST_SOURCES)) {
+                    keep = frames.len();
+                }
+            } else if frames.last().is_none_or(|last| !(last.is_any() && last.module == name)) {
+                frames.push(Frame { module: name, ..Frame::default() });
+            }
+        }
+        frames.truncate(keep);
+        frames
+    }
+
+    /// Which of the site's allocations are meant, where not all are.
+    fn ordinal(&self, object: &Object, view: &ObjectView) -> Result<Option<(u32, u32)>, String> {
+        let same = |other: &&Object| other.site == object.site && other.process == object.process && other.kind == object.kind;
+        let mut all: Vec<(u64, Id, u64)> = self.profile.objects.iter().filter(same).map(|o| (o.born_ns, o.id, o.bytes)).collect();
+        let folded = self.profile.folded_objects.iter().any(|f| Some(f.site) == object.site && f.bytes != object.bytes);
+        if all.len() <= view.count && !folded {
+            return Ok(None);
+        }
+        all.sort_unstable();
+        let mine: Vec<usize> = all.iter().enumerate().filter(|(_, other)| other.2 == object.bytes).map(|(index, _)| index).collect();
+        let every = mine.windows(2).map(|pair| pair[1] - pair[0]).next().unwrap_or(0);
+        let first = mine.first().copied().unwrap_or(0);
+        let regular = mine.iter().enumerate().all(|(k, index)| *index == first + k * every);
+        let complete = every == 0 || first + mine.len() * every >= all.len();
+        if folded || !regular || !complete || (every != 0 && first >= every) {
+            return Err("the same call allocates other memory too, in no order that a run could follow".to_owned());
+        }
+        Ok(u32::try_from(first).ok().zip(u32::try_from(every).ok()))
+    }
+
+    fn name(&self, path: &str) -> String {
+        let mut names = self.names.borrow_mut();
+        if let Some(name) = names.get(path) {
+            return name.clone();
+        }
+        let base = file_name(path);
+        let mut name = base.to_owned();
+        let mut number = 1;
+        while names.values().any(|taken| *taken == name) {
+            number += 1;
+            name = format!("{base}#{number}");
+        }
+        names.insert(path.to_owned(), name.clone());
+        name
+    }
+
+    /// The modules that a plan's entries name.
+    pub fn modules_of(&self, plan: &Plan) -> Vec<Module> {
+        let start = self.profile.meta.get(meta::START_UNIX_S).and_then(|text| text.parse::<i64>().ok()).unwrap_or(i64::MAX);
+        let is_used = |name: &String| {
+            plan.entries.iter().any(|entry| match &entry.origin {
+                Origin::Symbol { module, .. } => module == name,
+                Origin::Site(site) => site.frames.iter().any(|frame| frame.module == *name),
+            })
+        };
+        let names = self.names.borrow();
+        let modules = names.iter().filter(|(_, name)| is_used(name)).map(|(path, name)| {
+            // A file that was built anew since then is not the one that was profiled.
+            let same = std::fs::metadata(path).is_ok_and(|file| file.mtime() <= start);
+            let build_id = if same { build_id(Path::new(path)).unwrap_or_default() } else { String::new() };
+            Module { name: name.clone(), path: path.clone(), build_id }
+        });
+        modules.collect()
+    }
+}
+
+/// Installed with the system: its debug information is not read, and its next version is another.
+fn is_system(path: &str) -> bool {
+    ["/usr/lib/", "/usr/lib64/", "/lib/", "/lib64/", "["].iter().any(|folder| path.starts_with(folder))
+}
+
+/// The ELF address and size of the one static array of a name; of several, of the one that has the size.
+#[must_use]
+pub fn static_spot(module: &Path, name: &str, bytes: u64) -> Option<(u64, u64)> {
+    let statics = static_objects(module, 1).ok()?;
+    let own = statics.objects.iter().map(|object| (object.name.as_str(), object.address, object.bytes));
+    let members = statics.objects.iter().flat_map(|object| {
+        object.members.iter().map(|(name, offset, bytes)| (name.as_str(), object.address.wrapping_add(*offset), *bytes))
+    });
+    let found: Vec<(u64, u64)> = own.chain(members).filter(|(own, ..)| *own == name).map(|(_, address, bytes)| (address, bytes)).collect();
+    if let [one] = found[..] {
+        return Some(one);
+    }
+    let mut sized = found.into_iter().filter(|(_, own)| *own == bytes);
+    sized.next().filter(|_| sized.next().is_none())
+}

@@ -1,0 +1,146 @@
+//! A plan: where the memory of a program goes, by the place in its code that allocates it. docs/plan.md describes the file.
+//!
+//! Nodes are logical, 0 to `nodes` - 1: a run maps them onto the nodes it finds. What is divided among threads names threads, and their
+//! pinning tells the nodes, so that one plan holds on any number of nodes.
+
+mod apply;
+mod check;
+mod print;
+mod read;
+mod site;
+mod table;
+
+pub use apply::{Applied, Policies, Reach, apply};
+pub use read::PlanError;
+pub use site::{Frame, Module, Site, file_name, hash};
+pub use table::{Code, Found, Identity, Spot, Table, table};
+
+use firsttouch_domain::Pin;
+
+pub const SCHEMA: &str = "firsttouch.plan/1";
+
+/// More entries, frames or parts than these are no plan that firsttouch made.
+pub const MOST_ENTRIES: usize = 1024;
+pub const MOST_PARTS: usize = 4096;
+pub const MOST_FRAMES: usize = 256;
+pub const MOST_THREADS: u32 = 65_536;
+pub const MOST_NODES: u32 = 1024;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    pub made_from: String,
+    /// The machine that the profile was judged on.
+    pub judged_on: String,
+    pub command: Vec<String>,
+    /// Logical nodes.
+    pub nodes: u32,
+    /// Allocations below this are left alone.
+    pub least_bytes: u64,
+    /// Of all entries together.
+    pub gain: Option<Gain>,
+    pub threads: Threads,
+    pub modules: Vec<Module>,
+    pub entries: Vec<Entry>,
+    /// What was looked at and not planned, a sentence each.
+    pub left_alone: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Threads {
+    /// Threads that the parts are numbered by.
+    pub count: u32,
+    /// `None`: threads are not pinned.
+    pub pin: Option<Pin>,
+}
+
+/// Time as it is over the time under the plan, with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gain {
+    pub value: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The variable, as the report names it.
+    pub what: String,
+    /// File and line of its allocation or declaration.
+    pub at: String,
+    /// Its size when it was profiled.
+    pub bytes: u64,
+    pub place: Place,
+    /// Base pages, where huge ones would spoil the placement.
+    pub small_pages: bool,
+    pub reason: String,
+    pub gain: Option<Gain>,
+    pub origin: Origin,
+}
+
+/// What an entry is about.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Origin {
+    /// What is allocated there.
+    Site(Site),
+    /// A static array, by its name in the symbol table.
+    Symbol { module: String, name: String },
+}
+
+/// Where pages go. Lists of nodes that are empty mean all.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Place {
+    Bind(Vec<u32>),
+    Preferred(u32),
+    Interleave(Vec<u32>),
+    Weighted(Vec<u32>),
+    Blocked(Blocks),
+    Leave,
+}
+
+impl Place {
+    /// As the file has it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Bind(_) => "bind",
+            Self::Preferred(_) => "preferred",
+            Self::Interleave(_) => "interleave",
+            Self::Weighted(_) => "weighted",
+            Self::Blocked(_) => "blocked",
+            Self::Leave => "leave",
+        }
+    }
+}
+
+/// Each thread's part on its node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Blocks {
+    /// The thread of each part, in the order of addresses.
+    pub threads: Vec<u32>,
+    /// Where each part ends, as a fraction; empty for equal parts.
+    pub until: Vec<f64>,
+    /// The parts repeat after so many bytes.
+    pub period_bytes: Option<f64>,
+    /// So many allocations, one after another, make up the whole that is divided.
+    pub rows: u32,
+}
+
+impl Blocks {
+    /// (end, thread) of each part.
+    pub fn parts(&self) -> impl Iterator<Item = (f64, u32)> + '_ {
+        let count = self.threads.len().max(1) as f64;
+        let end = move |part: usize| self.until.get(part).copied().unwrap_or((part + 1) as f64 / count);
+        self.threads.iter().enumerate().map(move |(part, thread)| (end(part), *thread))
+    }
+}
+
+impl Plan {
+    /// Whether nothing is placed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.iter().all(|entry| entry.place == Place::Leave)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! A plan as text: TOML with comments for whoever reads or edits it.
+
+use super::{Blocks, Entry, Frame, Gain, Origin, Place, Plan, SCHEMA, Threads, hash};
+use firsttouch_domain::{Pin, format_bytes};
+use std::fmt::{self, Display, Write};
+
+impl Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "# Where the memory of a program goes, by the place in its code that allocates it. Edit it freely; what each key means"
+        )?;
+        writeln!(f, "# is in docs/plan.md. Apply it with: firsttouch run --plan THIS_FILE -- {}", comment(&self.command.join(" ")))?;
+        match self.gain.filter(|_| !self.is_empty()) {
+            Some(gain) => writeln!(f, "# Predicted on {}: {}.", comment(&self.judged_on), said(gain))?,
+            None if self.is_empty() => writeln!(f, "# Nothing to place: nothing was found that a placement of memory would mend.")?,
+            None => {}
+        }
+        writeln!(f, "schema = {}", quoted(SCHEMA))?;
+        writeln!(f, "made_from = {}", quoted(&self.made_from))?;
+        writeln!(f, "judged_on = {}", quoted(&self.judged_on))?;
+        writeln!(f, "command = [{}]", joined(self.command.iter().map(|word| quoted(word))))?;
+        writeln!(f, "nodes = {}  # logical nodes, from 0; a run takes the nodes it finds in their place", self.nodes)?;
+        writeln!(f, "least_bytes = {}  # smaller allocations are left alone", self.least_bytes)?;
+        if let Some(gain) = self.gain {
+            writeln!(f, "predicted_gain = {}", table(gain))?;
+        }
+        if !self.left_alone.is_empty() {
+            writeln!(f, "left_alone = [")?;
+            self.left_alone.iter().try_for_each(|sentence| writeln!(f, "    {},", quoted(sentence)))?;
+            writeln!(f, "]")?;
+        }
+        write_threads(f, &self.threads)?;
+        for module in &self.modules {
+            writeln!(f, "\n[[module]]\nname = {}\npath = {}", quoted(&module.name), quoted(&module.path))?;
+            if !module.build_id.is_empty() {
+                writeln!(f, "build_id = {}", quoted(&module.build_id))?;
+            }
+        }
+        self.entries.iter().try_for_each(|entry| write_entry(f, entry))
+    }
+}
+
+fn write_threads(f: &mut fmt::Formatter<'_>, threads: &Threads) -> fmt::Result {
+    if threads.count == 0 {
+        return Ok(());
+    }
+    writeln!(f, "\n[threads]\ncount = {}", threads.count)?;
+    match &threads.pin {
+        None => writeln!(f, "pin = \"none\""),
+        Some(Pin::Spread) => writeln!(f, "pin = \"spread\"  # thread i on node i * nodes / count; \"none\" leaves threads alone"),
+        Some(Pin::Compact) => writeln!(f, "pin = \"compact\""),
+        Some(Pin::Nodes(nodes)) => {
+            let list: Vec<String> = nodes.iter().map(|node| node.0.to_string()).collect();
+            writeln!(f, "pin = {}  # the logical node of each thread", quoted(&list.join(",")))
+        }
+    }
+}
+
+fn write_entry(f: &mut fmt::Formatter<'_>, entry: &Entry) -> fmt::Result {
+    let size = format_bytes(entry.bytes);
+    writeln!(f, "\n# {} ({}, {size}): {}", comment(&entry.what), comment(&entry.at), comment(&entry.reason))?;
+    if let Some(gain) = entry.gain {
+        writeln!(f, "# alone: {}", said(gain))?;
+    }
+    writeln!(f, "[[place]]\nwhat = {}\nat = {}\nbytes = {}", quoted(&entry.what), quoted(&entry.at), entry.bytes)?;
+    writeln!(f, "policy = {}", quoted(entry.place.name()))?;
+    match &entry.place {
+        Place::Bind(nodes) | Place::Interleave(nodes) | Place::Weighted(nodes) if !nodes.is_empty() => {
+            writeln!(f, "nodes = [{}]", joined(nodes.iter().map(u32::to_string)))?;
+        }
+        Place::Preferred(node) => writeln!(f, "nodes = [{node}]")?,
+        Place::Blocked(blocks) => write_blocks(f, blocks)?,
+        _ => {}
+    }
+    if entry.small_pages {
+        writeln!(f, "small_pages = true  # no huge pages: they are too few to be dealt out")?;
+    }
+    writeln!(f, "reason = {}", quoted(&entry.reason))?;
+    if let Some(gain) = entry.gain {
+        writeln!(f, "predicted_gain = {}", table(gain))?;
+    }
+    match &entry.origin {
+        Origin::Symbol { module, name } => writeln!(f, "symbol = {{ module = {}, name = {} }}", quoted(module), quoted(name)),
+        Origin::Site(site) => {
+            writeln!(f, "site = {}  # names the lines below; not read back", quoted(&hash(site)))?;
+            writeln!(f, "call = {}", quoted(&site.call))?;
+            if let Some((first, every)) = site.ordinal {
+                writeln!(
+                    f,
+                    "ordinal = {{ first = {first}, every = {every} }}  # of the allocations there, this one and each so many later"
+                )?;
+            }
+            writeln!(f, "frames = [")?;
+            site.frames.iter().try_for_each(|frame| writeln!(f, "    {},", line(frame)))?;
+            writeln!(f, "]")
+        }
+    }
+}
+
+fn write_blocks(f: &mut fmt::Formatter<'_>, blocks: &Blocks) -> fmt::Result {
+    let equal = if blocks.until.is_empty() { "equal parts, " } else { "" };
+    writeln!(f, "threads = [{}]  # {equal}each on the node of its thread", joined(blocks.threads.iter().map(u32::to_string)))?;
+    if !blocks.until.is_empty() {
+        writeln!(f, "until = [{}]  # where each part ends", joined(blocks.until.iter().map(|end| float(*end))))?;
+    }
+    if let Some(period) = blocks.period_bytes {
+        writeln!(f, "period_bytes = {}  # the parts repeat", float(period))?;
+    }
+    if blocks.rows > 1 {
+        writeln!(f, "rows = {}  # so many allocations make up the whole that is divided", blocks.rows)?;
+    }
+    Ok(())
+}
+
+fn line(frame: &Frame) -> String {
+    let mut text = format!("{{ module = {}", quoted(&frame.module));
+    if let Some(offset) = frame.offset {
+        let _ = write!(text, ", offset = {offset:#x}");
+    }
+    if frame.inlined {
+        text.push_str(", inlined = true");
+    }
+    if !frame.function.is_empty() {
+        let _ = write!(text, ", function = {}", quoted(&frame.function));
+    }
+    if !frame.file.is_empty() {
+        let _ = write!(text, ", file = {}", quoted(&frame.file));
+    }
+    if frame.line != 0 {
+        let _ = write!(text, ", line = {}", frame.line);
+    }
+    text + " }"
+}
+
+fn said(gain: Gain) -> String {
+    format!("{:.2} times as fast [{:.2}, {:.2}]", gain.value, gain.low, gain.high)
+}
+
+fn table(gain: Gain) -> String {
+    format!("{{ value = {}, low = {}, high = {} }}", float(gain.value), float(gain.low), float(gain.high))
+}
+
+/// With a point or an exponent, so that TOML reads a float.
+fn float(number: f64) -> String {
+    format!("{number:?}")
+}
+
+fn joined(words: impl Iterator<Item = String>) -> String {
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// A basic string of TOML.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            c if c.is_control() => {
+                let _ = write!(quoted, "\\u{:04X}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Text that stays in its comment.
+fn comment(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

@@ -1,0 +1,271 @@
+//! A plan from its text. Whatever is wrong is said with its line.
+
+use super::check::check;
+use super::{Blocks, Entry, Frame, Gain, MOST_NODES, MOST_THREADS, Module, Origin, Place, Plan, SCHEMA, Site, Threads};
+use serde::Deserialize;
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+use toml::Spanned;
+
+/// What is wrong, and in which line (from 1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanError {
+    pub line: usize,
+    pub what: String,
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.what)
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileText {
+    schema: Spanned<String>,
+    #[serde(default)]
+    made_from: String,
+    #[serde(default)]
+    judged_on: String,
+    #[serde(default)]
+    command: Vec<String>,
+    nodes: Spanned<u32>,
+    #[serde(default = "default_least_bytes")]
+    least_bytes: u64,
+    predicted_gain: Option<Spanned<GainText>>,
+    #[serde(default)]
+    left_alone: Vec<String>,
+    threads: Option<Spanned<ThreadsText>>,
+    #[serde(default)]
+    module: Vec<ModuleText>,
+    #[serde(default)]
+    place: Vec<Spanned<PlaceText>>,
+}
+
+/// What `firsttouch profile` records from.
+fn default_least_bytes() -> u64 {
+    64 << 10
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ThreadsText {
+    count: Spanned<u32>,
+    pin: Spanned<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ModuleText {
+    name: String,
+    path: String,
+    #[serde(default)]
+    build_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GainText {
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlaceText {
+    what: String,
+    #[serde(default)]
+    at: String,
+    #[serde(default)]
+    bytes: u64,
+    policy: Spanned<String>,
+    nodes: Option<Spanned<Vec<u32>>>,
+    threads: Option<Spanned<Vec<u32>>>,
+    until: Option<Spanned<Vec<f64>>>,
+    period_bytes: Option<Spanned<f64>>,
+    rows: Option<Spanned<u32>>,
+    #[serde(default)]
+    small_pages: bool,
+    #[serde(default)]
+    reason: String,
+    predicted_gain: Option<Spanned<GainText>>,
+    symbol: Option<SymbolText>,
+    #[serde(rename = "site")]
+    _site: Option<String>,
+    call: Option<String>,
+    ordinal: Option<OrdinalText>,
+    frames: Option<Spanned<Vec<FrameText>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SymbolText {
+    module: String,
+    name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OrdinalText {
+    first: u32,
+    every: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FrameText {
+    module: String,
+    offset: Option<u64>,
+    #[serde(default)]
+    inlined: bool,
+    #[serde(default)]
+    function: String,
+    #[serde(default)]
+    file: String,
+    #[serde(default)]
+    line: u32,
+}
+
+impl FromStr for Plan {
+    type Err = PlanError;
+
+    fn from_str(text: &str) -> Result<Self, PlanError> {
+        let lines = Lines { text };
+        let file: FileText = toml::from_str(text)
+            .map_err(|error| lines.error(&error.span().unwrap_or(0..0), error.message().lines().collect::<Vec<_>>().join("; ")))?;
+        if file.schema.get_ref() != SCHEMA {
+            let what = format!("this is no plan of firsttouch: schema is '{}', expected '{SCHEMA}'", file.schema.get_ref());
+            return Err(lines.error(&file.schema.span(), what));
+        }
+        if !(1..=MOST_NODES).contains(file.nodes.get_ref()) {
+            return Err(lines.error(&file.nodes.span(), format!("nodes must be 1 to {MOST_NODES}")));
+        }
+        let threads = file.threads.map(|threads| lines.threads(threads)).transpose()?.unwrap_or_default();
+        let mut plan = Self {
+            made_from: file.made_from,
+            judged_on: file.judged_on,
+            command: file.command,
+            nodes: file.nodes.into_inner(),
+            least_bytes: file.least_bytes,
+            gain: file.predicted_gain.map(|gain| lines.gain(gain)).transpose()?,
+            threads,
+            modules: file.module.into_iter().map(|m| Module { name: m.name, path: m.path, build_id: m.build_id }).collect(),
+            entries: Vec::with_capacity(file.place.len()),
+            left_alone: file.left_alone,
+        };
+        for place in file.place {
+            let span = place.span();
+            let entry = lines.entry(place)?;
+            check(&entry, &plan).map_err(|what| lines.error(&span, format!("'{}': {what}", entry.what)))?;
+            plan.entries.push(entry);
+        }
+        super::check::check_all(&plan).map_err(|what| lines.error(&(0..0), what))?;
+        Ok(plan)
+    }
+}
+
+const POLICIES: [&str; 6] = ["bind", "preferred", "interleave", "weighted", "blocked", "leave"];
+
+struct Lines<'a> {
+    text: &'a str,
+}
+
+impl Lines<'_> {
+    fn error(&self, span: &Range<usize>, what: impl Into<String>) -> PlanError {
+        let before = self.text.as_bytes().get(..span.start).unwrap_or(self.text.as_bytes());
+        PlanError { line: before.iter().filter(|byte| **byte == b'\n').count() + 1, what: what.into() }
+    }
+
+    fn threads(&self, text: Spanned<ThreadsText>) -> Result<Threads, PlanError> {
+        let ThreadsText { count, pin } = text.into_inner();
+        if !(1..=MOST_THREADS).contains(count.get_ref()) {
+            return Err(self.error(&count.span(), format!("count must be 1 to {MOST_THREADS}")));
+        }
+        let span = pin.span();
+        let pin = match pin.get_ref().as_str() {
+            "none" => None,
+            text => Some(text.parse().map_err(|error: firsttouch_domain::ExpressionError| {
+                self.error(&span, format!("pin = '{text}': {}, or none", error.reason))
+            })?),
+        };
+        Ok(Threads { count: count.into_inner(), pin })
+    }
+
+    fn gain(&self, text: Spanned<GainText>) -> Result<Gain, PlanError> {
+        let span = text.span();
+        let GainText { value, low, high } = text.into_inner();
+        if [value, low, high].iter().all(|number| number.is_finite()) {
+            Ok(Gain { value, low, high })
+        } else {
+            Err(self.error(&span, "a predicted gain is a finite number"))
+        }
+    }
+
+    fn entry(&self, text: Spanned<PlaceText>) -> Result<Entry, PlanError> {
+        let span = text.span();
+        let text = text.into_inner();
+        let origin = match (text.symbol, text.frames) {
+            (Some(symbol), None) => Origin::Symbol { module: symbol.module, name: symbol.name },
+            (None, Some(frames)) => Origin::Site(Site {
+                call: text.call.unwrap_or_default(),
+                frames: frames.into_inner().into_iter().map(frame).collect(),
+                ordinal: text.ordinal.map(|ordinal| (ordinal.first, ordinal.every)),
+            }),
+            _ => return Err(self.error(&span, format!("'{}' needs either frames or a symbol", text.what))),
+        };
+        let blocked = text.policy.get_ref() == "blocked";
+        let foreign = [
+            (text.threads.as_ref().map(Spanned::span), "threads", blocked),
+            (text.until.as_ref().map(Spanned::span), "until", blocked),
+            (text.period_bytes.as_ref().map(Spanned::span), "period_bytes", blocked),
+            (text.rows.as_ref().map(Spanned::span), "rows", blocked),
+            (text.nodes.as_ref().map(Spanned::span), "nodes", !blocked && text.policy.get_ref() != "leave"),
+        ];
+        for (span, name, belongs) in foreign {
+            if let Some(span) = span.filter(|_| !belongs && POLICIES.contains(&text.policy.get_ref().as_str())) {
+                return Err(self.error(&span, format!("'{name}' does not go with policy \"{}\"", text.policy.get_ref())));
+            }
+        }
+        let one = text.nodes.as_ref().map(|nodes| nodes.get_ref().len());
+        let nodes_at = text.nodes.as_ref().map_or(span.clone(), Spanned::span);
+        let nodes = text.nodes.map(Spanned::into_inner).unwrap_or_default();
+        let place = match text.policy.get_ref().as_str() {
+            "bind" if nodes.is_empty() => return Err(self.error(&nodes_at, "policy \"bind\" needs nodes")),
+            "bind" => Place::Bind(nodes),
+            "preferred" if one == Some(1) => Place::Preferred(nodes[0]),
+            "preferred" => return Err(self.error(&nodes_at, "policy \"preferred\" needs one node: nodes = [0]")),
+            "interleave" => Place::Interleave(nodes),
+            "weighted" => Place::Weighted(nodes),
+            "blocked" => Place::Blocked(Blocks {
+                threads: text.threads.map(Spanned::into_inner).unwrap_or_default(),
+                until: text.until.map(Spanned::into_inner).unwrap_or_default(),
+                period_bytes: text.period_bytes.map(Spanned::into_inner),
+                rows: text.rows.map_or(1, Spanned::into_inner),
+            }),
+            "leave" => Place::Leave,
+            other => {
+                let what = format!("no policy '{other}': expected {}", POLICIES.join(", "));
+                return Err(self.error(&text.policy.span(), what));
+            }
+        };
+        Ok(Entry {
+            what: text.what,
+            at: text.at,
+            bytes: text.bytes,
+            place,
+            small_pages: text.small_pages,
+            reason: text.reason,
+            gain: text.predicted_gain.map(|gain| self.gain(gain)).transpose()?,
+            origin,
+        })
+    }
+}
+
+fn frame(text: FrameText) -> Frame {
+    Frame { module: text.module, offset: text.offset, inlined: text.inlined, function: text.function, file: text.file, line: text.line }
+}

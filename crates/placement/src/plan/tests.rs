@@ -1,0 +1,125 @@
+use super::*;
+use firsttouch_domain::NodeId;
+
+const PLAN: &str = r#"schema = "firsttouch.plan/1"
+nodes = 2
+[threads]
+count = 8
+pin = "spread"
+[[module]]
+name = "dgemv"
+path = "/tmp/dgemv"
+[[place]]
+what = "A"
+policy = "blocked"
+threads = [0, 1, 2, 3, 4, 5, 6, 7]
+frames = [{ module = "dgemv", offset = 0x1234, function = "run", file = "dgemv.c", line = 41 }]
+[[place]]
+what = "t"
+policy = "interleave"
+symbol = { module = "dgemv", name = "t" }
+"#;
+
+fn applied(plan: &Plan, nodes: &[u32]) -> Applied {
+    apply(plan, &Reach { nodes: nodes.to_vec() })
+}
+
+/// Check that parts by thread follow the number of nodes, whatever these are called, and that on one node nothing is placed.
+#[test]
+fn parts_follow_the_nodes() {
+    let plan: Plan = PLAN.parse().unwrap();
+    let parts = |nodes: &[u32]| applied(&plan, nodes).policies[0].clone();
+    let of = |parts: &[(f64, u32)]| Policies::Parts { parts: parts.to_vec(), period_bytes: None, rows: 1 };
+    assert_eq!(parts(&[0, 1]), of(&[(0.5, 0), (1.0, 1)]));
+    assert_eq!(parts(&[1, 3, 4, 7]), of(&[(0.25, 1), (0.5, 3), (0.75, 4), (1.0, 7)]));
+    assert_eq!(applied(&plan, &[2, 5]).threads, [2, 2, 2, 2, 5, 5, 5, 5]);
+    assert_eq!(applied(&plan, &[2, 5]).policies[1], Policies::Whole { mode: 3, nodes: vec![2, 5] });
+    assert_eq!(applied(&plan, &[4]), Applied { policies: vec![Policies::Leave; 2], ..Applied::default() });
+}
+
+/// Check that named nodes that are absent are said, and that pinning by nodes scales.
+#[test]
+fn absent_nodes_are_said() {
+    let mut plan: Plan = PLAN.parse().unwrap();
+    plan.nodes = 4;
+    plan.threads.pin = Some(Pin::Nodes(vec![NodeId(0), NodeId(3)]));
+    plan.entries[0].place = Place::Interleave(vec![1, 3]);
+    plan.entries[1].place = Place::Preferred(3);
+    let here = applied(&plan, &[0, 1]);
+    assert_eq!(here.policies, [Policies::Whole { mode: 3, nodes: vec![1] }, Policies::Leave]);
+    assert_eq!(here.threads[..4], [0, 1, 0, 1]);
+    assert!(here.doubts[0].contains("A: there is no logical node 3 here") && here.doubts[1].contains("left alone"), "{:?}", here.doubts);
+}
+
+/// Check the table of malformed plans: what is wrong, and in which line.
+#[test]
+fn malformed_plans_name_the_line() {
+    for (from, to, line, word) in [
+        ("firsttouch.plan/1", "firsttouch.plan/9", 1, "no plan of firsttouch"),
+        ("nodes = 2", "nodes = 0", 2, "nodes must be"),
+        ("nodes = 2", "nodes = two", 2, ""),
+        ("nodes = 2", "nodse = 2", 2, "nodse"),
+        ("count = 8", "count = 0", 4, "count must be"),
+        ("count = 8", "count = 4", 9, "thread 4 does not exist"),
+        ("\"spread\"", "\"wide\"", 5, "or none"),
+        ("\"spread\"", "\"0,7\"", 1, "node 7 does not exist"),
+        ("\"blocked\"", "\"blokced\"", 11, "no policy 'blokced'"),
+        ("\"interleave\"", "\"preferred\"", 15, "needs one node"),
+        ("\"interleave\"", "\"bind\"", 15, "needs nodes"),
+        ("\"interleave\"", "\"interleave\"\nnodes = [2]", 15, "node 2 does not exist"),
+        ("\"interleave\"", "\"interleave\"\nuntil = [1.0]", 18, "does not go with"),
+        ("threads = [", "until = [0.5, 0.25]\nthreads = [", 9, "until has a number"),
+        ("threads = [", "period_bytes = 12.0\nthreads = [", 9, "at least a page"),
+        ("threads = [", "rows = 0\nthreads = [", 9, "rows is at least 1"),
+        ("threads = [0, 1, 2, 3, 4, 5, 6, 7]", "", 9, "threads, one a part"),
+        ("module = \"dgemv\", offset", "module = \"other\", offset", 9, "no [[module]]"),
+        ("offset = 0x1234", "offset = -3", 13, ""),
+        ("offset = 0x1234, ", "", 9, "must have an offset"),
+        ("offset = 0x1234", "offset = 0x1234, inlined = true", 9, "cannot be inlined"),
+        ("symbol = { module = \"dgemv\", name = \"t\" }", "", 15, "either frames or a symbol"),
+        ("path = \"/tmp/dgemv\"", "path = \"/tmp/dgemv\"\nbuild_id = \"xyz\"", 1, "hexadecimal"),
+    ] {
+        assert!(PLAN.contains(from), "{from}");
+        let error = PLAN.replacen(from, to, 1).parse::<Plan>().expect_err(to);
+        assert!(error.what.contains(word), "{to}: {error}");
+        // An entry is named by its own line or the one of its key.
+        assert!(error.line.abs_diff(line) <= 3, "{to}: {error}");
+    }
+    for text in ["", "\0", "schema = 1", "[[place]]", "schema = \"firsttouch.plan/1\"", "é = 1", "nodes = 99999999999999999999"] {
+        assert!(text.parse::<Plan>().is_err(), "{text}");
+    }
+}
+
+/// Check that a site's hash does not depend on where the code lies, and does on its lines.
+#[test]
+fn hashes_follow_lines() {
+    let frame = |line, offset, folder: &str| Frame {
+        module: "m".into(),
+        offset: Some(offset),
+        function: "f".into(),
+        file: format!("{folder}/a.c"),
+        line,
+        ..Frame::default()
+    };
+    let site = |frames: Vec<Frame>| hash(&Site { call: "malloc".into(), frames, ordinal: None });
+    assert_eq!(site(vec![frame(3, 10, "/a")]), site(vec![frame(3, 99, "/b/c")]));
+    assert_ne!(site(vec![frame(3, 10, "/a")]), site(vec![frame(4, 10, "/a")]));
+    assert_ne!(site(vec![frame(0, 10, "/a")]), site(vec![frame(0, 11, "/a")]));
+}
+
+/// Check the sizes and counts of the library's table.
+#[test]
+fn the_table_has_its_form() {
+    let plan: Plan = PLAN.parse().unwrap();
+    let here = applied(&plan, &[0, 1]);
+    let found = [
+        Found::Site(vec![Code { module: 0, ranges: vec![(0x1234, 0x1235)] }]),
+        Found::Symbol(Spot { module: 0, address: 0x4000, bytes: 1 << 20 }),
+    ];
+    let identities = [Identity { build_id: vec![1, 2, 3], device: 5, inode: 6 }];
+    let bytes = table(&Table { plan: &plan, applied: &here, identities: &identities, found: &found, pid: 77 });
+    assert_eq!(bytes.len(), 128 + 56 + 2 * 304 + 16 + 16 + 2 * 16);
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    assert_eq!((word(12) as usize, word(16)), (bytes.len(), 77));
+    assert_eq!([20, 24, 28, 32, 36].map(word), [1, 2, 1, 1, 2]);
+}

@@ -1,0 +1,167 @@
+//! What holds for every plan: it prints back to an equal one, and goes onto any nodes.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use firsttouch_domain::{NodeId, Pin};
+use firsttouch_placement::plan::{Blocks, Entry, Frame, Gain, Module, Origin, Place, Plan, Policies, Reach, Site, Threads, apply};
+
+/// A small random generator (xorshift64), so that a failure repeats.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u32) -> u32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % u64::from(limit)) as u32
+    }
+
+    fn text(&mut self) -> String {
+        const PIECES: [&str; 9] = ["A", "grid::cells", "\"q\"", "back\\slash", "é", "\n", "\u{1}", "# no comment", " 'x' "];
+        (0..self.below(4)).map(|_| PIECES[self.below(9) as usize]).collect()
+    }
+
+    fn gain(&mut self) -> Option<Gain> {
+        let number = |random: &mut Self| f64::from(random.below(1_000_000)) / 3e5;
+        (self.below(2) == 0).then(|| Gain { value: number(self), low: number(self), high: number(self) })
+    }
+
+    fn nodes(&mut self, nodes: u32) -> Vec<u32> {
+        (0..self.below(3)).map(|_| self.below(nodes)).collect()
+    }
+
+    fn place(&mut self, nodes: u32, threads: u32) -> Place {
+        match self.below(6) {
+            0 => Place::Bind([self.nodes(nodes), vec![0]].concat()),
+            1 => Place::Preferred(self.below(nodes)),
+            2 => Place::Interleave(self.nodes(nodes)),
+            3 => Place::Weighted(self.nodes(nodes)),
+            4 => Place::Leave,
+            _ => {
+                let list: Vec<u32> = (0..1 + self.below(9)).map(|_| self.below(threads)).collect();
+                let count = list.len();
+                let until = (1..=count).map(|part| (part as f64 / count as f64).powi(2)).collect();
+                Place::Blocked(Blocks {
+                    threads: list,
+                    until: if self.below(2) == 0 { Vec::new() } else { until },
+                    period_bytes: (self.below(2) == 0).then(|| 4096.0 + f64::from(self.below(1 << 20)) / 7.0),
+                    rows: 1 + self.below(9),
+                })
+            }
+        }
+    }
+
+    fn origin(&mut self) -> Origin {
+        if self.below(3) == 0 {
+            return Origin::Symbol { module: "m".into(), name: self.text() };
+        }
+        let mut frames = vec![Frame { module: "libstdc++.so.6".into(), ..Frame::default() }];
+        for _ in 0..1 + self.below(3) {
+            let offset = Some(u64::from(self.below(1 << 30)));
+            let frame = |random: &mut Self, inlined| Frame {
+                module: "m".into(),
+                offset,
+                inlined,
+                function: random.text(),
+                file: random.text(),
+                line: random.below(99),
+            };
+            if self.below(3) == 0 {
+                frames.push(frame(self, true));
+            }
+            frames.push(frame(self, false));
+        }
+        let ordinal = (self.below(2) == 0).then(|| (self.below(3), 3));
+        Origin::Site(Site { call: self.text(), frames, ordinal })
+    }
+
+    fn plan(&mut self) -> Plan {
+        let (nodes, count) = (1 + self.below(8), 1 + self.below(16));
+        let pin = match self.below(3) {
+            0 => None,
+            1 => Some(Pin::Spread),
+            _ => Some(Pin::Nodes((0..count).map(|_| NodeId(self.below(nodes))).collect())),
+        };
+        let module = |name: &str| Module { name: name.into(), path: format!("/a \"b\"/{name}"), build_id: "00ff".into() };
+        let entries = (0..self.below(5)).map(|_| Entry {
+            what: self.text(),
+            at: self.text(),
+            bytes: u64::from(self.below(1 << 31)) << 8,
+            place: self.place(nodes, count),
+            small_pages: self.below(2) == 0,
+            reason: self.text(),
+            gain: self.gain(),
+            origin: self.origin(),
+        });
+        let entries = entries.collect();
+        Plan {
+            made_from: self.text(),
+            judged_on: self.text(),
+            command: (0..self.below(3)).map(|_| self.text()).collect(),
+            nodes,
+            least_bytes: u64::from(self.below(1 << 20)),
+            gain: self.gain(),
+            threads: Threads { count, pin },
+            modules: vec![module("m"), module("libstdc++.so.6")],
+            entries,
+            left_alone: (0..self.below(3)).map(|_| self.text()).collect(),
+        }
+    }
+}
+
+/// Check that a plan printed is read back as an equal one.
+#[test]
+fn plans_print_back() {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    for _ in 0..3000 {
+        let plan = random.plan();
+        let text = plan.to_string();
+        let read: Plan = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(read, plan, "{text}");
+    }
+}
+
+/// Check that on any nodes every part gets one of them, in rising parts that end with the whole.
+#[test]
+fn plans_go_onto_any_nodes() {
+    let mut random = Random(77);
+    for _ in 0..3000 {
+        let plan = random.plan();
+        let nodes: Vec<u32> = (0..random.below(9)).map(|node| node * 2 + 1).collect();
+        let applied = apply(&plan, &Reach { nodes: nodes.clone() });
+        assert_eq!(applied.policies.len(), plan.entries.len());
+        assert!(applied.threads.iter().all(|node| nodes.contains(node)));
+        for policies in &applied.policies {
+            match policies {
+                Policies::Leave => {}
+                Policies::Whole { nodes: own, .. } => assert!(!own.is_empty() && own.iter().all(|node| nodes.contains(node))),
+                Policies::Parts { parts, .. } => {
+                    assert!(parts.iter().all(|(_, node)| nodes.contains(node)), "{parts:?}");
+                    assert!(parts.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 != pair[1].1), "{parts:?}");
+                    assert!((parts.last().unwrap().0 - 1.0).abs() < 1e-12);
+                }
+            }
+        }
+    }
+}
+
+/// Check that damaged plans are refused with a place, or read; never more.
+#[test]
+fn damaged_plans_do_no_harm() {
+    let mut random = Random(5);
+    for _ in 0..3000 {
+        let mut bytes = random.plan().to_string().into_bytes();
+        for _ in 0..1 + random.below(4) {
+            let at = random.below(bytes.len().max(1) as u32) as usize;
+            match random.below(3) {
+                0 if at < bytes.len() => bytes[at] = random.below(256) as u8,
+                1 if at < bytes.len() => drop(bytes.drain(at..(at + random.below(40) as usize).min(bytes.len()))),
+                _ => bytes.truncate(at.max(1)),
+            }
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        match text.parse::<Plan>() {
+            Ok(plan) => drop(apply(&plan, &Reach { nodes: vec![0, 1] })),
+            Err(error) => assert!(error.line <= text.lines().count() + 1 && !error.what.is_empty(), "{error}"),
+        }
+    }
+}

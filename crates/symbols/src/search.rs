@@ -1,0 +1,46 @@
+//! The other way round: from a call in the source to where it is in a file, for a build whose addresses are others.
+
+use crate::debug_file::{Links, default_roots};
+use crate::elf::with_elf;
+use crate::module::Module;
+use anyhow::Result;
+use std::path::Path;
+
+/// A function at a line, as [`crate::Resolved`] tells it; innermost first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    pub function: String,
+    pub file: String,
+    pub line: u32,
+}
+
+/// Looks up code by its lines.
+pub struct LineSearch {
+    module: Module,
+}
+
+impl LineSearch {
+    /// # Errors
+    /// A file that cannot be read as a module.
+    pub fn open(module: &Path) -> Result<Self> {
+        Ok(Self { module: Module::load(module, &default_roots())? })
+    }
+
+    /// The offsets into the file of code whose innermost function and those it is inlined into are at these lines: ranges from the
+    /// first to before the second. Of files, the last part of the path counts.
+    pub fn find(&mut self, lines: &[Line]) -> Vec<(u64, u64)> {
+        self.module.find(lines)
+    }
+
+    /// Whether an offset is code at these lines.
+    pub fn is_at(&mut self, offset: u64, lines: &[Line]) -> bool {
+        self.module.is_at(offset, lines)
+    }
+}
+
+/// The build-id in hexadecimal digits; `None` for a file that has none or cannot be read.
+#[must_use]
+pub fn build_id(module: &Path) -> Option<String> {
+    let id = with_elf(module, |elf| Links::read(elf).build_id).ok().flatten()?;
+    Some(id.iter().map(|byte| format!("{byte:02x}")).collect())
+}

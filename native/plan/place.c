@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * Policies for whole pages inside a block. Each part has a preferred node: when that is full, the kernel takes another, and
+ * the program runs on. Pages that are there already, as in memory that was used before, are moved.
+ */
+#include "plan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mempolicy.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define NODE_BITS (16u * 64u)
+
+/* Each border between policies splits a mapping, and a process may have so many only. What the program needs itself comes
+ * first: we stop at half. */
+static int64_t mappings_left;
+static uint64_t mappings_max = 65530;
+
+static uint64_t number_in(const char *path, bool count_lines) {
+    char text[4096];
+    uint64_t lines = 0, number = 0;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got;
+    while (file >= 0 && (got = read(file, text, sizeof text)) > 0) {
+        for (ssize_t i = 0; i < got; i++) {
+            lines += text[i] == '\n';
+            number = text[i] >= '0' && text[i] <= '9' ? number * 10 + (uint64_t)(text[i] - '0') : number;
+        }
+    }
+    if (file >= 0) {
+        close(file);
+    }
+    return count_lines ? lines : number;
+}
+
+void ft_place_prepare(void) {
+    uint64_t most = number_in("/proc/sys/vm/max_map_count", false);
+    if (most != 0) {
+        mappings_max = most;
+    }
+}
+
+/* Room for so many more mappings? */
+static bool has_room(int64_t wanted) {
+    if (__atomic_sub_fetch(&mappings_left, wanted, __ATOMIC_RELAXED) >= 0) {
+        return true;
+    }
+    int64_t left = (int64_t)(mappings_max / 2) - (int64_t)number_in("/proc/self/maps", true);
+    __atomic_store_n(&mappings_left, left - wanted, __ATOMIC_RELAXED);
+    if (left >= wanted) {
+        return true;
+    }
+    __atomic_store_n(&ft_plan.header->is_stopped, 1, __ATOMIC_RELAXED);
+    return false;
+}
+
+static void set_policy(uintptr_t from, uintptr_t to, uint32_t mode, const uint64_t *nodes) {
+    if (from >= to) {
+        return;
+    }
+    if (syscall(SYS_mbind, from, to - from, (long)mode, nodes, (unsigned long)NODE_BITS + 1, MPOL_MF_MOVE) == 0) {
+        return;
+    }
+    /* A kernel older than the policy: all pages in turn is what is left of it. */
+    if (errno == EINVAL && mode == 6 &&
+        syscall(SYS_mbind, from, to - from, (long)MPOL_INTERLEAVE, nodes, (unsigned long)NODE_BITS + 1, MPOL_MF_MOVE) ==
+            0) {
+        return;
+    }
+    __atomic_store_n(&ft_plan.header->refused_errno, (uint32_t)errno, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&ft_plan.header->refused, 1, __ATOMIC_RELAXED);
+}
+
+static void prefer(uintptr_t from, uintptr_t to, uint32_t node) {
+    uint64_t nodes[16] = {0};
+    nodes[node / 64 % 16] = 1ull << (node % 64);
+    set_policy(from, to, MPOL_PREFERRED, nodes);
+}
+
+struct block {
+    uintptr_t address;
+    uintptr_t first; /* whole pages */
+    uintptr_t last;
+    double before; /* bytes of the divided whole that lie before the block */
+    double whole;
+};
+
+/* The page border nearest to a position in the whole. */
+static uintptr_t border(const struct block *block, double position) {
+    double within = position - block->before;
+    if (within <= 0) {
+        return block->first;
+    }
+    if (within >= (double)(block->last - block->address)) {
+        return block->last;
+    }
+    uintptr_t page = ft_plan.page_bytes;
+    uintptr_t at = (block->address + (uintptr_t)within + page / 2) & ~(page - 1);
+    return at < block->first ? block->first : at > block->last ? block->last : at;
+}
+
+static void place_parts(const struct ft_plan_entry *entry, const struct block *block) {
+    const struct ft_plan_part *parts = &ft_plan.parts[entry->first_part];
+    double period = entry->period_bytes > 0 ? entry->period_bytes : block->whole;
+    double turns = (double)(block->last - block->address) / period + 1;
+    if (entry->parts == 1) {
+        prefer(block->first, block->last, parts[0].node);
+        return;
+    }
+    if (turns * entry->parts > (double)mappings_max || !has_room((int64_t)(turns * entry->parts))) {
+        /* Too finely divided: in turn over the same nodes. */
+        uint64_t nodes[16] = {0};
+        for (uint32_t i = 0; i < entry->parts; i++) {
+            nodes[parts[i].node / 64 % 16] |= 1ull << (parts[i].node % 64);
+        }
+        set_policy(block->first, block->last, MPOL_INTERLEAVE, nodes);
+        return;
+    }
+    uint64_t turn = (uint64_t)((block->before + (double)(block->first - block->address)) / period);
+    uintptr_t from = block->first;
+    uintptr_t done = from; /* what comes up to `from` is one node's, and not set yet from here on */
+    uint32_t node = UINT32_MAX;
+    while (from < block->last) {
+        for (uint32_t i = 0; i < entry->parts && from < block->last; i++) {
+            uintptr_t to = border(block, ((double)turn + parts[i].end) * period);
+            if (to <= from) {
+                continue;
+            }
+            if (parts[i].node != node) {
+                if (node != UINT32_MAX) {
+                    prefer(done, from, node);
+                }
+                node = parts[i].node;
+                done = from;
+            }
+            from = to;
+        }
+        turn++;
+    }
+    prefer(done, from, node);
+}
+
+void ft_place(struct ft_plan_entry *entry, uintptr_t address, size_t size, uint64_t turn) {
+    uintptr_t page = ft_plan.page_bytes;
+    uint64_t row = turn % entry->rows;
+    struct block block = {
+        .address = address,
+        .first = (address + page - 1) & ~(page - 1),
+        .last = (address + size) & ~(page - 1),
+        .before = (double)row * (double)size,
+        .whole = (double)entry->rows * (double)size,
+    };
+    if (block.last <= block.first || block.last < address) {
+        return;
+    }
+    __atomic_fetch_add(&entry->met, 1, __ATOMIC_RELAXED);
+    if (entry->flags & FT_PLAN_SMALL_PAGES) {
+        (void)madvise((void *)block.first, block.last - block.first, MADV_NOHUGEPAGE);
+    }
+    if (entry->mode != 0) {
+        if (has_room(2)) {
+            set_policy(block.first, block.last, entry->mode, entry->nodes);
+        }
+    } else if (entry->parts != 0) {
+        place_parts(entry, &block);
+    }
+}
+
+void ft_place_statics(void) {
+    static bool is_done[FT_ENTRIES_MAX];
+    for (uint32_t i = 0; i < ft_plan.header->entries; i++) {
+        struct ft_plan_entry *entry = &ft_plan.entries[i];
+        if ((entry->flags & FT_PLAN_STATIC) == 0 || (entry->flags & FT_PLAN_MISSING) != 0 || is_done[i]) {
+            continue;
+        }
+        uintptr_t address = ft_module_address(entry->module, entry->address);
+        if (address != 0) {
+            is_done[i] = true;
+            ft_place(entry, address, entry->size, 0);
+        }
+    }
+}

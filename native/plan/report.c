@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * What came of the plan, in one line on standard error at the end of the program that was started.
+ */
+#include "plan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct stat standard_error;
+static bool has_standard_error;
+
+void ft_report_prepare(void) {
+    has_standard_error = fstat(STDERR_FILENO, &standard_error) == 0;
+}
+
+/* A program may have put a file of its own there. */
+static bool is_still_standard_error(void) {
+    struct stat now;
+    return has_standard_error && fstat(STDERR_FILENO, &now) == 0 && now.st_dev == standard_error.st_dev &&
+           now.st_ino == standard_error.st_ino;
+}
+
+struct text {
+    char bytes[4096];
+    size_t used;
+};
+
+static void add(struct text *text, const char *words) {
+    size_t length = strlen(words);
+    if (length < sizeof text->bytes - text->used) {
+        memcpy(text->bytes + text->used, words, length);
+        text->used += length;
+    }
+}
+
+static void add_number(struct text *text, uint64_t number) {
+    char digits[24];
+    size_t at = sizeof digits - 1;
+    digits[at] = '\0';
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number != 0);
+    add(text, digits + at);
+}
+
+/* Names of the entries without an allocation, of which the files have (or have not) the code. */
+static uint32_t add_names(struct text *text, const char *heading, bool is_missing) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ft_plan.header->entries; i++) {
+        const struct ft_plan_entry *entry = &ft_plan.entries[i];
+        if (entry->met == 0 && ((entry->flags & FT_PLAN_MISSING) != 0) == is_missing) {
+            add(text, count++ == 0 ? heading : ", ");
+            add(text, entry->name);
+        }
+    }
+    return count;
+}
+
+void ft_report(void) {
+    const struct ft_plan_header *header = ft_plan.header;
+    if (!is_still_standard_error() || header->entries == 0) {
+        return;
+    }
+    uint32_t matched = 0;
+    uint64_t allocations = 0;
+    for (uint32_t i = 0; i < header->entries; i++) {
+        matched += ft_plan.entries[i].met != 0;
+        allocations += ft_plan.entries[i].met;
+    }
+    struct text text = {.used = 0};
+    add(&text, "firsttouch: plan: ");
+    add_number(&text, matched);
+    add(&text, " of ");
+    add_number(&text, header->entries);
+    add(&text, header->entries == 1 ? " site matched " : " sites matched ");
+    add_number(&text, allocations);
+    add(&text, allocations == 1 ? " allocation" : " allocations");
+    add_names(&text, "; never seen: ", false);
+    add_names(&text, "; not in this program: ", true);
+    if (header->refused != 0) {
+        add(&text, "; the kernel refused ");
+        add_number(&text, header->refused);
+        add(&text, header->refused == 1 ? " policy (" : " policies (");
+        const char *why = strerrorname_np((int)header->refused_errno);
+        add(&text, why != NULL ? why : "?");
+        add(&text, ")");
+    }
+    if (header->is_stopped) {
+        add(&text, "; some memory was interleaved or left: the program has nearly as many mappings as vm.max_map_count "
+                   "allows");
+    }
+    add(&text, "\n");
+    (void)!write(STDERR_FILENO, text.bytes, text.used);
+}

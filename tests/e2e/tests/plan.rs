@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `firsttouch plan` and `run --plan` on any machine: what is planned, which sites a run finds again, what is refused. Where pages go is
+//! seen on several nodes (tests/guests/tests/both/plan.rs).
+
+use firsttouch_e2e::paths::workspace_root;
+use firsttouch_e2e::process::{Outcome, run};
+use firsttouch_e2e::programs::build;
+use firsttouch_e2e::skip::{lacks_tools, skipped};
+use firsttouch_e2e::tool::{Firsttouch, assert_clear_error, assert_no_panic, temporary_directory, text};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A profile of a program of the corpus, and the program.
+fn profiled(test: &str, firsttouch: &Firsttouch, name: &str, folder: &Path) -> Option<(PathBuf, PathBuf)> {
+    let program = match build(&workspace_root().join("corpus").join(name)) {
+        Ok(built) => built.path,
+        Err(error) => {
+            skipped(test, &format!("{name}: {error:?}"));
+            return None;
+        }
+    };
+    let file = folder.join("a.ftp");
+    let outcome = run(&mut firsttouch.profile(&file, &["-q"], &[&program]));
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let report = firsttouch.report_json(&file);
+    if report["findings"].as_array().is_none_or(Vec::is_empty) {
+        skipped(test, &format!("too few samples for a finding: {}", report["notes"]));
+        return None;
+    }
+    Some((program, file))
+}
+
+fn planned(firsttouch: &Firsttouch, file: &Path, plan: &Path) -> String {
+    let outcome = run(firsttouch.command(["plan"]).arg(file).arg("-o").arg(plan));
+    assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, ""), "{outcome:?}");
+    fs::read_to_string(plan).expect("the plan")
+}
+
+fn under(firsttouch: &Firsttouch, plan: &Path, program: &[&str]) -> Outcome {
+    let outcome = run(firsttouch.command(["run", "--plan"]).arg(plan).arg("--").args(program));
+    assert_no_panic(&outcome);
+    outcome
+}
+
+/// Check the way of a plan: planned as found, met in the same build, and by its lines in another; not in other programs.
+#[test]
+fn sites_are_found_again() {
+    const TEST: &str = "sites_are_found_again";
+    let Some(firsttouch) = Firsttouch::find(TEST) else { return };
+    if lacks_tools(TEST, &["gcc"]) {
+        return;
+    }
+    let folder = temporary_directory();
+    let Some((program, file)) = profiled(TEST, &firsttouch, "serial_loop.c", folder.path()) else { return };
+    let plan = folder.path().join("a.toml");
+    let words = planned(&firsttouch, &file, &plan);
+    assert!(words.contains("policy = \"blocked\"") && words.contains("pin = \"spread\""), "{words}");
+
+    let plain = run(&mut Command::new(&program));
+    let same = under(&firsttouch, &plan, &[text(&program)]);
+    assert_eq!((same.status, same.stdout_text()), (plain.status, plain.stdout_text()), "{same:?}");
+    assert!(same.stderr_text().contains("plan: 1 of 1 site matched 1 allocation\n"), "{}\n{words}", same.stderr_text());
+
+    let again = folder.path().join(program.file_name().expect("a name"));
+    let source = workspace_root().join("corpus/serial_loop.c");
+    let built = run(Command::new("gcc").args(["-O1", "-g", "-fopenmp", "-Wl,--build-id=sha1"]).arg(&source).arg("-o").arg(&again));
+    assert_eq!(built.status, 0, "{built:?}");
+    let rebuilt = under(&firsttouch, &plan, &[text(&again)]);
+    assert!(rebuilt.stderr_text().contains("plan: 1 of 1 site matched 1 allocation\n"), "{}\n{words}", rebuilt.stderr_text());
+
+    // The same program, its lines moved.
+    let moved = folder.path().join("moved");
+    fs::create_dir(&moved).expect("a folder");
+    let text_of_source = fs::read_to_string(&source).expect("a source");
+    fs::write(moved.join("serial_loop.c"), format!("\n\n\n{text_of_source}")).expect("a source");
+    let program_moved = moved.join(program.file_name().expect("a name"));
+    let built = run(Command::new("gcc").args(["-O2", "-g", "-fopenmp"]).arg(moved.join("serial_loop.c")).arg("-o").arg(&program_moved));
+    assert_eq!(built.status, 0, "{built:?}");
+    let stale = under(&firsttouch, &plan, &[text(&program_moved)]);
+    assert_eq!((stale.status, stale.stdout_text()), (plain.status, plain.stdout_text()), "{stale:?}");
+    assert!(stale.stderr_text().contains("none of its sites is in the program"), "{}", stale.stderr_text());
+    assert!(stale.stderr_text().contains("0 of 1 site matched 0 allocations; not in this program: "), "{}", stale.stderr_text());
+
+    let other = under(&firsttouch, &plan, &["sh", "-c", "echo out; exit 7"]);
+    assert_eq!((other.status, other.stdout_text().as_str()), (7, "out\n"), "{other:?}");
+    assert!(other.stderr_text().contains("0 of 1 site matched 0 allocations; never seen: "), "{}", other.stderr_text());
+    let left: Vec<_> = fs::read_dir("/dev/shm").expect("/dev/shm").flatten().map(|entry| entry.file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("firsttouch-plan-")), "{left:?}");
+}
+
+/// Check that no plan is predicted to cost more than 1 % on any machine of the catalogue.
+#[test]
+fn plans_are_never_worse() {
+    const TEST: &str = "plans_are_never_worse";
+    let Some(firsttouch) = Firsttouch::find(TEST) else { return };
+    let machines = run(&mut firsttouch.command(["machines", "list", "--json"]));
+    let machines: Value = serde_json::from_slice(&machines.stdout).expect("JSON");
+    let machines = machines["machines"].as_array().expect("machines");
+    assert!(machines.len() >= 5, "{machines:?}");
+    for name in ["serial_loop.c", "dynamic_schedule.c"] {
+        let folder = temporary_directory();
+        let Some((_, file)) = profiled(TEST, &firsttouch, name, folder.path()) else { return };
+        for machine in machines.iter().filter_map(|machine| machine["name"].as_str()).chain(["virtual:2", "virtual:4", "virtual:8"]) {
+            let outcome = run(firsttouch.command(["plan"]).arg(&file).args(["--json", "--machine", machine]));
+            assert_eq!(outcome.status, 0, "{machine}: {outcome:?}");
+            let planned: Value = serde_json::from_slice(&outcome.stdout).expect("JSON");
+            let ratio = planned["outlook"]["time_ratio"].as_f64().expect("a ratio");
+            assert!(ratio <= 1.01, "{name} on {machine}: {planned:#}");
+        }
+    }
+}
+
+/// Check that what is wrong with a plan is said with its line, and that nothing runs then.
+#[test]
+fn broken_plans_are_refused() {
+    let Some(firsttouch) = Firsttouch::find("broken_plans_are_refused") else { return };
+    let folder = temporary_directory();
+    let plan = folder.path().join("broken.toml");
+    for (content, word) in [
+        ("", "schema"),
+        ("schema = 'other'\nnodes = 2\n", "broken.toml:1: this is no plan"),
+        ("schema = 'firsttouch.plan/1'\nnodes = 0\n", "broken.toml:2: nodes must be"),
+        ("schema = 'firsttouch.plan/1'\nnodes = 2\nnode = 3\n", "broken.toml:3: "),
+    ] {
+        fs::write(&plan, content).expect("a file");
+        let outcome = under(&firsttouch, &plan, &["echo", "ran"]);
+        assert_clear_error(&outcome, &[2], &[word]);
+    }
+    assert_clear_error(
+        &under(&firsttouch, &folder.path().join("none.toml"), &["echo", "ran"]),
+        &[2],
+        &["cannot read the plan", "none.toml"],
+    );
+    let both = run(firsttouch.command(["run", "--pin", "0", "--plan"]).arg(&plan).args(["--", "echo", "ran"]));
+    assert_clear_error(&both, &[2], &["cannot be used with"]);
+    let none = run(firsttouch.command(["plan", "/none.ftp"]).args(["-o", "-"]));
+    assert_clear_error(&none, &[1], &["/none.ftp"]);
+}

@@ -140,7 +140,8 @@ impl<'a> Work<'a> {
         let before = self.seen();
         let mut next = 0;
         while next < pages {
-            let count = CHUNK.min(pages - next);
+            // Up to a border that no huge page lies across: else its second half would be found moved already.
+            let count = (CHUNK - (span.start / page + next) % CHUNK).min(pages - next);
             let addresses: Vec<u64> = (next..next + count).map(|number| span.start + number * page).collect();
             next += count;
             if !self.pages(span, &addresses)? {

@@ -118,7 +118,7 @@ fn ends_and_refusals() {
     let mut fake = Fake::with(20_000, |_| 0);
     fake.lives = Some(4);
     let done = migrate(&mut fake, &[span(20_000, Rule::To(vec![1]))], &mut |_| ()).unwrap();
-    assert!(done.ended && done.moved == 2 * CHUNK);
+    assert!(done.ended && done.moved == 2 * CHUNK - 1);
 
     struct Refuses;
     impl Mover for Refuses {

@@ -68,7 +68,7 @@ pub struct Migrated {
 /// # Errors
 /// A refusal of the kernel other than that the process has ended.
 pub fn migrate<'a>(mover: &'a mut dyn Mover, spans: &'a [Span], progress: &mut dyn FnMut(&Migrated)) -> io::Result<Migrated> {
-    let mut work = Work { mover, done: Migrated::default(), busy: Vec::new(), once_more: false, dealt: 0 };
+    let mut work = Work { mover, done: Migrated::default(), busy: Vec::new(), left: BTreeMap::new(), once_more: false, dealt: 0 };
     for span in spans {
         if !work.span(span, progress)? {
             return Ok(work.done);
@@ -123,6 +123,8 @@ struct Work<'a> {
     done: Migrated,
     /// Pages to be tried again.
     busy: Vec<(&'a Span, Vec<u64>)>,
+    /// The node that each of them was on.
+    left: BTreeMap<u64, i32>,
     /// The second try, after which there is none.
     once_more: bool,
     /// Pages dealt out so far.
@@ -138,7 +140,8 @@ impl<'a> Work<'a> {
         let before = self.seen();
         let mut next = 0;
         while next < pages {
-            let count = CHUNK.min(pages - next);
+            // Up to a border that no huge page lies across: else its second half would be found moved already.
+            let count = (CHUNK - (span.start / page + next) % CHUNK).min(pages - next);
             let addresses: Vec<u64> = (next..next + count).map(|number| span.start + number * page).collect();
             next += count;
             if !self.pages(span, &addresses)? {
@@ -168,6 +171,11 @@ impl<'a> Work<'a> {
             let Ok(on) = u32::try_from(node) else { continue };
             match self.target(span, *address, on) {
                 Some(target) => wanted.push((i32::try_from(target).unwrap_or(i32::MAX), *address, node)),
+                // It was busy, and moved with its neighbours: a part of a huge page.
+                None if self.left.contains_key(address) => {
+                    let from = self.left.get(address).copied().unwrap_or(node);
+                    self.moved(span, from, node);
+                }
                 None => {
                     self.done.there += 1;
                     self.done.there_bytes += span.page_bytes;
@@ -183,13 +191,11 @@ impl<'a> Work<'a> {
         let mut again = Vec::new();
         for ((target, address, from), status) in wanted.iter().zip(status) {
             match status {
-                status if status == *target => {
-                    self.done.moved += 1;
-                    self.done.moved_bytes += span.page_bytes;
-                    *self.done.from.entry(*from as u32).or_default() += span.page_bytes;
-                    *self.done.to.entry(*target as u32).or_default() += span.page_bytes;
+                status if status == *target => self.moved(span, *from, *target),
+                status if status == -BUSY && !self.once_more => {
+                    self.left.insert(*address, *from);
+                    again.push(*address);
                 }
-                status if status == -BUSY && !self.once_more => again.push(*address),
                 // It is gone meanwhile.
                 status if status == -NOT_THERE => {}
                 // A node that it should not be on: as if it had been too busy to move.
@@ -200,6 +206,13 @@ impl<'a> Work<'a> {
             self.busy.push((span, again));
         }
         Ok(true)
+    }
+
+    fn moved(&mut self, span: &Span, from: i32, to: i32) {
+        self.done.moved += 1;
+        self.done.moved_bytes += span.page_bytes;
+        *self.done.from.entry(from as u32).or_default() += span.page_bytes;
+        *self.done.to.entry(to as u32).or_default() += span.page_bytes;
     }
 
     /// The node to move to, if it should.

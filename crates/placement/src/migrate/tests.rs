@@ -92,13 +92,33 @@ fn what_cannot_move_is_counted() {
     assert_eq!((done.moved, fake.pages[&0x5000], fake.pages[&0x3000]), (96, 1, 0));
 }
 
+/// Check that what was busy because it is a part of a huge page, and moved with that, counts as moved.
+#[test]
+fn parts_of_huge_pages_are_counted() {
+    /// Pages 0 and 1 are one: the second is busy while the first is on its way.
+    struct Huge(Fake);
+    impl Mover for Huge {
+        fn nodes(&mut self, addresses: &[u64]) -> io::Result<Vec<i32>> {
+            self.0.nodes(addresses)
+        }
+        fn relocate(&mut self, addresses: &[u64], nodes: &[i32]) -> io::Result<Vec<i32>> {
+            let mut status = self.0.relocate(addresses, nodes)?;
+            status[1] = -libc::EBUSY;
+            Ok(status)
+        }
+    }
+    let mut huge = Huge(Fake::with(2, |_| 0));
+    let done = migrate(&mut huge, &[span(2, Rule::To(vec![1]))], &mut |_| ()).unwrap();
+    assert_eq!((done.moved, done.there, done.from), (2, 0, [(0, 2 * PAGE)].into()));
+}
+
 /// Check that a process which ends leaves what was done, that a refusal is an error, and that a sparse mapping is not searched to its end.
 #[test]
 fn ends_and_refusals() {
     let mut fake = Fake::with(20_000, |_| 0);
     fake.lives = Some(4);
     let done = migrate(&mut fake, &[span(20_000, Rule::To(vec![1]))], &mut |_| ()).unwrap();
-    assert!(done.ended && done.moved == 2 * CHUNK);
+    assert!(done.ended && done.moved == 2 * CHUNK - 1);
 
     struct Refuses;
     impl Mover for Refuses {

@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::io;
 
-/// Pages of one call: enough that the call itself costs little, few enough for progress.
-const CHUNK: u64 = 4096;
+/// Pages of one call: enough that the call itself costs little (it waits for work on every CPU), few enough for progress. A multiple
+/// of a huge page's.
+const CHUNK: u64 = 16384;
 /// A mapping with this many times the pages that are there is not looked at to its end once all were seen.
 const SPARSE: u64 = 4;
 

@@ -10,6 +10,7 @@
 //! ```
 
 pub mod case;
+pub mod corpus;
 pub mod paths;
 pub mod process;
 pub mod programs;

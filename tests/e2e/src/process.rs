@@ -120,6 +120,11 @@ impl Running {
         }
     }
 
+    /// Whether the command itself has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("the child can be waited for").is_some()
+    }
+
     /// Sends `signal` to the command's own process only.
     pub fn signal(&self, signal: i32) {
         send(self.pid(), signal);

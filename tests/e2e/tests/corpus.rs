@@ -5,69 +5,33 @@
 //! The evidence is a sample of some two seconds, so a program may be profiled up to three times; each attempt after the
 //! first is said on stderr.
 
-use firsttouch_e2e::paths::workspace_root;
+use firsttouch_e2e::corpus::{Program, plan_of, programs};
 use firsttouch_e2e::process::run;
-use firsttouch_e2e::programs::{BuildError, build, sources};
-use firsttouch_e2e::skip::{lacks_tools, skipped};
 use firsttouch_e2e::tool::{Firsttouch, temporary_directory};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 const ATTEMPTS: usize = 3;
 
 /// What a program's comments promise.
 struct Expected {
-    name: String,
-    source: PathBuf,
-    python: bool,
-    header: BTreeMap<String, String>,
+    program: Program,
     lines: BTreeMap<&'static str, Vec<u64>>,
 }
 
 impl Expected {
-    fn read(source: &Path) -> Self {
-        let text = std::fs::read_to_string(source).expect("a readable source");
-        let header = text
-            .lines()
-            .filter_map(|line| line.split_once("corpus: ")?.1.split_once(" = "))
-            .map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()))
-            .collect();
+    fn new(program: Program) -> Self {
+        let text = std::fs::read_to_string(&program.source).expect("a readable source");
         let marked = |mark: &str| {
             let hits = text.lines().enumerate().filter(|(_, line)| line.contains(mark) && !line.contains("corpus:"));
             hits.map(|(index, _)| index as u64 + 1).collect()
         };
         let lines = ["allocated", "first-touch", "used"].map(|mark| (mark, marked(&format!("@{mark}"))));
-        Self {
-            name: source.file_stem().expect("a file name").to_string_lossy().into_owned(),
-            source: source.to_owned(),
-            python: source.extension().is_some_and(|e| e == "py"),
-            header,
-            lines: lines.into_iter().collect(),
-        }
+        Self { program, lines: lines.into_iter().collect() }
     }
 
     fn get(&self, key: &str) -> Option<&str> {
-        self.header.get(key).map(String::as_str)
-    }
-
-    /// The command line, once the program is built; none (said) where its compiler or interpreter is missing.
-    fn command(&self) -> Option<Vec<String>> {
-        let program = match self.get("build") {
-            Some("none") | None => self.source.clone(),
-            Some(_) => match build(&self.source) {
-                Ok(built) => built.path,
-                Err(BuildError::MissingTool(tool)) => {
-                    skipped("corpus", &format!("{}: {tool} is not installed", self.name));
-                    return None;
-                }
-                Err(error) => panic!("{}: {error:?}", self.name),
-            },
-        };
-        let (out, src) = (program.to_string_lossy().into_owned(), self.source.to_string_lossy().into_owned());
-        let words: Vec<String> =
-            self.get("run")?.split_whitespace().map(|word| word.replace("{out}", &out).replace("{src}", &src)).collect();
-        (!lacks_tools("corpus", &[words[0].as_str()])).then_some(words)
+        self.program.get(key)
     }
 
     /// What is wrong with a report; empty when nothing is.
@@ -110,7 +74,7 @@ impl Expected {
         };
         line("allocated", &judged["allocated_at"]);
         // Inside NumPy first touch and use are native code; only the allocation has a Python line.
-        if !self.python {
+        if !self.program.is_python() {
             line("first-touch", &judged["first_touch"]["at"][0]);
             line("used", &judged["used_at"][0]);
         }
@@ -132,13 +96,7 @@ impl Expected {
         let ratio = plan["outlook"]["time_ratio"].as_f64();
         let mut problems: Vec<String> =
             ratio.filter(|ratio| *ratio > 1.01).map(|ratio| format!("the plan costs {ratio}")).into_iter().collect();
-        let policy = match (self.get("plan"), self.get("finding"), self.get("partition")) {
-            (Some(plan), ..) => plan,
-            (None, Some("none"), _) => "none",
-            _ if self.python => "none",
-            (None, _, Some("irregular" | "shared")) => "interleave",
-            _ => "blocked",
-        };
+        let policy = self.program.policy();
         if policy == "none" {
             problems.extend(entries.iter().map(|entry| format!("unplanned entry {} {}", entry["what"], entry["policy"])));
         } else {
@@ -155,37 +113,34 @@ impl Expected {
 #[test]
 fn every_defect_is_found_and_nothing_else() {
     let Some(firsttouch) = Firsttouch::find("corpus") else { return };
-    let corpus = workspace_root().join("corpus");
-    let mut programs = sources(&corpus);
-    programs.extend(
-        std::fs::read_dir(&corpus).expect("corpus/").flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "py")),
-    );
-    programs.sort();
-    programs.dedup();
     let directory = temporary_directory();
     let (mut defects, mut well_placed, mut failures) = (0, 0, Vec::new());
-    for source in &programs {
-        let expected = Expected::read(source);
-        let Some(command) = expected.command() else { continue };
-        let file = directory.path().join(format!("{}.ftp", expected.name));
+    for program in programs() {
+        let expected = Expected::new(program);
+        let Some(command) = expected.program.command() else { continue };
+        let name = &expected.program.name;
+        let file = directory.path().join(format!("{name}.ftp"));
         let mut problems = Vec::new();
         for attempt in 1..=ATTEMPTS {
             // Where NumPy stands on OpenBLAS, its idle threads would be counted among those of the program.
             let outcome = run(firsttouch.profile(&file, &["--quiet"], &command).env("OPENBLAS_NUM_THREADS", "1"));
-            assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{}: {outcome:?}", expected.name);
+            assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{}: {outcome:?}", name);
             problems = expected.problems(&firsttouch.report_json(&file));
             if problems.is_empty() {
-                let planned = run(firsttouch.command(["plan"]).arg(&file).arg("--json"));
-                assert_eq!(planned.status, 0, "{}: {planned:?}", expected.name);
+                // The guests run the program under this plan (scripts/test-guests).
+                let plan = plan_of(name);
+                std::fs::create_dir_all(plan.parent().expect("a folder")).expect("a folder for plans");
+                let planned = run(firsttouch.command(["plan", "--json", "--machine", "virtual:2"]).arg(&file).arg("-o").arg(&plan));
+                assert_eq!(planned.status, 0, "{}: {planned:?}", name);
                 problems = expected.plan_problems(&serde_json::from_slice(&planned.stdout).expect("JSON"));
             }
             if problems.is_empty() {
                 break;
             }
-            eprintln!("corpus: {} attempt {attempt}: {}", expected.name, problems.join("; "));
+            eprintln!("corpus: {} attempt {attempt}: {}", name, problems.join("; "));
         }
         *(if expected.get("finding") == Some("none") { &mut well_placed } else { &mut defects }) += 1;
-        failures.extend(problems.into_iter().map(|p| format!("{}: {p}", expected.name)));
+        failures.extend(problems.into_iter().map(|p| format!("{}: {p}", name)));
     }
     eprintln!("corpus: {defects} programs with a defect, {well_placed} well placed, {} problems", failures.len());
     assert!(failures.is_empty(), "{}", failures.join("\n"));

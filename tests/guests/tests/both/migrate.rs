@@ -55,22 +55,33 @@ fn pages_are_interleaved() {
     assert_eq!(largest(&program.pid()), [(one, BYTES / 2), (other, BYTES / 2)].into(), "{said}");
 }
 
-/// The rate beside that of migratepages, whole commands with their start: printed, and held loosely, since in a guest it says little.
+/// The rate at which pages move beside migratepages', in turn: printed, and held loosely, since in a guest it says little. Of
+/// migratepages' time what it takes with nothing to move is subtracted; ours is what it tells of the moving.
 #[test]
 fn rate_beside_migratepages() {
     let [from, to] = first_two_with_cpus().map(|node| node.id);
     let program = filled(from, "base");
+    let timed = |run: &mut dyn FnMut()| {
+        let start = Instant::now();
+        run();
+        start.elapsed().as_secs_f64()
+    };
+    let mut ratios = Vec::new();
     let (mut ours, mut theirs) = (f64::INFINITY, f64::INFINITY);
-    for _ in 0..4 {
-        let start = Instant::now();
-        migrate(&program.pid(), &["--to", &to.to_string()]);
-        ours = ours.min(start.elapsed().as_secs_f64());
+    for _ in 0..5 {
+        let mut moving = 0.0;
+        ours = ours.min(timed(&mut || moving = migrate(&program.pid(), &["--to", &to.to_string()])["seconds"].as_f64().unwrap()));
         assert_eq!(largest(&program.pid()), [(to, BYTES)].into());
-        let start = Instant::now();
-        tool("migratepages", &[&program.pid(), &to.to_string(), &from.to_string()]);
-        theirs = theirs.min(start.elapsed().as_secs_f64());
+        let mut back = || drop(tool("migratepages", &[&program.pid(), &to.to_string(), &from.to_string()]));
+        let whole = timed(&mut back);
         assert_eq!(largest(&program.pid()), [(from, BYTES)].into());
+        theirs = theirs.min(whole);
+        ratios.push((whole - timed(&mut back)) / moving);
     }
-    println!("migrate moves at {:.2} times the rate of migratepages ({ours:.2} s against {theirs:.2} s for {MIB} MiB)", theirs / ours);
-    assert!(theirs / ours > 0.2, "{ours} {theirs}");
+    ratios.sort_by(f64::total_cmp);
+    println!(
+        "migrate moves {MIB} MiB at {:.2} times the rate of migratepages [{:.2}, {:.2}]; whole commands: {ours:.2} s against {theirs:.2} s",
+        ratios[2], ratios[0], ratios[4]
+    );
+    assert!(ratios[2] > 0.2, "{ratios:?}");
 }

@@ -1,15 +1,19 @@
 //! The whole way on real nodes: profile -> plan -> run --plan. The pages are where their users are, a new profile agrees, and the
 //! program says what it said before.
 
-use firsttouch_e2e::process::run;
+use firsttouch_e2e::corpus::{KERNEL_THREADS as THREADS, KERNELS, Program, plan_of, programs};
+use firsttouch_e2e::process::{Running, run};
 use firsttouch_e2e::tool::{temporary_directory, text};
-use firsttouch_guests::{Setting, balancing_off, firsttouch, json, json_of, nodes, said, sampled};
+use firsttouch_guests::{FullNode, Setting, balancing_off, first_two_with_cpus, firsttouch, json, json_of, nodes, said, sampled};
 use firsttouch_oracles::list;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
-const THREADS: &str = "4";
+const THREADS_OF_KERNELS: usize = 4;
 
 /// A kernel initialised by one thread, all of it on the first node, with threads spread over the nodes.
 fn profiled(file: &Path, kernel: &[&str]) -> Value {
@@ -69,6 +73,144 @@ fn mended(kernel: &[&str]) {
 #[test]
 fn dgemv_goes_to_its_users() {
     sampled(|| mended(&["dgemv", "--m", "2000", "--n", "2000", "--iterations", "100"]));
+}
+
+/// Bytes of the mappings that have a policy of their own, and of these what lies where the policy wants it, by node.
+#[derive(Clone, Debug, Default)]
+struct Policed {
+    /// Preferred: bytes on the preferred node. Interleaved: all.
+    right: BTreeMap<u32, u64>,
+    all: u64,
+    interleaved: u64,
+}
+
+/// By numa_maps.
+fn policed(pid: i32) -> Option<Policed> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/numa_maps")).ok()?;
+    let mut sums = Policed::default();
+    for line in text.lines() {
+        let policy = line.split_whitespace().nth(1).unwrap_or_default();
+        // `prefer (many):1` since Linux 5.15, `prefer:1` before.
+        let preferred =
+            line.split_once("prefer").and_then(|(_, rest)| rest.split_once(':')?.1.split_whitespace().next()?.parse::<u32>().ok());
+        if !policy.starts_with("prefer") && !policy.starts_with("interleave") {
+            continue;
+        }
+        for (node, pages) in line.split_whitespace().filter_map(|word| word.strip_prefix('N')?.split_once('=')) {
+            let (node, bytes): (u32, u64) = (node.parse().unwrap(), pages.parse::<u64>().unwrap() * 4096);
+            sums.all += bytes;
+            if preferred.is_none() {
+                sums.interleaved += bytes;
+            }
+            if preferred.is_none_or(|wanted| wanted == node) {
+                *sums.right.entry(node).or_default() += bytes;
+            }
+        }
+    }
+    Some(sums)
+}
+
+/// What is wrong with a program of the corpus under the plan that was made for it on the host, on one node; none if nothing is.
+fn problem(program: &Program) -> Option<String> {
+    let plan = plan_of(&program.name);
+    let text_of_plan = std::fs::read_to_string(&plan).unwrap_or_else(|error| panic!("{}: {error}", plan.display()));
+    let command = program.command().expect("scripts/test-guests builds it");
+    let mut running = Running::start(firsttouch().command(["run", "--plan"]).arg(&plan).arg("--").args(&command), &[]);
+    // Its memory comes and goes: what counts is when it has most.
+    let mut most = Policed::default();
+    while !running.has_ended() {
+        if let Some(now) = policed(running.pid()).filter(|now| now.all >= most.all) {
+            most = now;
+        }
+        std::thread::sleep(Duration::from_millis(40));
+    }
+    let outcome = running.wait();
+    let words = outcome.stderr_text();
+    let nodes = nodes().iter().filter(|node| !node.cpus.is_empty()).count() as u64;
+    let right: u64 = most.right.values().sum();
+    let (least, largest) = (most.right.values().min().copied().unwrap_or(0), most.right.values().max().copied().unwrap_or(0));
+    let is_interleaved = program.policy() == "interleave";
+    let why = if (outcome.status, outcome.stdout_text().as_str()) != (0, "ok\n") {
+        format!("ended otherwise than by itself: {outcome:?}")
+    } else if !words.contains(" matched ") || words.contains("never seen") || words.contains("refused") || words.contains("not in this") {
+        words
+    } else if most.all < 8 << 20 || most.right.len() as u64 != nodes {
+        format!("little of it has a policy: {most:?}")
+    } else if is_interleaved && (most.interleaved * 10 < most.all * 9 || largest - least > most.all / 20) {
+        format!("not interleaved evenly: {most:?}")
+    } else if right * 100 < most.all * 97 || (!is_interleaved && least * nodes * 2 < most.all) {
+        format!("not where its users are: {most:?}")
+    } else {
+        return None;
+    };
+    Some(format!("{}: {why}\n{text_of_plan}", program.name))
+}
+
+/// Check programs whose defect a placement mends, under plans made on one node: what is planned lies where the plan wants it, each node has
+/// its part, and the program says what it says by itself. (Two at a time: nothing is measured.)
+#[test]
+fn programs_with_a_defect_are_mended() {
+    let _off = (balancing_off(), Setting::set(HUGE_PAGES, "madvise"));
+    let wanted: Vec<Program> = programs().into_iter().filter(|program| program.policy() != "none").collect();
+    // All of them on two nodes; of each policy and language some on others.
+    let some = ["serial_loop", "vector_constructor", "array_assignment", "static_array", "row_pointers", "random_gather"];
+    let is_asked = |program: &&Program| nodes().len() == 2 || some.contains(&program.name.as_str());
+    let asked: Vec<&Program> = wanted.iter().filter(is_asked).collect();
+    assert!(asked.len() >= some.len(), "{}", asked.len());
+    let problems: Vec<String> = std::thread::scope(|scope| {
+        let half = |which: usize| asked.iter().skip(which).step_by(2).filter_map(|program| problem(program)).collect::<Vec<_>>();
+        let halves = [0, 1].map(|which| scope.spawn(move || half(which)));
+        halves.into_iter().flat_map(|half| half.join().unwrap()).collect()
+    });
+    assert!(problems.is_empty(), "{} of {}:\n{}", problems.len(), asked.len(), problems.join("\n"));
+}
+
+/// Check the bundled kernels under plans made on one node: of 64 pages of the main array, each is on the node of its part.
+#[test]
+fn kernels_are_mended() {
+    let _off = (balancing_off(), Setting::set(HUGE_PAGES, "madvise"));
+    for kernel in &KERNELS {
+        let ours = firsttouch();
+        let mut command = ours.command(["run", "--plan"]);
+        command.arg(plan_of(kernel.name)).arg("--").arg(ours.binary()).args(kernel.arguments("2")).arg("--json");
+        let outcome = run(&mut command);
+        assert_eq!(outcome.status, 0, "{}: {outcome:?}", kernel.name);
+        let bench: Value = serde_json::from_slice(&outcome.stdout).unwrap();
+        let pages: Vec<u64> = list(&bench, "page_nodes").iter().filter_map(Value::as_u64).collect();
+        let with_cpus: Vec<u64> = nodes().iter().filter(|node| !node.cpus.is_empty()).map(|node| u64::from(node.id)).collect();
+        let wanted = |page: usize| {
+            let thread = page * THREADS_OF_KERNELS / pages.len();
+            with_cpus[thread * with_cpus.len() / THREADS_OF_KERNELS]
+        };
+        let right = pages.iter().enumerate().filter(|(page, node)| **node == wanted(*page)).count();
+        assert!(pages.len() >= 60 && right * 100 >= pages.len() * 95, "{}: {right} of {pages:?}: {}", kernel.name, outcome.stderr_text());
+    }
+}
+
+/// Check that in a container which forbids policies the program runs as it is, and the reason is said.
+#[test]
+fn containers_that_forbid_policies() {
+    let program = programs().into_iter().find(|program| program.name == "serial_loop").unwrap();
+    let forbid = firsttouch_e2e::programs::program("containers_that_forbid_policies", "noharm/forbid").unwrap();
+    for error in ["EPERM", "ENOSYS"] {
+        let ours = firsttouch();
+        let mut command = Command::new(&forbid);
+        command.args([error, "memory"]).arg(ours.binary()).args(["run", "--plan"]).arg(plan_of(&program.name)).arg("--");
+        let outcome = run(command.args(program.command().unwrap()));
+        assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{error}: {outcome:?}");
+        assert!(outcome.stderr_text().contains("The program runs with its memory unplaced"), "{error}: {outcome:?}");
+    }
+}
+
+/// Check that a plan for more than a node holds is said, and that the program runs to its end.
+#[test]
+fn too_little_memory() {
+    let [_, full] = first_two_with_cpus();
+    let _full = FullNode::fill(full.id);
+    let program = programs().into_iter().find(|program| program.name == "serial_loop").unwrap();
+    let outcome = run(firsttouch().command(["run", "--plan"]).arg(plan_of(&program.name)).arg("--").args(program.command().unwrap()));
+    assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{outcome:?}");
+    assert!(outcome.stderr_text().contains("what does not fit goes to other nodes"), "{outcome:?}");
 }
 
 /// Check that a plan of another program and one without room are said, and that the program runs.

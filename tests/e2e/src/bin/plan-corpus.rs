@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Profiles on this machine what the guests run under a plan, and leaves the plans in target/plans.
+
+use firsttouch_e2e::corpus::{KERNELS, make_plan, programs};
+use firsttouch_e2e::tool::{Firsttouch, text};
+
+fn main() {
+    let Some(firsttouch) = Firsttouch::find("plan-corpus") else { return };
+    for program in programs().iter().filter(|program| program.policy() != "none") {
+        if let Some(command) = program.command() {
+            let command: Vec<&str> = command.iter().map(String::as_str).collect();
+            make_plan(&firsttouch, &program.name, &command);
+        }
+    }
+    for kernel in &KERNELS {
+        let command = [&[text(firsttouch.binary())], &kernel.arguments(kernel.iterations)[..]].concat();
+        make_plan(&firsttouch, kernel.name, &command);
+    }
+}

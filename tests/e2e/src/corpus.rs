@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The programs of corpus/, by what their headers promise (corpus/README.md), the bundled kernels, and plans made for them.
+
+use crate::paths::{target_dir, workspace_root};
+use crate::process::run;
+use crate::programs::{BuildError, build, sources};
+use crate::skip::{lacks_tools, skipped};
+use crate::tool::Firsttouch;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// A kernel of `firsttouch bench`, with one thread that initialises its arrays.
+pub struct Kernel {
+    pub name: &'static str,
+    /// So small that a guest under emulation runs it.
+    pub sizes: &'static [&'static str],
+    /// Iterations of some seconds on the host, where it is profiled.
+    pub iterations: &'static str,
+}
+
+pub const KERNELS: [Kernel; 4] = [
+    Kernel { name: "dgemv", sizes: &["--m", "2000", "--n", "2000"], iterations: "2000" },
+    Kernel { name: "dmvm", sizes: &["--m", "2000", "--n", "2000"], iterations: "2000" },
+    Kernel { name: "triad", sizes: &["--elements", "2000000", "--temporal"], iterations: "1500" },
+    Kernel { name: "iso3dfd", sizes: &["--n1", "128", "--n2", "128", "--n3", "160"], iterations: "500" },
+];
+
+/// Threads of the kernels: as many as the guests have CPUs.
+pub const KERNEL_THREADS: &str = "4";
+
+impl Kernel {
+    /// The command line, without the program.
+    #[must_use]
+    pub fn arguments<'a>(&'a self, iterations: &'a str) -> Vec<&'a str> {
+        let how = ["--init", "serial", "--threads", KERNEL_THREADS, "--repetitions", "1", "--iterations", iterations];
+        ["bench", self.name].iter().chain(self.sizes).chain(&how).copied().collect()
+    }
+}
+
+/// A program and what its comments promise.
+pub struct Program {
+    pub name: String,
+    pub source: PathBuf,
+    header: BTreeMap<String, String>,
+}
+
+/// All of them, by name.
+///
+/// # Panics
+/// Without the folder.
+#[must_use]
+pub fn programs() -> Vec<Program> {
+    let corpus = workspace_root().join("corpus");
+    let mut all = sources(&corpus);
+    let is_python = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "py");
+    all.extend(std::fs::read_dir(&corpus).expect("corpus/").flatten().map(|entry| entry.path()).filter(is_python));
+    all.sort();
+    all.dedup();
+    all.iter().map(|source| Program::read(source)).collect()
+}
+
+impl Program {
+    /// # Panics
+    /// If the source cannot be read.
+    #[must_use]
+    pub fn read(source: &Path) -> Self {
+        let text = std::fs::read_to_string(source).expect("a readable source");
+        let header = text
+            .lines()
+            .filter_map(|line| line.split_once("corpus: ")?.1.split_once(" = "))
+            .map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()))
+            .collect();
+        Self { name: source.file_stem().expect("a file name").to_string_lossy().into_owned(), source: source.to_owned(), header }
+    }
+
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.header.get(key).map(String::as_str)
+    }
+
+    #[must_use]
+    pub fn is_python(&self) -> bool {
+        self.source.extension().is_some_and(|extension| extension == "py")
+    }
+
+    /// The policy that a plan has for its object: `blocked`, `interleave`, `none`.
+    #[must_use]
+    pub fn policy(&self) -> &str {
+        match (self.get("plan"), self.get("finding"), self.get("partition")) {
+            (Some(plan), ..) => plan,
+            (None, Some("none"), _) => "none",
+            _ if self.is_python() => "none",
+            (None, _, Some("irregular" | "shared")) => "interleave",
+            _ => "blocked",
+        }
+    }
+
+    /// The command line, once the program is built; none (said) where its compiler or interpreter is missing.
+    ///
+    /// # Panics
+    /// If the build fails.
+    pub fn command(&self) -> Option<Vec<String>> {
+        let program = match self.get("build") {
+            Some("none") | None => self.source.clone(),
+            Some(_) => match build(&self.source) {
+                Ok(built) => built.path,
+                Err(BuildError::MissingTool(tool)) => {
+                    skipped("corpus", &format!("{}: {tool} is not installed", self.name));
+                    return None;
+                }
+                Err(error) => panic!("{}: {error:?}", self.name),
+            },
+        };
+        let (out, src) = (program.to_string_lossy().into_owned(), self.source.to_string_lossy().into_owned());
+        let words: Vec<String> =
+            self.get("run")?.split_whitespace().map(|word| word.replace("{out}", &out).replace("{src}", &src)).collect();
+        (!lacks_tools("corpus", &[words[0].as_str()])).then_some(words)
+    }
+}
+
+/// Where the plan of a program or kernel lies: made on the host for `virtual:2`, followed in guests.
+#[must_use]
+pub fn plan_of(name: &str) -> PathBuf {
+    target_dir().join("plans").join(format!("{name}.toml"))
+}
+
+/// Makes the plan of a command, if there is none that is newer than the program and firsttouch. The evidence is a sample: up to three
+/// profiles.
+///
+/// # Panics
+/// If the command or firsttouch fails, or nothing is found to plan.
+pub fn make_plan(firsttouch: &Firsttouch, name: &str, command: &[&str]) {
+    let time = |path: &Path| path.metadata().and_then(|file| file.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+    let plan = plan_of(name);
+    let newest = time(Path::new(command[0])).max(time(firsttouch.binary()));
+    if time(&plan) > newest {
+        return;
+    }
+    let folder = crate::tool::temporary_directory();
+    std::fs::create_dir_all(plan.parent().expect("a folder")).expect("a folder for plans");
+    for _ in 0..3 {
+        let file = folder.path().join("plan.ftp");
+        let _ = std::fs::remove_file(&file);
+        let outcome = run(&mut firsttouch.profile(&file, &["--quiet"], command));
+        assert_eq!(outcome.status, 0, "{command:?}: {outcome:?}");
+        let new = folder.path().join("plan.toml");
+        let planned = run(firsttouch.command(["plan", "--machine", "virtual:2"]).arg(&file).arg("-o").arg(&new));
+        assert_eq!(planned.status, 0, "{name}: {planned:?}");
+        let text = std::fs::read_to_string(&new).expect("the plan");
+        if text.contains("[[place]]") {
+            return std::fs::write(&plan, text).expect("a plan that can be written");
+        }
+        eprintln!("plan of {name}: {}", planned.stderr_text());
+    }
+    panic!("{name}: nothing to plan in three profiles");
+}

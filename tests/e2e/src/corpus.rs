@@ -3,7 +3,7 @@
 
 use crate::paths::{target_dir, workspace_root};
 use crate::process::run;
-use crate::programs::{BuildError, build, sources};
+use crate::programs::{BuildError, build, output_path, sources};
 use crate::skip::{lacks_tools, skipped};
 use crate::tool::Firsttouch;
 use std::collections::BTreeMap;
@@ -23,8 +23,11 @@ pub const KERNELS: [Kernel; 4] = [
     Kernel { name: "dgemv", sizes: &["--m", "2000", "--n", "2000"], iterations: "2000" },
     Kernel { name: "dmvm", sizes: &["--m", "2000", "--n", "2000"], iterations: "2000" },
     Kernel { name: "triad", sizes: &["--elements", "2000000", "--temporal"], iterations: "1500" },
-    Kernel { name: "iso3dfd", sizes: &["--n1", "128", "--n2", "128", "--n3", "160"], iterations: "500" },
+    Kernel { name: "iso3dfd", sizes: &ISO3DFD, iterations: "2000" },
 ];
+
+/// One block of whole planes for each thread.
+const ISO3DFD: [&str; 10] = ["--n1", "64", "--n2", "64", "--n3", "160", "--n2-block", "48", "--n3-block", "36"];
 
 /// Threads of the kernels: as many as the guests have CPUs.
 pub const KERNEL_THREADS: &str = "4";
@@ -101,21 +104,26 @@ impl Program {
     /// # Panics
     /// If the build fails.
     pub fn command(&self) -> Option<Vec<String>> {
-        let program = match self.get("build") {
-            Some("none") | None => self.source.clone(),
-            Some(_) => match build(&self.source) {
-                Ok(built) => built.path,
+        if self.get("build").is_some_and(|how| how != "none") {
+            match build(&self.source) {
+                Ok(_) => {}
                 Err(BuildError::MissingTool(tool)) => {
                     skipped("corpus", &format!("{}: {tool} is not installed", self.name));
                     return None;
                 }
                 Err(error) => panic!("{}: {error:?}", self.name),
-            },
-        };
-        let (out, src) = (program.to_string_lossy().into_owned(), self.source.to_string_lossy().into_owned());
-        let words: Vec<String> =
-            self.get("run")?.split_whitespace().map(|word| word.replace("{out}", &out).replace("{src}", &src)).collect();
-        (!lacks_tools("corpus", &[words[0].as_str()])).then_some(words)
+            }
+        }
+        let words = self.command_when_built();
+        (!words.is_empty() && !lacks_tools("corpus", &[words[0].as_str()])).then_some(words)
+    }
+
+    /// The command line of a program that is built already, as in a guest, which has no compilers.
+    #[must_use]
+    pub fn command_when_built(&self) -> Vec<String> {
+        let (out, src) = (output_path(&self.source).to_string_lossy().into_owned(), self.source.to_string_lossy().into_owned());
+        let words = self.get("run").unwrap_or_default().split_whitespace();
+        words.map(|word| word.replace("{out}", &out).replace("{src}", &src)).collect()
     }
 }
 

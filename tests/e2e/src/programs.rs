@@ -133,7 +133,7 @@ impl Header {
     }
 }
 
-fn output_path(source: &Path) -> PathBuf {
+pub fn output_path(source: &Path) -> PathBuf {
     let root = workspace_root();
     let relative = source.strip_prefix(&root).unwrap_or(Path::new(source.file_name().unwrap_or_default()));
     let relative = relative.strip_prefix("tests/programs").unwrap_or(relative);

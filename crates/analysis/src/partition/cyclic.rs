@@ -1,6 +1,6 @@
 //! Block-cyclic partitions: position modulo a period tells the lane (`schedule(static, chunk)`, round-robin rows).
 //!
-//! Periods tried: first whole numbers of rows, then those that a periodogram suggests. With x the positions of the units, n
+//! Periods tried: first one row and whole numbers of rows, then those that a periodogram suggests. With x the positions of the units, n
 //! their number and p_t the share of lane t, S(f) = sum over lanes |F_t(f) - p_t F(f)|^2, F_t(f) = sum over the lane's units of
 //! exp(2 pi i f x): what all units have in common drops out. Frequencies run from 2 periods in the range up to a period of two
 //! base pages, in steps of a quarter of 1 / range, within a budget. Sampled addresses often lie on a lattice (windows follow a
@@ -38,6 +38,13 @@ type Phases = Vec<(f64, usize)>;
 
 /// Period in bytes, and lanes by phase; `units` by position.
 pub(super) fn period(units: &[&Unit], chance: &Chance, stride: u64, rows: usize) -> Option<(f64, Phases)> {
+    // Each row is divided alike, as several arrays of one site are.
+    if rows >= 2
+        && stride > 0
+        && let Some((_, period, phases)) = accept(units, chance, stride as f64, 0.0)
+    {
+        return Some((period, phases));
+    }
     if rows >= 4 && stride > 0 {
         let most = (rows / 2).min(4 * chance.shares.len().max(2)).min(512);
         let chances = (most as f64).ln();

@@ -30,10 +30,26 @@ pub(super) fn rows(units: &[&Unit], chance: &Chance, stride: u64, rows: usize) -
         return None;
     }
     let mut votes: BTreeMap<u64, BTreeMap<usize, f64>> = BTreeMap::new();
+    let mut counts: BTreeMap<u64, f64> = BTreeMap::new();
     for unit in units {
+        *counts.entry(row(unit)).or_default() += 1.0;
         for &(lane, share) in &unit.shares {
             *votes.entry(row(unit)).or_default().entry(lane).or_default() += share;
         }
+    }
+    // Neighbours of a row agree as well where each row is divided in blocks, as several arrays of one site are: the rest of the row must
+    // agree, wherever in it that is.
+    let (mut agreement, mut judged) = (0.0, 0usize);
+    for unit in units {
+        let others = counts[&row(unit)] - 1.0;
+        if others >= 1.0 {
+            let of = |lane: usize, share: f64| (votes[&row(unit)].get(&lane).copied().unwrap_or(0.0) - share) / others;
+            agreement += unit.shares.iter().map(|&(lane, share)| share * of(lane, share)).sum::<f64>();
+            judged += 1;
+        }
+    }
+    if chance.kappa(agreement / judged.max(1) as f64) < threshold(judged) {
+        return None;
     }
     let winner = |votes: BTreeMap<usize, f64>| votes.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|v| v.0);
     Some(votes.into_iter().filter_map(|(row, votes)| winner(votes).map(|lane| (row, lane))).collect())

@@ -240,3 +240,21 @@ fn turns_are_no_chunks() {
         assert!(owned >= 19, "chunks of {chunk} pages: {owned}");
     }
 }
+
+/// Check that three arrays of one place in the code, each divided alike, are divided each by itself, and not the three as one.
+#[test]
+fn arrays_divided_alike() {
+    let stride = RANGE / 3 / 4096 * 4096;
+    let lane = |x: u64| ((x % stride) * 4 / stride) as usize;
+    let right = (0..20).filter(|&seed| {
+        let arrays = Sample { stride, rows: 3, ..sample(seed * 7 + 1, 300, |x, _| vec![lane(x)]) };
+        let seen: Vec<(u64, usize)> = arrays.units.iter().map(|unit| (unit.position, lane(unit.position))).collect();
+        let team = (0..4).collect();
+        let parts = classify(&arrays).parts(&parts::Divided { extent: 3 * stride, rows: 3, seen: &seen, team: &team });
+        parts.is_some_and(|parts| {
+            parts.lanes == [0, 1, 2, 3] && parts.period_bytes.is_some_and(|period| (period / stride as f64 - 1.0).abs() < 0.001)
+        })
+    });
+    let right = right.count();
+    assert!(right >= 19, "{right} of 20");
+}

@@ -22,6 +22,8 @@ use std::collections::BTreeMap;
 const WORSE: f64 = 1.01;
 /// Interleaving must be this much faster than giving each thread its part.
 const BETTER: f64 = 0.99;
+/// Several parts of unequal size a thread are followed where there are so many samples for each.
+const SAMPLES_A_PART: usize = 8;
 /// Fewer huge pages than these a node, and an interleaved object is badly dealt out.
 const HUGE_PAGES_A_NODE: u64 = 16;
 const HUGE_PAGE: u64 = 2 << 20;
@@ -131,7 +133,9 @@ fn settle(program: &Program<'_>, as_is: f64, drafts: &mut Vec<Draft>, left_alone
 }
 
 fn gain(gain: program::Gain) -> Gain {
-    Gain { value: gain.gain, low: gain.interval[0], high: gain.interval[1] }
+    // More digits would say more than the model knows.
+    let [value, low, high] = [gain.gain, gain.interval[0], gain.interval[1]].map(|ratio| (ratio * 1e4).round() / 1e4);
+    Gain { value, low, high }
 }
 
 /// Numbers of the threads of the process that is planned for: the one with most traffic.
@@ -257,6 +261,11 @@ impl Maker<'_> {
         let threads: Vec<u32> = parts.workers.iter().map(number).collect::<Option<_>>()?;
         let count = threads.len() as f64;
         let equal = parts.ends.iter().enumerate().all(|(part, end)| (end - (part + 1) as f64 / count).abs() < 1e-12);
+        // Borders as seen are worth what was seen on either side of them; with one part a thread they are few.
+        let several_each = threads.len() > self.numbering.threads.count as usize;
+        if !equal && several_each && object.samples.len() < SAMPLES_A_PART * threads.len() {
+            return None;
+        }
         let until = if equal { Vec::new() } else { parts.ends.clone() };
         let rows = u32::try_from(object.rows).unwrap_or(u32::MAX).max(1);
         Some(Blocks { threads, until, period_bytes: parts.period_bytes, rows })

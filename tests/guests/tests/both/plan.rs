@@ -114,7 +114,7 @@ fn policed(pid: i32) -> Option<Policed> {
 fn problem(program: &Program) -> Option<String> {
     let plan = plan_of(&program.name);
     let text_of_plan = std::fs::read_to_string(&plan).unwrap_or_else(|error| panic!("{}: {error}", plan.display()));
-    let command = program.command().expect("scripts/test-guests builds it");
+    let command = program.command_when_built();
     let mut running = Running::start(firsttouch().command(["run", "--plan"]).arg(&plan).arg("--").args(&command), &[]);
     // Its memory comes and goes: what counts is when it has most.
     let mut most = Policed::default();
@@ -172,7 +172,7 @@ fn kernels_are_mended() {
     for kernel in &KERNELS {
         let ours = firsttouch();
         let mut command = ours.command(["run", "--plan"]);
-        command.arg(plan_of(kernel.name)).arg("--").arg(ours.binary()).args(kernel.arguments("2")).arg("--json");
+        command.arg(plan_of(kernel.name)).arg("--").arg(ours.binary()).args(kernel.arguments("1")).arg("--json");
         let outcome = run(&mut command);
         assert_eq!(outcome.status, 0, "{}: {outcome:?}", kernel.name);
         let bench: Value = serde_json::from_slice(&outcome.stdout).unwrap();
@@ -196,7 +196,7 @@ fn containers_that_forbid_policies() {
         let ours = firsttouch();
         let mut command = Command::new(&forbid);
         command.args([error, "memory"]).arg(ours.binary()).args(["run", "--plan"]).arg(plan_of(&program.name)).arg("--");
-        let outcome = run(command.args(program.command().unwrap()));
+        let outcome = run(command.args(program.command_when_built()));
         assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{error}: {outcome:?}");
         assert!(outcome.stderr_text().contains("The program runs with its memory unplaced"), "{error}: {outcome:?}");
     }
@@ -208,7 +208,7 @@ fn too_little_memory() {
     let [_, full] = first_two_with_cpus();
     let _full = FullNode::fill(full.id);
     let program = programs().into_iter().find(|program| program.name == "serial_loop").unwrap();
-    let outcome = run(firsttouch().command(["run", "--plan"]).arg(plan_of(&program.name)).arg("--").args(program.command().unwrap()));
+    let outcome = run(firsttouch().command(["run", "--plan"]).arg(plan_of(&program.name)).arg("--").args(program.command_when_built()));
     assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{outcome:?}");
     assert!(outcome.stderr_text().contains("what does not fit goes to other nodes"), "{outcome:?}");
 }

@@ -117,8 +117,12 @@ fn of_an_interleaved_program() {
 }
 
 /// Check a program that prefers a node without room: what it gets elsewhere is foreign to that node, and a miss where it is.
+/// (Where nodes are small, and soon full.)
 #[test]
 fn of_a_program_that_prefers_a_full_node() {
+    if nodes().len() == 2 {
+        return;
+    }
     let [_, full] = first_two_with_cpus();
     let _full = FullNode::fill(full.id);
     let counts = around_fill(&format!("--preferred={}", full.id), 5 * MIB);

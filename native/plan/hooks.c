@@ -38,6 +38,7 @@ static struct {
     void *(*pvalloc)(size_t);
     void *(*mmap)(void *, size_t, int, int, int, off_t);
     void *(*mremap)(void *, size_t, size_t, int, ...);
+    int (*munmap)(void *, size_t);
     int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
 } real = {.malloc = first_malloc, .calloc = first_calloc, .realloc = first_realloc};
 
@@ -62,6 +63,7 @@ static void resolve(void) {
     FIND(pvalloc);
     FIND(mmap);
     FIND(mremap);
+    FIND(munmap);
     FIND(prctl);
 #undef FIND
     resolving = false;
@@ -96,7 +98,7 @@ static void *first_realloc(void *block, size_t size) {
 #define CALLER ((uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0)))
 
 /* A signal handler that allocates while this thread is in here is left alone. */
-static FT_NOINLINE void placed(void *block, size_t size, uintptr_t caller_ip) {
+static FT_NOINLINE void placed_as(void *block, size_t size, uintptr_t caller_ip, bool is_mapping) {
     if (block == NULL || busy) {
         return;
     }
@@ -105,11 +107,15 @@ static FT_NOINLINE void placed(void *block, size_t size, uintptr_t caller_ip) {
     uint64_t turn = 0;
     struct ft_plan_entry *entry = ft_match(caller_ip, &turn);
     if (entry != NULL) {
-        ft_place(entry, (uintptr_t)block, size, turn);
+        (is_mapping ? ft_place_mapping : ft_place)(entry, (uintptr_t)block, size, turn);
     }
     ft_place_statics(); /* of a library that was loaded since */
     busy = false;
     errno = saved_errno;
+}
+
+static void placed(void *block, size_t size, uintptr_t caller_ip) {
+    placed_as(block, size, caller_ip, false);
 }
 
 static inline bool is_small(size_t size) {
@@ -209,7 +215,7 @@ static bool is_programs_memory(int flags) {
 FT_EXPORT void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset) {
     void *mapped = REAL(mmap)(address, size, protection, flags, fd, offset);
     if (mapped != MAP_FAILED && !is_small(size) && is_programs_memory(flags)) {
-        placed(mapped, size, CALLER);
+        placed_as(mapped, size, CALLER, true);
     }
     return mapped;
 }
@@ -227,9 +233,22 @@ FT_EXPORT void *mremap(void *address, size_t old_size, size_t size, int flags, .
     }
     void *mapped = REAL(mremap)(address, old_size, size, flags, to);
     if (mapped != MAP_FAILED && !is_small(size)) {
-        placed(mapped, size, CALLER);
+        placed_as(mapped, size, CALLER, true);
     }
     return mapped;
+}
+
+FT_EXPORT int munmap(void *address, size_t size) {
+    int result = REAL(munmap)(address, size);
+    if (result == 0 && __atomic_load_n(&ft_has_kept, __ATOMIC_RELAXED) && !busy &&
+        __atomic_load_n(&ft_gate, __ATOMIC_RELAXED) != SIZE_MAX) {
+        int saved_errno = errno;
+        busy = true;
+        ft_unmapped((uintptr_t)address, size);
+        busy = false;
+        errno = saved_errno;
+    }
+    return result;
 }
 
 /* A program that locks itself in may be killed for a system call of ours: nothing more is placed. (native/agent/sandbox.c

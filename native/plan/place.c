@@ -144,7 +144,7 @@ static void place_parts(const struct ft_plan_entry *entry, const struct block *b
     prefer(done, from, node);
 }
 
-void ft_place(struct ft_plan_entry *entry, uintptr_t address, size_t size, uint64_t turn) {
+static void place(struct ft_plan_entry *entry, uintptr_t address, size_t size, uint64_t turn) {
     uintptr_t page = ft_plan.page_bytes;
     uint64_t row = turn % entry->rows;
     struct block block = {
@@ -157,7 +157,6 @@ void ft_place(struct ft_plan_entry *entry, uintptr_t address, size_t size, uint6
     if (block.last <= block.first || block.last < address) {
         return;
     }
-    __atomic_fetch_add(&entry->met, 1, __ATOMIC_RELAXED);
     if (entry->flags & FT_PLAN_SMALL_PAGES) {
         (void)madvise((void *)block.first, block.last - block.first, MADV_NOHUGEPAGE);
     }
@@ -168,6 +167,56 @@ void ft_place(struct ft_plan_entry *entry, uintptr_t address, size_t size, uint6
     } else if (entry->parts != 0) {
         place_parts(entry, &block);
     }
+}
+
+void ft_place(struct ft_plan_entry *entry, uintptr_t address, size_t size, uint64_t turn) {
+    __atomic_fetch_add(&entry->met, 1, __ATOMIC_RELAXED);
+    place(entry, address, size, turn);
+}
+
+/* Mappings that were placed last. Programs map more than they keep, to align it, and give back the ends: what is left is then divided
+ * anew. Whoever finds the list in use goes on without it. */
+#define KEPT 64u
+static struct kept {
+    uintptr_t address; /* 0: none */
+    size_t size;
+    struct ft_plan_entry *entry;
+    uint64_t turn;
+} kept[KEPT];
+static uint32_t kept_next;
+static uint32_t kept_in_use;
+bool ft_has_kept;
+
+void ft_place_mapping(struct ft_plan_entry *entry, uintptr_t address, size_t size, uint64_t turn) {
+    ft_place(entry, address, size, turn);
+    if (__atomic_exchange_n(&kept_in_use, 1, __ATOMIC_ACQUIRE) == 0) {
+        kept[kept_next++ % KEPT] = (struct kept){address, size, entry, turn};
+        __atomic_store_n(&ft_has_kept, true, __ATOMIC_RELAXED);
+        __atomic_store_n(&kept_in_use, 0, __ATOMIC_RELEASE);
+    }
+}
+
+void ft_unmapped(uintptr_t from, size_t size) {
+    if (__atomic_exchange_n(&kept_in_use, 1, __ATOMIC_ACQUIRE) != 0) {
+        return;
+    }
+    uintptr_t to = (from + size + ft_plan.page_bytes - 1) & ~(ft_plan.page_bytes - 1);
+    for (uint32_t i = 0; i < KEPT; i++) {
+        struct kept *one = &kept[i];
+        uintptr_t end = one->address + one->size;
+        if (one->address == 0 || to <= one->address || from >= end) {
+            continue;
+        }
+        bool is_head = from <= one->address && to<end, is_tail = from> one->address && to >= end;
+        if (!is_head && !is_tail) {
+            one->address = 0;
+            continue;
+        }
+        one->address = is_head ? to : one->address;
+        one->size = (is_head ? end : from) - one->address;
+        place(one->entry, one->address, one->size, one->turn);
+    }
+    __atomic_store_n(&kept_in_use, 0, __ATOMIC_RELEASE);
 }
 
 void ft_place_statics(void) {

@@ -65,6 +65,11 @@ struct ft_plan_entry *ft_match(uintptr_t caller_ip, uint64_t *turn);
 
 /* place.c */
 void ft_place(struct ft_plan_entry *entry, uintptr_t address, size_t size, uint64_t turn);
+/* The same of a mapping, which the program may trim. */
+void ft_place_mapping(struct ft_plan_entry *entry, uintptr_t address, size_t size, uint64_t turn);
+/* Memory was given back: where it was an end of a placed mapping, the rest is placed anew. */
+void ft_unmapped(uintptr_t from, size_t size);
+extern bool ft_has_kept;
 void ft_place_prepare(void);
 void ft_place_statics(void);
 

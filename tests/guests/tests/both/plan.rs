@@ -172,9 +172,6 @@ fn programs_with_a_defect_are_mended() {
 #[test]
 fn kernels_are_mended() {
     let _off = (balancing_off(), Setting::set(HUGE_PAGES, "madvise"));
-    if nodes().len() != 2 {
-        return;
-    }
     for kernel in &KERNELS {
         let ours = firsttouch();
         let mut command = ours.command(["run", "--plan"]);
@@ -189,8 +186,8 @@ fn kernels_are_mended() {
             with_cpus[thread * with_cpus.len() / THREADS_OF_KERNELS]
         };
         let right = pages.iter().enumerate().filter(|(page, node)| **node == wanted(*page)).count();
-        // Known defect: the kernels map 2 MiB more than they keep, and parts are those of the whole mapping (docs/plan.md).
-        let least = 75;
+        // Borders of iso3dfd, whose parts are unequal, are known from samples.
+        let least = if kernel.ends[0] == 0.25 { 97 } else { 92 };
         assert!(
             pages.len() >= 60 && right * 100 >= pages.len() * least,
             "{}: {right} of {pages:?}: {}",

@@ -2,23 +2,30 @@
 
 use crate::described;
 use crate::judge::Judged;
+use crate::plan::choice;
 use anyhow::{Result, anyhow};
 use firsttouch_analysis::Prediction;
 use firsttouch_predict::error::model_error;
 use firsttouch_predict::experiments;
 use firsttouch_predict::machine::{Machine, assumed};
 use firsttouch_predict::program::{Caps, Forecast, Placement, Program, Question, best};
+use firsttouch_profile::Profile;
+
+/// Combinations of placements that a search may compute: a second or two.
+const COMBINATIONS: usize = 5_000;
 
 /// What a prediction is asked with.
 #[derive(Clone, Copy)]
 pub struct Asked {
     pub write_share: f64,
     pub caps: Caps,
+    /// Whether all combinations of placements are compared, too.
+    pub exhaustive: bool,
 }
 
 impl Default for Asked {
     fn default() -> Self {
-        Self { write_share: 0.0, caps: Caps::Auto }
+        Self { write_share: 0.0, caps: Caps::Auto, exhaustive: false }
     }
 }
 
@@ -61,23 +68,33 @@ pub fn known_or_assumed(judged: &Judged) -> Result<(Machine, bool)> {
 ///
 /// # Errors
 /// No machine to predict for, or nothing to predict from.
-pub fn forecast(judged: &Judged, asked: Asked) -> Result<Forecast> {
+pub fn forecast(profile: &Profile, judged: &Judged, asked: Asked) -> Result<Forecast> {
     let (machine, is_assumed) = machine(judged)?;
     let error = model_error(&machine, &experiments::all()?)?;
     let question = Question { write_share: asked.write_share, caps: asked.caps, model_error: error.standard() };
-    let program = Program::new(&machine, &judged.traffic, judged.memory_nodes.clone(), question)?;
-    let placements = program.predict(&placements(&program))?;
+    let mut program = Program::new(&machine, &judged.traffic, judged.memory_nodes.clone(), question)?;
+    let plan = choice(profile, judged, &program)?;
+    let mut compared = placements(&program);
+    let mut found = None;
+    if asked.exhaustive {
+        let best = program.search(&plan, COMBINATIONS)?;
+        program.follow_found(best.placements.clone());
+        compared.push(Placement::Exhaustive);
+        found = Some(best);
+    }
+    program.follow(plan);
+    let placements = program.predict(&compared)?;
     let (caps, is_dynamic, team, serial) = (program.caps(), program.is_dynamic(), program.team(), program.serial());
     let traffic = &judged.traffic;
     let evened = traffic.objects.iter().filter(|object| !object.even.is_empty()).map(|object| object.name.clone()).collect();
     let (unknown, write_share) = (traffic.unknown, asked.write_share);
-    Ok(Forecast { placements, error, caps, write_share, is_dynamic, team, serial, unknown, evened, is_assumed, machine })
+    Ok(Forecast { placements, error, caps, write_share, is_dynamic, team, serial, unknown, evened, is_assumed, machine, found })
 }
 
-/// The placements that are compared, the one that is there first. A plan will be one more.
+/// The placements that are compared, the one that is there first.
 fn placements(program: &Program<'_>) -> Vec<Placement> {
     let one = Placement::OneNode { node: program.main_node() };
-    vec![Placement::AsIs, Placement::ParallelFirstTouch, Placement::Interleave, Placement::WeightedInterleave, one]
+    vec![Placement::AsIs, Placement::ParallelFirstTouch, Placement::Interleave, Placement::WeightedInterleave, one, Placement::Plan]
 }
 
 /// Adds the slow-down of the program and the gain of each finding to an analysis for a machine whose numbers are known. Without evidence there
@@ -85,12 +102,15 @@ fn placements(program: &Program<'_>) -> Vec<Placement> {
 ///
 /// # Errors
 /// The published tables cannot be read: a defect of ours.
-pub fn add_to_report(judged: &mut Judged) -> Result<()> {
+pub fn add_to_report(profile: &Profile, judged: &mut Judged) -> Result<()> {
     let Some(machine) = judged.described.clone() else { return Ok(()) };
     let error = model_error(&machine, &experiments::all()?)?;
-    let Asked { write_share, caps } = Asked::default();
+    let Asked { write_share, caps, .. } = Asked::default();
     let question = Question { write_share, caps, model_error: error.standard() };
-    let Ok(program) = Program::new(&machine, &judged.traffic, judged.memory_nodes.clone(), question) else { return Ok(()) };
+    // The analysis is written to while the program looks at the traffic.
+    let traffic = judged.traffic.clone();
+    let Ok(mut program) = Program::new(&machine, &traffic, judged.memory_nodes.clone(), question) else { return Ok(()) };
+    program.follow(choice(profile, judged, &program)?);
     let predicted = program.predict(&placements(&program))?;
     judged.analysis.prediction = predicted.first().map(|now| {
         let best = best(&predicted).map_or("", |best| best.placement.name());

@@ -234,7 +234,7 @@ pub fn judge_profile(profile: &Profile, question: &Question) -> Result<Judged> {
         memory_nodes: question.memory_nodes(&profile.machine, &target),
         machine_was_named: question.machine.is_some(),
     };
-    add_to_report(&mut judged)?;
+    add_to_report(profile, &mut judged)?;
     Ok(judged)
 }
 

@@ -3,7 +3,7 @@
 
 use firsttouch_domain::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
 use firsttouch_predict::machine::Machine;
-use firsttouch_predict::program::{Caps, Placement, Predicted, Program, Question, best};
+use firsttouch_predict::program::{Candidate, Caps, Left, Placement, Predicted, Program, Question, best};
 
 const SAMPLES: usize = 400;
 
@@ -179,4 +179,59 @@ fn impossible_programs_are_refused() {
     let mut seated = program(Division::Owned, 0.1, |_| 0);
     seated.workers[3].node = 9;
     assert!(refused(&seated).contains("a thread sits on node 9"));
+}
+
+/// Two objects of the same size, `b` a copy of `a`'s traffic with its pages on the nodes of `home`.
+fn two_objects(home: impl Fn(u32) -> u32) -> Traffic {
+    let mut traffic = program(Division::Owned, 0.1, |_| 0);
+    let mut other = program(Division::Owned, 0.1, home).objects.remove(0);
+    (other.id, other.name) = (8, "B".into());
+    traffic.objects.push(other);
+    traffic
+}
+
+/// Check what a plan does: each thread's part to its node, where that is best; interleaving where it is the only way; nothing that costs.
+#[test]
+fn the_best_way_is_chosen() {
+    let machine = machine(65536);
+    let candidate = |object: i64, options: &[Placement]| Candidate { object, options: options.to_vec() };
+    let traffic = two_objects(|node| node);
+    let program = Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.0)).unwrap();
+    let both = [Placement::ParallelFirstTouch, Placement::Interleave];
+    let choice = program.choose(&[candidate(7, &both), candidate(8, &[Placement::Interleave])]).unwrap();
+    assert_eq!(choice.placements, [(7, Placement::ParallelFirstTouch)].into());
+    let [(8, Left::Slower(Placement::Interleave, ratio))] = choice.left[..] else { panic!("{:?}", choice.left) };
+    assert!(ratio > 1.01 && near(choice.remote[0], 0.25) && choice.remote[1] < 1e-9, "{choice:?}");
+    let interleaved = program.choose(&[candidate(7, &[Placement::Interleave])]).unwrap();
+    assert_eq!(interleaved.placements, [(7, Placement::Interleave)].into());
+    assert!(interleaved.time_ratio < 0.9 && interleaved.time_ratio > choice.time_ratio);
+    assert_eq!(program.choose(&[]).unwrap().time_ratio, 1.0);
+}
+
+/// Check the search: among all combinations of two objects' placements it finds the one that the machine's numbers say is best, and the
+/// plan is as good; the placements that stand for others are predicted as what they stand for.
+#[test]
+fn the_plan_is_as_good_as_any_combination() {
+    let machine = machine(65536);
+    let traffic = two_objects(|_| 1);
+    let mut program = Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.0)).unwrap();
+    let options = vec![Placement::ParallelFirstTouch, Placement::Interleave];
+    let candidates = [7, 8].map(|object| Candidate { object, options: options.clone() });
+    let choice = program.choose(&candidates).unwrap();
+    // Six placements of each object: as it is, two by users, two by pages, and each node.
+    let found = program.search(&choice.placements, 36).unwrap();
+    assert_eq!((found.objects, found.tried), (2, 36));
+    assert_eq!(found.placements, choice.placements);
+    let few = program.search(&choice.placements, 35).unwrap();
+    assert_eq!((few.objects, few.tried, &few.placements), (1, 6, &choice.placements));
+    let bad = program.search(&[(7, Placement::OneNode { node: 0 })].into(), 36).unwrap();
+    assert_eq!(bad.placements, choice.placements);
+    let (placements, time) = (choice.placements.clone(), choice.time_ratio);
+    program.follow(choice.placements);
+    program.follow_found(found.placements);
+    let asked = [Placement::AsIs, Placement::Plan, Placement::Exhaustive, Placement::ParallelFirstTouch];
+    let predicted = program.predict(&asked).unwrap();
+    assert_eq!(placements.len(), 2);
+    assert!(near(predicted[0].slowdown, 1.0 / time), "{predicted:?} {time}");
+    assert!(predicted[1..].iter().all(|one| near(one.slowdown, 1.0) && one.remote_fraction < 1e-9), "{predicted:?}");
 }

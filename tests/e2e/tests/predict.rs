@@ -117,7 +117,7 @@ fn machines_of_every_kind() {
         let json = predicted(&firsttouch, &file, &format!("--machine {machine}"));
         assert_eq!(json["machine"]["assumed"], assumed, "{machine}");
         let placements = json["placements"].as_array().expect("placements");
-        assert_eq!(placements.len(), 5);
+        assert_eq!(placements.len(), 6);
         assert!(placements.iter().any(|one| one["name"] == json["best"] && (one["slowdown"].as_f64().unwrap_or(0.0) - 1.0).abs() < 1e-9));
         for one in placements {
             let number = |value: &Value| value.as_f64().expect("a number");

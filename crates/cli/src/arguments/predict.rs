@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(
     long_about = "Predicts how long a recorded program would take on a machine with its memory as it is, first touched in parallel, interleaved, \
-        interleaved by bandwidth, and all on one node: each relative to the best, with a 95 % interval, the remote part, and the \
+        interleaved by bandwidth, all on one node, and as `plan` would place it: each relative to the best, with a 95 % interval, the remote part, and the \
         controller and link nearest to their limits. Who uses what, how much and where it lies comes from the profile; bandwidths \
         come from the machine: one of the catalogue, a description (FILE.toml, as `map --save` writes), hwloc XML with bandwidths (as \
         `map --xml` writes), or the output of Intel's mlc. Of virtual machines and hwloc XML without bandwidths only the nodes are known: \
@@ -18,6 +18,7 @@ use std::path::PathBuf;
         firsttouch predict solver.ftp --machine my-machine.toml --pin compact\n  \
         mlc > box.txt; firsttouch predict solver.ftp --machine box.txt\n  \
         firsttouch predict solver.ftp --machine virtual:4 --writes 25%\n  \
+        firsttouch predict solver.ftp --machine epyc-7451x2 --exhaustive\n  \
         firsttouch predict solver.ftp --machine xeon-e5620x2 --json | jq '.placements[] | {name, slowdown}'"
 )]
 pub struct Predict {
@@ -32,6 +33,9 @@ pub struct Predict {
     /// What limits a thread besides controllers and links
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = CapsFrom::Auto)]
     pub caps: CapsFrom,
+    /// Also compute every combination of placements of the objects with most traffic, to see how near the plan is to the best
+    #[arg(long)]
+    pub exhaustive: bool,
     /// Print JSON (schema firsttouch.predict/1)
     #[arg(long)]
     pub json: bool,

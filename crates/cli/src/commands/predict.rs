@@ -3,7 +3,7 @@
 use super::usage;
 use crate::arguments::{CapsFrom, Predict};
 use crate::forecast::{Asked, forecast, machine};
-use crate::judge::{Question, judge};
+use crate::judge::{Question, judge_profile, read};
 use crate::output::{print, print_json, style};
 use anyhow::{Context, Result};
 use firsttouch_predict::program::Caps;
@@ -11,15 +11,16 @@ use firsttouch_report::{PredictJson, predict_text};
 
 pub fn run(arguments: &Predict) -> Result<u8> {
     let question = usage(Question::parse(&arguments.judge))?;
-    let judged = judge(&arguments.profile, &question)?;
+    let profile = read(&arguments.profile)?;
+    let judged = judge_profile(&profile, &question)?;
     usage(machine(&judged))?;
     let caps = match arguments.caps {
         CapsFrom::Auto => Caps::Auto,
         CapsFrom::Machine => Caps::Machine,
         CapsFrom::Recorded => Caps::Recorded,
     };
-    let forecast =
-        forecast(&judged, Asked { write_share: arguments.writes, caps }).with_context(|| arguments.profile.display().to_string())?;
+    let asked = Asked { write_share: arguments.writes, caps, exhaustive: arguments.exhaustive };
+    let forecast = forecast(&profile, &judged, asked).with_context(|| arguments.profile.display().to_string())?;
     let json = PredictJson::new(&judged.analysis, &judged.traffic, &forecast);
     if arguments.json {
         print_json(&json)?

@@ -3,25 +3,22 @@
 
 mod site;
 
+use crate::commands::usage;
 use crate::forecast::{self, Asked};
 use crate::judge::Judged;
-use anyhow::Result;
+use anyhow::{Context, Result, anyhow};
 use firsttouch_analysis::{Finding, ObjectView};
 use firsttouch_domain::traffic::{Division, ObjectTraffic, Traffic};
 use firsttouch_domain::{NodeId, Pin};
-use firsttouch_placement::plan::{Blocks, Entry, Gain, MOST_ENTRIES, MOST_THREADS, Place, Plan, Threads};
+use firsttouch_placement::plan::{Blocks, Entry, Gain, MOST_ENTRIES, MOST_THREADS, Origin, Place, Plan, PlanError, Threads};
 use firsttouch_predict::error::model_error;
 use firsttouch_predict::experiments;
-use firsttouch_predict::program::{self, Placement, Program, Question};
+use firsttouch_predict::program::{self, Candidate, Left, PerObject, Placement, Program, Question};
 use firsttouch_profile::{Profile, meta};
-use site::Sites;
-pub use site::static_spot;
+pub use site::{Sites, static_spot};
 use std::collections::BTreeMap;
+use std::path::Path;
 
-/// A plan may take this much longer than the program as it is, by the model: no more.
-const WORSE: f64 = 1.01;
-/// Interleaving must be this much faster than giving each thread its part.
-const BETTER: f64 = 0.99;
 /// Several parts of unequal size a thread are followed where there are so many samples for each.
 const SAMPLES_A_PART: usize = 8;
 /// Fewer huge pages than these a node, and an interleaved object is badly dealt out.
@@ -44,11 +41,49 @@ pub struct Outlook {
     pub time_ratio: f64,
 }
 
-/// A policy for an object, as far as it is decided.
-struct Draft {
-    entry: Entry,
-    object: i64,
-    placement: Placement,
+/// An object that a plan can name, and what could be done to it.
+struct Prepared<'a> {
+    finding: &'a Finding,
+    view: &'a ObjectView,
+    object: &'a ObjectTraffic,
+    blocks: Option<Blocks>,
+    origin: Origin,
+}
+
+impl Prepared<'_> {
+    /// Interleaving must be worth more than giving each thread its part.
+    fn candidate(&self) -> Candidate {
+        let blocks = self.blocks.as_ref().map(|_| Placement::ParallelFirstTouch);
+        Candidate { object: self.view.id, options: blocks.into_iter().chain([Placement::Interleave]).collect() }
+    }
+
+    fn place(&self, placement: Placement) -> Place {
+        match (&self.blocks, placement) {
+            (Some(blocks), Placement::ParallelFirstTouch) => Place::Blocked(blocks.clone()),
+            _ => Place::Interleave(Vec::new()),
+        }
+    }
+}
+
+/// Reads a plan.
+///
+/// # Errors
+/// A file that cannot be read, or is no plan: a wrong command line.
+pub fn read(path: &Path) -> Result<Plan> {
+    let text = usage(std::fs::read_to_string(path).with_context(|| format!("cannot read the plan {}", path.display())))?;
+    let plan: Result<Plan, PlanError> = text.parse();
+    usage(plan.map_err(|error| anyhow!("cannot use the plan {}:{}: {}", path.display(), error.line, error.what)))
+}
+
+/// What a plan would do with each object, for the model.
+///
+/// # Errors
+/// The model refuses the team.
+pub fn choice(profile: &Profile, judged: &Judged, program: &Program<'_>) -> Result<PerObject> {
+    let (sites, numbering) = (Sites::new(profile), Numbering::of(judged));
+    let maker = Maker { profile, judged, numbering: &numbering, sites: &sites };
+    let candidates: Vec<Candidate> = maker.prepared(&mut Vec::new()).iter().map(Prepared::candidate).collect();
+    Ok(program.choose(&candidates)?.placements)
 }
 
 /// Plans for the machine that the profile was judged on.
@@ -70,65 +105,62 @@ pub fn plan(profile: &Profile, judged: &Judged, made_from: &str) -> Result<Plann
     plan.threads = numbering.threads.clone();
     let (machine, is_assumed) = forecast::known_or_assumed(judged)?;
     let error = model_error(&machine, &experiments::all()?)?;
-    let Asked { write_share, caps } = Asked::default();
+    let Asked { write_share, caps, .. } = Asked::default();
     let question = Question { write_share, caps, model_error: error.standard() };
-    let program = match Program::new(&machine, &judged.traffic, judged.memory_nodes.clone(), question) {
+    let mut program = match Program::new(&machine, &judged.traffic, judged.memory_nodes.clone(), question) {
         Ok(program) => program,
         Err(why) => {
             plan.left_alone.push(format!("all of it: {why}"));
             return Ok(Planned { plan, outlook: None });
         }
     };
-    let (as_is, remote_before) = program.outcome_of(&|_| Placement::AsIs)?;
-    let mut drafts: Vec<Draft> = Vec::new();
-    for finding in &analysis.findings {
-        let Some(id) = finding.object.filter(|id| drafts.iter().all(|draft| draft.object != *id)) else { continue };
-        let maker = Maker { profile, judged, numbering: &numbering, program: &program, as_is: as_is.0, sites: &sites };
-        match maker.draft(finding, id)? {
-            Ok(draft) => drafts.push(draft),
-            Err(why) => plan.left_alone.push(format!("{}: {why}", finding.object_name)),
-        }
+    let maker = Maker { profile, judged, numbering: &numbering, sites: &sites };
+    let mut prepared = maker.prepared(&mut plan.left_alone);
+    if prepared.len() > MOST_ENTRIES {
+        plan.left_alone.push(format!("{} objects more than a plan has room for", prepared.len() - MOST_ENTRIES));
+        prepared.truncate(MOST_ENTRIES);
     }
-    if drafts.len() > MOST_ENTRIES {
-        plan.left_alone.push(format!("{} objects more than a plan has room for", drafts.len() - MOST_ENTRIES));
-        drafts.truncate(MOST_ENTRIES);
+    let choice = program.choose(&prepared.iter().map(Prepared::candidate).collect::<Vec<_>>())?;
+    for one in &prepared {
+        let Some(placement) = choice.placements.get(&one.view.id) else { continue };
+        plan.entries.push(entry(one, *placement, program.gain(one.view.id, *placement)?, analysis.machine.nodes));
     }
-    let time_ratio = settle(&program, as_is.0, &mut drafts, &mut plan.left_alone)?;
-    let chosen: BTreeMap<i64, Placement> = drafts.iter().map(|draft| (draft.object, draft.placement)).collect();
-    let under = |id: i64| chosen.get(&id).copied().unwrap_or(Placement::AsIs);
-    let remote_after = program.outcome_of(&under)?.1;
-    if !drafts.is_empty() {
-        plan.gain = Some(gain(program.gain_of(&under)?));
+    for (object, why) in &choice.left {
+        let Some(one) = prepared.iter().find(|one| one.view.id == *object) else { continue };
+        plan.left_alone.push(format!("{}: {}", one.view.name, told(one, why)));
     }
-    plan.entries = drafts.into_iter().map(|draft| draft.entry).collect();
     plan.modules = sites.modules_of(&plan);
-    let outlook = Outlook { is_assumed, remote_before, remote_after, time_ratio };
+    program.follow(choice.placements);
+    if !plan.entries.is_empty() {
+        plan.gain = Some(gain(program.gain_of(&|_| Placement::Plan)?));
+    }
+    let [remote_before, remote_after] = choice.remote;
+    let outlook = Outlook { is_assumed, remote_before, remote_after, time_ratio: choice.time_ratio };
     Ok(Planned { plan, outlook: Some(outlook) })
 }
 
-/// Takes entries out until all of them together are not predicted to cost time; returns the time relative to the program as it is.
-fn settle(program: &Program<'_>, as_is: f64, drafts: &mut Vec<Draft>, left_alone: &mut Vec<String>) -> Result<f64> {
-    let time_without = |drafts: &[Draft], left: Option<usize>| -> Result<f64> {
-        let of = |id: i64| drafts.iter().enumerate().find(|(index, draft)| draft.object == id && Some(*index) != left);
-        let (time, _) = program.outcome_of(&|id| of(id).map_or(Placement::AsIs, |(_, draft)| draft.placement))?;
-        Ok(time.0 / as_is)
-    };
-    loop {
-        let ratio = time_without(drafts, None)?;
-        if ratio <= WORSE || drafts.is_empty() {
-            return Ok(ratio);
+fn entry(one: &Prepared<'_>, placement: Placement, predicted: program::Gain, nodes: usize) -> Entry {
+    let (view, place) = (one.view, one.place(placement));
+    let is_interleaved = matches!(place, Place::Interleave(_));
+    Entry {
+        what: view.name.clone(),
+        at: view.allocated_at.as_ref().map(spot).unwrap_or_default(),
+        bytes: view.bytes,
+        reason: reason(one.finding, &place, one.object),
+        small_pages: is_interleaved && view.bytes < HUGE_PAGES_A_NODE * HUGE_PAGE * nodes as u64,
+        place,
+        gain: Some(gain(predicted)),
+        origin: one.origin.clone(),
+    }
+}
+
+/// Why an object that could be placed is not.
+fn told(one: &Prepared<'_>, why: &Left) -> String {
+    match why {
+        Left::Slower(option, ratio) => {
+            format!("{} would take {:.0} % longer on this machine", one.place(*option).name(), 100.0 * (ratio - 1.0))
         }
-        let mut best: Option<(usize, f64)> = None;
-        for index in 0..drafts.len() {
-            let without = time_without(drafts, Some(index))?;
-            if best.is_none_or(|(_, time)| without < time) {
-                best = Some((index, without));
-            }
-        }
-        if let Some((index, _)) = best {
-            let draft = drafts.remove(index);
-            left_alone.push(format!("{}: together with the other entries it is predicted to cost time on this machine", draft.entry.what));
-        }
+        Left::Together => "together with the other entries it is predicted to cost time on this machine".to_owned(),
     }
 }
 
@@ -198,60 +230,34 @@ struct Maker<'a> {
     profile: &'a Profile,
     judged: &'a Judged,
     numbering: &'a Numbering,
-    program: &'a Program<'a>,
-    as_is: f64,
     sites: &'a Sites<'a>,
 }
 
-impl Maker<'_> {
-    /// The better of the policies that could mend a finding; else why there is none.
-    fn draft(&self, finding: &Finding, id: i64) -> Result<Result<Draft, String>> {
-        let Some(fixed) = forecast::fixed(&finding.id) else {
-            return Ok(Err(format!("{}: no placement of its memory mends that", finding.id)));
-        };
-        let Some(view) = self.judged.analysis.objects.iter().find(|object| object.id == id) else {
-            return Ok(Err("it was not judged".to_owned()));
-        };
-        let Some(object) = self.judged.traffic.objects.iter().find(|object| object.id == id) else {
-            return Ok(Err("its traffic is not known, so nothing can be predicted".to_owned()));
-        };
-        if view.process != self.numbering.process {
-            return Ok(Err("it belongs to another process than the one that does most of the work".to_owned()));
-        }
-        let origin = match self.sites.origin(self.profile, view) {
-            Ok(origin) => origin,
-            Err(why) => return Ok(Err(why)),
-        };
-        let time = |placement: Placement| -> Result<f64> {
-            let (time, _) = self.program.outcome_of(&|other| if other == id { placement } else { Placement::AsIs })?;
-            Ok(time.0 / self.as_is)
-        };
-        let interleaved = (time(Placement::Interleave)?, Place::Interleave(Vec::new()), Placement::Interleave);
-        let blocks = self.blocks(object).filter(|_| fixed == Placement::ParallelFirstTouch);
-        let best = match blocks {
-            Some(blocks) => {
-                let blocked = time(Placement::ParallelFirstTouch)?;
-                let is_blocked = blocked * BETTER <= interleaved.0;
-                if is_blocked { (blocked, Place::Blocked(blocks), Placement::ParallelFirstTouch) } else { interleaved }
+impl<'a> Maker<'a> {
+    /// The objects of the findings, each once, as far as a plan can place them; of the others, why not.
+    fn prepared(&self, left_alone: &mut Vec<String>) -> Vec<Prepared<'a>> {
+        let mut list: Vec<Prepared<'a>> = Vec::new();
+        for finding in &self.judged.analysis.findings {
+            let Some(id) = finding.object.filter(|id| list.iter().all(|one| one.view.id != *id)) else { continue };
+            match self.prepare(finding, id) {
+                Ok(one) => list.push(one),
+                Err(why) => left_alone.push(format!("{}: {why}", finding.object_name)),
             }
-            None => interleaved,
-        };
-        let (time, place, placement) = best;
-        if time > WORSE {
-            return Ok(Err(format!("{} would take {:.0} % longer on this machine", place.name(), 100.0 * (time - 1.0))));
         }
-        let is_interleaved = matches!(place, Place::Interleave(_));
-        let entry = Entry {
-            what: view.name.clone(),
-            at: view.allocated_at.as_ref().map(spot).unwrap_or_default(),
-            bytes: view.bytes,
-            reason: reason(finding, &place, object),
-            small_pages: is_interleaved && view.bytes < HUGE_PAGES_A_NODE * HUGE_PAGE * self.judged.analysis.machine.nodes as u64,
-            place,
-            gain: Some(gain(self.program.gain(id, placement)?)),
-            origin,
-        };
-        Ok(Ok(Draft { entry, object: id, placement }))
+        list
+    }
+
+    fn prepare(&self, finding: &'a Finding, id: i64) -> Result<Prepared<'a>, String> {
+        let fixed = forecast::fixed(&finding.id).ok_or_else(|| format!("{}: no placement of its memory mends that", finding.id))?;
+        let view = self.judged.analysis.objects.iter().find(|object| object.id == id).ok_or("it was not judged")?;
+        let object = self.judged.traffic.objects.iter().find(|object| object.id == id);
+        let object = object.ok_or("its traffic is not known, so nothing can be predicted")?;
+        if view.process != self.numbering.process {
+            return Err("it belongs to another process than the one that does most of the work".to_owned());
+        }
+        let origin = self.sites.origin(self.profile, view)?;
+        let blocks = self.blocks(object).filter(|_| fixed == Placement::ParallelFirstTouch);
+        Ok(Prepared { finding, view, object, blocks, origin })
     }
 
     fn blocks(&self, object: &ObjectTraffic) -> Option<Blocks> {

@@ -53,6 +53,11 @@ impl<'a> Sites<'a> {
     }
 
     fn site(&self, object: &Object, view: &ObjectView) -> Result<Site, String> {
+        Ok(Site { ordinal: self.ordinal(object, view)?, ..self.call(object)? })
+    }
+
+    /// The call that allocated an object, whichever of its allocations that is.
+    pub fn call(&self, object: &Object) -> Result<Site, String> {
         let recorded = object.site.and_then(|site| self.profile.sites.get(&site));
         let recorded = recorded.map_or(&[][..], |site| &site.frames);
         if recorded.iter().any(|frame| frame.module.as_deref() == Some(PYTHON)) {
@@ -62,7 +67,7 @@ impl<'a> Sites<'a> {
         if frames.is_empty() {
             return Err("the call that allocated it is not known".to_owned());
         }
-        Ok(Site { call: object.call.clone().unwrap_or_default(), frames, ordinal: self.ordinal(object, view)? })
+        Ok(Site { call: object.call.clone().unwrap_or_default(), frames, ordinal: None })
     }
 
     /// From the leaf to the outermost frame that tells the site. Code without lines is any code of its file, as another version of a

@@ -67,6 +67,7 @@ pub fn build(file: &File) -> Result<Machine> {
         nodes,
         links,
         routes,
+        latencies: file.latency.as_ref().map(|matrix| matrix.values.clone()),
         write_allocate: file.controller.write_allocate.as_ref().is_none_or(|flag| flag.value),
         fitted: file.fit.rows.clone(),
         facts: facts.list,

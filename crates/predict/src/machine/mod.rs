@@ -28,6 +28,8 @@ pub struct Machine {
     pub links: Vec<Link>,
     /// The links from memory node m to the cores of node c, at m * nodes + c.
     routes: Vec<Vec<usize>>,
+    /// Nanoseconds an idle load takes, rows the node of the cores.
+    pub latencies: Option<Vec<Vec<f64>>>,
     /// Whether a store reads its line first.
     pub write_allocate: bool,
     /// Published rows its numbers come from, as `EXPERIMENT: ROW`; `*` at the end stands for all rows that begin so.

@@ -1,6 +1,6 @@
 //! What is predicted for a program, and what that rests on.
 
-use super::{Caps, Predicted};
+use super::{Caps, Found, Predicted};
 use crate::error::ModelError;
 use crate::machine::Machine;
 
@@ -22,6 +22,8 @@ pub struct Forecast {
     pub unknown: f64,
     /// Names of objects whose users' shares were taken as equal.
     pub evened: Vec<String>,
+    /// What the search through all combinations did, where it was asked for.
+    pub found: Option<Found>,
 }
 
 impl Forecast {
@@ -73,6 +75,13 @@ impl Forecast {
         }
         if self.unknown > 0.005 {
             list.push(format!("{} of the traffic lies on pages of unknown nodes, and is left out.", percent(self.unknown)));
+        }
+        if let Some(found) = &self.found {
+            list.push(format!(
+                "The best combination is that of {} computed: the {} objects with most traffic in every placement, each by itself; others as the plan \
+                 has them.",
+                found.tried, found.objects
+            ));
         }
         list
     }

@@ -4,12 +4,14 @@
 //! how long that takes. Drawing the samples anew tells how far to trust it (`interval.rs`).
 
 mod caps;
+mod choose;
 mod forecast;
 mod interval;
 mod place;
 mod volumes;
 
 pub use caps::Caps;
+pub use choose::{Candidate, Choice, Found, Left, PerObject};
 pub use forecast::Forecast;
 pub use place::Placement;
 
@@ -40,6 +42,9 @@ pub struct Program<'a> {
     caps: Caps,
     /// Relative standard error of the model on such a machine.
     model_error: f64,
+    /// What [`Placement::Plan`] and [`Placement::Exhaustive`] stand for.
+    plan: PerObject,
+    found: PerObject,
 }
 
 /// What a placement is predicted to cost.
@@ -124,10 +129,22 @@ impl<'a> Program<'a> {
             compute: vec![Bandwidth::UNLIMITED; traffic.workers.len()],
             caps: question.caps,
             model_error: question.model_error,
+            plan: PerObject::new(),
+            found: PerObject::new(),
         };
         let offered = program.run(&Weights::Same, &|_| Placement::AsIs)?;
         (program.caps, program.compute) = caps::decide(question.caps, traffic, &works, offered.time);
         Ok(program)
+    }
+
+    /// Says what [`Placement::Plan`] stands for; before, it is the program as it is.
+    pub fn follow(&mut self, plan: PerObject) {
+        self.plan = plan;
+    }
+
+    /// Says what [`Placement::Exhaustive`] stands for.
+    pub fn follow_found(&mut self, found: PerObject) {
+        self.found = found;
     }
 
     /// What limits a thread besides memory, as decided.
@@ -245,7 +262,12 @@ impl<'a> Program<'a> {
     fn run(&self, weights: &Weights, placement: &dyn Fn(i64) -> Placement) -> Result<Outcome, TeamError> {
         let count = self.machine.nodes.len();
         let places = Places { machine: self.machine, traffic: self.traffic, nodes: &self.nodes };
-        let mixes = places.place(placement);
+        let of = |placements: &PerObject, id: i64| placements.get(&id).copied().unwrap_or(Placement::AsIs);
+        let mixes = places.place(&|id| match placement(id) {
+            Placement::Plan => of(&self.plan, id),
+            Placement::Exhaustive => of(&self.found, id),
+            one => one,
+        });
         let of = |phase: Phase| volumes(self.traffic, weights, |object, sample| mixes.of(object, sample), count, phase);
         let team = simulate(self.machine, &self.threads(of(Phase::Team)), self.schedule)?;
         if self.serial() <= 0.0 {

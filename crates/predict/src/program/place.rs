@@ -22,6 +22,10 @@ pub enum Placement {
     WeightedInterleave,
     /// All pages on one node.
     OneNode { node: usize },
+    /// Each object as was decided for it ([`super::Program::follow`]).
+    Plan,
+    /// Each object as the search through all combinations found best ([`super::Program::follow_found`]).
+    Exhaustive,
 }
 
 impl Placement {
@@ -34,6 +38,8 @@ impl Placement {
             Self::Interleave => "interleave",
             Self::WeightedInterleave => "weighted-interleave",
             Self::OneNode { .. } => "one-node",
+            Self::Plan => "plan",
+            Self::Exhaustive => "exhaustive",
         }
     }
 }
@@ -46,6 +52,8 @@ impl fmt::Display for Placement {
             Self::Interleave => write!(f, "interleave"),
             Self::WeightedInterleave => write!(f, "weighted interleave"),
             Self::OneNode { node } => write!(f, "all on node {node}"),
+            Self::Plan => write!(f, "the plan"),
+            Self::Exhaustive => write!(f, "best combination"),
         }
     }
 }
@@ -110,7 +118,8 @@ impl<'a> Places<'a> {
             Mixes { traffic: self.traffic, rules: Vec::new(), spreads: vec![self.round_robin(false), self.round_robin(true)], moved: stay };
         for object in &self.traffic.objects {
             mixes.rules.push(match placement(object.id) {
-                Placement::AsIs => Rule::AsIs,
+                // Those that stand for others were looked up before.
+                Placement::AsIs | Placement::Plan | Placement::Exhaustive => Rule::AsIs,
                 Placement::OneNode { node } => Rule::Node(node),
                 Placement::Interleave => Rule::Spread(0),
                 Placement::WeightedInterleave => Rule::Spread(1),

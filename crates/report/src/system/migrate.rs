@@ -72,6 +72,11 @@ impl MigrateTarget {
     pub fn used() -> Self {
         Self { kind: "used", nodes: Vec::new() }
     }
+
+    #[must_use]
+    pub fn planned() -> Self {
+        Self { kind: "plan", nodes: Vec::new() }
+    }
 }
 
 impl MigrateJson {
@@ -131,6 +136,7 @@ pub fn migrate_text(json: &MigrateJson, style: Style) -> String {
         let wanted = match target.kind {
             "to" => format!("to {nodes}"),
             "interleave" => format!("interleaved over {nodes}"),
+            "plan" => "to where the plan has them".to_owned(),
             _ => "to where they are used".to_owned(),
         };
         let rate = json.gib_per_s.map_or(String::new(), |rate| format!(", {rate:.2} GiB/s"));

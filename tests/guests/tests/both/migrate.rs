@@ -1,14 +1,18 @@
 //! `migrate`: where pages of a running program land, against numa_maps; and its rate beside migratepages'.
 
-use firsttouch_e2e::process::run;
-use firsttouch_guests::{Waiting, first_two_with_cpus, firsttouch, json, tool};
+use firsttouch_e2e::process::{Running, run};
+use firsttouch_e2e::tool::{temporary_directory, text};
+use firsttouch_guests::{Setting, Waiting, balancing_off, first_two_with_cpus, firsttouch, json, nodes, said, sampled, tool};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use std::time::Instant;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 const MIB: &str = "48";
 const BYTES: u64 = 48 << 20;
+/// Of a kernel that goes on.
+const RECORDED: Duration = Duration::from_secs(8);
 
 /// The nodes of a process's largest mapping, as the kernel says.
 fn largest(pid: &str) -> BTreeMap<u32, u64> {
@@ -84,4 +88,50 @@ fn rate_beside_migratepages() {
         ratios[2], ratios[0], ratios[4]
     );
     assert!(ratios[2] > 0.2, "{ratios:?}");
+}
+
+/// A kernel that one thread initialised, on the first node, used by threads on both: profiled for a while, it goes on. Its pages go where the
+/// profile saw them used; and from one node again to where a plan made from that profile wants them.
+fn placed_while_it_runs() {
+    let _settings = (balancing_off(), Setting::set("/sys/kernel/mm/transparent_hugepage/enabled", "madvise"));
+    let folder = temporary_directory();
+    let (profile, plan) = (folder.path().join("a.ftp"), folder.path().join("a.toml"));
+    let ours = firsttouch();
+    let kernel = ["bench", "dgemv", "--m", "2000", "--n", "2000", "--init", "serial", "--threads", "4", "--iterations", "1000000"];
+    let program = [&[text(ours.binary())], &kernel[..], &["--repetitions", "1"]].concat();
+    let mut command = ours.profile(&profile, &["--duration", &format!("{}ms", RECORDED.as_millis())], &program);
+    let running = Running::start(command.envs([("OMP_PROC_BIND", "spread"), ("OMP_PLACES", "cores")]), &[]);
+    // SQLite's log is there while the profile is written.
+    let (start, log) = (Instant::now(), folder.path().join("a.ftp-wal"));
+    while start.elapsed() < RECORDED || log.exists() {
+        assert!(start.elapsed().as_secs() < 120, "the profile does not end");
+        sleep(Duration::from_millis(200));
+    }
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.pid())).unwrap();
+    let pid = children.split_whitespace().next().unwrap();
+    said(ours.command(["plan"]).arg(&profile).arg("-o").arg(&plan));
+    let [one, other] = first_two_with_cpus().map(|node| node.id);
+    let halves = |how: &str, words: &Value| {
+        let found = largest(pid);
+        let all: u64 = found.values().sum();
+        let share = found.get(&other).copied().unwrap_or(0) as f64 / all as f64;
+        assert!((0.44..0.56).contains(&share), "{how}: {found:?}: {words:#}");
+    };
+    let used = migrate(pid, &["--profile", text(&profile)]);
+    halves("--profile", &used);
+    migrate(pid, &["--to", &one.to_string()]);
+    assert_eq!(largest(pid).into_keys().collect::<Vec<_>>(), [one]);
+    let planned = migrate(pid, &["--plan", text(&plan)]);
+    assert_eq!(planned["target"]["kind"], "plan");
+    halves("--plan", &planned);
+    running.signal_group(9);
+    running.wait();
+}
+
+/// Check both ways of a profile of the running program. (On one guest: profiles under emulation take their time.)
+#[test]
+fn pages_go_to_their_users() {
+    if nodes().len() == 2 {
+        sampled(placed_while_it_runs);
+    }
 }

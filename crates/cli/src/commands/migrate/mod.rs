@@ -1,5 +1,6 @@
 //! `firsttouch migrate`
 
+mod planned;
 mod used;
 
 use super::{Usage, usage};
@@ -44,6 +45,12 @@ pub fn run(arguments: &Migrate) -> Result<u8> {
             json.notes.extend(used.notes);
             used.spans
         }
+        Asked::Planned(plan, profile) => {
+            let planned = planned::spans(plan, profile, pid, &maps, &machine)?;
+            json.target = Some(MigrateTarget::planned());
+            json.notes.extend(planned.notes);
+            planned.spans
+        }
     };
     let start = Instant::now();
     let mut progress = Progress::new(&spans);
@@ -84,9 +91,14 @@ fn one_process(text: &str) -> Result<i32> {
 enum Asked<'a> {
     Rule(Rule),
     Used(&'a Path),
+    /// And the profile, where it is not the one that the plan was made from.
+    Planned(&'a Path, Option<&'a Path>),
 }
 
 fn asked<'a>(arguments: &'a Migrate, machine: &Topology) -> Result<Asked<'a>> {
+    if let Some(plan) = &arguments.plan {
+        return Ok(Asked::Planned(plan, arguments.profile.as_deref()));
+    }
     match (&arguments.to, &arguments.interleave, &arguments.profile) {
         (Some(list), ..) => Ok(Asked::Rule(Rule::To(nodes("--to", list, machine)?))),
         (None, Some(list), _) => Ok(Asked::Rule(Rule::Interleave(nodes("--interleave", list, machine)?))),

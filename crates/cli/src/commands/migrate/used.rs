@@ -22,12 +22,12 @@ pub fn spans(file: &Path, pid: i32, maps: &ProcessMaps) -> Result<Used> {
     let judged = judge(file, &Question::parse(&Judge::default())?)?;
     let profile = firsttouch_profile::open(file)?;
     let own = live::process(&profile, pid).map_err(|why| anyhow!("cannot use {}: it {why}", file.display()))?;
-    let runs: BTreeMap<i32, Option<u32>> = process::threads(Path::new("/"), pid)?.threads.into_iter().map(|t| (t.tid, t.node)).collect();
+    let runs = nodes_of_threads(pid)?;
     let mut threads: Vec<(Id, i32)> = profile.threads.iter().map(|thread| (thread.id, thread.tid)).collect();
     threads.sort_unstable();
     let node_of = |thread: i64| {
         let (_, tid) = usize::try_from(thread).ok().and_then(|index| threads.get(index))?;
-        runs.get(tid).copied().flatten()
+        runs.get(tid).copied()
     };
     let (mut spans, mut shared, mut gone) = (Vec::new(), 0u64, 0u64);
     for view in judged.analysis.objects.iter().filter(|view| view.process == own.id && view.count == 1) {
@@ -37,7 +37,7 @@ pub fn spans(file: &Path, pid: i32, maps: &ProcessMaps) -> Result<Used> {
             let at = |number: u64| object.address + (u128::from(object.bytes) * u128::from(number) / u128::from(pieces.max(1))) as u64;
             let (start, end) = (at(number), at(number + 1));
             match (user, node_of(user)) {
-                (0.., Some(node)) => spans.extend(within(maps, start, end, node)),
+                (0.., Some(node)) => spans.extend(within(maps, start, end, &Rule::To(vec![node]))),
                 (0.., None) => gone += end - start,
                 _ => shared += end - start,
             }
@@ -61,14 +61,23 @@ pub fn spans(file: &Path, pid: i32, maps: &ProcessMaps) -> Result<Used> {
     Ok(Used { spans, notes })
 }
 
+/// The node that each thread last ran on.
+///
+/// # Errors
+/// The process is gone, or another user's.
+pub fn nodes_of_threads(pid: i32) -> Result<BTreeMap<i32, u32>> {
+    let threads = process::threads(Path::new("/"), pid)?.threads;
+    Ok(threads.into_iter().filter_map(|thread| Some((thread.tid, thread.node?))).collect())
+}
+
 /// The whole pages of a range, by the mappings it lies in; a page on a border goes with its first byte.
-fn within(maps: &ProcessMaps, start: u64, end: u64, node: u32) -> Vec<Span> {
+pub fn within(maps: &ProcessMaps, start: u64, end: u64, rule: &Rule) -> Vec<Span> {
     let overlapping = maps.mappings.iter().filter(|mapping| mapping.start < end && start < mapping.end);
     let span = |mapping: &firsttouch_domain::system::Mapping| {
         let page_bytes = mapping.page_bytes.filter(|bytes| *bytes > 0)?;
         let up = |address: u64| address.div_ceil(page_bytes).saturating_mul(page_bytes);
         let (start, end) = (up(start.max(mapping.start)), up(end).min(mapping.end));
-        (start < end).then(|| Span { start, end, page_bytes, present: None, rule: Rule::To(vec![node]) })
+        (start < end).then(|| Span { start, end, page_bytes, present: None, rule: rule.clone() })
     };
     overlapping.filter_map(span).collect()
 }
@@ -83,7 +92,8 @@ mod tests {
     fn pieces_are_whole_pages() {
         let mapping = Mapping { start: 0x10000, end: 0x20000, page_bytes: Some(4096), ..Mapping::default() };
         let maps = ProcessMaps { mappings: vec![mapping], ..ProcessMaps::default() };
-        let ranges = |start, end| within(&maps, start, end, 1).iter().map(|span| (span.start, span.end)).collect::<Vec<_>>();
+        let ranges =
+            |start, end| within(&maps, start, end, &Rule::To(vec![1])).iter().map(|span| (span.start, span.end)).collect::<Vec<_>>();
         assert_eq!((ranges(0x10010, 0x12800), ranges(0x12800, 0x14000)), (vec![(0x11000, 0x13000)], vec![(0x13000, 0x14000)]));
         assert_eq!(ranges(0x1f000, 0x30000), [(0x1f000, 0x20000)]);
         assert_eq!(ranges(0x30000, 0x40000), []);

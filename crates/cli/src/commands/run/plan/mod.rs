@@ -6,9 +6,8 @@ mod handover;
 
 use super::pin;
 use crate::arguments::Run;
-use crate::commands::Usage;
 use crate::output::message;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use firsttouch_capture::agent::cached;
 use firsttouch_capture::agent::target::accepts_agent;
 use firsttouch_capture::kernel::process::find_program;
@@ -29,11 +28,7 @@ const BIND: u32 = 2;
 /// # Errors
 /// A plan that cannot be read: nothing has run then.
 pub fn prepare(arguments: &Run, path: &Path) -> Result<Placement> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read the plan {}", path.display()));
-    let text = text.map_err(|error| anyhow::Error::from(Usage(error)))?;
-    let plan: Plan = text.parse().map_err(|error: firsttouch_placement::plan::PlanError| {
-        Usage(anyhow!("cannot use the plan {}:{}: {}", path.display(), error.line, error.what))
-    })?;
+    let plan = crate::plan::read(path)?;
     let topology = machine::read(Path::new("/"))?;
     let reach = reach(&topology);
     let mut placement = Placement::default();

@@ -1,0 +1,176 @@
+//! Which placement for which object: what a plan will do, and the best that a search through all combinations finds.
+
+use super::{Placement, Program};
+use crate::model::TeamError;
+use std::collections::BTreeMap;
+
+/// All chosen placements together may take this much longer than the program as it is: no more.
+const WORSE: f64 = 1.01;
+/// A later option must be this much faster than an earlier one, and so must a change of what was chosen.
+const BETTER: f64 = 0.99;
+
+/// A placement for each object, by id; others stay as they are.
+pub type PerObject = BTreeMap<i64, Placement>;
+
+/// What may be done to an object's memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    pub object: i64,
+    /// The preferred one first; never as it is.
+    pub options: Vec<Placement>,
+}
+
+/// Why an object is left as it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Left {
+    /// Its best option by itself takes so many times as long as the program as it is.
+    Slower(Placement, f64),
+    /// With what is done to others it would cost time.
+    Together,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// By object; all others stay as they are.
+    pub placements: PerObject,
+    pub left: Vec<(i64, Left)>,
+    /// Time over that of the program as it is.
+    pub time_ratio: f64,
+    /// Remote part of the traffic, before and after.
+    pub remote: [f64; 2],
+}
+
+/// The best of all combinations of placements of the objects with most traffic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    pub placements: PerObject,
+    /// Objects that were varied; the others follow the plan.
+    pub objects: usize,
+    /// Combinations that were computed.
+    pub tried: usize,
+}
+
+impl Program<'_> {
+    /// A placement for each object that can be placed: every one in its best way where that costs no time, as far as all of them together do
+    /// not; then each changed as long as that gains; and none that gains neither time nor local accesses.
+    ///
+    /// # Errors
+    /// A team that the model refuses.
+    pub fn choose(&self, candidates: &[Candidate]) -> Result<Choice, TeamError> {
+        let (as_is, remote_before) = self.outcome_of(&|_| Placement::AsIs)?;
+        let time = |chosen: &PerObject| -> Result<f64, TeamError> { Ok(self.outcome_by(chosen)?.0 / as_is.0) };
+        let mut alone: BTreeMap<i64, (Placement, f64)> = BTreeMap::new();
+        for candidate in candidates {
+            for option in &candidate.options {
+                let ratio = time(&BTreeMap::from([(candidate.object, *option)]))?;
+                if alone.get(&candidate.object).is_none_or(|(_, best)| ratio < best * BETTER) {
+                    alone.insert(candidate.object, (*option, ratio));
+                }
+            }
+        }
+        let mut chosen: PerObject =
+            alone.iter().filter(|(_, (_, ratio))| *ratio <= WORSE).map(|(object, (option, _))| (*object, *option)).collect();
+        let mut ratio = time(&chosen)?;
+        while ratio > WORSE && !chosen.is_empty() {
+            // Without the one that costs most.
+            let mut best: Option<(i64, f64)> = None;
+            for object in chosen.keys() {
+                let without = time(&chosen.iter().filter(|(other, _)| *other != object).map(|(id, option)| (*id, *option)).collect())?;
+                if best.is_none_or(|(_, least)| without < least) {
+                    best = Some((*object, without));
+                }
+            }
+            let Some((object, without)) = best else { break };
+            chosen.remove(&object);
+            ratio = without;
+        }
+        self.improve(candidates, &mut chosen, &mut ratio, &time)?;
+        for object in chosen.keys().copied().collect::<Vec<_>>() {
+            let mut without = chosen.clone();
+            without.remove(&object);
+            let (time, remote) = self.outcome_by(&without)?;
+            let is_as_fast = time / as_is.0 * BETTER <= ratio && time / as_is.0 <= ratio.max(WORSE);
+            if is_as_fast && remote < self.outcome_by(&chosen)?.1 {
+                (chosen, ratio) = (without, time / as_is.0);
+            }
+        }
+        let left = candidates.iter().filter(|candidate| !chosen.contains_key(&candidate.object)).filter_map(|candidate| {
+            let (option, ratio) = alone.get(&candidate.object)?;
+            Some((candidate.object, if *ratio > WORSE { Left::Slower(*option, *ratio) } else { Left::Together }))
+        });
+        let left = left.collect();
+        let remote = [remote_before, self.outcome_by(&chosen)?.1];
+        Ok(Choice { placements: chosen, left, time_ratio: ratio, remote })
+    }
+
+    /// Changes one object after the other, for as long as that makes the whole faster.
+    fn improve(
+        &self,
+        candidates: &[Candidate],
+        chosen: &mut PerObject,
+        ratio: &mut f64,
+        time: &dyn Fn(&PerObject) -> Result<f64, TeamError>,
+    ) -> Result<(), TeamError> {
+        // Each pass gains 1 % at least, or is the last.
+        loop {
+            let before = *ratio;
+            for candidate in candidates {
+                let options = candidate.options.iter().map(|option| Some(*option)).chain([None]);
+                for option in options {
+                    let mut changed = chosen.clone();
+                    match option {
+                        Some(option) => changed.insert(candidate.object, option),
+                        None => changed.remove(&candidate.object),
+                    };
+                    if changed != *chosen {
+                        let new = time(&changed)?;
+                        if new < *ratio * BETTER {
+                            (*chosen, *ratio) = (changed, new);
+                        }
+                    }
+                }
+            }
+            if *ratio >= before {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Computes all combinations of placements: as it is, first touched in parallel, interleaved, by weights, and on each node, for as many
+    /// of the objects with most traffic as `most` combinations allow. The others are placed as in `plan`.
+    ///
+    /// # Errors
+    /// A team that the model refuses.
+    pub fn search(&self, plan: &PerObject, most: usize) -> Result<Found, TeamError> {
+        let mut options = vec![Placement::AsIs, Placement::ParallelFirstTouch, Placement::Interleave, Placement::WeightedInterleave];
+        options.extend(self.nodes.iter().map(|node| Placement::OneNode { node: *node }));
+        let volume = |object: &firsttouch_domain::traffic::ObjectTraffic| object.samples.iter().map(|sample| sample.volume()).sum::<f64>();
+        let mut objects: Vec<(f64, i64)> = self.traffic.objects.iter().map(|object| (volume(object), object.id)).collect();
+        objects.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let (mut count, mut total) = (0, 1_usize);
+        while count < objects.len() && total.saturating_mul(options.len()) <= most {
+            (count, total) = (count + 1, total * options.len());
+        }
+        let mut best = (plan.clone(), self.outcome_by(plan)?.0);
+        for combination in 0..total {
+            let mut placements = plan.clone();
+            let mut rest = combination;
+            for (_, object) in &objects[..count] {
+                placements.insert(*object, options[rest % options.len()]);
+                rest /= options.len();
+            }
+            let time = self.outcome_by(&placements)?.0;
+            if time < best.1 * (1.0 - 1e-9) {
+                best = (placements, time);
+            }
+        }
+        best.0.retain(|_, placement| *placement != Placement::AsIs);
+        Ok(Found { placements: best.0, objects: count, tried: total })
+    }
+
+    fn outcome_by(&self, placements: &PerObject) -> Result<(f64, f64), TeamError> {
+        let (time, remote) = self.outcome_of(&|id| placements.get(&id).copied().unwrap_or(Placement::AsIs))?;
+        Ok((time.0, remote))
+    }
+}

@@ -17,8 +17,24 @@ pub struct Explanation {
     pub first_touch: Vec<FirstTouch>,
     /// Variables that are set for the program.
     pub environment: BTreeMap<String, String>,
+    /// Where a plan puts what the program allocates.
+    pub plan: Vec<PlannedMemory>,
     /// What was asked for and is left out (`--best-effort`).
     pub left_out: Vec<String>,
+}
+
+/// An entry of a plan, here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlannedMemory {
+    /// The variable, and the line that allocates it.
+    pub what: String,
+    pub at: String,
+    /// The plan's word.
+    pub policy: String,
+    /// The nodes that it goes to; of parts, in their order, neighbours of one node taken together. Empty where it is left alone.
+    pub nodes: Vec<u32>,
+    /// Whether its place is in the program that would run; unknown where none is named.
+    pub found: Option<bool>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

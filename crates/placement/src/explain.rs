@@ -43,7 +43,16 @@ pub fn explain(placement: &Placement, topology: &Topology, inherited: Option<&Me
         (None, None) => LaunchPolicy { mode: "unknown".to_owned(), nodes: vec![], balancing: false, inherited: true },
     };
     let first_touch = from.into_iter().map(|node| first_touch(node, &policy, topology)).collect();
-    Explanation { cpus, nodes, policy, threads, first_touch, environment: placement.environment.iter().cloned().collect(), left_out }
+    Explanation {
+        cpus,
+        nodes,
+        policy,
+        threads,
+        first_touch,
+        environment: placement.environment.iter().cloned().collect(),
+        plan: Vec::new(),
+        left_out,
+    }
 }
 
 fn kernels_word(mode: Mode) -> &'static str {

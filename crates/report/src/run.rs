@@ -3,7 +3,7 @@
 use crate::system::{Lines, row};
 use crate::text::Style;
 use crate::topology::table::Align::{Left, Right};
-use firsttouch_domain::launch::{Explanation, FirstTouch, Ratios, Tried, Way};
+use firsttouch_domain::launch::{Explanation, FirstTouch, PlannedMemory, Ratios, Tried, Way};
 use firsttouch_domain::topology::format_list;
 use serde::Serialize;
 
@@ -49,6 +49,12 @@ pub fn explain_text(command: &[String], explanation: &Explanation, style: Style)
         }
         out.table(&rows, &[Right, Right, Right, Left]);
     }
+    if !explanation.plan.is_empty() {
+        out.gap();
+        let mut rows = vec![row(["memory", "allocated at", "policy", "goes to"])];
+        rows.extend(explanation.plan.iter().map(planned));
+        out.table(&rows, &[Left, Left, Left, Left]);
+    }
     if !explanation.environment.is_empty() {
         out.gap();
         out.sentence("Set for the program:");
@@ -60,6 +66,19 @@ pub fn explain_text(command: &[String], explanation: &Explanation, style: Style)
         out.sentence(&format!("Left out: {left_out}."));
     }
     out.text()
+}
+
+fn planned(memory: &PlannedMemory) -> Vec<String> {
+    const SHOWN: usize = 16;
+    let list: Vec<String> = memory.nodes.iter().take(SHOWN).map(u32::to_string).collect();
+    let more = if memory.nodes.len() > SHOWN { format!(" and {} parts more", memory.nodes.len() - SHOWN) } else { String::new() };
+    let goes = match (&memory.nodes[..], memory.policy.as_str(), memory.found) {
+        (_, _, Some(false)) => "its place is not in the program: nowhere".to_owned(),
+        ([], ..) => "left alone".to_owned(),
+        (_, "blocked", _) => format!("parts on nodes {}{more}", list.join(", ")),
+        (nodes, ..) => counted("node", nodes),
+    };
+    vec![memory.what.clone(), memory.at.clone(), memory.policy.clone(), goes]
 }
 
 fn counted(noun: &str, numbers: &[u32]) -> String {
@@ -217,6 +236,10 @@ mod tests {
         assert_eq!((&nothing["ratios"], &nothing["verdict"]), (&serde_json::Value::Null, &"one node".into()));
     }
 
+    fn planned_memory(policy: &str, nodes: &[u32], found: Option<bool>) -> PlannedMemory {
+        PlannedMemory { what: "a".to_owned(), at: "a.c:7".to_owned(), policy: policy.to_owned(), nodes: nodes.to_vec(), found }
+    }
+
     /// Check the text of a pinned program and of one that is not.
     #[test]
     fn seats_are_shown() {
@@ -229,6 +252,11 @@ mod tests {
             threads: vec![Seat { thread: 0, cpu: 0, node: Some(0) }, Seat { thread: 1, cpu: 2, node: Some(1) }],
             first_touch: vec![touch(0, &[0, 1], false, false), touch(1, &[1, 0], false, false)],
             environment: [("OMP_PLACES".to_owned(), "{0},{2}".to_owned())].into(),
+            plan: vec![
+                planned_memory("blocked", &[0, 1], Some(true)),
+                planned_memory("interleave", &[0, 1], Some(false)),
+                planned_memory("leave", &[], None),
+            ],
             left_out: vec![],
         };
         let text = explain_text(&["./solver".to_owned()], &explanation, STYLE);
@@ -236,6 +264,9 @@ mod tests {
             "./solver would run on CPUs 0,2 of nodes 0-1.",
             "Memory policy: bind of nodes 0-1, with balancing (asked for).",
             "     1    2     1  node 1, when it is full 0, never elsewhere",
+            "a       a.c:7         blocked     parts on nodes 0, 1",
+            "a       a.c:7         interleave  its place is not in the program: nowhere",
+            "a       a.c:7         leave       left alone",
             "  OMP_PLACES={0},{2}",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");

@@ -72,6 +72,17 @@ fn sites_are_found_again() {
     let rebuilt = under(&firsttouch, &plan, &[text(&again)]);
     assert!(rebuilt.stderr_text().contains("plan: 1 of 1 site matched 1 allocation\n"), "{}\n{words}", rebuilt.stderr_text());
 
+    // What would be is told, and nothing runs.
+    let explained = |program: &str| -> Value {
+        let mut command = firsttouch.command(["run", "--explain", "--json", "--plan"]);
+        let outcome = run(command.arg(&plan).args(["--", program]));
+        assert_eq!(outcome.status, 0, "{outcome:?}");
+        serde_json::from_slice::<Value>(&outcome.stdout).expect("JSON")["plan"][0].clone()
+    };
+    let told = explained(text(&program));
+    assert_eq!((&told["what"], &told["policy"], &told["found"]), (&"a".into(), &"blocked".into(), &true.into()), "{told}");
+    assert_eq!(explained("true")["found"], false);
+
     // The same program, its lines moved.
     let moved = folder.path().join("moved");
     fs::create_dir(&moved).expect("a folder");

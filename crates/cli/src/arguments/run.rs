@@ -31,6 +31,7 @@ use std::path::PathBuf;
         firsttouch run --pin spread:8 -- ./solver input.dat\n  \
         firsttouch run --pin E:N:8:1:2 --explain\n  \
         firsttouch run --plan solver.toml -- ./solver input.dat\n  \
+        firsttouch run --plan solver.toml --explain -- ./solver\n  \
         firsttouch run --quick-test -- ./solver input.dat\n  \
         firsttouch run --file /dev/shm/table --length 1G --interleave all\n\n\
         Exit status: the program's own; 127 when it was not found, 126 when it cannot be executed; 1 when the kernel refuses the placement; \
@@ -79,7 +80,7 @@ pub struct Run {
     #[arg(long, value_name = "NUMBERS", requires = "pin", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65535), help_heading = "CPUs and threads")]
     pub skip: Vec<u32>,
     /// Place memory and threads as a plan says ('firsttouch plan')
-    #[arg(long, value_name = "PLAN.toml", conflicts_with_all = ["policy", "places", "segment", "instead"], help_heading = "Plan")]
+    #[arg(long, value_name = "PLAN.toml", conflicts_with_all = ["policy", "places", "segment", "hardware", "show", "quick_test"], help_heading = "Plan")]
     pub plan: Option<PathBuf>,
     /// Lists may name all nodes and CPUs there are, not only those of this process's cpuset and affinity
     #[arg(short, long, help_heading = "CPUs and threads")]

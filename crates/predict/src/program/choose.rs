@@ -12,6 +12,9 @@ const BETTER: f64 = 0.99;
 /// A placement for each object, by id; others stay as they are.
 pub type PerObject = BTreeMap<i64, Placement>;
 
+/// A placement that gains no time must not make this much more of all accesses remote.
+const REMOTE: f64 = 0.02;
+
 /// What may be done to an object's memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
@@ -53,7 +56,8 @@ pub struct Found {
 
 impl Program<'_> {
     /// A placement for each object that can be placed: every one in its best way where that costs no time, as far as all of them together do
-    /// not; then each changed as long as that gains; and none that gains neither time nor local accesses.
+    /// not; then each changed as long as that gains; and none that gains no time and makes
+    /// accesses remote.
     ///
     /// # Errors
     /// A team that the model refuses.
@@ -91,7 +95,7 @@ impl Program<'_> {
             without.remove(&object);
             let (time, remote) = self.outcome_by(&without)?;
             let is_as_fast = time / as_is.0 * BETTER <= ratio && time / as_is.0 <= ratio.max(WORSE);
-            if is_as_fast && remote < self.outcome_by(&chosen)?.1 {
+            if is_as_fast && remote < self.outcome_by(&chosen)?.1 - REMOTE {
                 (chosen, ratio) = (without, time / as_is.0);
             }
         }

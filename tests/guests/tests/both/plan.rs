@@ -122,10 +122,11 @@ fn problem(program: &Program) -> Option<String> {
     // Its memory comes and goes: what counts is when it has most.
     let mut most = Policed::default();
     while !running.has_ended() {
+        // Walking the page tables of four programs is dear in a guest.
         if let Some(now) = policed(running.pid()).filter(|now| now.all >= most.all) {
             most = now;
         }
-        std::thread::sleep(Duration::from_millis(40));
+        std::thread::sleep(Duration::from_millis(120));
     }
     let outcome = running.wait();
     let words = outcome.stderr_text();
@@ -150,7 +151,7 @@ fn problem(program: &Program) -> Option<String> {
 }
 
 /// Check programs whose defect a placement mends, under plans made on one node: what is planned lies where the plan wants it, each node has
-/// its part, and the program says what it says by itself. (Four at a time: nothing is measured.)
+/// its part, and the program says what it says by itself. (Six at a time: nothing is measured.)
 #[test]
 fn programs_with_a_defect_are_mended() {
     let _off = (balancing_off(), Setting::set(HUGE_PAGES, "madvise"));
@@ -161,9 +162,9 @@ fn programs_with_a_defect_are_mended() {
     let asked: Vec<&Program> = wanted.iter().filter(is_asked).collect();
     assert!(asked.len() >= some.len(), "{}", asked.len());
     let problems: Vec<String> = std::thread::scope(|scope| {
-        let quarter = |which: usize| asked.iter().skip(which).step_by(4).filter_map(|program| problem(program)).collect::<Vec<_>>();
-        let quarters = [0, 1, 2, 3].map(|which| scope.spawn(move || quarter(which)));
-        quarters.into_iter().flat_map(|quarter| quarter.join().unwrap()).collect()
+        let sixth = |which: usize| asked.iter().skip(which).step_by(6).filter_map(|program| problem(program)).collect::<Vec<_>>();
+        let sixths = [0, 1, 2, 3, 4, 5].map(|which| scope.spawn(move || sixth(which)));
+        sixths.into_iter().flat_map(|sixth| sixth.join().unwrap()).collect()
     });
     assert!(problems.is_empty(), "{} of {}:\n{}", problems.len(), asked.len(), problems.join("\n"));
 }
@@ -185,6 +186,11 @@ fn kernels_are_mended() {
             let thread = kernel.ends.iter().filter(|end| **end <= (page as f64 + 0.5) / pages.len() as f64).count();
             with_cpus[thread * with_cpus.len() / THREADS_OF_KERNELS]
         };
+        let mut explain = ours.command(["run", "--explain", "--json", "--plan"]);
+        let explained = json_of(explain.arg(plan_of(kernel.name)).arg("--").arg(ours.binary()));
+        let mut nodes: Vec<u64> = list(&explained["plan"][0], "nodes").iter().filter_map(Value::as_u64).collect();
+        nodes.dedup();
+        assert_eq!((&nodes, &explained["plan"][0]["found"]), (&with_cpus, &true.into()), "{}: {explained:#}", kernel.name);
         let right = pages.iter().enumerate().filter(|(page, node)| **node == wanted(*page)).count();
         // Borders of iso3dfd, whose parts are unequal, are known from samples.
         let least = if kernel.ends[0] == 0.25 { 97 } else { 92 };
@@ -213,10 +219,10 @@ fn containers_that_forbid_policies() {
 }
 
 /// Check that a program whose plan wants a node that is nearly full runs to its end. (How much of it is free then varies, and so whether
-/// that is said.) (On one guest: filling takes its time.)
+/// that is said.) (Where nodes are small, and soon full.)
 #[test]
 fn too_little_memory() {
-    if nodes().len() != 2 {
+    if nodes().len() == 2 {
         return;
     }
     let [_, full] = first_two_with_cpus();

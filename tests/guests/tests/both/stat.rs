@@ -125,7 +125,7 @@ fn of_a_program_that_prefers_a_full_node() {
     }
     let [_, full] = first_two_with_cpus();
     let _full = FullNode::fill(full.id);
-    let counts = around_fill(&format!("--preferred={}", full.id), 5 * MIB);
+    let counts = around_fill(&format!("--preferred={}", full.id), 3 * MIB);
     let foreign = of(&counts, full.id, "numa_foreign");
     let missed: u64 = nodes().iter().filter(|node| node.id != full.id).map(|node| of(&counts, node.id, "numa_miss")).sum();
     // 4 % of it, and what the kernel finds when it looks for more, are free there.

@@ -15,9 +15,9 @@ const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 /// A profile of 100 products and more by four threads, two a node, and its report on this machine.
-fn dgemv(file: &Path, init: &str) -> Value {
+fn dgemv(file: &Path, init: &str, iterations: &str) -> Value {
     let firsttouch = firsttouch();
-    let size = ["--m", "2000", "--n", "2000", "--iterations", "60", "--threads", "4"];
+    let size = ["--m", "2000", "--n", "2000", "--iterations", iterations, "--threads", "4"];
     let program = [&[text(firsttouch.binary()), "bench", "dgemv", "--init", init], &size[..]].concat();
     let mut command = firsttouch.profile(file, &["-q"], &program);
     let outcome = run(command.envs([("OMP_PROC_BIND", "spread"), ("OMP_PLACES", "cores")]));
@@ -43,7 +43,7 @@ fn serial_initialisation() {
         let _settings = (Setting::set(BALANCING, "0"), Setting::set(HUGE_PAGES, "never"));
         let folder = temporary_directory();
         let file = folder.path().join("serial.ftp");
-        let report = dgemv(&file, "serial");
+        let report = dgemv(&file, "serial", "60");
         let findings = list(&report, "findings");
         assert_eq!(findings.len(), 1, "{findings:#?}");
         assert_eq!((findings[0]["id"].as_str(), findings[0]["object_name"].as_str()), (Some("serial-first-touch"), Some("A")));
@@ -69,7 +69,7 @@ fn parallel_initialisation() {
         let _settings = (Setting::set(BALANCING, "0"), Setting::set(HUGE_PAGES, "never"));
         let folder = temporary_directory();
         let file = folder.path().join("parallel.ftp");
-        let report = dgemv(&file, "parallel");
+        let report = dgemv(&file, "parallel", "40");
         assert_eq!(list(&report, "findings").len(), 0, "{report:#}");
         let there = json(&["report", text(&file), "--machine", "virtual:2"]);
         assert!((remote(&there) - remote(&report)).abs() <= 0.03, "{} and {}", remote(&there), remote(&report));
@@ -84,7 +84,7 @@ fn balancing_moves_the_matrix() {
         let _on = Setting::set(BALANCING, "1");
         let folder = temporary_directory();
         let file = folder.path().join("balanced.ftp");
-        let report = dgemv(&file, "serial");
+        let report = dgemv(&file, "serial", "40");
         let hints = list(&report, "evidence").iter().find(|evidence| evidence["source"] == "hint").unwrap();
         assert!(hints["samples"].as_u64() > Some(0), "{hints:#}");
         let moved = firsttouch_profile::open(&file).unwrap().counters.into_iter().find(|c| c.name == "numa_pages_migrated").unwrap();

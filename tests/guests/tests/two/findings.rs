@@ -80,12 +80,12 @@ fn interleaved() {
     sampled(|| {
         let _off = balancing_off();
         let interleave = ["numactl", "--interleave=all"];
-        let (partitioned, _) = profiled(&Blocks { launcher: &interleave, seconds: 8, ..Blocks::on(&[0, 2], "stay") });
+        let (partitioned, _) = profiled(&Blocks { launcher: &interleave, seconds: 6, ..Blocks::on(&[0, 2], "stay") });
         assert_eq!(findings(&partitioned), [("policy-mismatch", "parts")], "{partitioned:#}");
         assert!(message(&partitioned, "policy-mismatch").contains("interleave:0-1"), "{partitioned:#}");
         assert!((remote(&partitioned) - 0.5).abs() < 0.2, "{partitioned:#}");
 
-        let (shared, _) = profiled(&Blocks { launcher: &interleave, seconds: 8, ..Blocks::on(&[0, 2], "together") });
+        let (shared, _) = profiled(&Blocks { launcher: &interleave, seconds: 6, ..Blocks::on(&[0, 2], "together") });
         assert_eq!((findings(&shared), &parts(&shared)["policy"]), (vec![], &"interleave:0-1".into()), "{shared:#}");
         assert!((remote(&shared) - 0.5).abs() < 0.2, "{shared:#}");
     });

@@ -14,6 +14,7 @@ use crate::output::{message, print, print_json, style};
 use anyhow::Result;
 use firsttouch_capture::become_program;
 use firsttouch_capture::kernel::restore_cpus;
+use firsttouch_domain::launch::{Explanation, PlannedMemory};
 use firsttouch_machine::topology as machine;
 use firsttouch_placement::{Placement, explain, kernel};
 use firsttouch_report::{ExplainJson, explain_text};
@@ -31,6 +32,10 @@ pub fn run(arguments: &Run) -> Result<u8> {
     }
     let mut effort = Effort { is_best: arguments.best_effort, left_out: Vec::new() };
     if let Some(path) = &arguments.plan {
+        if arguments.explain {
+            let (placement, planned) = plan::explain(arguments, path)?;
+            return show(arguments, &placement, planned, Vec::new());
+        }
         let placement = plan::prepare(arguments, path)?;
         // The plan's own message has said what cannot be; the program runs.
         apply(&placement, &mut Effort { is_best: true, left_out: Vec::new() })?;
@@ -38,7 +43,7 @@ pub fn run(arguments: &Run) -> Result<u8> {
     }
     let mut placement = placement::resolve(arguments, &mut effort)?;
     if arguments.explain {
-        return show(arguments, &placement, effort.left_out);
+        return show(arguments, &placement, Vec::new(), effort.left_out);
     }
     if !placement.threads.is_empty()
         && let Some(preload) = effort.settle(pin::preload(&arguments.program))?.flatten()
@@ -88,10 +93,10 @@ fn apply(placement: &Placement, effort: &mut Effort) -> Result<()> {
     Ok(())
 }
 
-fn show(arguments: &Run, placement: &Placement, left_out: Vec<String>) -> Result<u8> {
+fn show(arguments: &Run, placement: &Placement, planned: Vec<PlannedMemory>, left_out: Vec<String>) -> Result<u8> {
     let topology = machine::read_this_system()?;
     let inherited = topology.process.as_ref().and_then(|limits| limits.policy.as_ref());
-    let explanation = explain(placement, &topology, inherited, left_out);
+    let explanation = Explanation { plan: planned, ..explain(placement, &topology, inherited, left_out) };
     let command = words(&arguments.program);
     if arguments.json {
         print_json(&ExplainJson::new(&command, &explanation))?;

@@ -12,6 +12,7 @@ use firsttouch_capture::agent::cached;
 use firsttouch_capture::agent::target::accepts_agent;
 use firsttouch_capture::kernel::process::find_program;
 use firsttouch_domain::format_bytes;
+use firsttouch_domain::launch::PlannedMemory;
 use firsttouch_domain::topology::Topology;
 use firsttouch_machine::topology as machine;
 use firsttouch_native::{PLACE, PLAN};
@@ -23,20 +24,65 @@ use std::path::Path;
 
 const BIND: u32 = 2;
 
+/// A plan on this machine.
+struct Here {
+    plan: Plan,
+    topology: Topology,
+    reach: Reach,
+    applied: Applied,
+}
+
+impl Here {
+    fn read(path: &Path) -> Result<Self> {
+        let plan = crate::plan::read(path)?;
+        let topology = machine::read(Path::new("/"))?;
+        let reach = reach(&topology);
+        let applied = apply(&plan, &reach);
+        Ok(Self { plan, topology, reach, applied })
+    }
+}
+
+/// Where threads and memory would go; nothing is placed.
+///
+/// # Errors
+/// A plan that cannot be read.
+pub fn explain(arguments: &Run, path: &Path) -> Result<(Placement, Vec<PlannedMemory>)> {
+    let Here { plan, topology, reach, mut applied } = Here::read(path)?;
+    let mut placement = Placement::default();
+    if reach.nodes.len() < 2 {
+        say("there is one node here, so nothing to place, and no thread is pinned");
+    }
+    applied.doubts.iter().for_each(|doubt| say(doubt));
+    check_room(&plan, &mut applied, &topology);
+    seat(&applied, &topology, &mut placement);
+    let program = arguments.program.first().and_then(|name| find_program(name));
+    let found = program.as_deref().map(|program| find::find(&plan, Some(program)).1);
+    let of = |(index, entry): (usize, &Entry)| PlannedMemory {
+        what: entry.what.clone(),
+        at: entry.at.clone(),
+        policy: entry.place.name().to_owned(),
+        nodes: match applied.policies.get(index) {
+            Some(Policies::Whole { nodes, .. }) => nodes.clone(),
+            Some(Policies::Parts { parts, .. }) => parts.iter().map(|(_, node)| *node).collect(),
+            Some(Policies::Leave) | None => Vec::new(),
+        },
+        found: found.as_ref().and_then(|found| found.get(index)).map(|found| *found != Found::Missing),
+    };
+    let planned = plan.entries.iter().enumerate().map(of).collect();
+    Ok((placement, planned))
+}
+
 /// Reads and resolves the plan; what is left to do is to set the placement and to become the program.
 ///
 /// # Errors
 /// A plan that cannot be read: nothing has run then.
 pub fn prepare(arguments: &Run, path: &Path) -> Result<Placement> {
-    let plan = crate::plan::read(path)?;
-    let topology = machine::read(Path::new("/"))?;
-    let reach = reach(&topology);
+    let Here { plan, topology, reach, mut applied } = Here::read(path)?;
     let mut placement = Placement::default();
     if plan.entries.is_empty() {
         say(&format!("{} places nothing: the program runs as it is", path.display()));
         return Ok(placement);
     }
-    let mut applied = apply(&plan, &reach);
     if reach.nodes.len() < 2 {
         say("there is one node here, so nothing to place, and no thread is pinned; at the end it says which sites were seen");
     } else if let Err(refusal) = kernel::try_mbind(reach.nodes[0]) {

@@ -13,8 +13,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 const ATTEMPTS: usize = 3;
-/// Machines on which plans are compared with all combinations: equal nodes, two real ones, and eight.
-const RANKED_ON: [&str; 3] = ["virtual:2", "xeon-e5620x2", "epyc-7451x2"];
+/// Machines on which plans are compared with all combinations, and how many times as long as the best a plan may take: two real ones, of two
+/// nodes and of eight; and an assumed one, where four threads do not fill a controller: there, memory that any thread may use is
+/// best (by 6 %) all on one node, whose threads then take more of the work. No plan does that: with more threads it would be far the worst.
+const RANKED_ON: [(&str, f64); 3] = [("xeon-e5620x2", 1.05), ("epyc-7451x2", 1.05), ("virtual:2", 1.07)];
 
 /// What a program's comments promise.
 struct Expected {
@@ -114,11 +116,13 @@ impl Expected {
 }
 
 impl Expected {
-    /// What is wrong with the plan's place among all combinations of placements: it must be predicted within 5 % of the best, on machines of
-    /// several kinds. Programs whose memory a plan cannot place are left out.
+    /// What is wrong with the plan's place among all combinations of placements: it must be predicted near the best, on machines of
+    /// several kinds. Of a program without a defect, whose plan is empty, the samples must allow that. Programs whose memory a plan cannot
+    /// place are left out, and so is all of Python's, of which few windows tell.
     fn ranking_problems(&self, firsttouch: &Firsttouch, file: &Path) -> Vec<String> {
-        let is_plannable = self.program.policy() != "none" || self.get("finding") == Some("none");
-        let on = |machine: &&str| {
+        let is_planned = self.program.policy() != "none";
+        let is_plannable = is_planned || (self.get("finding") == Some("none") && !self.program.is_python());
+        let on = |(machine, most): &(&str, f64)| {
             let outcome = run(firsttouch.command(["predict", "--exhaustive", "--json", "--machine", machine]).arg(file));
             if outcome.status != 0 {
                 // Where everything fits in caches there is nothing to predict.
@@ -128,13 +132,15 @@ impl Expected {
             }
             let json: Value = serde_json::from_slice(&outcome.stdout).expect("JSON");
             let placements = json["placements"].as_array().expect("placements");
-            let slowdown = |name: &str| {
+            let of = |name: &str, key: &str| {
                 let placement = placements.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("{name}: {json:#}"));
-                placement["slowdown"].as_f64().expect("a number")
+                let number = placement.pointer(key).and_then(Value::as_f64);
+                number.unwrap_or_else(|| panic!("{name} {key}: {json:#}"))
             };
-            let (plan, best, as_is) = (slowdown("plan"), slowdown("exhaustive"), slowdown("as-is"));
+            let (plan, as_is, best) = (of("plan", "/slowdown"), of("as-is", "/slowdown"), of("exhaustive", "/slowdown"));
+            let held = if is_planned { plan } else { of("plan", "/interval_of_samples/0") };
             let words = || format!("on {machine} the plan takes {plan:.3}, as it is {as_is:.3}, the best combination {best:.3}");
-            (plan > 1.05 * best || plan > 1.011 * as_is).then(words)
+            (held > *most || plan > 1.011 * as_is || best > 1.0 + 1e-6).then(words)
         };
         RANKED_ON.iter().filter(|_| is_plannable).filter_map(on).collect()
     }

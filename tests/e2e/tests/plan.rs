@@ -2,6 +2,7 @@
 //! `firsttouch plan` and `run --plan` on any machine: what is planned, which sites a run finds again, what is refused. Where pages go is
 //! seen on several nodes (tests/guests/tests/both/plan.rs).
 
+use firsttouch_e2e::corpus::KERNELS;
 use firsttouch_e2e::paths::workspace_root;
 use firsttouch_e2e::process::{Outcome, run};
 use firsttouch_e2e::programs::build;
@@ -81,7 +82,6 @@ fn sites_are_found_again() {
     };
     let told = explained(text(&program));
     assert_eq!((&told["what"], &told["policy"], &told["found"]), (&"a".into(), &"blocked".into(), &true.into()), "{told}");
-    assert_eq!(explained("true")["found"], false);
 
     // The same program, its lines moved.
     let moved = folder.path().join("moved");
@@ -94,6 +94,7 @@ fn sites_are_found_again() {
     let stale = under(&firsttouch, &plan, &[text(&program_moved)]);
     assert_eq!((stale.status, stale.stdout_text()), (plain.status, plain.stdout_text()), "{stale:?}");
     assert!(stale.stderr_text().contains("none of its sites is in the program"), "{}", stale.stderr_text());
+    assert_eq!(explained(text(&program_moved))["found"], false);
     assert!(stale.stderr_text().contains("0 of 1 site matched 0 allocations; not in this program: "), "{}", stale.stderr_text());
 
     let other = under(&firsttouch, &plan, &["sh", "-c", "echo out; exit 7"]);
@@ -121,6 +122,31 @@ fn plans_are_never_worse() {
             let planned: Value = serde_json::from_slice(&outcome.stdout).expect("JSON");
             let ratio = planned["outlook"]["time_ratio"].as_f64().expect("a ratio");
             assert!(ratio <= 1.01, "{name} on {machine}: {planned:#}");
+        }
+    }
+}
+
+/// Check that plans for the kernels are predicted within 5 % of the best of all combinations of placements, and no slower than without.
+#[test]
+fn plans_for_kernels_are_near_the_best() {
+    let Some(firsttouch) = Firsttouch::find("plans_for_kernels_are_near_the_best") else { return };
+    for kernel in &KERNELS {
+        let folder = temporary_directory();
+        let file = folder.path().join("kernel.ftp");
+        let program = [&[text(firsttouch.binary())], &kernel.arguments(kernel.iterations)[..]].concat();
+        let outcome = run(&mut firsttouch.profile(&file, &["-q"], &program));
+        assert_eq!(outcome.status, 0, "{outcome:?}");
+        for machine in ["xeon-e5620x2", "xeon-e5-2699v4x2", "xeon-gold-6148x2-snc", "epyc-7451x2", "virtual:2"] {
+            let outcome = run(firsttouch.command(["predict", "--exhaustive", "--json", "--machine", machine]).arg(&file));
+            assert_eq!(outcome.status, 0, "{machine}: {outcome:?}");
+            let json: Value = serde_json::from_slice(&outcome.stdout).expect("JSON");
+            let placements = json["placements"].as_array().expect("placements");
+            let slowdown = |name: &str| {
+                let placement = placements.iter().find(|one| one["name"] == name).expect(name);
+                placement["slowdown"].as_f64().expect("a number")
+            };
+            let (plan, as_is) = (slowdown("plan"), slowdown("as-is"));
+            assert!(plan <= 1.05 && plan <= 1.011 * as_is, "{} on {machine}: {plan}, as it is {as_is}: {json:#}", kernel.name);
         }
     }
 }

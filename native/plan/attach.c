@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -128,6 +129,14 @@ void ft_end(void) {
         ft_report();
         (void)unlink(table_path);
         errno = saved_errno;
+    }
+}
+
+void ft_lock_in(void) {
+    if (ft_plan.header != NULL) {
+        ft_end();
+        /* Filters outlive exec. */
+        (void)unsetenv(FT_PLAN_ENV);
     }
 }
 

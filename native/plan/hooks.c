@@ -208,12 +208,23 @@ FT_EXPORT void *pvalloc(size_t size) {
     return block;
 }
 
+static void forget(void *address, size_t size) {
+    if (__atomic_load_n(&ft_has_kept, __ATOMIC_RELAXED) && !busy) {
+        busy = true;
+        ft_forget((uintptr_t)address, size);
+        busy = false;
+    }
+}
+
 static bool is_programs_memory(int flags) {
     return (flags & MAP_ANONYMOUS) != 0 && (flags & (MAP_STACK | MAP_GROWSDOWN)) == 0;
 }
 
 FT_EXPORT void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset) {
     void *mapped = REAL(mmap)(address, size, protection, flags, fd, offset);
+    if (mapped != MAP_FAILED) {
+        forget(mapped, size);
+    }
     if (mapped != MAP_FAILED && !is_small(size) && is_programs_memory(flags)) {
         placed_as(mapped, size, CALLER, true);
     }
@@ -232,6 +243,10 @@ FT_EXPORT void *mremap(void *address, size_t old_size, size_t size, int flags, .
         va_end(arguments);
     }
     void *mapped = REAL(mremap)(address, old_size, size, flags, to);
+    if (mapped != MAP_FAILED) {
+        forget(address, old_size);
+        forget(mapped, size);
+    }
     if (mapped != MAP_FAILED && !is_small(size)) {
         placed_as(mapped, size, CALLER, true);
     }
@@ -259,6 +274,7 @@ FT_EXPORT int ft_hooked_prctl(int option, unsigned long a, unsigned long b, unsi
 FT_EXPORT int ft_hooked_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) {
     if (option == PR_SET_SECCOMP) {
         __atomic_store_n(&ft_gate, SIZE_MAX, __ATOMIC_RELEASE);
+        ft_lock_in();
     }
     return REAL(prctl)(option, a, b, c, d);
 }

@@ -78,7 +78,7 @@ static FT_NOINLINE struct ft_plan_entry *match_stack(uintptr_t caller_ip, uint64
 }
 
 struct ft_plan_entry *ft_match(uintptr_t caller_ip, uint64_t *turn) {
-    ft_modules_refresh();
+    ft_modules_refresh_for(caller_ip);
     if (ft_is_agent(caller_ip - 1)) {
         return match_stack(caller_ip, turn);
     }

@@ -8,6 +8,7 @@
 #include <link.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SEGMENTS_MAX 512u
@@ -103,13 +104,55 @@ bool ft_is_agent(uintptr_t address) {
     return address >= agent_from && address < agent_to;
 }
 
+/* Code that was loaded at the last look, of the plan's modules and of all others. */
+#define KNOWN_MAX 1024u
+static struct known {
+    uintptr_t from;
+    uintptr_t to;
+} known[KNOWN_MAX];
+static uint32_t known_count;
+static uint64_t looked_ns;
+
+static void note(const struct dl_phdr_info *info, uint32_t *count) {
+    for (int i = 0; i < info->dlpi_phnum && *count < KNOWN_MAX; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        if (header->p_type == PT_LOAD && (header->p_flags & PF_X) != 0) {
+            uintptr_t from = info->dlpi_addr + header->p_vaddr;
+            known[(*count)++] = (struct known){from, from + header->p_memsz};
+        }
+    }
+}
+
+static bool is_known(uintptr_t address) {
+    static _Thread_local struct known last __attribute__((tls_model("initial-exec")));
+    static _Thread_local unsigned long long last_loads __attribute__((tls_model("initial-exec")));
+    unsigned long long loads = seen_loads;
+    if (last_loads == loads && address >= last.from && address < last.to) {
+        return true;
+    }
+    for (uint32_t i = 0; i < __atomic_load_n(&known_count, __ATOMIC_ACQUIRE); i++) {
+        if (address >= known[i].from && address < known[i].to) {
+            last = known[i];
+            last_loads = loads;
+            return true;
+        }
+    }
+    return false;
+}
+
+struct look {
+    unsigned long long loads;
+    uint32_t count;
+};
+
 static int visit(struct dl_phdr_info *info, size_t size, void *data) {
     (void)size;
-    unsigned long long *loads = data;
+    struct look *look = data;
     if (info->dlpi_adds == seen_loads) {
         return 1;
     }
-    *loads = info->dlpi_adds;
+    look->loads = info->dlpi_adds;
+    note(info, &look->count);
     find_agent(info);
     for (uint32_t i = 0; i < ft_plan.header->modules && i < FT_ENTRIES_MAX; i++) {
         bool is_new = !is_loaded[i] || bases[i] != info->dlpi_addr;
@@ -131,16 +174,34 @@ static bool are_all_loaded(void) {
 
 void ft_modules_refresh(void) {
     /* The list has a lock, which a forked child may find held for ever. */
-    if (are_all_loaded() || (attached_in != 0 && attached_in != getpid())) {
+    if (attached_in != 0 && attached_in != getpid()) {
         return;
     }
     attached_in = getpid();
     /* Whoever comes while another looks goes by what is known already. */
     if (__atomic_exchange_n(&refreshing, 1, __ATOMIC_ACQUIRE) == 0) {
-        unsigned long long loads = seen_loads;
-        dl_iterate_phdr(visit, &loads);
-        seen_loads = loads;
+        struct look look = {seen_loads, 0};
+        dl_iterate_phdr(visit, &look);
+        if (look.count != 0) {
+            __atomic_store_n(&known_count, look.count, __ATOMIC_RELEASE);
+        }
+        seen_loads = look.loads;
         __atomic_store_n(&refreshing, 0, __ATOMIC_RELEASE);
+    }
+}
+
+void ft_modules_refresh_for(uintptr_t caller_ip) {
+    if (!is_known(caller_ip)) {
+        ft_modules_refresh();
+        return;
+    }
+    /* The call may come by way of a library that was there before, such as that of C++: a look now and then. */
+    struct timespec now;
+    if (!are_all_loaded() && clock_gettime(CLOCK_MONOTONIC_COARSE, &now) == 0) {
+        uint64_t ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+        if (__atomic_exchange_n(&looked_ns, ns, __ATOMIC_RELAXED) != ns) {
+            ft_modules_refresh();
+        }
     }
 }
 

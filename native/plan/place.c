@@ -21,7 +21,7 @@ static int64_t mappings_left;
 static uint64_t mappings_max = 65530;
 
 static uint64_t number_in(const char *path, bool count_lines) {
-    char text[4096];
+    char text[512]; /* on the stack of whoever allocates */
     uint64_t lines = 0, number = 0;
     int file = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t got;
@@ -49,6 +49,12 @@ static bool has_room(int64_t wanted) {
     if (__atomic_sub_fetch(&mappings_left, wanted, __ATOMIC_RELAXED) >= 0) {
         return true;
     }
+    /* Counting is dear: not for every allocation of a program that has many. */
+    static uint32_t skipped;
+    if (__atomic_load_n(&ft_plan.header->is_stopped, __ATOMIC_RELAXED) != 0 &&
+        __atomic_fetch_add(&skipped, 1, __ATOMIC_RELAXED) % 4096 != 0) {
+        return false;
+    }
     int64_t left = (int64_t)(mappings_max / 2) - (int64_t)number_in("/proc/self/maps", true);
     __atomic_store_n(&mappings_left, left - wanted, __ATOMIC_RELAXED);
     if (left >= wanted) {
@@ -56,6 +62,20 @@ static bool has_room(int64_t wanted) {
     }
     __atomic_store_n(&ft_plan.header->is_stopped, 1, __ATOMIC_RELAXED);
     return false;
+}
+
+/* Does the page have this policy? */
+static bool has_policy(uintptr_t at, uint32_t mode, const uint64_t *nodes) {
+    int found = -1;
+    uint64_t mask[16] = {0};
+    return syscall(SYS_get_mempolicy, &found, mask, (unsigned long)NODE_BITS, at, MPOL_F_ADDR) == 0 &&
+           found == (int)mode && memcmp(mask, nodes, sizeof mask) == 0;
+}
+
+static bool prefers(uintptr_t at, uint32_t node) {
+    uint64_t nodes[16] = {0};
+    nodes[node / 64 % 16] = 1ull << (node % 64);
+    return has_policy(at, MPOL_PREFERRED, nodes);
 }
 
 static void set_policy(uintptr_t from, uintptr_t to, uint32_t mode, const uint64_t *nodes) {
@@ -144,6 +164,51 @@ static void place_parts(const struct ft_plan_entry *entry, const struct block *b
     prefer(done, from, node);
 }
 
+/* What was placed before: an allocator gives the same block again, with its policy, and setting that anew would cost more
+ * than all else (the kernel looks for pages to move on every CPU). Torn entries agree with nothing. */
+#define BEFORE 256u
+static struct before {
+    uintptr_t address;
+    size_t size;
+    const struct ft_plan_entry *entry;
+    uint64_t row;
+} before[BEFORE];
+
+static bool is_placed(const struct ft_plan_entry *entry, const struct block *block, size_t size, uint64_t row) {
+    struct before *one = &before[(block->address >> 12 ^ block->address >> 20) % BEFORE];
+    bool is_same = __atomic_load_n(&one->address, __ATOMIC_RELAXED) == block->address &&
+                   __atomic_load_n(&one->size, __ATOMIC_RELAXED) == size &&
+                   __atomic_load_n(&one->entry, __ATOMIC_RELAXED) == entry &&
+                   __atomic_load_n(&one->row, __ATOMIC_RELAXED) == row;
+    if (!is_same) {
+        __atomic_store_n(&one->address, block->address, __ATOMIC_RELAXED);
+        __atomic_store_n(&one->size, size, __ATOMIC_RELAXED);
+        __atomic_store_n(&one->entry, entry, __ATOMIC_RELAXED);
+        __atomic_store_n(&one->row, row, __ATOMIC_RELAXED);
+        return false;
+    }
+    /* It may have been given back to the kernel meanwhile, and be another mapping. */
+    uintptr_t last = block->last - ft_plan.page_bytes;
+    if (entry->mode != 0) {
+        return has_policy(block->first, entry->mode, entry->nodes) && has_policy(last, entry->mode, entry->nodes);
+    }
+    const struct ft_plan_part *parts = &ft_plan.parts[entry->first_part];
+    double period = entry->period_bytes > 0 ? entry->period_bytes : block->whole;
+    uintptr_t ends[2] = {block->first, last};
+    for (int end = 0; end < 2; end++) {
+        double middle = block->before + (double)(ends[end] - block->address) + (double)ft_plan.page_bytes / 2;
+        double within = middle / period - (double)(uint64_t)(middle / period);
+        uint32_t i = 0;
+        while (i + 1 < entry->parts && parts[i].end <= within) {
+            i++;
+        }
+        if (entry->parts == 0 || !prefers(ends[end], parts[i].node)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void place(struct ft_plan_entry *entry, uintptr_t address, size_t size, uint64_t turn) {
     uintptr_t page = ft_plan.page_bytes;
     uint64_t row = turn % entry->rows;
@@ -155,6 +220,9 @@ static void place(struct ft_plan_entry *entry, uintptr_t address, size_t size, u
         .whole = (double)entry->rows * (double)size,
     };
     if (block.last <= block.first || block.last < address) {
+        return;
+    }
+    if (is_placed(entry, &block, size, row)) {
         return;
     }
     if (entry->flags & FT_PLAN_SMALL_PAGES) {
@@ -215,6 +283,19 @@ void ft_unmapped(uintptr_t from, size_t size) {
         one->address = is_head ? to : one->address;
         one->size = (is_head ? end : from) - one->address;
         place(one->entry, one->address, one->size, one->turn);
+    }
+    __atomic_store_n(&kept_in_use, 0, __ATOMIC_RELEASE);
+}
+
+void ft_forget(uintptr_t from, size_t size) {
+    if (__atomic_exchange_n(&kept_in_use, 1, __ATOMIC_ACQUIRE) != 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < KEPT; i++) {
+        if (from < kept[i].address + kept[i].size && kept[i].address < from + size) {
+            kept[i].address = 0;
+            kept[i].size = 0;
+        }
     }
     __atomic_store_n(&kept_in_use, 0, __ATOMIC_RELEASE);
 }

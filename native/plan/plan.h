@@ -51,8 +51,10 @@ extern size_t ft_gate;
 
 /* modules.c: which of the plan's modules holds an address? Its offset in the file; UINT32_MAX: none. */
 uint32_t ft_module_of(uintptr_t address, uint64_t *offset);
-/* Looks again at what is loaded, if anything was loaded since. */
+/* Looks at what is loaded. */
 void ft_modules_refresh(void);
+/* The same, if a call from this address may be of something that was loaded since. */
+void ft_modules_refresh_for(uintptr_t caller_ip);
 /* The address of an ELF address in a module; 0: not loaded. */
 uintptr_t ft_module_address(uint32_t module, uint64_t elf_address);
 
@@ -69,12 +71,16 @@ void ft_place(struct ft_plan_entry *entry, uintptr_t address, size_t size, uint6
 void ft_place_mapping(struct ft_plan_entry *entry, uintptr_t address, size_t size, uint64_t turn);
 /* Memory was given back: where it was an end of a placed mapping, the rest is placed anew. */
 void ft_unmapped(uintptr_t from, size_t size);
+/* Other memory is there now. */
+void ft_forget(uintptr_t from, size_t size);
 extern bool ft_has_kept;
 void ft_place_prepare(void);
 void ft_place_statics(void);
 
 /* attach.c */
 void ft_end(void);
+/* The program locks itself in: what is to be said is said now, and nothing more is done, here or in what it executes. */
+void ft_lock_in(void);
 
 /* report.c */
 void ft_report_prepare(void);

@@ -5,6 +5,8 @@
 #include "plan.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -61,6 +63,37 @@ static uint32_t add_names(struct text *text, const char *heading, bool is_missin
     return count;
 }
 
+/* The program ends as it would have: what writing may bring (a reader that has gone, a file at its limit, a terminal that
+ * stops the background) stays ours, and a pipe that is full is not waited for. */
+static void say(const struct text *text) {
+    struct pollfd error = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&error, 1, 0) != 1 || (error.revents & POLLOUT) == 0) {
+        return;
+    }
+    static const int numbers[] = {SIGPIPE, SIGXFSZ, SIGTTOU};
+    sigset_t ours, before, pending, none_before;
+    sigemptyset(&ours);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        sigaddset(&ours, numbers[i]);
+    }
+    if (sigpending(&none_before) != 0 || pthread_sigmask(SIG_BLOCK, &ours, &before) != 0) {
+        return;
+    }
+    (void)!write(STDERR_FILENO, text->bytes, text->used);
+    if (sigpending(&pending) == 0) {
+        for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+            if (sigismember(&pending, numbers[i]) == 1 && sigismember(&none_before, numbers[i]) == 0) {
+                sigset_t one;
+                struct timespec now = {0, 0};
+                sigemptyset(&one);
+                sigaddset(&one, numbers[i]);
+                (void)sigtimedwait(&one, NULL, &now);
+            }
+        }
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 void ft_report(void) {
     const struct ft_plan_header *header = ft_plan.header;
     if (!is_still_standard_error() || header->entries == 0) {
@@ -95,5 +128,5 @@ void ft_report(void) {
                    "allows");
     }
     add(&text, "\n");
-    (void)!write(STDERR_FILENO, text.bytes, text.used);
+    say(&text);
 }

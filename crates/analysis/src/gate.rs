@@ -3,7 +3,8 @@
 //! A limit is exceeded when the whole 95 % interval lies above it, so that chance does not fail a build: of programs right at a limit, one in
 //! forty does. Where only the value is above it, that is told.
 
-use crate::{Analysis, Interval};
+use crate::judge::CACHED;
+use crate::{Analysis, Interval, ObjectView};
 use serde::Serialize;
 
 /// What is allowed; nothing asked is nothing exceeded.
@@ -65,8 +66,14 @@ pub fn check(analysis: &Analysis, limits: &Limits) -> Vec<Checked> {
     checked
 }
 
-/// A program with one thread has no remote accesses; of one without evidence nothing is known.
+/// A program with one thread has no remote accesses; of one without evidence nothing is known, nor of one that has memory larger than a
+/// cache of which nothing could be judged.
 fn remote(analysis: &Analysis) -> Option<f64> {
+    let is_open = |object: &ObjectView| !object.judged && !object.reason.as_deref().is_some_and(|reason| reason.starts_with(CACHED));
+    let objects = &analysis.objects;
+    if analysis.threads.len() > 1 && objects.iter().any(is_open) && !objects.iter().any(|object| object.judged) {
+        return None;
+    }
     let blind = analysis.evidence.iter().any(|evidence| !evidence.available && ["touch", "watch"].contains(&evidence.source.as_str()));
     analysis.remote_fraction.or((!blind || analysis.threads.len() == 1).then_some(0.0))
 }

@@ -23,6 +23,9 @@ use firsttouch_domain::{Estimate, format_bytes};
 use firsttouch_profile::{ObjectKind, Profile, meta};
 use std::collections::{BTreeMap, HashMap};
 
+/// How the reason of objects begins that are too small to judge.
+pub const CACHED: &str = "fits in a core's cache";
+
 /// All that was measured of one group.
 #[derive(Debug)]
 pub struct Subject {
@@ -206,7 +209,7 @@ impl Judge<'_> {
         let windows = self.design.windows(subject.group);
         let touch = &subject.touch;
         if group.extent() <= self.target.private_cache_bytes {
-            return Some(format!("fits in a core's cache ({})", format_bytes(self.target.private_cache_bytes)));
+            return Some(format!("{CACHED} ({})", format_bytes(self.target.private_cache_bytes)));
         }
         if self.profile.windows.is_empty() && hits.is_empty() {
             return Some(format!("no accesses were sampled{}", self.missing("watch")));

@@ -80,7 +80,8 @@ fn returns_it(call: &Call<'_>, places: &Places<'_>) -> bool {
     let Some((file, line)) = call.line() else { return false };
     let Some(text) = places.sources.line(file, line) else { return false };
     let Some(variable) = places.sources.variable(file, line, call.callee, 0) else {
-        return text.trim_start().starts_with("return ");
+        // All of a function may stand on one line.
+        return text.split([';', '{', '}']).any(|statement| statement.trim_start().starts_with("return "));
     };
     let own = indentation(&text);
     if text.split([';', '{', '}']).skip(1).any(|statement| gives(statement, &variable)) {

@@ -1,9 +1,8 @@
 //! From a judged profile to predictions: which machine, which placements.
 
-use crate::described;
 use crate::judge::Judged;
 use crate::plan::choice;
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use firsttouch_analysis::Prediction;
 use firsttouch_predict::error::model_error;
 use firsttouch_predict::experiments;
@@ -29,23 +28,7 @@ impl Default for Asked {
     }
 }
 
-/// The machine to compute with: the described one, else one of equal nodes.
-///
-/// # Errors
-/// A machine with one node, of which nothing is known.
-pub fn machine(judged: &Judged) -> Result<(Machine, bool)> {
-    let target = &judged.analysis.machine;
-    if judged.described.is_none() && !judged.machine_was_named && target.virtual_machine {
-        return Err(anyhow!(
-            "cannot predict for the machine of the profile: it has one node, where no placement is wrong. Name another with --machine: \
-             virtual:N, an hwloc XML file, a description (.toml), or one of {}",
-            described::names()
-        ));
-    }
-    known_or_assumed(judged)
-}
-
-/// The same, of the virtual machine that profiles of one node are judged on, too.
+/// The machine to compute with: the described one, else one of equal nodes; and whether only its nodes are known.
 ///
 /// # Errors
 /// A defect of ours.
@@ -67,9 +50,9 @@ pub fn known_or_assumed(judged: &Judged) -> Result<(Machine, bool)> {
 /// Predicts what each placement costs.
 ///
 /// # Errors
-/// No machine to predict for, or nothing to predict from.
+/// Nothing to predict from.
 pub fn forecast(profile: &Profile, judged: &Judged, asked: Asked) -> Result<Forecast> {
-    let (machine, is_assumed) = machine(judged)?;
+    let (machine, is_assumed) = known_or_assumed(judged)?;
     let error = model_error(&machine, &experiments::all()?)?;
     let question = Question { write_share: asked.write_share, caps: asked.caps, model_error: error.standard() };
     let mut program = Program::new(&machine, &judged.traffic, judged.memory_nodes.clone(), question)?;

@@ -30,14 +30,17 @@ pub struct Judged {
     pub described: Option<Machine>,
     /// Nodes of the machine that have memory.
     pub memory_nodes: Vec<usize>,
-    /// Whether the user named it.
-    pub machine_was_named: bool,
+    /// Whether the user said where threads sit.
+    pub pin_was_named: bool,
+    /// How the user said both, as options.
+    pub options: Vec<String>,
 }
 
 impl Judged {
     pub fn context(&self, profile: &Path, heading: bool) -> Context {
         Context {
             profile: profile.display().to_string(),
+            options: self.options.clone(),
             recorded_nodes: self.recorded_nodes,
             heading,
             more: true,
@@ -50,6 +53,7 @@ impl Judged {
 pub struct Question {
     machine: Option<Named>,
     pin: Option<Pin>,
+    options: Vec<String>,
 }
 
 impl Question {
@@ -62,7 +66,9 @@ impl Question {
             let seats = Seats::of(&machine.nodes);
             seats.map_or(Ok(()), |seats| seats.check(pin)).map_err(|reason| anyhow!("cannot use pin '{text}': {reason}"))?;
         }
-        Ok(Self { machine, pin })
+        let given = [("--machine", &arguments.machine), ("--pin", &arguments.pin)];
+        let options = given.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value.clone()?])).flatten().collect();
+        Ok(Self { machine, pin, options })
     }
 
     /// Whether a machine was named of which only the nodes are known.
@@ -232,7 +238,8 @@ pub fn judge_profile(profile: &Profile, question: &Question) -> Result<Judged> {
         traffic,
         described: question.described(&profile.machine)?,
         memory_nodes: question.memory_nodes(&profile.machine, &target),
-        machine_was_named: question.machine.is_some(),
+        pin_was_named: question.pin.is_some(),
+        options: question.options.clone(),
     };
     add_to_report(profile, &mut judged)?;
     Ok(judged)

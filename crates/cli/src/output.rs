@@ -1,8 +1,8 @@
 //! Where text goes: results to stdout, messages to stderr.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use firsttouch_report::Style;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -32,12 +32,44 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
     print(&text)
 }
 
-/// Writes a result to the file the user named; `-` is stdout.
+/// Writes a result to the file the user named; `-` is stdout. A file that is no older result of the kind is refused and left as it was.
 pub fn write(path: &Path, text: &str) -> Result<()> {
     if is_stdout(path) {
         return print(text);
     }
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    let cannot = || format!("cannot write {}", path.display());
+    if is_another_kind(path, text).with_context(cannot)? {
+        return Err(anyhow!("another kind of file is already there: move it away, or name another")).with_context(cannot);
+    }
+    std::fs::write(path, text).with_context(cannot)
+}
+
+/// Whether a file that is there holds something that we would not have written in its place.
+fn is_another_kind(path: &Path, text: &str) -> io::Result<bool> {
+    const LOOKED_AT: u64 = 1 << 16;
+    let known = match std::fs::metadata(path) {
+        Ok(file) if file.is_file() && file.len() > 0 => std::fs::File::open(path)?,
+        Ok(_) => return Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let mut start = Vec::new();
+    known.take(LOOKED_AT).read_to_end(&mut start)?;
+    Ok(!is_alike(&String::from_utf8_lossy(&start), text))
+}
+
+/// Whether one text could be an older version of another: markup, JSON, TOML of one schema, or text with the same first word.
+fn is_alike(old: &str, new: &str) -> bool {
+    let first = |text: &str| text.trim_start().chars().next();
+    let schema = |text: &str| {
+        let line = text.lines().find_map(|line| line.trim().strip_prefix("schema")?.trim_start().strip_prefix('=').map(str::trim));
+        line.map(|value| value.split('#').next().unwrap_or_default().trim().trim_matches(['"', '\'']).to_owned())
+    };
+    match first(new) {
+        Some(mark @ ('<' | '{' | '[')) => first(old) == Some(mark),
+        _ if schema(new).is_some() => schema(old) == schema(new),
+        _ => old.split_whitespace().next() == new.split_whitespace().next(),
+    }
 }
 
 pub fn is_stdout(path: &Path) -> bool {
@@ -74,6 +106,34 @@ fn columns(asked: Option<&str>, terminal: Option<usize>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Check which files a result takes the place of.
+    #[test]
+    fn only_older_results_are_replaced() {
+        let plan = "# Where memory goes\nschema = \"firsttouch.plan/1\"\nnodes = 2\n";
+        for (old, new, alike) in [
+            ("schema = 'firsttouch.plan/1' # mine\nnodes = 4\n", plan, true),
+            ("#include <stdio.h>\nint main(void) { return 0; }\n", plan, false),
+            ("SQLite format 3\0...", plan, false),
+            ("schema = \"firsttouch.machine/1\"\n", plan, false),
+            ("<?xml version='1.0'?><topology/>", "<svg/>", true),
+            ("int main", "<svg/>", false),
+            ("{\"old\": 1}", "{}", true),
+            ("check passed", "check FAILED", true),
+            ("void f(void);", "check FAILED", false),
+        ] {
+            assert_eq!(is_alike(old, new), alike, "{old:?}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (source, fresh) = (folder.path().join("a.c"), folder.path().join("a.toml"));
+        std::fs::write(&source, "int main(void) {}\n").unwrap();
+        assert!(format!("{:#}", write(&source, plan).unwrap_err()).contains("another kind of file"));
+        assert_eq!(std::fs::read_to_string(&source).unwrap(), "int main(void) {}\n");
+        for _ in 0..2 {
+            write(&fresh, plan).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(&fresh).unwrap(), plan);
+    }
 
     /// Check whose word on the width counts.
     #[test]

@@ -71,7 +71,8 @@ impl Random {
             frames.push(frame(self, false));
         }
         let ordinal = (self.below(2) == 0).then(|| (self.below(3), 3));
-        Origin::Site(Site { call: self.text(), frames, ordinal })
+        let shares_lines = self.below(2) == 1;
+        Origin::Site(Site { call: self.text(), frames, ordinal, shares_lines })
     }
 
     fn plan(&mut self) -> Plan {

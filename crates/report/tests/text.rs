@@ -10,7 +10,7 @@ use firsttouch_report::{Context, Style, text};
 const PLAIN: Style = Style { width: 100, colour: false };
 
 fn context() -> Context {
-    Context { profile: "dgemv.ftp".into(), recorded_nodes: 1, heading: true, more: true, prefix: "" }
+    Context { profile: "dgemv.ftp".into(), options: Vec::new(), recorded_nodes: 1, heading: true, more: true, prefix: "" }
 }
 
 fn place(line: u32, function: &str, text: &str, share: f64) -> Place {
@@ -432,8 +432,9 @@ fn hostile_names_are_harmless() {
     analysis.objects[0].allocated_at = Some(Place { file: Some(evil.into()), line: Some(1), ..Place::default() });
     analysis.not_judged[0].name = evil.into();
     analysis.notes = vec![evil.into()];
-    let context = Context { profile: "my run's.ftp".into(), ..context() };
+    let options = ["--machine", "epyc-7451x2"].map(str::to_owned).to_vec();
+    let context = Context { profile: "my run's.ftp".into(), options, ..context() };
     let text = text(&analysis, &context, PLAIN);
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
-    assert!(text.contains(r"firsttouch report 'my run'\''s.ftp' --json"), "{text}");
+    assert!(text.contains(r"firsttouch report 'my run'\''s.ftp' --machine epyc-7451x2 --json"), "{text}");
 }

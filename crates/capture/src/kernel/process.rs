@@ -25,7 +25,12 @@ impl LaunchError {
 impl std::fmt::Display for LaunchError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let hint = match self.errno {
-            libc::ENOENT if Path::new(&self.command).exists() => ": the interpreter it names (after #!, or its loader) is missing",
+            libc::ENOENT if Path::new(&self.command).exists() && self.command.contains('/') => {
+                ": the interpreter it names (after #!, or its loader) is missing"
+            }
+            libc::ENOENT if Path::new(&self.command).exists() => {
+                return write!(f, "cannot run {0}: it is not in PATH; the one in this folder is ./{0}", self.command);
+            }
             libc::ENOENT | libc::ENOTDIR => ": check the name and PATH",
             libc::EACCES => ": is it executable (chmod +x)?",
             libc::ENOEXEC => ": it is neither an ELF program nor a script with a #! line",

@@ -99,7 +99,7 @@ pub struct Run {
     #[arg(long, value_name = "N", requires = "quick_test", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100), help_heading = "Instead of running")]
     pub rounds: u32,
     /// With --explain, --quick-test, --hardware or --show: print JSON on stdout
-    #[arg(long, help_heading = "Instead of running")]
+    #[arg(long, requires = "instead", help_heading = "Instead of running")]
     pub json: bool,
     /// Show the machine, as 'firsttouch topology' does
     #[arg(short = 'H', long, conflicts_with_all = ["policy", "places", "segment", "explain", "quick_test", "program"], help_heading = "Instead of running")]

@@ -3,7 +3,7 @@
 use super::{FAILED, profile, usage};
 use crate::arguments::{Check, Format, Profile};
 use crate::judge::{Judged, Question, analysed, is_database, judge};
-use crate::output::{message, print, print_json, style, tell};
+use crate::output::{message, print, print_json, style, tell, write};
 use anyhow::{Context, Result, anyhow, bail};
 use firsttouch_analysis::Analysis;
 use firsttouch_analysis::gate::{Limits, Verdict, check};
@@ -103,7 +103,7 @@ fn gate(arguments: &Check, judged: &Judged, baseline: Option<Box<Analysis>>, fil
     let limits = check(analysis, &Limits { max_remote, max_slowdown: arguments.max_slowdown, baseline });
     let folder = std::env::current_dir().unwrap_or_default();
     let json = CheckJson::new(analysis, &limits, &folder);
-    show(arguments, &json, file, ran)?;
+    show(arguments, &json, judged, file, ran)?;
     if limits.iter().any(|limit| limit.verdict == Verdict::Exceeded) {
         return Ok(EXCEEDED);
     }
@@ -114,8 +114,9 @@ fn gate(arguments: &Check, judged: &Judged, baseline: Option<Box<Analysis>>, fil
     Ok(0)
 }
 
-fn show(arguments: &Check, json: &CheckJson<'_>, file: &Path, ran: bool) -> Result<()> {
-    let kept = (!ran || arguments.profile.is_some()).then(|| format!("firsttouch report {}", file.display()));
+fn show(arguments: &Check, json: &CheckJson<'_>, judged: &Judged, file: &Path, ran: bool) -> Result<()> {
+    let options: String = judged.options.iter().map(|word| format!(" {word}")).collect();
+    let kept = (!ran || arguments.profile.is_some()).then(|| format!("firsttouch report {}{options}", file.display()));
     let to_terminal = |style| check_text(json, kept.as_deref(), style);
     let text = match arguments.format {
         Format::Text if arguments.json => pretty(json)?,
@@ -130,7 +131,7 @@ fn show(arguments: &Check, json: &CheckJson<'_>, file: &Path, ran: bool) -> Resu
         Format::Sarif => pretty(&check_sarif(json, env!("CARGO_PKG_VERSION")))?,
     };
     match &arguments.output {
-        Some(path) => std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display())),
+        Some(path) => write(path, &text),
         None if arguments.json => print_json(json),
         None => print(&text),
     }

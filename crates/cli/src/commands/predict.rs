@@ -2,7 +2,7 @@
 
 use super::usage;
 use crate::arguments::{CapsFrom, Predict};
-use crate::forecast::{Asked, forecast, machine};
+use crate::forecast::{Asked, forecast};
 use crate::judge::{Question, judge_profile, read};
 use crate::output::{print, print_json, style};
 use anyhow::{Context, Result};
@@ -13,7 +13,6 @@ pub fn run(arguments: &Predict) -> Result<u8> {
     let question = usage(Question::parse(&arguments.judge))?;
     let profile = read(&arguments.profile)?;
     let judged = judge_profile(&profile, &question)?;
-    usage(machine(&judged))?;
     let caps = match arguments.caps {
         CapsFrom::Auto => Caps::Auto,
         CapsFrom::Machine => Caps::Machine,

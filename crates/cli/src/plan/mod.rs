@@ -134,7 +134,9 @@ pub fn plan(profile: &Profile, judged: &Judged, made_from: &str) -> Result<Plann
     if !plan.entries.is_empty() {
         plan.gain = Some(gain(program.gain_of(&|_| Placement::Plan)?));
     }
-    let [remote_before, remote_after] = choice.remote;
+    // As the report has it: the model takes equal shares for equal.
+    let remote_before = analysis.remote_fraction.unwrap_or(choice.remote[0]);
+    let remote_after = choice.remote[1];
     let outlook = Outlook { is_assumed, remote_before, remote_after, time_ratio: choice.time_ratio };
     Ok(Planned { plan, outlook: Some(outlook) })
 }
@@ -206,9 +208,10 @@ fn pinning(judged: &Judged, traffic: &Traffic, of_worker: &[Option<u32>], count:
         return None;
     }
     // Nodes without CPUs are no logical nodes of a run: where the numbers could mean others, spread.
+    let is_asked = judged.pin_was_named;
     let has_others = judged.analysis.threads.iter().any(|view| view.node as usize >= nodes) || judged.memory_nodes.len() != nodes;
     let spread = |number: u32| Pin::Spread.node(number as usize, count as usize, nodes, 1);
-    if has_others || seated.iter().all(|(number, node)| spread(*number).0 == *node) || crowded(judged, &seated) {
+    if has_others || seated.iter().all(|(number, node)| spread(*number).0 == *node) || (!is_asked && crowded(judged, &seated)) {
         return Some(Pin::Spread);
     }
     Some(Pin::Nodes((0..count).map(|number| seated.get(&number).map_or_else(|| spread(number), |node| NodeId(*node))).collect()))

@@ -1,7 +1,7 @@
 //! What a plan keeps of the place that allocates an object.
 
 use firsttouch_analysis::ObjectView;
-use firsttouch_placement::plan::{Frame, Module, Origin, Plan, Site, file_name};
+use firsttouch_placement::plan::{Frame, Module, Origin, Plan, Site, file_name, hash};
 use firsttouch_profile::{self as profile, Id, Object, ObjectKind, Profile, meta};
 use firsttouch_symbols::{build_id, static_objects};
 use std::cell::RefCell;
@@ -19,11 +19,13 @@ pub struct Sites<'a> {
     profile: &'a Profile,
     /// By path.
     names: RefCell<BTreeMap<String, String>>,
+    /// By site, what names it; empty until it is asked for.
+    hashes: RefCell<BTreeMap<Id, String>>,
 }
 
 impl<'a> Sites<'a> {
     pub fn new(profile: &'a Profile) -> Self {
-        Self { profile, names: RefCell::default() }
+        Self { profile, names: RefCell::default(), hashes: RefCell::default() }
     }
 
     /// Where an object comes from, or why that cannot be told at run time.
@@ -53,7 +55,24 @@ impl<'a> Sites<'a> {
     }
 
     fn site(&self, object: &Object, view: &ObjectView) -> Result<Site, String> {
-        Ok(Site { ordinal: self.ordinal(object, view)?, ..self.call(object)? })
+        let call = self.call(object)?;
+        let shares_lines = self.shares_lines(object, &call);
+        Ok(Site { ordinal: self.ordinal(object, view)?, shares_lines, ..call })
+    }
+
+    /// Whether another call that allocates has the same lines.
+    fn shares_lines(&self, object: &Object, call: &Site) -> bool {
+        let mut known = self.hashes.borrow_mut();
+        if known.is_empty() {
+            let kinds = [ObjectKind::Heap, ObjectKind::Anonymous];
+            for other in self.profile.objects.iter().filter(|other| kinds.contains(&other.kind)) {
+                if let (Some(site), Ok(call)) = (other.site, self.call(other)) {
+                    known.entry(site).or_insert_with(|| hash(&call));
+                }
+            }
+        }
+        let own = hash(call);
+        known.iter().any(|(site, other)| Some(*site) != object.site && *other == own)
     }
 
     /// The call that allocated an object, whichever of its allocations that is.
@@ -67,7 +86,7 @@ impl<'a> Sites<'a> {
         if frames.is_empty() {
             return Err("the call that allocated it is not known".to_owned());
         }
-        Ok(Site { call: object.call.clone().unwrap_or_default(), frames, ordinal: None })
+        Ok(Site { call: object.call.clone().unwrap_or_default(), frames, ..Site::default() })
     }
 
     /// From the leaf to the outermost frame that tells the site. Code without lines is any code of its file, as another version of a

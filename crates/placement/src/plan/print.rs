@@ -91,6 +91,9 @@ fn write_entry(f: &mut fmt::Formatter<'_>, entry: &Entry) -> fmt::Result {
                     "ordinal = {{ first = {first}, every = {every} }}  # of the allocations there, this one and each so many later"
                 )?;
             }
+            if site.shares_lines {
+                writeln!(f, "shares_lines = true  # so do other calls: only the same build tells them apart")?;
+            }
             writeln!(f, "frames = [")?;
             site.frames.iter().try_for_each(|frame| writeln!(f, "    {},", line(frame)))?;
             writeln!(f, "]")

@@ -99,6 +99,8 @@ struct PlaceText {
     _site: Option<String>,
     call: Option<String>,
     ordinal: Option<OrdinalText>,
+    #[serde(default)]
+    shares_lines: bool,
     frames: Option<Spanned<Vec<FrameText>>>,
 }
 
@@ -136,8 +138,14 @@ impl FromStr for Plan {
 
     fn from_str(text: &str) -> Result<Self, PlanError> {
         let lines = Lines { text };
-        let file: FileText = toml::from_str(text)
-            .map_err(|error| lines.error(&error.span().unwrap_or(0..0), error.message().lines().collect::<Vec<_>>().join("; ")))?;
+        let file: FileText = toml::from_str(text).map_err(|error| {
+            let message = error.message().lines().collect::<Vec<_>>().join("; ");
+            // Serde's words for what TOML calls so.
+            let message = message
+                .replace("expected a sequence", "expected a list, such as [0, 1]")
+                .replace("expected u64", "expected a whole number");
+            lines.error(&error.span().unwrap_or(0..0), message.replace("expected u32", "expected a whole number"))
+        })?;
         if file.schema.get_ref() != SCHEMA {
             let what = format!("this is no plan of firsttouch: schema is '{}', expected '{SCHEMA}'", file.schema.get_ref());
             return Err(lines.error(&file.schema.span(), what));
@@ -164,7 +172,13 @@ impl FromStr for Plan {
             check(&entry, &plan).map_err(|what| lines.error(&span, format!("'{}': {what}", entry.what)))?;
             plan.entries.push(entry);
         }
-        super::check::check_all(&plan).map_err(|what| lines.error(&(0..0), what))?;
+        super::check::check_all(&plan).map_err(|what| {
+            // The line that it is about begins with the key.
+            let key = what.split([':', ' ']).next().unwrap_or_default();
+            let at = text.split_inclusive('\n').scan(0, |at, line| Some((std::mem::replace(at, *at + line.len()), line)));
+            let found = at.filter(|(_, line)| line.trim_start().starts_with(key)).map(|(at, _)| at).next();
+            lines.error(&(found.unwrap_or(0)..found.unwrap_or(0)), what)
+        })?;
         Ok(plan)
     }
 }
@@ -215,6 +229,7 @@ impl Lines<'_> {
                 call: text.call.unwrap_or_default(),
                 frames: frames.into_inner().into_iter().map(frame).collect(),
                 ordinal: text.ordinal.map(|ordinal| (ordinal.first, ordinal.every)),
+                shares_lines: text.shares_lines,
             }),
             _ => return Err(self.error(&span, format!("'{}' needs either frames or a symbol", text.what))),
         };
@@ -228,7 +243,7 @@ impl Lines<'_> {
         ];
         for (span, name, belongs) in foreign {
             if let Some(span) = span.filter(|_| !belongs && POLICIES.contains(&text.policy.get_ref().as_str())) {
-                return Err(self.error(&span, format!("'{name}' does not go with policy \"{}\"", text.policy.get_ref())));
+                return Err(self.error(&span, format!("'{name}' does not go with policy \"{}\": delete that line", text.policy.get_ref())));
             }
         }
         let one = text.nodes.as_ref().map(|nodes| nodes.get_ref().len());

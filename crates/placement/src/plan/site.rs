@@ -19,6 +19,8 @@ pub struct Site {
     pub frames: Vec<Frame>,
     /// Which of the site's allocations: the first, and after how many it is one of them again (0: never). `None`: all.
     pub ordinal: Option<(u32, u32)>,
+    /// Other calls have the same lines: only in the build that was profiled, offsets tell them apart.
+    pub shares_lines: bool,
 }
 
 /// A function on the stack. Without a line it stands for one or more frames in code of its module.

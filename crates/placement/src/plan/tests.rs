@@ -101,7 +101,7 @@ fn hashes_follow_lines() {
         line,
         ..Frame::default()
     };
-    let site = |frames: Vec<Frame>| hash(&Site { call: "malloc".into(), frames, ordinal: None });
+    let site = |frames: Vec<Frame>| hash(&Site { call: "malloc".into(), frames, ..Site::default() });
     assert_eq!(site(vec![frame(3, 10, "/a")]), site(vec![frame(3, 99, "/b/c")]));
     assert_ne!(site(vec![frame(3, 10, "/a")]), site(vec![frame(4, 10, "/a")]));
     assert_ne!(site(vec![frame(0, 10, "/a")]), site(vec![frame(0, 11, "/a")]));

@@ -49,11 +49,27 @@ impl Outcome {
 /// # Errors
 /// A thread that sits or works on a node that does not exist, volumes or limits that are no numbers.
 pub fn simulate(machine: &Machine, threads: &[Thread], schedule: Schedule) -> Result<Outcome, TeamError> {
-    check(machine, threads)?;
     match schedule {
-        Schedule::Static => Ok(run(machine, threads)),
-        Schedule::Dynamic => Ok(run(machine, &pooled(machine, threads))),
+        Schedule::Static => {
+            check(machine, threads)?;
+            Ok(run(machine, threads))
+        }
+        Schedule::Dynamic => {
+            let idle: Vec<Thread> = threads.iter().map(|thread| Thread { work: Vec::new(), ..thread.clone() }).collect();
+            simulate_pool(machine, &idle, threads)
+        }
     }
+}
+
+/// Lets a team work of which each thread has work of its own, and takes pieces of a pool as they come: all of `pool`'s work. Who has none
+/// there takes none.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_pool(machine: &Machine, own: &[Thread], pool: &[Thread]) -> Result<Outcome, TeamError> {
+    check(machine, own)?;
+    check(machine, pool)?;
+    Ok(run(machine, &pooled(machine, own, pool)))
 }
 
 fn check(machine: &Machine, threads: &[Thread]) -> Result<(), TeamError> {
@@ -78,30 +94,39 @@ fn check(machine: &Machine, threads: &[Thread]) -> Result<(), TeamError> {
     Ok(())
 }
 
-/// A team whose threads take pieces of one pool as they come: each gets what it manages in the time all need together.
-fn pooled(machine: &Machine, threads: &[Thread]) -> Vec<Thread> {
+/// Each thread's own work, and of the pool, in its mean mix, what it manages in the time that all need together for that.
+fn pooled(machine: &Machine, own: &[Thread], pool: &[Thread]) -> Vec<Thread> {
     let mut sums = vec![0.0; machine.nodes.len()];
-    for (node, volume) in threads.iter().flat_map(|thread| &thread.work).flat_map(|stretch| &stretch.parts) {
+    for (node, volume) in pool.iter().flat_map(|thread| &thread.work).flat_map(|stretch| &stretch.parts) {
         sums[*node] += volume.0;
     }
     let total: f64 = sums.iter().sum();
     if total <= 0.0 {
-        return threads.to_vec();
+        return own.to_vec();
     }
     let shares: Vec<(usize, f64)> = sums.iter().map(|sum| sum / total).enumerate().filter(|(_, share)| *share > 0.0).collect();
-    let sitting = sitting(threads.iter().map(|thread| thread.seat));
-    let mut work = Filling::new(threads.len(), link(machine, machine.links.len()));
-    for (index, thread) in threads.iter().enumerate() {
+    let takes = |thread: &Thread| thread.work.iter().any(|stretch| stretch.volume().0 > 0.0);
+    let sitting = sitting(pool.iter().filter(|thread| takes(thread)).map(|thread| thread.seat));
+    let mut work = Filling::new(pool.len(), link(machine, machine.links.len()));
+    for (index, thread) in pool.iter().enumerate().filter(|(_, thread)| takes(thread)) {
         let on_core = sitting.get(&thread.seat).copied().unwrap_or(1);
         work.set(index, Some(demand(machine, thread, &shares, on_core)));
     }
-    let mut speeds = vec![0.0; threads.len()];
+    let mut speeds = vec![0.0; pool.len()];
     speed(machine, &mut work, &mut Vec::new(), &mut speeds);
-    let together: f64 = speeds.iter().sum();
-    let work = |speed: f64| {
-        vec![Stretch { parts: shares.iter().map(|(node, share)| (*node, Volume(total * share * speed / together))).collect() }]
+    let together: f64 = speeds.iter().zip(pool).filter(|(_, thread)| takes(thread)).map(|(speed, _)| speed).sum();
+    let both = |((own, pool), speed): ((&Thread, &Thread), f64)| {
+        let mut parts: BTreeMap<usize, f64> = BTreeMap::new();
+        for (node, volume) in own.work.iter().flat_map(|stretch| &stretch.parts) {
+            *parts.entry(*node).or_default() += volume.0;
+        }
+        if takes(pool) {
+            shares.iter().for_each(|(node, share)| *parts.entry(*node).or_default() += total * share * speed / together);
+        }
+        let parts: Vec<(usize, Volume)> = parts.into_iter().map(|(node, bytes)| (node, Volume(bytes))).collect();
+        Thread { work: if parts.is_empty() { Vec::new() } else { vec![Stretch { parts }] }, ..own.clone() }
     };
-    threads.iter().zip(speeds).map(|(thread, speed)| Thread { work: work(speed), ..thread.clone() }).collect()
+    own.iter().zip(pool).zip(speeds).map(both).collect()
 }
 
 fn sitting(seats: impl Iterator<Item = Seat>) -> BTreeMap<Seat, usize> {

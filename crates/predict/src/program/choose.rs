@@ -63,6 +63,9 @@ impl Program<'_> {
     /// A team that the model refuses.
     pub fn choose(&self, candidates: &[Candidate]) -> Result<Choice, TeamError> {
         let (as_is, remote_before) = self.outcome_of(&|_| Placement::AsIs)?;
+        if !(as_is.0.is_finite() && as_is.0 > 0.0) {
+            return Err(TeamError(format!("the program as it is would take {} s", as_is.0)));
+        }
         let time = |chosen: &PerObject| -> Result<f64, TeamError> { Ok(self.outcome_by(chosen)?.0 / as_is.0) };
         let mut alone: BTreeMap<i64, (Placement, f64)> = BTreeMap::new();
         for candidate in candidates {
@@ -95,7 +98,9 @@ impl Program<'_> {
             without.remove(&object);
             let (time, remote) = self.outcome_by(&without)?;
             let is_as_fast = time / as_is.0 * BETTER <= ratio && time / as_is.0 <= ratio.max(WORSE);
-            if is_as_fast && remote < self.outcome_by(&chosen)?.1 - REMOTE {
+            let now = self.outcome_by(&chosen)?.1;
+            let is_dominated = time / as_is.0 < ratio * (1.0 - 1e-6) && remote <= now + 1e-9;
+            if is_dominated || (is_as_fast && remote < now - REMOTE) {
                 (chosen, ratio) = (without, time / as_is.0);
             }
         }
@@ -135,7 +140,8 @@ impl Program<'_> {
                     }
                 }
             }
-            if *ratio >= before {
+            // Also where the figures are no numbers.
+            if !matches!((*ratio).partial_cmp(&before), Some(std::cmp::Ordering::Less)) {
                 return Ok(());
             }
         }

@@ -16,7 +16,7 @@ pub use forecast::Forecast;
 pub use place::Placement;
 
 use crate::machine::Machine;
-use crate::model::{Outcome, Schedule, Seat, Stretch, TeamError, Thread, simulate};
+use crate::model::{Outcome, Schedule, Seat, Stretch, TeamError, Thread, simulate, simulate_pool};
 use crate::units::{Bandwidth, Seconds, Volume};
 use firsttouch_domain::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
 use interval::Resampled;
@@ -269,7 +269,10 @@ impl<'a> Program<'a> {
             one => one,
         });
         let of = |phase: Phase| volumes(self.traffic, weights, |object, sample| mixes.of(object, sample), count, phase);
-        let team = simulate(self.machine, &self.threads(of(Phase::Team)), self.schedule)?;
+        let team = match self.schedule {
+            Schedule::Static => simulate(self.machine, &self.threads(of(Phase::Team)), Schedule::Static)?,
+            Schedule::Dynamic => simulate_pool(self.machine, &self.threads(of(Phase::TeamOwned)), &self.threads(of(Phase::TeamPool)))?,
+        };
         if self.serial() <= 0.0 {
             return Ok(team);
         }

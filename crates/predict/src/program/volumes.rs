@@ -1,6 +1,6 @@
 //! From samples to bytes: what each worker moves from and to each node.
 
-use firsttouch_domain::traffic::{ObjectTraffic, Traffic, TrafficSample};
+use firsttouch_domain::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
 use std::collections::BTreeMap;
 
 /// How often each sample counts.
@@ -29,21 +29,27 @@ pub enum Mix<'a> {
     Spread(&'a [(usize, f64)]),
 }
 
-/// Which part of the traffic, in time.
+/// Which part of the traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     All,
     /// While one thread works alone.
     Serial,
     Team,
+    /// Of the team's, what goes to parts with an owner; and the rest, which goes to whoever does the work.
+    TeamOwned,
+    TeamPool,
 }
 
 impl Phase {
-    fn has(self, sample: &TrafficSample) -> bool {
+    fn has(self, object: &ObjectTraffic, sample: &TrafficSample) -> bool {
+        let is_owned = object.division == Division::Owned;
         match self {
             Self::All => true,
             Self::Serial => sample.serial,
             Self::Team => !sample.serial,
+            Self::TeamOwned => !sample.serial && is_owned,
+            Self::TeamPool => !sample.serial && !is_owned,
         }
     }
 }
@@ -63,7 +69,7 @@ pub fn volumes<'m>(
         factors.set(traffic, object, index, weights);
         for (number, sample) in object.samples.iter().enumerate() {
             let weight = weights.of(index, number);
-            if weight <= 0.0 || !phase.has(sample) {
+            if weight <= 0.0 || !phase.has(object, sample) {
                 continue;
             }
             let mix = mix(index, sample);

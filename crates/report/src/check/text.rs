@@ -3,9 +3,10 @@
 use super::{CheckJson, words};
 use crate::system::Lines;
 use crate::text::Style;
+use crate::text::finding::gained;
 use crate::text::layout::clean;
 use crate::text::paint::Paint;
-use crate::text::words::{percent, times};
+use crate::text::words::percent;
 use crate::topology::table::Align::Left;
 use firsttouch_analysis::gate::Verdict;
 
@@ -41,12 +42,7 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
         .take(MOST_FINDINGS)
         .map(|finding| {
             let place = check.place(finding).map_or_else(|| "-".to_owned(), |(_, file, line)| format!("{}:{line}", check.relative(file)));
-            let gain = finding.predicted_gain.map_or(String::new(), |gain| {
-                format!(
-                    "; {gain:.1}x faster if fixed{}",
-                    finding.predicted_gain_interval.map_or(String::new(), |range| format!(" {}", times(range)))
-                )
-            });
+            let gain = finding.predicted_gain.map_or(String::new(), |gain| format!("; {}", gained(gain, finding.predicted_gain_interval)));
             let share = format!("{} of all accesses{gain}", percent(finding.remote_share));
             vec![format!("  {}", finding.id), clean(&finding.object_name), clean(&place), share]
         })

@@ -64,7 +64,7 @@ fn head(out: &mut Vec<String>, number: usize, finding: &Finding, object: Option<
 }
 
 /// `1.9x faster if fixed [1.6, 2.0]`
-fn gained(gain: f64, range: Option<Interval>) -> String {
+pub fn gained(gain: f64, range: Option<Interval>) -> String {
     let range = range.map_or(String::new(), |range| format!(" {}", times(range)));
     if gain < WORTH_TELLING { format!("no gain predicted if fixed{range}") } else { format!("{gain:.1}x faster if fixed{range}") }
 }

@@ -1,6 +1,6 @@
 //! The text report.
 
-mod finding;
+pub mod finding;
 mod kernel;
 pub(crate) mod layout;
 mod not_judged;
@@ -34,6 +34,8 @@ pub struct Style {
 pub struct Context {
     /// The profile as the user would name it on a command line.
     pub profile: String,
+    /// What the user asked it to be judged with, as options: `--machine`, `--pin`.
+    pub options: Vec<String>,
     /// Nodes of the machine the profile was taken on.
     pub recorded_nodes: usize,
     /// Whether the first line tells the command, threads and time (`profile` has told them already).
@@ -279,13 +281,19 @@ fn untouched(analysis: &Analysis, context: &Context) -> Option<String> {
     let plan = shell_word(&format!("{}.toml", profile.strip_suffix(".ftp").unwrap_or(&profile)));
     let command: Vec<String> = analysis.command.iter().map(|word| shell_word(&clean(word))).collect();
     let command = if command.is_empty() { "CMD".to_owned() } else { command.join(" ") };
-    Some(format!("firsttouch plan {} -o {plan} && firsttouch run --plan {plan} -- {command}", shell_word(&profile)))
+    let options = options(context);
+    Some(format!("firsttouch plan {}{options} -o {plan} && firsttouch run --plan {plan} -- {command}", shell_word(&profile)))
 }
 
 fn more(analysis: &Analysis, context: &Context) -> String {
     let profile = shell_word(&clean(&context.profile));
     let other = if analysis.machine.nodes == 4 { 8 } else { 4 };
-    format!("firsttouch report {profile} --machine virtual:{other} | firsttouch report {profile} --json")
+    format!("firsttouch report {profile} --machine virtual:{other} | firsttouch report {profile}{} --json", options(context))
+}
+
+/// As they follow a file on a command line.
+fn options(context: &Context) -> String {
+    context.options.iter().map(|word| format!(" {}", shell_word(&clean(word)))).collect()
 }
 
 /// Quoted for a shell where that is needed.

@@ -30,10 +30,7 @@ pub fn run(arguments: &Migrate) -> Result<u8> {
     let asked = asked(arguments, &machine)?;
     let maps = process::maps(Path::new(ROOT), pid)?;
     let mut json = MigrateJson::new(&maps, &machine);
-    if machine.nodes.len() < 2 {
-        json.notes.push("This machine has one node: there is nowhere to move pages.".to_owned());
-        return show(arguments, &json);
-    }
+    let has_one = machine.nodes.len() < 2;
     let spans = match asked {
         Asked::Rule(rule) => {
             json.target = Some(MigrateTarget::of(&rule));
@@ -52,6 +49,11 @@ pub fn run(arguments: &Migrate) -> Result<u8> {
             planned.spans
         }
     };
+    if has_one {
+        json.target = None;
+        json.notes.push("This machine has one node: there is nowhere to move pages.".to_owned());
+        return show(arguments, &json);
+    }
     let start = Instant::now();
     let mut progress = Progress::new(&spans);
     let outcome = migrate(&mut Pages::of(pid), &spans, &mut |done| progress.show(done));

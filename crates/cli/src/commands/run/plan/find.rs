@@ -25,7 +25,15 @@ pub fn find(plan: &Plan, program: Option<&Path>) -> (Vec<Identity>, Vec<Found>) 
     (identities, found)
 }
 
-/// The program itself where it has the module's name, else the file that was profiled.
+/// Whether the program is one of the plan's modules, by its name, or a copy of one.
+pub fn is_in(plan: &Plan, program: &Path) -> bool {
+    let name = program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let id = build_id(program).unwrap_or_default();
+    let is_it = |module: &Module| file_name(&module.path) == name || (!id.is_empty() && id.eq_ignore_ascii_case(&module.build_id));
+    plan.modules.iter().any(is_it)
+}
+
+/// The program itself where it has the module's name, else the file that was profiled: a launcher may start that.
 fn present(module: &Module, program: Option<&Path>) -> Option<Present> {
     let program = program.and_then(|path| path.canonicalize().ok());
     let is_program = program.as_deref().and_then(Path::file_name).is_some_and(|name| name.to_string_lossy() == file_name(&module.path));
@@ -51,13 +59,13 @@ fn found(entry: &Entry, index: &HashMap<&str, usize>, files: &mut [Option<Presen
         }
         Origin::Site(site) => {
             let calls = site.frames.split_inclusive(|frame| !frame.inlined);
-            calls.map(|call| code(call, index, files)).collect::<Option<Vec<_>>>().map(Found::Site)
+            calls.map(|call| code(call, site.shares_lines, index, files)).collect::<Option<Vec<_>>>().map(Found::Site)
         }
     }
 }
 
 /// The code of one function and those inlined into it.
-fn code(call: &[Frame], index: &HashMap<&str, usize>, files: &mut [Option<Present>]) -> Option<Code> {
+fn code(call: &[Frame], shares_lines: bool, index: &HashMap<&str, usize>, files: &mut [Option<Present>]) -> Option<Code> {
     let module = *index.get(call.first()?.module.as_str())?;
     let file = files.get_mut(module)?;
     let Some(offset) = call.first()?.offset else {
@@ -65,7 +73,12 @@ fn code(call: &[Frame], index: &HashMap<&str, usize>, files: &mut [Option<Presen
         return Some(Code { module: if file.is_some() { module } else { usize::MAX }, ranges: Vec::new() });
     };
     let file = file.as_mut()?;
-    let ranges = if file.is_same { vec![(offset, offset.saturating_add(1))] } else { file.at_lines(call, offset) };
+    let ranges = match (file.is_same, shares_lines) {
+        (true, _) => vec![(offset, offset.saturating_add(1))],
+        (false, false) => file.at_lines(call, offset),
+        // Whose of several calls on these lines it is cannot be told.
+        (false, true) => Vec::new(),
+    };
     (!ranges.is_empty()).then_some(Code { module, ranges })
 }
 

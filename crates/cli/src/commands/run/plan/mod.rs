@@ -7,7 +7,7 @@ mod handover;
 use super::pin;
 use crate::arguments::Run;
 use crate::output::message;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use firsttouch_capture::agent::cached;
 use firsttouch_capture::agent::target::accepts_agent;
 use firsttouch_capture::kernel::process::find_program;
@@ -23,6 +23,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 const BIND: u32 = 2;
+/// The kernel takes no longer strings (MAX_ARG_STRLEN is 128 KiB).
+const LONGEST_VARIABLE: usize = 100_000;
 
 /// A plan on this machine.
 struct Here {
@@ -56,6 +58,18 @@ pub fn explain(arguments: &Run, path: &Path) -> Result<(Placement, Vec<PlannedMe
     check_room(&plan, &mut applied, &topology);
     seat(&applied, &topology, &mut placement);
     let program = arguments.program.first().and_then(|name| find_program(name));
+    match (&program, arguments.program.first()) {
+        (None, Some(name)) => bail!("cannot find the program {}: check the name and PATH", name.to_string_lossy()),
+        (Some(program), _) if !plan.entries.is_empty() && !find::is_in(&plan, program) => {
+            let all: Vec<&str> = plan.modules.iter().map(|module| module.path.as_str()).collect();
+            say(&format!(
+                "it is about {}, and {} is another program: it holds if that starts the first",
+                all.join(", "),
+                program.display()
+            ));
+        }
+        _ => {}
+    }
     let found = program.as_deref().map(|program| find::find(&plan, Some(program)).1);
     let of = |(index, entry): (usize, &Entry)| PlannedMemory {
         what: entry.what.clone(),
@@ -134,7 +148,8 @@ fn check_room(plan: &Plan, applied: &mut Applied, topology: &Topology) {
     let mut planned: BTreeMap<u32, u64> = BTreeMap::new();
     for (entry, policies) in plan.entries.iter().zip(&applied.policies) {
         for (node, share) in shares(entry, policies) {
-            *planned.entry(node).or_default() += share;
+            let sum = planned.entry(node).or_default();
+            *sum = sum.saturating_add(share);
         }
     }
     for (node, bytes) in planned {
@@ -204,11 +219,16 @@ fn seat(applied: &Applied, topology: &Topology, placement: &mut Placement) {
         say(&format!("threads stay where the environment puts them: {}", all.join(", ")));
         return;
     }
+    let places = openmp::places(&threads);
+    if places.len() > LONGEST_VARIABLE {
+        say(&format!("its {} threads are not pinned: a variable that names so many places cannot be handed to a program", threads.len()));
+        return;
+    }
     let mut cpus = threads.clone();
     cpus.sort_unstable();
     cpus.dedup();
     // Fewer threads than planned spread over all places, more of them share places; their number stays the program's own.
-    placement.environment = vec![("OMP_PLACES".to_owned(), openmp::places(&threads)), ("OMP_PROC_BIND".to_owned(), "spread".to_owned())];
+    placement.environment = vec![("OMP_PLACES".to_owned(), places), ("OMP_PROC_BIND".to_owned(), "spread".to_owned())];
     placement.environment.extend(pin::variables(&threads, &[]));
     (placement.cpus, placement.threads) = (Some(cpus), threads);
 }

@@ -22,7 +22,8 @@ pub fn judged(profile: &Profile) {
         let sum: f64 = analysis.matrix.iter().flatten().sum();
         assert!(sum == 0.0 || (sum - 1.0).abs() < 1e-6, "the matrix sums to {sum}");
         serde_json::to_string(&analysis).expect("JSON");
-        let context = Context { profile: "p.ftp".to_owned(), recorded_nodes: nodes, heading: true, more: true, prefix: "" };
+        let context =
+            Context { profile: "p.ftp".to_owned(), options: Vec::new(), recorded_nodes: nodes, heading: true, more: true, prefix: "" };
         assert!(!text(&analysis, &context, Style { width: 80, colour: false }).is_empty());
     }
 }

@@ -119,12 +119,14 @@ __attribute__((constructor)) static void construct(int count, char **arguments, 
     errno = saved_errno;
 }
 
+static bool is_locked_in;
+
 /* The process that was started says what came of the plan; also in programs that end without their destructors, as shells
  * do. Async-signal-safe. */
 void ft_end(void) {
     static bool is_said;
-    if (ft_plan.header != NULL && ft_plan.header->root == (uint32_t)getpid() &&
-        !__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED)) {
+    if (ft_plan.header != NULL && !__atomic_load_n(&is_locked_in, __ATOMIC_RELAXED) &&
+        ft_plan.header->root == (uint32_t)getpid() && !__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED)) {
         int saved_errno = errno;
         ft_report();
         (void)unlink(table_path);
@@ -135,6 +137,7 @@ void ft_end(void) {
 void ft_lock_in(void) {
     if (ft_plan.header != NULL) {
         ft_end();
+        __atomic_store_n(&is_locked_in, true, __ATOMIC_RELAXED);
         /* Filters outlive exec. */
         (void)unsetenv(FT_PLAN_ENV);
     }

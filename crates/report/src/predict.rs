@@ -138,11 +138,11 @@ pub fn predict_text(json: &PredictJson<'_>, style: Style) -> String {
         count(json.samples, "sampled address").replace("addresss", "addresses"),
     ));
     out.gap();
-    let mut rows = vec![row(["placement", "time", "95 % interval", "remote", "busiest controller", "busiest link"])];
+    let mut rows = vec![row(["placement", "time", "95 % interval", "remote", "controller", "link"])];
     rows.extend(json.placements.iter().map(Compared::cells));
     out.table(&rows, &[Left, Right, Left, Right, Left, Left]);
     out.gap();
-    out.sentence("Times are relative to the best placement; controllers and links are shown with the part of their limit that they carry.");
+    out.sentence("Times are relative to the best placement; of controllers and links the busiest is shown, with the part of its limit that it carries.");
     if json.samples < LEAST_SAMPLES {
         out.sentence(&style.paint(Paint::Bad, "These are few samples: profile a longer run."));
     }

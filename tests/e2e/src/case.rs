@@ -21,6 +21,7 @@ pub struct Case {
     artifacts: Vec<String>,
     status: i32,
     options: Vec<Vec<&'static str>>,
+    under_plan: bool,
 }
 
 /// What a run left: its outcome and the files named as artifacts (`None`: not there).
@@ -40,6 +41,7 @@ impl Case {
             artifacts: Vec::new(),
             status: 0,
             options: vec![vec![]],
+            under_plan: false,
         }
     }
 
@@ -78,6 +80,12 @@ impl Case {
         self
     }
 
+    /// Runs the program once more under a plan that looks at every allocation.
+    pub fn also_under_a_plan(mut self) -> Self {
+        self.under_plan = true;
+        self
+    }
+
     /// Check that two bare runs agree (else the test itself is worth nothing), then that profiled runs agree with them.
     pub fn check(&self) {
         let base = tempfile::tempdir().expect("a temporary directory");
@@ -100,6 +108,20 @@ impl Case {
             self.compare(&format!("profiled {options:?}"), &bare, &profiled);
             let report = firsttouch.report_json(&profile);
             assert_eq!(report["exit_code"], self.status, "{}: the profile's exit_code", self.name);
+        }
+        if self.under_plan {
+            let plan = base.path().join("plan.toml");
+            let words = format!(
+                "schema = 'firsttouch.plan/1'\nnodes = 2\nleast_bytes = 1\n[[module]]\nname = 'm'\npath = '{}'\n[[place]]\nwhat = 'x'\n\
+                 at = 'x.c:1'\npolicy = 'interleave'\nframes = [{{ module = 'm', offset = 1 }}]\n",
+                self.argv[0].to_string_lossy()
+            );
+            fs::write(&plan, words).expect("a plan");
+            let mut command = firsttouch.command(["run", "--plan"]);
+            command.arg(&plan).arg("--").args(&self.argv);
+            let placed = self.run(&directory, command);
+            assert_no_panic(&placed.outcome);
+            self.compare("under a plan", &bare, &placed);
         }
     }
 

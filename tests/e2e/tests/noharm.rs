@@ -28,7 +28,7 @@ macro_rules! hazards {
         #[test]
         fn $name() {
             let Some(case) = hazard(stringify!($name), $source, &[$($argument),*]) else { return };
-            case.status($status).also_with(&["--min-size", "1"]).also_with(&["--follow"]).check();
+            case.status($status).also_with(&["--min-size", "1"]).also_with(&["--follow"]).also_under_a_plan().check();
         }
     )*};
 }

@@ -5,7 +5,7 @@ mod site;
 
 use crate::commands::usage;
 use crate::forecast::{self, Asked};
-use crate::judge::Judged;
+use crate::judge::{Judged, is_database};
 use anyhow::{Context, Result, anyhow};
 use firsttouch_analysis::{Finding, ObjectView};
 use firsttouch_domain::traffic::{Division, ObjectTraffic, Traffic};
@@ -70,6 +70,9 @@ impl Prepared<'_> {
 /// # Errors
 /// A file that cannot be read, or is no plan: a wrong command line.
 pub fn read(path: &Path) -> Result<Plan> {
+    if is_database(path) {
+        return usage(Err(anyhow!("cannot use {} as a plan: it is a profile (firsttouch plan {0} -o PLAN.toml)", path.display())));
+    }
     let text = usage(std::fs::read_to_string(path).with_context(|| format!("cannot read the plan {}", path.display())))?;
     let plan: Result<Plan, PlanError> = text.parse();
     usage(plan.map_err(|error| anyhow!("cannot use the plan {}:{}: {}", path.display(), error.line, error.what)))

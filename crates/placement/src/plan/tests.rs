@@ -62,7 +62,7 @@ fn malformed_plans_name_the_line() {
         ("count = 8", "count = 0", 4, "count must be"),
         ("count = 8", "count = 4", 9, "thread 4 does not exist"),
         ("\"spread\"", "\"wide\"", 5, "or none"),
-        ("\"spread\"", "\"0,7\"", 1, "node 7 does not exist"),
+        ("\"spread\"", "\"0,7\"", 5, "node 7 does not exist"),
         ("\"blocked\"", "\"blokced\"", 11, "no policy 'blokced'"),
         ("\"interleave\"", "\"preferred\"", 15, "needs one node"),
         ("\"interleave\"", "\"bind\"", 15, "needs nodes"),

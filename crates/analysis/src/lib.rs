@@ -50,6 +50,7 @@ mod unrecorded;
 mod uses;
 
 pub use analyse::{analyse, study};
+pub use names::variables;
 pub use partition::PartitionKind;
 pub use report::*;
 pub use target::{Sources, Target};

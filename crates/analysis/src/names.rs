@@ -2,7 +2,8 @@
 
 use crate::groups::Group;
 use crate::places::{Places, next_instruction};
-use firsttouch_profile::{Frame, Id, Object, Profile};
+use crate::report::Analysis;
+use firsttouch_profile::{Frame, Id, Object, Profile, meta};
 use std::collections::BTreeMap;
 
 /// How far below an allocation the function may return its variable, in lines.
@@ -18,8 +19,10 @@ pub fn names(profile: &Profile, groups: &[Group], places: &Places<'_>) -> Vec<(S
     let object = |group: &Group| &profile.objects[group.representative];
     let chains: Vec<Vec<Call<'_>>> = groups.iter().map(|group| chain(object(group), places)).collect();
     let ordinals = Ordinals::new(&chains);
-    let mut list: Vec<(String, usize)> =
-        groups.iter().zip(&chains).map(|(group, chain)| (name(object(group), chain, places, &ordinals), 0)).collect();
+    // The sources may have changed since.
+    let kept = kept(profile);
+    let name = |group: &Group, chain: &Vec<Call<'_>>| name(object(group), chain, places, &ordinals, &kept);
+    let mut list: Vec<(String, usize)> = groups.iter().zip(&chains).map(|(group, chain)| (name(group, chain), 0)).collect();
     tell_apart(profile, groups, places, &mut list);
     let mut order: Vec<usize> = (0..groups.len()).collect();
     order.sort_by_key(|&g| (object(&groups[g]).born_ns, object(&groups[g]).id));
@@ -147,7 +150,28 @@ impl Ordinals {
     }
 }
 
-fn name(object: &Object, chain: &[Call<'_>], places: &Places<'_>, ordinals: &Ordinals) -> String {
+/// Variables by site, as the profile has them.
+fn kept(profile: &Profile) -> BTreeMap<Id, &str> {
+    let lines = profile.meta.get(meta::VARIABLES).map(String::as_str).unwrap_or_default().lines();
+    lines.filter_map(|line| line.split_once('\t')).filter_map(|(site, name)| Some((site.parse().ok()?, name))).collect()
+}
+
+/// The variables of an analysis by site, for the profile to keep.
+#[must_use]
+pub fn variables(profile: &Profile, analysis: &Analysis) -> String {
+    let mut lines = BTreeMap::new();
+    for view in &analysis.objects {
+        let object = profile.objects.iter().find(|object| object.id == view.id && object.name.is_none());
+        let name = in_code(&view.name);
+        let is_variable = !view.name.contains(" object of ") && !view.name.contains(" at 0x") && !name.contains(['\t', '\n']);
+        if let Some(site) = object.and_then(|object| object.site).filter(|_| is_variable) {
+            lines.insert(site, format!("{site}\t{name}\n"));
+        }
+    }
+    lines.into_values().collect()
+}
+
+fn name(object: &Object, chain: &[Call<'_>], places: &Places<'_>, ordinals: &Ordinals, kept: &BTreeMap<Id, &str>) -> String {
     if let Some(name) = object.name.as_deref().filter(|n| !n.is_empty()) {
         return name.to_owned();
     }
@@ -157,6 +181,9 @@ fn name(object: &Object, chain: &[Call<'_>], places: &Places<'_>, ordinals: &Ord
     });
     if let Some(variable) = variable {
         return variable;
+    }
+    if let Some(variable) = object.site.and_then(|site| kept.get(&site)) {
+        return (*variable).to_owned();
     }
     let kind = object.kind.as_str();
     let Some(call) = chain.first() else { return format!("{kind} at {:#x}", object.address) };

@@ -5,14 +5,14 @@ use crate::commands::usage;
 use crate::described::{Named, own};
 use crate::forecast::add_to_report;
 use anyhow::{Context as _, Result, anyhow};
-use firsttouch_analysis::{Analysis, REPORT_SCHEMA, Target, study};
+use firsttouch_analysis::{Analysis, REPORT_SCHEMA, Target, study, variables};
 use firsttouch_capture::symbolize::symbolize_profile;
 use firsttouch_domain::Pin;
 use firsttouch_domain::topology::{Node, format_list};
 use firsttouch_domain::traffic::Traffic;
 use firsttouch_machine::TargetMachine;
 use firsttouch_predict::machine::Machine;
-use firsttouch_profile::{Machine as Recorded, Profile, meta};
+use firsttouch_profile::{Machine as Recorded, Profile, Writer, meta};
 use firsttouch_report::{Context, FileSources};
 use std::io::Read;
 use std::path::Path;
@@ -242,6 +242,23 @@ pub fn judge_profile(profile: &Profile, question: &Question) -> Result<Judged> {
         options: question.options.clone(),
     };
     add_to_report(profile, &mut judged)?;
+    Ok(judged)
+}
+
+/// Judges a profile that was just recorded, and keeps in it the variables' names: sources change.
+///
+/// # Errors
+/// As [`judge`]. That names cannot be kept is none.
+pub fn judge_first(path: &Path, question: &Question) -> Result<Judged> {
+    let profile = read(path)?;
+    let judged = judge_profile(&profile, question)?;
+    let variables = variables(&profile, &judged.analysis);
+    if !variables.is_empty() {
+        let _ = Writer::reopen(path).and_then(|writer| {
+            writer.meta(meta::VARIABLES, &variables)?;
+            writer.finish()
+        });
+    }
     Ok(judged)
 }
 

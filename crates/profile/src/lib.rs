@@ -45,6 +45,8 @@ pub mod meta {
     pub const CHILDREN_LEFT: &str = "children_left";
     /// The most that was seen of the profiled processes' memory in swap, bytes; absent when none was.
     pub const SWAPPED: &str = "swapped_bytes";
+    /// Variables that allocated memory is assigned to, as the sources had them when the profile was first judged: site, a tab and the name, one a line.
+    pub const VARIABLES: &str = "variables";
     /// Doubts about the measurement, one a line.
     pub const NOTES: &str = "notes";
 }

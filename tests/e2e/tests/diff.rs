@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `firsttouch diff`: what changed between two profiles, and what may be chance.
 
+use firsttouch_e2e::paths::workspace_root;
 use firsttouch_e2e::process::{Outcome, run};
+use firsttouch_e2e::skip::lacks_tools;
 use firsttouch_e2e::tool::{Firsttouch, assert_clear_error, temporary_directory, text};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn profile(firsttouch: &Firsttouch, folder: &Path, name: &str, init: &str) -> PathBuf {
     let file = folder.join(format!("{name}.ftp"));
@@ -110,4 +113,25 @@ fn damaged_files_are_refused() {
     }
     assert_clear_error(&diff(&firsttouch, &["a.ftp", "b.ftp", "--pin", "9x"]), &[2], &["9x"]);
     assert_eq!(diff(&firsttouch, &["a.ftp"]).status, 2);
+}
+
+/// Check that variables keep their names when the source is changed after the run, so that profiles before and after a change compare.
+#[test]
+fn names_outlive_their_source() {
+    const TEST: &str = "names_outlive_their_source";
+    let Some(firsttouch) = Firsttouch::find(TEST) else { return };
+    if lacks_tools(TEST, &["gcc"]) {
+        return;
+    }
+    let folder = temporary_directory();
+    let (source, program, file) = (folder.path().join("loop.c"), folder.path().join("loop"), folder.path().join("a.ftp"));
+    let words = std::fs::read_to_string(workspace_root().join("corpus/serial_loop.c")).expect("a source");
+    std::fs::write(&source, &words).expect("a source");
+    let built = run(Command::new("gcc").args(["-O2", "-g", "-fopenmp"]).arg(&source).arg("-o").arg(&program));
+    assert_eq!(built.status, 0, "{built:?}");
+    assert_eq!(run(&mut firsttouch.profile(&file, &[], &[&program])).status, 0);
+    std::fs::write(&source, format!("// A line more.\n{words}")).expect("a source");
+    let report = firsttouch.report_json(&file);
+    let names: Vec<&str> = report["objects"].as_array().expect("objects").iter().filter_map(|object| object["name"].as_str()).collect();
+    assert!(names.contains(&"a"), "{names:?}");
 }

@@ -2,7 +2,7 @@
 
 use super::{FAILED, profile, usage};
 use crate::arguments::{Check, Format, Profile};
-use crate::judge::{Judged, Question, analysed, is_database, judge};
+use crate::judge::{Judged, Question, analysed, is_database, judge, judge_first};
 use crate::output::{message, print, print_json, style, tell, write};
 use anyhow::{Context, Result, anyhow, bail};
 use firsttouch_analysis::Analysis;
@@ -40,7 +40,7 @@ pub fn run(arguments: &Check) -> Result<u8> {
         message(&format!("the program failed (exit status {own}): its placement is not judged"));
         return Ok(own);
     }
-    gate(arguments, &judge(&file, &question)?, baseline, &file, true)
+    gate(arguments, &judge_first(&file, &question)?, baseline, &file, true)
 }
 
 /// The program's profile, by the words of `profile`.

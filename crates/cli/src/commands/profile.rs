@@ -2,7 +2,7 @@
 
 use super::{FAILED, usage};
 use crate::arguments::Profile;
-use crate::judge::{Judged, Question, judge};
+use crate::judge::{Judged, Question, judge_first};
 use crate::output::{message, print_json, style, tell};
 use anyhow::Result;
 use firsttouch_capture::{LaunchError, Options, Outcome, Summary};
@@ -31,7 +31,7 @@ pub fn run(arguments: &Profile) -> Result<u8> {
     if arguments.quiet && !arguments.json {
         return Ok(status(&outcome));
     }
-    match judge(&output, &question) {
+    match judge_first(&output, &question) {
         Ok(judged) => {
             if let Err(error) = report(arguments, &output, &outcome, &judged) {
                 message(&format!("error: {error:#}"));

@@ -12,6 +12,8 @@ const BETTER: f64 = 0.99;
 /// A placement for each object, by id; others stay as they are.
 pub type PerObject = BTreeMap<i64, Placement>;
 
+/// Less than this part of the time is chance, where the samples tell of a placement that changes nothing.
+const CLEARLY: f64 = 0.995;
 /// A placement that gains no time must not make this much more of all accesses remote.
 const REMOTE: f64 = 0.02;
 
@@ -99,7 +101,7 @@ impl Program<'_> {
             let (time, remote) = self.outcome_by(&without)?;
             let is_as_fast = time / as_is.0 * BETTER <= ratio && time / as_is.0 <= ratio.max(WORSE);
             let now = self.outcome_by(&chosen)?.1;
-            let is_dominated = time / as_is.0 < ratio * (1.0 - 1e-6) && remote <= now + 1e-9;
+            let is_dominated = time / as_is.0 < ratio * CLEARLY && remote <= now + 1e-9;
             if is_dominated || (is_as_fast && remote < now - REMOTE) {
                 (chosen, ratio) = (without, time / as_is.0);
             }

@@ -68,6 +68,8 @@ fn is_alike(old: &str, new: &str) -> bool {
     match first(new) {
         Some(mark @ ('<' | '{' | '[')) => first(old) == Some(mark),
         _ if schema(new).is_some() => schema(old) == schema(new),
+        // GitHub's commands are of several kinds, and there may be none.
+        None | Some(':') => first(old).is_none_or(|mark| mark == ':'),
         _ => old.split_whitespace().next() == new.split_whitespace().next(),
     }
 }
@@ -121,6 +123,9 @@ mod tests {
             ("{\"old\": 1}", "{}", true),
             ("check passed", "check FAILED", true),
             ("void f(void);", "check FAILED", false),
+            ("::error file=a.c::x", "::warning file=a.c::x", true),
+            ("::error file=a.c::x", "", true),
+            ("void f(void);", "", false),
         ] {
             assert_eq!(is_alike(old, new), alike, "{old:?}");
         }

@@ -16,7 +16,8 @@ use std::path::PathBuf;
         A process of your own needs no privilege. Pages that several processes map stay.",
     after_help = "Examples:\n  \
         firsttouch profile --pid 4711 --duration 10 && firsttouch migrate 4711 --profile pid-4711.ftp\n  \
-        firsttouch plan pid-4711.ftp -o plan.toml && firsttouch migrate 4711 --plan plan.toml\n  \
+        firsttouch profile --duration 10 -o a.ftp -- ./solver (it goes on), then elsewhere:\n  \
+        firsttouch plan a.ftp -o a.toml && firsttouch migrate solver --plan a.toml\n  \
         firsttouch migrate 4711 --to 1\n  \
         firsttouch migrate 4711 --interleave\n  \
         firsttouch migrate 4711 --interleave=0-1 --json | jq '{moved_bytes, gib_per_s, failed}'\n\n\

@@ -59,8 +59,10 @@ impl Forecast {
             }
         });
         list.push(match self.is_dynamic {
-            true => "Work goes to whoever is free, and all threads end together: most of the traffic goes to memory that no thread owns."
-                .to_owned(),
+            true => {
+                "What no thread owns, which is most of the traffic, goes to whoever is free; parts with an owner stay that thread's work."
+                    .to_owned()
+            }
             false => "Threads work at the same time, each on its own part; the last to end ends all.".to_owned(),
         });
         if self.serial > 0.0 {

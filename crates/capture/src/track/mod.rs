@@ -13,7 +13,7 @@ use crate::procfs;
 use crate::sink::Sink;
 use firsttouch_profile::{FirstTouch, Id, ObjectKind, Region, Window};
 use objects::NewObject;
-use processes::{Process, ThreadState};
+use processes::{EndedThread, Process, ThreadState};
 use sites::Sites;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
@@ -46,6 +46,7 @@ pub struct Tracker {
     pub sink: Sink,
     pub processes: HashMap<i32, Process>,
     pub threads: HashMap<i32, ThreadState>,
+    ended_threads: HashMap<i32, EndedThread>,
     pub sites: Sites,
     pub lost: Lost,
     pub touch_samples: u64,
@@ -95,6 +96,7 @@ impl Tracker {
             sink,
             processes: HashMap::new(),
             threads: HashMap::new(),
+            ended_threads: HashMap::new(),
             sites: Sites::default(),
             lost: Lost::new(),
             touch_samples: 0,
@@ -357,5 +359,45 @@ impl Tracker {
             self.sink.write(|w| w.lost(source, reason, *count));
         }
         self.lost = lost;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firsttouch_profile::Writer;
+
+    /// Check that a record which comes after its thread's end is that thread's, and that a tid used again is another thread's.
+    #[test]
+    fn late_records_of_ended_threads() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let writer = Writer::create(&directory.path().join("a.ftp")).expect("a profile");
+        let scope = Scope {
+            root: directory.path().to_owned(),
+            root_pid: 10,
+            follow: false,
+            min_size: 1,
+            page_bytes: 4096,
+            huge_page_bytes: 0,
+            cpu_nodes: HashMap::new(),
+            may_hint: false,
+            by_mapping: false,
+        };
+        let mut tracker = Tracker::new(scope, Sink::new(writer), 1);
+        let born = |tid, time| PerfRecord::Fork { time, pid: 10, parent_pid: 10, tid, parent_tid: 10 };
+        let allocated = |time| AgentRecord {
+            pid: 10,
+            tid: 11,
+            time,
+            event: AgentEvent::Alloc { call: "malloc", address: 0x1000, bytes: 64, stack: 0, python: 0 },
+        };
+        tracker.perf(born(10, 1), 1);
+        tracker.perf(born(11, 2), 1);
+        tracker.perf(PerfRecord::Exit { time: 5, pid: 10, tid: 11 }, 1);
+        tracker.agent(allocated(4));
+        assert_eq!((tracker.threads_seen, tracker.threads.len()), (2, 1));
+        tracker.perf(born(11, 7), 1);
+        tracker.agent(allocated(8));
+        assert_eq!((tracker.threads_seen, tracker.threads.len()), (3, 2));
     }
 }

@@ -61,6 +61,13 @@ pub struct ThreadState {
     pub waits: u64,
 }
 
+/// A thread that is gone. Records of it may still come: the agent's wait behind one whose writer was interrupted.
+pub(super) struct EndedThread {
+    id: Id,
+    pid: i32,
+    at_ns: u64,
+}
+
 impl Tracker {
     /// The process of this pid, new if it was not known.
     pub fn process(&mut self, pid: i32, time: u64) -> Id {
@@ -93,7 +100,7 @@ impl Tracker {
         id
     }
 
-    /// The thread of this tid, new if it was not known.
+    /// The thread that had this tid at this time, new if it was not known.
     pub fn thread(&mut self, pid: i32, tid: i32, parent_tid: Option<i32>, time: u64) -> Id {
         let parent = parent_tid.and_then(|t| self.threads.get(&t)).map(|t| t.id);
         if let Some(thread) = self.threads.get_mut(&tid)
@@ -101,6 +108,12 @@ impl Tracker {
         {
             thread.parent = thread.parent.or(parent.filter(|p| *p != thread.id));
             return thread.id;
+        }
+        if let Some(ended) = self.ended_threads.get(&tid)
+            && ended.pid == pid
+            && time <= ended.at_ns
+        {
+            return ended.id;
         }
         let process = self.process(pid, time);
         let id = self.threads_seen;
@@ -130,7 +143,9 @@ impl Tracker {
 
     pub(super) fn thread_ended(&mut self, tid: i32, time: u64) {
         self.write_thread(tid, Some(time));
-        self.threads.remove(&tid);
+        if let Some(thread) = self.threads.remove(&tid) {
+            self.ended_threads.insert(tid, EndedThread { id: thread.id, pid: thread.pid, at_ns: time });
+        }
     }
 
     /// A child process: it starts with its parent's objects and pages (copy on write).

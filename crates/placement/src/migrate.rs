@@ -1,30 +1,31 @@
 //! Moving the pages of a running process, a chunk at a time: what is where, what should move, what came of it.
 //!
-//! Pages of one target are moved in a row, as the kernel moves those together. What was busy is tried once more at the end. Transparent huge
-//! pages move as a whole with the first of their addresses.
+//! Chunks are moved by a few threads: one copies less than the memory gives. Pages of one target are moved in a row, as the kernel moves
+//! those together. What was busy is tried once more at the end. Transparent huge pages move as a whole with the first of their addresses.
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::{Mutex, PoisonError};
 
 /// Pages of one call: enough that the call itself costs little (it waits for work on every CPU), few enough for progress. A multiple
 /// of a huge page's.
-const CHUNK: u64 = 16384;
+const CHUNK: u64 = 8192;
 /// A mapping with this many times the pages that are there is not looked at to its end once all were seen.
 const SPARSE: u64 = 4;
 
 /// Who asks and moves: the kernel, or a fake.
-pub trait Mover {
+pub trait Mover: Sync {
     /// The node of each page, or a negative errno.
     ///
     /// # Errors
     /// The call as a whole was refused.
-    fn nodes(&mut self, addresses: &[u64]) -> io::Result<Vec<i32>>;
+    fn nodes(&self, addresses: &[u64]) -> io::Result<Vec<i32>>;
 
     /// Moves each page to its node: the node it is on then, or a negative errno.
     ///
     /// # Errors
     /// As `nodes`.
-    fn relocate(&mut self, addresses: &[u64], nodes: &[i32]) -> io::Result<Vec<i32>>;
+    fn relocate(&self, addresses: &[u64], nodes: &[i32]) -> io::Result<Vec<i32>>;
 }
 
 /// Where pages should be.
@@ -64,25 +65,60 @@ pub struct Migrated {
     pub ended: bool,
 }
 
-/// Moves what is not where its span wants it. `progress` is called after each chunk.
+/// Moves what is not where its span wants it, by up to `threads` threads. `progress` is called after each chunk.
 ///
 /// # Errors
 /// A refusal of the kernel other than that the process has ended.
-pub fn migrate<'a>(mover: &'a mut dyn Mover, spans: &'a [Span], progress: &mut dyn FnMut(&Migrated)) -> io::Result<Migrated> {
-    let mut work = Work { mover, done: Migrated::default(), busy: Vec::new(), left: BTreeMap::new(), once_more: false, dealt: 0 };
-    for span in spans {
-        if !work.span(span, progress)? {
-            return Ok(work.done);
+pub fn migrate(mover: &dyn Mover, threads: usize, spans: &[Span], progress: &mut (dyn FnMut(&Migrated) + Send)) -> io::Result<Migrated> {
+    let pages: u64 = spans.iter().map(|span| span.present.unwrap_or(span.pages())).sum();
+    let threads = usize::try_from(pages / CHUNK).unwrap_or(threads).clamp(1, threads.max(1));
+    let work =
+        Mutex::new(Work { spans, next: Piece::default(), seen: vec![0; spans.len()], outcome: Outcome::default(), end: Ok(()), progress });
+    if threads == 1 {
+        move_chunks(mover, &work);
+    } else {
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| move_chunks(mover, &work));
+            }
+        });
+    }
+    let mut work = work.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if work.end.is_ok() && !work.outcome.done.ended {
+        let (busy, left) = (std::mem::take(&mut work.outcome.busy), std::mem::take(&mut work.outcome.left));
+        for pages in busy.chunks(CHUNK as usize) {
+            let mut outcome = Outcome { dealt: work.outcome.dealt, ..Outcome::default() };
+            work.end = outcome.pages(mover, spans, pages, Some(&left));
+            work.take(outcome);
+            if work.end.is_err() || work.outcome.done.ended {
+                break;
+            }
         }
     }
-    work.once_more = true;
-    for (span, pages) in std::mem::take(&mut work.busy) {
-        if !work.pages(span, &pages)? {
-            break;
+    work.end.map(|()| work.outcome.done)
+}
+
+fn move_chunks(mover: &dyn Mover, work: &Mutex<Work>) {
+    let lock = || work.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        let (spans, pages, mut outcome) = {
+            let mut work = lock();
+            let pages = work.chunk();
+            (work.spans, pages, Outcome { dealt: work.outcome.dealt, ..Outcome::default() })
+        };
+        if pages.is_empty() {
+            return;
         }
-        progress(&work.done);
+        let dealt = outcome.dealt;
+        let end = outcome.pages(mover, spans, &pages, None);
+        outcome.dealt -= dealt;
+        let mut work = lock();
+        outcome.dealt += work.outcome.dealt;
+        work.take(outcome);
+        if end.is_err() {
+            work.end = end;
+        }
     }
-    Ok(work.done)
 }
 
 /// What an errno of a page means (move_pages(2), "Page states in the status array").
@@ -119,101 +155,151 @@ pub fn refusal(error: &io::Error) -> String {
     }
 }
 
+/// What the threads share.
 struct Work<'a> {
-    mover: &'a mut dyn Mover,
+    spans: &'a [Span],
+    /// The first page that no chunk holds yet.
+    next: Piece,
+    /// Pages of each span that were found there.
+    seen: Vec<u64>,
+    outcome: Outcome,
+    end: io::Result<()>,
+    progress: &'a mut (dyn FnMut(&Migrated) + Send),
+}
+
+/// A page of a span, by its number.
+#[derive(Clone, Copy, Default)]
+struct Piece {
+    span: usize,
+    page: u64,
+}
+
+/// What came of some pages.
+#[derive(Default)]
+struct Outcome {
     done: Migrated,
-    /// Pages to be tried again.
-    busy: Vec<(&'a Span, Vec<u64>)>,
-    /// The node that each of them was on.
+    /// Pages of each span that were found there, where there were any.
+    seen: BTreeMap<usize, u64>,
+    /// Pages to be tried again, by span and address; and the node that each of them was on.
+    busy: Vec<(usize, u64)>,
     left: BTreeMap<u64, i32>,
-    /// The second try, after which there is none.
-    once_more: bool,
     /// Pages dealt out so far.
     dealt: usize,
 }
 
-impl<'a> Work<'a> {
-    /// One span; whether the process still lives.
-    fn span(&mut self, span: &'a Span, progress: &mut dyn FnMut(&Migrated)) -> io::Result<bool> {
-        let page = span.page_bytes.max(1);
-        let pages = span.end.saturating_sub(span.start) / page;
-        let sparse = span.present.is_some_and(|present| pages / SPARSE > present);
-        let before = self.seen();
-        let mut next = 0;
-        while next < pages {
-            // Up to a border that no huge page lies across: else its second half would be found moved already.
-            let count = (CHUNK - (span.start / page + next) % CHUNK).min(pages - next);
-            let addresses: Vec<u64> = (next..next + count).map(|number| span.start + number * page).collect();
-            next += count;
-            if !self.pages(span, &addresses)? {
-                return Ok(false);
+impl Span {
+    fn pages(&self) -> u64 {
+        self.end.saturating_sub(self.start) / self.page_bytes.max(1)
+    }
+}
+
+impl Work<'_> {
+    /// The next pages to be looked after, by span and address: none once all were, or where there is no use in going on.
+    fn chunk(&mut self) -> Vec<(usize, u64)> {
+        let mut chunk = Vec::new();
+        if self.end.is_err() || self.outcome.done.ended {
+            return chunk;
+        }
+        while let Some(span) = self.spans.get(self.next.span)
+            && (chunk.len() as u64) < CHUNK / 2
+        {
+            let (pages, first, page) = (span.pages(), self.next.page, span.page_bytes.max(1));
+            let sparse = span.present.is_some_and(|present| pages / SPARSE > present);
+            let complete = sparse && span.present.is_some_and(|present| self.seen[self.next.span] >= present);
+            if first >= pages || complete {
+                self.next = Piece { span: self.next.span + 1, page: 0 };
+                continue;
             }
-            progress(&self.done);
-            if sparse && span.present.is_some_and(|present| self.seen() - before >= present) {
+            // Up to a border that no huge page lies across: else its second half would be found moved already.
+            let count = (CHUNK - (span.start / page + first) % CHUNK).min(pages - first);
+            chunk.extend((first..first + count).map(|number| (self.next.span, span.start + number * page)));
+            self.next.page += count;
+            if sparse {
                 break;
             }
         }
-        Ok(true)
+        chunk
     }
 
-    fn seen(&self) -> u64 {
-        self.done.moved
-            + self.done.there
-            + self.done.failed.values().sum::<u64>()
-            + self.busy.iter().map(|(_, pages)| pages.len() as u64).sum::<u64>()
+    fn take(&mut self, outcome: Outcome) {
+        for (span, pages) in &outcome.seen {
+            self.seen[*span] += pages;
+        }
+        let (all, part) = (&mut self.outcome.done, outcome.done);
+        all.moved += part.moved;
+        all.moved_bytes += part.moved_bytes;
+        all.there += part.there;
+        all.there_bytes += part.there_bytes;
+        all.ended |= part.ended;
+        for (errno, pages) in part.failed {
+            *all.failed.entry(errno).or_default() += pages;
+        }
+        for (sum, of_part) in [(&mut all.from, part.from), (&mut all.to, part.to)] {
+            for (node, bytes) in of_part {
+                *sum.entry(node).or_default() += bytes;
+            }
+        }
+        self.outcome.busy.extend(outcome.busy);
+        self.outcome.left.extend(outcome.left);
+        self.outcome.dealt = outcome.dealt;
+        (self.progress)(&self.outcome.done);
     }
+}
 
-    /// Some pages of a span; whether the process still lives.
-    fn pages(&mut self, span: &'a Span, addresses: &[u64]) -> io::Result<bool> {
-        let Some(nodes) = self.alive(|mover| mover.nodes(addresses))? else { return Ok(false) };
-        let mut wanted: Vec<(i32, u64, i32)> = Vec::new();
-        for (address, node) in addresses.iter().zip(nodes) {
+impl Outcome {
+    /// Moves what should move of these pages. `left`: on the second try, after which there is none, the nodes they were on.
+    fn pages(&mut self, mover: &dyn Mover, spans: &[Span], pages: &[(usize, u64)], left: Option<&BTreeMap<u64, i32>>) -> io::Result<()> {
+        let addresses: Vec<u64> = pages.iter().map(|(_, address)| *address).collect();
+        let Some(nodes) = self.alive(mover.nodes(&addresses))? else { return Ok(()) };
+        let mut wanted: Vec<(i32, usize, u64, i32)> = Vec::with_capacity(pages.len());
+        for ((index, address), node) in pages.iter().zip(nodes) {
             // Not there, or not to be asked about: nothing to move.
             let Ok(on) = u32::try_from(node) else { continue };
-            match self.target(span, *address, on) {
-                Some(target) => wanted.push((i32::try_from(target).unwrap_or(i32::MAX), *address, node)),
+            let span = &spans[*index];
+            *self.seen.entry(*index).or_default() += 1;
+            match (self.target(span, *address, on), left.and_then(|left| left.get(address))) {
+                (Some(target), _) => wanted.push((i32::try_from(target).unwrap_or(i32::MAX), *index, *address, node)),
                 // It was busy, and moved with its neighbours: a part of a huge page.
-                None if self.left.contains_key(address) => {
-                    let from = self.left.get(address).copied().unwrap_or(node);
-                    self.moved(span, from, node);
-                }
-                None => {
+                (None, Some(from)) => self.moved(span.page_bytes, *from, node, 1),
+                (None, None) => {
                     self.done.there += 1;
                     self.done.there_bytes += span.page_bytes;
                 }
             }
         }
-        wanted.sort_by_key(|(target, ..)| *target);
-        let (pages, targets): (Vec<u64>, Vec<i32>) = wanted.iter().map(|(target, address, _)| (*address, *target)).unzip();
-        if pages.is_empty() {
-            return Ok(true);
+        if wanted.is_empty() {
+            return Ok(());
         }
-        let Some(status) = self.alive(|mover| mover.relocate(&pages, &targets))? else { return Ok(false) };
-        let mut again = Vec::new();
-        for ((target, address, from), status) in wanted.iter().zip(status) {
-            match status {
-                status if status == *target => self.moved(span, *from, *target),
-                status if status == -BUSY && !self.once_more => {
-                    self.left.insert(*address, *from);
-                    again.push(*address);
+        wanted.sort_by_key(|(target, ..)| *target);
+        let (pages, targets): (Vec<u64>, Vec<i32>) = wanted.iter().map(|(target, _, address, _)| (*address, *target)).unzip();
+        let Some(status) = self.alive(mover.relocate(&pages, &targets))? else { return Ok(()) };
+        let outcomes: Vec<_> = wanted.iter().zip(status).collect();
+        for of_kind in outcomes.chunk_by(|(a, x), (b, y)| (a.0, a.1, a.3, x) == (b.0, b.1, b.3, y)) {
+            let Some(((target, span, _, from), status)) = of_kind.first() else { continue };
+            let count = of_kind.len() as u64;
+            match *status {
+                status if status == *target => self.moved(spans[*span].page_bytes, *from, *target, count),
+                status if status == -BUSY && left.is_none() => {
+                    for ((_, span, address, from), _) in of_kind {
+                        self.left.insert(*address, *from);
+                        self.busy.push((*span, *address));
+                    }
                 }
                 // It is gone meanwhile.
                 status if status == -NOT_THERE => {}
                 // A node that it should not be on: as if it had been too busy to move.
-                status => *self.done.failed.entry(if status < 0 { -status } else { BUSY }).or_default() += 1,
+                status => *self.done.failed.entry(if status < 0 { -status } else { BUSY }).or_default() += count,
             }
         }
-        if !again.is_empty() {
-            self.busy.push((span, again));
-        }
-        Ok(true)
+        Ok(())
     }
 
-    fn moved(&mut self, span: &Span, from: i32, to: i32) {
-        self.done.moved += 1;
-        self.done.moved_bytes += span.page_bytes;
-        *self.done.from.entry(from as u32).or_default() += span.page_bytes;
-        *self.done.to.entry(to as u32).or_default() += span.page_bytes;
+    fn moved(&mut self, page_bytes: u64, from: i32, to: i32, pages: u64) {
+        let bytes = pages * page_bytes;
+        self.done.moved += pages;
+        self.done.moved_bytes += bytes;
+        *self.done.from.entry(from as u32).or_default() += bytes;
+        *self.done.to.entry(to as u32).or_default() += bytes;
     }
 
     /// The node to move to, if it should.
@@ -232,8 +318,8 @@ impl<'a> Work<'a> {
     }
 
     /// The answer, or none where the process has ended.
-    fn alive<T>(&mut self, ask: impl FnOnce(&mut dyn Mover) -> io::Result<T>) -> io::Result<Option<T>> {
-        match ask(self.mover) {
+    fn alive<T>(&mut self, answer: io::Result<T>) -> io::Result<Option<T>> {
+        match answer {
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
                 self.done.ended = true;
                 Ok(None)

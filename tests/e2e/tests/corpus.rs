@@ -149,6 +149,23 @@ impl Expected {
     }
 }
 
+impl Expected {
+    /// Machines on which the plan made for them is predicted to cost more than 1 %.
+    fn costly_plans(&self, firsttouch: &Firsttouch, file: &Path) -> Vec<String> {
+        let listed = run(&mut firsttouch.command(["machines", "list", "--json"]));
+        let listed: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+        let machines = listed["machines"].as_array().expect("machines").iter().filter_map(|machine| machine["name"].as_str());
+        let costly = |machine: &str| {
+            let outcome = run(firsttouch.command(["plan", "--json", "--machine", machine]).arg(file));
+            assert_eq!(outcome.status, 0, "{} on {machine}: {outcome:?}", self.program.name);
+            let plan: Value = serde_json::from_slice(&outcome.stdout).expect("JSON");
+            let ratio = plan["outlook"]["time_ratio"].as_f64().filter(|ratio| *ratio > 1.01)?;
+            Some(format!("the plan for {machine} costs {ratio}"))
+        };
+        machines.chain(["virtual:2", "virtual:4", "virtual:8"]).filter_map(costly).collect()
+    }
+}
+
 #[test]
 fn every_defect_is_found_and_nothing_else() {
     let Some(firsttouch) = Firsttouch::find("corpus") else { return };
@@ -174,6 +191,9 @@ fn every_defect_is_found_and_nothing_else() {
                 problems = expected.plan_problems(&serde_json::from_slice(&planned.stdout).expect("JSON"));
                 if expected.get("finding") != Some("none") || std::env::var_os("FIRSTTOUCH_RANK_ALL").is_some() {
                     problems.extend(expected.ranking_problems(&firsttouch, &file));
+                }
+                if std::env::var_os("FIRSTTOUCH_RANK_ALL").is_some() {
+                    problems.extend(expected.costly_plans(&firsttouch, &file));
                 }
             }
             if problems.is_empty() {

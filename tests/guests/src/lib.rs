@@ -20,7 +20,7 @@ mod settings;
 
 pub use blocks::{Blocks, balancing_fast, balancing_off, figure, finding, findings, parts};
 pub use commands::{firsttouch, guest, json, json_of, json_under, said, tool};
-pub use nodes::{FullNode, Node, first_two_with_cpus, nodes};
+pub use nodes::{FullNode, Node, first_two_with_cpus, mib_of, nodes};
 pub use programs::{Waiting, guest_program};
 pub use sampled::sampled;
 pub use settings::{Group, Setting, read_number};

@@ -55,7 +55,7 @@ impl FullNode {
 }
 
 /// A line of a node's meminfo, MiB.
-fn mib_of(node: u32, key: &str) -> u64 {
+pub fn mib_of(node: u32, key: &str) -> u64 {
     let text = fs::read_to_string(format!("/sys/devices/system/node/node{node}/meminfo")).unwrap();
     let line = text.lines().find(|line| line.contains(key)).unwrap().trim_end_matches(" kB");
     line.rsplit(' ').next().unwrap().parse::<u64>().unwrap() >> 10

@@ -32,11 +32,11 @@ impl Pages {
 }
 
 impl Mover for Pages {
-    fn nodes(&mut self, addresses: &[u64]) -> io::Result<Vec<i32>> {
+    fn nodes(&self, addresses: &[u64]) -> io::Result<Vec<i32>> {
         self.call(addresses, None)
     }
 
-    fn relocate(&mut self, addresses: &[u64], nodes: &[i32]) -> io::Result<Vec<i32>> {
+    fn relocate(&self, addresses: &[u64], nodes: &[i32]) -> io::Result<Vec<i32>> {
         assert_eq!(addresses.len(), nodes.len(), "a node a page");
         let status = self.call(addresses, Some(nodes))?;
         // What was left out has not failed: it may be tried again.

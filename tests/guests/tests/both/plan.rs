@@ -228,6 +228,44 @@ fn new_profiles_of_kernels_agree() {
     }
 }
 
+/// Check each program of the corpus that a placement mends by a new profile, under the plan made on one node: next to nothing of a partition is
+/// remote; of what is interleaved, what lies on the other nodes. (Too long for every day, as above.)
+#[test]
+#[ignore = "takes a quarter of an hour in each guest"]
+fn new_profiles_of_programs_agree() {
+    let _off = (balancing_off(), Setting::set(HUGE_PAGES, "madvise"));
+    let with_cpus = nodes().iter().filter(|node| !node.cpus.is_empty()).count() as f64;
+    let mut problems = Vec::new();
+    for program in programs().into_iter().filter(|program| program.policy() != "none") {
+        let allowed = if program.policy() == "interleave" { 1.05 - 1.0 / with_cpus } else { 0.05 };
+        let (mut remote, mut said) = (1.0, String::new());
+        // Few windows are hit under emulation: up to three samples.
+        for _ in 0..3 {
+            let (ours, folder) = (firsttouch(), temporary_directory());
+            let file = folder.path().join("after.ftp");
+            let mut command: Vec<String> =
+                [text(ours.binary()), "run", "--plan", text(&plan_of(&program.name)), "--"].map(str::to_owned).into();
+            command.extend(program.command_when_built());
+            let words: Vec<&str> = command.iter().map(String::as_str).collect();
+            let outcome = run(&mut ours.profile(&file, &["-q"], &words));
+            assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{}: {outcome:?}", program.name);
+            let report = json(&["report", text(&file)]);
+            let findings: Vec<String> =
+                list(&report, "findings").iter().map(|finding| format!("{} {}", finding["kind"], finding["object"])).collect();
+            said = format!("{}: {} remote {} {findings:?}", program.name, report["remote_fraction"], report["remote_interval"]);
+            println!("{said}");
+            remote = report["remote_fraction"].as_f64().unwrap_or(1.0);
+            if remote < allowed {
+                break;
+            }
+        }
+        if remote >= allowed {
+            problems.push(said);
+        }
+    }
+    assert!(problems.is_empty(), "{}:\n{}", problems.len(), problems.join("\n"));
+}
+
 /// Check that in a container which forbids policies the program runs as it is, and the reason is said.
 #[test]
 fn containers_that_forbid_policies() {

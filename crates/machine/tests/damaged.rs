@@ -68,30 +68,35 @@ const SEEDS: [&[u8]; 14] = [
 /// Check that each file of a machine, replaced by each seed, truncated or missing, costs no more than what it told.
 #[test]
 fn damage_is_survived() {
-    for machine in ["guest-holes", "guest-hmat"] {
-        let copy = copy(machine);
-        // The CPUs' files are read alike: those of two CPUs and of the first index of caches stand for all.
-        let stands = |file: &PathBuf| {
-            let text = file.display().to_string();
-            !text.contains("/cpu/cpu") || ["/cpu0/", "/cpu2/"].iter().any(|cpu| text.contains(cpu)) && !text.contains("/index1/")
-        };
-        for file in files(copy.path()).into_iter().filter(stands) {
-            let whole = fs::read(&file).unwrap();
-            let truncated: Vec<&[u8]> = [whole.len() / 2, whole.len().saturating_sub(2)].iter().map(|end| &whole[..*end]).collect();
-            for seed in SEEDS.iter().copied().chain(truncated) {
-                fs::write(&file, seed).unwrap();
-                match topology::read(copy.path()) {
-                    Ok(topology) => check(&topology),
-                    Err(error) => panic!("{}: {error:#}", file.display()),
-                }
-                let _ = MachineInfo::read(copy.path());
+    std::thread::scope(|scope| {
+        let machines = ["guest-holes", "guest-hmat"].map(|machine| scope.spawn(move || damaged_files(machine)));
+        machines.into_iter().for_each(|machine| machine.join().unwrap());
+    });
+}
+
+fn damaged_files(machine: &str) {
+    let copy = copy(machine);
+    // The CPUs' files are read alike: those of two CPUs and of the first index of caches stand for all.
+    let stands = |file: &PathBuf| {
+        let text = file.display().to_string();
+        !text.contains("/cpu/cpu") || ["/cpu0/", "/cpu2/"].iter().any(|cpu| text.contains(cpu)) && !text.contains("/index1/")
+    };
+    for file in files(copy.path()).into_iter().filter(stands) {
+        let whole = fs::read(&file).unwrap();
+        let truncated: Vec<&[u8]> = [whole.len() / 2, whole.len().saturating_sub(2)].iter().map(|end| &whole[..*end]).collect();
+        for seed in SEEDS.iter().copied().chain(truncated) {
+            fs::write(&file, seed).unwrap();
+            match topology::read(copy.path()) {
+                Ok(topology) => check(&topology),
+                Err(error) => panic!("{}: {error:#}", file.display()),
             }
-            fs::remove_file(&file).unwrap();
-            check(&topology::read(copy.path()).unwrap());
-            fs::write(&file, &whole).unwrap();
+            let _ = MachineInfo::read(copy.path());
         }
-        assert_eq!(topology::read(copy.path()).unwrap().doubts, Vec::<String>::new(), "the machine is whole again");
+        fs::remove_file(&file).unwrap();
+        check(&topology::read(copy.path()).unwrap());
+        fs::write(&file, &whole).unwrap();
     }
+    assert_eq!(topology::read(copy.path()).unwrap().doubts, Vec::<String>::new(), "the machine is whole again");
 }
 
 /// What the doctor reads beside the topology: in the fixtures or not, with what a kernel would write there.

@@ -163,6 +163,13 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data) {
     return 0;
 }
 
+/* Every module of the plan was there at the last look. */
+static bool is_complete;
+
+unsigned long long ft_settled_loads(void) {
+    return is_complete ? seen_loads : 0;
+}
+
 static bool are_all_loaded(void) {
     for (uint32_t i = 0; i < ft_plan.header->modules && i < FT_ENTRIES_MAX; i++) {
         if (!is_loaded[i]) {
@@ -185,6 +192,7 @@ void ft_modules_refresh(void) {
         if (look.count != 0) {
             __atomic_store_n(&known_count, look.count, __ATOMIC_RELEASE);
         }
+        is_complete = are_all_loaded();
         seen_loads = look.loads;
         __atomic_store_n(&refreshing, 0, __ATOMIC_RELEASE);
     }
@@ -197,7 +205,7 @@ void ft_modules_refresh_for(uintptr_t caller_ip) {
     }
     /* The call may come by way of a library that was there before, such as that of C++: a look now and then. */
     struct timespec now;
-    if (!are_all_loaded() && clock_gettime(CLOCK_MONOTONIC_COARSE, &now) == 0) {
+    if (!is_complete && clock_gettime(CLOCK_MONOTONIC_COARSE, &now) == 0) {
         uint64_t ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
         if (__atomic_exchange_n(&looked_ns, ns, __ATOMIC_RELAXED) != ns) {
             ft_modules_refresh();

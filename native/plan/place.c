@@ -302,6 +302,11 @@ void ft_forget(uintptr_t from, size_t size) {
 
 void ft_place_statics(void) {
     static bool is_done[FT_ENTRIES_MAX];
+    static unsigned long long done_for;
+    const unsigned long long loads = ft_settled_loads();
+    if (loads != 0 && done_for == loads) {
+        return;
+    }
     for (uint32_t i = 0; i < ft_plan.header->entries; i++) {
         struct ft_plan_entry *entry = &ft_plan.entries[i];
         if ((entry->flags & FT_PLAN_STATIC) == 0 || (entry->flags & FT_PLAN_MISSING) != 0 || is_done[i]) {
@@ -313,4 +318,5 @@ void ft_place_statics(void) {
             ft_place(entry, address, entry->size, 0);
         }
     }
+    done_for = loads;
 }

@@ -194,6 +194,7 @@ fn kernels_are_mended() {
         let right = pages.iter().enumerate().filter(|(page, node)| **node == wanted(*page)).count();
         // Borders of iso3dfd, whose parts are unequal, are known from samples.
         let least = if kernel.ends[0] == 0.25 { 97 } else { 92 };
+        println!("{}: {right} of {}", kernel.name, pages.len());
         assert!(
             pages.len() >= 60 && right * 100 >= pages.len() * least,
             "{}: {right} of {pages:?}: {}",

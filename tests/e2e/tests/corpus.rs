@@ -118,10 +118,10 @@ impl Expected {
 impl Expected {
     /// What is wrong with the plan's place among all combinations of placements: it must be predicted near the best, on machines of
     /// several kinds. Of a program without a defect, whose plan is empty, the samples must allow that. Programs whose memory a plan cannot
-    /// place are left out, and so is all of Python's, of which few windows tell.
+    /// place, or not in the best way (their header says how), are left out, and so is all of Python's, of which few windows tell.
     fn ranking_problems(&self, firsttouch: &Firsttouch, file: &Path) -> Vec<String> {
         let is_planned = self.program.policy() != "none";
-        let is_plannable = is_planned || (self.get("finding") == Some("none") && !self.program.is_python());
+        let is_plannable = (is_planned && self.get("plan").is_none()) || (self.get("finding") == Some("none") && !self.program.is_python());
         let on = |(machine, most): &(&str, f64)| {
             let outcome = run(firsttouch.command(["predict", "--exhaustive", "--json", "--machine", machine]).arg(file));
             if outcome.status != 0 {

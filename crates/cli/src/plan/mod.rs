@@ -24,6 +24,8 @@ const SAMPLES_A_PART: usize = 8;
 /// Fewer huge pages than these a node, and an interleaved object is badly dealt out.
 const HUGE_PAGES_A_NODE: u64 = 16;
 const HUGE_PAGE: u64 = 2 << 20;
+const UNORDERED: &str =
+    "each thread owns a part, but several threads create threads at a time, and which is which changes from run to run";
 
 /// A plan, and what the model says of it.
 pub struct Planned {
@@ -47,6 +49,8 @@ struct Prepared<'a> {
     view: &'a ObjectView,
     object: &'a ObjectTraffic,
     blocks: Option<Blocks>,
+    /// Its parts have owners, but which thread is which changes from run to run.
+    has_unordered_owners: bool,
     origin: Origin,
 }
 
@@ -83,7 +87,7 @@ pub fn read(path: &Path) -> Result<Plan> {
 /// # Errors
 /// The model refuses the team.
 pub fn choice(profile: &Profile, judged: &Judged, program: &Program<'_>) -> Result<PerObject> {
-    let (sites, numbering) = (Sites::new(profile), Numbering::of(judged));
+    let (sites, numbering) = (Sites::new(profile), Numbering::of(profile, judged));
     let maker = Maker { profile, judged, numbering: &numbering, sites: &sites };
     let candidates: Vec<Candidate> = maker.prepared(&mut Vec::new()).iter().map(Prepared::candidate).collect();
     Ok(program.choose(&candidates)?.placements)
@@ -104,7 +108,7 @@ pub fn plan(profile: &Profile, judged: &Judged, made_from: &str) -> Result<Plann
         least_bytes: profile.meta.get(meta::MIN_SIZE).and_then(|text| text.parse().ok()).unwrap_or(64 << 10),
         ..Plan::default()
     };
-    let numbering = Numbering::of(judged);
+    let numbering = Numbering::of(profile, judged);
     plan.threads = numbering.threads.clone();
     let (machine, is_assumed) = forecast::known_or_assumed(judged)?;
     let error = model_error(&machine, &experiments::all()?)?;
@@ -128,8 +132,11 @@ pub fn plan(profile: &Profile, judged: &Judged, made_from: &str) -> Result<Plann
         let Some(placement) = choice.placements.get(&one.view.id) else { continue };
         plan.entries.push(entry(one, *placement, program.gain(one.view.id, *placement)?, analysis.machine.nodes));
     }
+    for one in prepared.iter().filter(|one| one.has_unordered_owners && !choice.placements.contains_key(&one.view.id)) {
+        plan.left_alone.push(format!("{}: {UNORDERED}", one.view.name));
+    }
     for (object, why) in &choice.left {
-        let Some(one) = prepared.iter().find(|one| one.view.id == *object) else { continue };
+        let Some(one) = prepared.iter().find(|one| one.view.id == *object && !one.has_unordered_owners) else { continue };
         plan.left_alone.push(format!("{}: {}", one.view.name, told(one, why)));
     }
     plan.modules = sites.modules_of(&plan);
@@ -151,7 +158,7 @@ fn entry(one: &Prepared<'_>, placement: Placement, predicted: program::Gain, nod
         what: view.name.clone(),
         at: view.allocated_at.as_ref().map(spot).unwrap_or_default(),
         bytes: view.bytes,
-        reason: reason(one.finding, &place, one.object),
+        reason: reason(one, &place),
         small_pages: is_interleaved && view.bytes < HUGE_PAGES_A_NODE * HUGE_PAGE * nodes as u64,
         place,
         gain: Some(gain(predicted)),
@@ -179,12 +186,14 @@ fn gain(gain: program::Gain) -> Gain {
 struct Numbering {
     process: i64,
     threads: Threads,
+    /// Its threads are born in the same order in every run.
+    is_ordered: bool,
     /// By worker of the traffic: its number, if it is of that process.
     of_worker: Vec<Option<u32>>,
 }
 
 impl Numbering {
-    fn of(judged: &Judged) -> Self {
+    fn of(profile: &Profile, judged: &Judged) -> Self {
         let (views, traffic) = (&judged.analysis.threads, &judged.traffic);
         let view = |worker: usize| traffic.workers.get(worker)?.threads.first().and_then(|thread| views.get(*thread));
         let mut volumes: BTreeMap<i64, f64> = BTreeMap::new();
@@ -198,8 +207,23 @@ impl Numbering {
         let number = |worker: usize| view(worker).filter(|view| view.process == process).and_then(|view| u32::try_from(view.slot).ok());
         let of_worker: Vec<Option<u32>> = (0..traffic.workers.len()).map(number).collect();
         let count = of_worker.iter().flatten().max().map_or(1, |last| last + 1).min(MOST_THREADS);
-        Self { process, threads: Threads { count, pin: pinning(judged, traffic, &of_worker, count) }, of_worker }
+        let born = profile.threads.iter().filter(|thread| thread.process == process).take(count as usize);
+        let is_ordered = births_are_ordered(born.map(|thread| (thread.id, thread.parent)));
+        Self { process, threads: Threads { count, pin: pinning(judged, traffic, &of_worker, count) }, is_ordered, of_worker }
     }
+}
+
+/// Whether threads, told with their creators in the order of their births, must be born in this order: one thread creates all, or each time
+/// that another takes over, it was the last one born, and those before it create no more.
+fn births_are_ordered(born: impl Iterator<Item = (i64, Option<i64>)>) -> bool {
+    let (mut creator, mut last) = (None, None);
+    for (thread, parent) in born.skip(1) {
+        if parent.is_some() && creator.is_some() && parent != creator && parent != last {
+            return false;
+        }
+        (creator, last) = (parent.or(creator), Some(thread));
+    }
+    true
 }
 
 /// As judged: spread, or the node of each thread. A single thread is left to the kernel.
@@ -263,7 +287,8 @@ impl<'a> Maker<'a> {
         }
         let origin = self.sites.origin(self.profile, view)?;
         let blocks = self.blocks(object).filter(|_| fixed == Placement::ParallelFirstTouch);
-        Ok(Prepared { finding, view, object, blocks, origin })
+        let has_unordered_owners = blocks.is_some() && !self.numbering.is_ordered;
+        Ok(Prepared { finding, view, object, blocks: blocks.filter(|_| !has_unordered_owners), has_unordered_owners, origin })
     }
 
     fn blocks(&self, object: &ObjectTraffic) -> Option<Blocks> {
@@ -284,14 +309,19 @@ impl<'a> Maker<'a> {
     }
 }
 
-fn reason(finding: &Finding, place: &Place, object: &ObjectTraffic) -> String {
-    let how = match (place, object.division) {
+fn reason(one: &Prepared<'_>, place: &Place) -> String {
+    let how = match (place, one.object.division) {
         (Place::Blocked(_), _) => "each thread's part goes to the node of that thread",
+        _ if one.has_unordered_owners => return format!("{}; {UNORDERED}; its pages go round the nodes", defect(one.finding)),
         (_, Division::Shared) => "all threads use all of it: its pages go round the nodes",
         (_, Division::DealtOut) => "no thread owns a part of it: its pages go round the nodes",
         _ => "its pages go round the nodes",
     };
-    format!("{}: {:.0} % of its accesses are remote; {how}", finding.id, 100.0 * finding.remote_fraction)
+    format!("{}; {how}", defect(one.finding))
+}
+
+fn defect(finding: &Finding) -> String {
+    format!("{}: {:.0} % of its accesses are remote", finding.id, 100.0 * finding.remote_fraction)
 }
 
 /// `file:line`
@@ -307,4 +337,24 @@ fn spot(place: &firsttouch_analysis::Place) -> String {
 #[must_use]
 pub fn is_well_placed(analysis: &firsttouch_analysis::Analysis) -> bool {
     analysis.findings.is_empty() && analysis.objects.iter().any(|object: &ObjectView| object.judged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::births_are_ordered;
+
+    /// Check whose births have one order: one creator's, a chain's; not those of two creators at a time.
+    #[test]
+    fn births_of_several_creators() {
+        let ordered = |parents: &[i64]| {
+            let born = parents.iter().enumerate().map(|(index, parent)| (index as i64, (*parent >= 0).then_some(*parent)));
+            births_are_ordered(born)
+        };
+        for parents in [&[][..], &[-1], &[-1, 0, 0, 0], &[-1, 0, 1, 2], &[-1, 0, 0, 2, 2], &[-1, -1, -1, 0, -1, 0]] {
+            assert!(ordered(parents), "{parents:?}");
+        }
+        for parents in [&[-1, 0, 1, 0][..], &[-1, 0, 0, 1], &[-1, 0, 0, 2, 1]] {
+            assert!(!ordered(parents), "{parents:?}");
+        }
+    }
 }

@@ -238,12 +238,7 @@ fn new_profiles_of_programs_agree() {
     let with_cpus = nodes().iter().filter(|node| !node.cpus.is_empty()).count() as f64;
     let mut problems = Vec::new();
     for program in programs().into_iter().filter(|program| program.policy() != "none") {
-        // The inner threads of nested teams are born in any order, and plans know threads by their births.
-        let allowed = match program.name.as_str() {
-            "nested_teams" => 1.0,
-            _ if program.policy() == "interleave" => 1.02 - 1.0 / with_cpus,
-            _ => 0.05,
-        };
+        let allowed = if program.policy() == "interleave" { 1.02 - 1.0 / with_cpus } else { 0.05 };
         let (mut remote, mut said) = (1.0, String::new());
         // Few windows are hit under emulation: up to three samples.
         for _ in 0..3 {

@@ -74,6 +74,9 @@ static FT_NOINLINE struct ft_plan_entry *match_stack(uintptr_t caller_ip, uint64
             *turn = entry->every == 0 ? 0 : number / entry->every;
         }
     }
+    if (found == NULL) {
+        ft_modules_refresh_at_times();
+    }
     return found;
 }
 
@@ -98,6 +101,6 @@ struct ft_plan_entry *ft_match(uintptr_t caller_ip, uint64_t *turn) {
         }
     }
     others[place].ip = caller_ip;
-    others[place].loads = ft_settled_loads();
+    others[place].loads = loads; /* of before the search: what was loaded meanwhile is not told by it */
     return NULL;
 }

@@ -167,7 +167,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data) {
 static bool is_complete;
 
 unsigned long long ft_settled_loads(void) {
-    return is_complete ? seen_loads : 0;
+    return __atomic_load_n(&is_complete, __ATOMIC_ACQUIRE) ? __atomic_load_n(&seen_loads, __ATOMIC_ACQUIRE) : 0;
 }
 
 static bool are_all_loaded(void) {
@@ -192,8 +192,8 @@ void ft_modules_refresh(void) {
         if (look.count != 0) {
             __atomic_store_n(&known_count, look.count, __ATOMIC_RELEASE);
         }
-        is_complete = are_all_loaded();
-        seen_loads = look.loads;
+        __atomic_store_n(&is_complete, are_all_loaded(), __ATOMIC_RELEASE);
+        __atomic_store_n(&seen_loads, look.loads, __ATOMIC_RELEASE);
         __atomic_store_n(&refreshing, 0, __ATOMIC_RELEASE);
     }
 }
@@ -203,9 +203,15 @@ void ft_modules_refresh_for(uintptr_t caller_ip) {
         ft_modules_refresh();
         return;
     }
-    /* The call may come by way of a library that was there before, such as that of C++: a look now and then. */
+    /* The call may come by way of a library that was there before, such as that of C++. */
+    if (!is_complete) {
+        ft_modules_refresh_at_times();
+    }
+}
+
+void ft_modules_refresh_at_times(void) {
     struct timespec now;
-    if (!is_complete && clock_gettime(CLOCK_MONOTONIC_COARSE, &now) == 0) {
+    if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now) == 0) {
         uint64_t ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
         if (__atomic_exchange_n(&looked_ns, ns, __ATOMIC_RELAXED) != ns) {
             ft_modules_refresh();

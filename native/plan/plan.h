@@ -55,7 +55,9 @@ uint32_t ft_module_of(uintptr_t address, uint64_t *offset);
 void ft_modules_refresh(void);
 /* The same, if a call from this address may be of something that was loaded since. */
 void ft_modules_refresh_for(uintptr_t caller_ip);
-/* How many libraries were loaded at the last look, if all modules of the plan were among them; else 0. */
+/* A look now and then: a module may be elsewhere than it was. */
+void ft_modules_refresh_at_times(void);
+/* How many libraries had been loaded at the last look, if all modules of the plan had been among them; else 0. */
 unsigned long long ft_settled_loads(void);
 /* The address of an ELF address in a module; 0: not loaded. */
 uintptr_t ft_module_address(uint32_t module, uint64_t elf_address);

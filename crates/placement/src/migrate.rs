@@ -1,7 +1,8 @@
 //! Moving the pages of a running process, a chunk at a time: what is where, what should move, what came of it.
 //!
 //! Chunks are moved by a few threads: one copies less than the memory gives. Pages of one target are moved in a row, as the kernel moves
-//! those together. What was busy is tried once more at the end. Transparent huge pages move as a whole with the first of their addresses.
+//! those together. What was busy is tried once more at the end. Transparent huge pages move as a whole with the first of their addresses, so
+//! all of their addresses have one target.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -33,7 +34,7 @@ pub trait Mover: Sync {
 pub enum Rule {
     /// On any of these nodes; those that are on others are dealt out to them.
     To(Vec<u32>),
-    /// Page by page on these nodes in turn, by address.
+    /// Page by page on these nodes in turn, by address; a transparent huge page as a whole.
     Interleave(Vec<u32>),
 }
 
@@ -43,6 +44,8 @@ pub struct Span {
     pub start: u64,
     pub end: u64,
     pub page_bytes: u64,
+    /// What moves as a whole: a transparent huge page where there are some, else a page.
+    pub grain_bytes: u64,
     /// Pages that are there, where that is known.
     pub present: Option<u64>,
     pub rule: Rule,
@@ -78,9 +81,11 @@ pub fn migrate(mover: &dyn Mover, threads: usize, spans: &[Span], progress: &mut
         move_chunks(mover, &work);
     } else {
         std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| move_chunks(mover, &work));
+            for _ in 1..threads {
+                // Where no more threads may be started, there are fewer.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, || move_chunks(mover, &work));
             }
+            move_chunks(mover, &work);
         });
     }
     let mut work = work.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -95,7 +100,7 @@ pub fn migrate(mover: &dyn Mover, threads: usize, spans: &[Span], progress: &mut
             }
         }
     }
-    work.end.map(|()| work.outcome.done)
+    if work.outcome.done.ended { Ok(work.outcome.done) } else { work.end.map(|()| work.outcome.done) }
 }
 
 fn move_chunks(mover: &dyn Mover, work: &Mutex<Work>) {
@@ -306,12 +311,12 @@ impl Outcome {
     fn target(&mut self, span: &Span, address: u64, on: u32) -> Option<u32> {
         match &span.rule {
             Rule::To(nodes) if nodes.contains(&on) => None,
-            Rule::To(nodes) => {
+            Rule::To(nodes) if span.grain_bytes <= span.page_bytes => {
                 self.dealt += 1;
                 nodes.get((self.dealt - 1) % nodes.len().max(1)).copied()
             }
-            Rule::Interleave(nodes) => {
-                let place = (address / span.page_bytes.max(1)) as usize % nodes.len().max(1);
+            Rule::To(nodes) | Rule::Interleave(nodes) => {
+                let place = (address / span.grain_bytes.max(span.page_bytes).max(1)) as usize % nodes.len().max(1);
                 nodes.get(place).copied().filter(|target| *target != on)
             }
         }

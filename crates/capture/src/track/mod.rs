@@ -13,7 +13,7 @@ use crate::procfs;
 use crate::sink::Sink;
 use firsttouch_profile::{FirstTouch, Id, ObjectKind, Region, Window};
 use objects::NewObject;
-use processes::{EndedThread, Process, ThreadState};
+use processes::{EndedThreads, Process, ThreadState};
 use sites::Sites;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub struct Tracker {
     pub sink: Sink,
     pub processes: HashMap<i32, Process>,
     pub threads: HashMap<i32, ThreadState>,
-    ended_threads: HashMap<i32, EndedThread>,
+    ended_threads: EndedThreads,
     pub sites: Sites,
     pub lost: Lost,
     pub touch_samples: u64,
@@ -96,7 +96,7 @@ impl Tracker {
             sink,
             processes: HashMap::new(),
             threads: HashMap::new(),
-            ended_threads: HashMap::new(),
+            ended_threads: EndedThreads::default(),
             sites: Sites::default(),
             lost: Lost::new(),
             touch_samples: 0,
@@ -175,7 +175,7 @@ impl Tracker {
                         self.executed(pid, time);
                     }
                     self.thread(pid, tid, None, time);
-                    if let Some(thread) = self.threads.get_mut(&tid) {
+                    if let Some(thread) = self.threads.get_mut(&tid).filter(|thread| thread.pid == pid) {
                         thread.name = Some(name);
                     }
                 }
@@ -193,7 +193,10 @@ impl Tracker {
     /// A page fault: who touched which page first, from where; or who used a page that the kernel had marked.
     fn touch(&mut self, sample: &Sample, weight: u64) {
         let thread = self.thread(sample.pid, sample.tid, None, sample.time);
-        let Some(process) = self.processes.get_mut(&sample.pid) else { return };
+        let Some(process) = self.processes.get_mut(&sample.pid) else {
+            self.lose("touch", "faults of processes that had ended", 1);
+            return;
+        };
         let stack = process.unwinder.stack(sample);
         // A fault in the kernel on the thread's behalf: the user part of the stack starts after the system call.
         let site = self.sites.intern(process, &stack, sample.in_kernel, &mut self.sink);
@@ -208,7 +211,7 @@ impl Tracker {
         self.touch_samples += 1;
         self.touch_weight += weight;
         self.kernel_touches += u64::from(sample.in_kernel);
-        if let Some(state) = self.threads.get_mut(&sample.tid) {
+        if let Some(state) = self.threads.get_mut(&sample.tid).filter(|state| state.pid == sample.pid) {
             if !sample.in_kernel {
                 state.user_faults += weight;
             }
@@ -325,7 +328,7 @@ impl Tracker {
             }
             AgentEvent::ImplicitTask { number, .. } => {
                 self.thread(pid, tid, None, time);
-                if let Some(state) = self.threads.get_mut(&tid) {
+                if let Some(state) = self.threads.get_mut(&tid).filter(|state| state.pid == pid) {
                     state.omp_number = u32::try_from(number).ok();
                 }
             }

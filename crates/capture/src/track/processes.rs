@@ -8,7 +8,7 @@ use crate::kernel::residency::PageSizes;
 use crate::procfs;
 use crate::unwind::Unwinder;
 use firsttouch_profile::{Id, Process as ProcessRow, Seen, Thread as ThreadRow};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::MetadataExt;
 
 /// A live process.
@@ -68,6 +68,32 @@ pub(super) struct EndedThread {
     at_ns: u64,
 }
 
+/// Those of the last seconds, by tid.
+#[derive(Default)]
+pub(super) struct EndedThreads {
+    latest: HashMap<i32, EndedThread>,
+    before: HashMap<i32, EndedThread>,
+    since_ns: u64,
+}
+
+impl EndedThreads {
+    /// No record comes later than this after its thread's end.
+    const KEPT_NS: u64 = 5_000_000_000;
+
+    fn add(&mut self, tid: i32, thread: EndedThread) {
+        if thread.at_ns.saturating_sub(self.since_ns) > Self::KEPT_NS {
+            self.since_ns = thread.at_ns;
+            self.before = std::mem::take(&mut self.latest);
+        }
+        self.latest.insert(tid, thread);
+    }
+
+    fn find(&self, pid: i32, tid: i32, time: u64) -> Option<Id> {
+        let of = [&self.latest, &self.before];
+        of.iter().filter_map(|map| map.get(&tid)).find(|ended| ended.pid == pid && time <= ended.at_ns).map(|ended| ended.id)
+    }
+}
+
 impl Tracker {
     /// The process of this pid, new if it was not known.
     pub fn process(&mut self, pid: i32, time: u64) -> Id {
@@ -100,7 +126,7 @@ impl Tracker {
         id
     }
 
-    /// The thread that had this tid at this time, new if it was not known.
+    /// The live thread of this tid, or the one that had it until after this time; new if neither is known.
     pub fn thread(&mut self, pid: i32, tid: i32, parent_tid: Option<i32>, time: u64) -> Id {
         let parent = parent_tid.and_then(|t| self.threads.get(&t)).map(|t| t.id);
         if let Some(thread) = self.threads.get_mut(&tid)
@@ -109,11 +135,8 @@ impl Tracker {
             thread.parent = thread.parent.or(parent.filter(|p| *p != thread.id));
             return thread.id;
         }
-        if let Some(ended) = self.ended_threads.get(&tid)
-            && ended.pid == pid
-            && time <= ended.at_ns
-        {
-            return ended.id;
+        if let Some(id) = self.ended_threads.find(pid, tid, time) {
+            return id;
         }
         let process = self.process(pid, time);
         let id = self.threads_seen;
@@ -144,7 +167,7 @@ impl Tracker {
     pub(super) fn thread_ended(&mut self, tid: i32, time: u64) {
         self.write_thread(tid, Some(time));
         if let Some(thread) = self.threads.remove(&tid) {
-            self.ended_threads.insert(tid, EndedThread { id: thread.id, pid: thread.pid, at_ns: time });
+            self.ended_threads.add(tid, EndedThread { id: thread.id, pid: thread.pid, at_ns: time });
         }
     }
 

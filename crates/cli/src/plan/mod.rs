@@ -24,8 +24,7 @@ const SAMPLES_A_PART: usize = 8;
 /// Fewer huge pages than these a node, and an interleaved object is badly dealt out.
 const HUGE_PAGES_A_NODE: u64 = 16;
 const HUGE_PAGE: u64 = 2 << 20;
-const UNORDERED: &str =
-    "each thread owns a part, but several threads create threads at a time, and which is which changes from run to run";
+const UNORDERED: &str = "each thread owns a part, but several threads create threads at a time, and which is which changes from run to run";
 
 /// A plan, and what the model says of it.
 pub struct Planned {

@@ -27,7 +27,13 @@ impl Pages {
         // contents of the target's pages stay as they are.
         let done =
             unsafe { libc::syscall(libc::SYS_move_pages, self.pid, pages.len(), pages.as_ptr(), nodes, status.as_mut_ptr(), MPOL_MF_MOVE) };
-        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(status) }
+        if done >= 0 {
+            return Ok(status);
+        }
+        let error = io::Error::last_os_error();
+        // Of a process that is being taken down the kernel says that it is none to ask about.
+        let is_gone = error.raw_os_error() == Some(libc::EINVAL) && has_ended(self.pid);
+        Err(if is_gone { io::Error::from_raw_os_error(libc::ESRCH) } else { error })
     }
 }
 
@@ -38,8 +44,47 @@ impl Mover for Pages {
 
     fn relocate(&self, addresses: &[u64], nodes: &[i32]) -> io::Result<Vec<i32>> {
         assert_eq!(addresses.len(), nodes.len(), "a node a page");
-        let status = self.call(addresses, Some(nodes))?;
-        // What was left out has not failed: it may be tried again.
-        Ok(status.into_iter().map(|one| if one == UNTOUCHED { -libc::EBUSY } else { one }).collect())
+        to_the_end(addresses, nodes, |addresses, nodes| self.call(addresses, Some(nodes)))
+    }
+}
+
+/// The kernel gives up at the first batch of pages of which one cannot move, and leaves those behind it as they are. So it is asked again, from
+/// there on; a page that stops it at once is busy.
+fn to_the_end(addresses: &[u64], nodes: &[i32], call: impl Fn(&[u64], &[i32]) -> io::Result<Vec<i32>>) -> io::Result<Vec<i32>> {
+    let mut all: Vec<i32> = Vec::with_capacity(addresses.len());
+    while all.len() < addresses.len() {
+        let mut status = call(&addresses[all.len()..], &nodes[all.len()..])?;
+        match status.iter().position(|one| *one == UNTOUCHED) {
+            Some(0) => all.push(-libc::EBUSY),
+            Some(reached) => all.extend(status.drain(..reached)),
+            None => all.extend(status),
+        }
+    }
+    Ok(all)
+}
+
+/// Whether the process has no memory any more: it has ended, or is about to.
+fn has_ended(pid: i32) -> bool {
+    let pages = std::fs::read_to_string(format!("/proc/{pid}/statm"));
+    pages.map_or(true, |text| text.split_whitespace().next().is_none_or(|size| size == "0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that a page which cannot move stops none behind it.
+    #[test]
+    fn one_page_stops_no_other() {
+        let kernel = |addresses: &[u64], nodes: &[i32]| {
+            // Pages 3 and 4 cannot move; what is behind the first of them is not looked at.
+            let stuck = addresses.iter().position(|address| [3, 4].contains(address)).unwrap_or(addresses.len());
+            Ok((0..addresses.len()).map(|index| if index < stuck { nodes[index] } else { UNTOUCHED }).collect())
+        };
+        let busy = -libc::EBUSY;
+        let status = to_the_end(&[1, 2, 3, 4, 5, 6], &[1, 1, 1, 1, 2, 2], kernel).map_err(|error| error.to_string());
+        assert_eq!(status, Ok(vec![1, 1, busy, busy, 2, 2]));
+        let refused = to_the_end(&[1], &[1], |_, _| Err(io::Error::from_raw_os_error(libc::EPERM)));
+        assert_eq!(refused.map_err(|error| error.raw_os_error()), Err(Some(libc::EPERM)));
     }
 }

@@ -61,7 +61,7 @@ fn moved(fake: Fake, spans: &[Span]) -> (Migrated, Fake) {
 }
 
 fn span(pages: u64, rule: Rule) -> Span {
-    Span { start: 0x1000, end: 0x1000 + pages * PAGE, page_bytes: PAGE, present: None, rule }
+    Span { start: 0x1000, end: 0x1000 + pages * PAGE, page_bytes: PAGE, grain_bytes: PAGE, present: None, rule }
 }
 
 /// Check that pages on other nodes move and the rest stays, chunk by chunk, with progress.
@@ -146,11 +146,21 @@ fn ends_and_refusals() {
     assert_eq!((done.moved, fake.calls), (10, 2));
 }
 
+/// Check that all addresses of a transparent huge page have one target.
+#[test]
+fn huge_pages_are_not_torn() {
+    let huge = 512 * PAGE;
+    for rule in [Rule::To(vec![1, 2]), Rule::Interleave(vec![1, 2])] {
+        let (_, fake) = moved(Fake::with(2048, |_| 0), &[Span { grain_bytes: huge, ..span(2048, rule) }]);
+        assert!(fake.pages.iter().all(|(address, node)| u64::from(*node) == 1 + address / huge % 2));
+    }
+}
+
 /// Check that several threads move each page once, and tell of all; and that small mappings share a call.
 #[test]
 fn several_threads_and_many_mappings() {
     let pages = 9 * CHUNK;
-    let fake = Mutex::new(Fake { busy_once: vec![0x5000, 0x1000 + (pages - 1) * PAGE], ..Fake::with(pages, |page| (page % 2) as u32) });
+    let fake = Mutex::new(Fake { busy_once: vec![0x5000, 0x1000 + (pages - 2) * PAGE], ..Fake::with(pages, |page| (page % 2) as u32) });
     let mut last = Migrated::default();
     let done = migrate(&fake, 4, &[span(pages, Rule::To(vec![1]))], &mut |done| last = done.clone()).unwrap();
     assert!(fake.into_inner().unwrap().pages.values().all(|node| *node == 1));

@@ -7,7 +7,7 @@ use super::{Usage, usage};
 use crate::arguments::Migrate;
 use crate::output::{message, print, print_json, style, tell};
 use anyhow::{Context, Result, anyhow, bail};
-use firsttouch_domain::system::ProcessMaps;
+use firsttouch_domain::system::{Mapping, ProcessMaps};
 use firsttouch_domain::topology::Topology;
 use firsttouch_domain::{ExpressionError, format_bytes};
 use firsttouch_machine::process::{self, Subject};
@@ -128,18 +128,28 @@ fn nodes(option: &str, list: &str, machine: &Topology) -> Result<Vec<u32>> {
 
 /// All memory that is there, by mapping.
 fn everywhere(maps: &ProcessMaps, rule: &Rule) -> Vec<Span> {
-    let of = |mapping: &firsttouch_domain::system::Mapping| {
+    let of = |mapping: &Mapping| {
         let page_bytes = mapping.page_bytes?;
         let resident: u64 = mapping.nodes.as_ref()?.values().sum();
         (resident > 0 && mapping.end > mapping.start).then(|| Span {
             start: mapping.start,
             end: mapping.end,
             page_bytes,
+            grain_bytes: grain_bytes(mapping, page_bytes),
             present: Some(resident / page_bytes.max(1)),
             rule: rule.clone(),
         })
     };
     maps.mappings.iter().filter_map(of).collect()
+}
+
+/// What of a mapping moves as a whole.
+fn grain_bytes(mapping: &Mapping, page_bytes: u64) -> u64 {
+    if mapping.transparent_huge_bytes == 0 {
+        return page_bytes;
+    }
+    let text = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
+    text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(page_bytes)
 }
 
 /// A line on a terminal; nothing elsewhere.

@@ -77,7 +77,8 @@ pub fn within(maps: &ProcessMaps, start: u64, end: u64, rule: &Rule) -> Vec<Span
         let page_bytes = mapping.page_bytes.filter(|bytes| *bytes > 0)?;
         let up = |address: u64| address.div_ceil(page_bytes).saturating_mul(page_bytes);
         let (start, end) = (up(start.max(mapping.start)), up(end).min(mapping.end));
-        (start < end).then(|| Span { start, end, page_bytes, present: None, rule: rule.clone() })
+        let grain_bytes = super::grain_bytes(mapping, page_bytes);
+        (start < end).then(|| Span { start, end, page_bytes, grain_bytes, present: None, rule: rule.clone() })
     };
     overlapping.filter_map(span).collect()
 }

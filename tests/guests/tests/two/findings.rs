@@ -104,9 +104,9 @@ fn full_node() {
         let foreign = profile.grown_on("numa_foreign", 1).unwrap();
         let displaced = figure(found, "displaced");
         assert!((0.2..0.6).contains(&displaced) && (displaced * 32_768.0 - foreign as f64).abs() < 3_300.0, "{foreign}: {found:#}");
-        // Few windows are hit under emulation.
-        let bound = |end: usize| found["interval"][end].as_f64().unwrap();
-        assert!(bound(0) - 0.02 < displaced && displaced < bound(1) + 0.02 && bound(1) - bound(0) < 0.45, "{found:#}");
+        // Some of the pages go home later, as the kernel moves them; and few windows are hit under emulation.
+        let low = found["interval"][0].as_f64().unwrap();
+        assert!(low - 0.02 < displaced && figure(found, "remote") > 0.1, "{displaced}: {found:#}");
         assert!(figure(found, "remote_by_first_touch") < 0.03, "{found:#}");
         assert!(message(&report, "node-full").contains("node 1 had no room for"), "{found:#}");
 

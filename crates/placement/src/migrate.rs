@@ -92,7 +92,7 @@ pub fn migrate(mover: &dyn Mover, threads: usize, spans: &[Span], progress: &mut
     if work.end.is_ok() && !work.outcome.done.ended {
         let (busy, left) = (std::mem::take(&mut work.outcome.busy), std::mem::take(&mut work.outcome.left));
         for pages in busy.chunks(CHUNK as usize) {
-            let mut outcome = Outcome { dealt: work.outcome.dealt, ..Outcome::default() };
+            let mut outcome = Outcome { dealt_before: work.outcome.dealt, ..Outcome::default() };
             work.end = outcome.pages(mover, spans, pages, Some(&left));
             work.take(outcome);
             if work.end.is_err() || work.outcome.done.ended {
@@ -109,16 +109,13 @@ fn move_chunks(mover: &dyn Mover, work: &Mutex<Work>) {
         let (spans, pages, mut outcome) = {
             let mut work = lock();
             let pages = work.chunk();
-            (work.spans, pages, Outcome { dealt: work.outcome.dealt, ..Outcome::default() })
+            (work.spans, pages, Outcome { dealt_before: work.outcome.dealt, ..Outcome::default() })
         };
         if pages.is_empty() {
             return;
         }
-        let dealt = outcome.dealt;
         let end = outcome.pages(mover, spans, &pages, None);
-        outcome.dealt -= dealt;
         let mut work = lock();
-        outcome.dealt += work.outcome.dealt;
         work.take(outcome);
         if end.is_err() {
             work.end = end;
@@ -188,8 +185,9 @@ struct Outcome {
     /// Pages to be tried again, by span and address; and the node that each of them was on.
     busy: Vec<(usize, u64)>,
     left: BTreeMap<u64, i32>,
-    /// Pages dealt out so far.
+    /// Pages dealt out, and those of other chunks dealt out before.
     dealt: usize,
+    dealt_before: usize,
 }
 
 impl Span {
@@ -246,7 +244,7 @@ impl Work<'_> {
         }
         self.outcome.busy.extend(outcome.busy);
         self.outcome.left.extend(outcome.left);
-        self.outcome.dealt = outcome.dealt;
+        self.outcome.dealt += outcome.dealt;
         (self.progress)(&self.outcome.done);
     }
 }
@@ -313,7 +311,7 @@ impl Outcome {
             Rule::To(nodes) if nodes.contains(&on) => None,
             Rule::To(nodes) if span.grain_bytes <= span.page_bytes => {
                 self.dealt += 1;
-                nodes.get((self.dealt - 1) % nodes.len().max(1)).copied()
+                nodes.get((self.dealt_before + self.dealt - 1) % nodes.len().max(1)).copied()
             }
             Rule::To(nodes) | Rule::Interleave(nodes) => {
                 let place = (address / span.grain_bytes.max(span.page_bytes).max(1)) as usize % nodes.len().max(1);

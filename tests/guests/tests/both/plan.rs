@@ -232,7 +232,7 @@ fn new_profiles_of_kernels_agree() {
 /// Check each program of the corpus that a placement mends by a new profile, under the plan made on one node: next to nothing of a partition is
 /// remote; of what is interleaved, what lies on the other nodes. (Too long for every day, as above.)
 #[test]
-#[ignore = "takes a quarter of an hour in each guest"]
+#[ignore = "takes four minutes in each guest"]
 fn new_profiles_of_programs_agree() {
     let _off = (balancing_off(), Setting::set(HUGE_PAGES, "madvise"));
     let with_cpus = nodes().iter().filter(|node| !node.cpus.is_empty()).count() as f64;
@@ -252,7 +252,7 @@ fn new_profiles_of_programs_agree() {
             assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{}: {outcome:?}", program.name);
             let report = json(&["report", text(&file)]);
             let findings: Vec<String> =
-                list(&report, "findings").iter().map(|finding| format!("{} {}", finding["kind"], finding["object"])).collect();
+                list(&report, "findings").iter().map(|finding| format!("{} {}", finding["id"], finding["object_name"])).collect();
             said = format!("{}: {} remote {} {findings:?}", program.name, report["remote_fraction"], report["remote_interval"]);
             println!("{said}");
             // Of what is interleaved few windows may tell: it is held by its interval.

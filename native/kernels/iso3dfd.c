@@ -5,9 +5,13 @@
  * 16 bytes a point at least (previous, now and speed read, next written) and 61 operations.
  *
  * The grid of n1 x n2 x n3 points, n1 the fastest, has a border of 8 points on each side that keeps its values. Blocks of
- * n1_block x n2_block x n3_block points are handed to the threads; within a block a few planes (PLANES) follow the other few. In a
- * block of few rows that are not too long, the 21 planes that their points' neighbours lie in fit the second-level cache, and
- * rows beside the block are still in the last-level one from the block before.
+ * n1_block x n2_block x n3_block points are handed to the threads; within a block a slab of DEPTH planes follows the other. In a
+ * block of few rows that are not too long, the slabs that its points' neighbours lie in fit the second-level cache, and rows
+ * beside the block are still in the last-level one from the block before.
+ *
+ * In memory lie bricks: a vector's width of n1, ROWS of n2, DEPTH of n3, in the order of the grid. A brick's points have their
+ * neighbours in nine bricks, each a few lines in a row: half a page, where rows and planes of their own would be 40 pages. What is
+ * loaded of them serves several points, and all offsets within them are constants.
  */
 #include "kernel.h"
 
@@ -18,10 +22,14 @@
 
 #define HALF 8
 #define ROWS 4
+#define DEPTH 8
+#define LINES (ROWS * DEPTH)        /* vectors in a brick */
+#define LINE(z, r) ((z)*ROWS + (r)) /* the vector of row r and plane z among them */
 #define WIDEST_BLOCK 272
-#define INNER_AT 16 /* floats of a row, and room, before its first inner point: a whole number of vectors of any form */
-#define ROOM \
-    1024 /* floats before and behind a field: loads of a whole group of rows at its edges stay within the array */
+#define INNER_AT 16 /* floats of a row before its first inner point: a whole number of vectors of any form */
+/* Floats by which the fields start later than each other in their pages: what is stored to one would otherwise seem to be what is
+ * loaded of another, and their lines would fall on the same sets of a cache. */
+#define APART ((size_t)304)
 #define TOLERANCE 1e-4
 #define STEPS_CHECKED_WHOLE 40000000 /* points times steps that are recomputed in double precision; else a sample is */
 
@@ -30,39 +38,58 @@ static const double exact[HALF + 1] = {-1077749.0 / 352800, 16.0 / 9,    -14.0 /
                                        112.0 / 32175,       -2.0 / 3861, 16.0 / 315315, -1.0 / 411840};
 static float coefficients[HALF + 1];
 
-/* A group of ROWS rows lies in memory vector by vector: the first vector of each row, the second of each, and so on. What the
- * points' neighbours lie in is then a quarter as many streams of memory. */
 struct grid {
     size_t n[3];
     size_t width;    /* floats in a vector of the form that computes: a power of two */
-    ptrdiff_t group; /* floats from a group of rows to the next */
-    ptrdiff_t plane; /* and from a plane */
-    size_t floats;   /* in one array, ROOM included */
+    ptrdiff_t group; /* floats from a group of ROWS rows to the next */
+    ptrdiff_t slab;  /* and from a slab of DEPTH planes */
+    size_t floats;   /* in one field */
 };
 
 static size_t place(const struct grid *g, size_t x, size_t y, size_t z) {
     const size_t at = x + INNER_AT - HALF, lane = at & (g->width - 1);
-    return z * (size_t)g->plane + y / ROWS * (size_t)g->group + (at - lane) * ROWS + y % ROWS * g->width + lane;
+    return z / DEPTH * (size_t)g->slab + y / ROWS * (size_t)g->group + (at - lane) * LINES +
+           LINE(z % DEPTH, y % ROWS) * g->width + lane;
 }
 
 typedef void block_function(float *next, const float *now, const float *speed, const struct grid *g,
                             const size_t from[3], const size_t to[3]);
 
+/* Four floats, in whatever registers there are. */
+typedef float four __attribute__((vector_size(16)));
+
+static inline four load_four(const float *at) {
+    four value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static inline void store_lanes_four(float *at, four value, size_t first, size_t last) {
+    float lanes[4];
+    memcpy(lanes, &value, sizeof lanes);
+    memcpy(at + first, lanes + first, (last - first) * sizeof *lanes);
+}
+
 #define FORM portable
 #define TARGET
-#define VECTOR float
-#define WIDTH 1
-#define PLANES 2
-#define LOAD(p) (*(p))
-#define STORE(p, v) (*(p) = (v))
-#define STORE_LANES(p, v, first, last) (*(p) = (v))
-#define SPLAT(s) (s)
+#define VECTOR four
+#define WIDTH 4
+#define ACROSS 2
+#define LOAD load_four
+#define STORE(p, v) store_lanes_four(p, v, 0, 4)
+#define STORE_LANES store_lanes_four
+#define SPLAT(s) ((four){(s), (s), (s), (s)})
 #define ADD(a, b) ((a) + (b))
 #define SUB(a, b) ((a) - (b))
 #define MUL(a, b) ((a) * (b))
 #define FMA(a, b, c) ((a) * (b) + (c))
-#define AROUND(p) const float *middle_of_row = (p);
-#define BESIDE(k) (middle_of_row[-(k)*ROWS] + middle_of_row[(k)*ROWS])
+/* The row around p in one piece. */
+#define AROUND(p)                                                                              \
+    float middle_of_row[5 * WIDTH];                                                            \
+    for (ptrdiff_t v = 0; v < 5; v++) {                                                        \
+        memcpy(middle_of_row + v * WIDTH, (p) + (v - 2) * WIDTH * LINES, WIDTH * sizeof *(p)); \
+    }
+#define BESIDE(k) (load_four(middle_of_row + 2 * WIDTH - (k)) + load_four(middle_of_row + 2 * WIDTH + (k)))
 #include "iso3dfd_rows.h"
 
 #if defined(__x86_64__)
@@ -78,7 +105,7 @@ FT_TARGET_AVX2 static inline void store_lanes_avx2(float *at, __m256 value, size
 #define TARGET FT_TARGET_AVX2
 #define VECTOR __m256
 #define WIDTH 8
-#define PLANES 2
+#define ACROSS 2
 #define LOAD _mm256_loadu_ps
 #define STORE _mm256_storeu_ps
 #define STORE_LANES store_lanes_avx2
@@ -88,11 +115,11 @@ FT_TARGET_AVX2 static inline void store_lanes_avx2(float *at, __m256 value, size
 #define MUL _mm256_mul_ps
 #define FMA _mm256_fmadd_ps
 /* Vectors k to the left and right, cut out of pairs: by 16 bytes across the halves first, then within them. */
-#define AROUND(p)                                                                              \
-    const __m256i left = _mm256_loadu_si256((const __m256i *)(const void *)((p)-8 * ROWS));    \
-    const __m256i here = _mm256_loadu_si256((const __m256i *)(const void *)(p));               \
-    const __m256i right = _mm256_loadu_si256((const __m256i *)(const void *)((p) + 8 * ROWS)); \
-    const __m256i left_here = _mm256_permute2x128_si256(left, here, 0x21);                     \
+#define AROUND(p)                                                                               \
+    const __m256i left = _mm256_loadu_si256((const __m256i *)(const void *)((p)-8 * LINES));    \
+    const __m256i here = _mm256_loadu_si256((const __m256i *)(const void *)(p));                \
+    const __m256i right = _mm256_loadu_si256((const __m256i *)(const void *)((p) + 8 * LINES)); \
+    const __m256i left_here = _mm256_permute2x128_si256(left, here, 0x21);                      \
     const __m256i here_right = _mm256_permute2x128_si256(here, right, 0x21);
 #define CUT(low, high, floats) _mm256_castsi256_ps(_mm256_alignr_epi8(high, low, 4 * (floats)))
 #define BESIDE(k)                                                                                         \
@@ -104,7 +131,7 @@ FT_TARGET_AVX2 static inline void store_lanes_avx2(float *at, __m256 value, size
 #define TARGET FT_TARGET_AVX512
 #define VECTOR __m512
 #define WIDTH 16
-#define PLANES 5
+#define ACROSS 4
 #define LOAD _mm512_loadu_ps
 #define STORE _mm512_storeu_ps
 #define STORE_LANES(p, v, first, last) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (last)) - (1u << (first))), v)
@@ -114,20 +141,20 @@ FT_TARGET_AVX2 static inline void store_lanes_avx2(float *at, __m256 value, size
 #define MUL _mm512_mul_ps
 #define FMA _mm512_fmadd_ps
 /* Three loads instead of sixteen: the others are cut out of pairs of them. */
-#define AROUND(p)                                           \
-    const __m512i left = _mm512_loadu_si512((p)-16 * ROWS); \
-    const __m512i here = _mm512_loadu_si512(p);             \
-    const __m512i right = _mm512_loadu_si512((p) + 16 * ROWS);
+#define AROUND(p)                                            \
+    const __m512i left = _mm512_loadu_si512((p)-16 * LINES); \
+    const __m512i here = _mm512_loadu_si512(p);              \
+    const __m512i right = _mm512_loadu_si512((p) + 16 * LINES);
 #define BESIDE(k)                                                                 \
     _mm512_add_ps(_mm512_castsi512_ps(_mm512_alignr_epi32(here, left, 16 - (k))), \
                   _mm512_castsi512_ps(_mm512_alignr_epi32(right, here, k)))
 #include "iso3dfd_rows.h"
 
 static block_function *const functions[3] = {block_portable, block_avx2, block_avx512};
-static const size_t widths[3] = {1, 8, 16};
+static const size_t widths[3] = {4, 8, 16};
 #else
 static block_function *const functions[3] = {block_portable, block_portable, block_portable};
-static const size_t widths[3] = {1, 1, 1};
+static const size_t widths[3] = {4, 4, 4};
 #endif
 
 /* Blocks in the order in which the loop hands them out: n1 runs fastest. */
@@ -154,10 +181,10 @@ static void bounds(const struct grid *g, const struct blocks *b, size_t index, b
     }
 }
 
-/* The block along a dimension where none was asked for. Measured on Zen 4: parts of n1 whose rows, with the 21 planes around a
- * block of 8 rows, take half of a second-level cache of 1 MiB; planes after which rows beside the block are reused. */
+/* The block along a dimension where none was asked for. Measured on Zen 4: parts of n1 whose rows, with the slabs around a
+ * block of 8 rows, take some 700 KiB of a second-level cache of 1 MiB; planes after which rows beside the block are reused. */
 static size_t usual_block(int dimension, size_t inner) {
-    static const size_t rows_and_planes[3] = {0, 8, 60};
+    static const size_t rows_and_planes[3] = {0, 8, 128};
     if (dimension > 0) {
         return rows_and_planes[dimension];
     }
@@ -177,21 +204,18 @@ static struct blocks divide(const struct ft_kernel_options *o) {
     return b;
 }
 
-/* Vectors are aligned, since the first inner point of a row is. Planes are a few lines longer than a multiple of 4 KiB: their
- * points at one place would otherwise fall on the same few lines of a cache. */
+/* Vectors are aligned, since the first inner point of a row is; so are bricks, since that of a column and of a plane is, too. A
+ * row ends with the vectors to the right of its last inner point. The numbers of bricks in a group of rows and in a slab are odd:
+ * bricks above and behind each other would otherwise fall on the same sets of a cache. */
 static struct grid lay_out(const struct ft_kernel_options *o, size_t width) {
     struct grid g = {.n = {o->size[0], o->size[1], o->size[2]}, .width = width};
-    const size_t row = (INNER_AT + g.n[0] + 15) / 16 * 16;
-    const size_t floats = (g.n[1] + ROWS - 1) / ROWS * ROWS * row;
-    g.group = (ptrdiff_t)(ROWS * row);
-    g.plane = (ptrdiff_t)((floats + 1023) / 1024 * 1024 + 960);
-    g.floats = (size_t)g.plane * g.n[2] + 2 * (size_t)g.group * 3 + 2 * ROOM;
+    const size_t last = (INNER_AT - 2 * HALF + g.n[0] - 1) / width;
+    const size_t row = (last + 1 + (width < HALF ? HALF / width : 1)) | 1;
+    const size_t bricks = (g.n[1] + ROWS - 1) / ROWS * row | 1;
+    g.group = (ptrdiff_t)(row * width * LINES);
+    g.slab = (ptrdiff_t)(bricks * width * LINES);
+    g.floats = (g.n[2] + DEPTH - 1) / DEPTH * (size_t)g.slab;
     return g;
-}
-
-/* Where a field's first float lies in its memory. */
-static float *field_in(const struct grid *g, float *memory) {
-    return memory + ROOM + 3 * g->group;
 }
 
 /* A smooth bump and something rough, so that every neighbour counts. */
@@ -360,7 +384,7 @@ int ft_iso3dfd(const struct ft_kernel_options *o, double *seconds, struct ft_ker
     }
     const struct grid g = lay_out(o, widths[form - 1]);
     const struct blocks b = divide(o);
-    const size_t bytes = g.floats * sizeof(float);
+    const size_t bytes = (g.floats + 2 * APART) * sizeof(float);
     float *memory[3] = {ft_allocate(bytes, o), ft_allocate(bytes, o), ft_allocate(bytes, o)};
     int status = FT_KERNEL_MEMORY;
     for (int k = 0; k <= HALF; k++) {
@@ -368,10 +392,9 @@ int ft_iso3dfd(const struct ft_kernel_options *o, double *seconds, struct ft_ker
     }
     if (memory[0] != NULL && memory[1] != NULL && memory[2] != NULL) {
         const int threads = ft_team_size(o);
-        float *next = field_in(&g, memory[0]), *now = field_in(&g, memory[1]);
-        const float *speed = field_in(&g, memory[2]);
+        float *next = memory[0], *now = memory[1] + APART, *speed = memory[2] + 2 * APART;
         uint64_t steps = 0;
-        initialise(&g, &b, o->init, next, now, field_in(&g, memory[2]), threads);
+        initialise(&g, &b, o->init, next, now, speed, threads);
         ft_use_schedule(o);
         for (uint64_t repetition = 0; repetition < o->repetitions; repetition++) {
             const double start = omp_get_wtime();

@@ -3,130 +3,145 @@
  * The innermost part of iso3dfd for one vector length; iso3dfd.c includes it once for each form, with
  *
  *   FORM        suffix of the names            TARGET     attributes that allow the instructions
- *   PLANES      done together: as many as the registers hold the columns of
  *   VECTOR      the type, WIDTH floats         LOAD, STORE, STORE_LANES(at, value, first, last), SPLAT, ADD, SUB, MUL,
  *                                              FMA (a * b + c)
+ *   ACROSS      points that share the column they lie in: as many as the registers hold the column of; divides ROWS
  *   AROUND(p)   statements that declare what   BESIDE(k)  the sum of the vectors k to the left and to the right of p,
  *               BESIDE needs                              from what AROUND declared
  *
- * The ROWS rows of a group are done together, so that a row of the plane is loaded once for all of them. At the edges of a block
- * whole vectors of whole groups are computed, and the points of the block are stored.
+ * A brick is done in two parts: what lies across its planes, row by row, to an array of sums; then, plane by plane, what lies in
+ * them. Between the planes of a brick the rows of the brick behind it are done: loads that come from memory are then a stream
+ * that computation never stops. At the edges of a block whole bricks are computed, and the points of the block are stored.
  */
 
 #define NAME_(what, form) what##_##form
 #define NAME(what, form) NAME_(what, form)
+#define AT(z, r) (LINE(z, r) * WIDTH)
 
-/* Floats from a row of a group to row `by` behind it (before it, where negative) in a plane; a constant but for g->group. */
-#define ROW(r, by) (((r) + (by) + 4 * ROWS) / ROWS - 4) * group + ((r) + (by) + 4 * ROWS) % ROWS *WIDTH
-
-/* Vectors [first, last] of a group in `planes` planes (a constant, at most PLANES); (next, now, speed) point at the group's
- * first float. Stored are rows [row, end) and, of the first and last vector, lanes from `lane` and to `lanes`. */
-TARGET __attribute__((always_inline)) static inline void
-NAME(group, FORM)(float *restrict next, const float *restrict now, const float *restrict speed, const struct grid *g,
-                  size_t first, size_t last, size_t lane, size_t lanes, const ptrdiff_t row, const ptrdiff_t end,
-                  const ptrdiff_t planes) {
-    const ptrdiff_t group = g->group, plane = g->plane;
-    VECTOR c[HALF + 1];
-    for (int k = 0; k <= HALF; k++) {
-        c[k] = SPLAT(coefficients[k]);
+/* sum + c[1] (its neighbours at distance 1) + ... for the point column[HALF]. */
+TARGET __attribute__((always_inline)) static inline VECTOR NAME(along, FORM)(VECTOR sum, const VECTOR *column,
+                                                                             const VECTOR *c) {
+#pragma GCC unroll 8
+    for (int k = 1; k <= HALF; k++) {
+        sum = FMA(c[k], ADD(column[HALF - k], column[HALF + k]), sum);
     }
-    for (size_t v = first; v <= last; v++) {
-        const ptrdiff_t x = (ptrdiff_t)(v * WIDTH * ROWS);
-        const float *at = now + x;
-        VECTOR sums[PLANES][ROWS];
-        /* Across planes: what two of them share is loaded once. */
+    return sum;
+}
+
+/* Row r of a brick, which `now` points at: the points themselves, and what lies across the planes. */
+TARGET __attribute__((always_inline)) static inline void
+NAME(across, FORM)(VECTOR *sums, const float *now, const ptrdiff_t slab, const VECTOR *c, const ptrdiff_t r) {
 #pragma GCC unroll 8
-        for (ptrdiff_t r = 0; r < ROWS; r++) {
-            VECTOR column[2 * HALF + PLANES];
+    for (ptrdiff_t part = 0; part < DEPTH; part += ACROSS) {
+        VECTOR column[2 * HALF + ACROSS];
 #pragma GCC unroll 24
-            for (ptrdiff_t k = 0; k < 2 * HALF + planes; k++) {
-                column[k] = LOAD(at + r * WIDTH + (k - HALF) * plane);
-            }
-#pragma GCC unroll 8
-            for (ptrdiff_t z = 0; z < planes; z++) {
-                VECTOR sum = MUL(c[0], column[HALF + z]);
-#pragma GCC unroll 8
-                for (int k = 1; k <= HALF; k++) {
-                    sum = FMA(c[k], ADD(column[HALF + z - k], column[HALF + z + k]), sum);
-                }
-                sums[z][r] = sum;
-            }
+        for (ptrdiff_t k = 0; k < 2 * HALF + ACROSS; k++) {
+            const ptrdiff_t z = part + k - HALF;
+            column[k] = LOAD(now + (z < 0 ? -slab : z < DEPTH ? 0 : slab) + AT((z + DEPTH) % DEPTH, r));
         }
 #pragma GCC unroll 8
-        for (ptrdiff_t z = 0; z < planes; z++) {
-            const float *in = at + z * plane;
+        for (ptrdiff_t o = 0; o < ACROSS; o++) {
+            sums[LINE(part + o, r)] = NAME(along, FORM)(MUL(c[0], column[HALF + o]), column + o, c);
+        }
+    }
+}
+
+/* Plane z of a brick, which `next`, `now` and `speed` point at: what lies in the plane, and the result. Stored are rows
+ * [from[1], to[1]) and lanes [from[0], to[0]), or, where `whole` (a constant), all. */
+TARGET __attribute__((always_inline)) static inline void
+NAME(within, FORM)(float *restrict next, const VECTOR *sums, const float *now, const float *speed,
+                   const ptrdiff_t group, const ptrdiff_t slab, const VECTOR *c, const ptrdiff_t z,
+                   const ptrdiff_t from[2], const ptrdiff_t to[2], const bool whole) {
 #pragma GCC unroll 8
-            for (int k = 1; k <= HALF; k++) {
+    for (ptrdiff_t part = 0; part < ROWS; part += ACROSS) {
+        VECTOR column[2 * HALF + ACROSS], sum[ACROSS];
+#pragma GCC unroll 24
+        for (ptrdiff_t k = 0; k < 2 * HALF + ACROSS; k++) {
+            const ptrdiff_t y = part + k + HALF; /* counted from two groups ahead of the brick */
+            column[k] = LOAD(now + (y / ROWS - 2 * HALF / ROWS) * group + AT(z, y % ROWS));
+        }
 #pragma GCC unroll 8
-                for (ptrdiff_t r = 0; r < ROWS; r++) {
-                    sums[z][r] = FMA(c[k], ADD(LOAD(in + ROW(r, -k)), LOAD(in + ROW(r, k))), sums[z][r]);
-                }
-            }
+        for (ptrdiff_t o = 0; o < ACROSS; o++) {
+            sum[o] = NAME(along, FORM)(sums[LINE(z, part + o)], column + o, c);
+        }
 #pragma GCC unroll 8
-            for (ptrdiff_t r = row; r < end; r++) {
-                const float *p = in + r * WIDTH;
-                const ptrdiff_t offset = x + z * plane + r * WIDTH;
-                /* The next planes: the rows that enter at their far side, and those beside this block, which only they read. */
-                __builtin_prefetch(p + plane * (HALF + planes), 0, 2);
-                __builtin_prefetch(p + plane * planes - HALF / ROWS * group, 0, 2);
-                __builtin_prefetch(p + plane * planes + HALF / ROWS * group, 0, 2);
-                __builtin_prefetch(next + offset + plane * planes, 1, 2);
-                __builtin_prefetch(speed + offset + plane * planes, 0, 2);
-                VECTOR along = SPLAT(0);
-                AROUND(p)
-                along = FMA(c[1], BESIDE(1), along);
-                along = FMA(c[2], BESIDE(2), along);
-                along = FMA(c[3], BESIDE(3), along);
-                along = FMA(c[4], BESIDE(4), along);
-                along = FMA(c[5], BESIDE(5), along);
-                along = FMA(c[6], BESIDE(6), along);
-                along = FMA(c[7], BESIDE(7), along);
-                along = FMA(c[8], BESIDE(8), along);
-                const VECTOR sum = ADD(sums[z][r], along);
-                const VECTOR middle = LOAD(p);
-                const VECTOR twice = ADD(middle, middle);
-                const VECTOR result = FMA(LOAD(speed + offset), sum, SUB(twice, LOAD(next + offset)));
-                const size_t from = v == first ? lane : 0, to = v == last ? lanes : WIDTH;
-                if (from == 0 && to == WIDTH) {
-                    STORE(next + offset, result);
-                } else {
-                    STORE_LANES(next + offset, result, from, to);
-                }
+        for (ptrdiff_t o = 0; o < ACROSS; o++) {
+            const ptrdiff_t at = AT(z, part + o);
+            const float *p = now + at;
+            /* A slab ahead: the planes that enter at its far side, the rows beside it, and what only its points need. */
+            __builtin_prefetch(p + 2 * slab, 0, 2);
+            __builtin_prefetch(p + slab - HALF / ROWS * group, 0, 2);
+            __builtin_prefetch(p + slab + HALF / ROWS * group, 0, 2);
+            __builtin_prefetch(next + slab + at, 1, 2);
+            __builtin_prefetch(speed + slab + at, 0, 2);
+            VECTOR laplacian = sum[o];
+            AROUND(p)
+            laplacian = FMA(c[1], BESIDE(1), laplacian);
+            laplacian = FMA(c[2], BESIDE(2), laplacian);
+            laplacian = FMA(c[3], BESIDE(3), laplacian);
+            laplacian = FMA(c[4], BESIDE(4), laplacian);
+            laplacian = FMA(c[5], BESIDE(5), laplacian);
+            laplacian = FMA(c[6], BESIDE(6), laplacian);
+            laplacian = FMA(c[7], BESIDE(7), laplacian);
+            laplacian = FMA(c[8], BESIDE(8), laplacian);
+            const VECTOR middle = LOAD(p);
+            const VECTOR result = FMA(LOAD(speed + at), laplacian, SUB(ADD(middle, middle), LOAD(next + at)));
+            if (whole) {
+                STORE(next + at, result);
+            } else if (part + o >= from[1] && part + o < to[1]) {
+                STORE_LANES(next + at, result, (size_t)from[0], (size_t)to[0]);
             }
         }
     }
 }
 
-/* All points from (from[0], from[1], z) to to[0] and to[1], of `planes` planes. */
-TARGET __attribute__((always_inline)) static inline void NAME(slab, FORM)(float *next, const float *now,
-                                                                          const float *speed, const struct grid *g,
-                                                                          const size_t from[3], const size_t to[3],
-                                                                          size_t z, const ptrdiff_t planes) {
-    const size_t begin = from[0] + INNER_AT - HALF, end = to[0] + INNER_AT - HALF;
-    const size_t first = begin / WIDTH, last = (end - 1) / WIDTH, lane = begin % WIDTH, lanes = (end - 1) % WIDTH + 1;
-    for (size_t y = from[1] / ROWS * ROWS; y < to[1]; y += ROWS) {
-        const size_t o = z * (size_t)g->plane + y / ROWS * (size_t)g->group;
-        if (y >= from[1] && y + ROWS <= to[1]) {
-            NAME(group, FORM)(next + o, now + o, speed + o, g, first, last, lane, lanes, 0, ROWS, planes);
-        } else {
-            const ptrdiff_t row = y < from[1] ? (ptrdiff_t)(from[1] - y) : 0;
-            const ptrdiff_t rows = y + ROWS > to[1] ? (ptrdiff_t)(to[1] - y) : ROWS;
-            NAME(group, FORM)(next + o, now + o, speed + o, g, first, last, lane, lanes, row, rows, planes);
-        }
-    }
+/* The part [from, to) of brick `brick` along a dimension that lies in [begin, end), counted from the brick's first point. */
+static inline bool NAME(part, FORM)(ptrdiff_t brick, ptrdiff_t points, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t *from,
+                                    ptrdiff_t *to) {
+    const ptrdiff_t first = brick * points;
+    *from = begin > first ? begin - first : 0;
+    *to = end < first + points ? end - first : points;
+    return *from == 0 && *to == points;
 }
 
 TARGET static void NAME(block, FORM)(float *next, const float *now, const float *speed, const struct grid *g,
                                      const size_t from[3], const size_t to[3]) {
-    size_t z = from[2];
-    for (; z + PLANES <= to[2]; z += PLANES) {
-        NAME(slab, FORM)(next, now, speed, g, from, to, z, PLANES);
+    const ptrdiff_t brick = WIDTH * LINES, group = g->group, slab = g->slab, room = INNER_AT - HALF;
+    const ptrdiff_t begin[3] = {(ptrdiff_t)from[0] + room, (ptrdiff_t)from[1], (ptrdiff_t)from[2]};
+    const ptrdiff_t end[3] = {(ptrdiff_t)to[0] + room, (ptrdiff_t)to[1], (ptrdiff_t)to[2]};
+    const ptrdiff_t first = begin[0] / WIDTH, last = (end[0] - 1) / WIDTH;
+    VECTOR c[HALF + 1];
+    for (int k = 0; k <= HALF; k++) {
+        c[k] = SPLAT(coefficients[k]);
     }
-    for (; z + 2 <= to[2]; z += 2) {
-        NAME(slab, FORM)(next, now, speed, g, from, to, z, 2);
-    }
-    for (; z < to[2]; z++) {
-        NAME(slab, FORM)(next, now, speed, g, from, to, z, 1);
+    for (ptrdiff_t z = begin[2] / DEPTH; z * DEPTH < end[2]; z++) {
+        for (ptrdiff_t y = begin[1] / ROWS; y * ROWS < end[1]; y++) {
+            ptrdiff_t lo[3], hi[3];
+            VECTOR sums[2][LINES];
+            const bool planes_are_whole = NAME(part, FORM)(z, DEPTH, begin[2], end[2], &lo[2], &hi[2]);
+            const bool rows_are_whole = NAME(part, FORM)(y, ROWS, begin[1], end[1], &lo[1], &hi[1]);
+            const ptrdiff_t row = z * slab + y * group;
+            for (ptrdiff_t r = 0; r < ROWS; r++) {
+                NAME(across, FORM)(sums[first % 2], now + row + first * brick, slab, c, r);
+            }
+            for (ptrdiff_t x = first; x <= last; x++) {
+                const bool whole =
+                    NAME(part, FORM)(x, WIDTH, begin[0], end[0], &lo[0], &hi[0]) && rows_are_whole && planes_are_whole;
+                const ptrdiff_t at = row + x * brick;
+                for (ptrdiff_t plane = 0; plane < DEPTH; plane++) {
+                    if (plane % (DEPTH / ROWS) == 0 && x < last) {
+                        NAME(across, FORM)(sums[(x + 1) % 2], now + at + brick, slab, c, plane / (DEPTH / ROWS));
+                    }
+                    if (whole) {
+                        NAME(within, FORM)
+                        (next + at, sums[x % 2], now + at, speed + at, group, slab, c, plane, lo, hi, true);
+                    } else if (plane >= lo[2] && plane < hi[2]) {
+                        NAME(within, FORM)
+                        (next + at, sums[x % 2], now + at, speed + at, group, slab, c, plane, lo, hi, false);
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -134,7 +149,7 @@ TARGET static void NAME(block, FORM)(float *next, const float *now, const float 
 #undef TARGET
 #undef VECTOR
 #undef WIDTH
-#undef PLANES
+#undef ACROSS
 #undef LOAD
 #undef STORE
 #undef STORE_LANES
@@ -146,6 +161,6 @@ TARGET static void NAME(block, FORM)(float *next, const float *now, const float 
 #undef AROUND
 #undef BESIDE
 #undef CUT
-#undef ROW
+#undef AT
 #undef NAME
 #undef NAME_

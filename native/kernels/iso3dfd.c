@@ -53,7 +53,7 @@ static size_t place(const struct grid *g, size_t x, size_t y, size_t z) {
 }
 
 typedef void block_function(float *next, const float *now, const float *speed, const struct grid *g,
-                            const size_t from[3], const size_t to[3]);
+                            const size_t from[3], const size_t to[3], const size_t then[3]);
 
 /* Four floats, in whatever registers there are. */
 typedef float four __attribute__((vector_size(16)));
@@ -256,11 +256,17 @@ static FT_NOINLINE void initialise(const struct grid *g, const struct blocks *b,
 
 static FT_NOINLINE void step(const struct grid *g, const struct blocks *b, block_function *body, float *next,
                              const float *now, const float *speed, int threads) {
+    omp_sched_t kind;
+    int chunk;
+    omp_get_schedule(&kind, &chunk);
+    /* From a block to the thread's next one, most likely. */
+    const size_t turn = kind == omp_sched_dynamic && chunk <= 1 ? (size_t)threads : 1;
 #pragma omp parallel for schedule(runtime) num_threads(threads)
     for (size_t block = 0; block < b->all; block++) {
-        size_t from[3], to[3];
+        size_t from[3], to[3], then[3], end[3];
         bounds(g, b, block, false, from, to);
-        body(next, now, speed, g, from, to);
+        bounds(g, b, block + turn < b->all ? block + turn : 0, false, then, end);
+        body(next, now, speed, g, from, to, then);
     }
 }
 

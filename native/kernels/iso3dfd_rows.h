@@ -47,11 +47,11 @@ NAME(across, FORM)(VECTOR *sums, const float *now, const ptrdiff_t slab, const V
 }
 
 /* Plane z of a brick, which `next`, `now` and `speed` point at: what lies in the plane, and the result. Stored are rows
- * [from[1], to[1]) and lanes [from[0], to[0]), or, where `whole` (a constant), all. */
+ * [from[1], to[1]) and lanes [from[0], to[0]), or, where `whole` (a constant), all. What comes `ahead` floats later is fetched. */
 TARGET __attribute__((always_inline)) static inline void
 NAME(within, FORM)(float *restrict next, const VECTOR *sums, const float *now, const float *speed,
                    const ptrdiff_t group, const ptrdiff_t slab, const VECTOR *c, const ptrdiff_t z,
-                   const ptrdiff_t from[2], const ptrdiff_t to[2], const bool whole) {
+                   const ptrdiff_t from[2], const ptrdiff_t to[2], const ptrdiff_t ahead, const bool whole) {
 #pragma GCC unroll 8
     for (ptrdiff_t part = 0; part < ROWS; part += ACROSS) {
         VECTOR column[2 * HALF + ACROSS], sum[ACROSS];
@@ -69,11 +69,11 @@ NAME(within, FORM)(float *restrict next, const VECTOR *sums, const float *now, c
             const ptrdiff_t at = AT(z, part + o);
             const float *p = now + at;
             /* A slab ahead: the planes that enter at its far side, the rows beside it, and what only its points need. */
-            __builtin_prefetch(p + 2 * slab, 0, 2);
-            __builtin_prefetch(p + slab - HALF / ROWS * group, 0, 2);
-            __builtin_prefetch(p + slab + HALF / ROWS * group, 0, 2);
-            __builtin_prefetch(next + slab + at, 1, 2);
-            __builtin_prefetch(speed + slab + at, 0, 2);
+            __builtin_prefetch(p + ahead + slab, 0, 2);
+            __builtin_prefetch(p + ahead - HALF / ROWS * group, 0, 2);
+            __builtin_prefetch(p + ahead + HALF / ROWS * group, 0, 2);
+            __builtin_prefetch(next + ahead + at, 1, 2);
+            __builtin_prefetch(speed + ahead + at, 0, 2);
             VECTOR laplacian = sum[o];
             AROUND(p)
             laplacian = FMA(c[1], BESIDE(1), laplacian);
@@ -104,8 +104,9 @@ static inline bool NAME(part, FORM)(ptrdiff_t brick, ptrdiff_t points, ptrdiff_t
     return *from == 0 && *to == points;
 }
 
+/* All points from `from` to `to`. In the last slab, what the block that begins at `then` begins with is fetched. */
 TARGET static void NAME(block, FORM)(float *next, const float *now, const float *speed, const struct grid *g,
-                                     const size_t from[3], const size_t to[3]) {
+                                     const size_t from[3], const size_t to[3], const size_t then[3]) {
     const ptrdiff_t brick = WIDTH * LINES, group = g->group, slab = g->slab, room = INNER_AT - HALF;
     const ptrdiff_t begin[3] = {(ptrdiff_t)from[0] + room, (ptrdiff_t)from[1], (ptrdiff_t)from[2]};
     const ptrdiff_t end[3] = {(ptrdiff_t)to[0] + room, (ptrdiff_t)to[1], (ptrdiff_t)to[2]};
@@ -114,7 +115,11 @@ TARGET static void NAME(block, FORM)(float *next, const float *now, const float 
     for (int k = 0; k <= HALF; k++) {
         c[k] = SPLAT(coefficients[k]);
     }
-    for (ptrdiff_t z = begin[2] / DEPTH; z * DEPTH < end[2]; z++) {
+    const ptrdiff_t last_slab = (end[2] - 1) / DEPTH;
+    const size_t its_first = place(g, from[0], from[1], (size_t)last_slab * DEPTH);
+    for (ptrdiff_t z = begin[2] / DEPTH; z <= last_slab; z++) {
+        const ptrdiff_t ahead =
+            z < last_slab ? slab : (ptrdiff_t)place(g, then[0], then[1], then[2]) - (ptrdiff_t)its_first;
         for (ptrdiff_t y = begin[1] / ROWS; y * ROWS < end[1]; y++) {
             ptrdiff_t lo[3], hi[3];
             VECTOR sums[2][LINES];
@@ -134,10 +139,10 @@ TARGET static void NAME(block, FORM)(float *next, const float *now, const float 
                     }
                     if (whole) {
                         NAME(within, FORM)
-                        (next + at, sums[x % 2], now + at, speed + at, group, slab, c, plane, lo, hi, true);
+                        (next + at, sums[x % 2], now + at, speed + at, group, slab, c, plane, lo, hi, ahead, true);
                     } else if (plane >= lo[2] && plane < hi[2]) {
                         NAME(within, FORM)
-                        (next + at, sums[x % 2], now + at, speed + at, group, slab, c, plane, lo, hi, false);
+                        (next + at, sums[x % 2], now + at, speed + at, group, slab, c, plane, lo, hi, ahead, false);
                     }
                 }
             }

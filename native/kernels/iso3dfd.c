@@ -10,8 +10,8 @@
  * beside the block are still in the last-level one from the block before.
  *
  * In memory lie bricks: a vector's width of n1, ROWS of n2, DEPTH of n3, in the order of the grid. A brick's points have their
- * neighbours in nine bricks, each a few lines in a row: half a page, where rows and planes of their own would be 40 pages. What is
- * loaded of them serves several points, and all offsets within them are constants.
+ * neighbours in nine bricks (eleven of the narrowest), each at most half a page in a row, where rows and planes of their own would
+ * be 40 pages. What is loaded of them serves several points, and all offsets within them are constants.
  */
 #include "kernel.h"
 
@@ -26,12 +26,15 @@
 #define LINES (ROWS * DEPTH)        /* vectors in a brick */
 #define LINE(z, r) ((z)*ROWS + (r)) /* the vector of row r and plane z among them */
 #define WIDEST_BLOCK 272
+#define BLOCKS_A_THREAD 4
 #define INNER_AT 16 /* floats of a row before its first inner point: a whole number of vectors of any form */
 /* Floats by which the fields start later than each other in their pages: what is stored to one would otherwise seem to be what is
  * loaded of another, and their lines would fall on the same sets of a cache. */
 #define APART ((size_t)304)
 #define TOLERANCE 1e-4
-#define STEPS_CHECKED_WHOLE 40000000 /* points times steps that are recomputed in double precision; else a sample is */
+/* Floats of a field, and those times steps, that are recomputed in double precision; else a sample of points is. */
+#define CHECKED_WHOLE 4000000
+#define STEPS_CHECKED_WHOLE 40000000
 
 /* Taylor coefficients of the second derivative, order 16 (Fornberg, Mathematics of Computation 51, 1988). */
 static const double exact[HALF + 1] = {-1077749.0 / 352800, 16.0 / 9,    -14.0 / 45,    112.0 / 1485, -7.0 / 396,
@@ -192,13 +195,19 @@ static size_t usual_block(int dimension, size_t inner) {
     return ((inner + parts - 1) / parts + 15) / 16 * 16;
 }
 
-static struct blocks divide(const struct ft_kernel_options *o) {
+static struct blocks divide(const struct ft_kernel_options *o, int threads) {
     struct blocks b = {.all = 1};
     for (int d = 0; d < 3; d++) {
         const size_t inner = o->size[d] - 2 * HALF;
         const size_t wanted = o->block[d] ? o->block[d] : usual_block(d, inner);
         b.size[d] = wanted < inner ? wanted : inner;
         b.count[d] = (inner + b.size[d] - 1) / b.size[d];
+        /* All threads are to have some, of planes by the slab. */
+        while (d == 2 && o->block[d] == 0 && b.size[d] >= 2 * DEPTH &&
+               b.all * b.count[d] < BLOCKS_A_THREAD * (size_t)threads) {
+            b.size[d] = b.size[d] / 2 / DEPTH * DEPTH;
+            b.count[d] = (inner + b.size[d] - 1) / b.size[d];
+        }
         b.all *= b.count[d];
     }
     return b;
@@ -206,7 +215,7 @@ static struct blocks divide(const struct ft_kernel_options *o) {
 
 /* Vectors are aligned, since the first inner point of a row is; so are bricks, since that of a column and of a plane is, too. A
  * row ends with the vectors to the right of its last inner point. The numbers of bricks in a group of rows and in a slab are odd:
- * bricks above and behind each other would otherwise fall on the same sets of a cache. */
+ * bricks that follow each other along n2 and n3 would otherwise fall on the same sets of a cache. */
 static struct grid lay_out(const struct ft_kernel_options *o, size_t width) {
     struct grid g = {.n = {o->size[0], o->size[1], o->size[2]}, .width = width};
     const size_t last = (INNER_AT - 2 * HALF + g.n[0] - 1) / width;
@@ -260,7 +269,8 @@ static FT_NOINLINE void step(const struct grid *g, const struct blocks *b, block
     int chunk;
     omp_get_schedule(&kind, &chunk);
     /* From a block to the thread's next one, most likely. */
-    const size_t turn = kind == omp_sched_dynamic && chunk <= 1 ? (size_t)threads : 1;
+    const bool is_by_one = kind == omp_sched_dynamic ? chunk <= 1 : kind == omp_sched_static && chunk == 1;
+    const size_t turn = is_by_one ? (size_t)threads : 1;
 #pragma omp parallel for schedule(runtime) num_threads(threads)
     for (size_t block = 0; block < b->all; block++) {
         size_t from[3], to[3], then[3], end[3];
@@ -389,7 +399,8 @@ int ft_iso3dfd(const struct ft_kernel_options *o, double *seconds, struct ft_ker
         return FT_KERNEL_FORM;
     }
     const struct grid g = lay_out(o, widths[form - 1]);
-    const struct blocks b = divide(o);
+    const int threads = ft_team_size(o);
+    const struct blocks b = divide(o, threads);
     const size_t bytes = (g.floats + 2 * APART) * sizeof(float);
     float *memory[3] = {ft_allocate(bytes, o), ft_allocate(bytes, o), ft_allocate(bytes, o)};
     int status = FT_KERNEL_MEMORY;
@@ -397,7 +408,6 @@ int ft_iso3dfd(const struct ft_kernel_options *o, double *seconds, struct ft_ker
         coefficients[k] = (float)(k == 0 ? 3 * exact[0] : exact[k]);
     }
     if (memory[0] != NULL && memory[1] != NULL && memory[2] != NULL) {
-        const int threads = ft_team_size(o);
         float *next = memory[0], *now = memory[1] + APART, *speed = memory[2] + 2 * APART;
         uint64_t steps = 0;
         initialise(&g, &b, o->init, next, now, speed, threads);
@@ -413,9 +423,9 @@ int ft_iso3dfd(const struct ft_kernel_options *o, double *seconds, struct ft_ker
             seconds[repetition] = (omp_get_wtime() - start) / (double)o->iterations;
         }
         ft_observe(result, memory[1], bytes, threads);
-        const double work = (double)(g.n[0] * g.n[1] * g.n[2]) * (double)steps;
+        const bool is_small = g.floats <= CHECKED_WHOLE && (double)g.floats * (double)steps <= STEPS_CHECKED_WHOLE;
         struct deviation d = {0};
-        const bool is_checked = (work <= STEPS_CHECKED_WHOLE && check_whole(&g, steps, now, &d)) ||
+        const bool is_checked = (is_small && check_whole(&g, steps, now, &d)) ||
                                 check_sample(&g, &b, functions[form - 1], next, now, speed, threads, &d);
         result->threads = (uint32_t)threads;
         result->form = form;

@@ -5,12 +5,12 @@
  *   FORM        suffix of the names            TARGET     attributes that allow the instructions
  *   VECTOR      the type, WIDTH floats         LOAD, STORE, STORE_LANES(at, value, first, last), SPLAT, ADD, SUB, MUL,
  *                                              FMA (a * b + c)
- *   ACROSS      points that share the column they lie in: as many as the registers hold the column of; divides ROWS
+ *   ACROSS      points that share the column they lie in: as many as the registers hold the column of; divides ROWS and DEPTH
  *   AROUND(p)   statements that declare what   BESIDE(k)  the sum of the vectors k to the left and to the right of p,
  *               BESIDE needs                              from what AROUND declared
  *
  * A brick is done in two parts: what lies across its planes, row by row, to an array of sums; then, plane by plane, what lies in
- * them. Between the planes of a brick the rows of the brick behind it are done: loads that come from memory are then a stream
+ * them. Between the planes of a brick the rows of the next brick along n1 are done: loads that come from memory are then a stream
  * that computation never stops. At the edges of a block whole bricks are computed, and the points of the block are stored.
  */
 
@@ -116,10 +116,11 @@ TARGET static void NAME(block, FORM)(float *next, const float *now, const float 
         c[k] = SPLAT(coefficients[k]);
     }
     const ptrdiff_t last_slab = (end[2] - 1) / DEPTH;
-    const size_t its_first = place(g, from[0], from[1], (size_t)last_slab * DEPTH);
+    const ptrdiff_t to_then = ((ptrdiff_t)then[2] / DEPTH - last_slab) * slab +
+                              ((ptrdiff_t)then[1] / ROWS - begin[1] / ROWS) * group +
+                              (((ptrdiff_t)then[0] + room) / WIDTH - first) * brick;
     for (ptrdiff_t z = begin[2] / DEPTH; z <= last_slab; z++) {
-        const ptrdiff_t ahead =
-            z < last_slab ? slab : (ptrdiff_t)place(g, then[0], then[1], then[2]) - (ptrdiff_t)its_first;
+        const ptrdiff_t ahead = z < last_slab ? slab : to_then;
         for (ptrdiff_t y = begin[1] / ROWS; y * ROWS < end[1]; y++) {
             ptrdiff_t lo[3], hi[3];
             VECTOR sums[2][LINES];
@@ -133,6 +134,7 @@ TARGET static void NAME(block, FORM)(float *next, const float *now, const float 
                 const bool whole =
                     NAME(part, FORM)(x, WIDTH, begin[0], end[0], &lo[0], &hi[0]) && rows_are_whole && planes_are_whole;
                 const ptrdiff_t at = row + x * brick;
+                /* Of a brick that is not whole, what other threads store meanwhile may be loaded; nothing comes of it. */
                 for (ptrdiff_t plane = 0; plane < DEPTH; plane++) {
                     if (plane % (DEPTH / ROWS) == 0 && x < last) {
                         NAME(across, FORM)(sums[(x + 1) % 2], now + at + brick, slab, c, plane / (DEPTH / ROWS));

@@ -25,12 +25,12 @@ pub const KERNELS: [Kernel; 4] = [
     Kernel { name: "dgemv", sizes: &["--m", "2000", "--n", "2000"], iterations: "2000", ends: EQUAL },
     Kernel { name: "dmvm", sizes: &["--m", "2000", "--n", "2000"], iterations: "2000", ends: EQUAL },
     Kernel { name: "triad", sizes: &["--elements", "2000000", "--temporal"], iterations: "1500", ends: EQUAL },
-    Kernel { name: "iso3dfd", sizes: &ISO3DFD, iterations: "6000", ends: [0.275, 0.5, 0.725, 1.0] },
+    Kernel { name: "iso3dfd", sizes: &ISO3DFD, iterations: "6000", ends: [48.0 / 176.0, 0.5, 128.0 / 176.0, 1.0] },
 ];
 
 const EQUAL: [f64; 4] = [0.25, 0.5, 0.75, 1.0];
-/// One block of 36 planes for each thread, and 8 planes on either side of them.
-const ISO3DFD: [&str; 10] = ["--n1", "64", "--n2", "64", "--n3", "160", "--n2-block", "48", "--n3-block", "36"];
+/// One block of 40 planes, five slabs of the kernel's bricks, for each thread, and 8 planes on either side of them.
+const ISO3DFD: [&str; 10] = ["--n1", "64", "--n2", "64", "--n3", "176", "--n2-block", "48", "--n3-block", "40"];
 
 /// Threads of the kernels: as many as the guests have CPUs.
 pub const KERNEL_THREADS: &str = "4";

@@ -200,7 +200,7 @@ pub struct Iso3dfd {
     /// [default: 8]
     #[arg(long, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub n2_block: Option<u64>,
-    /// [default: 64]
+    /// [default: 128, less where that makes too few blocks for the threads]
     #[arg(long, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub n3_block: Option<u64>,
     /// Time steps in one repetition

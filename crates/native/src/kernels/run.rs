@@ -149,9 +149,11 @@ impl Run {
             }
             Kernel::Chase => a.saturating_mul(64),
             Kernel::Iso3dfd => {
-                let row = a.saturating_add(31) / 16 * 16;
-                let plane = row.saturating_mul(b).saturating_add(1983);
-                plane.saturating_mul(c).saturating_mul(3 * size_of::<f32>() as u64)
+                // As iso3dfd.c lays them out with the longest vectors, whose bricks are the largest: 16 x 4 x 8 points.
+                let row = (a.saturating_sub(1) / 16 + 2) | 1;
+                let slab = b.div_ceil(4).saturating_mul(row).saturating_add(1).saturating_mul(16 * 4 * 8);
+                let field = slab.saturating_mul(c.div_ceil(8)).saturating_add(2 * 304);
+                field.saturating_mul(3 * size_of::<f32>() as u64)
             }
         }
     }

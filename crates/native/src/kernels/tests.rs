@@ -59,16 +59,20 @@ fn answers_are_right() {
     }
 }
 
-/// Check iso3dfd against the double-precision reference on odd and smallest grids with blocks of every shape.
+/// Check iso3dfd against the double-precision reference on odd and smallest grids with blocks of every shape, and that it takes no more
+/// memory than was foreseen.
 #[test]
 fn iso3dfd_is_right_on_any_grid_and_block() {
-    for sizes in [[17, 17, 17], [18, 31, 19], [49, 20, 33], [65, 24, 17], [32, 32, 48]] {
+    for sizes in [[17, 17, 17], [18, 31, 19], [49, 20, 33], [65, 24, 17], [32, 32, 48], [17, 18, 90]] {
         for blocks in [[0, 0, 0], [1, 1, 1], [5, 3, 7], [16, 4, 2], [1000, 1000, 1000], [15, 9, 1]] {
             for form in [Form::Portable, Form::Avx2, Form::Avx512] {
                 let run = Run { sizes, blocks, form, repetitions: 2, ..small(Kernel::Iso3dfd) };
                 match run.run() {
                     Err(KernelError::Form { .. }) => {}
-                    outcome => assert!(outcome.unwrap_or_else(|error| panic!("{run:?}: {error}")).worst_error < 1e-5),
+                    outcome => {
+                        let outcome = outcome.unwrap_or_else(|error| panic!("{run:?}: {error}"));
+                        assert!(outcome.worst_error < 1e-5 && outcome.bytes <= run.bytes(), "{run:?}: {outcome:?} of {}", run.bytes());
+                    }
                 }
             }
         }

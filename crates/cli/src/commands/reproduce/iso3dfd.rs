@@ -45,8 +45,11 @@ impl Grid {
         let n2 = (plane / n3).max(BORDER + 1);
         let mut blocks = [n1, N2_BLOCK, N3_BLOCK];
         let count = |blocks: [u64; 3]| (n2 - BORDER).div_ceil(blocks[1]) * (n3 - BORDER).div_ceil(blocks[2]);
-        while count(blocks) < BLOCKS_A_THREAD * threads && blocks[2] > 1 {
-            blocks[2] /= 2;
+        // Whole bricks, of which the kernel's fields are: 8 planes, 4 rows.
+        for smaller in [[N2_BLOCK, 48], [N2_BLOCK, 24], [N2_BLOCK, 8], [12, 8], [4, 8]] {
+            if count(blocks) < BLOCKS_A_THREAD * threads {
+                blocks[1..].copy_from_slice(&smaller);
+            }
         }
         Self { n: [n1, n2, n3], blocks }
     }

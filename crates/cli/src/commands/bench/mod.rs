@@ -32,7 +32,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         place: how.placed.clone(),
         sizes,
         shape,
-        bytes: run.bytes(),
+        bytes: 0,
         huge_pages: run.huge_pages,
         iterations: run.iterations,
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
@@ -51,7 +51,8 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
         let what = if teams.len() > 1 { format!("{threads} threads ({} of {})", index + 1, teams.len()) } else { bench.kernel.clone() };
         let outcome = progress::run(&Run { threads, ..run }, &what)?;
         outcome.form.name().clone_into(&mut bench.form);
-        let Outcome { threads, seconds, worst_error, cpus, page_nodes, .. } = outcome;
+        let Outcome { threads, seconds, worst_error, bytes, cpus, page_nodes, .. } = outcome;
+        bench.bytes = bytes;
         bench.teams.push(Team { threads, seconds, worst_error, cpus, page_nodes });
     }
     show(&bench, how)?;

@@ -23,9 +23,9 @@ use crate::traffic::traffic;
 use crate::unrecorded::Unrecorded;
 use crate::uses::{Hit, Reader, Source, Uses};
 use crate::{Sources, Target};
-use firsttouch_domain::Estimate;
-use firsttouch_domain::traffic::Traffic;
-use firsttouch_profile::{Counter, Id, Profile, meta};
+use firsttouch_model::Estimate;
+use firsttouch_model::rows::{Counter, Id, Profile, meta};
+use firsttouch_model::traffic::Traffic;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Objects without any access seen that are listed, at most (the largest).
@@ -273,7 +273,7 @@ fn wall_s(profile: &Profile) -> f64 {
 }
 
 fn thread_views(profile: &Profile, target: &Target, threads: &Threads) -> Vec<ThreadView> {
-    let rows: HashMap<Id, &firsttouch_profile::Thread> = profile.threads.iter().map(|t| (t.id, t)).collect();
+    let rows: HashMap<Id, &firsttouch_model::rows::Thread> = profile.threads.iter().map(|t| (t.id, t)).collect();
     let view = |(index, t): (usize, &crate::threads::Thread)| {
         let row = rows.get(&t.id).filter(|_| !target.virtual_machine);
         ThreadView {
@@ -330,7 +330,7 @@ fn kernel(profile: &Profile) -> Option<KernelView> {
 
 fn evidence(profile: &Profile, uses: &Uses) -> Vec<EvidenceView> {
     let lost = |source: &str| profile.lost.iter().filter(|l| l.source == source).fold(0u64, |sum, l| sum.saturating_add(l.count));
-    let view = |e: &firsttouch_profile::Evidence| EvidenceView {
+    let view = |e: &firsttouch_model::rows::Evidence| EvidenceView {
         source: e.source.clone(),
         available: e.available,
         // Of the faults on pages that were there, some were writes.

@@ -1,7 +1,7 @@
 //! What the watch windows sample: words x ns of every group within the watched span.
 
 use crate::groups::{Group, SiteKey, site_key};
-use firsttouch_profile::{Id, Profile, meta};
+use firsttouch_model::rows::{Id, Profile, meta};
 use std::collections::HashMap;
 
 /// The span of the run in which windows were drawn, ns.

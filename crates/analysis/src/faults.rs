@@ -25,7 +25,7 @@
 
 use crate::generations::{Cells, keep_first, keep_last};
 use crate::touches::{Placed, Touch};
-use firsttouch_profile::{Id, Object, ObjectKind, Profile, Release, meta};
+use firsttouch_model::rows::{Id, Object, ObjectKind, Profile, Release, meta};
 use std::collections::{BTreeMap, HashMap};
 
 /// Where less than this part of a stretch was read before it was written, none of it was: answers may come late.

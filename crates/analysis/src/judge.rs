@@ -19,8 +19,8 @@ use crate::homes::Home;
 use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Sight, Unit, classify, turns};
 use crate::threads::Threads;
 use crate::uses::{ByThread, Hit, Source};
-use firsttouch_domain::{Estimate, format_bytes};
-use firsttouch_profile::{ObjectKind, Profile, meta};
+use firsttouch_model::rows::{ObjectKind, Profile, meta};
+use firsttouch_model::{Estimate, format_bytes};
 use std::collections::{BTreeMap, HashMap};
 
 /// How the reason of objects begins that are too small to judge.

@@ -3,7 +3,7 @@
 use crate::groups::Group;
 use crate::places::{Places, next_instruction};
 use crate::report::Analysis;
-use firsttouch_profile::{Frame, Id, Object, Profile, meta};
+use firsttouch_model::rows::{Frame, Id, Object, Profile, meta};
 use std::collections::BTreeMap;
 
 /// How far below an allocation the function may return its variable, in lines.

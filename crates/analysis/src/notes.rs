@@ -5,8 +5,8 @@ use crate::threads::Threads;
 use crate::touches::TouchIndex;
 use crate::unrecorded::Unrecorded;
 use crate::uses::Uses;
-use firsttouch_domain::Pin;
-use firsttouch_profile::{Profile, meta};
+use firsttouch_model::Pin;
+use firsttouch_model::rows::{Profile, meta};
 
 /// What doubts are read from.
 pub struct Doubts<'a> {

@@ -10,8 +10,8 @@
 
 use crate::residents::Residents;
 use crate::touches::BASE_PAGE;
-use firsttouch_domain::format_bytes;
-use firsttouch_profile::{Id, Profile, meta};
+use firsttouch_model::format_bytes;
+use firsttouch_model::rows::{Id, Profile, meta};
 use std::collections::{BTreeMap, HashMap};
 
 /// From this part of the touched memory on, and from this many bytes, it is worth a word.

@@ -11,7 +11,7 @@ use crate::homes::{Home, comes_later, home, home_between, observed};
 use crate::residents::Residents;
 use crate::threads::Threads;
 use crate::touches::{BASE_PAGE, ObjectTouches, Placed, TouchReader};
-use firsttouch_profile::{Access, Id, Profile};
+use firsttouch_model::rows::{Access, Id, Profile};
 use std::collections::HashMap;
 
 /// Accesses by one thread in one window.
@@ -128,7 +128,7 @@ pub struct Reader<'a> {
 
 /// The doubt about what a trap costs that the recorder left in the profile.
 fn hot_error(profile: &Profile) -> f64 {
-    let told = profile.meta.get(firsttouch_profile::meta::HOT_ERROR).and_then(|text| text.parse::<f64>().ok());
+    let told = profile.meta.get(firsttouch_model::rows::meta::HOT_ERROR).and_then(|text| text.parse::<f64>().ok());
     told.filter(|error| (0.0..=1.0).contains(error)).unwrap_or(0.0)
 }
 

@@ -4,8 +4,8 @@
 mod simulated;
 
 use firsttouch_analysis::{Analysis, Target, analyse};
-use firsttouch_domain::{NodeId, Pin};
-use firsttouch_profile::*;
+use firsttouch_model::rows::*;
+use firsttouch_model::{NodeId, Pin};
 use simulated::*;
 
 fn reason(analysis: &Analysis, name: &str) -> String {

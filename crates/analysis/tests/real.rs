@@ -5,7 +5,7 @@
 mod simulated;
 
 use firsttouch_analysis::{Analysis, PartitionKind, Target, analyse};
-use firsttouch_profile::*;
+use firsttouch_model::rows::*;
 use simulated::*;
 
 /// Threads 0 to 3 run on node 0, 4 to 7 on node 1. CPU t is thread t's.

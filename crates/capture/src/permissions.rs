@@ -1,7 +1,7 @@
 //! Asks the kernel, without a target, whether a profile could be taken here.
 
 use crate::kernel::perf::{Attributes, Event};
-use firsttouch_domain::facts::{Probe, Probes};
+use firsttouch_model::facts::{Probe, Probes};
 
 /// An address nobody uses, aligned as a watchpoint must be: the event is never enabled.
 const NOWHERE: u64 = 0x1000;

@@ -1,7 +1,8 @@
 //! Gives the frames of a profile their functions and lines. Done once the target has ended, so that it costs it nothing.
 
 use anyhow::Result;
-use firsttouch_profile::{Frame, Id, Profile, Site, Writer, meta};
+use firsttouch_model::rows::{Frame, Id, Profile, Site, meta};
+use firsttouch_profile::Writer;
 use firsttouch_symbols::{Resolved, Symbolizer};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt;

@@ -1,7 +1,7 @@
 //! Where threads and memory go: lists of nodes and CPUs as numactl takes them, affinity expressions of likwid and hwloc, memory
 //! policies, and the kernel's calls that apply them.
 //!
-//! All but [`kernel`] is pure: a machine comes as a [`firsttouch_domain::topology::Topology`].
+//! All but [`kernel`] is pure: a machine comes as a [`firsttouch_model::topology::Topology`].
 
 mod affinity;
 mod explain;

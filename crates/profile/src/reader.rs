@@ -1,10 +1,11 @@
 //! Reads a profile whole. A file that is not one, is damaged, or has another schema gets an error that says so.
 
-use crate::{
-    APPLICATION_ID, Access, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy, Process,
-    Profile, Region, Release, SCHEMA_VERSION, Seen, Site, Thread, Window,
-};
+use crate::{APPLICATION_ID, SCHEMA_VERSION};
 use anyhow::{Context, Result, bail};
+use firsttouch_model::rows::{
+    Access, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy, Process, Profile, Region,
+    Release, Seen, Site, Thread, Window,
+};
 use rusqlite::{Connection, OpenFlags, Row};
 use std::io::Read;
 use std::path::Path;

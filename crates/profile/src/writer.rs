@@ -1,10 +1,11 @@
 //! Writes a profile while the target runs: one transaction a flush, WAL, so that a reader (or a crash) sees whole flushes.
 
-use crate::{
-    APPLICATION_ID, Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process, Region, Release,
-    SCHEMA, SCHEMA_VERSION, Seen, Site, Thread, Window,
-};
+use crate::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
 use anyhow::{Context, Result, bail};
+use firsttouch_model::rows::{
+    Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process, Region, Release, Seen, Site, Thread,
+    Window,
+};
 use rusqlite::{Connection, OpenFlags, params};
 use std::path::{Path, PathBuf};
 

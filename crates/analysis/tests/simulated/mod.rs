@@ -2,8 +2,8 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use firsttouch_analysis::{Analysis, Sources, Target, analyse};
-use firsttouch_domain::Pin;
-use firsttouch_profile::*;
+use firsttouch_model::Pin;
+use firsttouch_model::rows::*;
 
 pub const MS: u64 = 1_000_000;
 pub const S: u64 = 1_000_000_000;

@@ -3,7 +3,7 @@
 use super::{Outcome, Session, Summary};
 use crate::agent::ring::{SILENT_ADDRESS_SPACE, SILENT_SANDBOX};
 use crate::kernel::monotonic_ns;
-use firsttouch_profile::{Evidence, meta};
+use firsttouch_model::rows::{Evidence, meta};
 
 impl Session<'_> {
     pub(super) fn write_head(&mut self, mode: &str) {

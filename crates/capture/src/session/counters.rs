@@ -1,9 +1,9 @@
 //! The kernel's own counters of placement and migration, at the start and up to the end; whether its balancing is on.
 
 use super::Session;
-use firsttouch_domain::system::Counters;
-use firsttouch_machine::{balancing, counters};
-use firsttouch_profile::{Counter, meta};
+use firsttouch_model::rows::{Counter, meta};
+use firsttouch_model::system::Counters;
+use firsttouch_system::{balancing, counters};
 use std::collections::BTreeMap;
 
 /// How often they are read while the program runs, for a profile cut short.
@@ -55,7 +55,7 @@ impl Session<'_> {
         let value = balancing::read(&self.tracker.scope.root).value.unwrap_or(0);
         if value != 0 {
             self.tracker.scope.may_hint = true;
-            let machine = firsttouch_profile::Machine { numa_balancing: value, ..self.options.machine.clone() };
+            let machine = firsttouch_model::rows::Machine { numa_balancing: value, ..self.options.machine.clone() };
             self.tracker.sink.write(|w| w.machine(&machine));
         }
     }

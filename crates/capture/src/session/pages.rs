@@ -5,7 +5,7 @@ use super::Session;
 use crate::kernel::residency;
 use crate::track::objects::LiveObject;
 use crate::watch::design::Random;
-use firsttouch_profile::Page;
+use firsttouch_model::rows::Page;
 
 /// Pages asked about in a sweep over one object, sweeps over random pages of an object, objects a sweep.
 const SWEEP_PAGES: u64 = 32;

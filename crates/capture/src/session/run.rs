@@ -8,7 +8,7 @@ use crate::kernel::process::reap;
 use crate::kernel::signals::{Notice, Signals, process_runs, send};
 use crate::touch::TouchEvents;
 use crate::watch::slots::WatchedThread;
-use firsttouch_profile::meta;
+use firsttouch_model::rows::meta;
 use std::collections::VecDeque;
 
 /// How often the rings are looked after, ns: less and less often while nothing comes (a ring that fills wakes us), since each

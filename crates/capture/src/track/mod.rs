@@ -11,7 +11,7 @@ use crate::kernel::perf_records::{PerfRecord, Sample};
 use crate::kernel::residency::nodes_of;
 use crate::procfs;
 use crate::sink::Sink;
-use firsttouch_profile::{FirstTouch, Id, ObjectKind, Region, Window};
+use firsttouch_model::rows::{FirstTouch, Id, ObjectKind, Region, Window};
 use objects::NewObject;
 use processes::{EndedThreads, Process, ThreadState};
 use sites::Sites;

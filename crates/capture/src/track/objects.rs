@@ -2,7 +2,7 @@
 
 use super::Tracker;
 use crate::procfs;
-use firsttouch_profile::{FoldedObjects, Id, Object, ObjectKind, Release};
+use firsttouch_model::rows::{FoldedObjects, Id, Object, ObjectKind, Release};
 use std::collections::BTreeMap;
 use std::path::Path;
 

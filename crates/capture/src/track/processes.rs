@@ -7,7 +7,7 @@ use super::touches::Touches;
 use crate::kernel::residency::PageSizes;
 use crate::procfs;
 use crate::unwind::Unwinder;
-use firsttouch_profile::{Id, Process as ProcessRow, Seen, Thread as ThreadRow};
+use firsttouch_model::rows::{Id, Process as ProcessRow, Seen, Thread as ThreadRow};
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::MetadataExt;
 

@@ -10,7 +10,7 @@ use crate::kernel::monotonic_ns;
 use crate::kernel::residency::nodes_of;
 use crate::kernel::signals::process_exists;
 use crate::track::Tracker;
-use firsttouch_profile::{Access, Id, Page, Window, meta};
+use firsttouch_model::rows::{Access, Id, Page, Window, meta};
 use std::collections::{BTreeMap, HashMap};
 
 /// Objects looked at when a round is drawn. Where there are more, a random part stands for all.

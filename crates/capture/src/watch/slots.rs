@@ -9,7 +9,7 @@ use crate::kernel::monotonic_ns;
 use crate::kernel::perf::{Attributes, Event, Reading, kernel_tells_pages};
 use crate::kernel::perf_records::{PerfRecord, Sample, parse};
 use crate::kernel::perf_ring::PerfRing;
-use firsttouch_profile::Id;
+use firsttouch_model::rows::Id;
 use std::io;
 
 /// Bytes of stack a hit carries: enough for the caller of a library routine.

@@ -5,9 +5,9 @@ use crate::output::{print, print_json, style};
 use anyhow::{Context, Result, bail};
 use firsttouch_capture::kernel::process::find_program;
 use firsttouch_capture::{permissions, program};
-use firsttouch_domain::facts::{Facts, Program};
-use firsttouch_machine::facts;
+use firsttouch_model::facts::{Facts, Program};
 use firsttouch_report::{DoctorJson, doctor_text};
+use firsttouch_system::facts;
 use std::ffi::OsStr;
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! What a plan keeps of the place that allocates an object.
 
 use firsttouch_analysis::ObjectView;
+use firsttouch_model::rows::{self as profile, Id, Object, ObjectKind, Profile, meta};
 use firsttouch_placement::plan::{Frame, Module, Origin, Plan, Site, file_name, hash};
-use firsttouch_profile::{self as profile, Id, Object, ObjectKind, Profile, meta};
 use firsttouch_symbols::{build_id, static_objects};
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use super::{mask, refused};
 use crate::policy::{Cause, Refusal};
-use firsttouch_domain::topology::format_list;
+use firsttouch_model::topology::format_list;
 
 /// More CPUs than any kernel is built for (CONFIG_NR_CPUS ends at 8192), in words of 64.
 const WORDS: usize = 1024;

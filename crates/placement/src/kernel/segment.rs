@@ -2,7 +2,7 @@
 
 use super::{mask, policy_refused, refused};
 use crate::policy::{Cause, Policy, Refusal};
-use firsttouch_domain::topology::format_list;
+use firsttouch_model::topology::format_list;
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io;

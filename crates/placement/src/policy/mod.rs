@@ -4,7 +4,7 @@ mod refusal;
 
 pub use refusal::{Cause, Refusal};
 
-use firsttouch_domain::topology::{Topology, format_list};
+use firsttouch_model::topology::{Topology, format_list};
 use std::fmt;
 
 /// Where the kernel takes memory from, and the nodes that it is about; none for [`Mode::Local`].
@@ -115,7 +115,7 @@ impl fmt::Display for Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_domain::topology::{Memory, Node};
+    use firsttouch_model::topology::{Memory, Node};
 
     fn machine() -> Topology {
         let node = |id, total_bytes| Node { id, memory: Some(Memory { total_bytes, free_bytes: None }), ..Node::default() };

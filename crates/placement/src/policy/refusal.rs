@@ -1,7 +1,7 @@
 //! Why the kernel did not place a program, and the least that would help.
 
-use firsttouch_domain::remedy::{NO_NUMA, PROFILE, SYS_NICE};
-use firsttouch_domain::topology::format_list;
+use firsttouch_model::remedy::{NO_NUMA, PROFILE, SYS_NICE};
+use firsttouch_model::topology::format_list;
 use std::fmt;
 
 /// What was to be done, and why it was not. Nothing of the program has run yet.

@@ -14,10 +14,10 @@ use crate::output::{message, print, print_json, style};
 use anyhow::Result;
 use firsttouch_capture::become_program;
 use firsttouch_capture::kernel::restore_cpus;
-use firsttouch_domain::launch::{Explanation, PlannedMemory};
-use firsttouch_machine::topology as machine;
+use firsttouch_model::launch::{Explanation, PlannedMemory};
 use firsttouch_placement::{Placement, explain, kernel};
 use firsttouch_report::{ExplainJson, explain_text};
+use firsttouch_system::topology as machine;
 use std::io::stdout;
 
 pub fn run(arguments: &Run) -> Result<u8> {

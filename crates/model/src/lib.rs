@@ -6,6 +6,7 @@ mod interval;
 pub mod launch;
 pub mod pairs;
 mod pin;
+pub mod policy;
 pub mod quantity;
 pub mod remedy;
 pub mod rows;

@@ -1,7 +1,7 @@
 //! Where threads and pages go under a placement: the rules of the kernel's mm/mempolicy.c, on a machine's distances.
 
-use crate::policy::{Mode, Policy};
 use firsttouch_model::launch::{Explanation, FirstTouch, LaunchPolicy, Seat};
+use firsttouch_model::policy::{Mode, Policy};
 use firsttouch_model::topology::{MemoryPolicy, Topology};
 use std::collections::BTreeSet;
 

@@ -4,15 +4,25 @@
 
 pub mod balancing;
 mod cache;
+pub mod clock;
 pub mod counters;
 pub mod devices;
 pub mod facts;
 mod files;
 pub mod hwloc;
+pub mod launch;
 mod list;
 mod nodes;
+pub mod page_sample;
+pub mod perf;
+pub mod perf_probe;
 mod permissions;
+pub mod placement;
+pub mod preload;
 pub mod process;
+pub mod procfs;
+pub mod program;
+pub mod residency;
 mod target;
 pub mod topology;
 

@@ -2,8 +2,8 @@
 
 use super::{Outcome, Session, Summary};
 use crate::agent::ring::{SILENT_ADDRESS_SPACE, SILENT_SANDBOX};
-use crate::kernel::monotonic_ns;
 use firsttouch_model::rows::{Evidence, meta};
+use firsttouch_system::clock::monotonic_ns;
 
 impl Session<'_> {
     pub(super) fn write_head(&mut self, mode: &str) {

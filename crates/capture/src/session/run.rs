@@ -2,13 +2,13 @@
 
 use super::Session;
 use crate::agent::ring::AgentRecord;
-use crate::kernel::monotonic_ns;
-use crate::kernel::perf_records::PerfRecord;
-use crate::kernel::process::reap;
-use crate::kernel::signals::{Notice, Signals, process_runs, send};
+use crate::perf::records::PerfRecord;
 use crate::touch::TouchEvents;
 use crate::watch::slots::WatchedThread;
 use firsttouch_model::rows::meta;
+use firsttouch_system::clock::monotonic_ns;
+use firsttouch_system::launch::reap;
+use firsttouch_system::launch::signals::{Notice, Signals, process_runs, send};
 use std::collections::VecDeque;
 
 /// How often the rings are looked after, ns: less and less often while nothing comes (a ring that fills wakes us), since each

@@ -2,16 +2,16 @@
 
 use super::{Options, Outcome, Session, cpus};
 use crate::agent::ring::AgentRing;
-use crate::agent::target::accepts_agent;
-use crate::agent::unpack::Unpacked;
-use crate::kernel::monotonic_ns;
-use crate::kernel::process::{LaunchError, Waiting, environment, find_program, reap};
-use crate::kernel::signals::{Notice, Signals, process_exists, process_runs, send};
-use crate::procfs;
 use crate::touch::TouchEvents;
 use crate::watch::slots::calibrate;
 use anyhow::{Result, bail};
 use firsttouch_profile::Writer;
+use firsttouch_system::clock::monotonic_ns;
+use firsttouch_system::launch::signals::{Notice, Signals, process_exists, process_runs, send};
+use firsttouch_system::launch::{LaunchError, Waiting, environment, find_program, reap};
+use firsttouch_system::preload::target::accepts_agent;
+use firsttouch_system::preload::unpack::Unpacked;
+use firsttouch_system::procfs;
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 

@@ -5,7 +5,6 @@ use super::rounds::Case;
 use super::{Found, Lab, dgemv, table};
 use crate::output::message;
 use anyhow::{Result, bail};
-use firsttouch_capture::Commands;
 use firsttouch_model::format_bytes;
 use firsttouch_model::system::Measured;
 use firsttouch_predict::experiments::{Dgemv, Init, Quantity};
@@ -14,6 +13,7 @@ use firsttouch_report::{
     Claim, Drawing, Effect, ReproducedCell as Cell, ReproducedRow as Row, ReproducedTable as Table, Reproduction, Source,
 };
 use firsttouch_system::balancing::{self, Measurement, Timed};
+use firsttouch_system::launch::Commands;
 use std::io::{IsTerminal, stderr};
 use std::path::Path;
 

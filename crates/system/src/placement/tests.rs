@@ -1,7 +1,7 @@
 use super::*;
-use crate::policy::{Mode, Policy};
+use crate::topology;
+use firsttouch_model::policy::{Mode, Policy};
 use firsttouch_model::topology::MemoryPolicy;
-use firsttouch_system::topology;
 
 /// What the kernel says of the calling thread's policy; `None` where a sandbox forbids the question.
 fn told() -> Option<MemoryPolicy> {

@@ -4,6 +4,7 @@
 //! those together. What was busy is tried once more at the end. Transparent huge pages move as a whole with the first of their addresses, so
 //! all of their addresses have one target.
 
+use firsttouch_system::placement::Pages;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -27,6 +28,16 @@ pub trait Mover: Sync {
     /// # Errors
     /// As `nodes`.
     fn relocate(&self, addresses: &[u64], nodes: &[i32]) -> io::Result<Vec<i32>>;
+}
+
+impl Mover for Pages {
+    fn nodes(&self, addresses: &[u64]) -> io::Result<Vec<i32>> {
+        Self::nodes(self, addresses)
+    }
+
+    fn relocate(&self, addresses: &[u64], nodes: &[i32]) -> io::Result<Vec<i32>> {
+        Self::relocate(self, addresses, nodes)
+    }
 }
 
 /// Where pages should be.
@@ -336,5 +347,4 @@ const BUSY: i32 = libc::EBUSY;
 const NOT_THERE: i32 = libc::ENOENT;
 
 #[cfg(test)]
-#[path = "migrate/tests.rs"]
 mod tests;

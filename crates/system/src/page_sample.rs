@@ -1,6 +1,6 @@
 //! Where a range of a process's memory is now.
 
-use crate::kernel::residency::nodes_of;
+use crate::residency::nodes_of;
 use std::collections::BTreeMap;
 use std::io;
 

@@ -1,7 +1,7 @@
 //! The CPUs a thread may run on.
 
+use super::refusal::{Cause, Refusal};
 use super::{mask, refused};
-use crate::policy::{Cause, Refusal};
 use firsttouch_model::topology::format_list;
 
 /// More CPUs than any kernel is built for (CONFIG_NR_CPUS ends at 8192), in words of 64.

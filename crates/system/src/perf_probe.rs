@@ -1,6 +1,6 @@
 //! Asks the kernel, without a target, whether a profile could be taken here.
 
-use crate::kernel::perf::{Attributes, Event};
+use crate::perf::{Attributes, Event};
 use firsttouch_model::facts::{Probe, Probes};
 
 /// An address nobody uses, aligned as a watchpoint must be: the event is never enabled.

@@ -1,7 +1,8 @@
 //! Shared memory that keeps a policy of its own: files of tmpfs and hugetlbfs, System V segments.
 
+use super::refusal::{Cause, Refusal};
 use super::{mask, policy_refused, refused};
-use crate::policy::{Cause, Policy, Refusal};
+use firsttouch_model::policy::Policy;
 use firsttouch_model::topology::format_list;
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};

@@ -2,7 +2,7 @@
 //!
 //! The search follows ld.so(8): DT_RPATH or DT_RUNPATH, LD_LIBRARY_PATH, the loader's cache, the default folders. Nothing is run.
 
-use crate::agent::target::dynamic_texts;
+use crate::preload::target::dynamic_texts;
 use firsttouch_model::facts::{Compiler, OpenMp, Program};
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader};
@@ -40,7 +40,7 @@ pub fn compiler() -> Compiler {
     let text = |path: PathBuf| path.display().to_string();
     let search = Search::new(Path::new("/"), std::env::var("LD_LIBRARY_PATH").ok().as_deref());
     let runtime = ["libomp.so.5", "libomp.so", "libiomp5.so"].iter().find_map(|name| search.find(name, &[], true));
-    Compiler { clang: crate::kernel::process::find_program("clang".as_ref()).map(text), libomp: runtime.map(text) }
+    Compiler { clang: crate::launch::find_program("clang".as_ref()).map(text), libomp: runtime.map(text) }
 }
 
 /// Where the loader looks for libraries.

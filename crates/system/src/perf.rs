@@ -292,7 +292,7 @@ impl Event {
         self.raw()
     }
 
-    pub(super) fn raw(&self) -> i32 {
+    pub fn raw(&self) -> i32 {
         self.fd.as_ref().map_or(-1, AsRawFd::as_raw_fd)
     }
 }

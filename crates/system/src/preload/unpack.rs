@@ -59,7 +59,7 @@ fn unpack_into(parent: &Path, library: &[u8]) -> Result<PathBuf> {
     remove_stale(parent);
     // SAFETY: getuid has no preconditions.
     let user = unsafe { libc::getuid() };
-    let folder = parent.join(format!("{PREFIX}{user}-{}-{:x}", std::process::id(), crate::kernel::monotonic_ns()));
+    let folder = parent.join(format!("{PREFIX}{user}-{}-{:x}", std::process::id(), crate::clock::monotonic_ns()));
     fs::DirBuilder::new().mode(0o700).create(&folder)?;
     let file = folder.join(FILE);
     let written = fs::OpenOptions::new()
@@ -93,7 +93,7 @@ fn remove_stale(parent: &Path) {
         let Some(pid) = name.strip_prefix(&mine).and_then(|rest| rest.split('-').next()?.parse::<i32>().ok()) else { continue };
         let old = entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok()).is_some_and(|age| age.as_secs() > 86_400);
         // A target that outlived its firsttouch may still exec with this library preloaded: only day-old ones go.
-        if old && !crate::kernel::signals::process_exists(pid) {
+        if old && !crate::launch::signals::process_exists(pid) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }

@@ -1,7 +1,7 @@
 //! Whether ranges of memory can be given a policy.
 
+use super::refusal::Refusal;
 use super::{mask, refused};
-use crate::policy::Refusal;
 
 /// Tries it on a page of this process that nobody uses.
 ///

@@ -1,7 +1,8 @@
 //! The memory policy of a thread.
 
+use super::refusal::Refusal;
 use super::{mask, policy_refused, refused};
-use crate::policy::{Policy, Refusal};
+use firsttouch_model::policy::Policy;
 
 /// Gives the calling thread a memory policy.
 ///

@@ -1,6 +1,5 @@
 //! Pages of another process: where they are, and moving them (move_pages(2)). The process is not stopped and need not know.
 
-use crate::migrate::Mover;
 use std::io;
 
 /// The status of a page that the kernel did not come to.
@@ -19,6 +18,23 @@ impl Pages {
         Self { pid }
     }
 
+    /// The node of each page, or a negative errno.
+    ///
+    /// # Errors
+    /// The kernel refused the call as a whole.
+    pub fn nodes(&self, addresses: &[u64]) -> io::Result<Vec<i32>> {
+        self.call(addresses, None)
+    }
+
+    /// Moves each page to its node: the node it is on then, or a negative errno. `nodes` has one entry a page.
+    ///
+    /// # Errors
+    /// As [`Pages::nodes`].
+    pub fn relocate(&self, addresses: &[u64], nodes: &[i32]) -> io::Result<Vec<i32>> {
+        assert_eq!(addresses.len(), nodes.len(), "a node a page");
+        to_the_end(addresses, nodes, |addresses, nodes| self.call(addresses, Some(nodes)))
+    }
+
     fn call(&self, addresses: &[u64], nodes: Option<&[i32]>) -> io::Result<Vec<i32>> {
         let pages: Vec<*const libc::c_void> = addresses.iter().map(|address| *address as *const libc::c_void).collect();
         let mut status = vec![UNTOUCHED; pages.len()];
@@ -34,17 +50,6 @@ impl Pages {
         // Of a process that is being taken down the kernel says that it is none to ask about.
         let is_gone = error.raw_os_error() == Some(libc::EINVAL) && has_ended(self.pid);
         Err(if is_gone { io::Error::from_raw_os_error(libc::ESRCH) } else { error })
-    }
-}
-
-impl Mover for Pages {
-    fn nodes(&self, addresses: &[u64]) -> io::Result<Vec<i32>> {
-        self.call(addresses, None)
-    }
-
-    fn relocate(&self, addresses: &[u64], nodes: &[i32]) -> io::Result<Vec<i32>> {
-        assert_eq!(addresses.len(), nodes.len(), "a node a page");
-        to_the_end(addresses, nodes, |addresses, nodes| self.call(addresses, Some(nodes)))
     }
 }
 

@@ -1,10 +1,6 @@
 //! Memory policies of a process.
 
-mod refusal;
-
-pub use refusal::{Cause, Refusal};
-
-use firsttouch_model::topology::{Topology, format_list};
+use crate::topology::{Topology, format_list};
 use std::fmt;
 
 /// Where the kernel takes memory from, and the nodes that it is about; none for [`Mode::Local`].
@@ -115,7 +111,7 @@ impl fmt::Display for Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_model::topology::{Memory, Node};
+    use crate::topology::{Memory, Node};
 
     fn machine() -> Topology {
         let node = |id, total_bytes| Node { id, memory: Some(Memory { total_bytes, free_bytes: None }), ..Node::default() };

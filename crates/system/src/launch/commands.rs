@@ -1,8 +1,8 @@
 //! Runs a command without observing it: its status and signals are its own, as if firsttouch were not there.
 
-use crate::kernel::monotonic_ns;
-use crate::kernel::process::{Waiting, environment, reap};
-use crate::kernel::signals::{Notice, Signals, send};
+use crate::clock::monotonic_ns;
+use crate::launch::signals::{Notice, Signals, send};
+use crate::launch::{Waiting, environment, reap};
 use anyhow::Result;
 use std::ffi::OsString;
 
@@ -34,7 +34,7 @@ impl Commands {
     /// Runs `command` to its end.
     ///
     /// # Errors
-    /// [`crate::LaunchError`] when it cannot be executed.
+    /// [`super::LaunchError`] when it cannot be executed.
     pub fn run(&self, command: &[OsString]) -> Result<Ran> {
         self.run_together(std::slice::from_ref(&command.to_vec()))
     }
@@ -42,7 +42,7 @@ impl Commands {
     /// Runs several commands at the same time until all of them have ended; the status is that of the first that failed.
     ///
     /// # Errors
-    /// [`crate::LaunchError`] when one cannot be executed: then none is.
+    /// [`super::LaunchError`] when one cannot be executed: then none is.
     pub fn run_together(&self, commands: &[Vec<OsString>]) -> Result<Ran> {
         let fork = |command: &Vec<OsString>| Waiting::fork(command, &environment(), &self.signals.original_mask);
         let children = commands.iter().map(fork).collect::<Result<Vec<_>>>()?;
@@ -107,7 +107,7 @@ fn asks_to_stop(signal: i32) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LaunchError;
+    use crate::launch::LaunchError;
 
     /// Check that commands run at the same time, for as long as the last, and that one that cannot be executed ends the others.
     #[test]

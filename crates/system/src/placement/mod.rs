@@ -6,6 +6,7 @@ mod mask;
 mod mbind;
 mod mempolicy;
 mod pages;
+mod refusal;
 mod segment;
 
 pub use affinity::{allowed_cpus, bind_to_cpus};
@@ -14,7 +15,7 @@ pub use mempolicy::set_policy;
 pub use pages::Pages;
 pub use segment::{Part, Place, Segment, Wanted};
 
-use crate::policy::{Cause, Refusal};
+pub use refusal::{Cause, Refusal};
 use std::io;
 
 /// A call that failed, from errno.

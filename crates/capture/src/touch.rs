@@ -16,8 +16,8 @@
 use crate::perf::records::{PerfRecord, parse};
 use crate::perf::ring::PerfRing;
 use crate::watch::design::Random;
-use firsttouch_system::perf::{Attributes, Event, kernel_tells_pages};
-use firsttouch_system::procfs;
+use firsttouch_system::calls::perf::{Attributes, Event, kernel_tells_pages};
+use firsttouch_system::proc;
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
@@ -121,7 +121,7 @@ impl TouchEvents {
             weights: HashMap::new(),
             current: 0,
             is_on: true,
-            random: Random::new(firsttouch_system::clock::monotonic_ns()),
+            random: Random::new(firsttouch_system::calls::clock::monotonic_ns()),
             samples: 0,
             attentive: 0,
             burst: 0,
@@ -333,7 +333,7 @@ fn open_on(attr: &Attributes, tids: &[i32], cpu: u32, owner: Option<&Event>) -> 
 /// Why performance events cannot be had, and the least that would help.
 #[must_use]
 pub fn explain(root: &Path, error: &io::Error) -> String {
-    let paranoid = procfs::perf_event_paranoid(root);
+    let paranoid = proc::perf_event_paranoid(root);
     match (error.raw_os_error(), paranoid) {
         (Some(libc::EACCES | libc::EPERM), Some(level)) if level > 2 => format!(
             "cannot open performance events (perf_event_paranoid = {level}): set it to 2 (sysctl kernel.perf_event_paranoid=2) or run with CAP_PERFMON"

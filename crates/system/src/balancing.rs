@@ -1,7 +1,7 @@
 //! The kernel's NUMA balancing: its switch, and its tunables wherever this kernel keeps them.
 
 use crate::counters;
-use crate::topology::Reader;
+use crate::files::Reader;
 use anyhow::{Context, Result, bail};
 use firsttouch_model::system::{Balancing, Measured, Run, Tunable};
 use std::fs;

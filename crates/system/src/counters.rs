@@ -1,7 +1,7 @@
 //! Counters of placement and migration: numastat and vmstat of each node, and /proc/vmstat.
 
-use crate::topology::Reader;
-use crate::topology::short;
+use crate::files::{Reader, short};
+use crate::proc::meminfo;
 use firsttouch_model::system::{Counters, NodeCounters};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -63,11 +63,8 @@ pub fn memory(root: &Path) -> Vec<NodeMemory> {
     let mut reader = Reader::new(root);
     let read = |node: u32| {
         let text = reader.text(&format!("{NODES}/node{node}/meminfo"))?;
-        let bytes = |key: &str| {
-            let value = text.lines().find_map(|line| line.split_once(key))?.1.trim();
-            value.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-        };
-        Some(NodeMemory { node, total_bytes: bytes("MemTotal:")?, free_bytes: bytes("MemFree:")? })
+        let bytes = |key: &str| meminfo::bytes(&text, Some(node), key);
+        Some(NodeMemory { node, total_bytes: bytes("MemTotal")?, free_bytes: bytes("MemFree")? })
     };
     let nodes: Vec<u32> = Reader::new(root).numbered(NODES, "node");
     nodes.into_iter().filter_map(read).collect()

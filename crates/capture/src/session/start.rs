@@ -6,12 +6,12 @@ use crate::touch::TouchEvents;
 use crate::watch::slots::calibrate;
 use anyhow::{Result, bail};
 use firsttouch_profile::Writer;
-use firsttouch_system::clock::monotonic_ns;
+use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::launch::signals::{Notice, Signals, process_exists, process_runs, send};
 use firsttouch_system::launch::{LaunchError, Waiting, environment, find_program, reap};
 use firsttouch_system::preload::target::accepts_agent;
 use firsttouch_system::preload::unpack::Unpacked;
-use firsttouch_system::procfs;
+use firsttouch_system::proc;
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 
@@ -88,7 +88,7 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Outcome> {
     if pid.unsigned_abs() == std::process::id() {
         bail!("cannot attach to process {pid}: it is firsttouch itself: name another");
     }
-    let tids = procfs::threads(std::path::Path::new("/"), pid);
+    let tids = proc::thread_ids(std::path::Path::new("/"), pid);
     match std::fs::read_link(format!("/proc/{pid}/exe")).map_err(|error| error.kind()) {
         Ok(_) if !tids.is_empty() => {}
         Err(std::io::ErrorKind::NotFound) => {

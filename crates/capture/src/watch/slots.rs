@@ -8,8 +8,8 @@ use super::rate::Watched;
 use crate::perf::records::{PerfRecord, Sample, parse};
 use crate::perf::ring::PerfRing;
 use firsttouch_model::rows::Id;
-use firsttouch_system::clock::monotonic_ns;
-use firsttouch_system::perf::{Attributes, Event, Reading, kernel_tells_pages};
+use firsttouch_system::calls::clock::monotonic_ns;
+use firsttouch_system::calls::perf::{Attributes, Event, Reading, kernel_tells_pages};
 use std::io;
 
 /// Bytes of stack a hit carries: enough for the caller of a library routine.

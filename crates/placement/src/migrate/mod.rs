@@ -4,7 +4,7 @@
 //! those together. What was busy is tried once more at the end. Transparent huge pages move as a whole with the first of their addresses, so
 //! all of their addresses have one target.
 
-use firsttouch_system::placement::Pages;
+use firsttouch_system::calls::pages::Pages;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, PoisonError};

@@ -1,7 +1,7 @@
 //! The `object` elements: CPUs (PU), cores, dies, packages, caches, nodes.
 
 use super::bitmap;
-use crate::list;
+use crate::files;
 use anyhow::{Result, anyhow, bail};
 use firsttouch_model::topology::{
     Access, Cache, CacheKind, Core, CpuLists, Die, HugePages, Memory, MemorySideCache, Node, Package, Processor, Topology,
@@ -72,7 +72,7 @@ impl Objects {
             "Die" => self.dies.push((index(element).unwrap_or(u32::try_from(self.dies.len())?), cpus(element)?)),
             "Core" => self.cores.push((index(element), cpus(element)?)),
             "PU" => {
-                let cpu = index(element).filter(|cpu| *cpu <= list::LARGEST);
+                let cpu = index(element).filter(|cpu| *cpu <= files::LARGEST);
                 let cpu = cpu.ok_or_else(|| anyhow!("a PU has no possible os_index at line {}", line(element)))?;
                 if !self.cpus.insert(cpu) {
                     bail!("CPU {cpu} is there twice at line {}", line(element));

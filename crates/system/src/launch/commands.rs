@@ -1,6 +1,6 @@
 //! Runs a command without observing it: its status and signals are its own, as if firsttouch were not there.
 
-use crate::clock::monotonic_ns;
+use crate::calls::clock::monotonic_ns;
 use crate::launch::signals::{Notice, Signals, send};
 use crate::launch::{Waiting, environment, reap};
 use anyhow::Result;

@@ -1,7 +1,9 @@
 //! Signals as a file descriptor: those meant for the target are passed on, SIGCHLD wakes the loop.
 
+use crate::proc::stat;
 use anyhow::{Context, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
 
 /// Signals a user or a batch system sends to the command they started, which is firsttouch. The real-time signals are among them
 /// too. SIGCONT is both: it wakes us, and the target may have stopped itself.
@@ -113,10 +115,7 @@ pub fn process_runs(pid: i32) -> bool {
     if !process_exists(pid) {
         return false;
     }
-    let state = std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .ok()
-        .and_then(|line| line.get(line.rfind(')')? + 1..)?.trim_start().chars().next());
-    !matches!(state, Some('Z' | 'X'))
+    !stat::of_process(Path::new("/"), pid).is_some_and(|stat| matches!(stat.state, 'Z' | 'X'))
 }
 
 /// Whether a process exists (possibly of another user).

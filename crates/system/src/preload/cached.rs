@@ -2,6 +2,7 @@
 //! cache directory under the hash of its contents, and is written once.
 
 use super::unpack::forbids_execution;
+use crate::calls::identity;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
@@ -25,8 +26,7 @@ pub fn cached(name: &str, library: &[u8]) -> Result<PathBuf> {
 
 /// Folders of this user alone; the last one is in a directory that others can write to.
 fn candidates() -> Vec<PathBuf> {
-    // SAFETY: getuid has no preconditions.
-    let user = unsafe { libc::getuid() };
+    let (user, _) = identity::user_and_group();
     let of = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let mut list: Vec<PathBuf> = of("XDG_CACHE_HOME").or_else(|| of("HOME").map(|home| home.join(".cache"))).into_iter().collect();
     list.extend(of("XDG_RUNTIME_DIR"));
@@ -69,8 +69,7 @@ fn cached_in(folder: &Path, name: &str, library: &[u8]) -> Result<PathBuf> {
 /// Nobody else may put a library there.
 fn check_ours(path: &Path) -> Result<()> {
     let about = fs::symlink_metadata(path)?;
-    // SAFETY: geteuid has no preconditions.
-    if about.uid() != unsafe { libc::geteuid() } || about.mode() & 0o022 != 0 || about.is_symlink() {
+    if about.uid() != identity::effective_user() || about.mode() & 0o022 != 0 || about.is_symlink() {
         bail!("{} belongs to another user, or others may write to it", path.display());
     }
     Ok(())

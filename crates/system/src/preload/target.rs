@@ -68,8 +68,7 @@ pub fn accepts_agent(path: &Path) -> Result<(), Agentless> {
             return Err(Agentless::Unreadable);
         }
         file.by_ref().take(4096).read_to_end(&mut start).map_err(|_| Agentless::Unreadable)?;
-        // SAFETY: these have no preconditions.
-        let (user, group) = unsafe { (libc::getuid(), libc::getgid()) };
+        let (user, group) = crate::calls::identity::user_and_group();
         let mode = meta.permissions().mode();
         if (mode & libc::S_ISUID != 0 && meta.uid() != user) || (mode & libc::S_ISGID != 0 && meta.gid() != group) {
             return Err(Agentless::Privileged);

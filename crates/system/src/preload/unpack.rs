@@ -1,5 +1,6 @@
 //! The agent library as a private temporary file.
 
+use crate::calls::identity;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -57,9 +58,8 @@ fn unpack_into(parent: &Path, library: &[u8]) -> Result<PathBuf> {
         bail!("mounted noexec");
     }
     remove_stale(parent);
-    // SAFETY: getuid has no preconditions.
-    let user = unsafe { libc::getuid() };
-    let folder = parent.join(format!("{PREFIX}{user}-{}-{:x}", std::process::id(), crate::clock::monotonic_ns()));
+    let (user, _) = identity::user_and_group();
+    let folder = parent.join(format!("{PREFIX}{user}-{}-{:x}", std::process::id(), crate::calls::clock::monotonic_ns()));
     fs::DirBuilder::new().mode(0o700).create(&folder)?;
     let file = folder.join(FILE);
     let written = fs::OpenOptions::new()
@@ -86,8 +86,7 @@ pub(super) fn forbids_execution(path: &Path) -> bool {
 
 /// Removes folders of this user whose firsttouch is gone (name: firsttouch-UID-PID-TIME).
 fn remove_stale(parent: &Path) {
-    // SAFETY: getuid has no preconditions.
-    let mine = format!("{PREFIX}{}-", unsafe { libc::getuid() });
+    let mine = format!("{PREFIX}{}-", identity::user_and_group().0);
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Some(pid) = name.strip_prefix(&mine).and_then(|rest| rest.split('-').next()?.parse::<i32>().ok()) else { continue };

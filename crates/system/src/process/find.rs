@@ -1,5 +1,7 @@
 //! From what a user types to processes: a number, or a program's name.
 
+use crate::proc::process_ids;
+use crate::proc::status::Status;
 use anyhow::{Result, bail};
 use std::fs;
 use std::path::Path;
@@ -32,14 +34,7 @@ pub fn find(root: &Path, subject: &Subject, own: i32) -> Result<Vec<i32>> {
         Subject::Pid(pid) => bail!("cannot find process {pid}: it has ended, or never was"),
         Subject::Name(name) => name,
     };
-    let mut found: Vec<i32> = fs::read_dir(root.join("proc"))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|pid| *pid != own && is_called(root, *pid, name))
-        .collect();
-    found.sort_unstable();
+    let found: Vec<i32> = process_ids(root).into_iter().filter(|pid| *pid != own && is_called(root, *pid, name)).collect();
     if found.is_empty() {
         bail!("cannot find a process called '{name}': give the number of a process, or its program's whole name");
     }
@@ -48,9 +43,7 @@ pub fn find(root: &Path, subject: &Subject, own: i32) -> Result<Vec<i32>> {
 
 /// The process of a thread: /proc has directories of threads too, which it does not list.
 fn process_of(root: &Path, tid: i32) -> i32 {
-    let status = fs::read(root.join(format!("proc/{tid}/status"))).unwrap_or_default();
-    let group = |line: &str| line.strip_prefix("Tgid:")?.trim().parse().ok().filter(|pid| *pid >= 1);
-    String::from_utf8_lossy(&status).lines().find_map(group).unwrap_or(tid)
+    Status::of_process(root, tid).and_then(|status| status.process()).unwrap_or(tid)
 }
 
 /// By the thread's name (15 bytes at most), or the last part of the program's path.

@@ -1,9 +1,9 @@
 //! Memory by mapping: numa_maps has nodes and policies, smaps the rest; joined by start address.
 
 use super::memory::{add, bytes_by_node, numa_mappings, sums};
-use super::numa_maps::NumaMapping;
-use super::smaps::{self, SizedMapping};
 use super::{count, file, name};
+use crate::proc::numa_maps::NumaMapping;
+use crate::proc::smaps::{self, SizedMapping};
 use anyhow::Result;
 use firsttouch_model::system::{Mapping, ProcessMaps};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub fn maps(root: &Path, pid: i32) -> Result<ProcessMaps> {
         doubts.push(format!("proc/{pid}/smaps: damaged in {}; sizes of mappings may be wrong", count(damaged, "line")));
     }
     let in_smaps = sized.iter().fold(0u64, |sum, one| sum.saturating_add(one.rss_bytes).saturating_add(one.hugetlb_bytes));
-    let base = crate::page_bytes(&crate::files::Root::new(root));
+    let base = crate::files::page_bytes(root);
     let mut mappings = join(told.as_deref(), sized, base, &mut doubts);
     mappings.sort_by_key(|mapping| mapping.start);
     if told.is_some() {

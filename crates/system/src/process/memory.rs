@@ -1,7 +1,9 @@
 //! A process's memory in sums: /proc/PID/status, and the nodes of numa_maps.
 
-use super::{file, kib, numa_maps};
-use crate::USUAL_PAGE_BYTES;
+use super::file;
+use crate::files::USUAL_PAGE_BYTES;
+use crate::proc::numa_maps;
+use crate::proc::status::Status;
 use anyhow::Result;
 use firsttouch_model::system::MemoryUse;
 use std::collections::BTreeMap;
@@ -9,9 +11,13 @@ use std::path::Path;
 
 /// The sums of /proc/PID/status.
 pub fn sums(root: &Path, pid: i32) -> Result<MemoryUse> {
-    let status = file(root, pid, "status")?.unwrap_or_default();
-    let bytes = |key: &str| status.lines().find_map(|line| kib(line.strip_prefix(key)?));
-    Ok(MemoryUse { nodes: None, rss_bytes: bytes("VmRSS:"), hugetlb_bytes: bytes("HugetlbPages:"), swap_bytes: bytes("VmSwap:") })
+    let status = Status::parse(file(root, pid, "status")?.unwrap_or_default());
+    Ok(MemoryUse {
+        nodes: None,
+        rss_bytes: status.resident_bytes(),
+        hugetlb_bytes: status.hugetlb_bytes(),
+        swap_bytes: status.swapped_bytes(),
+    })
 }
 
 /// The lines of numa_maps; `None` where this kernel has none.

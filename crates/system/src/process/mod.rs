@@ -6,15 +6,14 @@
 mod find;
 mod maps;
 mod memory;
-pub mod numa_maps;
-pub mod smaps;
 mod threads;
 
 pub use find::{Subject, find};
 pub use maps::maps;
-pub use numa_maps::NumaMapping;
 pub use threads::threads;
 
+use crate::proc::numa_maps::NumaMapping;
+use crate::proc::status::Status;
 use anyhow::{Result, anyhow, bail};
 use std::fs;
 use std::io;
@@ -52,10 +51,8 @@ fn gone(error: &io::Error) -> bool {
 /// Whose the process is, and what helps: ptrace(2), "ptrace access mode checking".
 fn refused(folder: &Path, pid: i32, name: &str) -> anyhow::Error {
     let status = fs::read(folder.join("status")).unwrap_or_default();
-    let status = String::from_utf8_lossy(&status);
-    let owner = status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next()?.parse::<u32>().ok());
-    // SAFETY: geteuid has no arguments and cannot fail.
-    let ours = unsafe { libc::geteuid() };
+    let owner = Status::parse(String::from_utf8_lossy(&status).into_owned()).user();
+    let ours = crate::calls::identity::effective_user();
     let why = match owner {
         Some(owner) if owner != ours => {
             format!("it belongs to user {owner}, and firsttouch runs as user {ours}: run it as that user, or with CAP_SYS_PTRACE (sudo)")
@@ -64,11 +61,6 @@ fn refused(folder: &Path, pid: i32, name: &str) -> anyhow::Error {
             .to_owned(),
     };
     anyhow!("cannot read {}: not permitted; process {pid}: {why}", folder.join(name).display())
-}
-
-/// `Key:   12 kB` of status or smaps, in bytes.
-fn kib(text: &str) -> Option<u64> {
-    text.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// `1 mapping`, `2 mappings`.

@@ -1,6 +1,6 @@
 //! All caches and who shares them: sys/devices/system/cpu/cpuN/cache/indexM.
 
-use super::reader::{Reader, short, size_bytes};
+use crate::files::{Reader, short, size_bytes};
 use firsttouch_model::topology::{Cache, CacheKind};
 use std::collections::BTreeMap;
 

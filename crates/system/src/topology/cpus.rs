@@ -1,6 +1,7 @@
 //! CPUs and what they are grouped in: cores (SMT siblings), dies, packages; sys/devices/system/cpu/cpuN/topology.
 
-use super::reader::Reader;
+use crate::files::Reader;
+use crate::proc::stat;
 use anyhow::{Result, bail};
 use firsttouch_model::topology::{Core, CpuLists, Die, Node, Package};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +18,7 @@ pub fn lists(reader: &mut Reader) -> Result<CpuLists> {
         online = from_nodes(reader);
     }
     if online.is_empty() {
-        online = from_stat(reader);
+        online = stat::online_cpus(&reader.text("proc/stat").unwrap_or_default());
     }
     if online.is_empty() {
         let causes = if reader.doubts.is_empty() { String::new() } else { format!(" ({})", reader.doubts.join("; ")) };
@@ -40,13 +41,6 @@ fn from_nodes(reader: &mut Reader) -> Vec<u32> {
     for node in reader.numbered("sys/devices/system/node", "node") {
         cpus.extend(reader.list(&format!("sys/devices/system/node/node{node}/cpulist")).unwrap_or_default());
     }
-    cpus.into_iter().collect()
-}
-
-/// Sandboxes without /sys still have /proc/stat: one `cpuN ...` line an online CPU.
-fn from_stat(reader: &mut Reader) -> Vec<u32> {
-    let text = reader.text("proc/stat").unwrap_or_default();
-    let cpus: BTreeSet<u32> = text.lines().filter_map(|line| line.strip_prefix("cpu")?.split(' ').next()?.parse().ok()).collect();
     cpus.into_iter().collect()
 }
 

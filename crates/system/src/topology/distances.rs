@@ -1,6 +1,6 @@
 //! Distances between nodes: sys/devices/system/node/nodeN/distance, a row of the firmware's SLIT.
 
-use super::reader::{Reader, short};
+use crate::files::{Reader, short};
 use firsttouch_model::topology::{Distances, Node};
 
 /// The SLIT gives a node 10 to its own memory, and 255 to what it cannot reach (ACPI, 5.2.17).

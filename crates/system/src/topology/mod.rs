@@ -8,15 +8,14 @@ mod cpus;
 mod distances;
 mod domains;
 mod nodes;
-pub mod policy;
 mod process;
 mod processor;
-pub(crate) mod reader;
 pub(crate) mod sub_numa;
 
+use crate::calls::mempolicy;
+use crate::files::Reader;
 use anyhow::Result;
 use firsttouch_model::topology::Topology;
-pub(crate) use reader::{Reader, short};
 use std::path::Path;
 
 /// Reads the topology recorded below `root`.
@@ -28,7 +27,7 @@ pub fn read(root: &Path) -> Result<Topology> {
     let mut topology = Topology { processor: processor::read(&mut reader), ..Topology::default() };
     topology.cpus = cpus::lists(&mut reader)?;
     topology.nodes = nodes::read(&mut reader, &topology.cpus);
-    topology.page_bytes = crate::page_bytes(&crate::files::Root::new(root));
+    topology.page_bytes = crate::files::page_bytes(root);
     topology.distances = distances::read(&mut reader, &topology.nodes);
     let known = cpus::read(&mut reader, &topology.cpus.online);
     topology.packages = cpus::packages(&known, &topology.nodes);
@@ -61,7 +60,7 @@ pub fn read_outline(root: &Path) -> Result<Topology> {
 /// When nothing names the machine's CPUs.
 pub fn read_this_system() -> Result<Topology> {
     let mut topology = read(Path::new("/"))?;
-    match policy::of_this_thread() {
+    match mempolicy::of_this_thread() {
         // More exact than numa_maps, which tells no node numbers for local policies and no flag of balancing.
         Ok(policy) => topology.process.get_or_insert_default().policy = Some(policy),
         Err(error) => topology.doubts.push(format!(

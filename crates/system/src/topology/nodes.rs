@@ -1,6 +1,7 @@
 //! Nodes: CPUs, memory, huge pages and the firmware's access figures; sys/devices/system/node.
 
-use super::reader::{Reader, short, size_bytes};
+use crate::files::{Reader, short, size_bytes};
+use crate::proc::meminfo;
 use firsttouch_model::topology::{Access, CpuLists, HugePages, Memory, MemorySideCache, Node};
 use std::collections::BTreeMap;
 
@@ -41,7 +42,7 @@ pub fn outline(reader: &mut Reader, cpus: &CpuLists) -> Vec<Node> {
 /// A kernel without NUMA support, or a sandbox without /sys: one node with all CPUs and the memory of proc/meminfo.
 fn only_node(reader: &mut Reader, cpus: &CpuLists) -> Node {
     reader.doubt(NODES, format_args!("names no nodes; taken as one node with all {} CPUs", cpus.online.len()));
-    let memory = memory(reader, "proc/meminfo", "");
+    let memory = memory(reader, "proc/meminfo", None);
     Node { id: 0, cpus: cpus.online.clone(), memory, ..Node::default() }
 }
 
@@ -52,7 +53,7 @@ fn one(reader: &mut Reader, id: u32) -> Node {
         reader.doubt(&file, format_args!("cannot be read; node {id} is taken as a node without CPUs"));
         Vec::new()
     });
-    Node { id, cpus, memory: memory(reader, &format!("{folder}/meminfo"), &format!("Node {id} ")), ..Node::default() }
+    Node { id, cpus, memory: memory(reader, &format!("{folder}/meminfo"), Some(id)), ..Node::default() }
 }
 
 /// Makes every online CPU belong to one node at most, and says where the files disagree.
@@ -85,17 +86,14 @@ fn settle(reader: &mut Reader, nodes: &mut [Node], cpus: &CpuLists) {
     }
 }
 
-/// `MemTotal` and `MemFree` of a meminfo file, whose lines begin with `prefix`.
-fn memory(reader: &mut Reader, file: &str, prefix: &str) -> Option<Memory> {
+/// `MemTotal` and `MemFree` of the system, or of a node.
+fn memory(reader: &mut Reader, file: &str, node: Option<u32>) -> Option<Memory> {
     let Some(text) = reader.text(file) else {
         reader.doubt(file, "cannot be read; the node's memory is unknown");
         return None;
     };
-    let kib = |key: &str| {
-        let line = text.lines().find_map(|line| line.trim_start().strip_prefix(prefix)?.trim_start().strip_prefix(key))?;
-        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-    };
-    let (total, free) = (kib("MemTotal:"), kib("MemFree:"));
+    let (total, free) = (meminfo::bytes(&text, node, "MemTotal"), meminfo::bytes(&text, node, "MemFree"));
+    let prefix = node.map_or_else(String::new, |node| format!("Node {node} "));
     let Some(total_bytes) = total else {
         reader.doubt(file, format_args!("has no line such as {prefix}MemTotal: 1024 kB"));
         return None;

@@ -13,7 +13,7 @@ use firsttouch_model::{ExpressionError, format_bytes};
 use firsttouch_placement::migrate::{Migrated, Rule, Span, migrate, refusal};
 use firsttouch_placement::{Device, NodeList, Numbered};
 use firsttouch_report::{MigrateJson, MigrateTarget, migrate_text};
-use firsttouch_system::placement::Pages;
+use firsttouch_system::calls::pages::Pages;
 use firsttouch_system::process::{self, Subject};
 use firsttouch_system::{balancing, topology};
 use std::io::{IsTerminal, stderr, stdout};

@@ -5,6 +5,8 @@
 //! kernelpagesize_kB is right for both. `numastat -p` takes every mapping marked `huge` for the default huge page size, and
 //! is wrong where a mapping has another (numactl issues 115, 147, 152).
 
+use crate::calls::mempolicy::MODES;
+use firsttouch_model::topology::MemoryPolicy;
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,6 +60,26 @@ pub fn parse(line: &str) -> Option<NumaMapping> {
         }
     }
     Some(mapping)
+}
+
+/// The policy of the process's main thread: that of its stack, which nobody binds, so that the kernel writes the thread's own there.
+#[must_use]
+pub fn policy_of_thread(text: &str) -> Option<MemoryPolicy> {
+    let stack = text.lines().filter_map(parse).find(|mapping| mapping.name == "[stack]")?;
+    // Longest name first: `prefer (many)` begins with `prefer`.
+    let mut modes = MODES;
+    modes.sort_by_key(|name| std::cmp::Reverse(name.len()));
+    let (mode, rest) = modes.into_iter().find_map(|name| Some((name, stack.policy.strip_prefix(name)?)))?;
+    if !rest.is_empty() && !rest.starts_with([':', '=']) {
+        return None;
+    }
+    let (flags, nodes) = rest.split_once(':').unwrap_or((rest, ""));
+    Some(MemoryPolicy {
+        mode: mode.to_owned(),
+        flags: flags.split(['=', '|']).filter(|word| !word.is_empty()).map(str::to_owned).collect(),
+        nodes: crate::parse_list(nodes).ok()?,
+        source: "numa_maps".to_owned(),
+    })
 }
 
 fn page_bytes(kib: &str) -> Option<u64> {
@@ -140,6 +162,31 @@ mod tests {
         }
         for path in ["\\", "\\0", "\\04", "\\999", "\\777", "é\\04é"] {
             assert!(!unescape(path).is_empty());
+        }
+    }
+
+    /// Check the forms of the kernel's mpol_to_str, and that damage is no policy.
+    #[test]
+    fn policies_are_read() {
+        let read = |policy: &str| {
+            let text = format!("55e0 default heap anon=2 N0=2\n7ffc {policy} stack anon=3 dirty=3 N0=3 kernelpagesize_kB=4\n");
+            policy_of_thread(&text).map(|policy| (policy.mode, policy.flags, policy.nodes))
+        };
+        let answer = |mode: &str, flags: &[&str], nodes: &[u32]| {
+            Some((mode.to_owned(), flags.iter().map(|flag| (*flag).to_owned()).collect(), nodes.to_vec()))
+        };
+        assert_eq!(read("default"), answer("default", &[], &[]));
+        assert_eq!(read("bind:0-1,4"), answer("bind", &[], &[0, 1, 4]));
+        assert_eq!(read("bind=static:1"), answer("bind", &["static"], &[1]));
+        assert_eq!(read("interleave=relative|balancing:0-1"), answer("interleave", &["relative", "balancing"], &[0, 1]));
+        assert_eq!(read("prefer (many):0,2"), answer("prefer (many)", &[], &[0, 2]));
+        assert_eq!(read("weighted interleave:0-1"), answer("weighted interleave", &[], &[0, 1]));
+        assert_eq!(read("local"), answer("local", &[], &[]));
+        for damaged in ["", "bind:x", "defaults", "bind:0-"] {
+            assert_eq!(read(damaged), None, "{damaged}");
+        }
+        for text in ["", "stack", "7ffc", "7ffc stack", "7ffc default heap\n"] {
+            assert_eq!(policy_of_thread(text), None, "{text}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! /proc/PID/smaps: mappings with their permissions, sizes of pages, and what is resident and swapped out.
 
 use super::kib;
+use super::maps::Line;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SizedMapping {
@@ -56,24 +57,10 @@ fn is_key(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// `start-end permissions offset device inode name`; none for another line.
 fn header(line: &str) -> Option<SizedMapping> {
-    let mut rest = line;
-    let mut field = || {
-        let (word, tail) = rest.split_once(' ').unwrap_or((rest, ""));
-        rest = tail.trim_start_matches(' ');
-        word
-    };
-    let (start, end) = field().split_once('-')?;
-    let hex = |text| u64::from_str_radix(text, 16).ok();
-    let (start, end) = (hex(start)?, hex(end)?);
-    let permissions = field();
-    if start >= end || permissions.len() != 4 {
-        return None;
-    }
-    hex(field())?;
-    let (_device, _inode) = (field(), field());
-    Some(SizedMapping { start, end, permissions: permissions.to_owned(), name: rest.to_owned(), ..SizedMapping::default() })
+    let line = Line::parse(line)?;
+    let (permissions, name) = (line.permissions.to_owned(), line.name.to_owned());
+    Some(SizedMapping { start: line.start, end: line.end, permissions, name, ..SizedMapping::default() })
 }
 
 #[cfg(test)]

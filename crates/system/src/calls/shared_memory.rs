@@ -1,7 +1,9 @@
 //! Shared memory that keeps a policy of its own: files of tmpfs and hugetlbfs, System V segments.
 
 use super::refusal::{Cause, Refusal};
+use super::sysconf::page_bytes;
 use super::{mask, policy_refused, refused};
+use crate::proc::meminfo;
 use firsttouch_model::policy::Policy;
 use firsttouch_model::topology::format_list;
 use std::ffi::CString;
@@ -23,7 +25,7 @@ const WORDS: usize = 64;
 /// Which memory, and what is made where there is none.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    pub place: Place,
+    pub source: Source,
     pub offset: u64,
     /// To the end, where it is not given.
     pub length: Option<u64>,
@@ -31,7 +33,7 @@ pub struct Wanted {
 }
 
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum Source {
     File(PathBuf),
     /// The key is made from the file and the number (ftok(3)).
     SystemV {
@@ -67,9 +69,9 @@ impl Segment {
     /// # Errors
     /// When it is not there and cannot be made, is too short, or does not begin and end at pages.
     pub fn attach(wanted: &Wanted) -> Result<Self, String> {
-        match &wanted.place {
-            Place::File(path) => Self::file(path, wanted),
-            Place::SystemV { key_file, id, huge } => Self::system_v(key_file, *id, *huge, wanted),
+        match &wanted.source {
+            Source::File(path) => Self::file(path, wanted),
+            Source::SystemV { key_file, id, huge } => Self::system_v(key_file, *id, *huge, wanted),
         }
     }
 
@@ -131,7 +133,7 @@ impl Segment {
             }
             (handle, state)
         };
-        let page_bytes = if huge { huge_page_bytes() } else { base_page_bytes() };
+        let page_bytes = if huge { huge_page_bytes() } else { page_bytes() };
         let whole = state.shm_segsz as u64;
         let length = wanted.length.unwrap_or(whole.saturating_sub(wanted.offset));
         if wanted.offset.saturating_add(length) > whole {
@@ -317,17 +319,11 @@ fn page_bytes_of(file: &File) -> io::Result<usize> {
         }
         state
     };
-    Ok(if state.f_type == HUGETLBFS_MAGIC { usize::try_from(state.f_bsize).unwrap_or(0) } else { base_page_bytes() })
+    Ok(if state.f_type == HUGETLBFS_MAGIC { usize::try_from(state.f_bsize).unwrap_or(0) } else { page_bytes() })
 }
 
-fn base_page_bytes() -> usize {
-    // SAFETY: takes and returns numbers.
-    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
-}
-
-/// The default huge page; a base page where the kernel does not tell.
+/// The default huge page; a base page where the kernel does not say.
 fn huge_page_bytes() -> usize {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib = text.lines().find_map(|line| line.strip_prefix("Hugepagesize:")?.trim().strip_suffix(" kB")?.trim().parse::<usize>().ok());
-    kib.map_or_else(base_page_bytes, |kib| kib << 10)
+    meminfo::bytes(&text, None, "Hugepagesize").and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or_else(page_bytes)
 }

@@ -1,11 +1,12 @@
+use super::affinity::{allowed_cpus, bind_to_cpus};
+use super::mempolicy::{of_this_thread, set_policy};
 use super::*;
-use crate::topology;
 use firsttouch_model::policy::{Mode, Policy};
 use firsttouch_model::topology::MemoryPolicy;
 
 /// What the kernel says of the calling thread's policy; `None` where a sandbox forbids the question.
 fn told() -> Option<MemoryPolicy> {
-    topology::policy::of_this_thread().ok()
+    of_this_thread().ok()
 }
 
 /// Runs something on a thread of its own: policies and affinities are a thread's own, and end with it.

@@ -1,7 +1,7 @@
 //! Nodes and their CPUs: sys/devices/system/node, or one node with all CPUs where the kernel has no NUMA support.
 
-use crate::files::Root;
-use crate::list::parse_list;
+use crate::files::{Root, parse_list};
+use crate::proc::stat;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fs;
@@ -49,9 +49,7 @@ fn all_cpus(root: &Root) -> Result<Vec<u32>> {
             return Ok(cpus);
         }
     }
-    // Sandboxes without /sys still have /proc/stat: one `cpuN ...` line a CPU.
-    let text = root.text("proc/stat")?.unwrap_or_default();
-    let cpus: Vec<u32> = text.lines().filter_map(|line| line.strip_prefix("cpu")?.split(' ').next()?.parse().ok()).collect();
+    let cpus = stat::online_cpus(&root.text("proc/stat")?.unwrap_or_default());
     if cpus.is_empty() {
         bail!(
             "cannot find this machine's CPUs: neither {} nor {} names any; is /proc or /sys missing in this container?",

@@ -1,6 +1,6 @@
 //! Cache sizes of one CPU: sys/devices/system/cpu/cpuN/cache.
 
-use crate::files::Root;
+use crate::files::{Root, size_bytes};
 use anyhow::{Context, Result, anyhow};
 
 /// No processor has more cache levels and kinds than this.
@@ -37,33 +37,4 @@ pub fn read(root: &Root, cpu: u32) -> Result<Caches> {
         }
     }
     Ok(caches)
-}
-
-/// `32K`, `8M`, `1G` or plain bytes.
-pub fn size_bytes(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let shift = match text.get(digits.len()..)? {
-        "" => 0,
-        "K" => 10,
-        "M" => 20,
-        "G" => 30,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::size_bytes;
-
-    /// Check sizes as the kernel writes them, and a table of malformed ones.
-    #[test]
-    fn sizes_are_read() {
-        for (text, bytes) in [("32K", 32 << 10), ("8M", 8 << 20), ("1G", 1 << 30), ("512", 512), ("0K", 0)] {
-            assert_eq!(size_bytes(text), Some(bytes), "{text}");
-        }
-        for text in ["", "K", "32KB", "-1K", "1.5M", "99999999999999999999K", "18446744073709551615K", "é"] {
-            assert_eq!(size_bytes(text), None, "{text}");
-        }
-    }
 }

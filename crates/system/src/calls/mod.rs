@@ -1,19 +1,33 @@
-//! The kernel's calls that place this process: what it may use, and where its memory comes from. They hold for the calling thread, and
-//! for what it starts or becomes (execve keeps both).
+//! System calls, one wrapper each. What the kernel or a container refuses is an error that names the call and the least that helps.
+//!
+//! | module | calls |
+//! |---|---|
+//! | [`affinity`] | sched_setaffinity, sched_getaffinity |
+//! | [`mempolicy`] | set_mempolicy, get_mempolicy of the calling thread |
+//! | [`mbind`] | mbind, tried on unused memory |
+//! | [`shared_memory`] | mbind and get_mempolicy on files and System V segments |
+//! | [`pages`] | move_pages: where pages are, and moving them |
+//! | [`page_sizes`] | PAGEMAP_SCAN |
+//! | [`perf`] | perf_event_open |
+//! | [`probe`] | tries what placement and profiling need |
+//! | [`clock`] | clock_gettime |
+//! | [`identity`], [`sysconf`] | the user of this process; page size and clock ticks |
+//!
+//! Affinity and memory policy hold for the calling thread, and for what it starts or becomes (execve keeps both).
 
-mod affinity;
+pub mod affinity;
+pub mod clock;
+pub mod identity;
 mod mask;
-mod mbind;
-mod mempolicy;
-mod pages;
+pub mod mbind;
+pub mod mempolicy;
+pub mod page_sizes;
+pub mod pages;
+pub mod perf;
+pub mod probe;
 mod refusal;
-mod segment;
-
-pub use affinity::{allowed_cpus, bind_to_cpus};
-pub use mbind::try_mbind;
-pub use mempolicy::set_policy;
-pub use pages::Pages;
-pub use segment::{Part, Place, Segment, Wanted};
+pub mod shared_memory;
+pub mod sysconf;
 
 pub use refusal::{Cause, Refusal};
 use std::io;

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Numbers above this are not CPUs or nodes of any kernel (`CONFIG_NR_CPUS` ends at 8192), but damage; what grows with the square
 /// of their number, as hwloc's XML does, could not be written of more.
-pub(crate) const LARGEST: u32 = 8_191;
+pub const LARGEST: u32 = 8_191;
 
 /// Why a list was refused, with the place (byte offset) of the error.
 #[derive(Clone, Debug, PartialEq, Eq)]

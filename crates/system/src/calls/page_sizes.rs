@@ -1,23 +1,8 @@
-//! Where pages are: move_pages as a query (nodes = NULL), and huge pages through PAGEMAP_SCAN (Linux 6.7).
+//! The size of a process's pages: PAGEMAP_SCAN (Linux 6.7), or what samples said.
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io;
 use std::os::fd::AsRawFd;
-
-/// The node of each page, or a negative errno (-2: not present). Needs the same user.
-///
-/// # Errors
-/// EPERM when the process is another user's, ENOSYS or EPERM when a container forbids the call.
-pub fn nodes_of(pid: i32, addresses: &[u64]) -> io::Result<Vec<i32>> {
-    let pages: Vec<*const libc::c_void> = addresses.iter().map(|&a| a as *const libc::c_void).collect();
-    let mut status = vec![0i32; addresses.len()];
-    // SAFETY: both arrays have `len` elements; a query changes nothing in the target.
-    let done = unsafe {
-        libc::syscall(libc::SYS_move_pages, pid, pages.len(), pages.as_ptr(), std::ptr::null::<libc::c_int>(), status.as_mut_ptr(), 0)
-    };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(status) }
-}
 
 /// Ranges whose page size is kept in mind.
 const MOST_LEARNED: usize = 100_000;

@@ -1,7 +1,6 @@
 //! Files below a root, where a file that cannot be understood becomes a doubt.
 
-use crate::files::Root;
-use crate::list::parse_list;
+use super::{Root, parse_list};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs;
@@ -85,9 +84,4 @@ pub fn short(text: &str) -> String {
     const MOST: usize = 40;
     let cut: String = text.chars().take(MOST).collect();
     format!("{cut:?}{}", if text.chars().nth(MOST).is_some() { "..." } else { "" })
-}
-
-/// A kernel size file: `32K`, `8M`, `1G` or plain bytes.
-pub fn size_bytes(text: &str) -> Option<u64> {
-    crate::cache::size_bytes(text)
 }

@@ -1,7 +1,28 @@
-//! Asks the kernel whether memory may be placed here, by calls that change nothing for anybody.
+//! Tries the calls that placement and profiling need, on memory and events that nobody uses.
 
+use super::perf::{Attributes, Event};
 use firsttouch_model::facts::{Probe, Probes};
 use std::io;
+
+/// An address nobody uses, aligned as a watchpoint must be: the event is never enabled.
+const UNUSED_ADDRESS: u64 = 0x1000;
+/// Bytes of stack in a sample: the kernel wants a multiple of 8.
+const STACK_BYTES: u32 = 8;
+
+/// Adds what perf_event_open answers for the events of a profile, on the calling thread. The events are closed without having
+/// counted.
+#[must_use]
+pub fn perf_events(probes: Probes) -> Probes {
+    let page_faults = Attributes::page_faults(u64::from(u32::MAX), STACK_BYTES).exclude_kernel(true);
+    Probes { page_faults: open(&page_faults), watchpoint: open(&Attributes::watchpoint(UNUSED_ADDRESS, STACK_BYTES)), ..probes }
+}
+
+fn open(attributes: &Attributes) -> Probe {
+    match Event::open(attributes, 0, -1) {
+        Ok(_) => Probe::Allowed,
+        Err(error) => Probe::Refused(error.raw_os_error().unwrap_or(0)),
+    }
+}
 
 /// What the memory policy calls answer. They run on a thread of their own, which ends: a thread's policy is its own, so that
 /// setting it there to the default takes nothing from this process (`numactl firsttouch ...` keeps its policy).
@@ -23,12 +44,9 @@ fn ask() -> Probes {
 
 /// mbind to the default policy, and the query form of move_pages, on a fresh page.
 fn on_a_page() -> (Probe, Probe) {
+    let (bytes, flags) = (super::sysconf::page_bytes(), libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new private mapping of one page at an address of the kernel's choice.
-    let (page, bytes) = unsafe {
-        let bytes = usize::try_from(libc::sysconf(libc::_SC_PAGESIZE)).unwrap_or(4096);
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        (libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0), bytes)
-    };
+    let page = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
     if page == libc::MAP_FAILED {
         return (Probe::NotTried, Probe::NotTried);
     }
@@ -81,10 +99,18 @@ mod tests {
         assert_eq!((inside.get_mempolicy, inside.move_pages), (outside.get_mempolicy, outside.move_pages), "the others are as before");
     }
 
+    /// Check that perf_event_open gives an answer, and that the other answers are kept.
+    #[test]
+    fn perf_events_are_tried() {
+        let probes = perf_events(Probes { mbind: Probe::Refused(1), ..Probes::default() });
+        assert!(probes.page_faults != Probe::NotTried && probes.watchpoint != Probe::NotTried);
+        assert_eq!((probes.mbind, probes.get_mempolicy), (Probe::Refused(1), Probe::NotTried));
+    }
+
     /// Check that asking leaves this thread's policy as it was.
     #[test]
     fn the_policy_is_kept() {
-        let policy = || crate::topology::policy::of_this_thread().ok();
+        let policy = || crate::calls::mempolicy::of_this_thread().ok();
         let before = policy();
         let _ = memory_policy();
         assert_eq!(policy(), before);

@@ -1,6 +1,7 @@
 //! What a profiler without root is allowed to do here.
 
 use crate::files::Root;
+use crate::proc::status::Status;
 use anyhow::Result;
 
 /// CAP_SYS_ADMIN and CAP_PERFMON (linux/capability.h): either lifts `perf_event_paranoid`.
@@ -28,16 +29,15 @@ pub struct Permissions {
 
 impl Permissions {
     pub(crate) fn read(root: &Root) -> Result<Self> {
-        let status = root.text("proc/self/status")?.unwrap_or_default();
-        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let status = Status::parse(root.text("proc/self/status")?.unwrap_or_default());
         Ok(Self {
             perf_event_paranoid: root.number("proc/sys/kernel/perf_event_paranoid")?,
             perf_event_mlock_kb: root.number("proc/sys/kernel/perf_event_mlock_kb")?,
             kptr_restrict: root.number("proc/sys/kernel/kptr_restrict")?,
             ptrace_scope: root.number("proc/sys/kernel/yama/ptrace_scope")?,
             numa_balancing: root.number("proc/sys/kernel/numa_balancing")?,
-            seccomp: field("Seccomp:").and_then(|text| text.parse().ok()),
-            capabilities: field("CapEff:").and_then(|text| u64::from_str_radix(text, 16).ok()),
+            seccomp: status.value("Seccomp").and_then(|text| text.parse().ok()),
+            capabilities: status.capabilities(),
         })
     }
 

@@ -1,5 +1,6 @@
 //! The types of the field (topology, traffic, intervals) and the rows of a profile. No I/O.
 
+pub mod error;
 mod expression;
 pub mod facts;
 mod interval;
@@ -15,6 +16,7 @@ pub mod system;
 pub mod topology;
 pub mod traffic;
 
+pub use error::{Error, ErrorKind};
 pub use expression::ExpressionError;
 pub use interval::{Estimate, Z95};
 pub use pin::Pin;

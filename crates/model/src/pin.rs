@@ -1,6 +1,6 @@
 //! Where threads sit on a virtual machine: `spread`, `compact`, or a list of nodes.
 
-use crate::{ExpressionError, NodeId};
+use crate::{Error, ExpressionError, NodeId};
 use std::str::FromStr;
 
 /// A thread placement on a machine of N nodes.
@@ -31,11 +31,12 @@ impl Pin {
     ///
     /// # Errors
     /// Names the first node that does not exist.
-    pub fn check(&self, nodes: usize) -> Result<(), String> {
+    pub fn check(&self, nodes: usize) -> Result<(), Error> {
         if let Self::Nodes(list) = self
             && let Some(node) = list.iter().find(|n| n.0 as usize >= nodes)
         {
-            return Err(format!("node {} does not exist: the machine has nodes 0-{}", node.0, nodes.saturating_sub(1)));
+            let last = nodes.saturating_sub(1);
+            return Err(Error::invalid_input(format!("node {} does not exist: the machine has nodes 0-{last}", node.0)));
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Memory policies of a process.
 
+use crate::Error;
 use crate::topology::{Topology, format_list};
 use std::fmt;
 
@@ -57,23 +58,24 @@ impl Policy {
 
     /// # Errors
     /// When the kernel would refuse the nodes: none has memory, or a mode of one node has several.
-    pub fn check(&self, topology: &Topology) -> Result<(), String> {
+    pub fn check(&self, topology: &Topology) -> Result<(), Error> {
         let Self { mode, nodes, .. } = self;
         if *mode == Mode::Local {
             return Ok(());
         }
         if *mode == Mode::Preferred && nodes.len() > 1 {
-            return Err(format!("{} takes one node, not {}; preferred-many takes several", mode, format_list(nodes)));
+            let nodes = format_list(nodes);
+            return Err(Error::invalid_input(format!("{mode} takes one node, not {nodes}; preferred-many takes several")));
         }
         let has_memory = |node: &u32| topology.node(*node).is_none_or(|node| node.memory.is_none_or(|memory| memory.total_bytes > 0));
         if nodes.iter().any(has_memory) {
             return Ok(());
         }
-        Err(match nodes[..] {
+        Err(Error::invalid_input(match nodes[..] {
             [] => format!("{mode} needs a node"),
             [node] => format!("node {node} has no memory"),
             _ => format!("none of the nodes {} has memory", format_list(nodes)),
-        })
+        }))
     }
 
     /// The mode with its flags, as the kernel has it.
@@ -133,7 +135,8 @@ mod tests {
             (Mode::PreferredMany, &[], Some("preferred-many needs a node")),
             (Mode::Local, &[], None),
         ] {
-            assert_eq!(Policy::new(mode, nodes.to_vec()).check(&machine()).err().as_deref(), answer, "{mode} {nodes:?}");
+            let refusal = Policy::new(mode, nodes.to_vec()).check(&machine()).err().map(|error| error.to_string());
+            assert_eq!(refusal.as_deref(), answer, "{mode} {nodes:?}");
         }
     }
 

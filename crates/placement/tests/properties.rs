@@ -168,7 +168,9 @@ fn read_everywhere(text: &str, places: &[Place]) -> bool {
     let (nodes, cpus, affinity) = (round_trip::<NodeList>(text), round_trip::<CpuList>(text), round_trip::<Affinity>(text));
     for place in places {
         let allowed = place.cpus.allowed();
-        if let Some(Ok(found)) = nodes.as_ref().map(|list| list.resolve(&place.nodes, None, &|_| Err("no devices".to_owned()))) {
+        if let Some(Ok(found)) =
+            nodes.as_ref().map(|list| list.resolve(&place.nodes, None, &|_| Err(firsttouch_model::Error::unsupported("no devices"))))
+        {
             assert!(!found.is_empty() && found.is_sorted() && found.iter().all(|node| place.nodes.allowed().contains(node)), "{text}");
         }
         if let Some(Ok(found)) = cpus.as_ref().map(|list| list.resolve(&place.cpus)) {

@@ -1,12 +1,13 @@
 //! Writes a profile while the target runs: one transaction a flush, WAL, so that a reader (or a crash) sees whole flushes.
 
 use crate::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
-use anyhow::{Context, Result, bail};
+use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::metadata::Entry;
 use firsttouch_model::rows::{
     Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process, Region, Release, Seen, Site, Thread,
     Window,
 };
+use firsttouch_system::proc::limits;
 use rusqlite::{Connection, OpenFlags, params};
 use std::path::{Path, PathBuf};
 
@@ -27,20 +28,21 @@ impl Writer {
     /// When the path holds something that is not a profile, or cannot be written.
     pub fn create(path: &Path) -> Result<Self> {
         let context = || format!("cannot create profile {}", path.display());
+        let refuse = |why: &str| Err(Error::invalid_input(format!("{}: {why}", context())));
         let mut older = None;
         match std::fs::metadata(path) {
-            Ok(meta) if meta.is_dir() => bail!("{}: it is a directory: name a file with -o", context()),
-            Ok(meta) if !meta.is_file() => bail!("{}: it is not a regular file: name another with -o", context()),
+            Ok(meta) if meta.is_dir() => return refuse("it is a directory: name a file with -o"),
+            Ok(meta) if !meta.is_file() => return refuse("it is not a regular file: name another with -o"),
             Ok(meta) if meta.len() > 0 && !is_profile(path) => {
-                bail!("{}: a file that is not a firsttouch profile is already there: move it away or name another with -o", context())
+                return refuse("a file that is not a firsttouch profile is already there: move it away or name another with -o");
             }
             Ok(_) => older = Some(put_aside(path).with_context(context)?),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 if path.is_symlink() {
-                    bail!("{}: it is a link that leads nowhere: remove it or name another with -o", context());
+                    return refuse("it is a link that leads nowhere: remove it or name another with -o");
                 }
                 if let Some(side) = SIDES.iter().map(|suffix| beside(path, suffix)).find(|side| side.exists()) {
-                    bail!("{}: {} is in the way: move it away or name another with -o", context(), side.display());
+                    return refuse(&format!("{} is in the way: move it away or name another with -o", side.display()));
                 }
             }
             Err(error) => return Err(error).with_context(context),
@@ -59,7 +61,7 @@ impl Writer {
 
     fn create_new(path: &Path) -> Result<Self> {
         let context = || {
-            let limit = if file_size_limited() { " (a limit on file sizes is set: raise it, ulimit -f)" } else { "" };
+            let limit = if limits::file_size().is_some() { " (a limit on file sizes is set: raise it, ulimit -f)" } else { "" };
             format!("cannot create profile {}{limit}", path.display())
         };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -108,7 +110,7 @@ impl Writer {
     }
 
     fn failed(&self) -> String {
-        let limit = if file_size_limited() { " (a limit on file sizes is set: raise it, ulimit -f)" } else { "" };
+        let limit = if limits::file_size().is_some() { " (a limit on file sizes is set: raise it, ulimit -f)" } else { "" };
         format!("cannot write profile {}{limit}", self.path.display())
     }
 
@@ -379,10 +381,4 @@ fn put_aside(path: &Path) -> Result<PathBuf> {
 /// A name that SQLite takes for a path: by itself it reads `:memory:` and `file:...` as something else.
 pub(crate) fn plain(path: &Path) -> PathBuf {
     if path.is_absolute() { path.to_owned() } else { Path::new(".").join(path) }
-}
-
-fn file_size_limited() -> bool {
-    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max file size"));
-    line.and_then(|line| line.split_whitespace().next()).is_some_and(|soft| soft != "unlimited")
 }

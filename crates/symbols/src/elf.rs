@@ -1,7 +1,7 @@
 //! Opens an ELF file for as long as it takes to copy out what is needed. The file is read, not mapped: a program that is
 //! rebuilt while its profile is being symbolised must not kill the reader with SIGBUS.
 
-use anyhow::{Context, Result, ensure};
+use firsttouch_model::error::{Context, Error, Result};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, Sym, SymbolTable};
 use object::{CompressionFormat, Endianness, Object, ObjectSection, ReadCache, SectionIndex, elf};
 use std::fs::{self, File};
@@ -16,10 +16,16 @@ type Header = elf::FileHeader64<Endianness>;
 pub(crate) fn with_elf<T>(path: &Path, read: impl FnOnce(&Elf<'_>) -> T) -> Result<T> {
     // Opening a FIFO would wait for a writer, so look first.
     let kind = fs::metadata(path).with_context(|| format!("cannot open {}", path.display()))?;
-    ensure!(kind.is_file(), "cannot read symbols of {}: not a regular file", path.display());
+    if !kind.is_file() {
+        return Err(Error::invalid_input(format!("cannot read symbols of {}: not a regular file", path.display())));
+    }
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let cache = ReadCache::new(file);
-    let elf = Elf::parse(&cache).with_context(|| format!("cannot read symbols of {}: not a sound 64-bit ELF file", path.display()))?;
+    let unsound = |error: object::read::Error| {
+        let message = format!("cannot read symbols of {}: not a sound 64-bit ELF file", path.display());
+        Error::invalid_data(error.to_string()).context(message)
+    };
+    let elf = Elf::parse(&cache).map_err(unsound)?;
     Ok(read(&elf))
 }
 

@@ -7,7 +7,7 @@ use crate::functions::FunctionTable;
 use crate::names::{demangle, demangle_in};
 use crate::search::Line;
 use crate::symbolizer::Resolved;
-use anyhow::{Result, ensure};
+use firsttouch_model::error::{Error, Result};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,9 @@ impl Module {
         let mut functions = FunctionTable::default();
         let mut read = |path: &Path| {
             with_elf(path, |elf| {
-                ensure!(elf::is_loadable(elf), "cannot resolve addresses in {}: it is not linked", path.display());
+                if !elf::is_loadable(elf) {
+                    return Err(Error::invalid_input(format!("cannot resolve addresses in {}: it is not linked", path.display())));
+                }
                 functions.add(elf);
                 Ok(Part {
                     segments: elf::segments(elf),

@@ -3,7 +3,7 @@
 use crate::debug_file::{Links, default_roots};
 use crate::elf::with_elf;
 use crate::module::Module;
-use anyhow::Result;
+use firsttouch_model::error::Result;
 use std::path::Path;
 
 /// A function at a line, as [`crate::Resolved`] tells it; innermost first.

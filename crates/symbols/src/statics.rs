@@ -6,7 +6,7 @@ use crate::declarations::{self, Declaration};
 use crate::dwarf;
 use crate::elf::{Elf, Segment, Symbol, for_each_symbol, has_symbol_table, segments, with_elf};
 use crate::names::demangle;
-use anyhow::Result;
+use firsttouch_model::error::Result;
 use object::{Object, ObjectSection, SectionIndex, elf};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};

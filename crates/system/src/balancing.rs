@@ -2,7 +2,7 @@
 
 use crate::counters;
 use crate::files::Reader;
-use anyhow::{Context, Result, bail};
+use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::system::{Balancing, Measured, Run, Tunable};
 use std::fs;
 use std::io;
@@ -88,6 +88,12 @@ impl std::fmt::Display for SwitchError {
 
 impl std::error::Error for SwitchError {}
 
+impl From<SwitchError> for Error {
+    fn from(error: SwitchError) -> Self {
+        Self::new(error.cause.kind().into(), error.to_string())
+    }
+}
+
 /// Sets the switch: 0 off, 1 on, 2 tiering, 3 both.
 ///
 /// # Errors
@@ -148,12 +154,13 @@ impl Drop for Restored<'_> {
 ///
 /// # Errors
 /// When the switch may not be set (nothing has run then), a run could not be started, or the state not be put back.
-pub fn measure(root: &Path, rounds: usize, mut run: impl FnMut() -> Result<Timed>) -> Result<Measurement> {
+pub fn measure<E: From<Error>>(root: &Path, rounds: usize, mut run: impl FnMut() -> Result<Timed, E>) -> Result<Measurement, E> {
     let Some(before) = read(root).value else {
-        bail!(
+        return Err(Error::unsupported(format!(
             "cannot measure: {} is missing: this kernel has no NUMA balancing (CONFIG_NUMA_BALANCING), or hides it",
             root.join(SWITCH).display()
-        );
+        ))
+        .into());
     };
     // The old value first: whether it may be written is known before anything changed.
     switch(root, before).context("cannot measure with balancing on and off")?;
@@ -161,11 +168,11 @@ pub fn measure(root: &Path, rounds: usize, mut run: impl FnMut() -> Result<Timed
     let (mut on, mut off) = (Vec::new(), Vec::new());
     for round in 0..rounds {
         for is_on in [round % 2 == 0, round % 2 != 0] {
-            switch(root, if is_on { before | 1 } else { 0 })?;
+            switch(root, if is_on { before | 1 } else { 0 }).map_err(Error::from)?;
             let start = counters::read(root);
             let timed = run()?;
             if let Some(exit_code) = timed.stop {
-                restored.now()?;
+                restored.now().map_err(Error::from)?;
                 return Ok(Measurement::Stopped { exit_code });
             }
             let grown = counters::read(root).since(&start);
@@ -179,6 +186,6 @@ pub fn measure(root: &Path, rounds: usize, mut run: impl FnMut() -> Result<Timed
             });
         }
     }
-    restored.now()?;
+    restored.now().map_err(Error::from)?;
     Ok(Measurement::Done(Box::new([Measured::new("on", on), Measured::new("off", off)])))
 }

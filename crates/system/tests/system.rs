@@ -4,6 +4,7 @@
 #[path = "tools/tree.rs"]
 mod tree;
 
+use firsttouch_model::Error;
 use firsttouch_model::system::Mapping;
 use firsttouch_system::balancing::{self, Measurement, Timed};
 use firsttouch_system::counters;
@@ -220,7 +221,7 @@ fn measuring_restores_the_state() {
         let measured = balancing::measure(root, 3, || {
             states.push(state(root));
             count_more(root);
-            Ok(Timed { wall_s: states.len() as f64, stop: None })
+            Ok::<_, Error>(Timed { wall_s: states.len() as f64, stop: None })
         });
         let Measurement::Done(measured) = measured.unwrap() else { panic!("no run failed") };
         assert_eq!(states, [on, "0", "0", on, on, "0"]);
@@ -239,14 +240,14 @@ fn measuring_ends_early_in_the_old_state() {
     let mut runs = 0;
     let stopped = balancing::measure(root, 5, || {
         runs += 1;
-        Ok(Timed { wall_s: 1.0, stop: (runs == 2).then_some(130) })
+        Ok::<_, Error>(Timed { wall_s: 1.0, stop: (runs == 2).then_some(130) })
     });
     assert!(matches!(stopped, Ok(Measurement::Stopped { exit_code: 130 })) && runs == 2);
     assert_eq!(state(root), "1");
-    assert!(balancing::measure(root, 5, || Err(anyhow::anyhow!("no such program"))).is_err());
+    assert!(balancing::measure(root, 5, || Err(Error::not_found("no such program"))).is_err());
     assert_eq!(state(root), "1");
     fs::remove_file(root.join("proc/sys/kernel/numa_balancing")).unwrap();
-    let none = balancing::measure(root, 5, || panic!("nothing is to run")).unwrap_err().to_string();
+    let none = balancing::measure::<Error>(root, 5, || panic!("nothing is to run")).unwrap_err().to_string();
     assert!(none.contains("this kernel has no NUMA balancing"), "{none}");
     let refused = balancing::switch(root, 1).unwrap_err().to_string();
     assert!(refused.contains("No such file") && !root.join("proc/sys/kernel/numa_balancing").exists(), "{refused}");

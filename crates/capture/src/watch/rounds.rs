@@ -10,6 +10,7 @@ use crate::track::Tracker;
 use firsttouch_model::metadata::Entry;
 use firsttouch_model::rows::{Access, Id, Page, Window};
 use firsttouch_system::calls::clock::monotonic_ns;
+use firsttouch_system::calls::pages::nodes_of;
 use firsttouch_system::launch::signals::process_exists;
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,6 +1,7 @@
 //! A machine's CPUs in hwloc's order, and the objects they are grouped in.
 
 use crate::list::Numbered;
+use firsttouch_model::Error;
 use firsttouch_model::topology::{CacheKind, Topology};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -84,7 +85,7 @@ impl Layout {
 
     /// # Errors
     /// Says why this process may not use the CPU.
-    pub fn check(&self, cpu: u32) -> Result<(), String> {
+    pub fn check(&self, cpu: u32) -> Result<(), Error> {
         self.cpus.check(cpu)
     }
 

@@ -5,6 +5,7 @@ use super::fill::{balanced, in_turn};
 use super::layout::Layout;
 use super::likwid::{Domain, Part, Span, Stride, Way};
 use crate::scan::{At, Fault};
+use firsttouch_model::Error;
 
 pub fn cpus(parts: &[Part], layout: &Layout) -> Result<Vec<u32>, Fault> {
     let mut cpus = Vec::new();
@@ -30,7 +31,7 @@ pub fn cpus(parts: &[Part], layout: &Layout) -> Result<Vec<u32>, Fault> {
 }
 
 /// Adds what `find` gives for each number of the spans.
-fn each(spans: &[Span], cpus: &mut Vec<u32>, find: impl Fn(u32) -> Result<u32, String>) -> Result<(), Fault> {
+fn each(spans: &[Span], cpus: &mut Vec<u32>, find: impl Fn(u32) -> Result<u32, Error>) -> Result<(), Fault> {
     for span in spans {
         let (first, last) = span.value;
         for step in 0..=first.abs_diff(last) {
@@ -38,14 +39,14 @@ fn each(spans: &[Span], cpus: &mut Vec<u32>, find: impl Fn(u32) -> Result<u32, S
             if cpus.len() > MOST_THREADS {
                 return Ok(());
             }
-            cpus.push(find(number).map_err(|reason| Fault::new(span.offset, reason))?);
+            cpus.push(find(number).map_err(|error| Fault::new(span.offset, error.to_string()))?);
         }
     }
     Ok(())
 }
 
-fn no_place(domain: Domain, place: u32, list: &[u32]) -> String {
-    format!("{domain} has no place {place}: the last that this process may use is {}", list.len().saturating_sub(1))
+fn no_place(domain: Domain, place: u32, list: &[u32]) -> Error {
+    Error::not_found(format!("{domain} has no place {place}: the last that this process may use is {}", list.len().saturating_sub(1)))
 }
 
 /// The usable CPUs of a domain, core by core.

@@ -8,7 +8,7 @@ pub use device::{Device, DeviceKind};
 pub use numbered::Numbered;
 
 use crate::scan::{Fault, Scanner};
-use firsttouch_model::ExpressionError;
+use firsttouch_model::{Error, ExpressionError};
 use std::fmt;
 use std::str::FromStr;
 use tree::Tree;
@@ -28,7 +28,7 @@ enum Nodes {
 }
 
 /// Finds the nodes of a device; else says why not.
-pub type FindDevice<'a> = &'a dyn Fn(&Device) -> Result<Vec<u32>, String>;
+pub type FindDevice<'a> = &'a dyn Fn(&Device) -> Result<Vec<u32>, Error>;
 
 impl NodeList {
     /// The nodes, sorted: those of `same` for `same`.
@@ -83,7 +83,9 @@ impl CpuList {
     /// # Errors
     /// Names the first part that is no CPU this process may use.
     pub fn resolve(&self, known: &Numbered) -> Result<Vec<u32>, ExpressionError> {
-        self.list.resolve(known, &|device| Err(format!("{device} is no CPU"))).map_err(|fault| fault.of(&self.text))
+        self.list
+            .resolve(known, &|device| Err(Error::invalid_input(format!("{device} is not a CPU"))))
+            .map_err(|fault| fault.of(&self.text))
     }
 }
 

@@ -20,7 +20,7 @@ fn nodes(text: &str, known: &Numbered) -> Result<Vec<u32>, ExpressionError> {
     let devices = |device: &Device| match (device.kind, device.name.as_str()) {
         (DeviceKind::Network, "eth0") => Ok(vec![5]),
         (DeviceKind::Network, "eth1") => Ok(vec![0]),
-        _ => Err("the kernel does not know its node".to_owned()),
+        _ => Err(Error::unsupported("the kernel does not know its node")),
     };
     text.parse::<NodeList>()?.resolve(known, Some(&[2]), &devices)
 }

@@ -42,7 +42,7 @@ impl Tree {
     pub fn resolve(&self, known: &Numbered, devices: FindDevice) -> Result<Vec<u32>, Fault> {
         let allowed = |number: At<u32>| {
             let found = if self.relative { known.nth(*number) } else { known.check(*number).map(|()| *number) };
-            found.map_err(|reason| Fault::new(number.offset, reason))
+            found.map_err(|error| Fault::new(number.offset, error.to_string()))
         };
         let mut numbers = BTreeSet::new();
         for item in &self.items {
@@ -55,7 +55,7 @@ impl Tree {
                 }
                 Item::Device(device) => {
                     let found = devices(device).and_then(|found| found.iter().try_for_each(|n| known.check(*n)).map(|()| found));
-                    numbers.extend(found.map_err(|reason| Fault::new(device.offset, reason))?);
+                    numbers.extend(found.map_err(|error| Fault::new(device.offset, format!("{error:#}")))?);
                 }
             }
         }

@@ -4,6 +4,7 @@ use super::refusal::{Cause, Refusal};
 use super::sysconf::page_bytes;
 use super::{mask, policy_refused, refused};
 use crate::proc::meminfo;
+use firsttouch_model::Error;
 use firsttouch_model::policy::Policy;
 use firsttouch_model::topology::format_list;
 use std::ffi::CString;
@@ -68,15 +69,15 @@ pub struct Part<T> {
 impl Segment {
     /// # Errors
     /// When it is not there and cannot be made, is too short, or does not begin and end at pages.
-    pub fn attach(wanted: &Wanted) -> Result<Self, String> {
+    pub fn attach(wanted: &Wanted) -> Result<Self, Error> {
         match &wanted.source {
             Source::File(path) => Self::file(path, wanted),
             Source::SystemV { key_file, id, huge } => Self::system_v(key_file, *id, *huge, wanted),
         }
     }
 
-    fn file(path: &Path, wanted: &Wanted) -> Result<Self, String> {
-        let cannot = |action: &str, error: io::Error| format!("cannot {action} {}: {error}", path.display());
+    fn file(path: &Path, wanted: &Wanted) -> Result<Self, Error> {
+        let cannot = |action: &str, error: io::Error| Error::caused_by(error, format!("cannot {action} {}", path.display()));
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         let file = match options.open(path) {
@@ -84,19 +85,20 @@ impl Segment {
                 options.create(true).mode(wanted.mode).open(path).map_err(|error| cannot("make", error))?
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(format!("{} is not there: with --length it is made", path.display()));
+                return Err(Error::not_found(format!("{} is not there: with --length it is made", path.display())));
             }
             opened => opened.map_err(|error| cannot("open", error))?,
         };
         let bytes = file.metadata().map_err(|error| cannot("examine", error))?.len();
         let length = wanted.length.unwrap_or(bytes.saturating_sub(wanted.offset));
-        let end = wanted.offset.checked_add(length).ok_or("offset and length together are more than any memory")?;
+        let end =
+            wanted.offset.checked_add(length).ok_or_else(|| Error::invalid_input("offset and length together are more than any memory"))?;
         let page_bytes = page_bytes_of(&file).map_err(|error| cannot("examine", error))?;
         let length = checked(wanted.offset, length, page_bytes)?;
         if end > bytes {
             file.set_len(end).map_err(|error| cannot("make longer", error))?;
         }
-        let offset = libc::off_t::try_from(wanted.offset).map_err(|_| "the offset is more than any file has".to_owned())?;
+        let offset = libc::off_t::try_from(wanted.offset).map_err(|_| Error::invalid_input("the offset is more than any file has"))?;
         // SAFETY: a new mapping, at an address that the kernel chooses.
         let mapping = unsafe {
             libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, file.as_raw_fd(), offset)
@@ -107,19 +109,19 @@ impl Segment {
         Ok(Self { mapping, mapped_bytes: length, is_system_v: false, skipped: 0, offset: wanted.offset, length, page_bytes })
     }
 
-    fn system_v(key_file: &Path, id: i32, huge: bool, wanted: &Wanted) -> Result<Self, String> {
+    fn system_v(key_file: &Path, id: i32, huge: bool, wanted: &Wanted) -> Result<Self, Error> {
         let name = format!("the shared memory of {}", key_file.display());
-        let cannot = |action: &str| format!("cannot {action} {name}: {}", io::Error::last_os_error());
+        let cannot = |action: &str| Error::caused_by(io::Error::last_os_error(), format!("cannot {action} {name}"));
         let key = key(key_file, id, wanted)?;
         let flags = if huge { libc::SHM_HUGETLB } else { 0 };
         let bytes = wanted.length.map_or(Ok(0), |length| usize::try_from(length.saturating_add(wanted.offset)));
-        let bytes = bytes.map_err(|_| "the length is more than any memory".to_owned())?;
+        let bytes = bytes.map_err(|_| Error::invalid_input("the length is more than any memory"))?;
         // SAFETY: system calls on numbers; `state` is plain data that the kernel fills.
         let (handle, state) = unsafe {
             let mut handle = libc::shmget(key, bytes, flags);
             if handle < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOENT) {
                 if wanted.length.is_none() {
-                    return Err(format!("{name} is not there: with --length it is made"));
+                    return Err(Error::not_found(format!("{name} is not there: with --length it is made")));
                 }
                 let mode = i32::try_from(wanted.mode).unwrap_or(0o600);
                 handle = libc::shmget(key, bytes, flags | libc::IPC_CREAT | mode);
@@ -137,7 +139,7 @@ impl Segment {
         let whole = state.shm_segsz as u64;
         let length = wanted.length.unwrap_or(whole.saturating_sub(wanted.offset));
         if wanted.offset.saturating_add(length) > whole {
-            return Err(format!("{name} has {whole} bytes only"));
+            return Err(Error::invalid_input(format!("{name} has {whole} bytes only")));
         }
         let length = checked(wanted.offset, length, page_bytes)?;
         // SAFETY: a new mapping, at an address that the kernel chooses.
@@ -273,28 +275,28 @@ fn ask(
 }
 
 /// Offset and length must be whole pages.
-fn checked(offset: u64, length: u64, page_bytes: usize) -> Result<usize, String> {
+fn checked(offset: u64, length: u64, page_bytes: usize) -> Result<usize, Error> {
     let page = page_bytes.max(1) as u64;
     if length == 0 {
-        return Err("there is nothing to give a policy: it is empty; give a --length".to_owned());
+        return Err(Error::invalid_input("there is nothing to give a policy: it is empty; give a --length"));
     }
     if !offset.is_multiple_of(page) || !length.is_multiple_of(page) {
-        return Err(format!("offset {offset} and length {length} must be whole pages, of {page} bytes here"));
+        return Err(Error::invalid_input(format!("offset {offset} and length {length} must be whole pages, of {page} bytes here")));
     }
-    usize::try_from(length).map_err(|_| "the length is more than any memory".to_owned())
+    usize::try_from(length).map_err(|_| Error::invalid_input("the length is more than any memory"))
 }
 
 /// ftok(3), on a key file that is made where it is not there.
-fn key(key_file: &Path, id: i32, wanted: &Wanted) -> Result<libc::key_t, String> {
-    let path = CString::new(key_file.as_os_str().as_bytes()).map_err(|_| "a path has no NUL byte".to_owned())?;
+fn key(key_file: &Path, id: i32, wanted: &Wanted) -> Result<libc::key_t, Error> {
+    let path = CString::new(key_file.as_os_str().as_bytes()).map_err(|_| Error::invalid_input("a path has no NUL byte"))?;
     // SAFETY: a string that ends.
     let key = unsafe { libc::ftok(path.as_ptr(), id) };
     if key != -1 {
         return Ok(key);
     }
-    let cannot = || format!("cannot make the key file {}: {}", key_file.display(), io::Error::last_os_error());
+    let cannot = || Error::caused_by(io::Error::last_os_error(), format!("cannot make the key file {}", key_file.display()));
     if wanted.length.is_none() {
-        return Err(format!("{}: {}; with --length it is made", key_file.display(), io::Error::last_os_error()));
+        return Err(Error::not_found(format!("{}: {}; with --length it is made", key_file.display(), io::Error::last_os_error())));
     }
     // SAFETY: the descriptor is new, and nobody else's.
     let key = unsafe {

@@ -11,7 +11,7 @@ use crate::files::{Reader, chosen, short};
 use crate::proc::meminfo;
 use crate::proc::status::Status;
 use crate::topology;
-use anyhow::Result;
+use firsttouch_model::error::Result;
 use firsttouch_model::facts::{Facts, Kernel, Swap};
 use firsttouch_model::topology::Topology;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Small files below a root. A missing or unreadable file is an absent value; one that cannot be understood is an error.
 
-use anyhow::{Context, Result, anyhow};
+use firsttouch_model::error::{Context, Error, Result};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ impl Root {
         let path = self.path(relative);
         match fs::read(&path) {
             Ok(bytes) => {
-                let text = String::from_utf8(bytes).map_err(|_| anyhow!("not text"));
+                let text = String::from_utf8(bytes).map_err(|_| Error::invalid_data("not text"));
                 let text = text.with_context(|| format!("cannot read {}", path.display()))?;
                 Ok(Some(text.trim().to_owned()))
             }
@@ -36,7 +36,7 @@ impl Root {
 
     pub fn number<T: std::str::FromStr>(&self, relative: &str) -> Result<Option<T>> {
         let Some(text) = self.text(relative)? else { return Ok(None) };
-        let number = text.parse().map_err(|_| anyhow!("expected a number, found {text:?}"));
+        let number = text.parse().map_err(|_| Error::invalid_data(format!("expected a number, found {text:?}")));
         number.map(Some).with_context(|| format!("cannot read {}", self.path(relative).display()))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::bitmap;
 use super::objects::{Objects, line, number};
+use firsttouch_model::error::{Error, Result};
 use firsttouch_model::pairs::{PairFigure, PairKind};
 use firsttouch_model::topology::{Access, Distances, Topology};
 use roxmltree::Node as Element;
@@ -26,12 +27,12 @@ pub fn distances(root: Element, topology: &mut Topology, objects: &mut Objects) 
     }
 }
 
-fn matrix(element: Element, topology: &Topology, objects: &Objects) -> Result<Distances, String> {
-    let words = |name: &str| -> Result<Vec<u64>, String> {
+fn matrix(element: Element, topology: &Topology, objects: &Objects) -> Result<Distances> {
+    let words = |name: &str| -> Result<Vec<u64>> {
         let parts = element.children().filter(|child| child.has_tag_name(name)).filter_map(|child| child.text());
         parts
             .flat_map(str::split_whitespace)
-            .map(|word| word.parse().map_err(|_| format!("{name} has {word:.20?} among its numbers")))
+            .map(|word| word.parse().map_err(|_| Error::invalid_data(format!("{name} has {word:.20?} among its numbers"))))
             .collect()
     };
     let by_gp = element.attribute("indexing") == Some("gp");
@@ -39,15 +40,15 @@ fn matrix(element: Element, topology: &Topology, objects: &Objects) -> Result<Di
     for index in words("indexes")? {
         let node = if by_gp { objects.node_of_gp.get(&index).copied() } else { u32::try_from(index).ok() };
         let node = node.filter(|node| topology.node(*node).is_some() && !nodes.contains(node));
-        nodes.push(node.ok_or_else(|| format!("{index} is no node of this file, or is there twice"))?);
+        nodes.push(node.ok_or_else(|| Error::invalid_data(format!("{index} is no node of this file, or is there twice")))?);
     }
     let values = words("u64values")?;
     if nodes.is_empty() || values.len() != nodes.len() * nodes.len() {
-        return Err(format!("{} values for {} nodes", values.len(), nodes.len()));
+        return Err(Error::invalid_data(format!("{} values for {} nodes", values.len(), nodes.len())));
     }
     let rows = values.chunks(nodes.len());
     let matrix: Result<Vec<Vec<u32>>, _> = rows.map(|row| row.iter().map(|value| u32::try_from(*value)).collect()).collect();
-    let matrix = matrix.map_err(|_| "a value is larger than any distance".to_owned())?;
+    let matrix = matrix.map_err(|_| Error::invalid_data("a value is larger than any distance"))?;
     // In the order of node numbers, as everywhere.
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by_key(|&place| nodes[place]);

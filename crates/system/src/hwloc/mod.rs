@@ -8,7 +8,7 @@ mod bitmap;
 mod objects;
 
 use crate::topology::sub_numa;
-use anyhow::{Context, Result, anyhow, bail};
+use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::pairs::PairFigure;
 use firsttouch_model::topology::Topology;
 use roxmltree::{Document, ParsingOptions};
@@ -36,13 +36,13 @@ pub fn read_file_with_figures(path: &Path) -> Result<(Topology, Vec<PairFigure>)
     let cannot = || format!("cannot read {}", path.display());
     let size = fs::metadata(path).with_context(cannot)?;
     if !size.is_file() {
-        return Err(anyhow!("it is not a file")).with_context(cannot);
+        return Err(Error::invalid_data("it is not a file")).with_context(cannot);
     }
     if size.len() > MOST_BYTES {
-        return Err(anyhow!("it is too large for a topology")).with_context(cannot);
+        return Err(Error::invalid_data("it is too large for a topology")).with_context(cannot);
     }
     let bytes = fs::read(path).with_context(cannot)?;
-    let text = String::from_utf8(bytes).map_err(|_| anyhow!("it is not text")).with_context(cannot)?;
+    let text = String::from_utf8(bytes).map_err(|_| Error::invalid_data("it is not text")).with_context(cannot)?;
     read_with_figures(&text).with_context(cannot)
 }
 
@@ -62,18 +62,26 @@ pub fn read_with_figures(text: &str) -> Result<(Topology, Vec<PairFigure>)> {
     // The parser descends once a level: hwloc nests some twenty deep, and a hostile file must not exhaust the stack.
     const DEEPEST: usize = 256;
     if depth(text) > DEEPEST {
-        bail!("its elements are nested more than {DEEPEST} deep: not an hwloc topology");
+        return Err(Error::invalid_data(format!("its elements are nested more than {DEEPEST} deep: not an hwloc topology")));
     }
     let options = ParsingOptions { allow_dtd: true, nodes_limit: MOST_ELEMENTS };
-    let document = Document::parse_with_options(text, options).map_err(|error| anyhow!("it is not well-formed XML: {error}"))?;
+    let document =
+        Document::parse_with_options(text, options).map_err(|error| Error::invalid_data(format!("it is not well-formed XML: {error}")))?;
     let root = document.root_element();
     if root.tag_name().name() != "topology" {
-        bail!("it is not an hwloc topology: the first element is '{}', expected 'topology'", root.tag_name().name());
+        return Err(Error::invalid_data(format!(
+            "it is not an hwloc topology: the first element is '{}', expected 'topology'",
+            root.tag_name().name()
+        )));
     }
     match root.attribute("version").and_then(|version| version.split('.').next()?.parse::<u32>().ok()) {
         Some(2..=3) => {}
-        Some(other) => bail!("it has hwloc's XML format {other}; formats 2 and 3 are understood"),
-        None => bail!("it names no format version, as hwloc 1 does not; write it with lstopo 2 or later: lstopo --of xml FILE"),
+        Some(other) => return Err(Error::invalid_data(format!("it has hwloc's XML format {other}; formats 2 and 3 are understood"))),
+        None => {
+            return Err(Error::invalid_data(
+                "it names no format version, as hwloc 1 does not; write it with lstopo 2 or later: lstopo --of xml FILE",
+            ));
+        }
     }
     let mut objects = objects::Objects::collect(root)?;
     let mut topology = objects.topology();

@@ -2,7 +2,7 @@
 
 use super::bitmap;
 use crate::files;
-use anyhow::{Result, anyhow, bail};
+use firsttouch_model::error::{Error, Result};
 use firsttouch_model::topology::{
     Access, Cache, CacheKind, Core, CpuLists, Die, HugePages, Memory, MemorySideCache, Node, Package, Processor, Topology,
 };
@@ -47,10 +47,10 @@ impl Objects {
             objects.one(element)?;
         }
         if objects.cpus.is_empty() {
-            bail!("it has no CPUs (objects of type PU)");
+            return Err(Error::invalid_data("it has no CPUs (objects of type PU)"));
         }
         if objects.nodes.is_empty() {
-            bail!("it has no nodes (objects of type NUMANode)");
+            return Err(Error::invalid_data("it has no nodes (objects of type NUMANode)"));
         }
         Ok(objects)
     }
@@ -66,16 +66,16 @@ impl Objects {
                 self.processor(element);
             }
             "Package" => {
-                self.packages.push((index(element).unwrap_or(u32::try_from(self.packages.len())?), cpus(element)?));
+                self.packages.push((index(element).unwrap_or(count(&self.packages)), cpus(element)?));
                 self.processor(element);
             }
-            "Die" => self.dies.push((index(element).unwrap_or(u32::try_from(self.dies.len())?), cpus(element)?)),
+            "Die" => self.dies.push((index(element).unwrap_or(count(&self.dies)), cpus(element)?)),
             "Core" => self.cores.push((index(element), cpus(element)?)),
             "PU" => {
                 let cpu = index(element).filter(|cpu| *cpu <= files::LARGEST);
-                let cpu = cpu.ok_or_else(|| anyhow!("a PU has no possible os_index at line {}", line(element)))?;
+                let cpu = cpu.ok_or_else(|| Error::invalid_data(format!("a PU has no possible os_index at line {}", line(element))))?;
                 if !self.cpus.insert(cpu) {
-                    bail!("CPU {cpu} is there twice at line {}", line(element));
+                    return Err(Error::invalid_data(format!("CPU {cpu} is there twice at line {}", line(element))));
                 }
             }
             "NUMANode" => self.node(element)?,
@@ -107,12 +107,12 @@ impl Objects {
     }
 
     fn node(&mut self, element: Element) -> Result<()> {
-        let id = index(element).ok_or_else(|| anyhow!("a NUMANode has no os_index at line {}", line(element)))?;
+        let id = index(element).ok_or_else(|| Error::invalid_data(format!("a NUMANode has no os_index at line {}", line(element))))?;
         if self.nodes.iter().any(|local| local.node.id == id) {
-            bail!("node {id} is there twice at line {}", line(element));
+            return Err(Error::invalid_data(format!("node {id} is there twice at line {}", line(element))));
         }
         if self.nodes.len() == MOST_NODES {
-            bail!("it has more than {MOST_NODES} nodes");
+            return Err(Error::invalid_data(format!("it has more than {MOST_NODES} nodes")));
         }
         let mut pages: Vec<(u64, u64)> = element
             .children()
@@ -148,11 +148,12 @@ impl Objects {
             _ => return Ok(()),
         };
         // hwloc has caches of unknown size: 0.
-        let (Some(level), Some(size_bytes)) = (number(element, "depth"), number(element, "cache_size").filter(|size| *size > 0)) else {
+        let level = number(element, "depth").and_then(|level| u32::try_from(level).ok());
+        let (Some(level), Some(size_bytes)) = (level, number(element, "cache_size").filter(|size| *size > 0)) else {
             return Ok(());
         };
         self.caches.push(Cache {
-            level: u32::try_from(level)?,
+            level,
             kind,
             size_bytes,
             line_bytes: number(element, "cache_linesize").filter(|size| *size > 0),
@@ -258,12 +259,22 @@ pub fn number(element: Element, name: &str) -> Option<u64> {
 
 fn cpus(element: Element) -> Result<Vec<u32>> {
     let kind = element.attribute("type").unwrap_or_default();
-    let text = element.attribute("cpuset").ok_or_else(|| anyhow!("a {kind} has no cpuset at line {}", line(element)))?;
-    bitmap::parse(text)
-        .ok_or_else(|| anyhow!("a {kind} has the cpuset {text:.60?} at line {}: expected a finite set such as 0x0000000f", line(element)))
+    let text =
+        element.attribute("cpuset").ok_or_else(|| Error::invalid_data(format!("a {kind} has no cpuset at line {}", line(element))))?;
+    bitmap::parse(text).ok_or_else(|| {
+        Error::invalid_data(format!(
+            "a {kind} has the cpuset {text:.60?} at line {}: expected a finite set such as 0x0000000f",
+            line(element)
+        ))
+    })
 }
 
 /// The line of the file, for messages.
 pub fn line(element: Element) -> u32 {
     element.document().text_pos_at(element.range().start).row
+}
+
+/// The number of an object that has none: those before it are counted.
+fn count<T>(objects: &[T]) -> u32 {
+    u32::try_from(objects.len()).unwrap_or(u32::MAX)
 }

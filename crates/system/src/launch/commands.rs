@@ -2,8 +2,8 @@
 
 use crate::calls::clock::monotonic_ns;
 use crate::launch::signals::{Notice, Signals, send};
-use crate::launch::{Waiting, environment, reap};
-use anyhow::Result;
+use crate::launch::{LaunchError, Waiting, environment, reap};
+use firsttouch_model::error::Result;
 use std::ffi::OsString;
 
 /// The child's end wakes the loop at once; this is for a SIGCHLD that was merged with another signal.
@@ -35,7 +35,7 @@ impl Commands {
     ///
     /// # Errors
     /// [`super::LaunchError`] when it cannot be executed.
-    pub fn run(&self, command: &[OsString]) -> Result<Ran> {
+    pub fn run(&self, command: &[OsString]) -> Result<Ran, LaunchError> {
         self.run_together(std::slice::from_ref(&command.to_vec()))
     }
 
@@ -43,7 +43,7 @@ impl Commands {
     ///
     /// # Errors
     /// [`super::LaunchError`] when one cannot be executed: then none is.
-    pub fn run_together(&self, commands: &[Vec<OsString>]) -> Result<Ran> {
+    pub fn run_together(&self, commands: &[Vec<OsString>]) -> Result<Ran, LaunchError> {
         let fork = |command: &Vec<OsString>| Waiting::fork(command, &environment(), &self.signals.original_mask);
         let children = commands.iter().map(fork).collect::<Result<Vec<_>>>()?;
         let mut running: Vec<i32> = children.iter().map(|child| child.pid).collect();
@@ -107,7 +107,6 @@ fn asks_to_stop(signal: i32) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::LaunchError;
 
     /// Check that commands run at the same time, for as long as the last, and that one that cannot be executed ends the others.
     #[test]
@@ -120,7 +119,7 @@ mod tests {
         let none = vec![OsString::from("/nonexistent/program")];
         let start = std::time::Instant::now();
         let error = commands.run_together(&[sh("sleep 20"), none, sh("sleep 20")]).expect_err("no such program");
-        assert_eq!(error.downcast_ref::<LaunchError>().map(LaunchError::exit_code), Some(127));
+        assert_eq!(error.exit_code(), Some(127));
         assert!(start.elapsed().as_secs() < 15);
     }
 
@@ -133,7 +132,7 @@ mod tests {
             assert_eq!((ran.exit_code, ran.interrupted), (exit_code, None), "{script}");
         }
         let error = commands.run(&[OsString::from("/nonexistent/program")]).expect_err("no such program");
-        assert_eq!(error.downcast_ref::<LaunchError>().map(LaunchError::exit_code), Some(127));
+        assert_eq!(error.exit_code(), Some(127));
         assert_eq!(commands.interrupted(), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Signals as a file descriptor: those meant for the target are passed on, SIGCHLD wakes the loop.
 
 use crate::proc::stat;
-use anyhow::{Context, Result};
+use firsttouch_model::error::{Context, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 

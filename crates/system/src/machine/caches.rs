@@ -1,7 +1,7 @@
 //! Cache sizes of one CPU: sys/devices/system/cpu/cpuN/cache.
 
 use crate::files::{Root, size_bytes};
-use anyhow::{Context, Result, anyhow};
+use firsttouch_model::error::{Context, Error, Result};
 
 /// No processor has more cache levels and kinds than this.
 const INDEXES: u32 = 16;
@@ -26,7 +26,7 @@ pub fn read(root: &Root, cpu: u32) -> Result<Caches> {
         let file = format!("{folder}/size");
         let Some(text) = root.text(&file)? else { continue };
         let bytes = size_bytes(&text)
-            .ok_or_else(|| anyhow!("expected a size such as 512K, found {text:?}"))
+            .ok_or_else(|| Error::invalid_data(format!("expected a size such as 512K, found {text:?}")))
             .with_context(|| format!("cannot read {}", root.path(&file).display()))?;
         if level == 2 {
             caches.private_bytes = bytes;

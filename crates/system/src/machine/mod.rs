@@ -13,7 +13,7 @@ pub use target::{ImportedMachine, TargetError, TargetMachine};
 use crate::files::{Root, USUAL_PAGE_BYTES, chosen};
 use crate::proc::meminfo;
 use crate::{counters, files};
-use anyhow::Result;
+use firsttouch_model::error::Result;
 use firsttouch_model::rows::Machine;
 use std::path::Path;
 

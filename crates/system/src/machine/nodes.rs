@@ -2,7 +2,7 @@
 
 use crate::files::{Root, parse_list};
 use crate::proc::stat;
-use anyhow::{Context, Result, bail};
+use firsttouch_model::error::{Context, Error, Result};
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -51,11 +51,11 @@ fn all_cpus(root: &Root) -> Result<Vec<u32>> {
     }
     let cpus = stat::online_cpus(&root.text("proc/stat")?.unwrap_or_default());
     if cpus.is_empty() {
-        bail!(
+        return Err(Error::not_found(format!(
             "cannot find this machine's CPUs: neither {} nor {} names any; is /proc or /sys missing in this container?",
             root.path("sys/devices/system/cpu/online").display(),
             root.path("proc/stat").display()
-        );
+        )));
     }
     Ok(cpus)
 }

@@ -2,7 +2,7 @@
 
 use crate::files::Root;
 use crate::proc::status::Status;
-use anyhow::Result;
+use firsttouch_model::error::Result;
 
 /// CAP_SYS_ADMIN and CAP_PERFMON (linux/capability.h): either lifts `perf_event_paranoid`.
 const CAP_SYS_ADMIN: u32 = 21;

@@ -1,5 +1,6 @@
 //! The machine a profile is judged on.
 
+use firsttouch_model::Error;
 use firsttouch_model::pairs::PairFigure;
 use firsttouch_model::topology::Topology;
 use std::fmt;
@@ -82,10 +83,14 @@ impl TargetMachine {
 }
 
 impl ImportedMachine {
-    fn read(path: &Path) -> anyhow::Result<Self> {
+    fn read(path: &Path) -> Result<Self, Error> {
         let (topology, figures) = crate::hwloc::read_file_with_figures(path)?;
         if let Some(node) = topology.nodes.iter().find(|node| node.id >= MOST_NODE_NUMBER) {
-            anyhow::bail!("{} has node {}; machines with node numbers below {MOST_NODE_NUMBER} can be judged", path.display(), node.id);
+            return Err(Error::invalid_data(format!(
+                "{} has node {}; machines with node numbers below {MOST_NODE_NUMBER} can be judged",
+                path.display(),
+                node.id
+            )));
         }
         let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         Ok(Self { name, topology, figures })

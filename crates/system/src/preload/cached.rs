@@ -3,7 +3,7 @@
 
 use super::unpack::forbids_execution;
 use crate::calls::identity;
-use anyhow::{Context, Result, bail};
+use firsttouch_model::error::{Context, Error, Result};
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -21,7 +21,10 @@ pub fn cached(name: &str, library: &[u8]) -> Result<PathBuf> {
             Err(error) => reasons.push(format!("{}: {error:#}", folder.display())),
         }
     }
-    bail!("cannot store the library that pins threads: {}: set XDG_CACHE_HOME to a directory that allows execution", reasons.join("; "))
+    return Err(Error::unsupported(format!(
+        "cannot store the library that pins threads: {}: set XDG_CACHE_HOME to a directory that allows execution",
+        reasons.join("; ")
+    )));
 }
 
 /// Folders of this user alone; the last one is in a directory that others can write to.
@@ -41,7 +44,7 @@ fn cached_in(folder: &Path, name: &str, library: &[u8]) -> Result<PathBuf> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     check_ours(folder)?;
     if forbids_execution(folder) {
-        bail!("mounted noexec");
+        return Err(Error::unsupported("mounted noexec"));
     }
     let mut hasher = DefaultHasher::new();
     hasher.write(library);
@@ -70,7 +73,7 @@ fn cached_in(folder: &Path, name: &str, library: &[u8]) -> Result<PathBuf> {
 fn check_ours(path: &Path) -> Result<()> {
     let about = fs::symlink_metadata(path)?;
     if about.uid() != identity::effective_user() || about.mode() & 0o022 != 0 || about.is_symlink() {
-        bail!("{} belongs to another user, or others may write to it", path.display());
+        return Err(Error::unsupported(format!("{} belongs to another user, or others may write to it", path.display())));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The agent library as a private temporary file.
 
 use crate::calls::identity;
-use anyhow::{Context, Result, bail};
+use firsttouch_model::error::{Context, Error, Result};
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,10 @@ impl Unpacked {
                 Err(error) => reasons.push(format!("{}: {error:#}", parent.display())),
             }
         }
-        bail!("cannot unpack the agent library: {}: set TMPDIR to a directory that allows execution", reasons.join("; "))
+        return Err(Error::unsupported(format!(
+            "cannot unpack the agent library: {}: set TMPDIR to a directory that allows execution",
+            reasons.join("; ")
+        )));
     }
 
     #[must_use]
@@ -55,7 +58,7 @@ fn candidates() -> Vec<PathBuf> {
 
 fn unpack_into(parent: &Path, library: &[u8]) -> Result<PathBuf> {
     if forbids_execution(parent) {
-        bail!("mounted noexec");
+        return Err(Error::unsupported("mounted noexec"));
     }
     remove_stale(parent);
     let (user, _) = identity::user_and_group();

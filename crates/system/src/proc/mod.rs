@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`auxv`] | /proc/self/auxv: the page size |
 //! | [`cgroup`] | /proc/self/cgroup: control groups and those above them |
+//! | [`limits`] | /proc/self/limits: the limit on file sizes |
 //! | [`maps`] | /proc/PID/maps, and the headers of smaps |
 //! | [`meminfo`] | /proc/meminfo, and meminfo of each node |
 //! | [`numa_maps`] | /proc/PID/numa_maps: policies, and pages by node |
@@ -17,6 +18,7 @@
 
 pub mod auxv;
 pub mod cgroup;
+pub mod limits;
 pub mod maps;
 pub mod meminfo;
 pub mod numa_maps;

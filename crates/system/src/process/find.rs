@@ -2,7 +2,7 @@
 
 use crate::proc::process_ids;
 use crate::proc::status::Status;
-use anyhow::{Result, bail};
+use firsttouch_model::error::{Error, Result};
 use std::fs;
 use std::path::Path;
 
@@ -31,12 +31,14 @@ impl Subject {
 pub fn find(root: &Path, subject: &Subject, own: i32) -> Result<Vec<i32>> {
     let name = match subject {
         Subject::Pid(pid) if root.join(format!("proc/{pid}")).is_dir() => return Ok(vec![process_of(root, *pid)]),
-        Subject::Pid(pid) => bail!("cannot find process {pid}: it has ended, or never was"),
+        Subject::Pid(pid) => return Err(Error::not_found(format!("cannot find process {pid}: it has ended, or never was"))),
         Subject::Name(name) => name,
     };
     let found: Vec<i32> = process_ids(root).into_iter().filter(|pid| *pid != own && is_called(root, *pid, name)).collect();
     if found.is_empty() {
-        bail!("cannot find a process called '{name}': give the number of a process, or its program's whole name");
+        return Err(Error::not_found(format!(
+            "cannot find a process called '{name}': give the number of a process, or its program's whole name"
+        )));
     }
     Ok(found)
 }

@@ -4,7 +4,7 @@ use super::memory::{add, bytes_by_node, numa_mappings, sums};
 use super::{count, file, name};
 use crate::proc::numa_maps::NumaMapping;
 use crate::proc::smaps::{self, SizedMapping};
-use anyhow::Result;
+use firsttouch_model::error::Result;
 use firsttouch_model::system::{Mapping, ProcessMaps};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -4,7 +4,7 @@ use super::file;
 use crate::files::USUAL_PAGE_BYTES;
 use crate::proc::numa_maps;
 use crate::proc::status::Status;
-use anyhow::Result;
+use firsttouch_model::error::Result;
 use firsttouch_model::system::MemoryUse;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -14,7 +14,7 @@ pub use threads::threads;
 
 use crate::proc::numa_maps::NumaMapping;
 use crate::proc::status::Status;
-use anyhow::{Result, anyhow, bail};
+use firsttouch_model::error::{Error, Result};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -36,11 +36,15 @@ fn file(root: &Path, pid: i32, name: &str) -> Result<Option<String>> {
     let folder = root.join(format!("proc/{pid}"));
     match fs::read(folder.join(name)) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
-        Err(error) if gone(&error) && !folder.is_dir() => bail!("cannot find process {pid}: it has ended, or never was"),
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => bail!("cannot read process {pid}: it has ended"),
+        Err(error) if gone(&error) && !folder.is_dir() => {
+            Err(Error::not_found(format!("cannot find process {pid}: it has ended, or never was")))
+        }
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
+            Err(Error::not_found(format!("cannot read process {pid}: it has ended")))
+        }
         Err(error) if gone(&error) => Ok(None),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(refused(&folder, pid, name)),
-        Err(error) => Err(anyhow!(error).context(format!("cannot read {}", folder.join(name).display()))),
+        Err(error) => Err(Error::caused_by(error, format!("cannot read {}", folder.join(name).display()))),
     }
 }
 
@@ -49,7 +53,7 @@ fn gone(error: &io::Error) -> bool {
 }
 
 /// Whose the process is, and what helps: ptrace(2), "ptrace access mode checking".
-fn refused(folder: &Path, pid: i32, name: &str) -> anyhow::Error {
+fn refused(folder: &Path, pid: i32, name: &str) -> Error {
     let status = fs::read(folder.join("status")).unwrap_or_default();
     let owner = Status::parse(String::from_utf8_lossy(&status).into_owned()).user();
     let ours = crate::calls::identity::effective_user();
@@ -60,7 +64,7 @@ fn refused(folder: &Path, pid: i32, name: &str) -> anyhow::Error {
         _ => "it changed its user or privileges, or forbids to be looked into (prctl PR_SET_DUMPABLE): CAP_SYS_PTRACE is needed (sudo)"
             .to_owned(),
     };
-    anyhow!("cannot read {}: not permitted; process {pid}: {why}", folder.join(name).display())
+    Error::permission_denied(format!("cannot read {}: not permitted; process {pid}: {why}", folder.join(name).display()))
 }
 
 /// `1 mapping`, `2 mappings`.

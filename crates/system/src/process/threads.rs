@@ -5,7 +5,7 @@ use super::{count, file, name};
 use crate::files::{Reader, parse_list};
 use crate::proc::status::Status;
 use crate::proc::{sched, stat, thread_ids};
-use anyhow::Result;
+use firsttouch_model::error::Result;
 use firsttouch_model::system::{ProcessThreads, Thread};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 use crate::files::Reader;
 use crate::proc::stat;
-use anyhow::{Result, bail};
+use firsttouch_model::error::{Error, Result};
 use firsttouch_model::topology::{Core, CpuLists, Die, Node, Package};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,9 +22,9 @@ pub fn lists(reader: &mut Reader) -> Result<CpuLists> {
     }
     if online.is_empty() {
         let causes = if reader.doubts.is_empty() { String::new() } else { format!(" ({})", reader.doubts.join("; ")) };
-        bail!(
+        return Err(Error::not_found(format!(
             "cannot find this machine's CPUs: neither {CPUS}/online nor proc/stat names any{causes}; is /proc or /sys missing in this container?"
-        );
+        )));
     }
     // `offline` also lists slots that have no CPU, which virtual machines have by the hundred; lscpu goes by `present` too.
     let present = reader.list(&format!("{CPUS}/present"));

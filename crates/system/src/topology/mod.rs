@@ -14,7 +14,7 @@ pub(crate) mod sub_numa;
 
 use crate::calls::mempolicy;
 use crate::files::Reader;
-use anyhow::Result;
+use firsttouch_model::error::Result;
 use firsttouch_model::topology::Topology;
 use std::path::Path;
 

@@ -121,7 +121,7 @@ fn asked<'a>(arguments: &'a Migrate, machine: &Topology) -> Result<Asked<'a>> {
 
 fn nodes(option: &str, list: &str, machine: &Topology) -> Result<Vec<u32>> {
     let known = Numbered::nodes(machine).without_limits();
-    let none = |_: &Device| Err("devices are not taken here".to_owned());
+    let none = |_: &Device| Err(firsttouch_model::Error::invalid_input("devices are not taken here"));
     let found: Result<Vec<u32>, ExpressionError> = list.parse().and_then(|list: NodeList| list.resolve(&known, None, &none));
     usage(found.with_context(|| option.to_owned()))
 }

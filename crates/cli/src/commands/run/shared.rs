@@ -26,7 +26,7 @@ pub fn run(arguments: &Run, wanted: &Wanted) -> Result<u8> {
     if policy.is_none() && !(options.touch || options.dump || options.dump_nodes) {
         return Err(Usage(anyhow!("nothing to do: give a policy such as --interleave all, or --touch, --dump or --dump-nodes")).into());
     }
-    let segment = SharedMemory::attach(wanted).map_err(|why| anyhow!(why))?;
+    let segment = SharedMemory::attach(wanted)?;
     if let Some(policy) = &policy {
         segment.set_policy(policy, options.strict)?;
     }

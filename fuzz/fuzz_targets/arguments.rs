@@ -1,10 +1,10 @@
 //! What is typed: `--machine`, `--pin`, sizes, times, processes. The first byte says which.
 #![no_main]
 
-use firsttouch_domain::Pin;
-use firsttouch_domain::quantity::{parse_duration, parse_size};
-use firsttouch_machine::TargetMachine;
-use firsttouch_machine::process::Subject;
+use firsttouch_model::Pin;
+use firsttouch_model::quantity::{parse_duration, parse_size};
+use firsttouch_system::TargetMachine;
+use firsttouch_system::process::Subject;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &str| {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use firsttouch_fuzz::Tree;
-use firsttouch_machine::{balancing, counters};
+use firsttouch_system::{balancing, counters};
 use firsttouch_report::{Span, StatJson, Style, balancing_text, stat_text};
 use libfuzzer_sys::fuzz_target;
 

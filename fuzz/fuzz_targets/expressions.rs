@@ -1,8 +1,8 @@
 //! Lists of nodes and CPUs, affinity expressions: what is read prints back to an equal one, and means CPUs and nodes that are allowed.
 #![no_main]
 
-use firsttouch_domain::ExpressionError;
-use firsttouch_domain::topology::{Cache, CacheKind, Core, CpuLists, Node, Package, ProcessLimits, Topology};
+use firsttouch_model::ExpressionError;
+use firsttouch_model::topology::{Cache, CacheKind, Core, CpuLists, Node, Package, ProcessLimits, Topology};
 use firsttouch_placement::{Affinity, CpuList, Layout, NodeList, Numbered};
 use libfuzzer_sys::fuzz_target;
 use std::fmt::{Debug, Display};

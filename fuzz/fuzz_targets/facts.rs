@@ -3,7 +3,7 @@
 #![no_main]
 
 use firsttouch_fuzz::Tree;
-use firsttouch_machine::facts;
+use firsttouch_system::facts;
 use firsttouch_report::{DoctorJson, Style, doctor_text};
 use libfuzzer_sys::fuzz_target;
 

@@ -2,7 +2,7 @@
 #![no_main]
 
 use firsttouch_fuzz::{computed, rendered, sound};
-use firsttouch_machine::hwloc;
+use firsttouch_system::hwloc;
 use firsttouch_predict::machine::import;
 use libfuzzer_sys::fuzz_target;
 

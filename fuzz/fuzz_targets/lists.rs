@@ -1,8 +1,8 @@
 //! The kernel's lists of CPUs and nodes (`0-3,8`), and back.
 #![no_main]
 
-use firsttouch_domain::topology::format_list;
-use firsttouch_machine::parse_list;
+use firsttouch_model::topology::format_list;
+use firsttouch_system::parse_list;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

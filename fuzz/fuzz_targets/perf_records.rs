@@ -1,7 +1,7 @@
 //! Records of perf events: type, misc, length and body each.
 #![no_main]
 
-use firsttouch_capture::kernel::perf_records::{PerfRecord, parse};
+use firsttouch_capture::perf::records::{PerfRecord, parse};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

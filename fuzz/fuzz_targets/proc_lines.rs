@@ -1,7 +1,7 @@
 //! Lines that a profile takes from /proc: maps, and the stat of threads.
 #![no_main]
 
-use firsttouch_capture::procfs::{parse_mapping, parse_thread_stat};
+use firsttouch_system::procfs::{parse_mapping, parse_thread_stat};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

@@ -1,8 +1,8 @@
 //! A program's file, as `profile` and `doctor` look at it: whether it takes the agent, and whose OpenMP runtime it has.
 #![no_main]
 
-use firsttouch_capture::agent::target::accepts_agent;
-use firsttouch_capture::program::look_at;
+use firsttouch_system::preload::target::accepts_agent;
+use firsttouch_system::program::look_at;
 use firsttouch_fuzz::Scratch;
 use libfuzzer_sys::fuzz_target;
 

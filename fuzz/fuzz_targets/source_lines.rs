@@ -2,7 +2,7 @@
 //! second the line.
 #![no_main]
 
-use firsttouch_profile::Frame;
+use firsttouch_model::rows::Frame;
 use firsttouch_symbols::{readable_function, touch_cause, user_frame, variable_near};
 use libfuzzer_sys::fuzz_target;
 

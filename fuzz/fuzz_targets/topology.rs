@@ -2,7 +2,7 @@
 #![no_main]
 
 use firsttouch_fuzz::{Tree, rendered, sound};
-use firsttouch_machine::{MachineInfo, topology};
+use firsttouch_system::{MachineInfo, topology};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

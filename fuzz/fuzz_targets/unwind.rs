@@ -1,7 +1,7 @@
 //! Stacks by the unwind tables of a file: a sample (registers and stack), where the file is mapped, and the file.
 #![no_main]
 
-use firsttouch_capture::kernel::perf_records::Sample;
+use firsttouch_capture::perf::records::Sample;
 use firsttouch_capture::unwind::{TableStore, Unwinder};
 use firsttouch_fuzz::Scratch;
 use libfuzzer_sys::fuzz_target;

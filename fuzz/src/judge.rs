@@ -1,8 +1,8 @@
 //! A profile judged on several machines, and told.
 
 use firsttouch_analysis::{Target, analyse};
-use firsttouch_domain::Pin;
-use firsttouch_profile::Profile;
+use firsttouch_model::Pin;
+use firsttouch_model::rows::Profile;
 use firsttouch_report::{Context, FileSources, Style, text};
 
 /// Judges the profile as `report` does, without reading the files it names.

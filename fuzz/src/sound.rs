@@ -1,6 +1,6 @@
 //! What holds of every topology, however damaged its source, and of everything it is shown as.
 
-use firsttouch_domain::topology::Topology;
+use firsttouch_model::topology::Topology;
 use firsttouch_report::{Style, TopologyJson, hwloc_xml, picture, topology_text};
 use std::collections::BTreeSet;
 
@@ -26,6 +26,6 @@ pub fn rendered(topology: &Topology) {
     serde_json::to_string(&TopologyJson::new(topology)).expect("JSON");
     assert!(picture(topology).ends_with("</svg>\n"));
     let xml = hwloc_xml(topology);
-    let again = firsttouch_machine::hwloc::read(&xml).unwrap_or_else(|error| panic!("our own XML is refused: {error:#}\n{xml}"));
+    let again = firsttouch_system::hwloc::read(&xml).unwrap_or_else(|error| panic!("our own XML is refused: {error:#}\n{xml}"));
     sound(&again);
 }

@@ -40,7 +40,7 @@
 //!
 //! Not in the interval: who first touched a page where the sample left it open (see `homes.rs`).
 
-use firsttouch_domain::Estimate;
+use firsttouch_model::Estimate;
 use std::collections::HashMap;
 
 /// Below this many windows a group keeps K = 1.

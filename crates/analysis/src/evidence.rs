@@ -5,8 +5,8 @@ use crate::homes::{Home, home};
 use crate::partition::{Partition, Sample, Sight, Unit, classify};
 use crate::threads::Threads;
 use crate::touches::ObjectTouches;
-use firsttouch_domain::Estimate;
-use firsttouch_profile::Id;
+use firsttouch_model::Estimate;
+use firsttouch_model::rows::Id;
 use std::collections::{BTreeMap, HashMap};
 
 /// What is known of the first touches of a group. Pages are base pages; a fault on a huge page touches all of its.

@@ -9,7 +9,7 @@
 //! - All else (symbols, mappings, objects without a site): each its own group.
 
 use crate::lanes::{Lifetime, lowest_free_slots};
-use firsttouch_profile::{Frame, Id, Object, ObjectKind, Profile};
+use firsttouch_model::rows::{Frame, Id, Object, ObjectKind, Profile};
 use std::collections::{BTreeMap, HashMap};
 
 /// Objects reported as one.

@@ -13,7 +13,7 @@
 
 use crate::residents::Residents;
 use crate::touches::{ObjectTouches, Placed};
-use firsttouch_profile::Object;
+use firsttouch_model::rows::Object;
 
 /// Records that must agree where the page itself has none.
 const NEIGHBOURS: usize = 8;

@@ -1,7 +1,7 @@
 //! When a program's team was at work, where that is known: OpenMP's parallel regions (OMPT), and before that the birth of a second thread.
 //! Runtimes without OMPT (GNU's) tell of no regions; then everything after the second thread's birth counts as the team's.
 
-use firsttouch_profile::{Id, Profile};
+use firsttouch_model::rows::{Id, Profile};
 use std::collections::BTreeMap;
 
 /// When the team of one process worked.
@@ -63,7 +63,7 @@ impl Phases {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_profile::{Lost, Region, Thread};
+    use firsttouch_model::rows::{Lost, Region, Thread};
 
     fn thread(id: Id, process: Id, born_ns: u64) -> Thread {
         Thread {

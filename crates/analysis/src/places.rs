@@ -1,7 +1,7 @@
 //! Places in the code: where objects are allocated, first touched and used.
 
 use crate::{Place, Sources};
-use firsttouch_profile::{Frame, Id, Profile};
+use firsttouch_model::rows::{Frame, Id, Profile};
 use std::collections::BTreeMap;
 
 /// Places listed, at most.

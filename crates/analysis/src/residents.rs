@@ -1,8 +1,8 @@
 //! The kernel's answers on pages: how much of an object is resident, in which page size, on which node.
 
 use crate::touches::BASE_PAGE;
-use firsttouch_domain::Estimate;
-use firsttouch_profile::{Id, Object, Page, Profile};
+use firsttouch_model::Estimate;
+use firsttouch_model::rows::{Id, Object, Page, Profile};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Answers needed before a resident fraction is taken from them.

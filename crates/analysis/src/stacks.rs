@@ -7,7 +7,7 @@
 //! stacks: what is used is shown.
 
 use crate::touches::BASE_PAGE;
-use firsttouch_profile::{Id, ObjectKind, Profile};
+use firsttouch_model::rows::{Id, ObjectKind, Profile};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 const DEFAULT_BYTES: u64 = 8 << 20;
@@ -41,7 +41,7 @@ pub fn stacks(profile: &Profile) -> HashSet<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_profile::{Object, Thread};
+    use firsttouch_model::rows::{Object, Thread};
 
     fn profile(threads: usize, mappings: &[(u64, u64)]) -> Profile {
         let thread = |id: usize| Thread {

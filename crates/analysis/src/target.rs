@@ -1,7 +1,7 @@
 //! What the profile is judged on, and who answers questions about source code.
 
-use firsttouch_domain::Pin;
-use firsttouch_profile::Frame;
+use firsttouch_model::Pin;
+use firsttouch_model::rows::Frame;
 
 /// The machine a profile is judged on.
 #[derive(Clone, Debug, PartialEq)]

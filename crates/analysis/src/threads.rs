@@ -2,7 +2,7 @@
 
 use crate::Target;
 use crate::lanes::{Lifetime, lowest_free_slots};
-use firsttouch_profile::{Id, Machine, Profile, Seen};
+use firsttouch_model::rows::{Id, Machine, Profile, Seen};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A thread's exit may be recorded a little after its joiner went on and started the next one: its slot counts as free
@@ -112,7 +112,7 @@ impl Threads {
     }
 }
 
-fn lifetime(thread: &firsttouch_profile::Thread) -> Lifetime {
+fn lifetime(thread: &firsttouch_model::rows::Thread) -> Lifetime {
     let released = thread.died_ns.map_or(u64::MAX, |died| {
         let life = died.saturating_sub(thread.born_ns);
         died - LATE_EXIT_NS.min(life / 4)

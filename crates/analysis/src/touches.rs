@@ -19,7 +19,7 @@ use crate::generations::History;
 use crate::groups::{Group, PYTHON};
 use crate::residents::Residents;
 use crate::threads::Threads;
-use firsttouch_profile::{Frame, Id, Object, ObjectKind, Profile};
+use firsttouch_model::rows::{Frame, Id, Object, ObjectKind, Profile};
 use std::collections::HashMap;
 
 /// Pages of this size are what the kernel hands out unless it says otherwise, bytes.
@@ -292,7 +292,7 @@ impl TouchReader<'_> {
     fn derive_kernel(&self, object: &Object, resident: &crate::residents::Resident, result: &mut ObjectTouches) {
         let Some(fraction) = resident.fraction else { return };
         let evidence = self.profile.evidence.iter().find(|e| e.source == "touch");
-        let attached = self.profile.meta.get(firsttouch_profile::meta::MODE).is_some_and(|mode| mode == "attach");
+        let attached = self.profile.meta.is_attached();
         // Without a complaint, faults in the kernel were seen, and those that were not are something else.
         if attached || evidence.is_some_and(|e| !e.available || e.detail.is_empty()) {
             return;

@@ -12,8 +12,8 @@ use crate::partition::Divided;
 use crate::phases::Phases;
 use crate::threads::Threads;
 use crate::uses::{Hit, Source, Uses};
-use firsttouch_domain::traffic::{Division, ObjectTraffic, Parts, Traffic, TrafficSample, Worker};
-use firsttouch_profile::{Id, Profile};
+use firsttouch_model::rows::{Id, Profile};
+use firsttouch_model::traffic::{Division, ObjectTraffic, Parts, Traffic, TrafficSample, Worker};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Bytes of a watched word.

@@ -4,7 +4,7 @@
 mod simulated;
 
 use firsttouch_analysis::{PartitionKind, analyse};
-use firsttouch_profile::{FirstTouch, Frame, Lost, Object, ObjectKind, Page, Profile};
+use firsttouch_model::rows::{FirstTouch, Frame, Lost, Object, ObjectKind, Page, Profile};
 use simulated::*;
 
 fn both(world: &World, nodes: usize) -> Vec<(String, String)> {

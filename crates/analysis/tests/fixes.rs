@@ -5,7 +5,7 @@
 mod simulated;
 
 use firsttouch_analysis::{Sources, analyse};
-use firsttouch_profile::Frame;
+use firsttouch_model::rows::Frame;
 use simulated::*;
 
 /// The lines of one program: what allocates, what touches, what uses; and how it is touched.

@@ -5,7 +5,7 @@
 mod simulated;
 
 use firsttouch_analysis::{Analysis, Sources, analyse};
-use firsttouch_profile::{Frame, Process, Profile};
+use firsttouch_model::rows::{Frame, Process, Profile};
 use simulated::*;
 
 const SOURCE: &[&str] = &[

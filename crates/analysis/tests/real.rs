@@ -5,7 +5,7 @@
 mod simulated;
 
 use firsttouch_analysis::{Analysis, PartitionKind, Target, analyse};
-use firsttouch_profile::*;
+use firsttouch_model::rows::*;
 use simulated::*;
 
 /// Threads 0 to 3 run on node 0, 4 to 7 on node 1. CPU t is thread t's.
@@ -207,7 +207,7 @@ fn pages_on_their_way() {
     given_back.releases.push(Release { process: 1, time_ns: 4 * S, address, bytes });
     assert_ne!(one(&given_back), PartitionKind::Block);
     let mut swapped = p.clone();
-    swapped.meta.insert(meta::SWAPPED.into(), "4096".into());
+    swapped.meta.set("swapped_bytes", "4096");
     assert_ne!(one(&swapped), PartitionKind::Block);
     let mut unknown = p;
     unknown.lost.push(Lost { source: "agent".into(), reason: "ring".into(), count: 1 });

@@ -13,11 +13,11 @@
 //! virtual machine, docs/evidence.md). So in long storms the events are closed, and opened in one of eight ticks only, at
 //! random; a sample then stands for eight times as many faults.
 
-use crate::kernel::perf::{Attributes, Event, kernel_tells_pages};
-use crate::kernel::perf_records::{PerfRecord, parse};
-use crate::kernel::perf_ring::PerfRing;
-use crate::procfs;
+use crate::perf::records::{PerfRecord, parse};
+use crate::perf::ring::PerfRing;
 use crate::watch::design::Random;
+use firsttouch_system::perf::{Attributes, Event, kernel_tells_pages};
+use firsttouch_system::procfs;
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
@@ -121,7 +121,7 @@ impl TouchEvents {
             weights: HashMap::new(),
             current: 0,
             is_on: true,
-            random: Random::new(crate::kernel::monotonic_ns()),
+            random: Random::new(firsttouch_system::clock::monotonic_ns()),
             samples: 0,
             attentive: 0,
             burst: 0,

@@ -1,6 +1,6 @@
 //! Call stacks from a sample's registers and stack bytes, by the unwind tables of the mapped files (framehop).
 
-use crate::kernel::perf_records::Sample;
+use crate::perf::records::Sample;
 use framehop::{ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, Unwinder as _};
 use object::{Object, ObjectSection, ObjectSegment};
 use std::collections::HashMap;

@@ -21,7 +21,7 @@ pub use reproduce::{Experiment, Reproduce};
 pub use run::{Run, Segment};
 
 use clap::{Args, Parser, Subcommand};
-use firsttouch_domain::quantity::{parse_duration, parse_size};
+use firsttouch_model::quantity::{parse_duration, parse_size};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! Machines that are named on the command line: of the catalogue, described by a file, or of which only the nodes are known.
 
 use anyhow::{Context, Result, anyhow};
-use firsttouch_domain::topology::Topology;
-use firsttouch_machine::TargetMachine;
+use firsttouch_model::topology::Topology;
 use firsttouch_predict::machine::{self, Machine, import};
+use firsttouch_system::TargetMachine;
 use std::path::{Path, PathBuf};
 
 /// Larger files are no descriptions, and no output of mlc.

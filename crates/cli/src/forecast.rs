@@ -4,11 +4,11 @@ use crate::judge::Judged;
 use crate::plan::choice;
 use anyhow::Result;
 use firsttouch_analysis::Prediction;
+use firsttouch_model::rows::Profile;
 use firsttouch_predict::error::model_error;
 use firsttouch_predict::experiments;
 use firsttouch_predict::machine::{Machine, assumed};
 use firsttouch_predict::program::{Caps, Forecast, Placement, Program, Question, best};
-use firsttouch_profile::Profile;
 
 /// Combinations of placements that a search may compute: a second or two.
 const COMBINATIONS: usize = 5_000;

@@ -1,6 +1,6 @@
 //! A profile's process that still runs.
 
-use firsttouch_profile::{Process, Profile};
+use firsttouch_model::rows::{Process, Profile};
 
 /// The profile's process with this number, if it is the one that runs now.
 ///

@@ -357,7 +357,8 @@ fn balancing_is_shown() {
 /// Check that `maps --profile` names the objects of a profile of that process, with their nodes, and of no other process.
 #[test]
 fn objects_of_a_profile_are_named() {
-    use firsttouch_profile::{Machine, Object, ObjectKind, Process, Writer};
+    use firsttouch_model::rows::{Machine, Object, ObjectKind, Process};
+    use firsttouch_profile::Writer;
     let folder = tempfile::tempdir().unwrap();
     let mut child = Command::new("sleep").arg("60").spawn().unwrap();
     let pid = i32::try_from(child.id()).unwrap();

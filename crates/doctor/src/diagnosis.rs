@@ -1,6 +1,6 @@
 //! The result of an examination. The names of the fields are the keys of the JSON (docs/doctor.md).
 
-use firsttouch_domain::facts::{OpenMp, Program};
+use firsttouch_model::facts::{OpenMp, Program};
 use serde::Serialize;
 
 /// How much a finding matters to placement.

@@ -9,7 +9,7 @@ mod openmp;
 pub use checks::{CHECKS, Check, Scope};
 pub use diagnosis::{Diagnosis, Evidence, Finding, LeftOut, Severity, openmp_word};
 
-use firsttouch_domain::facts::Facts;
+use firsttouch_model::facts::Facts;
 
 /// Runs every check that means something on this machine.
 #[must_use]

@@ -3,7 +3,7 @@
 //! Sources: OpenMP 5.2 chapter 21 (OMP_*); libgomp's manual (GOMP_CPU_AFFINITY; OMP_PLACES or GOMP_CPU_AFFINITY alone bind);
 //! LLVM's OpenMP runtime reference (KMP_AFFINITY goes before OMP_PROC_BIND; GOMP_CPU_AFFINITY is understood).
 
-use firsttouch_domain::facts::OpenMp;
+use firsttouch_model::facts::OpenMp;
 use std::collections::BTreeMap;
 
 type Variables = BTreeMap<String, String>;

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_doctor::{CHECKS, Diagnosis, Finding, Scope, Severity, examine};
-use firsttouch_domain::facts::{Compiler, CpuQuota, Facts, OpenMp, Probe, Probes, Program, Swap};
-use firsttouch_domain::topology::{Core, CpuLists, Cpuset, Memory, MemoryPolicy, Node, Package, ProcessLimits, SubNuma, Topology};
+use firsttouch_model::facts::{Compiler, CpuQuota, Facts, OpenMp, Probe, Probes, Program, Swap};
+use firsttouch_model::topology::{Core, CpuLists, Cpuset, Memory, MemoryPolicy, Node, Package, ProcessLimits, SubNuma, Topology};
 use std::collections::BTreeMap;
 
 const GIB: u64 = 1 << 30;

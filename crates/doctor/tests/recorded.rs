@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_doctor::{Diagnosis, examine};
-use firsttouch_machine::facts;
+use firsttouch_system::facts;
 use std::fs;
 use std::path::{Path, PathBuf};
 

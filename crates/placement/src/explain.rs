@@ -1,8 +1,8 @@
 //! Where threads and pages go under a placement: the rules of the kernel's mm/mempolicy.c, on a machine's distances.
 
-use crate::policy::{Mode, Policy};
-use firsttouch_domain::launch::{Explanation, FirstTouch, LaunchPolicy, Seat};
-use firsttouch_domain::topology::{MemoryPolicy, Topology};
+use firsttouch_model::launch::{Explanation, FirstTouch, LaunchPolicy, Seat};
+use firsttouch_model::policy::{Mode, Policy};
+use firsttouch_model::topology::{MemoryPolicy, Topology};
 use std::collections::BTreeSet;
 
 /// What is asked for; what is not asked for is as this process has it.
@@ -92,7 +92,7 @@ fn nearest(from: u32, nodes: &[u32], topology: &Topology) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_domain::topology::{CpuLists, Distances, Memory, Node};
+    use firsttouch_model::topology::{CpuLists, Distances, Memory, Node};
 
     /// Nodes 0 and 1 with CPUs 0-1 and 2-3, node 2 of memory only, near node 1.
     fn machine() -> Topology {

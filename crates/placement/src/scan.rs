@@ -1,6 +1,6 @@
 //! Reading an expression from left to right, with the place of each part kept for errors.
 
-use firsttouch_domain::ExpressionError;
+use firsttouch_model::ExpressionError;
 use std::ops::Deref;
 
 /// Numbers above this are no CPUs, nodes or threads of any kernel (`CONFIG_NR_CPUS` ends at 8192), but mistakes.

@@ -2,10 +2,10 @@
 //! siblings are numbered after all cores, and on recorded ones.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use firsttouch_domain::ExpressionError;
-use firsttouch_domain::topology::{Cache, CacheKind, Core, CpuLists, Node, Package, Topology};
-use firsttouch_machine::topology;
+use firsttouch_model::ExpressionError;
+use firsttouch_model::topology::{Cache, CacheKind, Core, CpuLists, Node, Package, Topology};
 use firsttouch_placement::{Affinity, Layout};
+use firsttouch_system::topology;
 use std::path::Path;
 
 /// A recorded machine's layout, with the limits of its recorder.

@@ -2,10 +2,10 @@
 //! (scripts/record-peers). A difference needs a rule, and each rule a difference; docs/expressions.md has the same rules.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use firsttouch_domain::ExpressionError;
-use firsttouch_domain::topology::Topology;
-use firsttouch_machine::topology;
+use firsttouch_model::ExpressionError;
+use firsttouch_model::topology::Topology;
 use firsttouch_placement::{Affinity, CpuList, Layout, NodeList, Numbered};
+use firsttouch_system::topology;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -81,7 +81,7 @@ impl Case {
         self.topology.cores.iter().any(|core| core.cpus.windows(2).any(|pair| pair[1] == pair[0] + 1))
     }
 
-    fn has_node_without(&self, what: impl Fn(&firsttouch_domain::topology::Node) -> bool) -> bool {
+    fn has_node_without(&self, what: impl Fn(&firsttouch_model::topology::Node) -> bool) -> bool {
         self.topology.nodes.iter().any(what)
     }
 }

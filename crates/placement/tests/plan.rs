@@ -1,7 +1,7 @@
 //! What holds for every plan: it prints back to an equal one, and goes onto any nodes.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use firsttouch_domain::{NodeId, Pin};
+use firsttouch_model::{NodeId, Pin};
 use firsttouch_placement::plan::{Blocks, Entry, Frame, Gain, Module, Origin, Place, Plan, Policies, Reach, Site, Threads, apply};
 
 /// A small random generator (xorshift64), so that a failure repeats.

@@ -3,7 +3,7 @@
 //! Machines of N nodes, each linked with each; 16 threads a node. Of the model alone, teams whose threads are alike, whose threads end one by
 //! one, and whose threads each have another mix of nodes; then a whole prediction from the traffic to 100,000 objects.
 
-use firsttouch_domain::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
+use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
 use firsttouch_predict::machine::{Machine, assumed};
 use firsttouch_predict::model::{Schedule, Seat, Stretch, Thread, simulate};
 use firsttouch_predict::program::{Caps, Placement, Program, Question};

@@ -4,7 +4,7 @@ use crate::experiments::{Experiment, Quantity};
 use crate::machine::{self, Machine};
 use crate::runs::{self, Memory, Predicted};
 use crate::seats;
-use firsttouch_domain::counted;
+use firsttouch_model::counted;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;

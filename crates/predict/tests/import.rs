@@ -1,8 +1,8 @@
 //! Machines from what other tools write.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use firsttouch_domain::pairs::{PairFigure, PairKind};
-use firsttouch_domain::topology::{Core, CpuLists, Memory, Node, Package, Topology};
+use firsttouch_model::pairs::{PairFigure, PairKind};
+use firsttouch_model::topology::{Core, CpuLists, Memory, Node, Package, Topology};
 use firsttouch_predict::experiments::Kernel;
 use firsttouch_predict::machine::{self, Machine, import};
 use firsttouch_predict::runs::{Memory as Where, bandwidth};

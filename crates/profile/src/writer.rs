@@ -1,10 +1,12 @@
 //! Writes a profile while the target runs: one transaction a flush, WAL, so that a reader (or a crash) sees whole flushes.
 
-use crate::{
-    APPLICATION_ID, Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process, Region, Release,
-    SCHEMA, SCHEMA_VERSION, Seen, Site, Thread, Window,
-};
+use crate::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
 use anyhow::{Context, Result, bail};
+use firsttouch_model::metadata::Entry;
+use firsttouch_model::rows::{
+    Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process, Region, Release, Seen, Site, Thread,
+    Window,
+};
 use rusqlite::{Connection, OpenFlags, params};
 use std::path::{Path, PathBuf};
 
@@ -160,9 +162,9 @@ impl Writer {
         self.connection.close().map_err(|(_, error)| error).with_context(|| format!("cannot close profile {}", path.display()))
     }
 
-    /// Sets a key of the `meta` table.
-    pub fn meta(&self, key: &str, value: &str) -> Result<()> {
-        self.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", params![key, value])
+    /// Writes a row of the table `meta` in place of an earlier one.
+    pub fn meta(&self, entry: Entry<'_>) -> Result<()> {
+        self.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", params![entry.key(), entry.text()])
     }
 
     pub fn machine(&self, machine: &Machine) -> Result<()> {

@@ -6,7 +6,7 @@ use crate::text::layout::{GLUE, clean, cut};
 use crate::text::words::{count, file_name, interval, percent, thousands, times};
 use crate::topology::table::Align::{Left, Right};
 use firsttouch_analysis::diff::{Change, Diff, FindingChange, ObjectChange};
-use firsttouch_domain::format_bytes;
+use firsttouch_model::format_bytes;
 
 /// Objects shown, at most; the rest is counted.
 const SHOWN: usize = 16;

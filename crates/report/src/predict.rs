@@ -5,7 +5,7 @@ use crate::text::words::{count, percent, times};
 use crate::text::{Style, paint::Paint};
 use crate::topology::table::Align::{Left, Right};
 use firsttouch_analysis::Analysis;
-use firsttouch_domain::traffic::Traffic;
+use firsttouch_model::traffic::Traffic;
 use firsttouch_predict::error::ModelError;
 use firsttouch_predict::program::{Caps, Controller, Forecast, Link, Predicted, best};
 use serde::Serialize;

@@ -3,8 +3,8 @@
 use crate::system::{Lines, row};
 use crate::text::Style;
 use crate::topology::table::Align::{Left, Right};
-use firsttouch_domain::launch::{Explanation, FirstTouch, PlannedMemory, Ratios, Tried, Way};
-use firsttouch_domain::topology::format_list;
+use firsttouch_model::launch::{Explanation, FirstTouch, PlannedMemory, Ratios, Tried, Way};
+use firsttouch_model::topology::format_list;
 use serde::Serialize;
 
 /// The JSON of `firsttouch run --explain`.
@@ -193,8 +193,8 @@ fn verdict(tried: &[Tried], nodes: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_domain::launch::{LaunchPolicy, Seat, WAYS};
-    use firsttouch_domain::system::Spread;
+    use firsttouch_model::launch::{LaunchPolicy, Seat, WAYS};
+    use firsttouch_model::system::Spread;
 
     const STYLE: Style = Style { width: 100, colour: false };
 

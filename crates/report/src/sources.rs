@@ -1,7 +1,7 @@
 //! The questions of the analysis about source code, answered from files on this machine.
 
 use firsttouch_analysis::Sources;
-use firsttouch_profile::Frame;
+use firsttouch_model::rows::Frame;
 use firsttouch_symbols::{SourceCache, touch_cause, user_frame, variable_near};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,12 @@
 //! The text and JSON of stat, ps, maps and balancing.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use firsttouch_domain::system::{Counters, MappedObject, Measured, NodeCounters, ProcessMaps, Run};
-use firsttouch_machine::{balancing, counters, process};
+use firsttouch_model::system::{Counters, MappedObject, Measured, NodeCounters, ProcessMaps, Run};
 use firsttouch_report::{
     BalancingJson, MapsJson, MapsText, MeasuredJson, PsJson, Span, StatJson, Style, balancing_text, maps_text, measured_text, ps_text,
     stat_text,
 };
+use firsttouch_system::{balancing, counters, process};
 use std::path::{Path, PathBuf};
 
 const PLAIN: Style = Style { width: 100, colour: false };

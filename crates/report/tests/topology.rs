@@ -1,9 +1,9 @@
 //! The topology's text, picture and XML, of recorded machines.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use firsttouch_domain::topology::{Cache, CacheKind, Distances, Node, Topology};
-use firsttouch_machine::{hwloc, topology};
+use firsttouch_model::topology::{Cache, CacheKind, Distances, Node, Topology};
 use firsttouch_report::{Style, TopologyJson, hwloc_xml, picture, topology_text};
+use firsttouch_system::{hwloc, topology};
 use std::fs;
 use std::path::{Path, PathBuf};
 

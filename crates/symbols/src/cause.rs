@@ -1,7 +1,7 @@
 //! How memory was first touched, judged by the stack of the touch and the source line of the user's frame in it.
 
 use crate::ownership::{Owner, base_name, is_standard_source, owner, text, user_frame_index};
-use firsttouch_profile::Frame;
+use firsttouch_model::rows::Frame;
 
 /// The construct that touched memory first. It decides what a report advises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

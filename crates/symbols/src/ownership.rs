@@ -1,6 +1,6 @@
 //! Whose code a frame is: the user's, a library's, or the language runtime's.
 
-use firsttouch_profile::Frame;
+use firsttouch_model::rows::Frame;
 
 /// From the most to the least interesting to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

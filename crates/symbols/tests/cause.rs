@@ -1,6 +1,6 @@
 //! Stacks as profiles have them, and what touched the memory.
 
-use firsttouch_profile::Frame;
+use firsttouch_model::rows::Frame;
 use firsttouch_symbols::{Cause, touch_cause};
 
 const LIBC: &str = "/usr/lib/x86_64-linux-gnu/libc.so.6";

@@ -207,7 +207,7 @@ fn io(context: &Context<'_>, case: &Case<'_>, language: Option<Language>) -> Str
 
 fn huge(context: &Context<'_>, case: &Case<'_>, language: Option<Language>) -> String {
     let name = case.view.name.as_str();
-    let size = firsttouch_domain::format_bytes(context.profile.machine.huge_page_bytes.max(case.subject.touch.page_bytes));
+    let size = firsttouch_model::format_bytes(context.profile.machine.huge_page_bytes.max(case.subject.touch.page_bytes));
     let advice = match language {
         Some(Language::C | Language::Cpp) | None => {
             format!(":\n  madvise({}, bytes, MADV_NOHUGEPAGE); /* before the first touch */", variable(name, "p"))

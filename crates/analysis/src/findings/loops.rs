@@ -243,7 +243,7 @@ fn indentation(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_profile::Frame;
+    use firsttouch_model::rows::Frame;
 
     struct Text(&'static str);
 

@@ -38,8 +38,8 @@ use crate::residents::Moves;
 use crate::threads::Threads;
 use crate::uses::{Hit, Source, Uses};
 use crate::{Figure, Finding, Interval, ObjectView, PartitionKind, Target};
-use firsttouch_domain::Estimate;
-use firsttouch_profile::{Object, Profile};
+use firsttouch_model::Estimate;
+use firsttouch_model::rows::{Object, Profile};
 use std::collections::{BTreeMap, HashMap};
 
 /// The lower end of the remote fraction's interval must be above this.

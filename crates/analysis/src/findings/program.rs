@@ -14,7 +14,7 @@ use super::{Context, figure, severity};
 use crate::Finding;
 use crate::residents::Moves;
 use crate::uses::Source;
-use firsttouch_domain::{Estimate, format_bytes};
+use firsttouch_model::{Estimate, format_bytes};
 use std::collections::BTreeMap;
 
 const OFF_BAR: f64 = 0.05;

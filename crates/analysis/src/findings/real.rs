@@ -15,7 +15,7 @@
 
 use super::{Case, Context, Kind};
 use crate::PartitionKind;
-use firsttouch_domain::Estimate;
+use firsttouch_model::Estimate;
 
 /// Part of the accesses to slow nodes that is worth a word.
 const SLOW_BAR: f64 = 0.05;

@@ -7,8 +7,8 @@ use crate::names::made_by;
 use crate::places::describe;
 use crate::uses::Source;
 use crate::{ObjectView, PartitionKind, Place};
-use firsttouch_domain::format_bytes;
-use firsttouch_profile::Object;
+use firsttouch_model::format_bytes;
+use firsttouch_model::rows::Object;
 
 /// Pages moved that are worth a word (lower end).
 const MOVED_BAR: f64 = 0.01;
@@ -226,7 +226,7 @@ fn touch_place(case: &Case<'_>) -> String {
 }
 
 fn main_user(subject: &Subject) -> usize {
-    let value = |share: &Option<firsttouch_domain::Estimate>| share.map_or(0.0, |s| s.value);
+    let value = |share: &Option<firsttouch_model::Estimate>| share.map_or(0.0, |s| s.value);
     let best = subject.used_by.iter().enumerate().max_by(|a, b| value(a.1).total_cmp(&value(b.1)));
     best.map_or(0, |(thread, _)| thread)
 }
@@ -240,7 +240,7 @@ fn moved_words(case: &Case<'_>) -> String {
 }
 
 /// `43 % [35, 52]`.
-fn ranged(e: firsttouch_domain::Estimate) -> String {
+fn ranged(e: firsttouch_model::Estimate) -> String {
     format!("{} [{}, {}]", percent(e.value), digits(e.low), digits(e.high))
 }
 

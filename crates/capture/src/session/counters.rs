@@ -1,9 +1,10 @@
 //! The kernel's own counters of placement and migration, at the start and up to the end; whether its balancing is on.
 
 use super::Session;
-use firsttouch_domain::system::Counters;
-use firsttouch_machine::{balancing, counters};
-use firsttouch_profile::{Counter, meta};
+use firsttouch_model::metadata::Entry;
+use firsttouch_model::rows::Counter;
+use firsttouch_model::system::Counters;
+use firsttouch_system::{balancing, counters};
 use std::collections::BTreeMap;
 
 /// How often they are read while the program runs, for a profile cut short.
@@ -55,7 +56,7 @@ impl Session<'_> {
         let value = balancing::read(&self.tracker.scope.root).value.unwrap_or(0);
         if value != 0 {
             self.tracker.scope.may_hint = true;
-            let machine = firsttouch_profile::Machine { numa_balancing: value, ..self.options.machine.clone() };
+            let machine = firsttouch_model::rows::Machine { numa_balancing: value, ..self.options.machine.clone() };
             self.tracker.sink.write(|w| w.machine(&machine));
         }
     }
@@ -64,10 +65,10 @@ impl Session<'_> {
 impl crate::track::Tracker {
     /// How much of the profiled memory is in swap: a page that comes back is placed anew.
     pub fn read_swap(&mut self) {
-        let swapped = self.processes.keys().filter_map(|&pid| crate::procfs::swapped_bytes(&self.scope.root, pid)).sum::<u64>();
+        let swapped = self.processes.keys().filter_map(|&pid| firsttouch_system::procfs::swapped_bytes(&self.scope.root, pid)).sum::<u64>();
         if swapped > self.swapped_bytes {
             self.swapped_bytes = swapped;
-            self.sink.write(|w| w.meta(meta::SWAPPED, &swapped.to_string()));
+            self.sink.write(|w| w.meta(Entry::SwappedBytes(swapped)));
         }
     }
 }

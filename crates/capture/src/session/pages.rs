@@ -2,10 +2,10 @@
 //! again and again, so that pages which move are seen to move.
 
 use super::Session;
-use crate::kernel::residency;
 use crate::track::objects::LiveObject;
 use crate::watch::design::Random;
-use firsttouch_profile::Page;
+use firsttouch_model::rows::Page;
+use firsttouch_system::residency;
 
 /// Pages asked about in a sweep over one object, sweeps over random pages of an object, objects a sweep.
 const SWEEP_PAGES: u64 = 32;
@@ -49,7 +49,7 @@ impl Session<'_> {
                     }
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                     Err(error) => {
-                        self.resident_missing = Some(crate::explain_refusal(&error));
+                        self.resident_missing = Some(firsttouch_system::page_sample::explain_refusal(&error));
                     }
                 }
             }

@@ -1,8 +1,8 @@
 //! Live objects by address, and what becomes of them.
 
 use super::Tracker;
-use crate::procfs;
-use firsttouch_profile::{FoldedObjects, Id, Object, ObjectKind, Release};
+use firsttouch_model::rows::{FoldedObjects, Id, Object, ObjectKind, Release};
+use firsttouch_system::procfs;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -254,7 +254,7 @@ impl Tracker {
 
     /// The static arrays of a module that was just mapped.
     pub(super) fn add_statics(&mut self, pid: i32, time: u64, path: &Path, start: u64, file_offset: u64) {
-        if path.file_name().is_some_and(|name| name == crate::agent::unpack::FILE) {
+        if path.file_name().is_some_and(|name| name == firsttouch_system::preload::unpack::FILE) {
             return;
         }
         let Ok(statics) = firsttouch_symbols::static_objects(path, self.scope.min_size) else { return };

@@ -4,7 +4,7 @@
 //! of the time.
 
 use super::Tracker;
-use firsttouch_profile::Policy;
+use firsttouch_model::rows::Policy;
 
 /// The first reading comes so long after a process was first seen; others follow at growing distances.
 const FIRST_NS: u64 = 200_000_000;
@@ -39,9 +39,9 @@ impl Tracker {
         }
         let mut rows = Vec::new();
         for process in self.processes.values_mut().filter(|p| p.policies.next_ns <= now) {
-            let began = crate::kernel::monotonic_ns();
-            let mappings = firsttouch_machine::process::numa_maps(&self.scope.root, process.pid).unwrap_or_default();
-            process.policies.read(now, crate::kernel::monotonic_ns().saturating_sub(began));
+            let began = firsttouch_system::clock::monotonic_ns();
+            let mappings = firsttouch_system::process::numa_maps(&self.scope.root, process.pid).unwrap_or_default();
+            process.policies.read(now, firsttouch_system::clock::monotonic_ns().saturating_sub(began));
             for (&address, object) in process.objects.by_address.iter_mut().filter(|(_, o)| o.watchable()) {
                 let middle = address.saturating_add(object.bytes / 2);
                 let place = mappings.partition_point(|m| m.start <= middle);

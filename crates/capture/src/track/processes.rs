@@ -4,10 +4,10 @@ use super::Tracker;
 use super::objects::LiveObjects;
 use super::policies::Schedule;
 use super::touches::Touches;
-use crate::kernel::residency::PageSizes;
-use crate::procfs;
 use crate::unwind::Unwinder;
-use firsttouch_profile::{Id, Process as ProcessRow, Seen, Thread as ThreadRow};
+use firsttouch_model::rows::{Id, Process as ProcessRow, Seen, Thread as ThreadRow};
+use firsttouch_system::procfs;
+use firsttouch_system::residency::PageSizes;
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::MetadataExt;
 

@@ -3,7 +3,7 @@
 use super::processes::Process;
 use crate::agent::ring::PythonFrame;
 use crate::sink::Sink;
-use firsttouch_profile::{FoldedObjects, Frame, Id, Site};
+use firsttouch_model::rows::{FoldedObjects, Frame, Id, Site};
 use std::collections::HashMap;
 use std::path::Path;
 

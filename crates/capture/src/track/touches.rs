@@ -1,7 +1,7 @@
 //! Sampled first touches of a live process, by address: who owns the neighbourhood of a word.
 
 use crate::watch::design::Random;
-use firsttouch_profile::Id;
+use firsttouch_model::rows::Id;
 use std::collections::BTreeMap;
 
 /// Touches kept in memory for a process (the file keeps all): beyond it a random half is dropped.

@@ -1,6 +1,6 @@
 //! What to watch: objects by probability proportional to a weight, then a word of the object uniformly.
 
-use firsttouch_profile::Id;
+use firsttouch_model::rows::Id;
 
 /// An object that can be drawn.
 #[derive(Clone, Debug, PartialEq)]

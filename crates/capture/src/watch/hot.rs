@@ -9,7 +9,7 @@
 
 use super::rate::{Watched, accesses};
 use super::slots::SlotResult;
-use firsttouch_profile::{Access, Id};
+use firsttouch_model::rows::{Access, Id};
 use std::collections::HashMap;
 
 /// Cycles, and pairs of cycles with one and with two traps, kept for an object.

@@ -1,6 +1,6 @@
 //! How long a round lasts and how often objects are drawn: decided from earlier rounds only.
 
-use firsttouch_profile::Id;
+use firsttouch_model::rows::Id;
 use std::collections::HashMap;
 
 /// At most this part of one core goes into moving watchpoints.

@@ -2,7 +2,7 @@
 //! and every step traps, up to eight times a word. A pass over a word counts as one access, as it does for a load that is wider
 //! than a word (`docs/estimator.md`), so the traps of one pass are merged into its first.
 
-use crate::kernel::perf_records::Sample;
+use crate::perf::records::Sample;
 
 /// Bytes that one step may leave the watched word behind.
 const REACH: u64 = 72;

@@ -5,11 +5,11 @@ use super::hot::{Pair, Pattern, median, pair, pattern};
 use super::pace::ArmedCost;
 use super::passes::merge;
 use super::rate::Watched;
-use crate::kernel::monotonic_ns;
-use crate::kernel::perf::{Attributes, Event, Reading, kernel_tells_pages};
-use crate::kernel::perf_records::{PerfRecord, Sample, parse};
-use crate::kernel::perf_ring::PerfRing;
-use firsttouch_profile::Id;
+use crate::perf::records::{PerfRecord, Sample, parse};
+use crate::perf::ring::PerfRing;
+use firsttouch_model::rows::Id;
+use firsttouch_system::clock::monotonic_ns;
+use firsttouch_system::perf::{Attributes, Event, Reading, kernel_tells_pages};
 use std::io;
 
 /// Bytes of stack a hit carries: enough for the caller of a library routine.

@@ -31,7 +31,7 @@ pub struct Map {
     #[arg(long)]
     pub pairs_only: bool,
     /// Bytes of each array (K, M, G: powers of 1024) [default: four times the last-level cache, at most a part of the node's memory]
-    #[arg(long, value_name = "BYTES", value_parser = firsttouch_domain::quantity::parse_size)]
+    #[arg(long, value_name = "BYTES", value_parser = firsttouch_model::quantity::parse_size)]
     pub size: Option<u64>,
     /// Print the results as JSON (schema firsttouch.map/1)
     #[arg(long)]

@@ -1,7 +1,7 @@
 //! The arguments of `firsttouch reproduce`.
 
 use clap::{Args, ValueEnum};
-use firsttouch_domain::quantity::parse_size;
+use firsttouch_model::quantity::parse_size;
 use std::path::PathBuf;
 
 /// Repeat a published experiment on this machine, beside what was published and what the model says

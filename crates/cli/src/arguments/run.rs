@@ -1,7 +1,7 @@
 //! The options of `firsttouch run`: numactl's, pinning, and what is done instead of running.
 
 use clap::{ArgAction, ArgGroup, Args};
-use firsttouch_domain::quantity::parse_size;
+use firsttouch_model::quantity::parse_size;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

@@ -4,9 +4,9 @@ use super::{exit_status, unless_not_executed, words};
 use crate::arguments::{Balancing, BalancingAction, BalancingMeasure};
 use crate::output::{message, print, print_json, style, tell};
 use anyhow::Result;
-use firsttouch_capture::Commands;
-use firsttouch_machine::balancing::{self, Measurement, Timed};
 use firsttouch_report::{BalancingJson, MeasuredJson, balancing_text, measured_text};
+use firsttouch_system::balancing::{self, Measurement, Timed};
+use firsttouch_system::launch::Commands;
 use std::io::{stderr, stdout};
 use std::path::Path;
 

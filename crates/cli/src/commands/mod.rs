@@ -28,7 +28,7 @@ use crate::output::{message, print, tell};
 use anyhow::Result;
 use clap::Parser;
 use clap::error::{ContextKind, ErrorKind};
-use firsttouch_capture::LaunchError;
+use firsttouch_system::launch::LaunchError;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -60,7 +60,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     // The bundled programs are OpenMP programs, and want their threads where OMP_PROC_BIND puts them; nothing else does.
     if !matches!(arguments.command, Command::Bench(_)) {
-        firsttouch_capture::kernel::restore_cpus();
+        firsttouch_system::launch::restore_cpus();
     }
     let status = match arguments.command {
         Command::Demo(arguments) => demo::run(&arguments),

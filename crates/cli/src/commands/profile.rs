@@ -5,9 +5,10 @@ use crate::arguments::Profile;
 use crate::judge::{Judged, Question, judge_first};
 use crate::output::{message, print_json, style, tell};
 use anyhow::Result;
-use firsttouch_capture::{LaunchError, Options, Outcome, Summary};
-use firsttouch_machine::MachineInfo;
+use firsttouch_capture::{Options, Outcome, Summary};
 use firsttouch_report::{text, thousands};
+use firsttouch_system::MachineInfo;
+use firsttouch_system::launch::LaunchError;
 use std::io::stderr;
 use std::path::{Path, PathBuf};
 

@@ -3,8 +3,8 @@
 use crate::arguments::Ps;
 use crate::output::{message, print, print_json, style};
 use anyhow::Result;
-use firsttouch_machine::process::{self, Subject};
 use firsttouch_report::{PsJson, ps_text};
+use firsttouch_system::process::{self, Subject};
 use std::io::stdout;
 use std::path::Path;
 

@@ -3,9 +3,9 @@
 use crate::arguments::Topology as Arguments;
 use crate::output::{print, print_json, style, write};
 use anyhow::{Context, Result};
-use firsttouch_domain::topology::Topology;
-use firsttouch_machine::{hwloc, topology};
+use firsttouch_model::topology::Topology;
 use firsttouch_report::{TopologyJson, hwloc_xml, picture, topology_text};
+use firsttouch_system::{hwloc, topology};
 use std::path::Path;
 
 pub fn run(arguments: &Arguments) -> Result<u8> {

@@ -1,9 +1,9 @@
 //! Switches of the kernel.
 
 use crate::diagnosis::{Finding, Severity};
-use firsttouch_domain::facts::Facts;
-use firsttouch_domain::format_bytes;
-use firsttouch_domain::topology::format_list;
+use firsttouch_model::facts::Facts;
+use firsttouch_model::format_bytes;
+use firsttouch_model::topology::format_list;
 
 pub const BALANCING: &str = "numa-balancing";
 pub const HUGE_PAGES: &str = "huge-pages-always";

@@ -2,8 +2,8 @@
 
 use super::threads;
 use crate::diagnosis::{Finding, Severity};
-use firsttouch_domain::facts::Facts;
-use firsttouch_domain::topology::format_list;
+use firsttouch_model::facts::Facts;
+use firsttouch_model::topology::format_list;
 
 pub const QUOTA: &str = "cpu-quota";
 pub const CPUSET: &str = "cpuset";

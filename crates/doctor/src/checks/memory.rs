@@ -1,8 +1,8 @@
 //! How full memory is.
 
 use crate::diagnosis::{Finding, Severity};
-use firsttouch_domain::facts::Facts;
-use firsttouch_domain::format_bytes;
+use firsttouch_model::facts::Facts;
+use firsttouch_model::format_bytes;
 
 pub const NEARLY_FULL: &str = "node-nearly-full";
 pub const SWAP: &str = "swap-in-use";

@@ -9,7 +9,7 @@ mod program;
 mod threads;
 
 use crate::diagnosis::Finding;
-use firsttouch_domain::facts::Facts;
+use firsttouch_model::facts::Facts;
 
 /// Where a check means something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use crate::diagnosis::{Finding, Severity};
 use crate::openmp;
-use firsttouch_domain::facts::Facts;
-use firsttouch_domain::topology::{Node, format_list};
+use firsttouch_model::facts::Facts;
+use firsttouch_model::topology::{Node, format_list};
 
 pub const WITHOUT_MEMORY: &str = "node-without-memory";
 pub const WITHOUT_CPUS: &str = "node-without-cpus";

@@ -1,8 +1,8 @@
 //! What a container or a sandbox forbids.
 
 use crate::diagnosis::{Finding, Severity};
-use firsttouch_domain::facts::{Facts, Probe, Probes};
-use firsttouch_domain::remedy::{NO_NUMA, PROFILE, SYS_NICE};
+use firsttouch_model::facts::{Facts, Probe, Probes};
+use firsttouch_model::remedy::{NO_NUMA, PROFILE, SYS_NICE};
 
 pub const PERF: &str = "perf-forbidden";
 pub const WATCHPOINTS: &str = "watchpoints-missing";

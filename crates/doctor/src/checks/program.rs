@@ -2,7 +2,7 @@
 
 use crate::diagnosis::{Finding, Severity};
 use crate::openmp;
-use firsttouch_domain::facts::{Facts, OpenMp};
+use firsttouch_model::facts::{Facts, OpenMp};
 
 pub const RUNTIME: &str = "openmp-runtime-missing";
 pub const OMPT: &str = "openmp-without-ompt";

@@ -2,8 +2,8 @@
 
 use crate::diagnosis::{Finding, Severity};
 use crate::openmp::{self, Binding};
-use firsttouch_domain::facts::{Facts, OpenMp};
-use firsttouch_domain::topology::format_list;
+use firsttouch_model::facts::{Facts, OpenMp};
+use firsttouch_model::topology::format_list;
 use std::collections::BTreeMap;
 
 pub const UNPINNED: &str = "unpinned-threads";

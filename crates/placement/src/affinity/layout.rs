@@ -1,7 +1,7 @@
 //! A machine's CPUs in hwloc's order, and the objects they are grouped in.
 
 use crate::list::Numbered;
-use firsttouch_domain::topology::{CacheKind, Topology};
+use firsttouch_model::topology::{CacheKind, Topology};
 use std::collections::BTreeMap;
 use std::fmt;
 

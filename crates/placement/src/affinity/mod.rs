@@ -14,7 +14,7 @@ pub use layout::{Layout, Level};
 
 use crate::scan::{At, Fault, Scanner};
 use fill::{FILLS, Fill};
-use firsttouch_domain::ExpressionError;
+use firsttouch_model::ExpressionError;
 use std::fmt;
 use std::str::FromStr;
 

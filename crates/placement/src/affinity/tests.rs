@@ -118,7 +118,7 @@ fn malformed_expressions_name_the_place() {
 /// Check that a machine nothing is known of refuses, without a panic.
 #[test]
 fn an_empty_machine_has_no_cpus() {
-    let layout = Layout::new(&firsttouch_domain::topology::Topology::default());
+    let layout = Layout::new(&firsttouch_model::topology::Topology::default());
     for text in ["0", "N", "S0:0", "E:N:1", "M:scatter", "S:balanced", "all", "core:all", "l3:0", "compact", "scatter:4", "spread"] {
         assert!(parse(text).expect(text).resolve(&layout, Some(4)).is_err(), "{text}");
     }

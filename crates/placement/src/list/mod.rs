@@ -8,7 +8,7 @@ pub use device::{Device, DeviceKind};
 pub use numbered::Numbered;
 
 use crate::scan::{Fault, Scanner};
-use firsttouch_domain::ExpressionError;
+use firsttouch_model::ExpressionError;
 use std::fmt;
 use std::str::FromStr;
 use tree::Tree;

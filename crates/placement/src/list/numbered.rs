@@ -1,6 +1,6 @@
 //! What a number can stand for: the nodes or CPUs there are, and those this process may use.
 
-use firsttouch_domain::topology::{Topology, format_list};
+use firsttouch_model::topology::{Topology, format_list};
 
 /// Sorted numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 use super::*;
-use firsttouch_domain::topology::{CpuLists, Node, ProcessLimits, Topology};
+use firsttouch_model::topology::{CpuLists, Node, ProcessLimits, Topology};
 
 /// Nodes 0, 1, 2, 5 and CPUs 0-7, 9 (8 offline), of which nodes 1, 2, 5 and CPUs 2-5, 9 are allowed.
 fn machine() -> Topology {

@@ -1,8 +1,8 @@
 //! A plan on the nodes of one machine: logical nodes become real ones, and threads' parts the nodes of the threads.
 
 use super::{Blocks, Place, Plan};
-use firsttouch_domain::Pin;
-use firsttouch_domain::topology::format_list;
+use firsttouch_model::Pin;
+use firsttouch_model::topology::format_list;
 
 /// The nodes that a run may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What a plan must hold to, whoever wrote it.
 
 use super::{Blocks, Entry, MOST_ENTRIES, MOST_FRAMES, MOST_PARTS, Origin, Place, Plan};
-use firsttouch_domain::Pin;
+use firsttouch_model::Pin;
 
 /// One entry of a plan whose other parts are read.
 pub fn check(entry: &Entry, plan: &Plan) -> Result<(), String> {

@@ -15,7 +15,7 @@ pub use read::PlanError;
 pub use site::{Frame, Module, Site, file_name, hash};
 pub use table::{Code, Found, Identity, Spot, Table, table};
 
-use firsttouch_domain::Pin;
+use firsttouch_model::Pin;
 
 pub const SCHEMA: &str = "firsttouch.plan/1";
 

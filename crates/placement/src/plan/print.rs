@@ -1,7 +1,7 @@
 //! A plan as text: TOML with comments for whoever reads or edits it.
 
 use super::{Blocks, Entry, Frame, Gain, Origin, Place, Plan, SCHEMA, Threads, hash};
-use firsttouch_domain::{Pin, format_bytes};
+use firsttouch_model::{Pin, format_bytes};
 use std::fmt::{self, Display, Write};
 
 impl Display for Plan {

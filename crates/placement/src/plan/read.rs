@@ -203,7 +203,7 @@ impl Lines<'_> {
         let span = pin.span();
         let pin = match pin.get_ref().as_str() {
             "none" => None,
-            text => Some(text.parse().map_err(|error: firsttouch_domain::ExpressionError| {
+            text => Some(text.parse().map_err(|error: firsttouch_model::ExpressionError| {
                 self.error(&span, format!("pin = '{text}': {}, or none", error.reason))
             })?),
         };

@@ -1,5 +1,5 @@
 use super::*;
-use firsttouch_domain::NodeId;
+use firsttouch_model::NodeId;
 
 const PLAN: &str = r#"schema = "firsttouch.plan/1"
 nodes = 2

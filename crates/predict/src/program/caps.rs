@@ -1,7 +1,7 @@
 //! What limits a thread besides memory. A program that computes more than it moves loses less by a bad placement.
 
 use crate::units::{Bandwidth, Seconds};
-use firsttouch_domain::traffic::Traffic;
+use firsttouch_model::traffic::Traffic;
 use serde::Serialize;
 
 /// The program is taken to be bound by computing when it moved its bytes this many times slower than the machine could.

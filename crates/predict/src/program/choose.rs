@@ -157,7 +157,7 @@ impl Program<'_> {
     pub fn search(&self, plan: &PerObject, most: usize) -> Result<Found, TeamError> {
         let mut options = vec![Placement::AsIs, Placement::ParallelFirstTouch, Placement::Interleave, Placement::WeightedInterleave];
         options.extend(self.nodes.iter().map(|node| Placement::OneNode { node: *node }));
-        let volume = |object: &firsttouch_domain::traffic::ObjectTraffic| object.samples.iter().map(|sample| sample.volume()).sum::<f64>();
+        let volume = |object: &firsttouch_model::traffic::ObjectTraffic| object.samples.iter().map(|sample| sample.volume()).sum::<f64>();
         let mut objects: Vec<(f64, i64)> = self.traffic.objects.iter().map(|object| (volume(object), object.id)).collect();
         objects.sort_by(|a, b| b.0.total_cmp(&a.0));
         let (mut count, mut total) = (0, 1_usize);

@@ -4,8 +4,8 @@
 use super::volumes::Weights;
 use crate::model::TeamError;
 use crate::random::SplitMix;
-use firsttouch_domain::Z95;
-use firsttouch_domain::traffic::Traffic;
+use firsttouch_model::Z95;
+use firsttouch_model::traffic::Traffic;
 use std::collections::BTreeMap;
 
 /// Fewer rounds than these tell little of their own spread: then each sample is a unit.

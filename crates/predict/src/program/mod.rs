@@ -18,7 +18,7 @@ pub use place::Placement;
 use crate::machine::Machine;
 use crate::model::{Outcome, Schedule, Seat, Stretch, TeamError, Thread, simulate, simulate_pool};
 use crate::units::{Bandwidth, Seconds, Volume};
-use firsttouch_domain::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
+use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
 use interval::Resampled;
 use place::Places;
 use serde::Serialize;

@@ -3,7 +3,7 @@
 use super::volumes::Mix;
 use crate::machine::Machine;
 use crate::placement::{nearest, room};
-use firsttouch_domain::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
+use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,6 +1,6 @@
 //! From samples to bytes: what each worker moves from and to each node.
 
-use firsttouch_domain::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
+use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
 use std::collections::BTreeMap;
 
 /// How often each sample counts.

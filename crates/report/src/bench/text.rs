@@ -1,7 +1,7 @@
 //! A bench as text.
 
 use super::{Bench, Figure, Team};
-use firsttouch_domain::{counted, format_bytes};
+use firsttouch_model::{counted, format_bytes};
 use std::fmt::Write;
 
 /// The figures of one team, or the table of several.

@@ -2,7 +2,7 @@
 
 use super::{Map, Table};
 use crate::topology::{Attribute, hwloc_xml_with};
-use firsttouch_domain::topology::Topology;
+use firsttouch_model::topology::Topology;
 
 /// GB/s (10^9) in hwloc's unit, MiB/s.
 const MIB_PER_GB: f64 = 1e9 / 1_048_576.0;

@@ -2,7 +2,7 @@
 
 use super::{Best, Map, Point, Table};
 use anyhow::{Result, anyhow, bail};
-use firsttouch_domain::topology::Topology;
+use firsttouch_model::topology::Topology;
 use firsttouch_predict::machine::{Machine, Streams, curve::Curve};
 use std::fmt::Write;
 

@@ -1,7 +1,7 @@
 //! A map as text: tables as in the slides, rows are the memory's node, columns the node whose CPUs run.
 
 use super::{Map, Table};
-use firsttouch_domain::format_bytes;
+use firsttouch_model::format_bytes;
 use std::fmt::Write;
 
 #[must_use]

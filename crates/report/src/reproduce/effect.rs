@@ -1,7 +1,7 @@
 //! Whether an effect appears here: decided by the runs of both sides and nothing else.
 
 use crate::bench::Figure;
-use firsttouch_domain::system::are_apart;
+use firsttouch_model::system::are_apart;
 use serde::Serialize;
 
 /// What a document claims: one way is faster than another.

@@ -4,7 +4,7 @@ use super::{Lines, row};
 use crate::text::Style;
 use crate::text::words::thousands;
 use crate::topology::table::Align::{Left, Right};
-use firsttouch_domain::system::{Balancing, LEAST_RUNS, Measured, Spread, are_apart};
+use firsttouch_model::system::{Balancing, LEAST_RUNS, Measured, Spread, are_apart};
 use serde::Serialize;
 
 /// The JSON of `firsttouch balancing` and its `on` and `off`.

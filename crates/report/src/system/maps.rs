@@ -6,8 +6,8 @@ use crate::text::Style;
 use crate::text::layout::{clean, cut, cut_front, width};
 use crate::text::words::{count, thousands};
 use crate::topology::table::Align::{Left, Right};
-use firsttouch_domain::format_bytes;
-use firsttouch_domain::system::{MappedObject, Mapping, ProcessMaps};
+use firsttouch_model::format_bytes;
+use firsttouch_model::system::{MappedObject, Mapping, ProcessMaps};
 use serde::Serialize;
 
 /// The JSON of `firsttouch maps`.

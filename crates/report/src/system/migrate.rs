@@ -5,9 +5,9 @@ use crate::text::Style;
 use crate::text::layout::clean;
 use crate::text::words::thousands;
 use crate::topology::table::Align::{Left, Right};
-use firsttouch_domain::format_bytes;
-use firsttouch_domain::system::{ByNode, ProcessMaps};
-use firsttouch_domain::topology::{Topology, format_list};
+use firsttouch_model::format_bytes;
+use firsttouch_model::system::{ByNode, ProcessMaps};
+use firsttouch_model::topology::{Topology, format_list};
 use firsttouch_placement::migrate::{Migrated, Rule, reason};
 use serde::Serialize;
 

@@ -20,7 +20,7 @@ use crate::text::Style;
 use crate::text::layout::{GLUE, clean};
 use crate::text::paint::Paint;
 use crate::topology::table::{Align, fold, table};
-use firsttouch_domain::format_bytes;
+use firsttouch_model::format_bytes;
 use std::collections::BTreeMap;
 
 /// Lines that become a text.

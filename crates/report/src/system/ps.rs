@@ -5,9 +5,9 @@ use crate::text::Style;
 use crate::text::layout::{clean, cut};
 use crate::text::words::{count, thousands};
 use crate::topology::table::Align::{Left, Right};
-use firsttouch_domain::format_bytes;
-use firsttouch_domain::system::{MemoryUse, ProcessThreads, Thread};
-use firsttouch_domain::topology::format_list;
+use firsttouch_model::format_bytes;
+use firsttouch_model::system::{MemoryUse, ProcessThreads, Thread};
+use firsttouch_model::topology::format_list;
 use serde::Serialize;
 
 /// The JSON of `firsttouch ps`.

@@ -4,7 +4,7 @@ use super::{Lines, row};
 use crate::text::Style;
 use crate::text::words::thousands;
 use crate::topology::table::Align::{Left, Right};
-use firsttouch_domain::system::{Counters, meaning};
+use firsttouch_model::system::{Counters, meaning};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

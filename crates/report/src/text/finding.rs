@@ -5,7 +5,7 @@ use super::paint::Paint;
 use super::words::{by_threads, interval, percent, place, thousands, times, within};
 use super::{Style, strip};
 use firsttouch_analysis::{Finding, Interval, ObjectView, PartitionKind, Place, ResidentView};
-use firsttouch_domain::format_bytes;
+use firsttouch_model::format_bytes;
 
 /// Columns of the row labels, indentation included.
 const LABEL: usize = 18;

@@ -2,7 +2,7 @@
 
 use super::words::{percent, thousands};
 use firsttouch_analysis::Analysis;
-use firsttouch_domain::format_bytes;
+use firsttouch_model::format_bytes;
 
 const PAGE: u64 = 4096;
 

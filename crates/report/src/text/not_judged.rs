@@ -3,7 +3,7 @@
 use super::layout::clean;
 use super::words::{count, is_library, thousands};
 use firsttouch_analysis::{Analysis, NotJudged};
-use firsttouch_domain::format_bytes;
+use firsttouch_model::format_bytes;
 
 /// Objects named for each reason, the largest; the rest is counted.
 const MOST_NAMED: usize = 3;

@@ -4,7 +4,7 @@
 //! object it is local to, and every object with a number of its own (hwloc2.dtd, and its reader topology-xml.c).
 
 use crate::xml::escape;
-use firsttouch_domain::topology::{Cache, CacheKind, Distances, Node, Topology};
+use firsttouch_model::topology::{Cache, CacheKind, Distances, Node, Topology};
 use std::fmt::Write;
 
 /// What an object of the tree is.

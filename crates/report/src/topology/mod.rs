@@ -9,7 +9,7 @@ pub use hwloc::{Attribute, hwloc_xml, hwloc_xml_with};
 pub use picture::picture;
 pub use text::topology_text;
 
-use firsttouch_domain::topology::Topology;
+use firsttouch_model::topology::Topology;
 use serde::Serialize;
 
 /// The JSON of `firsttouch topology`: the topology with the name of its schema.

@@ -7,8 +7,8 @@ mod links;
 use crate::canvas::{Anchor, Area, Canvas};
 use crate::text::layout::clean;
 use boxes::{NodeBox, heading, wide};
-use firsttouch_domain::counted;
-use firsttouch_domain::topology::{Node, Package, Topology, format_list};
+use firsttouch_model::counted;
+use firsttouch_model::topology::{Node, Package, Topology, format_list};
 
 /// Around everything, and between boxes, px.
 const MARGIN: f64 = 16.0;

@@ -6,8 +6,8 @@ use crate::text::layout::clean;
 use crate::text::paint::Paint;
 use crate::text::words::{count, thousands};
 use Align::{Left, Right};
-use firsttouch_domain::format_bytes;
-use firsttouch_domain::topology::{Cache, MemoryPolicy, Node, ProcessLimits, Topology, format_list};
+use firsttouch_model::format_bytes;
+use firsttouch_model::topology::{Cache, MemoryPolicy, Node, ProcessLimits, Topology, format_list};
 use std::collections::BTreeMap;
 
 /// The topology as text, lines of about `style.width` columns, ending in a newline.

@@ -8,7 +8,7 @@ use firsttouch_guests::{Blocks, FullNode, Setting, balancing_fast, balancing_off
 use firsttouch_oracles::list;
 use serde_json::Value;
 
-fn profiled(blocks: &Blocks<'_>) -> (Value, firsttouch_profile::Profile) {
+fn profiled(blocks: &Blocks<'_>) -> (Value, firsttouch_model::rows::Profile) {
     let folder = temporary_directory();
     let file = folder.path().join("blocks.ftp");
     let report = blocks.profiled(&file);

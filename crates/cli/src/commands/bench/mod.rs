@@ -8,10 +8,10 @@ use super::usage;
 use crate::arguments::{How, Init, Kernel as Arguments};
 use crate::output::{is_stdout, print, print_json, write};
 use anyhow::{Result, bail};
-use firsttouch_domain::format_bytes;
-use firsttouch_machine::MachineInfo;
+use firsttouch_model::format_bytes;
 use firsttouch_native::{Outcome, Run, Schedule};
 use firsttouch_report::{Bench, BenchJson, Team, Work, bench_text, speed_chart};
+use firsttouch_system::MachineInfo;
 use setup::Setup;
 use std::path::Path;
 

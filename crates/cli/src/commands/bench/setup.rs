@@ -2,8 +2,8 @@
 
 use crate::arguments::{How, Init, Kernel as Arguments, Simd, Stream as StreamArguments};
 use anyhow::Result;
-use firsttouch_machine::topology;
 use firsttouch_native::{Form, Initialisation, Kernel, Operation, Run, Stream};
+use firsttouch_system::topology;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -9,10 +9,10 @@ use crate::arguments::{Map as Arguments, MapKernel};
 use crate::output::{self, is_stdout, message, print, print_json};
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use firsttouch_domain::counted;
-use firsttouch_domain::topology::{Core, Distances, Topology};
-use firsttouch_machine::topology;
+use firsttouch_model::counted;
+use firsttouch_model::topology::{Core, Distances, Topology};
 use firsttouch_report::{Best, Cell, Map, Origin, Point, Table, heat_maps, machine_toml, map_text, map_xml};
+use firsttouch_system::topology;
 use measure::{Bench, value_of};
 use std::io::{IsTerminal, stderr};
 use std::path::Path;
@@ -106,7 +106,7 @@ impl Scan {
             .map(|node| (node.id, u32::try_from(node.cpus.iter().filter(|cpu| may_run(cpu)).count()).unwrap_or(0)))
             .filter(|(_, cpus)| *cpus > 0)
             .collect();
-        let has_memory = |node: &&firsttouch_domain::topology::Node| node.memory.is_none_or(|memory| memory.total_bytes > 0);
+        let has_memory = |node: &&firsttouch_model::topology::Node| node.memory.is_none_or(|memory| memory.total_bytes > 0);
         let memory: Vec<_> = topology.nodes.iter().filter(has_memory).filter(|node| may_use(node.id)).collect();
         if cpus.is_empty() || memory.is_empty() {
             bail!("cannot map this machine: no node has CPUs and none has memory that this process may use");

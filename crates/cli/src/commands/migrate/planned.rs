@@ -5,12 +5,12 @@ use crate::live;
 use crate::plan::{Sites, read};
 use anyhow::{Context, Result, anyhow};
 use firsttouch_capture::symbolize::symbolize_profile;
-use firsttouch_domain::system::ProcessMaps;
-use firsttouch_domain::topology::Topology;
-use firsttouch_domain::{NodeId, Pin};
+use firsttouch_model::rows::{Object, ObjectKind, Process, Profile};
+use firsttouch_model::system::ProcessMaps;
+use firsttouch_model::topology::Topology;
+use firsttouch_model::{NodeId, Pin};
 use firsttouch_placement::migrate::Rule;
 use firsttouch_placement::plan::{Origin, Plan, Policies, Reach, apply, hash};
-use firsttouch_profile::{Object, ObjectKind, Process, Profile};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ pub fn spans(file: &Path, profile: Option<&Path>, pid: i32, maps: &ProcessMaps, 
     symbolize_profile(&mut profile);
     let process = live::process(&profile, pid)
         .map_err(|why| anyhow!("cannot use {}: it {why}; profile it (firsttouch profile --pid {pid} --duration 10)", path.display()))?;
-    let has_memory = |node: &&firsttouch_domain::topology::Node| node.memory.is_none_or(|memory| memory.total_bytes > 0);
+    let has_memory = |node: &&firsttouch_model::topology::Node| node.memory.is_none_or(|memory| memory.total_bytes > 0);
     let mut nodes: Vec<u32> = machine.nodes.iter().filter(has_memory).filter(|node| !node.cpus.is_empty()).map(|node| node.id).collect();
     nodes.sort_unstable();
     let runs = nodes_of_threads(pid)?;

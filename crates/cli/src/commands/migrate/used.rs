@@ -4,10 +4,10 @@ use crate::arguments::Judge;
 use crate::judge::{Question, judge};
 use crate::live;
 use anyhow::{Result, anyhow};
-use firsttouch_domain::system::ProcessMaps;
-use firsttouch_machine::process;
+use firsttouch_model::rows::Id;
+use firsttouch_model::system::ProcessMaps;
 use firsttouch_placement::migrate::{Rule, Span};
-use firsttouch_profile::Id;
+use firsttouch_system::process;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -50,7 +50,7 @@ pub fn spans(file: &Path, pid: i32, maps: &ProcessMaps) -> Result<Used> {
             file.display()
         ));
     }
-    let size = firsttouch_domain::format_bytes;
+    let size = firsttouch_model::format_bytes;
     let mut notes = Vec::new();
     if shared > 0 {
         notes.push(format!("{} that several threads use, or of whose use nothing is known, stay where they are.", size(shared)));
@@ -73,7 +73,7 @@ pub fn nodes_of_threads(pid: i32) -> Result<BTreeMap<i32, u32>> {
 /// The whole pages of a range, by the mappings it lies in; a page on a border goes with its first byte.
 pub fn within(maps: &ProcessMaps, start: u64, end: u64, rule: &Rule) -> Vec<Span> {
     let overlapping = maps.mappings.iter().filter(|mapping| mapping.start < end && start < mapping.end);
-    let span = |mapping: &firsttouch_domain::system::Mapping| {
+    let span = |mapping: &firsttouch_model::system::Mapping| {
         let page_bytes = mapping.page_bytes.filter(|bytes| *bytes > 0)?;
         let up = |address: u64| address.div_ceil(page_bytes).saturating_mul(page_bytes);
         let (start, end) = (up(start.max(mapping.start)), up(end).min(mapping.end));
@@ -86,7 +86,7 @@ pub fn within(maps: &ProcessMaps, start: u64, end: u64, rule: &Rule) -> Vec<Span
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_domain::system::Mapping;
+    use firsttouch_model::system::Mapping;
 
     /// Check that neighbouring pieces share no page, and that parts outside of mappings are left out.
     #[test]

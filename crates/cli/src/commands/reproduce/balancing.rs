@@ -5,15 +5,15 @@ use super::rounds::Case;
 use super::{Found, Lab, dgemv, table};
 use crate::output::message;
 use anyhow::{Result, bail};
-use firsttouch_capture::Commands;
-use firsttouch_domain::format_bytes;
-use firsttouch_domain::system::Measured;
-use firsttouch_machine::balancing::{self, Measurement, Timed};
+use firsttouch_model::format_bytes;
+use firsttouch_model::system::Measured;
 use firsttouch_predict::experiments::{Dgemv, Init, Quantity};
 use firsttouch_predict::runs;
 use firsttouch_report::{
     Claim, Drawing, Effect, ReproducedCell as Cell, ReproducedRow as Row, ReproducedTable as Table, Reproduction, Source,
 };
+use firsttouch_system::balancing::{self, Measurement, Timed};
+use firsttouch_system::launch::Commands;
 use std::io::{IsTerminal, stderr};
 use std::path::Path;
 
@@ -86,7 +86,7 @@ fn switched(lab: &Lab, case: &Case, rounds: u32) -> Result<Vec<Measured>> {
 fn as_it_is(lab: &Lab, case: &Case, rounds: u32) -> Result<Vec<Measured>> {
     let state = balancing::read(Path::new("/"));
     let name = if state.value.unwrap_or(0) & 1 == 0 { "off" } else { "on" };
-    let run = |_| timed(lab, case).map(|timed| firsttouch_domain::system::Run { wall_s: timed.wall_s, ..Default::default() });
+    let run = |_| timed(lab, case).map(|timed| firsttouch_model::system::Run { wall_s: timed.wall_s, ..Default::default() });
     Ok(vec![Measured::new(name, (0..rounds).map(run).collect::<Result<_>>()?)])
 }
 

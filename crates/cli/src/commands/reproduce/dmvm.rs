@@ -4,14 +4,14 @@ use super::published::{Published, column, predicted};
 use super::rounds::{Case, Ran, failures};
 use super::{Found, Lab, dgemv, table};
 use anyhow::Result;
-use firsttouch_domain::format_bytes;
-use firsttouch_machine::balancing;
+use firsttouch_model::format_bytes;
 use firsttouch_predict::experiments::{Init, Kernel};
 use firsttouch_predict::runs::{self, Memory};
 use firsttouch_predict::seats;
 use firsttouch_report::{
     Claim, Drawing, Effect, ReproducedCell as Cell, ReproducedRow as Row, ReproducedTable as Table, Reproduction, Source,
 };
+use firsttouch_system::balancing;
 use std::path::Path;
 
 /// The slides do not name their machine; this one of the catalogue is split by Cluster on Die as theirs was.

@@ -4,10 +4,10 @@ use crate::commands::map::machine;
 use crate::commands::run::whole_nodes;
 use crate::commands::{Usage, usage};
 use anyhow::{Result, anyhow, bail};
-use firsttouch_domain::format_bytes;
-use firsttouch_domain::topology::{Topology, format_list};
-use firsttouch_machine::{MachineInfo, topology};
+use firsttouch_model::format_bytes;
+use firsttouch_model::topology::{Topology, format_list};
 use firsttouch_report::Here as Described;
+use firsttouch_system::{MachineInfo, topology};
 use std::path::Path;
 
 /// Arrays whose size nobody named take this part of the free memory at most.
@@ -128,7 +128,7 @@ fn one_a_core(topology: &Topology, node: u32) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_domain::topology::{Core, Node, ProcessLimits};
+    use firsttouch_model::topology::{Core, Node, ProcessLimits};
 
     /// Check that SMT siblings are left out, also where the first one may not be used.
     #[test]

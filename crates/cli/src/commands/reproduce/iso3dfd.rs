@@ -4,7 +4,7 @@ use super::published::{Published, column, predicted};
 use super::rounds::{Case, Ran, failures};
 use super::{Found, Lab, dgemv, table};
 use anyhow::Result;
-use firsttouch_domain::format_bytes;
+use firsttouch_model::format_bytes;
 use firsttouch_predict::experiments::{Init, Iso3dfd, Sockets};
 use firsttouch_predict::machine::Machine;
 use firsttouch_predict::runs;

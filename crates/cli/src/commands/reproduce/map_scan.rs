@@ -5,7 +5,7 @@ use super::rounds::{Case, Ran, failures};
 use super::{Found, Lab, table};
 use crate::commands::map::{Pair, check_place};
 use anyhow::Result;
-use firsttouch_domain::format_bytes;
+use firsttouch_model::format_bytes;
 use firsttouch_predict::validate::validate;
 use firsttouch_report::{Claim, Drawing, ReproducedCell as Cell, ReproducedRow as Row, ReproducedTable as Table, Reproduction, Source};
 

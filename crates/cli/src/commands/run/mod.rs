@@ -12,12 +12,13 @@ use super::{topology, unless_not_executed, words};
 use crate::arguments::{Run, Topology};
 use crate::output::{message, print, print_json, style};
 use anyhow::Result;
-use firsttouch_capture::become_program;
-use firsttouch_capture::kernel::restore_cpus;
-use firsttouch_domain::launch::{Explanation, PlannedMemory};
-use firsttouch_machine::topology as machine;
-use firsttouch_placement::{Placement, explain, kernel};
+use firsttouch_model::launch::{Explanation, PlannedMemory};
+use firsttouch_placement::{Placement, explain};
 use firsttouch_report::{ExplainJson, explain_text};
+use firsttouch_system::launch::become_program;
+use firsttouch_system::launch::restore_cpus;
+use firsttouch_system::placement::{bind_to_cpus, set_policy};
+use firsttouch_system::topology as machine;
 use std::io::stdout;
 
 pub fn run(arguments: &Run) -> Result<u8> {
@@ -79,16 +80,16 @@ impl Effort {
 fn apply(placement: &Placement, effort: &mut Effort) -> Result<()> {
     if let Some(first) = placement.threads.first() {
         // The program begins there, and may run on all of them until it has a second thread.
-        effort.settle(kernel::bind_to_cpus(&[*first]).map_err(Into::into))?;
+        effort.settle(bind_to_cpus(&[*first]).map_err(Into::into))?;
     }
     if let Some(cpus) = &placement.cpus
-        && effort.settle(kernel::bind_to_cpus(cpus).map_err(Into::into))?.is_none()
+        && effort.settle(bind_to_cpus(cpus).map_err(Into::into))?.is_none()
     {
         // A part of them may have been taken.
         restore_cpus();
     }
     if let Some(policy) = &placement.policy {
-        effort.settle(kernel::set_policy(policy).map_err(Into::into))?;
+        effort.settle(set_policy(policy).map_err(Into::into))?;
     }
     Ok(())
 }

@@ -2,10 +2,10 @@
 
 use crate::output::message;
 use anyhow::{Context, Result};
-use firsttouch_capture::agent::cached;
-use firsttouch_capture::agent::target::{Agentless, accepts_agent};
-use firsttouch_capture::kernel::process::find_program;
 use firsttouch_native::PLACE;
+use firsttouch_system::launch::find_program;
+use firsttouch_system::preload::cached;
+use firsttouch_system::preload::target::{Agentless, accepts_agent};
 use std::env;
 use std::ffi::OsString;
 

@@ -4,10 +4,11 @@ use super::{Effort, pin};
 use crate::arguments::Run;
 use crate::commands::{Usage, usage};
 use anyhow::{Context, Result, anyhow};
-use firsttouch_domain::ExpressionError;
-use firsttouch_domain::topology::{Topology, format_list};
-use firsttouch_machine::{devices, topology};
-use firsttouch_placement::{Affinity, CpuList, Device, DeviceKind, Layout, Mode, NodeList, Numbered, Placement, Policy, openmp};
+use firsttouch_model::ExpressionError;
+use firsttouch_model::policy::{Mode, Policy};
+use firsttouch_model::topology::{Topology, format_list};
+use firsttouch_placement::{Affinity, CpuList, Device, DeviceKind, Layout, NodeList, Numbered, Placement, openmp};
+use firsttouch_system::{devices, topology};
 use std::path::Path;
 
 const ROOT: &str = "/";

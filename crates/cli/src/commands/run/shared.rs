@@ -5,8 +5,8 @@ use crate::arguments::{Run, Segment};
 use crate::commands::Usage;
 use crate::output::print;
 use anyhow::{Result, anyhow};
-use firsttouch_placement::Mode;
-use firsttouch_placement::kernel::{self, Place, Wanted};
+use firsttouch_model::policy::Mode;
+use firsttouch_system::placement::{self, Place, Wanted};
 use std::fmt::Write;
 
 /// The memory that the options name, if they name one.
@@ -26,7 +26,7 @@ pub fn run(arguments: &Run, wanted: &Wanted) -> Result<u8> {
     if policy.is_none() && !(options.touch || options.dump || options.dump_nodes) {
         return Err(Usage(anyhow!("nothing to do: give a policy such as --interleave all, or --touch, --dump or --dump-nodes")).into());
     }
-    let segment = kernel::Segment::attach(wanted).map_err(|why| anyhow!(why))?;
+    let segment = placement::Segment::attach(wanted).map_err(|why| anyhow!(why))?;
     if let Some(policy) = &policy {
         segment.set_policy(policy, options.strict)?;
     }

@@ -4,8 +4,8 @@ use super::super::assumed::typical;
 use super::super::file::{Bandwidth, File, Matrix, Nodes, Number, SCHEMA, Value};
 use super::super::{Machine, MachineError, Streams, build};
 use super::{FILE, assumed_link, matrix, number};
-use firsttouch_domain::pairs::{PairFigure, PairKind};
-use firsttouch_domain::topology::{Node, Topology, format_list};
+use firsttouch_model::pairs::{PairFigure, PairKind};
+use firsttouch_model::topology::{Node, Topology, format_list};
 use std::collections::BTreeMap;
 
 const GB_PER_MIB: f64 = 1_048_576.0 / 1e9;

@@ -2,8 +2,8 @@
 
 use super::{GAP, HEAD};
 use crate::canvas::{Anchor, Area, Canvas, text_width};
-use firsttouch_domain::format_bytes;
-use firsttouch_domain::topology::{Cache, CacheKind, Core, Node, Topology};
+use firsttouch_model::format_bytes;
+use firsttouch_model::topology::{Cache, CacheKind, Core, Node, Topology};
 
 pub const MEMORY_USED: &str = "#f2b880";
 pub const MEMORY_FREE: &str = "#dff0d8";

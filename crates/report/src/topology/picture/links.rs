@@ -4,7 +4,7 @@
 //! further the thinner and paler.
 
 use crate::canvas::{Anchor, Area, Canvas};
-use firsttouch_domain::topology::{Distances, Topology};
+use firsttouch_model::topology::{Distances, Topology};
 use std::collections::BTreeSet;
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
 

@@ -8,16 +8,17 @@ use super::pin;
 use crate::arguments::Run;
 use crate::output::message;
 use anyhow::{Context, Result, bail};
-use firsttouch_capture::agent::cached;
-use firsttouch_capture::agent::target::accepts_agent;
-use firsttouch_capture::kernel::process::find_program;
-use firsttouch_domain::format_bytes;
-use firsttouch_domain::launch::PlannedMemory;
-use firsttouch_domain::topology::Topology;
-use firsttouch_machine::topology as machine;
+use firsttouch_model::format_bytes;
+use firsttouch_model::launch::PlannedMemory;
+use firsttouch_model::topology::Topology;
 use firsttouch_native::{PLACE, PLAN};
 use firsttouch_placement::plan::{Applied, Entry, Found, Plan, Policies, Reach, Table, apply, table};
-use firsttouch_placement::{Layout, Level, Numbered, Placement, kernel, openmp};
+use firsttouch_placement::{Layout, Level, Numbered, Placement, openmp};
+use firsttouch_system::launch::find_program;
+use firsttouch_system::placement::try_mbind;
+use firsttouch_system::preload::cached;
+use firsttouch_system::preload::target::accepts_agent;
+use firsttouch_system::topology as machine;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
@@ -99,7 +100,7 @@ pub fn prepare(arguments: &Run, path: &Path) -> Result<Placement> {
     }
     if reach.nodes.len() < 2 {
         say("there is one node here, so nothing to place, and no thread is pinned; at the end it says which sites were seen");
-    } else if let Err(refusal) = kernel::try_mbind(reach.nodes[0]) {
+    } else if let Err(refusal) = try_mbind(reach.nodes[0]) {
         say(&format!("{refusal}. The program runs with its memory unplaced"));
         return Ok(placement);
     }
@@ -134,7 +135,7 @@ fn say(text: &str) {
 fn reach(topology: &Topology) -> Reach {
     let cpus = Numbered::cpus(topology);
     let memory = Numbered::nodes(topology);
-    let has_memory = |memory: &Option<firsttouch_domain::topology::Memory>| memory.is_none_or(|memory| memory.total_bytes > 0);
+    let has_memory = |memory: &Option<firsttouch_model::topology::Memory>| memory.is_none_or(|memory| memory.total_bytes > 0);
     let usable = topology.nodes.iter().filter(|node| {
         has_memory(&node.memory) && memory.allowed().contains(&node.id) && node.cpus.iter().any(|cpu| cpus.allowed().contains(cpu))
     });

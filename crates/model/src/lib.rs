@@ -1,0 +1,75 @@
+//! The types of the field (topology, traffic, intervals) and the rows of a profile. No I/O.
+
+mod expression;
+pub mod facts;
+mod interval;
+pub mod launch;
+pub mod metadata;
+pub mod pairs;
+mod pin;
+pub mod policy;
+pub mod quantity;
+pub mod remedy;
+pub mod rows;
+pub mod system;
+pub mod topology;
+pub mod traffic;
+
+pub use expression::ExpressionError;
+pub use interval::{Estimate, Z95};
+pub use pin::Pin;
+
+use serde::{Deserialize, Serialize};
+
+/// A NUMA node, as the kernel numbers it (or 0..N on a virtual machine).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NodeId(pub u32);
+
+/// A thread's index in order of birth; 0 is the main thread.
+pub type ThreadIndex = usize;
+
+/// Formats a byte count the way the reports do: `64 KiB`, `2.98 GiB`.
+#[must_use]
+pub fn format_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 || (value - value.round()).abs() < 1e-9 {
+        format!("{value:.0} {}", UNITS[unit])
+    } else if value < 10.0 {
+        format!("{value:.2} {}", UNITS[unit])
+    } else {
+        format!("{value:.1} {}", UNITS[unit])
+    }
+}
+
+/// `1 node`, `2 nodes`.
+pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{counted, format_bytes};
+
+    /// Check that one of something is not several.
+    #[test]
+    fn nouns_follow_their_number() {
+        assert_eq!([0_usize, 1, 2].map(|count| counted(count, "node")), ["0 nodes", "1 node", "2 nodes"]);
+    }
+
+    /// Check that sizes read as people write them.
+    #[test]
+    fn bytes_read_well() {
+        assert_eq!(format_bytes(512), "512 B");
+        assert_eq!(format_bytes(65536), "64 KiB");
+        assert_eq!(format_bytes(3_200_000_000), "2.98 GiB");
+        assert_eq!(format_bytes(160_000), "156.2 KiB");
+    }
+}

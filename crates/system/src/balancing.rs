@@ -1,0 +1,184 @@
+//! The kernel's NUMA balancing: its switch, and its tunables wherever this kernel keeps them.
+
+use crate::counters;
+use crate::topology::Reader;
+use anyhow::{Context, Result, bail};
+use firsttouch_model::system::{Balancing, Measured, Run, Tunable};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+const SWITCH: &str = "proc/sys/kernel/numa_balancing";
+/// Linux 5.13 moved the tunables of scanning from the first place to the second.
+const PLACES: [(&str, &str); 2] = [("proc/sys/kernel", "numa_balancing_"), ("sys/kernel/debug/sched/numa_balancing", "")];
+/// Documentation/admin-guide/sysctl/kernel.rst, kernel/sched/fair.c.
+const TUNABLES: [(&str, &str); 6] = [
+    ("scan_delay_ms", "a thread's age when its memory is first scanned"),
+    ("scan_period_min_ms", "shortest time between two scans of a thread's memory"),
+    ("scan_period_max_ms", "longest time between two scans"),
+    ("scan_size_mb", "memory marked in one scan, MB"),
+    ("hot_threshold_ms", "tiering: a page used again within this time is hot"),
+    ("promote_rate_limit_MBps", "tiering: most memory moved up in a second, MB"),
+];
+
+/// Reads state and tunables below `root`.
+#[must_use]
+pub fn read(root: &Path) -> Balancing {
+    let mut reader = Reader::new(root);
+    let value = reader.number::<u64>(SWITCH);
+    let nodes = reader.list("sys/devices/system/node/online").map_or(1, |nodes| nodes.len().max(1));
+    let mut tunables = Vec::new();
+    for (folder, prefix) in PLACES {
+        for (name, meaning) in TUNABLES {
+            let relative = format!("{folder}/{prefix}{name}");
+            if let Some(value) = reader.number(&relative) {
+                let file = root.join(relative).display().to_string();
+                tunables.push(Tunable { name: name.to_owned(), value, meaning: meaning.to_owned(), file });
+            }
+        }
+    }
+    if value.is_some() && !tunables.iter().any(|tunable| tunable.name.starts_with("scan_")) {
+        let place = root.join(PLACES[1].0).display().to_string();
+        let why = if root.join("sys/kernel/debug/sched").is_dir() {
+            format!("the scan tunables are not in {place}: this kernel has none (CONFIG_SCHED_DEBUG)")
+        } else {
+            format!(
+                "the scan tunables are in {place}, which only root can read, with debugfs mounted (mount -t debugfs none /sys/kernel/debug)"
+            )
+        };
+        reader.doubts.push(why);
+    }
+    Balancing { value, state: state(value).to_owned(), nodes, tunables, doubts: reader.doubts }
+}
+
+fn state(value: Option<u64>) -> &'static str {
+    match value {
+        None => "unavailable",
+        Some(value) => match (value & 1 != 0, value & 2 != 0) {
+            (false, false) => "off",
+            (true, false) => "on",
+            (false, true) => "tiering",
+            (true, true) => "on, tiering",
+        },
+    }
+}
+
+/// Why the switch could not be set, and the least that would allow it.
+#[derive(Debug)]
+pub struct SwitchError {
+    file: String,
+    cause: io::Error,
+}
+
+impl std::fmt::Display for SwitchError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let hint = match self.cause.raw_os_error() {
+            // The file belongs to root; the kernel compares user numbers here, so that no capability replaces them.
+            Some(libc::EACCES) => {
+                "only root (user 0 of the machine, not of a user namespace) may write it, with CAP_SYS_ADMIN: run it with sudo"
+            }
+            Some(libc::EPERM) => "CAP_SYS_ADMIN is missing: in a container, run it on the host, or start the container with --privileged",
+            Some(libc::EROFS) => "/proc/sys is mounted read-only, as in most containers: run it on the host, as root with CAP_SYS_ADMIN",
+            Some(libc::ENOENT) => "this kernel has no NUMA balancing (CONFIG_NUMA_BALANCING), or /proc/sys is hidden",
+            _ => "it needs root with CAP_SYS_ADMIN",
+        };
+        write!(f, "cannot write {}: {}; {hint}", self.file, self.cause)
+    }
+}
+
+impl std::error::Error for SwitchError {}
+
+/// Sets the switch: 0 off, 1 on, 2 tiering, 3 both.
+///
+/// # Errors
+/// Names the privilege that is missing.
+pub fn switch(root: &Path, value: u64) -> Result<(), SwitchError> {
+    let path = root.join(SWITCH);
+    // Never created: below a root without it there is no balancing.
+    let written = fs::OpenOptions::new().write(true).truncate(true).open(&path).and_then(|mut file| {
+        use io::Write;
+        file.write_all(format!("{value}\n").as_bytes())
+    });
+    written.map_err(|cause| SwitchError { file: path.display().to_string(), cause })
+}
+
+/// One run of the command, as the caller saw it.
+#[derive(Clone, Copy, Debug)]
+pub struct Timed {
+    pub wall_s: f64,
+    /// The status to stop with: the command failed, or the user wants no more.
+    pub stop: Option<i32>,
+}
+
+/// What became of a measurement.
+#[derive(Debug)]
+pub enum Measurement {
+    /// With balancing on, and off.
+    Done(Box<[Measured; 2]>),
+    /// A run failed or was interrupted.
+    Stopped { exit_code: i32 },
+}
+
+/// Puts the switch back, whatever happens.
+struct Restored<'a> {
+    root: &'a Path,
+    value: u64,
+    done: bool,
+}
+
+impl Restored<'_> {
+    fn now(mut self) -> Result<(), SwitchError> {
+        self.done = true;
+        switch(self.root, self.value)
+    }
+}
+
+impl Drop for Restored<'_> {
+    fn drop(&mut self) {
+        if !self.done {
+            // Only after an error that is told already.
+            let _ = switch(self.root, self.value);
+        }
+    }
+}
+
+/// Runs a command `rounds` times with balancing on and off each, which comes first changing from round to round so that a drift
+/// (a cache filled, a processor that got hot) meets both alike. The old state is put back; against signals the caller of `run`
+/// has to see to it that they do not end the process.
+///
+/// # Errors
+/// When the switch may not be set (nothing has run then), a run could not be started, or the state not be put back.
+pub fn measure(root: &Path, rounds: usize, mut run: impl FnMut() -> Result<Timed>) -> Result<Measurement> {
+    let Some(before) = read(root).value else {
+        bail!(
+            "cannot measure: {} is missing: this kernel has no NUMA balancing (CONFIG_NUMA_BALANCING), or hides it",
+            root.join(SWITCH).display()
+        );
+    };
+    // The old value first: whether it may be written is known before anything changed.
+    switch(root, before).context("cannot measure with balancing on and off")?;
+    let restored = Restored { root, value: before, done: false };
+    let (mut on, mut off) = (Vec::new(), Vec::new());
+    for round in 0..rounds {
+        for is_on in [round % 2 == 0, round % 2 != 0] {
+            switch(root, if is_on { before | 1 } else { 0 })?;
+            let start = counters::read(root);
+            let timed = run()?;
+            if let Some(exit_code) = timed.stop {
+                restored.now()?;
+                return Ok(Measurement::Stopped { exit_code });
+            }
+            let grown = counters::read(root).since(&start);
+            let count = |name: &str| grown.system.get(name).copied().unwrap_or(0);
+            let list = if is_on { &mut on } else { &mut off };
+            list.push(Run {
+                wall_s: timed.wall_s,
+                hint_faults: count("numa_hint_faults"),
+                hint_faults_local: count("numa_hint_faults_local"),
+                pages_migrated: count("numa_pages_migrated"),
+            });
+        }
+    }
+    restored.now()?;
+    Ok(Measurement::Done(Box::new([Measured::new("on", on), Measured::new("off", off)])))
+}

@@ -1,0 +1,102 @@
+//! hwloc's XML (format 2, as lstopo 2.x writes it) as a topology.
+//!
+//! The format is that of hwloc's hwloc2.dtd: nested `object` elements, each with the set of its CPUs, then `distances2`
+//! and `memattr` elements. Sets are read from the attributes, so that the nesting need not be followed.
+
+mod attributes;
+mod bitmap;
+mod objects;
+
+use crate::topology::sub_numa;
+use anyhow::{Context, Result, anyhow, bail};
+use firsttouch_model::pairs::PairFigure;
+use firsttouch_model::topology::Topology;
+use roxmltree::{Document, ParsingOptions};
+use std::fs;
+use std::path::Path;
+
+/// A machine of 8192 CPUs has about 100,000 elements; more is no machine.
+const MOST_ELEMENTS: u32 = 4_000_000;
+/// Larger files are no topologies.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// Reads an hwloc XML file.
+///
+/// # Errors
+/// When the file cannot be read, is not hwloc's XML of format 2, or names no CPUs or nodes.
+pub fn read_file(path: &Path) -> Result<Topology> {
+    read_file_with_figures(path).map(|(topology, _)| topology)
+}
+
+/// The same, with what the file tells of pairs of nodes (memory attributes).
+///
+/// # Errors
+/// As [`read_file`].
+pub fn read_file_with_figures(path: &Path) -> Result<(Topology, Vec<PairFigure>)> {
+    let cannot = || format!("cannot read {}", path.display());
+    let size = fs::metadata(path).with_context(cannot)?;
+    if !size.is_file() {
+        return Err(anyhow!("it is not a file")).with_context(cannot);
+    }
+    if size.len() > MOST_BYTES {
+        return Err(anyhow!("it is too large for a topology")).with_context(cannot);
+    }
+    let bytes = fs::read(path).with_context(cannot)?;
+    let text = String::from_utf8(bytes).map_err(|_| anyhow!("it is not text")).with_context(cannot)?;
+    read_with_figures(&text).with_context(cannot)
+}
+
+/// Reads the text of an hwloc XML file.
+///
+/// # Errors
+/// When it is not hwloc's XML of format 2, or names no CPUs or nodes.
+pub fn read(text: &str) -> Result<Topology> {
+    read_with_figures(text).map(|(topology, _)| topology)
+}
+
+/// The same, with what it tells of pairs of nodes (memory attributes).
+///
+/// # Errors
+/// As [`read`].
+pub fn read_with_figures(text: &str) -> Result<(Topology, Vec<PairFigure>)> {
+    // The parser descends once a level: hwloc nests some twenty deep, and a hostile file must not exhaust the stack.
+    const DEEPEST: usize = 256;
+    if depth(text) > DEEPEST {
+        bail!("its elements are nested more than {DEEPEST} deep: not an hwloc topology");
+    }
+    let options = ParsingOptions { allow_dtd: true, nodes_limit: MOST_ELEMENTS };
+    let document = Document::parse_with_options(text, options).map_err(|error| anyhow!("it is not well-formed XML: {error}"))?;
+    let root = document.root_element();
+    if root.tag_name().name() != "topology" {
+        bail!("it is not an hwloc topology: the first element is '{}', expected 'topology'", root.tag_name().name());
+    }
+    match root.attribute("version").and_then(|version| version.split('.').next()?.parse::<u32>().ok()) {
+        Some(2..=3) => {}
+        Some(other) => bail!("it has hwloc's XML format {other}; formats 2 and 3 are understood"),
+        None => bail!("it names no format version, as hwloc 1 does not; write it with lstopo 2 or later: lstopo --of xml FILE"),
+    }
+    let mut objects = objects::Objects::collect(root)?;
+    let mut topology = objects.topology();
+    attributes::distances(root, &mut topology, &mut objects);
+    let figures = attributes::access(root, &mut topology, &objects);
+    topology.sub_numa = sub_numa::recognise(&topology);
+    topology.doubts = objects.doubts;
+    Ok((topology, figures))
+}
+
+/// How deep the tags of a text are nested; comments and damage may make it too large, never too small.
+fn depth(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0usize, 0usize);
+    for tag in text.split('<').skip(1) {
+        match tag.as_bytes().first() {
+            Some(b'/') => depth = depth.saturating_sub(1),
+            Some(b'!' | b'?') | None => {}
+            Some(_) if tag.split('>').next().is_some_and(|inside| inside.ends_with('/')) => {}
+            Some(_) => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+        }
+    }
+    deepest
+}

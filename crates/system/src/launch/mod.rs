@@ -1,0 +1,15 @@
+//! Starting programs: as children that wait until observation is ready, as commands that run unobserved, or by becoming them.
+
+mod child;
+mod commands;
+mod inherited;
+pub mod signals;
+
+pub use child::{LaunchError, Waiting, become_program, environment, find_program, raise_file_limit, reap};
+pub use commands::{Commands, Ran};
+pub use inherited::restore_cpus;
+
+/// The last error of this thread.
+fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}

@@ -1,5 +1,4 @@
 //! Each check on constructed facts: one set that provokes it, and the same machine without the cause, where it stays silent.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_doctor::{CHECKS, Diagnosis, Finding, Scope, Severity, examine};
 use firsttouch_model::facts::{Compiler, CpuQuota, Facts, OpenMp, Probe, Probes, Program, Swap};

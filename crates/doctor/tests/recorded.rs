@@ -1,5 +1,4 @@
 //! The doctor on recorded machines: what a copy of /proc and /sys is enough for.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_doctor::{Diagnosis, examine};
 use firsttouch_system::facts;

@@ -1,6 +1,5 @@
 //! What expressions mean, worked out by hand from likwid's and hwloc's documentation: on the machines of these documents, whose SMT
 //! siblings are numbered after all cores, and on recorded ones.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_model::ExpressionError;
 use firsttouch_model::topology::{Cache, CacheKind, Core, CpuLists, Node, Package, Topology};

@@ -1,6 +1,5 @@
 //! What expressions mean on every recorded machine, against what numactl, hwloc-calc and likwid-pin said there
 //! (scripts/record-peers). A difference needs a rule, and each rule a difference; docs/expressions.md has the same rules.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_model::ExpressionError;
 use firsttouch_model::topology::Topology;

@@ -1,5 +1,4 @@
 //! What holds for every expression: it prints back to an equal one, and none panics, on any machine.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_placement::{Affinity, CpuList, Layout, NodeList, Numbered};
 use firsttouch_system::topology;

@@ -1,9 +1,6 @@
 //! Damaged ELF files: nothing is promised but that every question is answered, quickly.
-#![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
 
-mod common;
-
-use common::{C, Workshop, offsets_of};
+use crate::common::{C, Workshop, offsets_of};
 use firsttouch_symbols::{Symbolizer, static_objects};
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,9 +1,6 @@
 //! Static and global arrays of real programs, COMMON blocks included.
-#![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
 
-mod common;
-
-use common::{C, Workshop, line_of};
+use crate::common::{C, Workshop, line_of};
 use firsttouch_symbols::{StaticObject, static_objects};
 use std::path::Path;
 

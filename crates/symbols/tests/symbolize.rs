@@ -1,9 +1,6 @@
 //! Real compilers' output: functions, lines and inlined calls are what the source says.
-#![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
 
-mod common;
-
-use common::{C, Workshop, line_of, offsets_of, stacks};
+use crate::common::{C, Workshop, line_of, offsets_of, stacks};
 use firsttouch_symbols::Symbolizer;
 use std::path::Path;
 

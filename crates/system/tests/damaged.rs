@@ -1,15 +1,11 @@
 //! Damaged machines: every file of a recorded tree truncated, empty, binary or contradictory. The readers never panic, and
 //! name the file.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-#[path = "tools/tree.rs"]
-mod tree;
-
+use crate::tree::files;
 use firsttouch_model::topology::Topology;
 use firsttouch_system::{MachineInfo, facts, hwloc, topology};
 use std::fs;
 use std::path::{Path, PathBuf};
-use tree::files;
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")

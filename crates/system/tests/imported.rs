@@ -1,5 +1,4 @@
 //! hwloc's exports of synthetic machines (fixtures/hwloc), imported.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_model::topology::Topology;
 use firsttouch_system::{TargetMachine, hwloc};

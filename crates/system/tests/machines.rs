@@ -1,6 +1,5 @@
 //! Every machine of fixtures/machines: the JSON of `firsttouch topology`, field by field against what numactl, lscpu and
 //! lstopo said on the same machine.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_model::topology::Node;
 use firsttouch_oracles::{lscpu, lstopo, numactl};

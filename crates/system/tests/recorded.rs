@@ -1,5 +1,4 @@
 //! The reader on recorded machines: one node, two nodes, holes, missing files, garbage.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_system::MachineInfo;
 use std::fs;

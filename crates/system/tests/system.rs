@@ -1,9 +1,6 @@
 //! Counters, processes and balancing: of a constructed tree with known sums, damaged in every way, and of this system.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-#[path = "tools/tree.rs"]
-mod tree;
-
+use crate::tree::files;
 use firsttouch_model::Error;
 use firsttouch_model::system::Mapping;
 use firsttouch_system::balancing::{self, Measurement, Timed};
@@ -11,7 +8,6 @@ use firsttouch_system::counters;
 use firsttouch_system::process::{self, Subject};
 use std::fs;
 use std::path::{Path, PathBuf};
-use tree::files;
 
 const PID: i32 = 4711;
 const NODE0: u64 = 1_076_273_152;

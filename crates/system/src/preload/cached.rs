@@ -21,10 +21,10 @@ pub fn cached(name: &str, library: &[u8]) -> Result<PathBuf> {
             Err(error) => reasons.push(format!("{}: {error:#}", folder.display())),
         }
     }
-    return Err(Error::unsupported(format!(
+    Err(Error::unsupported(format!(
         "cannot store the library that pins threads: {}: set XDG_CACHE_HOME to a directory that allows execution",
         reasons.join("; ")
-    )));
+    )))
 }
 
 /// Folders of this user alone; the last one is in a directory that others can write to.

@@ -29,10 +29,10 @@ impl Unpacked {
                 Err(error) => reasons.push(format!("{}: {error:#}", parent.display())),
             }
         }
-        return Err(Error::unsupported(format!(
+        Err(Error::unsupported(format!(
             "cannot unpack the agent library: {}: set TMPDIR to a directory that allows execution",
             reasons.join("; ")
-        )));
+        )))
     }
 
     #[must_use]

@@ -1,5 +1,4 @@
 //! Builds small programs and looks at every byte of a function.
-#![allow(dead_code)] // each test file uses its part
 
 use firsttouch_symbols::{Resolved, Symbolizer};
 use object::{Object, ObjectSegment, ObjectSymbol};

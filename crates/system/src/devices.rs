@@ -1,4 +1,4 @@
-//! The node that a device is connected to, as /sys tells it.
+//! The node that a device is connected to, from /sys.
 
 use firsttouch_model::error::{Context, Error, Result};
 use std::ffi::CString;
@@ -19,13 +19,13 @@ pub fn of_class(root: &Path, class: &str, name: &str) -> Result<u32> {
 /// A PCI device: `[segment:]bus:device[.function]`, also with a colon before the function.
 ///
 /// # Errors
-/// As [`of_class`]; also when the address is none.
+/// As [`of_class`]; also when it is not a PCI address.
 pub fn of_pci(root: &Path, address: &str) -> Result<u32> {
     let (place, function) = match address.split_once('.') {
         Some((place, function)) => (place, Some(function)),
         None => (address, None),
     };
-    let not_an_address = || Error::invalid_input(format!("'{address}' is no PCI address, such as 0000:01:00.0"));
+    let not_an_address = || Error::invalid_input(format!("'{address}' is not a PCI address, such as 0000:01:00.0"));
     let mut numbers = Vec::new();
     for part in place.split(':').chain(function) {
         let number = u32::from_str_radix(part, 16).ok().filter(|_| !part.starts_with('+'));
@@ -63,7 +63,7 @@ pub fn of_file(root: &Path, path: &Path) -> Result<u32> {
 /// # Errors
 /// As [`of_class`]; also when the host is unknown or cannot be reached.
 pub fn of_host(root: &Path, host: &str) -> Result<u32> {
-    // Any port: nothing is sent, the kernel only looks for the way.
+    // Any port will do: connecting a UDP socket sends nothing, the kernel only looks up the route.
     let address = (host, 9).to_socket_addrs().context(host)?.next().ok_or_else(|| Error::not_found(format!("{host} has no address")))?;
     let any: IpAddr = if address.is_ipv4() { [0u8; 4].into() } else { [0u16; 8].into() };
     let socket = UdpSocket::bind((any, 0)).context(host)?;
@@ -76,8 +76,8 @@ pub fn of_host(root: &Path, host: &str) -> Result<u32> {
 /// The name of the interface with an address.
 fn interface_with(address: IpAddr) -> Option<String> {
     let mut list: *mut libc::ifaddrs = std::ptr::null_mut();
-    // SAFETY: the call makes a list that ends with a null pointer; it is read before it is given back, and addresses are read as what
-    // their family says.
+    // SAFETY: the call makes a list that ends with a null pointer. It is read before it is freed, and each address is read as its
+    // family says.
     unsafe {
         if libc::getifaddrs(&raw mut list) != 0 {
             return None;
@@ -107,20 +107,20 @@ fn interface_with(address: IpAddr) -> Option<String> {
     }
 }
 
-/// The node of a device's folder in /sys, or of the nearest folder above that tells one.
+/// The node of a device's folder in /sys, or of the nearest folder above it that names one.
 fn node(root: &Path, link: &Path) -> Result<u32> {
     let folder: PathBuf = fs::canonicalize(link).map_err(|_| Error::not_found("there is no such device in /sys"))?;
     let devices = fs::canonicalize(root.join("sys/devices")).map_err(|_| Error::not_found("/sys is not there"))?;
-    let told = folder
+    let node = folder
         .ancestors()
         .take_while(|above| above.starts_with(&devices))
         .find_map(|above| fs::read_to_string(above.join("numa_node")).ok()?.trim().parse::<i64>().ok());
-    match told {
+    match node {
         Some(node) if node >= 0 => {
             u32::try_from(node).map_err(|_| Error::invalid_data(format!("the kernel says node {node}, which does not exist")))
         }
         Some(_) => Err(Error::unsupported("the kernel does not know the device's node (numa_node is -1)")),
-        None => Err(Error::unsupported("the kernel tells no node for the device (it is virtual, or no bus tells)")),
+        None => Err(Error::unsupported("the kernel reports no node for the device (it is virtual, or its bus has no node)")),
     }
 }
 
@@ -161,7 +161,7 @@ mod tests {
         let root = sys();
         assert_eq!(of_class(root.path(), "net", "eth0"), Ok(1));
         assert_eq!(of_class(root.path(), "block", "sda1"), Ok(0));
-        for (name, words) in [("lo", "tells no node"), ("eth9", "no such device")] {
+        for (name, words) in [("lo", "reports no node"), ("eth9", "no such device")] {
             let error = of_class(root.path(), "net", name).expect_err(name);
             assert!(format!("{error:#}").contains(words), "{error:#}");
         }
@@ -174,7 +174,7 @@ mod tests {
         }
     }
 
-    /// Check that files and hosts are followed to what they are on, or refused with a word.
+    /// Check that files and hosts are resolved to their devices, or refused with a reason.
     #[test]
     fn files_and_hosts() {
         let root = Path::new("/");

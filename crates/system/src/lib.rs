@@ -1,7 +1,7 @@
 //! The system: readers of /proc and /sys, system calls, and the launch of programs.
 //!
-//! Only this crate makes system calls (with `firsttouch_capture`, which maps the rings of events), so that only they have `unsafe`
-//! code. Readers take a root directory (normally `/`), and are tested on recorded machines.
+//! Only this crate and `firsttouch_capture` (which maps the rings of events) make system calls and contain `unsafe` code. Readers take
+//! a root directory (normally `/`), and are tested on recorded machines.
 //!
 //! | module | what it does | rests on |
 //! |---|---|---|
@@ -9,14 +9,14 @@
 //! | [`proc`] | parsers of /proc, one file each | |
 //! | `files` | small files below a root; lists, sizes and choices as the kernel writes them | |
 //! | [`topology`] | nodes, CPUs, caches, distances | `files`, `proc` |
-//! | [`machine`] | this machine as a profile records it; the machine that a profile is judged on | `files`, `proc`, [`hwloc`] |
+//! | [`machine`] | the machine that a profile is taken on, and the one it is judged on | `files`, `proc`, [`hwloc`] |
 //! | [`process`] | threads and memory of a process | `proc` |
 //! | [`counters`], [`balancing`], [`devices`] | counters of placement; NUMA balancing; the node of a device | `files` |
 //! | [`facts`] | what `firsttouch doctor` judges | all of the above |
 //! | [`hwloc`] | topologies in hwloc's XML | |
 //! | [`program`] | a program's libraries and OpenMP runtime, from its file | `preload` |
 //! | [`launch`] | starts programs, passes signals on | |
-//! | [`preload`] | libraries for LD_PRELOAD: whether a program takes them, and where they lie | |
+//! | [`preload`] | libraries for LD_PRELOAD: whether a program can load them, and where they are stored | |
 
 pub mod balancing;
 pub mod calls;

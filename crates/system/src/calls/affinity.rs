@@ -10,7 +10,7 @@ const WORDS: usize = 1024;
 /// Binds the calling thread to CPUs.
 ///
 /// # Errors
-/// When the kernel refuses, or takes only a part of them.
+/// When the kernel refuses, or accepts only a part of them.
 pub fn bind_to_cpus(cpus: &[u32]) -> Result<(), Refusal> {
     let action = || format!("bind to CPUs {}", format_list(cpus));
     let words = mask::from_numbers(cpus);
@@ -19,13 +19,13 @@ pub fn bind_to_cpus(cpus: &[u32]) -> Result<(), Refusal> {
     if status != 0 {
         return Err(refused(action(), "sched_setaffinity"));
     }
-    // Where the cpuset allows a part, the kernel takes that and says nothing.
+    // If the cpuset allows only a part, the kernel uses that part and reports success.
     let Some(taken) = allowed_cpus() else { return Ok(()) };
     let missing: Vec<u32> = cpus.iter().copied().filter(|cpu| taken.binary_search(cpu).is_err()).collect();
     if missing.is_empty() { Ok(()) } else { Err(Refusal { action: action(), cause: Cause::Part { noun: "CPU", taken, missing } }) }
 }
 
-/// The CPUs the calling thread may run on; `None` when the kernel does not tell.
+/// The CPUs the calling thread may run on; `None` if the kernel refuses to answer.
 #[must_use]
 pub fn allowed_cpus() -> Option<Vec<u32>> {
     let mut words: Vec<libc::c_ulong> = vec![0; WORDS];

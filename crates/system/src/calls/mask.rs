@@ -1,4 +1,4 @@
-//! Sets of numbers as the kernel takes them: bits in words.
+//! Sets of numbers in the kernel's form: bits in words.
 
 const WORD_BITS: usize = libc::c_ulong::BITS as usize;
 
@@ -28,7 +28,7 @@ pub const fn bits(words: &[libc::c_ulong]) -> libc::c_ulong {
 mod tests {
     use super::*;
 
-    /// Check sets at the ends of words, and that they come back as they were.
+    /// Check sets at the ends of words: converted to words and back, they stay the same.
     #[test]
     fn sets_come_back() {
         for (numbers, words) in [(&[][..], &[0][..]), (&[0], &[1]), (&[1, 63], &[2 | 1 << 63]), (&[63, 64, 130], &[1 << 63, 1, 4])] {

@@ -68,7 +68,7 @@ pub fn of_this_thread() -> io::Result<MemoryPolicy> {
 mod tests {
     use super::*;
 
-    /// Check that the kernel answers, or says why not, and that its answer is a known mode.
+    /// Check that the kernel's answer, if it gives one, is a known mode.
     #[test]
     fn the_kernel_is_asked() {
         if let Ok(policy) = of_this_thread() {

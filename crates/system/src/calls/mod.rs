@@ -1,4 +1,4 @@
-//! System calls, one wrapper each. What the kernel or a container refuses is an error that names the call and the least that helps.
+//! System calls, one wrapper each. If the kernel or a container refuses a call, the error names the call and the least that helps.
 //!
 //! | module | calls |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! | [`clock`] | clock_gettime |
 //! | [`identity`], [`sysconf`] | the user of this process; page size and clock ticks |
 //!
-//! Affinity and memory policy hold for the calling thread, and for what it starts or becomes (execve keeps both).
+//! Affinity and memory policy apply to the calling thread, and to the processes that it starts or becomes (execve keeps both).
 
 pub mod affinity;
 pub mod clock;
@@ -38,8 +38,8 @@ fn refused(action: String, name: &'static str) -> Refusal {
     Refusal { action, cause: Cause::Call { name, errno, filtered: has_filter() } }
 }
 
-/// A policy that the kernel refused: it has one error for a policy it does not know and for nodes it does not allow, which were looked at
-/// before.
+/// A policy that the kernel refused. EINVAL means an unknown policy or forbidden nodes; the nodes were checked before, so on an old
+/// kernel the policy is unknown.
 fn policy_refused(refusal: Refusal, since: Option<&'static str>) -> Refusal {
     let invalid = matches!(refusal.cause, Cause::Call { errno: libc::EINVAL, .. });
     match since.filter(|_| invalid) {
@@ -50,16 +50,16 @@ fn policy_refused(refusal: Refusal, since: Option<&'static str>) -> Refusal {
     }
 }
 
-/// Whether a seccomp filter is on this process, as containers have one.
+/// Whether a seccomp filter restricts this process, as in most containers.
 fn has_filter() -> bool {
-    // SAFETY: the query takes no pointers. Where the filter forbids the query itself, there is one.
+    // SAFETY: the query takes no pointers. If a filter forbids even the query, the result is not 0.
     let mode = unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) };
     mode != 0
 }
 
 /// The running kernel, `6.18.44-amd64`.
 fn running_kernel() -> String {
-    // SAFETY: all zeros are a valid utsname, which the call fills with strings that end.
+    // SAFETY: all zeros are a valid utsname, which the call fills with strings that end with NUL.
     unsafe {
         let mut names: libc::utsname = std::mem::zeroed();
         libc::uname(&raw mut names);
@@ -67,7 +67,7 @@ fn running_kernel() -> String {
     }
 }
 
-/// Whether a kernel is older than a version such as `6.9`; an unreadable one is not.
+/// Whether a kernel is older than a version such as `6.9`; `false` if the version cannot be read.
 fn is_older(running: &str, needs: &str) -> bool {
     let numbers = |text: &str| {
         let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);

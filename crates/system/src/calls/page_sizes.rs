@@ -1,10 +1,10 @@
-//! The size of a process's pages: PAGEMAP_SCAN (Linux 6.7), or what samples said.
+//! The size of a process's pages: from PAGEMAP_SCAN (Linux 6.7), or from samples.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-/// Ranges whose page size is kept in mind.
+/// The most ranges whose page size is remembered.
 const MOST_LEARNED: usize = 100_000;
 
 const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
@@ -42,7 +42,7 @@ pub struct PageSizes {
     pagemap: Option<File>,
     page_bytes: u64,
     huge_bytes: u64,
-    /// Of huge pages' ranges, by number: what samples told of them.
+    /// Page sizes from samples, by the number of the huge page's range.
     learned: HashMap<u64, u64>,
 }
 
@@ -52,7 +52,7 @@ impl PageSizes {
         Self { pagemap: File::open(format!("/proc/{pid}/pagemap")).ok(), page_bytes, huge_bytes, learned: HashMap::new() }
     }
 
-    /// Size of the present page at `address`; 0 when the kernel does not tell.
+    /// Size of the present page at `address`; 0 if it is unknown.
     pub fn at(&mut self, address: u64) -> u64 {
         let Some(file) = &self.pagemap else { return self.learned.get(&self.range(address)).copied().unwrap_or(0) };
         let start = address & !(self.page_bytes - 1);
@@ -80,7 +80,7 @@ impl PageSizes {
         }
     }
 
-    /// Takes in what a sample told of the page at `address`, for kernels that cannot be asked (before Linux 6.7).
+    /// Remembers the page size that a sample reported at `address`, for kernels without PAGEMAP_SCAN (before Linux 6.7).
     pub fn learn(&mut self, address: u64, mapped_bytes: Option<u64>) {
         let Some(bytes) = mapped_bytes.filter(|&bytes| bytes > 0 && self.pagemap.is_none()) else { return };
         if self.learned.len() >= MOST_LEARNED {

@@ -1,11 +1,11 @@
-//! Where the pages of a process are, and moving them: move_pages(2). The process is not stopped and need not know.
+//! move_pages(2): asks for the nodes of a process's pages, and moves them. The process keeps running.
 
 use std::collections::BTreeMap;
 use std::io;
 
-/// The status of a page that the kernel did not come to.
+/// The status of a page that the kernel did not reach.
 const UNTOUCHED: i32 = i32::MIN;
-/// Pages that only this process maps (numaif.h); those of several need CAP_SYS_NICE and another flag.
+/// Move pages that only this process maps (numaif.h). Pages of several processes need CAP_SYS_NICE and another flag.
 const MPOL_MF_MOVE: libc::c_int = 2;
 
 /// The pages of one process.
@@ -22,17 +22,17 @@ impl Pages {
     /// The node of each page, or a negative errno.
     ///
     /// # Errors
-    /// The kernel refused the call as a whole.
+    /// When the kernel refuses the whole call.
     pub fn nodes(&self, addresses: &[u64]) -> io::Result<Vec<i32>> {
         self.call(addresses, None)
     }
 
-    /// Moves each page to its node: the node it is on then, or a negative errno. `nodes` has one entry a page.
+    /// Moves each page to its node; returns the node of each page afterwards, or a negative errno. `nodes` has an entry for each page.
     ///
     /// # Errors
     /// As [`Pages::nodes`].
     pub fn relocate(&self, addresses: &[u64], nodes: &[i32]) -> io::Result<Vec<i32>> {
-        assert_eq!(addresses.len(), nodes.len(), "a node a page");
+        assert_eq!(addresses.len(), nodes.len(), "a node for each page");
         to_the_end(addresses, nodes, |addresses, nodes| self.call(addresses, Some(nodes)))
     }
 
@@ -45,13 +45,13 @@ impl Pages {
     }
 }
 
-/// Where pages are (without `nodes`), or moves them: each page's node, or a negative errno (-2: not present).
+/// Queries the node of each page, or, with `nodes`, moves the pages first: a node, or a negative errno (-2: not present).
 fn move_pages(pid: i32, addresses: &[u64], nodes: Option<&[i32]>) -> io::Result<Vec<i32>> {
     let pages: Vec<*const libc::c_void> = addresses.iter().map(|address| *address as *const libc::c_void).collect();
     let mut status = vec![UNTOUCHED; pages.len()];
     let nodes = nodes.map_or(std::ptr::null(), <[i32]>::as_ptr);
-    // SAFETY: the arrays have as many elements as the call is told, and outlive it; nodes may be null, which makes it a query. The
-    // contents of the target's pages stay as they are.
+    // SAFETY: the arrays have `pages.len()` elements and outlive the call; null nodes make it a query. The call does not change the
+    // contents of pages.
     let done = unsafe { libc::syscall(libc::SYS_move_pages, pid, pages.len(), pages.as_ptr(), nodes, status.as_mut_ptr(), MPOL_MF_MOVE) };
     if done >= 0 { Ok(status) } else { Err(io::Error::last_os_error()) }
 }
@@ -64,8 +64,8 @@ pub fn nodes_of(pid: i32, addresses: &[u64]) -> io::Result<Vec<i32>> {
     move_pages(pid, addresses, None)
 }
 
-/// Asks the kernel for the nodes of at most `most` pages, evenly spread over a range: pages asked about, and how many are on each
-/// node. Pages that are not present are on none.
+/// Queries the nodes of at most `most` pages, evenly spread over a range. Returns the number of pages queried, and how many of them
+/// are on each node; pages that are not present are not counted.
 ///
 /// # Errors
 /// When the process is another user's, or a container forbids move_pages.
@@ -87,8 +87,8 @@ pub fn sample_nodes(pid: i32, address: u64, bytes: u64, page_bytes: u64, most: u
     Ok((asked, nodes))
 }
 
-/// Why the kernel does not tell where pages are, and the least that would help. (Docker's and Podman's filters open mbind and its
-/// kin with CAP_SYS_NICE, but move_pages with no capability.)
+/// Why the kernel does not say where pages are, and the least that helps. (With CAP_SYS_NICE, Docker's and Podman's filters allow
+/// mbind and the other policy calls; they allow move_pages with no capability at all.)
 #[must_use]
 pub fn explain_refusal(error: &io::Error) -> String {
     match error.raw_os_error() {
@@ -98,8 +98,8 @@ pub fn explain_refusal(error: &io::Error) -> String {
     }
 }
 
-/// The kernel gives up at the first batch of pages of which one cannot move, and leaves those behind it as they are. So it is asked again, from
-/// there on; a page that stops it at once is busy.
+/// The kernel stops at the first batch with a page that cannot move, and ignores the pages behind it. This repeats the call from
+/// there on; a page at which the kernel stops immediately is busy.
 fn to_the_end(addresses: &[u64], nodes: &[i32], call: impl Fn(&[u64], &[i32]) -> io::Result<Vec<i32>>) -> io::Result<Vec<i32>> {
     let mut all: Vec<i32> = Vec::with_capacity(addresses.len());
     while all.len() < addresses.len() {
@@ -113,7 +113,7 @@ fn to_the_end(addresses: &[u64], nodes: &[i32], call: impl Fn(&[u64], &[i32]) ->
     Ok(all)
 }
 
-/// Whether the process has no memory any more: it has ended, or is about to.
+/// Whether the process has no memory any more: it has ended or is exiting.
 fn has_ended(pid: i32) -> bool {
     let pages = std::fs::read_to_string(format!("/proc/{pid}/statm"));
     pages.map_or(true, |text| text.split_whitespace().next().is_none_or(|size| size == "0"))
@@ -123,11 +123,11 @@ fn has_ended(pid: i32) -> bool {
 mod tests {
     use super::*;
 
-    /// Check that a page which cannot move stops none behind it.
+    /// Check that pages behind a page which cannot move are moved.
     #[test]
     fn one_page_stops_no_other() {
         let kernel = |addresses: &[u64], nodes: &[i32]| {
-            // Pages 3 and 4 cannot move; what is behind the first of them is not looked at.
+            // Pages 3 and 4 cannot move; the kernel ignores the pages behind the first of them.
             let stuck = addresses.iter().position(|address| [3, 4].contains(address)).unwrap_or(addresses.len());
             Ok((0..addresses.len()).map(|index| if index < stuck { nodes[index] } else { UNTOUCHED }).collect())
         };
@@ -151,7 +151,7 @@ mod tests {
         }
     }
 
-    /// Check that pages of this process are found, all or a sample, and those never touched are not.
+    /// Check that touched pages of this process are found, all or a sample, and untouched pages are not.
     #[test]
     fn own_pages_are_found() {
         let touched = vec![1u8; 64 * 4096];

@@ -22,8 +22,8 @@ pub const PERF_SAMPLE_STACK_USER: u64 = 1 << 13;
 /// Linux 5.11.
 pub const PERF_SAMPLE_DATA_PAGE_SIZE: u64 = 1 << 22;
 
-/// What every sample of ours carries. The parser relies on it: one layout for both kinds of event. (PERF_SAMPLE_PERIOD is no
-/// option: with it a software event of fixed period reports every single event, kernel/events/core.c perf_swevent_event.)
+/// The fields of every sample. Both kinds of event have the same layout, and the parser relies on it. (PERF_SAMPLE_PERIOD cannot be
+/// used: with it, a software event of fixed period reports every single event; kernel/events/core.c, perf_swevent_event.)
 pub const SAMPLE_TYPE: u64 = PERF_SAMPLE_IP
     | PERF_SAMPLE_TID
     | PERF_SAMPLE_TIME
@@ -33,7 +33,8 @@ pub const SAMPLE_TYPE: u64 = PERF_SAMPLE_IP
     | PERF_SAMPLE_REGS_USER
     | PERF_SAMPLE_STACK_USER;
 
-/// User registers an unwinder needs, and those that string instructions count with (`watch/passes.rs`), in the order the kernel stores them (ascending bit).
+/// User registers: those of the unwinder, and the counters of string instructions (capture's `watch/passes.rs`). The kernel stores
+/// them in ascending order of their bits.
 #[cfg(target_arch = "x86_64")]
 pub const REGS_USER: u64 = (1 << 2) | (1 << 4) | (1 << 5) | (1 << 6) | (1 << 7) | (1 << 8); // cx, si, di, bp, sp, ip: arch/x86/include/uapi/asm/perf_regs.h
 #[cfg(target_arch = "aarch64")]
@@ -105,7 +106,7 @@ impl Attributes {
         }
     }
 
-    /// Page faults: every `period`-th of a thread is a sample.
+    /// Page faults: every `period`-th fault of a thread is a sample.
     #[must_use]
     pub fn page_faults(period: u64, stack_bytes: u32) -> Self {
         let mut attr = Self::base();
@@ -118,16 +119,16 @@ impl Attributes {
         attr
     }
 
-    /// A sample tells the size of the page at its address, 0 where none is mapped (Linux 5.11). A page fault's sample is taken before
-    /// the fault is handled (arch/x86/mm/fault.c, do_user_addr_fault), so this tells a first touch from a fault on a page
-    /// that is there: marked by NUMA balancing, or shared and written to.
+    /// Adds to each sample the size of the page at its address, 0 if no page is mapped (Linux 5.11). The kernel samples a page fault
+    /// before it handles it (arch/x86/mm/fault.c, do_user_addr_fault), so this distinguishes a first touch from a fault on a present
+    /// page: one that NUMA balancing marked, or a shared page that was written to.
     #[must_use]
     pub fn tells_pages(mut self, on: bool) -> Self {
         self.sample_type = if on { self.sample_type | PERF_SAMPLE_DATA_PAGE_SIZE } else { self.sample_type & !PERF_SAMPLE_DATA_PAGE_SIZE };
         self
     }
 
-    /// Births, deaths, names and executable mappings of the threads, and no samples.
+    /// Births, deaths, names and executable mappings of the threads, without samples: perf's sideband records.
     #[must_use]
     pub fn bystander() -> Self {
         let mut attr = Self::ring_owner();
@@ -136,7 +137,7 @@ impl Attributes {
         attr
     }
 
-    /// A data watchpoint on 8 bytes, reads and writes from user mode, a sample each hit.
+    /// A data watchpoint on 8 bytes: each read or write from user mode is a sample.
     #[must_use]
     pub fn watchpoint(address: u64, stack_bytes: u32) -> Self {
         let mut attr = Self::base();
@@ -162,14 +163,14 @@ impl Attributes {
         attr
     }
 
-    /// The same watchpoint elsewhere.
+    /// The same watchpoint at another address.
     #[must_use]
     pub fn at(mut self, address: u64) -> Self {
         self.breakpoint_address = address;
         self
     }
 
-    /// Leaves out what happens in kernel mode, which needs no privilege at perf_event_paranoid <= 2.
+    /// Excludes events in kernel mode. Then perf_event_paranoid <= 2 is enough.
     #[must_use]
     pub fn exclude_kernel(mut self, on: bool) -> Self {
         self.set(EXCLUDE_KERNEL, on);
@@ -195,7 +196,7 @@ impl Attributes {
     }
 }
 
-/// Whether this kernel tells page sizes with samples, found by trying.
+/// Whether samples of this kernel can have page sizes, found by trying.
 #[must_use]
 pub fn kernel_tells_pages() -> bool {
     static TELLS: OnceLock<bool> = OnceLock::new();
@@ -209,7 +210,7 @@ const READ_FORMAT: u64 = 3;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     pub count: u64,
-    /// The thread's CPU time while the event was enabled, ns (a thread's event knows no other time).
+    /// The thread's CPU time while the event was enabled, ns (the only time that a thread's event measures).
     pub enabled_ns: u64,
 }
 
@@ -229,7 +230,7 @@ impl Event {
             libc::syscall(libc::SYS_perf_event_open, std::ptr::from_ref(attr), tid, cpu, -1 as libc::c_int, PERF_FLAG_FD_CLOEXEC)
         };
         match i32::try_from(fd) {
-            // SAFETY: the kernel just gave us this descriptor; nobody else owns it.
+            // SAFETY: the kernel just returned this descriptor; nothing else owns it.
             Ok(fd) if fd >= 0 => Ok(Self { fd: Some(unsafe { OwnedFd::from_raw_fd(fd) }) }),
             _ => Err(io::Error::last_os_error()),
         }
@@ -263,7 +264,7 @@ impl Event {
         self.control(IOC_REFRESH, libc::c_ulong::from(hits))
     }
 
-    /// Moves a watchpoint. `attr` must equal the one it was opened with but for the address and `disabled`.
+    /// Moves a watchpoint. `attr` must equal the attributes it was opened with, except for the address and `disabled`.
     pub fn modify(&self, attr: &Attributes) -> io::Result<()> {
         self.control(IOC_MODIFY_ATTRIBUTES, std::ptr::from_ref(attr) as libc::c_ulong)
     }
@@ -281,7 +282,7 @@ impl Event {
         id
     }
 
-    /// Closes the event now; it counts nothing any more.
+    /// Closes the event now.
     pub fn release(&mut self) {
         self.fd = None;
     }

@@ -1,16 +1,15 @@
-//! Tries the calls that placement and profiling need, on memory and events that nobody uses.
+//! Tries the calls that placement and profiling need, on unused memory and on events that are never enabled.
 
 use super::perf::{Attributes, Event};
 use firsttouch_model::facts::{Probe, Probes};
 use std::io;
 
-/// An address nobody uses, aligned as a watchpoint must be: the event is never enabled.
+/// An unused address, aligned for a watchpoint; the event is never enabled.
 const UNUSED_ADDRESS: u64 = 0x1000;
-/// Bytes of stack in a sample: the kernel wants a multiple of 8.
+/// Bytes of stack in a sample; the kernel requires a multiple of 8.
 const STACK_BYTES: u32 = 8;
 
-/// Adds what perf_event_open answers for the events of a profile, on the calling thread. The events are closed without having
-/// counted.
+/// Adds what perf_event_open answers for the events of a profile, on the calling thread. The events are closed before they count.
 #[must_use]
 pub fn perf_events(probes: Probes) -> Probes {
     let page_faults = Attributes::page_faults(u64::from(u32::MAX), STACK_BYTES).exclude_kernel(true);
@@ -24,8 +23,8 @@ fn open(attributes: &Attributes) -> Probe {
     }
 }
 
-/// What the memory policy calls answer. They run on a thread of their own, which ends: a thread's policy is its own, so that
-/// setting it there to the default takes nothing from this process (`numactl firsttouch ...` keeps its policy).
+/// What the memory policy calls answer. They run on a separate thread: a policy belongs to one thread, so setting the default there
+/// leaves this process unchanged (`numactl firsttouch ...` keeps its policy).
 #[must_use]
 pub fn memory_policy() -> Probes {
     std::thread::spawn(ask).join().unwrap_or_default()
@@ -51,12 +50,12 @@ fn on_a_page() -> (Probe, Probe) {
         return (Probe::NotTried, Probe::NotTried);
     }
     let null = std::ptr::null::<libc::c_void>();
-    // SAFETY: the page is ours; the default policy takes no node mask.
+    // SAFETY: the page was mapped above; the default policy takes no node mask.
     let mbind = answer(unsafe { libc::syscall(libc::SYS_mbind, page, bytes, libc::MPOL_DEFAULT, null, 0usize, 0usize) });
     let (pages, mut status) = ([page.cast_const()], [0i32]);
     // SAFETY: both arrays have one element and outlive the call; without nodes it is a query of this process (0).
     let move_pages = answer(unsafe { libc::syscall(libc::SYS_move_pages, 0, 1usize, pages.as_ptr(), null, status.as_mut_ptr(), 0) });
-    // SAFETY: the mapping made above, which nothing refers to any more.
+    // SAFETY: the mapping made above, to which no references remain.
     unsafe { libc::munmap(page, bytes) };
     (mbind, move_pages)
 }
@@ -86,9 +85,9 @@ mod tests {
         }
     }
 
-    /// Check that a filter's refusal is told with its errno, call by call.
+    /// Check that a filter's refusal is reported with its errno, for each call.
     #[test]
-    fn refusals_are_told() {
+    fn refusals_are_reported() {
         let outside = memory_policy();
         let inside = std::thread::spawn(|| {
             forbid(&[libc::SYS_set_mempolicy, libc::SYS_mbind]);
@@ -96,7 +95,7 @@ mod tests {
         });
         let inside = inside.join().expect("the thread ends");
         assert_eq!((inside.set_mempolicy, inside.mbind), (Probe::Refused(libc::EPERM), Probe::Refused(libc::EPERM)));
-        assert_eq!((inside.get_mempolicy, inside.move_pages), (outside.get_mempolicy, outside.move_pages), "the others are as before");
+        assert_eq!((inside.get_mempolicy, inside.move_pages), (outside.get_mempolicy, outside.move_pages), "the others are unchanged");
     }
 
     /// Check that perf_event_open gives an answer, and that the other answers are kept.
@@ -107,7 +106,7 @@ mod tests {
         assert_eq!((probes.mbind, probes.get_mempolicy), (Probe::Refused(1), Probe::NotTried));
     }
 
-    /// Check that asking leaves this thread's policy as it was.
+    /// Check that the probes leave this thread's policy unchanged.
     #[test]
     fn the_policy_is_kept() {
         let policy = || crate::calls::mempolicy::of_this_thread().ok();

@@ -1,10 +1,10 @@
-//! Why the kernel did not place a program, and the least that would help.
+//! Why the kernel did not place a program, and the least that helps.
 
 use firsttouch_model::remedy::{NO_NUMA, PROFILE, SYS_NICE};
 use firsttouch_model::topology::format_list;
 use std::fmt;
 
-/// What was to be done, and why it was not. Nothing of the program has run yet.
+/// An action that the kernel refused, and why. The program has not run yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// `set the memory policy bind of nodes 0-1`
@@ -21,9 +21,9 @@ pub enum Cause {
         /// Whether a seccomp filter is on this process.
         filtered: bool,
     },
-    /// The running kernel is older than what it is asked for.
+    /// The running kernel is too old for the request.
     Kernel { needs: &'static str, running: String },
-    /// The kernel took only a part: a cpuset allows no more.
+    /// The kernel accepted only a part: a cpuset allows no more.
     Part { noun: &'static str, taken: Vec<u32>, missing: Vec<u32> },
 }
 
@@ -34,7 +34,7 @@ impl Refusal {
             Cause::Call { errno: libc::EPERM, filtered: true, .. } => container,
             Cause::Call { errno: libc::EPERM, .. } => format!("a security module or a sandbox forbids it; {container}"),
             Cause::Call { errno: libc::ENOSYS, filtered: true, .. } => {
-                format!("a container's filter hides it, or the kernel has none; {container}")
+                format!("a container's filter hides it, or the kernel does not have it; {container}")
             }
             Cause::Call { errno: libc::ENOSYS, .. } => NO_NUMA.to_owned(),
             Cause::Call { .. } => "see what this process may use: firsttouch topology".to_owned(),

@@ -1,4 +1,4 @@
-//! Shared memory that keeps a policy of its own: files of tmpfs and hugetlbfs, System V segments.
+//! Shared memory with its own memory policy: files of tmpfs and hugetlbfs, System V segments.
 
 use super::refusal::{Cause, Refusal};
 use super::sysconf::page_bytes;
@@ -23,12 +23,12 @@ const NAMES: [&str; 7] = ["default", "preferred", "bind", "interleave", "local",
 /// More nodes than any kernel is built for, in words.
 const WORDS: usize = 64;
 
-/// Which memory, and what is made where there is none.
+/// Which memory to attach, and how to create it if it does not exist.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     pub source: Source,
     pub offset: u64,
-    /// To the end, where it is not given.
+    /// To the end if `None`.
     pub length: Option<u64>,
     pub mode: u32,
 }
@@ -44,10 +44,10 @@ pub enum Source {
     },
 }
 
-/// Memory mapped into this process, until it is dropped.
+/// Memory mapped into this process until this is dropped.
 #[derive(Debug)]
 pub struct Segment {
-    /// What was mapped: begins up to `skipped` bytes earlier.
+    /// Start of the mapping: `skipped` bytes before the memory that was asked for.
     mapping: *mut libc::c_void,
     mapped_bytes: usize,
     is_system_v: bool,
@@ -68,7 +68,7 @@ pub struct Part<T> {
 
 impl Segment {
     /// # Errors
-    /// When it is not there and cannot be made, is too short, or does not begin and end at pages.
+    /// When it does not exist and cannot be created, is too short, or does not begin and end at pages.
     pub fn attach(wanted: &Wanted) -> Result<Self, Error> {
         match &wanted.source {
             Source::File(path) => Self::file(path, wanted),
@@ -82,23 +82,25 @@ impl Segment {
         options.read(true).write(true);
         let file = match options.open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && wanted.length.is_some() => {
-                options.create(true).mode(wanted.mode).open(path).map_err(|error| cannot("make", error))?
+                options.create(true).mode(wanted.mode).open(path).map_err(|error| cannot("create", error))?
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(Error::not_found(format!("{} is not there: with --length it is made", path.display())));
+                return Err(Error::not_found(format!("{} does not exist: with --length it is created", path.display())));
             }
             opened => opened.map_err(|error| cannot("open", error))?,
         };
         let bytes = file.metadata().map_err(|error| cannot("examine", error))?.len();
         let length = wanted.length.unwrap_or(bytes.saturating_sub(wanted.offset));
-        let end =
-            wanted.offset.checked_add(length).ok_or_else(|| Error::invalid_input("offset and length together are more than any memory"))?;
+        let end = wanted
+            .offset
+            .checked_add(length)
+            .ok_or_else(|| Error::invalid_input("offset and length together are larger than any memory"))?;
         let page_bytes = page_bytes_of(&file).map_err(|error| cannot("examine", error))?;
         let length = checked(wanted.offset, length, page_bytes)?;
         if end > bytes {
             file.set_len(end).map_err(|error| cannot("make longer", error))?;
         }
-        let offset = libc::off_t::try_from(wanted.offset).map_err(|_| Error::invalid_input("the offset is more than any file has"))?;
+        let offset = libc::off_t::try_from(wanted.offset).map_err(|_| Error::invalid_input("the offset is larger than any file"))?;
         // SAFETY: a new mapping, at an address that the kernel chooses.
         let mapping = unsafe {
             libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, file.as_raw_fd(), offset)
@@ -115,13 +117,13 @@ impl Segment {
         let key = key(key_file, id, wanted)?;
         let flags = if huge { libc::SHM_HUGETLB } else { 0 };
         let bytes = wanted.length.map_or(Ok(0), |length| usize::try_from(length.saturating_add(wanted.offset)));
-        let bytes = bytes.map_err(|_| Error::invalid_input("the length is more than any memory"))?;
+        let bytes = bytes.map_err(|_| Error::invalid_input("the length is larger than any memory"))?;
         // SAFETY: system calls on numbers; `state` is plain data that the kernel fills.
         let (handle, state) = unsafe {
             let mut handle = libc::shmget(key, bytes, flags);
             if handle < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOENT) {
                 if wanted.length.is_none() {
-                    return Err(Error::not_found(format!("{name} is not there: with --length it is made")));
+                    return Err(Error::not_found(format!("{name} does not exist: with --length it is created")));
                 }
                 let mode = i32::try_from(wanted.mode).unwrap_or(0o600);
                 handle = libc::shmget(key, bytes, flags | libc::IPC_CREAT | mode);
@@ -139,7 +141,7 @@ impl Segment {
         let whole = state.shm_segsz as u64;
         let length = wanted.length.unwrap_or(whole.saturating_sub(wanted.offset));
         if wanted.offset.saturating_add(length) > whole {
-            return Err(Error::invalid_input(format!("{name} has {whole} bytes only")));
+            return Err(Error::invalid_input(format!("{name} has only {whole} bytes")));
         }
         let length = checked(wanted.offset, length, page_bytes)?;
         // SAFETY: a new mapping, at an address that the kernel chooses.
@@ -159,7 +161,7 @@ impl Segment {
         (0..self.length).step_by(self.page_bytes.max(1))
     }
 
-    /// Gives the memory a policy, which stays with it. With `strict`, pages that are elsewhere are an error.
+    /// Sets a policy that stays with the memory. With `strict`, pages on other nodes are an error.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -167,7 +169,7 @@ impl Segment {
         let words = mask::from_numbers(&policy.nodes);
         let (nodes, bits) = if policy.nodes.is_empty() { (std::ptr::null(), 0) } else { (words.as_ptr(), mask::bits(&words) + 1) };
         let flags = if strict { MPOL_MF_STRICT } else { 0 };
-        // SAFETY: the kernel reads `bits - 1` bits, which outlive the call; the range is our own mapping.
+        // SAFETY: the kernel reads `bits - 1` bits, which outlive the call; the range is this segment's mapping.
         let status =
             unsafe { libc::syscall(libc::SYS_mbind, self.start(), self.length, libc::c_long::from(policy.number()), nodes, bits, flags) };
         if status == 0 {
@@ -176,12 +178,12 @@ impl Segment {
         Err(policy_refused(refused(format!("set the policy {policy} of the shared memory"), "mbind"), policy.since()))
     }
 
-    /// Names the node whose neighbours come first, among those of a policy that was set before.
+    /// Names the home node: of the nodes of the policy that was set before, the kernel prefers those nearest to it.
     ///
     /// # Errors
     /// When the kernel refuses.
     pub fn set_home_node(&self, node: u32) -> Result<(), Refusal> {
-        // SAFETY: the range is our own mapping.
+        // SAFETY: the range is this segment's mapping.
         let status = unsafe { libc::syscall(libc::SYS_set_mempolicy_home_node, self.start(), self.length, libc::c_ulong::from(node), 0) };
         if status == 0 {
             return Ok(());
@@ -193,19 +195,19 @@ impl Segment {
         Err(refusal)
     }
 
-    /// Touches every page, and changes none.
+    /// Touches every page without changing its contents.
     pub fn touch(&self) {
         for at in self.pages() {
-            // SAFETY: within our own mapping; an atomic that adds nothing, as others may use the memory.
+            // SAFETY: within this segment's mapping; the atomic adds 0, because other processes may use the memory.
             unsafe { &*self.start().wrapping_add(at).cast::<std::sync::atomic::AtomicU8>() }
                 .fetch_add(0, std::sync::atomic::Ordering::Relaxed);
         }
     }
 
-    /// The policies, as `bind 0-1`; ranges without one are left out.
+    /// The policies, such as `bind 0-1`; ranges without a policy are left out.
     ///
     /// # Errors
-    /// When the kernel does not tell.
+    /// When the kernel refuses to answer.
     pub fn policies(&self) -> Result<Vec<Part<String>>, Refusal> {
         let mut parts = self.parts(|address| {
             let (mut mode, mut words) = (0, [0; WORDS]);
@@ -221,10 +223,10 @@ impl Segment {
         Ok(parts)
     }
 
-    /// The nodes that the pages are on. Asking touches them.
+    /// The nodes that the pages are on. This touches the pages.
     ///
     /// # Errors
-    /// When the kernel does not tell.
+    /// When the kernel refuses to answer.
     pub fn nodes(&self) -> Result<Vec<Part<u32>>, Refusal> {
         self.parts(|address| {
             let mut node = 0;
@@ -233,7 +235,7 @@ impl Segment {
         })
     }
 
-    /// Neighbours with the same answer are one part.
+    /// Adjacent pages with the same answer form one part.
     fn parts<T: PartialEq>(&self, answer: impl Fn(*mut u8) -> Result<T, Refusal>) -> Result<Vec<Part<T>>, Refusal> {
         let mut parts: Vec<Part<T>> = Vec::new();
         for at in self.pages() {
@@ -251,7 +253,7 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        // SAFETY: our own mapping, which nothing refers to any more.
+        // SAFETY: this segment's mapping, to which no references remain.
         unsafe {
             if self.is_system_v {
                 libc::shmdt(self.mapping);
@@ -278,27 +280,27 @@ fn ask(
 fn checked(offset: u64, length: u64, page_bytes: usize) -> Result<usize, Error> {
     let page = page_bytes.max(1) as u64;
     if length == 0 {
-        return Err(Error::invalid_input("there is nothing to give a policy: it is empty; give a --length"));
+        return Err(Error::invalid_input("the memory is empty, so there is nothing to set a policy on; give a --length"));
     }
     if !offset.is_multiple_of(page) || !length.is_multiple_of(page) {
         return Err(Error::invalid_input(format!("offset {offset} and length {length} must be whole pages, of {page} bytes here")));
     }
-    usize::try_from(length).map_err(|_| Error::invalid_input("the length is more than any memory"))
+    usize::try_from(length).map_err(|_| Error::invalid_input("the length is larger than any memory"))
 }
 
-/// ftok(3), on a key file that is made where it is not there.
+/// ftok(3). Creates the key file if it does not exist.
 fn key(key_file: &Path, id: i32, wanted: &Wanted) -> Result<libc::key_t, Error> {
-    let path = CString::new(key_file.as_os_str().as_bytes()).map_err(|_| Error::invalid_input("a path has no NUL byte"))?;
-    // SAFETY: a string that ends.
+    let path = CString::new(key_file.as_os_str().as_bytes()).map_err(|_| Error::invalid_input("a path cannot contain a NUL byte"))?;
+    // SAFETY: a string that ends with NUL.
     let key = unsafe { libc::ftok(path.as_ptr(), id) };
     if key != -1 {
         return Ok(key);
     }
-    let cannot = || Error::caused_by(io::Error::last_os_error(), format!("cannot make the key file {}", key_file.display()));
+    let cannot = || Error::caused_by(io::Error::last_os_error(), format!("cannot create the key file {}", key_file.display()));
     if wanted.length.is_none() {
-        return Err(Error::not_found(format!("{}: {}; with --length it is made", key_file.display(), io::Error::last_os_error())));
+        return Err(Error::not_found(format!("{}: {}; with --length it is created", key_file.display(), io::Error::last_os_error())));
     }
-    // SAFETY: the descriptor is new, and nobody else's.
+    // SAFETY: the descriptor is new, and nothing else owns it.
     let key = unsafe {
         let descriptor = libc::open(path.as_ptr(), libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC, wanted.mode);
         if descriptor < 0 {

@@ -4,20 +4,20 @@ use super::*;
 use firsttouch_model::policy::{Mode, Policy};
 use firsttouch_model::topology::MemoryPolicy;
 
-/// What the kernel says of the calling thread's policy; `None` where a sandbox forbids the question.
-fn told() -> Option<MemoryPolicy> {
+/// The calling thread's policy according to the kernel; `None` if a sandbox forbids the query.
+fn current() -> Option<MemoryPolicy> {
     of_this_thread().ok()
 }
 
-/// Runs something on a thread of its own: policies and affinities are a thread's own, and end with it.
+/// Runs something on another thread: policies and affinities belong to one thread and end with it.
 fn aside<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(work).join().expect("the thread ends"))
 }
 
-/// Check that each policy this kernel has comes back from it as it was set, or is refused with the kernel that has it.
+/// Check that the kernel reports each policy as it was set, or that the refusal names the kernel that has it.
 #[test]
 fn policies_are_set() {
-    let Some(before) = told() else { return };
+    let Some(before) = current() else { return };
     for (mode, word) in [
         (Mode::Bind, "bind"),
         (Mode::Preferred, "prefer"),
@@ -27,9 +27,9 @@ fn policies_are_set() {
         (Mode::Local, "local"),
     ] {
         let policy = Policy::new(mode, if mode == Mode::Local { vec![] } else { vec![0] });
-        match aside(|| set_policy(&policy).map(|()| told())) {
+        match aside(|| set_policy(&policy).map(|()| current())) {
             Ok(after) => {
-                let after = after.expect("it was told before");
+                let after = after.expect("the query worked before");
                 assert_eq!((after.mode.as_str(), after.nodes), (word, policy.nodes.clone()));
             }
             Err(refusal) => {
@@ -40,16 +40,16 @@ fn policies_are_set() {
         }
     }
     let bind = Policy { balancing: true, ..Policy::new(Mode::Bind, vec![0]) };
-    if let Ok(after) = aside(|| set_policy(&bind).map(|()| told())) {
-        assert_eq!(after.expect("it was told before").flags, ["balancing"]);
+    if let Ok(after) = aside(|| set_policy(&bind).map(|()| current())) {
+        assert_eq!(after.expect("the query worked before").flags, ["balancing"]);
     }
-    assert_eq!(told(), Some(before), "the test's own thread is as it was");
+    assert_eq!(current(), Some(before), "the test's own thread is unchanged");
 }
 
-/// Check that nodes the kernel refuses are an error that names action, call and what to do.
+/// Check that the error for refused nodes names action, call and remedy.
 #[test]
-fn refused_nodes_are_told() {
-    if told().is_none() {
+fn refused_nodes_are_reported() {
+    if current().is_none() {
         return;
     }
     let nobodys = Policy::new(Mode::Bind, vec![1023]);
@@ -59,7 +59,7 @@ fn refused_nodes_are_told() {
     assert!(text.contains("firsttouch topology"), "{text}");
 }
 
-/// Check that a thread is bound, and that CPUs nobody has are refused, all or in part.
+/// Check that a thread is bound, and that CPUs which do not exist are refused, all or in part.
 #[test]
 fn threads_are_bound() {
     let before = allowed_cpus().expect("the kernel tells");
@@ -69,7 +69,7 @@ fn threads_are_bound() {
     assert!(refusal.to_string().starts_with("cannot bind to CPUs 60000: sched_setaffinity failed: Invalid argument"), "{refusal}");
     let refusal = aside(|| bind_to_cpus(&[last, 60_000])).expect_err("a part");
     assert_eq!(refusal.cause, Cause::Part { noun: "CPU", taken: vec![last], missing: vec![60_000] });
-    assert_eq!(allowed_cpus(), Some(before), "the test's own thread is as it was");
+    assert_eq!(allowed_cpus(), Some(before), "the test's own thread is unchanged");
 }
 
 /// Check which kernels are older.

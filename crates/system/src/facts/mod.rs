@@ -1,7 +1,7 @@
 //! What `firsttouch doctor` judges: the topology, switches of the kernel, limits of the control group, the environment, and
 //! what the kernel answers to harmless calls.
 //!
-//! As for the topology, a damaged file costs what it would have told, and a doubt names it.
+//! As for the topology, a damaged file only costs its own values, and a doubt names it.
 
 mod environment;
 mod quota;
@@ -19,7 +19,7 @@ use std::path::Path;
 
 pub use environment::matters;
 
-/// Reads the facts recorded below `root`; nothing is known of an environment, and nobody can be asked.
+/// Reads the facts recorded below `root`. The environment is unknown, and there is no kernel to ask.
 ///
 /// # Errors
 /// When nothing below `root` names the machine's CPUs.
@@ -27,13 +27,13 @@ pub fn read(root: &Path) -> Result<Facts> {
     Ok(beside(root, topology::read(root)?))
 }
 
-/// Reads the facts of this system, takes this process's environment, and asks the kernel about memory policies.
-/// (perf_event_open and programs are the capture's to ask.)
+/// Reads the facts of this system and the environment of this process, and tries the calls of memory policies.
+/// ([`crate::calls::probe::perf_events`] and [`crate::program`] add the rest.)
 ///
 /// # Errors
 /// When nothing names the machine's CPUs.
 pub fn read_this_system() -> Result<Facts> {
-    // Without get_mempolicy's doubt: that the call is forbidden is a finding here.
+    // Add no doubt about get_mempolicy: a forbidden call is a finding here.
     let mut topology = topology::read(Path::new("/"))?;
     if let Ok(policy) = mempolicy::of_this_thread() {
         topology.process.get_or_insert_default().policy = Some(policy);

@@ -4,7 +4,7 @@ use crate::files::{Reader, short};
 use crate::proc::cgroup::{group_and_parents, hierarchies};
 use firsttouch_model::facts::CpuQuota;
 
-/// The tightest quota of this process's group and those above it; `None` where none is set.
+/// The tightest quota of this process's group and those above it; `None` without a quota.
 pub fn read(reader: &mut Reader) -> Option<CpuQuota> {
     let text = reader.text("proc/self/cgroup")?;
     let mut tightest: Option<CpuQuota> = None;
@@ -54,7 +54,7 @@ fn version_1(reader: &mut Reader, folder: &str) -> Option<CpuQuota> {
     let period: i64 = reader.number(&format!("{folder}/cpu.cfs_period_us"))?;
     let cpus = cpus(quota, period);
     if cpus.is_none() {
-        reader.doubt(&file, format_args!("a quota of {quota} in a period of {period} microseconds cannot be"));
+        reader.doubt(&file, format_args!("a quota of {quota} in a period of {period} microseconds is impossible"));
     }
     Some(CpuQuota { cpus: cpus?, file: format!("/{file}"), value: format!("{quota} of {period}") })
 }

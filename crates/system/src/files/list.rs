@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-/// Numbers above this are not CPUs or nodes of any kernel (`CONFIG_NR_CPUS` ends at 8192), but damage; what grows with the square
-/// of their number, as hwloc's XML does, could not be written of more.
+/// Larger numbers are damage: no kernel has such CPUs or nodes (`CONFIG_NR_CPUS` ends at 8192). The limit also bounds outputs that
+/// grow with the square of the number, such as hwloc's XML.
 pub const LARGEST: u32 = 8_191;
 
-/// Why a list was refused, with the place (byte offset) of the error.
+/// Why a list was refused, with the byte offset of the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListError {
     pub text: String,
@@ -25,7 +25,7 @@ impl std::error::Error for ListError {}
 /// Parses a list such as `0-3,8`; the empty list (a node without CPUs) is valid. Sorted, without duplicates.
 ///
 /// # Errors
-/// Names the place of the first error.
+/// Says where the first error is.
 pub fn parse_list(text: &str) -> Result<Vec<u32>, ListError> {
     let text = text.trim();
     if text.is_empty() {
@@ -56,7 +56,7 @@ pub fn parse_list(text: &str) -> Result<Vec<u32>, ListError> {
         ranges.push((low, high));
         offset += part.len() + 1;
     }
-    // Written out only once each: a damaged file may name the same numbers any number of times.
+    // Expand each number only once: a damaged file may repeat a range any number of times.
     ranges.sort_unstable();
     let mut numbers = Vec::new();
     let mut next = 0;
@@ -87,7 +87,7 @@ mod tests {
         }
     }
 
-    /// Check that a list that names the same numbers again and again (1,000 million of them here) takes no more than one that does not.
+    /// Check that a list which repeats the same numbers (1,000 million of them here) needs no more memory than one without repetition.
     #[test]
     fn repetitions_take_no_memory() {
         let list = parse_list(&"0-8191,".repeat(131_072)[..131_072 * 7 - 1]).expect("a list");
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(parse_list("5-9,7,1-3,4,2-2,9-11").as_deref(), Ok(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11][..]));
     }
 
-    /// Check the table of malformed lists: an error that names the place, never a panic.
+    /// Check malformed lists: the error says where, and nothing panics.
     #[test]
     fn malformed_lists_name_the_place() {
         for (text, offset, reason) in [

@@ -1,6 +1,6 @@
-//! Small files below a root, and the kernel's ways to write values: lists, sizes, choices.
+//! Small files below a root, and the kernel's formats for values: lists, sizes, choices.
 //!
-//! [`Root`] refuses a file that cannot be understood; [`Reader`] goes on without it and records a doubt.
+//! For a file that cannot be parsed, [`Root`] returns an error; [`Reader`] goes on without it and records a doubt.
 
 mod list;
 mod reader;
@@ -15,7 +15,7 @@ pub use value::{chosen, size_bytes};
 use crate::proc::auxv;
 use std::path::Path;
 
-/// The base page of every common x86-64 and most arm64 systems, assumed where the kernel does not say.
+/// The base page of x86-64 and of most arm64 systems; assumed if the kernel does not say.
 pub const USUAL_PAGE_BYTES: u64 = 4096;
 
 /// The size of a base page, from the auxiliary vector of this process.

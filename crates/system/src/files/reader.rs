@@ -1,4 +1,4 @@
-//! Files below a root, where a file that cannot be understood becomes a doubt.
+//! Reads small files below a root; a file that cannot be parsed becomes a doubt.
 
 use super::{Root, parse_list};
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 
-/// More doubts than this are one defect seen many times (a file missing for each CPU): the rest is counted.
+/// The most doubts that are listed. More are usually one defect repeated, such as a missing file of each CPU.
 const MOST_DOUBTS: usize = 40;
 
 pub struct Reader {
@@ -20,7 +20,7 @@ impl Reader {
         Self { root: Root::new(root), doubts: Vec::new() }
     }
 
-    /// Records that a file says something that cannot be used.
+    /// Records that the contents of a file cannot be used.
     pub fn doubt(&mut self, relative: &str, what: impl Display) {
         match self.doubts.len() {
             count if count < MOST_DOUBTS => self.doubts.push(format!("{}: {what}", self.root.path(relative).display())),
@@ -29,7 +29,7 @@ impl Reader {
         }
     }
 
-    /// The trimmed text of a file; `None` where it is missing, hidden or damaged.
+    /// The trimmed text of a file; `None` if it is missing, hidden or damaged.
     pub fn text(&mut self, relative: &str) -> Option<String> {
         match self.root.text(relative) {
             Ok(text) => text,
@@ -71,7 +71,7 @@ impl Reader {
             .collect()
     }
 
-    /// The names in a directory, sorted; none where it cannot be read.
+    /// The names in a directory, sorted; empty if it cannot be read.
     pub fn names(&self, directory: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.root.path(directory)) else { return Vec::new() };
         let names: BTreeSet<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -79,7 +79,7 @@ impl Reader {
     }
 }
 
-/// Found text, short enough for a message.
+/// Quotes text from a file, shortened for a message.
 pub fn short(text: &str) -> String {
     const MOST: usize = 40;
     let cut: String = text.chars().take(MOST).collect();

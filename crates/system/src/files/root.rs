@@ -1,4 +1,4 @@
-//! Small files below a root. A missing or unreadable file is an absent value; one that cannot be understood is an error.
+//! Reads small files below a root. A missing or unreadable file is `None`; a file that cannot be parsed is an error.
 
 use firsttouch_model::error::{Context, Error, Result};
 use std::fs;
@@ -20,7 +20,7 @@ impl Root {
         fs::read(self.path(relative)).ok()
     }
 
-    /// The trimmed text of a file; `None` where there is none or reading it is not permitted.
+    /// The trimmed text of a file; `None` if it does not exist or may not be read.
     pub fn text(&self, relative: &str) -> Result<Option<String>> {
         let path = self.path(relative);
         match fs::read(&path) {
@@ -41,7 +41,7 @@ impl Root {
     }
 }
 
-/// Containers hide, mask or forbid single files of /proc and /sys: all of that counts as not there.
+/// Containers hide, mask or forbid single files of /proc and /sys; such files count as missing.
 fn absent(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied, Unsupported};
     matches!(error.kind(), NotFound | PermissionDenied | NotADirectory | IsADirectory | Unsupported | InvalidInput)

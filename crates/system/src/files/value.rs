@@ -1,4 +1,4 @@
-//! Values as the kernel writes them in sysfs.
+//! Formats of values in sysfs.
 
 /// A size: `32K`, `8M`, `1G` or plain bytes.
 pub fn size_bytes(text: &str) -> Option<u64> {
@@ -33,7 +33,7 @@ mod tests {
         }
     }
 
-    /// Check that the chosen word is found, and its absence is no panic.
+    /// Check that the chosen word is found, and that text without one gives `None`.
     #[test]
     fn the_word_in_brackets_is_chosen() {
         assert_eq!(chosen("always [madvise] never"), Some("madvise"));

@@ -1,7 +1,7 @@
 //! hwloc's XML (format 2, as lstopo 2.x writes it) as a topology.
 //!
 //! The format is that of hwloc's hwloc2.dtd: nested `object` elements, each with the set of its CPUs, then `distances2`
-//! and `memattr` elements. Sets are read from the attributes, so that the nesting need not be followed.
+//! and `memattr` elements. Every object has its own set of CPUs, so the nesting is not followed.
 
 mod attributes;
 mod bitmap;
@@ -15,9 +15,9 @@ use roxmltree::{Document, ParsingOptions};
 use std::fs;
 use std::path::Path;
 
-/// A machine of 8192 CPUs has about 100,000 elements; more is no machine.
+/// The most elements of a file; a machine of 8192 CPUs has about 100,000.
 const MOST_ELEMENTS: u32 = 4_000_000;
-/// Larger files are no topologies.
+/// The largest file that is read as a topology.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// Reads an hwloc XML file.
@@ -28,7 +28,7 @@ pub fn read_file(path: &Path) -> Result<Topology> {
     read_file_with_figures(path).map(|(topology, _)| topology)
 }
 
-/// The same, with what the file tells of pairs of nodes (memory attributes).
+/// As [`read_file`], and also returns the figures of pairs of nodes (memory attributes).
 ///
 /// # Errors
 /// As [`read_file`].
@@ -54,12 +54,12 @@ pub fn read(text: &str) -> Result<Topology> {
     read_with_figures(text).map(|(topology, _)| topology)
 }
 
-/// The same, with what it tells of pairs of nodes (memory attributes).
+/// As [`read`], and also returns the figures of pairs of nodes (memory attributes).
 ///
 /// # Errors
 /// As [`read`].
 pub fn read_with_figures(text: &str) -> Result<(Topology, Vec<PairFigure>)> {
-    // The parser descends once a level: hwloc nests some twenty deep, and a hostile file must not exhaust the stack.
+    // The parser recurses once a level. hwloc nests about twenty deep; a hostile file must not exhaust the stack.
     const DEEPEST: usize = 256;
     if depth(text) > DEEPEST {
         return Err(Error::invalid_data(format!("its elements are nested more than {DEEPEST} deep: not an hwloc topology")));
@@ -92,7 +92,7 @@ pub fn read_with_figures(text: &str) -> Result<(Topology, Vec<PairFigure>)> {
     Ok((topology, figures))
 }
 
-/// How deep the tags of a text are nested; comments and damage may make it too large, never too small.
+/// How deep the tags of a text are nested. With comments or damage the result may be too large, never too small.
 fn depth(text: &str) -> usize {
     let (mut depth, mut deepest) = (0usize, 0usize);
     for tag in text.split('<').skip(1) {

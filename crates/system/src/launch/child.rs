@@ -1,4 +1,4 @@
-//! Starting the target: a child that waits for the word, so that events are open before its first instruction.
+//! Starts the target: a child that waits before exec, so that events can be opened before its first instruction.
 
 use firsttouch_model::error::{Context, Error, Result};
 use std::ffi::{CString, OsStr, OsString};
@@ -18,7 +18,7 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
-    /// 127 when there is no such command, 126 when it is there but cannot be executed.
+    /// 127 if there is no such command, 126 if it exists but cannot be executed; `None` for other failures.
     #[must_use]
     pub fn exit_code(&self) -> Option<i32> {
         match self {
@@ -75,7 +75,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Forks. `environment` (whole entries) replaces the child's; `mask` is the signal mask the program is to start with.
+    /// Forks. The child gets `environment` (whole entries), and the program starts with the signal mask `mask`.
     ///
     /// # Errors
     /// When arguments hold NUL bytes or the kernel refuses to fork.
@@ -112,7 +112,7 @@ impl Waiting {
         }
     }
 
-    /// Lets the child execute its program; returns once it did, or says why it could not.
+    /// Lets the child execute its program; returns after exec, or says why it failed.
     ///
     /// # Errors
     /// [`LaunchError`] when exec failed (the child is reaped).
@@ -121,7 +121,7 @@ impl Waiting {
         let mut error = Vec::new();
         std::fs::File::from(self.failure).read_to_end(&mut error).unwrap_or(0);
         if let Ok(bytes) = <[u8; 4]>::try_from(error.as_slice()) {
-            // SAFETY: reaps our own child, which is about to exit.
+            // SAFETY: reaps this process's child, which is about to exit.
             unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) };
             return Err(LaunchError::NotExecuted { command: self.command, errno: i32::from_ne_bytes(bytes) });
         }
@@ -131,13 +131,13 @@ impl Waiting {
     /// Gives up: the child exits without running the program.
     pub fn abandon(self) {
         drop(self.go);
-        // SAFETY: reaps our own child, whose read on the pipe just ended.
+        // SAFETY: reaps this process's child, whose read on the pipe just ended.
         unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) };
     }
 }
 
-/// Becomes the program, in this process: signals, standard descriptors, and all of the environment but `changed`, are as firsttouch was
-/// started with. Returns only where that failed: with a [`LaunchError`], or for NUL bytes in the arguments.
+/// Executes the program in this process. Signals, standard descriptors and the environment (except for `changed`) are those that
+/// firsttouch was started with. Returns only if exec failed.
 pub fn become_program(command: &[OsString], changed: &[(String, String)]) -> LaunchError {
     let name = command.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default();
     let prepared = || -> Result<(Vec<CString>, Vec<CString>)> {
@@ -160,16 +160,16 @@ pub fn become_program(command: &[OsString], changed: &[(String, String)]) -> Lau
     let pointers = |list: &[CString]| list.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect::<Vec<_>>();
     let (argv, envp) = (pointers(&arguments), pointers(&entries));
     super::inherited::restore();
-    // SAFETY: strings that end, in lists that end with a null pointer, all of which outlive the call.
+    // SAFETY: strings that end with NUL, in lists that end with a null pointer; all outlive the call.
     unsafe { libc::execvpe(argv[0], argv.as_ptr(), envp.as_ptr()) };
     let errno = super::errno();
-    super::inherited::go_on();
+    super::inherited::undo_restore();
     LaunchError::NotExecuted { command: name, errno }
 }
 
 fn pipe() -> Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0i32; 2];
-    // SAFETY: `ends` has room for two descriptors, which nobody else owns.
+    // SAFETY: `ends` has room for two descriptors, which nothing else owns.
     unsafe {
         if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
             return Err(std::io::Error::last_os_error()).context("cannot make a pipe (too many open files: raise the limit, ulimit -n)");
@@ -178,7 +178,7 @@ fn pipe() -> Result<(OwnedFd, OwnedFd)> {
     }
 }
 
-/// Reaps the child if it ended: its status as a shell gives it.
+/// Reaps the child if it has ended; returns its status as a shell gives it (128+N for signal N).
 #[must_use]
 pub fn reap(pid: i32) -> Option<i32> {
     let mut status = 0;
@@ -189,7 +189,7 @@ pub fn reap(pid: i32) -> Option<i32> {
     Some(if libc::WIFSIGNALED(status) { 128 + libc::WTERMSIG(status) } else { libc::WEXITSTATUS(status) })
 }
 
-/// The environment as it was handed over: also entries without `=`, which std's iterator leaves out.
+/// The environment as it was passed to this process, with the entries without `=` that std's iterator leaves out.
 #[must_use]
 pub fn environment() -> Vec<CString> {
     unsafe extern "C" {
@@ -224,8 +224,8 @@ fn is_executable(path: &Path) -> bool {
     path.is_file() && unsafe { libc::access(c.as_ptr(), libc::X_OK) } == 0
 }
 
-/// Raises the soft limit on open files to the hard one: four watchpoints a thread need descriptors.
-/// Called after the target was forked, so that the target keeps the user's limit.
+/// Raises the soft limit on open files to the hard limit: the watchpoints need four descriptors a thread.
+/// Call it after the fork, so that the target keeps the user's limit.
 pub fn raise_file_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a valid rlimit block for both calls.

@@ -3,14 +3,14 @@
 use crate::files::{Root, size_bytes};
 use firsttouch_model::error::{Context, Error, Result};
 
-/// No processor has more cache levels and kinds than this.
+/// The most cache levels and kinds of a processor.
 const INDEXES: u32 = 16;
 
 #[derive(Debug, Default, PartialEq)]
 pub struct Caches {
-    /// Level 2; 0 when unknown.
+    /// Level 2; 0 if unknown.
     pub private_bytes: u64,
-    /// The last level, also when that is level 2; 0 when unknown.
+    /// The last level, even if that is level 2; 0 if unknown.
     pub shared_bytes: u64,
 }
 

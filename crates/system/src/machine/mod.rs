@@ -1,6 +1,6 @@
-//! This machine as a profile records it, what a profiler may do on it, and the machine that a profile is judged on.
+//! The machine that a profile is taken on, what a profiler may do there, and the machine that a profile is judged on.
 //!
-//! A damaged file is an error here: a profile with a wrong machine would be worse than none.
+//! A damaged file is an error here: a wrong machine in a profile would be worse than no profile.
 
 mod caches;
 mod nodes;
@@ -17,12 +17,12 @@ use firsttouch_model::error::Result;
 use firsttouch_model::rows::Machine;
 use std::path::Path;
 
-/// This machine, what may be observed on it, and what had to be assumed.
+/// The machine, what may be observed on it, and what had to be assumed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineInfo {
     pub machine: Machine,
     pub permissions: Permissions,
-    /// Memory a program can still use: the smaller of what the system has and what the container allows; 0 when unknown.
+    /// Memory a program can still use: the smaller of the system's and the container's; 0 if unknown.
     pub available_memory_bytes: u64,
     /// What could not be read and what was assumed instead.
     pub doubts: Vec<String>,
@@ -32,7 +32,7 @@ impl MachineInfo {
     /// Reads the machine below a root.
     ///
     /// # Errors
-    /// When a file is there but cannot be understood, or nothing names the CPUs.
+    /// When a file exists but cannot be parsed, or nothing names the CPUs.
     pub fn read(at: &Path) -> Result<Self> {
         let root = Root::new(at);
         let mut doubts = Vec::new();
@@ -61,7 +61,7 @@ impl MachineInfo {
     }
 }
 
-/// MemAvailable, capped by the control group (version 2, then 1); 0 when neither is told.
+/// MemAvailable, capped by the control group (version 2, then 1); 0 if neither can be read.
 fn available_memory_bytes(root: &Root) -> Result<u64> {
     let system = root.text("proc/meminfo")?.and_then(|text| meminfo::bytes(&text, None, "MemAvailable"));
     let mut group = None;

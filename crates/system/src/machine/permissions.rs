@@ -4,16 +4,16 @@ use crate::files::Root;
 use crate::proc::status::Status;
 use firsttouch_model::error::Result;
 
-/// CAP_SYS_ADMIN and CAP_PERFMON (linux/capability.h): either lifts `perf_event_paranoid`.
+/// CAP_SYS_ADMIN and CAP_PERFMON (linux/capability.h): either overrides `perf_event_paranoid`.
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 
-/// Switches of the kernel; `None` where a file is missing (older kernel, feature not built in, masked in a container).
+/// Settings of the kernel; `None` if a file is missing (older kernel, feature not built in, masked in a container).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permissions {
     /// kernel.perf_event_paranoid: -1 all, 0 raw, 1 CPU events, 2 own processes in user mode; 3 and 4 (Debian, Ubuntu) nothing.
     pub perf_event_paranoid: Option<i64>,
-    /// kernel.perf_event_mlock_kb: locked ring buffer memory a user, KiB.
+    /// kernel.perf_event_mlock_kb: locked ring buffer memory of each user, KiB.
     pub perf_event_mlock_kb: Option<u64>,
     /// kernel.kptr_restrict: whether kernel addresses are hidden.
     pub kptr_restrict: Option<i64>,
@@ -41,7 +41,7 @@ impl Permissions {
         })
     }
 
-    /// Whether this process has a capability that `perf_event_paranoid` does not bind.
+    /// Whether this process has a capability that overrides `perf_event_paranoid`.
     #[must_use]
     pub fn may_ignore_paranoid(&self) -> bool {
         self.capabilities.is_some_and(|set| set & (1 << CAP_SYS_ADMIN | 1 << CAP_PERFMON) != 0)

@@ -6,31 +6,31 @@ use firsttouch_model::topology::Topology;
 use std::fmt;
 use std::path::Path;
 
-/// Most nodes of a virtual machine.
+/// The most nodes of a virtual machine.
 const MOST_NODES: usize = 64;
-/// Nodes of the virtual machine that stands in for a machine with one node.
+/// Nodes of the virtual machine that replaces a machine with one node.
 const DEFAULT_NODES: usize = 2;
-/// Node numbers of no kernel reach this (CONFIG_NODES_SHIFT ends at 10); larger ones would make huge matrices.
+/// No kernel has node numbers this large (CONFIG_NODES_SHIFT ends at 10); they would make huge matrices.
 const MOST_NODE_NUMBER: u32 = 1024;
 
 /// A machine to judge placement on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TargetMachine {
-    /// The machine the profile was taken on: pages and threads sit where they were seen.
+    /// The machine the profile was taken on: pages and threads are where they were seen.
     Recorded,
-    /// `virtual:N`: N equal nodes; threads sit by `--pin`, pages where their first toucher sits.
+    /// `virtual:N`: N equal nodes; `--pin` places threads, and pages are where their first toucher runs.
     Virtual(usize),
-    /// An hwloc XML file: its nodes and CPUs; threads and pages sit as on a virtual machine.
+    /// An hwloc XML file: its nodes and CPUs; threads and pages are placed as on a virtual machine.
     Imported(Box<ImportedMachine>),
 }
 
 /// A machine read from a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedMachine {
-    /// The file's name without its ending.
+    /// The file's name without its extension.
     pub name: String,
     pub topology: Topology,
-    /// Bandwidths and latencies of pairs of nodes, where the file has them.
+    /// Bandwidths and latencies of pairs of nodes, if the file has them.
     pub figures: Vec<PairFigure>,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for TargetError {
 impl std::error::Error for TargetError {}
 
 impl TargetMachine {
-    /// Understands `virtual:N`, or reads the hwloc XML file of that name.
+    /// Parses `virtual:N`, or reads the hwloc XML file of that name.
     ///
     /// # Errors
     /// Says what is wrong with it.
@@ -96,13 +96,13 @@ impl ImportedMachine {
         Ok(Self { name, topology, figures })
     }
 
-    /// Nodes with CPUs, where threads can sit.
+    /// Nodes with CPUs, where threads can run.
     #[must_use]
     pub fn cpu_nodes(&self) -> Vec<u32> {
         self.topology.nodes.iter().filter(|node| !node.cpus.is_empty()).map(|node| node.id).collect()
     }
 
-    /// The level 2 cache of a core, bytes; `None` when the file has none.
+    /// The level 2 cache of a core, bytes; `None` if the file does not have it.
     #[must_use]
     pub fn private_cache_bytes(&self) -> Option<u64> {
         self.topology.caches.iter().find(|cache| cache.level == 2).map(|cache| cache.size_bytes)
@@ -124,9 +124,9 @@ mod tests {
         assert_eq!(TargetMachine::default_for(2), TargetMachine::Recorded);
     }
 
-    /// Check that every refusal names the place and the reason.
+    /// Check that every refusal names the text and the reason.
     #[test]
-    fn refusals_name_the_place() {
+    fn refusals_name_the_text() {
         for (text, message) in [
             ("virtual:65", "cannot use machine 'virtual:65': virtual machines have 1 to 64 nodes"),
             ("virtual:0", "cannot use machine 'virtual:0': virtual machines have 1 to 64 nodes"),

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 pub const FILE: &str = "libfirsttouch_agent.so";
 const PREFIX: &str = "firsttouch-";
 
-/// The unpacked agent; the folder is removed when this is dropped. After `kill -9` of firsttouch it stays (the target may
-/// still hand it on through exec), and the next run removes it.
+/// The unpacked agent; dropping this removes the folder. After `kill -9` of firsttouch the folder stays (the target may still preload
+/// it in programs that it executes), and a later run removes it.
 pub struct Unpacked {
     folder: PathBuf,
 }
@@ -51,7 +51,7 @@ fn candidates() -> Vec<PathBuf> {
     let mut list = vec![std::env::temp_dir()];
     list.extend(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from));
     list.push(PathBuf::from("/dev/shm"));
-    // LD_PRELOAD separates its entries by colons and spaces: such a path cannot be named there.
+    // LD_PRELOAD separates its entries by colons and spaces, so it cannot name such a path.
     list.retain(|p| p.is_absolute() && !p.to_string_lossy().contains([':', ' ']));
     list
 }
@@ -87,14 +87,14 @@ pub(super) fn forbids_execution(path: &Path) -> bool {
     }
 }
 
-/// Removes folders of this user whose firsttouch is gone (name: firsttouch-UID-PID-TIME).
+/// Removes folders of this user whose firsttouch has ended (name: firsttouch-UID-PID-TIME).
 fn remove_stale(parent: &Path) {
     let mine = format!("{PREFIX}{}-", identity::user_and_group().0);
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Some(pid) = name.strip_prefix(&mine).and_then(|rest| rest.split('-').next()?.parse::<i32>().ok()) else { continue };
         let old = entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok()).is_some_and(|age| age.as_secs() > 86_400);
-        // A target that outlived its firsttouch may still exec with this library preloaded: only day-old ones go.
+        // A target that outlived its firsttouch may still exec with this library preloaded: remove only folders older than a day.
         if old && !crate::launch::signals::process_exists(pid) {
             let _ = fs::remove_dir_all(entry.path());
         }

@@ -18,7 +18,7 @@ fn soft_limit(text: &str, name: &str) -> Option<u64> {
 mod tests {
     use super::soft_limit;
 
-    /// Check a limit, none, and damage.
+    /// Check a limit, no limit, and damaged text.
     #[test]
     fn limits_are_read() {
         let text = "Limit        Soft Limit  Hard Limit  Units\nMax file size   4096   unlimited   bytes\nMax data size  unlimited unlimited bytes\n";

@@ -1,4 +1,4 @@
-//! Parsers of /proc: one file a parser, and one parser a file.
+//! Parsers of /proc: one module for each file.
 //!
 //! | module | file |
 //! |---|---|
@@ -13,8 +13,8 @@
 //! | [`stat`] | /proc/PID/task/TID/stat: CPU time, faults, CPU; /proc/stat: the CPUs |
 //! | [`status`] | /proc/PID/status: sums of memory, allowed CPUs and nodes, user, capabilities |
 //!
-//! Parsers take text and never panic. What a damaged file means is the caller's choice: the profiler goes on without it, `maps` and
-//! `ps` add a doubt, the reader of the machine refuses it. Readers take the root directory.
+//! Parsers take text and never panic. The caller decides what a damaged file means: the profiler goes on without it, `maps` and `ps` add
+//! a doubt, the reader of the machine returns an error. Functions that open files take the root directory.
 
 pub mod auxv;
 pub mod cgroup;
@@ -31,7 +31,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
-/// Thread ids of a process, ascending; empty when it is gone.
+/// Thread ids of a process, ascending; empty if it has ended.
 #[must_use]
 pub fn thread_ids(root: &Path, pid: i32) -> Vec<i32> {
     numbers(&root.join(format!("proc/{pid}/task")))
@@ -50,7 +50,7 @@ fn numbers(folder: &Path) -> Vec<i32> {
     numbers
 }
 
-/// kernel.perf_event_paranoid, if there is one.
+/// kernel.perf_event_paranoid, if this kernel has it.
 #[must_use]
 pub fn perf_event_paranoid(root: &Path) -> Option<i32> {
     fs::read_to_string(root.join("proc/sys/kernel/perf_event_paranoid")).ok()?.trim().parse().ok()

@@ -1,9 +1,9 @@
 //! /proc/PID/numa_maps: mappings with their policy and their pages by node.
 //!
 //! `N0=5` counts pages of `kernelpagesize_kB` (fs/proc/task_mmu.c, gather_stats). A transparent huge page counts as its 512 base
-//! pages and the mapping says kernelpagesize_kB=4; a page of hugetlbfs counts as one, of the size the mapping says. So pages times
-//! kernelpagesize_kB is right for both. `numastat -p` takes every mapping marked `huge` for the default huge page size, and
-//! is wrong where a mapping has another (numactl issues 115, 147, 152).
+//! pages, with kernelpagesize_kB=4; a page of hugetlbfs counts as one page of the mapping's kernelpagesize_kB. So pages times
+//! kernelpagesize_kB is right for both. `numastat -p` assumes the default huge page size for every mapping marked `huge`, and
+//! is wrong for other sizes (numactl issues 115, 147, 152).
 
 use crate::calls::mempolicy::MODES;
 use firsttouch_model::topology::MemoryPolicy;
@@ -15,7 +15,7 @@ pub struct NumaMapping {
     /// The kernel's words: `default`, `interleave:0-1`, `prefer (many):0`.
     pub policy: String,
     pub name: String,
-    /// Of hugetlbfs.
+    /// Whether the mapping is of hugetlbfs.
     pub huge: bool,
     /// Since Linux 3.16.
     pub page_bytes: Option<u64>,
@@ -23,10 +23,10 @@ pub struct NumaMapping {
     pub pages: BTreeMap<u32, u64>,
 }
 
-/// Nodes above this are damage (CONFIG_NODES_SHIFT ends at 10).
+/// Larger node numbers are damage (CONFIG_NODES_SHIFT ends at 10).
 const MOST_NODES: u32 = 1024;
 
-/// Parses a line; none for one that is not of the kernel's form.
+/// Parses a line; `None` if it has another form.
 pub fn parse(line: &str) -> Option<NumaMapping> {
     let mut words = line.split_ascii_whitespace().peekable();
     let start = u64::from_str_radix(words.next()?, 16).ok()?;
@@ -62,7 +62,7 @@ pub fn parse(line: &str) -> Option<NumaMapping> {
     Some(mapping)
 }
 
-/// The policy of the process's main thread: that of its stack, which nobody binds, so that the kernel writes the thread's own there.
+/// The policy of the process's main thread. Programs do not bind their stack, so the kernel shows the thread's policy for it.
 #[must_use]
 pub fn policy_of_thread(text: &str) -> Option<MemoryPolicy> {
     let stack = text.lines().filter_map(parse).find(|mapping| mapping.name == "[stack]")?;
@@ -86,7 +86,7 @@ fn page_bytes(kib: &str) -> Option<u64> {
     kib.parse::<u64>().ok()?.checked_mul(1024).filter(|bytes| bytes.is_power_of_two())
 }
 
-/// The kernel writes spaces, tabs, newlines and backslashes of a path as `\040`.
+/// The kernel escapes spaces, tabs, newlines and backslashes in paths, such as `\040`.
 fn unescape(path: &str) -> String {
     let bytes = path.as_bytes();
     let (mut plain, mut at) = (Vec::with_capacity(bytes.len()), 0);
@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// Check the forms of the kernel's mpol_to_str, and that damage is no policy.
+    /// Check the forms of the kernel's mpol_to_str, and that damaged text gives `None`.
     #[test]
     fn policies_are_read() {
         let read = |policy: &str| {

@@ -1,4 +1,4 @@
-//! /proc/PID/smaps: mappings with their permissions, sizes of pages, and what is resident and swapped out.
+//! /proc/PID/smaps: mappings with permissions, page sizes, and resident and swapped memory.
 
 use super::kib;
 use super::maps::Line;
@@ -18,7 +18,7 @@ pub struct SizedMapping {
     pub swap_bytes: u64,
 }
 
-/// Parses the whole file: mappings, and how many lines were not understood.
+/// Parses the whole file. Returns the mappings, and the number of damaged lines.
 pub fn parse(text: &str) -> (Vec<SizedMapping>, usize) {
     let (mut mappings, mut damaged) = (Vec::<SizedMapping>::new(), 0);
     for line in text.lines() {
@@ -27,7 +27,7 @@ pub fn parse(text: &str) -> (Vec<SizedMapping>, usize) {
             continue;
         }
         let (key, value) = line.split_once(':').unwrap_or((line, ""));
-        // Flags, and the keys of other kernels, are not of interest.
+        // Flags and unknown keys are not needed.
         let known =
             ["KernelPageSize", "Rss", "Swap", "AnonHugePages", "ShmemPmdMapped", "FilePmdMapped", "Shared_Hugetlb", "Private_Hugetlb"];
         if !known.contains(&key) {
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!((mappings[1].rss_bytes, mappings[1].swap_bytes, mappings[1].transparent_huge_bytes), (4096, 8192, 5120));
     }
 
-    /// Check that damage is counted and costs no more than its lines.
+    /// Check that damaged lines are counted and the other lines are read.
     #[test]
     fn damage_is_counted() {
         for (text, mappings, damaged) in [

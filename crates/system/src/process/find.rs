@@ -1,4 +1,4 @@
-//! From what a user types to processes: a number, or a program's name.
+//! Finds the processes that a user means: by process id or by name.
 
 use crate::proc::process_ids;
 use crate::proc::status::Status;
@@ -6,7 +6,7 @@ use firsttouch_model::error::{Error, Result};
 use std::fs;
 use std::path::Path;
 
-/// What a user asks about.
+/// The processes that a user means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     Pid(i32),
@@ -24,14 +24,14 @@ impl Subject {
     }
 }
 
-/// The processes meant, ascending; `own` is never among those found by name.
+/// The matching processes, ascending; `own` is never found by name.
 ///
 /// # Errors
-/// When there is none.
+/// When no process matches.
 pub fn find(root: &Path, subject: &Subject, own: i32) -> Result<Vec<i32>> {
     let name = match subject {
         Subject::Pid(pid) if root.join(format!("proc/{pid}")).is_dir() => return Ok(vec![process_of(root, *pid)]),
-        Subject::Pid(pid) => return Err(Error::not_found(format!("cannot find process {pid}: it has ended, or never was"))),
+        Subject::Pid(pid) => return Err(Error::not_found(format!("cannot find process {pid}: it has ended, or never existed"))),
         Subject::Name(name) => name,
     };
     let found: Vec<i32> = process_ids(root).into_iter().filter(|pid| *pid != own && is_called(root, *pid, name)).collect();
@@ -43,12 +43,12 @@ pub fn find(root: &Path, subject: &Subject, own: i32) -> Result<Vec<i32>> {
     Ok(found)
 }
 
-/// The process of a thread: /proc has directories of threads too, which it does not list.
+/// The process of a thread. /proc/TID exists for threads too, although /proc does not list it.
 fn process_of(root: &Path, tid: i32) -> i32 {
     Status::of_process(root, tid).and_then(|status| status.process()).unwrap_or(tid)
 }
 
-/// By the thread's name (15 bytes at most), or the last part of the program's path.
+/// Compares with the process's name (15 bytes at most) and with the last part of the program's path.
 fn is_called(root: &Path, pid: i32, name: &str) -> bool {
     if super::name(root, pid) == name {
         return true;
@@ -62,7 +62,7 @@ fn is_called(root: &Path, pid: i32, name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Check that only plain positive numbers are process numbers.
+    /// Check that only plain positive numbers are process ids.
     #[test]
     fn subjects() {
         assert_eq!(Subject::parse("4711"), Subject::Pid(4711));

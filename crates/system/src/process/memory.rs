@@ -20,10 +20,10 @@ pub fn sums(root: &Path, pid: i32) -> Result<MemoryUse> {
     })
 }
 
-/// The lines of numa_maps; `None` where this kernel has none.
+/// The mappings of numa_maps; `None` if this kernel has no such file.
 pub fn numa_mappings(root: &Path, pid: i32, doubts: &mut Vec<String>) -> Result<Option<Vec<numa_maps::NumaMapping>>> {
     let Some(text) = file(root, pid, "numa_maps")? else {
-        doubts.push(format!("process {pid} has no numa_maps (a kernel without NUMA support, or a sandbox): memory is not told by node"));
+        doubts.push(format!("process {pid} has no numa_maps (a kernel without NUMA support, or a sandbox): its memory by node is unknown"));
         return Ok(None);
     };
     let lines: Vec<_> = text.lines().map(numa_maps::parse).collect();
@@ -34,7 +34,7 @@ pub fn numa_mappings(root: &Path, pid: i32, doubts: &mut Vec<String>) -> Result<
     Ok(Some(lines.into_iter().flatten().collect()))
 }
 
-/// Bytes by node of a mapping, and the size of its pages. Kernels before 3.16 do not tell the size in numa_maps: `from_smaps` does.
+/// Bytes by node of a mapping, and the size of its pages. Before Linux 3.16, numa_maps has no page size; then `from_smaps` is used.
 pub fn bytes_by_node(mapping: &numa_maps::NumaMapping, from_smaps: Option<u64>, base: Option<u64>) -> Option<(BTreeMap<u32, u64>, u64)> {
     let page_bytes = mapping.page_bytes.or(from_smaps).or((!mapping.huge).then_some(base.unwrap_or(USUAL_PAGE_BYTES)))?;
     let bytes = mapping.pages.iter().map(|(node, pages)| Some((*node, pages.checked_mul(page_bytes)?))).collect::<Option<_>>()?;

@@ -13,7 +13,7 @@ use std::path::Path;
 /// Reads the threads of a process, and its memory by node.
 ///
 /// # Errors
-/// When the process is gone. Where only its memory may not be read, a doubt says who may.
+/// When the process has ended. If only its memory may not be read, a doubt says who may.
 pub fn threads(root: &Path, pid: i32) -> Result<ProcessThreads> {
     let mut doubts = Vec::new();
     let mut memory = sums(root, pid)?;
@@ -25,12 +25,12 @@ pub fn threads(root: &Path, pid: i32) -> Result<ProcessThreads> {
                 mappings.iter().map(|mapping| bytes_by_node(mapping, None, base)).partition(Option::is_some);
             counted.iter().flatten().for_each(|(bytes, _)| add(&mut nodes, bytes));
             if !lost.is_empty() {
-                doubts.push(format!("the size of huge pages is not told for {}; not counted by node", count(lost.len(), "mapping")));
+                doubts.push(format!("the size of huge pages is unknown for {}; not counted by node", count(lost.len(), "mapping")));
             }
             memory.nodes = Some(nodes);
         }
         Ok(None) => {}
-        Err(error) => doubts.push(format!("memory by node is not known: {error:#}")),
+        Err(error) => doubts.push(format!("memory by node is unknown: {error:#}")),
     }
     let nodes = cpu_nodes(root);
     let mut threads = Vec::new();
@@ -45,12 +45,12 @@ pub fn threads(root: &Path, pid: i32) -> Result<ProcessThreads> {
         doubts.push(format!("{} ended while being read, or with a damaged stat; missing here", count(unread, "thread")));
     }
     if !threads.is_empty() && threads.iter().all(|thread| thread.migrations.is_none()) {
-        doubts.push("migrations are not known: this kernel has no /proc/PID/task/TID/sched (CONFIG_SCHED_DEBUG)".to_owned());
+        doubts.push("migrations are unknown: this kernel has no /proc/PID/task/TID/sched (CONFIG_SCHED_DEBUG)".to_owned());
     }
     Ok(ProcessThreads { pid, name: name(root, pid), memory, threads, doubts })
 }
 
-/// CPU -> node of all nodes' cpulist.
+/// The node of each CPU, from the nodes' cpulist.
 fn cpu_nodes(root: &Path) -> BTreeMap<u32, u32> {
     let mut reader = Reader::new(root);
     let mut nodes = BTreeMap::new();

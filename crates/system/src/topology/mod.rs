@@ -1,7 +1,6 @@
 //! The topology below a root: sys/devices/system, /proc, and for this system the kernel's answer on memory policy.
 //!
-//! A damaged or contradictory file costs what it would have told, and a doubt names it; only a machine without any
-//! CPU that can be named is an error.
+//! A damaged or contradictory file only costs its own values, and a doubt names it. The only error is a machine without any known CPU.
 
 mod caches;
 mod cpus;
@@ -41,8 +40,8 @@ pub fn read(root: &Path) -> Result<Topology> {
     Ok(topology)
 }
 
-/// Reads what lists of nodes and CPUs need, and nothing else: the CPUs, the nodes' CPUs and memory, this process's limits. It is two
-/// files a node where a whole topology is dozens a CPU, and is read before every program that is started under a policy.
+/// Reads only what lists of nodes and CPUs need: the CPUs, the nodes' CPUs and memory, this process's limits. That is two files a
+/// node, where a whole topology is dozens of files a CPU. `run` reads it before every program that it starts.
 ///
 /// # Errors
 /// When nothing below `root` names the machine's CPUs.
@@ -61,11 +60,11 @@ pub fn read_outline(root: &Path) -> Result<Topology> {
 pub fn read_this_system() -> Result<Topology> {
     let mut topology = read(Path::new("/"))?;
     match mempolicy::of_this_thread() {
-        // More exact than numa_maps, which tells no node numbers for local policies and no flag of balancing.
+        // More exact than numa_maps, which has no node numbers for local policies and no balancing flag.
         Ok(policy) => topology.process.get_or_insert_default().policy = Some(policy),
         Err(error) => topology.doubts.push(format!(
-            "the kernel does not tell the memory policy: get_mempolicy failed: {error}; a container's seccomp filter often forbids it, \
-             and docker run --cap-add SYS_NICE opens it{}",
+            "the kernel does not report the memory policy: get_mempolicy failed: {error}; a container's seccomp filter often forbids it, \
+             and docker run --cap-add SYS_NICE allows it{}",
             if topology.process.as_ref().is_some_and(|limits| limits.policy.is_some()) { "; taken from /proc/self/numa_maps" } else { "" }
         )),
     }

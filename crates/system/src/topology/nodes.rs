@@ -6,7 +6,7 @@ use firsttouch_model::topology::{Access, CpuLists, HugePages, Memory, MemorySide
 use std::collections::BTreeMap;
 
 const NODES: &str = "sys/devices/system/node";
-/// Kernels are built for 1024 nodes at most (CONFIG_NODES_SHIFT ends at 10): higher numbers are damage.
+/// Kernels support at most 1024 nodes (CONFIG_NODES_SHIFT ends at 10): larger numbers are damage.
 const MOST: u32 = 1024;
 
 pub fn read(reader: &mut Reader, cpus: &CpuLists) -> Vec<Node> {
@@ -56,7 +56,7 @@ fn one(reader: &mut Reader, id: u32) -> Node {
     Node { id, cpus, memory: memory(reader, &format!("{folder}/meminfo"), Some(id)), ..Node::default() }
 }
 
-/// Makes every online CPU belong to one node at most, and says where the files disagree.
+/// Makes every online CPU belong to at most one node, and adds a doubt where files disagree.
 fn settle(reader: &mut Reader, nodes: &mut [Node], cpus: &CpuLists) {
     let mut owner: BTreeMap<u32, u32> = BTreeMap::new();
     for node in nodes.iter_mut() {
@@ -76,7 +76,7 @@ fn settle(reader: &mut Reader, nodes: &mut [Node], cpus: &CpuLists) {
     }
     let homeless: Vec<u32> = cpus.online.iter().copied().filter(|cpu| !owner.contains_key(cpu)).collect();
     if owner.is_empty() {
-        // All CPU lists are empty or damaged: the CPUs must be somewhere, and the first node is the likeliest.
+        // All CPU lists are empty or damaged: assume that the CPUs are on the first node.
         if let Some(node) = nodes.first_mut() {
             reader.doubt(NODES, format_args!("no node has CPUs; all {} CPUs are taken as on node {}", homeless.len(), node.id));
             node.cpus = homeless;
@@ -125,7 +125,7 @@ fn huge_pages(reader: &mut Reader, folder: &str) -> Vec<HugePages> {
     pools
 }
 
-/// accessN/initiators: figures of the firmware's HMAT, and links to the nodes they hold from.
+/// accessN/initiators: figures of the firmware's HMAT, and links to the nodes they were measured from.
 fn access(reader: &mut Reader, folder: &str, class: u32) -> Option<Access> {
     let folder = format!("{folder}/access{class}/initiators");
     let mut figure = |name: &str| reader.number::<u64>(&format!("{folder}/{name}"));

@@ -41,8 +41,8 @@ fn cpuset(reader: &mut Reader) -> Option<Cpuset> {
     at(reader, "sys/fs/cgroup", group, files).or_else(|| at(reader, "sys/fs/cgroup/unified", group, files))
 }
 
-/// The nearest group from `group` upwards that has the files: the controller need not be on in each, and a container
-/// sees its own group as the mount point.
+/// The nearest group from `group` upwards that has the files: the controller may be off in a group, and in a container the mount point
+/// is the container's own group.
 fn at(reader: &mut Reader, mount: &str, group: &str, [cpus, nodes]: [&str; 2]) -> Option<Cpuset> {
     group_and_parents(group).find_map(|group| {
         let cpus = reader.list(&format!("{mount}{group}/{cpus}"));

@@ -1,13 +1,13 @@
-//! The error of the libraries: a kind that code can match on, and a chain of messages for people.
+//! The error type of the libraries: a kind for code, and a chain of messages for users.
 //!
-//! Each message says an action and its object; its source says why it failed. `{error}` shows the outermost message, `{error:#}` the
+//! A message names an action and its object; its source says why that failed. `{error}` shows the outermost message, `{error:#}` the
 //! whole chain in one line. (The shape follows blazesym's errors; where other crates use anyhow, `?` converts into it.)
 
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 
-/// What went wrong, as far as callers may care.
+/// What went wrong, in the categories that callers can act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -15,7 +15,7 @@ pub enum ErrorKind {
     NotFound,
     /// Another user or a privilege is needed.
     PermissionDenied,
-    /// What the user gave cannot be used.
+    /// The user's input cannot be used.
     InvalidInput,
     /// A file has unexpected contents.
     InvalidData,
@@ -86,14 +86,14 @@ impl Error {
         Self::new(ErrorKind::Other, message)
     }
 
-    /// The failure of another library, with a message that says what was to be done.
+    /// Wraps the failure of another library; the message says which action failed.
     #[must_use]
     pub fn caused_by(source: impl StdError + Send + Sync + 'static, message: impl Into<String>) -> Self {
         let kind = kind_of(&source);
         Self(Box::new(Parts { kind, message: message.into(), source: Some(Box::new(source)) }))
     }
 
-    /// Says what was to be done when this error came up. The kind stays.
+    /// Adds a message that says which action failed. The kind stays the same.
     #[must_use]
     pub fn context(self, message: impl Into<String>) -> Self {
         Self::caused_by(self, message)
@@ -145,7 +145,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// As a failed test or `main` shows it.
+/// The form that a failed test shows.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {self:#}", self.0.kind)
@@ -158,7 +158,7 @@ impl StdError for Error {
     }
 }
 
-/// Errors are the same if a user cannot tell them apart.
+/// Errors are equal if their kinds and their messages are equal.
 impl PartialEq for Error {
     fn eq(&self, other: &Self) -> bool {
         self.kind() == other.kind() && format!("{self:#}") == format!("{other:#}")
@@ -171,7 +171,7 @@ pub trait Context<T> {
     /// The error of the result, with a message around it.
     fn context(self, message: impl Into<String>) -> Result<T>;
 
-    /// As [`Context::context`]; the message is only made when it is needed.
+    /// As [`Context::context`]; the message is made only if it is needed.
     ///
     /// # Errors
     /// The error of the result, with a message around it.

@@ -60,7 +60,7 @@ pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {
 mod tests {
     use super::{counted, format_bytes};
 
-    /// Check that one of something is not several.
+    /// Check that only numbers other than 1 take the plural.
     #[test]
     fn nouns_follow_their_number() {
         assert_eq!([0_usize, 1, 2].map(|count| counted(count, "node")), ["0 nodes", "1 node", "2 nodes"]);

@@ -1,4 +1,4 @@
-//! Sizes and times as people type them.
+//! Sizes and times in the forms that users type.
 
 use crate::Error;
 use std::time::Duration;
@@ -43,8 +43,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, Error> {
     }
     let seconds = digits.parse::<f64>().map_err(|_| error())? * unit_s;
     let time = Duration::try_from_secs_f64(seconds).map_err(|_| Error::invalid_input(format!("'{text}' is too long")))?;
-    // Less than a nanosecond is nothing, too.
-    if time.is_zero() { Err(Error::invalid_input("the time must be longer than nothing")) } else { Ok(time) }
+    // A time below a nanosecond rounds to 0.
+    if time.is_zero() { Err(Error::invalid_input("the time must be longer than 0")) } else { Ok(time) }
 }
 
 #[cfg(test)]

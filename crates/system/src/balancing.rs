@@ -3,7 +3,7 @@
 use crate::counters;
 use crate::files::Reader;
 use firsttouch_model::error::{Context, Error, Result};
-use firsttouch_model::system::{Balancing, Measured, Run, Tunable};
+use firsttouch_model::system::{Balancing, Measured, TimedRun, Tunable};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -178,7 +178,7 @@ pub fn measure<E: From<Error>>(root: &Path, rounds: usize, mut run: impl FnMut()
             let grown = counters::read(root).since(&start);
             let count = |name: &str| grown.system.get(name).copied().unwrap_or(0);
             let list = if is_on { &mut on } else { &mut off };
-            list.push(Run {
+            list.push(TimedRun {
                 wall_s: timed.wall_s,
                 hint_faults: count("numa_hint_faults"),
                 hint_faults_local: count("numa_hint_faults_local"),

@@ -1,6 +1,6 @@
 //! Counters of the kernel.
 
-/// A counter of the kernel, for the whole system or one node, at the start and at the last look.
+/// A counter of the kernel, for the whole system or one node, at the start and at the last reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counter {
     pub name: String,
@@ -10,7 +10,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// What was counted meanwhile; nothing where the counter was reset.
+    /// The growth between the two readings; 0 if the counter was reset.
     #[must_use]
     pub fn growth(&self) -> u64 {
         self.at_end.saturating_sub(self.at_start)

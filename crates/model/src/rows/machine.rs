@@ -11,18 +11,18 @@ pub struct Machine {
     /// CPUs of each node, by node number.
     pub node_cpus: BTreeMap<u32, Vec<u32>>,
     pub page_bytes: u64,
-    /// Size of a transparent huge page; 0 when the kernel has none.
+    /// Size of a transparent huge page; 0 if the kernel has none.
     pub huge_page_bytes: u64,
-    /// `always`, `madvise`, `never`, or empty when unknown.
+    /// `always`, `madvise`, `never`, or empty if unknown.
     pub transparent_huge_pages: String,
-    /// Private (level 2) cache of one core; 0 when unknown.
+    /// Private (level 2) cache of one core; 0 if unknown.
     pub private_cache_bytes: u64,
-    /// Last-level cache of one package; 0 when unknown.
+    /// Last-level cache of one package; 0 if unknown.
     pub shared_cache_bytes: u64,
     /// kernel.numa_balancing as read at the start, or later if it was switched on then: bit 0 balances, bit 1 promotes hot pages of
-    /// slow tiers. 0: off, or the kernel has none.
+    /// slow tiers. 0: off, or not supported.
     pub numa_balancing: u64,
-    /// Memory tier of each node (a lower number is faster); empty where the kernel does not tell.
+    /// Memory tier of each node (a lower number is faster); empty if the kernel does not report it.
     pub node_tiers: BTreeMap<u32, u32>,
 }
 

@@ -1,4 +1,4 @@
-//! Objects in memory, and what the program and the kernel say of their memory.
+//! Objects in memory: allocations, releases and policies.
 
 use super::Id;
 
@@ -6,7 +6,7 @@ use super::Id;
 pub enum ObjectKind {
     /// Allocated through the malloc family.
     Heap,
-    /// Anonymous memory the program mapped itself.
+    /// Anonymous memory that the program mapped itself.
     Anonymous,
     /// A static or global array (ELF symbol).
     Static,
@@ -56,18 +56,18 @@ pub struct Object {
     pub thread: Option<Id>,
 }
 
-/// Objects that came and went without any evidence on them, summed by site and size.
+/// Objects that were freed and have no evidence, summed by site and size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoldedObjects {
     pub site: Id,
     pub call: String,
     pub bytes: u64,
     pub count: u64,
-    /// Sum over the objects of (bytes / 8) x lifetime since watching started, ns: the exposure that watch windows sample.
+    /// Sum over the objects of (bytes / 8) x lifetime since watching started, ns: the exposure that watchpoint samples are drawn from.
     pub word_ns: f64,
 }
 
-/// Memory that the program gave back and kept mapped (madvise): its pages are fresh from then on.
+/// Memory that the program released but kept mapped (madvise): its pages are new from then on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Release {
     pub process: Id,
@@ -76,7 +76,7 @@ pub struct Release {
     pub bytes: u64,
 }
 
-/// The memory policy of the mapping that an object lies in, as /proc/PID/numa_maps has it.
+/// The memory policy of the mapping that an object lies in, from /proc/PID/numa_maps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// The kernel's words: `default`, `interleave:0-1`, `bind:0`, `prefer:1`.

@@ -11,6 +11,6 @@ pub struct Page {
     pub time_ns: u64,
     /// The node, or a negative errno (-2 = ENOENT: not present).
     pub node: i32,
-    /// 4096, or the huge page's size where the kernel tells; 0 when unknown.
+    /// 4096, or the huge page's size if the kernel reports it; 0 if unknown.
     pub page_bytes: u64,
 }

@@ -32,7 +32,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Growth of a counter of the whole system, or summed over the nodes; none where it was not recorded.
+    /// Growth of a counter of the whole system, or summed over the nodes; `None` if it was not recorded.
     #[must_use]
     pub fn grown(&self, name: &str) -> Option<u64> {
         let all = self.counters.iter().filter(|c| c.name == name);

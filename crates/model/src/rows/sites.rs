@@ -1,4 +1,4 @@
-//! Places in the code: call stacks and their frames.
+//! Sites in the code: call stacks and their frames.
 
 use super::Id;
 

@@ -22,25 +22,25 @@ pub struct Thread {
     pub name: Option<String>,
     pub born_ns: u64,
     pub died_ns: Option<u64>,
-    /// CPU time used, where it could be read.
+    /// CPU time used, if it could be read.
     pub cpu_ns: Option<u64>,
-    /// The thread's number in its OpenMP team, where OMPT told.
+    /// The thread's number in its OpenMP team, if OMPT reported it.
     pub omp_number: Option<u32>,
     /// Page faults taken in user mode (first touches by the program), estimated from the samples.
     pub user_faults: Option<u64>,
-    /// All minor page faults of the thread, the kernel's on its behalf included.
+    /// All minor page faults of the thread, including those of the kernel on its behalf.
     pub all_faults: Option<u64>,
-    /// CPUs it may run on, as the kernel lists them (`0-3,8`), at the last look.
+    /// CPUs it may run on, as the kernel lists them (`0-3,8`), at the last reading.
     pub allowed_cpus: Option<String>,
-    /// Times it was seen on another node than at the look before.
+    /// Readings at which it was on another node than at the reading before.
     pub node_moves: u64,
 }
 
 /// How often a thread was seen on one CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// At sampled faults, and looks.
+    /// At sampled faults, and at regular readings.
     pub samples: u64,
-    /// At looks at equal times, while it had used CPU time since the one before.
+    /// At regular readings, if it had used CPU time since the reading before.
     pub looks: u64,
 }

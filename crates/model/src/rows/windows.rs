@@ -2,7 +2,7 @@
 
 use super::Id;
 
-/// One watched address over one window of time. Also stored when nobody hit it.
+/// One watched address over one window of time. Windows without hits are stored too.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
     pub id: Id,
@@ -14,13 +14,13 @@ pub struct Window {
     pub start_ns: u64,
     /// How long the window was held.
     pub held_ns: u64,
-    /// The stretch of the run the round stands for: from its start to the start of the next.
+    /// The time that the round represents: from its start to the start of the next round.
     pub round_ns: u64,
     /// Expected number of windows on this object in this round, known when the round was drawn.
     pub inclusion: f64,
 }
 
-/// Accesses to a window's address by one thread from one place in the code.
+/// Accesses to a window's address by one thread from one site in the code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
     pub window: Id,
@@ -28,11 +28,11 @@ pub struct Access {
     pub site: Option<Id>,
     /// Traps taken.
     pub hits: u64,
-    /// Accesses in the whole `held_ns`, estimated: equals `hits` unless the window was cut off by the hit limit.
+    /// Accesses in the whole `held_ns`, estimated: equals `hits` unless the hit limit ended the window early.
     pub estimate: f64,
-    /// Time the thread was watched before the hit limit cut it off (or `held_ns`).
+    /// Time until the hit limit ended the window for this thread (or `held_ns`).
     pub watched_ns: u64,
     pub cut: bool,
-    /// Where the thread ran at most of these hits.
+    /// The CPU on which the thread made most of these accesses.
     pub cpu: Option<u32>,
 }

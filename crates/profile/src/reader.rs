@@ -1,4 +1,4 @@
-//! Reads a profile whole. A file that is not one, is damaged, or has another schema gets an error that says so.
+//! Reads a whole profile. The error for another kind of file, a damaged file or another schema says which it is.
 
 use crate::{APPLICATION_ID, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Error, Result};
@@ -22,7 +22,7 @@ pub fn open(path: &Path) -> Result<Profile> {
     load(&connection).with_context(|| format!("cannot read profile {}: the file is damaged or incomplete", path.display()))
 }
 
-/// `PRAGMA application_id` of an SQLite file, straight from its header (offset 68, big endian), or none if it is no SQLite file.
+/// `PRAGMA application_id` of an SQLite file, from its header (offset 68, big endian); `None` if it is not an SQLite file.
 pub(crate) fn application_id(path: &Path) -> Option<i32> {
     let header = header(path).ok()?;
     let id = header.get(68..72)?;

@@ -1,4 +1,4 @@
-//! Builds small programs and looks at every byte of a function.
+//! Builds small programs, and resolves every byte of a function.
 
 use firsttouch_symbols::{Resolved, Symbolizer};
 use object::{Object, ObjectSegment, ObjectSymbol};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A directory with sources and what was built from them.
+/// A directory with sources and built files.
 pub struct Workshop {
     directory: TempDir,
 }
@@ -22,7 +22,7 @@ impl Workshop {
         self.directory.path().join(name)
     }
 
-    /// Compiles `source` with `flags`; `None`, said aloud, when the compiler is missing or does not know the flags.
+    /// Compiles `source` with `flags`; prints a message and returns `None` if the compiler is missing or does not support the flags.
     pub fn build(&self, compiler: &str, flags: &[&str], file: &str, source: &str, output: &str) -> Option<PathBuf> {
         let source_path = self.path(file);
         std::fs::write(&source_path, source).unwrap();
@@ -31,7 +31,7 @@ impl Workshop {
         run(Command::new(compiler).args(arguments).current_dir(self.directory.path())).then_some(binary)
     }
 
-    /// Runs a tool in the directory; false, said aloud, when it is missing or fails.
+    /// Runs a tool in the directory; prints a message and returns false if it is missing or fails.
     pub fn run(&self, tool: &str, arguments: &[&str]) -> bool {
         run(Command::new(tool).args(arguments).current_dir(self.directory.path()))
     }
@@ -51,7 +51,7 @@ fn run(command: &mut Command) -> bool {
     }
 }
 
-/// The line of `source` that carries `marker`.
+/// The line of `source` that contains `marker`.
 pub fn line_of(source: &str, marker: &str) -> u32 {
     let index = source.lines().position(|line| line.contains(marker)).unwrap();
     u32::try_from(index + 1).unwrap()
@@ -89,7 +89,7 @@ pub fn stack(frames: &[Resolved]) -> String {
     frames.iter().map(frame).collect::<Vec<_>>().join(" < ")
 }
 
-/// A C program with an inlined loop in a function of its own, a static, and a global array.
+/// A C program with an inlined function that contains a loop, a static array, and a global array.
 pub const C: &str = r#"#include <stdlib.h>
 #include <stdio.h>
 double field[50000];

@@ -1,4 +1,4 @@
-//! Names for addresses, in the output of real compilers, and in stacks and lines as programs have them.
+//! Names for addresses: in the output of real compilers, and in stacks and source lines of typical programs.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod cause;

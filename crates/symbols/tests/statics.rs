@@ -178,7 +178,7 @@ int main(int argc, char **argv) { grid::hidden[argc] = grid::field[argc] = 2; re
         let Some(binary) = shop.build(compiler, flags, "demo.cpp", SOURCE, "demo") else { continue };
         let at = |marker| Some(("demo.cpp".to_owned(), line_of(SOURCE, marker)));
         assert_eq!(declared(&binary, "grid::field"), at("// field"), "{compiler} {flags:?}");
-        // clang tells the line in the class only.
+        // clang only has the line in the class.
         let shared = if compiler == "clang++" { "struct Solver" } else { "// shared" };
         assert_eq!(declared(&binary, "grid::Solver::shared"), at(shared), "{compiler} {flags:?}");
         assert_eq!(declared(&binary, "grid::(anonymous namespace)::hidden"), at("// hidden"), "{compiler} {flags:?}");

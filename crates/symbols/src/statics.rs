@@ -95,20 +95,20 @@ fn static_objects_with_roots(module: &Path, min_bytes: u64, roots: &[PathBuf]) -
         described.declarations.extend(more.declarations);
     }
     let described = described.unwrap_or_default();
-    let mut objects: Vec<StaticObject> = found.into_values().map(|candidate| candidate.into_object(&described)).collect();
+    let mut objects: Vec<StaticObject> = found.into_values().map(|data_symbol| data_symbol.into_object(&described)).collect();
     objects.sort_by_key(|object| object.address);
     Ok(StaticObjects { objects, segments, declarations: described.declarations })
 }
 
 /// A symbol that may become an object; of several aliases, the best is kept.
-struct Candidate {
+struct DataSymbol {
     raw_name: String,
     address: u64,
     bytes: u64,
     is_global: bool,
 }
 
-impl Candidate {
+impl DataSymbol {
     fn into_object(self, described: &Described) -> StaticObject {
         let Self { raw_name, address, bytes, .. } = self;
         let (name, members) = match described.blocks.get(&address) {
@@ -125,13 +125,13 @@ impl Candidate {
     }
 }
 
-fn collect(elf: &Elf<'_>, min_bytes: u64, found: &mut HashMap<u64, Candidate>) {
+fn collect(elf: &Elf<'_>, min_bytes: u64, found: &mut HashMap<u64, DataSymbol>) {
     let writable = writable_sections(elf);
     for_each_symbol(elf, |symbol| {
         if !is_variable(symbol) || symbol.bytes < min_bytes.max(1) || !writable.contains(&symbol.section) {
             return;
         }
-        let candidate = Candidate {
+        let data_symbol = DataSymbol {
             raw_name: String::from_utf8_lossy(symbol.name).into_owned(),
             address: symbol.address,
             bytes: symbol.bytes,
@@ -139,10 +139,10 @@ fn collect(elf: &Elf<'_>, min_bytes: u64, found: &mut HashMap<u64, Candidate>) {
         };
         match found.entry(symbol.address) {
             Entry::Vacant(entry) => {
-                entry.insert(candidate);
+                entry.insert(data_symbol);
             }
-            Entry::Occupied(mut entry) if candidate.preference() > entry.get().preference() => {
-                entry.insert(candidate);
+            Entry::Occupied(mut entry) if data_symbol.preference() > entry.get().preference() => {
+                entry.insert(data_symbol);
             }
             Entry::Occupied(_) => {}
         }
@@ -176,16 +176,16 @@ struct Described {
 
 impl Described {
     /// `None` without DWARF. DWARF is read only if there are variables, and COMMON blocks only if a symbol has a name like theirs.
-    fn read(elf: &Elf<'_>, path: &Path, roots: &[PathBuf], found: &HashMap<u64, Candidate>, min_bytes: u64) -> Option<Self> {
+    fn read(elf: &Elf<'_>, path: &Path, roots: &[PathBuf], found: &HashMap<u64, DataSymbol>, min_bytes: u64) -> Option<Self> {
         if found.is_empty() {
             return Some(Self::default());
         }
         let dwarf = dwarf::load(elf, path, roots)?;
-        let may_be_block = |candidate: &Candidate| candidate.is_global && candidate.raw_name.ends_with('_');
+        let may_be_block = |data_symbol: &DataSymbol| data_symbol.is_global && data_symbol.raw_name.ends_with('_');
         let blocks = if found.values().any(may_be_block) { common_blocks::read(&dwarf) } else { HashMap::new() };
         let mut addresses: HashSet<u64> = found.keys().copied().collect();
         for (address, block) in &blocks {
-            let members = found.get(address).map(|candidate| block.members_within(candidate.bytes)).unwrap_or_default();
+            let members = found.get(address).map(|data_symbol| block.members_within(data_symbol.bytes)).unwrap_or_default();
             addresses.extend(members.iter().filter(|(.., bytes)| *bytes >= min_bytes).map(|(_, offset, _)| address.wrapping_add(*offset)));
         }
         let declarations = declarations::read(&dwarf, &addresses);

@@ -29,7 +29,7 @@ fn lists_and_expressions_are_refused() {
     for (options, words, shown) in [
         (&["--membind", "0,1023"][..], "--membind: node 1023 does not exist: this machine has node", "  0,1023\n    ^\n"),
         (&["--interleave", "0-x"], "--interleave: expected a number", "  0-x\n    ^\n"),
-        (&["--preferred=!all"], "--preferred: this leaves no node", "  !all\n  ^\n"),
+        (&["--preferred=!all"], "--preferred: this selects no node", "  !all\n  ^\n"),
         (&["-C", "9999"], "--physcpubind: CPU 9999 does not exist", "  9999\n  ^\n"),
         (&["-N", "1023"], "--cpunodebind: node 1023 does not exist", "  1023\n  ^\n"),
         (&["-m", "same"], "--membind: 'same' needs nodes or CPUs", "  same\n  ^\n"),

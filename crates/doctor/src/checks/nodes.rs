@@ -85,7 +85,7 @@ pub fn sub_numa(facts: &Facts) -> Option<Finding> {
     let coarse = places.filter(|text| text.to_ascii_lowercase().starts_with("sockets"));
     let remedy =
         "bind by node, not by socket: export OMP_PROC_BIND=spread OMP_PLACES=cores, or with GCC 12 and later OMP_PLACES=numa_domains";
-    let told = match coarse {
+    let found = match coarse {
         Some(text) => finding(
             Severity::Medium,
             format!(
@@ -98,5 +98,5 @@ pub fn sub_numa(facts: &Facts) -> Option<Finding> {
             finding(Severity::Low, format!("{}: threads and data that are bound or divided by socket are not on one node", mode.meaning))
         }
     };
-    Some(told.remedy(remedy))
+    Some(found.remedy(remedy))
 }

@@ -1,4 +1,4 @@
-//! What a number can stand for: the nodes or CPUs there are, and those this process may use.
+//! The existing nodes or CPUs, and those this process may use.
 
 use firsttouch_model::Error;
 use firsttouch_model::topology::{Topology, format_list};
@@ -36,7 +36,7 @@ impl Numbered {
         Self { noun: "CPU", allowed: within(&existing, limits), offline: topology.cpus.offline.clone(), existing }
     }
 
-    /// The same without the process's limits: what `--all` asks for.
+    /// The same without the process's limits, for `--all`.
     #[must_use]
     pub fn without_limits(self) -> Self {
         Self { allowed: self.existing.clone(), ..self }
@@ -70,7 +70,7 @@ impl Numbered {
     /// The n-th allowed one, counted from 0.
     ///
     /// # Errors
-    /// When there are not so many.
+    /// When there are fewer.
     pub fn nth(&self, n: u32) -> Result<u32, Error> {
         let Self { noun, allowed, .. } = self;
         usize::try_from(n).ok().and_then(|n| allowed.get(n).copied()).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Compiles the bundled kernels (OpenMP, linked into firsttouch), the agent, the placement library and the plan library (shared libraries, embedded
+//! Compiles the bundled kernels (OpenMP, linked into firsttouch), the agent, the pin library and the plan library (shared libraries, embedded
 //! as bytes).
 
 use std::env;
@@ -23,7 +23,7 @@ fn build() -> Result<(), String> {
     kernels(&native.join("kernels"), &compiler, &out)?;
     println!("cargo:rerun-if-changed={}", native.join("include").display());
     library(&native, "agent", AGENT_LINK_FLAGS, &compiler, &out)?;
-    library(&native, "place", &[], &compiler, &out)?;
+    library(&native, "pin", &[], &compiler, &out)?;
     library(&native, "plan", AGENT_LINK_FLAGS, &compiler, &out)
 }
 
@@ -93,7 +93,7 @@ fn link_openmp(compiler: &cc::Tool, source: &Path) -> Result<(), String> {
 /// GNU, LLVM, Intel.
 const RUNTIMES: &[&str] = &["gomp", "omp", "iomp5"];
 
-/// Flags as native/agent/agent.h, native/place/place.h and native/plan/plan.h explain them; without debug information, as the libraries are embedded.
+/// Flags as native/agent/agent.h, native/pin/pin.h and native/plan/plan.h explain them; without debug information, as the libraries are embedded.
 const LIBRARY_FLAGS: &[&str] = &[
     "-std=c11",
     "-O2",

@@ -8,8 +8,8 @@ pub use kernels::{Cost, Form, Initialisation, Kernel, KernelError, Operation, Ou
 /// `libfirsttouch_agent.so`: loaded into a profiled program through LD_PRELOAD.
 pub static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libfirsttouch_agent.so"));
 
-/// `libfirsttouch_place.so`: loaded into a placed program through LD_PRELOAD.
-pub static PLACE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libfirsttouch_place.so"));
+/// `libfirsttouch_pin.so`: loaded into a program whose threads are pinned through LD_PRELOAD.
+pub static PIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libfirsttouch_pin.so"));
 
 /// `libfirsttouch_plan.so`: loaded into a program that runs under a plan.
 pub static PLAN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libfirsttouch_plan.so"));
@@ -29,7 +29,7 @@ mod tests {
     /// Check that the libraries are shared ELF objects.
     #[test]
     fn the_libraries_are_shared_objects() {
-        for library in [super::AGENT, super::PLACE, super::PLAN] {
+        for library in [super::AGENT, super::PIN, super::PLAN] {
             assert_eq!(&library[..4], b"\x7fELF");
             assert_eq!(library[16], 3, "e_type is ET_DYN");
         }

@@ -1,11 +1,11 @@
-//! Threads that no OpenMP runtime places: by the library of native/place, which the program preloads.
+//! Threads that no OpenMP runtime places: by the library of native/pin, which the program preloads.
 
 use crate::output::message;
 use anyhow::{Context, Result};
 use firsttouch_capture::agent::cached;
 use firsttouch_capture::agent::target::{Agentless, accepts_agent};
 use firsttouch_capture::kernel::process::find_program;
-use firsttouch_native::PLACE;
+use firsttouch_native::PIN as PIN_LIBRARY;
 use std::env;
 use std::ffi::OsString;
 
@@ -32,7 +32,7 @@ pub fn preload(program: &[OsString]) -> Result<Option<(String, String)>> {
         ));
         return Ok(None);
     }
-    let own = cached("libfirsttouch_place", PLACE)?.into_os_string();
+    let own = cached("libfirsttouch_pin", PIN_LIBRARY)?.into_os_string();
     let own = own.into_string().ok().context("cannot preload the library that pins threads: its path is no text")?;
     // What is no text cannot be handed on unchanged; nobody has such a list.
     let users = env::var(PRELOAD).unwrap_or_default();

@@ -15,7 +15,7 @@ use firsttouch_domain::format_bytes;
 use firsttouch_domain::launch::PlannedMemory;
 use firsttouch_domain::topology::Topology;
 use firsttouch_machine::topology as machine;
-use firsttouch_native::{PLACE, PLAN};
+use firsttouch_native::{PIN, PLAN};
 use firsttouch_placement::plan::{Applied, Entry, Found, Plan, Policies, Reach, Table, apply, table};
 use firsttouch_placement::{Layout, Level, Numbered, Placement, kernel, openmp};
 use std::collections::BTreeMap;
@@ -237,7 +237,7 @@ fn seat(applied: &Applied, topology: &Topology, placement: &mut Placement) {
 fn preload(pins: bool) -> Result<(String, String)> {
     let mut libraries = Vec::new();
     if pins {
-        libraries.push(library("libfirsttouch_place", PLACE)?);
+        libraries.push(library("libfirsttouch_pin", PIN)?);
     }
     libraries.push(library("libfirsttouch_plan", PLAN)?);
     let users = std::env::var("LD_PRELOAD").unwrap_or_default();

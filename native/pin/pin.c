@@ -7,7 +7,7 @@
  * Left alone are threads of OpenMP runtimes, which place their own (OMP_PLACES); helper threads that libraries for
  * communication and accelerators start for themselves; threads created with a CPU set; and those the user names.
  */
-#include "place.h"
+#include "pin.h"
 
 #include <dlfcn.h>
 #include <errno.h>

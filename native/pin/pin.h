@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Internals of the placement library, which `firsttouch run` preloads: it decides on which CPU each thread of a program
+ * Internals of the pin library, which `firsttouch run` preloads: it decides on which CPU each thread of a program
  * runs. It has nothing of the profiler's agent in it and needs nothing but the C library.
  *
  * Build (gcc or clang):
  *
  *   cc -std=c11 -O2 -g -fPIC -shared -fvisibility=hidden -ftls-model=initial-exec -Wall -Wextra -Werror
- *      -o libfirsttouch_place.so *.c -Wl,-z,now -Wl,-z,relro -Wl,-soname,libfirsttouch_place.so
+ *      -o libfirsttouch_pin.so *.c -Wl,-z,now -Wl,-z,relro -Wl,-soname,libfirsttouch_pin.so
  *
  *   -O2  the start of a thread must not leave a frame of ours behind: it relies on a sibling call.
  *
@@ -16,8 +16,8 @@
  *   FIRSTTOUCH_PIN=0,2,4-7      the CPU of the first thread, the second, ...; after the last, from the first again
  *   FIRSTTOUCH_PIN_SKIP=1,3     threads by order of creation (the first a process creates is 1) that are left alone
  */
-#ifndef FIRSTTOUCH_PLACE_H
-#define FIRSTTOUCH_PLACE_H
+#ifndef FIRSTTOUCH_PIN_H
+#define FIRSTTOUCH_PIN_H
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

@@ -2,7 +2,7 @@
  *
  * The interposed functions: those that create threads, and those that start other programs. Each forwards its call.
  */
-#include "place.h"
+#include "pin.h"
 #include "firsttouch_starts.h"
 
 #include <errno.h>

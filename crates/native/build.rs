@@ -21,7 +21,9 @@ fn build() -> Result<(), String> {
     let compiler =
         cc::Build::new().try_get_compiler().map_err(|e| format!("cannot find a C compiler: {e}; install gcc or clang, or set CC"))?;
     kernels(&native.join("kernels"), &compiler, &out)?;
-    println!("cargo:rerun-if-changed={}", native.join("include").display());
+    for shared in ["include", "preload"] {
+        println!("cargo:rerun-if-changed={}", native.join(shared).display());
+    }
     library(&native, "agent", AGENT_LINK_FLAGS, &compiler, &out)?;
     library(&native, "pin", &[], &compiler, &out)?;
     library(&native, "plan", AGENT_LINK_FLAGS, &compiler, &out)

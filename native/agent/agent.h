@@ -29,59 +29,16 @@
 #define _GNU_SOURCE
 #endif
 
-#include <pthread.h>
-#include <spawn.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <sys/types.h>
 #include <time.h>
 
 #include "firsttouch_ring.h"
 
-#define FT_EXPORT __attribute__((visibility("default")))
-#define FT_NOINLINE __attribute__((noinline))
-#define ft_likely(x) __builtin_expect(!!(x), 1)
-#define ft_unlikely(x) __builtin_expect(!!(x), 0)
+/* sandbox.c reads `syscall` at the beginning of ft_real. */
+#define FT_INTERPOSED(X) FT_SANDBOX_FUNCTIONS(X) FT_MEMORY_FUNCTIONS(X) FT_START_FUNCTIONS(X)
+#include "../preload/interpose.h"
 
 /* Declared hidden, so that even an extern object is reached without the global offset table. */
 #pragma GCC visibility push(hidden)
-
-/* The next definition of each interposed function. The four hot ones start out as functions that resolve. */
-struct ft_real {
-    long (*syscall)(long, long, long, long, long, long, long); /* first: sandbox.c */
-    void *(*malloc)(size_t);
-    void *(*calloc)(size_t, size_t);
-    void *(*realloc)(void *, size_t);
-    void (*free)(void *);
-    size_t (*usable_size)(void *); /* of a live block; 0 until attached */
-    int (*posix_memalign)(void **, size_t, size_t);
-    void *(*aligned_alloc)(size_t, size_t);
-    void *(*memalign)(size_t, size_t);
-    void *(*valloc)(size_t);
-    void *(*pvalloc)(size_t);
-    void *(*mmap)(void *, size_t, int, int, int, off_t);
-    int (*munmap)(void *, size_t);
-    void *(*mremap)(void *, size_t, size_t, int, ...);
-    int (*madvise)(void *, size_t, int);
-    int (*pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-    int (*execve)(const char *, char *const[], char *const[]);
-    int (*execvpe)(const char *, char *const[], char *const[]);
-    int (*execveat)(int, const char *, char *const[], char *const[], int);
-    int (*fexecve)(int, char *const[], char *const[]);
-    int (*posix_spawn)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
-                       char *const[], char *const[]);
-    int (*posix_spawnp)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
-                        char *const[], char *const[]);
-    int (*system)(const char *);
-    FILE *(*popen)(const char *, const char *);
-    int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
-};
-extern struct ft_real ft_real;
-
-/* All but the four hot functions are looked up on first use, if that comes before the constructor. */
-#define FT_REAL(function) (ft_likely(ft_real.function != NULL) ? ft_real.function : (ft_resolve(), ft_real.function))
 
 /* Set once by the constructor. */
 struct ft_agent {
@@ -165,24 +122,6 @@ static inline bool ft_on_native_stack(uintptr_t address) {
     return address - ft_thread.native_low < ft_thread.native_top - ft_thread.native_low;
 }
 
-struct ft_caller {
-    uintptr_t ip;
-    uintptr_t stack_pointer;
-    uintptr_t frame_pointer;
-};
-
-/* For use in the interposed function itself, or in a function that it calls as its last act: that one is jumped to,
- * and so finds the stack as the interposed function did. */
-static inline __attribute__((always_inline)) struct ft_caller ft_caller(void) {
-    const uintptr_t *frame = __builtin_frame_address(0);
-#if defined(__x86_64__) /* saved frame pointer, return address */
-    return (struct ft_caller){frame[1], (uintptr_t)(frame + 2), frame[0]};
-#else
-    return (struct ft_caller){(uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0)), (uintptr_t)frame,
-                              0};
-#endif
-}
-
 /* Sizes above the gate are recorded. One comparison decides it for the hot hooks. */
 static inline size_t ft_gate(void) {
     return __atomic_load_n(&ft_wiped.min_size, __ATOMIC_RELAXED) - 1;
@@ -212,7 +151,7 @@ static inline uint64_t ft_now(void) {
 }
 
 /* resolve.c */
-void ft_resolve(void);
+extern size_t (*ft_usable_size)(void *); /* of a live block; returns 0 until attached */
 void ft_resolve_usable_size(void);
 extern unsigned char ft_early[FT_EARLY_BYTES]; /* blocks handed out before the allocator is found */
 static inline bool ft_is_early_block(const void *block) {

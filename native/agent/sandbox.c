@@ -11,11 +11,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* Another name for a function that is declared with variable arguments: the arguments that a caller did not give are
- * what lies in the registers, here as in the C library. */
-FT_EXPORT int ft_hooked_prctl(int option, unsigned long a, unsigned long b, unsigned long c,
-                              unsigned long d) __asm__("prctl");
-
 struct voice {
     bool was_sandboxed;
     size_t gate;

@@ -21,7 +21,7 @@
  */
 #include "agent.h"
 
-#include "firsttouch_unwind.h"
+#include "../preload/unwind.h"
 
 static uint64_t hash_of(const uintptr_t *ips, uint32_t depth) {
     uint64_t hash = depth;

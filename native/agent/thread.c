@@ -4,7 +4,7 @@
  * frame of ours stays on the stack, so return, pthread_exit and cancellation pass nothing of ours.
  */
 #include "agent.h"
-#include "firsttouch_starts.h"
+#include "../preload/thread_start.h"
 
 #include <sys/resource.h>
 

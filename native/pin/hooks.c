@@ -3,7 +3,7 @@
  * The interposed functions: those that create threads, and those that start other programs. Each forwards its call.
  */
 #include "pin.h"
-#include "firsttouch_starts.h"
+#include "../preload/thread_start.h"
 
 #include <errno.h>
 #include <spawn.h>
@@ -43,20 +43,19 @@ static void *start_pinned(void *start) {
 
 FT_EXPORT int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attributes,
                              void *(*routine)(void *), void *restrict argument) {
-    __typeof__(&pthread_create) next = FT_NEXT(pthread_create);
     int turn = ft_is_pinning() ? ft_take_turn(routine, attributes) : -1;
     struct start *start = turn >= 0 ? take_start() : NULL;
     if (start == NULL) {
         /* A thread that is left alone may run on all CPUs of the list, not on its creator's alone. */
         bool widened = ft_is_pinning() && ft_widen();
-        int error = next(thread, attributes, routine, argument);
+        int error = FT_REAL(pthread_create)(thread, attributes, routine, argument);
         ft_narrow(widened);
         return error;
     }
     start->turn = turn;
     start->routine = routine;
     start->argument = argument;
-    int error = next(thread, attributes, start_pinned, start);
+    int error = FT_REAL(pthread_create)(thread, attributes, start_pinned, start);
     if (error != 0) {
         ft_give_back_place(&start->held);
     }
@@ -80,9 +79,8 @@ FT_EXPORT int posix_spawn(pid_t *restrict child, const char *restrict path,
                           const posix_spawn_file_actions_t *restrict actions,
                           const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
                           char *const environment[restrict]) {
-    __typeof__(&posix_spawn) next = FT_NEXT(posix_spawn);
     bool widened = ft_widen();
-    int error = next(child, path, actions, attributes, arguments, environment);
+    int error = FT_REAL(posix_spawn)(child, path, actions, attributes, arguments, environment);
     ft_narrow(widened);
     return error;
 }
@@ -91,9 +89,8 @@ FT_EXPORT int posix_spawnp(pid_t *restrict child, const char *restrict file,
                            const posix_spawn_file_actions_t *restrict actions,
                            const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
                            char *const environment[restrict]) {
-    __typeof__(&posix_spawnp) next = FT_NEXT(posix_spawnp);
     bool widened = ft_widen();
-    int error = next(child, file, actions, attributes, arguments, environment);
+    int error = FT_REAL(posix_spawnp)(child, file, actions, attributes, arguments, environment);
     ft_narrow(widened);
     return error;
 }
@@ -104,27 +101,24 @@ static void narrow(void *was_widened) {
 
 /* Can be cancelled. */
 FT_EXPORT int system(const char *command) {
-    __typeof__(&system) next = FT_NEXT(system);
     bool widened = ft_widen();
     int status;
     pthread_cleanup_push(narrow, &widened);
-    status = next(command);
+    status = FT_REAL(system)(command);
     pthread_cleanup_pop(1);
     return status;
 }
 
 FT_EXPORT FILE *popen(const char *command, const char *mode) {
-    __typeof__(&popen) next = FT_NEXT(popen);
     bool widened = ft_widen();
-    FILE *stream = next(command, mode);
+    FILE *stream = FT_REAL(popen)(command, mode);
     ft_narrow(widened);
     return stream;
 }
 
 FT_EXPORT int execve(const char *path, char *const arguments[], char *const environment[]) {
-    __typeof__(&execve) next = FT_NEXT(execve);
     bool widened = ft_widen();
-    int error = next(path, arguments, environment);
+    int error = FT_REAL(execve)(path, arguments, environment);
     ft_narrow(widened);
     return error;
 }
@@ -134,9 +128,8 @@ FT_EXPORT int execv(const char *path, char *const arguments[]) {
 }
 
 FT_EXPORT int execvpe(const char *file, char *const arguments[], char *const environment[]) {
-    __typeof__(&execvpe) next = FT_NEXT(execvpe);
     bool widened = ft_widen();
-    int error = next(file, arguments, environment);
+    int error = FT_REAL(execvpe)(file, arguments, environment);
     ft_narrow(widened);
     return error;
 }

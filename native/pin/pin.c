@@ -9,8 +9,6 @@
  */
 #include "pin.h"
 
-#include <dlfcn.h>
-#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,12 +206,15 @@ static void after_fork_in_child(void) {
     placed = 0;
 }
 
-void *ft_next(const char *name) {
-    return dlsym(RTLD_NEXT, name);
+struct ft_real ft_real;
+
+void ft_resolve(void) {
+    ft_find_real();
 }
 
 __attribute__((constructor)) static void construct(void) {
     int saved_errno = errno;
+    ft_resolve();
     const char *list = getenv(FT_PIN_ENV);
     if (list != NULL && (!parse_cpus(list) || pthread_atfork(NULL, NULL, after_fork_in_child) != 0)) {
         cpu_count = 0;

@@ -19,26 +19,13 @@
 #ifndef FIRSTTOUCH_PIN_H
 #define FIRSTTOUCH_PIN_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-
-#include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#define FT_EXPORT __attribute__((visibility("default")))
-#define FT_NOINLINE __attribute__((noinline))
+#define FT_INTERPOSED(X) FT_START_FUNCTIONS(X)
+#include "../preload/interpose.h"
 
 #define FT_PIN_ENV "FIRSTTOUCH_PIN"
 #define FT_PIN_SKIP_ENV "FIRSTTOUCH_PIN_SKIP"
 
 #pragma GCC visibility push(hidden)
-
-/* The next definition of an interposed function; looked up on first use. */
-void *ft_next(const char *name);
-#define FT_NEXT(function) ((__typeof__(&(function)))ft_next(#function))
 
 /* pin.c */
 bool ft_is_pinning(void);

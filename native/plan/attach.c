@@ -3,7 +3,7 @@
  * The constructor: maps the table, and opens the gate when all of it is sound.
  */
 #include "plan.h"
-#include "firsttouch_unwind.h"
+#include "../preload/unwind.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  * modules, or is no call of the plan. Only then is the stack walked.
  */
 #include "plan.h"
-#include "firsttouch_unwind.h"
+#include "../preload/unwind.h"
 
 /* Allocations of each entry's site in this process. */
 static uint64_t met[FT_ENTRIES_MAX];

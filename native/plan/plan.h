@@ -16,19 +16,10 @@
 #ifndef FIRSTTOUCH_PLAN_INTERNALS_H
 #define FIRSTTOUCH_PLAN_INTERNALS_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#define FT_INTERPOSED(X) FT_MEMORY_FUNCTIONS(X) FT_SANDBOX_FUNCTIONS(X)
+#include "../preload/interpose.h"
 
 #include "firsttouch_plan.h"
-
-#define FT_EXPORT __attribute__((visibility("default")))
-#define FT_NOINLINE __attribute__((noinline))
-#define ft_likely(x) __builtin_expect(!!(x), 1)
 
 #define FT_ENTRIES_MAX 1024u
 

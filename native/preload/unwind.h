@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <unwind.h>
 
-#include "firsttouch_ring.h" /* FT_STACK_MAX */
+#include "../include/firsttouch_ring.h" /* FT_STACK_MAX */
 
 struct ft_unwound {
     uintptr_t first_ip; /* where our function returns to */

@@ -4,7 +4,7 @@
  * threshold.
  *
  * Order (see firsttouch_ring.h): a release is recorded before the real call and an allocation after it, both with the
- * time of entry (mremap's, which may fail, keeps its place: ft_open_record). Nothing in record.c changes errno.
+ * time of entry. mremap may fail, so its release reserves a slot that is filled after the call (ft_open_record).
  */
 #include "agent.h"
 
@@ -15,7 +15,7 @@
 #endif
 
 static inline bool ft_hook_ignores(size_t size) {
-    return size <= ft_gate();
+    return size <= ft_threshold();
 }
 
 static inline uint64_t ft_hook_enter(void) {
@@ -39,15 +39,15 @@ static void record_free(void *block, uint64_t time_ns) {
 
 static FT_NOINLINE void *large_realloc(void *block, size_t size, size_t old_size) {
     uint64_t time_ns = ft_now();
-    bool was_large = old_size > ft_gate();
+    bool was_large = old_size > ft_threshold();
     if (was_large) {
         record_free(block, time_ns);
     }
     void *moved = ft_real.realloc(block, size);
-    if (moved != NULL && size > ft_gate()) {
+    if (moved != NULL && size > ft_threshold()) {
         ft_hook_allocated(moved, size, FT_KIND_REALLOC, time_ns, ft_caller());
     }
-    /* Out of memory: the old block lives on. (A size of 0 has released it.) SIZE_MAX is a mark, not a size. */
+    /* Out of memory: the old block stays live. (A size of 0 has released it.) SIZE_MAX means marked, size unknown. */
     if (moved == NULL && size != 0 && was_large && old_size != SIZE_MAX) {
         ft_hook_allocated(block, old_size, FT_KIND_REALLOC, ft_now(), ft_caller());
     }
@@ -59,7 +59,7 @@ static inline void *ft_hook_realloc(void *block, size_t size) {
         return ft_realloc_early_block(block, size);
     }
     size_t old_size = ft_usable_size(block);
-    if (ft_likely(size <= ft_gate() && old_size <= ft_gate())) {
+    if (ft_likely(size <= ft_threshold() && old_size <= ft_threshold())) {
         return ft_real.realloc(block, size);
     }
     return large_realloc(block, size, old_size);
@@ -85,7 +85,7 @@ static size_t whole_pages(size_t size) {
 }
 
 static inline bool ft_hook_ignores_map(size_t size) {
-    return size <= ft_gate();
+    return size <= ft_threshold();
 }
 
 static inline void ft_hook_mapped(void *mapped, size_t size, int protection, int flags, uint64_t time_ns,
@@ -161,17 +161,17 @@ FT_EXPORT void free(void *block) {
     if (ft_unlikely(ft_is_early_block(block))) {
         return;
     }
-    if (ft_likely(ft_usable_size(block) <= ft_gate())) {
+    if (ft_likely(ft_usable_size(block) <= ft_threshold())) {
         ft_real.free(block);
         return;
     }
     large_free(block);
 }
 
-/* No ownership changes hands, so it is recorded once it has succeeded. */
+/* Ownership does not change, so it is recorded after success. */
 FT_EXPORT int madvise(void *address, size_t size, int advice) {
     bool drops = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE;
-    if (!drops || size <= ft_gate()) {
+    if (!drops || size <= ft_threshold()) {
         return FT_REAL(madvise)(address, size, advice);
     }
     uint64_t time_ns = ft_now();

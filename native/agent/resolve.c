@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Finds the functions behind the interposed ones, and serves the allocations made before they are found.
+ * Resolves the interposed functions, serves the allocations made before that, and finds the size of a live block.
  */
 #include "agent.h"
 
 #include <string.h>
 
-/* dlsym may allocate (glibc before 2.34 does). Those few blocks come from here and are never given back. */
+/* dlsym may allocate (glibc before 2.34 does). Those few blocks come from here and are never released. */
 _Alignas(16) unsigned char ft_early[FT_EARLY_BYTES];
 static size_t early_used;
 
@@ -86,8 +86,8 @@ void ft_resolve(void) {
     ft_thread.resolving = false;
 }
 
-/* Without malloc_usable_size the large blocks are remembered in a bit map by hash of their address. A bit is never
- * cleared: a collision costs a superfluous FREE record, which the reader ignores, and no release is missed. */
+/* Without malloc_usable_size large blocks are marked in a bitmap, by a hash of their address. Bits are never cleared: a
+ * collision causes a redundant FREE record, which the reader ignores, and no release is missed. */
 #define MARK_BITS (1u << 19)
 static unsigned char marks[MARK_BITS / 8];
 static bool marking;
@@ -109,8 +109,8 @@ void ft_mark_block(const void *block) {
     }
 }
 
-/* malloc_usable_size reads the allocator's own header, so it must come from where `free` comes from: an allocator
- * that lacks it would otherwise have its blocks read by the C library's. */
+/* malloc_usable_size reads the allocator's own block header, so it must come from the same library as `free`. Otherwise
+ * the C library's would read the blocks of an allocator that lacks it. */
 void ft_resolve_usable_size(void) {
     size_t (*usable_size)(void *) = (size_t(*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size");
     Dl_info of_free, of_size;

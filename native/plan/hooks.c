@@ -56,25 +56,25 @@ static void *first_realloc(void *block, size_t size) {
     return ft_real.realloc != first_realloc ? ft_real.realloc(block, size) : NULL;
 }
 
-/* A signal handler that allocates while this thread is in here is left alone. */
+/* Not reentrant: memory that a signal handler allocates while this thread is in here is not placed. */
 static FT_NOINLINE void place(void *block, size_t size, uintptr_t caller_ip, bool is_mapping) {
     if (block == NULL || busy) {
         return;
     }
     int saved_errno = errno;
     busy = true;
-    uint64_t turn = 0;
-    struct ft_plan_entry *entry = ft_match(caller_ip, &turn);
+    uint64_t index = 0;
+    struct ft_plan_entry *entry = ft_match(caller_ip, &index);
     if (entry != NULL) {
-        (is_mapping ? ft_place_mapping : ft_place)(entry, (uintptr_t)block, size, turn);
+        (is_mapping ? ft_place_mapping : ft_place)(entry, (uintptr_t)block, size, index);
     }
-    ft_place_statics(); /* of a library that was loaded since */
+    ft_place_statics(); /* those of a library loaded since */
     busy = false;
     errno = saved_errno;
 }
 
 static inline bool ft_hook_ignores(size_t size) {
-    return ft_likely(size < __atomic_load_n(&ft_gate, __ATOMIC_RELAXED));
+    return ft_likely(size < __atomic_load_n(&ft_min_size, __ATOMIC_RELAXED));
 }
 
 static inline uint64_t ft_hook_enter(void) {
@@ -97,19 +97,20 @@ static inline void *ft_hook_realloc(void *block, size_t size) {
     return ft_hook_ignores(size) ? ft_real.realloc(block, size) : large_realloc(block, size);
 }
 
-static void forget(void *address, size_t size) {
-    if (__atomic_load_n(&ft_has_kept, __ATOMIC_RELAXED) && !busy) {
+static void replaced(void *address, size_t size) {
+    if (__atomic_load_n(&ft_has_mappings, __ATOMIC_RELAXED) && !busy) {
         busy = true;
-        ft_forget((uintptr_t)address, size);
+        ft_mapping_gone((uintptr_t)address, size);
         busy = false;
     }
 }
 
-static bool is_programs_memory(int flags) {
+/* File contents and stacks are not memory that a plan places. */
+static bool is_data_mapping(int flags) {
     return (flags & MAP_ANONYMOUS) != 0 && (flags & (MAP_STACK | MAP_GROWSDOWN)) == 0;
 }
 
-/* Of any size: a mapping may take the addresses of one that was placed. */
+/* Small mappings matter too: one may take the addresses of a mapping that was placed. */
 static inline bool ft_hook_ignores_map(size_t size) {
     (void)size;
     return false;
@@ -118,8 +119,8 @@ static inline bool ft_hook_ignores_map(size_t size) {
 static inline void ft_hook_mapped(void *mapped, size_t size, int protection, int flags, uint64_t entered,
                                   struct ft_caller caller) {
     (void)protection, (void)entered;
-    forget(mapped, size);
-    if (!ft_hook_ignores(size) && is_programs_memory(flags)) {
+    replaced(mapped, size);
+    if (!ft_hook_ignores(size) && is_data_mapping(flags)) {
         place(mapped, size, caller.ip, true);
     }
 }
@@ -138,8 +139,8 @@ static inline void ft_hook_remap_end(struct ft_remap remap, void *mapped, size_t
     if (mapped == MAP_FAILED) {
         return;
     }
-    forget(remap.old_address, remap.old_size);
-    forget(mapped, size);
+    replaced(remap.old_address, remap.old_size);
+    replaced(mapped, size);
     if (!ft_hook_ignores(size)) {
         place(mapped, size, caller.ip, true);
     }
@@ -150,11 +151,11 @@ static inline void ft_hook_unmap_begin(void *address, size_t size) {
 }
 
 static inline void ft_hook_unmap_end(void *address, size_t size, int result) {
-    if (result == 0 && __atomic_load_n(&ft_has_kept, __ATOMIC_RELAXED) && !busy &&
-        __atomic_load_n(&ft_gate, __ATOMIC_RELAXED) != SIZE_MAX) {
+    if (result == 0 && __atomic_load_n(&ft_has_mappings, __ATOMIC_RELAXED) && !busy &&
+        __atomic_load_n(&ft_min_size, __ATOMIC_RELAXED) != SIZE_MAX) {
         int saved_errno = errno;
         busy = true;
-        ft_unmapped((uintptr_t)address, size);
+        ft_mapping_trimmed((uintptr_t)address, size);
         busy = false;
         errno = saved_errno;
     }
@@ -162,12 +163,11 @@ static inline void ft_hook_unmap_end(void *address, size_t size, int result) {
 
 #include "../preload/memory_hooks.h"
 
-/* A program that locks itself in may be killed for a system call of ours: nothing more is placed. (native/agent/sandbox.c
- * explains the name.) */
+/* A seccomp filter may kill the program for one of our system calls: nothing more is placed. */
 FT_EXPORT int ft_hooked_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) {
     if (option == PR_SET_SECCOMP) {
-        __atomic_store_n(&ft_gate, SIZE_MAX, __ATOMIC_RELEASE);
-        ft_lock_in();
+        __atomic_store_n(&ft_min_size, SIZE_MAX, __ATOMIC_RELEASE);
+        ft_enter_sandbox();
     }
     return FT_REAL(prctl)(option, a, b, c, d);
 }

@@ -423,12 +423,12 @@ check_python() { # NAME
 test_python() {
     local python name
     gcc -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Wall -Wextra -I"$source_dir/../include" -o lines \
-        "$here/lines.c" "$source_dir/lines.c" || exit 1
+        "$here/python_lines.c" "$source_dir/python_lines.c" || exit 1
     equal "line tables of random bytes" "done" "$(./lines fuzz 300000 2>&1)"
     [ -n "$(pythons)" ] || skip "Python stacks" "no Python 3.11, 3.12 or 3.13"
     for python in $(pythons); do
         name=$("$python" -c 'import platform; print("Python " + platform.python_version())')
-        "$python" "$here/lines.py" 3>lines.in >lines.expected
+        "$python" "$here/python_lines.py" 3>lines.in >lines.expected
         ./lines <lines.in >lines.got
         equal "$name: $(wc -l <lines.got) line tables of the library" yes "$(cmp lines.expected lines.got && echo yes)"
         same "$name: allocations" "$python" "$here/programs/allocates.py"

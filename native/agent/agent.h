@@ -235,9 +235,10 @@ struct ft_last_readable {
 bool ft_readable(struct ft_last_readable *last, const void *from, size_t bytes);
 bool ft_readable_string(struct ft_last_readable *last, const char *string);
 
-/* image.c: can a program image take the agent? May change errno. Strings must be readable (readable.c). */
-bool ft_image_takes_agent(const char *path);                              /* a bad path is an image that cannot */
-bool ft_searched_image_takes_agent(const char *file);                     /* found by PATH, as execvp does */
+/* image.c: can a program image take the agent? May change errno. `path` may be any pointer, which the kernel checks; `file`
+ * must be readable. */
+bool ft_image_takes_agent(const char *path);
+bool ft_searched_image_takes_agent(const char *file);                     /* searches PATH as execvp does */
 bool ft_open_image_takes_agent(int fd);                                   /* leaves `fd` open */
 bool ft_image_at_takes_agent(int directory, const char *path, int flags); /* as execveat */
 /* Is it the file name of a sanitizer's runtime? */

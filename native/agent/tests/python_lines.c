@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * The reader of Python's line tables. "lines fuzz N": N random tables, in pieces that end where the memory does (build
- * with -fsanitize=address,undefined). "lines": reads "FIRST_LINE HEX UNIT,UNIT,..." and prints the lines, 0 = none.
+ * Tests the reader of Python's line tables. "python_lines fuzz N": N random tables, in pieces that end where their memory ends
+ * (build with -fsanitize=address,undefined). "python_lines": reads "FIRST_LINE HEX UNIT,UNIT,..." and prints the lines (0: none).
  */
 #include "../agent.h"
 

@@ -15,7 +15,7 @@
  *   -z initfirst        runs our constructor before those of other libraries: their allocations are recorded, and programs
  *                       that they start do not inherit our variables.
  *   -O2                 the hooks rely on sibling calls: the slow part of a hook must find the caller's stack, and
- *                       the start of a thread must leave no frame of ours on the stack.
+ *                       the start of a thread must leave none of our frames on the stack.
  *
  * Terms:
  *   threshold  the smallest recorded size minus one; SIZE_MAX while the agent is silent

@@ -8,12 +8,6 @@
  */
 #include "agent.h"
 
-#include <sys/mman.h>
-
-#ifndef MREMAP_DONTUNMAP
-#define MREMAP_DONTUNMAP 4
-#endif
-
 static inline bool ft_hook_ignores(size_t size) {
     return size <= ft_threshold();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Programs that enter a sandbox. Under a seccomp filter any system call of ours may kill the process; in strict mode or after
+ * Programs that enter a sandbox. Under a seccomp filter any of our system calls may kill the process; in strict mode or after
  * PR_SET_TSC even reading the clock may. A process cannot ask what its filter allows, so the agent goes silent before one is
  * set, in the process and its children, for good, and reports that to firsttouch. A filter that was set before the program
  * started, as in containers, applies to firsttouch too and changes nothing.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Thread creation. The new thread runs start_recorded, which records it and then jumps to the program's start routine. No frame
- * of ours stays on the stack for return, pthread_exit and cancellation to unwind.
+ * Thread creation. The new thread runs start_recorded, which records it and then jumps to the program's start routine. None of
+ * our frames stays on the stack for return, pthread_exit and cancellation to unwind.
  */
 #include "agent.h"
 #include "../preload/thread_start.h"

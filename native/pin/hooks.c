@@ -35,7 +35,7 @@ static FT_NOINLINE struct start begin_thread(struct start *shared) {
     return start;
 }
 
-/* Ends in a jump to the program's routine: no frame of ours is left for return, pthread_exit and cancellation to unwind. */
+/* Ends in a jump to the program's routine: none of our frames is left for return, pthread_exit and cancellation to unwind. */
 static void *start_pinned(void *start) {
     struct start own = begin_thread(start);
     return own.routine(own.argument);

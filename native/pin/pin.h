@@ -8,7 +8,7 @@
  *   cc -std=c11 -O2 -g -fPIC -shared -fvisibility=hidden -ftls-model=initial-exec -Wall -Wextra -Werror
  *      -o libfirsttouch_pin.so *.c -Wl,-z,now -Wl,-z,relro -Wl,-soname,libfirsttouch_pin.so
  *
- *   -O2  relies on a sibling call: the start of a thread must leave no frame of ours on the stack.
+ *   -O2  relies on a sibling call: the start of a thread must leave none of our frames on the stack.
  *
  * Its variables stay in the environment, so that programs that a script starts are pinned as well, each process
  * from the first CPU of the list on:

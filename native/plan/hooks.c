@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The C library's own allocator serves what dlsym allocates. `free` is not interposed here, so these blocks must be ones
- * that the C library's can take. */
+/* The C library's own allocator serves what dlsym allocates. `free` is not interposed here, so these blocks must be
+ * valid for the C library's `free`. */
 extern void *__libc_malloc(size_t) __attribute__((weak));
 extern void *__libc_calloc(size_t, size_t) __attribute__((weak));
 extern void *__libc_realloc(void *, size_t) __attribute__((weak));

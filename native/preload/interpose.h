@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Interposition, for the three libraries that are preloaded into a program (agent, pin, plan). A hook is a function of
- * ours under the name of a C library function. It forwards to the next definition of that name: the C library's, or that
+ * Interposition, for the three libraries that are preloaded into a program (agent, pin, plan). A hook is our
+ * function under the name of a C library function. It forwards to the next definition of that name: the C library's, or that
  * of another preloaded library or allocator.
  *
  * The list below is the only one. A library chooses its groups before it includes this header:
@@ -25,12 +25,17 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/types.h>
 
 #define FT_EXPORT __attribute__((visibility("default")))
 #define FT_NOINLINE __attribute__((noinline))
 #define ft_likely(x) __builtin_expect(!!(x), 1)
 #define ft_unlikely(x) __builtin_expect(!!(x), 0)
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
 
 /* X(name, result, parameters) for each function. */
 #define FT_MEMORY_FUNCTIONS(X)                              \

@@ -10,20 +10,20 @@
  *   void ft_hook_allocated(void *block, size_t size, uint8_t kind, uint64_t entered, struct ft_caller caller)
  *       After it. `block` is NULL if the call failed. `kind` is an enum ft_alloc_kind.
  *   void *ft_hook_realloc(void *block, size_t size)
- *       All of realloc: forwards, and may call ft_caller() in a function that it ends with.
+ *       All of realloc, including the real call. It may end in a call of a function that uses ft_caller().
  *   bool ft_hook_ignores_map(size_t size)
- *       As ft_hook_ignores, for mmap; of mremap the larger size is asked about.
+ *       As ft_hook_ignores, for mmap and mremap (which passes the larger of its sizes).
  *   void ft_hook_mapped(void *mapped, size_t size, int protection, int flags, uint64_t entered, struct ft_caller caller)
  *       After an mmap that succeeded.
  *   struct ft_remap ft_hook_remap_begin(void *address, size_t size, int flags)
  *       Before mremap. The library defines the struct; it must hold whatever ft_hook_remap_end needs.
  *   void ft_hook_remap_end(struct ft_remap, void *mapped, size_t size, struct ft_caller caller)
- *       After it, in any case. `mapped` is MAP_FAILED if the call failed.
+ *       After it, whether it succeeded or not: `mapped` may be MAP_FAILED.
  *   void ft_hook_unmap_begin(void *address, size_t size)
  *   void ft_hook_unmap_end(void *address, size_t size, int result)
  *       Before and after munmap.
  *
- * None of them may change errno, allocate, or wait. The functions may run in signal handlers, in a child of vfork, and
+ * None of them may change errno (but for the real realloc), allocate, or wait. They may run in signal handlers, in a child of vfork, and
  * before the library's constructor. Functions that only one library interposes (free, madvise) are not here.
  *
  * A large request continues in a function of its own, so that a small one costs one comparison and one jump.
@@ -37,7 +37,6 @@
 #include <malloc.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 static FT_NOINLINE void *large_malloc(size_t size) {
     uint64_t entered = ft_hook_enter();
@@ -123,10 +122,6 @@ FT_EXPORT void *mmap(void *address, size_t size, int protection, int flags, int 
 
 _Static_assert(sizeof(off_t) == 8, "mmap64 is mmap");
 FT_EXPORT __typeof__(mmap) mmap64 __attribute__((alias("mmap")));
-
-#ifndef MREMAP_DONTUNMAP
-#define MREMAP_DONTUNMAP 4
-#endif
 
 FT_EXPORT void *mremap(void *old_address, size_t old_size, size_t new_size, int flags, ...) {
     void *wanted = NULL;

@@ -275,7 +275,7 @@ test_sandbox() {
         same "sandbox: $way" "$work/sandbox" $way
         equal "sandbox: $way: recorded before" 1 "$(awk '$1 == "ALLOC" && $5 == 100001' out.rec | wc -l)"
         if [ "$way" = refused ]; then
-            equal "sandbox: a filter that is none changes nothing" "1 0" \
+            equal "sandbox: an invalid filter changes nothing" "1 0" \
                 "$(awk '$1 == "ALLOC" && $5 == 100002' out.rec | wc -l) $(summary silent)"
         else
             equal "sandbox: $way: and not after" "0 1" \
@@ -287,7 +287,7 @@ test_sandbox() {
     # 4 MiB of ring need a gigabyte of address space.
     same "address space without limit" sh -c 'exec ./flood 10'
     (ulimit -v 900000; exec ./reader -c 65536 "$agent" out.rec ./flood 10) >flood.out
-    equal "a limit on address space: not recorded, and told" "flood done 0 2" \
+    equal "a limit on address space: not recorded, and reported" "flood done 0 2" \
         "$(cat flood.out) $(summary attached) $(summary silent)"
     (ulimit -v 2000000; exec ./reader -c 65536 "$agent" out.rec ./flood 10) >flood.out
     equal "a wide limit: recorded" "flood done 1 0" "$(cat flood.out) $(summary attached) $(summary silent)"

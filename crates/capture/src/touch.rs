@@ -16,7 +16,7 @@
 use crate::perf::records::{PerfRecord, parse};
 use crate::perf::ring::PerfRing;
 use crate::watch::design::Random;
-use firsttouch_system::calls::perf::{Attributes, Event, kernel_tells_pages};
+use firsttouch_system::calls::perf::{Attributes, Event, kernel_reports_page_sizes};
 use firsttouch_system::proc;
 use std::collections::HashMap;
 use std::io;
@@ -99,7 +99,7 @@ impl TouchEvents {
         let mut refused = None;
         for sees_kernel in [true, false] {
             for threads_only in [!follow, false] {
-                let tells_pages = kernel_tells_pages();
+                let tells_pages = kernel_reports_page_sizes();
                 match Self::open_as(tids, cpus, Manner { sees_kernel, threads_only, tells_pages, on_exec: launch }) {
                     Ok(events) => return Ok(events),
                     Err(error) => refused = Some(error),
@@ -114,7 +114,7 @@ impl TouchEvents {
     }
 
     fn open_as(tids: &[i32], cpus: &[u32], manner: Manner) -> io::Result<Self> {
-        let bystander = Attributes::bystander().threads_only(manner.threads_only).enable_on_exec(manner.on_exec);
+        let bystander = Attributes::sideband().threads_only(manner.threads_only).enable_on_exec(manner.on_exec);
         let mut all = Self {
             bystanders: Vec::new(),
             periods: Vec::new(),
@@ -170,7 +170,7 @@ impl TouchEvents {
         let attr = Attributes::page_faults(period, stack)
             .exclude_kernel(!self.manner.sees_kernel)
             .threads_only(self.manner.threads_only)
-            .tells_pages(self.manner.tells_pages)
+            .with_page_sizes(self.manner.tells_pages)
             .enable_on_exec(on_exec && index == 0);
         let mut events = Vec::new();
         for &(cpu, owner) in &self.owners {

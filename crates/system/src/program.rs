@@ -2,6 +2,7 @@
 //!
 //! The search follows ld.so(8): DT_RPATH or DT_RUNPATH, LD_LIBRARY_PATH, the loader's cache, the default folders. Nothing is run.
 
+use crate::calls::mapped_file::{self, MappedFile};
 use crate::preload::target::dynamic_texts;
 use firsttouch_model::facts::{Compiler, OpenMp, Program};
 use object::elf;
@@ -156,10 +157,9 @@ fn holds(data: &[u8], text: &[u8]) -> bool {
     data.windows(text.len()).any(|window| window == text)
 }
 
-fn map(path: &Path) -> Option<memmap2::Mmap> {
+fn map(path: &Path) -> Option<MappedFile> {
     let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|meta| meta.is_file()))?;
-    // SAFETY: a private read-only mapping; if the file changes meanwhile, the parse fails.
-    unsafe { memmap2::Mmap::map(&file) }.ok()
+    mapped_file::map(&file).ok()
 }
 
 fn image_of(path: &Path) -> Option<Image> {

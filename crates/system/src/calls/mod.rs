@@ -10,6 +10,7 @@
 //! | [`page_sizes`] | PAGEMAP_SCAN |
 //! | [`perf`] | perf_event_open |
 //! | [`probe`] | tries what placement and profiling need |
+//! | [`mapped_file`] | mmap of files |
 //! | [`clock`] | clock_gettime |
 //! | [`identity`], [`sysconf`] | the user of this process; page size and clock ticks |
 //!
@@ -18,6 +19,7 @@
 pub mod affinity;
 pub mod clock;
 pub mod identity;
+pub mod mapped_file;
 mod mask;
 pub mod mbind;
 pub mod mempolicy;

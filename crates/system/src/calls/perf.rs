@@ -123,14 +123,14 @@ impl Attributes {
     /// before it handles it (arch/x86/mm/fault.c, do_user_addr_fault), so this distinguishes a first touch from a fault on a present
     /// page: one that NUMA balancing marked, or a shared page that was written to.
     #[must_use]
-    pub fn tells_pages(mut self, on: bool) -> Self {
+    pub fn with_page_sizes(mut self, on: bool) -> Self {
         self.sample_type = if on { self.sample_type | PERF_SAMPLE_DATA_PAGE_SIZE } else { self.sample_type & !PERF_SAMPLE_DATA_PAGE_SIZE };
         self
     }
 
     /// Births, deaths, names and executable mappings of the threads, without samples: perf's sideband records.
     #[must_use]
-    pub fn bystander() -> Self {
+    pub fn sideband() -> Self {
         let mut attr = Self::ring_owner();
         attr.wakeup = WAKE_BYTES;
         attr.flags |= WATERMARK | INHERIT | MMAP | MMAP2 | COMM | COMM_EXEC | TASK | SAMPLE_ID_ALL;
@@ -198,9 +198,9 @@ impl Attributes {
 
 /// Whether samples of this kernel can have page sizes, found by trying.
 #[must_use]
-pub fn kernel_tells_pages() -> bool {
-    static TELLS: OnceLock<bool> = OnceLock::new();
-    *TELLS.get_or_init(|| Event::open(&Attributes::ring_owner().tells_pages(true), 0, -1).is_ok())
+pub fn kernel_reports_page_sizes() -> bool {
+    static REPORTED: OnceLock<bool> = OnceLock::new();
+    *REPORTED.get_or_init(|| Event::open(&Attributes::ring_owner().with_page_sizes(true), 0, -1).is_ok())
 }
 
 /// PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING.

@@ -101,8 +101,7 @@ fn interpreter(start: &[u8]) -> Option<PathBuf> {
 
 fn elf_accepts(path: &Path) -> Result<(), Agentless> {
     let file = File::open(path).map_err(|_| Agentless::Unreadable)?;
-    // SAFETY: a private read-only mapping; if the file changes meanwhile, the parse fails.
-    let data = unsafe { memmap2::Mmap::map(&file) }.map_err(|_| Agentless::Unreadable)?;
+    let data = crate::calls::mapped_file::map(&file).map_err(|_| Agentless::Unreadable)?;
     let header =
         elf::FileHeader64::<object::Endianness>::parse(&*data).map_err(|_| Agentless::ForeignLoader("of another word size".to_owned()))?;
     let endian = header.endian().map_err(|_| Agentless::Unreadable)?;

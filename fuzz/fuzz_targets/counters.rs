@@ -1,4 +1,4 @@
-//! Counters of nodes and of the system, before and after (the input's halves, at a line `%`), and the switches of balancing.
+//! Counters of nodes and of the system, before and after (the input's halves, separated by a line `%`), and the settings of balancing.
 #![no_main]
 
 use firsttouch_fuzz::Tree;

@@ -1,4 +1,4 @@
-//! hwloc's XML (`--machine FILE.xml`), with the bandwidths that may be in it.
+//! hwloc's XML (`--machine FILE.xml`), including bandwidths.
 #![no_main]
 
 use firsttouch_fuzz::{computed, rendered, sound};

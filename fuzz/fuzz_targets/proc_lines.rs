@@ -1,4 +1,4 @@
-//! Lines that a profile takes from /proc: maps, and the stat of threads.
+//! Lines of /proc that the profiler reads: maps, and stat of threads.
 #![no_main]
 
 use firsttouch_system::proc::{maps, stat};

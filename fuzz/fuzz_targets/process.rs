@@ -1,4 +1,4 @@
-//! A process's folder of /proc: threads (stat, status, sched) and memory (numa_maps, smaps, status), and which process is meant.
+//! A process's folder in /proc: threads (stat, status, sched), memory (numa_maps, smaps, status), and finding a process by name.
 #![no_main]
 
 use firsttouch_fuzz::Tree;

@@ -1,4 +1,4 @@
-//! A program's file, as `profile` and `doctor` look at it: whether it takes the agent, and whose OpenMP runtime it has.
+//! A program's file, as `profile` and `doctor` examine it: whether it can load the agent, and its OpenMP runtime.
 #![no_main]
 
 use firsttouch_system::preload::target::accepts_agent;

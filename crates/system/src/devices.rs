@@ -110,7 +110,7 @@ fn interface_with(address: IpAddr) -> Option<String> {
 /// The node of a device's folder in /sys, or of the nearest folder above it that names one.
 fn node(root: &Path, link: &Path) -> Result<u32> {
     let folder: PathBuf = fs::canonicalize(link).map_err(|_| Error::not_found("there is no such device in /sys"))?;
-    let devices = fs::canonicalize(root.join("sys/devices")).map_err(|_| Error::not_found("/sys is not there"))?;
+    let devices = fs::canonicalize(root.join("sys/devices")).map_err(|_| Error::not_found("/sys does not exist"))?;
     let node = folder
         .ancestors()
         .take_while(|above| above.starts_with(&devices))

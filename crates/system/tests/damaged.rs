@@ -296,7 +296,7 @@ fn other_files_are_refused() {
         ("\0", "it is not well-formed XML"),
         ("{}", "it is not well-formed XML"),
         ("<svg/>", "it is not an hwloc topology: the first element is 'svg', expected 'topology'"),
-        ("<topology/>", "it names no format version, as hwloc 1 does not; write it with lstopo 2 or later"),
+        ("<topology/>", "it has no format version, so hwloc 1 wrote it; write it with lstopo 2 or later"),
         ("<topology version='9.1'/>", "it has hwloc's XML format 9; formats 2 and 3 are understood"),
         ("<topology version='2.0'/>", "it has no CPUs (objects of type PU)"),
         (&format!("<topology version='2.0'>{pu}</topology>"), "it has no nodes (objects of type NUMANode)"),

@@ -272,7 +272,7 @@ fn other_things_than_running() {
     let folder = tempfile::tempdir_in("/dev/shm").expect("tmpfs");
     let file = folder.path().join("segment");
     let shared = |options: &[&str]| run(&mut ours(&firsttouch, &[&["--file", text(&file)], options].concat()));
-    assert_clear_error(&shared(&["--interleave", "0"]), &[1], &["is not there", "--length"]);
+    assert_clear_error(&shared(&["--interleave", "0"]), &[1], &["does not exist", "--length"]);
     assert_clear_error(&shared(&["--interleave", "0", "--length", "5"]), &[1], &["whole pages, of 4096 bytes"]);
     assert_clear_error(&shared(&[]), &[2], &["nothing to do"]);
     let outcome = shared(&["--interleave", "0", "--length", "64K", "--touch", "--dump", "--dump-nodes", "--shmmode", "640"]);

@@ -18,7 +18,7 @@ pub fn try_mbind(node: u32) -> Result<(), Refusal> {
             return Err(refused("map memory".to_owned(), "mmap"));
         }
         let status = libc::syscall(libc::SYS_mbind, page, PAGES, PREFERRED, words.as_ptr(), mask::bits(&words) + 1, 0);
-        let refusal = (status != 0).then(|| refused("give memory a policy of its own".to_owned(), "mbind"));
+        let refusal = (status != 0).then(|| refused("set a policy for a range of memory".to_owned(), "mbind"));
         libc::munmap(page, PAGES);
         refusal
     };

@@ -79,7 +79,7 @@ pub fn read_with_figures(text: &str) -> Result<(Topology, Vec<PairFigure>)> {
         Some(other) => return Err(Error::invalid_data(format!("it has hwloc's XML format {other}; formats 2 and 3 are understood"))),
         None => {
             return Err(Error::invalid_data(
-                "it names no format version, as hwloc 1 does not; write it with lstopo 2 or later: lstopo --of xml FILE",
+                "it has no format version, so hwloc 1 wrote it; write it with lstopo 2 or later: lstopo --of xml FILE",
             ));
         }
     }

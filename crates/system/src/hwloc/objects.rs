@@ -73,7 +73,7 @@ impl Objects {
             "Core" => self.cores.push((index(element), cpus(element)?)),
             "PU" => {
                 let cpu = index(element).filter(|cpu| *cpu <= files::LARGEST);
-                let cpu = cpu.ok_or_else(|| Error::invalid_data(format!("a PU has no possible os_index at line {}", line(element))))?;
+                let cpu = cpu.ok_or_else(|| Error::invalid_data(format!("a PU has no valid os_index at line {}", line(element))))?;
                 if !self.cpus.insert(cpu) {
                     return Err(Error::invalid_data(format!("CPU {cpu} appears twice at line {}", line(element))));
                 }

@@ -172,7 +172,7 @@ fn pipe() -> Result<(OwnedFd, OwnedFd)> {
     // SAFETY: `ends` has room for two descriptors, which nothing else owns.
     unsafe {
         if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
-            return Err(std::io::Error::last_os_error()).context("cannot make a pipe (too many open files: raise the limit, ulimit -n)");
+            return Err(std::io::Error::last_os_error()).context("cannot create a pipe (too many open files: raise the limit, ulimit -n)");
         }
         Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
     }

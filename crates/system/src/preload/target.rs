@@ -42,7 +42,7 @@ impl std::fmt::Display for Agentless {
             ),
             Self::Sanitizer(library) => write!(
                 f,
-                "the program needs {library}, which must be the first library in the process, so the agent stays out: objects are named by mapping; build it without the sanitizer (its figures would mislead anyway)"
+                "the program needs {library}, which must be the first library in the process, so the agent is not loaded: objects are named by mapping; build it without the sanitizer (its figures would be misleading anyway)"
             ),
             Self::Unreadable => {
                 write!(f, "the program's file cannot be read, so it is unknown whether the agent fits: objects are named by mapping")

@@ -2,8 +2,8 @@
 #![no_main]
 
 use firsttouch_fuzz::Tree;
-use firsttouch_system::{balancing, counters};
 use firsttouch_report::{Span, StatJson, Style, balancing_text, stat_text};
+use firsttouch_system::{balancing, counters};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

@@ -3,8 +3,8 @@
 #![no_main]
 
 use firsttouch_fuzz::Tree;
-use firsttouch_system::facts;
 use firsttouch_report::{DoctorJson, Style, doctor_text};
+use firsttouch_system::facts;
 use libfuzzer_sys::fuzz_target;
 
 const ALWAYS: [(&str, &[u8]); 3] = [

@@ -2,8 +2,8 @@
 #![no_main]
 
 use firsttouch_fuzz::{computed, rendered, sound};
-use firsttouch_system::hwloc;
 use firsttouch_predict::machine::import;
+use firsttouch_system::hwloc;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

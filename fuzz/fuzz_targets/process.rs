@@ -2,8 +2,8 @@
 #![no_main]
 
 use firsttouch_fuzz::Tree;
-use firsttouch_system::process::{Subject, find, maps, threads};
 use firsttouch_report::{MapsJson, MapsText, PsJson, Style, maps_text, ps_text};
+use firsttouch_system::process::{Subject, find, maps, threads};
 use libfuzzer_sys::fuzz_target;
 use std::slice::from_ref;
 

@@ -36,7 +36,7 @@ impl Writer {
             Ok(meta) if meta.len() > 0 && !is_profile(path) => {
                 return refuse("a file that is not a firsttouch profile is already there: move it away or name another with -o");
             }
-            Ok(_) => older = Some(put_aside(path).with_context(context)?),
+            Ok(_) => older = Some(rename_older(path).with_context(context)?),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 if path.is_symlink() {
                     return refuse("it is a link that leads nowhere: remove it or name another with -o");
@@ -365,7 +365,7 @@ fn remove_sides(path: &Path) -> std::io::Result<()> {
 }
 
 /// Renames an older profile. A WAL that a crash left is merged into it or lost.
-fn put_aside(path: &Path) -> Result<PathBuf> {
+fn rename_older(path: &Path) -> Result<PathBuf> {
     let aside = beside(path, &format!(".old-{}", std::process::id()));
     // After a crash, the last flush is in the WAL.
     if beside(path, "-wal").exists()

@@ -33,7 +33,7 @@ impl Pages {
     /// As [`Pages::nodes`].
     pub fn relocate(&self, addresses: &[u64], nodes: &[i32]) -> io::Result<Vec<i32>> {
         assert_eq!(addresses.len(), nodes.len(), "a node for each page");
-        to_the_end(addresses, nodes, |addresses, nodes| self.call(addresses, Some(nodes)))
+        move_all(addresses, nodes, |addresses, nodes| self.call(addresses, Some(nodes)))
     }
 
     fn call(&self, addresses: &[u64], nodes: Option<&[i32]>) -> io::Result<Vec<i32>> {
@@ -100,7 +100,7 @@ pub fn explain_refusal(error: &io::Error) -> String {
 
 /// The kernel stops at the first batch with a page that cannot move, and ignores the pages behind it. This repeats the call from
 /// there on; a page at which the kernel stops immediately is busy.
-fn to_the_end(addresses: &[u64], nodes: &[i32], call: impl Fn(&[u64], &[i32]) -> io::Result<Vec<i32>>) -> io::Result<Vec<i32>> {
+fn move_all(addresses: &[u64], nodes: &[i32], call: impl Fn(&[u64], &[i32]) -> io::Result<Vec<i32>>) -> io::Result<Vec<i32>> {
     let mut all: Vec<i32> = Vec::with_capacity(addresses.len());
     while all.len() < addresses.len() {
         let mut status = call(&addresses[all.len()..], &nodes[all.len()..])?;
@@ -125,16 +125,16 @@ mod tests {
 
     /// Check that pages behind a page which cannot move are moved.
     #[test]
-    fn one_page_stops_no_other() {
+    fn one_page_does_not_stop_others() {
         let kernel = |addresses: &[u64], nodes: &[i32]| {
             // Pages 3 and 4 cannot move; the kernel ignores the pages behind the first of them.
             let stuck = addresses.iter().position(|address| [3, 4].contains(address)).unwrap_or(addresses.len());
             Ok((0..addresses.len()).map(|index| if index < stuck { nodes[index] } else { UNTOUCHED }).collect())
         };
         let busy = -libc::EBUSY;
-        let status = to_the_end(&[1, 2, 3, 4, 5, 6], &[1, 1, 1, 1, 2, 2], kernel).map_err(|error| error.to_string());
+        let status = move_all(&[1, 2, 3, 4, 5, 6], &[1, 1, 1, 1, 2, 2], kernel).map_err(|error| error.to_string());
         assert_eq!(status, Ok(vec![1, 1, busy, busy, 2, 2]));
-        let refused = to_the_end(&[1], &[1], |_, _| Err(io::Error::from_raw_os_error(libc::EPERM)));
+        let refused = move_all(&[1], &[1], |_, _| Err(io::Error::from_raw_os_error(libc::EPERM)));
         assert_eq!(refused.map_err(|error| error.raw_os_error()), Err(Some(libc::EPERM)));
     }
 

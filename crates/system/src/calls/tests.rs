@@ -10,7 +10,7 @@ fn current() -> Option<MemoryPolicy> {
 }
 
 /// Runs something on another thread: policies and affinities belong to one thread and end with it.
-fn aside<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+fn on_another_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(work).join().expect("the thread ends"))
 }
 
@@ -27,7 +27,7 @@ fn policies_are_set() {
         (Mode::Local, "local"),
     ] {
         let policy = Policy::new(mode, if mode == Mode::Local { vec![] } else { vec![0] });
-        match aside(|| set_policy(&policy).map(|()| current())) {
+        match on_another_thread(|| set_policy(&policy).map(|()| current())) {
             Ok(after) => {
                 let after = after.expect("the query worked before");
                 assert_eq!((after.mode.as_str(), after.nodes), (word, policy.nodes.clone()));
@@ -40,7 +40,7 @@ fn policies_are_set() {
         }
     }
     let bind = Policy { balancing: true, ..Policy::new(Mode::Bind, vec![0]) };
-    if let Ok(after) = aside(|| set_policy(&bind).map(|()| current())) {
+    if let Ok(after) = on_another_thread(|| set_policy(&bind).map(|()| current())) {
         assert_eq!(after.expect("the query worked before").flags, ["balancing"]);
     }
     assert_eq!(current(), Some(before), "the test's own thread is unchanged");
@@ -52,8 +52,8 @@ fn refused_nodes_are_reported() {
     if current().is_none() {
         return;
     }
-    let nobodys = Policy::new(Mode::Bind, vec![1023]);
-    let refusal = aside(|| set_policy(&nobodys)).expect_err("no machine of the tests has so many nodes");
+    let missing_node = Policy::new(Mode::Bind, vec![1023]);
+    let refusal = on_another_thread(|| set_policy(&missing_node)).expect_err("no machine of the tests has so many nodes");
     let text = refusal.to_string();
     assert!(text.starts_with("cannot set the memory policy bind of node 1023: set_mempolicy failed: Invalid argument"), "{text}");
     assert!(text.contains("firsttouch topology"), "{text}");
@@ -62,12 +62,12 @@ fn refused_nodes_are_reported() {
 /// Check that a thread is bound, and that CPUs which do not exist are refused, all or in part.
 #[test]
 fn threads_are_bound() {
-    let before = allowed_cpus().expect("the kernel tells");
+    let before = allowed_cpus().expect("the kernel answers");
     let last = *before.last().expect("a CPU");
-    assert_eq!(aside(|| bind_to_cpus(&[last]).map(|()| allowed_cpus())), Ok(Some(vec![last])));
-    let refusal = aside(|| bind_to_cpus(&[60_000])).expect_err("no machine has so many CPUs");
+    assert_eq!(on_another_thread(|| bind_to_cpus(&[last]).map(|()| allowed_cpus())), Ok(Some(vec![last])));
+    let refusal = on_another_thread(|| bind_to_cpus(&[60_000])).expect_err("no machine has so many CPUs");
     assert!(refusal.to_string().starts_with("cannot bind to CPUs 60000: sched_setaffinity failed: Invalid argument"), "{refusal}");
-    let refusal = aside(|| bind_to_cpus(&[last, 60_000])).expect_err("a part");
+    let refusal = on_another_thread(|| bind_to_cpus(&[last, 60_000])).expect_err("a part");
     assert_eq!(refusal.cause, Cause::Part { noun: "CPU", taken: vec![last], missing: vec![60_000] });
     assert_eq!(allowed_cpus(), Some(before), "the test's own thread is unchanged");
 }

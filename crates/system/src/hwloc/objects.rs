@@ -177,7 +177,7 @@ impl Objects {
         let online: Vec<u32> = self.cpus.iter().copied().collect();
         let complete = self.machine.take().unwrap_or_default();
         let offline = complete.into_iter().filter(|cpu| !self.cpus.contains(cpu)).collect();
-        let nodes = self.settle();
+        let nodes = self.assign_cpus();
         let known = |mut cpus: Vec<u32>| {
             cpus.retain(|cpu| self.cpus.contains(cpu));
             cpus
@@ -207,7 +207,7 @@ impl Objects {
 
     /// Gives each CPU to one node, as the kernel does; hwloc also lists nearby CPUs for a node without CPUs. The CPU goes to the
     /// closest node (the smallest set), then to ordinary memory before special memory, then to the lower number.
-    fn settle(&mut self) -> Vec<Node> {
+    fn assign_cpus(&mut self) -> Vec<Node> {
         let mut order: Vec<usize> = (0..self.nodes.len()).collect();
         order.sort_by_key(|&place| (self.nodes[place].cpus.len(), self.nodes[place].special, self.nodes[place].node.id));
         let mut free = self.cpus.clone();

@@ -57,7 +57,7 @@ impl Mapping {
     }
 }
 
-/// The mappings of a process; empty when it is gone or another user's.
+/// The mappings of a process; empty if it has ended or belongs to another user.
 #[must_use]
 pub fn read(root: &Path, pid: i32) -> Vec<Mapping> {
     let text = fs::read(root.join(format!("proc/{pid}/maps"))).unwrap_or_default();

@@ -35,7 +35,7 @@ pub fn outline(reader: &mut Reader, cpus: &CpuLists) -> Vec<Node> {
         return vec![only_node(reader, cpus)];
     }
     let mut nodes: Vec<Node> = numbers.into_iter().map(|id| one(reader, id)).collect();
-    settle(reader, &mut nodes, cpus);
+    assign_cpus(reader, &mut nodes, cpus);
     nodes
 }
 
@@ -57,7 +57,7 @@ fn one(reader: &mut Reader, id: u32) -> Node {
 }
 
 /// Makes every online CPU belong to at most one node, and adds a doubt where files disagree.
-fn settle(reader: &mut Reader, nodes: &mut [Node], cpus: &CpuLists) {
+fn assign_cpus(reader: &mut Reader, nodes: &mut [Node], cpus: &CpuLists) {
     let mut owner: BTreeMap<u32, u32> = BTreeMap::new();
     for node in nodes.iter_mut() {
         let file = format!("{NODES}/node{}/cpulist", node.id);
@@ -74,15 +74,15 @@ fn settle(reader: &mut Reader, nodes: &mut [Node], cpus: &CpuLists) {
             true
         });
     }
-    let homeless: Vec<u32> = cpus.online.iter().copied().filter(|cpu| !owner.contains_key(cpu)).collect();
+    let unassigned: Vec<u32> = cpus.online.iter().copied().filter(|cpu| !owner.contains_key(cpu)).collect();
     if owner.is_empty() {
         // All CPU lists are empty or damaged: assume that the CPUs are on the first node.
         if let Some(node) = nodes.first_mut() {
-            reader.doubt(NODES, format_args!("no node has CPUs; all {} CPUs are taken as on node {}", homeless.len(), node.id));
-            node.cpus = homeless;
+            reader.doubt(NODES, format_args!("no node has CPUs; all {} CPUs are taken as on node {}", unassigned.len(), node.id));
+            node.cpus = unassigned;
         }
-    } else if let Some(cpu) = homeless.first() {
-        reader.doubt(NODES, format_args!("no node has CPU {cpu} ({} CPUs in all), though it is online", homeless.len()));
+    } else if let Some(cpu) = unassigned.first() {
+        reader.doubt(NODES, format_args!("no node has CPU {cpu} ({} CPUs in all), though it is online", unassigned.len()));
     }
 }
 

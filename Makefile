@@ -26,10 +26,10 @@ unit: cargo-found ## unit tests only
 programs: cargo-found ## build the programs of corpus/ and tests/programs/ into target/test-programs/
 	$(CARGO) run --quiet -p firsttouch-e2e --bin build-programs
 
-e2e: build programs ## end-to-end tests only (E2E='--test noharm sigtrap' runs some of them)
-	$(CARGO) test --release -p firsttouch-e2e $(E2E)
+e2e: build programs ## end-to-end tests (E2E='noharm:: sigtrap' runs the module noharm and the tests whose name contains sigtrap)
+	@scripts/e2e $(E2E)
 
-test-guests: cargo-found ## tests on several NUMA nodes, in emulated guests (GUESTS='two_nodes -- lscpu' runs some of them)
+test-guests: cargo-found ## tests on several NUMA nodes, in emulated guests (GUESTS='two_nodes -- lscpu' runs some of them in one)
 	@scripts/test-guests $(GUESTS)
 
 fuzz: cargo-found ## each parser of untrusted input under libFuzzer for a minute (FUZZ_SECONDS=60; not part of `make test`)

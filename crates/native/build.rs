@@ -16,7 +16,7 @@ fn main() {
 fn build() -> Result<(), String> {
     let manifest = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(variable("OUT_DIR")?);
-    let native = manifest.join("../../native");
+    let native = manifest.join("native");
     let native = native.canonicalize().map_err(|e| format!("cannot find {}: {e}", native.display()))?;
     let compiler =
         cc::Build::new().try_get_compiler().map_err(|e| format!("cannot find a C compiler: {e}; install gcc or clang, or set CC"))?;

@@ -16,12 +16,12 @@ pub static PLAN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libfirsttouch
 
 /// The bundled kernels' sources, by the last parts of their paths, so that reports show lines on machines without this repository.
 pub const SOURCES: &[(&str, &str)] = &[
-    ("native/kernels/chase.c", include_str!("../../../native/kernels/chase.c")),
-    ("native/kernels/dgemv.c", include_str!("../../../native/kernels/dgemv.c")),
-    ("native/kernels/dgemv_tuned.c", include_str!("../../../native/kernels/dgemv_tuned.c")),
-    ("native/kernels/dmvm.c", include_str!("../../../native/kernels/dmvm.c")),
-    ("native/kernels/iso3dfd.c", include_str!("../../../native/kernels/iso3dfd.c")),
-    ("native/kernels/stream.c", include_str!("../../../native/kernels/stream.c")),
+    ("native/kernels/chase.c", include_str!("../native/kernels/chase.c")),
+    ("native/kernels/dgemv.c", include_str!("../native/kernels/dgemv.c")),
+    ("native/kernels/dgemv_tuned.c", include_str!("../native/kernels/dgemv_tuned.c")),
+    ("native/kernels/dmvm.c", include_str!("../native/kernels/dmvm.c")),
+    ("native/kernels/iso3dfd.c", include_str!("../native/kernels/iso3dfd.c")),
+    ("native/kernels/stream.c", include_str!("../native/kernels/stream.c")),
 ];
 
 #[cfg(test)]

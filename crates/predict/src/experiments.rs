@@ -264,15 +264,15 @@ pub fn find(name: &str) -> Result<Experiment, ExperimentError> {
 /// A table of ours that cannot be read: a test reads them all.
 pub fn all() -> Result<Vec<Experiment>, ExperimentError> {
     [
-        include_str!("../../../experiments/dgemv-e5620.toml"),
-        include_str!("../../../experiments/balancing-e5-2620v4.toml"),
-        include_str!("../../../experiments/iso3dfd-e5-2699v4.toml"),
-        include_str!("../../../experiments/map-epyc-7451.toml"),
-        include_str!("../../../experiments/mlc-vsc.toml"),
-        include_str!("../../../experiments/saturation-kerncraft.toml"),
-        include_str!("../../../experiments/perfctr-ivybridge.toml"),
-        include_str!("../../../experiments/triad-domains.toml"),
-        include_str!("../../../experiments/dmvm-variability.toml"),
+        include_str!("../experiments/dgemv-e5620.toml"),
+        include_str!("../experiments/balancing-e5-2620v4.toml"),
+        include_str!("../experiments/iso3dfd-e5-2699v4.toml"),
+        include_str!("../experiments/map-epyc-7451.toml"),
+        include_str!("../experiments/mlc-vsc.toml"),
+        include_str!("../experiments/saturation-kerncraft.toml"),
+        include_str!("../experiments/perfctr-ivybridge.toml"),
+        include_str!("../experiments/triad-domains.toml"),
+        include_str!("../experiments/dmvm-variability.toml"),
     ]
     .into_iter()
     .map(Experiment::parse)

@@ -6,7 +6,8 @@
 //! paths     where things are             programs  build from the `corpus: build` header, cached
 //! process   run, signal, time out        case      one program, run bare and profiled, compared
 //! tool      the firsttouch under test    terminal  run on a pseudo-terminal
-//! skip      say loudly what was not tested
+//! corpus    what the corpus promises     recorded  profiles recorded once, read by tests
+//! skip      report loudly what was not tested
 //! ```
 
 pub mod case;
@@ -14,6 +15,7 @@ pub mod corpus;
 pub mod paths;
 pub mod process;
 pub mod programs;
+pub mod recorded;
 pub mod skip;
 pub mod terminal;
 pub mod tool;

@@ -23,6 +23,7 @@ pub struct Outcome {
     pub stderr: Vec<u8>,
     /// As a shell shows it: the exit code, or 128 + the signal.
     pub status: i32,
+    pub pid: i32,
     pub wall: Duration,
 }
 
@@ -156,7 +157,7 @@ impl Running {
         let (Some(stdout), Some(stderr)) = (self.stdout.finish(deadline), self.stderr.finish(deadline)) else {
             self.give_up("ended, but something it left behind holds its output open")
         };
-        Outcome { stdout, stderr, status, wall }
+        Outcome { stdout, stderr, status, pid: self.pid(), wall }
     }
 
     fn give_up(&self, what: &str) -> ! {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the tests inside guests share. `scripts/test-guests` boots a guest once and runs all tests of a file of `tests/` in it, one
-//! after another, as root, on the host's files, which are read-only there but for `/tmp` and the target directory.
+//! What the tests inside guests share. `scripts/test-guests` boots each guest once and runs its tests in it, one after another, as root.
+//! The guest sees the host's files read-only, except `/tmp` and the target directory.
 //!
 //! ```text
 //! blocks    profile a program that divides an array in blocks

@@ -1,10 +1,11 @@
-//! A guest with two equal nodes of two CPUs each, at distance 21: the usual two-socket machine.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+//! Tests in the guest with two equal nodes of two CPUs each, at distance 21: the usual two-socket machine.
 
-mod both;
-mod two;
+mod dgemv;
+mod findings;
+mod map;
+mod reproduce;
 
-use both::doctor::{HUGE_PAGES, calm};
+use crate::both::doctor::{HUGE_PAGES, calm};
 use firsttouch_guests::{Setting, firsttouch, json, said};
 use firsttouch_oracles::{list, numbers};
 

@@ -3,28 +3,12 @@
 
 use firsttouch_e2e::paths::workspace_root;
 use firsttouch_e2e::process::{Outcome, run};
+use firsttouch_e2e::recorded::recorded;
 use firsttouch_e2e::skip::lacks_tools;
 use firsttouch_e2e::tool::{Firsttouch, assert_clear_error, temporary_directory, text};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-
-fn profile(firsttouch: &Firsttouch, folder: &Path, name: &str, init: &str) -> PathBuf {
-    let file = folder.join(format!("{name}.ftp"));
-    let sizes = ["--m", "4000", "--n", "4000", "--threads", "8", "--iterations", "250", "--repetitions", "1"];
-    let program = [&[text(firsttouch.binary()), "bench", "dgemv", "--init", init][..], &sizes].concat();
-    // The evidence is a sample, and other tests run meanwhile: of serial initialisation it must tell as much as that there is a finding.
-    for _ in 0..3 {
-        let _ = std::fs::remove_file(&file);
-        let outcome = run(&mut firsttouch.profile(&file, &["--quiet"], &program));
-        assert_eq!(outcome.status, 0, "{outcome:?}");
-        let has_finding = firsttouch.report_json(&file)["findings"].as_array().is_some_and(|findings| !findings.is_empty());
-        if has_finding == (init == "serial") {
-            break;
-        }
-    }
-    file
-}
 
 fn diff(firsttouch: &Firsttouch, words: &[&str]) -> Outcome {
     run(&mut firsttouch.command([&["diff"], words].concat()))
@@ -44,8 +28,7 @@ fn json(firsttouch: &Firsttouch, words: &[&str]) -> Value {
 fn repaired_programs_differ() {
     let Some(firsttouch) = Firsttouch::find("repaired_programs_differ") else { return };
     let folder = temporary_directory();
-    let (serial, parallel) =
-        (profile(&firsttouch, folder.path(), "before", "serial"), profile(&firsttouch, folder.path(), "after", "parallel"));
+    let [serial, parallel] = ["dgemv_serial", "dgemv_parallel"].map(|name| recorded(&firsttouch, name, folder.path()));
     let (serial, parallel) = (text(&serial), text(&parallel));
 
     let found = json(&firsttouch, &[serial, parallel]);

@@ -1,8 +1,6 @@
-//! A guest with CPUs on three nodes, two and one and one, a fourth node of memory alone, and unequal distances.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+//! Tests in the guest with CPUs on three nodes (two, one and one), a fourth node that has only memory, and unequal distances.
 
-mod both;
-mod four;
+mod slow_tier;
 
 use firsttouch_guests::json;
 use firsttouch_oracles::{list, numbers};

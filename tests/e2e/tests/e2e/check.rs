@@ -2,18 +2,10 @@
 //! `firsttouch check`: exit statuses, and what each format says.
 
 use firsttouch_e2e::process::{Outcome, run};
+use firsttouch_e2e::recorded::recorded;
 use firsttouch_e2e::tool::{Firsttouch, assert_clear_error, temporary_directory, text};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
-
-fn profile(firsttouch: &Firsttouch, folder: &Path, init: &str) -> PathBuf {
-    let file = folder.join(format!("{init}.ftp"));
-    let sizes = ["--m", "4000", "--n", "4000", "--threads", "8", "--iterations", "250", "--repetitions", "1"];
-    let program = [&[text(firsttouch.binary()), "bench", "dgemv", "--init", init][..], &sizes].concat();
-    let outcome = run(&mut firsttouch.profile(&file, &["--quiet"], &program));
-    assert_eq!(outcome.status, 0, "{outcome:?}");
-    file
-}
+use std::path::Path;
 
 fn check(firsttouch: &Firsttouch, words: &[&str]) -> Outcome {
     run(&mut firsttouch.command([&["check"], words].concat()))
@@ -24,7 +16,7 @@ fn check(firsttouch: &Firsttouch, words: &[&str]) -> Outcome {
 fn misplaced_programs_are_held_back() {
     let Some(firsttouch) = Firsttouch::find("misplaced_programs_are_held_back") else { return };
     let folder = temporary_directory();
-    let (serial, parallel) = (profile(&firsttouch, folder.path(), "serial"), profile(&firsttouch, folder.path(), "parallel"));
+    let [serial, parallel] = ["dgemv_serial", "dgemv_parallel"].map(|name| recorded(&firsttouch, name, folder.path()));
     let (serial, parallel) = (text(&serial), text(&parallel));
     for (words, status) in [
         (&[serial][..], 3),

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! All end-to-end tests in one binary, which links once. A module is a command or a question; `make e2e E2E=noharm::` runs one module.
+//!
+//! `corpus` and `truth` profile programs and judge the figures, so nothing else may run beside them: `scripts/e2e` runs them last, one
+//! test at a time. The other modules compare outputs, or read the recorded profiles in `fixtures/profiles`.
+
+mod bench;
+mod check;
+mod command_line;
+mod container;
+mod corpus;
+mod diff;
+mod failure;
+mod map;
+mod migrate;
+mod noharm;
+mod noharm_real;
+mod plan;
+mod predict;
+mod profile_file;
+mod reproduce;
+mod run;
+mod surroundings;
+mod truth;

@@ -1,3 +1,0 @@
-//! Tests for the guest with four nodes.
-
-mod slow_tier;

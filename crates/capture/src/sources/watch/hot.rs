@@ -1,14 +1,13 @@
 //! Addresses that are hit so often that the hit limit cuts their windows short, and what a trap costs there.
 //!
-//! Where the accesses come every few microseconds, the traps take a good part of the thread's time, and the estimate depends on
-//! what one costs. In place (the exit to a hypervisor, cold caches after it) it costs more than in a loop of our own, and not
-//! always the same: a neighbour on the host makes it dearer for a while. So it is measured in the target: now and then two words
-//! of a hot object are watched at once, one of them for half as many hits. A thread that passes both once a cycle first takes
-//! two traps a cycle, and then, a fraction of a millisecond later, one: the difference is the cost of a trap, and the shorter
-//! cycle less that cost is the cycle without any. Cut windows wait for that knowledge: their estimates are written when the run ends.
+//! If accesses come every few microseconds, traps take a good part of the thread's time, and the estimate depends on the cost of a
+//! trap. In the target (the exit to a hypervisor, cold caches after it) a trap costs more than in a loop of firsttouch itself, and
+//! the cost varies: another guest on the host may raise it for a while. So it is measured in the target: now and then two words of
+//! a hot object are watched at once, one of them for half as many hits. A thread that passes both once a cycle first takes two traps a
+//! cycle, and then, a fraction of a millisecond later, one. The difference is the cost of a trap, and the shorter cycle minus that
+//! cost is the cycle without traps. Estimates of cut windows wait for these figures and are written when the run ends.
 
 use super::rate::{Watched, accesses};
-use super::slots::SlotResult;
 use firsttouch_model::rows::{Access, Id};
 use std::collections::HashMap;
 
@@ -18,18 +17,19 @@ const KEPT: usize = 256;
 const GAPS: usize = 3;
 /// Of each kind, before their difference counts.
 const ENOUGH: usize = 4;
-/// How well the cost of a trap is known, as a part of it: measured in place, and only by the calibration at start.
+/// Relative error of the cost of a trap that was measured in the target, and (`TRAP_ERROR_ELSEWHERE`) of the one from the
+/// calibration at start.
 const TRAP_ERROR: f64 = 0.12;
-/// What a trap costs beyond what a second trap in the same cycle adds, as a part of it: caches are refilled once. 0.10 on Zen 4 in a
-/// virtual machine (18 runs of tests/programs/truth/dgemv), less elsewhere; `TRAP_ERROR` covers none and twice as much.
+/// Relative cost of a trap beyond what a second trap in the same cycle adds: caches are refilled once. 0.10 on Zen 4 in a virtual
+/// machine (18 runs of tests/programs/truth/dgemv), less elsewhere. `TRAP_ERROR` covers 0 and twice this value.
 const INDIRECT: f64 = 0.08;
 const TRAP_ERROR_ELSEWHERE: f64 = 0.3;
 /// Traps of one pass, at most: a word has eight bytes.
 const MOST_TRAPS: f64 = 8.0;
-/// Windows kept back until the end of the run; beyond it the oldest are settled with what is known.
+/// Windows kept back until the end of the run. If there are more, the oldest are settled with the figures so far.
 const WAITING: usize = 4_000;
 
-/// How a thread hit an address, from the times of its hits.
+/// The pattern in time of a thread's hits on an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pattern {
     /// Mean gap between hits, ns, without those in which the thread did not run.
@@ -42,11 +42,11 @@ pub struct Pattern {
     pub regular: bool,
 }
 
-/// Finds the pattern of a slot; `others` are the times of the thread's hits on all slots, sorted.
+/// Finds the pattern of a thread's hits on one word. `all_times`: of its hits on all watched words, in any order.
 #[must_use]
-pub fn pattern(result: &SlotResult, all_times: &[u64]) -> Option<Pattern> {
-    let (first, last) = (result.samples.first()?.time, result.samples.last()?.time);
-    let mut gaps: Vec<f64> = result.samples.windows(2).map(|w| w[1].time.saturating_sub(w[0].time) as f64).collect();
+pub fn pattern(times: &[u64], all_times: &[u64]) -> Option<Pattern> {
+    let (first, last) = (*times.first()?, *times.last()?);
+    let mut gaps: Vec<f64> = times.windows(2).map(|gap| gap[1].saturating_sub(gap[0]) as f64).collect();
     if gaps.len() < 3 {
         return None;
     }
@@ -56,7 +56,7 @@ pub fn pattern(result: &SlotResult, all_times: &[u64]) -> Option<Pattern> {
     let traps = all_times.iter().filter(|t| **t > first && **t <= last).count();
     Some(Pattern {
         gap_ns: gaps.iter().sum::<f64>() / gaps.len() as f64,
-        traps_a_hit: traps as f64 / (result.samples.len() - 1) as f64,
+        traps_a_hit: traps as f64 / (times.len() - 1) as f64,
         span_ns: last.saturating_sub(first) as f64,
         regular,
     })
@@ -78,12 +78,13 @@ impl Pair {
     }
 }
 
-/// Finds the cycles of a word's hits while another word was hit once a cycle too, and after that word's last hit: it was left then.
+/// Finds the cycles of a word's hits while another word was hit once a cycle too, and after the last hit of that word, which
+/// switched its watchpoint off.
 #[must_use]
 pub fn pair(times: &[u64], other: &[u64]) -> Option<Pair> {
     let last = *other.last()?;
     let (mut one, mut two) = (Vec::new(), Vec::new());
-    // Moving watchpoints falls into the first gap.
+    // The first gap contains the time of moving watchpoints.
     for gap in times.windows(2).skip(1) {
         let length = gap[1].saturating_sub(gap[0]) as f64;
         if gap[0] >= last {
@@ -106,8 +107,8 @@ fn is_regular(gaps: &mut [f64]) -> bool {
 }
 
 impl Pattern {
-    /// The hits came at an even pace from the moment of arming (which takes a few traps' time), in `passed` ns of CPU time: the
-    /// thread was in the middle of them, not at the start of a burst.
+    /// The hits came at an even pace from the moment of arming (which takes as long as a few traps), in `passed` ns of CPU time.
+    /// So the window did not begin with the start of a burst.
     #[must_use]
     pub fn steady(&self, passed: f64, trap_ns: f64) -> bool {
         self.regular && passed - self.span_ns <= 5.0 * trap_ns + 3.0 * self.gap_ns
@@ -116,9 +117,9 @@ impl Pattern {
 
 /// One thread's part of a window that was cut.
 pub struct CutPart {
-    /// The object's kin: what is made at one place in the code is treated alike.
-    pub kin: Id,
-    /// A row for each place in the code, their estimates summing to one until settled.
+    /// The group of the object (the site that allocated it).
+    pub group: Id,
+    /// A row for each site. Until settled, their estimates are fractions that sum to one.
     pub rows: Vec<Access>,
     pub watched: Watched,
     pub pattern: Option<Pattern>,
@@ -135,94 +136,94 @@ struct History {
     traps_a_hit: f64,
 }
 
-/// What is known of hot objects.
+/// What is known of the objects that may be hot, by group.
 #[derive(Default)]
-pub struct Hot {
-    kin: HashMap<Id, History>,
+pub struct HotGroups {
+    groups: HashMap<Id, History>,
     waiting: Vec<CutPart>,
 }
 
-impl Hot {
-    /// A window on an object of `kin` closed.
-    pub fn window(&mut self, kin: Id, cut: bool) {
-        let o = self.kin.entry(kin).or_default();
+impl HotGroups {
+    /// A window on an object of `group` closed.
+    pub fn window(&mut self, group: Id, cut: bool) {
+        let o = self.groups.entry(group).or_default();
         o.windows += 1;
         o.cut += u64::from(cut);
     }
 
     /// A thread took `traps` traps for `hits` hits.
-    pub fn passed(&mut self, kin: Id, hits: u64, traps: u64) {
-        let o = self.kin.entry(kin).or_default();
+    pub fn passed(&mut self, group: Id, hits: u64, traps: u64) {
+        let o = self.groups.entry(group).or_default();
         let now = traps as f64 / hits.max(1) as f64;
         o.traps_a_hit = if o.traps_a_hit == 0.0 { now } else { 0.9 * o.traps_a_hit + 0.1 * now };
     }
 
-    /// The hit limit that lets about as many passes through as `limit` says.
+    /// The hit limit that allows about `limit` passes.
     #[must_use]
-    pub fn limit(&self, kin: Id, limit: u32) -> u32 {
-        let most = self.kin.get(&kin).map_or(1.0, |o| o.traps_a_hit.clamp(1.0, MOST_TRAPS));
+    pub fn limit(&self, group: Id, limit: u32) -> u32 {
+        let most = self.groups.get(&group).map_or(1.0, |o| o.traps_a_hit.clamp(1.0, MOST_TRAPS));
         (f64::from(limit) * most).round() as u32
     }
 
-    pub fn forget(&mut self, kin: Id) {
-        if self.waiting.iter().all(|p| p.kin != kin) {
-            self.kin.remove(&kin);
+    pub fn forget(&mut self, group: Id) {
+        if self.waiting.iter().all(|p| p.group != group) {
+            self.groups.remove(&group);
         }
     }
 
-    /// At least half of the object's windows are cut.
+    /// At least half of the group's windows are cut.
     #[must_use]
-    pub fn is_hot(&self, kin: Id) -> bool {
-        self.kin.get(&kin).is_some_and(|o| o.cut >= 2 && 2 * o.cut >= o.windows)
+    pub fn is_hot(&self, group: Id) -> bool {
+        self.groups.get(&group).is_some_and(|o| o.cut >= 2 && 2 * o.cut >= o.windows)
     }
 
     /// Learns the length of a cycle with one trap.
-    pub fn learn(&mut self, kin: Id, pattern: &Pattern) {
+    pub fn learn(&mut self, group: Id, pattern: &Pattern) {
         if (0.9..1.15).contains(&pattern.traps_a_hit) {
-            keep(&mut self.kin.entry(kin).or_default().cycles, pattern.gap_ns);
+            keep(&mut self.groups.entry(group).or_default().cycles, pattern.gap_ns);
         }
     }
 
     /// Learns a pair of cycles.
-    pub fn learn_pair(&mut self, kin: Id, pair: Pair) {
-        keep(&mut self.kin.entry(kin).or_default().pairs, pair);
+    pub fn learn_pair(&mut self, group: Id, pair: Pair) {
+        keep(&mut self.groups.entry(group).or_default().pairs, pair);
     }
 
-    /// Of the pairs of this object's cycles, once there are enough.
-    fn of_pairs(&self, kin: Id, figure: impl Fn(&Pair) -> f64) -> Option<f64> {
-        let pairs = &self.kin.get(&kin)?.pairs;
+    /// The median of a figure over the pairs of this group, once there are enough.
+    fn of_pairs(&self, group: Id, figure: impl Fn(&Pair) -> f64) -> Option<f64> {
+        let pairs = &self.groups.get(&group)?.pairs;
         (pairs.len() >= ENOUGH).then(|| median(&pairs.iter().map(figure).collect::<Vec<f64>>()))
     }
 
-    /// Cost of a trap on this object's accesses, ns: measured in place, else `elsewhere`. Never less than half of that.
+    /// Cost of a trap on this group's accesses, ns: as measured in the target, else `elsewhere`. At least half of `elsewhere`.
     #[must_use]
-    pub fn trap_ns(&self, kin: Id, elsewhere: f64) -> f64 {
-        self.of_pairs(kin, |pair| (1.0 + INDIRECT) * (pair.two - pair.one)).map_or(elsewhere, |measured| measured.max(elsewhere / 2.0))
+    pub fn trap_ns(&self, group: Id, elsewhere: f64) -> f64 {
+        self.of_pairs(group, |pair| (1.0 + INDIRECT) * (pair.two - pair.one)).map_or(elsewhere, |measured| measured.max(elsewhere / 2.0))
     }
 
-    /// The object's cycle with one trap, ns: one thread's few gaps are noisy, and their difference to the cost of a trap more so.
-    fn cycle(&self, kin: Id, trap_ns: f64) -> Option<f64> {
-        let natural = self.of_pairs(kin, Pair::natural).map(|natural| natural + trap_ns / (1.0 + INDIRECT));
-        natural.or_else(|| self.kin.get(&kin).filter(|o| o.cycles.len() >= ENOUGH).map(|o| median(&o.cycles)))
+    /// The group's cycle with one trap, ns. One thread's few gaps are noisy, and their difference to the cost of a trap even more.
+    fn cycle(&self, group: Id, trap_ns: f64) -> Option<f64> {
+        let natural = self.of_pairs(group, Pair::natural).map(|natural| natural + trap_ns / (1.0 + INDIRECT));
+        natural.or_else(|| self.groups.get(&group).filter(|o| o.cycles.len() >= ENOUGH).map(|o| median(&o.cycles)))
     }
 
-    /// By how much the rate of any hot object may be wrong for want of knowing what a trap costs, as a part of it: the largest of
-    /// all objects whose cycle is known.
+    /// The largest relative error of a hot object's rate that comes from the uncertain cost of a trap, over all groups whose cycle
+    /// is known.
     ///
-    /// A trap costs more than its own time (what it drives out of the caches is fetched again), and the part that does not add up
-    /// over two traps a cycle is not seen by pairs.
+    /// A trap costs more than its own time, because evicted cache lines are fetched again. Pairs do not show the part that is paid
+    /// once for two traps a cycle.
     #[must_use]
     pub fn error(&self, elsewhere: f64) -> f64 {
-        let of = |kin: &Id| {
-            let part = if self.of_pairs(*kin, Pair::natural).is_some() { TRAP_ERROR } else { TRAP_ERROR_ELSEWHERE };
-            let trap = self.trap_ns(*kin, elsewhere);
-            let cycle = self.cycle(*kin, trap)?;
+        let of = |group: &Id| {
+            let part = if self.of_pairs(*group, Pair::natural).is_some() { TRAP_ERROR } else { TRAP_ERROR_ELSEWHERE };
+            let trap = self.trap_ns(*group, elsewhere);
+            let cycle = self.cycle(*group, trap)?;
             Some((part * trap / (cycle - trap).max(0.1 * cycle)).min(1.0))
         };
-        self.kin.keys().filter(|kin| self.is_hot(**kin)).filter_map(of).fold(0.0, f64::max)
+        self.groups.keys().filter(|group| self.is_hot(**group)).filter_map(of).fold(0.0, f64::max)
     }
 
-    /// Keeps a cut window's part back. Returns parts that can wait no longer.
+    /// Keeps a cut window's part back. Returns the parts that must be settled now.
     pub fn wait(&mut self, part: CutPart) -> Vec<CutPart> {
         self.waiting.push(part);
         if self.waiting.len() > WAITING { self.waiting.drain(..WAITING / 2).collect() } else { Vec::new() }
@@ -232,11 +233,11 @@ impl Hot {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Accesses in the window, by what is known now.
+    /// Accesses in the window, by the figures so far.
     #[must_use]
     pub fn settle(&self, part: &CutPart, elsewhere: f64) -> f64 {
-        let trap = self.trap_ns(part.kin, elsewhere);
-        let pattern = part.pattern.map(|p| match self.cycle(part.kin, trap) {
+        let trap = self.trap_ns(part.group, elsewhere);
+        let pattern = part.pattern.map(|p| match self.cycle(part.group, trap) {
             Some(cycle) if p.steady(part.watched.exposed_ns as f64, trap) => Pattern { gap_ns: cycle, traps_a_hit: 1.0, ..p },
             _ => p,
         });
@@ -252,7 +253,7 @@ fn keep<T>(list: &mut Vec<T>, value: T) {
     list.push(value);
 }
 
-/// The middle value, the upper of two; 0 of none.
+/// The middle value, the upper of two; 0 for an empty list.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -263,10 +264,10 @@ pub fn median(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Check that the cost of a trap and the cycle without one come from pairs, whatever a trap cost in other windows.
+    /// Check that the cost of a trap and the cycle without traps come from pairs, whatever the gaps of other windows were.
     #[test]
-    fn pairs_of_words_tell_what_a_trap_costs() {
-        let mut hot = Hot::default();
+    fn pairs_of_words_show_the_cost_of_a_trap() {
+        let mut hot = HotGroups::default();
         for _ in 0..40 {
             hot.window(1, true);
             hot.learn(1, &Pattern { gap_ns: 30_000.0, traps_a_hit: 1.0, span_ns: 0.0, regular: true });
@@ -282,16 +283,16 @@ mod tests {
         assert!((trap - 15_120.0).abs() < 1e-6 && (hot.cycle(1, trap).unwrap() - f64::from(cycle)).abs() < 1e-6);
         // 20 hits of a thread whose cycle is 10 us: one CPU second is 100,000 accesses.
         let watched = Watched { hits: 20, watched_ns: 0, cpu_ns: 1_000_000_000, exposed_ns: 19 * cycle as u64, limit: 20 };
-        let part = CutPart { kin: 1, rows: Vec::new(), watched, pattern: None };
+        let part = CutPart { group: 1, rows: Vec::new(), watched, pattern: None };
         assert!((hot.settle(&part, 9_000.0) - 100_000.0).abs() < 1.0);
         assert!((hot.error(9_000.0) - TRAP_ERROR * 1.512).abs() < 1e-9);
-        // At an even pace the pairs' own cycle counts.
+        // At an even pace the cycle of the pairs is used.
         let steady = Pattern { gap_ns: 31_000.0, traps_a_hit: 1.0, span_ns: 19.0 * f64::from(cycle), regular: true };
         let part = CutPart { pattern: Some(steady), ..part };
         assert!((hot.settle(&part, 9_000.0) - 100_000.0).abs() < 1.0);
     }
 
-    /// Check that a pair is told from the hits of two words, and that words that are not passed once a cycle each are none.
+    /// Check that the hits of two words make a pair, unless one of them is not hit once a cycle.
     #[test]
     fn two_words_are_a_pair() {
         let (mut now, mut long, mut short) = (0, Vec::new(), Vec::new());

@@ -40,7 +40,7 @@ impl Error {
         Self { kind, cause: Cause::Message(message.into()) }
     }
 
-    /// An error of a crate or of the system below. Its own text says what was being done.
+    /// An error of a crate or of the system below, whose text says what failed.
     pub(crate) fn of(kind: ErrorKind, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self { kind, cause: Cause::Other(cause.into()) }
     }

@@ -128,7 +128,7 @@ mod tests {
         AgentRecord { pid: 1, tid: 1, time, event: AgentEvent::Attach }
     }
 
-    /// Times of what comes out up to a horizon: kernel records positive, the agent's negative.
+    /// Times of the records up to a horizon: kernel records positive, the agent's negative.
     fn times(timeline: &mut Timeline, horizon: u64) -> Vec<i64> {
         let time = |record| match record {
             Record::Fault(fault) => fault.sample.time.cast_signed(),

@@ -69,7 +69,7 @@ impl PerfRing {
         self.wrapped = wrapped;
     }
 
-    /// The bytes of the ring from a position on; none where they are not all written yet (`head`).
+    /// The bytes of the ring from a position on; `None` if they are not all written yet (`head`).
     fn slice<'a>(&'a self, position: u64, length: u64, head: u64, wrapped: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         if length > head.wrapping_sub(position) || head.wrapping_sub(position) > self.data_bytes as u64 {
             return None;

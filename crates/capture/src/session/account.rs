@@ -1,4 +1,4 @@
-//! What the profile says of the run itself: how it was started, what each source observed, lost and cost, and how it ended.
+//! Writes how the run was started, what each source observed, lost and cost, and how the run ended.
 
 use super::{Recording, Session, SourceAccount, Summary};
 use crate::source::Occasion;

@@ -141,3 +141,111 @@ impl SourceAccount {
         Evidence { source: self.name.to_owned(), available: *is_available, samples: *samples, detail: detail.clone() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perf::records::Sample;
+    use crate::sink::Sink;
+    use crate::timeline::Record;
+    use crate::track::scope::Scope;
+    use firsttouch_profile::Writer;
+    use std::collections::HashMap;
+    use std::path::Path;
+
+    /// A source with given answers that counts its samples.
+    #[derive(Default)]
+    struct Fake {
+        name: &'static str,
+        probe: Option<&'static str>,
+        start: Option<&'static str>,
+        wants_ns: u64,
+        samples: u64,
+    }
+
+    impl Source for Fake {
+        fn name(&self) -> &'static str {
+            self.name
+        }
+
+        fn probe(&mut self) -> Result<(), String> {
+            self.probe.map_or(Ok(()), |reason| Err(reason.to_owned()))
+        }
+
+        fn start(&mut self, _target: &Target<'_>, _tracker: &mut Tracker) -> Result<(), String> {
+            assert!(self.probe.is_none(), "a source that cannot work is not started");
+            self.start.map_or(Ok(()), |reason| Err(reason.to_owned()))
+        }
+
+        fn drain(&mut self, _drain: &Drain, tracker: &mut Tracker, timeline: &mut Timeline) {
+            timeline.push_fault(Fault { sample: Box::new(Sample { time: self.wants_ns, ..Sample::default() }), weight: 1 });
+            tracker.sink.lose(self.name, "by design", 2);
+        }
+
+        fn take(&mut self, fault: &Fault, _tracker: &mut Tracker) -> bool {
+            self.samples += fault.weight;
+            true
+        }
+
+        fn act(&mut self, _occasion: Occasion, _now: u64, _tracker: &mut Tracker) -> u64 {
+            self.wants_ns
+        }
+
+        fn account(&self, _tracker: &Tracker) -> Option<Account> {
+            Some(Account::available(self.samples))
+        }
+    }
+
+    fn tracker(directory: &Path) -> Tracker {
+        let scope = Scope {
+            root: directory.to_owned(),
+            root_pid: 10,
+            follow: false,
+            min_size: 1,
+            page_bytes: 4096,
+            huge_page_bytes: 0,
+            cpu_nodes: HashMap::new(),
+            may_hint: false,
+            by_mapping: false,
+        };
+        Tracker::new(scope, Sink::new(Writer::create(&directory.join("a.ftp")).expect("a profile")))
+    }
+
+    /// Check that a source that cannot work is left out and reported with its reason, while the others observe, lose and want to act.
+    #[test]
+    fn sources_fail_one_by_one() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut tracker = tracker(directory.path());
+        let mut members = Members::new(vec![
+            Member::new(Fake { name: "a", wants_ns: 70, ..Fake::default() }),
+            Member::new(Fake { name: "b", probe: Some("no permission"), wants_ns: 1, ..Fake::default() }),
+            Member::new(Fake { name: "c", start: Some("no such thread"), wants_ns: 1, ..Fake::default() }),
+            Member::probed(Fake { name: "d", wants_ns: 50, ..Fake::default() }, Ok(())),
+            Member::probed(Fake { name: "e", wants_ns: 1, ..Fake::default() }, Err("no program".to_owned())),
+        ]);
+        members.start(&Target { pid: 10, tids: &[10], is_launched: false }, &mut tracker);
+        let mut timeline = Timeline::default();
+        let drain = Drain { now: 0, elapsed_s: 0.0, is_tick: true, is_first: true };
+        members.drain(&drain, &mut tracker, &mut timeline);
+        let mut times = Vec::new();
+        while let Some(Record::Fault(fault)) = timeline.next(u64::MAX) {
+            times.push(fault.sample.time);
+            assert_eq!(members.take(&fault, &mut tracker), Some(3));
+        }
+        assert_eq!(times, [50, 70]);
+        assert_eq!(members.act(Occasion::Tick, 0, &mut tracker), 50);
+        let accounts = members.accounts(&tracker);
+        let seen: Vec<(&str, bool, u64, u64, &str)> =
+            accounts.iter().map(|a| (a.name, a.account.is_available, a.account.samples, a.lost, a.account.detail.as_str())).collect();
+        assert_eq!(
+            seen,
+            [
+                ("a", true, 2, 2, ""),
+                ("b", false, 0, 0, "no permission"),
+                ("c", false, 0, 0, "no such thread"),
+                ("d", true, 2, 2, ""),
+                ("e", false, 0, 0, "no program"),
+            ]
+        );
+    }
+}

@@ -37,7 +37,7 @@ impl Session<'_> {
                 next_tick = monotonic_ns() + tick_ns;
             }
             if now >= self.next_act_ns {
-                // A source that judges what it saw of objects must know of their deaths.
+                // Before a source closes windows on objects, it must know which of the objects died.
                 self.drain(now, false);
                 self.act(Occasion::Due, now);
             }

@@ -1,4 +1,4 @@
-//! What is looked up instead of being reported: static arrays in ELF files; mappings, modules and threads in /proc.
+//! Looks up what no event reports: static arrays in ELF files; mappings, modules and threads in /proc.
 
 use super::Tracker;
 use super::modules::UnreadModule;

@@ -2,6 +2,7 @@
 
 pub mod activity;
 mod agent_events;
+pub mod live;
 mod lookups;
 pub mod modules;
 pub mod objects;
@@ -9,6 +10,7 @@ pub mod policies;
 pub mod processes;
 pub mod regions;
 pub mod residency;
+pub mod schedule;
 pub mod scope;
 pub mod sites;
 mod task_events;
@@ -128,7 +130,7 @@ impl Tracker {
         }
     }
 
-    /// Writes what is still open, and the totals.
+    /// Writes the live objects, processes and threads, and the totals.
     pub fn finish(&mut self) {
         self.write_live_objects();
         self.processes.write_live(&mut self.sink);

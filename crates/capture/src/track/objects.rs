@@ -1,74 +1,15 @@
-//! Live objects by address, and the rows they become.
+//! Births and deaths of objects, and the rows they become.
 
+use super::live::{LiveObject, LiveObjects};
 use super::processes::Process;
 use crate::sink::Sink;
-use firsttouch_model::rows::{FoldedObjects, Id, Object, ObjectKind, Release};
-use std::collections::{BTreeMap, HashMap};
+use firsttouch_model::rows::{FoldedObjects, Id, ObjectKind, Release};
+use std::collections::HashMap;
 
 /// Releases (madvise) written one by one.
 const RELEASES_KEPT: u64 = 100_000;
 
-/// An object that exists now.
-#[derive(Clone, Debug)]
-pub struct LiveObject {
-    pub id: Id,
-    pub kind: ObjectKind,
-    pub call: Option<&'static str>,
-    pub name: Option<String>,
-    pub bytes: u64,
-    pub born_ns: u64,
-    pub site: Option<Id>,
-    pub thread: Option<Id>,
-    /// A window was held on it, or its pages were queried.
-    pub has_evidence: bool,
-    /// Sweeps of page queries made so far.
-    pub page_sweeps: u32,
-    /// When the same pages are queried again, and the pause after that.
-    pub revisit: Option<(u64, u64)>,
-    /// Its memory policy as last read.
-    pub policy: Option<String>,
-    written: bool,
-}
-
-impl LiveObject {
-    /// The group of objects that the program presumably treats alike: those allocated at the same site. An object without a site is
-    /// a group of its own (a negative id).
-    #[must_use]
-    pub fn group(&self) -> Id {
-        self.site.unwrap_or(-1 - self.id)
-    }
-
-    /// Accesses to it are sampled. Files and stacks get names, but no samples.
-    #[must_use]
-    pub fn is_sampled(&self) -> bool {
-        matches!(self.kind, ObjectKind::Heap | ObjectKind::Anonymous | ObjectKind::Static | ObjectKind::Mapping)
-    }
-
-    /// Its size changed: its row is written again.
-    pub(super) fn resize(&mut self, bytes: u64) {
-        self.bytes = bytes;
-        self.written = false;
-    }
-
-    fn write(&self, process: Id, address: u64, died_ns: Option<u64>, sink: &mut Sink) {
-        let row = Object {
-            id: self.id,
-            process,
-            kind: self.kind,
-            call: self.call.map(str::to_owned),
-            name: self.name.clone(),
-            address,
-            bytes: self.bytes,
-            born_ns: self.born_ns,
-            died_ns,
-            site: self.site,
-            thread: self.thread,
-        };
-        sink.write(|w| w.object(&row));
-    }
-}
-
-/// What is known of an object at its birth.
+/// An object at its birth.
 pub(super) struct NewObject {
     pub kind: ObjectKind,
     pub call: Option<&'static str>,
@@ -77,26 +18,6 @@ pub(super) struct NewObject {
     pub bytes: u64,
     pub site: Option<Id>,
     pub thread: Option<Id>,
-}
-
-/// The live objects of one process, by address, not overlapping.
-#[derive(Default)]
-pub struct LiveObjects {
-    pub by_address: BTreeMap<u64, LiveObject>,
-}
-
-impl LiveObjects {
-    /// Starts of the objects that overlap a range.
-    pub(super) fn overlapping(&self, address: u64, bytes: u64) -> Vec<u64> {
-        let end = address.saturating_add(bytes);
-        let mut starts: Vec<u64> = self.by_address.range(address..end).map(|(&a, _)| a).collect();
-        if let Some((&before, object)) = self.by_address.range(..address).next_back()
-            && before.saturating_add(object.bytes) > address
-        {
-            starts.push(before);
-        }
-        starts
-    }
 }
 
 /// The objects of all processes, as far as they are not of one process: ids, deaths, and the rows they become.

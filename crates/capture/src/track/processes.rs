@@ -1,7 +1,7 @@
 //! Processes: their memory, code and unwind tables.
 
-use super::objects::LiveObjects;
-use super::policies::Schedule;
+use super::live::LiveObjects;
+use super::schedule::Schedule;
 use super::scope::Scope;
 use super::touched::TouchedPages;
 use crate::sink::Sink;

@@ -117,11 +117,11 @@ fn print_progress(done: usize, all: usize) {
     }
 }
 
-/// `8 threads, 6.2 s, 1,904 accesses seen by watchpoints, 1,310 first touches (1 of 599) -> dgemv.ftp`
+/// `8 threads, 6.2 s, 1,904 accesses seen by watchpoints, 1,310 first touches (1 in 599 sampled) -> dgemv.ftp`
 fn summary(summary: &Summary, output: &Path) -> String {
     let threads = if summary.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", thousands(summary.threads)) };
     let one_of = if summary.first_touches > 0 && summary.touch_weight > 1.5 * summary.first_touches as f64 {
-        format!(" (1 of {})", thousands((summary.touch_weight / summary.first_touches as f64).round() as u64))
+        format!(" (1 in {} sampled)", thousands((summary.touch_weight / summary.first_touches as f64).round() as u64))
     } else {
         String::new()
     };
@@ -156,7 +156,7 @@ mod tests {
             Summary { threads: 8, wall_s: 6.21, watch_hits: 1904, first_touches: 1310, touch_weight: 784_690.0, ..Summary::default() };
         assert_eq!(
             summary(&one, Path::new("dgemv.ftp")),
-            "8 threads, 6.2 s, 1,904 accesses seen by watchpoints, 1,310 first touches (1 of 599) -> dgemv.ftp"
+            "8 threads, 6.2 s, 1,904 accesses seen by watchpoints, 1,310 first touches (1 in 599 sampled) -> dgemv.ftp"
         );
         (one.threads, one.touch_weight) = (1, 1310.0);
         assert_eq!(summary(&one, Path::new("x.ftp")), "1 thread, 6.2 s, 1,904 accesses seen by watchpoints, 1,310 first touches -> x.ftp");

@@ -24,7 +24,7 @@ const NOT_LOADED: &str = "the agent was not loaded by the program: objects are n
 pub type Library = Rc<Unpacked>;
 
 pub struct Agent {
-    /// The program to launch, and the library's bytes; none when attached.
+    /// The program to launch, and the library's bytes; `None` when attached.
     program: Option<(PathBuf, &'static [u8])>,
     min_size: u64,
     follow: bool,
@@ -34,7 +34,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// `program`: what is launched; none when attached.
+    /// `program`: the program to launch; `None` when attached.
     #[must_use]
     pub fn new(program: Option<PathBuf>, options: &Options) -> Self {
         let program = program.map(|program| (program, options.agent));

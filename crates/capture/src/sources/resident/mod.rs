@@ -4,7 +4,7 @@
 use crate::random::Random;
 use crate::source::{Account, NEVER, Occasion, Source, Target};
 use crate::track::Tracker;
-use crate::track::objects::LiveObject;
+use crate::track::live::LiveObject;
 use firsttouch_model::rows::Id;
 use firsttouch_system::page_sample::explain_refusal;
 

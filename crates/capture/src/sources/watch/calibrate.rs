@@ -1,7 +1,7 @@
 //! What watchpoints cost on this machine, measured on firsttouch itself.
 
-use super::hot::median;
 use super::pace::ArmedCost;
+use super::pattern::median;
 use super::thread::{RING_PAGES, SLOTS, STACK_BYTES};
 use crate::perf::ring::PerfRing;
 use firsttouch_system::clock::monotonic_ns;

@@ -1,7 +1,7 @@
 //! Access evidence from debug-register watchpoints. The estimator and its variance: docs/estimator.md.
 //!
 //! Time is cut into rounds. In each round up to four words a process are drawn (`select`, `draw`), watched on all threads
-//! (`thread`), and the hits are turned into rates (`windows`, `rate`, `hot`). The length of a round and the objects that are drawn depend
+//! (`thread`), and the hits are turned into rates (`windows`, `rate`, `pattern`, `hot`). The length of a round and the objects that are drawn depend
 //! on earlier rounds only (`pace`), so that every window stays an unbiased sample.
 
 mod calibrate;
@@ -9,6 +9,7 @@ mod draw;
 mod hot;
 mod pace;
 mod passes;
+mod pattern;
 mod rate;
 mod rounds;
 mod select;

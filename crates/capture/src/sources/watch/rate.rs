@@ -1,6 +1,6 @@
 //! From the hits of one thread in one window to the accesses it stands for.
 
-use super::hot::Pattern;
+use super::pattern::Pattern;
 
 /// What one thread did at one watched address.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,4 +1,4 @@
-//! Rounds: arms all threads on the words drawn, then takes what they saw.
+//! Rounds: arms all threads on the words drawn, then collects their hits.
 
 use super::calibrate::Calibration;
 use super::pace::Pace;

@@ -1,7 +1,7 @@
 //! The debug registers: four watchpoints on each watched thread, moved together at every turn of a round.
 
-use super::hot::{Pair, Pattern, pair, pattern};
 use super::passes::merge;
+use super::pattern::{Pair, Pattern, pair, pattern};
 use super::rate::Watched;
 use crate::perf::records::{PerfRecord, Sample, parse};
 use crate::perf::ring::PerfRing;
@@ -161,7 +161,7 @@ impl WatchedThread {
         (results, lost, std::mem::take(&mut self.failed))
     }
 
-    /// Switches a slot off, moves it, and returns what it saw.
+    /// Switches a slot off, moves it, and returns its result.
     fn move_to(&mut self, slot: usize, next: Option<u64>) -> Option<SlotResult> {
         let event = &self.events[slot];
         // Moving switches the watchpoint off (the attributes say `disabled`).

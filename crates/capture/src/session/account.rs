@@ -88,7 +88,7 @@ impl Session<'_> {
         }
         let added = replaced
             .iter()
-            .map(|path| format!("{path} was replaced while the program ran: its code stays without names and lines; profile again"));
+            .map(|path| format!("{path} was replaced while the program ran, so its code has no names and lines: profile again"));
         let notes: Vec<String> = self.options.notes.iter().cloned().chain(added).collect();
         self.tracker.sink.write(|w| w.meta(Entry::Notes(&notes)));
     }

@@ -89,7 +89,7 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Recording> {
         return refuse("there is no such process");
     }
     if !process_runs(pid) {
-        return refuse("it has ended, and only waits for its parent to take note");
+        return refuse("it has ended and waits for its parent to collect its exit status");
     }
     if pid.unsigned_abs() == std::process::id() {
         return refuse("it is firsttouch itself: name another");

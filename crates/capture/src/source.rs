@@ -1,6 +1,6 @@
 //! The interface of an evidence source. Each source is a folder of `sources/`; the session drives a list of them.
 
-use crate::timeline::{Fault, Timeline};
+use crate::timeline::{Record, Timeline};
 use crate::track::Tracker;
 
 /// A source that does not want to act at a certain time.
@@ -34,9 +34,10 @@ pub trait Source {
         let _ = (drain, tracker, timeline);
     }
 
-    /// Makes rows of a record whose turn has come, if the source uses such records. Returns whether it does.
-    fn take(&mut self, fault: &Fault, tracker: &mut Tracker) -> bool {
-        let _ = (fault, tracker);
+    /// Makes rows of a record whose turn has come, if the source uses this kind of record. Returns whether it does. Each source is
+    /// offered every record that is evidence.
+    fn take(&mut self, record: &Record, tracker: &mut Tracker) -> bool {
+        let _ = (record, tracker);
         false
     }
 

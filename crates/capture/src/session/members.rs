@@ -1,7 +1,7 @@
 //! The sources of a run: which of them work, and what they cost.
 
 use crate::source::{Account, Drain, NEVER, Occasion, Source, Target};
-use crate::timeline::{Fault, Timeline};
+use crate::timeline::{Record, Timeline};
 use crate::track::Tracker;
 use firsttouch_model::rows::Evidence;
 use firsttouch_system::clock::monotonic_ns;
@@ -80,10 +80,10 @@ impl Members {
 
     /// Offers a record to every source; one record may be evidence of several kinds. Its cost is counted by [`Members::charge`],
     /// because reading the clock twice a record would cost as much as handling some records.
-    pub(super) fn take(&mut self, fault: &Fault, tracker: &mut Tracker) -> Option<usize> {
+    pub(super) fn take(&mut self, record: &Record, tracker: &mut Tracker) -> Option<usize> {
         let mut user = None;
         for (index, member) in self.0.iter_mut().enumerate() {
-            if matches!(member.state, State::Running) && member.source.take(fault, tracker) {
+            if matches!(member.state, State::Running) && member.source.take(record, tracker) {
                 user = Some(index);
             }
         }
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::perf::records::Sample;
     use crate::sink::Sink;
-    use crate::timeline::Record;
+    use crate::timeline::Fault;
     use crate::track::scope::Scope;
     use firsttouch_profile::Writer;
     use std::collections::HashMap;
@@ -182,7 +182,8 @@ mod tests {
             tracker.sink.lose(self.name, "by design", 2);
         }
 
-        fn take(&mut self, fault: &Fault, _tracker: &mut Tracker) -> bool {
+        fn take(&mut self, record: &Record, _tracker: &mut Tracker) -> bool {
+            let Record::Fault(fault) = record else { return false };
             self.samples += fault.weight;
             true
         }
@@ -228,9 +229,11 @@ mod tests {
         let drain = Drain { now: 0, elapsed_s: 0.0, is_tick: true, is_first: true };
         members.drain(&drain, &mut tracker, &mut timeline);
         let mut times = Vec::new();
-        while let Some(Record::Fault(fault)) = timeline.next(u64::MAX) {
-            times.push(fault.sample.time);
-            assert_eq!(members.take(&fault, &mut tracker), Some(3));
+        while let Some(record) = timeline.next(u64::MAX) {
+            assert_eq!(members.take(&record, &mut tracker), Some(3));
+            if let Record::Fault(fault) = record {
+                times.push(fault.sample.time);
+            }
         }
         assert_eq!(times, [50, 70]);
         assert_eq!(members.act(Occasion::Tick, 0, &mut tracker), 50);

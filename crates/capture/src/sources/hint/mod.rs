@@ -2,7 +2,7 @@
 //! reports these faults together with first touches; the size of the page that was mapped distinguishes them.
 
 use crate::source::{Account, NEVER, Occasion, Source, Target};
-use crate::timeline::Fault;
+use crate::timeline::Record;
 use crate::track::Tracker;
 use firsttouch_model::rows::Machine;
 use firsttouch_system::balancing;
@@ -49,7 +49,8 @@ impl Source for Hint {
         Ok(())
     }
 
-    fn take(&mut self, fault: &Fault, tracker: &mut Tracker) -> bool {
+    fn take(&mut self, record: &Record, tracker: &mut Tracker) -> bool {
+        let Record::Fault(fault) = record else { return false };
         let sample = &fault.sample;
         self.samples += u64::from(tracker.scope.includes(sample.pid) && tracker.scope.is_hint(sample.page_bytes));
         // The row of the fault is written by the source that opened the event.

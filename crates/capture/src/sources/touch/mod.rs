@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::perf::records::PerfRecord;
 use crate::random::Random;
 use crate::source::{Account, Drain, NEVER, Occasion, Source, Target};
-use crate::timeline::{Fault, Timeline};
+use crate::timeline::{Fault, Record, Timeline};
 use crate::track::Tracker;
 use events::TouchEvents;
 use faults::Faults;
@@ -77,7 +77,8 @@ impl Source for Touch {
         (tracker.activity.in_burst, tracker.activity.in_storm) = (self.period.in_burst(), self.period.in_storm());
     }
 
-    fn take(&mut self, fault: &Fault, tracker: &mut Tracker) -> bool {
+    fn take(&mut self, record: &Record, tracker: &mut Tracker) -> bool {
+        let Record::Fault(fault) = record else { return false };
         if tracker.scope.includes(fault.sample.pid) {
             self.faults.take(fault, tracker);
         }

@@ -150,7 +150,6 @@ mod tests {
     use crate::timeline::Fault;
     use crate::track::scope::Scope;
     use firsttouch_profile::Writer;
-    use std::collections::HashMap;
     use std::path::Path;
 
     /// A source with given answers that counts its samples.
@@ -198,17 +197,7 @@ mod tests {
     }
 
     fn tracker(directory: &Path) -> Tracker {
-        let scope = Scope {
-            root: directory.to_owned(),
-            root_pid: 10,
-            follow: false,
-            min_size: 1,
-            page_bytes: 4096,
-            huge_page_bytes: 0,
-            cpu_nodes: HashMap::new(),
-            may_hint: false,
-            by_mapping: false,
-        };
+        let scope = Scope::of_test(directory.to_owned(), 10);
         Tracker::new(scope, Sink::new(Writer::create(&directory.join("a.ftp")).expect("a profile")))
     }
 

@@ -112,24 +112,13 @@ mod tests {
     use crate::sink::Sink;
     use crate::track::scope::Scope;
     use firsttouch_profile::Writer;
-    use std::collections::HashMap;
 
     /// Check that a record which comes after its thread's end belongs to that thread, and that a tid used again is another thread.
     #[test]
     fn late_records_of_ended_threads() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let writer = Writer::create(&directory.path().join("a.ftp")).expect("a profile");
-        let scope = Scope {
-            root: directory.path().to_owned(),
-            root_pid: 10,
-            follow: false,
-            min_size: 1,
-            page_bytes: 4096,
-            huge_page_bytes: 0,
-            cpu_nodes: HashMap::new(),
-            may_hint: false,
-            by_mapping: false,
-        };
+        let scope = Scope::of_test(directory.path().to_owned(), 10);
         let mut tracker = Tracker::new(scope, Sink::new(writer));
         let born = |tid, time| TaskEvent::Fork { time, pid: 10, parent_pid: 10, tid, parent_tid: 10 };
         let allocated = |time| AgentRecord {

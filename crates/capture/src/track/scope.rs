@@ -22,6 +22,22 @@ pub struct Scope {
 }
 
 impl Scope {
+    /// A process of a test, on a machine with one node.
+    #[cfg(test)]
+    pub fn of_test(root: PathBuf, root_pid: i32) -> Self {
+        Self {
+            root,
+            root_pid,
+            follow: false,
+            min_size: 1,
+            page_bytes: 4096,
+            huge_page_bytes: 0,
+            cpu_nodes: HashMap::new(),
+            may_hint: false,
+            by_mapping: false,
+        }
+    }
+
     /// This process is profiled.
     #[must_use]
     pub fn includes(&self, pid: i32) -> bool {

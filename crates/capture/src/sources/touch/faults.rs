@@ -82,3 +82,48 @@ impl Faults {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perf::records::Sample;
+    use crate::sink::Sink;
+    use crate::track::scope::Scope;
+    use firsttouch_profile::{Writer, open};
+    use std::hint::black_box;
+    use std::path::PathBuf;
+
+    /// Check that on a machine with several nodes rows are written in the order of the faults, each with the node of its page, also
+    /// when the faults of two processes alternate.
+    #[test]
+    fn rows_are_placed_and_keep_their_order() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("a.ftp");
+        let own = std::process::id().cast_signed();
+        let mut scope = Scope::of_test(PathBuf::from("/"), own);
+        scope.follow = true;
+        scope.cpu_nodes = (0..2).map(|cpu| (cpu, cpu)).collect();
+        let mut tracker = Tracker::new(scope, Sink::new(Writer::create(&path).expect("a profile")));
+        let mut faults = Faults::new(Random::new(1));
+        let memory = black_box(vec![1u8; 64 << 10]);
+        // No process has this number, so its pages cannot be queried.
+        let nobody = i32::MAX;
+        for number in 0..20u64 {
+            let pid = if number % 2 == 0 { own } else { nobody };
+            let address = memory.as_ptr() as u64 + number * 100;
+            let sample = Sample { pid, tid: pid, time: number, address, ..Sample::default() };
+            faults.take(&Fault { sample: Box::new(sample), weight: 3 }, &mut tracker);
+        }
+        faults.place(&mut tracker);
+        assert_eq!((faults.samples, faults.unplaced.len(), tracker.activity.faults), (20, 0, 60.0));
+        tracker.sink.finish();
+        let rows = open(&path).expect("the profile").first_touches;
+        let order: Vec<(i64, u64)> = rows.iter().map(|row| (row.id, row.time_ns)).collect();
+        assert_eq!(order, (0..20i64).map(|number| (number + 1, number.unsigned_abs())).collect::<Vec<_>>());
+        for (number, row) in rows.iter().enumerate() {
+            // A container may forbid the query.
+            assert!(number % 2 == 0 || row.node.is_none(), "{row:?}");
+            assert!(row.node.is_none_or(|node| node >= 0), "{row:?}");
+        }
+    }
+}

@@ -193,7 +193,7 @@ impl Pace {
         let elapsed = now_ns.saturating_sub(self.started_ns) as f64;
         let least = (self.arm_ns / ARM_BUDGET).clamp(SHORTEST_NS, LONGEST_NS);
         let most = (elapsed / 16.0).clamp(least, LONGEST_NS.max(least));
-        // The memory with the most traffic by bytes: where the placement question is decided.
+        // The memory with the most traffic by bytes: its placement matters most.
         let reference = alive
             .iter()
             .filter_map(|(&id, &bytes)| Some((self.word_rate(id)?, bytes)))

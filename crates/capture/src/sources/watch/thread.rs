@@ -60,7 +60,7 @@ pub struct SlotResult {
     pub address: u64,
     pub armed_ns: u64,
     pub watched: Watched,
-    /// Traps the thread took: at least its hits, more where a string instruction passed the word.
+    /// Traps the thread took: its hits, or more if a string instruction passed the word.
     pub traps: u64,
     /// The pattern of the hits in time, if there were enough.
     pub pattern: Option<Pattern>,

@@ -94,10 +94,12 @@ impl StdError for Error {
     }
 }
 
-/// Conversions from the errors of the crates `system` and `profile`. They are in one place because these crates still return
-/// errors without a type.
+/// Conversions from the errors of the crates `system` and `profile`: no other file of this crate names their types.
 pub(crate) mod convert {
-    use super::{Error, ErrorKind, LaunchError};
+    use super::{Error, ErrorKind, LaunchError, StdError};
+
+    /// What the methods of `firsttouch_profile::Writer` return.
+    pub type Written = anyhow::Result<()>;
 
     /// An error of `firsttouch_system::launch`: the command cannot be run, or the system refused to start anything.
     pub fn launch(error: anyhow::Error) -> Error {
@@ -108,12 +110,12 @@ pub(crate) mod convert {
     }
 
     /// Any other error of `firsttouch_system`.
-    pub fn system(error: anyhow::Error) -> Error {
+    pub fn system(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
         Error::of(ErrorKind::System, error)
     }
 
     /// An error of `firsttouch_profile`.
-    pub fn profile(error: anyhow::Error) -> Error {
+    pub fn profile(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
         Error::of(ErrorKind::Profile, error)
     }
 }

@@ -20,7 +20,7 @@ impl Sink {
     }
 
     /// Writes unless an earlier write failed. What earlier flushes wrote stays readable.
-    pub fn write(&mut self, write: impl FnOnce(&mut Writer) -> anyhow::Result<()>) {
+    pub fn write(&mut self, write: impl FnOnce(&mut Writer) -> convert::Written) {
         if let Some(writer) = &mut self.writer
             && let Err(error) = write(writer)
         {

@@ -20,7 +20,7 @@ pub fn symbolize_file(path: &Path, without: &[String], progress: impl FnMut(usiz
     Ok(profile)
 }
 
-fn write(path: &Path, profile: &Profile) -> anyhow::Result<()> {
+fn write(path: &Path, profile: &Profile) -> convert::Written {
     let mut writer = Writer::reopen(path)?;
     for site in profile.sites.values() {
         writer.site(site)?;

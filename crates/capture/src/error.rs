@@ -99,13 +99,13 @@ pub(crate) mod convert {
     use super::{Error, ErrorKind, LaunchError, StdError};
 
     /// What the methods of `firsttouch_profile::Writer` return.
-    pub type Written = anyhow::Result<()>;
+    pub type Written = firsttouch_model::error::Result<()>;
 
     /// An error of `firsttouch_system::launch`: the command cannot be run, or the system refused to start anything.
-    pub fn launch(error: anyhow::Error) -> Error {
-        match error.downcast::<LaunchError>() {
-            Ok(launch) => launch.into(),
-            Err(error) => Error::of(ErrorKind::System, error),
+    pub fn launch(error: impl Into<LaunchError>) -> Error {
+        match error.into() {
+            LaunchError::NotPrepared(error) => Error::of(ErrorKind::System, error),
+            launch @ LaunchError::NotExecuted { .. } => launch.into(),
         }
     }
 
@@ -128,21 +128,21 @@ mod tests {
     /// Check that `{}` is the outermost text, `{:#}` the chain, and that neither repeats a cause.
     #[test]
     fn causes_are_printed_once() {
-        let error = convert::profile(anyhow::Error::new(io::Error::other("disk full")).context("cannot write"));
+        let error = convert::profile(firsttouch_model::error::Error::caused_by(io::Error::other("disk full"), "cannot write"));
         assert_eq!((error.to_string(), format!("{error:#}")), ("cannot write".to_owned(), "cannot write: disk full".to_owned()));
-        assert_eq!(format!("{:#}", anyhow::Error::new(error)), "cannot write: disk full");
+        assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("disk full"));
         assert_eq!(Error::new(ErrorKind::Attach, "no such process").to_string(), "no such process");
     }
 
     /// Check that a failed launch stays distinguishable, with its exit status, and other errors of the launch do not look like one.
     #[test]
     fn a_failed_launch_keeps_its_status() {
-        let failed = |errno| convert::launch(LaunchError { command: "x".to_owned(), errno }.into());
+        let failed = |errno| convert::launch(LaunchError::NotExecuted { command: "x".to_owned(), errno });
         for (errno, status) in [(libc::ENOENT, 127), (libc::EACCES, 126)] {
             let error = failed(errno);
-            assert_eq!((error.kind(), error.launch().map(LaunchError::exit_code)), (ErrorKind::Launch, Some(status)));
+            assert_eq!((error.kind(), error.launch().and_then(LaunchError::exit_code)), (ErrorKind::Launch, Some(status)));
         }
-        let other = convert::launch(anyhow::anyhow!("cannot make a pipe"));
+        let other = convert::launch(firsttouch_model::error::Error::other("cannot make a pipe"));
         assert_eq!((other.kind(), other.launch().is_none()), (ErrorKind::System, true));
     }
 }

@@ -34,14 +34,14 @@ fn write(path: &Path, profile: &Profile) -> convert::Written {
 mod tests {
     use super::*;
     use firsttouch_model::rows::{Frame, Site};
-    use firsttouch_system::procfs;
+    use firsttouch_system::proc;
 
     /// Check that the profile in memory is the one in the file, so that nobody has to read the file again.
     #[test]
     fn what_is_returned_is_what_was_written() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("a.ftp");
-        let library = procfs::mappings(Path::new("/"), std::process::id().cast_signed()).into_iter().find(|m| m.name.contains("/libc."));
+        let library = proc::maps::read(Path::new("/"), std::process::id().cast_signed()).into_iter().find(|m| m.name.contains("/libc."));
         let module = library.expect("the C library is mapped").name;
         let frame = |offset| Frame { address: 7, module: Some(module.clone()), offset: Some(offset), ..Frame::default() };
         let frames = (0x3_0000..0x10_0000).step_by(0x1_0000).map(frame).collect();

@@ -185,7 +185,7 @@ impl Seats {
     }
 
     fn check(&self, pin: &Pin) -> Result<(), String> {
-        pin.check(self.nodes)?;
+        pin.check(self.nodes).map_err(|error| error.to_string())?;
         if let Pin::Nodes(list) = pin
             && !self.cpu_nodes.is_empty()
             && let Some(node) = list.iter().find(|node| !self.cpu_nodes.contains(&node.0))

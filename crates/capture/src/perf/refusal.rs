@@ -1,13 +1,13 @@
 //! Why perf_event_open failed, as a sentence for the user.
 
-use firsttouch_system::procfs;
+use firsttouch_system::proc;
 use std::io;
 use std::path::Path;
 
 /// Why the kernel refuses performance events, and the least privileged way to get them.
 #[must_use]
 pub fn explain(root: &Path, error: &io::Error) -> String {
-    let paranoid = procfs::perf_event_paranoid(root);
+    let paranoid = proc::perf_event_paranoid(root);
     match (error.raw_os_error(), paranoid) {
         (Some(libc::EACCES | libc::EPERM), Some(level)) if level > 2 => format!(
             "cannot open performance events (perf_event_paranoid = {level}): set it to 2 (sysctl kernel.perf_event_paranoid=2) or run with CAP_PERFMON"

@@ -3,7 +3,7 @@
 use super::{Recording, Session, SourceAccount, Summary};
 use crate::source::Occasion;
 use firsttouch_model::metadata::{Entry, Mode};
-use firsttouch_system::clock::monotonic_ns;
+use firsttouch_system::calls::clock::monotonic_ns;
 
 impl Session<'_> {
     pub(super) fn write_head(&mut self, mode: Mode) {

@@ -4,7 +4,7 @@ use crate::source::{Account, Drain, NEVER, Occasion, Source, Target};
 use crate::timeline::{Record, Timeline};
 use crate::track::Tracker;
 use firsttouch_model::rows::Evidence;
-use firsttouch_system::clock::monotonic_ns;
+use firsttouch_system::calls::clock::monotonic_ns;
 
 /// A source, and how far it got.
 pub(super) struct Member {

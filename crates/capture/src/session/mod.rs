@@ -18,7 +18,7 @@ use crate::track::scope::Scope;
 use counters::Counters;
 use firsttouch_model::rows::Profile;
 use firsttouch_profile::Writer;
-use firsttouch_system::clock::monotonic_ns;
+use firsttouch_system::calls::clock::monotonic_ns;
 use members::{Member, Members};
 use std::path::PathBuf;
 

@@ -11,10 +11,10 @@ use crate::sources::touch::Touch;
 use crate::sources::watch::{Calibration, Watch, calibrate};
 use firsttouch_model::metadata::Mode;
 use firsttouch_profile::Writer;
-use firsttouch_system::clock::monotonic_ns;
+use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::launch::signals::{Notice, Signals, process_exists, process_runs, send};
 use firsttouch_system::launch::{LaunchError, Waiting, environment, find_program, raise_file_limit, reap};
-use firsttouch_system::procfs;
+use firsttouch_system::proc;
 use std::path::Path;
 
 /// How often firsttouch checks on a program that goes on after the profile.
@@ -38,7 +38,7 @@ fn sources(options: &Options, calibration: Option<Calibration>, agent: Member) -
 pub(super) fn launch(options: &Options) -> Result<Recording> {
     let Some(name) = options.command.first() else { return Err(Error::new(ErrorKind::Launch, "no command given")) };
     let Some(program) = find_program(name) else {
-        return Err(LaunchError { command: name.to_string_lossy().into_owned(), errno: libc::ENOENT }.into());
+        return Err(LaunchError::NotExecuted { command: name.to_string_lossy().into_owned(), errno: libc::ENOENT }.into());
     };
     let signals = Signals::catch().map_err(convert::system)?;
     let calibrating = std::thread::Builder::new().spawn(calibrate);
@@ -94,7 +94,7 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Recording> {
     if pid.unsigned_abs() == std::process::id() {
         return refuse("it is firsttouch itself: name another");
     }
-    let tids = procfs::threads(Path::new("/"), pid);
+    let tids = proc::thread_ids(Path::new("/"), pid);
     match std::fs::read_link(format!("/proc/{pid}/exe")).map_err(|error| error.kind()) {
         Ok(_) if !tids.is_empty() => {}
         Err(std::io::ErrorKind::NotFound) => return refuse("it is a thread of the kernel, which has no memory of its own"),

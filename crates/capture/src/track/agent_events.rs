@@ -4,7 +4,7 @@ use super::Tracker;
 use super::objects::NewObject;
 use crate::agent::records::{AgentEvent, AgentRecord};
 use firsttouch_model::rows::{Id, ObjectKind, Region};
-use firsttouch_system::procfs;
+use firsttouch_system::proc;
 
 impl Tracker {
     pub fn agent(&mut self, record: AgentRecord) {
@@ -15,7 +15,7 @@ impl Tracker {
         if !self.processes.live.contains_key(&pid) {
             // No event reported this process. Its records may come too late, or from another PID namespace, where this number is
             // another process.
-            if !procfs::has_mapped(&self.scope.root, pid, firsttouch_system::preload::unpack::FILE) {
+            if !proc::maps::has_mapped(&self.scope.root, pid, firsttouch_system::preload::unpack::FILE) {
                 self.sink.lose("agent", "records of a process that had ended, or that lives in another PID namespace", 1);
                 return;
             }

@@ -4,7 +4,7 @@ use super::Tracker;
 use super::modules::UnreadModule;
 use super::objects::{NewObject, Objects};
 use firsttouch_model::rows::ObjectKind;
-use firsttouch_system::procfs;
+use firsttouch_system::proc;
 use std::path::Path;
 
 impl Tracker {
@@ -32,7 +32,7 @@ impl Tracker {
             return;
         }
         // The lowest mapping of the file gives the load address for certain; a record of the executable one nearly always does.
-        let lowest = procfs::mappings(&self.scope.root, module.pid)
+        let lowest = proc::maps::read(&self.scope.root, module.pid)
             .into_iter()
             .filter(|m| Path::new(&m.name) == path)
             .map(|m| (m.start, m.file_offset))
@@ -63,13 +63,13 @@ impl Tracker {
 
     /// Modules and threads of a process that ran before the profile started, or whose events are not reported.
     pub fn scan_process(&mut self, pid: i32, time: u64) {
-        for m in procfs::mappings(&self.scope.root, pid) {
+        for m in proc::maps::read(&self.scope.root, pid) {
             let known = self.processes.live.get(&pid).is_some_and(|p| p.modules.contains_key(&m.start));
             if m.executable && !known && m.name.starts_with('/') {
                 self.module(pid, time, m.start, m.end - m.start, m.file_offset, &m.name);
             }
         }
-        for tid in procfs::threads(&self.scope.root, pid) {
+        for tid in proc::thread_ids(&self.scope.root, pid) {
             self.thread(pid, tid, Some(pid), time);
         }
     }
@@ -77,7 +77,7 @@ impl Tracker {
     /// Objects of processes without an agent: their writable anonymous mappings.
     pub fn refresh_mappings(&mut self, time: u64) {
         for process in self.processes.live.values_mut().filter(|process| !process.has_agent) {
-            let maps: Vec<procfs::Mapping> = procfs::mappings(&self.scope.root, process.pid)
+            let maps: Vec<proc::maps::Mapping> = proc::maps::read(&self.scope.root, process.pid)
                 .into_iter()
                 .filter(|m| m.writable && m.is_anonymous() && m.end - m.start >= self.scope.min_size)
                 .collect();

@@ -4,7 +4,7 @@ use super::processes::Processes;
 use super::scope::Scope;
 use crate::sink::Sink;
 use firsttouch_model::rows::Policy;
-use firsttouch_system::clock::monotonic_ns;
+use firsttouch_system::calls::clock::monotonic_ns;
 
 /// Reads the policies that are due, on a machine with several nodes.
 pub(super) fn read(processes: &mut Processes, scope: &Scope, sink: &mut Sink, now: u64) {

@@ -7,8 +7,8 @@ use super::touched::TouchedPages;
 use crate::sink::Sink;
 use crate::unwind::{TableStore, Unwinder};
 use firsttouch_model::rows::{Id, Process as ProcessRow};
-use firsttouch_system::procfs;
-use firsttouch_system::residency::PageSizes;
+use firsttouch_system::calls::page_sizes::PageSizes;
+use firsttouch_system::proc;
 use std::collections::{BTreeMap, HashMap};
 
 /// A live process.
@@ -114,7 +114,7 @@ impl Processes {
 
     /// Memory of the live processes that is in swap.
     pub(super) fn swapped_bytes(&self, scope: &Scope) -> u64 {
-        self.live.keys().filter_map(|&pid| procfs::swapped_bytes(&scope.root, pid)).sum()
+        self.live.keys().filter_map(|&pid| proc::status::swapped_bytes(&scope.root, pid)).sum()
     }
 
     pub(super) fn write_live(&self, sink: &mut Sink) {

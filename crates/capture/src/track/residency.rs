@@ -3,7 +3,7 @@
 use super::processes::Process;
 use crate::sink::Sink;
 use firsttouch_model::rows::{Id, Page};
-use firsttouch_system::residency::nodes_of;
+use firsttouch_system::calls::pages::nodes_of;
 use std::io;
 
 #[derive(Default)]

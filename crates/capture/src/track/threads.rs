@@ -3,7 +3,7 @@
 use super::scope::Scope;
 use crate::sink::Sink;
 use firsttouch_model::rows::{Id, Seen, Thread as ThreadRow};
-use firsttouch_system::procfs;
+use firsttouch_system::proc;
 use std::collections::{BTreeMap, HashMap};
 
 /// A live thread.
@@ -145,7 +145,7 @@ impl Threads {
         let scale = self.live.len() as f64 / self.live.len().clamp(1, READ) as f64;
         let mut waits = 0.0;
         for thread in self.live.values_mut().take(READ) {
-            if let Some(status) = procfs::thread_status(&scope.root, thread.pid, thread.tid) {
+            if let Some(status) = proc::status::of_thread(&scope.root, thread.pid, thread.tid) {
                 waits += status.waits.saturating_sub(thread.waits) as f64 * scale;
                 thread.waits = status.waits;
                 thread.allowed_cpus = status.allowed_cpus;
@@ -156,15 +156,15 @@ impl Threads {
 
     /// Reads names, CPU times and fault counts of the live threads.
     pub(super) fn read_stats(&mut self, scope: &Scope) {
-        let ticks = firsttouch_system::clock::ticks_per_second();
+        let ticks = firsttouch_system::calls::sysconf::ticks_per_s();
         for thread in self.live.values_mut() {
-            let Some(stat) = procfs::thread_stat(&scope.root, thread.pid, thread.tid) else { continue };
+            let Some(stat) = proc::stat::of_thread(&scope.root, thread.pid, thread.tid) else { continue };
             thread.cpu_ns = Some(stat.cpu_ticks * (1_000_000_000 / ticks));
             thread.faults_read = Some((thread.user_faults, stat.minor_faults));
             thread.name = Some(stat.name);
             thread.cpus.entry(stat.cpu).or_default().samples += 1;
             if thread.allowed_cpus.is_none() {
-                thread.allowed_cpus = procfs::thread_status(&scope.root, thread.pid, thread.tid).and_then(|status| status.allowed_cpus);
+                thread.allowed_cpus = proc::status::of_thread(&scope.root, thread.pid, thread.tid).and_then(|status| status.allowed_cpus);
             }
         }
     }
@@ -183,7 +183,7 @@ impl Threads {
         tids.rotate_left(from);
         for tid in tids.into_iter().take(LOOKED_UP) {
             let Some(thread) = self.live.get_mut(&tid) else { continue };
-            let Some(stat) = procfs::thread_stat(&scope.root, thread.pid, tid) else { continue };
+            let Some(stat) = proc::stat::of_thread(&scope.root, thread.pid, tid) else { continue };
             let Some(&node) = scope.cpu_nodes.get(&stat.cpu) else { continue };
             let before = thread.last_seen.replace((node, stat.cpu_ticks));
             if before.is_some_and(|(_, ticks)| ticks == stat.cpu_ticks) {

@@ -8,6 +8,7 @@ use anyhow::Result;
 use firsttouch_capture::{Options, Recording, Summary};
 use firsttouch_report::{text, thousands};
 use firsttouch_system::MachineInfo;
+use firsttouch_system::launch::LaunchError;
 use std::io::stderr;
 use std::path::{Path, PathBuf};
 
@@ -66,9 +67,9 @@ pub fn record(arguments: &Profile, output: &Path) -> Result<std::result::Result<
     match firsttouch_capture::profile(&options) {
         Ok(recording) => Ok(Ok(recording)),
         Err(error) => {
-            let Some(launch) = error.launch() else { return Err(error.into()) };
-            message(&format!("error: {launch:#}"));
-            Ok(Err(u8::try_from(launch.exit_code()).unwrap_or(FAILED)))
+            let Some(status) = error.launch().and_then(LaunchError::exit_code) else { return Err(error.into()) };
+            message(&format!("error: {error:#}"));
+            Ok(Err(u8::try_from(status).unwrap_or(FAILED)))
         }
     }
 }

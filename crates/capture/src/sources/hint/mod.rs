@@ -6,8 +6,8 @@ use crate::timeline::Record;
 use crate::track::Tracker;
 use firsttouch_model::rows::Machine;
 use firsttouch_system::balancing;
-use firsttouch_system::clock::monotonic_ns;
-use firsttouch_system::perf::kernel_tells_pages;
+use firsttouch_system::calls::clock::monotonic_ns;
+use firsttouch_system::calls::perf::kernel_reports_page_sizes;
 
 /// How often the kernel's setting is read while it is off.
 const EVERY_NS: u64 = 5_000_000_000;
@@ -68,7 +68,7 @@ impl Source for Hint {
         if !tracker.scope.may_hint || !tracker.activity.is_reported {
             return None;
         }
-        if kernel_tells_pages() {
+        if kernel_reports_page_sizes() {
             return Some(Account::available(self.samples));
         }
         let reason = "this kernel does not distinguish hinting faults from first touches (Linux 5.11 does): later faults on memory that was never given back are left out";

@@ -6,7 +6,7 @@ use crate::source::{Account, NEVER, Occasion, Source, Target};
 use crate::track::Tracker;
 use crate::track::live::LiveObject;
 use firsttouch_model::rows::Id;
-use firsttouch_system::page_sample::explain_refusal;
+use firsttouch_system::calls::pages::explain_refusal;
 
 /// Pages queried in a sweep over one object, sweeps over random pages of an object, objects a sweep.
 const SWEEP_PAGES: u64 = 32;

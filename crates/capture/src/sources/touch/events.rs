@@ -7,7 +7,7 @@ use super::period::{Switch, is_storm, periods};
 use crate::perf::records::{PerfRecord, parse};
 use crate::perf::refusal::explain;
 use crate::perf::ring::PerfRing;
-use firsttouch_system::perf::{Attributes, Event, kernel_tells_pages};
+use firsttouch_system::calls::perf::{Attributes, Event, kernel_reports_page_sizes};
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
@@ -58,7 +58,7 @@ impl TouchEvents {
         let mut refused = None;
         for sees_kernel in [true, false] {
             for threads_only in [!follow, false] {
-                let tells_pages = kernel_tells_pages();
+                let tells_pages = kernel_reports_page_sizes();
                 match Self::open_as(tids, cpus, Mode { sees_kernel, threads_only, tells_pages, on_exec: launch }) {
                     Ok(events) => return Ok(events),
                     Err(error) => refused = Some(error),
@@ -73,7 +73,7 @@ impl TouchEvents {
     }
 
     fn open_as(tids: &[i32], cpus: &[u32], mode: Mode) -> io::Result<Self> {
-        let sideband = Attributes::bystander().threads_only(mode.threads_only).enable_on_exec(mode.on_exec);
+        let sideband = Attributes::sideband().threads_only(mode.threads_only).enable_on_exec(mode.on_exec);
         let mut all = Self {
             sideband: Vec::new(),
             by_period: Vec::new(),
@@ -119,7 +119,7 @@ impl TouchEvents {
         let attr = Attributes::page_faults(period, stack)
             .exclude_kernel(!self.mode.sees_kernel)
             .threads_only(self.mode.threads_only)
-            .tells_pages(self.mode.tells_pages)
+            .with_page_sizes(self.mode.tells_pages)
             .enable_on_exec(on_exec && index == 0);
         let mut events = Vec::new();
         for &(cpu, owner) in &self.owners {

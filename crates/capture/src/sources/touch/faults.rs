@@ -4,7 +4,7 @@ use crate::random::Random;
 use crate::timeline::Fault;
 use crate::track::Tracker;
 use firsttouch_model::rows::FirstTouch;
-use firsttouch_system::residency::nodes_of;
+use firsttouch_system::calls::pages::nodes_of;
 use std::collections::BTreeMap;
 
 pub struct Faults {

@@ -13,7 +13,7 @@ use crate::timeline::{Fault, Record, Timeline};
 use crate::track::Tracker;
 use events::TouchEvents;
 use faults::Faults;
-use firsttouch_system::clock::monotonic_ns;
+use firsttouch_system::calls::clock::monotonic_ns;
 use period::Period;
 
 const KERNEL_UNSEEN: &str = "faults in system calls are not seen at this privilege (perf_event_paranoid > 1): memory filled by read() is inferred from pages without a record; set perf_event_paranoid to 1 or run with CAP_PERFMON to see them";

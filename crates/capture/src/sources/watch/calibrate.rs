@@ -4,9 +4,9 @@ use super::pace::ArmedCost;
 use super::pattern::median;
 use super::thread::{RING_PAGES, SLOTS, STACK_BYTES};
 use crate::perf::ring::PerfRing;
-use firsttouch_system::clock::monotonic_ns;
-use firsttouch_system::fresh_pages::touch_fresh_pages;
-use firsttouch_system::perf::{Attributes, Event};
+use firsttouch_system::calls::clock::monotonic_ns;
+use firsttouch_system::calls::fresh_pages::touch_fresh_pages;
+use firsttouch_system::calls::perf::{Attributes, Event};
 use std::hint::black_box;
 
 /// The costs of watchpoints.

@@ -8,7 +8,7 @@ use super::windows::{Round, Windows};
 use crate::random::Random;
 use crate::track::Tracker;
 use firsttouch_model::rows::Id;
-use firsttouch_system::clock::monotonic_ns;
+use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::launch::signals::process_exists;
 use std::collections::HashMap;
 

@@ -12,12 +12,14 @@
 //! | [`probe`] | tries what placement and profiling need |
 //! | [`mapped_file`] | mmap of files |
 //! | [`clock`] | clock_gettime |
+//! | [`fresh_pages`] | mmap: the time of first touches |
 //! | [`identity`], [`sysconf`] | the user of this process; page size and clock ticks |
 //!
 //! Affinity and memory policy apply to the calling thread, and to the processes that it starts or becomes (execve keeps both).
 
 pub mod affinity;
 pub mod clock;
+pub mod fresh_pages;
 pub mod identity;
 pub mod mapped_file;
 mod mask;

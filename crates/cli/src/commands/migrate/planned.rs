@@ -4,13 +4,13 @@ use super::used::{Used, nodes_of_threads, within};
 use crate::live;
 use crate::plan::{Sites, read};
 use anyhow::{Context, Result, anyhow};
-use firsttouch_capture::symbolize::symbolize_profile;
 use firsttouch_model::rows::{Object, ObjectKind, Process, Profile};
 use firsttouch_model::system::ProcessMaps;
 use firsttouch_model::topology::Topology;
 use firsttouch_model::{NodeId, Pin};
 use firsttouch_placement::migrate::Rule;
 use firsttouch_placement::plan::{Origin, Plan, Policies, Reach, apply, hash};
+use firsttouch_symbols::frames::symbolize_profile;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

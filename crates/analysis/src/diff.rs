@@ -4,6 +4,7 @@
 //! from d - sqrt((b - b.low)^2 + (a.high - a)^2) to d + sqrt((b.high - b)^2 + (a - a.low)^2). A difference is significant when 0 lies outside.
 
 use crate::{Analysis, Finding, Interval, ObjectView};
+use firsttouch_model::finding::FindingKind;
 use serde::Serialize;
 
 /// Name and version of the JSON.
@@ -42,7 +43,8 @@ pub struct ObjectChange {
 /// A finding of one of the profiles, or of both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FindingChange {
-    pub id: String,
+    #[serde(rename = "id")]
+    pub kind: FindingKind,
     pub object_name: String,
     pub message: String,
     /// Its object is in the other profile as well, and was judged there: else the finding's absence says nothing.
@@ -204,10 +206,10 @@ fn object((before, after, matched_by): &Pair<'_>) -> ObjectChange {
 /// Whether two findings are one: of the same kind, on objects that are one.
 fn same(before: &Finding, after: &Finding, pairs: &[Pair<'_>]) -> bool {
     let (Some(of_before), Some(of_after)) = (before.object, after.object) else {
-        return before.id == after.id && before.object == after.object && before.object_name == after.object_name;
+        return before.kind == after.kind && before.object == after.object && before.object_name == after.object_name;
     };
     let is_pair = |(a, b, _): &Pair<'_>| a.is_some_and(|a| a.id == of_before) && b.is_some_and(|b| b.id == of_after);
-    before.id == after.id && pairs.iter().any(is_pair)
+    before.kind == after.kind && pairs.iter().any(is_pair)
 }
 
 /// Whether the finding's object was judged in the other analysis too: its counterpart there, or for a finding on the whole program, any evidence.
@@ -226,7 +228,7 @@ fn judged_in(finding: &Finding, pairs: &[Pair<'_>], other: &Analysis, other_is_b
 fn change(finding: &Finding, before: Option<&Finding>, after: Option<&Finding>, object_in_both: bool) -> FindingChange {
     let remote = |finding: &Finding| (finding.remote_fraction, Some(finding.interval));
     FindingChange {
-        id: finding.id.clone(),
+        kind: finding.kind,
         object_name: finding.object_name.clone(),
         message: finding.message.clone(),
         object_in_both,

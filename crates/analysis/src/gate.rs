@@ -5,6 +5,8 @@
 
 use crate::judge::CACHED;
 use crate::{Analysis, Interval, ObjectView};
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::finding::FindingKind;
 use serde::Serialize;
 
 /// What is allowed; nothing asked is nothing exceeded.
@@ -74,7 +76,7 @@ fn remote(analysis: &Analysis) -> Option<f64> {
     if analysis.threads.len() > 1 && objects.iter().any(is_open) && !objects.iter().any(|object| object.judged) {
         return None;
     }
-    let blind = analysis.evidence.iter().any(|evidence| !evidence.available && ["touch", "watch"].contains(&evidence.source.as_str()));
+    let blind = analysis.evidence.iter().any(|evidence| !evidence.available && matches!(evidence.source, EvidenceSource::Touch | EvidenceSource::Watch));
     analysis.remote_fraction.or((!blind || analysis.threads.len() == 1).then_some(0.0))
 }
 
@@ -91,12 +93,12 @@ fn held(name: &'static str, limit: f64, (value, interval): (Option<f64>, Option<
 
 /// Findings are told apart by kind and object's name: ids differ from run to run.
 fn new_findings(analysis: &Analysis, before: &Analysis) -> Checked {
-    let known = |id: &str, name: &str| before.findings.iter().any(|finding| finding.id == id && finding.object_name == name);
+    let known = |kind: FindingKind, name: &str| before.findings.iter().any(|finding| finding.kind == kind && finding.object_name == name);
     let new: Vec<String> = analysis
         .findings
         .iter()
-        .filter(|finding| !known(&finding.id, &finding.object_name))
-        .map(|finding| format!("{} {}", finding.id, finding.object_name))
+        .filter(|finding| !known(finding.kind, &finding.object_name))
+        .map(|finding| format!("{} {}", finding.kind, finding.object_name))
         .collect();
     let verdict = if new.is_empty() { Verdict::Within } else { Verdict::Exceeded };
     Checked { name: "baseline-findings", limit: 0.0, value: Some(new.len() as f64), interval: None, verdict, new_findings: new }

@@ -1,6 +1,9 @@
 //! The result, whose JSON is the contract `firsttouch.report/1` (DESIGN.md, section 7). Other tools rely on the names.
 
 use crate::PartitionKind;
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::finding::{FindingKind, Severity};
+use firsttouch_model::rows::ObjectKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -25,7 +28,7 @@ pub struct Analysis {
     pub remote_interval: Option<Interval>,
     /// Samples behind `remote_fraction`, and what they are: `watch` (windows with hits) or `hint` (hinting faults); null without.
     pub remote_samples: u64,
-    pub remote_evidence: Option<String>,
+    pub remote_evidence: Option<EvidenceSource>,
     /// [node of thread][node of page], sums to 1 (all zero without evidence).
     pub matrix: Vec<Vec<f64>>,
     /// Null where there is no description of the machine.
@@ -73,7 +76,7 @@ pub struct ThreadView {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EvidenceView {
-    pub source: String,
+    pub source: EvidenceSource,
     pub available: bool,
     pub samples: u64,
     pub lost: u64,
@@ -100,7 +103,7 @@ pub struct ObjectView {
     pub count: usize,
     /// Bytes alive at once.
     pub total_bytes: u64,
-    pub kind: String,
+    pub kind: ObjectKind,
     pub call: Option<String>,
     pub process: i64,
     /// Which of several objects of this name, from 0, in order of birth.
@@ -112,7 +115,7 @@ pub struct ObjectView {
     pub access_share: Option<f64>,
     pub access_share_interval: Option<Interval>,
     /// What the figures on its use rest on: `watch` or `hint`. Access shares rest on windows where any were hit.
-    pub evidence: String,
+    pub evidence: EvidenceSource,
     /// Watch windows held, and those with hits that count as use; hinting faults on it.
     pub windows: u64,
     pub hit_windows: u64,
@@ -185,7 +188,7 @@ pub struct Figure {
     pub interval: Interval,
     pub samples: u64,
     /// `watch`, `hint`, `resident`, `touch`, or `looks` at where threads run.
-    pub evidence: String,
+    pub evidence: EvidenceSource,
 }
 
 /// The kernel's side of a run.
@@ -225,13 +228,12 @@ pub struct Strip {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The kind: `serial-first-touch`, `mismatched-partition`, ...
-    pub id: String,
+    #[serde(rename = "id")]
+    pub kind: FindingKind,
     /// Null where the finding is about the threads or the whole program; `object_name` says so then.
     pub object: Option<i64>,
     pub object_name: String,
-    /// By remote accesses to the object / all accesses: `high` from 0.20, `medium` from 0.05, else `low`.
-    pub severity: String,
+    pub severity: Severity,
     pub message: String,
     pub fix: String,
     /// Time over the time after the fix of this object alone; null where there is no description of the machine.
@@ -258,7 +260,7 @@ pub struct NotJudged {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LostView {
-    pub source: String,
+    pub source: EvidenceSource,
     pub reason: String,
     pub count: u64,
 }

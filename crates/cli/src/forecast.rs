@@ -4,6 +4,7 @@ use crate::judge::Judged;
 use crate::plan::choice;
 use anyhow::Result;
 use firsttouch_analysis::Prediction;
+use firsttouch_model::finding::{FindingKind, Remedy};
 use firsttouch_model::rows::Profile;
 use firsttouch_predict::error::model_error;
 use firsttouch_predict::experiments;
@@ -100,7 +101,7 @@ pub fn add_to_report(profile: &Profile, judged: &mut Judged) -> Result<()> {
         Prediction { slowdown: now.slowdown, interval: now.interval, best: best.to_owned() }
     });
     for finding in &mut judged.analysis.findings {
-        let (Some(object), Some(fixed)) = (finding.object, fixed(&finding.id)) else { continue };
+        let (Some(object), Some(fixed)) = (finding.object, fixed(finding.kind)) else { continue };
         let gain = program.gain(object, fixed)?;
         finding.predicted_gain = Some(gain.gain);
         finding.predicted_gain_interval = Some(gain.interval);
@@ -109,16 +110,9 @@ pub fn add_to_report(profile: &Profile, judged: &mut Judged) -> Result<()> {
 }
 
 /// What a finding's fix does to its object.
-pub fn fixed(finding: &str) -> Option<Placement> {
-    match finding {
-        "serial-first-touch"
-        | "mismatched-partition"
-        | "io-first-touch"
-        | "huge-page-sharing"
-        | "recycled-memory"
-        | "policy-mismatch"
-        | "slow-tier" => Some(Placement::ParallelFirstTouch),
-        "no-stable-partition" | "shared-read" => Some(Placement::Interleave),
-        _ => None,
-    }
+pub fn fixed(finding: FindingKind) -> Option<Placement> {
+    finding.remedy().map(|remedy| match remedy {
+        Remedy::ParallelFirstTouch => Placement::ParallelFirstTouch,
+        Remedy::Interleave => Placement::Interleave,
+    })
 }

@@ -125,7 +125,7 @@ fn findings(out: &mut Lines, title: &str, list: &[FindingChange]) {
                 (before, _) => figure(&finding.remote_fraction, before),
             };
             let unseen = if finding.object_in_both { "" } else { "; the other profile did not judge this object" };
-            vec![format!("  {}", finding.id), cut(&clean(&finding.object_name), LONGEST_NAME), format!("remote {remote}{unseen}")]
+            vec![format!("  {}", finding.kind), cut(&clean(&finding.object_name), LONGEST_NAME), format!("remote {remote}{unseen}")]
         })
         .collect();
     out.table(&rows, &[Left, Left, Left]);

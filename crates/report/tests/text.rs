@@ -5,6 +5,8 @@ use firsttouch_analysis::{
     Analysis, EvidenceView, Finding, FirstTouchView, LostView, MachineView, NotJudged, ObjectView, PartitionKind, Place, REPORT_SCHEMA,
     Strip, ThreadView,
 };
+use firsttouch_model::finding::{FindingKind, Severity};
+use firsttouch_model::rows::ObjectKind;
 use firsttouch_report::{Context, Style, text};
 
 const PLAIN: Style = Style { width: 100, colour: false };
@@ -36,7 +38,7 @@ fn matrix_a() -> ObjectView {
         bytes: 3_200_000_000,
         count: 1,
         total_bytes: 3_200_000_000,
-        kind: "heap".into(),
+        kind: ObjectKind::Heap,
         call: Some("malloc".into()),
         process: 1,
         ordinal: 0,
@@ -92,10 +94,10 @@ fn serial() -> Analysis {
         prediction: None,
         objects: vec![matrix_a()],
         findings: vec![Finding {
-            id: "serial-first-touch".into(),
+            kind: FindingKind::SerialFirstTouch,
             object: Some(7),
             object_name: "A".into(),
-            severity: "high".into(),
+            severity: Severity::High,
             message: "Thread 0 touched all of A first, so all of it is on node 0; 8 threads use it, each its own block.".into(),
             fix: "initialise A in the loop that uses it:\n  #pragma omp parallel for schedule(static)\n  for (i = 0; i < m; i++) ..."
                 .into(),
@@ -427,7 +429,7 @@ fn hostile_names_are_harmless() {
     analysis.command = vec![evil.into()];
     analysis.machine.name = evil.into();
     analysis.findings[0].object_name = evil.into();
-    analysis.findings[0].id = "serial-first-touch".into();
+    analysis.findings[0].kind = FindingKind::SerialFirstTouch;
     analysis.objects[0].used_at[0].text = Some(evil.into());
     analysis.objects[0].allocated_at = Some(Place { file: Some(evil.into()), line: Some(1), ..Place::default() });
     analysis.not_judged[0].name = evil.into();

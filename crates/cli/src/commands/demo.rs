@@ -7,6 +7,8 @@ use crate::judge::{Judged, Question, judge, read};
 use crate::output::{print, print_json, style, tell, write};
 use crate::plan::{Planned, plan};
 use anyhow::{Context as _, Result, bail};
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::finding::FindingKind;
 use firsttouch_model::format_bytes;
 use firsttouch_report::{Context, text};
 use firsttouch_system::MachineInfo;
@@ -27,7 +29,7 @@ const RUN_S: f64 = 5.0;
 const TRIAL_PRODUCTS: u64 = 3;
 /// Its plan, in the temporary directory.
 const PLAN: &str = "dgemv.toml";
-const DEFECT: &str = "serial-first-touch";
+const DEFECT: FindingKind = FindingKind::SerialFirstTouch;
 
 /// One profiled run.
 struct Story {
@@ -188,12 +190,12 @@ fn remote(story: &Story) -> String {
 
 /// Whether the evidence that the story rests on could not be had: then the second run would tell no more than the first.
 fn is_blind(story: &Story) -> bool {
-    story.judged.analysis.evidence.iter().any(|evidence| !evidence.available && ["touch", "watch"].contains(&evidence.source.as_str()))
+    story.judged.analysis.evidence.iter().any(|evidence| !evidence.available && matches!(evidence.source, EvidenceSource::Touch | EvidenceSource::Watch))
 }
 
 /// The object that one thread touched first.
 fn defect(story: &Story) -> Option<&str> {
-    let finding = story.judged.analysis.findings.iter().find(|finding| finding.id == DEFECT)?;
+    let finding = story.judged.analysis.findings.iter().find(|finding| finding.kind == DEFECT)?;
     Some(&finding.object_name)
 }
 

@@ -277,7 +277,7 @@ impl<'a> Maker<'a> {
     }
 
     fn prepare(&self, finding: &'a Finding, id: i64) -> Result<Prepared<'a>, String> {
-        let fixed = forecast::fixed(&finding.id).ok_or_else(|| format!("{}: no placement of its memory mends that", finding.id))?;
+        let fixed = forecast::fixed(finding.kind).ok_or_else(|| format!("{}: no placement of its memory removes that", finding.kind))?;
         let view = self.judged.analysis.objects.iter().find(|object| object.id == id).ok_or("it was not judged")?;
         let object = self.judged.traffic.objects.iter().find(|object| object.id == id);
         let object = object.ok_or("its traffic is not known, so nothing can be predicted")?;
@@ -320,7 +320,7 @@ fn reason(one: &Prepared<'_>, place: &Place) -> String {
 }
 
 fn defect(finding: &Finding) -> String {
-    format!("{}: {:.0} % of its accesses are remote", finding.id, 100.0 * finding.remote_fraction)
+    format!("{}: {:.0} % of its accesses are remote", finding.kind, 100.0 * finding.remote_fraction)
 }
 
 /// `file:line`

@@ -22,7 +22,7 @@ pub fn check_github(check: &CheckJson<'_>) -> String {
         let level = if check.passed { "warning" } else { "error" };
         let place =
             check.place(finding).map_or(String::new(), |(_, file, line)| format!("file={},line={line},", property(check.relative(file))));
-        let title = property(&format!("firsttouch {}: {}", finding.id, finding.object_name));
+        let title = property(&format!("firsttouch {}: {}", finding.kind, finding.object_name));
         let _ = writeln!(out, "::{level} {place}title={title}::{}", data(&format!("{}\n{}", finding.message, finding.fix)));
     }
     out

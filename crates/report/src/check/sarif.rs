@@ -3,6 +3,7 @@
 use super::{CheckJson, sentence};
 use firsttouch_analysis::Finding;
 use firsttouch_analysis::gate::Verdict;
+use firsttouch_model::finding::Severity;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -13,17 +14,17 @@ const HELP: &str = "docs/findings.md";
 #[must_use]
 pub fn check_sarif(check: &CheckJson<'_>, version: &str) -> Value {
     let exceeded = || check.limits.iter().filter(|limit| limit.verdict == Verdict::Exceeded);
-    let ids: BTreeSet<&str> = check.findings.iter().map(|finding| finding.id.as_str()).chain(exceeded().map(|limit| limit.name)).collect();
+    let ids: BTreeSet<&str> = check.findings.iter().map(|finding| finding.kind.as_str()).chain(exceeded().map(|limit| limit.name)).collect();
     let ids: Vec<&str> = ids.into_iter().collect();
     let index = |id: &str| ids.iter().position(|known| *known == id);
     let findings = check.findings.iter().map(|finding| {
         json!({
-            "ruleId": finding.id,
-            "ruleIndex": index(&finding.id),
+            "ruleId": finding.kind,
+            "ruleIndex": index(finding.kind.as_str()),
             "level": level(check, finding),
             "message": { "text": format!("{}: {} {}", finding.object_name, finding.message, finding.fix) },
             "locations": locations(check, finding),
-            "partialFingerprints": { "object/v1": format!("{}:{}", finding.id, finding.object_name) },
+            "partialFingerprints": { "object/v1": format!("{}:{}", finding.kind, finding.object_name) },
             "properties": {
                 "remote_fraction": finding.remote_fraction,
                 "interval": finding.interval,
@@ -61,9 +62,9 @@ pub fn check_sarif(check: &CheckJson<'_>, version: &str) -> Value {
 }
 
 fn level(check: &CheckJson<'_>, finding: &Finding) -> &'static str {
-    match (check.passed, finding.severity.as_str()) {
-        (false, "high" | "medium") => "error",
-        (_, "low") => "note",
+    match (check.passed, finding.severity) {
+        (false, Severity::High | Severity::Medium) => "error",
+        (_, Severity::Low) => "note",
         _ => "warning",
     }
 }

@@ -44,7 +44,7 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
             let place = check.place(finding).map_or_else(|| "-".to_owned(), |(_, file, line)| format!("{}:{line}", check.relative(file)));
             let gain = finding.predicted_gain.map_or(String::new(), |gain| format!("; {}", gained(gain, finding.predicted_gain_interval)));
             let share = format!("{} of all accesses{gain}", percent(finding.remote_share));
-            vec![format!("  {}", finding.id), clean(&finding.object_name), clean(&place), share]
+            vec![format!("  {}", finding.kind), clean(&finding.object_name), clean(&place), share]
         })
         .collect();
     out.table(&rows, &[Left, Left, Left, Left]);

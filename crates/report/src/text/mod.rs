@@ -11,6 +11,7 @@ pub(crate) mod words;
 pub use words::thousands;
 
 use firsttouch_analysis::{Analysis, ObjectView};
+use firsttouch_model::evidence::EvidenceSource;
 use layout::{GLUE, clean, wrap};
 use paint::Paint;
 use std::collections::BTreeMap;
@@ -97,7 +98,7 @@ fn heading(analysis: &Analysis, context: &Context) -> String {
     let samples: Vec<String> = analysis
         .evidence
         .iter()
-        .filter(|e| e.available && e.samples > 0 && e.source != "agent")
+        .filter(|e| e.available && e.samples > 0 && e.source != EvidenceSource::Agent)
         .map(|e| format!("{}{GLUE}{}", e.source, thousands(e.samples)))
         .collect();
     let samples = if samples.is_empty() { String::new() } else { format!("; samples: {}", samples.join(", ")) };
@@ -167,8 +168,8 @@ fn no_finding(analysis: &Analysis) -> String {
     match remote(analysis) {
         Some(remote) if is_too_little(analysis) => {
             let were = if analysis.remote_samples == 1 { "was" } else { "were" };
-            let seen = match analysis.remote_evidence.as_deref() {
-                Some("hint") => format!("{} {were} seen", count(analysis.remote_samples as usize, "hinting fault")),
+            let seen = match &analysis.remote_evidence {
+                Some(EvidenceSource::Hint) => format!("{} {were} seen", count(analysis.remote_samples as usize, "hinting fault")),
                 _ => format!("{} {were} hit", count(analysis.remote_samples as usize, "window")),
             };
             format!("Not enough samples for a verdict: {seen}; profile a longer run. As far as seen, {remote}.")
@@ -180,7 +181,7 @@ fn no_finding(analysis: &Analysis) -> String {
         None => format!(
             "No finding, and no judgement: no accesses to objects of known placement were seen{} what was missing is told below.",
             // Where accesses cannot be seen, more of the same sees no more.
-            if is_seen(analysis, "watch") { format!(". {};", sees_more(analysis)) } else { ":".to_owned() }
+            if is_seen(analysis, &EvidenceSource::Watch) { format!(". {};", sees_more(analysis)) } else { ":".to_owned() }
         ),
     }
 }
@@ -193,13 +194,13 @@ fn several_threads(analysis: &Analysis) -> bool {
 }
 
 /// Whether evidence of this kind could be had.
-fn is_seen(analysis: &Analysis, source: &str) -> bool {
-    !analysis.evidence.iter().any(|evidence| evidence.source == source && !evidence.available)
+fn is_seen(analysis: &Analysis, source: &EvidenceSource) -> bool {
+    !analysis.evidence.iter().any(|evidence| evidence.source == *source && !evidence.available)
 }
 
 /// What would see more than this profile did.
 fn sees_more(analysis: &Analysis) -> &'static str {
-    match (is_seen(analysis, "agent"), analysis.command.is_empty()) {
+    match (is_seen(analysis, &EvidenceSource::Agent), analysis.command.is_empty()) {
         (false, true) => "Longer recordings see more, and so does starting the program under 'firsttouch profile'",
         (false, false) => "Longer runs see more",
         (true, _) => "Longer runs and a smaller --min-size see more",
@@ -268,7 +269,7 @@ fn lost(analysis: &Analysis) -> String {
         .lost
         .iter()
         .filter(|one| one.count > 0)
-        .map(|one| format!("{} {}: {}", clean(&one.source), thousands(one.count), clean(&one.reason)))
+        .map(|one| format!("{} {}: {}", clean(one.source.as_str()), thousands(one.count), clean(&one.reason)))
         .collect();
     format!("Lost samples: {} ({}).", thousands(total), parts.join("; "))
 }

@@ -124,7 +124,11 @@ pub fn study(profile: &Profile, target: &Target, sources: &dyn Sources) -> (Anal
         kernel: kernel(profile),
         notes: notes(&Doubts { profile, target, threads: &threads, uses: &uses, index: &index, unlisted, unrecorded, merged }),
         unrecorded: unrecorded.map(|u| u.part),
-        lost: profile.lost.iter().map(|l| LostView { source: l.source.as_str().into(), reason: l.reason.clone(), count: l.count }).collect(),
+        lost: profile
+            .lost
+            .iter()
+            .map(|l| LostView { source: l.source.as_str().into(), reason: l.reason.clone(), count: l.count })
+            .collect(),
     };
     (analysis, traffic)
 }

@@ -76,7 +76,10 @@ fn remote(analysis: &Analysis) -> Option<f64> {
     if analysis.threads.len() > 1 && objects.iter().any(is_open) && !objects.iter().any(|object| object.judged) {
         return None;
     }
-    let blind = analysis.evidence.iter().any(|evidence| !evidence.available && matches!(evidence.source, EvidenceSource::Touch | EvidenceSource::Watch));
+    let blind = analysis
+        .evidence
+        .iter()
+        .any(|evidence| !evidence.available && matches!(evidence.source, EvidenceSource::Touch | EvidenceSource::Watch));
     analysis.remote_fraction.or((!blind || analysis.threads.len() == 1).then_some(0.0))
 }
 

@@ -45,7 +45,15 @@ impl Context<'_> {
         self.floating(program).into_iter().chain(self.churn(program)).collect()
     }
 
-    fn finding(&self, kind: FindingKind, name: &str, program: &Program<'_>, message: String, fix: String, own: (&str, Estimate, EvidenceSource)) -> Finding {
+    fn finding(
+        &self,
+        kind: FindingKind,
+        name: &str,
+        program: &Program<'_>,
+        message: String,
+        fix: String,
+        own: (&str, Estimate, EvidenceSource),
+    ) -> Finding {
         let remote = program.remote.unwrap_or(Estimate { value: 0.0, low: 0.0, high: 1.0, samples: 0 });
         let mut figures = BTreeMap::from([(own.0.to_owned(), figure(own.1, own.2))]);
         figures.extend(program.remote.map(|e| ("remote".to_owned(), figure(e, program.source.into()))));
@@ -98,7 +106,14 @@ impl Context<'_> {
             self.allowed(),
             share(remote)
         );
-        Some(self.finding(FindingKind::UnpinnedThreads, "threads", program, message, self.pin_advice(), ("off_node", time, EvidenceSource::Looks)))
+        Some(self.finding(
+            FindingKind::UnpinnedThreads,
+            "threads",
+            program,
+            message,
+            self.pin_advice(),
+            ("off_node", time, EvidenceSource::Looks),
+        ))
     }
 
     fn churn(&self, program: &Program<'_>) -> Option<Finding> {

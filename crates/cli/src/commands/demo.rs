@@ -190,7 +190,12 @@ fn remote(story: &Story) -> String {
 
 /// Whether the evidence that the story rests on could not be had: then the second run would tell no more than the first.
 fn is_blind(story: &Story) -> bool {
-    story.judged.analysis.evidence.iter().any(|evidence| !evidence.available && matches!(evidence.source, EvidenceSource::Touch | EvidenceSource::Watch))
+    story
+        .judged
+        .analysis
+        .evidence
+        .iter()
+        .any(|evidence| !evidence.available && matches!(evidence.source, EvidenceSource::Touch | EvidenceSource::Watch))
 }
 
 /// The object that one thread touched first.

@@ -14,7 +14,8 @@ const HELP: &str = "docs/findings.md";
 #[must_use]
 pub fn check_sarif(check: &CheckJson<'_>, version: &str) -> Value {
     let exceeded = || check.limits.iter().filter(|limit| limit.verdict == Verdict::Exceeded);
-    let ids: BTreeSet<&str> = check.findings.iter().map(|finding| finding.kind.as_str()).chain(exceeded().map(|limit| limit.name)).collect();
+    let ids: BTreeSet<&str> =
+        check.findings.iter().map(|finding| finding.kind.as_str()).chain(exceeded().map(|limit| limit.name)).collect();
     let ids: Vec<&str> = ids.into_iter().collect();
     let index = |id: &str| ids.iter().position(|known| *known == id);
     let findings = check.findings.iter().map(|finding| {

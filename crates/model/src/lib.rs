@@ -6,6 +6,7 @@ pub mod facts;
 pub mod finding;
 mod interval;
 pub mod launch;
+pub mod metadata;
 pub mod pairs;
 mod pin;
 pub mod policy;

@@ -12,7 +12,7 @@ use crate::notes::{Doubts, notes};
 use crate::places::Places;
 use crate::report::{
     Analysis, CounterView, EvidenceView, FirstTouchView, Interval, KernelView, LostView, MachineView, NodeMemoryView, NotJudged,
-    ObjectView, REPORT_SCHEMA, ResidentView, ThreadView,
+    ObjectView, ResidentView, ThreadView,
 };
 use crate::residents::{Moves, Residents};
 use crate::stacks::stacks;
@@ -26,7 +26,6 @@ use crate::{Sources, Target};
 use firsttouch_model::Estimate;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Counter, Id, Profile};
-use firsttouch_model::traffic::Traffic;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Objects without any access seen that are listed, at most (the largest).
@@ -38,12 +37,6 @@ const MOST_MEMBERS: usize = 4096;
 /// Judges a profile on a target.
 #[must_use]
 pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Analysis {
-    study(profile, target, sources).0
-}
-
-/// Judges a profile on a target, and tells the traffic that a model of the target would have to carry.
-#[must_use]
-pub fn study(profile: &Profile, target: &Target, sources: &dyn Sources) -> (Analysis, Traffic) {
     let threads = Threads::new(profile, target);
     let groups = groups(profile);
     let residents = Residents::new(profile);
@@ -103,9 +96,7 @@ pub fn study(profile: &Profile, target: &Target, sources: &dyn Sources) -> (Anal
     findings.sort_by(|a, b| b.remote_share.total_cmp(&a.remote_share).then(a.object.cmp(&b.object)));
     let not_judged = objects.iter().filter_map(not_judged).collect();
     let unrecorded = (target.nodes > 1 && !threads.alone()).then(|| Unrecorded::of(profile, &residents)).flatten();
-    let traffic = traffic(profile, &threads, &uses, &groups, &subjects, &names);
-    let analysis = Analysis {
-        schema: REPORT_SCHEMA.to_owned(),
+    Analysis {
         command: profile.meta.command.clone(),
         exit_code: profile.meta.exit_code,
         wall_s: profile.meta.wall_s(),
@@ -117,7 +108,6 @@ pub fn study(profile: &Profile, target: &Target, sources: &dyn Sources) -> (Anal
         remote_samples: remote.map_or(0, |r| r.samples),
         remote_evidence: remote.map(|_| source.into()),
         matrix: matrix(&uses.of(source).design, target.nodes, counted_hits(&subjects, &uses, source)),
-        prediction: None,
         objects,
         findings,
         not_judged,
@@ -129,8 +119,8 @@ pub fn study(profile: &Profile, target: &Target, sources: &dyn Sources) -> (Anal
             .iter()
             .map(|l| LostView { source: l.source.as_str().into(), reason: l.reason.clone(), count: l.count })
             .collect(),
-    };
-    (analysis, traffic)
+        traffic: traffic(profile, &threads, &uses, &groups, &subjects, &names),
+    }
 }
 
 /// One group, measured by the evidence that tells more of it.

@@ -1,22 +1,24 @@
-//! The result, whose JSON is the contract `firsttouch.report/1` (DESIGN.md, section 7). Other tools rely on the names.
+//! The result of an analysis. firsttouch-report writes it as JSON, joined with a forecast: the contract `firsttouch.report/1`
+//! (DESIGN.md, section 7). Other tools rely on the names. An analysis is read back from that JSON.
 
 use crate::PartitionKind;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::{FindingKind, Severity};
+use firsttouch_model::prediction::Prediction;
 use firsttouch_model::rows::ObjectKind;
+use firsttouch_model::traffic::Traffic;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Name and version of the contract.
+/// Name and version of the JSON that a report is written as.
 pub const REPORT_SCHEMA: &str = "firsttouch.report/1";
 
 /// A two-sided 95 % interval: low, high.
 pub type Interval = [f64; 2];
 
 /// Everything a report shows. Shares and fractions are in [0, 1]; arrays by thread are indexed by `threads[].index`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Analysis {
-    pub schema: String,
     pub command: Vec<String>,
     pub exit_code: Option<i32>,
     pub wall_s: f64,
@@ -31,8 +33,6 @@ pub struct Analysis {
     pub remote_evidence: Option<EvidenceSource>,
     /// [node of thread][node of page], sums to 1 (all zero without evidence).
     pub matrix: Vec<Vec<f64>>,
-    /// Null where there is no description of the machine.
-    pub prediction: Option<Prediction>,
     /// By access share, largest first.
     pub objects: Vec<ObjectView>,
     /// By remote share of all accesses, largest first.
@@ -47,6 +47,17 @@ pub struct Analysis {
     #[serde(skip)]
     pub unrecorded: Option<f64>,
     pub lost: Vec<LostView>,
+    /// What a model of the machine has to carry. Not in the JSON.
+    #[serde(skip)]
+    pub traffic: Traffic,
+}
+
+/// An analysis, and what a model predicts for the program on the same machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Assessed<'a> {
+    pub analysis: &'a Analysis,
+    /// `None` where there is no description of the machine, or nothing to predict from.
+    pub prediction: Option<&'a Prediction>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,15 +92,6 @@ pub struct EvidenceView {
     pub samples: u64,
     pub lost: u64,
     pub detail: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Prediction {
-    /// Time over that of the best placement.
-    pub slowdown: f64,
-    pub interval: Interval,
-    /// The best placement: `as-is`, `parallel-first-touch`, ...
-    pub best: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -226,7 +228,7 @@ pub struct Strip {
     pub homes: Vec<i64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Finding {
     #[serde(rename = "id")]
     pub kind: FindingKind,
@@ -236,9 +238,6 @@ pub struct Finding {
     pub severity: Severity,
     pub message: String,
     pub fix: String,
-    /// Time over the time after the fix of this object alone; null where there is no description of the machine.
-    pub predicted_gain: Option<f64>,
-    pub predicted_gain_interval: Option<Interval>,
     pub cause: Option<String>,
     /// Of the accesses to this object (to all objects, where there is none).
     pub remote_fraction: f64,

@@ -5,7 +5,7 @@ use crate::text::Style;
 use crate::text::layout::{GLUE, clean, cut};
 use crate::text::words::{count, file_name, interval, percent, thousands, times};
 use crate::topology::table::Align::{Left, Right};
-use firsttouch_analysis::diff::{Change, Diff, FindingChange, ObjectChange};
+use firsttouch_analysis::diff::{Change, Diff, FindingChange, ObjectChange, Presence};
 use firsttouch_model::format_bytes;
 
 /// Objects shown, at most; the rest is counted.
@@ -143,9 +143,9 @@ fn objects(out: &mut Lines, list: &[ObjectChange]) {
             _ => String::new(),
         };
         let difference = match object.in_profiles {
-            "before" => "not in the second".to_owned(),
-            "after" => "not in the first".to_owned(),
-            _ => points(&object.remote_fraction),
+            Presence::Before => "not in the second".to_owned(),
+            Presence::After => "not in the first".to_owned(),
+            Presence::Both => points(&object.remote_fraction),
         };
         rows.push(vec![
             format!("  {}", cut(&clean(&object.name), LONGEST_NAME)),

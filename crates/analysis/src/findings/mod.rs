@@ -95,8 +95,6 @@ impl Context<'_> {
             severity: Severity::of(remote_share),
             message: self.message(kind, case),
             fix: self.fix(kind, case),
-            predicted_gain: None,
-            predicted_gain_interval: None,
             cause: case.view.first_touch.cause.clone(),
             remote_fraction: remote.value,
             interval,

@@ -64,8 +64,6 @@ impl Context<'_> {
             severity: Severity::of(remote.value),
             message,
             fix,
-            predicted_gain: None,
-            predicted_gain_interval: None,
             cause: None,
             remote_fraction: remote.value,
             interval: [remote.low, remote.high],

@@ -6,6 +6,7 @@ use super::words::{by_threads, interval, percent, place, thousands, times, withi
 use super::{Style, strip};
 use firsttouch_analysis::{Finding, Interval, ObjectView, Place, ResidentView};
 use firsttouch_model::format_bytes;
+use firsttouch_model::prediction::Gain;
 use firsttouch_model::rows::ObjectKind;
 
 /// Columns of the row labels, indentation included.
@@ -29,8 +30,8 @@ struct Row {
     remark: String,
 }
 
-pub fn finding(out: &mut Vec<String>, number: usize, finding: &Finding, object: Option<&ObjectView>, style: Style) {
-    head(out, number, finding, object, style);
+pub fn finding(out: &mut Vec<String>, number: usize, finding: &Finding, object: Option<&ObjectView>, gain: Option<Gain>, style: Style) {
+    head(out, number, finding, object, gain, style);
     if let Some(object) = object {
         table(out, &rows(object), style);
         if let Some(words) = object.resident.as_ref().and_then(|r| resident(r, object.policy.as_deref())) {
@@ -42,14 +43,14 @@ pub fn finding(out: &mut Vec<String>, number: usize, finding: &Finding, object: 
     labelled(out, "fix", &finding.fix, style);
 }
 
-fn head(out: &mut Vec<String>, number: usize, finding: &Finding, object: Option<&ObjectView>, style: Style) {
+fn head(out: &mut Vec<String>, number: usize, finding: &Finding, object: Option<&ObjectView>, gain: Option<Gain>, style: Style) {
     let size = object.map_or(String::new(), |object| format!("   {}", size(object)));
     let number = format!("{number}. ");
     let fixed = width(&number) + width(&size) + 3 + width(finding.kind.as_str());
     let name = cut(&clean(&finding.object_name), style.width.saturating_sub(fixed).max(4));
     let left = fixed + width(&name);
-    let right = match finding.predicted_gain {
-        Some(gain) => gained(gain, finding.predicted_gain_interval),
+    let right = match gain {
+        Some(gain) => gained(gain.gain, Some(gain.interval)),
         None if finding.object.is_none() => {
             format!("{} of all accesses remote {}", percent(finding.remote_fraction), interval(finding.interval))
         }

@@ -12,6 +12,7 @@ pub use words::thousands;
 
 use firsttouch_analysis::{Analysis, ObjectView};
 use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_predict::forecast::Forecast;
 use layout::{GLUE, clean, wrap};
 use paint::Paint;
 use std::collections::BTreeMap;
@@ -49,13 +50,13 @@ pub struct Context {
 
 /// The report as text, lines of at most `style.width` columns, ending in a newline.
 #[must_use]
-pub fn text(analysis: &Analysis, context: &Context, style: Style) -> String {
+pub fn text(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context, style: Style) -> String {
     let style = Style { width: style.width.max(LEAST_WIDTH), ..style };
     let mut out = Vec::new();
     if context.heading {
         paragraph(&mut out, &heading(analysis, context), style);
     }
-    paragraph(&mut out, &format!("{}{}", context.prefix, judgement(analysis, context)), style);
+    paragraph(&mut out, &format!("{}{}", context.prefix, judgement(analysis, forecast, context)), style);
     out.push(String::new());
     if analysis.findings.is_empty() {
         for line in wrap(&no_finding(analysis), style.width) {
@@ -67,7 +68,8 @@ pub fn text(analysis: &Analysis, context: &Context, style: Style) -> String {
     }
     for (index, one) in analysis.findings.iter().enumerate() {
         let object = analysis.objects.iter().find(|object| Some(object.id) == one.object);
-        finding::finding(&mut out, index + 1, one, object, style);
+        let gain = forecast.and_then(|forecast| forecast.gain(one));
+        finding::finding(&mut out, index + 1, one, object, gain, style);
         out.push(String::new());
     }
     doubts(&mut out, analysis, style);
@@ -111,7 +113,7 @@ fn heading(analysis: &Analysis, context: &Context) -> String {
     )
 }
 
-fn judgement(analysis: &Analysis, context: &Context) -> String {
+fn judgement(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context) -> String {
     let machine = &analysis.machine;
     let why = match (machine.virtual_machine, context.recorded_nodes) {
         (true, 1) => " (recorded on one node)",
@@ -123,14 +125,14 @@ fn judgement(analysis: &Analysis, context: &Context) -> String {
         return judged;
     }
     match remote(analysis) {
-        Some(remote) => format!("{judged}; {remote}{}", slowdown(analysis)),
+        Some(remote) => format!("{judged}; {remote}{}", slowdown(forecast)),
         None => judged,
     }
 }
 
 /// `; predicted to take 1.9x as long as with the best placement [1.6, 2.0]`, where a model has said so.
-fn slowdown(analysis: &Analysis) -> String {
-    let Some(prediction) = &analysis.prediction else { return String::new() };
+fn slowdown(forecast: Option<&Forecast>) -> String {
+    let Some(prediction) = forecast.and_then(Forecast::prediction) else { return String::new() };
     format!("; predicted to take {:.1}x as long as with the best placement {}", prediction.slowdown, times(prediction.interval))
 }
 

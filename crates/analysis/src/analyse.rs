@@ -8,7 +8,7 @@ use crate::groups::{Group, groups};
 use crate::judge::{Judge, Subject, better, counted_accesses};
 use crate::matrix::matrix;
 use crate::names::{Language, names};
-use crate::notes::{Doubts, notes};
+use crate::notes::{NoteContext, notes};
 use crate::places::Places;
 use crate::report::{
     Analysis, CounterView, EvidenceView, FirstTouchView, Interval, KernelView, LostView, MachineView, NodeMemoryView, NotJudged,
@@ -112,7 +112,7 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
         findings,
         not_judged,
         kernel: kernel(profile),
-        notes: notes(&Doubts { profile, target, threads: &threads, uses: &uses, index: &index, unlisted, unrecorded, merged }),
+        notes: notes(NoteContext { profile, target, threads: &threads, uses: &uses, index: &index, unlisted, unrecorded, merged }),
         unrecorded: unrecorded.map(|u| u.part),
         lost: profile
             .lost

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`lanes`](self) (`lanes.rs`) | which places do threads, and rows of an array, share one after another? |
 //! | `threads.rs` | on which node does each thread sit? |
-//! | `groups.rs`, `stacks.rs` | which objects are one object to the programmer, and which are none? |
+//! | `groups.rs`, `stacks.rs` | which objects are one object to the programmer, and which do not count? |
 //! | `faults.rs` | which page faults placed a page, and which only tell who used one? |
 //! | `touches.rs`, `generations.rs`, `homes.rs` | who first touched each page, and so where is it? |
 //! | `uses.rs`, `hints.rs`, `estimator.rs` | who accesses it, how much, with which uncertainty? |
@@ -15,7 +15,7 @@
 //! | `traffic.rs` | what would a machine have to move? |
 //! | `unrecorded.rs` | how much memory belongs to no object, so that silence says nothing of it? |
 //! | `limits.rs` | does it keep the limits that a user sets? |
-//! | `notes.rs` | what is in doubt, and what helps? |
+//! | `notes.rs`, `reason.rs` | what is in doubt or not judged, why, and what helps? |
 //! | `report.rs` | the result |
 
 mod analyse;
@@ -38,6 +38,7 @@ mod notes;
 mod partition;
 mod phases;
 mod places;
+mod reason;
 mod report;
 mod residents;
 mod stacks;
@@ -51,6 +52,9 @@ mod uses;
 
 pub use analyse::analyse;
 pub use names::variables;
+pub use notes::{Note, Spreading, UnrecordedCause};
 pub use partition::PartitionKind;
+pub use reason::{Missing, NotJudgedReason};
 pub use report::*;
 pub use target::{Sources, Target};
+pub use unrecorded::Unrecorded;

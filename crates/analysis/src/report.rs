@@ -1,7 +1,7 @@
 //! The result of an analysis. firsttouch-report writes it as JSON, joined with a forecast: the contract `firsttouch.report/1`
 //! (DESIGN.md, section 7). Other tools rely on the names. An analysis is read back from that JSON.
 
-use crate::PartitionKind;
+use crate::{NotJudgedReason, Note, PartitionKind};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::{FindingKind, Severity};
 use firsttouch_model::prediction::Prediction;
@@ -40,10 +40,10 @@ pub struct Analysis {
     pub not_judged: Vec<NotJudged>,
     /// What the kernel counted while the program ran, of the whole system; null where it was not recorded.
     pub kernel: Option<KernelView>,
-    /// Doubts and limits, one sentence each, with what to do about them.
-    pub notes: Vec<String>,
+    /// Doubts and limits, with what to do about them.
+    pub notes: Vec<Note>,
     /// Part of the touched memory that belongs to no recorded object, where it is too much for an all-clear. Not in the JSON,
-    /// where `notes` tells it.
+    /// where a note says it.
     #[serde(skip)]
     pub unrecorded: Option<f64>,
     pub lost: Vec<LostView>,
@@ -137,7 +137,7 @@ pub struct ObjectView {
     pub resident: Option<ResidentView>,
     pub judged: bool,
     /// Why not judged.
-    pub reason: Option<String>,
+    pub reason: Option<NotJudgedReason>,
     pub map: Strip,
 }
 
@@ -254,7 +254,7 @@ pub struct NotJudged {
     pub name: String,
     pub bytes: u64,
     pub count: usize,
-    pub reason: String,
+    pub reason: NotJudgedReason,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

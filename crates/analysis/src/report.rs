@@ -3,7 +3,7 @@
 
 use crate::{NotJudgedReason, Note, PartitionKind};
 use firsttouch_model::evidence::EvidenceSource;
-use firsttouch_model::finding::{FindingKind, Severity};
+use firsttouch_model::finding::{FindingKind, Remedy, Severity};
 use firsttouch_model::prediction::Prediction;
 use firsttouch_model::rows::ObjectKind;
 use firsttouch_model::traffic::Traffic;
@@ -50,6 +50,14 @@ pub struct Analysis {
     /// What a model of the machine has to carry. Not in the JSON.
     #[serde(skip)]
     pub traffic: Traffic,
+}
+
+impl Analysis {
+    /// The objects of the findings, with the placement that removes each defect.
+    #[must_use]
+    pub fn remedies(&self) -> Vec<(i64, Remedy)> {
+        self.findings.iter().filter_map(|finding| Some((finding.object?, finding.kind.remedy()?))).collect()
+    }
 }
 
 /// An analysis, and what a model predicts for the program on the same machine.

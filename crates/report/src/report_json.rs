@@ -89,7 +89,7 @@ impl<'a> FindingJson<'a> {
     }
 
     fn new(finding: &'a Finding, forecast: Option<&Forecast>) -> Self {
-        let gain = forecast.and_then(|forecast| forecast.gain(finding));
+        let gain = forecast.and_then(|forecast| forecast.gain(finding.object));
         Self {
             id: finding.kind,
             object: finding.object,

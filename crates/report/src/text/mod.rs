@@ -68,7 +68,7 @@ pub fn text(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context,
     }
     for (index, one) in analysis.findings.iter().enumerate() {
         let object = analysis.objects.iter().find(|object| Some(object.id) == one.object);
-        let gain = forecast.and_then(|forecast| forecast.gain(one));
+        let gain = forecast.and_then(|forecast| forecast.gain(one.object));
         finding::finding(&mut out, index + 1, one, object, gain, style);
         out.push(String::new());
     }

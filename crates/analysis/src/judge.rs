@@ -6,7 +6,7 @@
 //! - has at least 16 windows that were hit as use;
 //! - has first touches that tell who: 8 records, or one for at least every other page, or the kernel on behalf of a known thread;
 //! - has a known home for at least half of its sampled accesses;
-//! - has a partition of use that could be told.
+//! - has a known partition of use.
 //!
 //! The remote fraction and the matrix **count** every group larger than the cache, judged or not, as far as homes are known:
 //! leaving out those with few hits would leave out the little used, and so be biased.
@@ -61,7 +61,7 @@ impl Subject {
     }
 
     /// How many arrays a mapping seems to hold, each used in plain blocks. A mapping is what the kernel knows: allocations that lie
-    /// side by side in it are not told apart, and their blocks look dealt out in turn.
+    /// side by side in it look like one, and their blocks look dealt out in turn.
     #[must_use]
     pub fn arrays_in_mapping(&self, kind: ObjectKind) -> Option<u64> {
         let dealt = kind == ObjectKind::Mapping && self.partition.kind == PartitionKind::BlockCyclic;
@@ -162,10 +162,10 @@ impl Judge<'_> {
     fn fraction<'h>(&self, hits: impl Iterator<Item = &'h Hit>, counts: impl Fn(Home, &ByThread) -> Option<bool>) -> Option<Estimate> {
         let (mut whole, mut parts) = (Vec::new(), HashMap::new());
         for hit in hits {
-            let told: Option<Vec<(f64, bool)>> = hit.by_thread.iter().map(|by| Some((by.rate, counts(hit.home, by)?))).collect();
-            let Some(told) = told.filter(|told| !told.is_empty()) else { continue };
+            let known: Option<Vec<(f64, bool)>> = hit.by_thread.iter().map(|by| Some((by.rate, counts(hit.home, by)?))).collect();
+            let Some(known) = known.filter(|known| !known.is_empty()) else { continue };
             whole.push((hit.draw, hit.rate()));
-            parts.insert(hit.draw, told.iter().filter(|(_, counts)| *counts).map(|(rate, _)| rate).sum());
+            parts.insert(hit.draw, known.iter().filter(|(_, counts)| *counts).map(|(rate, _)| rate).sum());
         }
         self.design.part_of(&whole, &parts)
     }

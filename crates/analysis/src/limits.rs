@@ -126,7 +126,7 @@ fn compare(kind: LimitKind, limit: f64, (value, interval): (Option<f64>, Option<
     LimitCheck { kind, limit, value, interval, status, new_findings: Vec::new() }
 }
 
-/// Findings are told apart by kind and object's name: ids differ from run to run.
+/// Findings are the same if kind and object's name are: ids differ from run to run.
 fn new_findings(analysis: &Analysis, before: &Analysis) -> LimitCheck {
     let known = |kind: FindingKind, name: &str| before.findings.iter().any(|finding| finding.kind == kind && finding.object_name == name);
     let new: Vec<String> = analysis

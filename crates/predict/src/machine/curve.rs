@@ -6,7 +6,7 @@
 use super::streams::Streams;
 use std::fmt;
 
-/// The sharpest bend told from a hard limit: there the curve is 2 % below it.
+/// The sharpest bend that is not taken for a hard limit: there the curve is 2 % below it.
 const SHARPEST: f64 = 32.0;
 
 /// Bandwidths in bytes a second, of the traffic that really passes the controller.
@@ -152,7 +152,7 @@ mod tests {
         assert!(Curve::through(LOAD, &[(1.0, 10.0), (2.0, 9.0), (4.0, 8.0)]).unwrap().limit > 0.0);
     }
 
-    /// Check the table of points that are none.
+    /// Check the table of points that make no curve.
     #[test]
     fn nonsense_is_refused() {
         let nan = f64::NAN;

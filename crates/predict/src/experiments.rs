@@ -31,7 +31,7 @@ pub struct Experiment {
     pub speedups: Vec<Speedups>,
     #[serde(default)]
     pub migrations: Vec<Migration>,
-    /// What the source says or draws without a table, by the name that `reproduce` has for it.
+    /// Statements and figures of the source that are not tables, by the experiment's name in `reproduce`.
     #[serde(default)]
     pub said: BTreeMap<String, Vec<String>>,
 }
@@ -65,7 +65,7 @@ pub enum Quantity {
 #[serde(deny_unknown_fields)]
 pub struct Dgemv {
     pub machine: String,
-    /// Tells rows of the same run apart.
+    /// Distinguishes rows of the same run.
     #[serde(default)]
     pub note: Option<String>,
     pub init: Init,
@@ -219,7 +219,7 @@ impl Experiment {
             saturation: of(&self.saturation, |row| row.machine == machine),
             pairs: of(&self.pairs, |row| row.machine == machine),
             all_local: of(&self.all_local, |row| row.machine == machine),
-            // Nothing of these is predicted by row.
+            // These are not predicted row by row.
             speedups: Vec::new(),
             migrations: Vec::new(),
             said: BTreeMap::new(),

@@ -15,7 +15,7 @@ const STREAMED: Volume = Volume(1e9);
 
 type Result<T> = std::result::Result<T, TeamError>;
 
-/// What is predicted; with threads that are not pinned, the mean and where 95 % of the draws lie.
+/// A predicted figure; for threads that are not pinned, the mean of the draws and the range that holds 95 % of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Predicted {
     pub value: f64,

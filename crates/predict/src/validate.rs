@@ -1,4 +1,4 @@
-//! The model against published measurements: every row, what is predicted, and the error as it is.
+//! The model against published measurements: for every row the prediction and its error.
 
 use crate::experiments::{Experiment, Quantity};
 use crate::machine::{self, Machine, MachineError};
@@ -30,7 +30,7 @@ pub struct Row {
     pub fitted: bool,
 }
 
-/// Absolute errors of rows that nothing was fitted to.
+/// Absolute errors of rows that no number was fitted to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// An experiment, or `all`.

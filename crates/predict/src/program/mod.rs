@@ -1,7 +1,7 @@
 //! A recorded program on a machine: what each placement of its memory costs.
 //!
 //! The program's traffic is known from samples. Each worker's bytes to each node follow from them and a placement; the model says
-//! how long that takes. Drawing the samples anew tells how far to trust it (`interval.rs`).
+//! how long that takes. Resampling gives the interval (`interval.rs`).
 
 mod caps;
 mod choose;
@@ -23,7 +23,7 @@ use place::Places;
 use serde::Serialize;
 use volumes::{Mix, Phase, Weights, volumes};
 
-/// Draws with less than this much to compute are as many as one likes.
+/// Number of draws: as many as this much work allows.
 const DRAWS: std::ops::RangeInclusive<usize> = 20..=200;
 const WORK: usize = 400_000;
 
@@ -57,7 +57,7 @@ pub struct Predicted {
     /// 95 %, from the samples alone.
     pub interval_of_samples: [f64; 2],
     pub remote_fraction: f64,
-    /// The controller and the link nearest to their limits; none where none carries anything.
+    /// The controller and the link nearest to their limits; `None` if nothing is carried.
     pub controller: Option<Controller>,
     pub link: Option<Link>,
 }
@@ -76,7 +76,7 @@ pub struct Link {
     pub utilisation: f64,
 }
 
-/// What a prediction takes for given.
+/// The inputs of a prediction besides traffic and machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Assumptions {
     pub write_share: f64,
@@ -128,12 +128,12 @@ impl<'a> Program<'a> {
         Ok(program)
     }
 
-    /// Says what [`Placement::Plan`] stands for; before, it is the program as it is.
+    /// Sets what [`Placement::Plan`] stands for; until then, the program as it is.
     pub fn follow(&mut self, plan: PerObject) {
         self.plan = plan;
     }
 
-    /// Says what [`Placement::Exhaustive`] stands for.
+    /// Sets what [`Placement::Exhaustive`] stands for.
     pub fn follow_found(&mut self, found: PerObject) {
         self.found = found;
     }
@@ -267,7 +267,7 @@ impl<'a> Program<'a> {
         if self.serial() <= 0.0 {
             return Ok(team);
         }
-        // One after the other: what one thread does alone, wherever in the run, takes its own time.
+        // Serial phases add to the time, wherever in the run they are.
         Ok(simulate(self.machine, &self.threads(of(Phase::Serial)), Schedule::Static)?.then(team))
     }
 
@@ -300,7 +300,7 @@ impl<'a> Program<'a> {
     }
 }
 
-/// Dynamic where most bytes go to what no thread owns.
+/// Dynamic if most bytes go to objects without owners.
 fn schedule(traffic: &Traffic) -> Schedule {
     let bytes = |dealt: bool| -> f64 {
         let objects = traffic.objects.iter().filter(|object| (object.division == Division::DealtOut) == dealt);

@@ -1,4 +1,4 @@
-//! What is typed: `--machine`, `--pin`, sizes, times, processes. The first byte says which.
+//! Arguments of the command line: `--machine`, `--pin`, sizes, times, processes. The first byte selects which.
 #![no_main]
 
 use firsttouch_model::Pin;

@@ -1,9 +1,9 @@
-//! Counters of nodes and of the system, before and after (the input's halves, at a line `%`), and the switches of balancing.
+//! Counters of nodes and of the system, before and after (the input's halves, separated by a line `%`), and the settings of balancing.
 #![no_main]
 
 use firsttouch_fuzz::Tree;
-use firsttouch_system::{balancing, counters};
 use firsttouch_report::{Span, StatJson, Style, balancing_text, stat_text};
+use firsttouch_system::{balancing, counters};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

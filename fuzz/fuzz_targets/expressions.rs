@@ -1,4 +1,4 @@
-//! Lists of nodes and CPUs, affinity expressions: what is read prints back to an equal one, and means CPUs and nodes that are allowed.
+//! Lists of nodes and CPUs, affinity expressions: the printed form parses to an equal one, and resolves to allowed CPUs and nodes.
 #![no_main]
 
 use firsttouch_model::ExpressionError;
@@ -43,7 +43,7 @@ fn told(text: &str, known: &Numbered, answer: Result<Vec<u32>, ExpressionError>)
     }
 }
 
-/// Two packages of two cores with two CPUs each, two nodes, one more of memory only; CPU 7 is not allowed.
+/// Two packages of two cores with two CPUs each, two nodes, and a node without CPUs; CPU 7 is not allowed.
 fn machine() -> Topology {
     let halves = [vec![0, 1, 4, 5], vec![2, 3, 6, 7]];
     let node = |id: u32, cpus: &[u32]| Node { id, cpus: cpus.to_vec(), ..Node::default() };

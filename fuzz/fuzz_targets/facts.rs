@@ -1,10 +1,10 @@
-//! What the doctor reads: switches of the kernel, control groups, meminfo, the process's own limits, and the environment (the
-//! file `environment`, a line a variable).
+//! What the doctor reads: settings of the kernel, control groups, meminfo, the process's limits, and the environment (the file
+//! `environment`, a variable a line).
 #![no_main]
 
 use firsttouch_fuzz::Tree;
-use firsttouch_system::facts;
 use firsttouch_report::{DoctorJson, Style, doctor_text};
+use firsttouch_system::facts;
 use libfuzzer_sys::fuzz_target;
 
 const ALWAYS: [(&str, &[u8]); 3] = [

@@ -1,9 +1,9 @@
-//! hwloc's XML (`--machine FILE.xml`), with the bandwidths that may be in it.
+//! hwloc's XML (`--machine FILE.xml`), including bandwidths.
 #![no_main]
 
 use firsttouch_fuzz::{computed, rendered, sound};
-use firsttouch_system::hwloc;
 use firsttouch_predict::machine::import;
+use firsttouch_system::hwloc;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

@@ -1,7 +1,7 @@
 //! Lines of /proc/PID/numa_maps.
 #![no_main]
 
-use firsttouch_system::process::numa_maps;
+use firsttouch_system::proc::numa_maps;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

@@ -1,9 +1,9 @@
-//! A process's folder of /proc: threads (stat, status, sched) and memory (numa_maps, smaps, status), and which process is meant.
+//! A process's folder in /proc: threads (stat, status, sched), memory (numa_maps, smaps, status), and finding a process by name.
 #![no_main]
 
 use firsttouch_fuzz::Tree;
-use firsttouch_system::process::{Subject, find, maps, threads};
 use firsttouch_report::{MapsJson, MapsText, PsJson, Style, maps_text, ps_text};
+use firsttouch_system::process::{Subject, find, maps, threads};
 use libfuzzer_sys::fuzz_target;
 use std::slice::from_ref;
 

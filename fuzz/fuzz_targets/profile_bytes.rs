@@ -1,4 +1,4 @@
-//! A profile file as bytes: opened, judged and told.
+//! A profile file as bytes: opened, judged and reported.
 #![no_main]
 
 use firsttouch_fuzz::{Scratch, judged};

@@ -1,5 +1,5 @@
-//! A sound database with damaged rows: each line of the input is values for one table, by the table's letter, and whatever
-//! SQLite makes of them.
+//! A valid database with damaged rows: each line of the input has the letter of a table and the values of a row, as SQLite stores
+//! them.
 #![no_main]
 
 use firsttouch_fuzz::{Scratch, judged};
@@ -31,7 +31,7 @@ const TABLES: [&str; 19] = [
     "lost",
 ];
 
-/// A value as it is written in a line: nothing is NULL, digits an integer, with a dot a float, `'` begins a text.
+/// A value in a line: an empty one is NULL, digits are an integer, digits with a dot a float, and `'` begins a text.
 fn value(text: &str) -> Value {
     if text.is_empty() {
         Value::Null
@@ -60,7 +60,7 @@ fuzz_target!(|input: &str| {
         let values: Vec<Value> = words.map(value).chain(std::iter::repeat(Value::Null)).take(*columns).collect();
         let places = vec!["?"; *columns].join(",");
         let Ok(mut statement) = connection.prepare_cached(&format!("INSERT INTO {table} VALUES ({places})")) else { continue };
-        // Keys that are there twice, and NULL where it may not be, are refused by SQLite.
+        // SQLite refuses duplicate keys, and NULL in columns that do not allow it.
         let _ = statement.execute(rusqlite::params_from_iter(values));
     }
     connection.execute_batch("COMMIT").expect("a database in memory");

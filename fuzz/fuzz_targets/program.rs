@@ -1,9 +1,9 @@
-//! A program's file, as `profile` and `doctor` look at it: whether it takes the agent, and whose OpenMP runtime it has.
+//! A program's file, as `profile` and `doctor` examine it: whether it can load the agent, and its OpenMP runtime.
 #![no_main]
 
+use firsttouch_fuzz::Scratch;
 use firsttouch_system::preload::target::accepts_agent;
 use firsttouch_system::program::look_at;
-use firsttouch_fuzz::Scratch;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

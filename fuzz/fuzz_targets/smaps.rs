@@ -1,7 +1,7 @@
 //! /proc/PID/smaps.
 #![no_main]
 
-use firsttouch_system::process::smaps;
+use firsttouch_system::proc::smaps;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

@@ -1,4 +1,4 @@
-//! Source lines: the variable an allocation is assigned to, and what touched memory. The first byte chooses the call, the
+//! Source lines: the variable an allocation is assigned to, and the construct that touched memory. The first byte selects the call, the
 //! second the line.
 #![no_main]
 

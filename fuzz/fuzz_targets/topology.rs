@@ -1,4 +1,4 @@
-//! A machine's tree of /proc and /sys: topology, and what `profile` reads of it.
+//! A machine's tree of /proc and /sys: the topology, and the machine as `profile` reads it.
 #![no_main]
 
 use firsttouch_fuzz::{Tree, rendered, sound};

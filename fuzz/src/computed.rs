@@ -1,11 +1,11 @@
-//! What holds of every machine that a description gives: it can be computed with.
+//! A property of every machine read from a description: the model can compute with it.
 
 use firsttouch_predict::machine::Machine;
 use firsttouch_predict::model::{Schedule, Seat, Stretch, Thread, simulate};
 use firsttouch_predict::units::{Bandwidth, Volume};
 use firsttouch_report::{MachineJson, Style, machine_text};
 
-/// Two threads on the first and the last node, each with memory of both.
+/// Two threads, on the first and the last node; each uses memory of both.
 pub fn computed(machine: &Machine) {
     let last = machine.nodes.len().checked_sub(1).expect("a machine has a node");
     assert!(machine.nodes.iter().all(|node| node.cores > 0));

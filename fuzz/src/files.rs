@@ -1,11 +1,11 @@
-//! Files made of an input, in memory (/dev/shm), gone when dropped.
+//! Files made from an input, in memory (/dev/shm); removed when dropped.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// More files, or deeper folders, only cost time.
+/// The most files, and the deepest folders: more would only cost time.
 const MOST_FILES: usize = 600;
 const DEEPEST: usize = 14;
 
@@ -38,7 +38,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A tree of files, as of /proc and /sys. The input's lines `@PATH` begin a file, which goes on to the next of them.
+/// A tree of files such as /proc and /sys. A line `@PATH` of the input begins a file, which ends at the next such line.
 pub struct Tree(PathBuf);
 
 impl Tree {
@@ -54,7 +54,7 @@ impl Tree {
         while let Some(named) = rest.strip_prefix(b"@") {
             let (path, after) = cut(named, b"\n");
             let (bytes, next) = cut(after, b"\n@");
-            // What follows begins with the @ that was cut off.
+            // The rest begins after the @ that the split removed.
             rest = if next.is_empty() { &[] } else { &after[bytes.len() + 1..] };
             files.push((path, bytes));
         }
@@ -68,7 +68,7 @@ impl Tree {
         &self.0
     }
 
-    /// Writes a file below the root; a path that leads elsewhere, or cannot be, is left out.
+    /// Writes a file below the root; skips paths that lead elsewhere or are impossible.
     fn write(&self, path: &Path, bytes: &[u8]) {
         let parts: Vec<Component> = path.components().collect();
         if parts.is_empty() || parts.len() > DEEPEST || !parts.iter().all(|part| matches!(part, Component::Normal(_))) {

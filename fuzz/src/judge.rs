@@ -1,11 +1,11 @@
-//! A profile judged on several machines, and told.
+//! A profile, judged on several machines and reported.
 
 use firsttouch_analysis::{Target, analyse};
 use firsttouch_model::Pin;
 use firsttouch_model::rows::Profile;
 use firsttouch_report::{Context, FileSources, Style, text};
 
-/// Judges the profile as `report` does, without reading the files it names.
+/// Judges the profile as `report` does, without reading the files that it names.
 pub fn judged(profile: &Profile) {
     for (nodes, virtual_machine) in [(2, true), (4, false)] {
         let target = Target {

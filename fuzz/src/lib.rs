@@ -1,4 +1,4 @@
-//! What the fuzz targets share: files made of an input, and what must hold of every result.
+//! Shared code of the fuzz targets: files made from an input, and properties of every result.
 
 mod computed;
 mod files;

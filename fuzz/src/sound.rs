@@ -1,10 +1,10 @@
-//! What holds of every topology, however damaged its source, and of everything it is shown as.
+//! Properties of every topology, however damaged its source, and of all its outputs.
 
 use firsttouch_model::topology::Topology;
 use firsttouch_report::{Style, TopologyJson, hwloc_xml, picture, topology_text};
 use std::collections::BTreeSet;
 
-/// Checks that the lists fit each other.
+/// Checks that the lists are consistent.
 pub fn sound(topology: &Topology) {
     let online: BTreeSet<u32> = topology.cpus.online.iter().copied().collect();
     assert!(!online.is_empty());
@@ -20,7 +20,7 @@ pub fn sound(topology: &Topology) {
     }
 }
 
-/// Shows the topology in every way there is; what hwloc's own format says must be read again.
+/// Writes the topology in every format; hwloc's format must parse again.
 pub fn rendered(topology: &Topology) {
     assert!(!topology_text(topology, Style { width: 80, colour: false }).is_empty());
     serde_json::to_string(&TopologyJson::new(topology)).expect("JSON");

@@ -1,6 +1,6 @@
 //! The profile file as the capture sees it: a writer that may give up (full disk) without stopping the target.
 
-use anyhow::{Error, Result};
+use firsttouch_model::error::{Error, Result};
 use firsttouch_profile::Writer;
 
 pub struct Sink {

@@ -24,7 +24,7 @@ pub fn symbolize_file(path: &Path, without: &[String], progress: impl FnMut(usiz
     }
     writer.meta(Entry::Symbolized)?;
     writer.flush()?;
-    writer.finish()
+    Ok(writer.finish()?)
 }
 
 /// Symbolises a profile in memory, if its file was not (firsttouch was killed before it could).

@@ -16,8 +16,8 @@
 use crate::perf::records::{PerfRecord, parse};
 use crate::perf::ring::PerfRing;
 use crate::watch::design::Random;
-use firsttouch_system::perf::{Attributes, Event, kernel_tells_pages};
-use firsttouch_system::procfs;
+use firsttouch_system::calls::perf::{Attributes, Event, kernel_reports_page_sizes};
+use firsttouch_system::proc;
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
@@ -99,7 +99,7 @@ impl TouchEvents {
         let mut refused = None;
         for sees_kernel in [true, false] {
             for threads_only in [!follow, false] {
-                let tells_pages = kernel_tells_pages();
+                let tells_pages = kernel_reports_page_sizes();
                 match Self::open_as(tids, cpus, Manner { sees_kernel, threads_only, tells_pages, on_exec: launch }) {
                     Ok(events) => return Ok(events),
                     Err(error) => refused = Some(error),
@@ -114,14 +114,14 @@ impl TouchEvents {
     }
 
     fn open_as(tids: &[i32], cpus: &[u32], manner: Manner) -> io::Result<Self> {
-        let bystander = Attributes::bystander().threads_only(manner.threads_only).enable_on_exec(manner.on_exec);
+        let bystander = Attributes::sideband().threads_only(manner.threads_only).enable_on_exec(manner.on_exec);
         let mut all = Self {
             bystanders: Vec::new(),
             periods: Vec::new(),
             weights: HashMap::new(),
             current: 0,
             is_on: true,
-            random: Random::new(firsttouch_system::clock::monotonic_ns()),
+            random: Random::new(firsttouch_system::calls::clock::monotonic_ns()),
             samples: 0,
             attentive: 0,
             burst: 0,
@@ -170,7 +170,7 @@ impl TouchEvents {
         let attr = Attributes::page_faults(period, stack)
             .exclude_kernel(!self.manner.sees_kernel)
             .threads_only(self.manner.threads_only)
-            .tells_pages(self.manner.tells_pages)
+            .with_page_sizes(self.manner.tells_pages)
             .enable_on_exec(on_exec && index == 0);
         let mut events = Vec::new();
         for &(cpu, owner) in &self.owners {
@@ -333,7 +333,7 @@ fn open_on(attr: &Attributes, tids: &[i32], cpu: u32, owner: Option<&Event>) -> 
 /// Why performance events cannot be had, and the least that would help.
 #[must_use]
 pub fn explain(root: &Path, error: &io::Error) -> String {
-    let paranoid = procfs::perf_event_paranoid(root);
+    let paranoid = proc::perf_event_paranoid(root);
     match (error.raw_os_error(), paranoid) {
         (Some(libc::EACCES | libc::EPERM), Some(level)) if level > 2 => format!(
             "cannot open performance events (perf_event_paranoid = {level}): set it to 2 (sysctl kernel.perf_event_paranoid=2) or run with CAP_PERFMON"

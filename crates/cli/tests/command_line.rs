@@ -338,7 +338,7 @@ fn processes_are_shown() {
     for command in ["ps", "maps"] {
         let gone = firsttouch(&[command, "99999999"]);
         assert_eq!(gone.status.code(), Some(1));
-        assert!(text(&gone.stderr).contains("cannot find process 99999999: it has ended, or never was"), "{}", text(&gone.stderr));
+        assert!(text(&gone.stderr).contains("cannot find process 99999999: it has ended, or never existed"), "{}", text(&gone.stderr));
     }
 }
 

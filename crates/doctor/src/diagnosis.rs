@@ -3,19 +3,19 @@
 use firsttouch_model::facts::{OpenMp, Program};
 use serde::Serialize;
 
-/// How much a finding matters to placement.
+/// The effect of a finding on placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Memory will be on the wrong node, or firsttouch sees nothing.
     High,
-    /// It may be, or part of the picture is missing.
+    /// Memory may be on the wrong node, or a part of the evidence is missing.
     Medium,
-    /// Good to know when figures surprise.
+    /// Worth knowing if figures are unexpected.
     Low,
 }
 
-/// Where a fact comes from, and what it is.
+/// A fact and its source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Evidence {
     /// A file, a variable, or a system call.
@@ -27,14 +27,14 @@ pub struct Evidence {
 pub struct Finding {
     pub id: &'static str,
     pub severity: Severity,
-    /// What is, and what it does to placement.
+    /// The fact, and its effect on placement.
     pub message: String,
     pub evidence: Vec<Evidence>,
-    /// What to do, with the exact command where there is one.
+    /// What to do, with the exact command if there is one.
     pub remedy: String,
 }
 
-/// A check that was not made.
+/// A check that was left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
     pub id: &'static str,
@@ -45,7 +45,7 @@ pub struct LeftOut {
 pub struct Diagnosis {
     pub nodes: usize,
     pub program: Option<Program>,
-    /// The most severe first.
+    /// Most severe first.
     pub findings: Vec<Finding>,
     /// The checks that were made.
     pub checked: Vec<&'static str>,
@@ -69,7 +69,7 @@ impl Finding {
     }
 }
 
-/// Whose runtime a program uses, in the JSON's words.
+/// The program's OpenMP runtime, as in the JSON.
 #[must_use]
 pub fn openmp_word(openmp: OpenMp) -> &'static str {
     match openmp {

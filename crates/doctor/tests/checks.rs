@@ -1,5 +1,4 @@
 //! Each check on constructed facts: one set that provokes it, and the same machine without the cause, where it stays silent.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_doctor::{CHECKS, Diagnosis, Finding, Scope, Severity, examine};
 use firsttouch_model::facts::{Compiler, CpuQuota, Facts, OpenMp, Probe, Probes, Program, Swap};
@@ -98,7 +97,7 @@ fn evidence(finding: &Finding) -> Vec<String> {
     finding.evidence.iter().map(|evidence| format!("{}: {}", evidence.source, evidence.value)).collect()
 }
 
-/// Check that a machine and an environment where all is well, and one of which nothing is known, raise nothing.
+/// Check that there are no findings on a healthy system and on one about which nothing is known.
 #[test]
 fn nothing_wrong_is_nothing_found() {
     silent(&healthy());
@@ -108,7 +107,7 @@ fn nothing_wrong_is_nothing_found() {
     assert_eq!(examine(&healthy()).checked.len(), CHECKS.len());
 }
 
-/// Check that each check is provoked by its cause alone, with the file and value, and a command.
+/// Check that each cause provokes only its own check, with the file, the value and a command.
 #[test]
 fn each_check_is_provoked() {
     let refused = Probe::Refused(1);
@@ -125,7 +124,7 @@ fn each_check_is_provoked() {
             "ps -C gdb",
         ),
         ("mempolicy-forbidden", changed(|f| f.probes.mbind = refused), Severity::High, "mbind: EPERM", "--cap-add SYS_NICE"),
-        // Docker's filter opens move_pages with no capability.
+        // Docker's filter allows move_pages with no capability at all.
         (
             "mempolicy-forbidden",
             changed(|f| f.probes.move_pages = refused),
@@ -230,7 +229,7 @@ fn each_check_is_provoked() {
             "openmp-without-ompt",
             changed(|f| f.program = Some(openmp(OpenMp::Llvm, "libomp.so", Some("/x/libomp.so"), Some(false)))),
             Severity::Low,
-            "/x/libomp.so: names no ompt_start_tool",
+            "/x/libomp.so: does not contain ompt_start_tool",
             "apt install libomp5",
         ),
         (
@@ -262,7 +261,7 @@ fn each_check_is_provoked() {
     assert_eq!(provoked, all, "no check is without a case");
 }
 
-/// Check that what means nothing on one node is left out there, by name, and the rest is not.
+/// Check that on one node the checks for several nodes are left out by name, and the others are made.
 #[test]
 fn one_node_is_spared() {
     let mut facts = with(healthy(), &[]);
@@ -281,7 +280,7 @@ fn one_node_is_spared() {
     only(&facts, "swap-in-use");
 }
 
-/// Check what a program's own runtime changes: certainty, variables that it does not read, and silence where there is none.
+/// Check the effect of a known runtime: severity, variables that it does not read, and no finding without OpenMP.
 #[test]
 fn the_program_decides_which_variables_count() {
     let mut facts = with(healthy(), &[("KMP_AFFINITY", "compact"), ("OMP_NUM_THREADS", "4")]);
@@ -316,7 +315,7 @@ fn siblings_are_counted() {
     assert_eq!(only(&with(healthy(), &bind), "smt-shared").severity, Severity::Low, "the default team is as large as the CPUs");
     let packed = with(healthy(), &[("OMP_PROC_BIND", "close"), ("OMP_PLACES", "threads"), ("OMP_NUM_THREADS", "4")]);
     let finding = only(&packed, "smt-shared");
-    assert!(finding.message.contains("side by side"), "{}", finding.message);
+    assert!(finding.message.contains("adjacent hardware threads"), "{}", finding.message);
     let mut one_a_core = with(healthy(), &bind);
     limits(&mut one_a_core).allowed_cpus = Some(vec![0, 2, 4, 6]);
     silent(&one_a_core);
@@ -344,7 +343,7 @@ fn quotas_are_compared_with_threads() {
     assert!(finding.remedy.contains("OMP_NUM_THREADS=1"), "{}", finding.remedy);
 }
 
-/// Check a cpuset that keeps CPUs and memory together: a fact to know, no defect.
+/// Check a cpuset that keeps CPUs and memory together: worth knowing, not a defect.
 #[test]
 fn a_consistent_cpuset_is_a_note() {
     let mut facts = healthy();
@@ -360,7 +359,7 @@ fn a_consistent_cpuset_is_a_note() {
     assert!(evidence(&finding).contains(&"/proc/self/cgroup: cpuset of /job".to_owned()), "{finding:#?}");
 }
 
-/// Check the borders of figures: 5 % free, all swap free, contradictory swap.
+/// Check limit values: 5 % free, all swap free, contradictory swap.
 #[test]
 fn borders() {
     silent(&changed(|f| memory(f, 0, 1000, 50)));
@@ -379,7 +378,7 @@ fn borders() {
     assert!(both.evidence[0].value.contains("files hold 900 B"), "{both:#?}");
 }
 
-/// Check what is said of permissions by cause: the kernel's level, a filter, no events at all, a recorded machine.
+/// Check the messages about permissions by cause: the kernel's level, a filter, no events at all, a recorded machine.
 #[test]
 fn permissions_name_their_cause() {
     let refused = Probe::Refused(13);
@@ -412,7 +411,7 @@ fn permissions_name_their_cause() {
     assert!(asking.remedy.contains("CONFIG_NUMA"), "{}", asking.remedy);
 }
 
-/// Check the shapes: a node over several packages on one node too, sockets as places, tiering, tools without OpenMP.
+/// Check shapes of machines: a node over several packages (also on one node), sockets as places, tiering, programs without OpenMP.
 #[test]
 fn shapes_and_tools() {
     let mut spanned = changed(|f| {

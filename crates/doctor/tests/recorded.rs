@@ -1,5 +1,4 @@
-//! The doctor on recorded machines: what a copy of /proc and /sys is enough for.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+//! The doctor on recorded machines: the checks that a copy of /proc and /sys suffices for.
 
 use firsttouch_doctor::{Diagnosis, examine};
 use firsttouch_system::facts;
@@ -18,7 +17,7 @@ fn ids(diagnosis: &Diagnosis) -> Vec<&'static str> {
     diagnosis.findings.iter().map(|finding| finding.id).collect()
 }
 
-/// Check machines by their shape alone: what is defective is found, by the right node.
+/// Check machines by their shape alone: defects are found, on the right node.
 #[test]
 fn shapes_are_judged() {
     assert_eq!(ids(&examined("firecracker-epyc-1-node")), Vec::<&str>::new());
@@ -37,7 +36,7 @@ fn shapes_are_judged() {
     }
 }
 
-/// Check that an environment nobody recorded is not judged, and that no recording raises doubts.
+/// Check that an environment that was not recorded is not judged, and that recordings cause no doubts.
 #[test]
 fn what_was_not_recorded_is_not_judged() {
     for entry in fs::read_dir(machines()).unwrap().flatten().filter(|entry| entry.path().is_dir()) {
@@ -49,7 +48,7 @@ fn what_was_not_recorded_is_not_judged() {
     }
 }
 
-/// Check that switches in a tree are found by their files: a machine with all of them set.
+/// Check that settings in a tree are found in their files: a machine with all of them set.
 #[test]
 fn switches_are_found_in_their_files() {
     let tree = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! Errors in what a user writes as an expression: lists of nodes and CPUs, pinnings.
+//! Errors in expressions that a user writes: lists of nodes and CPUs, pinnings.
 
 use std::fmt;
 
-/// Why an expression was refused, with the place (byte offset) of the error.
+/// Why an expression was refused, with the byte offset of the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionError {
     pub expression: String,
@@ -10,10 +10,10 @@ pub struct ExpressionError {
     pub reason: String,
 }
 
-/// The reason, and below it the expression with a caret under the spot.
+/// The reason, and below it the expression with a caret under the error.
 impl fmt::Display for ExpressionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // One column a character, so that the caret meets its spot: nothing that moves the cursor is repeated.
+        // Print one column for each character, so that the caret is in the right place: replace characters that move the cursor.
         let shown: String = self.expression.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
         let before = self.expression.char_indices().take_while(|(at, _)| *at < self.offset).count();
         write!(f, "{}\n  {shown}\n  {}^", self.reason, " ".repeat(before))
@@ -26,9 +26,9 @@ impl std::error::Error for ExpressionError {}
 mod tests {
     use super::*;
 
-    /// Check that the caret is under the spot, by characters, also past the end and in damaged text.
+    /// Check that the caret is under the error, counted in characters, also past the end and in damaged text.
     #[test]
-    fn the_caret_is_under_the_spot() {
+    fn the_caret_is_under_the_error() {
         for (expression, offset, shown) in [
             ("0,x", 2, "no\n  0,x\n    ^"),
             ("", 0, "no\n  \n  ^"),

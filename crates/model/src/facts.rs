@@ -1,10 +1,10 @@
-//! What a system, its environment and a program to be run say about where memory will be placed: what `firsttouch doctor`
-//! judges. Everything may be unknown; what is unknown is not judged.
+//! Facts about a system, its environment and a program that affect where memory is placed: the input of `firsttouch doctor`. Any of
+//! them may be unknown; unknown facts are not judged.
 
 use crate::topology::Topology;
 use std::collections::BTreeMap;
 
-/// All that the doctor's checks look at.
+/// The input of the doctor's checks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     pub topology: Topology,
@@ -17,17 +17,17 @@ pub struct Facts {
     pub cpu_quota: Option<CpuQuota>,
     /// Libraries of `/etc/ld.so.preload`.
     pub preloaded_everywhere: Vec<String>,
-    /// Variables of the environment that matter here; `None` where the environment is not that of the system (a recorded one).
+    /// Environment variables that affect placement; `None` for a recorded system, whose environment is unknown.
     pub environment: Option<BTreeMap<String, String>>,
     pub probes: Probes,
     pub compiler: Compiler,
-    /// The program asked about.
+    /// The program that the user asks about.
     pub program: Option<Program>,
-    /// What could not be understood, with its file.
+    /// What could not be read, with its file.
     pub doubts: Vec<String>,
 }
 
-/// Switches of the kernel; `None` where a file is missing (older kernel, feature not built in, masked in a container).
+/// Settings of the kernel; `None` if a file is missing (older kernel, feature not built in, masked in a container).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
     /// kernel.numa_balancing: 0 off, 1 on, 2 memory tiering, 3 both.
@@ -51,14 +51,14 @@ pub struct Swap {
 /// CPU time that the control group allows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuQuota {
-    /// CPU seconds in a second.
+    /// CPU seconds per second.
     pub cpus: f64,
-    /// The file that says so, from the root, and its words.
+    /// The file with the quota, from the root, and its contents.
     pub file: String,
     pub value: String,
 }
 
-/// The kernel's answers to calls that change nothing.
+/// The kernel's answers to harmless calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Probes {
     pub get_mempolicy: Probe,
@@ -72,16 +72,16 @@ pub struct Probes {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Probe {
-    /// A recorded machine cannot be asked.
+    /// The call was not tried, for example on a recorded machine.
     #[default]
     NotTried,
     Allowed,
-    /// With the error's number.
+    /// With the errno.
     Refused(i32),
 }
 
 impl Probe {
-    /// The error's number, where the call was refused.
+    /// The errno if the call was refused.
     #[must_use]
     pub fn refused(self) -> Option<i32> {
         if let Self::Refused(errno) = self { Some(errno) } else { None }
@@ -100,11 +100,11 @@ pub struct Compiler {
 pub struct Program {
     pub path: String,
     pub openmp: OpenMp,
-    /// File name of the OpenMP runtime it needs; empty where the runtime is part of the program, or there is none.
+    /// File name of the OpenMP runtime it needs; empty if the runtime is linked into the program, or it needs no runtime.
     pub runtime: String,
-    /// Where the loader finds that runtime; `None` when it does not.
+    /// The file in which the loader finds that runtime; `None` if it does not find it.
     pub runtime_file: Option<String>,
-    /// Whether that runtime tells tools of parallel regions (OMPT, OpenMP 5.0 chapter 4); `None` when unknown.
+    /// Whether that runtime reports parallel regions to tools (OMPT, OpenMP 5.0 chapter 4); `None` if unknown.
     pub ompt: Option<bool>,
     /// All libraries loaded with it, by file name.
     pub libraries: Vec<String>,
@@ -115,11 +115,11 @@ pub struct Program {
 pub enum OpenMp {
     /// GCC's libgomp.
     Gnu,
-    /// LLVM's libomp, or Intel's libiomp5, which is of the same make.
+    /// LLVM's libomp, or Intel's libiomp5, which has the same code base.
     Llvm,
-    /// It uses none.
+    /// It does not use OpenMP.
     None,
-    /// It cannot be told: a script, an interpreter, a launcher.
+    /// Unknown: a script, an interpreter or a launcher.
     #[default]
     Unknown,
 }

@@ -11,14 +11,14 @@ pub struct Estimate {
     pub value: f64,
     pub low: f64,
     pub high: f64,
-    /// Samples (watch hits, first touches) the value rests on.
+    /// Samples (watch hits, first touches) behind the value.
     pub samples: u64,
 }
 
 impl Estimate {
     /// A fraction in [0, 1] from its value and standard error.
     ///
-    /// The interval is symmetric on the log-odds scale, so it never leaves [0, 1] and stays honest near the ends. With
+    /// The interval is symmetric on the log-odds scale, so it never leaves [0, 1] and stays valid near the ends. With
     /// few samples the quantile is Student's (approximated through Cornish-Fisher) with `samples - 1` degrees of freedom.
     /// At exactly 0 or 1 the rule of three bounds the other side: 1 - 0.05^(1/n).
     #[must_use]
@@ -42,7 +42,7 @@ impl Estimate {
         Self { value, low: inverse(logit - spread).min(value), high: inverse(logit + spread).max(value), samples }
     }
 
-    /// The same with a further doubt of `by` to either side, independent of the interval: they add in quadrature, within 0 and 1.
+    /// Widens the interval by an independent uncertainty of `by` on either side: the two add in quadrature, within 0 and 1.
     #[must_use]
     pub fn widened(self, by: f64) -> Self {
         let low = (self.value - (self.value - self.low).hypot(by)).max(0.0);

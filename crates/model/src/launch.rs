@@ -1,49 +1,50 @@
-//! How a program would be started, and what starting it in several ways showed.
+//! How a program would be started, and the results of starting it in several ways.
 
 use crate::system::Spread;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Where every thread and page of a program would go.
+/// Where each thread and page of a program would be placed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
     pub cpus: Vec<u32>,
     /// The nodes of these CPUs.
     pub nodes: Vec<u32>,
     pub policy: LaunchPolicy,
-    /// A seat a thread, in the order they begin; empty where threads are not pinned.
+    /// The CPUs of each thread, in the order the threads begin; empty if threads are not pinned.
     pub threads: Vec<Seat>,
-    /// Where what is touched first from each node goes; of a pinned program, from the nodes that have a thread.
+    /// Where pages go that are first touched from each node. For a pinned program only from nodes that have a thread.
     pub first_touch: Vec<FirstTouch>,
     /// Variables that are set for the program.
     pub environment: BTreeMap<String, String>,
-    /// Where a plan puts what the program allocates.
+    /// Where a plan puts the program's allocations.
     pub plan: Vec<PlannedMemory>,
-    /// What was asked for and is left out (`--best-effort`).
+    /// Options that are ignored (`--best-effort`).
     pub left_out: Vec<String>,
 }
 
-/// An entry of a plan, here.
+/// An entry of a plan, on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlannedMemory {
     /// The variable, and the line that allocates it.
     pub what: String,
     pub at: String,
-    /// The plan's word.
+    /// The policy, in the plan's words.
     pub policy: String,
-    /// The nodes that it goes to; of parts, in their order, neighbours of one node taken together. Empty where it is left alone.
+    /// The nodes that it goes to; for a partition, the node of each part in order, with adjacent parts of one node merged. Empty if it is
+    /// left alone.
     pub nodes: Vec<u32>,
-    /// Whether its place is in the program that would run; unknown where none is named.
+    /// Whether the program to be run contains the allocation; `None` if no program is named.
     pub found: Option<bool>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LaunchPolicy {
-    /// The kernel's word, as in `topology.process.policy.mode`; `unknown` where it does not tell.
+    /// The kernel's name, as in `topology.process.policy.mode`; `unknown` if the kernel does not say.
     pub mode: String,
     pub nodes: Vec<u32>,
     pub balancing: bool,
-    /// Not asked for: as firsttouch was started.
+    /// Not requested: firsttouch was started with it.
     pub inherited: bool,
 }
 
@@ -58,10 +59,10 @@ pub struct Seat {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FirstTouch {
     pub from: u32,
-    /// The first one, and what comes after it when it is full; all, where they take turns.
+    /// The first node, then those used when it is full; for an interleaved policy all nodes.
     pub nodes: Vec<u32>,
     pub in_turn: bool,
-    /// Other nodes than these, when all of them are full.
+    /// Whether other nodes are used when all of these are full.
     pub or_others: bool,
 }
 
@@ -85,25 +86,25 @@ pub const WAYS: [Way; 4] = [Way::OneNode, Way::AllNodes, Way::Interleaved, Way::
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tried {
     pub way: Way,
-    /// Of several processes, that of the last to end.
+    /// With several processes, that of the last to end.
     pub wall_s: Spread,
     pub runs: Vec<f64>,
 }
 
-/// What all ways together show, in ratios of median times.
+/// The comparison of all ways, as ratios of median times.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratios {
-    /// Time on all nodes over time on one.
+    /// Time on all nodes divided by time on one.
     pub all_over_one: f64,
-    /// Time on all nodes over time interleaved: what interleaving gains.
+    /// Time on all nodes divided by time interleaved: the gain of interleaving.
     pub all_over_interleaved: f64,
-    /// Time on all nodes over the time the same work takes when every node does its part of it at home, with a process a node: what
-    /// perfect placement and perfect parallelism would gain together.
+    /// Time on all nodes divided by the time of the same work with a process on each node that uses only local memory: the joint gain of
+    /// perfect placement and perfect parallelism.
     pub all_over_home: f64,
 }
 
 impl Ratios {
-    /// `None` where a way was not timed.
+    /// `None` if a way was not timed.
     #[must_use]
     pub fn of(tried: &[Tried], nodes: usize) -> Option<Self> {
         let time = |way| tried.iter().find(|tried| tried.way == way).map(|tried| tried.wall_s.median).filter(|median| *median > 0.0);
@@ -117,7 +118,7 @@ impl Ratios {
 mod tests {
     use super::*;
 
-    /// Check the ratios of times, and that a way without a time gives none.
+    /// Check the ratios of times, and that a way without a time gives no ratio.
     #[test]
     fn ratios_of_times() {
         let tried = |times: [f64; 4]| -> Vec<Tried> {

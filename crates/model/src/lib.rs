@@ -1,5 +1,6 @@
 //! The types of the field (topology, traffic, intervals) and the rows of a profile. No I/O.
 
+pub mod error;
 pub mod evidence;
 mod expression;
 pub mod facts;
@@ -18,6 +19,7 @@ pub mod system;
 pub mod topology;
 pub mod traffic;
 
+pub use error::{Error, ErrorKind};
 pub use expression::ExpressionError;
 pub use interval::{Estimate, Z95};
 pub use pin::Pin;
@@ -61,7 +63,7 @@ pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {
 mod tests {
     use super::{counted, format_bytes};
 
-    /// Check that one of something is not several.
+    /// Check that only numbers other than 1 take the plural.
     #[test]
     fn nouns_follow_their_number() {
         assert_eq!([0_usize, 1, 2].map(|count| counted(count, "node")), ["0 nodes", "1 node", "2 nodes"]);

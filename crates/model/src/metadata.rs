@@ -1,4 +1,4 @@
-//! What a profile says of itself: the keys and values of the table `meta`, typed.
+//! Metadata of a profile: the keys and values of the table `meta`, typed.
 //!
 //! The file holds text. [`Entry`] is the one place that turns a value into text, [`Metadata::set`] the one place that reads it. A value
 //! that cannot be read counts as absent.

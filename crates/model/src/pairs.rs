@@ -1,9 +1,9 @@
-//! What a file tells of single pairs: a node's memory, used from some CPUs.
+//! Figures of pairs in a file: a node's memory, used from certain CPUs.
 
-/// What a figure of a pair is. Bandwidths are in MiB/s, latencies in ns, as hwloc has them.
+/// The kind of a figure. Bandwidths are in MiB/s, latencies in ns, as in hwloc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PairKind {
-    /// Of reads and writes in a mix that the file does not tell.
+    /// Of reads and writes in an unknown mix.
     Bandwidth,
     ReadBandwidth,
     Latency,
@@ -16,7 +16,7 @@ pub struct PairFigure {
     pub kind: PairKind,
     /// The node of the memory.
     pub memory: u32,
-    /// Nodes of the CPUs that use it; several where a figure holds for a whole package.
+    /// Nodes of the CPUs that use it; several if a figure holds for a whole package.
     pub from: Vec<u32>,
     pub value: u64,
 }

@@ -1,14 +1,14 @@
-//! Where threads sit on a virtual machine: `spread`, `compact`, or a list of nodes.
+//! Where threads run on a virtual machine: `spread`, `compact`, or a list of nodes.
 
-use crate::{ExpressionError, NodeId};
+use crate::{Error, ExpressionError, NodeId};
 use std::str::FromStr;
 
 /// A thread placement on a machine of N nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pin {
-    /// Equal blocks of thread numbers a node: node = floor(i * N / T).
+    /// Equal blocks of thread numbers on each node: node = floor(i * N / T).
     Spread,
-    /// Fill a node before the next: node = floor(i / cores_per_node), the last node takes the rest.
+    /// Fills one node after the other: node = floor(i / cores_per_node); the last node takes the rest.
     Compact,
     /// Explicit nodes by thread number, repeated when there are more threads: `0,0,1,1` or `0-3`.
     Nodes(Vec<NodeId>),
@@ -31,11 +31,12 @@ impl Pin {
     ///
     /// # Errors
     /// Names the first node that does not exist.
-    pub fn check(&self, nodes: usize) -> Result<(), String> {
+    pub fn check(&self, nodes: usize) -> Result<(), Error> {
         if let Self::Nodes(list) = self
             && let Some(node) = list.iter().find(|n| n.0 as usize >= nodes)
         {
-            return Err(format!("node {} does not exist: the machine has nodes 0-{}", node.0, nodes.saturating_sub(1)));
+            let last = nodes.saturating_sub(1);
+            return Err(Error::invalid_input(format!("node {} does not exist: the machine has nodes 0-{last}", node.0)));
         }
         Ok(())
     }
@@ -89,7 +90,7 @@ mod tests {
         assert_eq!(workers, [0, 0, 1, 1, 2, 2, 3, 3]);
     }
 
-    /// Check the table of malformed expressions: an error that names the place, never a panic.
+    /// Check malformed expressions: the error says where, and nothing panics.
     #[test]
     fn malformed_expressions_name_the_place() {
         for (text, offset) in [("", 0), ("x", 0), ("0,x", 2), ("0,,1", 2), ("3-1", 0), ("0-", 2), ("-1", 0), ("0-99999", 0), ("é", 0)] {

@@ -1,13 +1,14 @@
 //! Memory policies of a process.
 
+use crate::Error;
 use crate::topology::{Topology, format_list};
 use std::fmt;
 
-/// Where the kernel takes memory from, and the nodes that it is about; none for [`Mode::Local`].
+/// Where the kernel takes memory from: a mode, and its nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     pub mode: Mode,
-    /// Sorted.
+    /// Sorted; empty for [`Mode::Local`].
     pub nodes: Vec<u32>,
     /// The kernel's balancing may move pages between the nodes of a [`Mode::Bind`].
     pub balancing: bool,
@@ -16,21 +17,21 @@ pub struct Policy {
 /// set_mempolicy(2)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// These nodes, or none.
+    /// Only these nodes.
     Bind,
-    /// This node, or others when it is full.
+    /// This node; other nodes when it is full.
     Preferred,
-    /// These nodes, or others when they are full.
+    /// These nodes; other nodes when they are full.
     PreferredMany,
     /// A page from each node in turn.
     Interleave,
-    /// The same, by the weights in /sys/kernel/mm/mempolicy/weighted_interleave.
+    /// As `Interleave`, by the weights in /sys/kernel/mm/mempolicy/weighted_interleave.
     WeightedInterleave,
     /// The node that the thread runs on.
     Local,
 }
 
-/// Name, number (linux/mempolicy.h) and first kernel of each mode, where that matters.
+/// Name, number (linux/mempolicy.h) and, for newer modes, the first kernel of each mode.
 const MODES: [(Mode, &str, i32, Option<&str>); 6] = [
     (Mode::Bind, "bind", 2, None),
     (Mode::Preferred, "preferred", 1, None),
@@ -56,33 +57,34 @@ impl Policy {
     }
 
     /// # Errors
-    /// When the kernel would refuse the nodes: none has memory, or a mode of one node has several.
-    pub fn check(&self, topology: &Topology) -> Result<(), String> {
+    /// When the kernel would refuse the nodes: no node has memory, or a mode of one node has several nodes.
+    pub fn check(&self, topology: &Topology) -> Result<(), Error> {
         let Self { mode, nodes, .. } = self;
         if *mode == Mode::Local {
             return Ok(());
         }
         if *mode == Mode::Preferred && nodes.len() > 1 {
-            return Err(format!("{} takes one node, not {}; preferred-many takes several", mode, format_list(nodes)));
+            let nodes = format_list(nodes);
+            return Err(Error::invalid_input(format!("{mode} takes one node, not {nodes}; preferred-many takes several")));
         }
         let has_memory = |node: &u32| topology.node(*node).is_none_or(|node| node.memory.is_none_or(|memory| memory.total_bytes > 0));
         if nodes.iter().any(has_memory) {
             return Ok(());
         }
-        Err(match nodes[..] {
+        Err(Error::invalid_input(match nodes[..] {
             [] => format!("{mode} needs a node"),
             [node] => format!("node {node} has no memory"),
             _ => format!("none of the nodes {} has memory", format_list(nodes)),
-        })
+        }))
     }
 
-    /// The mode with its flags, as the kernel has it.
+    /// The kernel's number for the mode with its flags.
     #[must_use]
     pub fn number(&self) -> i32 {
         self.mode.row().1 | if self.balancing { BALANCING.0 } else { 0 }
     }
 
-    /// The first kernel that has all this, where not every one does.
+    /// The first kernel that supports the policy; `None` if all do.
     #[must_use]
     pub fn since(&self) -> Option<&'static str> {
         if self.balancing { Some(BALANCING.1) } else { self.mode.row().2 }
@@ -95,7 +97,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// `bind to nodes 0-1, with balancing`, as a message has it.
+/// As in a message: `bind to nodes 0-1, with balancing`.
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.mode.fmt(f)?;
@@ -118,7 +120,7 @@ mod tests {
         Topology { nodes: vec![node(0, 1 << 30), node(1, 0), node(2, 0), Node { id: 3, ..Node::default() }], ..Topology::default() }
     }
 
-    /// Check which nodes each mode takes: the kernel refuses those without memory, unless others have some.
+    /// Check which nodes each mode accepts: the kernel refuses a list in which no node has memory.
     #[test]
     fn nodes_without_memory_are_refused() {
         for (mode, nodes, answer) in [
@@ -133,11 +135,12 @@ mod tests {
             (Mode::PreferredMany, &[], Some("preferred-many needs a node")),
             (Mode::Local, &[], None),
         ] {
-            assert_eq!(Policy::new(mode, nodes.to_vec()).check(&machine()).err().as_deref(), answer, "{mode} {nodes:?}");
+            let refusal = Policy::new(mode, nodes.to_vec()).check(&machine()).err().map(|error| error.to_string());
+            assert_eq!(refusal.as_deref(), answer, "{mode} {nodes:?}");
         }
     }
 
-    /// Check the numbers against linux/mempolicy.h, as far as libc has them, and the words of messages.
+    /// Check the numbers against linux/mempolicy.h, as far as libc has them, and the text in messages.
     #[test]
     fn policies_have_the_kernels_numbers() {
         let bind = Policy { balancing: true, ..Policy::new(Mode::Bind, vec![0, 1]) };

@@ -1,13 +1,14 @@
-//! Sizes and times as people type them.
+//! Sizes and times in the forms that users type.
 
+use crate::Error;
 use std::time::Duration;
 
 /// Bytes: `65536`, `64K`, `64KiB`, `1M`, `2G` (powers of 1024).
 ///
 /// # Errors
 /// Says what was expected.
-pub fn parse_size(text: &str) -> Result<u64, String> {
-    let error = || format!("expected a size such as 65536, 64K or 1M, found '{text}'");
+pub fn parse_size(text: &str) -> Result<u64, Error> {
+    let error = || Error::invalid_input(format!("expected a size such as 65536, 64K or 1M, found '{text}'"));
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {
         "" | "b" => 0,
@@ -20,15 +21,15 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         return Err(error());
     }
     let number = digits.parse::<u64>().map_err(|_| error())?;
-    number.checked_mul(1 << shift).ok_or_else(|| format!("'{text}' is too large"))
+    number.checked_mul(1 << shift).ok_or_else(|| Error::invalid_input(format!("'{text}' is too large")))
 }
 
 /// A time: `10`, `1.5`, `10s`, `500ms`, `5m`, `1h`; plain numbers are seconds.
 ///
 /// # Errors
 /// Says what was expected.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let error = || format!("expected a time such as 10, 1.5s, 500ms or 5m, found '{text}'");
+pub fn parse_duration(text: &str) -> Result<Duration, Error> {
+    let error = || Error::invalid_input(format!("expected a time such as 10, 1.5s, 500ms or 5m, found '{text}'"));
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit_s = match &text[digits.len()..] {
         "" | "s" => 1.0,
@@ -41,9 +42,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         return Err(error());
     }
     let seconds = digits.parse::<f64>().map_err(|_| error())? * unit_s;
-    let time = Duration::try_from_secs_f64(seconds).map_err(|_| format!("'{text}' is too long"))?;
-    // Less than a nanosecond is nothing, too.
-    if time.is_zero() { Err("the time must be longer than nothing".to_owned()) } else { Ok(time) }
+    let time = Duration::try_from_secs_f64(seconds).map_err(|_| Error::invalid_input(format!("'{text}' is too long")))?;
+    // A time below a nanosecond rounds to 0.
+    if time.is_zero() { Err(Error::invalid_input("the time must be longer than 0")) } else { Ok(time) }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! The least that helps where a system forbids memory policies; the doctor and the launcher say the same.
+//! The least that helps on a system that forbids memory policies, in the same words for the doctor and the launcher.
 
-/// Opens get_mempolicy, mbind and set_mempolicy in the filters of Docker and Podman; not move_pages.
+/// Allows get_mempolicy, mbind and set_mempolicy in the filters of Docker and Podman, but not move_pages.
 pub const SYS_NICE: &str = "docker run --cap-add SYS_NICE (Kubernetes: capabilities: add: [SYS_NICE])";
 pub const PROFILE: &str = "a seccomp profile that allows these calls: --security-opt seccomp=FILE";
 pub const NO_NUMA: &str =

@@ -1,11 +1,11 @@
-//! A machine's topology: what `firsttouch topology` shows, and what an hwloc XML file is read into. The names of the
-//! fields are the keys of the JSON (docs/topology.md).
+//! A machine's topology, read from the system or from an hwloc XML file. The names of the fields are the keys of the JSON
+//! (docs/topology.md).
 //!
 //! Numbers of nodes, CPUs, packages and dies are the kernel's own; they may have holes. CPU and node lists are sorted.
 
 use serde::{Deserialize, Serialize};
 
-/// All that is known about a machine. What could not be read is empty or `None`, with a word in `doubts`.
+/// A machine. What could not be read is empty or `None`, with an entry in `doubts`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Topology {
     pub processor: Processor,
@@ -26,7 +26,7 @@ pub struct Topology {
     pub sub_numa: Option<SubNuma>,
     /// Where this process may run and allocate; `None` for a machine read from a file.
     pub process: Option<ProcessLimits>,
-    /// Scheduling domains, from the innermost; empty where the kernel does not show them.
+    /// Scheduling domains, from the innermost; empty if the kernel does not show them.
     pub scheduling_domains: Vec<SchedulingDomain>,
     /// What could not be read or contradicts itself, and what was assumed instead.
     pub doubts: Vec<String>,
@@ -34,13 +34,13 @@ pub struct Topology {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Processor {
-    /// As the processor spells it (`GenuineIntel`, `AuthenticAMD`); empty when unknown.
+    /// The processor's own text (`GenuineIntel`, `AuthenticAMD`); empty if unknown.
     pub vendor: String,
     pub model_name: String,
     /// x86 family and model numbers.
     pub family: Option<u32>,
     pub model: Option<u32>,
-    /// Whether a hypervisor runs the machine: its topology may be invented then.
+    /// Whether this is a virtual machine: its topology may be made up.
     pub hypervisor: bool,
 }
 
@@ -110,7 +110,7 @@ pub struct Node {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     pub total_bytes: u64,
-    /// `None` for a machine read from a file that has no free memory.
+    /// `None` for a machine read from a file without free memory.
     pub free_bytes: Option<u64>,
 }
 
@@ -129,7 +129,7 @@ pub struct HugePages {
 pub struct Access {
     /// 0: nearest initiators of any kind, such as a GPU; 1: nearest nodes with CPUs.
     pub class: u32,
-    /// Nodes the figures hold from.
+    /// Nodes that the figures were measured from.
     pub initiators: Vec<u32>,
     pub read_bandwidth_mib_s: Option<u64>,
     pub write_bandwidth_mib_s: Option<u64>,
@@ -137,7 +137,7 @@ pub struct Access {
     pub write_latency_ns: Option<u64>,
 }
 
-/// A cache before a node's memory, such as DRAM before persistent memory.
+/// A cache in front of a node's memory, such as DRAM in front of persistent memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemorySideCache {
     pub level: u32,
@@ -155,15 +155,15 @@ pub struct Distances {
 /// How packages and nodes are divided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubNuma {
-    /// The vendor's name, such as `SNC2`, `CoD`, `NPS4`; empty when the vendor has none.
+    /// The vendor's name, such as `SNC2`, `CoD`, `NPS4`; empty if the vendor has no name for it.
     pub mode: String,
     /// Nodes with CPUs in each package; 0 when a node spans packages.
     pub nodes_per_package: u32,
-    /// What the mode is, in words.
+    /// The meaning of the mode, in words.
     pub meaning: String,
 }
 
-/// Where a process may run and allocate: what `numactl --show` says.
+/// Where a process may run and allocate, as in `numactl --show`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessLimits {
     pub policy: Option<MemoryPolicy>,
@@ -180,7 +180,7 @@ pub struct MemoryPolicy {
     /// `static`, `relative`, `balancing`.
     pub flags: Vec<String>,
     pub nodes: Vec<u32>,
-    /// What says so: `get_mempolicy` or `numa_maps`.
+    /// The source: `get_mempolicy` or `numa_maps`.
     pub source: String,
 }
 
@@ -198,9 +198,9 @@ pub struct Cpuset {
 pub struct SchedulingDomain {
     /// 0 is the innermost.
     pub level: u32,
-    /// `SMT`, `MC`, `PKG`, `NUMA`, ...; empty where the kernel does not say.
+    /// `SMT`, `MC`, `PKG`, `NUMA`, ...; empty if the kernel does not say.
     pub name: String,
-    /// The CPUs of each domain; empty where only the names can be read.
+    /// The CPUs of each domain; empty if only the names can be read.
     pub spans: Vec<Vec<u32>>,
 }
 
@@ -222,7 +222,7 @@ impl Topology {
         self.nodes.iter().filter(|node| node.cpus.iter().any(|cpu| cpus.binary_search(cpu).is_ok())).map(|node| node.id).collect()
     }
 
-    /// SMT threads of the core with the most; 0 when cores are unknown.
+    /// SMT threads of the core with the most; 0 if cores are unknown.
     #[must_use]
     pub fn threads_per_core(&self) -> usize {
         self.cores.iter().map(|core| core.cpus.len()).max().unwrap_or(0)
@@ -238,7 +238,7 @@ impl Distances {
 }
 
 impl CacheKind {
-    /// `d`, `i`, or nothing: the letter after `L1`.
+    /// The letter after `L1`: `d`, `i`, or nothing.
     #[must_use]
     pub fn letter(self) -> &'static str {
         match self {
@@ -257,7 +257,7 @@ impl Cache {
     }
 }
 
-/// Sorted numbers in the kernel's list format: `0-3,8`; nothing for no numbers.
+/// Sorted numbers in the kernel's list format, such as `0-3,8`; empty without numbers.
 #[must_use]
 pub fn format_list(numbers: &[u32]) -> String {
     let mut parts: Vec<(u32, u32)> = Vec::new();

@@ -5,7 +5,7 @@ use firsttouch_model::policy::{Mode, Policy};
 use firsttouch_model::topology::{MemoryPolicy, Topology};
 use std::collections::BTreeSet;
 
-/// What is asked for; what is not asked for is as this process has it.
+/// The requested placement; what is not requested is inherited from this process.
 #[derive(Clone, Debug, Default)]
 pub struct Placement {
     pub policy: Option<Policy>,
@@ -17,7 +17,7 @@ pub struct Placement {
     pub environment: Vec<(String, String)>,
 }
 
-/// Where all of it would go.
+/// Explains where threads and pages would go.
 #[must_use]
 pub fn explain(placement: &Placement, topology: &Topology, inherited: Option<&MemoryPolicy>, left_out: Vec<String>) -> Explanation {
     let allowed = || crate::Numbered::cpus(topology).allowed().to_vec();
@@ -79,8 +79,8 @@ fn first_touch(from: u32, policy: &LaunchPolicy, topology: &Topology) -> FirstTo
     FirstTouch { from, nodes, in_turn, or_others }
 }
 
-/// Those of some nodes that have memory, the nearest to `from` first; of those equally far, the kernel's choice is not known, and the
-/// lowest number comes first.
+/// The nodes with memory, nearest to `from` first. For equal distances the kernel's choice is unknown, and the lowest number comes
+/// first.
 fn nearest(from: u32, nodes: &[u32], topology: &Topology) -> Vec<u32> {
     let has_memory = |node: &&u32| topology.node(**node).is_none_or(|node| node.memory.is_none_or(|memory| memory.total_bytes > 0));
     let mut nodes: Vec<u32> = nodes.iter().filter(has_memory).copied().collect();
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use firsttouch_model::topology::{CpuLists, Distances, Memory, Node};
 
-    /// Nodes 0 and 1 with CPUs 0-1 and 2-3, node 2 of memory only, near node 1.
+    /// Nodes 0 and 1 with CPUs 0-1 and 2-3; node 2 has only memory and is near node 1.
     fn machine() -> Topology {
         let memory = Some(Memory { total_bytes: 1 << 30, free_bytes: None });
         let node = |id, cpus| Node { id, cpus, memory, ..Node::default() };
@@ -125,7 +125,7 @@ mod tests {
         }
     }
 
-    /// Check that pinned threads have their seats, and that only their nodes are explained.
+    /// Check that pinned threads have their CPUs, and that only their nodes are explained.
     #[test]
     fn threads_have_seats() {
         let placement = Placement { cpus: Some(vec![2, 3]), threads: vec![3, 2, 9], ..Placement::default() };

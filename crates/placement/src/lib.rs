@@ -1,7 +1,7 @@
-//! Where threads and memory go: lists of nodes and CPUs as numactl takes them, affinity expressions of likwid and hwloc, memory
-//! policies. The calls that apply them are in `firsttouch_system::placement`.
+//! Where threads and memory go: numactl's lists of nodes and CPUs, affinity expressions of likwid and hwloc, memory policies. The
+//! calls that apply them are in `firsttouch_system::calls`.
 //!
-//! All but [`migrate`] is pure: a machine comes as a [`firsttouch_model::topology::Topology`].
+//! All modules but [`migrate`] are pure: their input is a [`firsttouch_model::topology::Topology`].
 
 mod affinity;
 mod explain;

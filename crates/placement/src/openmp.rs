@@ -1,7 +1,7 @@
-//! Pinning of an OpenMP program's threads: by the variables that every OpenMP runtime reads.
+//! Pins the threads of an OpenMP program through the variables that every OpenMP runtime reads.
 //!
-//! Sources: OpenMP 5.2 chapter 21; libgomp's manual (OMP_PLACES goes before GOMP_CPU_AFFINITY); LLVM's OpenMP runtime reference
-//! (KMP_AFFINITY goes before OMP_PROC_BIND, KMP_HW_SUBSET before places).
+//! Sources: OpenMP 5.2 chapter 21; libgomp's manual (OMP_PLACES overrides GOMP_CPU_AFFINITY); LLVM's OpenMP runtime reference
+//! (KMP_AFFINITY overrides OMP_PROC_BIND, KMP_HW_SUBSET overrides places).
 
 use std::fmt::{self, Write};
 
@@ -9,7 +9,7 @@ const PLACES: &str = "OMP_PLACES";
 const BIND: &str = "OMP_PROC_BIND";
 const THREADS: &str = "OMP_NUM_THREADS";
 
-/// A variable of the user's that puts threads elsewhere.
+/// A variable of the user that places threads differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
     pub variable: &'static str,
@@ -30,13 +30,13 @@ fn set(lookup: Lookup, name: &str) -> Option<String> {
     lookup(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
-/// The number of threads that the user asks for; of nested teams, the outer one's.
+/// The number of threads that the user requests; for nested teams, that of the outer team.
 #[must_use]
 pub fn threads(lookup: Lookup) -> Option<usize> {
     set(lookup, THREADS)?.split(',').next()?.trim().parse().ok().filter(|threads| *threads > 0)
 }
 
-/// `{0},{8},{1}`: a place a thread.
+/// `{0},{8},{1}`: an OpenMP place for each thread.
 #[must_use]
 pub fn places(cpus: &[u32]) -> String {
     let mut text = String::new();
@@ -46,10 +46,10 @@ pub fn places(cpus: &[u32]) -> String {
     text
 }
 
-/// What to set so that thread i of a team runs on the i-th CPU. OMP_NUM_THREADS stays the user's where it is set.
+/// The variables to set so that thread i of a team runs on the i-th CPU. A value of OMP_NUM_THREADS from the user is kept.
 #[must_use]
 pub fn variables(cpus: &[u32], lookup: Lookup) -> Vec<(String, String)> {
-    // `close` puts thread i on the i-th place from the first thread's on, as long as there is a place a thread.
+    // `close` puts thread i on the i-th place after that of the first thread, if there are as many places as threads.
     let mut variables = vec![(PLACES.to_owned(), places(cpus)), (BIND.to_owned(), "close".to_owned())];
     if threads(lookup).is_none() {
         variables.push((THREADS.to_owned(), cpus.len().to_string()));
@@ -57,7 +57,7 @@ pub fn variables(cpus: &[u32], lookup: Lookup) -> Vec<(String, String)> {
     variables
 }
 
-/// The user's variables that say otherwise. Those that say the same are none.
+/// The user's variables that contradict these CPUs.
 #[must_use]
 pub fn conflicts(cpus: &[u32], lookup: Lookup) -> Vec<Conflict> {
     let mut found = Vec::new();
@@ -68,7 +68,7 @@ pub fn conflicts(cpus: &[u32], lookup: Lookup) -> Vec<Conflict> {
         conflict(PLACES, value, "names other places");
     }
     if let Some(value) = set(lookup, BIND) {
-        // Of nested teams, the outer one's.
+        // For nested teams, use the outer team.
         let outer = value.split(',').next().unwrap_or_default().trim().to_ascii_lowercase();
         if !matches!(outer.as_str(), "true" | "close") {
             conflict(BIND, value, "binds in another way");
@@ -99,7 +99,7 @@ pub fn conflicts(cpus: &[u32], lookup: Lookup) -> Vec<Conflict> {
     found
 }
 
-/// The CPUs of GOMP_CPU_AFFINITY: `0 3 1-2 4-15:2`, with blanks or commas between; `None` where it is damaged.
+/// The CPUs of GOMP_CPU_AFFINITY: `0 3 1-2 4-15:2`, separated by blanks or commas; `None` if it is damaged.
 fn gomp(text: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for part in text.split([' ', ',']).filter(|part| !part.is_empty()) {
@@ -123,7 +123,7 @@ mod tests {
         ask(&|name| pairs.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned()))
     }
 
-    /// Check what is set, and that the user's number of threads stays.
+    /// Check the variables, and that the user's number of threads is kept.
     #[test]
     fn a_place_a_thread() {
         let set = |pairs: &[(&str, &str)]| with(pairs, |lookup| variables(&[0, 8, 1], lookup));

@@ -1,9 +1,9 @@
-//! Reading an expression from left to right, with the place of each part kept for errors.
+//! A scanner for expressions that keeps the position of each part for errors.
 
 use firsttouch_model::ExpressionError;
 use std::ops::Deref;
 
-/// Numbers above this are no CPUs, nodes or threads of any kernel (`CONFIG_NR_CPUS` ends at 8192), but mistakes.
+/// Larger numbers are mistakes: no kernel has such CPUs, nodes or threads (`CONFIG_NR_CPUS` ends at 8192).
 pub const LARGEST: u32 = 65_535;
 
 /// Why an expression is refused, and where (byte offset).
@@ -23,7 +23,7 @@ impl Fault {
     }
 }
 
-/// A part of an expression, and where it stood. Two parts are equal wherever they stood.
+/// A part of an expression with its position. The position does not count in comparisons.
 #[derive(Clone, Copy, Debug)]
 pub struct At<T> {
     pub value: T,
@@ -72,7 +72,7 @@ impl<'a> Scanner<'a> {
         self.rest().chars().next()
     }
 
-    /// Goes past `word`, if it is what follows.
+    /// Skips `word` if it comes next.
     pub fn eat(&mut self, word: &str) -> bool {
         let follows = self.rest().starts_with(word);
         if follows {
@@ -81,7 +81,7 @@ impl<'a> Scanner<'a> {
         follows
     }
 
-    /// Goes past all characters that `belongs` takes.
+    /// Takes all characters for which `belongs` is true.
     pub fn take(&mut self, belongs: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
         let taken = rest.get(..rest.find(|c| !belongs(c)).unwrap_or(rest.len())).unwrap_or_default();
@@ -89,7 +89,7 @@ impl<'a> Scanner<'a> {
         taken
     }
 
-    /// The letters and digits that follow, without going past them.
+    /// The letters and digits that come next, without skipping them.
     pub fn word(&self) -> &'a str {
         Scanner { ..*self }.take(|c| c.is_ascii_alphanumeric())
     }
@@ -102,15 +102,15 @@ impl<'a> Scanner<'a> {
         Fault::new(self.offset, reason)
     }
 
-    /// What follows, for an error: `found 'x'`, `found the end`.
+    /// What comes next, for an error: `found 'x'`, `found the end`.
     pub fn found(&self) -> String {
         self.peek().map_or_else(|| "the end".to_owned(), |c| format!("'{}'", c.escape_debug()))
     }
 
-    /// A decimal number; `what` is what it would be, for the error.
+    /// A decimal number; `what` describes it for the error.
     ///
     /// # Errors
-    /// When none follows, or one that nothing has.
+    /// When no number comes next, or one that is too large.
     pub fn number(&mut self, what: &str) -> Result<At<u32>, Fault> {
         let offset = self.offset;
         let digits = self.take(|c| c.is_ascii_digit());
@@ -124,14 +124,14 @@ impl<'a> Scanner<'a> {
     }
 
     /// # Errors
-    /// When no number follows, or one that nothing has, or 0.
+    /// When no number comes next, or 0, or one that is too large.
     pub fn positive(&mut self, what: &str) -> Result<At<u32>, Fault> {
         let number = self.number(what)?;
         if *number == 0 { Err(Fault::new(number.offset, format!("expected {what}, at least 1"))) } else { Ok(number) }
     }
 
     /// # Errors
-    /// When something follows.
+    /// When something comes next.
     pub fn end(&self, expected: &str) -> Result<(), Fault> {
         if self.is_at_end() { Ok(()) } else { Err(self.fault(format!("expected {expected}, found {}", self.found()))) }
     }
@@ -141,7 +141,7 @@ impl<'a> Scanner<'a> {
 mod tests {
     use super::*;
 
-    /// Check that reading goes on after each part, and that nothing is read past the end.
+    /// Check that scanning continues after each part, and ends at the end.
     #[test]
     fn parts_follow_each_other() {
         let mut scanner = Scanner::new("ab12:é");
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(scanner.found(), "the end");
     }
 
-    /// Check that numbers have an end, and errors a place.
+    /// Check that too large numbers are refused, and that errors have a position.
     #[test]
     fn numbers_are_bounded() {
         for (text, answer) in

@@ -1,6 +1,5 @@
-//! What expressions mean, worked out by hand from likwid's and hwloc's documentation: on the machines of these documents, whose SMT
+//! Meanings of expressions, worked out by hand from likwid's and hwloc's documentation: on the machines of these documents, whose SMT
 //! siblings are numbered after all cores, and on recorded ones.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_model::ExpressionError;
 use firsttouch_model::topology::{Cache, CacheKind, Core, CpuLists, Node, Package, Topology};
@@ -103,10 +102,10 @@ fn domains_with_smt_and_sub_numa() {
             ("S1:scatter:5", &[4, 5, 6, 7, 12]),
             ("S:balanced:5", &[0, 8, 1, 4, 12]),
             ("S:cbalanced:5", &[0, 1, 2, 4, 5]),
-            // More threads than cores: as few cores twice as possible, their threads side by side.
+            // More threads than cores: as few cores twice as possible, with adjacent thread numbers.
             ("S:cbalanced:12", &[0, 8, 1, 9, 2, 3, 4, 12, 5, 13, 6, 7]),
             ("E:S0:4:1:2:1", &[8, 9, 10, 11]),
-            // Chunks that overlap, and strides past the end, which begin anew.
+            // Overlapping chunks, and strides past the end, which start again.
             ("E:N:8:4:2", &[0, 8, 1, 9, 1, 9, 2, 10]),
             ("E:S0:6:1:3", &[0, 9, 3, 0, 9, 3]),
             ("N:15,0@1", &[15, 0, 1]),
@@ -205,7 +204,7 @@ fn numbers_with_holes() {
     }
 }
 
-/// Check that what a machine lacks is named, with the place in the expression.
+/// Check that the error names what the machine lacks, with the position in the expression.
 #[test]
 fn missing_objects_are_named() {
     let layout = sub_numa();
@@ -214,16 +213,16 @@ fn missing_objects_are_named() {
         ("0-16", 0, "CPU 16 does not exist"),
         ("S2:0", 0, "S2 does not exist: this machine has S0 to S1"),
         ("S0:0@M4", 5, "M4 does not exist: this machine has M0 to M3"),
-        ("S0:0,8", 5, "S0 has no place 8: the last that this process may use is 7"),
+        ("S0:0,8", 5, "S0 has no position 8: the last that this process may use is 7"),
         ("E:N:17", 4, "this asks for 17 threads on 16 CPUs"),
         ("E:S0:2:1:1:8", 11, "the offset is past the last of 8 CPUs"),
         ("M:scatter:17", 10, "this asks for 17 threads on 16 CPUs"),
         ("package:0.core:4", 15, "there is no core:4 here: the last is core:3"),
         ("package:2-3", 8, "there is no package:2 here"),
-        ("l4:0", 0, "this machine tells of no l4"),
+        ("l4:0", 0, "this machine reports no l4"),
         ("numa:0.package:0", 7, "package is larger than the object before it"),
-        ("package:0 ~package:0", 0, "this leaves no CPU"),
-        ("core:0.pu:odd xcore:1", 0, "this leaves no CPU"),
+        ("package:0 ~package:0", 0, "this selects no CPU"),
+        ("core:0.pu:odd xcore:1", 0, "this selects no CPU"),
     ] {
         let error = resolve(text, &layout, None).expect_err(text);
         assert_eq!(error.offset, offset, "{text}: {error}");
@@ -231,7 +230,7 @@ fn missing_objects_are_named() {
     }
 }
 
-/// Check that a cpuset's CPUs alone are used (recorded with CPUs 1 and 4 of six on three nodes), and domains keep their names.
+/// Check that only the cpuset's CPUs are used (recorded with CPUs 1 and 4 of six on three nodes), and domains keep their names.
 #[test]
 fn limits_are_kept() {
     let layout = recorded("guest-cpuset");

@@ -1,6 +1,5 @@
-//! What expressions mean on every recorded machine, against what numactl, hwloc-calc and likwid-pin said there
-//! (scripts/record-peers). A difference needs a rule, and each rule a difference; docs/expressions.md has the same rules.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+//! Meanings of expressions on every recorded machine, compared with numactl, hwloc-calc and likwid-pin on that machine
+//! (scripts/record-peers). Every difference needs a rule, and every rule a difference; docs/expressions.md has the same rules.
 
 use firsttouch_model::ExpressionError;
 use firsttouch_model::topology::Topology;
@@ -22,9 +21,9 @@ struct Case {
 #[derive(Debug, PartialEq)]
 enum Answer {
     Numbers(Vec<u32>),
-    /// It refused.
+    /// An error.
     Refused,
-    /// It complained, and what it answered all the same.
+    /// It printed a warning, and this answer.
     Complained(String),
 }
 
@@ -88,7 +87,7 @@ impl Case {
 
 type Rule = (&'static str, fn(&Case) -> bool);
 
-/// Compares all answers in `file`: those that differ need a rule, and each rule a case.
+/// Compares all answers in `file`: every difference needs a rule, and every rule a case.
 fn compare(
     file: &str,
     rules: &[Rule],
@@ -136,7 +135,9 @@ fn equal_sets(theirs: &[u32], ours: &[u32]) -> bool {
 }
 
 const NUMACTL: &[Rule] = &[
-    ("nothing left: numactl goes on with an empty list", |case| case.theirs == Answer::Numbers(vec![]) && case.we_refuse("this leaves no")),
+    ("nothing left: numactl goes on with an empty list", |case| {
+        case.theirs == Answer::Numbers(vec![]) && case.we_refuse("this selects no")
+    }),
     ("numactl takes the first number of a range that runs downwards", |case| case.we_refuse("a range must run upwards")),
     ("numactl's ! counts to the number of nodes or CPUs, allowed or not, also where numbers have holes or nodes no memory", |case| {
         let odd = case.is_limited()
@@ -176,7 +177,7 @@ fn objects_as_hwloc() {
         ("hwloc begins anew where a wrapped range begins past the end", |case| {
             case.expression.contains(':') && case.we_refuse("there is no")
         }),
-        ("nothing left: hwloc has an empty set", |case| case.theirs == Answer::Numbers(vec![]) && case.we_refuse("this leaves no CPU")),
+        ("nothing left: hwloc has an empty set", |case| case.theirs == Answer::Numbers(vec![]) && case.we_refuse("this selects no CPU")),
         ("nodes of memory only: hwloc counts them, and gives them the CPUs nearby", |case| {
             case.has_node_without(|node| node.cpus.is_empty()) && (case.expression.contains("numa") || case.expression.contains("node"))
         }),
@@ -195,7 +196,7 @@ fn threads_as_likwid() {
         ("likwid-pin cuts a list of CPUs off at the number of all CPUs", |case| {
             case.expression == "0-3" && case.we_refuse("does not exist")
         }),
-        ("likwid-pin begins anew past the last place", |case| case.we_refuse("has no place")),
+        ("likwid-pin starts again past the last position", |case| case.we_refuse("has no position")),
         ("likwid-pin cuts short, or goes on with garbage, where more threads than CPUs are asked for", |case| {
             case.we_refuse("this asks for") || case.we_refuse("the offset is past")
         }),

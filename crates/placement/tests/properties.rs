@@ -1,5 +1,4 @@
-//! What holds for every expression: it prints back to an equal one, and none panics, on any machine.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+//! Properties of every expression: its printed form parses to an equal one, and nothing panics on any machine.
 
 use firsttouch_placement::{Affinity, CpuList, Layout, NodeList, Numbered};
 use firsttouch_system::topology;
@@ -27,7 +26,7 @@ impl Random {
         if self.below(2) == 0 { word.to_owned() } else { String::new() }
     }
 
-    /// Small numbers mostly, sometimes at the limits.
+    /// Mostly small numbers, sometimes at the limits.
     fn number(&mut self) -> String {
         match self.below(20) {
             0 => "65535".to_owned(),
@@ -117,7 +116,7 @@ impl Random {
         })
     }
 
-    /// The text with some characters taken out, doubled, or put in.
+    /// The text with some characters removed, doubled or inserted.
     fn damaged(&mut self, text: &str) -> String {
         let mut characters: Vec<char> = text.chars().collect();
         for _ in 0..=self.below(2) {
@@ -138,7 +137,7 @@ impl Random {
     }
 }
 
-/// Reads `text`; what is read prints to what reads as the same, and then prints the same.
+/// Parses `text`; checks that the printed form parses to the same, and prints the same.
 fn round_trip<T: FromStr<Err: Debug> + Display + PartialEq + Debug>(text: &str) -> Option<T> {
     let parsed = text.parse::<T>().ok()?;
     let printed = parsed.to_string();
@@ -148,34 +147,36 @@ fn round_trip<T: FromStr<Err: Debug> + Display + PartialEq + Debug>(text: &str) 
     Some(parsed)
 }
 
-struct Place {
+struct Machine {
     layout: Layout,
     nodes: Numbered,
     cpus: Numbered,
 }
 
-fn places() -> Vec<Place> {
+fn machines() -> Vec<Machine> {
     let machines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/machines");
     let folders = fs::read_dir(machines).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
     let topologies = folders.map(|path| topology::read(&path).unwrap()).chain([Default::default()]);
     topologies
-        .map(|topology| Place { layout: Layout::new(&topology), nodes: Numbered::nodes(&topology), cpus: Numbered::cpus(&topology) })
+        .map(|topology| Machine { layout: Layout::new(&topology), nodes: Numbered::nodes(&topology), cpus: Numbered::cpus(&topology) })
         .collect()
 }
 
-/// Reads one text as everything, on all machines; whether it was anything.
-fn read_everywhere(text: &str, places: &[Place]) -> bool {
+/// Parses a text as every kind of expression, on all machines; returns whether it was any.
+fn read_everywhere(text: &str, machines: &[Machine]) -> bool {
     let (nodes, cpus, affinity) = (round_trip::<NodeList>(text), round_trip::<CpuList>(text), round_trip::<Affinity>(text));
-    for place in places {
-        let allowed = place.cpus.allowed();
-        if let Some(Ok(found)) = nodes.as_ref().map(|list| list.resolve(&place.nodes, None, &|_| Err("no devices".to_owned()))) {
-            assert!(!found.is_empty() && found.is_sorted() && found.iter().all(|node| place.nodes.allowed().contains(node)), "{text}");
+    for machine in machines {
+        let allowed = machine.cpus.allowed();
+        if let Some(Ok(found)) =
+            nodes.as_ref().map(|list| list.resolve(&machine.nodes, None, &|_| Err(firsttouch_model::Error::unsupported("no devices"))))
+        {
+            assert!(!found.is_empty() && found.is_sorted() && found.iter().all(|node| machine.nodes.allowed().contains(node)), "{text}");
         }
-        if let Some(Ok(found)) = cpus.as_ref().map(|list| list.resolve(&place.cpus)) {
+        if let Some(Ok(found)) = cpus.as_ref().map(|list| list.resolve(&machine.cpus)) {
             assert!(!found.is_empty() && found.is_sorted() && found.iter().all(|cpu| allowed.contains(cpu)), "{text}");
         }
         for threads in [None, Some(0), Some(3)] {
-            match affinity.as_ref().map(|affinity| affinity.resolve(&place.layout, threads)) {
+            match affinity.as_ref().map(|affinity| affinity.resolve(&machine.layout, threads)) {
                 Some(Ok(found)) => assert!(!found.is_empty() && found.iter().all(|cpu| allowed.contains(cpu)), "{text}"),
                 Some(Err(error)) => assert!(error.offset <= text.len(), "{text}: {error:?}"),
                 None => {}
@@ -185,10 +186,11 @@ fn read_everywhere(text: &str, places: &[Place]) -> bool {
     nodes.is_some() || cpus.is_some() || affinity.is_some()
 }
 
-/// Check that expressions made after the grammar are read, print back to an equal one, and mean CPUs and nodes that may be used.
+/// Check that expressions generated from the grammar parse, that their printed forms parse to equal ones, and that they resolve to
+/// usable CPUs and nodes.
 #[test]
 fn expressions_print_back_to_an_equal_one() {
-    let places = places();
+    let machines = machines();
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     for _ in 0..4000 {
         let texts = [random.nodes(), random.cpus(), random.affinity()];
@@ -196,21 +198,21 @@ fn expressions_print_back_to_an_equal_one() {
         assert!(round_trip::<CpuList>(&texts[1]).is_some(), "{}", texts[1]);
         assert!(round_trip::<Affinity>(&texts[2]).is_some(), "{}", texts[2]);
         for text in texts {
-            read_everywhere(&text, &places);
+            read_everywhere(&text, &machines);
         }
     }
 }
 
-/// Check that damaged expressions panic nowhere, and that those that are still read print back to an equal one.
+/// Check that damaged expressions do not panic, and that the printed forms of those that still parse are equal.
 #[test]
 fn damaged_expressions_panic_nowhere() {
-    let places = places();
+    let machines = machines();
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let mut read = 0;
     for _ in 0..4000 {
         let text = [random.nodes(), random.cpus(), random.affinity()][random.below(3)].clone();
         let damaged = random.damaged(&text);
-        read += usize::from(read_everywhere(&damaged, &places));
+        read += usize::from(read_everywhere(&damaged, &machines));
         if let Err(error) = damaged.parse::<Affinity>() {
             assert!(error.to_string().lines().count() >= 3, "the spot is shown: {error}");
         }

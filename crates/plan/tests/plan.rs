@@ -1,5 +1,4 @@
 //! What holds for every plan: it prints back to an equal one, and goes onto any nodes.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_model::{NodeId, Pin};
 use firsttouch_plan::{Blocks, Entry, Frame, Gain, KernelPolicy, Module, Origin, Plan, Policy, RunNodes, Site, Threads, apply};

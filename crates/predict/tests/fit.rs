@@ -1,5 +1,4 @@
 //! The numbers that machine files call fitted are what least squares on their fit rows gives.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_predict::experiments::{self, Experiment};
 use firsttouch_predict::machine::{self, Machine};

@@ -1,5 +1,4 @@
 //! Machines from what other tools write.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_model::pairs::{PairFigure, PairKind};
 use firsttouch_model::topology::{Core, CpuLists, Memory, Node, Package, Topology};

@@ -1,5 +1,4 @@
 //! Malformed descriptions are refused, with the place.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_predict::machine::Machine;
 

@@ -1,5 +1,4 @@
 //! Programs known in full, predicted from samples of their traffic.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
 use firsttouch_predict::machine::Machine;

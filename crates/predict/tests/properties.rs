@@ -1,5 +1,4 @@
 //! What must hold on any machine and for any team.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_predict::machine::Machine;
 use firsttouch_predict::model::{Outcome, Schedule, Seat, Stretch, Thread, simulate};

@@ -1,4 +1,4 @@
-//! The profile file: one SQLite database a user can open. Written while the target runs, readable after a crash.
+//! The profile file: an SQLite database that users can open. It is written while the target runs, and is readable after a crash.
 
 mod reader;
 mod writer;
@@ -6,9 +6,9 @@ mod writer;
 pub use reader::open;
 pub use writer::Writer;
 
-/// The schema of the file; readers refuse others by name.
+/// The schema of the file.
 pub const SCHEMA: &str = include_str!("schema.sql");
 /// `PRAGMA application_id`: "FTP1".
 pub const APPLICATION_ID: i32 = 0x4654_5031;
-/// `PRAGMA user_version`.
+/// `PRAGMA user_version`; readers refuse other versions.
 pub const SCHEMA_VERSION: i32 = 2;

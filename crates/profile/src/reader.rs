@@ -1,7 +1,7 @@
-//! Reads a profile whole. A file that is not one, is damaged, or has another schema gets an error that says so.
+//! Reads a whole profile. The error for another kind of file, a damaged file or another schema says which it is.
 
 use crate::{APPLICATION_ID, SCHEMA_VERSION};
-use anyhow::{Context, Result, bail};
+use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::metadata::Metadata;
 use firsttouch_model::rows::{
     Access, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy, Process, Profile, Region,
@@ -22,7 +22,7 @@ pub fn open(path: &Path) -> Result<Profile> {
     load(&connection).with_context(|| format!("cannot read profile {}: the file is damaged or incomplete", path.display()))
 }
 
-/// `PRAGMA application_id` of an SQLite file, straight from its header (offset 68, big endian), or none if it is no SQLite file.
+/// `PRAGMA application_id` of an SQLite file, from its header (offset 68, big endian); `None` if it is not an SQLite file.
 pub(crate) fn application_id(path: &Path) -> Option<i32> {
     let header = header(path).ok()?;
     let id = header.get(68..72)?;
@@ -39,15 +39,21 @@ pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
     let name = path.display();
     let meta = std::fs::metadata(path).with_context(|| format!("cannot open profile {name}"))?;
     if !meta.is_file() {
-        bail!("cannot open profile {name}: it is not a regular file");
+        return Err(Error::invalid_input(format!("cannot open profile {name}: it is not a regular file")));
     }
     header(path).with_context(|| format!("cannot open profile {name}"))?;
+    let other_database =
+        || Error::invalid_data(format!("cannot read profile {name}: it is an SQLite database, but not a firsttouch profile"));
     match application_id(path) {
         Some(APPLICATION_ID) => {}
         // A profile whose first flush is still in the WAL has an empty or plain SQLite header.
         Some(0) | None if wal_exists(path) => {}
-        Some(_) => bail!("cannot read profile {name}: it is an SQLite database, but not a firsttouch profile"),
-        None => bail!("cannot read profile {name}: it is not a firsttouch profile (make one with: firsttouch profile -o FILE -- COMMAND)"),
+        Some(_) => return Err(other_database()),
+        None => {
+            return Err(Error::invalid_data(format!(
+                "cannot read profile {name}: it is not a firsttouch profile (make one with: firsttouch profile -o FILE -- COMMAND)"
+            )));
+        }
     }
     let context = || format!("cannot open profile {name}");
     let connection =
@@ -56,12 +62,12 @@ pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
     let id: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0)).with_context(damaged)?;
     let version: i32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).with_context(damaged)?;
     if id != APPLICATION_ID {
-        bail!("cannot read profile {name}: it is an SQLite database, but not a firsttouch profile");
+        return Err(other_database());
     }
     if version != SCHEMA_VERSION {
-        bail!(
+        return Err(Error::unsupported(format!(
             "cannot read profile {name}: it has schema version {version}, this firsttouch reads version {SCHEMA_VERSION}: take the profile again"
-        );
+        )));
     }
     Ok(connection)
 }
@@ -258,7 +264,7 @@ fn load(c: &Connection) -> Result<Profile> {
 
 fn machine(c: &Connection) -> Result<Machine> {
     let pairs = rows(c, "SELECT key, value FROM machine", |r| Ok((r.get::<_, String>(0)?, r.get::<_, String>(1)?)))?;
-    let mut map = serde_json::to_value(Machine::default())?;
+    let mut map = serde_json::to_value(Machine::default()).context("cannot describe a machine")?;
     if let Some(map) = map.as_object_mut() {
         for (key, text) in pairs {
             let value = match map.get(&key) {
@@ -273,9 +279,8 @@ fn machine(c: &Connection) -> Result<Machine> {
 }
 
 fn rows<T>(c: &Connection, sql: &str, read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>) -> Result<Vec<T>> {
-    let mut statement = c.prepare(sql)?;
-    let rows = statement.query_map([], read)?.collect::<rusqlite::Result<Vec<T>>>()?;
-    Ok(rows)
+    let read_all = || c.prepare(sql)?.query_map([], read)?.collect::<rusqlite::Result<Vec<T>>>();
+    read_all().map_err(|error| Error::invalid_data(error.to_string()))
 }
 
 fn unsigned(row: &Row<'_>, index: usize) -> rusqlite::Result<u64> {

@@ -1,12 +1,13 @@
-//! Writes a profile while the target runs: one transaction a flush, WAL, so that a reader (or a crash) sees whole flushes.
+//! Writes a profile while the target runs. Each flush is one transaction in WAL mode, so a reader (or a crash) sees complete flushes.
 
 use crate::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
-use anyhow::{Context, Result, bail};
+use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::metadata::Entry;
 use firsttouch_model::rows::{
     Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process, Region, Release, Seen, Site, Thread,
     Window,
 };
+use firsttouch_system::proc::limits;
 use rusqlite::{Connection, OpenFlags, params};
 use std::path::{Path, PathBuf};
 
@@ -15,32 +16,33 @@ pub struct Writer {
     connection: Connection,
     path: PathBuf,
     in_transaction: bool,
-    /// Where an older profile waits until this one is kept.
+    /// The temporary name of an older profile, until this one is kept.
     older: Option<PathBuf>,
 }
 
 impl Writer {
-    /// Creates the file in place of an older profile there, which is put aside until [`Writer::keep`] or [`Writer::withdraw`].
-    /// Anything else at that path is refused and left as it was.
+    /// Creates the file. An older profile at that path is renamed until [`Writer::keep`] or [`Writer::withdraw`]; anything else at that
+    /// path is refused and stays unchanged.
     ///
     /// # Errors
     /// When the path holds something that is not a profile, or cannot be written.
     pub fn create(path: &Path) -> Result<Self> {
         let context = || format!("cannot create profile {}", path.display());
+        let refuse = |why: &str| Err(Error::invalid_input(format!("{}: {why}", context())));
         let mut older = None;
         match std::fs::metadata(path) {
-            Ok(meta) if meta.is_dir() => bail!("{}: it is a directory: name a file with -o", context()),
-            Ok(meta) if !meta.is_file() => bail!("{}: it is not a regular file: name another with -o", context()),
+            Ok(meta) if meta.is_dir() => return refuse("it is a directory: name a file with -o"),
+            Ok(meta) if !meta.is_file() => return refuse("it is not a regular file: name another with -o"),
             Ok(meta) if meta.len() > 0 && !is_profile(path) => {
-                bail!("{}: a file that is not a firsttouch profile is already there: move it away or name another with -o", context())
+                return refuse("a file that is not a firsttouch profile is already there: move it away or name another with -o");
             }
-            Ok(_) => older = Some(put_aside(path).with_context(context)?),
+            Ok(_) => older = Some(rename_older(path).with_context(context)?),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 if path.is_symlink() {
-                    bail!("{}: it is a link that leads nowhere: remove it or name another with -o", context());
+                    return refuse("it is a link that leads nowhere: remove it or name another with -o");
                 }
                 if let Some(side) = SIDES.iter().map(|suffix| beside(path, suffix)).find(|side| side.exists()) {
-                    bail!("{}: {} is in the way: move it away or name another with -o", context(), side.display());
+                    return refuse(&format!("{} is in the way: move it away or name another with -o", side.display()));
                 }
             }
             Err(error) => return Err(error).with_context(context),
@@ -59,28 +61,28 @@ impl Writer {
 
     fn create_new(path: &Path) -> Result<Self> {
         let context = || {
-            let limit = if file_size_limited() { " (a limit on file sizes is set: raise it, ulimit -f)" } else { "" };
+            let limit = if limits::file_size().is_some() { " (a limit on file sizes is set: raise it, ulimit -f)" } else { "" };
             format!("cannot create profile {}{limit}", path.display())
         };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        // Opening by hand first gives the operating system's own reason; SQLite only says "unable to open".
+        // Opening the file here first gives the operating system's reason; SQLite only says "unable to open".
         std::fs::OpenOptions::new().write(true).create_new(true).open(path).with_context(context)?;
-        // Some file systems (9p, as guests have it) take WAL mode and then have no shared memory for it.
+        // Some file systems (9p in guests) accept WAL mode but do not support its shared memory.
         Self::prepare(path, flags, "WAL").or_else(|_| {
             remove_sides(path).and_then(|()| std::fs::File::create(path).map(drop)).with_context(context)?;
             Self::prepare(path, flags, "DELETE").with_context(context)
         })
     }
 
-    /// Makes the tables in an empty file.
+    /// Creates the tables in an empty file.
     fn prepare(path: &Path, flags: OpenFlags, journal: &str) -> Result<Self> {
         let context = || "cannot prepare its tables";
         let connection = Connection::open_with_flags(plain(path), flags).with_context(context)?;
-        // A crash of the machine may cost the profile, a crash of firsttouch does not: no need to wait for the disk.
+        // Without waiting for the disk, a crash of the machine may destroy the profile, a crash of firsttouch does not.
         connection.pragma_update(None, "synchronous", "OFF").with_context(context)?;
         connection.pragma_update(None, "application_id", APPLICATION_ID).with_context(context)?;
         connection.pragma_update(None, "user_version", SCHEMA_VERSION).with_context(context)?;
-        // A file system without shared memory (some network ones) has no WAL: SQLite then keeps its rollback journal.
+        // On a file system without shared memory (some network ones), SQLite has no WAL and uses a rollback journal.
         connection.query_row(&format!("PRAGMA journal_mode = {journal}"), [], |_| Ok(())).with_context(context)?;
         connection.pragma_update(None, "cache_size", -4096).with_context(context)?;
         connection.execute_batch(SCHEMA).with_context(context)?;
@@ -108,18 +110,18 @@ impl Writer {
     }
 
     fn failed(&self) -> String {
-        let limit = if file_size_limited() { " (a limit on file sizes is set: raise it, ulimit -f)" } else { "" };
+        let limit = if limits::file_size().is_some() { " (a limit on file sizes is set: raise it, ulimit -f)" } else { "" };
         format!("cannot write profile {}{limit}", self.path.display())
     }
 
-    /// This profile is worth having: an older one that waits is removed.
+    /// Keeps this profile and removes the older one.
     pub fn keep(&mut self) {
         if let Some(older) = self.older.take() {
             let _ = std::fs::remove_file(older);
         }
     }
 
-    /// Removes the file again; an older profile takes its place back.
+    /// Removes the file, and restores an older profile.
     pub fn withdraw(mut self) {
         let (path, older) = (std::mem::take(&mut self.path), self.older.take());
         drop(self);
@@ -138,12 +140,12 @@ impl Writer {
     /// Commits what was written so far.
     ///
     /// # Errors
-    /// When the disk is full or the file vanished; what earlier flushes wrote stays readable.
+    /// When the disk is full or the file was removed; earlier flushes stay readable.
     pub fn flush(&mut self) -> Result<()> {
         if self.in_transaction {
             self.in_transaction = false;
             if let Err(error) = self.connection.execute_batch("COMMIT") {
-                // A failed commit (full disk) leaves the transaction open: drop it, so that the file stays consistent.
+                // A failed commit (full disk) leaves the transaction open: roll it back, so that the file stays consistent.
                 let _ = self.connection.execute_batch("ROLLBACK");
                 return Err(error).with_context(|| self.failed());
             }
@@ -151,7 +153,7 @@ impl Writer {
         self.begin()
     }
 
-    /// Commits, folds the WAL into the file and closes, so that one file is the whole profile.
+    /// Commits, merges the WAL into the file and closes it, so that the profile is one file.
     ///
     /// # Errors
     /// As [`Writer::flush`].
@@ -162,7 +164,7 @@ impl Writer {
         self.connection.close().map_err(|(_, error)| error).with_context(|| format!("cannot close profile {}", path.display()))
     }
 
-    /// Writes a row of the table `meta` in place of an earlier one.
+    /// Writes a row of the table `meta`, replacing an earlier one.
     pub fn meta(&self, entry: Entry<'_>) -> Result<()> {
         self.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", params![entry.key(), entry.text()])
     }
@@ -337,7 +339,7 @@ fn is_profile(path: &Path) -> bool {
     crate::reader::application_id(path) == Some(APPLICATION_ID)
 }
 
-/// What SQLite keeps beside a file.
+/// Suffixes of the files that SQLite keeps next to a database.
 const SIDES: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -346,7 +348,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(side)
 }
 
-/// Removes a profile and what SQLite may have left beside it.
+/// Removes a profile and the files that SQLite may have left next to it.
 fn remove(path: &Path) -> std::io::Result<()> {
     std::fs::remove_file(path)?;
     remove_sides(path)
@@ -362,10 +364,10 @@ fn remove_sides(path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Gives an older profile another name, next to its own. What a crash left beside it is folded into it or lost.
-fn put_aside(path: &Path) -> Result<PathBuf> {
+/// Renames an older profile. A WAL that a crash left is merged into it or lost.
+fn rename_older(path: &Path) -> Result<PathBuf> {
     let aside = beside(path, &format!(".old-{}", std::process::id()));
-    // A profile cut short has its last flush in the WAL.
+    // After a crash, the last flush is in the WAL.
     if beside(path, "-wal").exists()
         && let Ok(connection) = crate::reader::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
     {
@@ -376,13 +378,7 @@ fn put_aside(path: &Path) -> Result<PathBuf> {
     Ok(aside)
 }
 
-/// A name that SQLite takes for a path: by itself it reads `:memory:` and `file:...` as something else.
+/// A name that SQLite treats as a path; it gives `:memory:` and `file:...` another meaning.
 pub(crate) fn plain(path: &Path) -> PathBuf {
     if path.is_absolute() { path.to_owned() } else { Path::new(".").join(path) }
-}
-
-fn file_size_limited() -> bool {
-    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max file size"));
-    line.and_then(|line| line.split_whitespace().next()).is_some_and(|soft| soft != "unlimited")
 }

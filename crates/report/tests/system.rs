@@ -1,7 +1,7 @@
 //! The text and JSON of stat, ps, maps and balancing.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use firsttouch_model::system::{Counters, MappedObject, Measured, NodeCounters, ProcessMaps, Run};
+use firsttouch_model::system::{Counters, MappedObject, Measured, NodeCounters, ProcessMaps, TimedRun};
 use firsttouch_report::{
     BalancingJson, MapsJson, MapsText, MeasuredJson, PsJson, Span, StatJson, Style, balancing_text, maps_text, measured_text, ps_text,
     stat_text,
@@ -129,7 +129,7 @@ fn the_text_of_balancing() {
     let text = balancing_text(&balancing::read(&root()), PLAIN);
     is_narrow(&text);
     assert!(text.starts_with("NUMA balancing is on (kernel.numa_balancing = 1).\n") && text.contains("scan_period_max_ms"), "{text}");
-    let run = |wall_s| Run { wall_s, hint_faults: 1000, hint_faults_local: 900, pages_migrated: 20 };
+    let run = |wall_s| TimedRun { wall_s, hint_faults: 1000, hint_faults_local: 900, pages_migrated: 20 };
     let measured = |on: &[f64], off: &[f64]| {
         let runs = |times: &[f64]| times.iter().map(|time| run(*time)).collect::<Vec<_>>();
         [Measured::new("on", runs(on)), Measured::new("off", runs(off))]

@@ -402,7 +402,7 @@ fn too_little_for_a_verdict() {
     let mut analysis = well_placed();
     (analysis.remote_fraction, analysis.remote_interval, analysis.remote_samples) = (Some(1.0), Some([0.05, 1.0]), 3);
     let wide = text(&analysis, &context(), PLAIN);
-    let expected = "Not enough samples for a verdict: 3 samples were taken; profile a longer run. As far as seen, 100 % of";
+    let expected = "Not enough samples for a verdict: 3 samples were taken; profile a longer run. As far as seen, 100 %";
     assert!(wide.contains(expected) && !wide.contains("No finding"), "{wide}");
     (analysis.remote_interval, analysis.remote_samples) = (Some([0.0, 0.1]), 1);
     assert!(text(&analysis, &context(), PLAIN).contains("verdict: 1 sample was taken; profile"));

@@ -1,12 +1,12 @@
-//! How memory was first touched, judged by the stack of the touch and the source line of the user's frame in it.
+//! The construct that first touched memory, from the stack of the touch and the source line of the user's frame.
 
 use crate::ownership::{Owner, base_name, is_standard_source, owner, text, user_frame_index};
 use firsttouch_model::rows::Frame;
 
-/// The construct that touched memory first. It decides what a report advises.
+/// The construct that touched memory first. The advice of a report depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cause {
-    /// A loop in the user's code, also one that the compiler made into a call of memset.
+    /// A loop in the user's code, even if the compiler turned it into a call of memset.
     Loop,
     Memset,
     Calloc,
@@ -15,9 +15,9 @@ pub enum Cause {
     Realloc,
     /// A constructor, resize or growth of a container of the C++ standard library.
     StdVector,
-    /// `std::fill` on memory of the program's own.
+    /// `std::fill` on memory that the program allocated.
     StdFill,
-    /// `std::make_unique` and `std::make_shared` clear what they make.
+    /// `std::make_unique` and `std::make_shared`, which clear the memory.
     MakeUnique,
     /// A whole-array assignment.
     FortranAssignment,
@@ -48,13 +48,13 @@ impl Cause {
     }
 }
 
-/// What touched memory, from the stack of the touch (leaf first), the call that allocated the object, and the text of the
+/// The construct that touched memory, from the stack of the touch (leaf first), the call that allocated the object, and the source
 /// line of [`crate::user_frame`].
 #[must_use]
 pub fn touch_cause(frames: &[Frame], call: Option<&str>, line_text: Option<&str>) -> Cause {
     let Some(leaf) = frames.first() else { return Cause::Unknown };
     let user = user_frame_index(frames);
-    // A library's frame stands in for the user's when there is none of the user's; it is still a library's.
+    // Without a frame of the user, `user_frame` is that of a library; treat it as a library's.
     let is_user = |index: &usize| frames.get(*index).is_some_and(|frame| owner(frame) == Owner::User);
     let below = frames.get(..user.filter(is_user).unwrap_or(frames.len())).unwrap_or_default();
     let file = user.and_then(|index| frames.get(index)).map_or("", |frame| text(&frame.file));
@@ -62,7 +62,7 @@ pub fn touch_cause(frames: &[Frame], call: Option<&str>, line_text: Option<&str>
     by_library(below, leaf).or_else(|| by_line(file, line, leaf, call)).unwrap_or_else(|| by_leaf(leaf))
 }
 
-/// What the library frames between the touch and the user's code say.
+/// The cause according to the library frames between the touch and the user's code.
 fn by_library(below: &[Frame], leaf: &Frame) -> Option<Cause> {
     let called = |names: &[&str]| below.iter().any(|frame| names.contains(&plain_name(text(&frame.function))));
     let matches = |test: fn(&Frame) -> bool| below.iter().any(test) || test(leaf);
@@ -118,7 +118,7 @@ fn reads(frame: &Frame) -> bool {
     const PARTS: &[&str] =
         &["_IO_file_read", "_IO_file_xsgetn", "_gfortran_st_read", "basic_istream", "basic_filebuf", "std::io::Read", "std::fs::"];
     let function = text(&frame.function);
-    // A function of the user's own called `read` is no system call.
+    // The user's own function called `read` is not a system call.
     let is_call = frame.file.is_none() || owner(frame) == Owner::Runtime;
     (is_call && CALLS.contains(&plain_name(function))) || PARTS.iter().any(|part| function.contains(part))
 }
@@ -127,7 +127,7 @@ fn is_cpp_library(frame: &Frame) -> bool {
     text(&frame.function).starts_with("std::") || text(&frame.file).contains("/c++/")
 }
 
-/// Constructors, growth and fills; reading access (`operator[]`, `begin`) is part of the user's own loops.
+/// Constructors, growth and fills. Access (`operator[]`, `begin`) belongs to the user's loops.
 fn fills_container(frame: &Frame) -> bool {
     const PARTS: &[&str] = &[
         "_M_fill",
@@ -150,18 +150,18 @@ fn fills_container(frame: &Frame) -> bool {
         "value_init",
     ];
     let function = text(&frame.function);
-    // The name of a fill may hold the type of what it fills.
+    // The name of a fill may contain the type of its target.
     is_cpp_library(frame) && !fills_memory(frame) && (PARTS.iter().any(|part| function.contains(part)) || is_constructor(function))
 }
 
-/// What is behind the C++ containers, and does as well without them.
+/// Functions that C++ containers use internally, and that programs also call directly.
 fn fills_memory(frame: &Frame) -> bool {
     let function = text(&frame.function);
     let name = function.strip_prefix("std::").unwrap_or(function);
     is_cpp_library(frame) && (["fill", "__fill"].iter().any(|start| name.starts_with(start)) || function.starts_with("_ZSt9__fill"))
 }
 
-/// Functions that make cleared memory.
+/// Functions that return cleared memory.
 const MAKERS: &[&str] = &["make_unique<", "make_shared<"];
 
 /// `std::vector<double, ...>::vector`.
@@ -174,7 +174,7 @@ fn is_constructor(function: &str) -> bool {
 enum Leaf {
     Fill,
     Copy,
-    /// In the C library, which is often stripped of the names of its memset variants.
+    /// Frames without a name in the C library: it often lacks the names of its memset variants.
     Unnamed,
     Other,
 }
@@ -195,7 +195,7 @@ fn kind_of(leaf: &Frame) -> Leaf {
     }
 }
 
-/// What the user's own line says; it outranks a memset that the compiler may have made of a loop.
+/// The cause according to the user's line. It takes precedence over memset, which the compiler may have made from a loop.
 fn by_line(file: &str, line: &str, leaf: &Frame, call: Option<&str>) -> Option<Cause> {
     let kind = kind_of(leaf);
     if is_fortran_file(file) {
@@ -230,13 +230,13 @@ fn by_leaf(leaf: &Frame) -> Cause {
         Leaf::Fill => Cause::Memset,
         Leaf::Copy => Cause::Memcpy,
         Leaf::Unnamed => Cause::Unknown,
-        // Inlined standard library code (iterators, operators) and Rust's is part of a loop.
+        // Inlined code of the C++ and Rust standard libraries (iterators, operators) is part of a loop.
         Leaf::Other if owner(leaf) != Owner::Runtime || is_standard_source(text(&leaf.file)) => Cause::Loop,
         Leaf::Other => Cause::Unknown,
     }
 }
 
-/// A loop's head or an assignment to an element: `for (...)`, `a[i] = 0`, `a[i] += b[i]`, `*p++ = 0`.
+/// The head of a loop, or an assignment to an element: `for (...)`, `a[i] = 0`, `a[i] += b[i]`, `*p++ = 0`.
 fn is_loop(line: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
     let head = code.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|word| ["for", "while", "do"].contains(&word));
@@ -262,7 +262,7 @@ fn by_fortran_line(line: &str, kind: &Leaf) -> Option<Cause> {
         return Some(Cause::FortranAssignment);
     }
     let Some(assigned) = fortran_left_side(&code) else {
-        // Without the line: a memset is rather an assignment, a store rather a loop.
+        // Without the line, assume that a memset is an assignment and a store is a loop.
         return (*kind == Leaf::Fill).then_some(Cause::FortranAssignment);
     };
     let is_element = assigned.ends_with(')') && !assigned.rsplit('(').next().unwrap_or_default().contains(':');
@@ -281,7 +281,7 @@ fn allocates_and_fills(code: &str) -> bool {
     arguments.match_indices("source").any(|(at, found)| word(at) && after(at + found.len()))
 }
 
-/// What stands left of `=`: of `if (x == 1) a(i) = 0` it is `a(i)`.
+/// The text left of `=`: for `if (x == 1) a(i) = 0` it is `a(i)`.
 fn fortran_left_side(code: &str) -> Option<&str> {
     let mut depth = 0_usize;
     let mut start = 0;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 type Entry = DebuggingInformationEntry<Reader>;
 
-/// One block as one of its declarations describes it.
+/// A block according to one of its declarations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CommonBlock {
     /// Empty for blank COMMON.
@@ -19,7 +19,7 @@ pub(crate) struct CommonBlock {
 struct Member {
     name: String,
     offset: u64,
-    /// `None` when the type does not tell.
+    /// `None` if the type has no size.
     bytes: Option<u64>,
 }
 
@@ -29,7 +29,7 @@ impl CommonBlock {
         format!("/{}/", self.name)
     }
 
-    /// Name, offset and size of the variables in a block of `bytes`; one of unknown size lasts to the next.
+    /// Name, offset and size of the variables in a block of `bytes`. A variable of unknown size extends to the next.
     pub(crate) fn members_within(&self, bytes: u64) -> Vec<(String, u64, u64)> {
         let ends = self.members.iter().skip(1).map(|next| next.offset).chain([bytes]);
         let members = self.members.iter().zip(ends).filter(|(member, _)| member.offset < bytes);
@@ -41,8 +41,8 @@ impl CommonBlock {
     }
 }
 
-/// All COMMON blocks by their address. Each program unit declares a block anew, maybe with other names; the declaration with
-/// the most variables is taken.
+/// All COMMON blocks by address. Each program unit declares a block again, possibly with other names; the declaration with the most
+/// variables is used.
 pub(crate) fn read(dwarf: &Dwarf<Reader>) -> HashMap<u64, CommonBlock> {
     let mut blocks: HashMap<u64, CommonBlock> = HashMap::new();
     let mut headers = dwarf.units();
@@ -64,7 +64,7 @@ struct UnitReader<'a> {
     unit: &'a Unit<Reader>,
 }
 
-/// Types refer to types; damaged ones in circles.
+/// The most references from type to type; damaged types may refer in circles.
 const DEEPEST_TYPE: usize = 16;
 
 impl UnitReader<'_> {
@@ -144,7 +144,7 @@ impl UnitReader<'_> {
     }
 }
 
-/// The number of elements of one dimension; Fortran counts from 1 where nothing else is said.
+/// The number of elements of one dimension. Fortran's default lower bound is 1.
 fn extent(dimension: &Entry) -> Option<u64> {
     let number = |name| dimension.attr(name).and_then(gimli::Attribute::sdata_value);
     if let Some(count) = number(gimli::DW_AT_count) {

@@ -9,7 +9,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What an ELF file says about where its debug information is.
+/// The references of an ELF file to its debug information.
 #[derive(Default)]
 pub(crate) struct Links {
     pub(crate) build_id: Option<Vec<u8>>,
@@ -30,7 +30,7 @@ impl Links {
     }
 }
 
-/// Where distributions put debug files.
+/// Where distributions store debug files.
 pub(crate) fn default_roots() -> Vec<PathBuf> {
     vec![PathBuf::from("/usr/lib/debug")]
 }
@@ -58,7 +58,7 @@ fn find_by_build_id(id: &[u8], roots: &[PathBuf]) -> Option<PathBuf> {
     installed.chain(downloaded).find(|path| build_id(path).as_deref() == Some(id))
 }
 
-/// Files that gdb or perf fetched earlier. Nothing is ever fetched here.
+/// Files that gdb or perf downloaded earlier. This crate downloads nothing.
 fn debuginfod_cache() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     variable("DEBUGINFOD_CACHE_PATH")
@@ -68,7 +68,7 @@ fn debuginfod_cache() -> Option<PathBuf> {
 
 fn find_by_link(module: &Path, links: &Links, roots: &[PathBuf]) -> Option<PathBuf> {
     let (name, crc) = links.debug_link.as_ref()?;
-    // The name has no directories; a damaged or hostile one must not lead elsewhere.
+    // Use only the file name: a damaged or hostile path must not lead to another directory.
     let name = Path::new(name.file_name()?);
     let module = module.canonicalize().ok()?;
     let directory = module.parent()?;
@@ -78,7 +78,7 @@ fn find_by_link(module: &Path, links: &Links, roots: &[PathBuf]) -> Option<PathB
     candidates.into_iter().find(|path| *path != module && belongs(path, links.build_id.as_deref(), *crc))
 }
 
-/// Equal build ids settle it; files without them are compared by checksum.
+/// Files belong together if their build ids are equal; without build ids, if the checksum matches.
 fn belongs(path: &Path, id: Option<&[u8]>, crc: u32) -> bool {
     if !path.is_file() {
         return false;

@@ -8,13 +8,13 @@ use std::path::PathBuf;
 /// File and line.
 pub(crate) type Declaration = (PathBuf, u32);
 
-/// Entries are read one by one: more than this takes longer than a line in the report is worth.
+/// The most entries that are read; more would take too long for a line in the report.
 const LARGEST_INFO: usize = 128 << 20;
 
-/// A declaration refers to another; damaged ones in circles.
+/// The most references from declaration to declaration; damaged ones may refer in circles.
 const DEEPEST: usize = 4;
 
-/// The declarations of the variables at `addresses`. It is over once all are found.
+/// The declarations of the variables at `addresses`. Stops when all are found.
 pub(crate) fn read(dwarf: &Dwarf<Reader>, addresses: &HashSet<u64>) -> HashMap<u64, Declaration> {
     let mut found = HashMap::new();
     if addresses.is_empty() || dwarf.debug_info.reader().len() > LARGEST_INFO {
@@ -25,7 +25,7 @@ pub(crate) fn read(dwarf: &Dwarf<Reader>, addresses: &HashSet<u64>) -> HashMap<u
         && let Ok(Some(header)) = headers.next()
     {
         let Ok(unit) = dwarf.unit(header) else { continue };
-        // What a damaged unit told before its damage counts.
+        // Keep what was read of a damaged unit.
         let _ = read_unit(dwarf, &unit, addresses, &mut found);
     }
     found
@@ -52,7 +52,7 @@ fn read_unit(
     Ok(())
 }
 
-/// The address of a variable that stays where it is, possibly with a constant added (a member of a COMMON block).
+/// The address of a static variable, possibly with an added constant (a member of a COMMON block).
 pub(crate) fn fixed_address(dwarf: &Dwarf<Reader>, unit: &Unit<Reader>, entry: &DebuggingInformationEntry<Reader>) -> Option<u64> {
     let location = entry.attr(gimli::DW_AT_location)?.exprloc_value()?;
     let mut operations = location.operations(unit.encoding());
@@ -70,7 +70,7 @@ pub(crate) fn fixed_address(dwarf: &Dwarf<Reader>, unit: &Unit<Reader>, entry: &
     Some(address)
 }
 
-/// What is known so far: a definition leaves out what is as in the declaration it refers to.
+/// What is known so far. A definition omits attributes that equal those of its declaration.
 #[derive(Clone, Default)]
 struct Part {
     file: Option<PathBuf>,

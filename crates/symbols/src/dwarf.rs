@@ -1,4 +1,4 @@
-//! Loads the DWARF sections of one file into memory of their own.
+//! Loads the DWARF sections of one file into memory.
 
 use crate::debug_file::{Links, find_shared};
 use crate::elf::{Elf, section_bytes, with_elf};
@@ -7,10 +7,10 @@ use object::Object;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How DWARF is read: shared buffers, so that a module can own its DWARF and move between threads.
+/// Reads DWARF from shared buffers, so that a module can own its DWARF and move between threads.
 pub(crate) type Reader = gimli::EndianArcSlice<RunTimeEndian>;
 
-/// The DWARF of `elf` (which lies at `path`); `None` when it has none.
+/// The DWARF of `elf` (which lies at `path`); `None` if it has none.
 pub(crate) fn load(elf: &Elf<'_>, path: &Path, roots: &[PathBuf]) -> Option<Dwarf<Reader>> {
     let mut dwarf = load_sections(elf);
     if dwarf.debug_info.reader().is_empty() {
@@ -50,7 +50,7 @@ pub(crate) fn describes_user_code(dwarf: &Dwarf<Reader>) -> bool {
     false
 }
 
-/// Whether the language is some Fortran.
+/// Whether the language is a version of Fortran.
 pub(crate) fn is_fortran(language: DwLang) -> bool {
     matches!(
         language,

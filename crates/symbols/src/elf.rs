@@ -1,7 +1,7 @@
-//! Opens an ELF file for as long as it takes to copy out what is needed. The file is read, not mapped: a program that is
+//! Opens an ELF file and copies what is needed. The file is read, not mapped: a program that is
 //! rebuilt while its profile is being symbolised must not kill the reader with SIGBUS.
 
-use anyhow::{Context, Result, ensure};
+use firsttouch_model::error::{Context, Error, Result};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, Sym, SymbolTable};
 use object::{CompressionFormat, Endianness, Object, ObjectSection, ReadCache, SectionIndex, elf};
 use std::fs::{self, File};
@@ -14,12 +14,18 @@ type Header = elf::FileHeader64<Endianness>;
 
 /// Opens `path` and hands the parsed headers to `read`.
 pub(crate) fn with_elf<T>(path: &Path, read: impl FnOnce(&Elf<'_>) -> T) -> Result<T> {
-    // Opening a FIFO would wait for a writer, so look first.
+    // Check first: opening a FIFO would wait for a writer.
     let kind = fs::metadata(path).with_context(|| format!("cannot open {}", path.display()))?;
-    ensure!(kind.is_file(), "cannot read symbols of {}: not a regular file", path.display());
+    if !kind.is_file() {
+        return Err(Error::invalid_input(format!("cannot read symbols of {}: not a regular file", path.display())));
+    }
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let cache = ReadCache::new(file);
-    let elf = Elf::parse(&cache).with_context(|| format!("cannot read symbols of {}: not a sound 64-bit ELF file", path.display()))?;
+    let unsound = |error: object::read::Error| {
+        let message = format!("cannot read symbols of {}: not a sound 64-bit ELF file", path.display());
+        Error::invalid_data(error.to_string()).context(message)
+    };
+    let elf = Elf::parse(&cache).map_err(unsound)?;
     Ok(read(&elf))
 }
 
@@ -58,14 +64,14 @@ pub(crate) fn segments(elf: &Elf<'_>) -> Vec<Segment> {
         .collect()
 }
 
-/// The ELF address of a file offset; code wins where two segments share a page of the file.
+/// The ELF address of a file offset. If two segments share a page of the file, the segment with code is used.
 pub(crate) fn address_of_offset(segments: &[Segment], offset: u64) -> Option<u64> {
     let code = segments.iter().filter(|segment| segment.executable);
     let data = segments.iter().filter(|segment| !segment.executable);
     code.chain(data).find_map(|segment| segment.address_of(offset))
 }
 
-/// The file offset of an ELF address; `None` for one that is not in the file.
+/// The file offset of an ELF address; `None` if it is not in the file.
 pub(crate) fn offset_of_address(segments: &[Segment], address: u64) -> Option<u64> {
     segments.iter().find_map(|segment| {
         let within = address.checked_sub(segment.address)?;
@@ -76,10 +82,10 @@ pub(crate) fn offset_of_address(segments: &[Segment], address: u64) -> Option<u6
 /// <https://www.zlib.net/zlib_tech.html>, "Maximum Compression Factor", rounded up.
 const LARGEST_COMPRESSION: u64 = 1100;
 
-/// The uncompressed bytes of a section; `None` when it is absent, empty or damaged.
+/// The uncompressed bytes of a section; `None` if it is absent, empty or damaged.
 pub(crate) fn section_bytes(elf: &Elf<'_>, name: &str) -> Option<Arc<[u8]>> {
     let stored = elf.section_by_name(name)?.compressed_data().ok()?;
-    // A damaged header must not make gigabytes be cleared: deflate cannot do better than this, and zstd does not on DWARF.
+    // A damaged header must not cause gigabytes to be cleared. Deflate cannot exceed this ratio, and zstd does not on DWARF.
     let credible = (stored.data.len() as u64).saturating_mul(LARGEST_COMPRESSION);
     if stored.format != CompressionFormat::None && stored.uncompressed_size > credible {
         return None;
@@ -106,7 +112,7 @@ pub(crate) fn for_each_symbol(elf: &Elf<'_>, mut visit: impl FnMut(&Symbol<'_>))
 }
 
 fn visit_table<'data>(elf: &Elf<'data>, table: &SymbolTable<'data, Header, &'data ReadCache<File>>, visit: &mut impl FnMut(&Symbol<'_>)) {
-    // The string table is read in one piece: a read for each name would be two system calls for each.
+    // Read the string table in one piece: reading each name would take two system calls each.
     let Some(strings) = elf.section_by_index(table.string_section()).ok().and_then(|section| section.data().ok()) else {
         return;
     };
@@ -131,7 +137,7 @@ pub(crate) fn has_symbol_table(elf: &Elf<'_>) -> bool {
     !elf.elf_symbol_table().is_empty()
 }
 
-/// Whether the file is one the loader could map (not a relocatable object).
+/// Whether the loader could map the file (it is not a relocatable object).
 pub(crate) fn is_loadable(elf: &Elf<'_>) -> bool {
     elf.elf_header().e_type(elf.endian()) != elf::ET_REL
 }

@@ -5,7 +5,7 @@ use object::{Object, ObjectSection, SectionIndex, elf};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Functions sorted by address; at most one an address.
+/// Functions sorted by address; at most one for each address.
 #[derive(Default)]
 pub(crate) struct FunctionTable {
     entries: Vec<Entry>,
@@ -15,7 +15,7 @@ pub(crate) struct FunctionTable {
 
 struct Entry {
     addresses: Range<u64>,
-    /// Where the section ends, for a symbol without a size.
+    /// The end of the section, for a symbol without a size.
     limit: Option<u64>,
     name: Range<usize>,
     preference: Preference,
@@ -28,14 +28,14 @@ struct Preference {
     plain: std::cmp::Reverse<usize>,
 }
 
-/// How many functions that begin before an address are looked at for one that contains it (nested symbols are rare).
+/// How many functions before an address are searched for one that contains it (nested symbols are rare).
 const NESTING: usize = 16;
 
-/// Beyond this, a symbol without a size is more likely the last one that was not stripped.
+/// The most bytes of a symbol without a size: at a larger distance, the symbols in between were probably stripped.
 const LONGEST_UNSIZED: u64 = 64 << 10;
 
 impl FunctionTable {
-    /// Adds the functions of `elf`; a module and its debug file may both contribute.
+    /// Adds the functions of `elf`, which may be a module or its debug file.
     pub(crate) fn add(&mut self, elf: &Elf<'_>) {
         let code = code_sections(elf);
         for_each_symbol(elf, |symbol| {
@@ -65,7 +65,7 @@ impl FunctionTable {
         self.end_unsized();
     }
 
-    /// Hand-written assembly often has no size: such a function ends where the next begins, or its section.
+    /// Hand-written assembly often has no size: such a function ends at the next one, or at the end of the section.
     fn end_unsized(&mut self) {
         let mut next = u64::MAX;
         for entry in self.entries.iter_mut().rev() {

@@ -1,8 +1,8 @@
-//! Names for what a profile holds as addresses: functions, lines, static arrays, the variables that allocations are
-//! assigned to, and the way memory was first touched.
+//! Names for the addresses in a profile: functions, lines, static arrays, the variables that allocations are assigned to, and the
+//! construct that first touched memory.
 //!
-//! ELF and DWARF are read with `object`, `gimli` and `addr2line`. `blazesym` would do the lookup as well, but version 0.2.7
-//! panics on damaged line tables, maps files (a rebuild during symbolisation kills the reader), and has no view of variables.
+//! ELF and DWARF are read with `object`, `gimli` and `addr2line`. `blazesym` can look up addresses too, but version 0.2.7
+//! panics on damaged line tables, maps files (a rebuild during symbolisation kills the reader), and does not read variables.
 
 mod cause;
 mod common_blocks;

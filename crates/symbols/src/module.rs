@@ -1,4 +1,4 @@
-//! One ELF file with everything needed to answer questions about its code.
+//! One ELF file, with its function names, lines and inlined functions.
 
 use crate::debug_file::{self, Links};
 use crate::dwarf::{self, Reader};
@@ -7,25 +7,25 @@ use crate::functions::FunctionTable;
 use crate::names::{demangle, demangle_in};
 use crate::search::Line;
 use crate::symbolizer::Resolved;
-use anyhow::{Result, ensure};
+use firsttouch_model::error::{Error, Result};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 type Lines = addr2line::Context<Reader>;
 
-/// A module whose headers, function names and DWARF are in memory. Lines and inlined functions of a compilation unit are
-/// parsed when the first address in it is asked for.
+/// A module whose headers, function names and DWARF are in memory. Lines and inlined functions of a compilation unit are parsed when
+/// the first address in it is resolved.
 pub(crate) struct Module {
     segments: Vec<Segment>,
     functions: FunctionTable,
     lines: Option<Lines>,
     pub(crate) has_line_info: bool,
     pub(crate) is_stripped: bool,
-    /// By file offset: profiles ask for the same few thousand places over and over.
+    /// By file offset: a profile has the same few thousand addresses many times.
     answers: HashMap<u64, Vec<Resolved>>,
 }
 
-/// What one file, the module or its debug file, contributes.
+/// The data from one file: the module or its debug file.
 struct Part {
     segments: Vec<Segment>,
     has_symbol_table: bool,
@@ -34,12 +34,14 @@ struct Part {
 }
 
 impl Module {
-    /// Reads `path` and, when it has no DWARF of its own, its separate debug file below `roots`.
+    /// Reads `path` and, if it has no DWARF, its separate debug file below `roots`.
     pub(crate) fn load(path: &Path, roots: &[PathBuf]) -> Result<Self> {
         let mut functions = FunctionTable::default();
         let mut read = |path: &Path| {
             with_elf(path, |elf| {
-                ensure!(elf::is_loadable(elf), "cannot resolve addresses in {}: it is not linked", path.display());
+                if !elf::is_loadable(elf) {
+                    return Err(Error::invalid_input(format!("cannot resolve addresses in {}: it is not linked", path.display())));
+                }
                 functions.add(elf);
                 Ok(Part {
                     segments: elf::segments(elf),
@@ -90,7 +92,7 @@ impl Module {
         found
     }
 
-    /// Whether the functions around an offset are these, at these lines.
+    /// Whether the functions around an offset match these functions and lines.
     pub(crate) fn is_at(&mut self, offset: u64, lines: &[Line]) -> bool {
         let frames = self.resolve(offset);
         let same = |(frame, line): (&Resolved, &Line)| {
@@ -113,20 +115,20 @@ impl Module {
         frames
     }
 
-    /// From DWARF alone; all marked as inlined.
+    /// From DWARF only; all are marked as inlined.
     fn frames_with_lines(&self, address: u64) -> Vec<Resolved> {
         let mut resolved = Vec::new();
         let Some(lines) = &self.lines else { return resolved };
-        // Split DWARF (.dwo files) is not followed: the main file then still gives lines, and the symbol table functions.
+        // Split DWARF (.dwo files) is not read: the main file still has lines, and the symbol table has functions.
         let Ok(mut frames) = lines.find_frames(address).skip_all_loads() else { return resolved };
-        // What was found before damage is kept.
+        // Keep what was found before the damage.
         while let Ok(Some(frame)) = frames.next() {
             let name = frame.function.as_ref().and_then(|function| Some(demangle_in(&function.raw_name().ok()?, function.language)));
             let location = frame.location.as_ref();
             resolved.push(Resolved {
                 function: name.filter(|name| !name.is_empty()),
                 file: location.and_then(|location| location.file).map(PathBuf::from),
-                // Line 0 is how compilers say "no particular line".
+                // Compilers write line 0 for code without a line.
                 line: location.and_then(|location| location.line).filter(|line| *line != 0),
                 inlined: true,
             });

@@ -1,12 +1,12 @@
-//! Turns linker names into the names programmers wrote: Rust, C++ and Fortran.
+//! Turns linker names into source names: Rust, C++ and Fortran.
 
 use crate::dwarf::is_fortran;
 use gimli::DwLang;
 
-/// Longer names are left alone: demanglers may take exponential time and space on hostile ones.
+/// Longer names are not demangled: hostile ones may take exponential time and space.
 const LONGEST_MANGLED: usize = 4096;
 
-/// The name of a function as its programmer wrote it; parameters and return types are left out.
+/// The source name of a function, without parameters and return types.
 pub(crate) fn demangle(raw: &str) -> String {
     if raw.len() > LONGEST_MANGLED {
         return raw.to_owned();
@@ -17,7 +17,7 @@ pub(crate) fn demangle(raw: &str) -> String {
     plain.map_or_else(|| raw.to_owned(), |plain| plain + suffix)
 }
 
-/// As [`demangle`]; the language tells that a trailing underscore is the Fortran compiler's.
+/// As [`demangle`]; for Fortran, also removes the trailing underscore that the compiler adds.
 pub(crate) fn demangle_in(raw: &str, language: Option<DwLang>) -> String {
     let (stem, suffix) = split_suffix(raw);
     match stem.strip_suffix('_').filter(|_| language.is_some_and(is_fortran) && !stem.ends_with("__")) {
@@ -28,7 +28,7 @@ pub(crate) fn demangle_in(raw: &str, language: Option<DwLang>) -> String {
 
 fn split_suffix(raw: &str) -> (&str, &str) {
     let start = raw.get(1..).and_then(|rest| rest.find('.')).map_or(raw.len(), |position| position + 1);
-    // Old Rust names have dots of their own (`..` for `::` within types) and a hash that ends them.
+    // Old Rust names contain dots (`..` for `::` within types) and end with a hash.
     let is_old_rust = raw.starts_with("_ZN") && raw.get(start..).is_some_and(|suffix| suffix.contains("17h"));
     let start = if is_old_rust { raw.len() } else { start };
     raw.split_at(start)
@@ -71,11 +71,11 @@ fn flang(name: &str) -> Option<String> {
     (!joined.is_empty()).then_some(joined)
 }
 
-/// Names that compilers give to the outlined body of an OpenMP parallel region: what follows the function's own name.
+/// Suffixes that compilers add to a function's name for the outlined body of an OpenMP parallel region.
 const OUTLINED: &[&str] = &["._omp_fn.", "._omp_cpyfn.", ".omp_outlined", ".DIR.OMP."];
 
-/// A function name for a report: outlined OpenMP bodies become `main (parallel region)`, compilers' clone suffixes and
-/// C++ default allocators go.
+/// A function name for a report: outlined OpenMP bodies become `main (parallel region)`; clone suffixes and C++ default allocators are
+/// removed.
 #[must_use]
 pub fn readable_function(name: &str) -> String {
     let outlined = OUTLINED.iter().find_map(|mark| name.find(mark)).map(|end| name.get(..end).unwrap_or_default());
@@ -103,7 +103,7 @@ fn tidy(name: &str) -> String {
     without_default_allocators(without_clone_suffix(name))
 }
 
-/// `work.constprop.0.isra.0` -> `work`; names that begin with a dot or hold other dots are kept.
+/// `work.constprop.0.isra.0` -> `work`; names that begin with a dot or contain other dots are kept.
 fn without_clone_suffix(name: &str) -> &str {
     const CLONES: &[&str] = &[".constprop.", ".isra.", ".part.", ".cold", ".lto_priv.", ".llvm.", " [clone "];
     let end = CLONES.iter().filter_map(|clone| name.find(clone)).min();
@@ -124,7 +124,7 @@ fn without_default_allocators(name: &str) -> String {
     out + rest
 }
 
-/// Where the bracket that is open at the start of `text` closes.
+/// The position at which the bracket that is open at the start of `text` closes.
 fn closing_bracket(text: &str) -> Option<usize> {
     let mut depth = 1_usize;
     text.char_indices().find_map(|(position, character)| {

@@ -1,4 +1,4 @@
-//! Whose code a frame is: the user's, a library's, or the language runtime's.
+//! The owner of a frame's code: the user, a library, or the language runtime.
 
 use firsttouch_model::rows::Frame;
 
@@ -6,17 +6,17 @@ use firsttouch_model::rows::Frame;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Owner {
     User,
-    /// An installed library or an interpreter: better than nothing.
+    /// An installed library or an interpreter: used if there is no user code.
     Library,
     /// The C, C++, Fortran, Rust or OpenMP runtime, an allocator, or this profiler.
     Runtime,
 }
 
-/// The module that frames of interpreted Python code name.
+/// The module name of frames of interpreted Python code.
 const PYTHON: &str = "python";
 
-/// The first frame (leaf first) that is the user's own code; the user's own Python before anything native. Where there is
-/// none: the first of an installed library or an interpreter, then the first with a function name.
+/// The first frame (leaf first) of user code, the user's Python code before native code. Without user code: the first frame of an
+/// installed library or an interpreter, then the first with a function name.
 #[must_use]
 pub fn user_frame(frames: &[Frame]) -> Option<&Frame> {
     user_frame_index(frames).and_then(|index| frames.get(index))
@@ -28,7 +28,7 @@ pub(crate) fn user_frame_index(frames: &[Frame]) -> Option<usize> {
         let fits = |(frame, owner): (&Frame, &Owner)| *owner == wanted && (!named || frame.function.is_some());
         frames.iter().zip(&owners).position(fits)
     };
-    // Python's frames are the callers of all native ones, most of which are interpreter and extension, wherever installed.
+    // Python's frames are the callers of all native ones, which mostly belong to the interpreter and extensions.
     let python = || frames.iter().zip(&owners).position(|(frame, owner)| is_python(frame) && *owner == Owner::User);
     let anything = || frames.iter().position(|frame| frame.function.is_some());
     python()
@@ -38,7 +38,7 @@ pub(crate) fn user_frame_index(frames: &[Frame]) -> Option<usize> {
         .or_else(anything)
 }
 
-/// Decided from the source file where it is known, then the function's name, then the module.
+/// Decided by the source file if it is known, then by the function's name, then by the module.
 pub(crate) fn owner(frame: &Frame) -> Owner {
     let (file, function, module) = (text(&frame.file), text(&frame.function), text(&frame.module));
     if file.is_empty() && function.is_empty() && module.is_empty() {
@@ -143,8 +143,8 @@ pub(crate) fn is_standard_source(file: &str) -> bool {
     DIRECTORIES.iter().any(|directory| file.contains(directory)) || file.starts_with("library/")
 }
 
-/// Runtime code that is linked into the program itself, or code whose file is unknown. A user's own function of such a name
-/// is recognised by its source file, except within the namespaces of the standard libraries.
+/// Runtime code that is linked into the program, or code whose file is unknown. A user function with such a name is recognised by its
+/// source file, except within the namespaces of the standard libraries.
 fn is_runtime_function(function: &str, file: &str) -> bool {
     const NAMESPACES: &[&str] = &[
         "std::",
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(pick(&[&libc, &numpy, &unnamed]), Some(unnamed.clone()));
         assert_eq!(pick(&[&libc, &unnamed_numpy, &numpy]), Some(numpy.clone()));
         assert_eq!(pick(&[&frame("/lib/libc.so.6", "", ""), &libc]), Some(libc.clone()));
-        // Python: its own frames stand after the native ones, and win also over extensions installed in odd places.
+        // Python: its frames follow the native ones, and take precedence over extensions in unusual folders.
         let numeric = frame("python", "ones", "/usr/lib/python3/dist-packages/numpy/core/numeric.py");
         let script = frame("python", "build", "/home/me/model.py");
         let module = frame("python", "<module>", "/home/me/model.py");

@@ -1,12 +1,12 @@
-//! The other way round: from a call in the source to where it is in a file, for a build whose addresses are others.
+//! The reverse lookup: from a source line to addresses in a file, for another build of the program.
 
 use crate::debug_file::{Links, default_roots};
 use crate::elf::with_elf;
 use crate::module::Module;
-use anyhow::Result;
+use firsttouch_model::error::Result;
 use std::path::Path;
 
-/// A function at a line, as [`crate::Resolved`] tells it; innermost first.
+/// A function at a line, as in [`crate::Resolved`]; innermost first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     pub function: String,
@@ -14,20 +14,20 @@ pub struct Line {
     pub line: u32,
 }
 
-/// Looks up code by its lines.
+/// Looks up code by lines.
 pub struct LineSearch {
     module: Module,
 }
 
 impl LineSearch {
     /// # Errors
-    /// A file that cannot be read as a module.
+    /// When the file cannot be read as a module.
     pub fn open(module: &Path) -> Result<Self> {
         Ok(Self { module: Module::load(module, &default_roots())? })
     }
 
-    /// The offsets into the file of code whose innermost function and those it is inlined into are at these lines: ranges from the
-    /// first to before the second. Of files, the last part of the path counts.
+    /// The file offsets of code whose innermost function, and the functions it is inlined into, are at these lines: half-open ranges.
+    /// Source files are compared by the last part of their path.
     pub fn find(&mut self, lines: &[Line]) -> Vec<(u64, u64)> {
         self.module.find(lines)
     }
@@ -38,7 +38,7 @@ impl LineSearch {
     }
 }
 
-/// The build-id in hexadecimal digits; `None` for a file that has none or cannot be read.
+/// The build id in hexadecimal digits; `None` if the file has none or cannot be read.
 #[must_use]
 pub fn build_id(module: &Path) -> Option<String> {
     let id = with_elf(module, |elf| Links::read(elf).build_id).ok().flatten()?;

@@ -8,27 +8,27 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Larger files are not source code that somebody wrote.
+/// The largest file that is read as source code.
 const LARGEST_FILE: u64 = 8 << 20;
 
-/// Source files by path. A relative path is looked for in the current directory; what is missing or too large has no lines.
+/// Source files by path. Relative paths are relative to the current directory. Missing or too large files have no lines.
 #[derive(Default)]
 pub struct SourceCache {
     files: HashMap<PathBuf, Option<Source>>,
-    /// Files changed later than this are not what ran.
+    /// Files changed later are not the ones that the program was built from.
     newest: Option<SystemTime>,
     changed: Vec<PathBuf>,
 }
 
 struct Source {
     text: String,
-    /// Where each line lies in the text, without its end.
+    /// The range of each line in the text, without its line end.
     lines: Vec<Range<usize>>,
 }
 
 impl Source {
     fn read(path: &Path) -> Option<Self> {
-        // Looked at before it is opened: opening a FIFO would wait. So would reading some files of /proc.
+        // Check the file before opening it: opening a FIFO would wait, and so would reading some files of /proc.
         fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
         let mut bytes = Vec::new();
         let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
@@ -58,13 +58,13 @@ impl SourceCache {
         Self::default()
     }
 
-    /// An empty cache that takes no lines from files changed after `newest`: they may have moved.
+    /// An empty cache that ignores files changed after `newest`: their lines may have moved.
     #[must_use]
     pub fn until(newest: SystemTime) -> Self {
         Self { newest: Some(newest), ..Self::default() }
     }
 
-    /// Files that were asked for and have changed since, in the order of asking.
+    /// Requested files that have changed since, in the order of the requests.
     #[must_use]
     pub fn changed(&self) -> &[PathBuf] {
         &self.changed
@@ -81,8 +81,7 @@ impl SourceCache {
         self.source(file)?.line(index)
     }
 
-    /// The lines from `radius` before to `radius` after a line, and its index among them: what
-    /// [`crate::variable_near`] wants.
+    /// The lines from `radius` before to `radius` after a line, and its index among them: the input of [`crate::variable_near`].
     pub fn window(&mut self, file: &Path, line: u32, radius: usize) -> Option<(Vec<&str>, usize)> {
         let index = usize::try_from(line).ok()?.checked_sub(1)?;
         let source = self.source(file)?;

@@ -6,7 +6,7 @@ use crate::declarations::{self, Declaration};
 use crate::dwarf;
 use crate::elf::{Elf, Segment, Symbol, for_each_symbol, has_symbol_table, segments, with_elf};
 use crate::names::demangle;
-use anyhow::Result;
+use firsttouch_model::error::Result;
 use object::{Object, ObjectSection, SectionIndex, elf};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -15,19 +15,19 @@ use std::path::{Path, PathBuf};
 /// A variable with static storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StaticObject {
-    /// As the programmer knows it: `field`, `grid_mod::field`, `/blk/` for a Fortran COMMON block that DWARF describes.
+    /// The source name: `field`, `grid_mod::field`, `/blk/` for a Fortran COMMON block that DWARF describes.
     pub name: String,
     /// The address in the ELF file; add [`StaticObjects::bias`] for the one in memory.
     pub address: u64,
     pub bytes: u64,
     /// The variables of a Fortran COMMON block in order: name, offset, bytes. Empty for anything else and without DWARF.
     pub members: Vec<(String, u64, u64)>,
-    /// File and line, where DWARF tells.
+    /// File and line, if DWARF has them.
     pub declared_at: Option<(PathBuf, u32)>,
 }
 
 impl StaticObject {
-    /// The variable of a COMMON block that holds the byte at `offset`.
+    /// The variable of a COMMON block that contains the byte at `offset`.
     #[must_use]
     pub fn member_at(&self, offset: u64) -> Option<&str> {
         let holds = |(_, start, bytes): &&(String, u64, u64)| offset.checked_sub(*start).is_some_and(|within| within < *bytes);
@@ -35,7 +35,7 @@ impl StaticObject {
     }
 }
 
-/// The static objects of one module, and what is needed to find them in memory.
+/// The static objects of one module, and the data to find them in memory.
 #[derive(Clone, Debug, Default)]
 pub struct StaticObjects {
     /// By address.
@@ -45,19 +45,19 @@ pub struct StaticObjects {
 }
 
 impl StaticObjects {
-    /// Where the variable that begins at an ELF address is declared: an object, or a member of one.
+    /// The declaration of the variable that begins at an ELF address: an object, or a member of one.
     #[must_use]
     pub fn declared_at(&self, address: u64) -> Option<&(PathBuf, u32)> {
         self.declarations.get(&address)
     }
 
-    /// What to add to an ELF address to get the address in memory (modulo 2^64), from the module's FIRST (lowest) line in
-    /// /proc/PID/maps. Later lines may be ambiguous, because neighbouring segments can share a page of the file.
+    /// The difference between addresses in memory and ELF addresses (modulo 2^64), from the module's FIRST (lowest) line in
+    /// /proc/PID/maps. Later lines may be ambiguous, because adjacent segments can share a page of the file.
     #[must_use]
     pub fn bias(&self, map_start: u64, map_file_offset: u64) -> Option<u64> {
         const LARGEST_PAGE: u64 = 64 << 10;
         let exact = self.segments.iter().find(|segment| segment.contains_offset(map_file_offset));
-        // A mapping begins at a page, a segment somewhere in it.
+        // A mapping begins at a page boundary, a segment anywhere in the page.
         let segment = exact.or_else(|| {
             let ahead = |segment: &&Segment| segment.offset.checked_sub(map_file_offset).is_some_and(|gap| gap < LARGEST_PAGE);
             self.segments.iter().filter(ahead).min_by_key(|segment| segment.offset)
@@ -69,7 +69,7 @@ impl StaticObjects {
 
 /// The variables of at least `min_bytes` in the writable sections of `module`: `.data`, `.bss`, their large-model forms, Fortran
 /// COMMON blocks. Thread-local variables and relocation-only data (`.data.rel.ro`, the global offset table) are left out.
-/// A stripped module's symbols are taken from its debug file where there is one.
+/// The symbols of a stripped module are read from its debug file, if there is one.
 pub fn static_objects(module: &Path, min_bytes: u64) -> Result<StaticObjects> {
     static_objects_with_roots(module, min_bytes, &default_roots())
 }
@@ -84,7 +84,7 @@ fn static_objects_with_roots(module: &Path, min_bytes: u64, roots: &[PathBuf]) -
     if (!complete || described.is_none())
         && let Some(debug_file) = debug_file::find(module, &links, roots)
     {
-        // The module itself was readable; a debug file that is not only costs names.
+        // The module was readable; an unreadable debug file only costs names.
         let more = with_elf(&debug_file, |elf| {
             collect(elf, min_bytes, &mut found);
             Described::read(elf, &debug_file, roots, &found, min_bytes)
@@ -95,20 +95,20 @@ fn static_objects_with_roots(module: &Path, min_bytes: u64, roots: &[PathBuf]) -
         described.declarations.extend(more.declarations);
     }
     let described = described.unwrap_or_default();
-    let mut objects: Vec<StaticObject> = found.into_values().map(|candidate| candidate.into_object(&described)).collect();
+    let mut objects: Vec<StaticObject> = found.into_values().map(|data_symbol| data_symbol.into_object(&described)).collect();
     objects.sort_by_key(|object| object.address);
     Ok(StaticObjects { objects, segments, declarations: described.declarations })
 }
 
-/// A symbol that may become an object; of aliases, the best stays.
-struct Candidate {
+/// A symbol that may become an object; of several aliases, the best is kept.
+struct DataSymbol {
     raw_name: String,
     address: u64,
     bytes: u64,
     is_global: bool,
 }
 
-impl Candidate {
+impl DataSymbol {
     fn into_object(self, described: &Described) -> StaticObject {
         let Self { raw_name, address, bytes, .. } = self;
         let (name, members) = match described.blocks.get(&address) {
@@ -125,13 +125,13 @@ impl Candidate {
     }
 }
 
-fn collect(elf: &Elf<'_>, min_bytes: u64, found: &mut HashMap<u64, Candidate>) {
+fn collect(elf: &Elf<'_>, min_bytes: u64, found: &mut HashMap<u64, DataSymbol>) {
     let writable = writable_sections(elf);
     for_each_symbol(elf, |symbol| {
         if !is_variable(symbol) || symbol.bytes < min_bytes.max(1) || !writable.contains(&symbol.section) {
             return;
         }
-        let candidate = Candidate {
+        let data_symbol = DataSymbol {
             raw_name: String::from_utf8_lossy(symbol.name).into_owned(),
             address: symbol.address,
             bytes: symbol.bytes,
@@ -139,10 +139,10 @@ fn collect(elf: &Elf<'_>, min_bytes: u64, found: &mut HashMap<u64, Candidate>) {
         };
         match found.entry(symbol.address) {
             Entry::Vacant(entry) => {
-                entry.insert(candidate);
+                entry.insert(data_symbol);
             }
-            Entry::Occupied(mut entry) if candidate.preference() > entry.get().preference() => {
-                entry.insert(candidate);
+            Entry::Occupied(mut entry) if data_symbol.preference() > entry.get().preference() => {
+                entry.insert(data_symbol);
             }
             Entry::Occupied(_) => {}
         }
@@ -158,7 +158,7 @@ fn writable_sections(elf: &Elf<'_>) -> HashSet<SectionIndex> {
         let wanted = elf::SHF_ALLOC.0 | elf::SHF_WRITE.0;
         flags & wanted == wanted && flags & elf::SHF_TLS.0 == 0
     };
-    // Written by the loader only, and read-only afterwards.
+    // Only the loader writes it; it is read-only afterwards.
     let relocation_only = |name: &str| name.starts_with(".data.rel.ro") || name.starts_with(".got") || name == ".dynamic";
     let sections = elf.sections().filter(|section| match section.flags() {
         object::SectionFlags::Elf { sh_flags, .. } => is_writable(sh_flags.0) && !section.name().is_ok_and(relocation_only),
@@ -167,7 +167,7 @@ fn writable_sections(elf: &Elf<'_>) -> HashSet<SectionIndex> {
     sections.map(|section| section.index()).collect()
 }
 
-/// What DWARF tells of the variables found, by address.
+/// DWARF's description of the variables, by address.
 #[derive(Default)]
 struct Described {
     blocks: HashMap<u64, CommonBlock>,
@@ -175,18 +175,17 @@ struct Described {
 }
 
 impl Described {
-    /// `None` when there is no DWARF. It is only read when there are variables; for COMMON blocks, when some symbol is named as
-    /// they are.
-    fn read(elf: &Elf<'_>, path: &Path, roots: &[PathBuf], found: &HashMap<u64, Candidate>, min_bytes: u64) -> Option<Self> {
+    /// `None` without DWARF. DWARF is read only if there are variables, and COMMON blocks only if a symbol has a name like theirs.
+    fn read(elf: &Elf<'_>, path: &Path, roots: &[PathBuf], found: &HashMap<u64, DataSymbol>, min_bytes: u64) -> Option<Self> {
         if found.is_empty() {
             return Some(Self::default());
         }
         let dwarf = dwarf::load(elf, path, roots)?;
-        let may_be_block = |candidate: &Candidate| candidate.is_global && candidate.raw_name.ends_with('_');
+        let may_be_block = |data_symbol: &DataSymbol| data_symbol.is_global && data_symbol.raw_name.ends_with('_');
         let blocks = if found.values().any(may_be_block) { common_blocks::read(&dwarf) } else { HashMap::new() };
         let mut addresses: HashSet<u64> = found.keys().copied().collect();
         for (address, block) in &blocks {
-            let members = found.get(address).map(|candidate| block.members_within(candidate.bytes)).unwrap_or_default();
+            let members = found.get(address).map(|data_symbol| block.members_within(data_symbol.bytes)).unwrap_or_default();
             addresses.extend(members.iter().filter(|(.., bytes)| *bytes >= min_bytes).map(|(_, offset, _)| address.wrapping_add(*offset)));
         }
         let declarations = declarations::read(&dwarf, &addresses);
@@ -194,7 +193,7 @@ impl Described {
     }
 }
 
-/// `grid.0`, a static within a function, is `grid` to the programmer.
+/// `grid.0`, a static within a function, is `grid` in the source.
 fn variable_name(raw: &str) -> String {
     let numbered = raw.rsplit_once('.').filter(|(name, number)| !name.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
     let name = demangle(numbered.map_or(raw, |(name, _)| name));

@@ -1,25 +1,24 @@
-//! From places in modules to functions and lines.
+//! From offsets in modules to functions and lines.
 
 use crate::debug_file::default_roots;
 use crate::module::Module;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// One function at a place in the code.
+/// One function at an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resolved {
-    /// Demangled, without parameters; `None` where neither DWARF nor a symbol names it.
+    /// Demangled, without parameters; `None` if neither DWARF nor a symbol names it.
     pub function: Option<String>,
-    /// The source file as the compiler was given it, made absolute where DWARF knows the directory.
+    /// The source file as passed to the compiler, made absolute if DWARF has the directory.
     pub file: Option<PathBuf>,
-    /// The line of the place itself for the first entry; for the others, the line of the inlined call.
+    /// For the first entry the line of the address; for the others the line of the inlined call.
     pub line: Option<u32>,
-    /// The function was inlined into the next entry.
+    /// Whether the function was inlined into the next entry.
     pub inlined: bool,
 }
 
-/// Resolves file offsets in ELF modules. Every module is read at most once, when it is first asked for; one that cannot be
-/// read is remembered as such.
+/// Resolves file offsets in ELF modules. A module is read once, when it is first needed; unreadable modules are remembered.
 #[derive(Default)]
 pub struct Symbolizer {
     modules: HashMap<PathBuf, Option<Module>>,
@@ -27,31 +26,30 @@ pub struct Symbolizer {
 }
 
 impl Symbolizer {
-    /// A symbolizer that finds separate debug files where distributions put them (`/usr/lib/debug`).
+    /// A symbolizer that looks for separate debug files where distributions store them (`/usr/lib/debug`).
     #[must_use]
     pub fn new() -> Self {
         Self::with_debug_roots(default_roots())
     }
 
-    /// A symbolizer that finds separate debug files below other directories.
+    /// A symbolizer that looks for separate debug files below other directories.
     #[must_use]
     pub fn with_debug_roots(debug_roots: Vec<PathBuf>) -> Self {
         Self { modules: HashMap::new(), debug_roots }
     }
 
     /// The functions around an address of the instruction at `offset` into the file `module`: the innermost inlined function
-    /// first, the real one last. Empty when nothing is known.
+    /// first, the one that contains the instruction last. Empty if nothing is known.
     pub fn resolve(&mut self, module: &Path, offset: u64) -> Vec<Resolved> {
         self.module(module).map_or_else(Vec::new, |module| module.resolve(offset))
     }
 
-    /// Whether lines of the module's own code are known. If not, compiling it with `-g` or installing its debug symbols helps.
+    /// Whether the module has line information for its own code. If not, compile it with `-g` or install its debug symbols.
     pub fn has_line_info(&mut self, module: &Path) -> bool {
         self.module(module).is_some_and(|module| module.has_line_info)
     }
 
-    /// Whether the module has lost its symbol table, so that only exported functions have names. False for a file that
-    /// cannot be read: there is nothing to say about it.
+    /// Whether the module has no symbol table, so that only exported functions have names. False for a file that cannot be read.
     pub fn is_stripped(&mut self, module: &Path) -> bool {
         self.module(module).is_some_and(|module| module.is_stripped)
     }

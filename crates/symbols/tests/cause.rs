@@ -1,4 +1,4 @@
-//! Stacks as profiles have them, and what touched the memory.
+//! Stacks as in profiles, and the construct that touched the memory.
 
 use firsttouch_model::rows::Frame;
 use firsttouch_symbols::{Cause, touch_cause};
@@ -11,7 +11,7 @@ const HEADER: &str = "/usr/include/c++/12/bits/stl_vector.h";
 /// Stack, allocating call, line, cause.
 type Case<'a> = (&'a [&'a str], Option<&'a str>, Option<&'a str>, Cause);
 
-/// `module|function|file`, empty parts unknown.
+/// `module|function|file`; empty parts are unknown.
 fn frame(text: &str) -> Frame {
     let mut parts = text.split('|').map(|part| (!part.is_empty()).then(|| part.to_owned()));
     let mut next = || parts.next().flatten();

@@ -1,9 +1,6 @@
-//! Damaged ELF files: nothing is promised but that every question is answered, quickly.
-#![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
+//! Damaged ELF files: every query returns, quickly.
 
-mod common;
-
-use common::{C, Workshop, offsets_of};
+use crate::common::{C, Workshop, offsets_of};
 use firsttouch_symbols::{Symbolizer, static_objects};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -75,7 +72,7 @@ fn flipped_bytes() {
         for round in 0..rounds {
             let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ (number * 1_000_003 + round + 1) as u64);
             let mut damaged = bytes.clone();
-            // Headers, section table and the tail that holds DWARF and symbols get their share.
+            // Damage headers, the section table, and the end of the file with DWARF and symbols.
             let (from, to) = match round % 4 {
                 0 => (0x10, 0x40 + 56 * 12),
                 1 => (bytes.len() - 64 * 38, bytes.len()),
@@ -89,7 +86,7 @@ fn flipped_bytes() {
                     _ => u8::try_from(random.below(256)).unwrap(),
                 };
             }
-            // A file of its own for each round: a failure can be looked at.
+            // Use another file in each round, so that a failure can be examined.
             let path = shop.path(&format!("damaged.{number}.{round}"));
             std::fs::write(&path, &damaged).unwrap();
             ask_everything(&path, &offsets);

@@ -1,9 +1,6 @@
 //! Static and global arrays of real programs, COMMON blocks included.
-#![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
 
-mod common;
-
-use common::{C, Workshop, line_of};
+use crate::common::{C, Workshop, line_of};
 use firsttouch_symbols::{StaticObject, static_objects};
 use std::path::Path;
 
@@ -181,7 +178,7 @@ int main(int argc, char **argv) { grid::hidden[argc] = grid::field[argc] = 2; re
         let Some(binary) = shop.build(compiler, flags, "demo.cpp", SOURCE, "demo") else { continue };
         let at = |marker| Some(("demo.cpp".to_owned(), line_of(SOURCE, marker)));
         assert_eq!(declared(&binary, "grid::field"), at("// field"), "{compiler} {flags:?}");
-        // clang tells the line in the class only.
+        // clang only has the line in the class.
         let shared = if compiler == "clang++" { "struct Solver" } else { "// shared" };
         assert_eq!(declared(&binary, "grid::Solver::shared"), at(shared), "{compiler} {flags:?}");
         assert_eq!(declared(&binary, "grid::(anonymous namespace)::hidden"), at("// hidden"), "{compiler} {flags:?}");

@@ -1,9 +1,6 @@
-//! Real compilers' output: functions, lines and inlined calls are what the source says.
-#![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
+//! Output of real compilers: functions, lines and inlined calls match the source.
 
-mod common;
-
-use common::{C, Workshop, line_of, offsets_of, stacks};
+use crate::common::{C, Workshop, line_of, offsets_of, stacks};
 use firsttouch_symbols::Symbolizer;
 use std::path::Path;
 
@@ -106,7 +103,7 @@ fn separate_debug_files() {
     assert_c_stacks(&mut with_root(), &unlinked, &binary, "by build id, no link");
     assert!(Symbolizer::new().resolve(&unlinked, 0x1000).is_empty());
 
-    // A debug file of another build is not believed.
+    // A debug file of another build is ignored.
     assert!(shop.build("gcc", &["-O1", "-g", "-Wl,--build-id=0xfedcba9876543210"], "demo.c", C, "other").is_some());
     assert!(shop.run("objcopy", &["--only-keep-debug", "other", by_id.to_str().unwrap()]));
     assert!(!with_root().has_line_info(&linked));

@@ -1,4 +1,4 @@
-//! Source lines as programs have them, and lines no program should have.
+//! Source lines of typical programs, and absurd lines.
 
 use firsttouch_symbols::{variable_at_allocation, variable_near};
 
@@ -113,17 +113,17 @@ const LINES: &[(&str, &str, usize, Option<&str>)] = &[
     ("ALLOC(self, n);", "malloc", 0, Some("self")),
     ("ALLOC(n + 1);", "malloc", 0, None),
     ("alloc_all(a, n);", "malloc", 0, None),
-    // Compilers make calloc of malloc and memset: the number on the line tells.
+    // Compilers turn malloc and memset into calloc: the index on the line decides.
     ("double *a = malloc(n * 8), *b = malloc(n * 8), *c = malloc(n * 8);", "calloc", 2, Some("c")),
     ("double *a = malloc(n * 8), *b = malloc(n * 8), *c = malloc(n * 8);", "malloc", 1, Some("b")),
     ("a = malloc(n); b = calloc(n, 8);", "calloc", 1, Some("b")),
     ("a = calloc(n, 8); b = malloc(n);", "malloc", 0, Some("b")),
     ("allocate(field(8000000), w(8000000))", "calloc", 1, Some("w")),
-    // Functions of the program's own, on the lines that call them.
+    // Functions of the program, on the lines that call them.
     ("double *a = make_grid(n), *b = make_grid(n);", "make_grid", 1, Some("b")),
     ("float *mask = (float *)xmalloc(n * sizeof(float));", "xmalloc", 0, Some("mask")),
     ("run(make_grid(n));", "make_grid", 0, None),
-    // No program should have these.
+    // Absurd lines.
     ("", "malloc", 0, None),
     ("=", "malloc", 0, None),
     ("malloc", "malloc", 0, None),

@@ -1,9 +1,9 @@
-//! The kernel's NUMA balancing: its switch, and its tunables wherever this kernel keeps them.
+//! The kernel's NUMA balancing: its switch and its tunables, in the place where this kernel keeps them.
 
 use crate::counters;
-use crate::topology::Reader;
-use anyhow::{Context, Result, bail};
-use firsttouch_model::system::{Balancing, Measured, Run, Tunable};
+use crate::files::Reader;
+use firsttouch_model::error::{Context, Error, Result};
+use firsttouch_model::system::{Balancing, Measured, TimedRun, Tunable};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -63,7 +63,7 @@ fn state(value: Option<u64>) -> &'static str {
     }
 }
 
-/// Why the switch could not be set, and the least that would allow it.
+/// Why the switch could not be set, and the least privilege that allows it.
 #[derive(Debug)]
 pub struct SwitchError {
     file: String,
@@ -73,7 +73,7 @@ pub struct SwitchError {
 impl std::fmt::Display for SwitchError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let hint = match self.cause.raw_os_error() {
-            // The file belongs to root; the kernel compares user numbers here, so that no capability replaces them.
+            // The file belongs to root, and the kernel compares user ids here: no capability helps.
             Some(libc::EACCES) => {
                 "only root (user 0 of the machine, not of a user namespace) may write it, with CAP_SYS_ADMIN: run it with sudo"
             }
@@ -88,13 +88,19 @@ impl std::fmt::Display for SwitchError {
 
 impl std::error::Error for SwitchError {}
 
+impl From<SwitchError> for Error {
+    fn from(error: SwitchError) -> Self {
+        Self::new(error.cause.kind().into(), error.to_string())
+    }
+}
+
 /// Sets the switch: 0 off, 1 on, 2 tiering, 3 both.
 ///
 /// # Errors
 /// Names the privilege that is missing.
 pub fn switch(root: &Path, value: u64) -> Result<(), SwitchError> {
     let path = root.join(SWITCH);
-    // Never created: below a root without it there is no balancing.
+    // Do not create the file: a root without it has no balancing.
     let written = fs::OpenOptions::new().write(true).truncate(true).open(&path).and_then(|mut file| {
         use io::Write;
         file.write_all(format!("{value}\n").as_bytes())
@@ -106,20 +112,20 @@ pub fn switch(root: &Path, value: u64) -> Result<(), SwitchError> {
 #[derive(Clone, Copy, Debug)]
 pub struct Timed {
     pub wall_s: f64,
-    /// The status to stop with: the command failed, or the user wants no more.
+    /// The exit status to stop with: the command failed, or the user interrupted it.
     pub stop: Option<i32>,
 }
 
-/// What became of a measurement.
+/// The outcome of a measurement.
 #[derive(Debug)]
 pub enum Measurement {
-    /// With balancing on, and off.
+    /// The measurements with balancing on and with balancing off.
     Done(Box<[Measured; 2]>),
     /// A run failed or was interrupted.
     Stopped { exit_code: i32 },
 }
 
-/// Puts the switch back, whatever happens.
+/// Restores the switch when it is dropped.
 struct Restored<'a> {
     root: &'a Path,
     value: u64,
@@ -136,42 +142,43 @@ impl Restored<'_> {
 impl Drop for Restored<'_> {
     fn drop(&mut self) {
         if !self.done {
-            // Only after an error that is told already.
+            // This happens only after an error, which the caller reports.
             let _ = switch(self.root, self.value);
         }
     }
 }
 
-/// Runs a command `rounds` times with balancing on and off each, which comes first changing from round to round so that a drift
-/// (a cache filled, a processor that got hot) meets both alike. The old state is put back; against signals the caller of `run`
-/// has to see to it that they do not end the process.
+/// Runs a command `rounds` times with balancing on and as often with it off. The order alternates from round to round, so that a
+/// drift (a warm cache, a hot processor) affects both states alike. The old state is restored; the caller must make sure that
+/// signals do not end this process meanwhile.
 ///
 /// # Errors
-/// When the switch may not be set (nothing has run then), a run could not be started, or the state not be put back.
-pub fn measure(root: &Path, rounds: usize, mut run: impl FnMut() -> Result<Timed>) -> Result<Measurement> {
+/// When the switch cannot be set (then nothing has run), a run cannot be started, or the state cannot be restored.
+pub fn measure<E: From<Error>>(root: &Path, rounds: usize, mut run: impl FnMut() -> Result<Timed, E>) -> Result<Measurement, E> {
     let Some(before) = read(root).value else {
-        bail!(
+        return Err(Error::unsupported(format!(
             "cannot measure: {} is missing: this kernel has no NUMA balancing (CONFIG_NUMA_BALANCING), or hides it",
             root.join(SWITCH).display()
-        );
+        ))
+        .into());
     };
-    // The old value first: whether it may be written is known before anything changed.
+    // Write the old value first: this shows whether it may be written before anything has changed.
     switch(root, before).context("cannot measure with balancing on and off")?;
     let restored = Restored { root, value: before, done: false };
     let (mut on, mut off) = (Vec::new(), Vec::new());
     for round in 0..rounds {
         for is_on in [round % 2 == 0, round % 2 != 0] {
-            switch(root, if is_on { before | 1 } else { 0 })?;
+            switch(root, if is_on { before | 1 } else { 0 }).map_err(Error::from)?;
             let start = counters::read(root);
             let timed = run()?;
             if let Some(exit_code) = timed.stop {
-                restored.now()?;
+                restored.now().map_err(Error::from)?;
                 return Ok(Measurement::Stopped { exit_code });
             }
             let grown = counters::read(root).since(&start);
             let count = |name: &str| grown.system.get(name).copied().unwrap_or(0);
             let list = if is_on { &mut on } else { &mut off };
-            list.push(Run {
+            list.push(TimedRun {
                 wall_s: timed.wall_s,
                 hint_faults: count("numa_hint_faults"),
                 hint_faults_local: count("numa_hint_faults_local"),
@@ -179,6 +186,6 @@ pub fn measure(root: &Path, rounds: usize, mut run: impl FnMut() -> Result<Timed
             });
         }
     }
-    restored.now()?;
+    restored.now().map_err(Error::from)?;
     Ok(Measurement::Done(Box::new([Measured::new("on", on), Measured::new("off", off)])))
 }

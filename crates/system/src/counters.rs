@@ -1,19 +1,19 @@
 //! Counters of placement and migration: numastat and vmstat of each node, and /proc/vmstat.
 
-use crate::topology::Reader;
-use crate::topology::short;
+use crate::files::{Reader, short};
+use crate::proc::meminfo;
 use firsttouch_model::system::{Counters, NodeCounters};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 const NODES: &str = "sys/devices/system/node";
 const VMSTAT: &str = "proc/vmstat";
-/// numastat's six, under the names /proc/vmstat gives their sums.
+/// The six counters of numastat; /proc/vmstat has their sums under the same names.
 const SUMS: [&str; 6] = ["numa_hit", "numa_miss", "numa_foreign", "numa_interleave", "numa_local", "numa_other"];
-/// Lines of vmstat that tell of placement and migration.
+/// Prefixes of the lines of vmstat about placement and migration.
 const PREFIXES: [&str; 5] = ["numa_", "pgmigrate_", "thp_migration_", "pgpromote_", "pgdemote_"];
 
-/// Reads the counters below `root`. What cannot be read is missing, with a doubt.
+/// Reads the counters below `root`. If a file cannot be read, its counters are missing and a doubt says so.
 #[must_use]
 pub fn read(root: &Path) -> Counters {
     let mut reader = Reader::new(root);
@@ -29,8 +29,10 @@ pub fn read(root: &Path) -> Counters {
         counters.system.retain(|name, _| !SUMS.contains(&name.as_str()));
     }
     if reader.number::<u64>("proc/sys/vm/numa_stat") == Some(0) {
-        reader
-            .doubt("proc/sys/vm/numa_stat", "is 0: the kernel does not count numa_hit and its kin; sysctl vm.numa_stat=1 (root) makes it");
+        reader.doubt(
+            "proc/sys/vm/numa_stat",
+            "is 0: the kernel does not count numa_hit and the other counters of numastat; root can turn them on: sysctl vm.numa_stat=1",
+        );
     }
     counters.doubts = reader.doubts;
     counters
@@ -41,7 +43,7 @@ fn nodes(reader: &mut Reader) -> Vec<NodeCounters> {
     for id in reader.numbered(NODES, "node") {
         let folder = format!("{NODES}/node{id}");
         let Some(mut counters) = pairs(reader, &format!("{folder}/numastat"), true) else { continue };
-        // Since Linux 6.x some migrations are counted by node; the rest of the file repeats numastat, or is not of placement.
+        // Since Linux 6.x some migrations are counted by node. The rest of the file repeats numastat, or is not about placement.
         let more = pairs(reader, &format!("{folder}/vmstat"), false).unwrap_or_default();
         counters.extend(more.into_iter().filter(|(name, _)| name.starts_with("pgpromote_") || name.starts_with("pgdemote_")));
         nodes.push(NodeCounters { id, counters });
@@ -57,23 +59,20 @@ pub struct NodeMemory {
     pub free_bytes: u64,
 }
 
-/// Memory of each node, as far as it is told.
+/// Memory of each node that has a readable meminfo.
 #[must_use]
 pub fn memory(root: &Path) -> Vec<NodeMemory> {
     let mut reader = Reader::new(root);
     let read = |node: u32| {
         let text = reader.text(&format!("{NODES}/node{node}/meminfo"))?;
-        let bytes = |key: &str| {
-            let value = text.lines().find_map(|line| line.split_once(key))?.1.trim();
-            value.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-        };
-        Some(NodeMemory { node, total_bytes: bytes("MemTotal:")?, free_bytes: bytes("MemFree:")? })
+        let bytes = |key: &str| meminfo::bytes(&text, Some(node), key);
+        Some(NodeMemory { node, total_bytes: bytes("MemTotal")?, free_bytes: bytes("MemFree")? })
     };
     let nodes: Vec<u32> = Reader::new(root).numbered(NODES, "node");
     nodes.into_iter().filter_map(read).collect()
 }
 
-/// The memory tier of each node, where the kernel tells (Linux 6.1): lower numbers are faster.
+/// The memory tier of each node, if the kernel reports it (Linux 6.1): lower numbers are faster.
 #[must_use]
 pub fn tiers(root: &Path) -> BTreeMap<u32, u32> {
     const TIERS: &str = "sys/devices/virtual/memory_tiering";
@@ -87,7 +86,7 @@ pub fn tiers(root: &Path) -> BTreeMap<u32, u32> {
     nodes
 }
 
-/// Lines of a name and a number. Where `strict`, a line that is neither is a doubt.
+/// Parses lines of a name and a number. With `strict`, a line of another form is a doubt.
 fn pairs(reader: &mut Reader, file: &str, strict: bool) -> Option<BTreeMap<String, u64>> {
     let text = reader.text(file)?;
     let mut pairs = BTreeMap::new();

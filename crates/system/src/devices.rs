@@ -1,5 +1,6 @@
-//! The node that a device is connected to, as /sys tells it.
+//! The node that a device is connected to, from /sys.
 
+use firsttouch_model::error::{Context, Error, Result};
 use std::ffi::CString;
 use std::fs;
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
@@ -10,72 +11,73 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// When there is no such device, or the kernel does not say where it is.
-pub fn of_class(root: &Path, class: &str, name: &str) -> Result<u32, String> {
+pub fn of_class(root: &Path, class: &str, name: &str) -> Result<u32> {
     let link = root.join("sys/class").join(class).join(name);
-    node(root, &link).map_err(|why| format!("{name}: {why}"))
+    node(root, &link).context(name)
 }
 
 /// A PCI device: `[segment:]bus:device[.function]`, also with a colon before the function.
 ///
 /// # Errors
-/// As [`of_class`]; also when the address is none.
-pub fn of_pci(root: &Path, address: &str) -> Result<u32, String> {
+/// As [`of_class`]; also when it is not a PCI address.
+pub fn of_pci(root: &Path, address: &str) -> Result<u32> {
     let (place, function) = match address.split_once('.') {
         Some((place, function)) => (place, Some(function)),
         None => (address, None),
     };
+    let not_an_address = || Error::invalid_input(format!("'{address}' is not a PCI address, such as 0000:01:00.0"));
     let mut numbers = Vec::new();
     for part in place.split(':').chain(function) {
         let number = u32::from_str_radix(part, 16).ok().filter(|_| !part.starts_with('+'));
-        numbers.push(number.ok_or_else(|| format!("'{address}' is no PCI address, such as 0000:01:00.0"))?);
+        numbers.push(number.ok_or_else(not_an_address)?);
     }
     let [segment, bus, device, function] = match (numbers[..].to_vec().as_slice(), function) {
         ([bus, device], None) => [0, *bus, *device, 0],
         ([bus, device, function], Some(_)) => [0, *bus, *device, *function],
         ([segment, bus, device], None) => [*segment, *bus, *device, 0],
         ([segment, bus, device, function], _) => [*segment, *bus, *device, *function],
-        _ => return Err(format!("'{address}' is no PCI address, such as 0000:01:00.0")),
+        _ => return Err(not_an_address()),
     };
     let link = root.join(format!("sys/bus/pci/devices/{segment:04x}:{bus:02x}:{device:02x}.{function:x}"));
-    node(root, &link).map_err(|why| format!("{address}: {why}"))
+    node(root, &link).context(address)
 }
 
 /// The block device that a file is on, or the device that a device file is.
 ///
 /// # Errors
 /// As [`of_class`]; also when there is no such file.
-pub fn of_file(root: &Path, path: &Path) -> Result<u32, String> {
-    let file = fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?;
+pub fn of_file(root: &Path, path: &Path) -> Result<u32> {
+    let name = || path.display().to_string();
+    let file = fs::metadata(path).with_context(name)?;
     let (kind, number) = match file.mode() & libc::S_IFMT {
         libc::S_IFCHR => ("char", file.rdev()),
         libc::S_IFBLK => ("block", file.rdev()),
         _ => ("block", file.dev()),
     };
     let link = root.join(format!("sys/dev/{kind}/{}:{}", libc::major(number), libc::minor(number)));
-    node(root, &link).map_err(|why| format!("{}: {why}", path.display()))
+    node(root, &link).with_context(name)
 }
 
 /// The network interface that a host is reached by.
 ///
 /// # Errors
 /// As [`of_class`]; also when the host is unknown or cannot be reached.
-pub fn of_host(root: &Path, host: &str) -> Result<u32, String> {
-    let cannot = |error: std::io::Error| format!("{host}: {error}");
-    // Any port: nothing is sent, the kernel only looks for the way.
-    let address = (host, 9).to_socket_addrs().map_err(cannot)?.next().ok_or_else(|| format!("{host} has no address"))?;
+pub fn of_host(root: &Path, host: &str) -> Result<u32> {
+    // Any port will do: connecting a UDP socket sends nothing, the kernel only looks up the route.
+    let address = (host, 9).to_socket_addrs().context(host)?.next().ok_or_else(|| Error::not_found(format!("{host} has no address")))?;
     let any: IpAddr = if address.is_ipv4() { [0u8; 4].into() } else { [0u16; 8].into() };
-    let socket = UdpSocket::bind((any, 0)).map_err(cannot)?;
-    socket.connect(address).map_err(cannot)?;
-    let own = socket.local_addr().map_err(cannot)?.ip();
-    let interface = interface_with(own).ok_or_else(|| format!("{host}: no network interface has the address {own}"))?;
+    let socket = UdpSocket::bind((any, 0)).context(host)?;
+    socket.connect(address).context(host)?;
+    let own = socket.local_addr().context(host)?.ip();
+    let interface = interface_with(own).ok_or_else(|| Error::not_found(format!("{host}: no network interface has the address {own}")))?;
     of_class(root, "net", &interface)
 }
 
 /// The name of the interface with an address.
 fn interface_with(address: IpAddr) -> Option<String> {
     let mut list: *mut libc::ifaddrs = std::ptr::null_mut();
-    // SAFETY: the call makes a list that ends with a null pointer; it is read before it is given back, and addresses are read as what
-    // their family says.
+    // SAFETY: the call makes a list that ends with a null pointer. It is read before it is freed, and each address is read as its
+    // family says.
     unsafe {
         if libc::getifaddrs(&raw mut list) != 0 {
             return None;
@@ -105,18 +107,20 @@ fn interface_with(address: IpAddr) -> Option<String> {
     }
 }
 
-/// The node of a device's folder in /sys, or of the nearest folder above that tells one.
-fn node(root: &Path, link: &Path) -> Result<u32, String> {
-    let folder: PathBuf = fs::canonicalize(link).map_err(|_| "there is no such device in /sys".to_owned())?;
-    let devices = fs::canonicalize(root.join("sys/devices")).map_err(|_| "/sys is not there".to_owned())?;
-    let told = folder
+/// The node of a device's folder in /sys, or of the nearest folder above it that names one.
+fn node(root: &Path, link: &Path) -> Result<u32> {
+    let folder: PathBuf = fs::canonicalize(link).map_err(|_| Error::not_found("there is no such device in /sys"))?;
+    let devices = fs::canonicalize(root.join("sys/devices")).map_err(|_| Error::not_found("/sys does not exist"))?;
+    let node = folder
         .ancestors()
         .take_while(|above| above.starts_with(&devices))
         .find_map(|above| fs::read_to_string(above.join("numa_node")).ok()?.trim().parse::<i64>().ok());
-    match told {
-        Some(node) if node >= 0 => u32::try_from(node).map_err(|_| format!("the kernel says node {node}, which there is not")),
-        Some(_) => Err("the kernel does not know the device's node (numa_node is -1)".to_owned()),
-        None => Err("the kernel tells no node for the device (it is virtual, or no bus tells)".to_owned()),
+    match node {
+        Some(node) if node >= 0 => {
+            u32::try_from(node).map_err(|_| Error::invalid_data(format!("the kernel says node {node}, which does not exist")))
+        }
+        Some(_) => Err(Error::unsupported("the kernel does not know the device's node (numa_node is -1)")),
+        None => Err(Error::unsupported("the kernel reports no node for the device (it is virtual, or its bus has no node)")),
     }
 }
 
@@ -157,9 +161,9 @@ mod tests {
         let root = sys();
         assert_eq!(of_class(root.path(), "net", "eth0"), Ok(1));
         assert_eq!(of_class(root.path(), "block", "sda1"), Ok(0));
-        for (name, words) in [("lo", "tells no node"), ("eth9", "no such device")] {
+        for (name, words) in [("lo", "reports no node"), ("eth9", "no such device")] {
             let error = of_class(root.path(), "net", name).expect_err(name);
-            assert!(error.contains(words), "{error}");
+            assert!(format!("{error:#}").contains(words), "{error:#}");
         }
         for address in ["0000:01:00.0", "01:00.0", "1:0", "0:1:0:0", "0000:01:00"] {
             assert_eq!(of_pci(root.path(), address), Ok(1), "{address}");
@@ -170,7 +174,7 @@ mod tests {
         }
     }
 
-    /// Check that files and hosts are followed to what they are on, or refused with a word.
+    /// Check that files and hosts are resolved to their devices, or refused with a reason.
     #[test]
     fn files_and_hosts() {
         let root = Path::new("/");

@@ -1,7 +1,8 @@
-//! What a program is, by its file: whose OpenMP runtime it uses, and which libraries the loader will bring.
+//! What a program's file says: its OpenMP runtime, and the libraries that the loader will load.
 //!
 //! The search follows ld.so(8): DT_RPATH or DT_RUNPATH, LD_LIBRARY_PATH, the loader's cache, the default folders. Nothing is run.
 
+use crate::calls::mapped_file::{self, MappedFile};
 use crate::preload::target::dynamic_texts;
 use firsttouch_model::facts::{Compiler, OpenMp, Program};
 use object::elf;
@@ -12,29 +13,29 @@ use std::path::{Path, PathBuf};
 
 const CACHE: &str = "etc/ld.so.cache";
 const DEFAULT_FOLDERS: [&str; 6] = ["lib64", "usr/lib64", "lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu", "lib", "usr/lib"];
-/// More libraries than this are no program's.
+/// The most libraries of a program.
 const MOST_LIBRARIES: usize = 4096;
-/// Runtimes of OpenMP by the start of their file names.
+/// OpenMP runtimes, by the start of their file names.
 const RUNTIMES: [(&str, OpenMp); 4] =
     [("libgomp.so", OpenMp::Gnu), ("libomp.so", OpenMp::Llvm), ("libomp5.so", OpenMp::Llvm), ("libiomp5.so", OpenMp::Llvm)];
-/// Variables that a runtime reads: both names are in a program with the runtime linked into it, and hardly in another.
+/// Variables that a runtime reads: a program with both names in it has the runtime linked in.
 const BUILT_IN: [([&[u8]; 2], OpenMp); 2] =
     [([b"KMP_AFFINITY", b"KMP_BLOCKTIME"], OpenMp::Llvm), ([b"GOMP_CPU_AFFINITY", b"GOMP_SPINCOUNT"], OpenMp::Gnu)];
-/// Programs that load libraries while they run, or start other programs: their file does not tell.
+/// Programs that load libraries while they run, or start other programs: their file does not show the runtime.
 const OPEN_ENDED: [&str; 26] = [
     "python", "pypy", "R", "Rscript", "julia", "perl", "ruby", "java", "node", "lua", "octave", "sh", "bash", "dash", "zsh", "busybox",
     "env", "time", "nice", "taskset", "numactl", "mpirun", "mpiexec", "srun", "orterun", "make",
 ];
-/// The entry point through which a runtime finds its tool (OpenMP 5.0, 4.2.1): a runtime without OMPT does not name it.
+/// The entry point through which a runtime finds its tool (OpenMP 5.0, 4.2.1). A runtime without OMPT does not contain the name.
 const OMPT_ENTRY: &[u8] = b"ompt_start_tool";
 
-/// Looks at the program at `path`.
+/// Examines the program at `path`.
 #[must_use]
 pub fn look_at(path: &Path) -> Program {
     Search::new(Path::new("/"), std::env::var("LD_LIBRARY_PATH").ok().as_deref()).program(path)
 }
 
-/// Looks for LLVM's compiler in `PATH` and for its OpenMP runtime where the loader looks.
+/// Finds LLVM's compiler in `PATH`, and its OpenMP runtime where the loader would look for it.
 #[must_use]
 pub fn compiler() -> Compiler {
     let text = |path: PathBuf| path.display().to_string();
@@ -48,7 +49,7 @@ struct Search {
     root: PathBuf,
     /// LD_LIBRARY_PATH.
     folders: Vec<PathBuf>,
-    /// Files of the loader's cache by name; the first of a name is the loader's choice among those that fit.
+    /// Files of the loader's cache by name. Of the files that fit, the loader takes the first.
     cache: BTreeMap<String, Vec<PathBuf>>,
 }
 
@@ -68,7 +69,7 @@ impl Search {
     fn program(&self, path: &Path) -> Program {
         let mut program = Program { path: path.display().to_string(), ..Program::default() };
         let Some(data) = map(path) else { return program };
-        // A script: what its interpreter starts or loads cannot be told.
+        // A script: its interpreter decides what is loaded or started.
         let Some(image) = image(&data, path) else { return program };
         let open_ended = is_open_ended(path);
         let mut files = BTreeMap::new();
@@ -79,7 +80,7 @@ impl Search {
             if let Some((file, next)) = found.as_ref().and_then(|file| Some((file, image_of(file)?))) {
                 for needed in next.needed {
                     if seen.len() < MOST_LIBRARIES && seen.insert(needed.clone()) {
-                        // DT_RPATH holds for the libraries of libraries, DT_RUNPATH does not; looking in both finds no less.
+                        // DT_RPATH also applies to the libraries of libraries, DT_RUNPATH does not. Searching both finds at least as much.
                         waiting.push_back((needed, next.folders.iter().chain(&folders).cloned().collect()));
                     }
                 }
@@ -101,14 +102,14 @@ impl Search {
                     .iter()
                     .find(|(variables, _)| variables.iter().all(|variable| holds(&data, variable)))
                     .map(|(_, openmp)| *openmp);
-                let none = if open_ended || !image.is_dynamic { OpenMp::Unknown } else { OpenMp::None };
-                program.openmp = built_in.filter(|_| !open_ended).unwrap_or(none);
+                let unlinked = if open_ended || !image.is_dynamic { OpenMp::Unknown } else { OpenMp::None };
+                program.openmp = built_in.filter(|_| !open_ended).unwrap_or(unlinked);
             }
         }
         program
     }
 
-    /// The file that the loader takes for a name; with `plain` where no program is asked about, so that any file does.
+    /// The file that the loader takes for a name; with `plain`, any file will do, because there is no program to fit.
     fn find(&self, name: &str, folders: &[PathBuf], plain: bool) -> Option<PathBuf> {
         if name.contains('/') {
             return Some(PathBuf::from(name)).filter(|path| path.is_file());
@@ -125,8 +126,8 @@ impl Search {
     }
 }
 
-/// The file names in the loader's cache (glibc, sysdeps/generic/dl-cache.h): after its tables come texts that end with NUL, the
-/// name and the path of each library. The texts alone tell; the tables add the order of processors' variants.
+/// The file names in the loader's cache (glibc, sysdeps/generic/dl-cache.h). After the tables come strings that end with NUL: the
+/// name and the path of each library. The strings are enough; the tables only add the order of variants for processors.
 fn cached(data: &[u8]) -> BTreeMap<String, Vec<PathBuf>> {
     let mut files: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     for text in data.split(|byte| *byte == 0).filter(|text| text.starts_with(b"/")) {
@@ -142,7 +143,7 @@ fn runtime(library: &str) -> Option<OpenMp> {
     RUNTIMES.iter().find(|(start, _)| library.starts_with(start)).map(|(_, openmp)| *openmp)
 }
 
-/// By the file's own name and that of what it links to (`python3` -> `python3.11`), without version numbers.
+/// Compares the file's name and that of its link target (`python3` -> `python3.11`), without version numbers.
 fn is_open_ended(path: &Path) -> bool {
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     [path, real.as_path()].iter().any(|path| {
@@ -156,17 +157,16 @@ fn holds(data: &[u8], text: &[u8]) -> bool {
     data.windows(text.len()).any(|window| window == text)
 }
 
-fn map(path: &Path) -> Option<memmap2::Mmap> {
+fn map(path: &Path) -> Option<MappedFile> {
     let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|meta| meta.is_file()))?;
-    // SAFETY: a private read-only mapping; a file changed meanwhile can only make the parse fail.
-    unsafe { memmap2::Mmap::map(&file) }.ok()
+    mapped_file::map(&file).ok()
 }
 
 fn image_of(path: &Path) -> Option<Image> {
     image(&map(path)?, path)
 }
 
-/// `None` for what is no ELF file of this word size and processor.
+/// `None` if it is not an ELF file of this word size and processor.
 fn image(data: &[u8], path: &Path) -> Option<Image> {
     let header = elf::FileHeader64::<object::Endianness>::parse(data).ok()?;
     let endian = header.endian().ok()?;
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// Builds a program or library from C; `None` where there is no compiler for it.
+    /// Builds a program or library from C; `None` without a compiler for it.
     fn built(folder: &Path, compiler: &str, name: &str, source: &str, options: &[&str]) -> Option<PathBuf> {
         let (file, out) = (folder.join(format!("{name}.c")), folder.join(name));
         fs::write(&file, source).expect("source");
@@ -206,7 +206,7 @@ mod tests {
     const PARALLEL: &str =
         "int f(void) { int n = 0;\n#pragma omp parallel reduction(+:n)\nn++;\nreturn n; }\nint main(void) { return f() < 0; }\n";
 
-    /// Check that OpenMP programs are told by their libraries, also by those of their libraries, and others apart.
+    /// Check that OpenMP programs are recognised by their libraries and by the libraries of those, and that others are not.
     #[test]
     fn runtimes_are_recognised() {
         let folder = tempfile::tempdir().expect("tempdir");
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(look(Path::new("/bin/sh")).openmp, OpenMp::Unknown);
     }
 
-    /// Check that a runtime which the loader would not find is named, without a file.
+    /// Check that a runtime which the loader would not find has a name but no file.
     #[test]
     fn a_missing_runtime_is_no_file() {
         let folder = tempfile::tempdir().expect("tempdir");
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!((found.runtime_file.as_deref(), found.ompt), (Some(library.as_str()), Some(false)));
     }
 
-    /// Check that damaged programs, libraries and caches are no panic.
+    /// Check that damaged programs, libraries and caches do not panic.
     #[test]
     fn damage_is_survived() {
         let folder = tempfile::tempdir().expect("tempdir");

@@ -1,21 +1,17 @@
 //! Damaged machines: every file of a recorded tree truncated, empty, binary or contradictory. The readers never panic, and
 //! name the file.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-#[path = "tools/tree.rs"]
-mod tree;
-
+use crate::tree::files;
 use firsttouch_model::topology::Topology;
 use firsttouch_system::{MachineInfo, facts, hwloc, topology};
 use std::fs;
 use std::path::{Path, PathBuf};
-use tree::files;
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
 }
 
-/// A copy of a fixture that may be damaged; without the tools' output.
+/// A copy of a fixture, to be damaged; without the output of other tools.
 fn copy(machine: &str) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     for file in files(&fixtures().join("machines").join(machine)) {
@@ -28,7 +24,7 @@ fn copy(machine: &str) -> tempfile::TempDir {
     copy
 }
 
-/// What every result holds, however damaged its sources: lists fit each other.
+/// Properties of every result, however damaged its sources: lists are consistent.
 fn check(topology: &Topology) {
     assert!(!topology.cpus.online.is_empty());
     for node in &topology.nodes {
@@ -47,7 +43,7 @@ fn check(topology: &Topology) {
     }
 }
 
-/// Seeds that any file may be replaced by.
+/// Contents that replace each file in turn.
 const SEEDS: [&[u8]; 14] = [
     b"",
     b"\n",
@@ -65,7 +61,7 @@ const SEEDS: [&[u8]; 14] = [
     b"0::\n1:cpuset\n::::\n0::/../..\n0::/a/../../b",
 ];
 
-/// Check that each file of a machine, replaced by each seed, truncated or missing, costs no more than what it told.
+/// Check that each file of a machine, replaced, truncated or missing, only costs its own values.
 #[test]
 fn damage_is_survived() {
     std::thread::scope(|scope| {
@@ -76,7 +72,7 @@ fn damage_is_survived() {
 
 fn damaged_files(machine: &str) {
     let copy = copy(machine);
-    // The CPUs' files are read alike: those of two CPUs and of the first index of caches stand for all.
+    // All CPUs' files are read in the same way: test those of two CPUs, and the first index of caches.
     let stands = |file: &PathBuf| {
         let text = file.display().to_string();
         !text.contains("/cpu/cpu") || ["/cpu0/", "/cpu2/"].iter().any(|cpu| text.contains(cpu)) && !text.contains("/index1/")
@@ -99,7 +95,7 @@ fn damaged_files(machine: &str) {
     assert_eq!(topology::read(copy.path()).unwrap().doubts, Vec::<String>::new(), "the machine is whole again");
 }
 
-/// What the doctor reads beside the topology: in the fixtures or not, with what a kernel would write there.
+/// What the doctor reads besides the topology, with plausible contents for files that the fixtures lack.
 const DOCTORS: [(&str, &str); 12] = [
     ("proc/sys/kernel/numa_balancing", "1"),
     ("proc/sys/vm/zone_reclaim_mode", "0"),
@@ -115,7 +111,7 @@ const DOCTORS: [(&str, &str); 12] = [
     ("etc/ld.so.preload", "/usr/lib/libjemalloc.so.2\n"),
 ];
 
-/// Check the facts of a whole machine, and that none of their files can hurt, whatever is in it.
+/// Check the facts of a whole machine, and that no contents of their files cause a failure.
 #[test]
 fn facts_survive_damage() {
     let copy = copy("guest-2-nodes-smt");
@@ -135,7 +131,7 @@ fn facts_survive_damage() {
     assert_eq!(whole.cpu_quota.as_ref().map(|quota| quota.cpus), Some(1.5), "the tightest of both hierarchies");
     assert_eq!(whole.governors.get(&1).map(String::as_str), Some("powersave"));
     assert_eq!(whole.preloaded_everywhere, ["/usr/lib/libjemalloc.so.2"]);
-    assert!(whole.environment.is_none() && whole.probes == Default::default(), "nobody can be asked");
+    assert!(whole.environment.is_none() && whole.probes == Default::default(), "there is no kernel to ask");
     for (file, content) in DOCTORS.iter().map(|(file, content)| (*file, content.as_bytes())) {
         for seed in SEEDS.iter().copied().chain([&content[..content.len() / 2]]) {
             write(file, seed);
@@ -236,7 +232,7 @@ fn scheduling_domains() {
     assert_eq!(domains(&[]), []);
 }
 
-/// Check that damaged hwloc XML is an error or a topology that fits itself, wherever it is cut or changed.
+/// Check that damaged hwloc XML, cut or changed anywhere, is an error or a consistent topology.
 #[test]
 fn damaged_xml() {
     for name in ["two-packages.xml", "memory-only.xml"] {
@@ -290,7 +286,7 @@ fn contradictory_xml() {
     assert!(error.contains("it has more than 1024 nodes"), "{error}");
 }
 
-/// Check that files that are no hwloc topology say why.
+/// Check that the error for a file that is not an hwloc topology says why.
 #[test]
 fn other_files_are_refused() {
     let deep = format!("<topology version='2.0'>{}", "<object>".repeat(100_000));
@@ -300,11 +296,11 @@ fn other_files_are_refused() {
         ("\0", "it is not well-formed XML"),
         ("{}", "it is not well-formed XML"),
         ("<svg/>", "it is not an hwloc topology: the first element is 'svg', expected 'topology'"),
-        ("<topology/>", "it names no format version, as hwloc 1 does not; write it with lstopo 2 or later"),
+        ("<topology/>", "it has no format version, so hwloc 1 wrote it; write it with lstopo 2 or later"),
         ("<topology version='9.1'/>", "it has hwloc's XML format 9; formats 2 and 3 are understood"),
         ("<topology version='2.0'/>", "it has no CPUs (objects of type PU)"),
         (&format!("<topology version='2.0'>{pu}</topology>"), "it has no nodes (objects of type NUMANode)"),
-        (&format!("<topology version='2.0'>{pu}{pu}</topology>"), "CPU 0 is there twice at line 1"),
+        (&format!("<topology version='2.0'>{pu}{pu}</topology>"), "CPU 0 appears twice at line 1"),
         ("<topology version='2.0'><object type='NUMANode' os_index='0'/></topology>", "a NUMANode has no cpuset at line 1"),
         (&deep, "its elements are nested more than 256 deep"),
     ] {

@@ -1,5 +1,4 @@
 //! hwloc's exports of synthetic machines (fixtures/hwloc), imported.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_model::topology::Topology;
 use firsttouch_system::{TargetMachine, hwloc};
@@ -32,7 +31,7 @@ fn two_packages() {
     assert_eq!(machine.doubts, Vec::<String>::new());
 }
 
-/// Check several nodes in a package, whose vendor is not told.
+/// Check several nodes in a package of an unknown vendor.
 #[test]
 fn sub_numa() {
     let machine = read("sub-numa.xml");
@@ -41,7 +40,7 @@ fn sub_numa() {
     assert_eq!((mode.mode.as_str(), mode.nodes_per_package), ("", 4));
 }
 
-/// Check that of two nodes near the same CPUs one has them, and the other is memory only, with its own figures.
+/// Check two nodes near the same CPUs: one gets the CPUs, the other has only memory, with its own figures.
 #[test]
 fn memory_only() {
     let machine = read("memory-only.xml");
@@ -61,7 +60,7 @@ fn other_numbers() {
     assert_eq!((one.packages.len(), node_cpus(&one)), (0, vec![(0, vec![0, 1, 2, 3])]));
 }
 
-/// Check that a file is a machine to judge on, named after it.
+/// Check that a file can be used as a target machine, with the file's name.
 #[test]
 fn a_file_is_a_target() {
     let TargetMachine::Imported(machine) = TargetMachine::parse(&file("memory-only.xml").display().to_string()).unwrap() else {

@@ -1,6 +1,5 @@
 //! Every machine of fixtures/machines: the JSON of `firsttouch topology`, field by field against what numactl, lscpu and
 //! lstopo said on the same machine.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_model::topology::Node;
 use firsttouch_oracles::{lscpu, lstopo, numactl};
@@ -18,7 +17,7 @@ fn machines() -> Vec<PathBuf> {
     machines
 }
 
-/// The topology as the user's JSON has it, and what the tool said, for each machine where it was there.
+/// The topology as JSON, and the output of the tool, for each machine where it was installed.
 fn each(tool: &str, mut check: impl FnMut(&str, &Value, &str)) {
     let mut seen = 0;
     for machine in machines() {
@@ -32,7 +31,7 @@ fn each(tool: &str, mut check: impl FnMut(&str, &Value, &str)) {
     assert!(seen > 0, "no machine has {tool}");
 }
 
-/// Check that nothing recorded is doubted: what a kernel writes is understood.
+/// Check that real files cause no doubts.
 #[test]
 fn recordings_raise_no_doubts() {
     for machine in machines() {
@@ -46,7 +45,7 @@ fn as_numactl_hardware() {
     each("numactl-hardware.txt", numactl::hardware_agrees);
 }
 
-/// Check the process's policy and limits against `numactl --show`, which ran in the same place.
+/// Check the process's policy and limits against `numactl --show`, which ran in the same environment.
 #[test]
 fn as_numactl_show() {
     each("numactl-show.txt", numactl::show_agrees);
@@ -64,19 +63,19 @@ fn as_lscpu_table() {
     each("lscpu-cpus.json", lscpu::table_agrees);
 }
 
-/// Check that lstopo's XML of a machine, imported, is the machine as its own files tell it.
+/// Check that lstopo's XML of a machine, imported, equals the machine read from its files.
 #[test]
 fn as_lstopo() {
     each("lstopo.xml", |name, json, text| lstopo::agrees(name, json, &serde_json::to_value(hwloc::read(text).unwrap()).unwrap()));
 }
 
-/// Check what lstopo tells of the memory besides: pools of huge pages, memory-side caches, the firmware's figures.
+/// Check the rest that lstopo reports about memory: pools of huge pages, memory-side caches, the firmware's figures.
 #[test]
 fn memory_as_lstopo() {
     let list = |value: &Value, key: &str| value[key].as_array().unwrap().clone();
     each("lstopo.xml", |name, json, text| {
-        let told = serde_json::to_value(hwloc::read(text).unwrap()).unwrap();
-        for (ours, theirs) in list(json, "nodes").iter().zip(&list(&told, "nodes")) {
+        let imported = serde_json::to_value(hwloc::read(text).unwrap()).unwrap();
+        for (ours, theirs) in list(json, "nodes").iter().zip(&list(&imported, "nodes")) {
             let pools = |node: &Value| {
                 list(node, "huge_pages").iter().map(|pool| (pool["page_bytes"].clone(), pool["total"].clone())).collect::<Vec<_>>()
             };
@@ -94,7 +93,7 @@ fn fixture(name: &str) -> firsttouch_model::topology::Topology {
     topology::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/machines").join(name)).unwrap()
 }
 
-/// Check what no tool tells, or none as firsttouch does: HMAT figures, limits by control group, pools of huge pages, nodes without
+/// Check what no tool reports, or not in the same form: HMAT figures, limits by control group, pools of huge pages, nodes without
 /// memory, holes, names of sub-NUMA modes.
 #[test]
 fn what_only_firsttouch_tells() {
@@ -136,7 +135,7 @@ fn what_only_firsttouch_tells() {
     assert_eq!(fixture("guest-memoryless").sub_numa, None);
 }
 
-/// Check that the outline of a machine, which is read at a program's start, is part of the whole.
+/// Check that the outline of a machine, which `run` reads, agrees with the whole topology.
 #[test]
 fn the_outline_is_part_of_the_whole() {
     for machine in machines() {

@@ -1,11 +1,10 @@
 //! The reader on recorded machines: one node, two nodes, holes, missing files, garbage.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_system::MachineInfo;
 use std::fs;
 use std::path::Path;
 
-/// A machine written down as (file, content) below a temporary root.
+/// Writes a machine, given as (file, content), below a temporary root.
 fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     for (file, content) in files {
@@ -105,7 +104,7 @@ fn holes() {
     assert_eq!(info.doubts, Vec::<String>::new());
 }
 
-/// Check what missing files come to: a kernel without NUMA, a container without /sys, and nothing at all.
+/// Check missing files: a kernel without NUMA, a container without /sys, and nothing at all.
 #[test]
 fn missing_files() {
     let no_numa = machine(&[("sys/devices/system/cpu/online", "0-3\n")]);

@@ -1,16 +1,13 @@
 //! Counters, processes and balancing: of a constructed tree with known sums, damaged in every way, and of this system.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-#[path = "tools/tree.rs"]
-mod tree;
-
+use crate::tree::files;
+use firsttouch_model::Error;
 use firsttouch_model::system::Mapping;
 use firsttouch_system::balancing::{self, Measurement, Timed};
 use firsttouch_system::counters;
 use firsttouch_system::process::{self, Subject};
 use std::fs;
 use std::path::{Path, PathBuf};
-use tree::files;
 
 const PID: i32 = 4711;
 const NODE0: u64 = 1_076_273_152;
@@ -20,7 +17,7 @@ fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/processes/constructed-two-nodes")
 }
 
-/// A copy that may be damaged.
+/// A copy of the fixture, to be damaged.
 fn copy() -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     for file in files(&fixture()) {
@@ -31,20 +28,20 @@ fn copy() -> tempfile::TempDir {
     copy
 }
 
-/// Check each node's and the system's counters, and that sums told by node are not told twice.
+/// Check each node's and the system's counters, and that sums of the nodes' counters are left out.
 #[test]
 fn counters_by_node() {
     let counters = counters::read(&fixture());
     assert_eq!(counters.doubts, Vec::<String>::new());
-    let told: Vec<(u32, u64, u64)> =
+    let found: Vec<(u32, u64, u64)> =
         counters.nodes.iter().map(|node| (node.id, node.counters["numa_miss"], node.counters["pgpromote_success"])).collect();
-    assert_eq!(told, [(0, 0, 0), (1, 50, 11)]);
+    assert_eq!(found, [(0, 0, 0), (1, 50, 11)]);
     assert_eq!((counters.sum("numa_hit"), counters.system["numa_hint_faults"], counters.system["pgmigrate_success"]), (2001, 400, 130));
     assert!(!counters.system.contains_key("numa_hit") && !counters.system.contains_key("pgfault"));
     assert!(!counters.nodes[0].counters.contains_key("nr_free_pages"));
 }
 
-/// Check what is said where there are no nodes, nothing at all, or the kernel does not count.
+/// Check the doubts without nodes, without any file, and for a kernel that does not count.
 #[test]
 fn counters_that_are_missing() {
     let copy = copy();
@@ -67,7 +64,7 @@ fn mappings_with_huge_pages() {
     assert_eq!((maps.memory.rss_bytes, without_hugetlb), (Some(4_657_152), 4_657_152));
     let hugetlb: u64 = maps.mappings.iter().filter(|mapping| mapping.hugetlb).map(|mapping| mapping.resident_bytes).sum();
     assert_eq!((maps.memory.hugetlb_bytes, hugetlb, hugetlb + without_hugetlb), (Some(hugetlb), 1_080_033_280, NODE0 + NODE1));
-    let told: Vec<(&str, &str, u64, u64, u64)> = maps
+    let found: Vec<(&str, &str, u64, u64, u64)> = maps
         .mappings
         .iter()
         .map(|mapping| {
@@ -76,7 +73,7 @@ fn mappings_with_huge_pages() {
         })
         .collect();
     assert_eq!(
-        told,
+        found,
         [
             ("/opt/bin/solver", "default", 4096, 0, 40_960),
             ("[heap]", "default", 4096, 0, 409_600),
@@ -99,10 +96,10 @@ fn mappings_of_other_kernels() {
     let old: String = text.lines().map(|line| line.split(" kernelpagesize_kB").next().unwrap().to_owned() + "\n").collect();
     fs::write(&path, &old).unwrap();
     assert_eq!(process::maps(copy.path(), PID).unwrap(), process::maps(&fixture(), PID).unwrap());
-    // Without smaps, the size of huge pages is not known: they are left out, and that is told.
+    // Without smaps, the size of huge pages is unknown: they are left out, with a doubt.
     let threads = process::threads(copy.path(), PID).unwrap();
     assert_eq!(threads.memory.nodes.unwrap()[&0], NODE0 - (1 << 30));
-    assert_eq!(threads.doubts, ["the size of huge pages is not told for 2 mappings; not counted by node"]);
+    assert_eq!(threads.doubts, ["the size of huge pages is unknown for 2 mappings; not counted by node"]);
     fs::remove_file(&path).unwrap();
     let maps = process::maps(copy.path(), PID).unwrap();
     assert_eq!((maps.memory.nodes, maps.mappings.len(), maps.doubts.len()), (None, 7, 1));
@@ -135,7 +132,7 @@ fn contradicting_mappings() {
     }
 }
 
-/// Check threads: names with anything in them, CPU, node, migrations, and what the balancing knows.
+/// Check threads: names with special characters, CPU, node, migrations, and the counters of NUMA balancing.
 #[test]
 fn threads_of_a_process() {
     let process = process::threads(&fixture(), PID).unwrap();
@@ -148,7 +145,7 @@ fn threads_of_a_process() {
     assert_eq!((&worker.hint_faults, worker.allowed_cpus.as_deref()), (&Some([(0, 10), (1, 30)].into()), Some(&[2][..])));
 }
 
-/// Check that processes are found by number and by either name, and that none is an error that says so.
+/// Check that processes are found by id and by either name, and that finding none is an error.
 #[test]
 fn processes_are_found() {
     for subject in ["4711", "solver"] {
@@ -158,10 +155,10 @@ fn processes_are_found() {
         assert!(process::find(&fixture(), &Subject::parse(subject), 1).unwrap_err().to_string().contains(message), "{subject}");
     }
     assert!(process::find(&fixture(), &Subject::parse("solver"), PID).is_err(), "firsttouch itself is never meant");
-    assert!(process::maps(&fixture(), 9).unwrap_err().to_string().contains("cannot find process 9: it has ended, or never was"));
+    assert!(process::maps(&fixture(), 9).unwrap_err().to_string().contains("cannot find process 9: it has ended, or never existed"));
 }
 
-/// Check state and tunables, before and since Linux 5.13, and that what is hidden is told with what helps.
+/// Check state and tunables, before and since Linux 5.13, and that the doubt about hidden ones names the remedy.
 #[test]
 fn balancing_state() {
     let balancing = balancing::read(&fixture());
@@ -196,7 +193,7 @@ fn state(root: &Path) -> String {
     fs::read_to_string(root.join("proc/sys/kernel/numa_balancing")).unwrap().trim().to_owned()
 }
 
-/// Counts as if balancing had caught and moved something while it was on.
+/// Raises the counters as if balancing had caught faults and moved pages.
 fn count_more(root: &Path) {
     if state(root) == "0" {
         return;
@@ -209,7 +206,7 @@ fn count_more(root: &Path) {
     fs::write(&path, text.replace(&format!("numa_pages_migrated {moved}"), &format!("numa_pages_migrated {}", moved + 4))).unwrap();
 }
 
-/// Check a measurement: the order of states, what is counted for each, and that the old state is back, tiering included.
+/// Check a measurement: the order of states, the counts of each, and that the old state is restored, tiering included.
 #[test]
 fn measuring_restores_the_state() {
     let copy = copy();
@@ -220,7 +217,7 @@ fn measuring_restores_the_state() {
         let measured = balancing::measure(root, 3, || {
             states.push(state(root));
             count_more(root);
-            Ok(Timed { wall_s: states.len() as f64, stop: None })
+            Ok::<_, Error>(Timed { wall_s: states.len() as f64, stop: None })
         });
         let Measurement::Done(measured) = measured.unwrap() else { panic!("no run failed") };
         assert_eq!(states, [on, "0", "0", on, on, "0"]);
@@ -231,28 +228,28 @@ fn measuring_restores_the_state() {
     }
 }
 
-/// Check that a run that fails or is interrupted, or cannot be started, ends the measurement in the old state.
+/// Check that the old state is restored if a run fails, is interrupted or cannot be started.
 #[test]
-fn measuring_ends_early_in_the_old_state() {
+fn an_early_end_restores_the_state() {
     let copy = copy();
     let root = copy.path();
     let mut runs = 0;
     let stopped = balancing::measure(root, 5, || {
         runs += 1;
-        Ok(Timed { wall_s: 1.0, stop: (runs == 2).then_some(130) })
+        Ok::<_, Error>(Timed { wall_s: 1.0, stop: (runs == 2).then_some(130) })
     });
     assert!(matches!(stopped, Ok(Measurement::Stopped { exit_code: 130 })) && runs == 2);
     assert_eq!(state(root), "1");
-    assert!(balancing::measure(root, 5, || Err(anyhow::anyhow!("no such program"))).is_err());
+    assert!(balancing::measure(root, 5, || Err(Error::not_found("no such program"))).is_err());
     assert_eq!(state(root), "1");
     fs::remove_file(root.join("proc/sys/kernel/numa_balancing")).unwrap();
-    let none = balancing::measure(root, 5, || panic!("nothing is to run")).unwrap_err().to_string();
+    let none = balancing::measure::<Error>(root, 5, || panic!("nothing is to run")).unwrap_err().to_string();
     assert!(none.contains("this kernel has no NUMA balancing"), "{none}");
     let refused = balancing::switch(root, 1).unwrap_err().to_string();
     assert!(refused.contains("No such file") && !root.join("proc/sys/kernel/numa_balancing").exists(), "{refused}");
 }
 
-/// Seeds that any file may be replaced by.
+/// Contents that replace each file in turn.
 const SEEDS: [&[u8]; 16] = [
     b"",
     b"\n",
@@ -272,7 +269,7 @@ const SEEDS: [&[u8]; 16] = [
     b"VmRSS: 99999999999999999999 kB\nUid:\nTgid:\t-5\nCpus_allowed_list:\tx\nnuma_faults node=99999999999\nse.nr_migrations : -1",
 ];
 
-/// Check that each file, replaced by each seed, truncated or missing, is survived by every reader, and that sums still fit.
+/// Check that no reader fails on a file that is replaced, truncated or missing, and that sums stay consistent.
 #[test]
 fn damage_is_survived() {
     let copy = copy();
@@ -305,7 +302,7 @@ fn damage_is_survived() {
     assert_eq!(process::maps(root, PID).unwrap(), process::maps(&fixture(), PID).unwrap(), "the tree is whole again");
 }
 
-/// Check truncations of the two large files, anywhere in their lines.
+/// Check truncations of the two large files at any byte.
 #[test]
 fn truncations_are_survived() {
     let copy = copy();
@@ -334,7 +331,7 @@ fn this_process() {
             std::thread::Builder::new().name(format!("waiter{index}")).spawn(work).unwrap()
         })
         .collect();
-    // A name is set by the new thread itself.
+    // The new thread sets its name itself.
     let waiters = || process::threads(Path::new("/"), pid).unwrap().threads.iter().filter(|one| one.name.starts_with("waiter")).count();
     let start = std::time::Instant::now();
     while waiters() < 3 && start.elapsed().as_secs() < 10 {

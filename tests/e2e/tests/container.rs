@@ -133,7 +133,7 @@ fn topology() {
             assert_eq!(inside[key], bare[key], "{key}");
         }
         let told = container.succeeds(&["topology"]).stdout_text();
-        assert_says(&told, &["get_mempolicy failed", "docker run --cap-add SYS_NICE opens it"]);
+        assert_says(&told, &["get_mempolicy failed", "docker run --cap-add SYS_NICE allows it"]);
         if inside["process"]["policy"].is_object() {
             assert_eq!(inside["process"]["policy"]["source"], "numa_maps");
             assert_says(&told, &["taken from /proc/self/numa_maps"]);

@@ -29,7 +29,7 @@ fn lists_and_expressions_are_refused() {
     for (options, words, shown) in [
         (&["--membind", "0,1023"][..], "--membind: node 1023 does not exist: this machine has node", "  0,1023\n    ^\n"),
         (&["--interleave", "0-x"], "--interleave: expected a number", "  0-x\n    ^\n"),
-        (&["--preferred=!all"], "--preferred: this leaves no node", "  !all\n  ^\n"),
+        (&["--preferred=!all"], "--preferred: this selects no node", "  !all\n  ^\n"),
         (&["-C", "9999"], "--physcpubind: CPU 9999 does not exist", "  9999\n  ^\n"),
         (&["-N", "1023"], "--cpunodebind: node 1023 does not exist", "  1023\n  ^\n"),
         (&["-m", "same"], "--membind: 'same' needs nodes or CPUs", "  same\n  ^\n"),
@@ -272,7 +272,7 @@ fn other_things_than_running() {
     let folder = tempfile::tempdir_in("/dev/shm").expect("tmpfs");
     let file = folder.path().join("segment");
     let shared = |options: &[&str]| run(&mut ours(&firsttouch, &[&["--file", text(&file)], options].concat()));
-    assert_clear_error(&shared(&["--interleave", "0"]), &[1], &["is not there", "--length"]);
+    assert_clear_error(&shared(&["--interleave", "0"]), &[1], &["does not exist", "--length"]);
     assert_clear_error(&shared(&["--interleave", "0", "--length", "5"]), &[1], &["whole pages, of 4096 bytes"]);
     assert_clear_error(&shared(&[]), &[2], &["nothing to do"]);
     let outcome = shared(&["--interleave", "0", "--length", "64K", "--touch", "--dump", "--dump-nodes", "--shmmode", "640"]);

@@ -53,7 +53,7 @@ pub struct Sample {
     pub event: u64,
     /// Taken while the CPU was in kernel mode.
     pub in_kernel: bool,
-    /// User registers in the order of [`firsttouch_system::perf::REGS_USER`]; empty when there were none.
+    /// User registers in the order of [`firsttouch_system::calls::perf::REGS_USER`]; empty when there were none.
     pub registers: Vec<u64>,
     /// Bytes of the user stack from the stack pointer upwards.
     pub stack: Vec<u8>,
@@ -119,7 +119,7 @@ fn sample(r: &mut Reader<'_>, misc: u16) -> Option<Sample> {
     let registers_abi = r.u64()?;
     let mut registers = Vec::new();
     if registers_abi != 0 {
-        for _ in 0..firsttouch_system::perf::REGS_USER.count_ones() {
+        for _ in 0..firsttouch_system::calls::perf::REGS_USER.count_ones() {
             registers.push(r.u64()?);
         }
     }
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn malformed_records_are_refused() {
         let mut body = Vec::new();
-        let registers = (1..=u64::from(firsttouch_system::perf::REGS_USER.count_ones())).map(|i| 10 * i);
+        let registers = (1..=u64::from(firsttouch_system::calls::perf::REGS_USER.count_ones())).map(|i| 10 * i);
         for word in [0x40_1000u64, 7 | 8 << 32, 99, 0x7000, 3, 1, 2].into_iter().chain(registers).chain([16, 5, 6, 16]) {
             body.extend_from_slice(&word.to_ne_bytes());
         }

@@ -1,6 +1,6 @@
 //! The ring a perf event writes its records to, and its one reader.
 
-use firsttouch_system::perf::Event;
+use firsttouch_system::calls::perf::Event;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 

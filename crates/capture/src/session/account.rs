@@ -4,7 +4,7 @@ use super::{Outcome, Session, Summary};
 use crate::agent::ring::{SILENT_ADDRESS_SPACE, SILENT_SANDBOX};
 use firsttouch_model::metadata::{Entry, Mode};
 use firsttouch_model::rows::Evidence;
-use firsttouch_system::clock::monotonic_ns;
+use firsttouch_system::calls::clock::monotonic_ns;
 
 impl Session<'_> {
     pub(super) fn write_head(&mut self, mode: Mode) {

@@ -65,7 +65,8 @@ impl Session<'_> {
 impl crate::track::Tracker {
     /// How much of the profiled memory is in swap: a page that comes back is placed anew.
     pub fn read_swap(&mut self) {
-        let swapped = self.processes.keys().filter_map(|&pid| firsttouch_system::procfs::swapped_bytes(&self.scope.root, pid)).sum::<u64>();
+        let swapped =
+            self.processes.keys().filter_map(|&pid| firsttouch_system::proc::status::swapped_bytes(&self.scope.root, pid)).sum::<u64>();
         if swapped > self.swapped_bytes {
             self.swapped_bytes = swapped;
             self.sink.write(|w| w.meta(Entry::SwappedBytes(swapped)));

@@ -17,7 +17,7 @@ use crate::watch::slots::{Calibration, WatchedThread};
 use anyhow::Result;
 use firsttouch_model::rows::Machine;
 use firsttouch_profile::Writer;
-use firsttouch_system::clock::monotonic_ns;
+use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::launch::raise_file_limit;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;

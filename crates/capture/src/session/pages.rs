@@ -5,7 +5,7 @@ use super::Session;
 use crate::track::objects::LiveObject;
 use crate::watch::design::Random;
 use firsttouch_model::rows::Page;
-use firsttouch_system::residency;
+use firsttouch_system::calls::pages;
 
 /// Pages asked about in a sweep over one object, sweeps over random pages of an object, objects a sweep.
 const SWEEP_PAGES: u64 = 32;
@@ -40,7 +40,7 @@ impl Session<'_> {
                 }
             }
             for (object, addresses) in asked {
-                match residency::nodes_of(pid, &addresses) {
+                match pages::nodes_of(pid, &addresses) {
                     Ok(nodes) => {
                         for (&a, node) in addresses.iter().zip(nodes) {
                             let page_bytes = if node >= 0 { process.page_sizes.at(a) } else { 0 };
@@ -49,7 +49,7 @@ impl Session<'_> {
                     }
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                     Err(error) => {
-                        self.resident_missing = Some(firsttouch_system::page_sample::explain_refusal(&error));
+                        self.resident_missing = Some(firsttouch_system::calls::pages::explain_refusal(&error));
                     }
                 }
             }

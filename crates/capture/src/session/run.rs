@@ -6,7 +6,7 @@ use crate::perf::records::PerfRecord;
 use crate::touch::TouchEvents;
 use crate::watch::slots::WatchedThread;
 use firsttouch_model::metadata::Entry;
-use firsttouch_system::clock::monotonic_ns;
+use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::launch::reap;
 use firsttouch_system::launch::signals::{Notice, Signals, process_runs, send};
 use std::collections::VecDeque;

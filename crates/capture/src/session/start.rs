@@ -7,12 +7,12 @@ use crate::watch::slots::calibrate;
 use anyhow::{Result, bail};
 use firsttouch_model::metadata::Mode;
 use firsttouch_profile::Writer;
-use firsttouch_system::clock::monotonic_ns;
+use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::launch::signals::{Notice, Signals, process_exists, process_runs, send};
 use firsttouch_system::launch::{LaunchError, Waiting, environment, find_program, reap};
 use firsttouch_system::preload::target::accepts_agent;
 use firsttouch_system::preload::unpack::Unpacked;
-use firsttouch_system::procfs;
+use firsttouch_system::proc;
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 
@@ -24,7 +24,7 @@ const WAIT_NS: u64 = 500_000_000;
 pub(super) fn launch(options: &Options) -> Result<Outcome> {
     let Some(name) = options.command.first() else { bail!("no command given") };
     let Some(program) = find_program(name) else {
-        return Err(LaunchError { command: name.to_string_lossy().into_owned(), errno: libc::ENOENT }.into());
+        return Err(LaunchError::NotExecuted { command: name.to_string_lossy().into_owned(), errno: libc::ENOENT }.into());
     };
     let signals = Signals::catch()?;
     // The first performance event on a machine waits for every CPU (some 10 ms): the file is made meanwhile.
@@ -34,7 +34,8 @@ pub(super) fn launch(options: &Options) -> Result<Outcome> {
     let (mut ring, mut unpacked, mut agent_missing) = (None, None, None);
     match accepts_agent(&program) {
         Ok(()) => {
-            match Unpacked::write(options.agent).and_then(|u| Ok((u, AgentRing::create(RING_SLOTS, options.min_size, options.follow)?))) {
+            let unpacked_agent = Unpacked::write(options.agent).map_err(anyhow::Error::from);
+            match unpacked_agent.and_then(|u| Ok((u, AgentRing::create(RING_SLOTS, options.min_size, options.follow)?))) {
                 Ok((library, made)) => {
                     add_agent(&mut environment, &library, &made);
                     unpacked = Some(library);
@@ -50,7 +51,7 @@ pub(super) fn launch(options: &Options) -> Result<Outcome> {
         Ok(waiting) => waiting,
         Err(error) => {
             writer.withdraw();
-            return Err(error);
+            return Err(error.into());
         }
     };
     let pid = waiting.pid;
@@ -64,7 +65,7 @@ pub(super) fn launch(options: &Options) -> Result<Outcome> {
     session.start_ns = monotonic_ns();
     if let Err(error) = waiting.start() {
         session.tracker.sink.withdraw();
-        return Err(error);
+        return Err(error.into());
     }
     session.tracker.sink.keep();
     let mut exit_code = session.run(&signals, true);
@@ -89,7 +90,7 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Outcome> {
     if pid.unsigned_abs() == std::process::id() {
         bail!("cannot attach to process {pid}: it is firsttouch itself: name another");
     }
-    let tids = procfs::threads(std::path::Path::new("/"), pid);
+    let tids = proc::thread_ids(std::path::Path::new("/"), pid);
     match std::fs::read_link(format!("/proc/{pid}/exe")).map_err(|error| error.kind()) {
         Ok(_) if !tids.is_empty() => {}
         Err(std::io::ErrorKind::NotFound) => {

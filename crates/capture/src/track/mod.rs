@@ -10,8 +10,8 @@ use crate::agent::ring::{AgentEvent, AgentRecord};
 use crate::perf::records::{PerfRecord, Sample};
 use crate::sink::Sink;
 use firsttouch_model::rows::{FirstTouch, Id, ObjectKind, Region, Window};
-use firsttouch_system::procfs;
-use firsttouch_system::residency::nodes_of;
+use firsttouch_system::calls::pages::nodes_of;
+use firsttouch_system::proc;
 use objects::NewObject;
 use processes::{EndedThreads, Process, ThreadState};
 use sites::Sites;
@@ -261,7 +261,7 @@ impl Tracker {
         }
         if !self.processes.contains_key(&pid) {
             // Nobody told us of this process: its records may come too late, or from another PID namespace, whose numbers are others'.
-            if !procfs::has_mapped(&self.scope.root, pid, firsttouch_system::preload::unpack::FILE) {
+            if !proc::maps::has_mapped(&self.scope.root, pid, firsttouch_system::preload::unpack::FILE) {
                 self.lose("agent", "records of a process that had ended, or that lives in another PID namespace", 1);
                 return;
             }

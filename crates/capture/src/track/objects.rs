@@ -2,7 +2,7 @@
 
 use super::Tracker;
 use firsttouch_model::rows::{FoldedObjects, Id, Object, ObjectKind, Release};
-use firsttouch_system::procfs;
+use firsttouch_system::proc;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -262,7 +262,7 @@ impl Tracker {
             return;
         }
         // The lowest mapping of the file tells the load address without doubt; a record of the executable one nearly always does.
-        let lowest = procfs::mappings(&self.scope.root, pid)
+        let lowest = proc::maps::read(&self.scope.root, pid)
             .into_iter()
             .filter(|m| Path::new(&m.name) == path)
             .map(|m| (m.start, m.file_offset))
@@ -298,7 +298,7 @@ impl Tracker {
 
     /// Objects of a process without an agent: its writable anonymous mappings.
     pub fn refresh_mappings(&mut self, pid: i32, time: u64) {
-        let maps: Vec<procfs::Mapping> = procfs::mappings(&self.scope.root, pid)
+        let maps: Vec<proc::maps::Mapping> = proc::maps::read(&self.scope.root, pid)
             .into_iter()
             .filter(|m| m.writable && m.is_anonymous() && m.end - m.start >= self.scope.min_size)
             .collect();

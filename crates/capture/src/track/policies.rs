@@ -39,9 +39,9 @@ impl Tracker {
         }
         let mut rows = Vec::new();
         for process in self.processes.values_mut().filter(|p| p.policies.next_ns <= now) {
-            let began = firsttouch_system::clock::monotonic_ns();
+            let began = firsttouch_system::calls::clock::monotonic_ns();
             let mappings = firsttouch_system::process::numa_maps(&self.scope.root, process.pid).unwrap_or_default();
-            process.policies.read(now, firsttouch_system::clock::monotonic_ns().saturating_sub(began));
+            process.policies.read(now, firsttouch_system::calls::clock::monotonic_ns().saturating_sub(began));
             for (&address, object) in process.objects.by_address.iter_mut().filter(|(_, o)| o.watchable()) {
                 let middle = address.saturating_add(object.bytes / 2);
                 let place = mappings.partition_point(|m| m.start <= middle);

@@ -6,8 +6,8 @@ use super::policies::Schedule;
 use super::touches::Touches;
 use crate::unwind::Unwinder;
 use firsttouch_model::rows::{Id, Process as ProcessRow, Seen, Thread as ThreadRow};
-use firsttouch_system::procfs;
-use firsttouch_system::residency::PageSizes;
+use firsttouch_system::calls::page_sizes::PageSizes;
+use firsttouch_system::proc;
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::MetadataExt;
 
@@ -252,13 +252,13 @@ impl Tracker {
 
     /// Modules and threads of a process that ran before we came (or when perf events cannot tell).
     pub fn scan_process(&mut self, pid: i32, time: u64) {
-        for m in procfs::mappings(&self.scope.root, pid) {
+        for m in proc::maps::read(&self.scope.root, pid) {
             let known = self.processes.get(&pid).is_some_and(|p| p.modules.contains_key(&m.start));
             if m.executable && !known && m.name.starts_with('/') {
                 self.module(pid, time, m.start, m.end - m.start, m.file_offset, &m.name);
             }
         }
-        for tid in procfs::threads(&self.scope.root, pid) {
+        for tid in proc::thread_ids(&self.scope.root, pid) {
             self.thread(pid, tid, Some(pid), time);
         }
     }
@@ -269,7 +269,7 @@ impl Tracker {
         let root = &self.scope.root;
         let scale = self.threads.len() as f64 / self.threads.len().clamp(1, ASKED) as f64;
         for thread in self.threads.values_mut().take(ASKED) {
-            if let Some(status) = procfs::thread_status(root, thread.pid, thread.tid) {
+            if let Some(status) = proc::status::of_thread(root, thread.pid, thread.tid) {
                 self.waits += status.waits.saturating_sub(thread.waits) as f64 * scale;
                 thread.waits = status.waits;
                 thread.allowed_cpus = status.allowed_cpus;
@@ -283,13 +283,13 @@ impl Tracker {
         let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1).unsigned_abs();
         let root = &self.scope.root;
         for thread in self.threads.values_mut() {
-            let Some(stat) = procfs::thread_stat(root, thread.pid, thread.tid) else { continue };
+            let Some(stat) = proc::stat::of_thread(root, thread.pid, thread.tid) else { continue };
             thread.cpu_ns = Some(stat.cpu_ticks * (1_000_000_000 / ticks));
             thread.faults_read = Some((thread.user_faults, stat.minor_faults));
             thread.name = Some(stat.name);
             thread.cpus.entry(stat.cpu).or_default().samples += 1;
             if thread.allowed_cpus.is_none() {
-                thread.allowed_cpus = procfs::thread_status(root, thread.pid, thread.tid).and_then(|status| status.allowed_cpus);
+                thread.allowed_cpus = proc::status::of_thread(root, thread.pid, thread.tid).and_then(|status| status.allowed_cpus);
             }
         }
     }
@@ -308,7 +308,7 @@ impl Tracker {
         tids.rotate_left(from);
         for tid in tids.into_iter().take(LOOKED_AT) {
             let Some(thread) = self.threads.get_mut(&tid) else { continue };
-            let Some(stat) = procfs::thread_stat(&self.scope.root, thread.pid, tid) else { continue };
+            let Some(stat) = proc::stat::of_thread(&self.scope.root, thread.pid, tid) else { continue };
             let Some(&node) = self.scope.cpu_nodes.get(&stat.cpu) else { continue };
             let before = thread.looked.replace((node, stat.cpu_ticks));
             if before.is_some_and(|(_, ticks)| ticks == stat.cpu_ticks) {

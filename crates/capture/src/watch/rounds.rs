@@ -9,9 +9,9 @@ use super::slots::{Aim, SlotResult, WatchedThread};
 use crate::track::Tracker;
 use firsttouch_model::metadata::Entry;
 use firsttouch_model::rows::{Access, Id, Page, Window};
-use firsttouch_system::clock::monotonic_ns;
+use firsttouch_system::calls::clock::monotonic_ns;
+use firsttouch_system::calls::pages::nodes_of;
 use firsttouch_system::launch::signals::process_exists;
-use firsttouch_system::residency::nodes_of;
 use std::collections::{BTreeMap, HashMap};
 
 /// Objects looked at when a round is drawn. Where there are more, a random part stands for all.

@@ -8,8 +8,8 @@ use super::rate::Watched;
 use crate::perf::records::{PerfRecord, Sample, parse};
 use crate::perf::ring::PerfRing;
 use firsttouch_model::rows::Id;
-use firsttouch_system::clock::monotonic_ns;
-use firsttouch_system::perf::{Attributes, Event, Reading, kernel_tells_pages};
+use firsttouch_system::calls::clock::monotonic_ns;
+use firsttouch_system::calls::perf::{Attributes, Event, Reading, kernel_reports_page_sizes};
 use std::io;
 
 /// Bytes of stack a hit carries: enough for the caller of a library routine.
@@ -93,7 +93,7 @@ impl WatchedThread {
     /// # Errors
     /// The kernel's reason; ENOSPC when a debugger holds debug registers.
     pub fn open(thread: Id, tid: i32, process: Id) -> io::Result<Self> {
-        let attr = Attributes::watchpoint(PARKED, STACK_BYTES).tells_pages(kernel_tells_pages());
+        let attr = Attributes::watchpoint(PARKED, STACK_BYTES).with_page_sizes(kernel_reports_page_sizes());
         let mut events: Vec<Event> = Vec::with_capacity(SLOTS);
         for _ in 0..SLOTS {
             match Event::open(&attr, tid, -1) {

@@ -42,7 +42,7 @@ fn show(json: bool) -> Result<u8> {
 fn measure(arguments: &BalancingMeasure) -> Result<u8> {
     let root = Path::new("/");
     let commands = Commands::new()?;
-    let run = || {
+    let run = || -> Result<Timed> {
         if let Some(signal) = commands.interrupted() {
             return Ok(Timed { wall_s: 0.0, stop: Some(SIGNALLED + signal) });
         }

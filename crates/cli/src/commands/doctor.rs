@@ -7,7 +7,7 @@ use firsttouch_model::facts::{Facts, Program};
 use firsttouch_report::{DoctorJson, doctor_text};
 use firsttouch_system::facts;
 use firsttouch_system::launch::find_program;
-use firsttouch_system::{perf_probe, program};
+use firsttouch_system::{calls::probe, program};
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -34,7 +34,7 @@ fn recorded(root: &Path) -> Result<Facts> {
 
 fn this_system(name: Option<&OsStr>) -> Result<Facts> {
     let mut facts = facts::read_this_system()?;
-    facts.probes = perf_probe::ask(facts.probes);
+    facts.probes = probe::perf_events(facts.probes);
     facts.compiler = program::compiler();
     facts.program = name.map(look_at).transpose()?;
     Ok(facts)

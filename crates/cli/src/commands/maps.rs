@@ -8,7 +8,7 @@ use firsttouch_model::rows::{Id, Object, Profile};
 use firsttouch_model::system::{MappedObject, ProcessMaps};
 use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, running_process};
 use firsttouch_report::{MapsJson, MapsText, maps_text};
-use firsttouch_system::page_sample::{explain_refusal, sample_nodes};
+use firsttouch_system::calls::pages::{explain_refusal, sample_nodes};
 use firsttouch_system::process;
 use std::collections::BTreeMap;
 use std::io::stdout;

@@ -127,8 +127,9 @@ fn words(command: &[OsString]) -> Vec<String> {
 }
 
 /// The status to end with when a command could not be executed (126, 127, as shells do); other errors stay errors.
-fn unless_not_executed(error: anyhow::Error) -> Result<u8> {
-    let Some(status) = error.downcast_ref::<LaunchError>().map(LaunchError::exit_code) else { return Err(error) };
+fn unless_not_executed(error: impl Into<anyhow::Error>) -> Result<u8> {
+    let error = error.into();
+    let Some(status) = error.downcast_ref().and_then(LaunchError::exit_code) else { return Err(error) };
     message(&format!("error: {error:#}"));
     Ok(exit_status(status))
 }

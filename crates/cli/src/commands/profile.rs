@@ -69,9 +69,9 @@ pub fn record(arguments: &Profile, output: &Path) -> Result<std::result::Result<
     match firsttouch_capture::profile(&options) {
         Ok(outcome) => Ok(Ok(outcome)),
         Err(error) => {
-            let Some(launch) = error.downcast_ref::<LaunchError>() else { return Err(error) };
+            let Some(status) = error.downcast_ref().and_then(LaunchError::exit_code) else { return Err(error) };
             message(&format!("error: {error:#}"));
-            Ok(Err(u8::try_from(launch.exit_code()).unwrap_or(FAILED)))
+            Ok(Err(u8::try_from(status).unwrap_or(FAILED)))
         }
     }
 }

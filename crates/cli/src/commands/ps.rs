@@ -10,7 +10,7 @@ use std::path::Path;
 
 pub fn run(arguments: &Ps) -> Result<u8> {
     let root = Path::new("/");
-    let processes = of_each(&arguments.process, |pid| process::threads(root, pid))?;
+    let processes = of_each(&arguments.process, |pid| Ok(process::threads(root, pid)?))?;
     if arguments.json {
         print_json(&PsJson::new(&processes))?;
     } else {

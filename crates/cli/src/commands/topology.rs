@@ -26,10 +26,10 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
 
 fn read(input: Option<&Path>) -> Result<Topology> {
     match input {
-        None => topology::read_this_system(),
+        None => Ok(topology::read_this_system()?),
         Some(root) if root.is_dir() => {
             topology::read(root).with_context(|| format!("cannot read the machine recorded in {}", root.display()))
         }
-        Some(file) => hwloc::read_file(file),
+        Some(file) => Ok(hwloc::read_file(file)?),
     }
 }

@@ -1,4 +1,4 @@
-//! Switches of the kernel.
+//! Settings of the kernel.
 
 use crate::diagnosis::{Finding, Severity};
 use firsttouch_model::facts::Facts;
@@ -38,7 +38,7 @@ pub fn huge_pages(facts: &Facts) -> Option<Finding> {
     let size = facts.kernel.huge_page_bytes.filter(|bytes| *bytes > 0);
     let size_word = size.map_or_else(|| "huge pages".to_owned(), |bytes| format!("pages of {}", format_bytes(bytes)));
     let message = format!(
-        "all programs get {size_word}, each on one node as a whole: where the parts of several threads meet in one, those of all but the first are remote"
+        "all programs get {size_word}, and each lies on one node: if parts of several threads share one, it is remote for all but the first"
     );
     Some(
         Finding::new(HUGE_PAGES, Severity::Low, message)
@@ -49,8 +49,8 @@ pub fn huge_pages(facts: &Facts) -> Option<Finding> {
 
 pub fn zone_reclaim(facts: &Facts) -> Option<Finding> {
     let mode = facts.kernel.zone_reclaim_mode.filter(|mode| *mode != 0)?;
-    let message = "a full node gives up its cached files, and may write pages out, before memory of another node is taken: allocation \
-                   stalls, and files are read again from the disk";
+    let message = "when a node is full, the kernel drops its cached files, and may write out pages, before it takes memory of another node: \
+                   allocations stall, and files are read from the disk again";
     Some(
         Finding::new(ZONE_RECLAIM, Severity::Low, message.to_owned())
             .seen("/proc/sys/vm/zone_reclaim_mode", mode)
@@ -62,7 +62,7 @@ pub fn governor(facts: &Facts) -> Option<Finding> {
     let others: Vec<u32> = facts.governors.iter().filter(|(_, governor)| *governor != "performance").map(|(cpu, _)| *cpu).collect();
     let (first, governor) = others.first().and_then(|cpu| facts.governors.get_key_value(cpu))?;
     let message = format!(
-        "the frequency of CPUs {} follows their load, so that times of short runs differ from run to run, and a placement that is better may seem worse",
+        "the frequency of CPUs {} follows their load, so times of short runs vary, and a better placement may look worse",
         format_list(&others)
     );
     Some(

@@ -1,4 +1,4 @@
-//! What control groups, and whoever started this process, allow.
+//! Limits from control groups and from the parent of this process.
 
 use super::threads;
 use crate::diagnosis::{Finding, Severity};
@@ -23,7 +23,7 @@ pub fn quota(facts: &Facts) -> Option<Finding> {
         format!("a team of {team} threads")
     };
     let message = format!(
-        "the control group allows {:.1} CPUs' time: {starter} is stopped in every period, all threads wait for the stopped ones, and times say little about placement",
+        "the control group allows the time of {:.1} CPUs: {starter} is throttled in every period, all threads wait for throttled ones, and times say little about placement",
         quota.cpus
     );
     let mut finding =
@@ -47,7 +47,7 @@ pub fn cpuset(facts: &Facts) -> Option<Finding> {
     let stranded: Vec<u32> = running.into_iter().filter(|id| forbidden.contains(id)).collect();
     let finding = if stranded.is_empty() {
         let message = format!(
-            "this process may use memory of nodes {} only: of {} nodes with memory, the others are out of reach",
+            "this process may only use memory of nodes {}: of {} nodes with memory, the others are not available",
             format_list(memory),
             with_memory.len()
         );
@@ -74,7 +74,7 @@ pub fn cpuset(facts: &Facts) -> Option<Finding> {
     )))
 }
 
-/// Policies under which the first touch decides (mm/mempolicy.c): the kernel's own default.
+/// Policies under which the first touch decides where a page is (mm/mempolicy.c).
 const FIRST_TOUCH: [&str; 2] = ["default", "local"];
 
 pub fn policy(facts: &Facts) -> Option<Finding> {
@@ -90,6 +90,6 @@ pub fn policy(facts: &Facts) -> Option<Finding> {
     Some(
         Finding::new(POLICY, Severity::Medium, message)
             .seen(source, value)
-            .remedy("unless it is meant: start without numactl, or with numactl --localalloc COMMAND"),
+            .remedy("unless this is intended: start without numactl, or with numactl --localalloc COMMAND"),
     )
 }

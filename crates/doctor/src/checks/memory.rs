@@ -1,4 +1,4 @@
-//! How full memory is.
+//! Free memory and swap.
 
 use crate::diagnosis::{Finding, Severity};
 use firsttouch_model::facts::Facts;
@@ -7,7 +7,7 @@ use firsttouch_model::format_bytes;
 pub const NEARLY_FULL: &str = "node-nearly-full";
 pub const SWAP: &str = "swap-in-use";
 
-/// A node with less than this part of its memory free is nearly full: the kernel soon takes pages from another one.
+/// A node with a smaller fraction of free memory is nearly full: the kernel soon takes pages from another node.
 const LEAST_FREE: f64 = 0.05;
 
 pub fn nearly_full(facts: &Facts) -> Option<Finding> {
@@ -25,21 +25,21 @@ pub fn nearly_full(facts: &Facts) -> Option<Finding> {
 }
 
 fn start() -> Finding {
-    let message = "less than 5 % of a node's memory is free, also where files hold the rest: what is first touched there soon comes from \
+    let message = "less than 5 % of a node's memory is free (cached files count as used): memory first touched there soon comes from \
                    another node";
     Finding::new(NEARLY_FULL, Severity::High, message.to_owned()).remedy(
-        "give up the cached files before the run: sync && echo 1 | sudo tee /proc/sys/vm/drop_caches; what programs hold shows: numastat -m",
+        "drop the cached files before the run: sync && echo 1 | sudo tee /proc/sys/vm/drop_caches; to see the memory of programs: numastat -m",
     )
 }
 
 pub fn swap(facts: &Facts) -> Option<Finding> {
     let swap = facts.swap?;
     let used = swap.total_bytes.checked_sub(swap.free_bytes).filter(|used| *used > 0)?;
-    let message = "memory was written to swap: a page that comes back is placed where the thread that waits for it runs, and its fault \
+    let message = "memory was written to swap: a page that is swapped in goes to the node of the thread that waits for it, and its fault \
                    looks like a first touch";
     Some(
         Finding::new(SWAP, Severity::Medium, message.to_owned())
             .seen("/proc/meminfo", format!("{} of {} swap in use", format_bytes(used), format_bytes(swap.total_bytes)))
-            .remedy("free memory, then bring everything back: sudo swapoff -a && sudo swapon -a"),
+            .remedy("free memory, then swap everything in: sudo swapoff -a && sudo swapon -a"),
     )
 }

@@ -1,4 +1,4 @@
-//! The checks, in the order in which findings of one severity are told.
+//! The checks, in the order in which findings of one severity are listed.
 
 mod kernel;
 mod limits;
@@ -11,15 +11,15 @@ mod threads;
 use crate::diagnosis::Finding;
 use firsttouch_model::facts::Facts;
 
-/// Where a check means something.
+/// The machines on which a check applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     AnyMachine,
-    /// On a machine with one node everything is local, whatever the check would find.
+    /// Only machines with several nodes: on one node all memory is local.
     SeveralNodes,
 }
 
-/// One thing to look for.
+/// A check.
 pub struct Check {
     /// The id of its findings.
     pub id: &'static str,

@@ -29,7 +29,7 @@ pub fn without_memory(facts: &Facts) -> Option<Finding> {
     let first = empty.first()?;
     let full = ids(facts, |node| node.memory.is_some_and(|memory| memory.total_bytes > 0));
     let message = format!(
-        "{} CPUs and no memory: all that its threads touch is remote{}",
+        "{} CPUs and no memory: all memory that its threads touch is remote{}",
         nodes_have(&empty),
         if full.len() == 1 { ", and all memory is on one node" } else { "" }
     );
@@ -52,8 +52,8 @@ pub fn without_cpus(facts: &Facts) -> Option<Finding> {
     let far = ids(facts, |node| node.cpus.is_empty() && node.memory.is_some_and(|memory| memory.total_bytes > 0));
     let first = far.first()?;
     let message = format!(
-        "{} memory and no CPUs (a slower or faster tier): no first touch places pages there until other nodes are full, and then \
-         all access to them is remote",
+        "{} memory and no CPUs (a slower or faster tier): first touches place no pages there until other nodes are full, and then \
+         all accesses to them are remote",
         nodes_have(&far)
     );
     let near = ids(facts, |node| !node.cpus.is_empty() && node.memory.is_none_or(|memory| memory.total_bytes > 0));
@@ -61,7 +61,7 @@ pub fn without_cpus(facts: &Facts) -> Option<Finding> {
         Finding::new(WITHOUT_CPUS, Severity::Low, message)
             .seen(format!("/sys/devices/system/node/node{first}/cpulist"), "(no CPUs)")
             .remedy(format!(
-                "keep off it: numactl --membind={} COMMAND; or use it on purpose: numactl --membind={} COMMAND",
+                "avoid it: numactl --membind={} COMMAND; or use it on purpose: numactl --membind={} COMMAND",
                 format_list(&near),
                 format_list(&far)
             )),
@@ -76,7 +76,7 @@ pub fn sub_numa(facts: &Facts) -> Option<Finding> {
         Finding::new(SUB_NUMA, severity, message).seen("/sys/devices/system/node, /sys/devices/system/cpu/cpuN/topology", value)
     };
     if mode.nodes_per_package == 0 {
-        // Several packages in one node: the kernel cannot place anything by package.
+        // Several packages in one node: the kernel cannot place memory by package.
         return Some(finding(Severity::High, mode.meaning.clone()).remedy(
             "in the firmware's setup, choose a node (or more) for each package (NPS1; memory interleaving off); remove numa=off from /proc/cmdline's options",
         ));
@@ -85,7 +85,7 @@ pub fn sub_numa(facts: &Facts) -> Option<Finding> {
     let coarse = places.filter(|text| text.to_ascii_lowercase().starts_with("sockets"));
     let remedy =
         "bind by node, not by socket: export OMP_PROC_BIND=spread OMP_PLACES=cores, or with GCC 12 and later OMP_PLACES=numa_domains";
-    let told = match coarse {
+    let found = match coarse {
         Some(text) => finding(
             Severity::Medium,
             format!(
@@ -94,7 +94,9 @@ pub fn sub_numa(facts: &Facts) -> Option<Finding> {
             ),
         )
         .seen("OMP_PLACES", text),
-        None => finding(Severity::Low, format!("{}: what is bound or divided by socket is not on one node", mode.meaning)),
+        None => {
+            finding(Severity::Low, format!("{}: threads and data that are bound or divided by socket are not on one node", mode.meaning))
+        }
     };
-    Some(told.remedy(remedy))
+    Some(found.remedy(remedy))
 }

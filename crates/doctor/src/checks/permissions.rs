@@ -8,12 +8,12 @@ pub const PERF: &str = "perf-forbidden";
 pub const WATCHPOINTS: &str = "watchpoints-missing";
 pub const MEMPOLICY: &str = "mempolicy-forbidden";
 
-/// kernel.perf_event_paranoid above this forbids events of one's own processes (Debian's, Ubuntu's and Android's kernels).
+/// Above this level, kernel.perf_event_paranoid forbids even events of the user's own processes (Debian, Ubuntu, Android).
 const HIGHEST_ALLOWED: i64 = 2;
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 const STATUS: &str = "/proc/self/status";
 
-/// The kernel's name of an error number (asm-generic/errno-base.h, errno.h).
+/// The name of an errno (asm-generic/errno-base.h, errno.h).
 fn error_name(errno: i32) -> String {
     let names = [
         (1, "EPERM"),
@@ -34,7 +34,7 @@ fn has_filter(facts: &Facts) -> bool {
     facts.kernel.seccomp.is_some_and(|mode| mode != 0)
 }
 
-/// What forbids calls, as far as it is known, added to a finding.
+/// Adds to a finding what forbids the calls, as far as it is known.
 fn with_filter(finding: Finding, facts: &Facts) -> Finding {
     match facts.kernel.seccomp {
         Some(mode) if mode != 0 => finding.seen(STATUS, format!("Seccomp: {mode}")),
@@ -47,14 +47,15 @@ pub fn perf(facts: &Facts) -> Option<Finding> {
     let is_strict = paranoid.filter(|level| *level > HIGHEST_ALLOWED);
     let errno = match facts.probes.page_faults {
         Probe::Allowed => return None,
-        // A recorded machine: its level tells what an ordinary user would get.
+        // A recorded machine: the level says what an ordinary user may do.
         Probe::NotTried => {
             is_strict?;
             None
         }
         Probe::Refused(errno) => Some(errno),
     };
-    let message = "performance events of one's own processes are forbidden: firsttouch profile sees neither first touches nor accesses";
+    let message =
+        "performance events are forbidden, even of your own processes: firsttouch profile sees neither first touches nor accesses";
     let mut finding = Finding::new(PERF, Severity::High, message.to_owned());
     if let Some(errno) = errno {
         finding = finding.seen("perf_event_open", error_name(errno));
@@ -74,16 +75,16 @@ pub fn perf(facts: &Facts) -> Option<Finding> {
     Some(with_filter(finding, facts).remedy(remedy))
 }
 
-/// Speaks only where events as such are allowed: else [`perf`] has said it.
+/// Only if other events are allowed: else [`perf`] has reported it.
 pub fn watchpoints(facts: &Facts) -> Option<Finding> {
     let errno = facts.probes.watchpoint.refused().filter(|_| facts.probes.page_faults == Probe::Allowed)?;
-    let message = "the kernel gives no watchpoints: firsttouch profile sees who touches memory first, but not who uses it";
+    let message = "watchpoints are not available: firsttouch profile sees which threads touch memory first, but not which threads use it";
     let finding = Finding::new(WATCHPOINTS, Severity::Medium, message.to_owned()).seen("perf_event_open (breakpoint)", error_name(errno));
-    // ENOSPC: somebody holds all debug registers (kernel/events/hw_breakpoint.c).
+    // ENOSPC: all debug registers are in use (kernel/events/hw_breakpoint.c).
     let remedy = if error_name(errno) == "ENOSPC" {
-        "end the debuggers that hold the processor's debug registers: ps -C gdb,lldb,rr"
+        "end the debuggers that use the processor's debug registers: ps -C gdb,lldb,rr"
     } else {
-        "run on the host, or in a virtual machine whose hypervisor passes debug registers on"
+        "run on the host, or in a virtual machine whose hypervisor supports debug registers"
     };
     Some(finding.remedy(remedy))
 }
@@ -96,11 +97,9 @@ pub fn mempolicy(facts: &Facts) -> Option<Finding> {
     let names = refused.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let placing = set_mempolicy.refused().is_some() || mbind.refused().is_some();
     let message = if placing {
-        format!(
-            "{names}: forbidden here; numactl and programs that place their memory cannot, and what they ask for is silently not done or an error"
-        )
+        format!("{names}: forbidden here; numactl and programs that place their memory fail, or their requests are silently ignored")
     } else {
-        format!("{names}: forbidden here; where pages are cannot be asked")
+        format!("{names}: forbidden here; the nodes of pages cannot be queried")
     };
     let mut finding = Finding::new(MEMPOLICY, if placing { Severity::High } else { Severity::Medium }, message);
     for (name, errno) in &refused {
@@ -111,7 +110,7 @@ pub fn mempolicy(facts: &Facts) -> Option<Finding> {
     } else if refused.iter().all(|(name, _)| *name == "move_pages") {
         format!("in a container: {PROFILE}")
     } else if move_pages.refused().is_some() {
-        format!("in a container: {SYS_NICE}, which opens all but move_pages; for all, {PROFILE}")
+        format!("in a container: {SYS_NICE}, which allows all but move_pages; for all, {PROFILE}")
     } else {
         format!("in a container: {SYS_NICE}, or {PROFILE}")
     };

@@ -8,7 +8,7 @@ pub const RUNTIME: &str = "openmp-runtime-missing";
 pub const OMPT: &str = "openmp-without-ompt";
 pub const ALLOCATOR: &str = "preloaded-allocator";
 
-/// Allocators that keep freed memory by thread or arena and hand it out again, by the start of their file names.
+/// Allocators that keep freed memory for each thread or arena and reuse it, by the start of their file names.
 const ALLOCATORS: [&str; 9] = [
     "libjemalloc",
     "libtcmalloc",
@@ -26,17 +26,17 @@ pub fn runtime(facts: &Facts) -> Option<Finding> {
         if program.runtime.is_empty() || program.runtime_file.is_some() {
             return None;
         }
-        let message = format!("the program needs {}, which the loader does not find: it will not start", program.runtime);
+        let message = format!("the program needs {}, which the loader cannot find: it will not start", program.runtime);
         let package = if program.openmp == OpenMp::Gnu { "libgomp1" } else { "libomp5" };
         return Some(
             Finding::new(RUNTIME, Severity::High, message)
                 .seen(&program.path, format!("needs {}", program.runtime))
-                .remedy(format!("sudo apt install {package}; or name its folder: export LD_LIBRARY_PATH=FOLDER")),
+                .remedy(format!("sudo apt install {package}; or give its folder: export LD_LIBRARY_PATH=FOLDER")),
         );
     }
     let clang = facts.compiler.clang.as_ref().filter(|_| facts.compiler.libomp.is_none())?;
     let message = "clang is installed without its OpenMP runtime: programs built with clang -fopenmp do not link, and those linked to libgomp \
-                   instead tell no parallel regions (OMPT)";
+                   instead do not report parallel regions (OMPT)";
     Some(
         Finding::new(RUNTIME, Severity::Low, message.to_owned())
             .seen(clang, "found")
@@ -51,7 +51,7 @@ pub fn ompt(facts: &Facts) -> Option<Finding> {
         "the program's OpenMP runtime was built without OMPT: parallel regions and the numbers of threads in their teams are not seen";
     Some(
         Finding::new(OMPT, Severity::Low, message.to_owned())
-            .seen(program.runtime_file.as_deref().unwrap_or(&program.runtime), "names no ompt_start_tool")
+            .seen(program.runtime_file.as_deref().unwrap_or(&program.runtime), "does not contain ompt_start_tool")
             .remedy("use a runtime with OMPT: sudo apt install libomp5, and run with LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu"),
     )
 }
@@ -62,12 +62,12 @@ pub fn allocator(facts: &Facts) -> Option<Finding> {
     let here = preload.split([':', ' ']).map(|file| ("LD_PRELOAD", file));
     let file_name = |file: &'_ str| file.rsplit('/').next().is_some_and(|name| ALLOCATORS.iter().any(|start| name.starts_with(start)));
     let (source, file) = here.chain(everywhere).find(|(_, file)| file_name(file))?;
-    let message = "another allocator is preloaded: it hands memory out again without giving it back to the kernel, so that pages stay on the \
-                   node of whoever had them before, and first touches are seen only once";
+    let message = "another allocator is preloaded: it reuses memory without returning it to the kernel, so pages stay on the node of their \
+                   first owner, and only the first touch is seen";
     let remedy = if source == "LD_PRELOAD" {
         "profile without it first: env -u LD_PRELOAD COMMAND; keep it if the placement is the same"
     } else {
-        "profile without it first: take it out of /etc/ld.so.preload"
+        "profile without it first: remove it from /etc/ld.so.preload"
     };
     Some(Finding::new(ALLOCATOR, Severity::Low, message.to_owned()).seen(source, file).remedy(remedy))
 }

@@ -1,4 +1,4 @@
-//! Where an OpenMP program's threads will sit, by the environment it would be started in.
+//! Where the threads of an OpenMP program will run, according to the environment it would be started in.
 
 use crate::diagnosis::{Finding, Severity};
 use crate::openmp::{self, Binding};
@@ -18,13 +18,13 @@ pub fn allowed(facts: &Facts) -> Vec<u32> {
     online.iter().copied().filter(|cpu| allowed.is_none_or(|allowed| allowed.contains(cpu))).collect()
 }
 
-/// Threads of an OpenMP team, and the variable that says so; `None` where nothing does.
+/// Threads of an OpenMP team, and the variable that sets the number; `None` if none does.
 pub fn team(facts: &Facts) -> Option<(&'static str, usize)> {
     let (variable, threads) = openmp::threads(variables(facts)?.0)?;
     Some((variable, usize::try_from(threads).ok()?))
 }
 
-/// The environment and the runtime that reads it; `None` where no OpenMP program will, or nothing is known.
+/// The environment and the runtime that reads it; `None` if no OpenMP program will run, or the environment is unknown.
 fn variables(facts: &Facts) -> Option<(&BTreeMap<String, String>, OpenMp)> {
     let openmp = facts.program.as_ref().map_or(OpenMp::Unknown, |program| program.openmp);
     facts.environment.as_ref().filter(|_| openmp != OpenMp::None).map(|variables| (variables, openmp))
@@ -38,7 +38,7 @@ fn whose(openmp: OpenMp) -> &'static str {
 pub fn unpinned(facts: &Facts) -> Option<Finding> {
     let (variables, openmp) = variables(facts)?;
     let Binding::Free(useless) = openmp::binding(variables, openmp) else { return None };
-    // Bound to one node as a whole, threads cannot leave it.
+    // If the whole process is confined to one node, its threads cannot leave it.
     if facts.topology.nodes_of(&allowed(facts)).len() < 2 {
         return None;
     }
@@ -67,7 +67,7 @@ pub fn together(facts: &Facts) -> Option<Finding> {
     let bind = openmp::set(variables, "OMP_PROC_BIND").unwrap_or_default();
     let places = openmp::set(variables, "OMP_PLACES").unwrap_or("not set");
     let message = format!(
-        "{} all sit on the place of the first one: the others' CPUs, and their nodes' memory controllers, stay idle",
+        "{} are all bound to the place of the first one: other CPUs, and the memory controllers of other nodes, stay idle",
         whose(openmp)
     );
     Some(
@@ -85,7 +85,7 @@ pub fn too_many(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let message = format!(
-        "{threads} threads share {} CPUs: they take turns, are moved about, and wait for each other at every barrier",
+        "{threads} threads share {} CPUs: they take turns, the kernel moves them, and they wait for each other at every barrier",
         allowed.len()
     );
     Some(
@@ -96,14 +96,14 @@ pub fn too_many(facts: &Facts) -> Option<Finding> {
     )
 }
 
-/// Cores with an allowed CPU; all allowed CPUs where cores are unknown.
+/// The number of cores with an allowed CPU; of allowed CPUs if cores are unknown.
 fn cores(facts: &Facts, allowed: &[u32]) -> usize {
     let cores = facts.topology.cores.iter().filter(|core| core.cpus.iter().any(|cpu| allowed.contains(cpu))).count();
     if cores == 0 { allowed.len() } else { cores }
 }
 
-/// Two threads of a team on one core, though each thread would find a core, or more threads than cores. A team as large as the
-/// number of CPUs is what runtimes start by default.
+/// Two threads of a team on one core: more threads than cores, or threads packed although each could have its own core. By default,
+/// runtimes start as many threads as there are CPUs.
 pub fn smt(facts: &Facts) -> Option<Finding> {
     let (variables, openmp) = variables(facts)?;
     let allowed = allowed(facts);
@@ -113,7 +113,7 @@ pub fn smt(facts: &Facts) -> Option<Finding> {
     }
     let (variable, threads) = team(facts).unwrap_or(("OMP_NUM_THREADS", allowed.len()));
     let is_asked = team(facts).is_some();
-    // More threads than CPUs have a finding of their own; KMP_HW_SUBSET may choose one thread a core.
+    // More threads than CPUs are another finding; KMP_HW_SUBSET may select one thread a core.
     if threads > allowed.len() || (openmp != OpenMp::Gnu && openmp::set(variables, "KMP_HW_SUBSET").is_some()) {
         return None;
     }
@@ -121,11 +121,11 @@ pub fn smt(facts: &Facts) -> Option<Finding> {
     let packed = openmp::packs_siblings(variables) && threads > 1;
     let message = if threads > cores {
         format!(
-            "{threads} threads share {cores} cores (SMT): two on a core share its caches and its way to memory, and few programs gain by it"
+            "{threads} threads share {cores} cores (SMT): two threads on a core share its caches and its bandwidth, and few programs benefit"
         )
     } else if packed {
         format!(
-            "{threads} threads are dealt to hardware threads side by side: two share each core while other cores, and perhaps nodes, idle"
+            "{threads} threads are packed onto adjacent hardware threads: two share each core while other cores, and perhaps nodes, are idle"
         )
     } else {
         return None;

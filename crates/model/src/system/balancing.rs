@@ -1,4 +1,4 @@
-//! The kernel's automatic NUMA balancing: state, tunables, and what a command gains or loses by it.
+//! The kernel's automatic NUMA balancing: state, tunables, and its effect on the time of a command.
 
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ pub struct Balancing {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tunable {
-    /// With the unit the kernel has in it: `scan_period_min_ms`.
+    /// The kernel's name, with the unit: `scan_period_min_ms`.
     pub name: String,
     pub value: u64,
     pub meaning: String,
@@ -30,16 +30,16 @@ pub struct Tunable {
 pub struct Measured {
     /// `on` or `off`.
     pub balancing: String,
-    pub runs: Vec<Run>,
+    pub runs: Vec<TimedRun>,
     pub wall_s: Spread,
     pub hint_faults: Spread,
     pub hint_faults_local: Spread,
     pub pages_migrated: Spread,
 }
 
-/// One run. Counters are of the whole system while it ran.
+/// One run of the command. The counters are of the whole system during the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Run {
+pub struct TimedRun {
     pub wall_s: f64,
     pub hint_faults: u64,
     pub hint_faults_local: u64,
@@ -54,7 +54,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of values in any order; all zero for none.
+    /// Of values in any order; all fields are 0 without values.
     #[must_use]
     pub fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
@@ -65,11 +65,11 @@ impl Spread {
     }
 }
 
-/// Runs of each way from which ranges that are apart tell of a difference: by chance alone they would be in 2 of
-/// binomial(8, 4) = 70 orders, which is below 5 % (the exact rank-sum test); of 3 runs each in 10 %.
+/// The least number of runs in each state for which disjoint ranges show a difference: by chance, the ranges are disjoint in 2 of
+/// binomial(8, 4) = 70 orders, which is below 5 % (the exact rank-sum test); with 3 runs each, in 10 %.
 pub const LEAST_RUNS: usize = 4;
 
-/// Whether the runs of two ways differ beyond chance: enough of each, in ranges that are apart.
+/// Whether the runs in two states differ significantly: enough runs of each, in disjoint ranges.
 #[must_use]
 pub fn are_apart(one: &[f64], other: &[f64]) -> bool {
     let range = |runs: &[f64]| (runs.iter().copied().fold(f64::INFINITY, f64::min), runs.iter().copied().fold(f64::NEG_INFINITY, f64::max));
@@ -79,8 +79,8 @@ pub fn are_apart(one: &[f64], other: &[f64]) -> bool {
 
 impl Measured {
     #[must_use]
-    pub fn new(balancing: &str, runs: Vec<Run>) -> Self {
-        let spread = |of: fn(&Run) -> f64| Spread::of(runs.iter().map(of).collect());
+    pub fn new(balancing: &str, runs: Vec<TimedRun>) -> Self {
+        let spread = |of: fn(&TimedRun) -> f64| Spread::of(runs.iter().map(of).collect());
         Self {
             balancing: balancing.to_owned(),
             wall_s: spread(|run| run.wall_s),
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(Spread::of(Vec::new()), Spread::default());
     }
 
-    /// Check that a difference takes enough runs, and ranges that do not touch.
+    /// Check that a difference needs enough runs and disjoint ranges.
     #[test]
     fn differences() {
         let (low, high) = ([1.0, 2.0, 3.0, 2.0], [5.0, 4.0, 6.0, 5.0]);

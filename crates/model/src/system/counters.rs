@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     pub nodes: Vec<NodeCounters>,
-    /// Counters the kernel keeps for the whole system only.
+    /// Counters that the kernel keeps only for the whole system.
     pub system: BTreeMap<String, u64>,
     /// What could not be read, or went backwards.
     pub doubts: Vec<String>,
 }
 
-/// The counters of one node: pages, as all counters here unless [`meaning`] says otherwise.
+/// The counters of one node. The unit of all counters is pages, unless [`meaning`] says otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NodeCounters {
     pub id: u32,
@@ -21,8 +21,8 @@ pub struct NodeCounters {
 }
 
 impl Counters {
-    /// What was counted since `before`. A counter or node that is new counts from nothing; one that shrank was reset in between, and
-    /// counts from nothing as well, with a doubt.
+    /// Growth since `before`. A new counter or node counts from 0; one that shrank was reset in between and counts from 0 as well, with a
+    /// doubt.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let mut doubts = self.doubts.clone();
@@ -95,7 +95,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("numa_other", "pages allocated by threads running on another node"),
 ];
 
-/// What a counter means, and its place in the order of display; none for one this version does not know.
+/// The meaning of a counter, and its position in the order of display; `None` for an unknown counter.
 #[must_use]
 pub fn meaning(name: &str) -> Option<(usize, &'static str)> {
     let place = MEANINGS.iter().position(|(known, _)| *known == name)?;
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Check that growth is counted, that a new counter counts from nothing, and that a reset is told.
+    /// Check that growth is counted, that a new counter counts from 0, and that a reset causes a doubt.
     #[test]
     fn growth() {
         assert_eq!(counters(12, 9).since(&counters(10, 9)), counters(2, 0));
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(reset.doubts, ["numa_hit of node 3 went from 10 to 4: it was reset; counted from 0"]);
     }
 
-    /// Check that meanings are told apart and in order.
+    /// Check that meanings differ and are in order.
     #[test]
     fn meanings() {
         assert!(meaning("numa_hit").zip(meaning("numa_pages_migrated")).is_some_and(|(first, later)| first.0 < later.0));

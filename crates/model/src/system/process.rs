@@ -3,15 +3,15 @@
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Bytes of each node that has any.
+/// Bytes on each node; nodes without any are left out.
 pub type ByNode = BTreeMap<u32, u64>;
 
-/// Where a process's memory is, summed.
+/// The sums of a process's memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MemoryUse {
-    /// Resident bytes by node, huge pages of hugetlbfs included; `None` where the kernel does not tell.
+    /// Resident bytes by node, huge pages of hugetlbfs included; `None` if the kernel does not report it.
     pub nodes: Option<ByNode>,
-    /// `VmRSS` of /proc/PID/status: all but the pages of hugetlbfs.
+    /// `VmRSS` of /proc/PID/status: without pages of hugetlbfs.
     pub rss_bytes: Option<u64>,
     /// Pages of hugetlbfs.
     pub hugetlb_bytes: Option<u64>,
@@ -28,7 +28,7 @@ pub struct ProcessThreads {
     pub doubts: Vec<String>,
 }
 
-/// A thread. What the kernel does not tell is `None`.
+/// A thread. Fields that the kernel does not report are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Thread {
     pub tid: i32,
@@ -42,13 +42,13 @@ pub struct Thread {
     pub cpu_ms: u64,
     pub allowed_cpus: Option<Vec<u32>>,
     pub allowed_nodes: Option<Vec<u32>>,
-    /// Times the scheduler moved it to another CPU.
+    /// How often the scheduler moved it to another CPU.
     pub migrations: Option<u64>,
-    /// Pages the balancing moved for it.
+    /// Pages that NUMA balancing moved for it.
     pub pages_migrated: Option<u64>,
-    /// The node the balancing wants it on.
+    /// The node that NUMA balancing prefers for it.
     pub preferred_node: Option<u32>,
-    /// Hinting faults by the node of the page, as the balancing weighs them: old ones fade.
+    /// NUMA-hinting faults by the node of the page. The kernel decays old faults.
     pub hint_faults: Option<ByNode>,
 }
 
@@ -60,7 +60,7 @@ pub struct ProcessMaps {
     pub memory: MemoryUse,
     /// By address.
     pub mappings: Vec<Mapping>,
-    /// Objects of a profile that lie in this process now, by address.
+    /// Objects of a profile that exist in this process now, by address.
     pub objects: Vec<MappedObject>,
     pub doubts: Vec<String>,
 }
@@ -75,20 +75,20 @@ pub struct Mapping {
     pub name: String,
     /// The kernel's words, such as `default` or `interleave:0-1`; `None` without numa_maps.
     pub policy: Option<String>,
-    /// Size of the pages the mapping is made of: that of hugetlbfs for its mappings, else the base page.
+    /// Page size of the mapping: that of hugetlbfs for its mappings, else the base page.
     pub page_bytes: Option<u64>,
     /// Whether the pages are of hugetlbfs.
     pub hugetlb: bool,
-    /// Resident bytes. All nodes' sum, or of smaps where nodes are not told.
+    /// Resident bytes: the sum of all nodes, or from smaps if nodes are unknown.
     pub resident_bytes: u64,
     /// The part of them in transparent huge pages.
     pub transparent_huge_bytes: u64,
     pub swap_bytes: u64,
-    /// Resident bytes by node; `None` where the kernel does not tell.
+    /// Resident bytes by node; `None` if the kernel does not report it.
     pub nodes: Option<ByNode>,
 }
 
-/// An object of a profile, found again.
+/// An object of a profile that was found in a running process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MappedObject {
     /// The profile's object id.
@@ -96,7 +96,7 @@ pub struct MappedObject {
     pub name: String,
     pub address: u64,
     pub bytes: u64,
-    /// Pages asked about (a sample, evenly spread), and where the kernel said they are.
+    /// Pages queried (an evenly spread sample), and the node of each according to the kernel.
     pub pages_asked: u64,
     pub pages_by_node: BTreeMap<u32, u64>,
 }

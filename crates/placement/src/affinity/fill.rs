@@ -1,20 +1,20 @@
-//! How many threads each domain gets, and which CPUs they take.
+//! How many threads each domain gets, and which CPUs they run on.
 
-/// `compact`, `scatter`, `spread`: all threads over the nodes.
+/// `compact`, `scatter`, `spread`: ways to distribute all threads over the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// A node is full before the next.
+    /// Fills one node after the other.
     Compact,
     /// One thread on each node in turn.
     Scatter,
-    /// Equal blocks of thread numbers a node.
+    /// Equal blocks of thread numbers on each node.
     Spread,
 }
 
 pub const FILLS: [(&str, Fill); 3] = [("compact", Fill::Compact), ("scatter", Fill::Scatter), ("spread", Fill::Spread)];
 
 impl Fill {
-    /// The CPU of each of `threads` threads, from the CPUs of each node. More threads than CPUs begin again.
+    /// The CPU of each of `threads` threads, from the CPUs of each node. If there are more threads than CPUs, starts again.
     pub fn cpus(self, nodes: &[Vec<u32>], threads: usize) -> Vec<u32> {
         let all = match self {
             Self::Compact => nodes.concat(),
@@ -31,28 +31,28 @@ pub fn in_turn(lists: &[Vec<u32>]) -> Vec<u32> {
     (0..longest).flat_map(|place| lists.iter().filter_map(move |list| list.get(place).copied())).collect()
 }
 
-/// Blocks of thread numbers as `firsttouch report --pin spread` has them: thread i on node i * nodes / threads.
+/// Blocks of thread numbers, as in `firsttouch report --pin spread`: thread i on node i * nodes / threads.
 fn spread(nodes: &[Vec<u32>], threads: usize) -> Vec<u32> {
     let total: usize = nodes.iter().map(Vec::len).sum();
     if total == 0 {
         return Vec::new();
     }
     let block = |node: usize| ((node + 1) * threads).div_ceil(nodes.len()) - (node * threads).div_ceil(nodes.len());
-    // Each CPU takes a second thread only when all have one.
+    // No CPU gets a second thread until all have one.
     let rounds = threads.div_ceil(total);
     let room: Vec<usize> = nodes.iter().map(|cpus| cpus.len() * rounds).collect();
     let shares = within_room((0..nodes.len()).map(block).collect(), &room);
     nodes.iter().zip(shares).flat_map(|(cpus, share)| cpus.iter().copied().cycle().take(share)).collect()
 }
 
-/// Equal shares of `threads`, the first ones larger by one where it does not come out even, within the room there is.
+/// Equal shares of `threads` (the first ones one larger if they do not divide evenly), limited by the room in each domain.
 pub fn balanced(threads: usize, room: &[usize]) -> Vec<usize> {
     let domains = room.len().max(1);
     let shares = (0..room.len()).map(|domain| threads / domains + usize::from(domain < threads % domains));
     within_room(shares.collect(), room)
 }
 
-/// Gives what exceeds a domain's room to those that have some left, one by one.
+/// Moves threads that exceed a domain's room to domains with room left, one by one.
 fn within_room(mut shares: Vec<usize>, room: &[usize]) -> Vec<usize> {
     let mut excess = 0;
     for (share, room) in shares.iter_mut().zip(room) {
@@ -78,7 +78,7 @@ fn within_room(mut shares: Vec<usize>, room: &[usize]) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// Check each way to fill two nodes: fewer threads than CPUs, as many, more.
+    /// Check each way to fill two nodes, with fewer threads than CPUs, as many, and more.
     #[test]
     fn nodes_are_filled() {
         let nodes = [vec![0, 1, 2, 3], vec![4, 5, 6, 7]];
@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    /// Check nodes of unequal size: no CPU gets a second thread while another has none.
+    /// Check nodes of unequal size: no CPU gets a second thread before every CPU has one.
     #[test]
     fn unequal_nodes_share_by_room() {
         let nodes = [vec![0], vec![1, 2, 3, 4], vec![5, 6]];
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(balanced(5, &[4, 4]), [3, 2]);
     }
 
-    /// Check that nothing to fill is no endless loop.
+    /// Check that filling no CPUs ends.
     #[test]
     fn nothing_is_filled_with_nothing() {
         for fill in [Fill::Compact, Fill::Scatter, Fill::Spread] {

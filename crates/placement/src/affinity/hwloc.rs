@@ -1,4 +1,4 @@
-//! hwloc's locations: `package:0.core:0-3`, several of them with blanks between.
+//! hwloc's locations: `package:0.core:0-3`, separated by blanks.
 
 use super::layout::Level;
 use crate::scan::{At, Fault, Scanner};
@@ -7,20 +7,20 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     pub operator: Operator,
-    /// From the outermost object to the innermost; none for `all`.
+    /// From the outermost object to the innermost; empty for `all`.
     pub steps: Vec<Step>,
     pub offset: At<()>,
 }
 
-/// What a location does with those before it.
+/// How a location combines with those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     Add,
-    /// `~`: takes its CPUs out.
+    /// `~`: removes its CPUs.
     Remove,
-    /// `x`: keeps its CPUs only.
+    /// `x`: keeps only its CPUs.
     Keep,
-    /// `^`: takes out those that are in, adds those that are not.
+    /// `^`: removes its CPUs that are in the set, adds those that are not.
     Toggle,
 }
 
@@ -32,7 +32,7 @@ pub struct Step {
     pub range: At<Range>,
 }
 
-/// Which objects of a level, counted from 0 within the object before.
+/// The objects of a level, counted from 0 within the object before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Range {
     All,
@@ -42,7 +42,7 @@ pub enum Range {
     Span(u32, u32),
     /// `2-`
     From(u32),
-    /// `2:4`: four from the third on, from the first again after the last.
+    /// `2:4`: four objects from the third on, starting again from the first after the last.
     Wrapped(u32, u32),
 }
 
@@ -102,7 +102,7 @@ fn location(scanner: &mut Scanner) -> Result<Location, Fault> {
     }
 }
 
-/// A level by hwloc's names, capital letters or not.
+/// A level by hwloc's names; case does not matter.
 fn level(scanner: &mut Scanner) -> Result<At<Level>, Fault> {
     let offset = scanner.offset();
     let word = scanner.take(|c| c.is_ascii_alphanumeric()).to_ascii_lowercase();

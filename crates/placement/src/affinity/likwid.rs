@@ -1,4 +1,4 @@
-//! likwid's expressions: lists of CPUs, domains, and ways to fill them, joined by `@`.
+//! likwid's expressions: lists of CPUs, domains and ways to fill them, joined by `@`.
 
 use super::layout::Level;
 use crate::scan::{At, Fault, Scanner};
@@ -28,7 +28,7 @@ const KINDS: [(&str, Kind, Level); 5] = [
     ("M", Kind::Memory, Level::Node),
 ];
 
-/// First and last number, upwards or downwards.
+/// First and last number, ascending or descending.
 pub type Span = At<(u32, u32)>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,15 +37,15 @@ pub enum Part {
     Cpus(Vec<Span>),
     /// `S0`: a domain's CPUs, core by core.
     Whole(At<Domain>),
-    /// `S0:0-3`: places in a domain's list, in which each core comes once before any comes twice.
-    Places(At<Domain>, Vec<Span>),
+    /// `S0:0-3`: positions in a domain's list, in which each core comes once before any comes twice.
+    Positions(At<Domain>, Vec<Span>),
     /// `E:N:60:1:4`: threads, in a domain's list core by core.
     Strided { domain: At<Domain>, threads: At<u32>, stride: Option<Stride> },
     /// `M:scatter`, `S:balanced:4`: threads over all domains of a kind.
     Shared { domain: At<Domain>, way: Way, threads: Option<At<u32>> },
 }
 
-/// `chunk` CPUs in a row, the next row `stride` places after the start of the last, the first at `offset`.
+/// `chunk` CPUs in a row; each row begins `stride` positions after the start of the one before, the first at `offset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stride {
     pub chunk: u32,
@@ -71,14 +71,14 @@ impl Domain {
     }
 }
 
-/// Whether an expression begins as these do, not as hwloc's.
+/// Whether an expression begins like likwid's, not like hwloc's.
 pub fn begins(text: &str) -> bool {
     let word = Scanner::new(text).word();
     let (first, rest) = word.split_at_checked(1).unwrap_or_default();
     match first {
         "E" | "L" => rest.is_empty(),
         "N" | "S" | "D" | "C" | "M" | "G" => rest.bytes().all(|byte| byte.is_ascii_digit()),
-        // A mask is hwloc's.
+        // A mask belongs to hwloc's language.
         _ => text.starts_with(|c: char| c.is_ascii_digit()) && !text.starts_with("0x"),
     }
 }
@@ -102,11 +102,11 @@ fn part(scanner: &mut Scanner) -> Result<Part, Fault> {
     if scanner.eat("L:") {
         let offset = scanner.offset();
         if scanner.peek().is_some_and(|c| c.is_ascii_digit()) {
-            return Ok(Part::Places(At { value: Domain { kind: Kind::All, index: None }, offset }, spans(scanner)?));
+            return Ok(Part::Positions(At { value: Domain { kind: Kind::All, index: None }, offset }, spans(scanner)?));
         }
         let domain = one_domain(scanner)?;
         colon(scanner, "places such as 0-3")?;
-        return Ok(Part::Places(domain, spans(scanner)?));
+        return Ok(Part::Positions(domain, spans(scanner)?));
     }
     let domain = domain(scanner)?;
     if !scanner.eat(":") {
@@ -119,9 +119,9 @@ fn part(scanner: &mut Scanner) -> Result<Part, Fault> {
         return Ok(Part::Shared { domain, way, threads });
     }
     if scanner.peek().is_some_and(|c| !c.is_ascii_digit()) {
-        return Err(scanner.fault(format!("expected places such as 0-3, scatter, balanced or cbalanced, found {}", scanner.found())));
+        return Err(scanner.fault(format!("expected positions such as 0-3, scatter, balanced or cbalanced, found {}", scanner.found())));
     }
-    Ok(Part::Places(check_one(domain)?, spans(scanner)?))
+    Ok(Part::Positions(check_one(domain)?, spans(scanner)?))
 }
 
 fn domain(scanner: &mut Scanner) -> Result<At<Domain>, Fault> {
@@ -146,13 +146,13 @@ fn one_domain(scanner: &mut Scanner) -> Result<At<Domain>, Fault> {
     check_one(domain(scanner)?)
 }
 
-/// Only `scatter` and its like take all domains of a kind.
+/// Only `scatter`, `balanced` and `cbalanced` accept all domains of a kind.
 fn check_one(domain: At<Domain>) -> Result<At<Domain>, Fault> {
     if domain.index.is_none() && domain.kind != Kind::All {
         let name = domain.value;
         return Err(Fault::new(
             domain.offset,
-            format!("{name} needs a number, such as {name}0; all of them take {name}:scatter or {name}:balanced"),
+            format!("{name} needs a number, such as {name}0; for all of them write {name}:scatter or {name}:balanced"),
         ));
     }
     Ok(domain)
@@ -202,7 +202,7 @@ impl fmt::Display for Part {
         match self {
             Self::Cpus(spans) => write_spans(f, spans),
             Self::Whole(domain) => domain.value.fmt(f),
-            Self::Places(domain, spans) => {
+            Self::Positions(domain, spans) => {
                 write!(f, "{}:", domain.value)?;
                 write_spans(f, spans)
             }

@@ -1,6 +1,6 @@
 //! Affinity expressions: which CPU each thread gets.
 //!
-//! Three languages, told apart by how they begin: likwid's (`0,2-4`, `S0:0-3@S1:0-3`, `E:N:4:1:2`, `M:scatter`), hwloc's
+//! Three languages, distinguished by how they begin: likwid's (`0,2-4`, `S0:0-3@S1:0-3`, `E:N:4:1:2`, `M:scatter`), hwloc's
 //! (`package:0.core:0-3`), and the words `compact`, `scatter` and `spread`.
 
 mod fill;
@@ -18,10 +18,10 @@ use firsttouch_model::ExpressionError;
 use std::fmt;
 use std::str::FromStr;
 
-/// More threads than this are a mistake.
+/// The most threads of an expression.
 const MOST_THREADS: usize = 65_536;
 
-/// An affinity expression. Two are equal when they say the same, however they were written.
+/// An affinity expression. Two are equal if they mean the same, however they were written.
 #[derive(Clone, Debug)]
 pub struct Affinity {
     text: String,
@@ -32,18 +32,18 @@ pub struct Affinity {
 enum Tree {
     Parts(Vec<likwid::Part>),
     Locations(Vec<hwloc::Location>),
-    /// With the number of threads, where the expression has one.
+    /// With the number of threads, if the expression has one.
     Fill(Fill, Option<At<u32>>),
 }
 
 impl Affinity {
-    /// The CPU of thread 0, thread 1, and so on. A CPU may come several times; there is at least one.
+    /// The CPU of thread 0, thread 1, and so on. A CPU may occur several times; there is at least one.
     ///
-    /// `threads` is the number of threads, where it is known: `compact`, `scatter` and `spread` need it, and take one a CPU
-    /// otherwise.
+    /// `threads` is the number of threads, if it is known. `compact`, `scatter` and `spread` need it; without it they assume a thread for
+    /// each CPU.
     ///
     /// # Errors
-    /// Names the part that asks for something that is not there, or that this process may not use.
+    /// Names the part that does not exist, or that this process may not use.
     pub fn resolve(&self, layout: &Layout, threads: Option<usize>) -> Result<Vec<u32>, ExpressionError> {
         self.cpus(layout, threads).map_err(|fault| fault.of(&self.text))
     }
@@ -59,7 +59,7 @@ impl Affinity {
                 fill.cpus(&nodes, threads.unwrap_or_else(|| layout.all().len()).min(MOST_THREADS))
             }
         };
-        if cpus.is_empty() { Err(Fault::new(0, "this leaves no CPU")) } else { Ok(cpus) }
+        if cpus.is_empty() { Err(Fault::new(0, "this selects no CPU")) } else { Ok(cpus) }
     }
 }
 

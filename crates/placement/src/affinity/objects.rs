@@ -5,8 +5,8 @@ use super::layout::{Layout, Level};
 use crate::scan::{At, Fault};
 use std::collections::BTreeSet;
 
-/// The CPUs of all locations, each once. hwloc has a set here; the order is ours: of an object first one CPU of each core, and as
-/// enumerated where the location goes down to `pu`.
+/// The CPUs of all locations, each once. hwloc has a set here; firsttouch adds an order: of an object first one CPU of each core, or
+/// as enumerated if the location goes down to `pu`.
 pub fn cpus(locations: &[Location], layout: &Layout) -> Result<Vec<u32>, Fault> {
     let mut cpus: Vec<u32> = Vec::new();
     for location in locations {
@@ -51,7 +51,7 @@ fn within(level: At<Level>, scope: &[u32], layout: &Layout) -> Result<Vec<Vec<u3
     let mut objects: Vec<Vec<u32>> = layout.objects(*level).iter().map(|cpus| layout.usable(cpus)).collect();
     objects.retain(|cpus| cpus.iter().any(|cpu| scope.contains(cpu)));
     if objects.is_empty() {
-        return Err(Fault::new(level.offset, format!("this machine tells of no {}", level.value)));
+        return Err(Fault::new(level.offset, format!("this machine reports no {}", level.value)));
     }
     if objects.iter().flatten().any(|cpu| !scope.contains(cpu)) {
         return Err(Fault::new(level.offset, format!("{} is larger than the object before it: name the larger one first", level.value)));
@@ -59,7 +59,7 @@ fn within(level: At<Level>, scope: &[u32], layout: &Layout) -> Result<Vec<Vec<u3
     Ok(objects)
 }
 
-/// The places that a range chooses among `count` objects.
+/// The positions that a range selects among `count` objects.
 fn chosen(step: &Step, count: usize) -> Result<Vec<usize>, Fault> {
     let exists = |index: u32| {
         if (index as usize) < count {
@@ -74,7 +74,7 @@ fn chosen(step: &Step, count: usize) -> Result<Vec<usize>, Fault> {
         Range::Odd => (1..count).step_by(2).collect(),
         Range::Span(first, last) => (exists(first)?..=exists(last)?).collect(),
         Range::From(first) => (exists(first)?..count).collect(),
-        // More than there are would be the same ones again.
+        // More would only repeat the same objects.
         Range::Wrapped(first, number) => (0..count).cycle().skip(exists(first)?).take(count.min(number as usize)).collect(),
     })
 }

@@ -5,6 +5,7 @@ use super::fill::{balanced, in_turn};
 use super::layout::Layout;
 use super::likwid::{Domain, Part, Span, Stride, Way};
 use crate::scan::{At, Fault};
+use firsttouch_model::Error;
 
 pub fn cpus(parts: &[Part], layout: &Layout) -> Result<Vec<u32>, Fault> {
     let mut cpus = Vec::new();
@@ -12,9 +13,11 @@ pub fn cpus(parts: &[Part], layout: &Layout) -> Result<Vec<u32>, Fault> {
         match part {
             Part::Cpus(spans) => each(spans, &mut cpus, |cpu| layout.check(cpu).map(|()| cpu))?,
             Part::Whole(domain) => cpus.extend(of_domain(layout, *domain)?),
-            Part::Places(domain, spans) => {
+            Part::Positions(domain, spans) => {
                 let list = layout.cores_first(&of_domain(layout, *domain)?);
-                each(spans, &mut cpus, |place| list.get(place as usize).copied().ok_or_else(|| no_place(domain.value, place, &list)))?;
+                each(spans, &mut cpus, |position| {
+                    list.get(position as usize).copied().ok_or_else(|| no_position(domain.value, position, &list))
+                })?;
             }
             Part::Strided { domain, threads, stride } => {
                 enough(layout.all().len(), *threads)?;
@@ -29,8 +32,8 @@ pub fn cpus(parts: &[Part], layout: &Layout) -> Result<Vec<u32>, Fault> {
     Ok(cpus)
 }
 
-/// Adds what `find` gives for each number of the spans.
-fn each(spans: &[Span], cpus: &mut Vec<u32>, find: impl Fn(u32) -> Result<u32, String>) -> Result<(), Fault> {
+/// Adds the result of `find` for each number of the spans.
+fn each(spans: &[Span], cpus: &mut Vec<u32>, find: impl Fn(u32) -> Result<u32, Error>) -> Result<(), Fault> {
     for span in spans {
         let (first, last) = span.value;
         for step in 0..=first.abs_diff(last) {
@@ -38,14 +41,14 @@ fn each(spans: &[Span], cpus: &mut Vec<u32>, find: impl Fn(u32) -> Result<u32, S
             if cpus.len() > MOST_THREADS {
                 return Ok(());
             }
-            cpus.push(find(number).map_err(|reason| Fault::new(span.offset, reason))?);
+            cpus.push(find(number).map_err(|error| Fault::new(span.offset, error.to_string()))?);
         }
     }
     Ok(())
 }
 
-fn no_place(domain: Domain, place: u32, list: &[u32]) -> String {
-    format!("{domain} has no place {place}: the last that this process may use is {}", list.len().saturating_sub(1))
+fn no_position(domain: Domain, position: u32, list: &[u32]) -> Error {
+    Error::not_found(format!("{domain} has no position {position}: the last that this process may use is {}", list.len().saturating_sub(1)))
 }
 
 /// The usable CPUs of a domain, core by core.
@@ -65,14 +68,14 @@ fn of_domain(layout: &Layout, domain: At<Domain>) -> Result<Vec<u32>, Fault> {
 fn no_domain(domain: At<Domain>, count: usize) -> Fault {
     let kind = Domain { index: None, ..domain.value };
     let reason = match count.checked_sub(1) {
-        None => format!("{} does not exist: this machine tells of no caches", domain.value),
+        None => format!("{} does not exist: this machine reports no caches", domain.value),
         Some(0) => format!("{} does not exist: this machine has {kind}0 only", domain.value),
         Some(last) => format!("{} does not exist: this machine has {kind}0 to {kind}{last}", domain.value),
     };
     Fault::new(domain.offset, reason)
 }
 
-/// `chunk` CPUs in a row, then the row `stride` further on; past the end, from the first again.
+/// `chunk` CPUs in a row, then the row `stride` further on; starts again from the first past the end.
 fn strided(list: &[u32], threads: usize, stride: Option<Stride>) -> Result<Vec<u32>, Fault> {
     let (chunk, stride, list) = match stride {
         None => (1, 1, list),
@@ -125,7 +128,7 @@ fn shared(layout: &Layout, domain: At<Domain>, way: Way, threads: Option<At<u32>
     Ok(match way {
         Way::Scatter => in_turn(&cores_first).into_iter().take(asked).collect(),
         Way::Balanced => blocks(&domains).concat(),
-        // As few cores twice as possible, and then the threads of a core beside each other.
+        // Use as few cores twice as possible, and give threads of one core adjacent numbers.
         Way::CoreBalanced => blocks(&cores_first).iter().flat_map(|cpus| layout.usable(cpus)).collect(),
     })
 }

@@ -4,7 +4,7 @@ fn parse(text: &str) -> Result<Affinity, ExpressionError> {
     text.parse()
 }
 
-/// Check that an expression prints in one form, and that this form reads back as itself.
+/// Check that an expression prints in one form, and that parsing this form gives the same expression.
 #[test]
 fn expressions_print_back() {
     for (text, printed) in [
@@ -41,9 +41,9 @@ fn expressions_print_back() {
     assert_ne!(parse("spread"), parse("spread:1"));
 }
 
-/// Check the table of malformed expressions: an error that names the place, never a panic.
+/// Check malformed expressions: the error says where, and nothing panics.
 #[test]
-fn malformed_expressions_name_the_place() {
+fn malformed_expressions_say_where() {
     for (text, offset, reason) in [
         ("", 0, "expected CPUs (0,2-4), domains"),
         ("  ", 0, "expected CPUs (0,2-4), domains"),
@@ -57,14 +57,14 @@ fn malformed_expressions_name_the_place() {
         ("0,99999999999", 2, "99999999999 is too large"),
         ("0:1", 1, "expected '@' or the end, found ':'"),
         // Domains.
-        ("S", 0, "S needs a number, such as S0; all of them take S:scatter"),
+        ("S", 0, "S needs a number, such as S0; for all of them write S:scatter"),
         ("S:0", 0, "S needs a number"),
         ("M@S0", 0, "M needs a number"),
         ("N0:1", 1, "there is one domain N"),
         ("G0:0", 0, "domains of GPUs (G) are not supported"),
         ("S0:", 3, "expected a number"),
-        ("S0:x", 3, "expected places such as 0-3, scatter, balanced or cbalanced, found 'x'"),
-        ("S0:sideways", 3, "expected places"),
+        ("S0:x", 3, "expected positions such as 0-3, scatter, balanced or cbalanced, found 'x'"),
+        ("S0:sideways", 3, "expected positions"),
         ("S0:0-", 5, "expected a number"),
         ("S0:0@", 5, "expected CPUs such as 0,2-4 or a domain"),
         ("S0@core:0", 3, "expected CPUs such as 0,2-4 or a domain (N, S0, D0, C0, M0), found 'c'"),
@@ -115,7 +115,7 @@ fn malformed_expressions_name_the_place() {
     }
 }
 
-/// Check that a machine nothing is known of refuses, without a panic.
+/// Check that an unknown machine causes an error, not a panic.
 #[test]
 fn an_empty_machine_has_no_cpus() {
     let layout = Layout::new(&firsttouch_model::topology::Topology::default());

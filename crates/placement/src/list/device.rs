@@ -33,7 +33,7 @@ const PREFIXES: [(&str, DeviceKind); 5] = [
 ];
 
 impl Device {
-    /// A device takes all that follows, as its name may have a comma. `None`: it is none.
+    /// Parses a device, which extends to the end, as its name may contain a comma. `None` if it is not a device.
     pub fn parse(scanner: &mut Scanner) -> Result<Option<Self>, Fault> {
         let Some((prefix, kind)) = PREFIXES.into_iter().find(|(prefix, _)| scanner.eat(prefix)) else { return Ok(None) };
         let start = scanner.offset();
@@ -41,10 +41,10 @@ impl Device {
         if name.is_empty() {
             return Err(scanner.fault(format!("expected a name after {prefix}")));
         }
-        // Such a name is looked up as a file of /sys.
+        // The name is looked up as a file in /sys.
         let is_one_file = !name.contains('/') && name != "." && name != "..";
         if !is_one_file && !matches!(kind, DeviceKind::File) {
-            return Err(Fault::new(start, format!("'{}' is no name of a device; a path goes with file:", name.escape_debug())));
+            return Err(Fault::new(start, format!("'{}' is not the name of a device; for a path, write file:PATH", name.escape_debug())));
         }
         Ok(Some(Self { kind, name: name.to_owned() }))
     }

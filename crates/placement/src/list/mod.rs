@@ -1,4 +1,4 @@
-//! Lists of nodes and CPUs, as numactl takes them: `0-3,6`, `all`, `!1`, `+0-1`, `same`, `netdev:eth0`.
+//! Lists of nodes and CPUs in numactl's syntax: `0-3,6`, `all`, `!1`, `+0-1`, `same`, `netdev:eth0`.
 
 mod device;
 mod numbered;
@@ -8,12 +8,12 @@ pub use device::{Device, DeviceKind};
 pub use numbered::Numbered;
 
 use crate::scan::{Fault, Scanner};
-use firsttouch_model::ExpressionError;
+use firsttouch_model::{Error, ExpressionError};
 use std::fmt;
 use std::str::FromStr;
 use tree::Tree;
 
-/// A list of nodes. Two are equal when they say the same, however they were written.
+/// A list of nodes. Two are equal if they mean the same, however they were written.
 #[derive(Clone, Debug)]
 pub struct NodeList {
     text: String,
@@ -27,14 +27,14 @@ enum Nodes {
     List(Tree),
 }
 
-/// Finds the nodes of a device; else says why not.
-pub type FindDevice<'a> = &'a dyn Fn(&Device) -> Result<Vec<u32>, String>;
+/// Finds the nodes of a device.
+pub type FindDevice<'a> = &'a dyn Fn(&Device) -> Result<Vec<u32>, Error>;
 
 impl NodeList {
     /// The nodes, sorted: those of `same` for `same`.
     ///
     /// # Errors
-    /// Names the first part that is no node this process may use.
+    /// Names the first part that is not a node this process may use.
     pub fn resolve(&self, known: &Numbered, same: Option<&[u32]>, devices: FindDevice) -> Result<Vec<u32>, ExpressionError> {
         let nodes = match &self.nodes {
             Nodes::Same => same.map(<[u32]>::to_vec).ok_or_else(|| Fault::new(0, "'same' needs nodes or CPUs in another option")),
@@ -70,7 +70,7 @@ impl PartialEq for NodeList {
 
 impl Eq for NodeList {}
 
-/// A list of CPUs. Two are equal when they say the same, however they were written.
+/// A list of CPUs. Two are equal if they mean the same, however they were written.
 #[derive(Clone, Debug)]
 pub struct CpuList {
     text: String,
@@ -81,9 +81,11 @@ impl CpuList {
     /// The CPUs, sorted.
     ///
     /// # Errors
-    /// Names the first part that is no CPU this process may use.
+    /// Names the first part that is not a CPU this process may use.
     pub fn resolve(&self, known: &Numbered) -> Result<Vec<u32>, ExpressionError> {
-        self.list.resolve(known, &|device| Err(format!("{device} is no CPU"))).map_err(|fault| fault.of(&self.text))
+        self.list
+            .resolve(known, &|device| Err(Error::invalid_input(format!("{device} is not a CPU"))))
+            .map_err(|fault| fault.of(&self.text))
     }
 }
 

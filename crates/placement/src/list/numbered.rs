@@ -1,5 +1,6 @@
-//! What a number can stand for: the nodes or CPUs there are, and those this process may use.
+//! The existing nodes or CPUs, and those this process may use.
 
+use firsttouch_model::Error;
 use firsttouch_model::topology::{Topology, format_list};
 
 /// Sorted numbers.
@@ -35,7 +36,7 @@ impl Numbered {
         Self { noun: "CPU", allowed: within(&existing, limits), offline: topology.cpus.offline.clone(), existing }
     }
 
-    /// The same without the process's limits: what `--all` asks for.
+    /// The same without the process's limits, for `--all`.
     #[must_use]
     pub fn without_limits(self) -> Self {
         Self { allowed: self.existing.clone(), ..self }
@@ -52,27 +53,29 @@ impl Numbered {
 
     /// # Errors
     /// Says why the number cannot be used.
-    pub fn check(&self, number: u32) -> Result<(), String> {
+    pub fn check(&self, number: u32) -> Result<(), Error> {
         let Self { noun, .. } = self;
         if self.allowed.binary_search(&number).is_ok() {
-            Ok(())
-        } else if self.offline.binary_search(&number).is_ok() {
-            Err(format!("{noun} {number} is offline; online are {}", format_list(&self.existing)))
-        } else if self.existing.binary_search(&number).is_ok() {
-            Err(format!("{noun} {number} is not allowed here: this process may use {}", self.counted(&self.allowed)))
-        } else {
-            Err(format!("{noun} {number} does not exist: this machine has {}", self.counted(&self.existing)))
+            return Ok(());
         }
+        Err(if self.offline.binary_search(&number).is_ok() {
+            Error::invalid_input(format!("{noun} {number} is offline; online are {}", format_list(&self.existing)))
+        } else if self.existing.binary_search(&number).is_ok() {
+            Error::permission_denied(format!("{noun} {number} is not allowed here: this process may use {}", self.counted(&self.allowed)))
+        } else {
+            Error::not_found(format!("{noun} {number} does not exist: this machine has {}", self.counted(&self.existing)))
+        })
     }
 
     /// The n-th allowed one, counted from 0.
     ///
     /// # Errors
-    /// When there are not so many.
-    pub fn nth(&self, n: u32) -> Result<u32, String> {
+    /// When there are fewer.
+    pub fn nth(&self, n: u32) -> Result<u32, Error> {
         let Self { noun, allowed, .. } = self;
         usize::try_from(n).ok().and_then(|n| allowed.get(n).copied()).ok_or_else(|| {
-            format!("+{n} does not exist: this process may use {} {noun}s, +0 to +{}", allowed.len(), allowed.len().saturating_sub(1))
+            let (count, last) = (allowed.len(), allowed.len().saturating_sub(1));
+            Error::not_found(format!("+{n} does not exist: this process may use {count} {noun}s, +0 to +{last}"))
         })
     }
 

@@ -8,7 +8,7 @@ fn machine() -> Topology {
         nodes: [0, 1, 2, 5].map(|id| Node { id, ..Node::default() }).to_vec(),
         process: Some(ProcessLimits {
             allowed_cpus: Some(vec![2, 3, 4, 5, 9, 64]),
-            // The kernel allows what is not there.
+            // The kernel lists CPUs as allowed that do not exist.
             allowed_nodes: Some(vec![1, 2, 3, 4, 5, 6, 7]),
             ..ProcessLimits::default()
         }),
@@ -20,7 +20,7 @@ fn nodes(text: &str, known: &Numbered) -> Result<Vec<u32>, ExpressionError> {
     let devices = |device: &Device| match (device.kind, device.name.as_str()) {
         (DeviceKind::Network, "eth0") => Ok(vec![5]),
         (DeviceKind::Network, "eth1") => Ok(vec![0]),
-        _ => Err("the kernel does not know its node".to_owned()),
+        _ => Err(Error::unsupported("the kernel does not know its node")),
     };
     text.parse::<NodeList>()?.resolve(known, Some(&[2]), &devices)
 }
@@ -34,7 +34,7 @@ fn lists_mean_what_numactl_says() {
         ("1,5", &[1, 5]),
         ("5,1,1", &[1, 5]),
         ("1-2", &[1, 2]),
-        // What lies between the ends and does not exist is passed over.
+        // Numbers between the ends that do not exist are skipped.
         ("1-5", &[1, 2, 5]),
         ("2-2", &[2]),
         ("all", &[1, 2, 5]),
@@ -62,7 +62,7 @@ fn lists_mean_what_numactl_says() {
     assert_eq!(nodes("+3", &all), Ok(vec![5]));
 }
 
-/// Check that what cannot be used is told apart, with its place.
+/// Check that the reasons for refusal are distinguished, with the position of the error.
 #[test]
 fn unusable_numbers_are_named() {
     let limited = Numbered::nodes(&machine());
@@ -74,7 +74,7 @@ fn unusable_numbers_are_named() {
         ("!1-4", 3, "node 4 does not exist"),
         ("+3", 1, "+3 does not exist: this process may use 3 nodes, +0 to +2"),
         ("+0-3", 3, "+3 does not exist"),
-        ("!all", 0, "this leaves no node"),
+        ("!all", 0, "this selects no node"),
         ("netdev:eth1", 0, "node 0 is not allowed"),
         ("block:sda", 0, "the kernel does not know its node"),
     ] {
@@ -95,7 +95,7 @@ fn unusable_numbers_are_named() {
     }
 }
 
-/// Check that nobody is told of an empty machine by a panic.
+/// Check that an empty machine causes an error, not a panic.
 #[test]
 fn an_empty_machine_has_no_nodes() {
     let known = Numbered::nodes(&Topology::default());
@@ -104,9 +104,9 @@ fn an_empty_machine_has_no_nodes() {
     }
 }
 
-/// Check the table of malformed lists: an error that names the place, never a panic.
+/// Check malformed lists: the error says where, and nothing panics.
 #[test]
-fn malformed_lists_name_the_place() {
+fn malformed_lists_say_where() {
     for (text, offset, reason) in [
         ("", 0, "expected a number or 'all', found the end"),
         ("x", 0, "expected a number or 'all', found 'x'"),
@@ -137,8 +137,8 @@ fn malformed_lists_name_the_place() {
         ("0\u{0}", 1, "expected ',' or the end"),
         ("0,é", 2, "expected a number or 'all', found 'é'"),
         ("netdev:", 7, "expected a name after netdev:"),
-        ("netdev:../eth0", 7, "'../eth0' is no name of a device"),
-        ("block:..", 6, "'..' is no name of a device"),
+        ("netdev:../eth0", 7, "'../eth0' is not the name of a device"),
+        ("block:..", 6, "'..' is not the name of a device"),
     ] {
         let error = text.parse::<NodeList>().expect_err(text);
         assert_eq!(error.offset, offset, "{text}: {error}");
@@ -148,7 +148,7 @@ fn malformed_lists_name_the_place() {
     assert_eq!(error.offset, 0);
 }
 
-/// Check that a list prints as it was meant, and reads back as itself.
+/// Check that a list prints in one form, and that parsing this form gives the same list.
 #[test]
 fn lists_print_back() {
     for (text, printed) in [

@@ -8,7 +8,7 @@ use std::fmt;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
-    /// `!`: all that are allowed, but these.
+    /// `!`: all allowed numbers except these.
     inverted: bool,
     /// `+`: numbers count the allowed ones.
     relative: bool,
@@ -38,11 +38,11 @@ impl Tree {
         Ok(Self { inverted, relative, items })
     }
 
-    /// The numbers, sorted; of a range those that are allowed, if its ends are.
+    /// The numbers, sorted. The ends of a range must be allowed; numbers in between are skipped if they are not.
     pub fn resolve(&self, known: &Numbered, devices: FindDevice) -> Result<Vec<u32>, Fault> {
         let allowed = |number: At<u32>| {
             let found = if self.relative { known.nth(*number) } else { known.check(*number).map(|()| *number) };
-            found.map_err(|reason| Fault::new(number.offset, reason))
+            found.map_err(|error| Fault::new(number.offset, error.to_string()))
         };
         let mut numbers = BTreeSet::new();
         for item in &self.items {
@@ -55,7 +55,7 @@ impl Tree {
                 }
                 Item::Device(device) => {
                     let found = devices(device).and_then(|found| found.iter().try_for_each(|n| known.check(*n)).map(|()| found));
-                    numbers.extend(found.map_err(|reason| Fault::new(device.offset, reason))?);
+                    numbers.extend(found.map_err(|error| Fault::new(device.offset, format!("{error:#}")))?);
                 }
             }
         }
@@ -63,7 +63,7 @@ impl Tree {
             numbers = known.allowed().iter().copied().filter(|number| !numbers.contains(number)).collect();
         }
         if numbers.is_empty() {
-            return Err(Fault::new(0, format!("this leaves no {}", known.noun())));
+            return Err(Fault::new(0, format!("this selects no {}", known.noun())));
         }
         Ok(numbers.into_iter().collect())
     }
@@ -90,7 +90,7 @@ fn item(scanner: &mut Scanner, takes_devices: bool) -> Result<Item, Fault> {
     Ok(Item::Range(first, last))
 }
 
-/// A number as strtoul(3) has it for numactl, except that octal ones (a leading 0) are refused: nobody means them.
+/// A number as numactl reads it with strtoul(3), except that octal numbers (with a leading 0) are refused: they are mistakes.
 fn number(scanner: &mut Scanner) -> Result<At<u32>, Fault> {
     let offset = scanner.offset();
     if scanner.eat("0x") || scanner.eat("0X") {

@@ -1,26 +1,26 @@
-//! Moving the pages of a running process, a chunk at a time: what is where, what should move, what came of it.
+//! Moves the pages of a running process, a chunk at a time.
 //!
-//! Chunks are moved by a few threads: one copies less than the memory gives. Pages of one target are moved in a row, as the kernel moves
-//! those together. What was busy is tried once more at the end. Transparent huge pages move as a whole with the first of their addresses, so
-//! all of their addresses have one target.
+//! Several threads move chunks, because one thread cannot use the whole memory bandwidth. Pages with the same target are adjacent in a
+//! call, because the kernel moves those together. Busy pages are tried once more at the end. A transparent huge page moves as a whole
+//! with the first of its addresses, so all of its addresses have the same target.
 
-use firsttouch_system::placement::Pages;
+use firsttouch_system::calls::pages::Pages;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
-/// Pages of one call: enough that the call itself costs little (it waits for work on every CPU), few enough for progress. A multiple
-/// of a huge page's.
+/// Pages of one call: enough that the cost of the call itself is small (it waits for work on every CPU), few enough to show progress.
+/// A multiple of the pages in a huge page.
 const CHUNK: u64 = 8192;
-/// A mapping with this many times the pages that are there is not looked at to its end once all were seen.
+/// A mapping with this many times its resident pages is not searched to its end once all of them were seen.
 const SPARSE: u64 = 4;
 
-/// Who asks and moves: the kernel, or a fake.
+/// Queries and moves pages: the kernel, or a fake in tests.
 pub trait Mover: Sync {
     /// The node of each page, or a negative errno.
     ///
     /// # Errors
-    /// The call as a whole was refused.
+    /// When the whole call is refused.
     fn nodes(&self, addresses: &[u64]) -> io::Result<Vec<i32>>;
 
     /// Moves each page to its node: the node it is on then, or a negative errno.
@@ -43,7 +43,7 @@ impl Mover for Pages {
 /// Where pages should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// On any of these nodes; those that are on others are dealt out to them.
+    /// On any of these nodes; pages on other nodes are distributed over them in turn.
     To(Vec<u32>),
     /// Page by page on these nodes in turn, by address; a transparent huge page as a whole.
     Interleave(Vec<u32>),
@@ -55,14 +55,14 @@ pub struct Span {
     pub start: u64,
     pub end: u64,
     pub page_bytes: u64,
-    /// What moves as a whole: a transparent huge page where there are some, else a page.
+    /// The unit of moving: a transparent huge page if the range has any, else a page.
     pub grain_bytes: u64,
-    /// Pages that are there, where that is known.
+    /// Resident pages, if their number is known.
     pub present: Option<u64>,
     pub rule: Rule,
 }
 
-/// What came of it; pages of the spans' own sizes.
+/// The result; pages have the sizes of their spans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Migrated {
     pub moved: u64,
@@ -79,69 +79,75 @@ pub struct Migrated {
     pub ended: bool,
 }
 
-/// Moves what is not where its span wants it, by up to `threads` threads. `progress` is called after each chunk.
+/// Moves pages that are on a wrong node, with up to `threads` threads. Calls `progress` after each chunk.
 ///
 /// # Errors
-/// A refusal of the kernel other than that the process has ended.
+/// When the kernel refuses the call; the end of the process is not an error.
 pub fn migrate(mover: &dyn Mover, threads: usize, spans: &[Span], progress: &mut (dyn FnMut(&Migrated) + Send)) -> io::Result<Migrated> {
     let pages: u64 = spans.iter().map(|span| span.present.unwrap_or(span.pages())).sum();
     let threads = usize::try_from(pages / CHUNK).unwrap_or(threads).clamp(1, threads.max(1));
-    let work =
-        Mutex::new(Work { spans, next: Piece::default(), seen: vec![0; spans.len()], outcome: Outcome::default(), end: Ok(()), progress });
+    let work = Mutex::new(Work {
+        spans,
+        next: Piece::default(),
+        seen: vec![0; spans.len()],
+        result: ChunkResult::default(),
+        end: Ok(()),
+        progress,
+    });
     if threads == 1 {
         move_chunks(mover, &work);
     } else {
         std::thread::scope(|scope| {
             for _ in 1..threads {
-                // Where no more threads may be started, there are fewer.
+                // If a thread cannot be started, go on with fewer.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, || move_chunks(mover, &work));
             }
             move_chunks(mover, &work);
         });
     }
     let mut work = work.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if work.end.is_ok() && !work.outcome.done.ended {
-        let (busy, left) = (std::mem::take(&mut work.outcome.busy), std::mem::take(&mut work.outcome.left));
+    if work.end.is_ok() && !work.result.done.ended {
+        let (busy, left) = (std::mem::take(&mut work.result.busy), std::mem::take(&mut work.result.left));
         for pages in busy.chunks(CHUNK as usize) {
-            let mut outcome = Outcome { dealt_before: work.outcome.dealt, ..Outcome::default() };
-            work.end = outcome.pages(mover, spans, pages, Some(&left));
-            work.take(outcome);
-            if work.end.is_err() || work.outcome.done.ended {
+            let mut result = ChunkResult { dealt_before: work.result.dealt, ..ChunkResult::default() };
+            work.end = result.pages(mover, spans, pages, Some(&left));
+            work.take(result);
+            if work.end.is_err() || work.result.done.ended {
                 break;
             }
         }
     }
-    if work.outcome.done.ended { Ok(work.outcome.done) } else { work.end.map(|()| work.outcome.done) }
+    if work.result.done.ended { Ok(work.result.done) } else { work.end.map(|()| work.result.done) }
 }
 
 fn move_chunks(mover: &dyn Mover, work: &Mutex<Work>) {
     let lock = || work.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
-        let (spans, pages, mut outcome) = {
+        let (spans, pages, mut result) = {
             let mut work = lock();
             let pages = work.chunk();
-            (work.spans, pages, Outcome { dealt_before: work.outcome.dealt, ..Outcome::default() })
+            (work.spans, pages, ChunkResult { dealt_before: work.result.dealt, ..ChunkResult::default() })
         };
         if pages.is_empty() {
             return;
         }
-        let end = outcome.pages(mover, spans, &pages, None);
+        let end = result.pages(mover, spans, &pages, None);
         let mut work = lock();
-        work.take(outcome);
+        work.take(result);
         if end.is_err() {
             work.end = end;
         }
     }
 }
 
-/// What an errno of a page means (move_pages(2), "Page states in the status array").
+/// The meaning of a page's errno (move_pages(2), "Page states in the status array").
 #[must_use]
 pub fn reason(errno: i32) -> (String, &'static str) {
     let (name, reason) = match errno {
         libc::EBUSY => ("EBUSY", "busy: pinned for input and output, or in use by the kernel just then"),
         libc::ENOMEM => ("ENOMEM", "no room on the node they should go to"),
         libc::EACCES => ("EACCES", "other processes map them as well"),
-        libc::EFAULT => ("EFAULT", "pages of zeros, or of a mapping that is gone"),
+        libc::EFAULT => ("EFAULT", "zero pages, or pages of a mapping that was removed"),
         libc::EIO => ("EIO", "modified, and the file they belong to cannot be written"),
         libc::EINVAL => ("EINVAL", "modified, and of a file system that cannot move pages"),
         libc::EAGAIN => ("EAGAIN", "in use by the kernel just then"),
@@ -150,7 +156,7 @@ pub fn reason(errno: i32) -> (String, &'static str) {
     (name.to_owned(), reason)
 }
 
-/// Why the kernel moves nothing, and what helps.
+/// Why the kernel refuses to move pages, and what helps.
 #[must_use]
 pub fn refusal(error: &io::Error) -> String {
     match error.raw_os_error() {
@@ -168,35 +174,35 @@ pub fn refusal(error: &io::Error) -> String {
     }
 }
 
-/// What the threads share.
+/// State shared by the threads.
 struct Work<'a> {
     spans: &'a [Span],
-    /// The first page that no chunk holds yet.
+    /// The first page that is in no chunk yet.
     next: Piece,
-    /// Pages of each span that were found there.
+    /// Resident pages found in each span.
     seen: Vec<u64>,
-    outcome: Outcome,
+    result: ChunkResult,
     end: io::Result<()>,
     progress: &'a mut (dyn FnMut(&Migrated) + Send),
 }
 
-/// A page of a span, by its number.
+/// A page of a span, by index.
 #[derive(Clone, Copy, Default)]
 struct Piece {
     span: usize,
     page: u64,
 }
 
-/// What came of some pages.
+/// The result for some pages.
 #[derive(Default)]
-struct Outcome {
+struct ChunkResult {
     done: Migrated,
-    /// Pages of each span that were found there, where there were any.
+    /// Resident pages found in each span; spans without any are left out.
     seen: BTreeMap<usize, u64>,
-    /// Pages to be tried again, by span and address; and the node that each of them was on.
+    /// Pages to try again, by span and address, and the node that each was on.
     busy: Vec<(usize, u64)>,
     left: BTreeMap<u64, i32>,
-    /// Pages dealt out, and those of other chunks dealt out before.
+    /// The number of pages distributed in turn, including those of earlier chunks.
     dealt: usize,
     dealt_before: usize,
 }
@@ -208,10 +214,10 @@ impl Span {
 }
 
 impl Work<'_> {
-    /// The next pages to be looked after, by span and address: none once all were, or where there is no use in going on.
+    /// The next chunk of pages, by span and address; empty after the last one, or if going on is useless.
     fn chunk(&mut self) -> Vec<(usize, u64)> {
         let mut chunk = Vec::new();
-        if self.end.is_err() || self.outcome.done.ended {
+        if self.end.is_err() || self.result.done.ended {
             return chunk;
         }
         while let Some(span) = self.spans.get(self.next.span)
@@ -224,7 +230,7 @@ impl Work<'_> {
                 self.next = Piece { span: self.next.span + 1, page: 0 };
                 continue;
             }
-            // Up to a border that no huge page lies across: else its second half would be found moved already.
+            // End at a boundary of huge pages: else the second half of one would already have moved.
             let count = (CHUNK - (span.start / page + first) % CHUNK).min(pages - first);
             chunk.extend((first..first + count).map(|number| (self.next.span, span.start + number * page)));
             self.next.page += count;
@@ -235,11 +241,11 @@ impl Work<'_> {
         chunk
     }
 
-    fn take(&mut self, outcome: Outcome) {
-        for (span, pages) in &outcome.seen {
+    fn take(&mut self, result: ChunkResult) {
+        for (span, pages) in &result.seen {
             self.seen[*span] += pages;
         }
-        let (all, part) = (&mut self.outcome.done, outcome.done);
+        let (all, part) = (&mut self.result.done, result.done);
         all.moved += part.moved;
         all.moved_bytes += part.moved_bytes;
         all.there += part.there;
@@ -253,27 +259,27 @@ impl Work<'_> {
                 *sum.entry(node).or_default() += bytes;
             }
         }
-        self.outcome.busy.extend(outcome.busy);
-        self.outcome.left.extend(outcome.left);
-        self.outcome.dealt += outcome.dealt;
-        (self.progress)(&self.outcome.done);
+        self.result.busy.extend(result.busy);
+        self.result.left.extend(result.left);
+        self.result.dealt += result.dealt;
+        (self.progress)(&self.result.done);
     }
 }
 
-impl Outcome {
-    /// Moves what should move of these pages. `left`: on the second try, after which there is none, the nodes they were on.
+impl ChunkResult {
+    /// Moves those of the pages that are on a wrong node. `left`: on the second and last try, the nodes they were on.
     fn pages(&mut self, mover: &dyn Mover, spans: &[Span], pages: &[(usize, u64)], left: Option<&BTreeMap<u64, i32>>) -> io::Result<()> {
         let addresses: Vec<u64> = pages.iter().map(|(_, address)| *address).collect();
         let Some(nodes) = self.alive(mover.nodes(&addresses))? else { return Ok(()) };
         let mut wanted: Vec<(i32, usize, u64, i32)> = Vec::with_capacity(pages.len());
         for ((index, address), node) in pages.iter().zip(nodes) {
-            // Not there, or not to be asked about: nothing to move.
+            // Not present, or the query failed: nothing to move.
             let Ok(on) = u32::try_from(node) else { continue };
             let span = &spans[*index];
             *self.seen.entry(*index).or_default() += 1;
             match (self.target(span, *address, on), left.and_then(|left| left.get(address))) {
                 (Some(target), _) => wanted.push((i32::try_from(target).unwrap_or(i32::MAX), *index, *address, node)),
-                // It was busy, and moved with its neighbours: a part of a huge page.
+                // It was busy as a part of a huge page, and moved with it.
                 (None, Some(from)) => self.moved(span.page_bytes, *from, node, 1),
                 (None, None) => {
                     self.done.there += 1;
@@ -299,9 +305,9 @@ impl Outcome {
                         self.busy.push((*span, *address));
                     }
                 }
-                // It is gone meanwhile.
+                // It was unmapped meanwhile.
                 status if status == -NOT_THERE => {}
-                // A node that it should not be on: as if it had been too busy to move.
+                // Still on a wrong node: treat it as busy.
                 status => *self.done.failed.entry(if status < 0 { -status } else { BUSY }).or_default() += count,
             }
         }
@@ -316,7 +322,7 @@ impl Outcome {
         *self.done.to.entry(to as u32).or_default() += bytes;
     }
 
-    /// The node to move to, if it should.
+    /// The node to move a page to; `None` if it should stay.
     fn target(&mut self, span: &Span, address: u64, on: u32) -> Option<u32> {
         match &span.rule {
             Rule::To(nodes) if nodes.contains(&on) => None,
@@ -331,7 +337,7 @@ impl Outcome {
         }
     }
 
-    /// The answer, or none where the process has ended.
+    /// The answer; `None` if the process has ended.
     fn alive<T>(&mut self, answer: io::Result<T>) -> io::Result<Option<T>> {
         match answer {
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {

@@ -5,13 +5,13 @@ use super::*;
 
 const PAGE: u64 = 4096;
 
-/// Pages by address with their node; some refuse, some only once.
+/// Nodes of pages by address; some pages refuse to move, some only once.
 #[derive(Default)]
 struct Fake {
     pages: BTreeMap<u64, u32>,
     refuse: BTreeMap<u64, i32>,
     busy_once: Vec<u64>,
-    /// Ends after so many calls.
+    /// The process ends after this many calls.
     lives: Option<u32>,
     calls: u32,
 }
@@ -53,7 +53,7 @@ impl Mover for Mutex<Fake> {
     }
 }
 
-/// Migrates on the fake kernel by one thread, so that what happens is the same every time.
+/// Migrates on the fake kernel with one thread, so that the result is deterministic.
 fn moved(fake: Fake, spans: &[Span]) -> (Migrated, Fake) {
     let fake = Mutex::new(fake);
     let done = migrate(&fake, 1, spans, &mut |_| ()).unwrap();
@@ -78,7 +78,7 @@ fn pages_move_to_a_node() {
     assert!(done.failed.is_empty() && !done.ended);
 }
 
-/// Check that pages are dealt out evenly to several nodes, and interleaved by address.
+/// Check that pages are distributed evenly over several nodes, and interleaved by address.
 #[test]
 fn pages_are_spread() {
     let count = |fake: &Fake, node: u32| fake.pages.values().filter(|on| **on == node).count();
@@ -89,7 +89,7 @@ fn pages_are_spread() {
     assert!(fake.pages.iter().all(|(address, node)| u64::from(*node) == address / PAGE % 3));
 }
 
-/// Check that what cannot move is counted by reason, and what was busy is tried once more.
+/// Check that pages which cannot move are counted by reason, and that busy pages are tried once more.
 #[test]
 fn what_cannot_move_is_counted() {
     let mut fake = Fake::with(100, |_| 0);
@@ -100,10 +100,10 @@ fn what_cannot_move_is_counted() {
     assert_eq!((done.moved, fake.pages[&0x5000], fake.pages[&0x3000]), (96, 1, 0));
 }
 
-/// Check that what was busy because it is a part of a huge page, and moved with that, counts as moved.
+/// Check that a page that was busy as part of a huge page, and moved with it, counts as moved.
 #[test]
 fn parts_of_huge_pages_are_counted() {
-    /// Pages 0 and 1 are one: the second is busy while the first is on its way.
+    /// Pages 0 and 1 are one huge page: the second is busy while the first moves.
     struct Huge(Mutex<Fake>);
     impl Mover for Huge {
         fn nodes(&self, addresses: &[u64]) -> io::Result<Vec<i32>> {
@@ -120,7 +120,8 @@ fn parts_of_huge_pages_are_counted() {
     assert_eq!((done.moved, done.there, done.from), (2, 0, [(0, 2 * PAGE)].into()));
 }
 
-/// Check that a process which ends leaves what was done, that a refusal is an error, and that a sparse mapping is not searched to its end.
+/// Check that the result of a process that ends is kept, that a refusal is an error, and that a sparse mapping is not searched to its
+/// end.
 #[test]
 fn ends_and_refusals() {
     let dies = Fake { lives: Some(4), ..Fake::with(4 * CHUNK, |_| 0) };
@@ -156,7 +157,7 @@ fn huge_pages_are_not_torn() {
     }
 }
 
-/// Check that several threads move each page once, and tell of all; and that small mappings share a call.
+/// Check that several threads move each page once and report all pages, and that small mappings share a call.
 #[test]
 fn several_threads_and_many_mappings() {
     let pages = 9 * CHUNK;

@@ -1,4 +1,4 @@
-//! Allocations that a language makes without naming an allocator: Fortran's `allocate`, C++ containers, plain assignments.
+//! Allocations without an explicit call of an allocator: Fortran's `allocate`, C++ containers, plain assignments.
 
 use super::Candidate;
 use super::explicit::assigned;
@@ -48,7 +48,7 @@ fn fortran_object(text: &Text, start: usize, end: usize) -> Option<Candidate> {
     }
     let bounds = if text.before(to) == ')' { text.opening(to - 1) } else { None };
     let name = text.source(from, bounds.unwrap_or(to).max(from));
-    // A bracket cut off in mid-statement leaves the bounds in place.
+    // If the statement is cut off within a bracket, the bounds remain.
     let name = if bounds.is_none() { name.split('(').next().unwrap_or_default().to_owned() } else { name };
     (name.chars().next().is_some_and(is_word)).then(|| Candidate::of(from, name))
 }
@@ -110,7 +110,7 @@ pub(super) fn member_initialisers(text: &Text) -> Vec<Candidate> {
             return found;
         }
         let close = text.closing(open);
-        // `data_()` takes no memory.
+        // `data_()` allocates nothing.
         if !text.code(open + 1, close).trim().is_empty() {
             found.push(Candidate::of(from, text.source(from, end)));
         }
@@ -122,7 +122,7 @@ pub(super) fn member_initialisers(text: &Text) -> Vec<Candidate> {
     }
 }
 
-/// The place after the colon of a constructor, or after what a continued list starts with.
+/// The position after the colon of a constructor, or after the start of a continued list.
 fn initialiser_list(text: &Text) -> Option<usize> {
     let first = text.skip_blanks(0);
     if matches!(text.at(first), ':' | ',') && text.at(first + 1) != ':' {

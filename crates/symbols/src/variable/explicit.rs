@@ -34,14 +34,14 @@ const ALLOCATORS: &[&str] = &[
     "cudaMallocHost",
 ];
 
-/// Methods after which the object itself has taken the memory.
+/// Methods that allocate memory for the object they are called on.
 const TAKES: &[&str] = &["reset", "push_back", "emplace_back", "push", "insert", "append", "emplace"];
 
-/// Variables that explicit allocations on this line are assigned to. `None` stands for an allocation without a variable, so
-/// that the others keep their number.
+/// Variables that explicit allocations on this line are assigned to. `None` stands for an allocation without a variable, so that the
+/// other allocations keep their index.
 pub(super) fn candidates(text: &Text, call: &str) -> Vec<Candidate> {
     let all = occurrences(text, call);
-    // A function of the program's own, named by its caller's line, is meant alone.
+    // If the call is a function of the program, look only for that function.
     let exact: Vec<&Occurrence> = all.iter().filter(|occurrence| !is_family(call) && occurrence.word == call).collect();
     let chosen = if exact.is_empty() { all.iter().collect() } else { exact };
     let targets = chosen.iter().enumerate().map(|(number, occurrence)| Candidate {
@@ -55,7 +55,7 @@ pub(super) fn candidates(text: &Text, call: &str) -> Vec<Candidate> {
     targets.collect()
 }
 
-/// The calls that profiles tell; all else is a function of the program's own.
+/// The calls that profiles record; any other name is a function of the program.
 fn is_family(call: &str) -> bool {
     ["", "malloc", "calloc", "realloc", "aligned", "mmap", "mremap"].contains(&call)
 }
@@ -65,9 +65,9 @@ fn exact_or(call: &str, fits: impl Fn(&str) -> bool) -> bool {
 }
 
 struct Occurrence {
-    /// Where the whole path begins: `np.zeros`, `std::make_unique`.
+    /// Start of the whole path: `np.zeros`, `std::make_unique`.
     start: usize,
-    /// After the word itself.
+    /// Position after the word.
     end: usize,
     word: String,
 }
@@ -77,15 +77,15 @@ impl Occurrence {
         match call {
             "" => false,
             "aligned" => self.word.contains("align"),
-            // Compilers make one call of malloc and the memset that follows it.
+            // Compilers merge malloc and a following memset into calloc.
             "calloc" if self.word == "malloc" => true,
-            // `malloc` is also what C++, Rust and Python end up in.
+            // C++, Rust and Python allocate through `malloc` too.
             "malloc" => !["calloc", "realloc", "mmap", "align"].iter().any(|other| self.word.contains(other)),
             call => self.word.contains(call),
         }
     }
 
-    /// `posix_memalign(&a, ...)` gives its result through its first argument.
+    /// `posix_memalign(&a, ...)` returns its result through its first argument.
     fn first_argument_is_result(&self, text: &Text) -> Option<String> {
         if !["posix_memalign", "cudaMalloc", "hipMalloc"].iter().any(|name| self.word.contains(name)) {
             return None;
@@ -101,7 +101,7 @@ impl Occurrence {
         Some(name.trim_start_matches(['*', '&']).to_owned())
     }
 
-    /// `ALLOC(a, n);`: a macro that is a statement of its own assigns to its first argument, most likely.
+    /// `ALLOC(a, n);`: a macro used as a statement most likely assigns to its first argument.
     fn macro_argument(&self, text: &Text) -> Option<String> {
         let is_macro = !self.word.chars().any(char::is_lowercase);
         let is_statement = "\0;{}".contains(text.before(text.skip_blanks_back(self.start)));
@@ -157,7 +157,7 @@ fn is_fortran_statement(text: &Text, word: &str, end: usize) -> bool {
     ["deallocate", "allocated", "dealloc"].contains(&lower.as_str()) || (lower == "allocate" && !".:>".contains(before))
 }
 
-/// Includes what qualifies a name: `std::`, `np.`, `pool->`.
+/// Includes the qualifiers of a name: `std::`, `np.`, `pool->`.
 fn path_start(text: &Text, mut start: usize) -> usize {
     loop {
         let qualifier = match (text.before(start.saturating_sub(1)), text.before(start)) {
@@ -172,7 +172,7 @@ fn path_start(text: &Text, mut start: usize) -> usize {
     }
 }
 
-/// Looks left from an allocation for the assignment, field or declaration it belongs to.
+/// Searches to the left of an allocation for the assignment, field or declaration it belongs to.
 fn target(text: &Text, start: usize, number: usize) -> Option<String> {
     let mut outermost = None;
     let mut place = start;
@@ -207,7 +207,7 @@ fn field(text: &Text, colon: usize, start: usize) -> Option<String> {
     (single && adjacent && !name.is_empty() && "\0{,".contains(before) && !is_keyword(&name)).then_some(name)
 }
 
-/// `a(new double[n])`: a variable when a type stands before it, a member when `:` or `,` does; `a.reset(...)` is `a`.
+/// `a(new double[n])`: a variable if a type precedes it, a member if `:` or `,` precedes it; `a.reset(...)` is `a`.
 fn declared(text: &Text, open: usize) -> Option<String> {
     let end = text.skip_blanks_back(open);
     let name_start = text.word_start(end);
@@ -256,7 +256,7 @@ pub(super) fn assigned(text: &Text, equals: usize, number: usize) -> Option<Stri
     text.place_before(chosen?.1)
 }
 
-/// Where `a: Type =` has its colon.
+/// The position of the colon in `a: Type =`.
 fn annotation(text: &Text, start: usize, end: usize, is_rust: bool) -> Option<usize> {
     let mut place = start;
     while place < end {
@@ -275,7 +275,7 @@ fn annotation(text: &Text, start: usize, end: usize, is_rust: bool) -> Option<us
     None
 }
 
-/// After the last `;`, `{`, `}`, enclosing bracket, or comma that follows an earlier assignment.
+/// The position after the last `;`, `{`, `}`, enclosing bracket, or comma that follows an earlier assignment.
 fn statement_start(text: &Text, end: usize) -> usize {
     let mut place = end;
     let mut comma = None;

@@ -1,5 +1,5 @@
-//! The variable that an allocation is assigned to, read off its source line. Lines are cut out of their files and may be in
-//! any language, so this recognises shapes and does not parse; where it is not sure it says nothing.
+//! The variable that an allocation is assigned to, from its source line. A line without its context may be in any language, so this
+//! recognises patterns and does not parse. If it is not sure, it returns `None`.
 
 mod declared;
 mod explicit;
@@ -9,16 +9,16 @@ use text::Text;
 
 /// An allocation on a line.
 struct Candidate {
-    /// Where it is, in characters.
+    /// Its position, in characters.
     position: usize,
     /// What it is assigned to, if anything.
     name: Option<String>,
-    /// The call in question may be this one.
+    /// Whether it can be the call that was asked for.
     fits: bool,
 }
 
 impl Candidate {
-    /// A variable that takes whatever is allocated there.
+    /// A variable that receives every allocation at this position.
     fn of(position: usize, name: String) -> Self {
         Self { position, name: Some(name), fits: true }
     }
@@ -28,15 +28,15 @@ impl Candidate {
 const STATEMENT_LINES: usize = 3;
 
 /// The variable that an allocation on this line is assigned to. `call` is the function that made the object (`malloc`,
-/// `calloc`, `realloc`, `aligned`, `mmap`, ..., or one of the program's own that the line calls); `nth_on_line` counts from 0 the
-/// allocations on the line, by whichever of these calls: compilers make calloc of malloc, so the kind alone does not tell.
+/// `calloc`, `realloc`, `aligned`, `mmap`, ..., or a function of the program that the line calls). `nth_on_line` counts all
+/// allocations on the line from 0: compilers turn malloc into calloc, so the kind of call alone is ambiguous.
 #[must_use]
 pub fn variable_at_allocation(line_text: &str, call: &str, nth_on_line: usize) -> Option<String> {
     pick(candidates(&Text::new(line_text), call), nth_on_line)
 }
 
-/// As [`variable_at_allocation`] for a statement that may go over several lines: `source[line_index]` (from 0) and up to three
-/// lines before and after it.
+/// As [`variable_at_allocation`], for a statement that may span several lines: `source[line_index]` (from 0) and up to three lines
+/// before and after it.
 #[must_use]
 pub fn variable_near(source: &[&str], line_index: usize, call: &str, nth_on_line: usize) -> Option<String> {
     let line = source.get(line_index)?;
@@ -65,7 +65,7 @@ pub fn variable_near(source: &[&str], line_index: usize, call: &str, nth_on_line
     pick(if here.is_empty() { elsewhere } else { here }, nth_on_line)
 }
 
-/// The first reading of the line that finds a variable, from the most to the least telling.
+/// Tries the interpretations of the line from the most to the least specific, and returns the first that finds a variable.
 fn candidates(text: &Text, call: &str) -> Vec<Candidate> {
     let readings: [fn(&Text) -> Vec<Candidate>; 5] =
         [declared::fortran, declared::growing, declared::member_initialisers, declared::declarations, declared::assignments];
@@ -76,15 +76,15 @@ fn candidates(text: &Text, call: &str) -> Vec<Candidate> {
     readings.iter().map(|reading| reading(text)).find(|found| !found.is_empty()).unwrap_or_default()
 }
 
-/// One variable on the line is the answer for every number: a constructor may allocate more than once. A call of the wrong kind
-/// there means that the count is off (smaller allocations are not seen): then the first of the right kind.
+/// If the line has one variable, it is the answer for every index: a constructor may allocate more than once. If the call at the index
+/// is of the wrong kind, the count is wrong (small allocations are not recorded): take the first call of the right kind.
 fn pick(mut candidates: Vec<Candidate>, number: usize) -> Option<String> {
     let index = if candidates.len() == 1 { 0 } else { number };
     let fitting = candidates.get(index)?.fits.then_some(index).or_else(|| candidates.iter().position(|candidate| candidate.fits));
     candidates.swap_remove(fitting.unwrap_or(index)).name
 }
 
-/// Whether `next` belongs to the statement that `line` is in.
+/// Whether `next` belongs to the same statement as `line`.
 fn continues(line: &str, next: &str) -> bool {
     let length = line.chars().count();
     let code = Text::new(line).code(0, length);

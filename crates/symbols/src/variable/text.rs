@@ -1,12 +1,12 @@
-//! A source line as characters, with literals and comments blanked out, and the few ways of moving about in it.
+//! A source line as characters, with literals and comments blanked out, and functions to navigate in it.
 
-/// Longer lines are generated code; only their beginning is looked at.
+/// The longest line: longer ones are generated code, of which only the beginning is examined.
 const LONGEST_LINE: usize = 2048;
 
 /// Two views of one line, equally long.
 pub(super) struct Text {
     original: Vec<char>,
-    /// Contents of strings and comments are blanks here, so that what looks like code is code.
+    /// The contents of strings and comments are blanks here, so that only code looks like code.
     code: Vec<char>,
 }
 
@@ -22,12 +22,12 @@ impl Text {
         self.code.len()
     }
 
-    /// The character at a place; a NUL outside.
+    /// The character at a position; NUL outside the line.
     pub(super) fn at(&self, place: usize) -> char {
         self.code.get(place).copied().unwrap_or('\0')
     }
 
-    /// The character before a place; a NUL at the start.
+    /// The character before a position; NUL at the start.
     pub(super) fn before(&self, place: usize) -> char {
         place.checked_sub(1).map_or('\0', |before| self.at(before))
     }
@@ -42,7 +42,7 @@ impl Text {
         self.code.get(start..end.max(start)).unwrap_or_default().iter().collect()
     }
 
-    /// The end of the last thing before `place` that is not a blank.
+    /// The position after the last character before `place` that is not a blank.
     pub(super) fn skip_blanks_back(&self, mut place: usize) -> usize {
         while self.before(place).is_whitespace() {
             place -= 1;
@@ -50,7 +50,7 @@ impl Text {
         place
     }
 
-    /// The first place at or after `place` that is not a blank.
+    /// The first position at or after `place` that is not a blank.
     pub(super) fn skip_blanks(&self, mut place: usize) -> usize {
         while self.at(place).is_whitespace() {
             place += 1;
@@ -58,7 +58,7 @@ impl Text {
         place
     }
 
-    /// The start of the word that ends at `end` (`end` itself when there is none).
+    /// The start of the word that ends at `end` (`end` itself if there is no word).
     pub(super) fn word_start(&self, mut end: usize) -> usize {
         while is_word(self.before(end)) {
             end -= 1;
@@ -66,7 +66,7 @@ impl Text {
         end
     }
 
-    /// The end of the word that starts at `start` (`start` itself when there is none).
+    /// The end of the word that starts at `start` (`start` itself if there is no word).
     pub(super) fn word_end(&self, mut start: usize) -> usize {
         while is_word(self.at(start)) {
             start += 1;
@@ -74,7 +74,7 @@ impl Text {
         start
     }
 
-    /// The bracket that opens what closes at `close`.
+    /// The position of the opening bracket for the one at `close`.
     pub(super) fn opening(&self, close: usize) -> Option<usize> {
         let mut depth = 0_usize;
         for place in (0..=close).rev() {
@@ -90,7 +90,7 @@ impl Text {
         None
     }
 
-    /// The bracket that closes what opens at `open`; the end of the line when it is not there.
+    /// The position of the closing bracket for the one at `open`; the end of the line if there is none.
     pub(super) fn closing(&self, open: usize) -> usize {
         let mut depth = 0_usize;
         for place in open..self.len() {
@@ -106,7 +106,7 @@ impl Text {
         self.len()
     }
 
-    /// The end of a template argument list that starts at `open` (`<`): the place after its `>`.
+    /// The end of a template argument list that starts at `open` (`<`): the position after its `>`.
     pub(super) fn after_template(&self, open: usize) -> Option<usize> {
         let mut depth = 0_usize;
         for place in open..self.len() {
@@ -123,7 +123,7 @@ impl Text {
         None
     }
 
-    /// The parts of a range between its commas, brackets respected.
+    /// The parts of a range between its commas; commas within brackets do not count.
     pub(super) fn split_commas(&self, start: usize, end: usize) -> Vec<(usize, usize)> {
         let mut parts = Vec::new();
         let (mut from, mut place) = (start, start);
@@ -148,7 +148,7 @@ impl Text {
         self.at(place) == '=' && !"=<>!+-*/%&|^:".contains(self.before(place)) && !"=>".contains(self.at(place + 1))
     }
 
-    /// What is assigned to when the assignment (or declaration) ends at `end`: `a`, `p->field`, `rows[i]`, `x%field`.
+    /// The variable of an assignment (or declaration) whose left side ends at `end`: `a`, `p->field`, `rows[i]`, `x%field`.
     pub(super) fn place_before(&self, end: usize) -> Option<String> {
         let end = self.skip_blanks_back(end);
         let mut start = end;
@@ -170,7 +170,7 @@ impl Text {
         (is_place && !is_reserved(name)).then(|| name.to_owned())
     }
 
-    /// `double (*C)[N] = ...` declares `C`, a pointer to rows; without a type before it, `(*C)[i]` is a place.
+    /// `double (*C)[N] = ...` declares `C`, a pointer to rows; without a type before it, `(*C)[i]` is an element.
     fn declared_pointer<'n>(&self, start: usize, name: &'n str) -> Option<&'n str> {
         let (inner, _) = name.strip_prefix("(*")?.split_once(')')?;
         let has_type = is_word(self.before(self.skip_blanks_back(start)));
@@ -193,9 +193,9 @@ pub(super) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Words that stand where a type or a variable could.
+/// Keywords that can appear in the position of a type or a variable.
 pub(super) fn is_keyword(word: &str) -> bool {
-    /// Variables in some languages, which nothing but a variable's place tells.
+    /// Keywords that are variable names in other languages; only the position shows which.
     const SOMEWHERE: &[&str] = &[
         "in", "and", "or", "not", "yield", "await", "print", "call", "def", "fn", "lambda", "import", "from", "use", "let", "mut", "class",
         "new", "delete", "public", "private", "using",
@@ -203,7 +203,7 @@ pub(super) fn is_keyword(word: &str) -> bool {
     is_reserved(word) || SOMEWHERE.contains(&word)
 }
 
-/// Words that no language of these has as a variable.
+/// Words that are not variable names in any of these languages.
 pub(super) fn is_reserved(word: &str) -> bool {
     const KEYWORDS: &[&str] = &[
         "return", "throw", "else", "case", "default", "if", "for", "while", "switch", "do", "goto", "typedef", "void", "struct", "sizeof",
@@ -221,14 +221,14 @@ fn blank_literals_and_comments(code: &mut [char]) {
             ('\'', _) => closing_quote(code, place).filter(|end| is_literal(code, place, *end)),
             ('/', '/') => Some(code.len()),
             ('/', '*') => Some(end_of_comment(code, place)),
-            // Python's comments; C's directives hold no assignments either.
+            // Python's comments, and C's directives, which contain no assignments.
             ('#', _) if place == 0 || code.get(place - 1).is_some_and(|before| before.is_whitespace()) => Some(code.len()),
             _ => None,
         };
         if let Some(end) = end {
             let end = end.min(code.len());
             code.iter_mut().take(end).skip(place).for_each(|c| *c = ' ');
-            // An empty pair of quotes remains as a mark that something is there.
+            // Keep an empty pair of quotes to mark the literal.
             if c == '"' || c == '\'' {
                 code[place] = '"';
             }
@@ -239,7 +239,7 @@ fn blank_literals_and_comments(code: &mut [char]) {
     }
 }
 
-/// The place after the quote that closes the one at `open`.
+/// The position after the quote that closes the one at `open`.
 fn closing_quote(code: &[char], open: usize) -> Option<usize> {
     let quote = *code.get(open)?;
     let mut place = open + 1;
@@ -253,7 +253,7 @@ fn closing_quote(code: &[char], open: usize) -> Option<usize> {
     }
 }
 
-/// A Rust lifetime is not the start of a literal: what lies between two of them is code.
+/// A Rust lifetime does not start a literal: the text between two lifetimes is code.
 fn is_literal(code: &[char], open: usize, end: usize) -> bool {
     let inside = code.get(open + 1..end - 1).unwrap_or_default();
     inside.len() <= 1 || inside.first() == Some(&'\\') || !inside.iter().any(|c| "<>(),;=".contains(*c))

@@ -1,4 +1,4 @@
-//! The variables that decide where threads sit and what allocates.
+//! The environment variables that affect where threads run and which library allocates.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub fn of_this_process() -> BTreeMap<String, String> {
 mod tests {
     use super::matters;
 
-    /// Check that nothing else of the environment is taken: it may hold secrets.
+    /// Check that other variables are not read: they may hold secrets.
     #[test]
     fn other_variables_are_left_alone() {
         for name in ["OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "LD_PRELOAD", "LD_LIBRARY_PATH"] {

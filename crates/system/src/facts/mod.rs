@@ -1,15 +1,17 @@
 //! What `firsttouch doctor` judges: the topology, switches of the kernel, limits of the control group, the environment, and
 //! what the kernel answers to harmless calls.
 //!
-//! As for the topology, a damaged file costs what it would have told, and a doubt names it.
+//! As for the topology, a damaged file only costs its own values, and a doubt names it.
 
 mod environment;
-pub mod probe;
 mod quota;
 
+use crate::calls::{mempolicy, probe};
+use crate::files::{Reader, chosen, short};
+use crate::proc::meminfo;
+use crate::proc::status::Status;
 use crate::topology;
-use crate::topology::reader::{Reader, short};
-use anyhow::Result;
+use firsttouch_model::error::Result;
 use firsttouch_model::facts::{Facts, Kernel, Swap};
 use firsttouch_model::topology::Topology;
 use std::collections::BTreeMap;
@@ -17,7 +19,7 @@ use std::path::Path;
 
 pub use environment::matters;
 
-/// Reads the facts recorded below `root`; nothing is known of an environment, and nobody can be asked.
+/// Reads the facts recorded below `root`. The environment is unknown, and there is no kernel to ask.
 ///
 /// # Errors
 /// When nothing below `root` names the machine's CPUs.
@@ -25,15 +27,15 @@ pub fn read(root: &Path) -> Result<Facts> {
     Ok(beside(root, topology::read(root)?))
 }
 
-/// Reads the facts of this system, takes this process's environment, and asks the kernel about memory policies.
-/// (perf_event_open and programs are the capture's to ask.)
+/// Reads the facts of this system and the environment of this process, and tries the calls of memory policies.
+/// ([`crate::calls::probe::perf_events`] and [`crate::program`] add the rest.)
 ///
 /// # Errors
 /// When nothing names the machine's CPUs.
 pub fn read_this_system() -> Result<Facts> {
-    // Without get_mempolicy's doubt: that the call is forbidden is a finding here.
+    // Add no doubt about get_mempolicy: a forbidden call is a finding here.
     let mut topology = topology::read(Path::new("/"))?;
-    if let Ok(policy) = topology::policy::of_this_thread() {
+    if let Ok(policy) = mempolicy::of_this_thread() {
         topology.process.get_or_insert_default().policy = Some(policy);
     }
     let mut facts = beside(Path::new("/"), topology);
@@ -49,7 +51,7 @@ fn beside(root: &Path, topology: Topology) -> Facts {
         numa_balancing: reader.number("proc/sys/kernel/numa_balancing"),
         zone_reclaim_mode: reader.number("proc/sys/vm/zone_reclaim_mode"),
         perf_event_paranoid: reader.number("proc/sys/kernel/perf_event_paranoid"),
-        transparent_huge_pages: choices.and_then(|text| crate::chosen(&text).map(str::to_owned)),
+        transparent_huge_pages: choices.and_then(|text| chosen(&text).map(str::to_owned)),
         huge_page_bytes: reader.number("sys/kernel/mm/transparent_hugepage/hpage_pmd_size"),
         seccomp: seccomp(&mut reader),
     };
@@ -73,8 +75,8 @@ fn words(text: &str) -> Vec<String> {
 
 fn seccomp(reader: &mut Reader) -> Option<i64> {
     const STATUS: &str = "proc/self/status";
-    let status = reader.text(STATUS)?;
-    let text = status.lines().find_map(|line| line.strip_prefix("Seccomp:"))?.trim();
+    let status = Status::parse(reader.text(STATUS)?);
+    let text = status.value("Seccomp")?;
     let mode = text.parse().ok();
     if mode.is_none() {
         reader.doubt(STATUS, format_args!("expected a number after Seccomp:, found {}", short(text)));
@@ -82,42 +84,20 @@ fn seccomp(reader: &mut Reader) -> Option<i64> {
     mode
 }
 
-/// A line of a meminfo file, such as `Node 0 FilePages: 12 kB`, in bytes.
-fn meminfo_bytes(text: &str, key: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.split_once(key).map(|(_, value)| value))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-}
-
 fn file_bytes(reader: &mut Reader, topology: &Topology) -> BTreeMap<u32, u64> {
     let of = |id: u32| {
         let text = reader.text(&format!("sys/devices/system/node/node{id}/meminfo"))?;
-        Some((id, meminfo_bytes(&text, " FilePages:")?))
+        Some((id, meminfo::bytes(&text, Some(id), "FilePages")?))
     };
     topology.nodes.iter().map(|node| node.id).filter_map(of).collect()
 }
 
 fn swap(reader: &mut Reader) -> Option<Swap> {
     let text = reader.text("proc/meminfo")?;
-    Some(Swap { total_bytes: meminfo_bytes(&text, "SwapTotal:")?, free_bytes: meminfo_bytes(&text, "SwapFree:")? })
+    Some(Swap { total_bytes: meminfo::bytes(&text, None, "SwapTotal")?, free_bytes: meminfo::bytes(&text, None, "SwapFree")? })
 }
 
 fn governors(reader: &mut Reader, topology: &Topology) -> BTreeMap<u32, String> {
     let mut governor = |cpu: u32| reader.text(&format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"));
     topology.cpus.online.iter().filter_map(|&cpu| Some((cpu, governor(cpu).filter(|text| !text.is_empty())?))).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Check lines of meminfo, with and without a node, and that damage is no figure.
-    #[test]
-    fn meminfo_is_read() {
-        assert_eq!(meminfo_bytes("Node 0 MemFree: 4 kB\nNode 0 FilePages:   12 kB\n", " FilePages:"), Some(12 << 10));
-        assert_eq!(meminfo_bytes("SwapTotal:       0 kB", "SwapTotal:"), Some(0));
-        for text in ["", "SwapTotal:", "SwapTotal: kB", "SwapTotal: 5", "SwapTotal: -1 kB", "SwapTotal: 99999999999999999999 kB"] {
-            assert_eq!(meminfo_bytes(text, "SwapTotal:"), None, "{text}");
-        }
-        assert_eq!(meminfo_bytes("SwapTotal: 18446744073709551615 kB", "SwapTotal:"), None, "more bytes than there are numbers");
-    }
 }

@@ -1,44 +1,33 @@
 //! CPU time that the control groups allow: cpu.max (version 2), cpu.cfs_quota_us and cpu.cfs_period_us (version 1).
 
-use crate::topology::reader::{Reader, short};
+use crate::files::{Reader, short};
+use crate::proc::cgroup::{group_and_parents, hierarchies};
 use firsttouch_model::facts::CpuQuota;
 
-/// The tightest quota of this process's group and those above it; `None` where none is set.
+/// The tightest quota of this process's group and those above it; `None` without a quota.
 pub fn read(reader: &mut Reader) -> Option<CpuQuota> {
     let text = reader.text("proc/self/cgroup")?;
     let mut tightest: Option<CpuQuota> = None;
-    for line in text.lines() {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(group)) = (fields.next(), fields.next()) else { continue };
-        let is_first = controllers.split(',').any(|name| name == "cpu");
-        let mounts = match controllers {
-            "" => ["sys/fs/cgroup", "sys/fs/cgroup/unified"],
-            _ if is_first => ["sys/fs/cgroup/cpu", "sys/fs/cgroup/cpu,cpuacct"],
-            _ => continue,
+    for hierarchy in hierarchies(&text) {
+        let is_first = hierarchy.has("cpu");
+        let mounts = if hierarchy.is_unified() {
+            ["sys/fs/cgroup", "sys/fs/cgroup/unified"]
+        } else if is_first {
+            ["sys/fs/cgroup/cpu", "sys/fs/cgroup/cpu,cpuacct"]
+        } else {
+            continue;
         };
-        for folder in mounts.iter().flat_map(|mount| folders(mount, group)) {
-            let quota = if is_first { version_1(reader, &folder) } else { version_2(reader, &folder) };
-            if let Some(quota) = quota.filter(|quota| tightest.as_ref().is_none_or(|least| quota.cpus < least.cpus)) {
-                tightest = Some(quota);
+        for mount in mounts {
+            for group in group_and_parents(hierarchy.group) {
+                let folder = format!("{mount}{group}");
+                let quota = if is_first { version_1(reader, &folder) } else { version_2(reader, &folder) };
+                if let Some(quota) = quota.filter(|quota| tightest.as_ref().is_none_or(|least| quota.cpus < least.cpus)) {
+                    tightest = Some(quota);
+                }
             }
         }
     }
     tightest
-}
-
-/// The folders of a group and of those above it. A group outside the cgroup namespace is shown as /../other: there the
-/// mount point is what can be seen.
-fn folders(mount: &str, group: &str) -> Vec<String> {
-    let mut group = group.trim_end_matches('/');
-    if group.split('/').any(|part| part == "..") {
-        group = "";
-    }
-    let mut folders = vec![format!("{mount}{group}")];
-    while let Some((parent, _)) = group.rsplit_once('/') {
-        folders.push(format!("{mount}{parent}"));
-        group = parent;
-    }
-    folders
 }
 
 /// `QUOTA PERIOD` in microseconds, or `max PERIOD`.
@@ -65,7 +54,7 @@ fn version_1(reader: &mut Reader, folder: &str) -> Option<CpuQuota> {
     let period: i64 = reader.number(&format!("{folder}/cpu.cfs_period_us"))?;
     let cpus = cpus(quota, period);
     if cpus.is_none() {
-        reader.doubt(&file, format_args!("a quota of {quota} in a period of {period} microseconds cannot be"));
+        reader.doubt(&file, format_args!("a quota of {quota} in a period of {period} microseconds is impossible"));
     }
     Some(CpuQuota { cpus: cpus?, file: format!("/{file}"), value: format!("{quota} of {period}") })
 }

@@ -2,13 +2,14 @@
 
 use super::bitmap;
 use super::objects::{Objects, line, number};
+use firsttouch_model::error::{Error, Result};
 use firsttouch_model::pairs::{PairFigure, PairKind};
 use firsttouch_model::topology::{Access, Distances, Topology};
 use roxmltree::Node as Element;
 
 /// HWLOC_DISTANCES_KIND_MEANS_LATENCY of hwloc/distances.h.
 const MEANS_LATENCY: u64 = 1 << 2;
-/// Four kinds of all pairs of the largest machine there is.
+/// Room for four figures of each pair of nodes on the largest machine.
 const MOST_FIGURES: usize = 4 << 20;
 
 /// The latency matrix of the nodes: the operating system's, which hwloc calls NUMALatency, before others.
@@ -26,12 +27,12 @@ pub fn distances(root: Element, topology: &mut Topology, objects: &mut Objects) 
     }
 }
 
-fn matrix(element: Element, topology: &Topology, objects: &Objects) -> Result<Distances, String> {
-    let words = |name: &str| -> Result<Vec<u64>, String> {
+fn matrix(element: Element, topology: &Topology, objects: &Objects) -> Result<Distances> {
+    let words = |name: &str| -> Result<Vec<u64>> {
         let parts = element.children().filter(|child| child.has_tag_name(name)).filter_map(|child| child.text());
         parts
             .flat_map(str::split_whitespace)
-            .map(|word| word.parse().map_err(|_| format!("{name} has {word:.20?} among its numbers")))
+            .map(|word| word.parse().map_err(|_| Error::invalid_data(format!("{name} has {word:.20?} among its numbers"))))
             .collect()
     };
     let by_gp = element.attribute("indexing") == Some("gp");
@@ -39,16 +40,16 @@ fn matrix(element: Element, topology: &Topology, objects: &Objects) -> Result<Di
     for index in words("indexes")? {
         let node = if by_gp { objects.node_of_gp.get(&index).copied() } else { u32::try_from(index).ok() };
         let node = node.filter(|node| topology.node(*node).is_some() && !nodes.contains(node));
-        nodes.push(node.ok_or_else(|| format!("{index} is no node of this file, or is there twice"))?);
+        nodes.push(node.ok_or_else(|| Error::invalid_data(format!("{index} is not a node of this file, or appears twice")))?);
     }
     let values = words("u64values")?;
     if nodes.is_empty() || values.len() != nodes.len() * nodes.len() {
-        return Err(format!("{} values for {} nodes", values.len(), nodes.len()));
+        return Err(Error::invalid_data(format!("{} values for {} nodes", values.len(), nodes.len())));
     }
     let rows = values.chunks(nodes.len());
     let matrix: Result<Vec<Vec<u32>>, _> = rows.map(|row| row.iter().map(|value| u32::try_from(*value)).collect()).collect();
-    let matrix = matrix.map_err(|_| "a value is larger than any distance".to_owned())?;
-    // In the order of node numbers, as everywhere.
+    let matrix = matrix.map_err(|_| Error::invalid_data("a value is larger than any distance"))?;
+    // Sort by node number, as everywhere.
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by_key(|&place| nodes[place]);
     Ok(Distances {
@@ -57,7 +58,7 @@ fn matrix(element: Element, topology: &Topology, objects: &Objects) -> Result<Di
     })
 }
 
-/// Bandwidth (MiB/s) and latency (ns) of each node from its nearest CPUs; and what is told of every pair.
+/// Reads bandwidth (MiB/s) and latency (ns) of each node from its nearest CPUs; returns the figures of all pairs.
 pub fn access(root: Element, topology: &mut Topology, objects: &Objects) -> Vec<PairFigure> {
     let mut figures = Vec::new();
     for attribute in root.children().filter(|element| element.has_tag_name("memattr")) {
@@ -95,8 +96,7 @@ fn kind(name: &str) -> Option<PairKind> {
     }
 }
 
-/// hwloc does not tell the kernel's class of access; from CPUs, it is 1. Only one set of initiators, the first, is kept: the kernel
-/// knows no more.
+/// hwloc does not write the kernel's class of access; from CPUs it is 1. Like the kernel, keep one set of initiators: the first.
 fn class_of(list: &mut Vec<Access>, initiators: Vec<u32>) -> Option<&mut Access> {
     if list.is_empty() {
         list.push(Access { class: 1, initiators: initiators.clone(), ..Access::default() });
@@ -104,7 +104,7 @@ fn class_of(list: &mut Vec<Access>, initiators: Vec<u32>) -> Option<&mut Access>
     list.first_mut().filter(|access| access.initiators == initiators)
 }
 
-/// `Bandwidth` and `Latency` stand for both directions where there is no better.
+/// `Bandwidth` and `Latency` stand for both directions, unless the file has figures by direction.
 fn set(access: &mut Access, name: &str, figure: u64) {
     let figure = Some(figure);
     match name {

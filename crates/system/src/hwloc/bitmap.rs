@@ -1,9 +1,9 @@
 //! hwloc's sets: `0x0000000f`, groups of 32 with commas, the last group the lowest; empty groups are zero.
 
-/// As many numbers as [`crate::parse_list`] takes.
-const MOST_GROUPS: u32 = (crate::list::LARGEST + 1) / 32;
+/// As many numbers as [`crate::parse_list`] accepts.
+const MOST_GROUPS: u32 = (crate::files::LARGEST + 1) / 32;
 
-/// The numbers of a set; `None` for damage, and for infinite sets (`0xf...f`), which no machine has.
+/// The numbers of a set; `None` for a damaged set, and for an infinite one (`0xf...f`), which no machine has.
 pub fn parse(text: &str) -> Option<Vec<u32>> {
     let text = text.trim();
     if text.is_empty() {

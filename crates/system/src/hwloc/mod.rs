@@ -1,23 +1,23 @@
 //! hwloc's XML (format 2, as lstopo 2.x writes it) as a topology.
 //!
 //! The format is that of hwloc's hwloc2.dtd: nested `object` elements, each with the set of its CPUs, then `distances2`
-//! and `memattr` elements. Sets are read from the attributes, so that the nesting need not be followed.
+//! and `memattr` elements. Every object has its own set of CPUs, so the nesting is not followed.
 
 mod attributes;
 mod bitmap;
 mod objects;
 
 use crate::topology::sub_numa;
-use anyhow::{Context, Result, anyhow, bail};
+use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::pairs::PairFigure;
 use firsttouch_model::topology::Topology;
 use roxmltree::{Document, ParsingOptions};
 use std::fs;
 use std::path::Path;
 
-/// A machine of 8192 CPUs has about 100,000 elements; more is no machine.
+/// The most elements of a file; a machine of 8192 CPUs has about 100,000.
 const MOST_ELEMENTS: u32 = 4_000_000;
-/// Larger files are no topologies.
+/// The largest file that is read as a topology.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// Reads an hwloc XML file.
@@ -28,7 +28,7 @@ pub fn read_file(path: &Path) -> Result<Topology> {
     read_file_with_figures(path).map(|(topology, _)| topology)
 }
 
-/// The same, with what the file tells of pairs of nodes (memory attributes).
+/// As [`read_file`], and also returns the figures of pairs of nodes (memory attributes).
 ///
 /// # Errors
 /// As [`read_file`].
@@ -36,13 +36,13 @@ pub fn read_file_with_figures(path: &Path) -> Result<(Topology, Vec<PairFigure>)
     let cannot = || format!("cannot read {}", path.display());
     let size = fs::metadata(path).with_context(cannot)?;
     if !size.is_file() {
-        return Err(anyhow!("it is not a file")).with_context(cannot);
+        return Err(Error::invalid_data("it is not a file")).with_context(cannot);
     }
     if size.len() > MOST_BYTES {
-        return Err(anyhow!("it is too large for a topology")).with_context(cannot);
+        return Err(Error::invalid_data("it is too large for a topology")).with_context(cannot);
     }
     let bytes = fs::read(path).with_context(cannot)?;
-    let text = String::from_utf8(bytes).map_err(|_| anyhow!("it is not text")).with_context(cannot)?;
+    let text = String::from_utf8(bytes).map_err(|_| Error::invalid_data("it is not text")).with_context(cannot)?;
     read_with_figures(&text).with_context(cannot)
 }
 
@@ -54,26 +54,34 @@ pub fn read(text: &str) -> Result<Topology> {
     read_with_figures(text).map(|(topology, _)| topology)
 }
 
-/// The same, with what it tells of pairs of nodes (memory attributes).
+/// As [`read`], and also returns the figures of pairs of nodes (memory attributes).
 ///
 /// # Errors
 /// As [`read`].
 pub fn read_with_figures(text: &str) -> Result<(Topology, Vec<PairFigure>)> {
-    // The parser descends once a level: hwloc nests some twenty deep, and a hostile file must not exhaust the stack.
+    // The parser recurses once a level. hwloc nests about twenty deep; a hostile file must not exhaust the stack.
     const DEEPEST: usize = 256;
     if depth(text) > DEEPEST {
-        bail!("its elements are nested more than {DEEPEST} deep: not an hwloc topology");
+        return Err(Error::invalid_data(format!("its elements are nested more than {DEEPEST} deep: not an hwloc topology")));
     }
     let options = ParsingOptions { allow_dtd: true, nodes_limit: MOST_ELEMENTS };
-    let document = Document::parse_with_options(text, options).map_err(|error| anyhow!("it is not well-formed XML: {error}"))?;
+    let document =
+        Document::parse_with_options(text, options).map_err(|error| Error::invalid_data(format!("it is not well-formed XML: {error}")))?;
     let root = document.root_element();
     if root.tag_name().name() != "topology" {
-        bail!("it is not an hwloc topology: the first element is '{}', expected 'topology'", root.tag_name().name());
+        return Err(Error::invalid_data(format!(
+            "it is not an hwloc topology: the first element is '{}', expected 'topology'",
+            root.tag_name().name()
+        )));
     }
     match root.attribute("version").and_then(|version| version.split('.').next()?.parse::<u32>().ok()) {
         Some(2..=3) => {}
-        Some(other) => bail!("it has hwloc's XML format {other}; formats 2 and 3 are understood"),
-        None => bail!("it names no format version, as hwloc 1 does not; write it with lstopo 2 or later: lstopo --of xml FILE"),
+        Some(other) => return Err(Error::invalid_data(format!("it has hwloc's XML format {other}; formats 2 and 3 are understood"))),
+        None => {
+            return Err(Error::invalid_data(
+                "it has no format version, so hwloc 1 wrote it; write it with lstopo 2 or later: lstopo --of xml FILE",
+            ));
+        }
     }
     let mut objects = objects::Objects::collect(root)?;
     let mut topology = objects.topology();
@@ -84,7 +92,7 @@ pub fn read_with_figures(text: &str) -> Result<(Topology, Vec<PairFigure>)> {
     Ok((topology, figures))
 }
 
-/// How deep the tags of a text are nested; comments and damage may make it too large, never too small.
+/// How deep the tags of a text are nested. With comments or damage the result may be too large, never too small.
 fn depth(text: &str) -> usize {
     let (mut depth, mut deepest) = (0usize, 0usize);
     for tag in text.split('<').skip(1) {

@@ -1,20 +1,20 @@
 //! The `object` elements: CPUs (PU), cores, dies, packages, caches, nodes.
 
 use super::bitmap;
-use crate::list;
-use anyhow::{Result, anyhow, bail};
+use crate::files;
+use firsttouch_model::error::{Error, Result};
 use firsttouch_model::topology::{
     Access, Cache, CacheKind, Core, CpuLists, Die, HugePages, Memory, MemorySideCache, Node, Package, Processor, Topology,
 };
 use roxmltree::Node as Element;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Numbers of nodes, packages and cores above this are damage, or hwloc's largest number for one it does not know.
+/// Larger numbers of nodes, packages and cores are damage, or hwloc's number for an unknown one (the largest).
 const LARGEST: u32 = 65_535;
-/// Kernels are built for 1024 nodes at most (CONFIG_NODES_SHIFT ends at 10).
+/// Kernels support at most 1024 nodes (CONFIG_NODES_SHIFT ends at 10).
 const MOST_NODES: usize = 1024;
 
-/// A node as the file has it: with the CPUs it is local to, which may be those of another node as well.
+/// A node in the file, with the CPUs it is local to; another node may be local to the same CPUs.
 struct Local {
     node: Node,
     cpus: Vec<u32>,
@@ -47,10 +47,10 @@ impl Objects {
             objects.one(element)?;
         }
         if objects.cpus.is_empty() {
-            bail!("it has no CPUs (objects of type PU)");
+            return Err(Error::invalid_data("it has no CPUs (objects of type PU)"));
         }
         if objects.nodes.is_empty() {
-            bail!("it has no nodes (objects of type NUMANode)");
+            return Err(Error::invalid_data("it has no nodes (objects of type NUMANode)"));
         }
         Ok(objects)
     }
@@ -66,22 +66,22 @@ impl Objects {
                 self.processor(element);
             }
             "Package" => {
-                self.packages.push((index(element).unwrap_or(u32::try_from(self.packages.len())?), cpus(element)?));
+                self.packages.push((index(element).unwrap_or(count(&self.packages)), cpus(element)?));
                 self.processor(element);
             }
-            "Die" => self.dies.push((index(element).unwrap_or(u32::try_from(self.dies.len())?), cpus(element)?)),
+            "Die" => self.dies.push((index(element).unwrap_or(count(&self.dies)), cpus(element)?)),
             "Core" => self.cores.push((index(element), cpus(element)?)),
             "PU" => {
-                let cpu = index(element).filter(|cpu| *cpu <= list::LARGEST);
-                let cpu = cpu.ok_or_else(|| anyhow!("a PU has no possible os_index at line {}", line(element)))?;
+                let cpu = index(element).filter(|cpu| *cpu <= files::LARGEST);
+                let cpu = cpu.ok_or_else(|| Error::invalid_data(format!("a PU has no valid os_index at line {}", line(element))))?;
                 if !self.cpus.insert(cpu) {
-                    bail!("CPU {cpu} is there twice at line {}", line(element));
+                    return Err(Error::invalid_data(format!("CPU {cpu} appears twice at line {}", line(element))));
                 }
             }
             "NUMANode" => self.node(element)?,
             "MemCache" => self.memory_side_cache(element),
             _ if kind.ends_with("Cache") && kind.starts_with('L') => self.cache(element)?,
-            // Groups, devices, and kinds of later formats tell nothing that is asked here.
+            // Groups, devices and kinds of later formats are not needed here.
             _ => {}
         }
         Ok(())
@@ -107,12 +107,12 @@ impl Objects {
     }
 
     fn node(&mut self, element: Element) -> Result<()> {
-        let id = index(element).ok_or_else(|| anyhow!("a NUMANode has no os_index at line {}", line(element)))?;
+        let id = index(element).ok_or_else(|| Error::invalid_data(format!("a NUMANode has no os_index at line {}", line(element))))?;
         if self.nodes.iter().any(|local| local.node.id == id) {
-            bail!("node {id} is there twice at line {}", line(element));
+            return Err(Error::invalid_data(format!("node {id} appears twice at line {}", line(element))));
         }
         if self.nodes.len() == MOST_NODES {
-            bail!("it has more than {MOST_NODES} nodes");
+            return Err(Error::invalid_data(format!("it has more than {MOST_NODES} nodes")));
         }
         let mut pages: Vec<(u64, u64)> = element
             .children()
@@ -147,12 +147,13 @@ impl Objects {
             Some("2") => CacheKind::Instruction,
             _ => return Ok(()),
         };
-        // hwloc has caches of unknown size: 0.
-        let (Some(level), Some(size_bytes)) = (number(element, "depth"), number(element, "cache_size").filter(|size| *size > 0)) else {
+        // hwloc writes 0 for a cache of unknown size.
+        let level = number(element, "depth").and_then(|level| u32::try_from(level).ok());
+        let (Some(level), Some(size_bytes)) = (level, number(element, "cache_size").filter(|size| *size > 0)) else {
             return Ok(());
         };
         self.caches.push(Cache {
-            level: u32::try_from(level)?,
+            level,
             kind,
             size_bytes,
             line_bytes: number(element, "cache_linesize").filter(|size| *size > 0),
@@ -162,7 +163,7 @@ impl Objects {
         Ok(())
     }
 
-    /// A memory-side cache encloses the nodes it is before.
+    /// A memory-side cache encloses the nodes whose memory it caches.
     fn memory_side_cache(&mut self, element: Element) {
         let Some(size_bytes) = number(element, "cache_size") else { return };
         let level = number(element, "depth").and_then(|depth| u32::try_from(depth).ok()).unwrap_or(1);
@@ -171,12 +172,12 @@ impl Objects {
         self.side_caches.extend(nodes.map(|node| (node, cache)));
     }
 
-    /// What the objects say together.
+    /// Builds the topology from the objects.
     pub fn topology(&mut self) -> Topology {
         let online: Vec<u32> = self.cpus.iter().copied().collect();
         let complete = self.machine.take().unwrap_or_default();
         let offline = complete.into_iter().filter(|cpu| !self.cpus.contains(cpu)).collect();
-        let nodes = self.settle();
+        let nodes = self.assign_cpus();
         let known = |mut cpus: Vec<u32>| {
             cpus.retain(|cpu| self.cpus.contains(cpu));
             cpus
@@ -204,9 +205,9 @@ impl Objects {
         topology
     }
 
-    /// Gives each CPU to one node, as the kernel does: hwloc also names the CPUs near a node that has none of its own.
-    /// The closest node has it (the smallest set), then ordinary memory before special, then the lower number.
-    fn settle(&mut self) -> Vec<Node> {
+    /// Gives each CPU to one node, as the kernel does; hwloc also lists nearby CPUs for a node without CPUs. The CPU goes to the
+    /// closest node (the smallest set), then to ordinary memory before special memory, then to the lower number.
+    fn assign_cpus(&mut self) -> Vec<Node> {
         let mut order: Vec<usize> = (0..self.nodes.len()).collect();
         order.sort_by_key(|&place| (self.nodes[place].cpus.len(), self.nodes[place].special, self.nodes[place].node.id));
         let mut free = self.cpus.clone();
@@ -215,7 +216,7 @@ impl Objects {
             let Local { node, cpus, .. } = &self.nodes[place];
             let own: Vec<u32> = cpus.iter().copied().filter(|cpu| free.remove(cpu)).collect();
             let memory_side_caches = self.side_caches.iter().filter(|(id, _)| *id == node.id).map(|(_, cache)| *cache).collect();
-            // A node without CPUs is near some: its initiators. Near all of the machine tells nothing.
+            // The CPUs near a node without CPUs are its initiators. If all CPUs are near, that says nothing.
             let near = own.is_empty() && !cpus.is_empty() && cpus.len() < self.cpus.len();
             let owners = || nodes.values().filter(|other| other.cpus.iter().any(|cpu| cpus.binary_search(cpu).is_ok()));
             let access = near.then(|| Access { class: 1, initiators: owners().map(|other| other.id).collect(), ..Access::default() });
@@ -228,7 +229,7 @@ impl Objects {
     }
 }
 
-/// Sets of CPUs that share none: a CPU that is in two belongs to the first, and a set that is left without any goes.
+/// Makes sets of CPUs disjoint: a CPU in two sets stays in the first, and empty sets are removed.
 fn apart<T>(kind: &str, sets: impl Iterator<Item = (T, Vec<u32>)>, doubts: &mut Vec<String>) -> Vec<(T, Vec<u32>)> {
     let mut taken = BTreeSet::new();
     let mut doubled = None;
@@ -247,7 +248,8 @@ fn apart<T>(kind: &str, sets: impl Iterator<Item = (T, Vec<u32>)>, doubts: &mut 
     left
 }
 
-/// An object without os_index (a group, a core of some systems) has none; hwloc writes unknown as the largest number.
+/// The operating system's number of an object; `None` if the object has none (a group, some cores) or it is unknown (hwloc writes
+/// the largest number).
 fn index(element: Element) -> Option<u32> {
     number(element, "os_index").and_then(|index| u32::try_from(index).ok()).filter(|index| *index <= LARGEST)
 }
@@ -258,12 +260,22 @@ pub fn number(element: Element, name: &str) -> Option<u64> {
 
 fn cpus(element: Element) -> Result<Vec<u32>> {
     let kind = element.attribute("type").unwrap_or_default();
-    let text = element.attribute("cpuset").ok_or_else(|| anyhow!("a {kind} has no cpuset at line {}", line(element)))?;
-    bitmap::parse(text)
-        .ok_or_else(|| anyhow!("a {kind} has the cpuset {text:.60?} at line {}: expected a finite set such as 0x0000000f", line(element)))
+    let text =
+        element.attribute("cpuset").ok_or_else(|| Error::invalid_data(format!("a {kind} has no cpuset at line {}", line(element))))?;
+    bitmap::parse(text).ok_or_else(|| {
+        Error::invalid_data(format!(
+            "a {kind} has the cpuset {text:.60?} at line {}: expected a finite set such as 0x0000000f",
+            line(element)
+        ))
+    })
 }
 
 /// The line of the file, for messages.
 pub fn line(element: Element) -> u32 {
     element.document().text_pos_at(element.range().start).row
+}
+
+/// The number of an object without one: the count of the objects before it.
+fn count<T>(objects: &[T]) -> u32 {
+    u32::try_from(objects.len()).unwrap_or(u32::MAX)
 }

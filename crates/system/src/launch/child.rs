@@ -1,46 +1,70 @@
-//! Starting the target: a child that waits for the word, so that events are open before its first instruction.
+//! Starts the target: a child that waits before exec, so that events can be opened before its first instruction.
 
-use anyhow::{Context, Result, bail};
+use firsttouch_model::error::{Context, Error, Result};
 use std::ffi::{CString, OsStr, OsString};
+use std::fmt;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The command could not be started; shells give it a status of its own.
+/// Why a command did not start.
 #[derive(Debug)]
-pub struct LaunchError {
-    pub command: String,
-    pub errno: i32,
+pub enum LaunchError {
+    /// The kernel did not execute the program. Shells give that a status of its own.
+    NotExecuted { command: String, errno: i32 },
+    /// An argument is impossible, or the system has no process or descriptor left.
+    NotPrepared(Error),
 }
 
 impl LaunchError {
-    /// 127 when there is no such command, 126 when it is there but cannot be executed.
+    /// 127 if there is no such command, 126 if it exists but cannot be executed; `None` for other failures.
     #[must_use]
-    pub fn exit_code(&self) -> i32 {
-        if matches!(self.errno, libc::ENOENT | libc::ENOTDIR) { 127 } else { 126 }
+    pub fn exit_code(&self) -> Option<i32> {
+        match self {
+            Self::NotExecuted { errno: libc::ENOENT | libc::ENOTDIR, .. } => Some(127),
+            Self::NotExecuted { .. } => Some(126),
+            Self::NotPrepared(_) => None,
+        }
     }
 }
 
-impl std::fmt::Display for LaunchError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let hint = match self.errno {
-            libc::ENOENT if Path::new(&self.command).exists() && self.command.contains('/') => {
+impl From<Error> for LaunchError {
+    fn from(error: Error) -> Self {
+        Self::NotPrepared(error)
+    }
+}
+
+impl fmt::Display for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (command, errno) = match self {
+            Self::NotExecuted { command, errno } => (command, *errno),
+            Self::NotPrepared(error) => return error.fmt(f),
+        };
+        let hint = match errno {
+            libc::ENOENT if Path::new(command).exists() && command.contains('/') => {
                 ": the interpreter it names (after #!, or its loader) is missing"
             }
-            libc::ENOENT if Path::new(&self.command).exists() => {
-                return write!(f, "cannot run {0}: it is not in PATH; the one in this folder is ./{0}", self.command);
+            libc::ENOENT if Path::new(command).exists() => {
+                return write!(f, "cannot run {command}: it is not in PATH; the one in this folder is ./{command}");
             }
             libc::ENOENT | libc::ENOTDIR => ": check the name and PATH",
             libc::EACCES => ": is it executable (chmod +x)?",
             libc::ENOEXEC => ": it is neither an ELF program nor a script with a #! line",
             _ => "",
         };
-        write!(f, "cannot run {}: {}{hint}", self.command, std::io::Error::from_raw_os_error(self.errno))
+        write!(f, "cannot run {command}: {}{hint}", std::io::Error::from_raw_os_error(errno))
     }
 }
 
-impl std::error::Error for LaunchError {}
+impl std::error::Error for LaunchError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::NotExecuted { .. } => None,
+            Self::NotPrepared(error) => error.source(),
+        }
+    }
+}
 
 /// A forked child that has not executed its program yet.
 pub struct Waiting {
@@ -51,12 +75,12 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Forks. `environment` (whole entries) replaces the child's; `mask` is the signal mask the program is to start with.
+    /// Forks. The child gets `environment` (whole entries), and the program starts with the signal mask `mask`.
     ///
     /// # Errors
     /// When arguments hold NUL bytes or the kernel refuses to fork.
     pub fn fork(command: &[OsString], environment: &[CString], mask: &libc::sigset_t) -> Result<Self> {
-        let Some(program) = command.first() else { bail!("no command given") };
+        let Some(program) = command.first() else { return Err(Error::invalid_input("no command given")) };
         let name = program.to_string_lossy().into_owned();
         let c = |s: &OsStr| CString::new(s.as_bytes()).with_context(|| format!("cannot run {name}: a NUL byte in its arguments"));
         let arguments = command.iter().map(|a| c(a)).collect::<Result<Vec<_>>>()?;
@@ -88,18 +112,18 @@ impl Waiting {
         }
     }
 
-    /// Lets the child execute its program; returns once it did, or says why it could not.
+    /// Lets the child execute its program; returns after exec, or says why it failed.
     ///
     /// # Errors
     /// [`LaunchError`] when exec failed (the child is reaped).
-    pub fn start(self) -> Result<()> {
+    pub fn start(self) -> Result<(), LaunchError> {
         std::fs::File::from(self.go).write_all(b"g").with_context(|| format!("cannot start {}", self.command))?;
         let mut error = Vec::new();
         std::fs::File::from(self.failure).read_to_end(&mut error).unwrap_or(0);
         if let Ok(bytes) = <[u8; 4]>::try_from(error.as_slice()) {
-            // SAFETY: reaps our own child, which is about to exit.
+            // SAFETY: reaps this process's child, which is about to exit.
             unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) };
-            return Err(LaunchError { command: self.command, errno: i32::from_ne_bytes(bytes) }.into());
+            return Err(LaunchError::NotExecuted { command: self.command, errno: i32::from_ne_bytes(bytes) });
         }
         Ok(())
     }
@@ -107,14 +131,14 @@ impl Waiting {
     /// Gives up: the child exits without running the program.
     pub fn abandon(self) {
         drop(self.go);
-        // SAFETY: reaps our own child, whose read on the pipe just ended.
+        // SAFETY: reaps this process's child, whose read on the pipe just ended.
         unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) };
     }
 }
 
-/// Becomes the program, in this process: signals, standard descriptors, and all of the environment but `changed`, are as firsttouch was
-/// started with. Returns only where that failed: with a [`LaunchError`], or for NUL bytes in the arguments.
-pub fn become_program(command: &[OsString], changed: &[(String, String)]) -> anyhow::Error {
+/// Executes the program in this process. Signals, standard descriptors and the environment (except for `changed`) are those that
+/// firsttouch was started with. Returns only if exec failed.
+pub fn become_program(command: &[OsString], changed: &[(String, String)]) -> LaunchError {
     let name = command.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default();
     let prepared = || -> Result<(Vec<CString>, Vec<CString>)> {
         let c = |bytes: &[u8]| CString::new(bytes).with_context(|| format!("cannot run {name}: a NUL byte in its arguments"));
@@ -131,30 +155,30 @@ pub fn become_program(command: &[OsString], changed: &[(String, String)]) -> any
     };
     let (arguments, entries) = match prepared() {
         Ok(prepared) => prepared,
-        Err(error) => return error,
+        Err(error) => return error.into(),
     };
     let pointers = |list: &[CString]| list.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect::<Vec<_>>();
     let (argv, envp) = (pointers(&arguments), pointers(&entries));
     super::inherited::restore();
-    // SAFETY: strings that end, in lists that end with a null pointer, all of which outlive the call.
+    // SAFETY: strings that end with NUL, in lists that end with a null pointer; all outlive the call.
     unsafe { libc::execvpe(argv[0], argv.as_ptr(), envp.as_ptr()) };
     let errno = super::errno();
-    super::inherited::go_on();
-    LaunchError { command: name, errno }.into()
+    super::inherited::undo_restore();
+    LaunchError::NotExecuted { command: name, errno }
 }
 
 fn pipe() -> Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0i32; 2];
-    // SAFETY: `ends` has room for two descriptors, which nobody else owns.
+    // SAFETY: `ends` has room for two descriptors, which nothing else owns.
     unsafe {
         if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
-            return Err(std::io::Error::last_os_error()).context("cannot make a pipe (too many open files: raise the limit, ulimit -n)");
+            return Err(std::io::Error::last_os_error()).context("cannot create a pipe (too many open files: raise the limit, ulimit -n)");
         }
         Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
     }
 }
 
-/// Reaps the child if it ended: its status as a shell gives it.
+/// Reaps the child if it has ended; returns its status as a shell gives it (128+N for signal N).
 #[must_use]
 pub fn reap(pid: i32) -> Option<i32> {
     let mut status = 0;
@@ -165,7 +189,7 @@ pub fn reap(pid: i32) -> Option<i32> {
     Some(if libc::WIFSIGNALED(status) { 128 + libc::WTERMSIG(status) } else { libc::WEXITSTATUS(status) })
 }
 
-/// The environment as it was handed over: also entries without `=`, which std's iterator leaves out.
+/// The environment as it was passed to this process, with the entries without `=` that std's iterator leaves out.
 #[must_use]
 pub fn environment() -> Vec<CString> {
     unsafe extern "C" {
@@ -200,8 +224,8 @@ fn is_executable(path: &Path) -> bool {
     path.is_file() && unsafe { libc::access(c.as_ptr(), libc::X_OK) } == 0
 }
 
-/// Raises the soft limit on open files to the hard one: four watchpoints a thread need descriptors.
-/// Called after the target was forked, so that the target keeps the user's limit.
+/// Raises the soft limit on open files to the hard limit: the watchpoints need four descriptors a thread.
+/// Call it after the fork, so that the target keeps the user's limit.
 pub fn raise_file_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a valid rlimit block for both calls.

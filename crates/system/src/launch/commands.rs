@@ -1,26 +1,26 @@
-//! Runs a command without observing it: its status and signals are its own, as if firsttouch were not there.
+//! Runs commands without observing them. Statuses and signals pass through.
 
-use crate::clock::monotonic_ns;
+use crate::calls::clock::monotonic_ns;
 use crate::launch::signals::{Notice, Signals, send};
-use crate::launch::{Waiting, environment, reap};
-use anyhow::Result;
+use crate::launch::{LaunchError, Waiting, environment, reap};
+use firsttouch_model::error::Result;
 use std::ffi::OsString;
 
-/// The child's end wakes the loop at once; this is for a SIGCHLD that was merged with another signal.
+/// SIGCHLD wakes the loop immediately; this timeout covers a SIGCHLD that the kernel merged with another.
 const LOOK_NS: u64 = 200_000_000;
 
-/// Keeps signals from ending firsttouch while it lives, so that what has to be put back is put back.
+/// While this exists, signals do not end firsttouch, so that it can restore what it changed.
 pub struct Commands {
     signals: Signals,
 }
 
-/// How a command went.
+/// The result of a command.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ran {
     /// As a shell gives it: 128+N when signal N ended it.
     pub exit_code: i32,
     pub wall_s: f64,
-    /// A signal that asked to stop (Ctrl-C, kill) came to firsttouch meanwhile; the command got it too.
+    /// A signal that asks to stop (Ctrl-C, kill) and reached firsttouch meanwhile; the command received it too.
     pub interrupted: Option<i32>,
 }
 
@@ -35,15 +35,15 @@ impl Commands {
     ///
     /// # Errors
     /// [`super::LaunchError`] when it cannot be executed.
-    pub fn run(&self, command: &[OsString]) -> Result<Ran> {
+    pub fn run(&self, command: &[OsString]) -> Result<Ran, LaunchError> {
         self.run_together(std::slice::from_ref(&command.to_vec()))
     }
 
     /// Runs several commands at the same time until all of them have ended; the status is that of the first that failed.
     ///
     /// # Errors
-    /// [`super::LaunchError`] when one cannot be executed: then none is.
-    pub fn run_together(&self, commands: &[Vec<OsString>]) -> Result<Ran> {
+    /// [`super::LaunchError`] when one cannot be executed; the others are killed.
+    pub fn run_together(&self, commands: &[Vec<OsString>]) -> Result<Ran, LaunchError> {
         let fork = |command: &Vec<OsString>| Waiting::fork(command, &environment(), &self.signals.original_mask);
         let children = commands.iter().map(fork).collect::<Result<Vec<_>>>()?;
         let mut running: Vec<i32> = children.iter().map(|child| child.pid).collect();
@@ -107,7 +107,6 @@ fn asks_to_stop(signal: i32) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launch::LaunchError;
 
     /// Check that commands run at the same time, for as long as the last, and that one that cannot be executed ends the others.
     #[test]
@@ -120,11 +119,11 @@ mod tests {
         let none = vec![OsString::from("/nonexistent/program")];
         let start = std::time::Instant::now();
         let error = commands.run_together(&[sh("sleep 20"), none, sh("sleep 20")]).expect_err("no such program");
-        assert_eq!(error.downcast_ref::<LaunchError>().map(LaunchError::exit_code), Some(127));
+        assert_eq!(error.exit_code(), Some(127));
         assert!(start.elapsed().as_secs() < 15);
     }
 
-    /// Check statuses as a shell gives them, and that what cannot be executed is an error of its own.
+    /// Check statuses as a shell gives them, and that a command which cannot be executed is a separate error.
     #[test]
     fn statuses() {
         let commands = Commands::new().expect("a descriptor");
@@ -133,7 +132,7 @@ mod tests {
             assert_eq!((ran.exit_code, ran.interrupted), (exit_code, None), "{script}");
         }
         let error = commands.run(&[OsString::from("/nonexistent/program")]).expect_err("no such program");
-        assert_eq!(error.downcast_ref::<LaunchError>().map(LaunchError::exit_code), Some(127));
+        assert_eq!(error.exit_code(), Some(127));
         assert_eq!(commands.interrupted(), None);
     }
 }

@@ -1,7 +1,7 @@
-//! What firsttouch was started with and its own runtime changes before `main`: the target gets it back.
+//! Signal dispositions, descriptors and affinity that Rust's runtime and libraries change before `main`; the target gets the originals.
 //!
-//! Rust's runtime ignores SIGPIPE, and opens /dev/null for standard descriptors that are closed. The tool itself must be able to
-//! reap its child (SIGCHLD) and to hear of files that may not grow (SIGXFSZ). What is ignored, and what is open, stays so over exec.
+//! Rust's runtime ignores SIGPIPE, and opens /dev/null for closed standard descriptors. firsttouch itself must be able to reap its child
+//! (SIGCHLD) and to get an error for a file that may not grow (SIGXFSZ). Ignored signals and open descriptors persist across exec.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -10,12 +10,12 @@ const SIGNALS: [i32; 3] = [libc::SIGPIPE, libc::SIGCHLD, libc::SIGXFSZ];
 static DISPOSITIONS: [AtomicUsize; SIGNALS.len()] = [const { AtomicUsize::new(libc::SIG_DFL) }; SIGNALS.len()];
 static CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
 
-/// CPUs that firsttouch may run on: the kernel's mask, and how many bytes of it the kernel filled (CONFIG_NR_CPUS ends at 8192).
+/// CPUs that firsttouch was started on: the kernel's mask, and the bytes of it that the kernel filled (CONFIG_NR_CPUS ends at 8192).
 static CPUS: [AtomicU64; 128] = [const { AtomicU64::new(0) }; 128];
 static CPUS_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Runs before the constructors of libraries: with OMP_PROC_BIND, that of libgomp (which the bundled programs need) binds this
-/// thread to its first place, and all that it starts would be confined to that.
+/// Runs before the constructors of libraries. With OMP_PROC_BIND, the constructor of libgomp (which the bundled programs need) binds
+/// this thread to the first OpenMP place, and its children would inherit that.
 #[used]
 #[unsafe(link_section = ".preinit_array")]
 static REMEMBER_CPUS: extern "C" fn() = {
@@ -27,11 +27,11 @@ static REMEMBER_CPUS: extern "C" fn() = {
     remember
 };
 
-/// Lets this thread run where firsttouch was started to run. Async-signal-safe.
+/// Restores the affinity that firsttouch was started with. Async-signal-safe.
 pub fn restore_cpus() {
     let bytes = CPUS_BYTES.load(Ordering::Relaxed);
     if bytes > 0 {
-        // SAFETY: the mask that the kernel gave, which nobody changes any more.
+        // SAFETY: the mask that the kernel returned, which does not change any more.
         unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, bytes, CPUS.as_ptr()) };
     }
 }
@@ -42,7 +42,7 @@ pub fn restore_cpus() {
 static REMEMBER: extern "C" fn() = {
     extern "C" fn remember() {
         for (&signal, kept) in SIGNALS.iter().zip(&DISPOSITIONS) {
-            // SAFETY: only asks; sigaction is plain data.
+            // SAFETY: a query; sigaction is plain data.
             unsafe {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 if libc::sigaction(signal, std::ptr::null(), &mut action) == 0 {
@@ -51,20 +51,20 @@ static REMEMBER: extern "C" fn() = {
             }
         }
         for (descriptor, closed) in (0..).zip(&CLOSED) {
-            // SAFETY: only asks for flags.
+            // SAFETY: a query of flags.
             closed.store(unsafe { libc::fcntl(descriptor, libc::F_GETFD) } < 0, Ordering::Relaxed);
         }
     }
     remember
 };
 
-/// After [`restore`], where firsttouch goes on after all: a broken pipe is an error again, and no death.
-pub(super) fn go_on() {
+/// Undoes [`restore`] if exec failed: a broken pipe is an error again instead of a signal.
+pub(super) fn undo_restore() {
     // SAFETY: ignoring needs no handler memory.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
 }
 
-/// Gives a forked child, or this process before it becomes the program, what firsttouch was started with. Async-signal-safe.
+/// Restores what firsttouch was started with, in a forked child or in this process before exec. Async-signal-safe.
 pub(super) fn restore() {
     for (&signal, kept) in SIGNALS.iter().zip(&DISPOSITIONS) {
         // SAFETY: SIG_DFL and SIG_IGN, the only dispositions that are inherited, need no handler memory.

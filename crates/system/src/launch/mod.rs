@@ -1,4 +1,4 @@
-//! Starting programs: as children that wait until observation is ready, as commands that run unobserved, or by becoming them.
+//! Starts programs: as children that wait until observation is ready, as unobserved commands, or by exec in this process.
 
 mod child;
 mod commands;

@@ -1,10 +1,12 @@
-//! Signals as a file descriptor: those meant for the target are passed on, SIGCHLD wakes the loop.
+//! Signals through a file descriptor: signals meant for the target are forwarded, SIGCHLD wakes the loop.
 
-use anyhow::{Context, Result};
+use crate::proc::stat;
+use firsttouch_model::error::{Context, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
 
-/// Signals a user or a batch system sends to the command they started, which is firsttouch. The real-time signals are among them
-/// too. SIGCONT is both: it wakes us, and the target may have stopped itself.
+/// Signals that a user or a batch system sends to the command they started, which is firsttouch. The real-time signals are forwarded
+/// too. SIGCONT wakes firsttouch and is forwarded: the target may have stopped itself.
 const FORWARDED: [i32; 14] = [
     libc::SIGINT,
     libc::SIGTERM,
@@ -24,17 +26,17 @@ const FORWARDED: [i32; 14] = [
 
 pub struct Signals {
     fd: OwnedFd,
-    /// The mask as it was: the target starts with it.
+    /// The signal mask at the start; the target starts with it.
     pub original_mask: libc::sigset_t,
 }
 
-/// What the loop has to do about a signal.
+/// A signal, by what the loop has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
     Child,
-    /// Sent to firsttouch alone by a process: the target is to get it too.
+    /// A process sent it to firsttouch alone: forward it to the target.
     Forward(i32),
-    /// From the terminal: the target, in the same process group, already has it.
+    /// It came from the terminal: the target is in the same process group and already got it.
     Terminal(i32),
 }
 
@@ -53,9 +55,9 @@ impl Signals {
             for signal in FORWARDED.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()) {
                 libc::sigaddset(&mut set, signal);
             }
-            // Ignored, our own child's status could not be had; the child gets the disposition back.
+            // With SIGCHLD ignored, the child's status would be lost. The child gets the original disposition.
             libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-            // A write beyond the limit on file sizes is an error to be told, not an end.
+            // A write beyond the limit on file sizes shall return an error, not end firsttouch.
             libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
             libc::sigprocmask(libc::SIG_BLOCK, &set, &mut original_mask);
             let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
@@ -103,20 +105,17 @@ impl Drop for Signals {
 
 /// Sends a signal to the target.
 pub fn send(pid: i32, signal: i32) {
-    // SAFETY: no memory is involved; a dead target is no error here.
+    // SAFETY: no memory is involved. A target that has ended is not an error.
     unsafe { libc::kill(pid, signal) };
 }
 
-/// Whether a process runs: one that ended and waits for its parent to take note does not.
+/// Whether a process runs; `false` for a zombie.
 #[must_use]
 pub fn process_runs(pid: i32) -> bool {
     if !process_exists(pid) {
         return false;
     }
-    let state = std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .ok()
-        .and_then(|line| line.get(line.rfind(')')? + 1..)?.trim_start().chars().next());
-    !matches!(state, Some('Z' | 'X'))
+    !stat::of_process(Path::new("/"), pid).is_some_and(|stat| matches!(stat.state, 'Z' | 'X'))
 }
 
 /// Whether a process exists (possibly of another user).

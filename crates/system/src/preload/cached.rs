@@ -1,17 +1,18 @@
-//! A library that outlives us: a program that we became keeps it preloaded, and so do the programs it starts. It lies in the
-//! cache directory under the hash of its contents, and is written once.
+//! A preloaded library that outlives firsttouch: the program that replaces this process uses it, and so do the programs it starts. It
+//! lies in the cache directory under the hash of its contents, and is written once.
 
 use super::unpack::forbids_execution;
-use anyhow::{Context, Result, bail};
+use crate::calls::identity;
+use firsttouch_model::error::{Context, Error, Result};
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Writes the library where it is not yet, and returns its path.
+/// Writes the library unless it is already there, and returns its path.
 ///
 /// # Errors
-/// When no directory takes a file that can be executed.
+/// When no directory can hold an executable file.
 pub fn cached(name: &str, library: &[u8]) -> Result<PathBuf> {
     let mut reasons = Vec::new();
     for folder in candidates() {
@@ -20,13 +21,15 @@ pub fn cached(name: &str, library: &[u8]) -> Result<PathBuf> {
             Err(error) => reasons.push(format!("{}: {error:#}", folder.display())),
         }
     }
-    bail!("cannot store the library that pins threads: {}: set XDG_CACHE_HOME to a directory that allows execution", reasons.join("; "))
+    Err(Error::unsupported(format!(
+        "cannot store the library that pins threads: {}: set XDG_CACHE_HOME to a directory that allows execution",
+        reasons.join("; ")
+    )))
 }
 
-/// Folders of this user alone; the last one is in a directory that others can write to.
+/// Folders that only this user can write to; the last is in a directory that others can write to.
 fn candidates() -> Vec<PathBuf> {
-    // SAFETY: getuid has no preconditions.
-    let user = unsafe { libc::getuid() };
+    let (user, _) = identity::user_and_group();
     let of = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let mut list: Vec<PathBuf> = of("XDG_CACHE_HOME").or_else(|| of("HOME").map(|home| home.join(".cache"))).into_iter().collect();
     list.extend(of("XDG_RUNTIME_DIR"));
@@ -39,17 +42,17 @@ fn candidates() -> Vec<PathBuf> {
 
 fn cached_in(folder: &Path, name: &str, library: &[u8]) -> Result<PathBuf> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    check_ours(folder)?;
+    check_owner(folder)?;
     if forbids_execution(folder) {
-        bail!("mounted noexec");
+        return Err(Error::unsupported("mounted noexec"));
     }
     let mut hasher = DefaultHasher::new();
     hasher.write(library);
     let path = folder.join(format!("{name}-{:016x}.so", hasher.finish()));
-    if fs::read(&path).is_ok_and(|stored| stored == library) && check_ours(&path).is_ok() {
+    if fs::read(&path).is_ok_and(|stored| stored == library) && check_owner(&path).is_ok() {
         return Ok(path);
     }
-    // Under a name of its own first: whoever starts at the same time sees the whole file or none.
+    // Write under a temporary name and rename: a firsttouch that starts at the same time never sees half a file.
     let draft = folder.join(format!(".{name}-{}.new", std::process::id()));
     let _ = fs::remove_file(&draft);
     let written = fs::OpenOptions::new()
@@ -66,12 +69,11 @@ fn cached_in(folder: &Path, name: &str, library: &[u8]) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Nobody else may put a library there.
-fn check_ours(path: &Path) -> Result<()> {
+/// Makes sure that no other user can put a library there.
+fn check_owner(path: &Path) -> Result<()> {
     let about = fs::symlink_metadata(path)?;
-    // SAFETY: geteuid has no preconditions.
-    if about.uid() != unsafe { libc::geteuid() } || about.mode() & 0o022 != 0 || about.is_symlink() {
-        bail!("{} belongs to another user, or others may write to it", path.display());
+    if about.uid() != identity::effective_user() || about.mode() & 0o022 != 0 || about.is_symlink() {
+        return Err(Error::unsupported(format!("{} belongs to another user, or others may write to it", path.display())));
     }
     Ok(())
 }

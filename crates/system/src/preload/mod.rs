@@ -1,4 +1,4 @@
-//! Libraries that the loader brings into a program (LD_PRELOAD): whether a program takes them, and the files they lie in.
+//! Libraries for LD_PRELOAD: whether a program can load them, and the files they are stored in.
 
 mod cached;
 pub mod target;

@@ -8,21 +8,21 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Longer names of libraries and lists of folders are damage.
+/// The longest name of a library or list of folders; longer text is damage.
 const LONGEST_TEXT: usize = 4096;
 
-/// Why the agent stays out of a program.
+/// Why the agent cannot be loaded into a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Agentless {
-    /// Statically linked: nothing loads a library into it.
+    /// Statically linked: it has no loader.
     Static,
-    /// Another C library or another word size: the agent would not load, or would make the loader complain.
+    /// Another C library or another word size: the loader would ignore the agent or print an error.
     ForeignLoader(String),
     /// setuid, setgid, file capabilities: the loader ignores LD_PRELOAD.
     Privileged,
-    /// Built with a sanitizer whose runtime is a library: it must be the first, and ends the program when it is not.
+    /// Built with a sanitizer whose runtime is a library: it must come first, and ends the program if it does not.
     Sanitizer(String),
-    /// Not there or not readable.
+    /// Missing or not readable.
     Unreadable,
 }
 
@@ -42,7 +42,7 @@ impl std::fmt::Display for Agentless {
             ),
             Self::Sanitizer(library) => write!(
                 f,
-                "the program needs {library}, which must be the first library in the process, so the agent stays out: objects are named by mapping; build it without the sanitizer (its figures would mislead anyway)"
+                "the program needs {library}, which must be the first library in the process, so the agent is not loaded: objects are named by mapping; build it without the sanitizer (its figures would be misleading anyway)"
             ),
             Self::Unreadable => {
                 write!(f, "the program's file cannot be read, so it is unknown whether the agent fits: objects are named by mapping")
@@ -68,8 +68,7 @@ pub fn accepts_agent(path: &Path) -> Result<(), Agentless> {
             return Err(Agentless::Unreadable);
         }
         file.by_ref().take(4096).read_to_end(&mut start).map_err(|_| Agentless::Unreadable)?;
-        // SAFETY: these have no preconditions.
-        let (user, group) = unsafe { (libc::getuid(), libc::getgid()) };
+        let (user, group) = crate::calls::identity::user_and_group();
         let mode = meta.permissions().mode();
         if (mode & libc::S_ISUID != 0 && meta.uid() != user) || (mode & libc::S_ISGID != 0 && meta.gid() != group) {
             return Err(Agentless::Privileged);
@@ -102,8 +101,7 @@ fn interpreter(start: &[u8]) -> Option<PathBuf> {
 
 fn elf_accepts(path: &Path) -> Result<(), Agentless> {
     let file = File::open(path).map_err(|_| Agentless::Unreadable)?;
-    // SAFETY: a private read-only mapping; a file changed meanwhile can only make the parse fail.
-    let data = unsafe { memmap2::Mmap::map(&file) }.map_err(|_| Agentless::Unreadable)?;
+    let data = crate::calls::mapped_file::map(&file).map_err(|_| Agentless::Unreadable)?;
     let header =
         elf::FileHeader64::<object::Endianness>::parse(&*data).map_err(|_| Agentless::ForeignLoader("of another word size".to_owned()))?;
     let endian = header.endian().map_err(|_| Agentless::Unreadable)?;
@@ -120,12 +118,12 @@ fn elf_accepts(path: &Path) -> Result<(), Agentless> {
     needed(endian, segments, &data).into_iter().find(|name| is_sanitizer(name)).map_or(Ok(()), |name| Err(Agentless::Sanitizer(name)))
 }
 
-/// The names of the libraries a program needs; those that can be read.
+/// The names of the libraries a program needs, as far as they can be read.
 fn needed(endian: object::Endianness, segments: &[elf::ProgramHeader64<object::Endianness>], data: &[u8]) -> Vec<String> {
     dynamic_texts(endian, segments, data, elf::DT_NEEDED)
 }
 
-/// The texts of all entries of a kind (`DT_NEEDED`, `DT_RUNPATH`) in the dynamic section; those that can be read.
+/// The strings of all readable entries of a kind (`DT_NEEDED`, `DT_RUNPATH`) in the dynamic section.
 pub(crate) fn dynamic_texts(
     endian: object::Endianness,
     segments: &[elf::ProgramHeader64<object::Endianness>],
@@ -148,7 +146,7 @@ pub(crate) fn dynamic_texts(
     value(kind).filter_map(text).collect()
 }
 
-/// A sanitizer among the libraries the user preloads: it wants to come before the agent too.
+/// A sanitizer among the libraries that the user preloads: it must come before the agent too.
 fn preloaded_sanitizer(list: Option<std::ffi::OsString>) -> Option<String> {
     let list = list?.to_string_lossy().into_owned();
     let files = list.split([':', ' ']).filter_map(|path| path.rsplit('/').next());
@@ -165,7 +163,7 @@ mod tests {
 
     /// Check scripts, text, garbage and missing files.
     #[test]
-    fn programs_are_told_apart() {
+    fn programs_are_classified() {
         let dir = tempfile::tempdir().expect("tempdir");
         let file = |name: &str, content: &[u8]| {
             let path = dir.path().join(name);

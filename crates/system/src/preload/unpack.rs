@@ -1,6 +1,7 @@
 //! The agent library as a private temporary file.
 
-use anyhow::{Context, Result, bail};
+use crate::calls::identity;
+use firsttouch_model::error::{Context, Error, Result};
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -9,8 +10,8 @@ use std::path::{Path, PathBuf};
 pub const FILE: &str = "libfirsttouch_agent.so";
 const PREFIX: &str = "firsttouch-";
 
-/// The unpacked agent; the folder is removed when this is dropped. After `kill -9` of firsttouch it stays (the target may
-/// still hand it on through exec), and the next run removes it.
+/// The unpacked agent; dropping this removes the folder. After `kill -9` of firsttouch the folder stays (the target may still preload
+/// it in programs that it executes), and a later run removes it.
 pub struct Unpacked {
     folder: PathBuf,
 }
@@ -28,7 +29,10 @@ impl Unpacked {
                 Err(error) => reasons.push(format!("{}: {error:#}", parent.display())),
             }
         }
-        bail!("cannot unpack the agent library: {}: set TMPDIR to a directory that allows execution", reasons.join("; "))
+        Err(Error::unsupported(format!(
+            "cannot unpack the agent library: {}: set TMPDIR to a directory that allows execution",
+            reasons.join("; ")
+        )))
     }
 
     #[must_use]
@@ -47,19 +51,18 @@ fn candidates() -> Vec<PathBuf> {
     let mut list = vec![std::env::temp_dir()];
     list.extend(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from));
     list.push(PathBuf::from("/dev/shm"));
-    // LD_PRELOAD separates its entries by colons and spaces: such a path cannot be named there.
+    // LD_PRELOAD separates its entries by colons and spaces, so it cannot name such a path.
     list.retain(|p| p.is_absolute() && !p.to_string_lossy().contains([':', ' ']));
     list
 }
 
 fn unpack_into(parent: &Path, library: &[u8]) -> Result<PathBuf> {
     if forbids_execution(parent) {
-        bail!("mounted noexec");
+        return Err(Error::unsupported("mounted noexec"));
     }
     remove_stale(parent);
-    // SAFETY: getuid has no preconditions.
-    let user = unsafe { libc::getuid() };
-    let folder = parent.join(format!("{PREFIX}{user}-{}-{:x}", std::process::id(), crate::clock::monotonic_ns()));
+    let (user, _) = identity::user_and_group();
+    let folder = parent.join(format!("{PREFIX}{user}-{}-{:x}", std::process::id(), crate::calls::clock::monotonic_ns()));
     fs::DirBuilder::new().mode(0o700).create(&folder)?;
     let file = folder.join(FILE);
     let written = fs::OpenOptions::new()
@@ -84,15 +87,14 @@ pub(super) fn forbids_execution(path: &Path) -> bool {
     }
 }
 
-/// Removes folders of this user whose firsttouch is gone (name: firsttouch-UID-PID-TIME).
+/// Removes folders of this user whose firsttouch has ended (name: firsttouch-UID-PID-TIME).
 fn remove_stale(parent: &Path) {
-    // SAFETY: getuid has no preconditions.
-    let mine = format!("{PREFIX}{}-", unsafe { libc::getuid() });
+    let mine = format!("{PREFIX}{}-", identity::user_and_group().0);
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Some(pid) = name.strip_prefix(&mine).and_then(|rest| rest.split('-').next()?.parse::<i32>().ok()) else { continue };
         let old = entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok()).is_some_and(|age| age.as_secs() > 86_400);
-        // A target that outlived its firsttouch may still exec with this library preloaded: only day-old ones go.
+        // A target that outlived its firsttouch may still exec with this library preloaded: remove only folders older than a day.
         if old && !crate::launch::signals::process_exists(pid) {
             let _ = fs::remove_dir_all(entry.path());
         }

@@ -1,10 +1,12 @@
-//! From what a user types to processes: a number, or a program's name.
+//! Finds the processes that a user means: by process id or by name.
 
-use anyhow::{Result, bail};
+use crate::proc::process_ids;
+use crate::proc::status::Status;
+use firsttouch_model::error::{Error, Result};
 use std::fs;
 use std::path::Path;
 
-/// What a user asks about.
+/// The processes that a user means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     Pid(i32),
@@ -22,38 +24,31 @@ impl Subject {
     }
 }
 
-/// The processes meant, ascending; `own` is never among those found by name.
+/// The matching processes, ascending; `own` is never found by name.
 ///
 /// # Errors
-/// When there is none.
+/// When no process matches.
 pub fn find(root: &Path, subject: &Subject, own: i32) -> Result<Vec<i32>> {
     let name = match subject {
         Subject::Pid(pid) if root.join(format!("proc/{pid}")).is_dir() => return Ok(vec![process_of(root, *pid)]),
-        Subject::Pid(pid) => bail!("cannot find process {pid}: it has ended, or never was"),
+        Subject::Pid(pid) => return Err(Error::not_found(format!("cannot find process {pid}: it has ended, or never existed"))),
         Subject::Name(name) => name,
     };
-    let mut found: Vec<i32> = fs::read_dir(root.join("proc"))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|pid| *pid != own && is_called(root, *pid, name))
-        .collect();
-    found.sort_unstable();
+    let found: Vec<i32> = process_ids(root).into_iter().filter(|pid| *pid != own && is_called(root, *pid, name)).collect();
     if found.is_empty() {
-        bail!("cannot find a process called '{name}': give the number of a process, or its program's whole name");
+        return Err(Error::not_found(format!(
+            "cannot find a process called '{name}': give the number of a process, or its program's whole name"
+        )));
     }
     Ok(found)
 }
 
-/// The process of a thread: /proc has directories of threads too, which it does not list.
+/// The process of a thread. /proc/TID exists for threads too, although /proc does not list it.
 fn process_of(root: &Path, tid: i32) -> i32 {
-    let status = fs::read(root.join(format!("proc/{tid}/status"))).unwrap_or_default();
-    let group = |line: &str| line.strip_prefix("Tgid:")?.trim().parse().ok().filter(|pid| *pid >= 1);
-    String::from_utf8_lossy(&status).lines().find_map(group).unwrap_or(tid)
+    Status::of_process(root, tid).and_then(|status| status.process()).unwrap_or(tid)
 }
 
-/// By the thread's name (15 bytes at most), or the last part of the program's path.
+/// Compares with the process's name (15 bytes at most) and with the last part of the program's path.
 fn is_called(root: &Path, pid: i32, name: &str) -> bool {
     if super::name(root, pid) == name {
         return true;
@@ -67,7 +62,7 @@ fn is_called(root: &Path, pid: i32, name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Check that only plain positive numbers are process numbers.
+    /// Check that only plain positive numbers are process ids.
     #[test]
     fn subjects() {
         assert_eq!(Subject::parse("4711"), Subject::Pid(4711));

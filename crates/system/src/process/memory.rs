@@ -1,23 +1,29 @@
 //! A process's memory in sums: /proc/PID/status, and the nodes of numa_maps.
 
-use super::{file, kib, numa_maps};
-use crate::USUAL_PAGE_BYTES;
-use anyhow::Result;
+use super::file;
+use crate::files::USUAL_PAGE_BYTES;
+use crate::proc::numa_maps;
+use crate::proc::status::Status;
+use firsttouch_model::error::Result;
 use firsttouch_model::system::MemoryUse;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The sums of /proc/PID/status.
 pub fn sums(root: &Path, pid: i32) -> Result<MemoryUse> {
-    let status = file(root, pid, "status")?.unwrap_or_default();
-    let bytes = |key: &str| status.lines().find_map(|line| kib(line.strip_prefix(key)?));
-    Ok(MemoryUse { nodes: None, rss_bytes: bytes("VmRSS:"), hugetlb_bytes: bytes("HugetlbPages:"), swap_bytes: bytes("VmSwap:") })
+    let status = Status::parse(file(root, pid, "status")?.unwrap_or_default());
+    Ok(MemoryUse {
+        nodes: None,
+        rss_bytes: status.resident_bytes(),
+        hugetlb_bytes: status.hugetlb_bytes(),
+        swap_bytes: status.swapped_bytes(),
+    })
 }
 
-/// The lines of numa_maps; `None` where this kernel has none.
+/// The mappings of numa_maps; `None` if this kernel has no such file.
 pub fn numa_mappings(root: &Path, pid: i32, doubts: &mut Vec<String>) -> Result<Option<Vec<numa_maps::NumaMapping>>> {
     let Some(text) = file(root, pid, "numa_maps")? else {
-        doubts.push(format!("process {pid} has no numa_maps (a kernel without NUMA support, or a sandbox): memory is not told by node"));
+        doubts.push(format!("process {pid} has no numa_maps (a kernel without NUMA support, or a sandbox): its memory by node is unknown"));
         return Ok(None);
     };
     let lines: Vec<_> = text.lines().map(numa_maps::parse).collect();
@@ -28,7 +34,7 @@ pub fn numa_mappings(root: &Path, pid: i32, doubts: &mut Vec<String>) -> Result<
     Ok(Some(lines.into_iter().flatten().collect()))
 }
 
-/// Bytes by node of a mapping, and the size of its pages. Kernels before 3.16 do not tell the size in numa_maps: `from_smaps` does.
+/// Bytes by node of a mapping, and the size of its pages. Before Linux 3.16, numa_maps has no page size; then `from_smaps` is used.
 pub fn bytes_by_node(mapping: &numa_maps::NumaMapping, from_smaps: Option<u64>, base: Option<u64>) -> Option<(BTreeMap<u32, u64>, u64)> {
     let page_bytes = mapping.page_bytes.or(from_smaps).or((!mapping.huge).then_some(base.unwrap_or(USUAL_PAGE_BYTES)))?;
     let bytes = mapping.pages.iter().map(|(node, pages)| Some((*node, pages.checked_mul(page_bytes)?))).collect::<Option<_>>()?;

@@ -1,11 +1,11 @@
-//! All caches and who shares them: sys/devices/system/cpu/cpuN/cache/indexM.
+//! All caches and the CPUs that share them: sys/devices/system/cpu/cpuN/cache/indexM.
 
-use super::reader::{Reader, short, size_bytes};
+use crate::files::{Reader, short, size_bytes};
 use firsttouch_model::topology::{Cache, CacheKind};
 use std::collections::BTreeMap;
 
 pub fn read(reader: &mut Reader, online: &[u32]) -> Vec<Cache> {
-    // One cache is described by each CPU that shares it.
+    // Every CPU that shares a cache describes it.
     let mut caches: BTreeMap<(u32, CacheKind, Vec<u32>), Cache> = BTreeMap::new();
     for &cpu in online {
         for index in reader.numbered(&format!("sys/devices/system/cpu/cpu{cpu}/cache"), "index") {
@@ -40,7 +40,7 @@ fn one(reader: &mut Reader, folder: &str, cpu: u32, online: &[u32]) -> Option<Ca
             return None;
         }
     };
-    // Some guests and arm64 machines tell levels and kinds, but no sizes.
+    // Some guests and arm64 machines have levels and kinds, but no sizes.
     let file = format!("{folder}/size");
     let text = reader.text(&file)?;
     let Some(size_bytes) = size_bytes(&text) else {
@@ -64,7 +64,7 @@ fn one(reader: &mut Reader, folder: &str, cpu: u32, online: &[u32]) -> Option<Ca
     })
 }
 
-/// Two caches of one level and kind cannot share a CPU: the files of those that seem to contradict each other.
+/// A CPU cannot be on two caches of one level and kind: such files contradict each other.
 fn overlaps(reader: &mut Reader, caches: &[Cache]) {
     let mut owner: BTreeMap<(u32, CacheKind, u32), usize> = BTreeMap::new();
     for (index, cache) in caches.iter().enumerate() {

@@ -1,13 +1,14 @@
 //! CPUs and what they are grouped in: cores (SMT siblings), dies, packages; sys/devices/system/cpu/cpuN/topology.
 
-use super::reader::Reader;
-use anyhow::{Result, bail};
+use crate::files::Reader;
+use crate::proc::stat;
+use firsttouch_model::error::{Error, Result};
 use firsttouch_model::topology::{Core, CpuLists, Die, Node, Package};
 use std::collections::{BTreeMap, BTreeSet};
 
 const CPUS: &str = "sys/devices/system/cpu";
 
-/// The CPUs that are online, by the best source there is.
+/// The CPUs that are online, from the best available source.
 ///
 /// # Errors
 /// When nothing names a CPU.
@@ -17,15 +18,15 @@ pub fn lists(reader: &mut Reader) -> Result<CpuLists> {
         online = from_nodes(reader);
     }
     if online.is_empty() {
-        online = from_stat(reader);
+        online = stat::online_cpus(&reader.text("proc/stat").unwrap_or_default());
     }
     if online.is_empty() {
         let causes = if reader.doubts.is_empty() { String::new() } else { format!(" ({})", reader.doubts.join("; ")) };
-        bail!(
+        return Err(Error::not_found(format!(
             "cannot find this machine's CPUs: neither {CPUS}/online nor proc/stat names any{causes}; is /proc or /sys missing in this container?"
-        );
+        )));
     }
-    // `offline` also lists slots that have no CPU, which virtual machines have by the hundred; lscpu goes by `present` too.
+    // `offline` also lists empty slots, of which virtual machines have hundreds; lscpu uses `present` too.
     let present = reader.list(&format!("{CPUS}/present"));
     if let Some(cpu) = present.as_ref().and_then(|present| online.iter().find(|cpu| present.binary_search(cpu).is_err())) {
         reader.doubt(&format!("{CPUS}/present"), format_args!("lacks CPU {cpu}, which is online"));
@@ -43,14 +44,7 @@ fn from_nodes(reader: &mut Reader) -> Vec<u32> {
     cpus.into_iter().collect()
 }
 
-/// Sandboxes without /sys still have /proc/stat: one `cpuN ...` line an online CPU.
-fn from_stat(reader: &mut Reader) -> Vec<u32> {
-    let text = reader.text("proc/stat").unwrap_or_default();
-    let cpus: BTreeSet<u32> = text.lines().filter_map(|line| line.strip_prefix("cpu")?.split(' ').next()?.parse().ok()).collect();
-    cpus.into_iter().collect()
-}
-
-/// What one CPU's topology directory says.
+/// The contents of one CPU's topology directory.
 pub struct Cpu {
     id: u32,
     package: Option<u32>,
@@ -63,7 +57,7 @@ pub fn read(reader: &mut Reader, online: &[u32]) -> Vec<Cpu> {
     let mut cpus = Vec::with_capacity(online.len());
     for &id in online {
         let folder = format!("{CPUS}/cpu{id}/topology");
-        // Firmware that numbers no packages or dies gives -1 (or 65535, in 16 bits, for clusters): one of them then.
+        // Firmware without numbers for packages or dies gives -1 (or 65535, in 16 bits, for clusters): assume one.
         let mut number =
             |name: &str| reader.number::<i64>(&format!("{folder}/{name}")).map(|number| u32::try_from(number).ok().unwrap_or(0));
         let (package, die, core) = (number("physical_package_id"), number("die_id"), number("core_id"));
@@ -106,7 +100,7 @@ fn nodes_of(nodes: &[Node], cpus: &[u32]) -> Vec<u32> {
     nodes.iter().filter(|node| node.cpus.iter().any(|cpu| cpus.binary_search(cpu).is_ok())).map(|node| node.id).collect()
 }
 
-/// Dies, where the kernel tells them (Linux 5.2).
+/// Dies, if the kernel reports them (Linux 5.2).
 pub fn dies(cpus: &[Cpu]) -> Vec<Die> {
     let mut dies: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
     for cpu in cpus {
@@ -117,7 +111,7 @@ pub fn dies(cpus: &[Cpu]) -> Vec<Die> {
     dies.into_iter().map(|((package, id), cpus)| Die { id, package, cpus }).collect()
 }
 
-/// Cores by their sibling lists; a CPU that another core claims as well stays with the first.
+/// Cores by their sibling lists; a CPU in the lists of two cores stays with the first.
 pub fn cores(reader: &mut Reader, cpus: &[Cpu]) -> Vec<Core> {
     let known: BTreeMap<u32, &Cpu> = cpus.iter().map(|cpu| (cpu.id, cpu)).collect();
     let mut taken = BTreeSet::new();
@@ -128,7 +122,7 @@ pub fn cores(reader: &mut Reader, cpus: &[Cpu]) -> Vec<Core> {
         }
         let mut members = Vec::new();
         for sibling in cpu.siblings.as_deref().unwrap_or(&[cpu.id]) {
-            // Offline siblings are listed by some kernels; they have no place here.
+            // Some kernels list offline siblings; skip them.
             let Some(other) = known.get(sibling) else { continue };
             let agrees = other.id == cpu.id || other.siblings.as_deref() == cpu.siblings.as_deref() && other.package == cpu.package;
             if agrees && taken.insert(other.id) {

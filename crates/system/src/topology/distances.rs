@@ -1,6 +1,6 @@
 //! Distances between nodes: sys/devices/system/node/nodeN/distance, a row of the firmware's SLIT.
 
-use super::reader::{Reader, short};
+use crate::files::{Reader, short};
 use firsttouch_model::topology::{Distances, Node};
 
 /// The SLIT gives a node 10 to its own memory, and 255 to what it cannot reach (ACPI, 5.2.17).
@@ -36,7 +36,7 @@ pub fn read(reader: &mut Reader, nodes: &[Node]) -> Option<Distances> {
     (!matrix.is_empty()).then(|| Distances { nodes: nodes.iter().map(|node| node.id).collect(), matrix })
 }
 
-/// Firmware is often careless here; what it says is shown, with a word.
+/// Firmware often gets these wrong: show the values, with a doubt.
 fn check(reader: &mut Reader, file: &str, node: u32, row: &[u32], place: usize) {
     if row.get(place).is_some_and(|own| *own != LOCAL) {
         reader.doubt(file, format_args!("gives node {node} the distance {} to itself instead of {LOCAL}", row[place]));

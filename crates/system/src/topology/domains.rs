@@ -2,7 +2,7 @@
 //!
 //! proc/schedstat has, after each `cpuN` line, `domainM [name] mask counters...`; the name since version 17 (Linux 6.15).
 
-use super::reader::{Reader, short};
+use crate::files::{Reader, short};
 use firsttouch_model::topology::SchedulingDomain;
 use std::collections::{BTreeMap, BTreeSet};
 

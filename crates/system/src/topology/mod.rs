@@ -1,22 +1,20 @@
 //! The topology below a root: sys/devices/system, /proc, and for this system the kernel's answer on memory policy.
 //!
-//! A damaged or contradictory file costs what it would have told, and a doubt names it; only a machine without any
-//! CPU that can be named is an error.
+//! A damaged or contradictory file only costs its own values, and a doubt names it. The only error is a machine without any known CPU.
 
 mod caches;
 mod cpus;
 mod distances;
 mod domains;
 mod nodes;
-pub mod policy;
 mod process;
 mod processor;
-pub(crate) mod reader;
 pub(crate) mod sub_numa;
 
-use anyhow::Result;
+use crate::calls::mempolicy;
+use crate::files::Reader;
+use firsttouch_model::error::Result;
 use firsttouch_model::topology::Topology;
-pub(crate) use reader::{Reader, short};
 use std::path::Path;
 
 /// Reads the topology recorded below `root`.
@@ -28,7 +26,7 @@ pub fn read(root: &Path) -> Result<Topology> {
     let mut topology = Topology { processor: processor::read(&mut reader), ..Topology::default() };
     topology.cpus = cpus::lists(&mut reader)?;
     topology.nodes = nodes::read(&mut reader, &topology.cpus);
-    topology.page_bytes = crate::page_bytes(&crate::files::Root::new(root));
+    topology.page_bytes = crate::files::page_bytes(root);
     topology.distances = distances::read(&mut reader, &topology.nodes);
     let known = cpus::read(&mut reader, &topology.cpus.online);
     topology.packages = cpus::packages(&known, &topology.nodes);
@@ -42,8 +40,8 @@ pub fn read(root: &Path) -> Result<Topology> {
     Ok(topology)
 }
 
-/// Reads what lists of nodes and CPUs need, and nothing else: the CPUs, the nodes' CPUs and memory, this process's limits. It is two
-/// files a node where a whole topology is dozens a CPU, and is read before every program that is started under a policy.
+/// Reads only what lists of nodes and CPUs need: the CPUs, the nodes' CPUs and memory, this process's limits. That is two files a
+/// node, where a whole topology is dozens of files a CPU. `run` reads it before every program that it starts.
 ///
 /// # Errors
 /// When nothing below `root` names the machine's CPUs.
@@ -61,12 +59,12 @@ pub fn read_outline(root: &Path) -> Result<Topology> {
 /// When nothing names the machine's CPUs.
 pub fn read_this_system() -> Result<Topology> {
     let mut topology = read(Path::new("/"))?;
-    match policy::of_this_thread() {
-        // More exact than numa_maps, which tells no node numbers for local policies and no flag of balancing.
+    match mempolicy::of_this_thread() {
+        // More exact than numa_maps, which has no node numbers for local policies and no balancing flag.
         Ok(policy) => topology.process.get_or_insert_default().policy = Some(policy),
         Err(error) => topology.doubts.push(format!(
-            "the kernel does not tell the memory policy: get_mempolicy failed: {error}; a container's seccomp filter often forbids it, \
-             and docker run --cap-add SYS_NICE opens it{}",
+            "the kernel does not report the memory policy: get_mempolicy failed: {error}; a container's seccomp filter often forbids it, \
+             and docker run --cap-add SYS_NICE allows it{}",
             if topology.process.as_ref().is_some_and(|limits| limits.policy.is_some()) { "; taken from /proc/self/numa_maps" } else { "" }
         )),
     }

@@ -1,11 +1,12 @@
 //! Nodes: CPUs, memory, huge pages and the firmware's access figures; sys/devices/system/node.
 
-use super::reader::{Reader, short, size_bytes};
+use crate::files::{Reader, short, size_bytes};
+use crate::proc::meminfo;
 use firsttouch_model::topology::{Access, CpuLists, HugePages, Memory, MemorySideCache, Node};
 use std::collections::BTreeMap;
 
 const NODES: &str = "sys/devices/system/node";
-/// Kernels are built for 1024 nodes at most (CONFIG_NODES_SHIFT ends at 10): higher numbers are damage.
+/// Kernels support at most 1024 nodes (CONFIG_NODES_SHIFT ends at 10): larger numbers are damage.
 const MOST: u32 = 1024;
 
 pub fn read(reader: &mut Reader, cpus: &CpuLists) -> Vec<Node> {
@@ -34,14 +35,14 @@ pub fn outline(reader: &mut Reader, cpus: &CpuLists) -> Vec<Node> {
         return vec![only_node(reader, cpus)];
     }
     let mut nodes: Vec<Node> = numbers.into_iter().map(|id| one(reader, id)).collect();
-    settle(reader, &mut nodes, cpus);
+    assign_cpus(reader, &mut nodes, cpus);
     nodes
 }
 
 /// A kernel without NUMA support, or a sandbox without /sys: one node with all CPUs and the memory of proc/meminfo.
 fn only_node(reader: &mut Reader, cpus: &CpuLists) -> Node {
     reader.doubt(NODES, format_args!("names no nodes; taken as one node with all {} CPUs", cpus.online.len()));
-    let memory = memory(reader, "proc/meminfo", "");
+    let memory = memory(reader, "proc/meminfo", None);
     Node { id: 0, cpus: cpus.online.clone(), memory, ..Node::default() }
 }
 
@@ -52,11 +53,11 @@ fn one(reader: &mut Reader, id: u32) -> Node {
         reader.doubt(&file, format_args!("cannot be read; node {id} is taken as a node without CPUs"));
         Vec::new()
     });
-    Node { id, cpus, memory: memory(reader, &format!("{folder}/meminfo"), &format!("Node {id} ")), ..Node::default() }
+    Node { id, cpus, memory: memory(reader, &format!("{folder}/meminfo"), Some(id)), ..Node::default() }
 }
 
-/// Makes every online CPU belong to one node at most, and says where the files disagree.
-fn settle(reader: &mut Reader, nodes: &mut [Node], cpus: &CpuLists) {
+/// Makes every online CPU belong to at most one node, and adds a doubt where files disagree.
+fn assign_cpus(reader: &mut Reader, nodes: &mut [Node], cpus: &CpuLists) {
     let mut owner: BTreeMap<u32, u32> = BTreeMap::new();
     for node in nodes.iter_mut() {
         let file = format!("{NODES}/node{}/cpulist", node.id);
@@ -73,29 +74,26 @@ fn settle(reader: &mut Reader, nodes: &mut [Node], cpus: &CpuLists) {
             true
         });
     }
-    let homeless: Vec<u32> = cpus.online.iter().copied().filter(|cpu| !owner.contains_key(cpu)).collect();
+    let unassigned: Vec<u32> = cpus.online.iter().copied().filter(|cpu| !owner.contains_key(cpu)).collect();
     if owner.is_empty() {
-        // All CPU lists are empty or damaged: the CPUs must be somewhere, and the first node is the likeliest.
+        // All CPU lists are empty or damaged: assume that the CPUs are on the first node.
         if let Some(node) = nodes.first_mut() {
-            reader.doubt(NODES, format_args!("no node has CPUs; all {} CPUs are taken as on node {}", homeless.len(), node.id));
-            node.cpus = homeless;
+            reader.doubt(NODES, format_args!("no node has CPUs; all {} CPUs are taken as on node {}", unassigned.len(), node.id));
+            node.cpus = unassigned;
         }
-    } else if let Some(cpu) = homeless.first() {
-        reader.doubt(NODES, format_args!("no node has CPU {cpu} ({} CPUs in all), though it is online", homeless.len()));
+    } else if let Some(cpu) = unassigned.first() {
+        reader.doubt(NODES, format_args!("no node has CPU {cpu} ({} CPUs in all), though it is online", unassigned.len()));
     }
 }
 
-/// `MemTotal` and `MemFree` of a meminfo file, whose lines begin with `prefix`.
-fn memory(reader: &mut Reader, file: &str, prefix: &str) -> Option<Memory> {
+/// `MemTotal` and `MemFree` of the system, or of a node.
+fn memory(reader: &mut Reader, file: &str, node: Option<u32>) -> Option<Memory> {
     let Some(text) = reader.text(file) else {
         reader.doubt(file, "cannot be read; the node's memory is unknown");
         return None;
     };
-    let kib = |key: &str| {
-        let line = text.lines().find_map(|line| line.trim_start().strip_prefix(prefix)?.trim_start().strip_prefix(key))?;
-        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-    };
-    let (total, free) = (kib("MemTotal:"), kib("MemFree:"));
+    let (total, free) = (meminfo::bytes(&text, node, "MemTotal"), meminfo::bytes(&text, node, "MemFree"));
+    let prefix = node.map_or_else(String::new, |node| format!("Node {node} "));
     let Some(total_bytes) = total else {
         reader.doubt(file, format_args!("has no line such as {prefix}MemTotal: 1024 kB"));
         return None;
@@ -127,7 +125,7 @@ fn huge_pages(reader: &mut Reader, folder: &str) -> Vec<HugePages> {
     pools
 }
 
-/// accessN/initiators: figures of the firmware's HMAT, and links to the nodes they hold from.
+/// accessN/initiators: figures of the firmware's HMAT, and links to the nodes they were measured from.
 fn access(reader: &mut Reader, folder: &str, class: u32) -> Option<Access> {
     let folder = format!("{folder}/access{class}/initiators");
     let mut figure = |name: &str| reader.number::<u64>(&format!("{folder}/{name}"));

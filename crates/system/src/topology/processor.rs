@@ -1,6 +1,6 @@
 //! The processor's vendor and model: the first entry of proc/cpuinfo.
 
-use super::reader::Reader;
+use crate::files::Reader;
 use firsttouch_model::topology::Processor;
 
 const CPUINFO: &str = "proc/cpuinfo";

@@ -1,4 +1,4 @@
-//! Names for how packages are divided into nodes.
+//! The vendors' names for the division of packages into nodes.
 //!
 //! Sources: Intel 64 and IA-32 family and model numbers (SDM volume 4, table 2-1) with the names of the server BIOSes of
 //! each generation: cluster on die (Haswell, Broadwell), sub-NUMA clustering (Knights Landing, Skylake and later);
@@ -9,14 +9,14 @@ use std::collections::BTreeSet;
 
 /// Haswell-EP/EX and Broadwell-EP/EX/D (family 6).
 const CLUSTER_ON_DIE: [u32; 4] = [63, 79, 86, 71];
-/// First EPYC generation: its four dies are nodes by nature.
+/// First EPYC generation: each of its four dies is a node.
 const NAPLES: (u32, u32) = (23, 1);
 /// AMD families with packages of several dies, each a node, before Zen: Magny-Cours (16) to Excavator (21, 22).
 const MODULES: std::ops::Range<u32> = 16..FIRST_ZEN_FAMILY;
 /// AMD families with nodes-per-socket settings: Zen (23) and later; Hygon's Dhyana is 24.
 const FIRST_ZEN_FAMILY: u32 = 23;
 
-/// Several nodes in each package, or several packages in a node; `None` where they are the same, or unknown.
+/// Several nodes in each package, or several packages in a node; `None` if each package is one node, or they are unknown.
 pub fn recognise(topology: &Topology) -> Option<SubNuma> {
     if topology.packages.is_empty() {
         return None;
@@ -82,7 +82,7 @@ fn divided(topology: &Topology, count: u32) -> SubNuma {
     SubNuma { mode, nodes_per_package: count, meaning }
 }
 
-/// Whether the nodes with CPUs are the last-level caches, one for one.
+/// Whether each node with CPUs has exactly the CPUs of one last-level cache.
 fn one_node_a_cache(topology: &Topology) -> bool {
     let caches: BTreeSet<&[u32]> = topology.caches.iter().filter(|cache| cache.level == 3).map(|cache| cache.cpus.as_slice()).collect();
     !caches.is_empty() && topology.nodes.iter().filter(|node| !node.cpus.is_empty()).all(|node| caches.contains(node.cpus.as_slice()))
@@ -143,15 +143,15 @@ mod tests {
         }
     }
 
-    /// Check that packages of several dies are told of the processors that had them, and not of older ones (QEMU's own is a K8).
+    /// Check that only processors with several dies in a package are described so, and not older ones (QEMU's default is a K8).
     #[test]
-    fn modules_are_told() {
+    fn modules_are_described() {
         let meaning = |family| recognise(&machine("AuthenticAMD", family, 9, 2, 2, 2)).expect("two nodes a package").meaning;
         assert_eq!(meaning(16), "each package is a module of 2 dies, each a node");
         assert_eq!(meaning(15), "each package has 2 nodes");
     }
 
-    /// Check that one node a package is no mode, and nodes of memory only count for none.
+    /// Check that one node a package has no mode, and that nodes without CPUs are not counted.
     #[test]
     fn plain_machines_have_no_mode() {
         assert_eq!(recognise(&machine("GenuineIntel", 6, 85, 2, 1, 2)), None);

@@ -25,7 +25,7 @@ fn numactl(options: &[&str], command: &[&str]) -> Command {
 
 /// A difference that docs/expressions.md lists: numactl goes on with an empty list, or takes a downward range or an octal number.
 fn is_listed_difference(outcome: &Outcome) -> bool {
-    ["this leaves no", "a range must run upwards", "octal"].iter().any(|reason| outcome.stderr_text().contains(reason))
+    ["this selects no", "a range must run upwards", "octal"].iter().any(|reason| outcome.stderr_text().contains(reason))
 }
 
 /// The lists of numactl's kind that the recorded machines are asked about too.

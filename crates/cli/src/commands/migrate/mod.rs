@@ -13,7 +13,7 @@ use firsttouch_model::{ExpressionError, format_bytes};
 use firsttouch_placement::migrate::{Migrated, Rule, Span, migrate, refusal};
 use firsttouch_placement::{Device, NodeList, Numbered};
 use firsttouch_report::{MigrateJson, MigrateTarget, migrate_text};
-use firsttouch_system::placement::Pages;
+use firsttouch_system::calls::pages::Pages;
 use firsttouch_system::process::{self, Subject};
 use firsttouch_system::{balancing, topology};
 use std::io::{IsTerminal, stderr, stdout};
@@ -121,7 +121,7 @@ fn asked<'a>(arguments: &'a Migrate, machine: &Topology) -> Result<Asked<'a>> {
 
 fn nodes(option: &str, list: &str, machine: &Topology) -> Result<Vec<u32>> {
     let known = Numbered::nodes(machine).without_limits();
-    let none = |_: &Device| Err("devices are not taken here".to_owned());
+    let none = |_: &Device| Err(firsttouch_model::Error::invalid_input("devices are not taken here"));
     let found: Result<Vec<u32>, ExpressionError> = list.parse().and_then(|list: NodeList| list.resolve(&known, None, &none));
     usage(found.with_context(|| option.to_owned()))
 }

@@ -86,7 +86,7 @@ fn switched(lab: &Lab, case: &Case, rounds: u32) -> Result<Vec<Measured>> {
 fn as_it_is(lab: &Lab, case: &Case, rounds: u32) -> Result<Vec<Measured>> {
     let state = balancing::read(Path::new("/"));
     let name = if state.value.unwrap_or(0) & 1 == 0 { "off" } else { "on" };
-    let run = |_| timed(lab, case).map(|timed| firsttouch_model::system::Run { wall_s: timed.wall_s, ..Default::default() });
+    let run = |_| timed(lab, case).map(|timed| firsttouch_model::system::TimedRun { wall_s: timed.wall_s, ..Default::default() });
     Ok(vec![Measured::new(name, (0..rounds).map(run).collect::<Result<_>>()?)])
 }
 

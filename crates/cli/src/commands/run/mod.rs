@@ -15,9 +15,10 @@ use anyhow::Result;
 use firsttouch_model::launch::{Explanation, PlannedMemory};
 use firsttouch_placement::{Placement, explain};
 use firsttouch_report::{ExplainJson, explain_text};
+use firsttouch_system::calls::affinity::bind_to_cpus;
+use firsttouch_system::calls::mempolicy::set_policy;
 use firsttouch_system::launch::become_program;
 use firsttouch_system::launch::restore_cpus;
-use firsttouch_system::placement::{bind_to_cpus, set_policy};
 use firsttouch_system::topology as machine;
 use std::io::stdout;
 

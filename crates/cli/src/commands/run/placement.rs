@@ -143,7 +143,7 @@ fn for_all_threads(cpus: &[u32]) -> Vec<u32> {
 }
 
 fn outline() -> Result<Topology> {
-    topology::read_outline(Path::new(ROOT))
+    Ok(topology::read_outline(Path::new(ROOT))?)
 }
 
 fn limited(arguments: &Run, known: Numbered) -> Numbered {
@@ -159,7 +159,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-fn device(device: &Device) -> Result<Vec<u32>, String> {
+fn device(device: &Device) -> firsttouch_model::error::Result<Vec<u32>> {
     let (root, name) = (Path::new(ROOT), device.name.as_str());
     let node = match device.kind {
         DeviceKind::Network => devices::of_class(root, "net", name),

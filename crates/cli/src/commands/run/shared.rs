@@ -6,14 +6,14 @@ use crate::commands::Usage;
 use crate::output::print;
 use anyhow::{Result, anyhow};
 use firsttouch_model::policy::Mode;
-use firsttouch_system::placement::{self, Place, Wanted};
+use firsttouch_system::calls::shared_memory::{Segment as SharedMemory, Source, Wanted};
 use std::fmt::Write;
 
 /// The memory that the options name, if they name one.
 pub fn wanted(segment: &Segment) -> Option<Wanted> {
-    let file = segment.file.clone().map(Place::File);
-    let place = file.or_else(|| Some(Place::SystemV { key_file: segment.shm.clone()?, id: segment.shmid, huge: segment.huge }))?;
-    Some(Wanted { place, offset: segment.offset, length: segment.length, mode: segment.shmmode })
+    let file = segment.file.clone().map(Source::File);
+    let source = file.or_else(|| Some(Source::SystemV { key_file: segment.shm.clone()?, id: segment.shmid, huge: segment.huge }))?;
+    Some(Wanted { source, offset: segment.offset, length: segment.length, mode: segment.shmmode })
 }
 
 pub fn run(arguments: &Run, wanted: &Wanted) -> Result<u8> {
@@ -26,7 +26,7 @@ pub fn run(arguments: &Run, wanted: &Wanted) -> Result<u8> {
     if policy.is_none() && !(options.touch || options.dump || options.dump_nodes) {
         return Err(Usage(anyhow!("nothing to do: give a policy such as --interleave all, or --touch, --dump or --dump-nodes")).into());
     }
-    let segment = placement::Segment::attach(wanted).map_err(|why| anyhow!(why))?;
+    let segment = SharedMemory::attach(wanted)?;
     if let Some(policy) = &policy {
         segment.set_policy(policy, options.strict)?;
     }

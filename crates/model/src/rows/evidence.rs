@@ -1,0 +1,20 @@
+//! Sources of evidence: what each saw, and what it lost.
+
+/// A source of evidence: whether it was available, and if not, why and what helps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evidence {
+    /// `touch`, `watch`, `hint`, `resident`, `agent`, ...
+    pub source: String,
+    pub available: bool,
+    pub samples: u64,
+    /// Empty if nothing is missing; else what was not seen, why, and what to do about it.
+    pub detail: String,
+}
+
+/// A count of lost evidence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lost {
+    pub source: String,
+    pub reason: String,
+    pub count: u64,
+}

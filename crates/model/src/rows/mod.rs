@@ -1,0 +1,30 @@
+//! What a profile holds: one struct for each table row. Times are CLOCK_MONOTONIC nanoseconds, sizes are bytes.
+//!
+//! These types do not know how they are stored; `firsttouch_profile` reads and writes them.
+
+mod counters;
+mod evidence;
+mod machine;
+mod objects;
+mod pages;
+mod profile;
+mod regions;
+mod sites;
+mod threads;
+mod touches;
+mod windows;
+
+pub use counters::Counter;
+pub use evidence::{Evidence, Lost};
+pub use machine::Machine;
+pub use objects::{FoldedObjects, Object, ObjectKind, Policy, Release};
+pub use pages::Page;
+pub use profile::Profile;
+pub use regions::Region;
+pub use sites::{Frame, Site};
+pub use threads::{Process, Seen, Thread};
+pub use touches::FirstTouch;
+pub use windows::{Access, Window};
+
+/// Row identifiers are the table's primary keys.
+pub type Id = i64;

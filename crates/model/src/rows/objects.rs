@@ -1,0 +1,88 @@
+//! Objects in memory: allocations, releases and policies.
+
+use super::Id;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ObjectKind {
+    /// Allocated through the malloc family.
+    Heap,
+    /// Anonymous memory that the program mapped itself.
+    Anonymous,
+    /// A static or global array (ELF symbol).
+    Static,
+    /// A thread's stack.
+    Stack,
+    /// A mapped file.
+    File,
+    /// A mapping seen only in /proc/PID/maps (no agent).
+    Mapping,
+}
+
+impl ObjectKind {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Heap => "heap",
+            Self::Anonymous => "anonymous",
+            Self::Static => "static",
+            Self::Stack => "stack",
+            Self::File => "file",
+            Self::Mapping => "mapping",
+        }
+    }
+
+    /// The inverse of [`ObjectKind::as_str`].
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Heap, Self::Anonymous, Self::Static, Self::Stack, Self::File, Self::Mapping].into_iter().find(|k| k.as_str() == text)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Object {
+    pub id: Id,
+    pub process: Id,
+    pub kind: ObjectKind,
+    /// The call that made it: `malloc`, `calloc`, `realloc`, `aligned`, `mmap`, `mremap`.
+    pub call: Option<String>,
+    /// The variable as the programmer knows it, a symbol, or a mapping's name.
+    pub name: Option<String>,
+    pub address: u64,
+    pub bytes: u64,
+    pub born_ns: u64,
+    pub died_ns: Option<u64>,
+    /// Where it was allocated; the leaf frame is the call into the allocator.
+    pub site: Option<Id>,
+    pub thread: Option<Id>,
+}
+
+/// Objects that were freed and have no evidence, summed by site and size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoldedObjects {
+    pub site: Id,
+    pub call: String,
+    pub bytes: u64,
+    pub count: u64,
+    /// Sum over the objects of (bytes / 8) x lifetime since watching started, ns: the exposure that watchpoint samples are drawn from.
+    pub word_ns: f64,
+}
+
+/// Memory that the program released but kept mapped (madvise): its pages are new from then on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Release {
+    pub process: Id,
+    pub time_ns: u64,
+    pub address: u64,
+    pub bytes: u64,
+}
+
+/// The memory policy of the mapping that an object lies in, from /proc/PID/numa_maps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// The kernel's words: `default`, `interleave:0-1`, `bind:0`, `prefer:1`.
+    pub policy: String,
+    /// When it was last read.
+    pub time_ns: u64,
+}

@@ -1,0 +1,60 @@
+//! A whole profile in memory.
+
+use super::{
+    Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Lost, Machine, Object, Page, Policy, Process, Region, Release, Seen, Site,
+    Thread, Window,
+};
+use crate::evidence::EvidenceSource;
+use crate::metadata::Metadata;
+use std::collections::BTreeMap;
+
+/// A whole profile in memory.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Profile {
+    pub meta: Metadata,
+    pub machine: Machine,
+    pub evidence: Vec<Evidence>,
+    pub processes: Vec<Process>,
+    pub threads: Vec<Thread>,
+    pub thread_cpus: BTreeMap<(Id, u32), Seen>,
+    pub sites: BTreeMap<Id, Site>,
+    pub objects: Vec<Object>,
+    pub folded_objects: Vec<FoldedObjects>,
+    pub first_touches: Vec<FirstTouch>,
+    pub releases: Vec<Release>,
+    pub windows: Vec<Window>,
+    pub accesses: Vec<Access>,
+    pub pages: Vec<Page>,
+    /// By object.
+    pub policies: BTreeMap<Id, Policy>,
+    pub counters: Vec<Counter>,
+    pub regions: Vec<Region>,
+    pub lost: Vec<Lost>,
+}
+
+impl Profile {
+    /// What the profile says of one source of evidence.
+    #[must_use]
+    pub fn evidence_of(&self, source: &EvidenceSource) -> Option<&Evidence> {
+        self.evidence.iter().find(|evidence| evidence.source == source.as_str())
+    }
+
+    /// Records that a source lost, for all reasons together.
+    #[must_use]
+    pub fn lost_by(&self, source: &EvidenceSource) -> u64 {
+        self.lost.iter().filter(|lost| lost.source == source.as_str()).fold(0, |sum, lost| sum.saturating_add(lost.count))
+    }
+
+    /// Growth of a counter of the whole system, or summed over the nodes; `None` if it was not recorded.
+    #[must_use]
+    pub fn grown(&self, name: &str) -> Option<u64> {
+        let all = self.counters.iter().filter(|c| c.name == name);
+        all.map(Counter::growth).fold(None, |sum, growth| Some(sum.unwrap_or(0).saturating_add(growth)))
+    }
+
+    /// Growth of a node's counter.
+    #[must_use]
+    pub fn grown_on(&self, name: &str, node: u32) -> Option<u64> {
+        self.counters.iter().find(|c| c.name == name && c.node == Some(node)).map(Counter::growth)
+    }
+}

@@ -1,0 +1,25 @@
+//! First touches.
+
+use super::Id;
+
+/// A sampled page fault: the first touch of a page, or another access that the kernel caught.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FirstTouch {
+    pub id: Id,
+    pub process: Id,
+    pub time_ns: u64,
+    pub thread: Id,
+    pub cpu: u32,
+    /// The address of the access that faulted.
+    pub address: u64,
+    /// Faults this sample stands for (the sampling period in force).
+    pub weight: f64,
+    /// The kernel touched the page on behalf of the thread (a system call such as read).
+    pub by_kernel: bool,
+    pub site: Option<Id>,
+    /// Size of the page that was mapped when the access faulted; 0 if no page was mapped. A page was mapped if NUMA balancing had marked
+    /// it (a hinting fault), or if it was shared and written to (zero page, after fork). `None` before Linux 5.11.
+    pub mapped_bytes: Option<u64>,
+    /// The node of the page right after the fault, or a negative errno (-14 or -2: the zero page). `None` if it was not queried.
+    pub node: Option<i32>,
+}

@@ -1,0 +1,101 @@
+use firsttouch_model::rows::{
+    Access, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy, Process, Profile, Region,
+    Release, Seen, Site, Thread, Window,
+};
+use firsttouch_profile::{Writer, open};
+
+fn profile() -> Profile {
+    let frame = Frame { address: u64::MAX, module: Some("/bin/a".into()), offset: Some(16), line: Some(7), ..Frame::default() };
+    let thread = Thread {
+        id: 0,
+        process: 1,
+        tid: 42,
+        parent: None,
+        name: Some("a) b".into()),
+        born_ns: 1,
+        died_ns: None,
+        cpu_ns: Some(5),
+        omp_number: Some(0),
+        user_faults: Some(3),
+        all_faults: None,
+        allowed_cpus: Some("0-3".into()),
+        node_moves: 2,
+    };
+    let object = Object {
+        id: 1,
+        process: 1,
+        kind: ObjectKind::Heap,
+        call: Some("malloc".into()),
+        name: Some("A".into()),
+        address: 1 << 63,
+        bytes: 4096,
+        born_ns: 1,
+        died_ns: Some(9),
+        site: Some(1),
+        thread: Some(0),
+    };
+    let touch = FirstTouch {
+        id: 1,
+        process: 1,
+        time_ns: 2,
+        thread: 0,
+        cpu: 3,
+        address: 1 << 63,
+        weight: 1.5,
+        by_kernel: true,
+        site: Some(1),
+        mapped_bytes: Some(0),
+        node: Some(-2),
+    };
+    let access = Access { window: 1, thread: 0, site: Some(1), hits: 5, estimate: 7.5, watched_ns: 10, cut: true, cpu: Some(1) };
+    Profile {
+        machine: Machine { hostname: "host".into(), node_cpus: [(0, vec![0, 1])].into(), page_bytes: 4096, ..Machine::default() },
+        evidence: vec![Evidence { source: "touch".into(), available: true, samples: 1, detail: String::new() }],
+        processes: vec![Process { id: 1, pid: 42, parent: None, exe: Some("/bin/a".into()), born_ns: 1, died_ns: Some(10) }],
+        threads: vec![thread],
+        thread_cpus: [((0, 3), Seen { samples: 4, looks: 2 })].into(),
+        sites: [(1, Site { id: 1, process: 1, frames: vec![frame.clone(), Frame { inlined: true, ..frame }] })].into(),
+        objects: vec![object],
+        folded_objects: vec![FoldedObjects { site: 1, call: "malloc".into(), bytes: 64, count: 3, word_ns: 1e12 }],
+        first_touches: vec![touch],
+        releases: vec![Release { process: 1, time_ns: 3, address: 4096, bytes: 4096 }],
+        windows: vec![Window { id: 1, round: 2, object: 1, address: 8, start_ns: 1, held_ns: 2, round_ns: 3, inclusion: 0.25 }],
+        accesses: vec![access],
+        pages: vec![Page { process: 1, object: Some(1), address: 4096, time_ns: 4, node: -2, page_bytes: 0 }],
+        policies: [(1, Policy { policy: "interleave:0-1".into(), time_ns: 5 })].into(),
+        counters: vec![Counter { name: "numa_hit".into(), node: None, at_start: 1, at_end: 2 }],
+        regions: vec![Region { id: 1, process: 1, begin_ns: 1, end_ns: None, site: Some(1), team_size: 4, thread: Some(0) }],
+        lost: vec![Lost { source: "touch".into(), reason: "ring full".into(), count: u64::MAX }],
+        ..Profile::default()
+    }
+}
+
+/// Check that every row is read as it was written, with values at their limits.
+#[test]
+fn rows_are_read_as_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.ftp");
+    let written = profile();
+    let mut w = Writer::create(&path).unwrap();
+    w.machine(&written.machine).unwrap();
+    written.evidence.iter().for_each(|row| w.evidence(row).unwrap());
+    written.processes.iter().for_each(|row| w.process(row).unwrap());
+    written.threads.iter().for_each(|row| w.thread(row).unwrap());
+    written.thread_cpus.iter().for_each(|(&(thread, cpu), seen)| w.thread_cpu(thread, cpu, *seen).unwrap());
+    written.sites.values().for_each(|row| w.site(row).unwrap());
+    written.objects.iter().for_each(|row| w.object(row).unwrap());
+    written.folded_objects.iter().for_each(|row| w.folded_objects(row).unwrap());
+    written.first_touches.iter().for_each(|row| w.first_touch(row).unwrap());
+    written.releases.iter().for_each(|row| w.release(row).unwrap());
+    written.windows.iter().for_each(|row| w.window(row).unwrap());
+    written.accesses.iter().for_each(|row| w.access(row).unwrap());
+    written.pages.iter().for_each(|row| w.page(row).unwrap());
+    written.policies.iter().for_each(|(object, row)| w.policy(*object, row).unwrap());
+    written.counters.iter().for_each(|row| w.counter(row).unwrap());
+    written.regions.iter().for_each(|row| w.region(row).unwrap());
+    written.lost.iter().for_each(|row| w.lost(&row.source, &row.reason, row.count).unwrap());
+    w.flush().unwrap();
+    assert_eq!(open(&path).unwrap(), written, "while the writer is open");
+    w.finish().unwrap();
+    assert_eq!(open(&path).unwrap(), written, "after it has finished");
+}

@@ -1,0 +1,69 @@
+//! Parsers of /proc: one module for each file.
+//!
+//! | module | file |
+//! |---|---|
+//! | [`auxv`] | /proc/self/auxv: the page size |
+//! | [`cgroup`] | /proc/self/cgroup: control groups and those above them |
+//! | [`limits`] | /proc/self/limits: the limit on file sizes |
+//! | [`maps`] | /proc/PID/maps, and the headers of smaps |
+//! | [`meminfo`] | /proc/meminfo, and meminfo of each node |
+//! | [`numa_maps`] | /proc/PID/numa_maps: policies, and pages by node |
+//! | [`sched`] | /proc/PID/task/TID/sched: migrations and hinting faults |
+//! | [`smaps`] | /proc/PID/smaps: what of each mapping is resident |
+//! | [`stat`] | /proc/PID/task/TID/stat: CPU time, faults, CPU; /proc/stat: the CPUs |
+//! | [`status`] | /proc/PID/status: sums of memory, allowed CPUs and nodes, user, capabilities |
+//!
+//! Parsers take text and never panic. The caller decides what a damaged file means: the profiler goes on without it, `maps` and `ps` add
+//! a doubt, the reader of the machine returns an error. Functions that open files take the root directory.
+
+pub mod auxv;
+pub mod cgroup;
+pub mod limits;
+pub mod maps;
+pub mod meminfo;
+pub mod numa_maps;
+pub mod sched;
+pub mod smaps;
+pub mod stat;
+pub mod status;
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+/// Thread ids of a process, ascending; empty if it has ended.
+#[must_use]
+pub fn thread_ids(root: &Path, pid: i32) -> Vec<i32> {
+    numbers(&root.join(format!("proc/{pid}/task")))
+}
+
+/// Process ids, ascending.
+#[must_use]
+pub fn process_ids(root: &Path) -> Vec<i32> {
+    numbers(&root.join("proc"))
+}
+
+fn numbers(folder: &Path) -> Vec<i32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut numbers: Vec<i32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// kernel.perf_event_paranoid, if this kernel has it.
+#[must_use]
+pub fn perf_event_paranoid(root: &Path) -> Option<i32> {
+    fs::read_to_string(root.join("proc/sys/kernel/perf_event_paranoid")).ok()?.trim().parse().ok()
+}
+
+/// The text of a file of at most some kilobytes, in one read: the profiler reads these ten times a second.
+fn small_file(path: &Path) -> Option<String> {
+    let mut buffer = [0; 8192];
+    let length = File::open(path).ok()?.read(&mut buffer).ok()?;
+    Some(String::from_utf8_lossy(buffer.get(..length)?).into_owned())
+}
+
+/// `  12 kB`, in bytes.
+fn kib(text: &str) -> Option<u64> {
+    text.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}

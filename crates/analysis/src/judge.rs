@@ -6,12 +6,11 @@
 //! - has at least 16 windows that were hit as use;
 //! - has first touches that tell who: 8 records, or one for at least every other page, or the kernel on behalf of a known thread;
 //! - has a known home for at least half of its sampled accesses;
-//! - has a partition of use that could be told.
+//! - has a known partition of use.
 //!
 //! The remote fraction and the matrix **count** every group larger than the cache, judged or not, as far as homes are known:
 //! leaving out those with few hits would leave out the little used, and so be biased.
 
-use crate::Target;
 use crate::estimator::Design;
 use crate::evidence::TouchSummary;
 use crate::groups::Group;
@@ -19,12 +18,11 @@ use crate::homes::Home;
 use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Sight, Unit, classify, turns};
 use crate::threads::Threads;
 use crate::uses::{ByThread, Hit, Source};
+use crate::{Missing, NotJudgedReason, Target};
+use firsttouch_model::Estimate;
+use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{ObjectKind, Profile};
-use firsttouch_model::{Estimate, format_bytes};
 use std::collections::{BTreeMap, HashMap};
-
-/// How the reason of objects begins that are too small to judge.
-pub const CACHED: &str = "fits in a core's cache";
 
 /// All that was measured of one group.
 #[derive(Debug)]
@@ -52,7 +50,7 @@ pub struct Subject {
     /// Counts in the remote fraction and the matrix.
     pub counts: bool,
     /// Why not judged.
-    pub reason: Option<String>,
+    pub reason: Option<NotJudgedReason>,
 }
 
 impl Subject {
@@ -63,7 +61,7 @@ impl Subject {
     }
 
     /// How many arrays a mapping seems to hold, each used in plain blocks. A mapping is what the kernel knows: allocations that lie
-    /// side by side in it are not told apart, and their blocks look dealt out in turn.
+    /// side by side in it look like one, and their blocks look dealt out in turn.
     #[must_use]
     pub fn arrays_in_mapping(&self, kind: ObjectKind) -> Option<u64> {
         let dealt = kind == ObjectKind::Mapping && self.partition.kind == PartitionKind::BlockCyclic;
@@ -164,10 +162,10 @@ impl Judge<'_> {
     fn fraction<'h>(&self, hits: impl Iterator<Item = &'h Hit>, counts: impl Fn(Home, &ByThread) -> Option<bool>) -> Option<Estimate> {
         let (mut whole, mut parts) = (Vec::new(), HashMap::new());
         for hit in hits {
-            let told: Option<Vec<(f64, bool)>> = hit.by_thread.iter().map(|by| Some((by.rate, counts(hit.home, by)?))).collect();
-            let Some(told) = told.filter(|told| !told.is_empty()) else { continue };
+            let known: Option<Vec<(f64, bool)>> = hit.by_thread.iter().map(|by| Some((by.rate, counts(hit.home, by)?))).collect();
+            let Some(known) = known.filter(|known| !known.is_empty()) else { continue };
             whole.push((hit.draw, hit.rate()));
-            parts.insert(hit.draw, told.iter().filter(|(_, counts)| *counts).map(|(rate, _)| rate).sum());
+            parts.insert(hit.draw, known.iter().filter(|(_, counts)| *counts).map(|(rate, _)| rate).sum());
         }
         self.design.part_of(&whole, &parts)
     }
@@ -205,70 +203,54 @@ impl Judge<'_> {
     }
 
     /// Why the group cannot be judged, and what would help.
-    fn reason(&self, group: &Group, hits: &[Hit], subject: &Subject) -> Option<String> {
+    fn reason(&self, group: &Group, hits: &[Hit], subject: &Subject) -> Option<NotJudgedReason> {
         let windows = self.design.windows(subject.group);
         let touch = &subject.touch;
+        let (seen, source) = (hits.len() as u64, EvidenceSource::from(self.source));
         if group.extent() <= self.target.private_cache_bytes {
-            return Some(format!("{CACHED} ({})", format_bytes(self.target.private_cache_bytes)));
+            return Some(NotJudgedReason::Cached { cache_bytes: self.target.private_cache_bytes });
         }
         if self.profile.windows.is_empty() && hits.is_empty() {
-            return Some(format!("no accesses were sampled{}", self.missing("watch")));
+            return Some(NotJudgedReason::NoAccessEvidence(self.missing(EvidenceSource::Watch)));
         }
         if hits.is_empty() {
-            return Some(if windows == 0 {
-                "no window fell on it: too small a part of the memory, or too short-lived".to_owned()
-            } else {
-                format!("never hit in {windows} windows")
+            return Some(match windows {
+                0 => NotJudgedReason::NotSampled,
+                windows => NotJudgedReason::NoAccess { samples: windows as u64 },
             });
         }
         if hits.len() < MIN_UNITS {
-            return Some(format!("too few samples: {}, {MIN_UNITS} are needed; profile a longer run", self.seen(hits.len())));
+            return Some(NotJudgedReason::TooFewSamples { seen, source, needed: MIN_UNITS as u64 });
         }
         if touch.kernel_unknown {
-            return Some(
-                "the kernel touched its pages on behalf of several threads (I/O), which cannot be told apart without privilege".to_owned(),
-            );
+            return Some(NotJudgedReason::KernelTouched);
         }
         let known: f64 = hits.iter().filter(|h| matches!(h.home, Home::Known { .. })).map(|h| self.design.weight(h.draw) * h.rate()).sum();
         let observed = !self.target.virtual_machine && subject.remote.is_some();
         if !touch.enough && !observed {
-            let attached = self.profile.meta.is_attached();
-            let why = if attached { "; firsttouch attached after they were made".to_owned() } else { self.missing("touch") };
+            let missing = || if self.profile.meta.is_attached() { Missing::Attached } else { self.missing(EvidenceSource::Touch) };
+            let pages = group.extent() / touch.page_bytes.max(1);
             return Some(match touch.records {
-                _ if touch.incomplete => {
-                    "records of most of its first touches were lost: profile it again, with less else running".to_owned()
-                }
-                0 => format!("its first touches were not seen{why}"),
-                n => format!("too few first touches seen: {n} records for {} pages{why}", group.extent() / touch.page_bytes.max(1)),
+                _ if touch.incomplete => NotJudgedReason::TouchesLost,
+                0 => NotJudgedReason::TouchesNotSeen(missing()),
+                records => NotJudgedReason::TooFewTouches { records: records as u64, pages, missing: missing() },
             });
         }
         if known < self.design.accesses(subject.group) / 2.0 {
-            return Some("the node of most of its accessed pages is not known".to_owned());
+            return Some(NotJudgedReason::UnknownNodes);
         }
         if subject.partition.kind == PartitionKind::Unknown {
-            return Some(format!(
-                "too few samples to tell how {} threads divide it: {}",
-                subject.users(self.threads).len(),
-                self.seen(hits.len())
-            ));
+            return Some(NotJudgedReason::UnclearPartition { threads: subject.users(self.threads).len(), seen, source });
         }
         None
     }
 
-    fn seen(&self, samples: usize) -> String {
-        match self.source {
-            Source::Watch => format!("{samples} windows were hit"),
-            Source::Hint => format!("{samples} hinting faults were seen"),
-        }
-    }
-
     /// What the evidence says about its own absence.
-    fn missing(&self, source: &str) -> String {
-        let evidence = self.profile.evidence.iter().find(|e| e.source == source);
-        match evidence {
-            Some(e) if !e.detail.is_empty() => format!(": {}", e.detail),
-            Some(e) if !e.available => format!(": no {source} evidence on this system"),
-            _ => String::new(),
+    fn missing(&self, source: EvidenceSource) -> Missing {
+        match self.profile.evidence_of(&source) {
+            Some(evidence) if !evidence.detail.is_empty() => Missing::Detail(evidence.detail.clone()),
+            Some(evidence) if !evidence.available => Missing::Unavailable(source),
+            _ => Missing::Unknown,
         }
     }
 }

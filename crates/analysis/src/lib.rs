@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`lanes`](self) (`lanes.rs`) | which places do threads, and rows of an array, share one after another? |
 //! | `threads.rs` | on which node does each thread sit? |
-//! | `groups.rs`, `stacks.rs` | which objects are one object to the programmer, and which are none? |
+//! | `groups.rs`, `stacks.rs` | which objects are one object to the programmer, and which do not count? |
 //! | `faults.rs` | which page faults placed a page, and which only tell who used one? |
 //! | `touches.rs`, `generations.rs`, `homes.rs` | who first touched each page, and so where is it? |
 //! | `uses.rs`, `hints.rs`, `estimator.rs` | who accesses it, how much, with which uncertainty? |
@@ -14,9 +14,9 @@
 //! | `judge.rs`, `findings/` | is that a defect, which one, what helps? |
 //! | `traffic.rs` | what would a machine have to move? |
 //! | `unrecorded.rs` | how much memory belongs to no object, so that silence says nothing of it? |
-//! | `gate.rs` | is it good enough for who set limits? |
-//! | `notes.rs` | what is in doubt, and what helps? |
-//! | `report.rs` | the result: the contract `firsttouch.report/1` |
+//! | `limits.rs` | does it keep the limits that a user sets? |
+//! | `notes.rs`, `reason.rs` | what is in doubt or not judged, why, and what helps? |
+//! | `report.rs` | the result |
 
 mod analyse;
 mod coverage;
@@ -25,19 +25,20 @@ mod estimator;
 mod evidence;
 mod faults;
 mod findings;
-pub mod gate;
 mod generations;
 mod groups;
 mod hints;
 mod homes;
 mod judge;
 mod lanes;
+pub mod limits;
 mod matrix;
 mod names;
 mod notes;
 mod partition;
 mod phases;
 mod places;
+mod reason;
 mod report;
 mod residents;
 mod stacks;
@@ -49,8 +50,11 @@ mod traffic;
 mod unrecorded;
 mod uses;
 
-pub use analyse::{analyse, study};
+pub use analyse::analyse;
 pub use names::variables;
+pub use notes::{Note, Spreading, UnrecordedCause};
 pub use partition::PartitionKind;
+pub use reason::{Missing, NotJudgedReason};
 pub use report::*;
 pub use target::{Sources, Target};
+pub use unrecorded::Unrecorded;

@@ -6,10 +6,15 @@ mod simulated;
 use firsttouch_analysis::{Analysis, Target, analyse};
 use firsttouch_model::rows::*;
 use firsttouch_model::{NodeId, Pin};
+use firsttouch_report::ReportJson;
 use simulated::*;
 
 fn reason(analysis: &Analysis, name: &str) -> String {
-    analysis.not_judged.iter().find(|n| n.name == name).map(|n| n.reason.clone()).unwrap_or_default()
+    analysis.not_judged.iter().find(|n| n.name == name).map(|n| n.reason.to_string()).unwrap_or_default()
+}
+
+fn notes(analysis: &Analysis) -> Vec<String> {
+    analysis.notes.iter().map(ToString::to_string).collect()
 }
 
 fn sound(analysis: &Analysis, nodes: usize) {
@@ -33,7 +38,7 @@ fn sound(analysis: &Analysis, nodes: usize) {
             assert!(0.0 <= interval[0] && interval[0] <= interval[1] && interval[1] <= 1.0, "{interval:?}");
         }
     }
-    let text = serde_json::to_string(analysis).unwrap();
+    let text = serde_json::to_string(&ReportJson::new(analysis, None)).unwrap();
     assert_eq!(serde_json::from_str::<Analysis>(&text).unwrap().objects.len(), analysis.objects.len());
 }
 
@@ -42,14 +47,14 @@ fn sound(analysis: &Analysis, nodes: usize) {
 fn empty_profile() {
     let analysis = analyse(&Profile::default(), &target(2), &FakeSources("loop"));
     sound(&analysis, 2);
-    assert!(analysis.objects.is_empty() && analysis.remote_fraction.is_none() && analysis.prediction.is_none());
+    assert!(analysis.objects.is_empty() && analysis.remote_fraction.is_none());
 }
 
 /// Check the JSON keys that others rely on.
 #[test]
 fn json_keys() {
     let world = World::new(4, vec![Thing::new("A", 64, Who::One(0), Who::Block(0, 4))]);
-    let json = serde_json::to_value(judge(&world, 1, 2)).unwrap();
+    let json = serde_json::to_value(ReportJson::new(&judge(&world, 1, 2), None)).unwrap();
     assert_eq!(json["schema"], "firsttouch.report/1");
     assert_eq!(json["command"], serde_json::json!(["./sim", "1"]));
     assert_eq!((&json["exit_code"], &json["wall_s"], &json["prediction"]), (&0.into(), &10.0.into(), &serde_json::Value::Null));
@@ -138,7 +143,7 @@ fn initialising_is_not_use() {
         profile.accesses.push(row);
     }
     let analysis = analyse(&profile, &target(2), &FakeSources("loop"));
-    assert!(analysis.notes.iter().any(|n| n.contains("being initialised")), "{:?}", analysis.notes);
+    assert!(notes(&analysis).iter().any(|n| n.contains("being initialised")), "{:?}", analysis.notes);
     assert!((analysis.objects[0].used_by_thread[0] - 0.125).abs() < 0.12, "{:?}", analysis.objects[0].used_by_thread);
 }
 
@@ -147,17 +152,17 @@ fn initialising_is_not_use() {
 fn nothing_to_find() {
     let world = World::new(8, vec![Thing::new("A", 64, Who::One(0), Who::Block(0, 8))]);
     let analysis = judge(&world, 1, 1);
-    assert!(analysis.findings.is_empty() && analysis.matrix == [[1.0]] && analysis.notes.iter().any(|n| n.contains("one node")));
+    assert!(analysis.findings.is_empty() && analysis.matrix == [[1.0]] && notes(&analysis).iter().any(|n| n.contains("one node")));
     let packed = Target { pin: Pin::Nodes(vec![NodeId(1)]), ..target(2) };
     let analysis = analyse(&world.profile(1), &packed, &FakeSources("loop"));
-    assert!(analysis.findings.is_empty() && analysis.notes.iter().any(|n| n.contains("All threads sit on one node")));
+    assert!(analysis.findings.is_empty() && notes(&analysis).iter().any(|n| n.contains("All threads sit on one node")));
     let single = World::new(1, vec![Thing::new("A", 64, Who::One(0), Who::One(0))]);
     let analysis = judge(&single, 1, 2);
     assert!(analysis.findings.is_empty() && analysis.notes.is_empty(), "{:?}", analysis.notes);
     let mut waiting = single.profile(1);
     waiting.meta.set("children_left", "3");
     let analysis = analyse(&waiting, &target(2), &FakeSources("loop"));
-    assert!(analysis.notes[0].contains("started 3 processes") && analysis.notes[0].contains("--follow"), "{:?}", analysis.notes);
+    assert!(notes(&analysis)[0].contains("started 3 processes") && notes(&analysis)[0].contains("--follow"), "{:?}", analysis.notes);
 }
 
 /// Check that processes of one thread each are not told to be pinned otherwise, and that a real machine gets no --pin.
@@ -168,10 +173,10 @@ fn threads_on_one_node() {
     two.processes.push(Process { id: 2, parent: Some(1), ..two.processes[0].clone() });
     two.threads[1].process = 2;
     let analysis = analyse(&two, &target(2), &FakeSources("loop"));
-    assert!(analysis.notes.iter().all(|n| !n.contains("--pin")), "{:?}", analysis.notes);
+    assert!(notes(&analysis).iter().all(|n| !n.contains("--pin")), "{:?}", analysis.notes);
     let real = Target { name: "host".into(), virtual_machine: false, pin: Pin::Compact, ..target(2) };
     let analysis = analyse(&world.profile(1), &real, &FakeSources("loop"));
-    assert!(analysis.notes.iter().any(|n| n.contains("one node of host") && n.contains("--machine virtual:2")), "{:?}", analysis.notes);
+    assert!(notes(&analysis).iter().any(|n| n.contains("one node of host") && n.contains("--machine virtual:2")), "{:?}", analysis.notes);
 }
 
 /// Check that memory of no recorded object is told where it is much, with what helps, and that little is not.
@@ -191,10 +196,12 @@ fn memory_without_objects() {
     };
     let much = with(64 * 256, "65536", true);
     assert!((much.unrecorded.unwrap() - 0.5).abs() < 0.01 && much.findings.is_empty());
-    assert!(much.notes[0].starts_with("50 % of the touched memory (64."), "{:?}", much.notes);
-    assert!(much.notes[0].contains("below --min-size (64 KiB)") && much.notes[0].ends_with("profile it with --min-size 4K to see them"));
-    assert!(!with(64 * 256, "4096", true).notes[0].contains("4K"));
-    assert!(!with(64 * 256, "65536", false).notes[0].contains("--min-size"));
+    assert!(notes(&much)[0].starts_with("50 % of the touched memory (64."), "{:?}", much.notes);
+    assert!(
+        notes(&much)[0].contains("below --min-size (64 KiB)") && notes(&much)[0].ends_with("profile it with --min-size 4K to see them")
+    );
+    assert!(!notes(&with(64 * 256, "4096", true))[0].contains("4K"));
+    assert!(!notes(&with(64 * 256, "65536", false))[0].contains("--min-size"));
     for little in [with(8 * 256, "65536", true), with(0, "65536", true)] {
         assert!(little.unrecorded.is_none() && little.notes.is_empty(), "{:?}", little.notes);
     }

@@ -3,5 +3,4 @@
 
 mod documented;
 mod peers;
-mod plan;
 mod properties;

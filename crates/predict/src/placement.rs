@@ -1,4 +1,4 @@
-//! Where an object's bytes lie, and what of it a thread's part of the loop finds where.
+//! Where an object's bytes lie, and on which nodes a thread finds the part that it works on.
 
 use crate::machine::Machine;
 use crate::model::Stretch;
@@ -11,7 +11,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Pages go round by weight. Weights of nothing give an empty layout.
+    /// Pages go round by weight. Without a positive weight the layout is empty.
     #[must_use]
     pub fn interleaved(volume: Volume, weights: &[(usize, f64)]) -> Self {
         let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
@@ -84,7 +84,7 @@ mod tests {
         work.iter().map(|stretch| stretch.parts.iter().map(|(node, volume)| (*node, volume.0)).collect()).collect()
     }
 
-    /// Check that a full node's rest goes to the nearest with room, and stays where it was asked for when there is none.
+    /// Check that what does not fit a node goes to the nearest with room, and stays where no node has room.
     #[test]
     fn what_does_not_fit_spills() {
         let machine = machine::find("epyc-7451x2").unwrap();
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(parts(&layout.cut(Volume(4.0), Volume(12.0))), [[(0, 2.0)], [(1, 2.0)], [(1, 4.0)]]);
     }
 
-    /// Check that weights are shares, and that weights of nothing are no layout.
+    /// Check that weights are shares, and that without a positive weight there is no layout.
     #[test]
     fn pages_go_round_by_weight() {
         let layout = Layout::interleaved(Volume(100.0), &[(0, 3.0), (1, 1.0)]);

@@ -27,8 +27,8 @@ pub fn on_node(machine: &Machine, node: usize, threads: usize) -> Vec<Seat> {
     (0..cores).map(|core| Seat { node, core }).cycle().take(threads).collect()
 }
 
-/// An unpinned team: the system puts each thread on a hardware thread of its own while there are any, and every choice of those is as
-/// likely as any other. The same numbers give the same draws.
+/// An unpinned team: the system puts each thread on a hardware thread of its own while there are any, and every choice of those is equally
+/// likely. The same numbers give the same draws.
 #[must_use]
 pub fn unpinned(machine: &Machine, threads: usize) -> Vec<Vec<Seat>> {
     let all: Vec<Seat> = (0..machine.nodes.len()).flat_map(|node| cpus_of(machine, node)).collect();

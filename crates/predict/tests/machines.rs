@@ -1,4 +1,4 @@
-//! Descriptions that are none are refused, with the place.
+//! Malformed descriptions are refused, with the place.
 
 use firsttouch_predict::machine::Machine;
 

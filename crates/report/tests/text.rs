@@ -2,10 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_analysis::{
-    Analysis, EvidenceView, Finding, FirstTouchView, LostView, MachineView, NotJudged, ObjectView, PartitionKind, Place, REPORT_SCHEMA,
+    Analysis, EvidenceView, Finding, FirstTouchView, LostView, MachineView, NotJudged, NotJudgedReason, ObjectView, PartitionKind, Place,
     Strip, ThreadView,
 };
-use firsttouch_report::{Context, Style, text};
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::finding::{FindingKind, Severity};
+use firsttouch_model::rows::ObjectKind;
+use firsttouch_model::traffic::Traffic;
+use firsttouch_report::{Context, Style};
 
 const PLAIN: Style = Style { width: 100, colour: false };
 
@@ -36,7 +40,7 @@ fn matrix_a() -> ObjectView {
         bytes: 3_200_000_000,
         count: 1,
         total_bytes: 3_200_000_000,
-        kind: "heap".into(),
+        kind: ObjectKind::Heap,
         call: Some("malloc".into()),
         process: 1,
         ordinal: 0,
@@ -75,7 +79,6 @@ fn matrix_a() -> ObjectView {
 
 fn serial() -> Analysis {
     Analysis {
-        schema: REPORT_SCHEMA.into(),
         command: vec!["./dgemv".into(), "20000".into()],
         exit_code: Some(0),
         wall_s: 6.2,
@@ -89,18 +92,15 @@ fn serial() -> Analysis {
         remote_samples: 290,
         remote_evidence: Some("watch".into()),
         matrix: vec![vec![0.5, 0.0], vec![0.5, 0.0]],
-        prediction: None,
         objects: vec![matrix_a()],
         findings: vec![Finding {
-            id: "serial-first-touch".into(),
+            kind: FindingKind::SerialFirstTouch,
             object: Some(7),
             object_name: "A".into(),
-            severity: "high".into(),
+            severity: Severity::High,
             message: "Thread 0 touched all of A first, so all of it is on node 0; 8 threads use it, each its own block.".into(),
             fix: "initialise A in the loop that uses it:\n  #pragma omp parallel for schedule(static)\n  for (i = 0; i < m; i++) ..."
                 .into(),
-            predicted_gain: None,
-            predicted_gain_interval: None,
             cause: Some("loop".into()),
             remote_fraction: 0.5,
             interval: [0.48, 0.52],
@@ -112,7 +112,13 @@ fn serial() -> Analysis {
         notes: vec![],
         unrecorded: None,
         lost: vec![],
+        traffic: Traffic::default(),
     }
+}
+
+/// The report without a forecast.
+fn text(analysis: &Analysis, context: &Context, style: Style) -> String {
+    firsttouch_report::text(analysis, None, context, style)
 }
 
 fn well_placed() -> Analysis {
@@ -260,7 +266,7 @@ fn lines_fit() {
     });
     analysis.objects[0].map = Strip { users: (0..32).map(|piece| piece * 40).collect(), homes: (0..32).map(|piece| piece % 64).collect() };
     analysis.not_judged[0].name.clone_from(&long);
-    analysis.notes.push(long);
+    analysis.notes.push(long.into());
     analysis.evidence[0].detail = "word ".repeat(100);
     for width in 0..200 {
         for (number, line) in text(&analysis, &context(), Style { width, colour: false }).lines().enumerate() {
@@ -367,19 +373,19 @@ fn numbers_of_allocations() {
     assert!(text(&analysis, &context(), PLAIN).contains("1. A   10 in turn, up to 1.53 MiB   serial"));
 }
 
-/// Check that objects left out for one reason are told together, the program's own by name.
+/// Check that objects left out for one reason are listed together, the program's own by name.
 #[test]
 fn reasons_are_grouped() {
     let mut analysis = serial();
-    let one = |id, name: &str, bytes, reason: &str| NotJudged { id, name: name.into(), bytes, count: 1, reason: reason.into() };
-    let cache = "fits in a core's cache (1 MiB)";
+    let one = |id, name: &str, bytes, reason: NotJudgedReason| NotJudged { id, name: name.into(), bytes, count: 1, reason };
+    let cache = || NotJudgedReason::Cached { cache_bytes: 1 << 20 };
     analysis.not_judged = vec![
-        one(7, "b", 160_000, cache),
-        one(20, "heap object of libc.so.6+0x1", 4096, cache),
-        one(7, "c", 80_000, cache),
-        one(7, "d", 4_000_000, "never hit in 1 windows"),
-        one(7, "e", 4_000_000, "never hit in 7 windows"),
-        one(7, "f", 2_000_000, "too few samples: 3 windows were hit, 16 are needed; profile a longer run"),
+        one(7, "b", 160_000, cache()),
+        one(20, "heap object of libc.so.6+0x1", 4096, cache()),
+        one(7, "c", 80_000, cache()),
+        one(7, "d", 4_000_000, NotJudgedReason::NoAccess { samples: 1 }),
+        one(7, "e", 4_000_000, NotJudgedReason::NoAccess { samples: 7 }),
+        one(7, "f", 2_000_000, NotJudgedReason::TooFewSamples { seen: 3, source: EvidenceSource::Watch, needed: 16 }),
     ];
     let library = Place { module: Some("/usr/lib/x86_64-linux-gnu/libc.so.6".into()), offset: Some(1), ..Place::default() };
     analysis.objects.push(ObjectView { id: 20, allocated_at: Some(library), ..matrix_a() });
@@ -396,10 +402,10 @@ fn too_little_for_a_verdict() {
     let mut analysis = well_placed();
     (analysis.remote_fraction, analysis.remote_interval, analysis.remote_samples) = (Some(1.0), Some([0.05, 1.0]), 3);
     let wide = text(&analysis, &context(), PLAIN);
-    let expected = "Not enough samples for a verdict: 3 windows were hit; profile a longer run. As far as seen, 100 % of";
+    let expected = "Not enough samples for a verdict: 3 samples were taken; profile a longer run. As far as seen, 100 %";
     assert!(wide.contains(expected) && !wide.contains("No finding"), "{wide}");
     (analysis.remote_interval, analysis.remote_samples) = (Some([0.0, 0.1]), 1);
-    assert!(text(&analysis, &context(), PLAIN).contains("verdict: 1 window was hit; profile"));
+    assert!(text(&analysis, &context(), PLAIN).contains("verdict: 1 sample was taken; profile"));
 }
 
 /// Check that colour is only added: without the escapes the text is the same.
@@ -427,7 +433,7 @@ fn hostile_names_are_harmless() {
     analysis.command = vec![evil.into()];
     analysis.machine.name = evil.into();
     analysis.findings[0].object_name = evil.into();
-    analysis.findings[0].id = "serial-first-touch".into();
+    analysis.findings[0].kind = FindingKind::SerialFirstTouch;
     analysis.objects[0].used_at[0].text = Some(evil.into());
     analysis.objects[0].allocated_at = Some(Place { file: Some(evil.into()), line: Some(1), ..Place::default() });
     analysis.not_judged[0].name = evil.into();

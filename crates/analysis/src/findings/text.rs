@@ -1,21 +1,22 @@
-//! What a finding says: who touched, who uses, how much is remote.
+//! The message of a finding: who touched, who uses, how much is remote.
 
-use super::{Case, Context, Kind};
+use super::{Case, Context};
 use crate::groups::Group;
 use crate::judge::Subject;
 use crate::names::made_by;
 use crate::places::describe;
 use crate::uses::Source;
 use crate::{ObjectView, PartitionKind, Place};
+use firsttouch_model::finding::FindingKind;
 use firsttouch_model::format_bytes;
 use firsttouch_model::rows::Object;
 
-/// Pages moved that are worth a word (lower end).
+/// From this part on (lower end), the message mentions pages that were moved.
 const MOVED_BAR: f64 = 0.01;
 
 impl Context<'_> {
     /// One or two sentences with figures and interval.
-    pub(super) fn message(&self, kind: Kind, case: &Case<'_>) -> String {
+    pub(super) fn message(&self, kind: FindingKind, case: &Case<'_>) -> String {
         let name = self.object_name(case);
         let touched = self.touched(case);
         let used = self.used(case);
@@ -25,29 +26,29 @@ impl Context<'_> {
         format!("{said}{}{}", self.policy_words(kind, case), moved_words(case))
     }
 
-    /// What the findings that need real nodes say.
-    fn real_message(&self, kind: Kind, case: &Case<'_>, name: &str, used: &str, figures: &str) -> Option<String> {
+    /// The message of findings that only a machine with real nodes shows.
+    fn real_message(&self, kind: FindingKind, case: &Case<'_>, name: &str, used: &str, figures: &str) -> Option<String> {
         let subject = case.subject;
         let first = subject.by_first_touch.map_or(0.0, |e| e.value);
         Some(match kind {
-            Kind::SlowTier => format!(
+            FindingKind::SlowTier => format!(
                 "{name} lies on memory without CPUs or of a slower kind (node {}): {} of its accesses go there. It is used by {used}: {figures}.",
                 self.target.slow_nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
                 subject.slow.map_or_else(|| percent(0.0), ranged),
             ),
-            Kind::PolicyMismatch => format!(
+            FindingKind::PolicyMismatch => format!(
                 "{name} has the memory policy {}, which is worse here than first touch: it is used by {used}, and {figures}; by first touch it would be {}.",
                 self.policy(case).unwrap_or("default"),
                 percent(first),
             ),
-            Kind::NodeFull => format!(
+            FindingKind::NodeFull => format!(
                 "{name} was touched by the right threads, but {} of its pages went to another node than their toucher ran on{}. It is used by {used}: \
                  {figures}; with room for it, it would be {}.",
                 subject.touch.displaced.map_or_else(|| percent(0.0), ranged),
                 self.full_nodes(),
                 percent(first),
             ),
-            Kind::UnpinnedThreads => format!(
+            FindingKind::UnpinnedThreads => format!(
                 "{name} was first touched by the threads that use it ({}), but they ran on other nodes then: threads have moved since{}. It \
                  is used by {used}: {figures}.",
                 touch_place(case),
@@ -68,47 +69,52 @@ impl Context<'_> {
     }
 
     /// ` Its memory policy is interleave:0-1: ...`, where another finding has to say so.
-    fn policy_words(&self, kind: Kind, case: &Case<'_>) -> String {
-        match self.policy(case).filter(|_| kind != Kind::PolicyMismatch) {
+    fn policy_words(&self, kind: FindingKind, case: &Case<'_>) -> String {
+        match self.policy(case).filter(|_| kind != FindingKind::PolicyMismatch) {
             Some(policy) => format!(" Its memory policy is {policy}, which places it before any first touch does."),
             None => String::new(),
         }
     }
 
-    fn plain_message(&self, kind: Kind, case: &Case<'_>, (name, touched, used, figures): (&str, &str, &str, &str)) -> String {
+    fn plain_message(&self, kind: FindingKind, case: &Case<'_>, (name, touched, used, figures): (&str, &str, &str, &str)) -> String {
         match kind {
-            Kind::SerialFirstTouch => {
+            FindingKind::SerialFirstTouch => {
                 let before = before_the_loop(case).map_or_else(String::new, |text| format!(" {text}."));
                 format!("{name} was first touched by {touched} and is used by {used}: {figures}.{before}")
             }
-            Kind::MismatchedPartition => format!(
+            FindingKind::MismatchedPartition => format!(
                 "{name} was first touched in parallel ({}), but in another partition than it is used, by {used}: {figures}.",
                 touch_place(case)
             ),
-            Kind::NoStablePartition => format!(
+            FindingKind::NoStablePartition => format!(
                 "{name} is used by {used}: no thread owns a part of it, so no first touch is right. It was first touched by {touched}; {figures}."
             ),
-            Kind::SharedRead => {
+            FindingKind::SharedRead => {
                 format!("{name} is used in full by {used}; it was first touched by {touched}, so {figures}.")
             }
-            Kind::IoFirstTouch => format!(
+            FindingKind::IoFirstTouch => format!(
                 "The kernel first touched {name} on behalf of {} (I/O into memory nobody had touched), and it is used by {used}: {figures}.",
                 self.toucher(case)
             ),
-            Kind::HugePageSharing => format!(
+            FindingKind::HugePageSharing => format!(
                 "{name} is first touched by the threads that use it, but its pages are {} and hold the parts of several threads; each page went to whichever came first. It is used by {used}: {figures}.",
                 format_bytes(case.subject.touch.page_bytes)
             ),
-            Kind::RecycledMemory => format!(
+            FindingKind::RecycledMemory => format!(
                 "{name} lies in memory that was used before{}: {} of its pages keep the place their former owner gave them ({touched}). It is used by {used}: {figures}.",
                 self.former_owner(case),
                 percent(case.subject.touch.recycled)
             ),
-            Kind::SlowTier | Kind::PolicyMismatch | Kind::NodeFull | Kind::UnpinnedThreads => String::new(),
+            // `real_message` and program.rs have the words of these.
+            FindingKind::SlowTier
+            | FindingKind::PolicyMismatch
+            | FindingKind::NodeFull
+            | FindingKind::UnpinnedThreads
+            | FindingKind::BalancingChurn => String::new(),
         }
     }
 
-    /// `49 % of its accesses are remote on virtual:2 [47, 52], 31 % of all accesses (812 windows hit)`.
+    /// `49 % of its accesses are remote on virtual:2 [47, 52], 31 % of all accesses (812 samples)`.
     fn figures(&self, case: &Case<'_>) -> String {
         let remote = case.subject.remote;
         let (value, low, high) = remote.map_or((0.0, 0.0, 0.0), |r| (r.value, r.low, r.high));
@@ -121,8 +127,8 @@ impl Context<'_> {
             digits(high),
             percent(case.subject.remote_share()),
             match (case.subject.source, remote.map_or(0, |r| r.samples)) {
-                (Source::Watch, 1) => "1 watch window with hits".to_owned(),
-                (Source::Watch, n) => format!("{} watch windows with hits", thousands(n)),
+                (Source::Watch, 1) => "1 sample".to_owned(),
+                (Source::Watch, n) => format!("{} samples", thousands(n)),
                 (Source::Hint, n) => format!("{} hinting faults, by pages", thousands(n)),
             }
         )
@@ -231,7 +237,7 @@ fn main_user(subject: &Subject) -> usize {
     best.map_or(0, |(thread, _)| thread)
 }
 
-/// ` 43 % [35, 52] of its pages have been moved since.`, where that is worth a word.
+/// ` 43 % [35, 52] of its pages have been moved since.`, where that is much.
 fn moved_words(case: &Case<'_>) -> String {
     let moved = case.moves.part(case.moves.moved).filter(|e| e.low > MOVED_BAR);
     moved.map_or_else(String::new, |e| {

@@ -1,12 +1,13 @@
 //! `firsttouch profile`
 
-use super::{FAILED, usage};
+use super::FAILED;
 use crate::arguments::Profile;
-use crate::judge::{Judged, Question, judge_first};
 use crate::output::{message, print_json, style, tell};
+use crate::request::{analysis_request, report_context};
 use anyhow::Result;
 use firsttouch_capture::{Options, Recording, Summary};
-use firsttouch_report::{text, thousands};
+use firsttouch_pipeline::AnalysedProfile;
+use firsttouch_report::{ReportJson, text, thousands};
 use firsttouch_system::MachineInfo;
 use firsttouch_system::launch::LaunchError;
 use std::io::stderr;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 const SHOWN_STACKS: usize = 20_000;
 
 pub fn run(arguments: &Profile) -> Result<u8> {
-    let question = usage(Question::parse(&arguments.judge))?;
+    let request = analysis_request(&arguments.judge)?;
     let output = arguments.output.clone().unwrap_or_else(|| default_output(arguments));
     let recording = match record(arguments, &output)? {
         Ok(recording) => recording,
@@ -32,15 +33,16 @@ pub fn run(arguments: &Profile) -> Result<u8> {
     if arguments.quiet && !arguments.json {
         return Ok(status(&recording));
     }
-    match judge_first(&output, &question) {
-        Ok(judged) => {
-            if let Err(error) = report(arguments, &output, &recording, &judged) {
+    match AnalysedProfile::open_recorded(&output, &request) {
+        Ok(analysed) => {
+            if let Err(error) = report(arguments, &output, &recording, &analysed) {
                 message(&format!("error: {error:#}"));
             }
         }
         Err(error) => {
-            print_messages(&recording.messages);
-            // If the profile could not be written, that error was printed above.
+            let error = anyhow::Error::from(error);
+            tell_messages(&recording.messages);
+            // A profile that could not be written was told above.
             if recording.profile_error.is_none() {
                 message(&format!("error: {error:#}"));
             }
@@ -79,34 +81,27 @@ pub fn status(recording: &Recording) -> u8 {
     recording.exit_code.map_or(0, |code| u8::try_from(code & 0xff).unwrap_or(FAILED))
 }
 
-fn report(arguments: &Profile, output: &Path, recording: &Recording, judged: &Judged) -> Result<()> {
+fn report(arguments: &Profile, output: &Path, recording: &Recording, analysed: &AnalysedProfile) -> Result<()> {
+    let forecast = analysed.report_forecast()?;
     if arguments.json {
-        print_json(&judged.analysis)?;
+        print_json(&ReportJson::new(&analysed.analysis, forecast))?;
     }
     if arguments.quiet {
         return Ok(());
     }
     if arguments.json {
-        print_messages(&recording.messages);
+        tell_messages(&recording.messages);
         return Ok(());
     }
-    // The report contains what was missing, in the same words.
-    let in_report = |text: &&String| {
-        let analysis = &judged.analysis;
-        analysis.evidence.iter().any(|evidence| same(&evidence.detail, text)) || analysis.notes.iter().any(|note| same(note, text))
-    };
-    let others: Vec<String> = recording.messages.iter().filter(|text| !in_report(text)).cloned().collect();
-    print_messages(&others);
-    tell(&text(&judged.analysis, &judged.context(output, false), style(&stderr())));
+    // The report says what was missing, in the words of the evidence.
+    let in_report = |text: &&String| analysed.analysis.evidence.iter().any(|evidence| evidence.detail == **text);
+    let untold: Vec<String> = recording.messages.iter().filter(|text| !in_report(text)).cloned().collect();
+    tell_messages(&untold);
+    tell(&text(&analysed.analysis, forecast, &report_context(analysed, output, false), style(&stderr())));
     Ok(())
 }
 
-/// Either message contains the other.
-fn same(one: &str, other: &str) -> bool {
-    !one.is_empty() && (one.contains(other) || other.contains(one))
-}
-
-fn print_messages(messages: &[String]) {
+fn tell_messages(messages: &[String]) {
     for text in messages {
         message(text);
     }

@@ -1,8 +1,10 @@
 //! Objects in memory: allocations, releases and policies.
 
 use super::Id;
+use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ObjectKind {
     /// Allocated through the malloc family.
     Heap,

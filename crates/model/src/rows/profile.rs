@@ -4,6 +4,7 @@ use super::{
     Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Lost, Machine, Object, Page, Policy, Process, Region, Release, Seen, Site,
     Thread, Window,
 };
+use crate::evidence::EvidenceSource;
 use crate::metadata::Metadata;
 use std::collections::BTreeMap;
 
@@ -32,6 +33,18 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// What the profile says of one source of evidence.
+    #[must_use]
+    pub fn evidence_of(&self, source: &EvidenceSource) -> Option<&Evidence> {
+        self.evidence.iter().find(|evidence| evidence.source == source.as_str())
+    }
+
+    /// Records that a source lost, for all reasons together.
+    #[must_use]
+    pub fn lost_by(&self, source: &EvidenceSource) -> u64 {
+        self.lost.iter().filter(|lost| lost.source == source.as_str()).fold(0, |sum, lost| sum.saturating_add(lost.count))
+    }
+
     /// Growth of a counter of the whole system, or summed over the nodes; `None` if it was not recorded.
     #[must_use]
     pub fn grown(&self, name: &str) -> Option<u64> {

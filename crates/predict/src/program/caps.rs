@@ -4,7 +4,7 @@ use crate::units::{Bandwidth, Seconds};
 use firsttouch_model::traffic::Traffic;
 use serde::Serialize;
 
-/// The program is taken to be bound by computing when it moved its bytes this many times slower than the machine could.
+/// A program counts as compute-bound if it moved its bytes this many times slower than the machine could.
 const SLOWER: f64 = 4.0;
 
 /// What limits a thread.
@@ -24,7 +24,7 @@ pub fn decide(asked: Caps, traffic: &Traffic, works: &[Vec<f64>], time: Seconds)
     let free = || vec![Bandwidth::UNLIMITED; traffic.workers.len()];
     let bytes: Vec<f64> = works.iter().map(|nodes| nodes.iter().sum()).collect();
     let times = traffic.workers.iter().zip(&bytes).filter(|(_, bytes)| **bytes > 0.0).map(|(worker, _)| worker.cpu_s);
-    // The time of one who waits for nobody: the longest a worker computed.
+    // The longest CPU time of a worker: a worker that waits for no other needs this long.
     let computed = times.collect::<Option<Vec<f64>>>().map(|times| times.into_iter().fold(0.0, f64::max)).filter(|time| *time > 0.0);
     let recorded = |computed: f64| {
         let of = |bytes: &f64| if *bytes > 0.0 { Bandwidth(bytes / computed) } else { Bandwidth::UNLIMITED };

@@ -4,7 +4,7 @@ use super::{Placement, Program};
 use crate::model::TeamError;
 use std::collections::BTreeMap;
 
-/// All chosen placements together may take this much longer than the program as it is: no more.
+/// All chosen placements together may take at most this much longer than the program as it is.
 const WORSE: f64 = 1.01;
 /// A later option must be this much faster than an earlier one, and so must a change of what was chosen.
 const BETTER: f64 = 0.99;
@@ -12,7 +12,7 @@ const BETTER: f64 = 0.99;
 /// A placement for each object, by id; others stay as they are.
 pub type PerObject = BTreeMap<i64, Placement>;
 
-/// Less than this part of the time is chance, where the samples tell of a placement that changes nothing.
+/// A difference in time below this is noise of the samples.
 const CLEARLY: f64 = 0.995;
 /// A placement that gains no time must not make this much more of all accesses remote.
 const REMOTE: f64 = 0.02;
@@ -21,16 +21,16 @@ const REMOTE: f64 = 0.02;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     pub object: i64,
-    /// The preferred one first; never as it is.
+    /// The preferred one first. `AsIs` is not among them.
     pub options: Vec<Placement>,
 }
 
 /// Why an object is left as it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Left {
-    /// Its best option by itself takes so many times as long as the program as it is.
+    /// Its best option by itself, and the time with it over the time as it is.
     Slower(Placement, f64),
-    /// With what is done to others it would cost time.
+    /// Together with the placements of other objects it would cost time.
     Together,
 }
 
@@ -66,7 +66,7 @@ impl Program<'_> {
     pub fn choose(&self, candidates: &[Candidate]) -> Result<Choice, TeamError> {
         let (as_is, remote_before) = self.outcome_of(&|_| Placement::AsIs)?;
         if !(as_is.0.is_finite() && as_is.0 > 0.0) {
-            return Err(TeamError(format!("the program as it is would take {} s", as_is.0)));
+            return Err(TeamError::Time { seconds: as_is.0 });
         }
         let time = |chosen: &PerObject| -> Result<f64, TeamError> { Ok(self.outcome_by(chosen)?.0 / as_is.0) };
         let mut alone: BTreeMap<i64, (Placement, f64)> = BTreeMap::new();
@@ -82,7 +82,7 @@ impl Program<'_> {
             alone.iter().filter(|(_, (_, ratio))| *ratio <= WORSE).map(|(object, (option, _))| (*object, *option)).collect();
         let mut ratio = time(&chosen)?;
         while ratio > WORSE && !chosen.is_empty() {
-            // Without the one that costs most.
+            // Drop the object whose placement costs most.
             let mut best: Option<(i64, f64)> = None;
             for object in chosen.keys() {
                 let without = time(&chosen.iter().filter(|(other, _)| *other != object).map(|(id, option)| (*id, *option)).collect())?;
@@ -123,7 +123,7 @@ impl Program<'_> {
         ratio: &mut f64,
         time: &dyn Fn(&PerObject) -> Result<f64, TeamError>,
     ) -> Result<(), TeamError> {
-        // Each pass gains 1 % at least, or is the last.
+        // Each pass gains at least 1 %, or is the last.
         loop {
             let before = *ratio;
             for candidate in candidates {
@@ -142,7 +142,7 @@ impl Program<'_> {
                     }
                 }
             }
-            // Also where the figures are no numbers.
+            // Also stops where a figure is NaN.
             if !matches!((*ratio).partial_cmp(&before), Some(std::cmp::Ordering::Less)) {
                 return Ok(());
             }

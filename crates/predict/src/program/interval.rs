@@ -1,5 +1,5 @@
-//! How far to trust a figure: the samples drawn anew (Efron's bootstrap with Poisson weights), rounds as units, since the windows of one round
-//! see the same phase of the program; and the model's own error.
+//! The interval of a figure: resampling (Efron's bootstrap with Poisson weights) by rounds, as the samples of one round see the same phase of
+//! the program; widened by the model's own error.
 
 use super::volumes::Weights;
 use crate::model::TeamError;
@@ -8,7 +8,7 @@ use firsttouch_model::Z95;
 use firsttouch_model::traffic::Traffic;
 use std::collections::BTreeMap;
 
-/// Fewer rounds than these tell little of their own spread: then each sample is a unit.
+/// With fewer rounds, resample single samples: so few rounds say little of their spread.
 const LEAST_ROUNDS: usize = 20;
 
 /// Figures of each draw.
@@ -40,7 +40,7 @@ impl Resampled {
     }
 
     /// The 95 % interval of figure `index`, a ratio of two predictions, around its value: percentiles of the draws, widened by
-    /// the relative error of each prediction. The two errors are taken for independent.
+    /// the relative error of each prediction. The two errors count as independent.
     pub fn interval(&self, index: usize, value: f64, model_error: f64) -> [f64; 2] {
         let mut logs: Vec<f64> = self.draws.iter().filter_map(|draw| draw.get(index)).map(|figure| (figure / value).ln()).collect();
         logs.retain(|log| log.is_finite());

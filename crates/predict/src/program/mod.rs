@@ -1,30 +1,29 @@
 //! A recorded program on a machine: what each placement of its memory costs.
 //!
 //! The program's traffic is known from samples. Each worker's bytes to each node follow from them and a placement; the model says
-//! how long that takes. Drawing the samples anew tells how far to trust it (`interval.rs`).
+//! how long that takes. Resampling gives the interval (`interval.rs`).
 
 mod caps;
 mod choose;
-mod forecast;
 mod interval;
 mod place;
 mod volumes;
 
 pub use caps::Caps;
 pub use choose::{Candidate, Choice, Found, Left, PerObject};
-pub use forecast::Forecast;
 pub use place::Placement;
 
 use crate::machine::Machine;
 use crate::model::{Outcome, Schedule, Seat, Stretch, TeamError, Thread, simulate, simulate_pool};
 use crate::units::{Bandwidth, Seconds, Volume};
+use firsttouch_model::prediction::Gain;
 use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
 use interval::Resampled;
 use place::Places;
 use serde::Serialize;
 use volumes::{Mix, Phase, Weights, volumes};
 
-/// Draws with less than this much to compute are as many as one likes.
+/// Number of draws: as many as this much work allows.
 const DRAWS: std::ops::RangeInclusive<usize> = 20..=200;
 const WORK: usize = 400_000;
 
@@ -58,7 +57,7 @@ pub struct Predicted {
     /// 95 %, from the samples alone.
     pub interval_of_samples: [f64; 2],
     pub remote_fraction: f64,
-    /// The controller and the link nearest to their limits; none where none carries anything.
+    /// The controller and the link nearest to their limits; `None` if nothing is carried.
     pub controller: Option<Controller>,
     pub link: Option<Link>,
 }
@@ -77,17 +76,9 @@ pub struct Link {
     pub utilisation: f64,
 }
 
-/// How much faster the program would be.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Gain {
-    /// Time as it is, over the time after.
-    pub gain: f64,
-    pub interval: [f64; 2],
-}
-
-/// What is asked besides the placement.
+/// The inputs of a prediction besides traffic and machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Question {
+pub struct Assumptions {
     pub write_share: f64,
     pub caps: Caps,
     /// Relative standard error of one prediction of the model.
@@ -99,14 +90,14 @@ impl<'a> Program<'a> {
     ///
     /// # Errors
     /// No traffic, or workers or pages on nodes that the machine does not have.
-    pub fn new(machine: &'a Machine, traffic: &'a Traffic, nodes: Vec<usize>, question: Question) -> Result<Self, TeamError> {
+    pub fn new(machine: &'a Machine, traffic: &'a Traffic, nodes: Vec<usize>, assumptions: Assumptions) -> Result<Self, TeamError> {
         if traffic.objects.iter().all(|object| object.samples.is_empty()) {
-            return Err(TeamError("no accesses to memory larger than a core's cache, on pages of known nodes, were seen".to_owned()));
+            return Err(TeamError::NoTraffic);
         }
         let count = machine.nodes.len();
         let homes = traffic.objects.iter().flat_map(|object| &object.samples).map(|sample| sample.home as usize);
         if let Some(node) = homes.chain(nodes.iter().copied()).find(|node| *node >= count) {
-            return Err(TeamError(format!("a page is on node {node}; {} has {count} nodes", machine.name)));
+            return Err(TeamError::PageNode { node, machine: machine.name.clone(), nodes: count });
         }
         let mut taken = vec![0; count];
         let mut seats = Vec::with_capacity(traffic.workers.len());
@@ -114,7 +105,7 @@ impl<'a> Program<'a> {
         for (worker, volumes) in traffic.workers.iter().zip(&works) {
             let node = worker.node as usize;
             let Some(cores) = machine.nodes.get(node).map(|node| node.cores.max(1)) else {
-                return Err(TeamError(format!("a thread sits on node {node}; {} has {count} nodes", machine.name)));
+                return Err(TeamError::ThreadNode { node, machine: machine.name.clone(), nodes: count });
             };
             seats.push(Seat { node, core: taken[node] % cores });
             taken[node] += usize::from(volumes.iter().any(|bytes| *bytes > 0.0));
@@ -125,24 +116,24 @@ impl<'a> Program<'a> {
             nodes,
             seats,
             schedule: schedule(traffic),
-            write_share: question.write_share,
+            write_share: assumptions.write_share,
             compute: vec![Bandwidth::UNLIMITED; traffic.workers.len()],
-            caps: question.caps,
-            model_error: question.model_error,
+            caps: assumptions.caps,
+            model_error: assumptions.model_error,
             plan: PerObject::new(),
             found: PerObject::new(),
         };
         let offered = program.run(&Weights::Same, &|_| Placement::AsIs)?;
-        (program.caps, program.compute) = caps::decide(question.caps, traffic, &works, offered.time);
+        (program.caps, program.compute) = caps::decide(assumptions.caps, traffic, &works, offered.time);
         Ok(program)
     }
 
-    /// Says what [`Placement::Plan`] stands for; before, it is the program as it is.
+    /// Sets what [`Placement::Plan`] stands for; until then, the program as it is.
     pub fn follow(&mut self, plan: PerObject) {
         self.plan = plan;
     }
 
-    /// Says what [`Placement::Exhaustive`] stands for.
+    /// Sets what [`Placement::Exhaustive`] stands for.
     pub fn follow_found(&mut self, found: PerObject) {
         self.found = found;
     }
@@ -276,7 +267,7 @@ impl<'a> Program<'a> {
         if self.serial() <= 0.0 {
             return Ok(team);
         }
-        // One after the other: what one thread does alone, wherever in the run, takes its own time.
+        // Serial phases add to the time, wherever in the run they are.
         Ok(simulate(self.machine, &self.threads(of(Phase::Serial)), Schedule::Static)?.then(team))
     }
 
@@ -309,7 +300,7 @@ impl<'a> Program<'a> {
     }
 }
 
-/// Dynamic where most bytes go to what no thread owns.
+/// Dynamic if most bytes go to objects without owners.
 fn schedule(traffic: &Traffic) -> Schedule {
     let bytes = |dealt: bool| -> f64 {
         let objects = traffic.objects.iter().filter(|object| (object.division == Division::DealtOut) == dealt);

@@ -65,7 +65,7 @@ pub struct Places<'a> {
     pub nodes: &'a [usize],
 }
 
-/// The nodes of each sample, what did not fit moved on.
+/// The nodes of each sample, after what did not fit has moved on.
 pub struct Mixes<'a> {
     traffic: &'a Traffic,
     rules: Vec<Rule>,
@@ -100,7 +100,7 @@ impl Mixes<'_> {
         }
     }
 
-    /// The node of whose part it is.
+    /// The node of the part's owner.
     fn owner(&self, sample: &TrafficSample) -> usize {
         let most = || sample.bytes.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(worker, _)| *worker);
         let worker = sample.owner.or_else(most).and_then(|worker| self.traffic.workers.get(worker));
@@ -118,7 +118,7 @@ impl<'a> Places<'a> {
             Mixes { traffic: self.traffic, rules: Vec::new(), spreads: vec![self.round_robin(false), self.round_robin(true)], moved: stay };
         for object in &self.traffic.objects {
             mixes.rules.push(match placement(object.id) {
-                // Those that stand for others were looked up before.
+                // `Plan` and `Exhaustive` were resolved before.
                 Placement::AsIs | Placement::Plan | Placement::Exhaustive => Rule::AsIs,
                 Placement::OneNode { node } => Rule::Node(node),
                 Placement::Interleave => Rule::Spread(0),
@@ -165,7 +165,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// By node with so many bytes on it, where they would be: what it has no room for on the nearest that has.
+/// For each node and the bytes on it, where these bytes end up: what the node has no room for goes to the nearest with room.
 fn spill(machine: &Machine, load: &[f64]) -> Vec<Vec<(usize, f64)>> {
     let limits = room(machine);
     let mut free: Vec<f64> = limits.iter().zip(load).map(|(room, load)| (room - load).max(0.0)).collect();

@@ -19,7 +19,7 @@ impl Weights {
     }
 }
 
-/// With fewer samples for each thread, a thread without any may use the object all the same.
+/// With fewer samples a thread, a thread without samples may still use the object.
 const ENOUGH: usize = 5;
 
 /// The nodes of a sample.
@@ -29,14 +29,14 @@ pub enum Mix<'a> {
     Spread(&'a [(usize, f64)]),
 }
 
-/// Which part of the traffic.
+/// A part of the traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     All,
     /// While one thread works alone.
     Serial,
     Team,
-    /// Of the team's, what goes to parts with an owner; and the rest, which goes to whoever does the work.
+    /// The team's traffic to parts with an owner; and the rest of it, which moves with the work.
     TeamOwned,
     TeamPool,
 }
@@ -54,7 +54,7 @@ impl Phase {
     }
 }
 
-/// Bytes by worker and node. Workers whose shares of an object cannot be told from equal ones get equal ones: the noise of few samples would
+/// Bytes by worker and node. Workers whose shares of an object do not differ beyond chance get equal ones: the noise of few samples would
 /// else make one of them late.
 pub fn volumes<'m>(
     traffic: &Traffic,
@@ -87,7 +87,7 @@ pub fn volumes<'m>(
     volumes
 }
 
-/// What makes the shares of an object equal that are taken as equal, by worker; 1 for all others.
+/// By worker, the factor that makes shares equal which count as equal; 1 for all others.
 struct Factors {
     of: Vec<f64>,
     sums: Vec<f64>,
@@ -122,7 +122,7 @@ impl Factors {
         let mut seen: BTreeMap<u32, usize> = BTreeMap::new();
         users().for_each(|worker| *seen.entry(traffic.workers[worker].node).or_default() += 1);
         let count: usize = seen.values().sum();
-        // Each node's threads as many as there are, not as many as were seen, where some could not be seen.
+        // Count all threads of a node, not only those that were seen.
         let unseen = object.samples.len() < ENOUGH * self.members && seen.keys().eq(self.team.keys());
         for worker in object.even.iter().copied().filter(|worker| self.sums[*worker] > 0.0) {
             let node = traffic.workers[worker].node;

@@ -11,13 +11,15 @@ pub(crate) mod words;
 pub use words::thousands;
 
 use firsttouch_analysis::{Analysis, ObjectView};
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_predict::forecast::Forecast;
 use layout::{GLUE, clean, wrap};
 use paint::Paint;
 use std::collections::BTreeMap;
 use words::{count, file_name, interval, is_library, percent, times};
 
-/// A remote fraction from fewer windows, or with a wider interval, says nothing about a program.
-const LEAST_WINDOWS: u64 = 16;
+/// A remote fraction from fewer samples, or with a wider interval, says nothing about a program.
+const LEAST_SAMPLES: u64 = 16;
 const WIDEST_INTERVAL: f64 = 0.3;
 /// Narrower terminals get lines of this width all the same.
 const LEAST_WIDTH: usize = 40;
@@ -38,7 +40,7 @@ pub struct Context {
     pub options: Vec<String>,
     /// Nodes of the machine the profile was taken on.
     pub recorded_nodes: usize,
-    /// Whether the first line tells the command, threads and time (`profile` has told them already).
+    /// Whether the first line shows the command, threads and time (`profile` has printed them already).
     pub heading: bool,
     /// Whether the last line names commands to go on with.
     pub more: bool,
@@ -48,13 +50,13 @@ pub struct Context {
 
 /// The report as text, lines of at most `style.width` columns, ending in a newline.
 #[must_use]
-pub fn text(analysis: &Analysis, context: &Context, style: Style) -> String {
+pub fn text(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context, style: Style) -> String {
     let style = Style { width: style.width.max(LEAST_WIDTH), ..style };
     let mut out = Vec::new();
     if context.heading {
         paragraph(&mut out, &heading(analysis, context), style);
     }
-    paragraph(&mut out, &format!("{}{}", context.prefix, judgement(analysis, context)), style);
+    paragraph(&mut out, &format!("{}{}", context.prefix, judgement(analysis, forecast, context)), style);
     out.push(String::new());
     if analysis.findings.is_empty() {
         for line in wrap(&no_finding(analysis), style.width) {
@@ -66,7 +68,8 @@ pub fn text(analysis: &Analysis, context: &Context, style: Style) -> String {
     }
     for (index, one) in analysis.findings.iter().enumerate() {
         let object = analysis.objects.iter().find(|object| Some(object.id) == one.object);
-        finding::finding(&mut out, index + 1, one, object, style);
+        let gain = forecast.and_then(|forecast| forecast.gain(one.object));
+        finding::finding(&mut out, index + 1, one, object, gain, style);
         out.push(String::new());
     }
     doubts(&mut out, analysis, style);
@@ -97,7 +100,7 @@ fn heading(analysis: &Analysis, context: &Context) -> String {
     let samples: Vec<String> = analysis
         .evidence
         .iter()
-        .filter(|e| e.available && e.samples > 0 && e.source != "agent")
+        .filter(|e| e.available && e.samples > 0 && e.source != EvidenceSource::Agent)
         .map(|e| format!("{}{GLUE}{}", e.source, thousands(e.samples)))
         .collect();
     let samples = if samples.is_empty() { String::new() } else { format!("; samples: {}", samples.join(", ")) };
@@ -110,7 +113,7 @@ fn heading(analysis: &Analysis, context: &Context) -> String {
     )
 }
 
-fn judgement(analysis: &Analysis, context: &Context) -> String {
+fn judgement(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context) -> String {
     let machine = &analysis.machine;
     let why = match (machine.virtual_machine, context.recorded_nodes) {
         (true, 1) => " (recorded on one node)",
@@ -122,14 +125,14 @@ fn judgement(analysis: &Analysis, context: &Context) -> String {
         return judged;
     }
     match remote(analysis) {
-        Some(remote) => format!("{judged}; {remote}{}", slowdown(analysis)),
+        Some(remote) => format!("{judged}; {remote}{}", slowdown(forecast)),
         None => judged,
     }
 }
 
-/// `; predicted to take 1.9x as long as with the best placement [1.6, 2.0]`, where a model has said so.
-fn slowdown(analysis: &Analysis) -> String {
-    let Some(prediction) = &analysis.prediction else { return String::new() };
+/// `; predicted to take 1.9x as long as with the best placement [1.6, 2.0]`, where there is a forecast.
+fn slowdown(forecast: Option<&Forecast>) -> String {
+    let Some(prediction) = forecast.and_then(Forecast::prediction) else { return String::new() };
     format!("; predicted to take {:.1}x as long as with the best placement {}", prediction.slowdown, times(prediction.interval))
 }
 
@@ -144,7 +147,7 @@ fn remote(analysis: &Analysis) -> Option<String> {
 /// Whether the remote fraction rests on too few samples to call a program well placed.
 fn is_too_little(analysis: &Analysis) -> bool {
     let wide = analysis.remote_interval.is_some_and(|[low, high]| high - low > WIDEST_INTERVAL);
-    analysis.remote_fraction.is_some() && (wide || analysis.remote_samples < LEAST_WINDOWS)
+    analysis.remote_fraction.is_some() && (wide || analysis.remote_samples < LEAST_SAMPLES)
 }
 
 fn no_finding(analysis: &Analysis) -> String {
@@ -167,20 +170,20 @@ fn no_finding(analysis: &Analysis) -> String {
     match remote(analysis) {
         Some(remote) if is_too_little(analysis) => {
             let were = if analysis.remote_samples == 1 { "was" } else { "were" };
-            let seen = match analysis.remote_evidence.as_deref() {
-                Some("hint") => format!("{} {were} seen", count(analysis.remote_samples as usize, "hinting fault")),
-                _ => format!("{} {were} hit", count(analysis.remote_samples as usize, "window")),
+            let seen = match &analysis.remote_evidence {
+                Some(EvidenceSource::Hint) => format!("{} {were} seen", count(analysis.remote_samples as usize, "hinting fault")),
+                _ => format!("{} {were} taken", count(analysis.remote_samples as usize, "sample")),
             };
             format!("Not enough samples for a verdict: {seen}; profile a longer run. As far as seen, {remote}.")
         }
         Some(remote) if analysis.objects.iter().any(|object| object.judged) => {
             format!("No finding: {remote}, and no judged object is misplaced.")
         }
-        Some(remote) => format!("No finding: {remote}, but no object could be judged; the reasons are told below."),
+        Some(remote) => format!("No finding: {remote}, but no object could be judged; the reasons are below."),
         None => format!(
-            "No finding, and no judgement: no accesses to objects of known placement were seen{} what was missing is told below.",
-            // Where accesses cannot be seen, more of the same sees no more.
-            if is_seen(analysis, "watch") { format!(". {};", sees_more(analysis)) } else { ":".to_owned() }
+            "No finding, and no judgement: no accesses to objects of known placement were seen{} what was missing is below.",
+            // Where accesses cannot be seen, a longer run sees no more of them.
+            if is_seen(analysis, &EvidenceSource::Watch) { format!(". {};", sees_more(analysis)) } else { ":".to_owned() }
         ),
     }
 }
@@ -192,14 +195,14 @@ fn several_threads(analysis: &Analysis) -> bool {
     processes.is_empty() || processes.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-/// Whether evidence of this kind could be had.
-fn is_seen(analysis: &Analysis, source: &str) -> bool {
-    !analysis.evidence.iter().any(|evidence| evidence.source == source && !evidence.available)
+/// Whether evidence of this source was available.
+fn is_seen(analysis: &Analysis, source: &EvidenceSource) -> bool {
+    !analysis.evidence.iter().any(|evidence| evidence.source == *source && !evidence.available)
 }
 
 /// What would see more than this profile did.
 fn sees_more(analysis: &Analysis) -> &'static str {
-    match (is_seen(analysis, "agent"), analysis.command.is_empty()) {
+    match (is_seen(analysis, &EvidenceSource::Agent), analysis.command.is_empty()) {
         (false, true) => "Longer recordings see more, and so does starting the program under 'firsttouch profile'",
         (false, false) => "Longer runs see more",
         (true, _) => "Longer runs and a smaller --min-size see more",
@@ -215,7 +218,7 @@ fn doubts(out: &mut Vec<String>, analysis: &Analysis, style: Style) {
         bullet(out, &format!("Evidence '{}'{state}: {detail}", evidence.source), style);
     }
     for note in &analysis.notes {
-        bullet(out, note, style);
+        bullet(out, &note.to_string(), style);
     }
     for help in what_would_help(analysis) {
         bullet(out, &help, style);
@@ -231,8 +234,8 @@ fn bullet(out: &mut Vec<String>, text: &str, style: Style) {
     }
 }
 
-/// The program's modules whose lines or functions are missing from what the findings show. What a system library lacks is no
-/// concern of its user.
+/// The program's modules whose lines or functions are missing from what the findings show. Missing lines of system
+/// libraries are not reported.
 fn what_would_help(analysis: &Analysis) -> Vec<String> {
     let mut modules: BTreeMap<&str, bool> = BTreeMap::new();
     let is_found = |object: &&ObjectView| analysis.findings.iter().any(|finding| finding.object == Some(object.id));
@@ -268,13 +271,12 @@ fn lost(analysis: &Analysis) -> String {
         .lost
         .iter()
         .filter(|one| one.count > 0)
-        .map(|one| format!("{} {}: {}", clean(&one.source), thousands(one.count), clean(&one.reason)))
+        .map(|one| format!("{} {}: {}", clean(one.source.as_str()), thousands(one.count), clean(&one.reason)))
         .collect();
     format!("Lost samples: {} ({}).", thousands(total), parts.join("; "))
 }
 
-/// Commands that exist, on this profile.
-/// The way of a plan, where a finding is about an object.
+/// The commands that make and apply a plan, where a finding is about an object.
 fn untouched(analysis: &Analysis, context: &Context) -> Option<String> {
     analysis.findings.iter().find(|finding| finding.object.is_some())?;
     let profile = clean(&context.profile);

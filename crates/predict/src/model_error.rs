@@ -1,16 +1,16 @@
-//! How far the model was off on published measurements: what a prediction's interval must hold besides the samples' spread.
+//! The model's error on published measurements, which the interval of a prediction includes besides the samples' spread.
 
 use crate::experiments::Experiment;
 use crate::machine::Machine;
 use crate::validate::{Validation, ValidationError, validate_on};
 use serde::Serialize;
 
-/// Fewer published rows than these say little of a machine by itself.
+/// With fewer published rows of a machine, use the error over all machines.
 const LEAST_ROWS: usize = 8;
 /// The normal distribution's 90th percentile of |z|.
 const Z90: f64 = 1.644_853_627;
 
-/// Errors of the model, over rows that nothing was fitted to.
+/// Errors of the model, over rows that no number was fitted to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ModelError {
     /// The machine, or `all`.
@@ -28,13 +28,12 @@ impl ModelError {
     }
 }
 
-/// The model's errors on this machine where enough of it is published, else on all machines.
+/// The model's errors on this machine if enough is published about it, else on all machines.
 ///
 /// # Errors
 /// Experiments that cannot be run.
 pub fn model_error(machine: &Machine, experiments: &[Experiment]) -> Result<ModelError, ValidationError> {
-    let find =
-        |name: &str| if name == machine.name { Ok(machine.clone()) } else { crate::machine::find(name).map_err(|error| error.to_string()) };
+    let find = |name: &str| if name == machine.name { Ok(machine.clone()) } else { crate::machine::find(name) };
     let own: Vec<Experiment> = experiments.iter().map(|experiment| experiment.on(&machine.name)).collect();
     let of = |name: &str, validation: &Validation| {
         let all = validation.summary.first()?;
@@ -43,6 +42,6 @@ pub fn model_error(machine: &Machine, experiments: &[Experiment]) -> Result<Mode
     if let Some(error) = of(&machine.name, &validate_on(&own, &find)?).filter(|error| error.rows >= LEAST_ROWS) {
         return Ok(error);
     }
-    let all = validate_on(experiments, &|name| crate::machine::find(name).map_err(|error| error.to_string()))?;
-    of("all", &all).ok_or_else(|| ValidationError("no row is predicted".to_owned()))
+    let all = validate_on(experiments, &crate::machine::find)?;
+    of("all", &all).ok_or_else(|| ValidationError::NothingPredicted)
 }

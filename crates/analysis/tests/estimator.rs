@@ -1,9 +1,6 @@
 //! The estimator against a simulated sampler with known truth: bias and coverage over 120 repetitions.
-#![allow(clippy::unwrap_used)]
 
-mod simulated;
-
-use simulated::*;
+use crate::simulated::*;
 
 const REPETITIONS: u64 = 120;
 

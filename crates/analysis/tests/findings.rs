@@ -1,11 +1,8 @@
 //! One simulated program for each finding, and near-misses that must be silent.
-#![allow(clippy::unwrap_used)]
 
-mod simulated;
-
+use crate::simulated::*;
 use firsttouch_analysis::{PartitionKind, analyse};
 use firsttouch_model::rows::{FirstTouch, Frame, Lost, Object, ObjectKind, Page, Profile};
-use simulated::*;
 
 fn both(world: &World, nodes: usize) -> Vec<(String, String)> {
     found(&judge(world, 5, nodes))

@@ -1,12 +1,8 @@
 //! Fixes in the user's own names and values, and for programs without OpenMP.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-#[path = "simulated/mod.rs"]
-mod simulated;
-
+use crate::simulated::*;
 use firsttouch_analysis::{Sources, analyse};
 use firsttouch_model::rows::Frame;
-use simulated::*;
 
 /// The lines of one program: what allocates, what touches, what uses; and how it is touched.
 struct Program {

@@ -1,12 +1,9 @@
 //! Profiles with little or no evidence, other machines, and hostile profiles: honest answers, never a panic.
-#![allow(clippy::unwrap_used)]
 
-mod simulated;
-
+use crate::simulated::*;
 use firsttouch_analysis::{Analysis, Target, analyse};
 use firsttouch_model::rows::*;
 use firsttouch_model::{NodeId, Pin};
-use simulated::*;
 
 fn reason(analysis: &Analysis, name: &str) -> String {
     analysis.not_judged.iter().find(|n| n.name == name).map(|n| n.reason.clone()).unwrap_or_default()

@@ -1,12 +1,8 @@
 //! Names of objects: through the program's own allocating functions, for several on a line, and where nothing names them.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-#[path = "simulated/mod.rs"]
-mod simulated;
-
+use crate::simulated::*;
 use firsttouch_analysis::{Analysis, Sources, analyse};
 use firsttouch_model::rows::{Frame, Process, Profile};
-use simulated::*;
 
 const SOURCE: &[&str] = &[
     "static double *alloc_grid(size_t n) {",

@@ -1,5 +1,4 @@
 //! A simulated target and sampler with known truth: objects swept by threads, windows drawn as `crates/capture` draws them.
-#![allow(dead_code, clippy::unwrap_used)]
 
 use firsttouch_analysis::{Analysis, Sources, Target, analyse};
 use firsttouch_model::Pin;

@@ -1,12 +1,9 @@
 //! Machines with several nodes: hinting faults told from first touches and used as evidence, and the findings that need real nodes,
 //! each provoked by a constructed profile and silent on its neighbour.
-#![allow(clippy::unwrap_used)]
 
-mod simulated;
-
+use crate::simulated::*;
 use firsttouch_analysis::{Analysis, PartitionKind, Target, analyse};
 use firsttouch_model::rows::*;
-use simulated::*;
 
 /// Threads 0 to 3 run on node 0, 4 to 7 on node 1. CPU t is thread t's.
 fn node(thread: i64) -> i32 {

@@ -1,0 +1,11 @@
+//! Analysis against profiles with known truth: simulated programs, constructed profiles, malformed ones.
+#![allow(clippy::unwrap_used)]
+
+mod estimator;
+mod findings;
+mod fixes;
+mod limits;
+mod names;
+mod recorded_machine;
+mod seeds;
+mod simulated;

@@ -1,11 +1,10 @@
 //! The whole step: profile -> analysis.
 
-use crate::coverage::Clock;
-use crate::evidence::final_node;
+use crate::evidence::{Evidence, Hit, Reader, SOURCES, Sampled, Source, SourceRef};
 use crate::faults::Faults;
 use crate::findings::{Case, Context, Program, SERIAL, figure};
 use crate::groups::{Group, groups};
-use crate::judge::{Judge, Subject, better, counted_accesses};
+use crate::judge::{Judge, Subject, Usage, counted_accesses};
 use crate::matrix::matrix;
 use crate::names::{Language, names};
 use crate::notes::{Doubts, notes};
@@ -18,15 +17,16 @@ use crate::residents::{Moves, Residents};
 use crate::stacks::stacks;
 use crate::strip::strip;
 use crate::threads::Threads;
+use crate::touch_summary::final_node;
 use crate::touches::{TouchIndex, TouchReader};
 use crate::traffic::traffic;
 use crate::unrecorded::Unrecorded;
-use crate::uses::{Hit, Reader, Source, Uses};
 use crate::{Sources, Target};
 use firsttouch_model::Estimate;
 use firsttouch_model::rows::{Counter, Id, Profile, meta};
 use firsttouch_model::traffic::Traffic;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
 
 /// Objects without any access seen that are listed, at most (the largest).
 const UNUSED_LISTED: usize = 200;
@@ -43,6 +43,11 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
 /// Judges a profile on a target, and tells the traffic that a model of the target would have to carry.
 #[must_use]
 pub fn study(profile: &Profile, target: &Target, sources: &dyn Sources) -> (Analysis, Traffic) {
+    study_by(SOURCES, profile, target, sources)
+}
+
+/// The same, by these sources of evidence.
+pub(crate) fn study_by(list: &[&'static dyn Source], profile: &Profile, target: &Target, sources: &dyn Sources) -> (Analysis, Traffic) {
     let threads = Threads::new(profile, target);
     let groups = groups(profile);
     let residents = Residents::new(profile);
@@ -50,17 +55,14 @@ pub fn study(profile: &Profile, target: &Target, sources: &dyn Sources) -> (Anal
     let index = TouchIndex::new(profile, &threads);
     let owned = HashMap::new();
     let mut touch_reader = TouchReader { profile, threads: &threads, index: &index, residents: &residents, faults: &faults, owned };
-    let real_nodes = (!target.virtual_machine).then_some(target.nodes.max(1));
-    let reader = Reader { profile, threads: &threads, groups: &groups, residents: &residents, real_nodes, clock: Clock::new(profile) };
-    let uses = reader.read(&mut touch_reader);
+    let uses = Reader::new(profile, target, &threads, &groups, &residents).read(list, &mut touch_reader);
     let places = Places { profile, sources };
     let names = names(profile, &groups, &places);
     let judge = |source| Judge { profile, target, threads: &threads, design: &uses.of(source).design, source };
-    let subjects: Vec<Subject> = groups.iter().enumerate().map(|(g, group)| subject(&judge, &uses, g, group)).collect();
-    let remote_by = |source: Source| judge(source).remote(counted_hits(&subjects, &uses, source));
-    let (by_watch, by_hint) = (remote_by(Source::Watch), remote_by(Source::Hint));
-    let source = better(by_watch, by_hint);
-    let remote = if source == Source::Hint { by_hint } else { by_watch };
+    let subjects: Vec<Subject> = groups.iter().enumerate().filter_map(|(g, group)| subject(&judge, &uses, g, group)).collect();
+    let remote_by = |source: SourceRef| judge(source).remote(counted_hits(&subjects, &uses, source));
+    let (source, remote) = uses.best(remote_by, |remote| *remote).unzip();
+    let remote = remote.flatten();
     let builder = Builder { profile, target, threads: &threads, uses: &uses, places: &places, names: &names, residents: &residents };
     let context = Context {
         profile,
@@ -68,7 +70,7 @@ pub fn study(profile: &Profile, target: &Target, sources: &dyn Sources) -> (Anal
         threads: &threads,
         uses: &uses,
         places: &places,
-        counted: [Source::Watch, Source::Hint].map(|source| counted_accesses(&uses.of(source).design, &subjects)),
+        counted: &|source| counted_accesses(&uses.of(source).design, &subjects),
         groups: &groups,
         names: &names,
     };
@@ -114,8 +116,9 @@ pub fn study(profile: &Profile, target: &Target, sources: &dyn Sources) -> (Anal
         remote_fraction: remote.map(|r| r.value),
         remote_interval: remote.map(interval),
         remote_samples: remote.map_or(0, |r| r.samples),
-        remote_evidence: remote.map(|_| source.as_str().to_owned()),
-        matrix: matrix(&uses.of(source).design, target.nodes, counted_hits(&subjects, &uses, source)),
+        remote_evidence: source.filter(|_| remote.is_some()).map(|source| source.name().to_owned()),
+        matrix: source
+            .map_or_else(Vec::new, |source| matrix(&uses.of(source).design, target.nodes, counted_hits(&subjects, &uses, source))),
         prediction: None,
         objects,
         findings,
@@ -128,24 +131,17 @@ pub fn study(profile: &Profile, target: &Target, sources: &dyn Sources) -> (Anal
     (analysis, traffic)
 }
 
-/// One group, measured by the evidence that tells more of it.
-fn subject<'a>(judge: &impl Fn(Source) -> Judge<'a>, uses: &Uses, g: usize, group: &Group) -> Subject {
-    let by = |source| judge(source).measure(g, group, &uses.of(source).hits[g], uses.summaries[g].clone());
-    let watch = by(Source::Watch);
-    if uses.hint.hits[g].is_empty() {
-        return watch;
-    }
-    let hint = by(Source::Hint);
-    let figure = |s: &Subject| s.remote.or_else(|| s.used_by.iter().flatten().max_by(|a, b| a.value.total_cmp(&b.value)).copied());
-    match better(figure(&watch), figure(&hint)) {
-        Source::Watch => watch,
-        // How much it is accessed is what hints do not tell, where windows do.
-        Source::Hint => Subject { access_share: watch.access_share.or(hint.access_share), ..hint },
-    }
+/// One group, measured by the source that says most about it.
+fn subject<'a>(judge: &impl Fn(SourceRef) -> Judge<'a>, uses: &Evidence, g: usize, group: &Group) -> Option<Subject> {
+    let (source, usage) = uses.best(|source| judge(source).usage(&uses.of(source).hits[g]), Usage::main)?;
+    let subject = judge(source).measure(g, group, &uses.of(source).hits[g], usage, Rc::clone(&uses.summaries[g]));
+    // How much an object is accessed is compared by one source for all objects.
+    let share = uses.volumes().and_then(|volumes| uses.of(volumes).design.share(g));
+    Some(Subject { access_share: share.or(subject.access_share), ..subject })
 }
 
 /// The samples of one source on the groups that count.
-fn counted_hits<'a>(subjects: &'a [Subject], uses: &'a Uses, source: Source) -> impl Iterator<Item = &'a Hit> {
+fn counted_hits<'a>(subjects: &'a [Subject], uses: &'a Evidence, source: SourceRef) -> impl Iterator<Item = &'a Hit> {
     subjects.iter().filter(|s| s.counts).flat_map(move |s| &uses.of(source).hits[s.group])
 }
 
@@ -168,7 +164,7 @@ struct Builder<'a> {
     target: &'a Target,
     residents: &'a Residents,
     threads: &'a Threads,
-    uses: &'a Uses,
+    uses: &'a Evidence,
     places: &'a Places<'a>,
     names: &'a [(String, usize)],
 }
@@ -209,10 +205,10 @@ impl Builder<'_> {
             allocated_at,
             access_share: subject.access_share.map(|s| s.value),
             access_share_interval: subject.access_share.map(interval),
-            evidence: subject.source.as_str().to_owned(),
-            windows: self.uses.watch.design.windows(subject.group) as u64,
-            hit_windows: self.uses.watch.hits[subject.group].len() as u64,
-            hints: group.members.iter().filter_map(|m| self.uses.touches.get(m)).map(|own| own.hints.len() as u64).sum(),
+            evidence: subject.source.name().to_owned(),
+            windows: self.uses.named("watch").map_or(0, |watch| watch.found(subject.group)),
+            hit_windows: self.uses.named("watch").map_or(0, |watch| watch.hits[subject.group].len() as u64),
+            hints: self.uses.named("hint").map_or(0, |hint| hint.found(subject.group)),
             remote_fraction: subject.remote.map(|r| r.value),
             remote_interval: subject.remote.map(interval),
             first_touch,
@@ -328,13 +324,13 @@ fn kernel(profile: &Profile) -> Option<KernelView> {
     })
 }
 
-fn evidence(profile: &Profile, uses: &Uses) -> Vec<EvidenceView> {
+fn evidence(profile: &Profile, uses: &Evidence) -> Vec<EvidenceView> {
     let lost = |source: &str| profile.lost.iter().filter(|l| l.source == source).fold(0u64, |sum, l| sum.saturating_add(l.count));
     let view = |e: &firsttouch_model::rows::Evidence| EvidenceView {
         source: e.source.clone(),
         available: e.available,
         // Of the faults on pages that were there, some were writes.
-        samples: if e.source == "hint" { uses.hint_records } else { e.samples },
+        samples: uses.named(&e.source).and_then(Sampled::all_found).unwrap_or(e.samples),
         lost: lost(&e.source),
         detail: e.detail.clone(),
     };

@@ -13,15 +13,16 @@
 
 use crate::Target;
 use crate::estimator::Design;
-use crate::evidence::TouchSummary;
+use crate::evidence::{ByThread, Hit, SourceRef, missing};
 use crate::groups::Group;
 use crate::homes::Home;
-use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Sight, Unit, classify, turns};
+use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Unit, classify, thinning, turns};
 use crate::threads::Threads;
-use crate::uses::{ByThread, Hit, Source};
+use crate::touch_summary::TouchSummary;
 use firsttouch_model::rows::{ObjectKind, Profile, meta};
 use firsttouch_model::{Estimate, format_bytes};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// How the reason of objects begins that are too small to judge.
 pub const CACHED: &str = "fits in a core's cache";
@@ -31,7 +32,7 @@ pub const CACHED: &str = "fits in a core's cache";
 pub struct Subject {
     pub group: usize,
     /// What the figures on its use rest on.
-    pub source: Source,
+    pub source: SourceRef,
     pub access_share: Option<Estimate>,
     pub partition: Partition,
     /// How many times the lanes take turns over the range.
@@ -39,7 +40,7 @@ pub struct Subject {
     /// By thread index: share of accesses, traps seen.
     pub used_by: Vec<Option<Estimate>>,
     pub traps: Vec<u64>,
-    pub touch: TouchSummary,
+    pub touch: Rc<TouchSummary>,
     /// Of accesses with a known home.
     pub remote: Option<Estimate>,
     /// The same over windows whose home is beyond doubt.
@@ -87,53 +88,70 @@ pub struct Judge<'a> {
     pub target: &'a Target,
     pub threads: &'a Threads,
     pub design: &'a Design,
-    pub source: Source,
+    pub source: SourceRef,
 }
 
-/// Samples that a source must have, and the half width of its interval that is good enough.
-const ENOUGH: u64 = MIN_UNITS as u64;
-const NARROW: f64 = 0.05;
+/// Who uses a group, and from where: what sources are compared by.
+#[derive(Debug)]
+pub struct Usage {
+    /// By thread index: share of accesses, traps seen.
+    used_by: Vec<Option<Estimate>>,
+    traps: Vec<u64>,
+    /// Of accesses with a known home.
+    remote: Option<Estimate>,
+}
 
-/// Which of two sources a figure rests on. Watchpoints see accesses, hints pages: so hints are taken where windows are too few,
-/// or tell little while hints tell more, and do not contradict them.
-#[must_use]
-pub fn better(watch: Option<Estimate>, hint: Option<Estimate>) -> Source {
-    let Some(hint) = hint.filter(|h| h.samples >= ENOUGH) else { return Source::Watch };
-    match watch.filter(|w| w.samples >= ENOUGH) {
-        None => Source::Hint,
-        Some(watch) => {
-            let agree = watch.low <= hint.high && hint.low <= watch.high;
-            if watch.half_width() > NARROW && agree && hint.half_width() < watch.half_width() { Source::Hint } else { Source::Watch }
-        }
+impl Usage {
+    /// The figure that sources are compared by: the remote fraction, else the largest share of a thread.
+    #[must_use]
+    pub fn main(&self) -> Option<Estimate> {
+        self.remote.or_else(|| self.used_by.iter().flatten().max_by(|a, b| a.value.total_cmp(&b.value)).copied())
     }
 }
 
 impl Judge<'_> {
-    /// Measures one group.
+    /// Who uses a group, and from where.
     #[must_use]
-    pub fn measure(&self, index: usize, group: &Group, hits: &[Hit], touch: TouchSummary) -> Subject {
-        let whole: Vec<(usize, f64)> = hits.iter().map(|h| (h.draw, h.rate())).collect();
+    pub fn usage(&self, hits: &[Hit]) -> Usage {
         let mut traps = vec![0u64; self.threads.list.len()];
-        let mut parts: Vec<HashMap<usize, f64>> = vec![HashMap::new(); self.threads.list.len()];
+        let mut parts: Vec<Vec<(usize, f64)>> = vec![Vec::new(); self.threads.list.len()];
+        for (at, hit) in hits.iter().enumerate() {
+            for by in &hit.by_thread {
+                traps[by.thread] = traps[by.thread].saturating_add(by.hits);
+                parts[by.thread].push((at, by.rate));
+            }
+        }
+        let whole: Vec<(usize, f64)> = hits.iter().map(|h| (h.draw, h.rate())).collect();
+        let mut part = vec![0.0; hits.len()];
+        let share = |own: &Vec<(usize, f64)>| {
+            own.iter().for_each(|&(at, rate)| part[at] += rate);
+            let share = self.design.part_of(&whole, &part);
+            own.iter().for_each(|&(at, _)| part[at] = 0.0);
+            share
+        };
+        let used_by = if hits.is_empty() { vec![None; parts.len()] } else { parts.iter().map(share).collect() };
+        Usage { used_by, traps, remote: self.remote(hits.iter()) }
+    }
+
+    /// Measures one group whose usage is known.
+    #[must_use]
+    pub fn measure(&self, index: usize, group: &Group, hits: &[Hit], usage: Usage, touch: Rc<TouchSummary>) -> Subject {
         let mut lanes: BTreeMap<usize, f64> = BTreeMap::new();
         for hit in hits {
             for by in &hit.by_thread {
-                traps[by.thread] = traps[by.thread].saturating_add(by.hits);
-                *parts[by.thread].entry(hit.draw).or_default() += by.rate;
                 *lanes.entry(self.threads.list[by.thread].lane).or_default() += by.rate * self.design.weight(hit.draw);
             }
         }
-        let used_by =
-            if hits.is_empty() { vec![None; parts.len()] } else { parts.iter().map(|part| self.design.part_of(&whole, part)).collect() };
+        let partition = self.classified(group, hits, lanes);
         let mut subject = Subject {
             group: index,
             source: self.source,
             access_share: self.design.share(index),
-            turns: turns(&self.units(hits)),
-            partition: self.classified(group, hits, lanes),
-            used_by,
-            traps,
-            remote: self.remote(hits.iter().filter(|h| matches!(h.home, Home::Known { .. }))),
+            turns: if partition.kind == PartitionKind::BlockCyclic { turns(hits.iter().map(|hit| self.unit(hit))) } else { None },
+            partition,
+            used_by: usage.used_by,
+            traps: usage.traps,
+            remote: usage.remote,
             sure: self.remote(hits.iter().filter(|h| matches!(h.home, Home::Known { sure: true, .. }))),
             by_first_touch: self.fraction(hits.iter(), |home, by| match home {
                 Home::Known { first: Some(first), .. } => Some(by.node != first),
@@ -162,67 +180,57 @@ impl Judge<'_> {
 
     /// The part of the accesses that `counts`, of those of which that is known.
     fn fraction<'h>(&self, hits: impl Iterator<Item = &'h Hit>, counts: impl Fn(Home, &ByThread) -> Option<bool>) -> Option<Estimate> {
-        let (mut whole, mut parts) = (Vec::new(), HashMap::new());
-        for hit in hits {
-            let told: Option<Vec<(f64, bool)>> = hit.by_thread.iter().map(|by| Some((by.rate, counts(hit.home, by)?))).collect();
-            let Some(told) = told.filter(|told| !told.is_empty()) else { continue };
-            whole.push((hit.draw, hit.rate()));
-            parts.insert(hit.draw, told.iter().filter(|(_, counts)| *counts).map(|(rate, _)| rate).sum());
+        let (mut whole, mut parts) = (Vec::new(), Vec::new());
+        for hit in hits.filter(|hit| !hit.by_thread.is_empty()) {
+            let part = hit.by_thread.iter().try_fold(0.0, |sum, by| Some(if counts(hit.home, by)? { sum + by.rate } else { sum }));
+            if let Some(part) = part {
+                whole.push((hit.draw, hit.rate()));
+                parts.push(part);
+            }
         }
         self.design.part_of(&whole, &parts)
     }
 
-    fn units(&self, hits: &[Hit]) -> Vec<Unit> {
-        let unit = |hit: &Hit| {
-            let rate = hit.rate().max(f64::MIN_POSITIVE);
-            let mut shares: BTreeMap<usize, (f64, u64)> = BTreeMap::new();
-            for by in &hit.by_thread {
-                let entry = shares.entry(self.threads.list[by.thread].lane).or_default();
-                entry.0 += by.rate / rate;
-                entry.1 = entry.1.saturating_add(by.hits.max(1));
-            }
-            Unit {
-                position: hit.position,
-                shares: shares.iter().map(|(&lane, s)| (lane, s.0)).collect(),
-                counts: shares.iter().map(|(&lane, s)| (lane, s.1)).collect(),
-                cut: hit.by_thread.iter().any(|by| by.cut),
-                round: hit.round,
-            }
-        };
-        hits.iter().map(unit).collect()
+    fn unit(&self, hit: &Hit) -> Unit {
+        let rate = hit.rate().max(f64::MIN_POSITIVE);
+        let mut shares: BTreeMap<usize, (f64, u64)> = BTreeMap::new();
+        for by in &hit.by_thread {
+            let entry = shares.entry(self.threads.list[by.thread].lane).or_default();
+            entry.0 += by.rate / rate;
+            entry.1 = entry.1.saturating_add(by.hits.max(1));
+        }
+        Unit {
+            position: hit.position,
+            shares: shares.iter().map(|(&lane, s)| (lane, s.0)).collect(),
+            counts: shares.iter().map(|(&lane, s)| (lane, s.1)).collect(),
+            cut: hit.by_thread.iter().any(|by| by.cut),
+            round: hit.round,
+        }
     }
 
     fn classified(&self, group: &Group, hits: &[Hit], weights: BTreeMap<usize, f64>) -> Partition {
         let cpus: usize = self.profile.machine.node_cpus.values().map(Vec::len).sum();
         classify(&Sample {
-            units: self.units(hits),
+            units: hits.iter().step_by(thinning(hits.len())).map(|hit| self.unit(hit)).collect(),
             weights,
             stride: group.stride,
             rows: group.rows,
             cpus: if cpus == 0 { usize::MAX } else { cpus },
-            sight: if self.source == Source::Watch { Sight::All } else { Sight::One },
+            sight: self.source.sight(),
         })
     }
 
     /// Why the group cannot be judged, and what would help.
     fn reason(&self, group: &Group, hits: &[Hit], subject: &Subject) -> Option<String> {
-        let windows = self.design.windows(subject.group);
         let touch = &subject.touch;
         if group.extent() <= self.target.private_cache_bytes {
             return Some(format!("{CACHED} ({})", format_bytes(self.target.private_cache_bytes)));
         }
-        if self.profile.windows.is_empty() && hits.is_empty() {
-            return Some(format!("no accesses were sampled{}", self.missing("watch")));
-        }
         if hits.is_empty() {
-            return Some(if windows == 0 {
-                "no window fell on it: too small a part of the memory, or too short-lived".to_owned()
-            } else {
-                format!("never hit in {windows} windows")
-            });
+            return Some(self.source.unseen(self.profile, self.design.windows(subject.group)));
         }
         if hits.len() < MIN_UNITS {
-            return Some(format!("too few samples: {}, {MIN_UNITS} are needed; profile a longer run", self.seen(hits.len())));
+            return Some(format!("too few samples: {}, {MIN_UNITS} are needed; profile a longer run", self.source.seen(hits.len())));
         }
         if touch.kernel_unknown {
             return Some(
@@ -233,7 +241,7 @@ impl Judge<'_> {
         let observed = !self.target.virtual_machine && subject.remote.is_some();
         if !touch.enough && !observed {
             let attached = self.profile.meta.get(meta::MODE).is_some_and(|mode| mode == "attach");
-            let why = if attached { "; firsttouch attached after they were made".to_owned() } else { self.missing("touch") };
+            let why = if attached { "; firsttouch attached after they were made".to_owned() } else { missing(self.profile, "touch") };
             return Some(match touch.records {
                 _ if touch.incomplete => {
                     "records of most of its first touches were lost: profile it again, with less else running".to_owned()
@@ -249,27 +257,10 @@ impl Judge<'_> {
             return Some(format!(
                 "too few samples to tell how {} threads divide it: {}",
                 subject.users(self.threads).len(),
-                self.seen(hits.len())
+                self.source.seen(hits.len())
             ));
         }
         None
-    }
-
-    fn seen(&self, samples: usize) -> String {
-        match self.source {
-            Source::Watch => format!("{samples} windows were hit"),
-            Source::Hint => format!("{samples} hinting faults were seen"),
-        }
-    }
-
-    /// What the evidence says about its own absence.
-    fn missing(&self, source: &str) -> String {
-        let evidence = self.profile.evidence.iter().find(|e| e.source == source);
-        match evidence {
-            Some(e) if !e.detail.is_empty() => format!(": {}", e.detail),
-            Some(e) if !e.available => format!(": no {source} evidence on this system"),
-            _ => String::new(),
-        }
     }
 }
 

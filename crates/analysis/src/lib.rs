@@ -9,7 +9,7 @@
 //! | `groups.rs`, `stacks.rs` | which objects are one object to the programmer, and which are none? |
 //! | `faults.rs` | which page faults placed a page, and which only tell who used one? |
 //! | `touches.rs`, `generations.rs`, `homes.rs` | who first touched each page, and so where is it? |
-//! | `uses.rs`, `hints.rs`, `estimator.rs` | who accesses it, how much, with which uncertainty? |
+//! | `evidence/`, `estimator.rs` | who accesses it, how much, with which uncertainty? |
 //! | `partition/` | how is it divided among threads? |
 //! | `judge.rs`, `findings/` | is that a defect, which one, what helps? |
 //! | `traffic.rs` | what would a machine have to move? |
@@ -19,7 +19,6 @@
 //! | `report.rs` | the result: the contract `firsttouch.report/1` |
 
 mod analyse;
-mod coverage;
 pub mod diff;
 mod estimator;
 mod evidence;
@@ -28,7 +27,6 @@ mod findings;
 pub mod gate;
 mod generations;
 mod groups;
-mod hints;
 mod homes;
 mod judge;
 mod lanes;
@@ -44,10 +42,10 @@ mod stacks;
 mod strip;
 mod target;
 mod threads;
+mod touch_summary;
 mod touches;
 mod traffic;
 mod unrecorded;
-mod uses;
 
 pub use analyse::{analyse, study};
 pub use names::variables;

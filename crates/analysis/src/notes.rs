@@ -1,10 +1,10 @@
 //! Doubts and limits of an analysis, a sentence each, with what to do about them.
 
 use crate::Target;
+use crate::evidence::Evidence;
 use crate::threads::Threads;
 use crate::touches::TouchIndex;
 use crate::unrecorded::Unrecorded;
-use crate::uses::Uses;
 use firsttouch_model::Pin;
 use firsttouch_model::rows::{Profile, meta};
 
@@ -13,7 +13,7 @@ pub struct Doubts<'a> {
     pub profile: &'a Profile,
     pub target: &'a Target,
     pub threads: &'a Threads,
-    pub uses: &'a Uses,
+    pub uses: &'a Evidence,
     pub index: &'a TouchIndex,
     /// Objects that are not listed.
     pub unlisted: usize,
@@ -54,7 +54,7 @@ pub fn notes(doubts: &Doubts<'_>) -> Vec<String> {
         let (records, were) = (counted(refused, "record"), if refused == 1 { "was" } else { "were" });
         notes.push(format!("{records} {were} not usable (unknown thread, object or address, or no usable figure) and {were} left out"));
     }
-    let mismatched = (0..uses.watch.hits.len()).filter(|&g| uses.watch.design.mismatch(g)).count();
+    let mismatched = uses.mismatched();
     if mismatched > 0 {
         notes.push(format!(
             "{} watched more or less often than size and life say; access shares there rest on the windows alone",

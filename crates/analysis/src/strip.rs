@@ -1,10 +1,10 @@
 //! The strip of an object: who uses each piece and where it is.
 
 use crate::Strip;
+use crate::evidence::Hit;
 use crate::groups::Group;
 use crate::homes::Home;
 use crate::threads::Threads;
-use crate::uses::Hit;
 use std::collections::BTreeMap;
 
 /// Pieces, at most; a piece is at least a page.

@@ -152,6 +152,12 @@ pub struct ObjectTouches {
 }
 
 impl ObjectTouches {
+    /// Whether nothing is known of who touched it.
+    #[must_use]
+    pub fn is_bare(&self) -> bool {
+        self.placed.is_empty() && self.kernel.is_none()
+    }
+
     /// Whether the records are enough to tell who touched it: at least 8, or at least half of all pages one by one; or
     /// the kernel touched it for a known thread.
     #[must_use]

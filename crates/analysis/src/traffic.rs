@@ -5,13 +5,13 @@
 //! hit; hinting faults tell who and where only, and stand for as much as the windows saw of the object.
 
 use crate::PartitionKind;
+use crate::evidence::{Evidence, Hit};
 use crate::groups::Group;
 use crate::homes::Home;
 use crate::judge::Subject;
 use crate::partition::Divided;
 use crate::phases::Phases;
 use crate::threads::Threads;
-use crate::uses::{Hit, Source, Uses};
 use firsttouch_model::rows::{Id, Profile};
 use firsttouch_model::traffic::{Division, ObjectTraffic, Parts, Traffic, TrafficSample, Worker};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -32,7 +32,7 @@ const MISSES: f64 = 0.1;
 pub fn traffic(
     profile: &Profile,
     threads: &Threads,
-    uses: &Uses,
+    uses: &Evidence,
     groups: &[Group],
     subjects: &[Subject],
     names: &[(String, usize)],
@@ -161,7 +161,7 @@ fn workers(profile: &Profile, threads: &Threads) -> (Vec<Worker>, Vec<usize>) {
 
 struct Builder<'a> {
     threads: &'a Threads,
-    uses: &'a Uses,
+    uses: &'a Evidence,
     worker_of: &'a [usize],
     phases: Phases,
 }
@@ -173,9 +173,10 @@ impl Builder<'_> {
         let hits: &[Hit] = &sampled.hits[subject.group];
         let accesses = |hit: &Hit| sampled.design.weight(hit.draw) * hit.rate();
         // What one unit of this source stands for, in bytes.
-        let watched = self.uses.watch.design.accesses(subject.group);
+        let volumes = self.uses.volumes().filter(|&volumes| volumes != subject.source);
+        let compared = volumes.map_or(0.0, |volumes| self.uses.of(volumes).design.accesses(subject.group));
         let seen: f64 = hits.iter().map(accesses).sum();
-        let scale = if subject.source == Source::Watch || watched <= 0.0 || seen <= 0.0 { WORD } else { WORD * watched / seen };
+        let scale = if compared <= 0.0 || seen <= 0.0 { WORD } else { WORD * compared / seen };
         let (mut samples, mut lost) = (Vec::new(), 0.0);
         for hit in hits {
             let Home::Known { node, .. } = hit.home else {

@@ -4,6 +4,7 @@
 mod estimator;
 mod findings;
 mod fixes;
+mod large;
 mod limits;
 mod names;
 mod recorded_machine;

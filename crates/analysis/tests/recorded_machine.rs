@@ -6,12 +6,12 @@ use firsttouch_analysis::{Analysis, PartitionKind, Target, analyse};
 use firsttouch_model::rows::*;
 
 /// Threads 0 to 3 run on node 0, 4 to 7 on node 1. CPU t is thread t's.
-fn node(thread: i64) -> i32 {
+pub fn node(thread: i64) -> i32 {
     i32::from(thread >= 4)
 }
 
 /// A profile as a machine with two nodes gives it: 8 pinned threads, all pages where first touch puts them.
-fn recorded(world: &World, seed: u64) -> Profile {
+pub fn recorded(world: &World, seed: u64) -> Profile {
     let mut p = world.profile(seed);
     p.machine.node_cpus = [(0, (0..4).collect()), (1, (4..8).collect())].into();
     p.machine.numa_balancing = 1;
@@ -33,7 +33,7 @@ fn recorded(world: &World, seed: u64) -> Profile {
     p
 }
 
-fn host() -> Target {
+pub fn host() -> Target {
     Target { name: "host".into(), virtual_machine: false, ..target(2) }
 }
 
@@ -54,7 +54,7 @@ fn serial() -> World {
 }
 
 /// Faults on every `step`-th page of the first object from `start` on.
-fn faults(p: &mut Profile, world: &World, step: u64, start: u64, who: &Who, change: impl Fn(&mut FirstTouch)) {
+pub fn faults(p: &mut Profile, world: &World, step: u64, start: u64, who: &Who, change: impl Fn(&mut FirstTouch)) {
     let bytes = world.things[0].bytes;
     for page in (0..bytes / 4096).step_by(step as usize) {
         let thread = who.at(page * 4096, bytes, start)[0] as i64;

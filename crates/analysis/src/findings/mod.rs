@@ -31,12 +31,12 @@ mod text;
 
 pub use program::Program;
 
+use crate::evidence::{Evidence, Hit, SourceRef};
 use crate::groups::Group;
 use crate::judge::Subject;
 use crate::places::Places;
 use crate::residents::Moves;
 use crate::threads::Threads;
-use crate::uses::{Hit, Source, Uses};
 use crate::{Figure, Finding, Interval, ObjectView, PartitionKind, Target};
 use firsttouch_model::Estimate;
 use firsttouch_model::rows::{Object, Profile};
@@ -94,10 +94,10 @@ pub struct Context<'a> {
     pub profile: &'a Profile,
     pub target: &'a Target,
     pub threads: &'a Threads,
-    pub uses: &'a Uses,
+    pub uses: &'a Evidence,
     pub places: &'a Places<'a>,
-    /// Accesses to all objects larger than a core's cache, by windows and by hints.
-    pub counted: [f64; 2],
+    /// Accesses to all objects larger than a core's cache, as a source sees them.
+    pub counted: &'a dyn Fn(SourceRef) -> f64,
     /// Names by group, for former owners.
     pub groups: &'a [Group],
     pub names: &'a [(String, usize)],
@@ -140,7 +140,7 @@ impl Context<'_> {
 
     /// What the finding stands on.
     fn case_figures(&self, kind: Kind, case: &Case<'_>) -> BTreeMap<String, Figure> {
-        let source = case.subject.source.as_str();
+        let source = case.subject.source.name();
         let mut figures = BTreeMap::new();
         let mut add = |name: &str, estimate: Option<Estimate>, evidence: &str| {
             figures.extend(estimate.map(|e| (name.to_owned(), figure(e, evidence))));
@@ -193,7 +193,7 @@ impl Context<'_> {
     fn passes_bars(&self, subject: &Subject) -> bool {
         let above = |e: Option<Estimate>| e.is_some_and(|e| e.low > REMOTE_BAR);
         let remote = subject.remote.map_or(0.0, |r| r.value) * self.accesses(subject);
-        let counted = self.counted(subject.source);
+        let counted = (self.counted)(subject.source);
         let sure = subject.sure.is_some_and(|s| s.samples >= SURE_WINDOWS) && above(subject.sure);
         above(subject.remote) && (sure || self.touches_disagree(subject)) && counted > 0.0 && remote >= WORTH_BAR * counted
     }
@@ -201,10 +201,6 @@ impl Context<'_> {
     /// Accesses to an object, and to all that count, as the source of its figures sees them.
     fn accesses(&self, subject: &Subject) -> f64 {
         self.uses.of(subject.source).design.accesses(subject.group)
-    }
-
-    fn counted(&self, source: Source) -> f64 {
-        self.counted[usize::from(source == Source::Hint)]
     }
 
     /// Whether first toucher and user, at the touched addresses, sit on different nodes too often for chance.

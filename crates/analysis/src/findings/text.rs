@@ -1,11 +1,11 @@
 //! What a finding says: who touched, who uses, how much is remote.
 
 use super::{Case, Context, Kind};
+use crate::evidence::SourceRef;
 use crate::groups::Group;
 use crate::judge::Subject;
 use crate::names::made_by;
 use crate::places::describe;
-use crate::uses::Source;
 use crate::{ObjectView, PartitionKind, Place};
 use firsttouch_model::format_bytes;
 use firsttouch_model::rows::Object;
@@ -120,11 +120,7 @@ impl Context<'_> {
             digits(low),
             digits(high),
             percent(case.subject.remote_share()),
-            match (case.subject.source, remote.map_or(0, |r| r.samples)) {
-                (Source::Watch, 1) => "1 watch window with hits".to_owned(),
-                (Source::Watch, n) => format!("{} watch windows with hits", thousands(n)),
-                (Source::Hint, n) => format!("{} hinting faults, by pages", thousands(n)),
-            }
+            samples(case.subject.source, remote.map_or(0, |r| r.samples))
         )
     }
 
@@ -255,6 +251,11 @@ pub(super) fn digits(fraction: f64) -> String {
 }
 
 /// `1,904`.
+/// `812 samples`, in the words of their source.
+fn samples(source: SourceRef, count: u64) -> String {
+    format!("{} {}", thousands(count), source.unit(count))
+}
+
 fn thousands(number: u64) -> String {
     let text = number.to_string();
     let split = |(at, c): (usize, char)| [(at > 0 && (text.len() - at).is_multiple_of(3)).then_some(','), Some(c)];

@@ -183,6 +183,12 @@ pub enum Sight {
     One,
 }
 
+/// Of so many units, every so manieth is looked at.
+#[must_use]
+pub fn thinning(units: usize) -> usize {
+    units.div_ceil(MAX_UNITS).max(1)
+}
+
 /// Recognises the partition. See the module's text for the rules.
 #[must_use]
 pub fn classify(sample: &Sample) -> Partition {
@@ -197,8 +203,7 @@ pub fn classify(sample: &Sample) -> Partition {
     if sample.units.len() < MIN_UNITS {
         return Partition::unknown();
     }
-    let step = sample.units.len().div_ceil(MAX_UNITS);
-    let mut units: Vec<&Unit> = sample.units.iter().step_by(step).collect();
+    let mut units: Vec<&Unit> = sample.units.iter().step_by(thinning(sample.units.len())).collect();
     units.sort_by_key(|u| u.position);
     let chance = Chance::of(&units);
     if let Some(blocks) = block::blocks(&units, &chance) {
@@ -230,15 +235,15 @@ pub fn classify(sample: &Sample) -> Partition {
 ///
 /// Counted from the units themselves: a period that explains them may be one of several (aliases, `cyclic.rs`).
 #[must_use]
-pub fn turns(units: &[Unit]) -> Option<u64> {
-    let mut seen: Vec<(u64, usize)> = units.iter().map(|unit| (unit.position, unit.main_lane())).collect();
+pub fn turns(units: impl Iterator<Item = Unit>) -> Option<u64> {
+    let mut seen: Vec<(u64, usize)> = units.map(|unit| (unit.position, unit.main_lane())).collect();
     seen.sort_unstable();
     // A unit between two of one lane is theirs: borders and single foreign accesses blur the parts.
     let mut parts: Vec<usize> = seen.windows(3).map(|three| if three[0].1 == three[2].1 { three[0].1 } else { three[1].1 }).collect();
     let lanes = parts.iter().collect::<std::collections::BTreeSet<_>>().len();
     parts.dedup();
     let turns = (parts.len() as f64 / lanes.max(1) as f64).round() as usize;
-    (lanes > 1 && units.len() >= UNITS_A_PART * parts.len() && turns <= MOST_TURNS).then_some(turns as u64)
+    (lanes > 1 && seen.len() >= UNITS_A_PART * parts.len() && turns <= MOST_TURNS).then_some(turns as u64)
 }
 
 /// What agreement chance gives.

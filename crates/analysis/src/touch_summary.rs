@@ -2,7 +2,7 @@
 
 use crate::groups::Group;
 use crate::homes::{Home, home};
-use crate::partition::{Partition, Sample, Sight, Unit, classify};
+use crate::partition::{Partition, Sample, Sight, Unit, classify, thinning};
 use crate::threads::Threads;
 use crate::touches::ObjectTouches;
 use firsttouch_model::Estimate;
@@ -127,7 +127,7 @@ impl TouchSummary {
             round: 0,
         };
         classify(&Sample {
-            units: self.placed.iter().map(unit).collect(),
+            units: self.placed.iter().step_by(thinning(self.placed.len())).map(unit).collect(),
             weights: self.by_lane.clone(),
             stride: group.stride,
             rows: group.rows,

@@ -6,15 +6,15 @@ use std::collections::HashMap;
 
 /// The span of the run in which windows were drawn, ns.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Clock {
-    pub watch_start: u64,
-    pub end: u64,
+pub(super) struct Span {
+    watch_start: u64,
+    end: u64,
 }
 
-impl Clock {
+impl Span {
     /// From the profile's meta data; where that is missing, from the windows themselves.
     #[must_use]
-    pub fn new(profile: &Profile) -> Self {
+    pub(super) fn new(profile: &Profile) -> Self {
         let number = |key: &str| profile.meta.get(key).and_then(|text| text.parse::<u64>().ok());
         let first = profile.windows.iter().map(|w| w.start_ns).min();
         let last = profile.windows.iter().map(|w| w.start_ns.saturating_add(w.round_ns.max(w.held_ns))).max();
@@ -24,7 +24,7 @@ impl Clock {
 
     /// Words x ns by group, those of folded objects (gone without evidence) included.
     #[must_use]
-    pub fn exposures(&self, profile: &Profile, groups: &[Group]) -> Vec<f64> {
+    pub(super) fn exposures(&self, profile: &Profile, groups: &[Group]) -> Vec<f64> {
         let folded = folded(profile);
         let of_group = |group: &Group| {
             let alive = group.members.iter().map(|&i| &profile.objects[i]).map(|o| {

@@ -53,8 +53,7 @@ pub(crate) fn study_by(list: &[&'static dyn Source], profile: &Profile, target: 
     let residents = Residents::new(profile);
     let faults = Faults::new(profile);
     let index = TouchIndex::new(profile, &threads);
-    let owned = HashMap::new();
-    let mut touch_reader = TouchReader { profile, threads: &threads, index: &index, residents: &residents, faults: &faults, owned };
+    let mut touch_reader = TouchReader::new(profile, &threads, &index, &residents, &faults);
     let uses = Reader::new(profile, target, &threads, &groups, &residents).read(list, &mut touch_reader);
     let places = Places { profile, sources };
     let names = names(profile, &groups, &places);

@@ -26,10 +26,46 @@
 use crate::generations::{Cells, keep_first, keep_last};
 use crate::touches::{Placed, Touch};
 use firsttouch_model::rows::{Id, Object, ObjectKind, Profile, Release, meta};
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
 
 /// Where less than this part of a stretch was read before it was written, none of it was: answers may come late.
 const READ_FIRST: f64 = 0.1;
+
+/// Memory that a process gave back.
+#[derive(Debug, Default)]
+struct Releases {
+    /// By address.
+    list: Vec<Release>,
+    /// The longest of them, bytes.
+    longest: u64,
+}
+
+impl Releases {
+    fn index(&mut self) {
+        self.list.sort_by_key(|r| r.address);
+        self.longest = self.list.iter().map(|r| r.bytes).max().unwrap_or(0);
+    }
+
+    fn overlapping(&self, address: u64, bytes: u64) -> impl Iterator<Item = &Release> {
+        let end = address.saturating_add(bytes);
+        let low = self.list.partition_point(|r| r.address.saturating_add(self.longest) <= address);
+        let high = self.list.partition_point(|r| r.address < end).max(low);
+        self.list[low..high].iter().filter(move |r| r.address.saturating_add(r.bytes) > address)
+    }
+}
+
+/// A record, and its index in the list of an object's faults.
+struct At<'a> {
+    index: usize,
+    placed: &'a Placed,
+}
+
+impl Borrow<Placed> for At<'_> {
+    fn borrow(&self) -> &Placed {
+        self.placed
+    }
+}
 
 /// What is known of the faults of a run.
 #[derive(Debug, Default)]
@@ -38,8 +74,7 @@ pub struct Faults {
     swapped: bool,
     /// Births, deaths and releases are known without gaps.
     lives_known: bool,
-    /// By process, in order of time.
-    releases: HashMap<Id, Vec<Release>>,
+    releases: HashMap<Id, Releases>,
     /// Birth of each forked process.
     forked: HashMap<Id, u64>,
 }
@@ -47,10 +82,11 @@ pub struct Faults {
 impl Faults {
     #[must_use]
     pub fn new(profile: &Profile) -> Self {
-        let mut releases: HashMap<Id, Vec<Release>> = HashMap::new();
+        let mut releases: HashMap<Id, Releases> = HashMap::new();
         for &release in &profile.releases {
-            releases.entry(release.process).or_default().push(release);
+            releases.entry(release.process).or_default().list.push(release);
         }
+        releases.values_mut().for_each(Releases::index);
         let agent = profile.evidence.iter().find(|e| e.source == "agent");
         let lost = profile.lost.iter().any(|l| l.source == "agent" && l.count > 0);
         Self {
@@ -71,34 +107,32 @@ impl Faults {
     /// Takes the hinting faults out of an object's own faults.
     #[must_use]
     pub fn take_hints(&self, object: &Object, own: &mut Vec<Placed>) -> Vec<Placed> {
-        let (mut caught, rest): (Vec<Placed>, Vec<Placed>) = own.drain(..).partition(|p| self.is_caught(&p.touch));
-        *own = rest;
-        if caught.is_empty() {
-            return caught;
+        if !own.iter().any(|p| self.is_caught(&p.touch)) {
+            return Vec::new();
         }
-        let covered: f64 = own.iter().chain(&caught).map(Placed::covers).sum();
+        let covered: f64 = own.iter().map(Placed::covers).sum();
         let inherited = self.forked.get(&object.process).is_some_and(|&born| born == object.born_ns);
         // The same stretches for what was read and what was caught.
-        let all = own.iter().chain(&caught).cloned();
+        let all: Vec<At<'_>> = own.iter().enumerate().map(|(index, placed)| At { index, placed }).collect();
         let Cells { size, cells, .. } = Cells::new(all, covered, object.bytes);
-        let mut hints = Vec::new();
-        caught.clear();
+        let mut is_hint = vec![false; own.len()];
         for mut cell in cells {
-            cell.sort_by_key(|p| p.touch.time);
-            let sum = |of: &dyn Fn(&Placed) -> bool| cell.iter().filter(|p| of(p)).map(Placed::covers).sum::<f64>();
-            let read = sum(&|p| !self.is_caught(&p.touch) && p.touch.found == Some(false));
-            let first = sum(&|p| !self.is_caught(&p.touch));
+            let (mut read, mut first) = (0.0, 0.0);
+            for at in cell.iter().filter(|at| !self.is_caught(&at.placed.touch)) {
+                first += at.placed.covers();
+                read += if at.placed.touch.found == Some(false) { at.placed.covers() } else { 0.0 };
+            }
+            cell.retain(|at| self.is_caught(&at.placed.touch));
+            cell.sort_by_key(|at| at.placed.touch.time);
             let shared = if inherited { size } else { read.min(size) };
             let mut writes = if inherited || read >= READ_FIRST * first { shared } else { 0.0 };
-            for placed in cell.into_iter().filter(|p| self.is_caught(&p.touch)) {
-                if writes > 0.0 {
-                    writes -= placed.covers();
-                    own.push(placed);
-                } else {
-                    hints.push(placed);
-                }
+            for at in cell {
+                is_hint[at.index] = writes <= 0.0;
+                writes -= if writes > 0.0 { at.placed.covers() } else { 0.0 };
             }
         }
+        let mut hint = is_hint.into_iter();
+        let mut hints: Vec<Placed> = own.extract_if(.., |_| hint.next().unwrap_or(false)).collect();
         hints.sort_by_key(|p| p.touch.time);
         hints
     }
@@ -110,14 +144,12 @@ impl Faults {
             return keep_last(own, object.address, object.bytes);
         }
         self.drop_released(object, own);
-        let told = own.iter().all(|p| p.touch.mapped.is_some());
-        let (mut writes, mut first): (Vec<Placed>, Vec<Placed>) =
-            own.drain(..).partition(|p| p.touch.mapped.is_some_and(|bytes| bytes > 0));
-        if told || self.may_hint {
-            keep_first(&mut first, object.address, object.bytes);
+        let known = own.iter().all(|p| p.touch.mapped.is_some());
+        let mut writes: Vec<Placed> = own.extract_if(.., |p| p.touch.mapped.is_some_and(|bytes| bytes > 0)).collect();
+        if known || self.may_hint {
+            keep_first(own, object.address, object.bytes);
         }
-        let again = !told && !self.may_hint || !writes.is_empty();
-        own.append(&mut first);
+        let again = !known && !self.may_hint || !writes.is_empty();
         own.append(&mut writes);
         if again {
             keep_last(own, object.address, object.bytes);
@@ -127,12 +159,10 @@ impl Faults {
     /// Drops faults on pages that the program gave back later.
     fn drop_released(&self, object: &Object, own: &mut Vec<Placed>) {
         let Some(releases) = self.releases.get(&object.process) else { return };
-        let end = object.address.saturating_add(object.bytes);
         let died = object.died_ns.unwrap_or(u64::MAX);
-        let within = |r: &&Release| r.address < end && r.address.saturating_add(r.bytes) > object.address && r.time_ns <= died;
         // A program that gives back the same memory each step does so many times: the last time counts.
         let mut last: BTreeMap<(u64, u64), u64> = BTreeMap::new();
-        for r in releases.iter().filter(within) {
+        for r in releases.overlapping(object.address, object.bytes).filter(|r| r.time_ns <= died) {
             let time = last.entry((r.address, r.bytes)).or_default();
             *time = r.time_ns.max(*time);
         }

@@ -27,6 +27,7 @@
 //! Limits: a cell of which only a part was touched, twice, looks like one touched once.
 
 use crate::touches::{BASE_PAGE, Placed};
+use std::borrow::Borrow;
 
 /// Generations that a cell must have to be called initialised again and again.
 const AGAIN: usize = 3;
@@ -59,7 +60,7 @@ fn keep(placed: &mut Vec<Placed>, address: u64, bytes: u64, stays: Stays) {
     one_of_page(placed, address, stays, |p| p.touch.weight <= 1.0);
     let covered: f64 = placed.iter().map(Placed::covers).sum();
     if bytes > 0 && covered > bytes as f64 {
-        let Cells { size, typical, cells } = Cells::new(placed.drain(..), covered, bytes);
+        let Cells { size, typical, cells } = Cells::new(std::mem::take(placed), covered, bytes);
         for mut cell in cells {
             generation(&mut cell, size, typical, stays);
             placed.append(&mut cell);
@@ -69,22 +70,22 @@ fn keep(placed: &mut Vec<Placed>, address: u64, bytes: u64, stays: Stays) {
 }
 
 /// Equal stretches of an object, with their records.
-pub struct Cells {
+pub struct Cells<R> {
     pub size: f64,
     /// Bytes of a typical record.
     typical: f64,
-    pub cells: Vec<Vec<Placed>>,
+    /// The records, or references to them.
+    pub cells: Vec<Vec<R>>,
 }
 
-impl Cells {
-    pub fn new(placed: impl Iterator<Item = Placed>, covered: f64, bytes: u64) -> Self {
-        let placed: Vec<Placed> = placed.collect();
-        let typical = placed.iter().map(|p| p.covers().powi(2)).sum::<f64>() / covered;
+impl<R: Borrow<Placed>> Cells<R> {
+    pub fn new(placed: Vec<R>, covered: f64, bytes: u64) -> Self {
+        let typical = placed.iter().map(|p| p.borrow().covers().powi(2)).sum::<f64>() / covered;
         let count = (bytes as f64 / typical / RECORDS_A_CELL).clamp(1.0, MOST_CELLS).floor().max(1.0);
         let size = (bytes as f64 / count).max(1.0);
-        let mut cells: Vec<Vec<Placed>> = vec![Vec::new(); count as usize];
+        let mut cells: Vec<Vec<R>> = (0..count as usize).map(|_| Vec::new()).collect();
         for record in placed {
-            let cell = ((record.offset as f64 / size) as usize).min(cells.len() - 1);
+            let cell = ((record.borrow().offset as f64 / size) as usize).min(cells.len() - 1);
             cells[cell].push(record);
         }
         Self { size, typical, cells }
@@ -107,16 +108,15 @@ impl History {
         if bytes == 0 || covered < AGAIN as f64 / 2.0 * bytes as f64 {
             return None;
         }
-        let Cells { size, typical, cells } = Cells::new(placed.iter().cloned(), covered, bytes);
-        let generations = |mut cell: Vec<Placed>| {
+        let Cells { size, typical, cells } = Cells::new(placed.iter().collect(), covered, bytes);
+        let generations = |mut cell: Vec<&Placed>| {
             let mut list = Vec::new();
             while !cell.is_empty() {
                 let older = generation(&mut cell, size, typical, Stays::Last);
-                cell.sort_by_key(|p| (p.offset, p.touch.time));
                 list.push(std::mem::replace(&mut cell, older));
             }
             list.reverse();
-            if list.len() < AGAIN { Vec::new() } else { list }
+            if list.len() < AGAIN { Vec::new() } else { list.into_iter().map(by_offset).collect() }
         };
         let cells: Vec<Vec<Vec<Placed>>> = cells.into_iter().map(generations).collect();
         cells.iter().any(|cell| !cell.is_empty()).then_some(Self { size, cells })
@@ -130,6 +130,11 @@ impl History {
         let this = cell.iter().rposition(began)?;
         Some((&cell[this], cell.get(this + 1).map_or(&[], Vec::as_slice)))
     }
+}
+
+fn by_offset(mut records: Vec<&Placed>) -> Vec<Placed> {
+    records.sort_by_key(|p| (p.offset, p.touch.time));
+    records.into_iter().cloned().collect()
 }
 
 /// The page a record made.
@@ -155,17 +160,18 @@ fn same_page(a: &Placed, b: &Placed, address: u64) -> bool {
 
 /// Records of base pages that are huge by now get their size.
 fn base_pages(placed: &mut [Placed], address: u64) {
-    let order = by_page(placed, address);
-    for group in order.chunk_by(|&a, &b| same_page(&placed[a], &placed[b], address)).map(<[usize]>::to_vec).collect::<Vec<_>>() {
+    let mut of_base_pages: Vec<usize> = Vec::new();
+    for group in by_page(placed, address).chunk_by(|&a, &b| same_page(&placed[a], &placed[b], address)) {
         let same_thread = |a: &Placed, b: &Placed| {
             let apart = a.offset / BASE_PAGE != b.offset / BASE_PAGE;
             apart && a.touch.thread == b.touch.thread && b.touch.time - a.touch.time <= race_ns(a.page_bytes)
         };
-        let of_base_pages = |i: usize| group[..i].iter().any(|&before| same_thread(&placed[before], &placed[group[i]]));
-        if placed[group[0]].page_bytes > BASE_PAGE && (1..group.len().min(LOOKED_AT)).any(of_base_pages) {
-            group.iter().for_each(|&i| placed[i].page_bytes = BASE_PAGE);
+        let is_split = |i: usize| group[..i].iter().any(|&before| same_thread(&placed[before], &placed[group[i]]));
+        if placed[group[0]].page_bytes > BASE_PAGE && (1..group.len().min(LOOKED_AT)).any(is_split) {
+            of_base_pages.extend(group);
         }
     }
+    of_base_pages.into_iter().for_each(|i| placed[i].page_bytes = BASE_PAGE);
 }
 
 /// Drops records of pages that have another one, later or earlier, where `may_go`.
@@ -189,12 +195,12 @@ fn one_of_page(placed: &mut Vec<Placed>, address: u64, which: Stays, may_go: imp
 }
 
 /// Leaves one generation of a cell, in no order, and returns the others.
-fn generation(cell: &mut Vec<Placed>, bytes: f64, typical: f64, stays: Stays) -> Vec<Placed> {
-    let covered: f64 = cell.iter().map(Placed::covers).sum();
+fn generation<R: Borrow<Placed>>(cell: &mut Vec<R>, bytes: f64, typical: f64, stays: Stays) -> Vec<R> {
+    let covered: f64 = cell.iter().map(|p| p.borrow().covers()).sum();
     if covered < 1.1 * bytes + 2.0 * (bytes * typical).sqrt() {
         return Vec::new();
     }
-    cell.sort_by_key(|p| p.touch.time);
+    cell.sort_by_key(|p| p.borrow().touch.time);
     if stays == Stays::Last {
         cell.reverse();
     }
@@ -202,8 +208,9 @@ fn generation(cell: &mut Vec<Placed>, bytes: f64, typical: f64, stays: Stays) ->
     let mut longest: Option<(u64, usize)> = None;
     let mut nearest = (f64::INFINITY, cell.len());
     for (i, pair) in cell.windows(2).enumerate() {
-        kept += pair[0].covers();
-        let pause = pair[0].touch.time.abs_diff(pair[1].touch.time);
+        let (this, next) = (pair[0].borrow(), pair[1].borrow());
+        kept += this.covers();
+        let pause = this.touch.time.abs_diff(next.touch.time);
         if END.contains(&(kept / bytes)) && longest.is_none_or(|l| pause > l.0) {
             longest = Some((pause, i + 1));
         }

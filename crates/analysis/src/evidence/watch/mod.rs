@@ -10,7 +10,7 @@ use crate::estimator::{Design, Draw};
 use crate::homes::Home;
 use crate::partition::Sight;
 use exposure::Span;
-use firsttouch_model::rows::{Access, Id, Profile, meta};
+use firsttouch_model::rows::{Access, Id, Profile};
 use std::collections::HashMap;
 
 /// Windows on words drawn from the recorded objects.
@@ -65,7 +65,7 @@ impl Source for Watch {
 
     fn design(&self, reader: &Reader<'_>, draws: Vec<Draw>) -> Design {
         let exposures = Span::new(reader.profile).exposures(reader.profile, reader.groups);
-        Design::new(draws, &exposures).with_hot_error(hot_error(reader.profile))
+        Design::new(draws, &exposures).with_hot_error(reader.profile.meta.hot_error.unwrap_or(0.0))
     }
 
     fn counts(&self) -> Counts {
@@ -95,12 +95,6 @@ impl Source for Watch {
             _ => format!("never hit in {draws} windows"),
         }
     }
-}
-
-/// How far off the recorder's estimate of a trap's cost may be.
-fn hot_error(profile: &Profile) -> f64 {
-    let recorded = profile.meta.get(meta::HOT_ERROR).and_then(|text| text.parse::<f64>().ok());
-    recorded.filter(|error| (0.0..=1.0).contains(error)).unwrap_or(0.0)
 }
 
 /// Usable rows of accesses, those of one window together.

@@ -19,6 +19,7 @@ use crate::homes::Home;
 use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Unit, classify, thinning, turns};
 use crate::threads::Threads;
 use crate::touch_summary::TouchSummary;
+use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{ObjectKind, Profile};
 use firsttouch_model::{Estimate, format_bytes};
 use std::collections::BTreeMap;
@@ -241,7 +242,8 @@ impl Judge<'_> {
         let observed = !self.target.virtual_machine && subject.remote.is_some();
         if !touch.enough && !observed {
             let attached = self.profile.meta.is_attached();
-            let why = if attached { "; firsttouch attached after they were made".to_owned() } else { missing(self.profile, "touch") };
+            let missing = || missing(self.profile, &EvidenceSource::Touch);
+            let why = if attached { "; firsttouch attached after they were made".to_owned() } else { missing() };
             return Some(match touch.records {
                 _ if touch.incomplete => {
                     "records of most of its first touches were lost: profile it again, with less else running".to_owned()

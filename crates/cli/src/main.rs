@@ -2,12 +2,8 @@
 
 mod arguments;
 mod commands;
-mod described;
-mod forecast;
-mod judge;
-mod live;
 mod output;
-mod plan;
+mod request;
 
 use std::process::ExitCode;
 

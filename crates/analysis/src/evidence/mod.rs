@@ -20,6 +20,7 @@ use crate::partition::{MIN_UNITS, Sight};
 use crate::touch_summary::TouchSummary;
 use crate::touches::ObjectTouches;
 use firsttouch_model::Estimate;
+use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Id, Profile};
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -41,7 +42,7 @@ pub enum Counts {
 /// A source of evidence of accesses.
 pub trait Source: Debug + Sync {
     /// Its name in profiles and reports.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> EvidenceSource;
 
     /// The samples in the source's own rows. First touches are read afterwards, and for the objects sampled here in any case.
     fn read(&self, _reader: &Reader<'_>) -> Samples {
@@ -191,8 +192,8 @@ impl Evidence {
 
     /// The samples of the source of this name, if it is in the list.
     #[must_use]
-    pub fn named(&self, name: &str) -> Option<&Sampled> {
-        self.sampled.iter().find(|sampled| sampled.source.name() == name)
+    pub fn named(&self, name: &EvidenceSource) -> Option<&Sampled> {
+        self.sampled.iter().find(|sampled| sampled.source.name() == *name)
     }
 
     /// The source that a figure rests on, with the figure: the most trusted one unless a later one replaces it.
@@ -231,9 +232,8 @@ impl Sampled {
 }
 
 /// What the recorder says about evidence that it could not have: `: reason`, or nothing.
-pub fn missing(profile: &Profile, source: &str) -> String {
-    let evidence = profile.evidence.iter().find(|e| e.source == source);
-    match evidence {
+pub fn missing(profile: &Profile, source: &EvidenceSource) -> String {
+    match profile.evidence_of(source) {
         Some(e) if !e.detail.is_empty() => format!(": {}", e.detail),
         Some(e) if !e.available => format!(": no {source} evidence on this system"),
         _ => String::new(),

@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::analyse::study_by;
+use crate::analyse::analyse_by;
 use crate::target::{Sources, Target};
 use firsttouch_model::Pin;
+use firsttouch_model::finding::FindingKind;
 use firsttouch_model::rows::{FirstTouch, Frame, Object, ObjectKind, Thread};
 
 const BYTES: u64 = 64 << 20;
@@ -15,8 +16,8 @@ const SAMPLES: u64 = 200;
 struct Timer;
 
 impl Source for Timer {
-    fn name(&self) -> &'static str {
-        "timer"
+    fn name(&self) -> EvidenceSource {
+        EvidenceSource::from("timer")
     }
     fn read(&self, reader: &Reader<'_>) -> Samples {
         let mut samples = Samples::of_groups(reader.groups.len());
@@ -145,20 +146,21 @@ fn a_third_source_is_used() {
         slow_nodes: vec![],
         private_cache_bytes: 1 << 20,
     };
-    let study = |list: &[&'static dyn Source]| study_by(list, &profile(), &target, &NoText);
-    let (without, no_traffic) = study(SOURCES);
-    assert_eq!((without.remote_fraction, without.remote_evidence, no_traffic.objects.len()), (None, None, 0));
+    let study = |list: &[&'static dyn Source]| analyse_by(list, &profile(), &target, &NoText);
+    let without = study(SOURCES);
+    assert_eq!((without.remote_fraction, without.remote_evidence, without.traffic.objects.len()), (None, None, 0));
 
     for list in [&[&watch::Watch as &dyn Source, &Timer, &hint::Hint][..], &[&watch::Watch, &hint::Hint, &Timer], &[&Timer]] {
-        let (analysis, traffic) = study(list);
+        let analysis = study(list);
         let object = &analysis.objects[0];
-        assert_eq!((analysis.remote_evidence.as_deref(), object.evidence.as_str()), (Some("timer"), "timer"));
+        let timer = Timer.name();
+        assert_eq!((analysis.remote_evidence.as_ref(), &object.evidence), (Some(&timer), &timer));
         assert_eq!((analysis.remote_samples, object.access_share), (SAMPLES, Some(1.0)));
         assert!((analysis.matrix[0][0] - 0.5).abs() < 0.01 && (analysis.matrix[1][0] - 0.5).abs() < 0.01, "{:?}", analysis.matrix);
         let finding = &analysis.findings[0];
-        assert_eq!((finding.id.as_str(), finding.figures["remote"].evidence.as_str()), ("serial-first-touch", "timer"));
+        assert_eq!((finding.kind, &finding.figures["remote"].evidence), (FindingKind::SerialFirstTouch, &timer));
         assert!(finding.message.contains("(200 timer samples)"), "{}", finding.message);
-        assert_eq!(traffic.objects[0].samples.len(), SAMPLES as usize);
+        assert_eq!(analysis.traffic.objects[0].samples.len(), SAMPLES as usize);
     }
 }
 

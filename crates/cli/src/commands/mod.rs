@@ -28,6 +28,7 @@ use crate::output::{message, print, tell};
 use anyhow::Result;
 use clap::Parser;
 use clap::error::{ContextKind, ErrorKind};
+use firsttouch_pipeline::PipelineError;
 use firsttouch_system::launch::LaunchError;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -116,7 +117,8 @@ fn refused(mut error: clap::Error) -> ExitCode {
 
 fn failed(error: &anyhow::Error) -> ExitCode {
     message(&format!("error: {error:#}"));
-    ExitCode::from(if error.is::<Usage>() { USAGE } else { FAILED })
+    let is_usage = error.is::<Usage>() || error.downcast_ref::<PipelineError>().is_some_and(PipelineError::is_usage);
+    ExitCode::from(if is_usage { USAGE } else { FAILED })
 }
 
 /// A command line's words, as text.

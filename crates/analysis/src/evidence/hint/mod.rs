@@ -15,6 +15,7 @@ use crate::estimator::{Design, Draw};
 use crate::homes::Home;
 use crate::partition::Sight;
 use crate::touches::ObjectTouches;
+use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::Profile;
 use std::collections::HashMap;
 
@@ -29,8 +30,8 @@ const MOST: usize = 20_000;
 pub struct Hint;
 
 impl Source for Hint {
-    fn name(&self) -> &'static str {
-        "hint"
+    fn name(&self) -> EvidenceSource {
+        EvidenceSource::Hint
     }
 
     fn read_faults(&self, reader: &Reader<'_>, touches: &HashMap<usize, ObjectTouches>) -> Samples {
@@ -90,7 +91,7 @@ impl Source for Hint {
     }
 
     fn unseen(&self, profile: &Profile, _draws: usize) -> String {
-        format!("no accesses were sampled{}", super::missing(profile, self.name()))
+        format!("no accesses were sampled{}", super::missing(profile, &self.name()))
     }
 }
 

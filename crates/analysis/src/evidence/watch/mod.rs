@@ -10,6 +10,7 @@ use crate::estimator::{Design, Draw};
 use crate::homes::Home;
 use crate::partition::Sight;
 use exposure::Span;
+use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Access, Id, Profile};
 use std::collections::HashMap;
 
@@ -18,8 +19,8 @@ use std::collections::HashMap;
 pub struct Watch;
 
 impl Source for Watch {
-    fn name(&self) -> &'static str {
-        "watch"
+    fn name(&self) -> EvidenceSource {
+        EvidenceSource::Watch
     }
 
     fn read(&self, reader: &Reader<'_>) -> Samples {
@@ -90,7 +91,7 @@ impl Source for Watch {
 
     fn unseen(&self, profile: &Profile, draws: usize) -> String {
         match draws {
-            _ if profile.windows.is_empty() => format!("no accesses were sampled{}", super::missing(profile, self.name())),
+            _ if profile.windows.is_empty() => format!("no accesses were sampled{}", super::missing(profile, &self.name())),
             0 => "no window fell on it: too small a part of the memory, or too short-lived".to_owned(),
             _ => format!("never hit in {draws} windows"),
         }

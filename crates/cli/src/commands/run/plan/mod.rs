@@ -1,7 +1,6 @@
 //! `firsttouch run --plan`: the plan on this machine and in the files that will run, handed to the library in the program. Whatever
 //! cannot be had is said in a line, and the program runs.
 
-mod find;
 mod handover;
 
 use super::pin;
@@ -12,8 +11,9 @@ use firsttouch_model::format_bytes;
 use firsttouch_model::launch::PlannedMemory;
 use firsttouch_model::topology::Topology;
 use firsttouch_native::{PIN, PLAN};
-use firsttouch_placement::plan::{Applied, Entry, Found, Plan, Policies, Reach, Table, apply, table};
+use firsttouch_pipeline::{ElfFiles, read_plan};
 use firsttouch_placement::{Layout, Level, Numbered, Placement, openmp};
+use firsttouch_plan::{Applied, Entry, Found, KernelPolicy, Location, Plan, RunNodes, Table, apply, is_in, locate, table};
 use firsttouch_system::launch::find_program;
 use firsttouch_system::placement::try_mbind;
 use firsttouch_system::preload::cached;
@@ -31,13 +31,13 @@ const LONGEST_VARIABLE: usize = 100_000;
 struct Here {
     plan: Plan,
     topology: Topology,
-    reach: Reach,
+    reach: RunNodes,
     applied: Applied,
 }
 
 impl Here {
     fn read(path: &Path) -> Result<Self> {
-        let plan = crate::plan::read(path)?;
+        let plan = read_plan(path)?;
         let topology = machine::read(Path::new("/"))?;
         let reach = reach(&topology);
         let applied = apply(&plan, &reach);
@@ -55,13 +55,13 @@ pub fn explain(arguments: &Run, path: &Path) -> Result<(Placement, Vec<PlannedMe
     if reach.nodes.len() < 2 {
         say("there is one node here, so nothing to place, and no thread is pinned");
     }
-    applied.doubts.iter().for_each(|doubt| say(doubt));
+    applied.doubts.iter().for_each(|doubt| say(&doubt.to_string()));
     check_room(&plan, &mut applied, &topology);
     seat(&applied, &topology, &mut placement);
     let program = arguments.program.first().and_then(|name| find_program(name));
     match (&program, arguments.program.first()) {
         (None, Some(name)) => bail!("cannot find the program {}: check the name and PATH", name.to_string_lossy()),
-        (Some(program), _) if !plan.entries.is_empty() && !find::is_in(&plan, program) => {
+        (Some(program), _) if !plan.entries.is_empty() && !is_in(&plan, program, &ElfFiles::default()) => {
             let all: Vec<&str> = plan.modules.iter().map(|module| module.path.as_str()).collect();
             say(&format!(
                 "it is about {}, and {} is another program: it holds if that starts the first",
@@ -71,15 +71,15 @@ pub fn explain(arguments: &Run, path: &Path) -> Result<(Placement, Vec<PlannedMe
         }
         _ => {}
     }
-    let found = program.as_deref().map(|program| find::find(&plan, Some(program)).1);
+    let found = program.as_deref().map(|program| locate(&plan, Some(program), &ElfFiles::default()).found);
     let of = |(index, entry): (usize, &Entry)| PlannedMemory {
         what: entry.what.clone(),
         at: entry.at.clone(),
-        policy: entry.place.name().to_owned(),
+        policy: entry.policy.name().to_owned(),
         nodes: match applied.policies.get(index) {
-            Some(Policies::Whole { nodes, .. }) => nodes.clone(),
-            Some(Policies::Parts { parts, .. }) => parts.iter().map(|(_, node)| *node).collect(),
-            Some(Policies::Leave) | None => Vec::new(),
+            Some(KernelPolicy::Whole { nodes, .. }) => nodes.clone(),
+            Some(KernelPolicy::Parts { parts, .. }) => parts.iter().map(|(_, node)| *node).collect(),
+            Some(KernelPolicy::Leave) | None => Vec::new(),
         },
         found: found.as_ref().and_then(|found| found.get(index)).map(|found| *found != Found::Missing),
     };
@@ -104,7 +104,7 @@ pub fn prepare(arguments: &Run, path: &Path) -> Result<Placement> {
         say(&format!("{refusal}. The program runs with its memory unplaced"));
         return Ok(placement);
     }
-    applied.doubts.iter().for_each(|doubt| say(doubt));
+    applied.doubts.iter().for_each(|doubt| say(&doubt.to_string()));
     check_room(&plan, &mut applied, &topology);
     seat(&applied, &topology, &mut placement);
     let program = arguments.program.first().and_then(|name| find_program(name));
@@ -115,7 +115,7 @@ pub fn prepare(arguments: &Run, path: &Path) -> Result<Placement> {
         say(&format!("{} {why}: its memory is not placed", path.display()));
         return Ok(placement);
     }
-    let (identities, found) = find::find(&plan, program.as_deref());
+    let Location { identities, found } = locate(&plan, program.as_deref(), &ElfFiles::default());
     if found.iter().all(|found| *found == Found::Missing) {
         say(&format!("none of its sites is in the program: {} was made for another program, or for an old build of it", path.display()));
     }
@@ -132,7 +132,7 @@ fn say(text: &str) {
 }
 
 /// Nodes with CPUs and memory that this process may use.
-fn reach(topology: &Topology) -> Reach {
+fn reach(topology: &Topology) -> RunNodes {
     let cpus = Numbered::cpus(topology);
     let memory = Numbered::nodes(topology);
     let has_memory = |memory: &Option<firsttouch_model::topology::Memory>| memory.is_none_or(|memory| memory.total_bytes > 0);
@@ -141,7 +141,7 @@ fn reach(topology: &Topology) -> Reach {
     });
     let mut nodes: Vec<u32> = usable.map(|node| node.id).collect();
     nodes.sort_unstable();
-    Reach { nodes }
+    RunNodes { nodes }
 }
 
 /// Says where a node has less free memory than the plan puts on it. What is bound would be killed there: it is left alone.
@@ -159,8 +159,8 @@ fn check_room(plan: &Plan, applied: &mut Applied, topology: &Topology) {
         let (wanted, free) = (format_bytes(bytes), format_bytes(free));
         let mut bound = Vec::new();
         for (entry, policies) in plan.entries.iter().zip(&mut applied.policies) {
-            if matches!(policies, Policies::Whole { mode: BIND, nodes } if nodes.contains(&node)) {
-                *policies = Policies::Leave;
+            if matches!(policies, KernelPolicy::Whole { mode: BIND, nodes } if nodes.contains(&node)) {
+                *policies = KernelPolicy::Leave;
                 bound.push(entry.what.clone());
             }
         }
@@ -174,11 +174,11 @@ fn check_room(plan: &Plan, applied: &mut Applied, topology: &Topology) {
 }
 
 /// Bytes by node, as large as they were when profiled.
-fn shares(entry: &Entry, policies: &Policies) -> Vec<(u32, u64)> {
+fn shares(entry: &Entry, policies: &KernelPolicy) -> Vec<(u32, u64)> {
     match policies {
-        Policies::Leave => Vec::new(),
-        Policies::Whole { nodes, .. } => nodes.iter().map(|node| (*node, entry.bytes / nodes.len().max(1) as u64)).collect(),
-        Policies::Parts { parts, rows, .. } => {
+        KernelPolicy::Leave => Vec::new(),
+        KernelPolicy::Whole { nodes, .. } => nodes.iter().map(|node| (*node, entry.bytes / nodes.len().max(1) as u64)).collect(),
+        KernelPolicy::Parts { parts, rows, .. } => {
             let bytes = entry.bytes as f64 * f64::from(*rows);
             let mut before = 0.0;
             let share = parts.iter().map(|(end, node)| {

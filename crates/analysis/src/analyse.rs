@@ -8,6 +8,7 @@ use crate::judge::{Judge, Subject, Usage, counted_accesses};
 use crate::matrix::matrix;
 use crate::names::{Language, names};
 use crate::notes::{Doubts, notes};
+use crate::object_map::object_map;
 use crate::places::Places;
 use crate::report::{
     Analysis, CounterView, EvidenceView, FirstTouchView, Interval, KernelView, LostView, MachineView, NodeMemoryView, NotJudged,
@@ -15,7 +16,6 @@ use crate::report::{
 };
 use crate::residents::{Moves, Residents};
 use crate::stacks::stacks;
-use crate::strip::strip;
 use crate::threads::Threads;
 use crate::touch_summary::final_node;
 use crate::touches::{TouchIndex, TouchReader};
@@ -216,7 +216,7 @@ impl Builder<'_> {
             resident: resident_view(moves, self.target.nodes),
             judged: subject.reason.is_none(),
             reason: subject.reason.clone(),
-            map: strip(group, hits, self.threads, |position| final_node(group, &self.uses.touches, self.threads, position)),
+            map: object_map(group, hits, self.threads, |position| final_node(group, &self.uses.touches, self.threads, position)),
         }
     }
 
@@ -224,7 +224,7 @@ impl Builder<'_> {
         let touch = &subject.touch;
         let site = touch.main_site();
         let frames = self.places.frames(site);
-        let serial = touch.main_lane().is_some_and(|(_, share)| share >= SERIAL);
+        let serial = touch.main_worker().is_some_and(|(_, share)| share >= SERIAL);
         let cause = if touch.by_kernel >= 0.5 && touch.sites.is_empty() {
             Some("io".to_owned())
         } else {
@@ -260,7 +260,7 @@ fn thread_views(profile: &Profile, target: &Target, threads: &Threads) -> Vec<Th
             index,
             node: t.node,
             name: t.name.clone(),
-            slot: t.lane,
+            slot: t.worker,
             process: t.process,
             omp_number: t.omp_number,
             allowed_cpus: row.and_then(|row| row.allowed_cpus.clone()),

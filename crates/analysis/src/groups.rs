@@ -2,13 +2,13 @@
 //!
 //! - **Same site:** objects of one process made by the same call from the same place with the same size. Those alive
 //!   together (the rows of a matrix) lie side by side in one logical address range, in order of birth: position =
-//!   slot x stride + offset, with the slots of [`crate::lanes`]. Those that follow each other share a slot.
+//!   slot x stride + offset, with the slots of [`crate::slots`]. Those that follow each other share a slot.
 //! - **Growth:** objects of different sizes from one site that follow each other (vector growth, realloc): successive
 //!   lifetimes, where two may be alive together only while one is copied into the next (at most half of the younger's
 //!   life). The largest represents them, of equals the last.
 //! - All else (symbols, mappings, objects without a site): each its own group.
 
-use crate::lanes::{Lifetime, lowest_free_slots};
+use crate::slots::{Lifetime, lowest_free_slots};
 use firsttouch_model::rows::{Frame, Id, Object, ObjectKind, Profile};
 use std::collections::{BTreeMap, HashMap};
 

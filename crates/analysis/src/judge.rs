@@ -36,7 +36,7 @@ pub struct Subject {
     pub source: SourceRef,
     pub access_share: Option<Estimate>,
     pub partition: Partition,
-    /// How many times the lanes take turns over the range.
+    /// How many times the workers take turns over the range.
     pub turns: Option<u64>,
     /// By thread index: share of accesses, traps seen.
     pub used_by: Vec<Option<Estimate>>,
@@ -72,14 +72,14 @@ impl Subject {
         self.turns.filter(|&turns| dealt && turns >= 2)
     }
 
-    /// Lanes that make at least 1 % of the accesses.
+    /// Workers that make at least 1 % of the accesses.
     #[must_use]
     pub fn users(&self, threads: &Threads) -> Vec<usize> {
-        let mut lanes: BTreeMap<usize, f64> = BTreeMap::new();
+        let mut workers: BTreeMap<usize, f64> = BTreeMap::new();
         for (thread, share) in self.used_by.iter().enumerate() {
-            *lanes.entry(threads.list[thread].lane).or_default() += share.map_or(0.0, |s| s.value);
+            *workers.entry(threads.list[thread].worker).or_default() += share.map_or(0.0, |s| s.value);
         }
-        lanes.into_iter().filter(|(_, share)| *share >= 0.01).map(|(lane, _)| lane).collect()
+        workers.into_iter().filter(|(_, share)| *share >= 0.01).map(|(worker, _)| worker).collect()
     }
 }
 
@@ -137,13 +137,13 @@ impl Judge<'_> {
     /// Measures one group whose usage is known.
     #[must_use]
     pub fn measure(&self, index: usize, group: &Group, hits: &[Hit], usage: Usage, touch: Rc<TouchSummary>) -> Subject {
-        let mut lanes: BTreeMap<usize, f64> = BTreeMap::new();
+        let mut workers: BTreeMap<usize, f64> = BTreeMap::new();
         for hit in hits {
             for by in &hit.by_thread {
-                *lanes.entry(self.threads.list[by.thread].lane).or_default() += by.rate * self.design.weight(hit.draw);
+                *workers.entry(self.threads.list[by.thread].worker).or_default() += by.rate * self.design.weight(hit.draw);
             }
         }
-        let partition = self.classified(group, hits, lanes);
+        let partition = self.classified(group, hits, workers);
         let mut subject = Subject {
             group: index,
             source: self.source,
@@ -196,14 +196,14 @@ impl Judge<'_> {
         let rate = hit.rate().max(f64::MIN_POSITIVE);
         let mut shares: BTreeMap<usize, (f64, u64)> = BTreeMap::new();
         for by in &hit.by_thread {
-            let entry = shares.entry(self.threads.list[by.thread].lane).or_default();
+            let entry = shares.entry(self.threads.list[by.thread].worker).or_default();
             entry.0 += by.rate / rate;
             entry.1 = entry.1.saturating_add(by.hits.max(1));
         }
         Unit {
             position: hit.position,
-            shares: shares.iter().map(|(&lane, s)| (lane, s.0)).collect(),
-            counts: shares.iter().map(|(&lane, s)| (lane, s.1)).collect(),
+            shares: shares.iter().map(|(&worker, s)| (worker, s.0)).collect(),
+            counts: shares.iter().map(|(&worker, s)| (worker, s.1)).collect(),
             cut: hit.by_thread.iter().any(|by| by.cut),
             round: hit.round,
         }

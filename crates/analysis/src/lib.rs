@@ -4,7 +4,7 @@
 //!
 //! | module | question |
 //! |---|---|
-//! | [`lanes`](self) (`lanes.rs`) | which places do threads, and rows of an array, share one after another? |
+//! | [`slots`](self) (`slots.rs`) | which places do threads, and rows of an array, share one after another? |
 //! | `threads.rs` | on which node does each thread sit? |
 //! | `groups.rs`, `stacks.rs` | which objects are one object to the programmer, and which are none? |
 //! | `faults.rs` | which page faults placed a page, and which only tell who used one? |
@@ -28,18 +28,18 @@ mod generations;
 mod groups;
 mod homes;
 mod judge;
-mod lanes;
 pub mod limits;
 mod matrix;
 mod names;
 mod notes;
+mod object_map;
 mod partition;
 mod phases;
 mod places;
 mod report;
 mod residents;
+mod slots;
 mod stacks;
-mod strip;
 mod target;
 mod threads;
 mod touch_summary;

@@ -1,7 +1,7 @@
 //! Threads: their index, their place, their node on the target.
 
 use crate::Target;
-use crate::lanes::{Lifetime, lowest_free_slots};
+use crate::slots::{Lifetime, lowest_free_slots};
 use firsttouch_model::rows::{Id, Machine, Profile, Seen};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -16,9 +16,9 @@ pub struct Thread {
     pub process: Id,
     pub name: Option<String>,
     pub omp_number: Option<u32>,
-    /// Place among the threads of its process: the lowest that was free at its birth. Partitions are told by lane, so
+    /// Place among the threads of its process: the lowest that was free at its birth. Partitions are told by worker, so
     /// that a team made anew for every loop is recognised.
-    pub lane: usize,
+    pub worker: usize,
     pub node: u32,
     /// Faults the kernel took on the thread's behalf (all minor faults less those in user mode), where known.
     pub kernel_faults: Option<u64>,
@@ -37,7 +37,7 @@ pub struct Threads {
 impl Threads {
     /// Numbers the threads and places each on a node of the target.
     ///
-    /// On a virtual machine the node is `target.seat(lane, lanes of the process)`; on a real one it is the node of the CPUs where the thread was seen most often, else the pin's.
+    /// On a virtual machine the node is `target.seat(worker, workers of the process)`; on a real one it is the node of the CPUs where the thread was seen most often, else the pin's.
     #[must_use]
     pub fn new(profile: &Profile, target: &Target) -> Self {
         let mut order: Vec<usize> = (0..profile.threads.len()).collect();
@@ -59,15 +59,15 @@ impl Threads {
             .iter()
             .map(|&i| {
                 let thread = &profile.threads[i];
-                let (lane, lanes) = places.get(&i).copied().unwrap_or((0, 1));
-                let pinned = || target.seat(lane, lanes);
+                let (worker, workers) = places.get(&i).copied().unwrap_or((0, 1));
+                let pinned = || target.seat(worker, workers);
                 let last = u32::try_from(target.nodes.max(1) - 1).unwrap_or(u32::MAX);
                 Thread {
                     id: thread.id,
                     process: thread.process,
                     name: thread.name.clone(),
                     omp_number: thread.omp_number,
-                    lane,
+                    worker,
                     node: seen.get(&thread.id).copied().unwrap_or_else(pinned).min(last),
                     kernel_faults: thread.all_faults.zip(thread.user_faults).map(|(all, user)| all.saturating_sub(user)),
                 }

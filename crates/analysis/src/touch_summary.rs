@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 pub struct TouchSummary {
     /// Touched pages by thread index.
     pub by_thread: BTreeMap<usize, f64>,
-    pub by_lane: BTreeMap<usize, f64>,
+    pub by_worker: BTreeMap<usize, f64>,
     /// All touched pages, those by an unknown thread included.
     pub pages: f64,
     pub records: usize,
@@ -36,7 +36,7 @@ pub struct TouchSummary {
     pub partition: Partition,
     /// (process, address, time) of the heaviest touch under a former owner.
     pub former: Option<(u64, u64)>,
-    /// (logical position, lane, pages) of each record.
+    /// (logical position, worker, pages) of each record.
     pub placed: Vec<(u64, usize, f64)>,
 }
 
@@ -46,7 +46,7 @@ impl TouchSummary {
     pub fn new(group: &Group, touches: &HashMap<usize, ObjectTouches>, threads: &Threads) -> Self {
         let mut s = Self {
             by_thread: BTreeMap::new(),
-            by_lane: BTreeMap::new(),
+            by_worker: BTreeMap::new(),
             pages: 0.0,
             records: 0,
             by_kernel: 0.0,
@@ -74,9 +74,9 @@ impl TouchSummary {
             for placed in &own.placed {
                 let touch = &placed.touch;
                 let pages = placed.pages();
-                let lane = threads.list[touch.thread].lane;
+                let worker = threads.list[touch.thread].worker;
                 *s.by_thread.entry(touch.thread).or_default() += pages;
-                *s.by_lane.entry(lane).or_default() += pages;
+                *s.by_worker.entry(worker).or_default() += pages;
                 *s.sites.entry(touch.site).or_default() += pages;
                 s.pages += pages;
                 s.records += 1;
@@ -90,7 +90,7 @@ impl TouchSummary {
                     recycled += pages;
                     s.former.get_or_insert((touch.address, touch.time));
                 }
-                s.placed.push((group.position(object, placed.offset), lane, pages));
+                s.placed.push((group.position(object, placed.offset), worker, pages));
             }
             if let Some(thread) = own.kernel {
                 kernel += own.kernel_pages;
@@ -98,7 +98,7 @@ impl TouchSummary {
                 match thread {
                     Some(thread) => {
                         *s.by_thread.entry(thread).or_default() += own.kernel_pages;
-                        *s.by_lane.entry(threads.list[thread].lane).or_default() += own.kernel_pages;
+                        *s.by_worker.entry(threads.list[thread].worker).or_default() += own.kernel_pages;
                     }
                     None => unknown += own.kernel_pages,
                 }
@@ -119,16 +119,16 @@ impl TouchSummary {
     }
 
     fn classified(&self, group: &Group) -> Partition {
-        let unit = |&(position, lane, _): &(u64, usize, f64)| Unit {
+        let unit = |&(position, worker, _): &(u64, usize, f64)| Unit {
             position,
-            shares: vec![(lane, 1.0)],
-            counts: vec![(lane, 1)],
+            shares: vec![(worker, 1.0)],
+            counts: vec![(worker, 1)],
             cut: false,
             round: 0,
         };
         classify(&Sample {
             units: self.placed.iter().step_by(thinning(self.placed.len())).map(unit).collect(),
-            weights: self.by_lane.clone(),
+            weights: self.by_worker.clone(),
             stride: group.stride,
             rows: group.rows,
             cpus: 1,
@@ -136,10 +136,10 @@ impl TouchSummary {
         })
     }
 
-    /// The lane that touched most, and its share of all touched pages.
+    /// The worker that touched most, and its share of all touched pages.
     #[must_use]
-    pub fn main_lane(&self) -> Option<(usize, f64)> {
-        largest(&self.by_lane).map(|(lane, pages)| (lane, pages / self.pages.max(f64::MIN_POSITIVE)))
+    pub fn main_worker(&self) -> Option<(usize, f64)> {
+        largest(&self.by_worker).map(|(worker, pages)| (worker, pages / self.pages.max(f64::MIN_POSITIVE)))
     }
 
     /// The thread that touched most.

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_analysis::{
-    Analysis, EvidenceView, Finding, FirstTouchView, LostView, MachineView, NotJudged, ObjectView, PartitionKind, Place, Strip, ThreadView,
+    Analysis, EvidenceView, Finding, FirstTouchView, LostView, MachineView, NotJudged, ObjectView, PartitionKind, Place, ObjectMap, ThreadView,
 };
 use firsttouch_model::finding::{FindingKind, Severity};
 use firsttouch_model::rows::ObjectKind;
@@ -71,7 +71,7 @@ fn matrix_a() -> ObjectView {
         resident: None,
         judged: true,
         reason: None,
-        map: Strip { users: (0..16).map(|piece| piece / 2).collect(), homes: vec![0; 16] },
+        map: ObjectMap { users: (0..16).map(|piece| piece / 2).collect(), homes: vec![0; 16] },
     }
 }
 
@@ -262,7 +262,7 @@ fn lines_fit() {
         text: Some("auto v = std::vector<double>(n); ".repeat(20)),
         ..Place::default()
     });
-    analysis.objects[0].map = Strip { users: (0..32).map(|piece| piece * 40).collect(), homes: (0..32).map(|piece| piece % 64).collect() };
+    analysis.objects[0].map = ObjectMap { users: (0..32).map(|piece| piece * 40).collect(), homes: (0..32).map(|piece| piece % 64).collect() };
     analysis.not_judged[0].name.clone_from(&long);
     analysis.notes.push(long);
     analysis.evidence[0].detail = "word ".repeat(100);

@@ -33,8 +33,9 @@ impl Reader<'_> {
         let derived = match nearest {
             // Neighbours disagree: a rule by which the pages were touched is a better guess than the nearest neighbour.
             Home::Known { sure: false, .. } => {
-                let lane = evidence.summaries[group].partition.owner_by_rule(hit.position);
-                let thread = lane.and_then(|lane| self.threads.list.iter().position(|t| t.process == object.process && t.lane == lane));
+                let worker = evidence.summaries[group].partition.owner_by_rule(hit.position);
+                let thread =
+                    worker.and_then(|worker| self.threads.list.iter().position(|t| t.process == object.process && t.worker == worker));
                 thread.map_or(nearest, |t| Home::Known { thread: Some(t), node: kernel_node(t), first: Some(kernel_node(t)), sure: false })
             }
             _ => nearest,

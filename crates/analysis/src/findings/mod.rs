@@ -12,9 +12,9 @@
 //! | `shared-read` | use is `shared`, by threads on at least two nodes |
 //! | `no-stable-partition` | use is `irregular` |
 //! | `recycled-memory` | use is stable; at least half of its touched pages were touched under a former owner (`touches.rs`) |
-//! | `huge-page-sharing` | use is stable; pages are huge; several lanes race for them; the first touches obey the users' partition at the touched address, and the remote pages hold parts of their home's own users (`huge.rs`) |
+//! | `huge-page-sharing` | use is stable; pages are huge; several workers race for them; the first touches obey the users' partition at the touched address, and the remote pages hold parts of their home's own users (`huge.rs`) |
 //! | `io-first-touch` | use is stable; the kernel touched at least half of it (recorded or derived), or the touching code is I/O |
-//! | `serial-first-touch` | use is stable; one lane touched at least 90 % of it |
+//! | `serial-first-touch` | use is stable; one worker touched at least 90 % of it |
 //! | `mismatched-partition` | use is stable; none of the above: several threads touched it, in another partition |
 //!
 //! `unpinned-threads` and `balancing-churn` may also be about the whole program ([`program`]): their object is null.
@@ -53,7 +53,7 @@ const SURE_WINDOWS: u64 = 8;
 /// Records that must be there to hold first touches against the users' partition, and the lower end they must reach.
 const DISAGREEING_RECORDS: f64 = 16.0;
 const DISAGREEMENT_BAR: f64 = 0.25;
-/// One lane touched it.
+/// One worker touched it.
 pub(crate) const SERIAL: f64 = 0.90;
 
 /// What the rules and their words need.
@@ -145,7 +145,7 @@ impl Context<'_> {
         if touch.recycled >= 0.5 {
             return Some(FindingKind::RecycledMemory);
         }
-        let serial = touch.main_lane().is_some_and(|(_, share)| share >= SERIAL);
+        let serial = touch.main_worker().is_some_and(|(_, share)| share >= SERIAL);
         if huge::is_huge_page_sharing(case, self.threads) {
             return Some(FindingKind::HugePageSharing);
         }
@@ -171,13 +171,13 @@ impl Context<'_> {
     /// Whether first toucher and user, at the touched addresses, sit on different nodes too often for chance.
     fn touches_disagree(&self, subject: &Subject) -> bool {
         let process = self.profile.objects[self.groups[subject.group].representative].process;
-        let node_of: HashMap<usize, u32> = self.threads.list.iter().filter(|t| t.process == process).map(|t| (t.lane, t.node)).collect();
+        let node_of: HashMap<usize, u32> = self.threads.list.iter().filter(|t| t.process == process).map(|t| (t.worker, t.node)).collect();
         let (mut apart, mut all, mut squares) = (0.0, 0.0, 0.0);
-        for &(position, lane, pages) in &subject.touch.placed {
+        for &(position, worker, pages) in &subject.touch.placed {
             if let Some(owner) = subject.partition.owner(position) {
                 all += pages;
                 squares += pages * pages;
-                apart += if node_of.get(&owner) == node_of.get(&lane) { 0.0 } else { pages };
+                apart += if node_of.get(&owner) == node_of.get(&worker) { 0.0 } else { pages };
             }
         }
         if all <= 0.0 {

@@ -134,9 +134,9 @@ impl Context<'_> {
     fn touched(&self, case: &Case<'_>) -> String {
         let touch = &case.subject.touch;
         let kernel = if touch.by_kernel >= 0.5 { "the kernel for " } else { "" };
-        let who = match touch.main_lane() {
+        let who = match touch.main_worker() {
             Some((_, share)) if share >= super::SERIAL => format!("{kernel}{} alone", self.toucher(case)),
-            _ => format!("{kernel}{} threads", touch.by_lane.len()),
+            _ => format!("{kernel}{} threads", touch.by_worker.len()),
         };
         format!("{who} ({})", touch_place(case))
     }

@@ -20,7 +20,7 @@ pub(super) fn lasts(units: &[&Unit], chance: &Chance, owners: &Owners) -> bool {
         return true;
     }
     let Some(told) = of_half(&early, owners) else { return true };
-    let agreements: Vec<f64> = late.iter().filter_map(|unit| told.owner(unit.position).map(|lane| unit.share(lane))).collect();
+    let agreements: Vec<f64> = late.iter().filter_map(|unit| told.owner(unit.position).map(|worker| unit.share(worker))).collect();
     let n = agreements.len();
     n < MIN_UNITS || chance.kappa(agreements.iter().sum::<f64>() / n as f64) >= LASTING * neighbours::threshold(n)
 }
@@ -29,16 +29,16 @@ pub(super) fn lasts(units: &[&Unit], chance: &Chance, owners: &Owners) -> bool {
 fn of_half(units: &[&Unit], owners: &Owners) -> Option<Owners> {
     match owners {
         Owners::Rows(stride, _) => {
-            let lane_of = |unit: &&Unit| (unit.position / (*stride).max(1), unit.main_lane());
-            Some(Owners::Rows(*stride, units.iter().map(lane_of).collect::<BTreeMap<_, _>>()))
+            let worker_of = |unit: &&Unit| (unit.position / (*stride).max(1), unit.main_worker());
+            Some(Owners::Rows(*stride, units.iter().map(worker_of).collect::<BTreeMap<_, _>>()))
         }
         Owners::Periodic(period, _) => {
             let mut phases: Vec<(f64, usize)> =
-                units.iter().map(|unit| ((unit.position as f64 / period).fract(), unit.main_lane())).collect();
+                units.iter().map(|unit| ((unit.position as f64 / period).fract(), unit.main_worker())).collect();
             phases.sort_by(|a, b| a.0.total_cmp(&b.0));
             Some(Owners::Periodic(*period, phases))
         }
-        Owners::Nearest(_, reach) => Some(Owners::Nearest(units.iter().map(|unit| (unit.position, unit.main_lane())).collect(), *reach)),
+        Owners::Nearest(_, reach) => Some(Owners::Nearest(units.iter().map(|unit| (unit.position, unit.main_worker())).collect(), *reach)),
         Owners::Nobody | Owners::One(_) | Owners::Blocks(_) => None,
     }
 }

@@ -1,6 +1,6 @@
 //! The strip of an object: who uses each piece and where it is.
 
-use crate::Strip;
+use crate::ObjectMap;
 use crate::evidence::Hit;
 use crate::groups::Group;
 use crate::homes::Home;
@@ -17,7 +17,7 @@ const UNKNOWN: i64 = -2;
 /// Draws the strip. A piece's user is the thread with the majority of its sampled accesses; its home the node of the majority
 /// of these accesses, or where none was seen, the node of its middle from first touches (`node_at`).
 #[must_use]
-pub fn strip(group: &Group, hits: &[Hit], threads: &Threads, node_at: impl Fn(u64) -> Option<u32>) -> Strip {
+pub fn object_map(group: &Group, hits: &[Hit], threads: &Threads, node_at: impl Fn(u64) -> Option<u32>) -> ObjectMap {
     let extent = group.extent();
     let pieces = (extent / 4096).clamp(1, PIECES);
     let piece = (extent / pieces).max(1);
@@ -35,8 +35,8 @@ pub fn strip(group: &Group, hits: &[Hit], threads: &Threads, node_at: impl Fn(u6
             *homes[at].entry(node).or_default() += 1.0;
         }
     }
-    Strip {
-        users: users.iter().map(|votes| by_lane(votes, threads)).collect(),
+    ObjectMap {
+        users: users.iter().map(|votes| by_worker(votes, threads)).collect(),
         homes: (0..pieces)
             .map(|i| match majority(&homes[i as usize]) {
                 Some(Some(node)) => i64::from(node),
@@ -47,17 +47,17 @@ pub fn strip(group: &Group, hits: &[Hit], threads: &Threads, node_at: impl Fn(u6
     }
 }
 
-/// The thread that stands for the lane with the majority.
-fn by_lane(votes: &BTreeMap<usize, f64>, threads: &Threads) -> i64 {
-    let mut lanes: BTreeMap<usize, f64> = BTreeMap::new();
+/// The thread that stands for the worker with the majority.
+fn by_worker(votes: &BTreeMap<usize, f64>, threads: &Threads) -> i64 {
+    let mut workers: BTreeMap<usize, f64> = BTreeMap::new();
     for (&thread, vote) in votes {
-        *lanes.entry(threads.list[thread].lane).or_default() += vote;
+        *workers.entry(threads.list[thread].worker).or_default() += vote;
     }
-    match majority(&lanes) {
+    match majority(&workers) {
         None => UNKNOWN,
         Some(None) => SEVERAL,
-        Some(Some(lane)) => {
-            let own = votes.iter().filter(|(thread, _)| threads.list[**thread].lane == lane);
+        Some(Some(worker)) => {
+            let own = votes.iter().filter(|(thread, _)| threads.list[**thread].worker == worker);
             own.max_by(|a, b| a.1.total_cmp(b.1)).map_or(UNKNOWN, |(&thread, _)| i64::try_from(thread).unwrap_or(UNKNOWN))
         }
     }

@@ -1,27 +1,27 @@
-//! Which page faults placed a page, and which only tell who used one.
+//! Which page faults placed a page, and which only show that one was used.
 //!
-//! The kernel's event tells of every fault. A fault places a page when it is the first touch, or the first write to memory that was only
-//! read before (the zero page) or that is shared after fork. It places none when
+//! The kernel's event counts every page fault. A fault places a page if it is the first touch, or the first write to memory that was
+//! only read before (the zero page) or that is shared after fork. It places no page if
 //!
-//! - the NUMA balancing had marked the page to see who uses it (a *hinting fault*);
-//! - the page was being moved (balancing, compaction, memory taken offline) and the thread waited for it.
+//! - NUMA balancing had marked the page to find out who uses it (a *hinting fault*);
+//! - the page was being migrated (balancing, compaction, memory taken offline) and the thread waited for it.
 //!
-//! Two facts tell them apart. `mapped`: whether a page was mapped when the access faulted (Linux 5.11). And where the
-//! agent tells each allocation and release, the life of memory: a page that was never given back is first touched once.
+//! Two facts distinguish these cases. `mapped`: whether a page was mapped when the access faulted (since Linux 5.11). And, if the
+//! agent recorded each allocation and release, the life of memory: a page that was never released is first touched once.
 //!
 //! | `mapped` | balancing | the fault |
 //! |---|---|---|
-//! | no | | first touch; or, of memory never given back, waiting for a page on its way: the first generation stays |
-//! | yes | off, or one node | write to the zero page or a shared page: places |
-//! | yes | on | a hint; but a write, as far as the same stretch of memory had been read before (found without a node) or inherited by fork |
-//! | not told | off, or one node | any of the placing ones: the last generation stays |
-//! | not told | on | of memory never given back the first generation stays, and the others are dropped |
+//! | no | | first touch; or, of memory never released, a wait for a page in migration: the first generation stays |
+//! | yes | off, or one node | write to the zero page or a shared page: it places the page |
+//! | yes | on | a hint; a write if the same stretch of memory had been read before (found without a node) or inherited by fork |
+//! | unknown | off, or one node | any fault that places a page: the last generation stays |
+//! | unknown | on | of memory never released, the first generation stays and the others are dropped |
 //!
-//! The balancing never marks the zero page (mm/mprotect.c, change_pte_range: pages without a struct page of their own are passed
-//! over), so the writes of a stretch come before its hints. Memory that was in swap is placed anew when it comes back, by a fault without a
-//! page: then the last generation stays.
+//! Balancing never marks the zero page (mm/mprotect.c, change_pte_range skips pages without a struct page of their own), so the writes
+//! to a stretch come before its hints. Memory that was swapped out is placed again by a fault without a page when it is read back:
+//! then the last generation stays.
 //!
-//! Limit: copies that a parent makes when it writes after fork are taken for hints where balancing is on.
+//! Limit: if balancing is on, copies that a parent makes when it writes after fork count as hints.
 
 use crate::generations::{Cells, keep_first, keep_last};
 use crate::touches::{Placed, Touch};
@@ -29,10 +29,10 @@ use firsttouch_model::rows::{Id, Object, ObjectKind, Profile, Release};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
 
-/// Where less than this part of a stretch was read before it was written, none of it was: answers may come late.
+/// If less than this part of a stretch seems to have been read before it was written, none was: the kernel's answers may be late.
 const READ_FIRST: f64 = 0.1;
 
-/// Memory that a process gave back.
+/// Memory that a process released.
 #[derive(Debug, Default)]
 struct Releases {
     /// By address.
@@ -67,12 +67,12 @@ impl Borrow<Placed> for At<'_> {
     }
 }
 
-/// What is known of the faults of a run.
+/// How to classify the faults of a run.
 #[derive(Debug, Default)]
 pub struct Faults {
     may_hint: bool,
     swapped: bool,
-    /// Births, deaths and releases are known without gaps.
+    /// Births, deaths and releases of memory were recorded without gaps.
     lives_known: bool,
     releases: HashMap<Id, Releases>,
     /// Birth of each forked process.
@@ -98,13 +98,13 @@ impl Faults {
         }
     }
 
-    /// Whether the kernel may have caught this access on a page that was there already.
+    /// Whether the kernel may have caught this access on a page that was already mapped.
     #[must_use]
     pub fn is_caught(&self, touch: &Touch) -> bool {
         self.may_hint && touch.mapped.is_some_and(|bytes| bytes > 0)
     }
 
-    /// Takes the hinting faults out of an object's own faults.
+    /// Removes the hinting faults from an object's own faults and returns them.
     #[must_use]
     pub fn take_hints(&self, object: &Object, own: &mut Vec<Placed>) -> Vec<Placed> {
         if !own.iter().any(|p| self.is_caught(&p.touch)) {
@@ -112,7 +112,7 @@ impl Faults {
         }
         let covered: f64 = own.iter().map(Placed::covers).sum();
         let inherited = self.forked.get(&object.process).is_some_and(|&born| born == object.born_ns);
-        // The same stretches for what was read and what was caught.
+        // Cells over both the faults that were read and those that were caught.
         let all: Vec<At<'_>> = own.iter().enumerate().map(|(index, placed)| At { index, placed }).collect();
         let Cells { size, cells, .. } = Cells::new(all, covered, object.bytes);
         let mut is_hint = vec![false; own.len()];
@@ -137,7 +137,7 @@ impl Faults {
         hints
     }
 
-    /// Leaves, of an object's own faults without hints, those that placed its pages.
+    /// Keeps, of an object's own faults without hints, those that placed its pages.
     pub fn keep_placing(&self, object: &Object, own: &mut Vec<Placed>) {
         let known = self.lives_known && matches!(object.kind, ObjectKind::Heap | ObjectKind::Anonymous | ObjectKind::Static);
         if !known || self.swapped {
@@ -156,11 +156,11 @@ impl Faults {
         }
     }
 
-    /// Drops faults on pages that the program gave back later.
+    /// Drops faults on pages that the program released later.
     fn drop_released(&self, object: &Object, own: &mut Vec<Placed>) {
         let Some(releases) = self.releases.get(&object.process) else { return };
         let died = object.died_ns.unwrap_or(u64::MAX);
-        // A program that gives back the same memory each step does so many times: the last time counts.
+        // A program may release the same memory in each step: the last time counts.
         let mut last: BTreeMap<(u64, u64), u64> = BTreeMap::new();
         for r in releases.overlapping(object.address, object.bytes).filter(|r| r.time_ns <= died) {
             let time = last.entry((r.address, r.bytes)).or_default();

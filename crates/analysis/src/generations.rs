@@ -1,4 +1,4 @@
-//! Which of several touches of a page placed it: the last one, or the first.
+//! Which of several touches of a page placed it: the last one or the first.
 //!
 //! A read of fresh anonymous memory faults, maps the zero page and places nothing; the write that follows faults again. Memory
 //! given back with `madvise(MADV_DONTNEED)` and used again faults again. So a range may have more faults than pages, and each page was
@@ -17,25 +17,25 @@
 //! Threads that fault on one page at the same time are all counted, but only the first places it. Faults that follow each other
 //! within 100 us, or 5 ns a byte of the page (a huge page is cleared in the fault: 10 ms), are such a race, and the first of them stays.
 //!
-//! What went before is kept for memory whose owner is not known ([`History`]): without an agent, a mapping that is unmapped and
-//! mapped again is one object, initialised again and again, and windows saw each of its lives. With two generations it could as
-//! well be memory that was read before it was written; so only cells with three or more have a history.
+//! Earlier generations are kept for memory whose owner is unknown ([`History`]): without the agent, a mapping that is unmapped and
+//! mapped again is one object that is initialised several times, and samples see each of its lives. Two generations may also be
+//! memory that was read before it was written; so only cells with three or more generations have a history.
 //!
-//! Where it is known that memory was never given back ([`crate::faults`]), a page is placed once, and later faults that found no page
-//! (it was being moved) place nothing: then the first generation stays, by the same rules from the other end.
+//! If memory is known never to have been released ([`crate::faults`]), a page is placed once, and later faults without a page (it was
+//! being migrated) place nothing. Then the first generation stays, by the same rules from the other end.
 //!
 //! Limits: a cell of which only a part was touched, twice, looks like one touched once.
 
 use crate::touches::{BASE_PAGE, Placed};
 use std::borrow::Borrow;
 
-/// Generations that a cell must have to be called initialised again and again.
+/// Generations that a cell must have for a history.
 const AGAIN: usize = 3;
 const MOST_CELLS: f64 = 64.0;
 const RECORDS_A_CELL: f64 = 16.0;
-/// Records of one huge page looked at: more than that many threads do not race for one.
+/// Records of one huge page that are compared: no more threads than that race for one page.
 const LOOKED_AT: usize = 64;
-/// Ends of the last generation looked at, in parts of the cell.
+/// Where the last generation may end, in parts of the cell.
 const END: std::ops::RangeInclusive<f64> = 0.7..=1.3;
 
 /// The generation that stays.
@@ -92,7 +92,7 @@ impl<R: Borrow<Placed>> Cells<R> {
     }
 }
 
-/// All generations of touches of an object that was initialised again and again.
+/// All generations of touches of an object that was initialised several times.
 #[derive(Clone, Debug)]
 pub struct History {
     size: f64,
@@ -101,7 +101,7 @@ pub struct History {
 }
 
 impl History {
-    /// None where no part of the object was initialised three times.
+    /// None if no part of the object was initialised three times.
     #[must_use]
     pub fn new(placed: &[Placed], bytes: u64) -> Option<Self> {
         let covered: f64 = placed.iter().map(Placed::covers).sum();
@@ -122,7 +122,7 @@ impl History {
         cells.iter().any(|cell| !cell.is_empty()).then_some(Self { size, cells })
     }
 
-    /// The generation that was there at `time`, and the next one. None where the cell has no history.
+    /// The generation that was present at `time`, and the next one. None if the cell has no history.
     #[must_use]
     pub fn at(&self, offset: u64, time: u64) -> Option<(&[Placed], &[Placed])> {
         let cell = self.cells.get(((offset as f64 / self.size) as usize).min(self.cells.len().saturating_sub(1)))?;
@@ -137,7 +137,7 @@ fn by_offset(mut records: Vec<&Placed>) -> Vec<Placed> {
     records.into_iter().cloned().collect()
 }
 
-/// The page a record made.
+/// The page that a record created.
 fn page(record: &Placed, address: u64) -> u64 {
     address.wrapping_add(record.offset) / record.page_bytes.max(1)
 }
@@ -158,7 +158,7 @@ fn same_page(a: &Placed, b: &Placed, address: u64) -> bool {
     a.page_bytes == b.page_bytes && page(a, address) == page(b, address)
 }
 
-/// Records of base pages that are huge by now get their size.
+/// Gives records of base pages that the kernel joined to a huge page later the size of base pages.
 fn base_pages(placed: &mut [Placed], address: u64) {
     let mut of_base_pages: Vec<usize> = Vec::new();
     for group in by_page(placed, address).chunk_by(|&a, &b| same_page(&placed[a], &placed[b], address)) {
@@ -174,7 +174,7 @@ fn base_pages(placed: &mut [Placed], address: u64) {
     of_base_pages.into_iter().for_each(|i| placed[i].page_bytes = BASE_PAGE);
 }
 
-/// Drops records of pages that have another one, later or earlier, where `may_go`.
+/// Of several records of one page keeps one, the first or the last; only records that `may_go` allows are dropped.
 fn one_of_page(placed: &mut Vec<Placed>, address: u64, which: Stays, may_go: impl Fn(&Placed) -> bool) {
     let mut stays = vec![true; placed.len()];
     for group in by_page(placed, address).chunk_by(|&a, &b| same_page(&placed[a], &placed[b], address)) {

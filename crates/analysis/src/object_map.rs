@@ -1,4 +1,4 @@
-//! The strip of an object: who uses each piece and where it is.
+//! The map of an object: the main user and the node of each piece of its address range.
 
 use crate::ObjectMap;
 use crate::evidence::Hit;
@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 
 /// Pieces, at most; a piece is at least a page.
 const PIECES: u64 = 32;
-/// A piece belongs to who has at least this share of it.
+/// A piece belongs to a thread or node with at least this share of it.
 const MAJORITY: f64 = 0.6;
 const SEVERAL: i64 = -1;
 const UNKNOWN: i64 = -2;
 
-/// Draws the strip. A piece's user is the thread with the majority of its sampled accesses; its home the node of the majority
-/// of these accesses, or where none was seen, the node of its middle from first touches (`node_at`).
+/// A piece's user is the thread with the majority of its sampled accesses. Its home is the node of the majority of these accesses;
+/// without any, the node of its middle by first touches (`node_at`).
 #[must_use]
 pub fn object_map(group: &Group, hits: &[Hit], threads: &Threads, node_at: impl Fn(u64) -> Option<u32>) -> ObjectMap {
     let extent = group.extent();
@@ -28,7 +28,7 @@ pub fn object_map(group: &Group, hits: &[Hit], threads: &Threads, node_at: impl 
         let at = place(hit.position);
         let rate = hit.rate().max(f64::MIN_POSITIVE);
         for by in &hit.by_thread {
-            // Each window counts the same: the strip is about places, not about heat.
+            // Each sample counts the same, whatever its rate: the map shows who uses a piece, not how much.
             *users[at].entry(by.thread).or_default() += by.rate / rate;
         }
         if let Home::Known { node, .. } = hit.home {
@@ -47,7 +47,7 @@ pub fn object_map(group: &Group, hits: &[Hit], threads: &Threads, node_at: impl 
     }
 }
 
-/// The thread that stands for the worker with the majority.
+/// A thread of the worker with the majority.
 fn by_worker(votes: &BTreeMap<usize, f64>, threads: &Threads) -> i64 {
     let mut workers: BTreeMap<usize, f64> = BTreeMap::new();
     for (&thread, vote) in votes {

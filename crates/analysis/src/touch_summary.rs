@@ -1,4 +1,4 @@
-//! First touches of a group, summed up: who, from where, in which partition, in which way.
+//! Summary of a group's first touches: by which threads, from which code, in which partition.
 
 use crate::groups::Group;
 use crate::homes::{Home, home};
@@ -9,39 +9,39 @@ use firsttouch_model::Estimate;
 use firsttouch_model::rows::Id;
 use std::collections::{BTreeMap, HashMap};
 
-/// What is known of the first touches of a group. Pages are base pages; a fault on a huge page touches all of its.
+/// The first touches of a group. Pages are base pages; a fault on a huge page touches all base pages in it.
 #[derive(Clone, Debug)]
 pub struct TouchSummary {
     /// Touched pages by thread index.
     pub by_thread: BTreeMap<usize, f64>,
     pub by_worker: BTreeMap<usize, f64>,
-    /// All touched pages, those by an unknown thread included.
+    /// All touched pages, including those touched by an unknown thread.
     pub pages: f64,
     pub records: usize,
     /// Shares of `pages`.
     pub by_kernel: f64,
     pub recycled: f64,
-    /// Most of the pages have no record, and the kernel's thread is not known either.
+    /// The kernel touched most of the pages, for an unknown thread.
     pub kernel_unknown: bool,
-    /// Size of most of its pages.
+    /// Size of most of the group's pages.
     pub page_bytes: u64,
-    /// Records were lost, so that most pages have none.
+    /// Most pages have no record because records were lost.
     pub incomplete: bool,
-    /// Enough to judge by.
+    /// Whether there are enough records to judge the group.
     pub enough: bool,
-    /// Part of the pages that went to another node than their toucher ran on; known on the recorded machine.
+    /// Part of the pages that were placed on another node than their toucher's; only on the recorded machine.
     pub displaced: Option<Estimate>,
     /// Touched pages by site.
     pub sites: BTreeMap<Option<Id>, f64>,
     pub partition: Partition,
-    /// (process, address, time) of the heaviest touch under a former owner.
+    /// (address, time) of the first recorded touch under a former owner.
     pub former: Option<(u64, u64)>,
     /// (logical position, worker, pages) of each record.
     pub placed: Vec<(u64, usize, f64)>,
 }
 
 impl TouchSummary {
-    /// Sums up the members whose touches were read.
+    /// Summary of the members whose touches were read.
     #[must_use]
     pub fn new(group: &Group, touches: &HashMap<usize, ObjectTouches>, threads: &Threads) -> Self {
         let mut s = Self {

@@ -1,18 +1,18 @@
-//! First touches, and which of them made the pages of an object.
+//! First touches, and which of them created the pages of an object.
 //!
-//! Touches are looked up by address, whoever owned it then: memory that was freed and handed out again keeps the pages
-//! its former owner touched. With cover = sum of weight x page bytes:
+//! Touches are looked up by address, whichever object owned it at the time: memory that is freed and allocated again keeps the
+//! pages that its former owner touched. With cover = sum of weight x page bytes:
 //!
 //! - touches after the object's birth are its own; so are older ones made inside the allocating call (calloc, realloc),
 //!   or while another object of its group was alive there;
-//! - when its own cover less than half of what is resident of it (of its size, where residency is unknown), the youngest
-//!   older ones are added until all is covered, and marked as *recycled*;
-//! - for `realloc` and `mremap`, pages move along: touches of the predecessors count at the same offset;
-//! - faults that the kernel's balancing made, or that found a page being moved, placed nothing (`faults.rs`); of several others
-//!   of one page the last one placed it (`generations.rs`).
+//! - if an object's own touches cover less than half of its resident bytes (of its size, if residency is unknown), older ones are
+//!   added, the latest first, until all is covered; they are marked as *recycled*;
+//! - `realloc` and `mremap` move pages: touches of the predecessors count at the same offset;
+//! - faults that NUMA balancing caused, or that waited for a page being migrated, placed nothing (`faults.rs`); of several other
+//!   faults on one page, the last one placed it (`generations.rs`).
 //!
-//! Records stand for different numbers of faults (the sampling period in force), and a fault on a huge page places all of
-//! it: sums are over bytes, weight x size of the page.
+//! A record stands for as many faults as the sampling period at its time, and a fault on a huge page places the whole page. So
+//! sums are in bytes: weight x page size.
 
 use crate::faults::Faults;
 use crate::generations::History;
@@ -23,7 +23,7 @@ use firsttouch_model::rows::{Frame, Id, Object, ObjectKind, Profile};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-/// Pages of this size are what the kernel hands out unless it says otherwise, bytes.
+/// The base page: the size of a page if the kernel does not report another, bytes.
 pub const BASE_PAGE: u64 = 4096;
 
 /// One sampled first touch by a known thread.
@@ -32,7 +32,7 @@ pub struct Touch {
     pub time: u64,
     /// Thread index.
     pub thread: usize,
-    /// Where the page went: as the kernel said right after, on the recorded machine; else the node of the thread.
+    /// The page's node: on the recorded machine as the kernel reported it right after the fault, else the node of the thread.
     pub node: u32,
     /// The node that the thread ran on.
     pub cpu_node: u32,
@@ -41,9 +41,9 @@ pub struct Touch {
     pub weight: f64,
     pub by_kernel: bool,
     pub site: Option<Id>,
-    /// Size of the page that was there when the access faulted; 0 for none.
+    /// Size of the page that was mapped when the access faulted; 0 if no page was mapped.
     pub mapped: Option<u64>,
-    /// Whether the page had a node right after the fault: a read of fresh memory gets the zero page, which has none.
+    /// Whether the page had a node right after the fault: a read of fresh memory maps the zero page, which has no node.
     pub found: Option<bool>,
 }
 
@@ -161,7 +161,7 @@ fn range(list: &[Touch], address: u64, bytes: u64) -> std::ops::Range<usize> {
     low..list.partition_point(|t| t.address < end).max(low)
 }
 
-/// A touch at its place in an object.
+/// A touch and its offset in an object.
 #[derive(Clone, Debug)]
 pub struct Placed {
     /// Offset into the object, bytes.
@@ -169,7 +169,7 @@ pub struct Placed {
     pub touch: Touch,
     /// Made under a former owner.
     pub recycled: bool,
-    /// Size of the page it made.
+    /// Size of the page it created.
     pub page_bytes: u64,
 }
 
@@ -187,7 +187,7 @@ impl Placed {
     }
 }
 
-/// What is known of how an object's pages came to be.
+/// How an object's pages were created.
 #[derive(Clone, Debug)]
 pub struct ObjectTouches {
     pub address: u64,
@@ -195,20 +195,20 @@ pub struct ObjectTouches {
     pub page_bytes: u64,
     /// By offset, then time.
     pub placed: Vec<Placed>,
-    /// Accesses that the kernel caught on pages already placed.
+    /// Hinting faults: accesses that the kernel caught on pages already placed.
     pub hints: Vec<Placed>,
-    /// What was there before, where the memory was initialised again and again.
+    /// Earlier generations of touches, if the memory was initialised several times.
     pub history: Option<History>,
-    /// Most resident pages have no record: the kernel touched them, for this thread (index) where one stands out.
+    /// Set if most resident pages have no record: the kernel touched them, on behalf of this thread (index) if one stands out.
     pub kernel: Option<Option<usize>>,
     /// Base pages the kernel touched by derivation (resident less recorded).
     pub kernel_pages: f64,
-    /// Records of touches were lost, and those that are left stand for less than half of the resident pages.
+    /// Records of touches were lost, and the remaining ones stand for less than half of the resident pages.
     pub incomplete: bool,
 }
 
 impl ObjectTouches {
-    /// Whether nothing is known of who touched it.
+    /// Whether nothing is known about who touched the object.
     #[must_use]
     pub fn is_bare(&self) -> bool {
         self.placed.is_empty() && self.kernel.is_none()
@@ -241,7 +241,7 @@ impl<'a> TouchReader<'a> {
         Self { profile, threads, index, residents, faults, owned: HashMap::new(), inside: HashMap::new() }
     }
 
-    /// What is known of the member `object` (index into `profile.objects`) of `group`.
+    /// Reads the touches of the member `object` (index into `profile.objects`) of `group`.
     pub fn read(&mut self, group: &Group, object: usize) -> ObjectTouches {
         let profile = self.profile;
         let this = &profile.objects[object];
@@ -249,7 +249,7 @@ impl<'a> TouchReader<'a> {
         let page_bytes = resident.page_bytes.unwrap_or_else(|| self.guess_page_bytes(this));
         let mut own = self.own_touches(this, page_bytes);
         let hints = self.faults.take_hints(this, &mut own);
-        // Where an agent tells births and deaths, each life is an object of its own.
+        // With the agent, each allocation is an object of its own and needs no history.
         let history = (this.kind == ObjectKind::Mapping).then(|| History::new(&own, this.bytes)).flatten();
         self.faults.keep_placing(this, &mut own);
         let page = page_bytes as f64;
@@ -304,7 +304,8 @@ impl<'a> TouchReader<'a> {
         touches.into_iter().map(|touch| self.placed(object, touch, page_bytes)).collect()
     }
 
-    /// The touches under former owners; those by owners of the same group are not recycled, which is not known here.
+    /// The touches under former owners. Whether an owner was of the same group, so that a touch is not recycled, is decided by the
+    /// caller.
     fn older_touches(&mut self, group: &Group, this: &Object, page_bytes: u64) -> Vec<Placed> {
         let all = self.index.within(this.process, this.address, this.bytes);
         let before = all.iter().filter(|t| t.time < this.born_ns && !self.faults.is_caught(t));
@@ -391,7 +392,7 @@ impl<'a> TouchReader<'a> {
         }
     }
 
-    /// The kernel touched the pages when most resident ones have no record though enough of them would have been sampled.
+    /// Decides that the kernel touched the pages: most resident pages have no record, though enough of them would have been sampled.
     ///
     /// With N resident pages and sampling period p (the longest in the object's life), N / p records are expected had the
     /// program touched them. Rule: launched under the profiler, touch evidence available but not for faults in the kernel
@@ -402,7 +403,7 @@ impl<'a> TouchReader<'a> {
         let Some(fraction) = resident.fraction else { return };
         let evidence = self.profile.evidence.iter().find(|e| e.source == "touch");
         let attached = self.profile.meta.is_attached();
-        // Without a complaint, faults in the kernel were seen, and those that were not are something else.
+        // An empty detail means that faults in the kernel were recorded: then missing records have another reason.
         if attached || evidence.is_some_and(|e| !e.available || e.detail.is_empty()) {
             return;
         }
@@ -430,7 +431,7 @@ impl<'a> TouchReader<'a> {
         result.kernel_pages = missing * unit as f64 / BASE_PAGE as f64;
     }
 
-    /// Page size where the kernel did not tell: huge when the records are never closer than a huge page and stand for at
+    /// Page size if the kernel did not report it: huge if no two records lie in one huge page and the records stand for at
     /// least half of the object in huge pages, but for less than a quarter of it in base pages.
     fn guess_page_bytes(&self, object: &Object) -> u64 {
         let machine = &self.profile.machine;

@@ -32,13 +32,13 @@
 //! object that was never hit may still have been accessed.
 //!
 //! **Interval.** [`Estimate::fraction`] (symmetric in log-odds) with Student's quantile. Its degrees of freedom are those of
-//! the variance itself: 2 (sum u^2)^2 / (sum u^4 - (sum u^2)^2 / n), since a few windows with many hits tell less than many
-//! with one. At 0 or 1 exactly, the rule of three with the effective number of hit windows (sum a)^2 / sum a^2, a = K z r.
+//! the variance itself: 2 (sum u^2)^2 / (sum u^4 - (sum u^2)^2 / n), since a few windows with many hits hold less information than many windows
+//! with one hit. At 0 or 1 exactly, the rule of three with the effective number of hit windows (sum a)^2 / sum a^2, a = K z r.
 //!
-//! **Hot addresses.** Rates of cut windows rest on what a trap costs, which is known to within `hot_error` only (a part of the rate, the same for
-//! all): a share's interval is widened by share x |cut part of the group - cut part of all| x `hot_error`, in quadrature.
+//! **Hot addresses.** Rates of cut windows depend on the cost of a trap, which is known only to within `hot_error` (a part of the rate, the
+//! same for all): a share's interval is widened by share x |cut part of the group - cut part of all| x `hot_error`, in quadrature.
 //!
-//! Not in the interval: who first touched a page where the sample left it open (see `homes.rs`).
+//! Not in the interval: the error from pages whose first toucher is uncertain (see `homes.rs`).
 
 use firsttouch_model::Estimate;
 use std::collections::HashMap;
@@ -61,13 +61,13 @@ pub struct Draw {
     /// Words x ns that the window stands for.
     pub z: f64,
     pub held_ns: f64,
-    /// Accesses a ns to the word; 0 where nobody came, or the memory was not yet touched.
+    /// Accesses a ns to the word; 0 without accesses, or if the memory was not yet touched.
     pub rate: f64,
     /// The hit limit cut the window off: the rate rests on what a trap costs.
     pub cut: bool,
 }
 
-/// What is known of one group.
+/// The draws on one group, and sums over them.
 #[derive(Clone, Debug, Default)]
 struct Stratum {
     draws: Vec<usize>,
@@ -94,7 +94,8 @@ impl Stratum {
     }
 }
 
-/// Sums over all groups but one, for each. Taken from both ends: what is left of a sum after a subtraction may be all error.
+/// For each group, the sums over all other groups. They are added from both ends, because subtracting a group's own part from the
+/// total could leave only rounding error.
 fn others(strata: &[Stratum]) -> Vec<(f64, f64)> {
     let own = |stratum: &Stratum| (stratum.variance(), stratum.e4);
     let mut others = vec![(0.0, 0.0); strata.len()];
@@ -124,7 +125,7 @@ pub struct Design {
     cut: f64,
     /// By group: variance and sum of e^4 of all other groups.
     others: Vec<(f64, f64)>,
-    /// By how much all rates of cut windows may be wrong together, as a part of them.
+    /// Common relative error of the rates of all cut windows.
     hot_error: f64,
     /// Rounds as units need at least this many.
     least_rounds: usize,
@@ -141,7 +142,7 @@ struct Sums {
     rounds: usize,
 }
 
-/// Sums by round, in an order that is the same every time: so are the last digits of their squares.
+/// Sums by round, in a fixed order, so that results are the same in every run to the last digit.
 #[derive(Default)]
 struct RoundSums(Vec<(usize, f64)>);
 
@@ -202,8 +203,8 @@ impl Design {
         Self { draws, strata, round, round_e, round_e2, total, cut, others, hot_error: 0.0, least_rounds: ROUNDS }
     }
 
-    /// Of hinting faults, each a draw that was hit, in groups 0 to `groups`: a round is a scan. The exposure is not known: each
-    /// stands for itself.
+    /// The design of hinting faults, in which each draw was hit and a round is a scan. The exposure is unknown, so each draw stands for
+    /// itself. `groups`: number of groups.
     #[must_use]
     pub fn of_scans(draws: Vec<Draw>, groups: usize) -> Self {
         let mut design = Self { least_rounds: SCANS, ..Self::new(draws, &vec![0.0; groups]) };
@@ -211,7 +212,7 @@ impl Design {
         design
     }
 
-    /// The same; rates of cut windows may all be wrong by this part of them.
+    /// The same design with this common relative error of the rates of cut windows.
     #[must_use]
     pub fn with_hot_error(self, hot_error: f64) -> Self {
         Self { hot_error, ..self }
@@ -401,7 +402,7 @@ mod tests {
         assert!((part.value - 0.25).abs() < 1e-9 && part.half_width() < 0.01, "{part:?}");
     }
 
-    /// Check that a doubt about hot addresses widens the shares of those who have them and of the others, and nothing where all are hot.
+    /// Check that the error of hot addresses widens the shares of groups with and without them, and widens nothing if all are hot.
     #[test]
     fn doubts_about_traps_count() {
         let half = |hot: &[bool; 2]| {

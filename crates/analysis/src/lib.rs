@@ -4,16 +4,16 @@
 //!
 //! | module | question |
 //! |---|---|
-//! | [`slots`](self) (`slots.rs`) | which places do threads, and rows of an array, share one after another? |
-//! | `threads.rs` | on which node does each thread sit? |
-//! | `groups.rs`, `stacks.rs` | which objects are one object to the programmer, and which are none? |
-//! | `faults.rs` | which page faults placed a page, and which only tell who used one? |
-//! | `touches.rs`, `generations.rs`, `homes.rs` | who first touched each page, and so where is it? |
-//! | `evidence/`, `estimator.rs` | who accesses it, how much, with which uncertainty? |
+//! | `slots.rs` | which slots do threads, and rows of an array, share one after another? |
+//! | `threads.rs`, `phases.rs` | on which node does each thread run, and when does a process run serially? |
+//! | `groups.rs`, `stacks.rs` | which objects does the programmer see as one, and which are stacks? |
+//! | `faults.rs` | which page faults placed a page, and which only show that one was used? |
+//! | `touches.rs`, `generations.rs`, `homes.rs`, `residents.rs` | which thread first touched each page, and on which node is it? |
+//! | `evidence/`, `estimator.rs` | which threads access it, how much, with which uncertainty? A source of evidence is a folder there. |
 //! | `partition/` | how is it divided among threads? |
 //! | `judge.rs`, `findings/` | is that a defect, which one, what helps? |
-//! | `traffic.rs` | what would a machine have to move? |
-//! | `unrecorded.rs` | how much memory belongs to no object, so that silence says nothing of it? |
+//! | `traffic.rs` | which traffic would a machine have to carry? |
+//! | `unrecorded.rs` | how much memory belongs to no recorded object, so that the report does not cover it? |
 //! | `limits.rs` | does it keep the limits that a user sets? |
 //! | `notes.rs` | what is in doubt, and what helps? |
 //! | `report.rs` | the result |

@@ -121,7 +121,7 @@ fn nothing_is_made_up() {
     }
 }
 
-/// Check that a program without an OpenMP runtime is told what its own threads can do.
+/// Check that the fix for a program without an OpenMP runtime says what the program's own threads can do.
 #[test]
 fn own_threads() {
     let program = Program { cause: "memset", allocates: "", touches: "memset(table, 1, n * 4);", uses: "s += table[i];" };

@@ -158,7 +158,7 @@ fn nothing_to_find() {
     assert!(analysis.notes[0].contains("started 3 processes") && analysis.notes[0].contains("--follow"), "{:?}", analysis.notes);
 }
 
-/// Check that processes of one thread each are not told to be pinned otherwise, and that a real machine gets no --pin.
+/// Check that processes of one thread each get no advice on pinning, and that the recorded machine gets no --pin.
 #[test]
 fn threads_on_one_node() {
     let world = World::new(2, vec![Thing::new("A", 64, Who::One(0), Who::One(0))]);
@@ -172,7 +172,7 @@ fn threads_on_one_node() {
     assert!(analysis.notes.iter().any(|n| n.contains("one node of host") && n.contains("--machine virtual:2")), "{:?}", analysis.notes);
 }
 
-/// Check that memory of no recorded object is told where it is much, with what helps, and that little is not.
+/// Check that much memory without a recorded object is reported, with advice, and that little is not.
 #[test]
 fn memory_without_objects() {
     let world = World::new(4, vec![Thing::new("A", 64, Who::Block(0, 4), Who::Block(0, 4))]);

@@ -348,7 +348,7 @@ impl World {
     }
 }
 
-/// Sources that know a few lines and call every touch a loop, or what they are told.
+/// Sources that know a few lines and give every touch the same cause.
 pub struct FakeSources(pub &'static str);
 
 impl Sources for FakeSources {

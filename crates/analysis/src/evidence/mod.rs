@@ -49,7 +49,7 @@ pub trait Source: Debug + Sync {
         Samples::default()
     }
 
-    /// The samples among the recorded page faults, which are told from first touches before.
+    /// The samples among the recorded page faults, after first touches have been separated from them.
     fn read_faults(&self, _reader: &Reader<'_>, _touches: &HashMap<usize, ObjectTouches>) -> Samples {
         Samples::default()
     }

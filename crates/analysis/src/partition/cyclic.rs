@@ -1,4 +1,4 @@
-//! Block-cyclic partitions: position modulo a period tells the worker (`schedule(static, chunk)`, round-robin rows).
+//! Block-cyclic partitions: position modulo a period determines the worker (`schedule(static, chunk)`, round-robin rows).
 //!
 //! Periods tried: first one row and whole numbers of rows, then those that a periodogram suggests. With x the positions of the units, n
 //! their number and p_t the share of worker t, S(f) = sum over workers |F_t(f) - p_t F(f)|^2, F_t(f) = sum over the worker's units of
@@ -10,8 +10,8 @@
 //! least half of P and a fiftieth of the range away), over at least half of the units: kappa >= 0.45 + 0.75 / sqrt(units).
 //!
 //! The period found is then made exact: of frequencies within a tenth of 1 / range, the middle of those with the highest
-//! agreement. A peak's own error turns the phases by a few per cent from one end of the range to the other, which is enough to
-//! give the borders of the parts to the wrong worker.
+//! agreement. The error of a peak shifts the phases by a few per cent from one end of the range to the other, which is enough to
+//! assign the borders of the parts to the wrong worker.
 //!
 //! Chance, over all periods looked at, must stay below 0.01 by one of two bounds (Chernoff): without periods S / (n / T)
 //! follows about a Gamma law with shape T (effective workers), tail exp(T - s + T ln(s / T)); or that of the agreement a itself,
@@ -30,7 +30,7 @@ const REACH: usize = 24;
 /// The shortest period: two base pages.
 const SHORTEST: f64 = 8192.0;
 
-/// Frequencies tried around one found: so many on each side, this far apart in units of 1 / range.
+/// Frequencies tried around the one found: how many on each side, and their distance in units of 1 / range.
 const SHARP_STEPS: i32 = 20;
 const SHARP: f64 = 0.005;
 
@@ -38,7 +38,7 @@ type Phases = Vec<(f64, usize)>;
 
 /// Period in bytes, and workers by phase; `units` by position.
 pub(super) fn period(units: &[&Unit], chance: &Chance, stride: u64, rows: usize) -> Option<(f64, Phases)> {
-    // Each row is divided alike, as several arrays of one site are.
+    // Each row is divided in the same way, as several arrays of one site often are.
     if rows >= 2
         && stride > 0
         && let Some((_, period, phases)) = accept(units, chance, stride as f64, 0.0)

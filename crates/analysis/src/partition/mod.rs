@@ -1,18 +1,18 @@
-//! How an address range is divided among threads, told from samples.
+//! How threads divide an address range, recognised from samples.
 //!
-//! Samples ("units") are watch windows that were hit, or first-touch records: a position and the workers (see
-//! [`crate::slots`]) seen there, with their shares. In this order, the first that holds:
+//! A sample ("unit") is a hit of a source of evidence or a first-touch record: a position and the workers seen there, with their
+//! shares. A worker is what threads that follow each other share ([`crate::slots`]). The first rule that holds decides:
 //!
 //! 1. `single`: one worker makes at least 97 % of the accesses.
 //! 2. `unknown`: fewer than 16 units.
 //! 3. `block` (`block.rs`): one run a worker explains the units.
 //! 4. `shared` (`shared.rs`, `simultaneous.rs`): several workers pass the same addresses within one window, each as often as the others,
-//!    or the same workers pass, as often, all addresses that are watched at one time.
-//! 5. `block-cyclic`: every row of a group of objects has one worker, or position modulo a period tells the worker
+//!    or the same workers pass all addresses that are watched at the same time equally often.
+//! 5. `block-cyclic`: every row of a group of objects has one worker, or position modulo a period determines the worker
 //!    (`cyclic.rs`), or neighbouring units agree (`neighbours.rs`: chunks dealt out once and for all, without a period). A
-//!    period below two pages does not count: then no page has an owner. Where units show one of several possible workers
-//!    (hinting faults), what the earlier half tells must hold in the later one (`lasting.rs`).
-//! 6. `unknown`: fewer than 5 units a worker (effective workers 1 / sum p^2, without bias): too few to exclude an order.
+//!    period below two pages does not count: then no page has an owner. If units show only one of several possible workers
+//!    (hinting faults), owners found from the earlier half must hold in the later half (`lasting.rs`).
+//! 6. `unknown`: fewer than 5 units a worker (effective workers 1 / sum p^2, without bias): too few to exclude a regular division.
 //! 7. `irregular`: the worker does not depend on position (dynamic schedules, tasks, random gathers).
 //!
 //! Agreement is judged by kappa = (agreement - chance) / (1 - chance), against thresholds that rise as units get fewer, so
@@ -32,15 +32,15 @@ use shared::Use;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Fewer units tell nothing.
+/// Fewer units are not enough to recognise a partition.
 pub const MIN_UNITS: usize = 16;
-/// More units than this are thinned evenly.
+/// Of more units than this, every n-th is used.
 const MAX_UNITS: usize = 2000;
-/// With more turns than this, chunks are a likelier reason than arrays side by side.
+/// With more turns than this, chunks are a more likely reason than several arrays side by side.
 const MOST_TURNS: usize = 8;
 /// Units that a part must have on average, for parts to be counted.
 const UNITS_A_PART: usize = 3;
-/// The share that makes an object one thread's.
+/// An object of which one worker makes at least this share of the accesses is that worker's alone.
 pub const SINGLE: f64 = 0.97;
 
 /// The ways in which threads divide an object.
@@ -56,14 +56,14 @@ pub enum PartitionKind {
 }
 
 impl PartitionKind {
-    /// Whether each part has one owner for good.
+    /// Whether each part has a permanent owner.
     #[must_use]
     pub fn is_stable(self) -> bool {
         matches!(self, Self::Single | Self::Block | Self::BlockCyclic)
     }
 }
 
-/// Who was seen at one position.
+/// The workers seen at one position.
 #[derive(Clone, Debug)]
 pub struct Unit {
     /// In the group's logical range, bytes.
@@ -74,7 +74,7 @@ pub struct Unit {
     pub counts: Vec<(usize, u64)>,
     /// The hit limit cut a worker's count off.
     pub cut: bool,
-    /// Units of one round were seen at the same time.
+    /// Units of one round were sampled at the same time.
     pub round: u64,
 }
 
@@ -83,7 +83,7 @@ impl Unit {
         self.shares.iter().find(|(l, _)| *l == worker).map_or(0.0, |(_, share)| *share)
     }
 
-    /// The worker seen most here.
+    /// The worker with the largest share here.
     #[must_use]
     pub fn main_worker(&self) -> usize {
         self.shares.iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map_or(0, |(worker, _)| *worker)
@@ -95,7 +95,7 @@ impl Unit {
     }
 }
 
-/// Who owns which part.
+/// The owners of the parts.
 #[derive(Clone, Debug, PartialEq)]
 enum Owners {
     Nobody,
@@ -127,7 +127,7 @@ impl Owners {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Partition {
     pub kind: PartitionKind,
-    /// Irregular use is known to be dealt out, one worker a time; else it may also be that each worker uses all of it.
+    /// Irregular use: parts are known to be dealt out to one worker at a time. If false, each worker may also use the whole object.
     pub dealt_out: bool,
     owners: Owners,
 }
@@ -143,8 +143,8 @@ impl Partition {
         Self::new(PartitionKind::Unknown, Owners::Nobody)
     }
 
-    /// The worker that owns a position, where a rule for all positions was recognised (a period, or one worker a row), so that it
-    /// holds between samples too.
+    /// The worker that owns a position, if a rule for all positions was recognised (a period, or one worker a row) that also holds
+    /// between samples.
     #[must_use]
     pub fn owner_by_rule(&self, position: u64) -> Option<usize> {
         matches!(self.owners, Owners::Rows(..) | Owners::Periodic(..)).then(|| self.owner(position)).flatten()
@@ -157,7 +157,7 @@ impl Partition {
     }
 }
 
-/// What is to be classified.
+/// Input of [`classify`].
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
     pub units: Vec<Unit>,
@@ -166,24 +166,24 @@ pub struct Sample {
     /// Bytes of one row, and number of rows.
     pub stride: u64,
     pub rows: usize,
-    /// CPUs the program could run on: at most so many threads are seen in one short window.
+    /// CPUs that the program could run on: no more threads than that are seen in one short window.
     pub cpus: usize,
     pub sight: Sight,
 }
 
-/// What a unit shows of the workers that use its address.
+/// Which of the workers that use its address a unit shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sight {
-    /// All workers that came in a stretch of time (watch windows).
+    /// All workers that accessed it in a stretch of time (watch windows).
     #[default]
     All,
-    /// The only one there is (first touches).
+    /// The only worker (first touches).
     Only,
-    /// One of those that came (hinting faults).
+    /// One of several workers (hinting faults).
     One,
 }
 
-/// Of so many units, every so manieth is looked at.
+/// Of `units` units, every n-th is used: n.
 #[must_use]
 pub fn thinning(units: usize) -> usize {
     units.div_ceil(MAX_UNITS).max(1)
@@ -231,14 +231,14 @@ pub fn classify(sample: &Sample) -> Partition {
 }
 
 /// How many times the workers take turns over the range: 1 for plain blocks, 2 for plain blocks in each of two arrays side by
-/// side, and so on. None where there are too few units, or more turns than arrays are likely.
+/// side, and so on. None if there are too few units, or more turns than arrays are likely.
 ///
-/// Counted from the units themselves: a period that explains them may be one of several (aliases, `cyclic.rs`).
+/// Turns are counted from the units, because a period that explains them may be one of several (aliases, `cyclic.rs`).
 #[must_use]
 pub fn turns(units: impl Iterator<Item = Unit>) -> Option<u64> {
     let mut seen: Vec<(u64, usize)> = units.map(|unit| (unit.position, unit.main_worker())).collect();
     seen.sort_unstable();
-    // A unit between two of one worker is theirs: borders and single foreign accesses blur the parts.
+    // A unit between two units of one worker counts as that worker's: borders and single foreign accesses blur the parts.
     let mut parts: Vec<usize> = seen.windows(3).map(|three| if three[0].1 == three[2].1 { three[0].1 } else { three[1].1 }).collect();
     let workers = parts.iter().collect::<std::collections::BTreeSet<_>>().len();
     parts.dedup();
@@ -246,7 +246,7 @@ pub fn turns(units: impl Iterator<Item = Unit>) -> Option<u64> {
     (workers > 1 && seen.len() >= UNITS_A_PART * parts.len() && turns <= MOST_TURNS).then_some(turns as u64)
 }
 
-/// What agreement chance gives.
+/// The agreement that chance gives.
 struct Chance {
     /// Mean share of each worker over the units.
     shares: BTreeMap<usize, f64>,

@@ -1,15 +1,15 @@
-//! Where each worker's part of an object is: a rule that somebody else can follow.
+//! Where each worker's part of an object is, as a rule that a plan can apply.
 //!
-//! A partition was told from samples, so its borders are known to within the distance of two samples. Programs divide by rules,
-//! mostly into equal parts in the order of their threads. So equal parts, over all workers that use anything and over those found
-//! here, are tried first, and taken when they explain the samples as well as the borders found do, up to chance.
+//! A partition is recognised from samples, so its borders are known to within the distance of two samples. Programs divide by rules,
+//! mostly into equal parts in the order of their threads. So equal parts are tried first, over all workers that use any object and
+//! over those found here. They are accepted if they explain the samples as well as the borders found, up to chance.
 
 use super::{Owners, Partition, cyclic};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// More parts than these are no rule that anybody would follow.
+/// A rule with more parts than this is not reported.
 const MOST_PARTS: usize = 256;
-/// Stretches of a period whose worker is told by majority, where no equal parts fit.
+/// Stretches of a period whose worker the majority decides, if no equal parts fit.
 const STRETCHES: usize = 64;
 /// Equal parts may explain this much less than borders fitted to the samples, and one sample less.
 const WORSE: f64 = 0.01;
@@ -60,13 +60,13 @@ impl WorkerParts {
     }
 }
 
-/// What is divided, and what was seen of it.
+/// The object that is divided, and the samples on it.
 pub struct Divided<'a> {
     pub extent: u64,
     pub rows: usize,
     /// (position, worker), by samples.
     pub seen: &'a [(u64, usize)],
-    /// All workers that use anything.
+    /// All workers that use any object.
     pub team: &'a BTreeSet<usize>,
 }
 
@@ -77,7 +77,7 @@ impl Divided<'_> {
         right as f64 / self.seen.len().max(1) as f64
     }
 
-    /// Equal parts if they do as well as those found, else these.
+    /// Equal parts if they explain the samples as well as the parts found, else the parts found.
     fn plainest(&self, found: WorkerParts) -> WorkerParts {
         let least = self.explained(&found) - WORSE - 1.0 / self.seen.len().max(1) as f64;
         let mut own = found.workers.clone();
@@ -95,7 +95,7 @@ impl Divided<'_> {
         if whole > 0.0 && shift < SHIFT { whole } else { period }
     }
 
-    /// By majority over stretches of a period.
+    /// Parts of a period, each stretch by majority.
     fn periodic(&self, period: f64, phases: &[(f64, usize)]) -> WorkerParts {
         let stretch = |index: usize| {
             let middle = (index as f64 + 0.5) / STRETCHES as f64 * period;
@@ -124,7 +124,7 @@ impl Divided<'_> {
 }
 
 impl Partition {
-    /// The rule, where the partition is stable and few enough parts make it up.
+    /// The rule, if the partition is stable and has few enough parts.
     #[must_use]
     pub fn parts(&self, divided: &Divided<'_>) -> Option<WorkerParts> {
         let extent = divided.extent.max(1) as f64;
@@ -160,7 +160,7 @@ mod tests {
         Partition::new(kind, owners).parts(&divided).unwrap()
     }
 
-    /// Check that borders told from samples become the equal parts that the program made, and unequal ones stay.
+    /// Check that borders found from samples become the equal parts of the program, and that unequal parts stay.
     #[test]
     fn equal_parts_are_recognised() {
         let seen: Vec<(u64, usize)> = (0..100).map(|i| (i * 10_000, (i / 25) as usize)).collect();

@@ -1,8 +1,8 @@
 //! Shared use: several workers pass the same addresses, each as often as the others.
 //!
-//! Windows may span many sweeps, and then several workers are seen at an address in any case. What tells is how evenly. When
-//! everybody reads everything, each worker passes an address once a sweep, so within a window the workers' counts differ by one
-//! pass at most. When a dynamic schedule, a task queue or chance deals the address out, the counts are multinomial.
+//! A window may span many sweeps, so several workers at one address do not prove shared use. The evenness of their counts does.
+//! If all workers read the whole object, each passes an address once a sweep, so within a window their counts differ by at most one
+//! pass. If a dynamic schedule, a task queue or chance deals the address out, the counts are multinomial.
 //! With h_t the passes of worker t in a window, n their sum, L the workers and p_t their shares overall:
 //!
 //! - x = sum over workers of (h_t - n p_t)^2 / (n p_t); multinomial counts give L - 1 on average, with variance
@@ -24,15 +24,15 @@
 //!
 //! Where at least ten windows have twice as many passes as there are workers, only they count; else where ten have as many.
 //!
-//! Windows in which the hit limit cut a worker off say nothing about evenness, as the limit itself makes counts equal. They are
-//! left out; where they are the majority of those with several workers or hits (very hot addresses), use is shared when they show
+//! Windows in which the hit limit cut a worker off say nothing about evenness, because the limit makes counts equal. They are
+//! left out. If they are the majority of those with several workers or hits (very hot addresses), use is shared when they show
 //! nine in ten of the workers that can be seen, min(workers, CPUs), on average.
 //!
-//! Threads that share CPUs in windows of few time slices pass unevenly, whatever they read. So workers that agree between the
-//! windows of one round are shared use too (`simultaneous.rs`).
+//! Threads that share CPUs pass unevenly in windows of few time slices, whatever they read. So workers whose counts agree between
+//! the windows of one round are shared use too (`simultaneous.rs`).
 //!
-//! Limits: where windows rarely see two passes and are rarely held together, use in full looks dealt out. [`Use::Dealt`] is only
-//! said where the rounds tell.
+//! Limit: if windows rarely see two passes and are rarely held at the same time, shared use looks dealt out. So [`Use::Dealt`] is
+//! only returned if windows of one round prove it.
 
 use super::simultaneous::{Verdict, verdict};
 use super::{Chance, Unit};
@@ -48,16 +48,16 @@ const MOST_HITS: u64 = 64;
 /// How workers use the addresses that several of them pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// Each all of it.
+    /// Each worker uses the whole object.
     InFull,
-    /// Each address is dealt out, to one worker a time.
+    /// Each address is dealt out to one worker at a time.
     Dealt,
-    /// Either; the windows do not tell.
+    /// Either: the windows are not enough to decide.
     Open,
 }
 
 pub(super) fn how(units: &[&Unit], chance: &Chance, cpus: usize) -> Use {
-    // Workers that hardly take part (a main thread's check of the result) have no share in the sweeps.
+    // Workers with few accesses (a main thread that checks the result) take no part in the sweeps.
     let taking_part = chance.shares.iter().filter(|&(_, &p)| p >= 0.25 * chance.agreement);
     let workers: Vec<(usize, f64)> = taking_part.map(|(&worker, &p)| (worker, p)).collect();
     if workers.len() < 2 {
@@ -79,7 +79,7 @@ fn evenly(units: &[&Unit], workers: &[(usize, f64)], cpus: usize) -> bool {
     let total: f64 = workers.iter().map(|l| l.1).sum();
     let workers: Vec<(usize, f64)> = workers.iter().map(|&(worker, p)| (worker, p / total)).collect();
     let (cut, whole): (Vec<&Unit>, Vec<&Unit>) = units.iter().copied().partition(|u| u.cut);
-    // Long windows tell most: in short ones threads that share CPUs take turns, whatever the schedule.
+    // Long windows are the best evidence: in short ones, threads that share CPUs take turns whatever the schedule.
     let long = [2.0, 1.0].map(|rounds| Dispersion::of(&whole, &workers, rounds * workers.len() as f64 - 0.5));
     if let Some(dispersion) = long.into_iter().find(|d| d.windows >= MIN_LONG_WINDOWS) {
         return dispersion.evenness() <= EVENNESS && dispersion.z() <= Z;

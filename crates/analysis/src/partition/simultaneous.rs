@@ -1,8 +1,8 @@
-//! Whether the workers that pass one address are those that pass another one at the same time.
+//! Whether the same workers pass the different addresses that are watched at one time.
 //!
 //! Threads that share CPUs pass an address as often as the scheduler lets them run, so the counts within one window are uneven
-//! even where everybody reads everything (`shared.rs`). The windows of one round are held at the same time, though: when each
-//! worker passes all addresses, its counts at two of them differ by a pass or so, however unevenly the workers ran. When chance or a
+//! even if all threads read the whole object (`shared.rs`). But the windows of one round are held at the same time: if each worker
+//! passes all addresses, its counts at two of them differ by about one pass, however unevenly the workers ran. If chance or a
 //! dynamic schedule deals the addresses out, the counts at two addresses are independent draws.
 //!
 //! For a round with windows i, workers t and counts h_it (n_i and m_t their sums by window and worker, N all), Pearson's
@@ -12,8 +12,8 @@
 //! product reads in full 0.02 to 0.07; dynamic schedule 0.75 to 1.5, tasks 0.7, random access 0.96 and 0.98; what has owners 3
 //! and more.
 //!
-//! On a busy machine one thread may run alone for a while, and pass everything that a dynamic schedule deals out meanwhile. So the
-//! workers must also have taken part together: three quarters of them in a round, on average.
+//! On a busy machine one thread may run alone for a while and pass everything that a dynamic schedule deals out in that time. So
+//! most workers must also have taken part: three quarters of them in a round, on average.
 //!
 //! A schedule that deals out few, large chunks (K) puts two addresses into one chunk in 1 / K of the pairs: agreement 1 - 1 / K.
 
@@ -21,21 +21,21 @@ use super::Unit;
 use std::collections::BTreeMap;
 
 const MIN_ROUNDS: usize = 5;
-/// At most this is use in full.
+/// Agreement up to this is shared use.
 const TOGETHER: f64 = 0.5;
 const Z: f64 = -3.0;
-/// From this on, by this much evidence, it is not.
+/// Agreement from this on, with this much evidence, is not shared use.
 const APART: f64 = 0.6;
 const ENOUGH: f64 = 8.0;
-/// The part of the workers that rounds must see, on average, to call them together.
+/// The part of the workers that a round must see on average for shared use.
 const TAKING_PART: f64 = 0.75;
 
-/// What the rounds say.
+/// What windows of the same rounds prove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Each worker passes all addresses.
     Together,
-    /// Each address has workers of its own at a time.
+    /// At any time, each address has its own workers.
     Apart,
     /// Too few windows at one time, or something between.
     Open,

@@ -74,7 +74,7 @@ fn block_cyclic() {
     }
 }
 
-/// Check that the owner told for a position is the true one.
+/// Check that the owner found for a position is the true one.
 #[test]
 fn owners_are_right() {
     let chunk = 65_536u64;
@@ -240,8 +240,8 @@ fn scans(seed: u64, worker_at: impl Fn(u64, u64) -> usize) -> Sample {
 fn turns_are_no_chunks() {
     let in_turns = |seed: u64| scans(seed, |_, scan| (scan / 2 % 2) as usize);
     // What is left has turns that keep step with the lattice in both halves.
-    let told = rate(PartitionKind::Irregular, in_turns);
-    assert!(told >= 17, "{told}");
+    let found = rate(PartitionKind::Irregular, in_turns);
+    assert!(found >= 17, "{found}");
     for chunk in [16, 64, 300] {
         let owned = rate(PartitionKind::BlockCyclic, |seed| scans(seed, |page, _| (page / chunk % 4) as usize));
         assert!(owned >= 19, "chunks of {chunk} pages: {owned}");

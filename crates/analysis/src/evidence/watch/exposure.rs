@@ -12,7 +12,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// From the profile's meta data; where that is missing, from the windows themselves.
+    /// From the profile's metadata; if that is missing, from the windows.
     #[must_use]
     pub(super) fn new(profile: &Profile) -> Self {
         let first = profile.windows.iter().map(|w| w.start_ns).min();
@@ -21,7 +21,7 @@ impl Span {
         Self { watch_start, end: profile.meta.end_ns.or(last).unwrap_or(watch_start) }
     }
 
-    /// Words x ns by group, those of folded objects (gone without evidence) included.
+    /// Words x ns by group, including those of folded objects (objects that came and went without any evidence on them).
     #[must_use]
     pub(super) fn exposures(&self, profile: &Profile, groups: &[Group]) -> Vec<f64> {
         let folded = folded(profile);

@@ -82,7 +82,7 @@ impl Source for Watch {
     }
 
     fn unit(&self, count: u64) -> &'static str {
-        if count == 1 { "watch window with hits" } else { "watch windows with hits" }
+        if count == 1 { "sample" } else { "samples" }
     }
 
     fn seen(&self, count: usize) -> String {

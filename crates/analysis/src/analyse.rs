@@ -7,7 +7,7 @@ use crate::groups::{Group, groups};
 use crate::judge::{Judge, Subject, Usage, counted_accesses};
 use crate::matrix::matrix;
 use crate::names::{Language, names};
-use crate::notes::{Doubts, notes};
+use crate::notes::{NoteContext, notes};
 use crate::object_map::object_map;
 use crate::places::Places;
 use crate::report::{
@@ -114,7 +114,7 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         findings,
         not_judged,
         kernel: kernel(profile),
-        notes: notes(&Doubts { profile, target, threads: &threads, uses: &uses, index: &index, unlisted, unrecorded, merged }),
+        notes: notes(NoteContext { profile, target, threads: &threads, uses: &uses, index: &index, unlisted, unrecorded, merged }),
         unrecorded: unrecorded.map(|u| u.part),
         lost: profile
             .lost

@@ -6,6 +6,7 @@
 use crate::{Analysis, Assessed, Finding, Interval, ObjectView};
 use firsttouch_model::finding::FindingKind;
 use serde::Serialize;
+use std::fmt;
 
 /// Name and version of the JSON.
 pub const DIFF_SCHEMA: &str = "firsttouch.diff/1";
@@ -69,9 +70,9 @@ pub struct FindingChange {
     pub remote_fraction: Change,
 }
 
-/// One of the two runs.
+/// The circumstances of one of the two runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Run {
+pub struct DiffRun {
     pub command: Vec<String>,
     pub exit_code: Option<i32>,
     pub threads: usize,
@@ -82,9 +83,9 @@ pub struct Run {
 pub struct Diff {
     pub schema: &'static str,
     pub machine: String,
-    pub before: Run,
-    pub after: Run,
-    /// Each is one run: without repetition there is no interval, and no word on significance.
+    pub before: DiffRun,
+    pub after: DiffRun,
+    /// Each is one run: without repetition there is no interval, so significance is not known.
     pub wall_s: Change,
     pub remote_fraction: Change,
     /// Null where there is no description of the machine.
@@ -94,9 +95,72 @@ pub struct Diff {
     pub findings_gone: Vec<FindingChange>,
     pub findings_new: Vec<FindingChange>,
     pub findings_kept: Vec<FindingChange>,
-    /// Whether the remote part differs beyond chance; null where that cannot be told.
+    /// Whether the remote part differs beyond chance; null where that is not known.
     pub significant: Option<bool>,
-    pub doubts: Vec<String>,
+    pub doubts: Vec<DiffDoubt>,
+}
+
+/// One of the two runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    First,
+    Second,
+}
+
+/// Why two runs may not be comparable. JSON holds the sentence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
+pub enum DiffDoubt {
+    Commands {
+        before: Vec<String>,
+        after: Vec<String>,
+    },
+    Threads {
+        before: usize,
+        after: usize,
+    },
+    Failed {
+        which: Which,
+        exit_code: i32,
+    },
+    /// It has no evidence of accesses.
+    NoEvidence {
+        which: Which,
+    },
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::First => "first",
+            Self::Second => "second",
+        })
+    }
+}
+
+impl fmt::Display for DiffDoubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |command: &[String]| if command.is_empty() { "an unknown command".to_owned() } else { command.join(" ") };
+        match self {
+            Self::Commands { before, after } => write!(
+                f,
+                "The commands differ: '{}' and '{}'. What they did may differ as well; only profiles of the same work can be compared.",
+                shown(before),
+                shown(after)
+            ),
+            Self::Threads { before, after } => write!(f, "The runs had {before} and {after} threads."),
+            Self::Failed { which, exit_code } => {
+                write!(f, "The {which} run ended with exit status {exit_code}: it may not have done all of its work.")
+            }
+            Self::NoEvidence { which } => write!(f, "The {which} has no evidence of accesses: 'firsttouch report' says why."),
+        }
+    }
+}
+
+impl From<DiffDoubt> for String {
+    fn from(doubt: DiffDoubt) -> Self {
+        doubt.to_string()
+    }
 }
 
 impl Change {
@@ -158,8 +222,8 @@ pub fn diff(before: Assessed<'_>, after: Assessed<'_>) -> Diff {
     }
 }
 
-fn run(analysis: &Analysis) -> Run {
-    Run {
+fn run(analysis: &Analysis) -> DiffRun {
+    DiffRun {
         command: analysis.command.clone(),
         exit_code: analysis.exit_code,
         threads: analysis.threads.len(),
@@ -255,29 +319,20 @@ fn change(finding: &Finding, before: Option<&Finding>, after: Option<&Finding>, 
 }
 
 /// What speaks against comparing the two.
-fn doubts(before: &Analysis, after: &Analysis) -> Vec<String> {
+fn doubts(before: &Analysis, after: &Analysis) -> Vec<DiffDoubt> {
     let mut list = Vec::new();
-    let shown =
-        |analysis: &Analysis| if analysis.command.is_empty() { "an unknown command".to_owned() } else { analysis.command.join(" ") };
     if before.command != after.command {
-        list.push(format!(
-            "The commands differ: '{}' and '{}'. What they did may differ as well; only profiles of the same work can be compared.",
-            shown(before),
-            shown(after)
-        ));
+        list.push(DiffDoubt::Commands { before: before.command.clone(), after: after.command.clone() });
     }
     if before.threads.len() != after.threads.len() {
-        list.push(format!("The runs had {} and {} threads.", before.threads.len(), after.threads.len()));
+        list.push(DiffDoubt::Threads { before: before.threads.len(), after: after.threads.len() });
     }
-    for (analysis, which) in [(before, "first"), (after, "second")] {
-        if analysis.exit_code.is_some_and(|code| code != 0) {
-            list.push(format!(
-                "The {which} run ended with exit status {}: it may not have done all of its work.",
-                analysis.exit_code.unwrap_or(0)
-            ));
+    for (analysis, which) in [(before, Which::First), (after, Which::Second)] {
+        if let Some(exit_code) = analysis.exit_code.filter(|code| *code != 0) {
+            list.push(DiffDoubt::Failed { which, exit_code });
         }
         if analysis.remote_fraction.is_none() && analysis.threads.len() > 1 {
-            list.push(format!("The {which} has no evidence of accesses: 'firsttouch report' says why."));
+            list.push(DiffDoubt::NoEvidence { which });
         }
     }
     list

@@ -6,12 +6,11 @@
 //! - has at least 16 windows that were hit as use;
 //! - has first touches that tell who: 8 records, or one for at least every other page, or the kernel on behalf of a known thread;
 //! - has a known home for at least half of its sampled accesses;
-//! - has a partition of use that could be told.
+//! - has a known partition of use.
 //!
 //! The remote fraction and the matrix **count** every group larger than the cache, judged or not, as far as homes are known:
 //! leaving out those with few hits would leave out the little used, and so be biased.
 
-use crate::Target;
 use crate::estimator::Design;
 use crate::evidence::{ByThread, Hit, SourceRef, missing};
 use crate::groups::Group;
@@ -19,14 +18,12 @@ use crate::homes::Home;
 use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Unit, classify, thinning, turns};
 use crate::threads::Threads;
 use crate::touch_summary::TouchSummary;
+use crate::{Missing, NotJudgedReason, Target};
+use firsttouch_model::Estimate;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{ObjectKind, Profile};
-use firsttouch_model::{Estimate, format_bytes};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-
-/// How the reason of objects begins that are too small to judge.
-pub const CACHED: &str = "fits in a core's cache";
 
 /// All that was measured of one group.
 #[derive(Debug)]
@@ -54,7 +51,7 @@ pub struct Subject {
     /// Counts in the remote fraction and the matrix.
     pub counts: bool,
     /// Why not judged.
-    pub reason: Option<String>,
+    pub reason: Option<NotJudgedReason>,
 }
 
 impl Subject {
@@ -65,7 +62,7 @@ impl Subject {
     }
 
     /// How many arrays a mapping seems to hold, each used in plain blocks. A mapping is what the kernel knows: allocations that lie
-    /// side by side in it are not told apart, and their blocks look dealt out in turn.
+    /// side by side in it look like one, and their blocks look dealt out in turn.
     #[must_use]
     pub fn arrays_in_mapping(&self, kind: ObjectKind) -> Option<u64> {
         let dealt = kind == ObjectKind::Mapping && self.partition.kind == PartitionKind::BlockCyclic;
@@ -222,45 +219,38 @@ impl Judge<'_> {
     }
 
     /// Why the group cannot be judged, and what would help.
-    fn reason(&self, group: &Group, hits: &[Hit], subject: &Subject) -> Option<String> {
+    fn reason(&self, group: &Group, hits: &[Hit], subject: &Subject) -> Option<NotJudgedReason> {
         let touch = &subject.touch;
+        let (seen, source) = (hits.len() as u64, self.source.name());
         if group.extent() <= self.target.private_cache_bytes {
-            return Some(format!("{CACHED} ({})", format_bytes(self.target.private_cache_bytes)));
+            return Some(NotJudgedReason::Cached { cache_bytes: self.target.private_cache_bytes });
         }
         if hits.is_empty() {
-            return Some(self.source.unseen(self.profile, self.design.windows(subject.group)));
+            return Some(self.source.unseen(self.profile, self.design.windows(subject.group) as u64));
         }
         if hits.len() < MIN_UNITS {
-            return Some(format!("too few samples: {}, {MIN_UNITS} are needed; profile a longer run", self.source.seen(hits.len())));
+            return Some(NotJudgedReason::TooFewSamples { seen, source, needed: MIN_UNITS as u64 });
         }
         if touch.kernel_unknown {
-            return Some(
-                "the kernel touched its pages on behalf of several threads (I/O), which cannot be told apart without privilege".to_owned(),
-            );
+            return Some(NotJudgedReason::KernelTouched);
         }
         let known: f64 = hits.iter().filter(|h| matches!(h.home, Home::Known { .. })).map(|h| self.design.weight(h.draw) * h.rate()).sum();
         let observed = !self.target.virtual_machine && subject.remote.is_some();
         if !touch.enough && !observed {
             let attached = self.profile.meta.is_attached();
-            let missing = || missing(self.profile, &EvidenceSource::Touch);
-            let why = if attached { "; firsttouch attached after they were made".to_owned() } else { missing() };
+            let missing = || if attached { Missing::Attached } else { missing(self.profile, EvidenceSource::Touch) };
+            let pages = group.extent() / touch.page_bytes.max(1);
             return Some(match touch.records {
-                _ if touch.incomplete => {
-                    "records of most of its first touches were lost: profile it again, with less else running".to_owned()
-                }
-                0 => format!("its first touches were not seen{why}"),
-                n => format!("too few first touches seen: {n} records for {} pages{why}", group.extent() / touch.page_bytes.max(1)),
+                _ if touch.incomplete => NotJudgedReason::TouchesLost,
+                0 => NotJudgedReason::TouchesNotSeen(missing()),
+                records => NotJudgedReason::TooFewTouches { records: records as u64, pages, missing: missing() },
             });
         }
         if known < self.design.accesses(subject.group) / 2.0 {
-            return Some("the node of most of its accessed pages is not known".to_owned());
+            return Some(NotJudgedReason::UnknownNodes);
         }
         if subject.partition.kind == PartitionKind::Unknown {
-            return Some(format!(
-                "too few samples to tell how {} threads divide it: {}",
-                subject.users(self.threads).len(),
-                self.source.seen(hits.len())
-            ));
+            return Some(NotJudgedReason::UnclearPartition { threads: subject.users(self.threads).len(), seen, source });
         }
         None
     }

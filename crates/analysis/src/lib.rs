@@ -15,7 +15,7 @@
 //! | `traffic.rs` | which traffic would a machine have to carry? |
 //! | `unrecorded.rs` | how much memory belongs to no recorded object, so that the report does not cover it? |
 //! | `limits.rs` | does it keep the limits that a user sets? |
-//! | `notes.rs` | what is in doubt, and what helps? |
+//! | `notes.rs`, `reason.rs` | what is in doubt or not judged, why, and what helps? |
 //! | `report.rs` | the result |
 
 mod analyse;
@@ -36,6 +36,7 @@ mod object_map;
 mod partition;
 mod phases;
 mod places;
+mod reason;
 mod report;
 mod residents;
 mod slots;
@@ -49,6 +50,9 @@ mod unrecorded;
 
 pub use analyse::analyse;
 pub use names::variables;
+pub use notes::{Note, Spreading, UnrecordedCause};
 pub use partition::PartitionKind;
+pub use reason::{Missing, NotJudgedReason};
 pub use report::*;
 pub use target::{Sources, Target};
+pub use unrecorded::Unrecorded;

@@ -3,8 +3,7 @@
 //! A limit is exceeded when the whole 95 % interval lies above it, so that chance does not fail a build: of programs right at a limit, one in
 //! forty does. Where only the value is above it, the result is unsure.
 
-use crate::judge::CACHED;
-use crate::{Analysis, Assessed, Interval, ObjectView};
+use crate::{Analysis, Assessed, Interval, NotJudgedReason, ObjectView};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::FindingKind;
 use serde::Serialize;
@@ -104,7 +103,7 @@ pub fn check(assessed: Assessed<'_>, limits: &Limits<'_>) -> Vec<LimitCheck> {
 /// A program with one thread has no remote accesses; of one without evidence nothing is known, nor of one that has memory larger than a
 /// cache of which nothing could be judged.
 fn remote(analysis: &Analysis) -> Option<f64> {
-    let is_open = |object: &ObjectView| !object.judged && !object.reason.as_deref().is_some_and(|reason| reason.starts_with(CACHED));
+    let is_open = |object: &ObjectView| !object.judged && !matches!(object.reason, Some(NotJudgedReason::Cached { .. }));
     let objects = &analysis.objects;
     if analysis.threads.len() > 1 && objects.iter().any(is_open) && !objects.iter().any(|object| object.judged) {
         return None;
@@ -127,7 +126,7 @@ fn compare(kind: LimitKind, limit: f64, (value, interval): (Option<f64>, Option<
     LimitCheck { kind, limit, value, interval, status, new_findings: Vec::new() }
 }
 
-/// Findings are told apart by kind and object's name: ids differ from run to run.
+/// Findings are the same if kind and object's name are: ids differ from run to run.
 fn new_findings(analysis: &Analysis, before: &Analysis) -> LimitCheck {
     let known = |kind: FindingKind, name: &str| before.findings.iter().any(|finding| finding.kind == kind && finding.object_name == name);
     let new: Vec<String> = analysis

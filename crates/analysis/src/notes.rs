@@ -1,15 +1,152 @@
-//! Doubts and limits of an analysis, a sentence each, with what to do about them.
+//! Doubts and limits of an analysis, with what to do about them.
 
 use crate::Target;
 use crate::evidence::Evidence;
 use crate::threads::Threads;
 use crate::touches::TouchIndex;
 use crate::unrecorded::Unrecorded;
-use firsttouch_model::Pin;
 use firsttouch_model::rows::Profile;
+use firsttouch_model::{Pin, counted, format_bytes};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
 
-/// What doubts are read from.
-pub struct Doubts<'a> {
+/// A doubt or a limit. JSON holds the sentence.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum Note {
+    /// A sentence that the profile or a report holds.
+    Recorded(String),
+    /// Much of the touched memory belongs to no object.
+    Unrecorded { unrecorded: Unrecorded, cause: UnrecordedCause },
+    /// A judged mapping that seems to hold several arrays.
+    Merged { name: String, arrays: u64 },
+    /// The machine has one node.
+    OneNode { machine: String },
+    /// All threads sit on one node.
+    ThreadsOnOneNode { machine: String, remedy: Spreading },
+    /// Processes that the program started and nobody profiled: they may have done its work.
+    ChildrenLeft(u64),
+    /// Samples left out, as they saw memory being initialised.
+    Initialising(u64),
+    /// Records left out, as they cannot be used.
+    Unusable(u64),
+    /// Objects that were sampled more or less often than size and life say.
+    UnevenSampling(usize),
+    /// Objects that are not listed.
+    Unlisted(usize),
+    /// A source file that was changed after the run.
+    ChangedSource(PathBuf),
+}
+
+/// Why memory belongs to no recorded object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnrecordedCause {
+    /// Allocations below this size were not recorded, and a lower bound would record them.
+    LargeMinSize(u64),
+    /// Allocations below this size were not recorded.
+    MinSize(u64),
+    NoAgent,
+}
+
+/// How to judge threads that sit on one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spreading {
+    /// On a virtual machine with this many nodes.
+    Virtual(usize),
+    /// With another pinning.
+    Pin,
+}
+
+fn was(count: u64) -> &'static str {
+    if count == 1 { "was" } else { "were" }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Recorded(text) => f.write_str(text),
+            Self::Unrecorded { unrecorded, cause } => {
+                let (part, bytes) = (unrecorded.part * 100.0, format_bytes(unrecorded.bytes as u64));
+                write!(f, "{part:.0} % of the touched memory ({bytes}) belongs to no recorded object, and was not judged: ")?;
+                match cause {
+                    UnrecordedCause::LargeMinSize(size) => write!(
+                        f,
+                        "allocations below --min-size ({}), or stacks; profile it with --min-size 4K to see them",
+                        format_bytes(*size)
+                    ),
+                    UnrecordedCause::MinSize(size) => {
+                        write!(f, "allocations below --min-size ({}), or stacks; larger blocks would be seen", format_bytes(*size))
+                    }
+                    UnrecordedCause::NoAgent => write!(
+                        f,
+                        "without the agent, allocations are not seen; a dynamically linked program started by 'firsttouch profile' has it"
+                    ),
+                }
+            }
+            Self::Merged { name, arrays } => {
+                write!(f, "{name} may hold {arrays} arrays, each used in plain blocks: a mapping does not tell allocations apart")
+            }
+            Self::OneNode { machine } => {
+                write!(f, "{machine} has one node: nothing can be remote; judge on a machine with several (--machine virtual:2)")
+            }
+            Self::ThreadsOnOneNode { machine, remedy } => {
+                write!(f, "All threads sit on one node of {machine}: nothing can be remote; ")?;
+                match remedy {
+                    Spreading::Virtual(nodes) => write!(f, "judge on a virtual machine (--machine virtual:{nodes})"),
+                    Spreading::Pin => write!(f, "judge with --pin spread"),
+                }
+            }
+            Self::ChildrenLeft(children) => {
+                let processes = if *children == 1 { "process" } else { "processes" };
+                let were = was(*children);
+                write!(f, "The program started {children} {processes} that {were} not profiled; to profile them as well: --follow")
+            }
+            Self::Initialising(samples) => {
+                let were = was(*samples);
+                write!(f, "{} saw memory being initialised and {were} left out of the use figures", counted(*samples, "sample"))
+            }
+            Self::Unusable(records) => {
+                let (shown, were) = (counted(*records, "record"), was(*records));
+                write!(f, "{shown} {were} not usable (unknown thread, object or address, or no usable figure) and {were} left out")
+            }
+            Self::UnevenSampling(objects) => write!(
+                f,
+                "{} {} sampled more or less often than size and life say; access shares there rest on the samples alone",
+                counted(*objects as u64, "object"),
+                was(*objects as u64)
+            ),
+            Self::Unlisted(objects) => {
+                let are = if *objects == 1 { "is" } else { "are" };
+                write!(f, "{} on which no access was seen {are} not listed", counted(*objects as u64, "object"))
+            }
+            Self::ChangedSource(file) => {
+                write!(f, "{} was changed after the run: its lines are not shown, and names taken from them are missing", file.display())
+            }
+        }
+    }
+}
+
+impl From<String> for Note {
+    fn from(text: String) -> Self {
+        Self::Recorded(text)
+    }
+}
+
+impl From<&str> for Note {
+    fn from(text: &str) -> Self {
+        Self::Recorded(text.to_owned())
+    }
+}
+
+impl From<Note> for String {
+    fn from(note: Note) -> Self {
+        note.to_string()
+    }
+}
+
+/// What notes are made from.
+pub struct NoteContext<'a> {
     pub profile: &'a Profile,
     pub target: &'a Target,
     pub threads: &'a Threads,
@@ -22,70 +159,43 @@ pub struct Doubts<'a> {
     pub merged: Vec<(String, u64)>,
 }
 
-/// `1 window`, `2 windows`.
-fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-/// All notes, those of the capture first.
+/// All notes, those of the profile first.
 #[must_use]
-pub fn notes(doubts: &Doubts<'_>) -> Vec<String> {
-    let Doubts { profile, target, uses, .. } = doubts;
-    let mut notes = profile.meta.notes.clone();
-    notes.extend(doubts.unrecorded.map(|u| u.note(profile)));
-    notes.extend(doubts.merged.iter().map(|(name, arrays)| {
-        format!("{name} may hold {arrays} arrays, each used in plain blocks: a mapping does not tell allocations apart")
-    }));
-    if target.nodes <= 1 {
-        notes.push(format!("{} has one node: nothing can be remote; judge on a machine with several (--machine virtual:2)", target.name));
-    } else {
-        notes.extend(nothing_remote(doubts));
-    }
-    if uses.initialising > 0 {
-        let (windows, were) = (counted(uses.initialising, "window"), if uses.initialising == 1 { "was" } else { "were" });
-        notes.push(format!("{windows} saw memory being initialised and {were} left out of the use figures"));
-    }
-    let refused = uses.refused.saturating_add(doubts.index.refused);
-    if refused > 0 {
-        let (records, were) = (counted(refused, "record"), if refused == 1 { "was" } else { "were" });
-        notes.push(format!("{records} {were} not usable (unknown thread, object or address, or no usable figure) and {were} left out"));
-    }
-    let mismatched = uses.mismatched();
-    if mismatched > 0 {
-        notes.push(format!(
-            "{} watched more or less often than size and life say; access shares there rest on the windows alone",
-            if mismatched == 1 { "1 object was".to_owned() } else { format!("{mismatched} objects were") }
-        ));
-    }
-    if doubts.unlisted > 0 {
-        let are = if doubts.unlisted == 1 { "is" } else { "are" };
-        notes.push(format!("{} on which no access was seen {are} not listed", counted(doubts.unlisted as u64, "object")));
-    }
+pub fn notes(context: NoteContext<'_>) -> Vec<Note> {
+    let remote = match context.target.nodes {
+        0 | 1 => Some(Note::OneNode { machine: context.target.name.clone() }),
+        _ => nothing_remote(&context),
+    };
+    let NoteContext { profile, uses, .. } = context;
+    let mut notes: Vec<Note> = profile.meta.notes.iter().cloned().map(Note::Recorded).collect();
+    notes.extend(context.unrecorded.map(|unrecorded| Note::Unrecorded { unrecorded, cause: Unrecorded::cause(profile) }));
+    notes.extend(context.merged.into_iter().map(|(name, arrays)| Note::Merged { name, arrays }));
+    notes.extend(remote);
+    let unusable = uses.refused.saturating_add(context.index.refused);
+    let uneven = uses.mismatched();
+    notes.extend((uses.initialising > 0).then_some(Note::Initialising(uses.initialising)));
+    notes.extend((unusable > 0).then_some(Note::Unusable(unusable)));
+    notes.extend((uneven > 0).then_some(Note::UnevenSampling(uneven)));
+    notes.extend((context.unlisted > 0).then_some(Note::Unlisted(context.unlisted)));
     notes
 }
 
 /// Why the threads seen cannot have remote memory on this target, if so.
-fn nothing_remote(doubts: &Doubts<'_>) -> Option<String> {
-    let Doubts { threads, target, .. } = doubts;
+fn nothing_remote(context: &NoteContext<'_>) -> Option<Note> {
+    let NoteContext { threads, target, .. } = context;
     let node = threads.list.first()?.node;
     if threads.alone() {
         // The report's headline says that there is nothing to find.
-        return left_alone(doubts.profile);
+        let children = context.profile.meta.children_left;
+        return (children > 0).then_some(Note::ChildrenLeft(children));
     }
     if threads.list.iter().any(|t| t.node != node) {
         return None;
     }
-    let how = match (target.virtual_machine, &target.pin) {
-        (false, _) => format!("judge on a virtual machine (--machine virtual:{})", target.nodes),
+    let remedy = match (target.virtual_machine, &target.pin) {
+        (false, _) => Spreading::Virtual(target.nodes),
         (true, Pin::Spread) => return None,
-        (true, _) => "judge with --pin spread".to_owned(),
+        (true, _) => Spreading::Pin,
     };
-    Some(format!("All threads sit on one node of {}: nothing can be remote; {how}", target.name))
-}
-
-/// Processes that the program started and nobody looked at: they may have done its work.
-fn left_alone(profile: &Profile) -> Option<String> {
-    let children = Some(profile.meta.children_left).filter(|&children| children > 0)?;
-    let (processes, were) = if children == 1 { ("process", "was") } else { ("processes", "were") };
-    Some(format!("The program started {children} {processes} that {were} not profiled; to profile them as well: --follow"))
+    Some(Note::ThreadsOnOneNode { machine: target.name.clone(), remedy })
 }

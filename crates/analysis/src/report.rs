@@ -1,9 +1,9 @@
 //! The result of an analysis. firsttouch-report writes it as JSON, joined with a forecast: the contract `firsttouch.report/1`
 //! (DESIGN.md, section 7). Other tools rely on the names. An analysis is read back from that JSON.
 
-use crate::PartitionKind;
+use crate::{NotJudgedReason, Note, PartitionKind};
 use firsttouch_model::evidence::EvidenceSource;
-use firsttouch_model::finding::{FindingKind, Severity};
+use firsttouch_model::finding::{FindingKind, Remedy, Severity};
 use firsttouch_model::prediction::Prediction;
 use firsttouch_model::rows::ObjectKind;
 use firsttouch_model::traffic::Traffic;
@@ -40,16 +40,24 @@ pub struct Analysis {
     pub not_judged: Vec<NotJudged>,
     /// What the kernel counted while the program ran, of the whole system; null where it was not recorded.
     pub kernel: Option<KernelView>,
-    /// Doubts and limits, one sentence each, with what to do about them.
-    pub notes: Vec<String>,
+    /// Doubts and limits, with what to do about them.
+    pub notes: Vec<Note>,
     /// Part of the touched memory that belongs to no recorded object, where it is too much for an all-clear. Not in the JSON,
-    /// where `notes` tells it.
+    /// where a note says it.
     #[serde(skip)]
     pub unrecorded: Option<f64>,
     pub lost: Vec<LostView>,
     /// What a model of the machine has to carry. Not in the JSON.
     #[serde(skip)]
     pub traffic: Traffic,
+}
+
+impl Analysis {
+    /// The objects of the findings, with the placement that removes each defect.
+    #[must_use]
+    pub fn remedies(&self) -> Vec<(i64, Remedy)> {
+        self.findings.iter().filter_map(|finding| Some((finding.object?, finding.kind.remedy()?))).collect()
+    }
 }
 
 /// An analysis, and what a model predicts for the program on the same machine.
@@ -137,7 +145,7 @@ pub struct ObjectView {
     pub resident: Option<ResidentView>,
     pub judged: bool,
     /// Why not judged.
-    pub reason: Option<String>,
+    pub reason: Option<NotJudgedReason>,
     pub map: ObjectMap,
 }
 
@@ -254,7 +262,7 @@ pub struct NotJudged {
     pub name: String,
     pub bytes: u64,
     pub count: usize,
-    pub reason: String,
+    pub reason: NotJudgedReason,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

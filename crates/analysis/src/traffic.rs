@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(hot, kept);
     }
 
-    /// Check that a team that uses an object alike is told from one of which half does not.
+    /// Check that even use is recognised, and that use by half of a team is not even.
     #[test]
     fn even_use_is_recognised() {
         let team: BTreeSet<usize> = (0..8).collect();

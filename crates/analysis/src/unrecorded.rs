@@ -1,21 +1,21 @@
 //! How much of the touched memory belongs to no recorded object.
 //!
 //! Watchpoints are drawn from recorded objects. What lies elsewhere (allocations below `--min-size`, stacks, memory that was
-//! mapped before firsttouch looked) is in no figure of the report, so where it is much, silence is no all-clear.
+//! mapped before firsttouch looked) is in no figure of the report, so where there is much of it, a report without findings does not mean that the program is well placed.
 //!
 //! Bytes are those of the first touches' pages (weight x page size). An object counts with what is resident of it, where that
 //! is more: pages that the kernel touched (`read` into a buffer) have no record. An address that ever belonged to an object
 //! counts as known, since memory given back and handed out in smaller pieces was at least seen once. Pages of unknown
 //! memory are base pages, unless their faults say otherwise: see [`Unknown::bytes`].
 
+use crate::notes::UnrecordedCause;
 use crate::residents::Residents;
 use crate::touches::BASE_PAGE;
 use firsttouch_model::evidence::EvidenceSource;
-use firsttouch_model::format_bytes;
 use firsttouch_model::rows::{Id, Profile};
 use std::collections::{BTreeMap, HashMap};
 
-/// From this part of the touched memory on, and from this many bytes, it is worth a word.
+/// From this part of the touched memory on, and from this many bytes, the report says so.
 const PART: f64 = 0.20;
 const BYTES: f64 = 16.0 * 1_048_576.0;
 /// What is suggested instead of a larger `--min-size`.
@@ -60,27 +60,14 @@ impl Unrecorded {
         (part >= PART && bytes >= BYTES).then_some(Self { bytes, part })
     }
 
-    /// The doubt in words, with what would help.
+    /// Why there is so much of it.
     #[must_use]
-    pub fn note(&self, profile: &Profile) -> String {
-        let what = format!(
-            "{:.0} % of the touched memory ({}) belongs to no recorded object, and was not judged",
-            self.part * 100.0,
-            format_bytes(self.bytes as u64)
-        );
-        let agent = profile.evidence_of(&EvidenceSource::Agent).is_some_and(|agent| agent.available);
-        let min_size = profile.meta.min_size_bytes;
-        match min_size {
-            Some(bytes) if agent && bytes > SMALL => format!(
-                "{what}: allocations below --min-size ({}), or stacks; profile it with --min-size 4K to see them",
-                format_bytes(bytes)
-            ),
-            Some(bytes) if agent => {
-                format!("{what}: allocations below --min-size ({}), or stacks; larger blocks would be seen", format_bytes(bytes))
-            }
-            _ => format!(
-                "{what}: without the agent, allocations are not seen; a dynamically linked program started by 'firsttouch profile' has it"
-            ),
+    pub fn cause(profile: &Profile) -> UnrecordedCause {
+        let has_agent = profile.evidence_of(&EvidenceSource::Agent).is_some_and(|agent| agent.available);
+        match profile.meta.min_size_bytes {
+            Some(bytes) if has_agent && bytes > SMALL => UnrecordedCause::LargeMinSize(bytes),
+            Some(bytes) if has_agent => UnrecordedCause::MinSize(bytes),
+            _ => UnrecordedCause::NoAgent,
         }
     }
 }

@@ -127,10 +127,10 @@ fn io_first_touch() {
     let mut profile = world.profile(1);
     add_pages(&mut profile, world.address(0), 64 * MIB, 4096);
     // While faults in the kernel were seen, what has no record is not the kernel's.
-    assert!(!analyse(&profile, &target(2), &FakeSources("loop")).objects[0].reason.as_deref().unwrap().contains("kernel"));
+    assert!(!analyse(&profile, &target(2), &FakeSources("loop")).objects[0].reason.as_ref().unwrap().to_string().contains("kernel"));
     profile.evidence[0].detail = "faults in system calls are not seen at this privilege".into();
     let silent = analyse(&profile, &target(2), &FakeSources("loop"));
-    assert!(silent.findings.is_empty() && silent.objects[0].reason.as_deref().unwrap().contains("kernel touched"));
+    assert!(silent.findings.is_empty() && silent.objects[0].reason.as_ref().unwrap().to_string().contains("kernel touched"));
     for thread in &mut profile.threads {
         (thread.user_faults, thread.all_faults) = (Some(10), Some(if thread.id == 3 { 16_500 } else { 12 }));
     }
@@ -141,7 +141,11 @@ fn io_first_touch() {
     // Records were lost, enough to be those that are missing; then too few of them.
     profile.lost.push(Lost { source: "touch".into(), reason: "ring full".into(), count: 9000 });
     let lost = analyse(&profile, &target(2), &FakeSources("loop"));
-    assert!(lost.findings.is_empty() && lost.objects[0].reason.as_deref().unwrap().contains("were lost"), "{:?}", lost.objects[0].reason);
+    assert!(
+        lost.findings.is_empty() && lost.objects[0].reason.as_ref().unwrap().to_string().contains("were lost"),
+        "{:?}",
+        lost.objects[0].reason
+    );
     profile.lost[0].count = 100;
     assert_eq!(found(&analyse(&profile, &target(2), &FakeSources("loop"))), one("A", "io-first-touch"));
 }
@@ -424,7 +428,7 @@ fn mappings_may_hold_several_arrays() {
         profile.objects[0].kind = kind;
         let analysis = analyse(&profile, &target(2), &FakeSources("loop"));
         assert_eq!((found(&analysis)[0].1.as_str(), analysis.objects[0].partition), ("serial-first-touch", PartitionKind::BlockCyclic));
-        (analysis.notes.iter().any(|n| n.starts_with("A may hold 2 arrays")), analysis.findings[0].fix.contains("CHUNK"))
+        (analysis.notes.iter().any(|n| n.to_string().starts_with("A may hold 2 arrays")), analysis.findings[0].fix.contains("CHUNK"))
     };
     assert_eq!(with(ObjectKind::Mapping, 8), (true, false));
     assert_eq!(with(ObjectKind::Heap, 8), (false, true));

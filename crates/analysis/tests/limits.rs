@@ -7,7 +7,11 @@ use firsttouch_model::{NodeId, Pin};
 use firsttouch_report::ReportJson;
 
 fn reason(analysis: &Analysis, name: &str) -> String {
-    analysis.not_judged.iter().find(|n| n.name == name).map(|n| n.reason.clone()).unwrap_or_default()
+    analysis.not_judged.iter().find(|n| n.name == name).map(|n| n.reason.to_string()).unwrap_or_default()
+}
+
+fn notes(analysis: &Analysis) -> Vec<String> {
+    analysis.notes.iter().map(ToString::to_string).collect()
 }
 
 fn sound(analysis: &Analysis, nodes: usize) {
@@ -136,7 +140,7 @@ fn initialising_is_not_use() {
         profile.accesses.push(row);
     }
     let analysis = analyse(&profile, &target(2), &FakeSources("loop"));
-    assert!(analysis.notes.iter().any(|n| n.contains("being initialised")), "{:?}", analysis.notes);
+    assert!(notes(&analysis).iter().any(|n| n.contains("being initialised")), "{:?}", analysis.notes);
     assert!((analysis.objects[0].used_by_thread[0] - 0.125).abs() < 0.12, "{:?}", analysis.objects[0].used_by_thread);
 }
 
@@ -145,17 +149,17 @@ fn initialising_is_not_use() {
 fn nothing_to_find() {
     let world = World::new(8, vec![Thing::new("A", 64, Who::One(0), Who::Block(0, 8))]);
     let analysis = judge(&world, 1, 1);
-    assert!(analysis.findings.is_empty() && analysis.matrix == [[1.0]] && analysis.notes.iter().any(|n| n.contains("one node")));
+    assert!(analysis.findings.is_empty() && analysis.matrix == [[1.0]] && notes(&analysis).iter().any(|n| n.contains("one node")));
     let packed = Target { pin: Pin::Nodes(vec![NodeId(1)]), ..target(2) };
     let analysis = analyse(&world.profile(1), &packed, &FakeSources("loop"));
-    assert!(analysis.findings.is_empty() && analysis.notes.iter().any(|n| n.contains("All threads sit on one node")));
+    assert!(analysis.findings.is_empty() && notes(&analysis).iter().any(|n| n.contains("All threads sit on one node")));
     let single = World::new(1, vec![Thing::new("A", 64, Who::One(0), Who::One(0))]);
     let analysis = judge(&single, 1, 2);
     assert!(analysis.findings.is_empty() && analysis.notes.is_empty(), "{:?}", analysis.notes);
     let mut waiting = single.profile(1);
     waiting.meta.set("children_left", "3");
     let analysis = analyse(&waiting, &target(2), &FakeSources("loop"));
-    assert!(analysis.notes[0].contains("started 3 processes") && analysis.notes[0].contains("--follow"), "{:?}", analysis.notes);
+    assert!(notes(&analysis)[0].contains("started 3 processes") && notes(&analysis)[0].contains("--follow"), "{:?}", analysis.notes);
 }
 
 /// Check that processes of one thread each get no advice on pinning, and that the recorded machine gets no --pin.
@@ -166,10 +170,10 @@ fn threads_on_one_node() {
     two.processes.push(Process { id: 2, parent: Some(1), ..two.processes[0].clone() });
     two.threads[1].process = 2;
     let analysis = analyse(&two, &target(2), &FakeSources("loop"));
-    assert!(analysis.notes.iter().all(|n| !n.contains("--pin")), "{:?}", analysis.notes);
+    assert!(notes(&analysis).iter().all(|n| !n.contains("--pin")), "{:?}", analysis.notes);
     let real = Target { name: "host".into(), virtual_machine: false, pin: Pin::Compact, ..target(2) };
     let analysis = analyse(&world.profile(1), &real, &FakeSources("loop"));
-    assert!(analysis.notes.iter().any(|n| n.contains("one node of host") && n.contains("--machine virtual:2")), "{:?}", analysis.notes);
+    assert!(notes(&analysis).iter().any(|n| n.contains("one node of host") && n.contains("--machine virtual:2")), "{:?}", analysis.notes);
 }
 
 /// Check that much memory without a recorded object is reported, with advice, and that little is not.
@@ -189,10 +193,12 @@ fn memory_without_objects() {
     };
     let much = with(64 * 256, "65536", true);
     assert!((much.unrecorded.unwrap() - 0.5).abs() < 0.01 && much.findings.is_empty());
-    assert!(much.notes[0].starts_with("50 % of the touched memory (64."), "{:?}", much.notes);
-    assert!(much.notes[0].contains("below --min-size (64 KiB)") && much.notes[0].ends_with("profile it with --min-size 4K to see them"));
-    assert!(!with(64 * 256, "4096", true).notes[0].contains("4K"));
-    assert!(!with(64 * 256, "65536", false).notes[0].contains("--min-size"));
+    assert!(notes(&much)[0].starts_with("50 % of the touched memory (64."), "{:?}", much.notes);
+    assert!(
+        notes(&much)[0].contains("below --min-size (64 KiB)") && notes(&much)[0].ends_with("profile it with --min-size 4K to see them")
+    );
+    assert!(!notes(&with(64 * 256, "4096", true))[0].contains("4K"));
+    assert!(!notes(&with(64 * 256, "65536", false))[0].contains("--min-size"));
     for little in [with(8 * 256, "65536", true), with(0, "65536", true)] {
         assert!(little.unrecorded.is_none() && little.notes.is_empty(), "{:?}", little.notes);
     }

@@ -131,8 +131,7 @@ impl AnalysedProfile {
     /// There is nothing to predict from.
     pub fn predict(&self, options: ForecastOptions) -> Result<Forecast> {
         let machine = self.machine()?;
-        forecast(&self.analysis, machine, &self.proposals(machine).candidates(), options)
-            .map_err(|error| PipelineError::of(ErrorKind::Forecast, error))
+        self.compute(machine, &self.proposals(machine), options).map_err(|error| PipelineError::of(ErrorKind::Forecast, error))
     }
 
     /// A policy for each object that a finding is about, as long as it is not predicted to cost time. `made_from` names the profile.
@@ -150,10 +149,18 @@ impl AnalysedProfile {
         Proposals::new(&self.profile, &self.analysis, machine, self.pin_was_named, &self.files)
     }
 
+    fn compute(
+        &self,
+        machine: &ForecastMachine,
+        proposals: &Proposals<'_>,
+        options: ForecastOptions,
+    ) -> std::result::Result<Forecast, ForecastError> {
+        forecast(&self.analysis.traffic, machine, &proposals.candidates(), &self.analysis.remedies(), options)
+    }
+
     /// Computed once.
     fn forecast_from(&self, machine: &ForecastMachine, proposals: &Proposals<'_>) -> std::result::Result<&Forecast, &ForecastError> {
-        let compute = || forecast(&self.analysis, machine, &proposals.candidates(), ForecastOptions::default());
-        self.forecast.get_or_init(compute).as_ref()
+        self.forecast.get_or_init(|| self.compute(machine, proposals, ForecastOptions::default())).as_ref()
     }
 
     /// The machine to compute with: the described one, else one of equal nodes.
@@ -164,7 +171,8 @@ impl AnalysedProfile {
         let nodes = self.memory_nodes.clone();
         let machine = match &self.description {
             Some(machine) => ForecastMachine::described(machine.clone(), nodes),
-            None => ForecastMachine::assumed(&self.analysis, nodes).map_err(|error| PipelineError::of(ErrorKind::Machine, error))?,
+            None => ForecastMachine::assumed(&self.analysis.machine.name, self.analysis.machine.nodes, &self.analysis.traffic, nodes)
+                .map_err(|error| PipelineError::of(ErrorKind::Machine, error))?,
         };
         Ok(self.machine.get_or_init(|| machine))
     }

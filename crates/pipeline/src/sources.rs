@@ -1,10 +1,10 @@
 //! The questions of the analysis about source code, answered from files on this machine.
 
-use firsttouch_analysis::Sources;
+use firsttouch_analysis::{Note, Sources};
 use firsttouch_model::rows::Frame;
 use firsttouch_symbols::{SourceCache, touch_cause, user_frame, variable_near};
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
 /// Lines around an allocation that may belong to its statement.
@@ -33,13 +33,10 @@ impl FileSources {
         Self { cache: RefCell::new(SourceCache::until(newest)), ..self }
     }
 
-    /// What a reader should know: source files whose lines are not shown because they are not what ran.
+    /// Source files whose lines are not shown because they are not what ran.
     #[must_use]
-    pub fn notes(&self) -> Vec<String> {
-        let told = |file: &PathBuf| {
-            format!("{} was changed after the run: its lines are not shown, and names taken from them are missing", file.display())
-        };
-        self.cache.borrow().changed().iter().map(told).collect()
+    pub fn notes(&self) -> Vec<Note> {
+        self.cache.borrow().changed().iter().map(|file| Note::ChangedSource(file.clone())).collect()
     }
 
     fn bundled(&self, file: &str) -> Option<&'static str> {

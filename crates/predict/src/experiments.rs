@@ -161,13 +161,28 @@ pub struct Migration {
     pub seconds: f64,
 }
 
-/// An experiment that cannot be read or run.
+/// An experiment that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExperimentError(pub String);
+pub enum ExperimentError {
+    Toml(String),
+    /// Another schema than that of experiments.
+    Schema(String),
+    /// A run of speed-ups without a figure for each number of threads.
+    Speedups {
+        m: u32,
+    },
+    Unknown(String),
+}
 
 impl fmt::Display for ExperimentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot use the experiment: {}", self.0)
+        write!(f, "cannot use the experiment: ")?;
+        match self {
+            Self::Toml(message) => f.write_str(message),
+            Self::Schema(found) => write!(f, "expected the schema '{SCHEMA}', found '{found}'"),
+            Self::Speedups { m } => write!(f, "speedups of m = {m}: as many figures as numbers of threads are needed"),
+            Self::Unknown(name) => write!(f, "there is no '{name}'"),
+        }
     }
 }
 
@@ -177,12 +192,12 @@ impl Experiment {
     /// # Errors
     /// Names the line and what is wrong there.
     pub fn parse(text: &str) -> Result<Self, ExperimentError> {
-        let experiment: Self = toml::from_str(text).map_err(|error| ExperimentError(error.to_string()))?;
+        let experiment: Self = toml::from_str(text).map_err(|error| ExperimentError::Toml(error.to_string()))?;
         if experiment.schema != SCHEMA {
-            return Err(ExperimentError(format!("expected the schema '{SCHEMA}', found '{}'", experiment.schema)));
+            return Err(ExperimentError::Schema(experiment.schema));
         }
         if let Some(odd) = experiment.speedups.iter().find(|speedups| speedups.threads.len() != speedups.published.len()) {
-            return Err(ExperimentError(format!("speedups of m = {}: as many figures as numbers of threads are needed", odd.m)));
+            return Err(ExperimentError::Speedups { m: odd.m });
         }
         Ok(experiment)
     }
@@ -252,16 +267,16 @@ impl Kernel {
 /// One of the published tables that come with firsttouch.
 ///
 /// # Errors
-/// A name that is not among them, or a table of ours that cannot be read.
+/// An unknown name; or, as an internal error, an embedded table that cannot be read.
 pub fn find(name: &str) -> Result<Experiment, ExperimentError> {
     let found = all()?.into_iter().find(|experiment| experiment.name == name);
-    found.ok_or_else(|| ExperimentError(format!("there is no '{name}'")))
+    found.ok_or_else(|| ExperimentError::Unknown(name.to_owned()))
 }
 
 /// The published tables that come with firsttouch.
 ///
 /// # Errors
-/// A table of ours that cannot be read: a test reads them all.
+/// Internal error: an embedded table cannot be read. A test reads them all.
 pub fn all() -> Result<Vec<Experiment>, ExperimentError> {
     [
         include_str!("../../../experiments/dgemv-e5620.toml"),

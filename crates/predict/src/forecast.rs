@@ -7,9 +7,9 @@ use crate::model::TeamError;
 use crate::model_error::{ModelError, model_error};
 use crate::program::{Assumptions, Candidate, Caps, Choice, Found, Placement, Predicted, Program, best};
 use crate::validate::ValidationError;
-use firsttouch_analysis::{Analysis, Finding};
 use firsttouch_model::finding::Remedy;
 use firsttouch_model::prediction::{Gain, Prediction};
+use firsttouch_model::traffic::Traffic;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -33,20 +33,19 @@ impl ForecastMachine {
         Self { machine, is_assumed: false, memory_nodes }
     }
 
-    /// Equal nodes with room for the threads of the analysis; their bandwidths compare as on a median machine.
+    /// Equal nodes with room for the threads of the traffic; their bandwidths compare as on a median machine.
     ///
     /// # Errors
     /// The catalogue cannot be read.
-    pub fn assumed(analysis: &Analysis, memory_nodes: Vec<usize>) -> Result<Self, MachineError> {
-        let target = &analysis.machine;
-        let mut seated = vec![0; target.nodes];
-        for worker in &analysis.traffic.workers {
+    pub fn assumed(name: &str, nodes: usize, traffic: &Traffic, memory_nodes: Vec<usize>) -> Result<Self, MachineError> {
+        let mut seated = vec![0; nodes];
+        for worker in &traffic.workers {
             if let Some(count) = seated.get_mut(worker.node as usize) {
                 *count += 1;
             }
         }
         let cores = seated.into_iter().max().unwrap_or(1).max(1);
-        Ok(Self { machine: assumed(&target.name, target.nodes, cores)?, is_assumed: true, memory_nodes })
+        Ok(Self { machine: assumed(name, nodes, cores)?, is_assumed: true, memory_nodes })
     }
 
     /// The machine's numbers, where they are known.
@@ -112,11 +111,10 @@ impl Forecast {
         self.placements.first().map(|now| Prediction { slowdown: now.slowdown, interval: now.interval, best: best.to_owned() })
     }
 
-    /// What the finding's remedy gains; `None` if no placement of memory removes the defect.
+    /// What the remedy of the finding on an object gains; `None` if no placement of memory removes the defect.
     #[must_use]
-    pub fn gain(&self, finding: &Finding) -> Option<Gain> {
-        finding.kind.remedy()?;
-        self.gains.get(&finding.object?).copied()
+    pub fn gain(&self, object: Option<i64>) -> Option<Gain> {
+        self.gains.get(&object?).copied()
     }
 }
 
@@ -162,18 +160,19 @@ impl From<ValidationError> for ForecastError {
     }
 }
 
-/// Predicts what each placement costs, and what is best done with the candidates: objects that a plan can place.
+/// Predicts what each placement costs, what is best done with the candidates (objects that a plan can place), and what the remedy of each
+/// finding gains, by object.
 ///
 /// # Errors
 /// Nothing to predict from; a program that the model refuses.
 pub fn forecast(
-    analysis: &Analysis,
+    traffic: &Traffic,
     machine: &ForecastMachine,
     candidates: &[Candidate],
+    remedies: &[(i64, Remedy)],
     options: ForecastOptions,
 ) -> Result<Forecast, ForecastError> {
     let ForecastOptions { write_share, caps, exhaustive } = options;
-    let traffic = &analysis.traffic;
     let error = model_error(&machine.machine, &experiments::all()?)?;
     let assumptions = Assumptions { write_share, caps, model_error: error.standard() };
     let mut program =
@@ -189,10 +188,8 @@ pub fn forecast(
     }
     program.follow(choice.placements.clone());
     let mut gains = BTreeMap::new();
-    for finding in &analysis.findings {
-        if let (Some(object), Some(remedy)) = (finding.object, finding.kind.remedy()) {
-            gains.insert(object, program.gain(object, placement(remedy))?);
-        }
+    for (object, remedy) in remedies {
+        gains.insert(*object, program.gain(*object, placement(*remedy))?);
     }
     let mut chosen_gains = BTreeMap::new();
     for (object, placement) in &choice.placements {

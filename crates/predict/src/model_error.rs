@@ -33,8 +33,7 @@ impl ModelError {
 /// # Errors
 /// Experiments that cannot be run.
 pub fn model_error(machine: &Machine, experiments: &[Experiment]) -> Result<ModelError, ValidationError> {
-    let find =
-        |name: &str| if name == machine.name { Ok(machine.clone()) } else { crate::machine::find(name).map_err(|error| error.to_string()) };
+    let find = |name: &str| if name == machine.name { Ok(machine.clone()) } else { crate::machine::find(name) };
     let own: Vec<Experiment> = experiments.iter().map(|experiment| experiment.on(&machine.name)).collect();
     let of = |name: &str, validation: &Validation| {
         let all = validation.summary.first()?;
@@ -43,6 +42,6 @@ pub fn model_error(machine: &Machine, experiments: &[Experiment]) -> Result<Mode
     if let Some(error) = of(&machine.name, &validate_on(&own, &find)?).filter(|error| error.rows >= LEAST_ROWS) {
         return Ok(error);
     }
-    let all = validate_on(experiments, &|name| crate::machine::find(name).map_err(|error| error.to_string()))?;
-    of("all", &all).ok_or_else(|| ValidationError("no row is predicted".to_owned()))
+    let all = validate_on(experiments, &crate::machine::find)?;
+    of("all", &all).ok_or_else(|| ValidationError::NothingPredicted)
 }

@@ -84,7 +84,7 @@ mod tests {
         work.iter().map(|stretch| stretch.parts.iter().map(|(node, volume)| (*node, volume.0)).collect()).collect()
     }
 
-    /// Check that a full node's rest goes to the nearest with room, and stays where it was asked for when there is none.
+    /// Check that what does not fit a node goes to the nearest with room, and stays where no node has room.
     #[test]
     fn what_does_not_fit_spills() {
         let machine = machine::find("epyc-7451x2").unwrap();

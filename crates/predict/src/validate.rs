@@ -1,7 +1,8 @@
 //! The model against published measurements: every row, what is predicted, and the error as it is.
 
 use crate::experiments::{Experiment, Quantity};
-use crate::machine::{self, Machine};
+use crate::machine::{self, Machine, MachineError};
+use crate::model::TeamError;
 use crate::runs::{self, Memory, Predicted};
 use crate::seats;
 use firsttouch_model::counted;
@@ -60,13 +61,50 @@ pub struct Validation {
     pub left_out: Vec<LeftOut>,
 }
 
-/// What cannot be compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ValidationError(pub String);
+/// Why the model cannot be compared with published measurements.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ValidationError {
+    /// An experiment's row, or its machine where there is no row.
+    Row {
+        experiment: String,
+        fault: RowFault,
+    },
+    NothingPredicted,
+}
+
+/// Why a row cannot be predicted.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RowFault {
+    Machine(MachineError),
+    Team {
+        row: String,
+        error: TeamError,
+    },
+    /// A figure that no error can be computed from.
+    Figures {
+        row: String,
+        published: f64,
+        predicted: f64,
+    },
+}
+
+impl fmt::Display for RowFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Machine(error) => error.fmt(f),
+            Self::Team { row, error } => write!(f, "{row}: {error}"),
+            Self::Figures { row, published, predicted } => write!(f, "{row}: published {published}, predicted {predicted}"),
+        }
+    }
+}
 
 impl fmt::Display for ValidationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot compare the model with what is published: {}", self.0)
+        write!(f, "cannot compare the model with what is published: ")?;
+        match self {
+            Self::Row { experiment, fault } => write!(f, "{experiment}: {fault}"),
+            Self::NothingPredicted => write!(f, "no row is predicted"),
+        }
     }
 }
 
@@ -77,17 +115,20 @@ impl std::error::Error for ValidationError {}
 /// # Errors
 /// An experiment that names no machine of the catalogue, or a run that machine cannot do.
 pub fn validate(experiments: &[Experiment]) -> Result<Validation, ValidationError> {
-    validate_on(experiments, &|name| machine::find(name).map_err(|error| error.to_string()))
+    validate_on(experiments, &machine::find)
 }
 
 /// The same on other machines.
 ///
 /// # Errors
 /// As `validate`.
-pub fn validate_on(experiments: &[Experiment], find: &dyn Fn(&str) -> Result<Machine, String>) -> Result<Validation, ValidationError> {
+pub fn validate_on(
+    experiments: &[Experiment],
+    find: &dyn Fn(&str) -> Result<Machine, MachineError>,
+) -> Result<Validation, ValidationError> {
     let mut comparison = Comparison { find, machines: BTreeMap::new(), rows: Vec::new() };
     for experiment in experiments {
-        comparison.experiment(experiment).map_err(|reason| ValidationError(format!("{}: {reason}", experiment.name)))?;
+        comparison.experiment(experiment).map_err(|fault| ValidationError::Row { experiment: experiment.name.clone(), fault })?;
     }
     let rows = comparison.rows;
     let names =
@@ -107,13 +148,13 @@ pub fn validate_on(experiments: &[Experiment], find: &dyn Fn(&str) -> Result<Mac
 }
 
 struct Comparison<'a> {
-    find: &'a dyn Fn(&str) -> Result<Machine, String>,
+    find: &'a dyn Fn(&str) -> Result<Machine, MachineError>,
     machines: BTreeMap<String, Machine>,
     rows: Vec<Row>,
 }
 
 impl Comparison<'_> {
-    fn experiment(&mut self, experiment: &Experiment) -> Result<(), String> {
+    fn experiment(&mut self, experiment: &Experiment) -> Result<(), RowFault> {
         for run in &experiment.dgemv {
             let note = run.note.as_ref().map_or_else(String::new, |note| format!(", {note}"));
             let name = format!("{} m={} threads={}{note}", run.init.name(), run.m, run.threads);
@@ -161,15 +202,15 @@ impl Comparison<'_> {
         row: String,
         unit: &'static str,
         published: f64,
-        run: impl FnOnce(&Machine) -> Result<Predicted, crate::model::TeamError>,
-    ) -> Result<(), String> {
+        run: impl FnOnce(&Machine) -> Result<Predicted, TeamError>,
+    ) -> Result<(), RowFault> {
         if !self.machines.contains_key(machine) {
-            self.machines.insert(machine.to_owned(), (self.find)(machine)?);
+            self.machines.insert(machine.to_owned(), (self.find)(machine).map_err(RowFault::Machine)?);
         }
         let Some(described) = self.machines.get(machine) else { return Ok(()) };
-        let Predicted { value, range } = run(described).map_err(|error| format!("{row}: {error}"))?;
+        let Predicted { value, range } = run(described).map_err(|error| RowFault::Team { row: row.clone(), error })?;
         if !(published > 0.0 && value.is_finite()) {
-            return Err(format!("{row}: published {published}, predicted {value}"));
+            return Err(RowFault::Figures { row, published, predicted: value });
         }
         let fitted = described.is_fitted_to(&experiment.name, &row);
         self.rows.push(Row {

@@ -1,4 +1,4 @@
-//! Descriptions that are none are refused, with the place.
+//! Malformed descriptions are refused, with the place.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_predict::machine::Machine;

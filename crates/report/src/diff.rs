@@ -48,7 +48,7 @@ pub fn diff_text(diff: &Diff, before: &str, after: &str, style: Style) -> String
     out.gap();
     out.sentence(&sentence(diff));
     for doubt in &diff.doubts {
-        out.sentence(doubt);
+        out.sentence(&doubt.to_string());
     }
     findings(&mut out, "Findings gone", &diff.findings_gone);
     findings(&mut out, "Findings that are new", &diff.findings_new);
@@ -68,7 +68,7 @@ pub fn sentence(diff: &Diff) -> String {
             if difference < 0.0 { "Fewer" } else { "More" }
         ),
         (Some(false), _) => format!("The remote parts do not differ significantly: the difference may be chance (95 %, {samples})."),
-        _ => "Whether the remote part changed cannot be told: one of the two has no evidence of it.".to_owned(),
+        _ => "Whether the remote part changed is not known: one of the two has no evidence of it.".to_owned(),
     }
 }
 

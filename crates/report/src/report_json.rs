@@ -1,7 +1,8 @@
 //! The JSON of `firsttouch report`: the contract `firsttouch.report/1` (DESIGN.md, section 7). It joins an analysis with the forecast for it.
 
 use firsttouch_analysis::{
-    Analysis, EvidenceView, Figure, Finding, Interval, KernelView, LostView, MachineView, NotJudged, ObjectView, REPORT_SCHEMA, ThreadView,
+    Analysis, EvidenceView, Figure, Finding, Interval, KernelView, LostView, MachineView, NotJudged, Note, ObjectView, REPORT_SCHEMA,
+    ThreadView,
 };
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::{FindingKind, Severity};
@@ -31,7 +32,7 @@ pub struct ReportJson<'a> {
     pub findings: Vec<FindingJson<'a>>,
     pub not_judged: &'a [NotJudged],
     pub kernel: &'a Option<KernelView>,
-    pub notes: &'a [String],
+    pub notes: &'a [Note],
     pub lost: &'a [LostView],
 }
 
@@ -88,7 +89,7 @@ impl<'a> FindingJson<'a> {
     }
 
     fn new(finding: &'a Finding, forecast: Option<&Forecast>) -> Self {
-        let gain = forecast.and_then(|forecast| forecast.gain(finding));
+        let gain = forecast.and_then(|forecast| forecast.gain(finding.object));
         Self {
             id: finding.kind,
             object: finding.object,

@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_analysis::{
-    Analysis, EvidenceView, Finding, FirstTouchView, LostView, MachineView, NotJudged, ObjectView, PartitionKind, Place, ObjectMap, ThreadView,
+    Analysis, EvidenceView, Finding, FirstTouchView, LostView, MachineView, NotJudged, NotJudgedReason, ObjectMap, ObjectView,
+    PartitionKind, Place, ThreadView,
 };
+use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::{FindingKind, Severity};
 use firsttouch_model::rows::ObjectKind;
 use firsttouch_model::traffic::Traffic;
@@ -262,9 +264,10 @@ fn lines_fit() {
         text: Some("auto v = std::vector<double>(n); ".repeat(20)),
         ..Place::default()
     });
-    analysis.objects[0].map = ObjectMap { users: (0..32).map(|piece| piece * 40).collect(), homes: (0..32).map(|piece| piece % 64).collect() };
+    analysis.objects[0].map =
+        ObjectMap { users: (0..32).map(|piece| piece * 40).collect(), homes: (0..32).map(|piece| piece % 64).collect() };
     analysis.not_judged[0].name.clone_from(&long);
-    analysis.notes.push(long);
+    analysis.notes.push(long.into());
     analysis.evidence[0].detail = "word ".repeat(100);
     for width in 0..200 {
         for (number, line) in text(&analysis, &context(), Style { width, colour: false }).lines().enumerate() {
@@ -371,19 +374,19 @@ fn numbers_of_allocations() {
     assert!(text(&analysis, &context(), PLAIN).contains("1. A   10 in turn, up to 1.53 MiB   serial"));
 }
 
-/// Check that objects left out for one reason are told together, the program's own by name.
+/// Check that objects left out for one reason are listed together, the program's own by name.
 #[test]
 fn reasons_are_grouped() {
     let mut analysis = serial();
-    let one = |id, name: &str, bytes, reason: &str| NotJudged { id, name: name.into(), bytes, count: 1, reason: reason.into() };
-    let cache = "fits in a core's cache (1 MiB)";
+    let one = |id, name: &str, bytes, reason: NotJudgedReason| NotJudged { id, name: name.into(), bytes, count: 1, reason };
+    let cache = || NotJudgedReason::Cached { cache_bytes: 1 << 20 };
     analysis.not_judged = vec![
-        one(7, "b", 160_000, cache),
-        one(20, "heap object of libc.so.6+0x1", 4096, cache),
-        one(7, "c", 80_000, cache),
-        one(7, "d", 4_000_000, "never hit in 1 windows"),
-        one(7, "e", 4_000_000, "never hit in 7 windows"),
-        one(7, "f", 2_000_000, "too few samples: 3 windows were hit, 16 are needed; profile a longer run"),
+        one(7, "b", 160_000, cache()),
+        one(20, "heap object of libc.so.6+0x1", 4096, cache()),
+        one(7, "c", 80_000, cache()),
+        one(7, "d", 4_000_000, NotJudgedReason::NoAccess { samples: 1 }),
+        one(7, "e", 4_000_000, NotJudgedReason::NoAccess { samples: 7 }),
+        one(7, "f", 2_000_000, NotJudgedReason::TooFewSamples { seen: 3, source: EvidenceSource::Watch, needed: 16 }),
     ];
     let library = Place { module: Some("/usr/lib/x86_64-linux-gnu/libc.so.6".into()), offset: Some(1), ..Place::default() };
     analysis.objects.push(ObjectView { id: 20, allocated_at: Some(library), ..matrix_a() });
@@ -400,10 +403,10 @@ fn too_little_for_a_verdict() {
     let mut analysis = well_placed();
     (analysis.remote_fraction, analysis.remote_interval, analysis.remote_samples) = (Some(1.0), Some([0.05, 1.0]), 3);
     let wide = text(&analysis, &context(), PLAIN);
-    let expected = "Not enough samples for a verdict: 3 windows were hit; profile a longer run. As far as seen, 100 % of";
+    let expected = "Not enough samples for a verdict: 3 samples were taken; profile a longer run. As far as seen, 100 % of";
     assert!(wide.contains(expected) && !wide.contains("No finding"), "{wide}");
     (analysis.remote_interval, analysis.remote_samples) = (Some([0.0, 0.1]), 1);
-    assert!(text(&analysis, &context(), PLAIN).contains("verdict: 1 window was hit; profile"));
+    assert!(text(&analysis, &context(), PLAIN).contains("verdict: 1 sample was taken; profile"));
 }
 
 /// Check that colour is only added: without the escapes the text is the same.

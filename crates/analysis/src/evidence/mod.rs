@@ -19,6 +19,7 @@ use crate::homes::Home;
 use crate::partition::{MIN_UNITS, Sight};
 use crate::touch_summary::TouchSummary;
 use crate::touches::ObjectTouches;
+use crate::{Missing, NotJudgedReason};
 use firsttouch_model::Estimate;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Id, Profile};
@@ -68,11 +69,17 @@ pub trait Source: Debug + Sync {
     /// What its samples are called in a sentence, after their number.
     fn unit(&self, count: u64) -> &'static str;
 
-    /// `20 samples were seen`, in the source's own words.
-    fn seen(&self, count: usize) -> String;
+    /// Whether the profile holds any of its draws.
+    fn has_draws(&self, profile: &Profile) -> bool;
 
     /// Why an object has no hit, given the number of draws on it.
-    fn unseen(&self, profile: &Profile, draws: usize) -> String;
+    fn unseen(&self, profile: &Profile, draws: u64) -> NotJudgedReason {
+        match draws {
+            _ if !self.has_draws(profile) => NotJudgedReason::NoAccessEvidence(missing(profile, self.name())),
+            0 => NotJudgedReason::NotSampled,
+            samples => NotJudgedReason::NoAccess { samples },
+        }
+    }
 }
 
 /// A source in the list of an analysis.
@@ -231,11 +238,11 @@ impl Sampled {
     }
 }
 
-/// What the recorder says about evidence that it could not have: `: reason`, or nothing.
-pub fn missing(profile: &Profile, source: &EvidenceSource) -> String {
-    match profile.evidence_of(source) {
-        Some(e) if !e.detail.is_empty() => format!(": {}", e.detail),
-        Some(e) if !e.available => format!(": no {source} evidence on this system"),
-        _ => String::new(),
+/// Why the recorder has no evidence of a source.
+pub fn missing(profile: &Profile, source: EvidenceSource) -> Missing {
+    match profile.evidence_of(&source) {
+        Some(evidence) if !evidence.detail.is_empty() => Missing::Detail(evidence.detail.clone()),
+        Some(evidence) if !evidence.available => Missing::Unavailable(source),
+        _ => Missing::Unknown,
     }
 }

@@ -57,11 +57,8 @@ impl Source for Timer {
     fn unit(&self, _: u64) -> &'static str {
         "timer samples"
     }
-    fn seen(&self, count: usize) -> String {
-        format!("{count} timer samples were seen")
-    }
-    fn unseen(&self, _: &Profile, _: usize) -> String {
-        "no timer sample fell on it".to_owned()
+    fn has_draws(&self, _: &Profile) -> bool {
+        true
     }
 }
 

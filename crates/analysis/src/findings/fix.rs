@@ -100,11 +100,11 @@ impl Context<'_> {
         touch.or_else(|| case.view.allocated_at.as_ref().and_then(|p| p.file.as_deref()).and_then(Language::of))
     }
 
-    /// Whether an OpenMP runtime was seen at work. Where stacks do not tell which code ran, it is taken for granted.
+    /// Whether an OpenMP runtime was seen at work. Where stacks do not show which code ran, assume one.
     fn team(&self) -> Team {
         const RUNTIMES: &[&str] = &["libgomp", "libomp", "libiomp", "libnvomp"];
         const OUTLINED: &[&str] = &["_omp_fn", "omp_outlined", "GOMP_", "__kmp", "__nv_"];
-        let told = !self.profile.regions.is_empty() || self.profile.threads.iter().any(|t| t.omp_number.is_some());
+        let is_recorded = !self.profile.regions.is_empty() || self.profile.threads.iter().any(|t| t.omp_number.is_some());
         let mut frames = self.profile.sites.values().flat_map(|site| &site.frames);
         let is_known = self.profile.sites.values().flat_map(|site| &site.frames).any(|frame| frame.module.is_some());
         let is_openmp = frames.any(|frame| {
@@ -112,7 +112,7 @@ impl Context<'_> {
             let function = frame.function.as_deref().unwrap_or_default();
             RUNTIMES.iter().any(|name| module.starts_with(name)) || OUTLINED.iter().any(|name| function.contains(name))
         });
-        if told || is_openmp || !is_known { Team::OpenMp } else { Team::Own }
+        if is_recorded || is_openmp || !is_known { Team::OpenMp } else { Team::Own }
     }
 
     /// The user's initialising loop.

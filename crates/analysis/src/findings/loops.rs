@@ -266,7 +266,7 @@ mod tests {
         indexing_loop(&Text(source), "", line, language, name).map(|found| found.code(language))
     }
 
-    /// Check that the outermost loop whose variable indexes the object is found, and none where there is none.
+    /// Check that the outermost loop whose variable indexes the object is found, and no other.
     #[test]
     fn the_outermost_loop_that_indexes() {
         let nest = "void f(void)\n{\n    x = 1;\n    for (i = 0; i < m; i++) {\n        for (j = 0; j < n; j++)\n            A[i][j] = 0;\n    }\n}\n";

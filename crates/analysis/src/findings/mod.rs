@@ -31,6 +31,8 @@ mod text;
 
 pub use program::Program;
 
+use real::RealNodes;
+
 use crate::evidence::{Evidence, Hit, SourceRef};
 use crate::groups::Group;
 use crate::judge::Subject;
@@ -131,9 +133,9 @@ impl Context<'_> {
             return None;
         }
         match self.kind_on_real_nodes(case) {
-            real::Verdict::Kind(kind) => return Some(kind),
-            real::Verdict::Nothing => return None,
-            real::Verdict::AsEver => {}
+            RealNodes::Kind(kind) => return Some(kind),
+            RealNodes::Nothing => return None,
+            RealNodes::Default => {}
         }
         match subject.partition.kind {
             PartitionKind::Unknown => return None,

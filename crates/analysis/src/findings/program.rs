@@ -2,7 +2,7 @@
 //!
 //! - `unpinned-threads`: threads were seen on several nodes. At equal times each thread that had used CPU time was looked at; of these
 //!   looks, the part off the thread's main node has its lower end above 5 %, over at least 8 moves between nodes; and the program's remote
-//!   fraction has its lower end above 5 % too, so that it matters. Not told twice: an object with that finding has the same cause.
+//!   fraction has its lower end above 5 % too, so that it matters. Not reported if an object has that finding: the cause is the same.
 //!   How long a thread stays makes looks alike, so the interval counts stays (moves and threads), not looks.
 //! - `balancing-churn`: of the pages asked about again and again (objects larger than a core's cache), the part that came back to a node
 //!   they had left has its lower end above 5 %, with at least 16 pages asked again (parts of a huge page are one) and pages counted as

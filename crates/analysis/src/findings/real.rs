@@ -18,7 +18,7 @@ use crate::PartitionKind;
 use firsttouch_model::Estimate;
 use firsttouch_model::finding::FindingKind;
 
-/// Part of the accesses to slow nodes that is worth a word.
+/// Part of the accesses to slow nodes that is reported.
 const SLOW_BAR: f64 = 0.05;
 /// Part of the pages displaced when they were touched.
 const DISPLACED: f64 = 0.25;
@@ -31,47 +31,47 @@ const OWN_BAR: f64 = 0.5;
 /// Records or answers that such parts rest on.
 const RECORDS: u64 = 16;
 
-/// What real nodes say of an object.
-pub(super) enum Verdict {
+/// What the kernel's answers on real nodes say of an object.
+pub(super) enum RealNodes {
     Kind(FindingKind),
     /// Placed as well as can be, or another finding's matter.
     Nothing,
     /// First touch placed it: the other rules hold.
-    AsEver,
+    Default,
 }
 
 impl Context<'_> {
-    pub(super) fn kind_on_real_nodes(&self, case: &Case<'_>) -> Verdict {
+    pub(super) fn kind_on_real_nodes(&self, case: &Case<'_>) -> RealNodes {
         if self.target.virtual_machine {
-            return Verdict::AsEver;
+            return RealNodes::Default;
         }
         let subject = case.subject;
         if subject.slow.is_some_and(|s| s.low > SLOW_BAR) {
-            return Verdict::Kind(FindingKind::SlowTier);
+            return RealNodes::Kind(FindingKind::SlowTier);
         }
         let policy = self.policy(case);
         let without_owners = matches!(subject.partition.kind, PartitionKind::Shared | PartitionKind::Irregular);
         if without_owners && policy.is_some_and(|p| p.contains("interleave")) {
-            return Verdict::Nothing;
+            return RealNodes::Nothing;
         }
         if without_owners || subject.partition.kind == PartitionKind::Unknown {
-            return Verdict::AsEver;
+            return RealNodes::Default;
         }
         let better = subject.by_first_touch.zip(subject.remote).is_some_and(|(first, real)| first.high < real.low);
         if better && policy.is_some() {
-            return Verdict::Kind(FindingKind::PolicyMismatch);
+            return RealNodes::Kind(FindingKind::PolicyMismatch);
         }
         let enough = |e: Option<Estimate>, value: f64, low: f64| e.is_some_and(|e| e.samples >= RECORDS && e.value >= value && e.low > low);
         if better && enough(subject.touch.displaced, DISPLACED, DISPLACED_BAR) {
-            return Verdict::Kind(FindingKind::NodeFull);
+            return RealNodes::Kind(FindingKind::NodeFull);
         }
         if better && enough(case.moves.part(case.moves.moved), MOVED, 0.0) {
-            return Verdict::Nothing;
+            return RealNodes::Nothing;
         }
         if policy.is_none() && !better && enough(self.touched_by_user(case), OWN, OWN_BAR) {
-            return Verdict::Kind(FindingKind::UnpinnedThreads);
+            return RealNodes::Kind(FindingKind::UnpinnedThreads);
         }
-        Verdict::AsEver
+        RealNodes::Default
     }
 
     /// The object's memory policy, where it is not first touch.

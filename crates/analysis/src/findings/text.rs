@@ -1,4 +1,4 @@
-//! What a finding says: who touched, who uses, how much is remote.
+//! The message of a finding: who touched, who uses, how much is remote.
 
 use super::{Case, Context};
 use crate::evidence::SourceRef;
@@ -11,7 +11,7 @@ use firsttouch_model::finding::FindingKind;
 use firsttouch_model::format_bytes;
 use firsttouch_model::rows::Object;
 
-/// Pages moved that are worth a word (lower end).
+/// From this part on (lower end), the message mentions pages that were moved.
 const MOVED_BAR: f64 = 0.01;
 
 impl Context<'_> {
@@ -26,7 +26,7 @@ impl Context<'_> {
         format!("{said}{}{}", self.policy_words(kind, case), moved_words(case))
     }
 
-    /// What the findings that need real nodes say.
+    /// The message of findings that only a machine with real nodes shows.
     fn real_message(&self, kind: FindingKind, case: &Case<'_>, name: &str, used: &str, figures: &str) -> Option<String> {
         let subject = case.subject;
         let first = subject.by_first_touch.map_or(0.0, |e| e.value);
@@ -114,7 +114,7 @@ impl Context<'_> {
         }
     }
 
-    /// `49 % of its accesses are remote on virtual:2 [47, 52], 31 % of all accesses (812 windows hit)`.
+    /// `49 % of its accesses are remote on virtual:2 [47, 52], 31 % of all accesses (812 samples)`.
     fn figures(&self, case: &Case<'_>) -> String {
         let remote = case.subject.remote;
         let (value, low, high) = remote.map_or((0.0, 0.0, 0.0), |r| (r.value, r.low, r.high));
@@ -233,7 +233,7 @@ fn main_user(subject: &Subject) -> usize {
     best.map_or(0, |(thread, _)| thread)
 }
 
-/// ` 43 % [35, 52] of its pages have been moved since.`, where that is worth a word.
+/// ` 43 % [35, 52] of its pages have been moved since.`, where that is much.
 fn moved_words(case: &Case<'_>) -> String {
     let moved = case.moves.part(case.moves.moved).filter(|e| e.low > MOVED_BAR);
     moved.map_or_else(String::new, |e| {

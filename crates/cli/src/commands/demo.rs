@@ -1,4 +1,4 @@
-//! `firsttouch demo`: the whole story on the bundled DGEMV, told with the commands a user would type.
+//! `firsttouch demo`: from defect to fix on the bundled DGEMV, with the commands that a user would type.
 
 use super::FAILED;
 use super::plan::{planned_json, summary};
@@ -63,9 +63,9 @@ pub fn run(arguments: &Demo) -> Result<u8> {
     let serial = profiled(&firsttouch, folder.path(), "serial", &sizes, &say)?;
     say(&format!("\n{}\n", report(&serial, folder.path())?))?;
     if is_blind(&serial) {
-        say("The defect cannot be shown here: nothing saw the program's accesses, for the reason told in the report above.\n")?;
+        say("The defect cannot be shown here: nothing saw the program's accesses, for the reason that the report above gives.\n")?;
         if arguments.json {
-            print_json(&told(&serial, None, None, false, false))?;
+            print_json(&demo_json(&serial, None, None, false, false))?;
         }
         return Ok(FAILED);
     }
@@ -83,7 +83,7 @@ pub fn run(arguments: &Demo) -> Result<u8> {
     let gone = defect.is_some_and(|object| is_well_placed(&parallel, object));
     say(&verdict(&serial, &parallel, found, gone))?;
     if arguments.json {
-        print_json(&told(&serial, Some(&parallel), Some((&planned, under_plan.as_ref())), found, gone))?;
+        print_json(&demo_json(&serial, Some(&parallel), Some((&planned, under_plan.as_ref())), found, gone))?;
     }
     Ok(if found && gone { 0 } else { FAILED })
 }
@@ -179,7 +179,7 @@ fn report(story: &Story, folder: &Path) -> Result<String> {
 }
 
 /// The JSON; without a second run where the first saw nothing.
-fn told(serial: &Story, parallel: Option<&Story>, plan: Option<(&Planned, Option<&Story>)>, found: bool, gone: bool) -> Value {
+fn demo_json(serial: &Story, parallel: Option<&Story>, plan: Option<(&Planned, Option<&Story>)>, found: bool, gone: bool) -> Value {
     let run = |story: &Story| {
         let forecast = story.analysed.report_forecast().ok().flatten();
         json!({"bench": story.bench, "report": ReportJson::new(&story.analysed.analysis, forecast)})
@@ -224,7 +224,7 @@ fn verdict(serial: &Story, parallel: &Story, found: bool, gone: bool) -> String 
             remote(parallel)
         ),
         (false, _) => format!(
-            "The defect was NOT found: {} of accesses seen as remote. What was missing is told in the first report above.\n",
+            "The defect was NOT found: {} of accesses seen as remote. The first report above says what was missing.\n",
             remote(serial)
         ),
         (true, false) => {

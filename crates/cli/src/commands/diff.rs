@@ -24,7 +24,7 @@ pub fn run(arguments: &Diff) -> Result<u8> {
     }
     let found = diff(before.assessed(), after.assessed());
     if arguments.json {
-        found.doubts.iter().for_each(|doubt| message(doubt));
+        found.doubts.iter().for_each(|doubt| message(&doubt.to_string()));
         print_json(&found)?;
     } else {
         let name = |path: &std::path::Path| path.display().to_string();

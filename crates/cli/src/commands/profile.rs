@@ -93,20 +93,12 @@ fn report(arguments: &Profile, output: &Path, outcome: &Outcome, analysed: &Anal
         tell_messages(&outcome.messages);
         return Ok(());
     }
-    // The report tells what was missing, in the same words.
-    let told = |text: &&String| {
-        let analysis = &analysed.analysis;
-        analysis.evidence.iter().any(|evidence| same(&evidence.detail, text)) || analysis.notes.iter().any(|note| same(note, text))
-    };
-    let untold: Vec<String> = outcome.messages.iter().filter(|text| !told(text)).cloned().collect();
+    // The report says what was missing, in the words of the evidence.
+    let in_report = |text: &&String| analysed.analysis.evidence.iter().any(|evidence| evidence.detail == **text);
+    let untold: Vec<String> = outcome.messages.iter().filter(|text| !in_report(text)).cloned().collect();
     tell_messages(&untold);
     tell(&text(&analysed.analysis, forecast, &report_context(analysed, output, false), style(&stderr())));
     Ok(())
-}
-
-/// Whether one text says all of the other.
-fn same(told: &str, text: &str) -> bool {
-    !told.is_empty() && (told.contains(text) || text.contains(told))
 }
 
 fn tell_messages(messages: &[String]) {

@@ -13,8 +13,8 @@ const MOST_CORES: usize = 4096;
 
 type Result<T> = std::result::Result<T, MachineError>;
 
-fn refused<T>(place: impl Into<String>, reason: impl Into<String>) -> Result<T> {
-    Err(MachineError { place: place.into(), reason: reason.into() })
+fn refused<T>(place: impl Into<String>, reason: impl std::fmt::Display) -> Result<T> {
+    Err(MachineError { place: place.into(), reason: reason.to_string() })
 }
 
 pub fn build(file: &File) -> Result<Machine> {

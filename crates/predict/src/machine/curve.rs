@@ -4,8 +4,9 @@
 //! how sharp the bend is. Three measured points give all three: one core, the bend, and all cores.
 
 use super::streams::Streams;
+use std::fmt;
 
-/// The sharpest bend told from a hard limit: there the curve is 2 % below it.
+/// The sharpest bend that is not taken for a hard limit: there the curve is 2 % below it.
 const SHARPEST: f64 = 32.0;
 
 /// Bandwidths in bytes a second, of the traffic that really passes the controller.
@@ -32,18 +33,40 @@ pub fn delivered(offered: f64, limit: f64, sharpness: f64) -> f64 {
     low * (1.0 + (low / high).powf(sharpness)).powf(-1.0 / sharpness)
 }
 
+/// Why no curve passes through some points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CurveFault {
+    Numbers,
+    Order,
+    NoPoint,
+    FirstPoint,
+    TooManyPoints,
+}
+
+impl fmt::Display for CurveFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Numbers => "cores must be 1 or more, bandwidths positive",
+            Self::Order => "points must be in rising order of cores",
+            Self::NoPoint => "there is no point",
+            Self::FirstPoint => "the first of several points must be that of one core",
+            Self::TooManyPoints => "more than three points",
+        })
+    }
+}
+
 impl Curve {
     /// The curve through one, two or three measured points (cores, bytes a second), in rising order of cores.
     /// One point is taken for the limit, and no core is limited by itself; two points make a hard limit.
     ///
     /// # Errors
     /// Says which points no curve passes through.
-    pub fn through(streams: Streams, points: &[(f64, f64)]) -> Result<Self, String> {
+    pub fn through(streams: Streams, points: &[(f64, f64)]) -> Result<Self, CurveFault> {
         if points.iter().any(|(cores, rate)| !(cores.is_finite() && *cores >= 1.0 && rate.is_finite() && *rate > 0.0)) {
-            return Err("cores must be 1 or more, bandwidths positive".to_owned());
+            return Err(CurveFault::Numbers);
         }
         if points.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
-            return Err("points must be in rising order of cores".to_owned());
+            return Err(CurveFault::Order);
         }
         let traffic = streams.traffic_factor();
         let write_share = streams.write_share();
@@ -60,9 +83,9 @@ impl Curve {
                 let (core, limit, sharpness) = bent(one, (bend, middle), (last, all));
                 Ok(of(core, limit, sharpness))
             }
-            [] => Err("there is no point".to_owned()),
-            [_, _] | [_, _, _] => Err("the first of several points must be that of one core".to_owned()),
-            _ => Err("more than three points".to_owned()),
+            [] => Err(CurveFault::NoPoint),
+            [_, _] | [_, _, _] => Err(CurveFault::FirstPoint),
+            _ => Err(CurveFault::TooManyPoints),
         }
     }
 }
@@ -129,7 +152,7 @@ mod tests {
         assert!(Curve::through(LOAD, &[(1.0, 10.0), (2.0, 9.0), (4.0, 8.0)]).unwrap().limit > 0.0);
     }
 
-    /// Check the table of points that are none.
+    /// Check the table of points that make no curve.
     #[test]
     fn nonsense_is_refused() {
         let nan = f64::NAN;

@@ -2,7 +2,7 @@
 
 use super::demand::{capacities, demand, link};
 use super::fill::Filling;
-use super::{Schedule, Seat, Stretch, TeamError, Thread};
+use super::{Schedule, Seat, Stretch, TeamError, Thread, ThreadFault};
 use crate::machine::Machine;
 use crate::units::{Seconds, Volume};
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,19 +75,19 @@ pub fn simulate_pool(machine: &Machine, own: &[Thread], pool: &[Thread]) -> Resu
 fn check(machine: &Machine, threads: &[Thread]) -> Result<(), TeamError> {
     let nodes = machine.nodes.len();
     for (index, thread) in threads.iter().enumerate() {
-        let refused = |reason: String| Err(TeamError(format!("thread {index} {reason}")));
+        let refused = |fault: ThreadFault| Err(TeamError::Thread { index, fault });
         if thread.seat.node >= nodes || thread.seat.core >= machine.nodes[thread.seat.node].cores {
-            return refused(format!("sits on core {} of node {}, which does not exist", thread.seat.core, thread.seat.node));
+            return refused(ThreadFault::Seat(thread.seat));
         }
         if !(0.0..=1.0).contains(&thread.write_share) || thread.compute.0.is_nan() || thread.compute.0 <= 0.0 {
-            return refused("has no possible share of writes or speed".to_owned());
+            return refused(ThreadFault::Speed);
         }
         for (node, volume) in thread.work.iter().flat_map(|stretch| &stretch.parts) {
             if *node >= nodes {
-                return refused(format!("uses memory of node {node}, which does not exist"));
+                return refused(ThreadFault::Node(*node));
             }
             if !(volume.0.is_finite() && volume.0 >= 0.0) {
-                return refused(format!("moves {} bytes", volume.0));
+                return refused(ThreadFault::Volume(volume.0));
             }
         }
     }

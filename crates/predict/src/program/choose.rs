@@ -66,7 +66,7 @@ impl Program<'_> {
     pub fn choose(&self, candidates: &[Candidate]) -> Result<Choice, TeamError> {
         let (as_is, remote_before) = self.outcome_of(&|_| Placement::AsIs)?;
         if !(as_is.0.is_finite() && as_is.0 > 0.0) {
-            return Err(TeamError(format!("the program as it is would take {} s", as_is.0)));
+            return Err(TeamError::Time { seconds: as_is.0 });
         }
         let time = |chosen: &PerObject| -> Result<f64, TeamError> { Ok(self.outcome_by(chosen)?.0 / as_is.0) };
         let mut alone: BTreeMap<i64, (Placement, f64)> = BTreeMap::new();

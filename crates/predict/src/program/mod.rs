@@ -92,12 +92,12 @@ impl<'a> Program<'a> {
     /// No traffic, or workers or pages on nodes that the machine does not have.
     pub fn new(machine: &'a Machine, traffic: &'a Traffic, nodes: Vec<usize>, assumptions: Assumptions) -> Result<Self, TeamError> {
         if traffic.objects.iter().all(|object| object.samples.is_empty()) {
-            return Err(TeamError("no accesses to memory larger than a core's cache, on pages of known nodes, were seen".to_owned()));
+            return Err(TeamError::NoTraffic);
         }
         let count = machine.nodes.len();
         let homes = traffic.objects.iter().flat_map(|object| &object.samples).map(|sample| sample.home as usize);
         if let Some(node) = homes.chain(nodes.iter().copied()).find(|node| *node >= count) {
-            return Err(TeamError(format!("a page is on node {node}; {} has {count} nodes", machine.name)));
+            return Err(TeamError::PageNode { node, machine: machine.name.clone(), nodes: count });
         }
         let mut taken = vec![0; count];
         let mut seats = Vec::with_capacity(traffic.workers.len());
@@ -105,7 +105,7 @@ impl<'a> Program<'a> {
         for (worker, volumes) in traffic.workers.iter().zip(&works) {
             let node = worker.node as usize;
             let Some(cores) = machine.nodes.get(node).map(|node| node.cores.max(1)) else {
-                return Err(TeamError(format!("a thread sits on node {node}; {} has {count} nodes", machine.name)));
+                return Err(TeamError::ThreadNode { node, machine: machine.name.clone(), nodes: count });
             };
             seats.push(Seat { node, core: taken[node] % cores });
             taken[node] += usize::from(volumes.iter().any(|bytes| *bytes > 0.0));

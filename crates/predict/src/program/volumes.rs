@@ -54,7 +54,7 @@ impl Phase {
     }
 }
 
-/// Bytes by worker and node. Workers whose shares of an object cannot be told from equal ones get equal ones: the noise of few samples would
+/// Bytes by worker and node. Workers whose shares of an object do not differ beyond chance get equal ones: the noise of few samples would
 /// else make one of them late.
 pub fn volumes<'m>(
     traffic: &Traffic,

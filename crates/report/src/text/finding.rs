@@ -17,9 +17,9 @@ const MOST_PLACE: usize = 28;
 const LEAST_TEXT: usize = 24;
 /// Places listed under one label.
 const MOST_PLACES: usize = 3;
-/// A smaller gain is none.
-const WORTH_TELLING: f64 = 1.05;
-/// A place with less than this share is not worth a line.
+/// A smaller gain is reported as no gain.
+const LEAST_GAIN: f64 = 1.05;
+/// Places with less than this share are not listed.
 const LEAST_SHARE: f64 = 0.05;
 
 /// A line of the where-it-comes-from table.
@@ -68,7 +68,7 @@ fn head(out: &mut Vec<String>, number: usize, finding: &Finding, object: Option<
 /// `1.9x faster if fixed [1.6, 2.0]`
 pub fn gained(gain: f64, range: Option<Interval>) -> String {
     let range = range.map_or(String::new(), |range| format!(" {}", times(range)));
-    if gain < WORTH_TELLING { format!("no gain predicted if fixed{range}") } else { format!("{gain:.1}x faster if fixed{range}") }
+    if gain < LEAST_GAIN { format!("no gain predicted if fixed{range}") } else { format!("{gain:.1}x faster if fixed{range}") }
 }
 
 /// `node 0 100 % when first asked, 52 % at the end (192 pages); 48 % moved [41, 55]; policy interleave:0-1`
@@ -150,7 +150,7 @@ fn touching_address(object: &ObjectView) -> Address {
     if itself { Address::Itself } else { Address::After }
 }
 
-/// One place has its line to itself, with who does it; several follow a line that tells who, each with its share.
+/// One place has its line to itself, with who does it; several follow a line that says who, each with its share.
 fn places(rows: &mut Vec<Row>, label: &'static str, at: &[Place], address: Address, by: String, nothing: &str) {
     let shown: Vec<&Place> =
         at.iter().enumerate().filter(|(i, place)| *i == 0 || place.share >= LEAST_SHARE).map(|(_, place)| place).collect();

@@ -18,8 +18,8 @@ use paint::Paint;
 use std::collections::BTreeMap;
 use words::{count, file_name, interval, is_library, percent, times};
 
-/// A remote fraction from fewer windows, or with a wider interval, says nothing about a program.
-const LEAST_WINDOWS: u64 = 16;
+/// A remote fraction from fewer samples, or with a wider interval, says nothing about a program.
+const LEAST_SAMPLES: u64 = 16;
 const WIDEST_INTERVAL: f64 = 0.3;
 /// Narrower terminals get lines of this width all the same.
 const LEAST_WIDTH: usize = 40;
@@ -40,7 +40,7 @@ pub struct Context {
     pub options: Vec<String>,
     /// Nodes of the machine the profile was taken on.
     pub recorded_nodes: usize,
-    /// Whether the first line tells the command, threads and time (`profile` has told them already).
+    /// Whether the first line shows the command, threads and time (`profile` has printed them already).
     pub heading: bool,
     /// Whether the last line names commands to go on with.
     pub more: bool,
@@ -68,7 +68,7 @@ pub fn text(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context,
     }
     for (index, one) in analysis.findings.iter().enumerate() {
         let object = analysis.objects.iter().find(|object| Some(object.id) == one.object);
-        let gain = forecast.and_then(|forecast| forecast.gain(one));
+        let gain = forecast.and_then(|forecast| forecast.gain(one.object));
         finding::finding(&mut out, index + 1, one, object, gain, style);
         out.push(String::new());
     }
@@ -130,7 +130,7 @@ fn judgement(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context
     }
 }
 
-/// `; predicted to take 1.9x as long as with the best placement [1.6, 2.0]`, where a model has said so.
+/// `; predicted to take 1.9x as long as with the best placement [1.6, 2.0]`, where there is a forecast.
 fn slowdown(forecast: Option<&Forecast>) -> String {
     let Some(prediction) = forecast.and_then(Forecast::prediction) else { return String::new() };
     format!("; predicted to take {:.1}x as long as with the best placement {}", prediction.slowdown, times(prediction.interval))
@@ -147,7 +147,7 @@ fn remote(analysis: &Analysis) -> Option<String> {
 /// Whether the remote fraction rests on too few samples to call a program well placed.
 fn is_too_little(analysis: &Analysis) -> bool {
     let wide = analysis.remote_interval.is_some_and(|[low, high]| high - low > WIDEST_INTERVAL);
-    analysis.remote_fraction.is_some() && (wide || analysis.remote_samples < LEAST_WINDOWS)
+    analysis.remote_fraction.is_some() && (wide || analysis.remote_samples < LEAST_SAMPLES)
 }
 
 fn no_finding(analysis: &Analysis) -> String {
@@ -172,17 +172,17 @@ fn no_finding(analysis: &Analysis) -> String {
             let were = if analysis.remote_samples == 1 { "was" } else { "were" };
             let seen = match &analysis.remote_evidence {
                 Some(EvidenceSource::Hint) => format!("{} {were} seen", count(analysis.remote_samples as usize, "hinting fault")),
-                _ => format!("{} {were} hit", count(analysis.remote_samples as usize, "window")),
+                _ => format!("{} {were} taken", count(analysis.remote_samples as usize, "sample")),
             };
             format!("Not enough samples for a verdict: {seen}; profile a longer run. As far as seen, {remote}.")
         }
         Some(remote) if analysis.objects.iter().any(|object| object.judged) => {
             format!("No finding: {remote}, and no judged object is misplaced.")
         }
-        Some(remote) => format!("No finding: {remote}, but no object could be judged; the reasons are told below."),
+        Some(remote) => format!("No finding: {remote}, but no object could be judged; the reasons are below."),
         None => format!(
-            "No finding, and no judgement: no accesses to objects of known placement were seen{} what was missing is told below.",
-            // Where accesses cannot be seen, more of the same sees no more.
+            "No finding, and no judgement: no accesses to objects of known placement were seen{} what was missing is below.",
+            // Where accesses cannot be seen, a longer run sees no more of them.
             if is_seen(analysis, &EvidenceSource::Watch) { format!(". {};", sees_more(analysis)) } else { ":".to_owned() }
         ),
     }
@@ -195,7 +195,7 @@ fn several_threads(analysis: &Analysis) -> bool {
     processes.is_empty() || processes.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-/// Whether evidence of this kind could be had.
+/// Whether evidence of this source was available.
 fn is_seen(analysis: &Analysis, source: &EvidenceSource) -> bool {
     !analysis.evidence.iter().any(|evidence| evidence.source == *source && !evidence.available)
 }
@@ -218,7 +218,7 @@ fn doubts(out: &mut Vec<String>, analysis: &Analysis, style: Style) {
         bullet(out, &format!("Evidence '{}'{state}: {detail}", evidence.source), style);
     }
     for note in &analysis.notes {
-        bullet(out, note, style);
+        bullet(out, &note.to_string(), style);
     }
     for help in what_would_help(analysis) {
         bullet(out, &help, style);
@@ -234,8 +234,8 @@ fn bullet(out: &mut Vec<String>, text: &str, style: Style) {
     }
 }
 
-/// The program's modules whose lines or functions are missing from what the findings show. What a system library lacks is no
-/// concern of its user.
+/// The program's modules whose lines or functions are missing from what the findings show. Missing lines of system
+/// libraries are not reported.
 fn what_would_help(analysis: &Analysis) -> Vec<String> {
     let mut modules: BTreeMap<&str, bool> = BTreeMap::new();
     let is_found = |object: &&ObjectView| analysis.findings.iter().any(|finding| finding.object == Some(object.id));
@@ -276,8 +276,7 @@ fn lost(analysis: &Analysis) -> String {
     format!("Lost samples: {} ({}).", thousands(total), parts.join("; "))
 }
 
-/// Commands that exist, on this profile.
-/// The way of a plan, where a finding is about an object.
+/// The commands that make and apply a plan, where a finding is about an object.
 fn untouched(analysis: &Analysis, context: &Context) -> Option<String> {
     analysis.findings.iter().find(|finding| finding.object.is_some())?;
     let profile = clean(&context.profile);

@@ -2,7 +2,7 @@
 
 use super::layout::clean;
 use super::words::{count, is_library, thousands};
-use firsttouch_analysis::{Analysis, NotJudged};
+use firsttouch_analysis::{Analysis, NotJudged, NotJudgedReason};
 use firsttouch_model::format_bytes;
 
 /// Objects named for each reason, the largest; the rest is counted.
@@ -10,7 +10,8 @@ const MOST_NAMED: usize = 3;
 
 /// Objects that were left out for one reason.
 struct Group<'a> {
-    reason: String,
+    /// As one of them has it.
+    reason: &'a NotJudgedReason,
     members: Vec<&'a NotJudged>,
 }
 
@@ -30,10 +31,9 @@ pub fn sentences(analysis: &Analysis) -> String {
 fn groups(list: &[NotJudged]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for one in list {
-        let reason = without_figures(&one.reason);
-        match groups.iter_mut().find(|group| group.reason == reason) {
+        match groups.iter_mut().find(|group| is_alike(group.reason, &one.reason)) {
             Some(group) => group.members.push(one),
-            None => groups.push(Group { reason, members: vec![one] }),
+            None => groups.push(Group { reason: &one.reason, members: vec![one] }),
         }
     }
     for group in &mut groups {
@@ -44,13 +44,17 @@ fn groups(list: &[NotJudged]) -> Vec<Group<'_>> {
 }
 
 /// One reason with different figures is one reason to a reader.
-fn without_figures(reason: &str) -> String {
-    if reason.starts_with("never hit in ") {
-        "never hit while watched".to_owned()
-    } else if reason.starts_with("too few samples: ") && reason.ends_with("profile a longer run") {
-        "too few samples; profile a longer run".to_owned()
-    } else {
-        reason.to_owned()
+fn is_alike(one: &NotJudgedReason, other: &NotJudgedReason) -> bool {
+    use NotJudgedReason::{NoAccess, TooFewSamples};
+    matches!((one, other), (NoAccess { .. }, NoAccess { .. }) | (TooFewSamples { .. }, TooFewSamples { .. })) || one == other
+}
+
+/// The reason of a group, without the figures of its members.
+fn words(reason: &NotJudgedReason) -> String {
+    match reason {
+        NotJudgedReason::NoAccess { .. } => "never hit while watched".to_owned(),
+        NotJudgedReason::TooFewSamples { .. } => "too few samples; profile a longer run".to_owned(),
+        other => other.to_string(),
     }
 }
 
@@ -59,7 +63,7 @@ fn bytes(one: &NotJudged) -> u64 {
 }
 
 fn sentence(analysis: &Analysis, group: &Group<'_>) -> String {
-    let reason = clean(&group.reason);
+    let reason = clean(&words(group.reason));
     if let [one] = group.members.as_slice() {
         return if one.count > 1 && one.name.is_empty() {
             format!("{} ({}, {reason})", count(one.count, "object"), format_bytes(one.bytes))
@@ -76,9 +80,11 @@ fn sentence(analysis: &Analysis, group: &Group<'_>) -> String {
     if !libraries.is_empty() {
         parts.push(format!("{} of libraries", thousands(libraries.len() as u64)));
     }
-    let what = match reason.strip_prefix("fits ") {
-        Some(place) => format!("{} fit {place}", count(group.members.len(), "object")),
-        None => format!("{}, {reason}", count(group.members.len(), "object")),
+    let what = match group.reason {
+        NotJudgedReason::Cached { cache_bytes } => {
+            format!("{} fit in a core's cache ({})", count(group.members.len(), "object"), format_bytes(*cache_bytes))
+        }
+        _ => format!("{}, {reason}", count(group.members.len(), "object")),
     };
     format!("{what}: {}", parts.join(", "))
 }

@@ -86,12 +86,8 @@ impl Source for Hint {
         if count == 1 { "hinting fault, by pages" } else { "hinting faults, by pages" }
     }
 
-    fn seen(&self, count: usize) -> String {
-        format!("{count} hinting faults were seen")
-    }
-
-    fn unseen(&self, profile: &Profile, _draws: usize) -> String {
-        format!("no accesses were sampled{}", super::missing(profile, &self.name()))
+    fn has_draws(&self, _: &Profile) -> bool {
+        false
     }
 }
 

@@ -85,16 +85,8 @@ impl Source for Watch {
         if count == 1 { "sample" } else { "samples" }
     }
 
-    fn seen(&self, count: usize) -> String {
-        format!("{count} windows were hit")
-    }
-
-    fn unseen(&self, profile: &Profile, draws: usize) -> String {
-        match draws {
-            _ if profile.windows.is_empty() => format!("no accesses were sampled{}", super::missing(profile, &self.name())),
-            0 => "no window fell on it: too small a part of the memory, or too short-lived".to_owned(),
-            _ => format!("never hit in {draws} windows"),
-        }
+    fn has_draws(&self, profile: &Profile) -> bool {
+        !profile.windows.is_empty()
     }
 }
 

@@ -121,7 +121,7 @@ fn pieces(object: &Object, index: u64, policies: &KernelPolicy) -> Vec<(u64, u64
 
 /// The parts of `bytes` bytes from `first` on, of a whole that is divided alike every `period` bytes: from, to, and the node, by offset.
 fn divided(first: f64, bytes: f64, period: f64, parts: &[(f64, u32)]) -> Vec<(f64, f64, u32)> {
-    // Parts smaller than a page cannot be told apart by any placement.
+    // No placement can separate parts smaller than a page.
     const LEAST: f64 = 4096.0;
     if !(period.is_finite() && period >= LEAST && bytes > 0.0) || parts.is_empty() {
         return Vec::new();

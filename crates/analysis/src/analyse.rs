@@ -1,14 +1,14 @@
 //! The whole step: profile -> analysis.
 
-use crate::coverage::Clock;
-use crate::evidence::final_node;
+use crate::evidence::{Evidence, Hit, Reader, SOURCES, Sampled, Source, SourceRef};
 use crate::faults::Faults;
 use crate::findings::{Case, Context, Program, SERIAL, figure};
 use crate::groups::{Group, groups};
-use crate::judge::{Judge, Subject, better, counted_accesses};
+use crate::judge::{Judge, Subject, Usage, counted_accesses};
 use crate::matrix::matrix;
 use crate::names::{Language, names};
 use crate::notes::{NoteContext, notes};
+use crate::object_map::object_map;
 use crate::places::Places;
 use crate::report::{
     Analysis, CounterView, EvidenceView, FirstTouchView, Interval, KernelView, LostView, MachineView, NodeMemoryView, NotJudged,
@@ -16,17 +16,17 @@ use crate::report::{
 };
 use crate::residents::{Moves, Residents};
 use crate::stacks::stacks;
-use crate::strip::strip;
 use crate::threads::Threads;
+use crate::touch_summary::final_node;
 use crate::touches::{TouchIndex, TouchReader};
 use crate::traffic::traffic;
 use crate::unrecorded::Unrecorded;
-use crate::uses::{Hit, Reader, Source, Uses};
 use crate::{Sources, Target};
 use firsttouch_model::Estimate;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Counter, Id, Profile};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
 
 /// Objects without any access seen that are listed, at most (the largest).
 const UNUSED_LISTED: usize = 200;
@@ -37,24 +37,25 @@ const MOST_MEMBERS: usize = 4096;
 /// Judges a profile on a target.
 #[must_use]
 pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Analysis {
+    analyse_by(SOURCES, profile, target, sources)
+}
+
+/// The same, by these sources of evidence.
+pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target: &Target, sources: &dyn Sources) -> Analysis {
     let threads = Threads::new(profile, target);
     let groups = groups(profile);
     let residents = Residents::new(profile);
     let faults = Faults::new(profile);
     let index = TouchIndex::new(profile, &threads);
-    let owned = HashMap::new();
-    let mut touch_reader = TouchReader { profile, threads: &threads, index: &index, residents: &residents, faults: &faults, owned };
-    let real_nodes = (!target.virtual_machine).then_some(target.nodes.max(1));
-    let reader = Reader { profile, threads: &threads, groups: &groups, residents: &residents, real_nodes, clock: Clock::new(profile) };
-    let uses = reader.read(&mut touch_reader);
+    let mut touch_reader = TouchReader::new(profile, &threads, &index, &residents, &faults);
+    let uses = Reader::new(profile, target, &threads, &groups, &residents).read(list, &mut touch_reader);
     let places = Places { profile, sources };
     let names = names(profile, &groups, &places);
     let judge = |source| Judge { profile, target, threads: &threads, design: &uses.of(source).design, source };
-    let subjects: Vec<Subject> = groups.iter().enumerate().map(|(g, group)| subject(&judge, &uses, g, group)).collect();
-    let remote_by = |source: Source| judge(source).remote(counted_hits(&subjects, &uses, source));
-    let (by_watch, by_hint) = (remote_by(Source::Watch), remote_by(Source::Hint));
-    let source = better(by_watch, by_hint);
-    let remote = if source == Source::Hint { by_hint } else { by_watch };
+    let subjects: Vec<Subject> = groups.iter().enumerate().filter_map(|(g, group)| subject(&judge, &uses, g, group)).collect();
+    let remote_by = |source: SourceRef| judge(source).remote(counted_hits(&subjects, &uses, source));
+    let (source, remote) = uses.best(remote_by, |remote| *remote).unzip();
+    let remote = remote.flatten();
     let builder = Builder { profile, target, threads: &threads, uses: &uses, places: &places, names: &names, residents: &residents };
     let context = Context {
         profile,
@@ -62,7 +63,7 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
         threads: &threads,
         uses: &uses,
         places: &places,
-        counted: [Source::Watch, Source::Hint].map(|source| counted_accesses(&uses.of(source).design, &subjects)),
+        counted: &|source| counted_accesses(&uses.of(source).design, &subjects),
         groups: &groups,
         names: &names,
     };
@@ -106,8 +107,9 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
         remote_fraction: remote.map(|r| r.value),
         remote_interval: remote.map(interval),
         remote_samples: remote.map_or(0, |r| r.samples),
-        remote_evidence: remote.map(|_| source.into()),
-        matrix: matrix(&uses.of(source).design, target.nodes, counted_hits(&subjects, &uses, source)),
+        remote_evidence: source.filter(|_| remote.is_some()).map(|source| source.name()),
+        matrix: source
+            .map_or_else(Vec::new, |source| matrix(&uses.of(source).design, target.nodes, counted_hits(&subjects, &uses, source))),
         objects,
         findings,
         not_judged,
@@ -123,24 +125,17 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
     }
 }
 
-/// One group, measured by the evidence that tells more of it.
-fn subject<'a>(judge: &impl Fn(Source) -> Judge<'a>, uses: &Uses, g: usize, group: &Group) -> Subject {
-    let by = |source| judge(source).measure(g, group, &uses.of(source).hits[g], uses.summaries[g].clone());
-    let watch = by(Source::Watch);
-    if uses.hint.hits[g].is_empty() {
-        return watch;
-    }
-    let hint = by(Source::Hint);
-    let figure = |s: &Subject| s.remote.or_else(|| s.used_by.iter().flatten().max_by(|a, b| a.value.total_cmp(&b.value)).copied());
-    match better(figure(&watch), figure(&hint)) {
-        Source::Watch => watch,
-        // How much it is accessed is what hints do not tell, where windows do.
-        Source::Hint => Subject { access_share: watch.access_share.or(hint.access_share), ..hint },
-    }
+/// One group, measured by the source that says most about it.
+fn subject<'a>(judge: &impl Fn(SourceRef) -> Judge<'a>, uses: &Evidence, g: usize, group: &Group) -> Option<Subject> {
+    let (source, usage) = uses.best(|source| judge(source).usage(&uses.of(source).hits[g]), Usage::main)?;
+    let subject = judge(source).measure(g, group, &uses.of(source).hits[g], usage, Rc::clone(&uses.summaries[g]));
+    // How much an object is accessed is compared by one source for all objects.
+    let share = uses.volumes().and_then(|volumes| uses.of(volumes).design.share(g));
+    Some(Subject { access_share: share.or(subject.access_share), ..subject })
 }
 
 /// The samples of one source on the groups that count.
-fn counted_hits<'a>(subjects: &'a [Subject], uses: &'a Uses, source: Source) -> impl Iterator<Item = &'a Hit> {
+fn counted_hits<'a>(subjects: &'a [Subject], uses: &'a Evidence, source: SourceRef) -> impl Iterator<Item = &'a Hit> {
     subjects.iter().filter(|s| s.counts).flat_map(move |s| &uses.of(source).hits[s.group])
 }
 
@@ -163,7 +158,7 @@ struct Builder<'a> {
     target: &'a Target,
     residents: &'a Residents,
     threads: &'a Threads,
-    uses: &'a Uses,
+    uses: &'a Evidence,
     places: &'a Places<'a>,
     names: &'a [(String, usize)],
 }
@@ -204,10 +199,10 @@ impl Builder<'_> {
             allocated_at,
             access_share: subject.access_share.map(|s| s.value),
             access_share_interval: subject.access_share.map(interval),
-            evidence: subject.source.into(),
-            windows: self.uses.watch.design.windows(subject.group) as u64,
-            hit_windows: self.uses.watch.hits[subject.group].len() as u64,
-            hints: group.members.iter().filter_map(|m| self.uses.touches.get(m)).map(|own| own.hints.len() as u64).sum(),
+            evidence: subject.source.name(),
+            windows: self.uses.named(&EvidenceSource::Watch).map_or(0, |watch| watch.found(subject.group)),
+            hit_windows: self.uses.named(&EvidenceSource::Watch).map_or(0, |watch| watch.hits[subject.group].len() as u64),
+            hints: self.uses.named(&EvidenceSource::Hint).map_or(0, |hint| hint.found(subject.group)),
             remote_fraction: subject.remote.map(|r| r.value),
             remote_interval: subject.remote.map(interval),
             first_touch,
@@ -221,7 +216,7 @@ impl Builder<'_> {
             resident: resident_view(moves, self.target.nodes),
             judged: subject.reason.is_none(),
             reason: subject.reason.clone(),
-            map: strip(group, hits, self.threads, |position| final_node(group, &self.uses.touches, self.threads, position)),
+            map: object_map(group, hits, self.threads, |position| final_node(group, &self.uses.touches, self.threads, position)),
         }
     }
 
@@ -229,7 +224,7 @@ impl Builder<'_> {
         let touch = &subject.touch;
         let site = touch.main_site();
         let frames = self.places.frames(site);
-        let serial = touch.main_lane().is_some_and(|(_, share)| share >= SERIAL);
+        let serial = touch.main_worker().is_some_and(|(_, share)| share >= SERIAL);
         let cause = if touch.by_kernel >= 0.5 && touch.sites.is_empty() {
             Some("io".to_owned())
         } else {
@@ -265,7 +260,7 @@ fn thread_views(profile: &Profile, target: &Target, threads: &Threads) -> Vec<Th
             index,
             node: t.node,
             name: t.name.clone(),
-            slot: t.lane,
+            slot: t.worker,
             process: t.process,
             omp_number: t.omp_number,
             allowed_cpus: row.and_then(|row| row.allowed_cpus.clone()),
@@ -313,13 +308,13 @@ fn kernel(profile: &Profile) -> Option<KernelView> {
     })
 }
 
-fn evidence(profile: &Profile, uses: &Uses) -> Vec<EvidenceView> {
+fn evidence(profile: &Profile, uses: &Evidence) -> Vec<EvidenceView> {
     let view = |e: &firsttouch_model::rows::Evidence| {
         let source = EvidenceSource::from(e.source.as_str());
         EvidenceView {
             available: e.available,
             // Of the faults on pages that were there, some were writes.
-            samples: if source == EvidenceSource::Hint { uses.hint_records } else { e.samples },
+            samples: uses.named(&source).and_then(Sampled::all_found).unwrap_or(e.samples),
             lost: profile.lost_by(&source),
             detail: e.detail.clone(),
             source,

@@ -32,13 +32,13 @@
 //! object that was never hit may still have been accessed.
 //!
 //! **Interval.** [`Estimate::fraction`] (symmetric in log-odds) with Student's quantile. Its degrees of freedom are those of
-//! the variance itself: 2 (sum u^2)^2 / (sum u^4 - (sum u^2)^2 / n), since a few windows with many hits tell less than many
-//! with one. At 0 or 1 exactly, the rule of three with the effective number of hit windows (sum a)^2 / sum a^2, a = K z r.
+//! the variance itself: 2 (sum u^2)^2 / (sum u^4 - (sum u^2)^2 / n), since a few windows with many hits hold less information than many windows
+//! with one hit. At 0 or 1 exactly, the rule of three with the effective number of hit windows (sum a)^2 / sum a^2, a = K z r.
 //!
-//! **Hot addresses.** Rates of cut windows rest on what a trap costs, which is known to within `hot_error` only (a part of the rate, the same for
-//! all): a share's interval is widened by share x |cut part of the group - cut part of all| x `hot_error`, in quadrature.
+//! **Hot addresses.** Rates of cut windows depend on the cost of a trap, which is known only to within `hot_error` (a part of the rate, the
+//! same for all): a share's interval is widened by share x |cut part of the group - cut part of all| x `hot_error`, in quadrature.
 //!
-//! Not in the interval: who first touched a page where the sample left it open (see `homes.rs`).
+//! Not in the interval: the error from pages whose first toucher is uncertain (see `homes.rs`).
 
 use firsttouch_model::Estimate;
 use std::collections::HashMap;
@@ -61,13 +61,13 @@ pub struct Draw {
     /// Words x ns that the window stands for.
     pub z: f64,
     pub held_ns: f64,
-    /// Accesses a ns to the word; 0 where nobody came, or the memory was not yet touched.
+    /// Accesses a ns to the word; 0 without accesses, or if the memory was not yet touched.
     pub rate: f64,
     /// The hit limit cut the window off: the rate rests on what a trap costs.
     pub cut: bool,
 }
 
-/// What is known of one group.
+/// The draws on one group, and sums over them.
 #[derive(Clone, Debug, Default)]
 struct Stratum {
     draws: Vec<usize>,
@@ -85,6 +85,32 @@ struct Stratum {
     mismatch: bool,
 }
 
+impl Stratum {
+    /// Of the accesses, by windows: at least that of one hit.
+    fn variance(&self) -> f64 {
+        let n = self.draws.len() as f64;
+        let correction = if n > 1.0 { n / (n - 1.0) } else { 1.0 };
+        if self.draws.is_empty() { 0.0 } else { (self.e2 * correction).max(self.one_hit.powi(2)) }
+    }
+}
+
+/// For each group, the sums over all other groups. They are added from both ends, because subtracting a group's own part from the
+/// total could leave only rounding error.
+fn others(strata: &[Stratum]) -> Vec<(f64, f64)> {
+    let own = |stratum: &Stratum| (stratum.variance(), stratum.e4);
+    let mut others = vec![(0.0, 0.0); strata.len()];
+    let mut add = |sum: &mut (f64, f64), (g, stratum): (usize, &Stratum)| {
+        others[g] = (others[g].0 + sum.0, others[g].1 + sum.1);
+        let (variance, fourth) = own(stratum);
+        *sum = (sum.0 + variance, sum.1 + fourth);
+    };
+    let mut sum = (0.0, 0.0);
+    strata.iter().enumerate().for_each(|one| add(&mut sum, one));
+    sum = (0.0, 0.0);
+    strata.iter().enumerate().rev().for_each(|one| add(&mut sum, one));
+    others
+}
+
 /// All windows with their weights.
 #[derive(Debug, Default)]
 pub struct Design {
@@ -94,8 +120,12 @@ pub struct Design {
     round: Vec<usize>,
     round_e: Vec<f64>,
     round_e2: f64,
+    /// Accesses, and those of cut windows.
     total: f64,
-    /// By how much all rates of cut windows may be wrong together, as a part of them.
+    cut: f64,
+    /// By group: variance and sum of e^4 of all other groups.
+    others: Vec<(f64, f64)>,
+    /// Common relative error of the rates of all cut windows.
     hot_error: f64,
     /// Rounds as units need at least this many.
     least_rounds: usize,
@@ -110,6 +140,29 @@ struct Sums {
     windows: usize,
     /// Rounds with hits.
     rounds: usize,
+}
+
+/// Sums by round, in a fixed order, so that results are the same in every run to the last digit.
+#[derive(Default)]
+struct RoundSums(Vec<(usize, f64)>);
+
+impl RoundSums {
+    fn add(&mut self, round: usize, u: f64) {
+        match self.0.last_mut() {
+            Some(last) if last.0 == round => last.1 += u,
+            _ => self.0.push((round, u)),
+        }
+    }
+
+    /// (round, sum), by round.
+    fn sums(mut self) -> Vec<(usize, f64)> {
+        self.0.sort_by_key(|entry| entry.0);
+        self.0.chunk_by(|a, b| a.0 == b.0).map(|of_round| (of_round[0].0, of_round.iter().map(|entry| entry.1).sum())).collect()
+    }
+
+    fn squares(self) -> f64 {
+        self.sums().iter().map(|(_, u)| u * u).sum()
+    }
 }
 
 impl Design {
@@ -144,21 +197,31 @@ impl Design {
             }
         }
         let total = strata.iter().map(|s| s.total).sum();
+        let cut = strata.iter().map(|s| s.cut).sum();
         let round_e2 = round_e.iter().map(|e| e * e).sum();
-        Self { draws, strata, round, round_e, round_e2, total, hot_error: 0.0, least_rounds: ROUNDS }
+        let others = others(&strata);
+        Self { draws, strata, round, round_e, round_e2, total, cut, others, hot_error: 0.0, least_rounds: ROUNDS }
     }
 
-    /// Of hinting faults, each a draw that was hit, in groups 0 to `groups`: a round is a scan. The exposure is not known: each
-    /// stands for itself.
+    /// The design of hinting faults, in which each draw was hit and a round is a scan. The exposure is unknown, so each draw stands for
+    /// itself. `groups`: number of groups.
     #[must_use]
     pub fn of_scans(draws: Vec<Draw>, groups: usize) -> Self {
-        Self { least_rounds: SCANS, ..Self::new(draws, &vec![0.0; groups]) }
+        let mut design = Self { least_rounds: SCANS, ..Self::new(draws, &vec![0.0; groups]) };
+        design.strata.iter_mut().for_each(|stratum| stratum.mismatch = false);
+        design
     }
 
-    /// The same; rates of cut windows may all be wrong by this part of them.
+    /// The same design with this common relative error of the rates of cut windows.
     #[must_use]
     pub fn with_hot_error(self, hot_error: f64) -> Self {
         Self { hot_error, ..self }
+    }
+
+    /// Whether any access was seen.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        self.total > 0.0
     }
 
     /// Accesses to a group.
@@ -194,21 +257,22 @@ impl Design {
         let own = &self.strata[group];
         let share = own.total / self.total;
         let hits = own.draws.iter().filter(|&&i| self.draws[i].rate > 0.0).count() as u64;
-        let mut sums = Sums { windows: self.draws.len(), ..Sums::default() };
-        for (g, stratum) in self.strata.iter().enumerate().filter(|(_, s)| !s.draws.is_empty()) {
-            let part = if g == group { 1.0 - share } else { share } / self.total;
-            let n = stratum.draws.len() as f64;
-            let correction = if n > 1.0 { n / (n - 1.0) } else { 1.0 };
-            sums.by_window += part * part * (stratum.e2 * correction).max(stratum.one_hit.powi(2));
-            sums.fourth += part.powi(4) * stratum.e4;
-        }
+        let (of_own, of_others) = ((1.0 - share) / self.total, share / self.total);
+        let others = self.others[group];
+        let mut sums = Sums {
+            windows: self.draws.len(),
+            by_window: of_own.powi(2) * own.variance() + of_others.powi(2) * others.0,
+            fourth: of_own.powi(4) * own.e4 + of_others.powi(4) * others.1,
+            ..Sums::default()
+        };
         // Rounds: all of them with -share x e, those with windows of the group corrected.
-        let mut own_e: HashMap<usize, f64> = HashMap::new();
+        let mut own_e = RoundSums::default();
         for &i in &own.draws {
-            *own_e.entry(self.round[i]).or_default() += own.k * self.draws[i].z * (self.draws[i].rate - own.mean);
+            own_e.add(self.round[i], own.k * self.draws[i].z * (self.draws[i].rate - own.mean));
         }
         let all = share * share * self.round_e2;
-        let corrected: f64 = own_e.iter().map(|(&r, e)| (e - share * self.round_e[r]).powi(2) - (share * self.round_e[r]).powi(2)).sum();
+        let corrected: f64 =
+            own_e.sums().into_iter().map(|(r, e)| (e - share * self.round_e[r]).powi(2) - (share * self.round_e[r]).powi(2)).sum();
         sums.by_round = (all + corrected) / self.total.powi(2);
         if own.total <= 0.0 {
             // Never hit: at most three hits' worth, on top of what was seen.
@@ -217,62 +281,63 @@ impl Design {
             return Some(Estimate { samples: 0, ..bound });
         }
         let by_sampling = self.interval(share, sums, hits, own.draws.iter().copied());
-        let all_cut: f64 = self.strata.iter().map(|s| s.cut).sum();
-        let by_traps = share * (own.cut / own.total - all_cut / self.total).abs() * self.hot_error;
+        let by_traps = share * (own.cut / own.total - self.cut / self.total).abs() * self.hot_error;
         Some(by_sampling.widened(by_traps))
     }
 
-    /// The part of the group's accesses given by `parts` (draw, rate of the part <= rate); windows not listed have none.
-    ///
-    /// `whole` gives the rates that count as the whole (draw, rate), hit windows only. None when the whole is 0.
+    /// The part of the accesses `whole` that `parts` gives. `whole`: (draw, rate) of hit draws, each draw once; `parts`: the rate
+    /// of the part, at most that of the whole, for each of them. None when the whole is 0.
     #[must_use]
-    pub fn part_of(&self, whole: &[(usize, f64)], parts: &HashMap<usize, f64>) -> Option<Estimate> {
-        let weigh = |&(i, rate): &(usize, f64)| self.weight(i) * rate;
-        let sum: f64 = whole.iter().map(weigh).sum();
+    pub fn part_of(&self, whole: &[(usize, f64)], parts: &[f64]) -> Option<Estimate> {
+        let sum: f64 = whole.iter().map(|&(i, rate)| self.weight(i) * rate).sum();
         if sum <= 0.0 || !sum.is_finite() {
             return None;
         }
-        let part = |i: usize| parts.get(&i).copied().unwrap_or(0.0);
-        let value = (whole.iter().map(|&(i, _)| self.weight(i) * part(i)).sum::<f64>() / sum).clamp(0.0, 1.0);
+        let part_sum: f64 = whole.iter().zip(parts).map(|(&(i, _), part)| self.weight(i) * part).sum();
+        let value = (part_sum / sum).clamp(0.0, 1.0);
         let mut sums = Sums::default();
-        let mut rounds: HashMap<usize, f64> = HashMap::new();
+        let mut rounds = RoundSums::default();
         let mut groups: Vec<usize> = whole.iter().map(|&(i, _)| self.draws[i].group).collect();
         groups.sort_unstable();
         groups.dedup();
         // Over several groups the numerator's and denominator's means do not cancel within each group.
-        let mut centre: HashMap<usize, f64> = HashMap::new();
-        if groups.len() > 1 {
-            for &(i, rate) in whole {
-                *centre.entry(self.draws[i].group).or_default() += self.draws[i].z * (part(i) - value * rate);
+        let several = groups.len() > 1;
+        let mut centre = vec![0.0; if several { self.strata.len() } else { 0 }];
+        let mut rates = vec![(0.0, 0.0); if several { self.draws.len() } else { 0 }];
+        if several {
+            for (&(i, rate), &part) in whole.iter().zip(parts) {
+                centre[self.draws[i].group] += self.draws[i].z * (part - value * rate);
+                rates[i] = (rate, part);
             }
         }
-        let rates: HashMap<usize, f64> = if groups.len() > 1 { whole.iter().copied().collect() } else { HashMap::new() };
         for &group in &groups {
             let stratum = &self.strata[group];
             let n = stratum.draws.len() as f64;
             let mut own = 0.0;
-            let mut add = |i: usize, rate: f64, mean: f64| {
-                let u = stratum.k * self.draws[i].z * (part(i) - value * rate - mean) / sum;
+            let mut add = |i: usize, rate: f64, part: f64, mean: f64| {
+                let u = stratum.k * self.draws[i].z * (part - value * rate - mean) / sum;
                 own += u * u;
                 sums.fourth += u.powi(4);
-                *rounds.entry(self.round[i]).or_default() += u;
+                rounds.add(self.round[i], u);
             };
-            if groups.len() == 1 {
-                // Windows without hits move nothing: part and whole are 0 there, and so is the mean.
-                whole.iter().for_each(|&(i, rate)| add(i, rate, 0.0));
-            } else {
+            if several {
                 let sum_z: f64 = stratum.draws.iter().map(|&i| self.draws[i].z).sum();
-                let mean = if stratum.mean == 0.0 { 0.0 } else { centre.get(&group).copied().unwrap_or(0.0) / sum_z };
-                stratum.draws.iter().for_each(|&i| add(i, rates.get(&i).copied().unwrap_or(0.0), mean));
+                let mean = if stratum.mean == 0.0 { 0.0 } else { centre[group] / sum_z };
+                stratum.draws.iter().for_each(|&i| add(i, rates[i].0, rates[i].1, mean));
+            } else {
+                // Windows without hits move nothing: part and whole are 0 there, and so is the mean.
+                whole.iter().zip(parts).for_each(|(&(i, rate), &part)| add(i, rate, part, 0.0));
             }
             let floor = (stratum.one_hit / sum).powi(2) * value * (1.0 - value);
             sums.by_window += (own * if n > 1.0 { n / (n - 1.0) } else { 1.0 }).max(floor);
             sums.windows += stratum.draws.len();
         }
         // As many units as there are rounds with hits: in the others nothing moves.
-        sums.by_round = rounds.values().map(|u| u * u).sum();
-        let rounds_hit: std::collections::HashSet<usize> = whole.iter().map(|&(i, _)| self.round[i]).collect();
-        sums.rounds = rounds_hit.len();
+        sums.by_round = rounds.squares();
+        let mut hit: Vec<usize> = whole.iter().map(|&(i, _)| self.round[i]).collect();
+        hit.sort_unstable();
+        hit.dedup();
+        sums.rounds = hit.len();
         if sums.rounds < self.least_rounds {
             sums.by_round = 0.0;
         }
@@ -332,12 +397,12 @@ mod tests {
     fn constant_part_is_narrow() {
         let design = Design::new(draws(0, &[4.0; 400]), &[400.0]);
         let whole: Vec<(usize, f64)> = (0..400).map(|i| (i, 4.0)).collect();
-        let parts = whole.iter().map(|&(i, _)| (i, 1.0)).collect();
+        let parts = vec![1.0; whole.len()];
         let part = design.part_of(&whole, &parts).unwrap();
         assert!((part.value - 0.25).abs() < 1e-9 && part.half_width() < 0.01, "{part:?}");
     }
 
-    /// Check that a doubt about hot addresses widens the shares of those who have them and of the others, and nothing where all are hot.
+    /// Check that the error of hot addresses widens the shares of groups with and without them, and widens nothing if all are hot.
     #[test]
     fn doubts_about_traps_count() {
         let half = |hot: &[bool; 2]| {

@@ -1,45 +1,80 @@
-//! Which page faults placed a page, and which only tell who used one.
+//! Which page faults placed a page, and which only show that one was used.
 //!
-//! The kernel's event tells of every fault. A fault places a page when it is the first touch, or the first write to memory that was only
-//! read before (the zero page) or that is shared after fork. It places none when
+//! The kernel's event counts every page fault. A fault places a page if it is the first touch, or the first write to memory that was
+//! only read before (the zero page) or that is shared after fork. It places no page if
 //!
-//! - the NUMA balancing had marked the page to see who uses it (a *hinting fault*);
-//! - the page was being moved (balancing, compaction, memory taken offline) and the thread waited for it.
+//! - NUMA balancing had marked the page to find out who uses it (a *hinting fault*);
+//! - the page was being migrated (balancing, compaction, memory taken offline) and the thread waited for it.
 //!
-//! Two facts tell them apart. `mapped`: whether a page was mapped when the access faulted (Linux 5.11). And where the
-//! agent tells each allocation and release, the life of memory: a page that was never given back is first touched once.
+//! Two facts distinguish these cases. `mapped`: whether a page was mapped when the access faulted (since Linux 5.11). And, if the
+//! agent recorded each allocation and release, the life of memory: a page that was never released is first touched once.
 //!
 //! | `mapped` | balancing | the fault |
 //! |---|---|---|
-//! | no | | first touch; or, of memory never given back, waiting for a page on its way: the first generation stays |
-//! | yes | off, or one node | write to the zero page or a shared page: places |
-//! | yes | on | a hint; but a write, as far as the same stretch of memory had been read before (found without a node) or inherited by fork |
-//! | not told | off, or one node | any of the placing ones: the last generation stays |
-//! | not told | on | of memory never given back the first generation stays, and the others are dropped |
+//! | no | | first touch; or, of memory never released, a wait for a page in migration: the first generation stays |
+//! | yes | off, or one node | write to the zero page or a shared page: it places the page |
+//! | yes | on | a hint; a write if the same stretch of memory had been read before (found without a node) or inherited by fork |
+//! | unknown | off, or one node | any fault that places a page: the last generation stays |
+//! | unknown | on | of memory never released, the first generation stays and the others are dropped |
 //!
-//! The balancing never marks the zero page (mm/mprotect.c, change_pte_range: pages without a struct page of their own are passed
-//! over), so the writes of a stretch come before its hints. Memory that was in swap is placed anew when it comes back, by a fault without a
-//! page: then the last generation stays.
+//! Balancing never marks the zero page (mm/mprotect.c, change_pte_range skips pages without a struct page of their own), so the writes
+//! to a stretch come before its hints. Memory that was swapped out is placed again by a fault without a page when it is read back:
+//! then the last generation stays.
 //!
-//! Limit: copies that a parent makes when it writes after fork are taken for hints where balancing is on.
+//! Limit: if balancing is on, copies that a parent makes when it writes after fork count as hints.
 
 use crate::generations::{Cells, keep_first, keep_last};
 use crate::touches::{Placed, Touch};
 use firsttouch_model::rows::{Id, Object, ObjectKind, Profile, Release};
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
 
-/// Where less than this part of a stretch was read before it was written, none of it was: answers may come late.
+/// If less than this part of a stretch seems to have been read before it was written, none was: the kernel's answers may be late.
 const READ_FIRST: f64 = 0.1;
 
-/// What is known of the faults of a run.
+/// Memory that a process released.
+#[derive(Debug, Default)]
+struct Releases {
+    /// By address.
+    list: Vec<Release>,
+    /// The longest of them, bytes.
+    longest: u64,
+}
+
+impl Releases {
+    fn index(&mut self) {
+        self.list.sort_by_key(|r| r.address);
+        self.longest = self.list.iter().map(|r| r.bytes).max().unwrap_or(0);
+    }
+
+    fn overlapping(&self, address: u64, bytes: u64) -> impl Iterator<Item = &Release> {
+        let end = address.saturating_add(bytes);
+        let low = self.list.partition_point(|r| r.address.saturating_add(self.longest) <= address);
+        let high = self.list.partition_point(|r| r.address < end).max(low);
+        self.list[low..high].iter().filter(move |r| r.address.saturating_add(r.bytes) > address)
+    }
+}
+
+/// A record, and its index in the list of an object's faults.
+struct At<'a> {
+    index: usize,
+    placed: &'a Placed,
+}
+
+impl Borrow<Placed> for At<'_> {
+    fn borrow(&self) -> &Placed {
+        self.placed
+    }
+}
+
+/// How to classify the faults of a run.
 #[derive(Debug, Default)]
 pub struct Faults {
     may_hint: bool,
     swapped: bool,
-    /// Births, deaths and releases are known without gaps.
+    /// Births, deaths and releases of memory were recorded without gaps.
     lives_known: bool,
-    /// By process, in order of time.
-    releases: HashMap<Id, Vec<Release>>,
+    releases: HashMap<Id, Releases>,
     /// Birth of each forked process.
     forked: HashMap<Id, u64>,
 }
@@ -47,10 +82,11 @@ pub struct Faults {
 impl Faults {
     #[must_use]
     pub fn new(profile: &Profile) -> Self {
-        let mut releases: HashMap<Id, Vec<Release>> = HashMap::new();
+        let mut releases: HashMap<Id, Releases> = HashMap::new();
         for &release in &profile.releases {
-            releases.entry(release.process).or_default().push(release);
+            releases.entry(release.process).or_default().list.push(release);
         }
+        releases.values_mut().for_each(Releases::index);
         let agent = profile.evidence.iter().find(|e| e.source == "agent");
         let lost = profile.lost.iter().any(|l| l.source == "agent" && l.count > 0);
         Self {
@@ -62,77 +98,71 @@ impl Faults {
         }
     }
 
-    /// Whether the kernel may have caught this access on a page that was there already.
+    /// Whether the kernel may have caught this access on a page that was already mapped.
     #[must_use]
     pub fn is_caught(&self, touch: &Touch) -> bool {
         self.may_hint && touch.mapped.is_some_and(|bytes| bytes > 0)
     }
 
-    /// Takes the hinting faults out of an object's own faults.
+    /// Removes the hinting faults from an object's own faults and returns them.
     #[must_use]
     pub fn take_hints(&self, object: &Object, own: &mut Vec<Placed>) -> Vec<Placed> {
-        let (mut caught, rest): (Vec<Placed>, Vec<Placed>) = own.drain(..).partition(|p| self.is_caught(&p.touch));
-        *own = rest;
-        if caught.is_empty() {
-            return caught;
+        if !own.iter().any(|p| self.is_caught(&p.touch)) {
+            return Vec::new();
         }
-        let covered: f64 = own.iter().chain(&caught).map(Placed::covers).sum();
+        let covered: f64 = own.iter().map(Placed::covers).sum();
         let inherited = self.forked.get(&object.process).is_some_and(|&born| born == object.born_ns);
-        // The same stretches for what was read and what was caught.
-        let all = own.iter().chain(&caught).cloned();
+        // Cells over both the faults that were read and those that were caught.
+        let all: Vec<At<'_>> = own.iter().enumerate().map(|(index, placed)| At { index, placed }).collect();
         let Cells { size, cells, .. } = Cells::new(all, covered, object.bytes);
-        let mut hints = Vec::new();
-        caught.clear();
+        let mut is_hint = vec![false; own.len()];
         for mut cell in cells {
-            cell.sort_by_key(|p| p.touch.time);
-            let sum = |of: &dyn Fn(&Placed) -> bool| cell.iter().filter(|p| of(p)).map(Placed::covers).sum::<f64>();
-            let read = sum(&|p| !self.is_caught(&p.touch) && p.touch.found == Some(false));
-            let first = sum(&|p| !self.is_caught(&p.touch));
+            let (mut read, mut first) = (0.0, 0.0);
+            for at in cell.iter().filter(|at| !self.is_caught(&at.placed.touch)) {
+                first += at.placed.covers();
+                read += if at.placed.touch.found == Some(false) { at.placed.covers() } else { 0.0 };
+            }
+            cell.retain(|at| self.is_caught(&at.placed.touch));
+            cell.sort_by_key(|at| at.placed.touch.time);
             let shared = if inherited { size } else { read.min(size) };
             let mut writes = if inherited || read >= READ_FIRST * first { shared } else { 0.0 };
-            for placed in cell.into_iter().filter(|p| self.is_caught(&p.touch)) {
-                if writes > 0.0 {
-                    writes -= placed.covers();
-                    own.push(placed);
-                } else {
-                    hints.push(placed);
-                }
+            for at in cell {
+                is_hint[at.index] = writes <= 0.0;
+                writes -= if writes > 0.0 { at.placed.covers() } else { 0.0 };
             }
         }
+        let mut hint = is_hint.into_iter();
+        let mut hints: Vec<Placed> = own.extract_if(.., |_| hint.next().unwrap_or(false)).collect();
         hints.sort_by_key(|p| p.touch.time);
         hints
     }
 
-    /// Leaves, of an object's own faults without hints, those that placed its pages.
+    /// Keeps, of an object's own faults without hints, those that placed its pages.
     pub fn keep_placing(&self, object: &Object, own: &mut Vec<Placed>) {
         let known = self.lives_known && matches!(object.kind, ObjectKind::Heap | ObjectKind::Anonymous | ObjectKind::Static);
         if !known || self.swapped {
             return keep_last(own, object.address, object.bytes);
         }
         self.drop_released(object, own);
-        let told = own.iter().all(|p| p.touch.mapped.is_some());
-        let (mut writes, mut first): (Vec<Placed>, Vec<Placed>) =
-            own.drain(..).partition(|p| p.touch.mapped.is_some_and(|bytes| bytes > 0));
-        if told || self.may_hint {
-            keep_first(&mut first, object.address, object.bytes);
+        let known = own.iter().all(|p| p.touch.mapped.is_some());
+        let mut writes: Vec<Placed> = own.extract_if(.., |p| p.touch.mapped.is_some_and(|bytes| bytes > 0)).collect();
+        if known || self.may_hint {
+            keep_first(own, object.address, object.bytes);
         }
-        let again = !told && !self.may_hint || !writes.is_empty();
-        own.append(&mut first);
+        let again = !known && !self.may_hint || !writes.is_empty();
         own.append(&mut writes);
         if again {
             keep_last(own, object.address, object.bytes);
         }
     }
 
-    /// Drops faults on pages that the program gave back later.
+    /// Drops faults on pages that the program released later.
     fn drop_released(&self, object: &Object, own: &mut Vec<Placed>) {
         let Some(releases) = self.releases.get(&object.process) else { return };
-        let end = object.address.saturating_add(object.bytes);
         let died = object.died_ns.unwrap_or(u64::MAX);
-        let within = |r: &&Release| r.address < end && r.address.saturating_add(r.bytes) > object.address && r.time_ns <= died;
-        // A program that gives back the same memory each step does so many times: the last time counts.
+        // A program may release the same memory in each step: the last time counts.
         let mut last: BTreeMap<(u64, u64), u64> = BTreeMap::new();
-        for r in releases.iter().filter(within) {
+        for r in releases.overlapping(object.address, object.bytes).filter(|r| r.time_ns <= died) {
             let time = last.entry((r.address, r.bytes)).or_default();
             *time = r.time_ns.max(*time);
         }

@@ -1,4 +1,4 @@
-//! Which of several touches of a page placed it: the last one, or the first.
+//! Which of several touches of a page placed it: the last one or the first.
 //!
 //! A read of fresh anonymous memory faults, maps the zero page and places nothing; the write that follows faults again. Memory
 //! given back with `madvise(MADV_DONTNEED)` and used again faults again. So a range may have more faults than pages, and each page was
@@ -17,24 +17,25 @@
 //! Threads that fault on one page at the same time are all counted, but only the first places it. Faults that follow each other
 //! within 100 us, or 5 ns a byte of the page (a huge page is cleared in the fault: 10 ms), are such a race, and the first of them stays.
 //!
-//! What went before is kept for memory whose owner is not known ([`History`]): without an agent, a mapping that is unmapped and
-//! mapped again is one object, initialised again and again, and windows saw each of its lives. With two generations it could as
-//! well be memory that was read before it was written; so only cells with three or more have a history.
+//! Earlier generations are kept for memory whose owner is unknown ([`History`]): without the agent, a mapping that is unmapped and
+//! mapped again is one object that is initialised several times, and samples see each of its lives. Two generations may also be
+//! memory that was read before it was written; so only cells with three or more generations have a history.
 //!
-//! Where it is known that memory was never given back ([`crate::faults`]), a page is placed once, and later faults that found no page
-//! (it was being moved) place nothing: then the first generation stays, by the same rules from the other end.
+//! If memory is known never to have been released ([`crate::faults`]), a page is placed once, and later faults without a page (it was
+//! being migrated) place nothing. Then the first generation stays, by the same rules from the other end.
 //!
 //! Limits: a cell of which only a part was touched, twice, looks like one touched once.
 
 use crate::touches::{BASE_PAGE, Placed};
+use std::borrow::Borrow;
 
-/// Generations that a cell must have to be called initialised again and again.
+/// Generations that a cell must have for a history.
 const AGAIN: usize = 3;
 const MOST_CELLS: f64 = 64.0;
 const RECORDS_A_CELL: f64 = 16.0;
-/// Records of one huge page looked at: more than that many threads do not race for one.
+/// Records of one huge page that are compared: no more threads than that race for one page.
 const LOOKED_AT: usize = 64;
-/// Ends of the last generation looked at, in parts of the cell.
+/// Where the last generation may end, in parts of the cell.
 const END: std::ops::RangeInclusive<f64> = 0.7..=1.3;
 
 /// The generation that stays.
@@ -59,7 +60,7 @@ fn keep(placed: &mut Vec<Placed>, address: u64, bytes: u64, stays: Stays) {
     one_of_page(placed, address, stays, |p| p.touch.weight <= 1.0);
     let covered: f64 = placed.iter().map(Placed::covers).sum();
     if bytes > 0 && covered > bytes as f64 {
-        let Cells { size, typical, cells } = Cells::new(placed.drain(..), covered, bytes);
+        let Cells { size, typical, cells } = Cells::new(std::mem::take(placed), covered, bytes);
         for mut cell in cells {
             generation(&mut cell, size, typical, stays);
             placed.append(&mut cell);
@@ -69,29 +70,29 @@ fn keep(placed: &mut Vec<Placed>, address: u64, bytes: u64, stays: Stays) {
 }
 
 /// Equal stretches of an object, with their records.
-pub struct Cells {
+pub struct Cells<R> {
     pub size: f64,
     /// Bytes of a typical record.
     typical: f64,
-    pub cells: Vec<Vec<Placed>>,
+    /// The records, or references to them.
+    pub cells: Vec<Vec<R>>,
 }
 
-impl Cells {
-    pub fn new(placed: impl Iterator<Item = Placed>, covered: f64, bytes: u64) -> Self {
-        let placed: Vec<Placed> = placed.collect();
-        let typical = placed.iter().map(|p| p.covers().powi(2)).sum::<f64>() / covered;
+impl<R: Borrow<Placed>> Cells<R> {
+    pub fn new(placed: Vec<R>, covered: f64, bytes: u64) -> Self {
+        let typical = placed.iter().map(|p| p.borrow().covers().powi(2)).sum::<f64>() / covered;
         let count = (bytes as f64 / typical / RECORDS_A_CELL).clamp(1.0, MOST_CELLS).floor().max(1.0);
         let size = (bytes as f64 / count).max(1.0);
-        let mut cells: Vec<Vec<Placed>> = vec![Vec::new(); count as usize];
+        let mut cells: Vec<Vec<R>> = (0..count as usize).map(|_| Vec::new()).collect();
         for record in placed {
-            let cell = ((record.offset as f64 / size) as usize).min(cells.len() - 1);
+            let cell = ((record.borrow().offset as f64 / size) as usize).min(cells.len() - 1);
             cells[cell].push(record);
         }
         Self { size, typical, cells }
     }
 }
 
-/// All generations of touches of an object that was initialised again and again.
+/// All generations of touches of an object that was initialised several times.
 #[derive(Clone, Debug)]
 pub struct History {
     size: f64,
@@ -100,29 +101,28 @@ pub struct History {
 }
 
 impl History {
-    /// None where no part of the object was initialised three times.
+    /// None if no part of the object was initialised three times.
     #[must_use]
     pub fn new(placed: &[Placed], bytes: u64) -> Option<Self> {
         let covered: f64 = placed.iter().map(Placed::covers).sum();
         if bytes == 0 || covered < AGAIN as f64 / 2.0 * bytes as f64 {
             return None;
         }
-        let Cells { size, typical, cells } = Cells::new(placed.iter().cloned(), covered, bytes);
-        let generations = |mut cell: Vec<Placed>| {
+        let Cells { size, typical, cells } = Cells::new(placed.iter().collect(), covered, bytes);
+        let generations = |mut cell: Vec<&Placed>| {
             let mut list = Vec::new();
             while !cell.is_empty() {
                 let older = generation(&mut cell, size, typical, Stays::Last);
-                cell.sort_by_key(|p| (p.offset, p.touch.time));
                 list.push(std::mem::replace(&mut cell, older));
             }
             list.reverse();
-            if list.len() < AGAIN { Vec::new() } else { list }
+            if list.len() < AGAIN { Vec::new() } else { list.into_iter().map(by_offset).collect() }
         };
         let cells: Vec<Vec<Vec<Placed>>> = cells.into_iter().map(generations).collect();
         cells.iter().any(|cell| !cell.is_empty()).then_some(Self { size, cells })
     }
 
-    /// The generation that was there at `time`, and the next one. None where the cell has no history.
+    /// The generation that was present at `time`, and the next one. None if the cell has no history.
     #[must_use]
     pub fn at(&self, offset: u64, time: u64) -> Option<(&[Placed], &[Placed])> {
         let cell = self.cells.get(((offset as f64 / self.size) as usize).min(self.cells.len().saturating_sub(1)))?;
@@ -132,7 +132,12 @@ impl History {
     }
 }
 
-/// The page a record made.
+fn by_offset(mut records: Vec<&Placed>) -> Vec<Placed> {
+    records.sort_by_key(|p| (p.offset, p.touch.time));
+    records.into_iter().cloned().collect()
+}
+
+/// The page that a record created.
 fn page(record: &Placed, address: u64) -> u64 {
     address.wrapping_add(record.offset) / record.page_bytes.max(1)
 }
@@ -153,22 +158,23 @@ fn same_page(a: &Placed, b: &Placed, address: u64) -> bool {
     a.page_bytes == b.page_bytes && page(a, address) == page(b, address)
 }
 
-/// Records of base pages that are huge by now get their size.
+/// Gives records of base pages that the kernel joined to a huge page later the size of base pages.
 fn base_pages(placed: &mut [Placed], address: u64) {
-    let order = by_page(placed, address);
-    for group in order.chunk_by(|&a, &b| same_page(&placed[a], &placed[b], address)).map(<[usize]>::to_vec).collect::<Vec<_>>() {
+    let mut of_base_pages: Vec<usize> = Vec::new();
+    for group in by_page(placed, address).chunk_by(|&a, &b| same_page(&placed[a], &placed[b], address)) {
         let same_thread = |a: &Placed, b: &Placed| {
             let apart = a.offset / BASE_PAGE != b.offset / BASE_PAGE;
             apart && a.touch.thread == b.touch.thread && b.touch.time - a.touch.time <= race_ns(a.page_bytes)
         };
-        let of_base_pages = |i: usize| group[..i].iter().any(|&before| same_thread(&placed[before], &placed[group[i]]));
-        if placed[group[0]].page_bytes > BASE_PAGE && (1..group.len().min(LOOKED_AT)).any(of_base_pages) {
-            group.iter().for_each(|&i| placed[i].page_bytes = BASE_PAGE);
+        let is_split = |i: usize| group[..i].iter().any(|&before| same_thread(&placed[before], &placed[group[i]]));
+        if placed[group[0]].page_bytes > BASE_PAGE && (1..group.len().min(LOOKED_AT)).any(is_split) {
+            of_base_pages.extend(group);
         }
     }
+    of_base_pages.into_iter().for_each(|i| placed[i].page_bytes = BASE_PAGE);
 }
 
-/// Drops records of pages that have another one, later or earlier, where `may_go`.
+/// Of several records of one page keeps one, the first or the last; only records that `may_go` allows are dropped.
 fn one_of_page(placed: &mut Vec<Placed>, address: u64, which: Stays, may_go: impl Fn(&Placed) -> bool) {
     let mut stays = vec![true; placed.len()];
     for group in by_page(placed, address).chunk_by(|&a, &b| same_page(&placed[a], &placed[b], address)) {
@@ -189,12 +195,12 @@ fn one_of_page(placed: &mut Vec<Placed>, address: u64, which: Stays, may_go: imp
 }
 
 /// Leaves one generation of a cell, in no order, and returns the others.
-fn generation(cell: &mut Vec<Placed>, bytes: f64, typical: f64, stays: Stays) -> Vec<Placed> {
-    let covered: f64 = cell.iter().map(Placed::covers).sum();
+fn generation<R: Borrow<Placed>>(cell: &mut Vec<R>, bytes: f64, typical: f64, stays: Stays) -> Vec<R> {
+    let covered: f64 = cell.iter().map(|p| p.borrow().covers()).sum();
     if covered < 1.1 * bytes + 2.0 * (bytes * typical).sqrt() {
         return Vec::new();
     }
-    cell.sort_by_key(|p| p.touch.time);
+    cell.sort_by_key(|p| p.borrow().touch.time);
     if stays == Stays::Last {
         cell.reverse();
     }
@@ -202,8 +208,9 @@ fn generation(cell: &mut Vec<Placed>, bytes: f64, typical: f64, stays: Stays) ->
     let mut longest: Option<(u64, usize)> = None;
     let mut nearest = (f64::INFINITY, cell.len());
     for (i, pair) in cell.windows(2).enumerate() {
-        kept += pair[0].covers();
-        let pause = pair[0].touch.time.abs_diff(pair[1].touch.time);
+        let (this, next) = (pair[0].borrow(), pair[1].borrow());
+        kept += this.covers();
+        let pause = this.touch.time.abs_diff(next.touch.time);
         if END.contains(&(kept / bytes)) && longest.is_none_or(|l| pause > l.0) {
             longest = Some((pause, i + 1));
         }

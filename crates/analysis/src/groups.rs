@@ -1,14 +1,14 @@
-//! Objects that are one object to the programmer.
+//! Groups: objects that the programmer sees as one.
 //!
 //! - **Same site:** objects of one process made by the same call from the same place with the same size. Those alive
 //!   together (the rows of a matrix) lie side by side in one logical address range, in order of birth: position =
-//!   slot x stride + offset, with the slots of [`crate::lanes`]. Those that follow each other share a slot.
-//! - **Growth:** objects of different sizes from one site that follow each other (vector growth, realloc): successive
-//!   lifetimes, where two may be alive together only while one is copied into the next (at most half of the younger's
-//!   life). The largest represents them, of equals the last.
+//!   slot x stride + offset, with the slots of [`crate::slots`]. Objects that follow each other share a slot.
+//! - **Growth:** objects of different sizes from one site that replace each other (vector growth, realloc). Two of them may be
+//!   alive together only while one is copied into the next (at most half of the younger one's life). The largest represents the
+//!   group; of several largest, the last.
 //! - All else (symbols, mappings, objects without a site): each its own group.
 
-use crate::lanes::{Lifetime, lowest_free_slots};
+use crate::slots::{Lifetime, lowest_free_slots};
 use firsttouch_model::rows::{Frame, Id, Object, ObjectKind, Profile};
 use std::collections::{BTreeMap, HashMap};
 
@@ -66,17 +66,17 @@ impl Group {
     }
 }
 
-/// What makes two stacks the same place in the code, also in another process: module and offset of each real frame; file and
-/// line of an interpreted one.
+/// Two stacks with equal keys are the same place in the code, also in different processes: module and offset of each native frame,
+/// file and line of each interpreted one.
 pub type SiteKey = Vec<(Option<String>, u64)>;
 
-/// The module that frames of interpreted Python code name.
+/// The module name of frames of interpreted Python code.
 pub const PYTHON: &str = "python";
 
 /// Process, kind, number of the site key, call, name.
 type PlaceKey = (Id, ObjectKind, usize, Option<String>, Option<String>);
 
-/// The place in the code that a stack names.
+/// The key of a stack.
 #[must_use]
 pub fn site_key(frames: &[Frame]) -> SiteKey {
     let frames = frames.iter().filter(|f| !f.inlined);

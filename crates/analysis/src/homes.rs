@@ -1,15 +1,15 @@
-//! Where an address is: the node of the thread that first touched its page.
+//! The node of an address: the node of the thread that first touched its page.
 //!
 //! `home(address, time)`, pages of the object's page size:
-//! 1. records of the same page: the latest at or before `time` (none that early: not yet touched);
-//! 2. else, not yet touched when the nearest record below or above came after `time` (the page between them was touched
-//!    about then), or when the thread that is seen there, with the code that touched first, came to its own nearest records
-//!    after `time` (several threads initialise together, each its parts: [`comes_later`]);
-//! 3. else the 8 nearest records in address: all by one thread, that one; of several, the nearest, marked as doubtful;
-//!    (where the touches follow a rule, a period or one thread a row, that rule then decides: `uses.rs`);
-//! 4. without any record: the thread the kernel touched for, where that was derived; else unknown.
+//! 1. The latest record of the same page at or before `time`. If all its records are later, the page is not yet touched.
+//! 2. Without a record of the page, it is not yet touched if the nearest record below or above is later than `time` (the page
+//!    between them was touched at about that time), or if the thread that is seen there comes to its own nearest records after
+//!    `time`, with the code that touches first (several threads initialise together, each its parts: [`comes_later`]).
+//! 3. Else the 8 nearest records in address decide: their thread if they agree, else the nearest one's, marked as doubtful. (If the
+//!    touches follow a rule, a period or one worker a row, the rule decides instead of a doubtful neighbour: `evidence/home.rs`.)
+//! 4. Without any record: the thread that the kernel touched the pages for, if that was derived; else unknown.
 //!
-//! On a real machine the kernel's answer replaces the node where there is one near.
+//! On the recorded machine, an answer of the kernel for a page nearby replaces the node.
 
 use crate::residents::Residents;
 use crate::touches::{ObjectTouches, Placed};
@@ -17,23 +17,23 @@ use firsttouch_model::rows::Object;
 
 /// Records that must agree where the page itself has none.
 const NEIGHBOURS: usize = 8;
-/// The kernel's answers on pages within this part of the object speak for the pages between them.
+/// The kernel's answers count for pages up to this part of the object away.
 const REACH: u64 = 8;
-/// Records among which a thread's own next one is looked for.
+/// How many records are searched for a thread's own next one.
 const OWN: usize = 1024;
 
-/// Where an address was at a time.
+/// The node of an address at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Home {
-    /// Not touched yet: an access now is an initialisation.
+    /// Not touched yet: an access at this time initialises it.
     Untouched,
     Unknown,
     Known {
         /// First toucher (index), where known.
         thread: Option<usize>,
         node: u32,
-        /// Where the first toucher ran: the node that first touch gives, whatever policy, full nodes or migration did. None
-        /// where that is not known.
+        /// The node that first touch alone would give: where the first toucher ran, regardless of memory policy, full nodes and
+        /// migration. None if unknown.
         first: Option<u32>,
         /// From a record of the page itself, or from neighbours that agree.
         sure: bool,
@@ -46,7 +46,7 @@ pub fn home(touches: &ObjectTouches, kernel_node: impl Fn(usize) -> u32, offset:
     home_among(&touches.placed, touches, kernel_node, offset, time)
 }
 
-/// The home of `offset` from `time` to `end`, in memory that may have been initialised again in between, or later.
+/// The home of `offset` from `time` to `end`, in memory that may be initialised several times.
 #[must_use]
 pub fn home_between(touches: &ObjectTouches, kernel_node: impl Fn(usize) -> u32, offset: u64, (time, end): (u64, u64)) -> Home {
     let Some((this, next)) = touches.history.as_ref().and_then(|history| history.at(offset, time)) else {
@@ -60,9 +60,9 @@ pub fn home_between(touches: &ObjectTouches, kernel_node: impl Fn(usize) -> u32,
     home_among(this, touches, kernel_node, offset, time)
 }
 
-/// Whether `thread` came to its own records next to `offset`, below or above, after `time`, with the code that `same` knows,
-/// and was not seen to touch the page itself before. Then what it did there was to initialise: others had touched the pages
-/// around before, or the part of this one that is theirs, but each initialises its own parts.
+/// Whether `thread` was still initialising at `offset` at `time`: its own nearest record below or above is later than `time` and from
+/// the code that `same` accepts, and it has no earlier record of the page itself. Other threads may have touched the pages around it
+/// or their part of this page before, because each thread initialises its own parts.
 #[must_use]
 pub fn comes_later(touches: &ObjectTouches, offset: u64, time: u64, thread: usize, same: impl Fn(&Placed) -> bool) -> bool {
     let list = &touches.placed;
@@ -135,7 +135,7 @@ pub fn observed(derived: Home, residents: &Residents, object: &Object, address: 
     if derived == Home::Untouched {
         return derived;
     }
-    // A few answers far away tell less than the first touch.
+    // The first touch is better evidence than a few answers far away.
     let reach = if matches!(derived, Home::Known { .. }) { object.bytes / REACH } else { u64::MAX };
     match residents.node(object, address, time, page_bytes, reach).filter(|&node| (node as usize) < nodes) {
         Some(node) => {

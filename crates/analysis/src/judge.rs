@@ -12,32 +12,33 @@
 //! leaving out those with few hits would leave out the little used, and so be biased.
 
 use crate::estimator::Design;
-use crate::evidence::TouchSummary;
+use crate::evidence::{ByThread, Hit, SourceRef, missing};
 use crate::groups::Group;
 use crate::homes::Home;
-use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Sight, Unit, classify, turns};
+use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Unit, classify, thinning, turns};
 use crate::threads::Threads;
-use crate::uses::{ByThread, Hit, Source};
+use crate::touch_summary::TouchSummary;
 use crate::{Missing, NotJudgedReason, Target};
 use firsttouch_model::Estimate;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{ObjectKind, Profile};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// All that was measured of one group.
 #[derive(Debug)]
 pub struct Subject {
     pub group: usize,
     /// What the figures on its use rest on.
-    pub source: Source,
+    pub source: SourceRef,
     pub access_share: Option<Estimate>,
     pub partition: Partition,
-    /// How many times the lanes take turns over the range.
+    /// How many times the workers take turns over the range.
     pub turns: Option<u64>,
     /// By thread index: share of accesses, traps seen.
     pub used_by: Vec<Option<Estimate>>,
     pub traps: Vec<u64>,
-    pub touch: TouchSummary,
+    pub touch: Rc<TouchSummary>,
     /// Of accesses with a known home.
     pub remote: Option<Estimate>,
     /// The same over windows whose home is beyond doubt.
@@ -68,14 +69,14 @@ impl Subject {
         self.turns.filter(|&turns| dealt && turns >= 2)
     }
 
-    /// Lanes that make at least 1 % of the accesses.
+    /// Workers that make at least 1 % of the accesses.
     #[must_use]
     pub fn users(&self, threads: &Threads) -> Vec<usize> {
-        let mut lanes: BTreeMap<usize, f64> = BTreeMap::new();
+        let mut workers: BTreeMap<usize, f64> = BTreeMap::new();
         for (thread, share) in self.used_by.iter().enumerate() {
-            *lanes.entry(threads.list[thread].lane).or_default() += share.map_or(0.0, |s| s.value);
+            *workers.entry(threads.list[thread].worker).or_default() += share.map_or(0.0, |s| s.value);
         }
-        lanes.into_iter().filter(|(_, share)| *share >= 0.01).map(|(lane, _)| lane).collect()
+        workers.into_iter().filter(|(_, share)| *share >= 0.01).map(|(worker, _)| worker).collect()
     }
 }
 
@@ -85,53 +86,70 @@ pub struct Judge<'a> {
     pub target: &'a Target,
     pub threads: &'a Threads,
     pub design: &'a Design,
-    pub source: Source,
+    pub source: SourceRef,
 }
 
-/// Samples that a source must have, and the half width of its interval that is good enough.
-const ENOUGH: u64 = MIN_UNITS as u64;
-const NARROW: f64 = 0.05;
+/// Who uses a group, and from where: what sources are compared by.
+#[derive(Debug)]
+pub struct Usage {
+    /// By thread index: share of accesses, traps seen.
+    used_by: Vec<Option<Estimate>>,
+    traps: Vec<u64>,
+    /// Of accesses with a known home.
+    remote: Option<Estimate>,
+}
 
-/// Which of two sources a figure rests on. Watchpoints see accesses, hints pages: so hints are taken where windows are too few,
-/// or tell little while hints tell more, and do not contradict them.
-#[must_use]
-pub fn better(watch: Option<Estimate>, hint: Option<Estimate>) -> Source {
-    let Some(hint) = hint.filter(|h| h.samples >= ENOUGH) else { return Source::Watch };
-    match watch.filter(|w| w.samples >= ENOUGH) {
-        None => Source::Hint,
-        Some(watch) => {
-            let agree = watch.low <= hint.high && hint.low <= watch.high;
-            if watch.half_width() > NARROW && agree && hint.half_width() < watch.half_width() { Source::Hint } else { Source::Watch }
-        }
+impl Usage {
+    /// The figure that sources are compared by: the remote fraction, else the largest share of a thread.
+    #[must_use]
+    pub fn main(&self) -> Option<Estimate> {
+        self.remote.or_else(|| self.used_by.iter().flatten().max_by(|a, b| a.value.total_cmp(&b.value)).copied())
     }
 }
 
 impl Judge<'_> {
-    /// Measures one group.
+    /// Who uses a group, and from where.
     #[must_use]
-    pub fn measure(&self, index: usize, group: &Group, hits: &[Hit], touch: TouchSummary) -> Subject {
-        let whole: Vec<(usize, f64)> = hits.iter().map(|h| (h.draw, h.rate())).collect();
+    pub fn usage(&self, hits: &[Hit]) -> Usage {
         let mut traps = vec![0u64; self.threads.list.len()];
-        let mut parts: Vec<HashMap<usize, f64>> = vec![HashMap::new(); self.threads.list.len()];
-        let mut lanes: BTreeMap<usize, f64> = BTreeMap::new();
-        for hit in hits {
+        let mut parts: Vec<Vec<(usize, f64)>> = vec![Vec::new(); self.threads.list.len()];
+        for (at, hit) in hits.iter().enumerate() {
             for by in &hit.by_thread {
                 traps[by.thread] = traps[by.thread].saturating_add(by.hits);
-                *parts[by.thread].entry(hit.draw).or_default() += by.rate;
-                *lanes.entry(self.threads.list[by.thread].lane).or_default() += by.rate * self.design.weight(hit.draw);
+                parts[by.thread].push((at, by.rate));
             }
         }
-        let used_by =
-            if hits.is_empty() { vec![None; parts.len()] } else { parts.iter().map(|part| self.design.part_of(&whole, part)).collect() };
+        let whole: Vec<(usize, f64)> = hits.iter().map(|h| (h.draw, h.rate())).collect();
+        let mut part = vec![0.0; hits.len()];
+        let share = |own: &Vec<(usize, f64)>| {
+            own.iter().for_each(|&(at, rate)| part[at] += rate);
+            let share = self.design.part_of(&whole, &part);
+            own.iter().for_each(|&(at, _)| part[at] = 0.0);
+            share
+        };
+        let used_by = if hits.is_empty() { vec![None; parts.len()] } else { parts.iter().map(share).collect() };
+        Usage { used_by, traps, remote: self.remote(hits.iter()) }
+    }
+
+    /// Measures one group whose usage is known.
+    #[must_use]
+    pub fn measure(&self, index: usize, group: &Group, hits: &[Hit], usage: Usage, touch: Rc<TouchSummary>) -> Subject {
+        let mut workers: BTreeMap<usize, f64> = BTreeMap::new();
+        for hit in hits {
+            for by in &hit.by_thread {
+                *workers.entry(self.threads.list[by.thread].worker).or_default() += by.rate * self.design.weight(hit.draw);
+            }
+        }
+        let partition = self.classified(group, hits, workers);
         let mut subject = Subject {
             group: index,
             source: self.source,
             access_share: self.design.share(index),
-            turns: turns(&self.units(hits)),
-            partition: self.classified(group, hits, lanes),
-            used_by,
-            traps,
-            remote: self.remote(hits.iter().filter(|h| matches!(h.home, Home::Known { .. }))),
+            turns: if partition.kind == PartitionKind::BlockCyclic { turns(hits.iter().map(|hit| self.unit(hit))) } else { None },
+            partition,
+            used_by: usage.used_by,
+            traps: usage.traps,
+            remote: usage.remote,
             sure: self.remote(hits.iter().filter(|h| matches!(h.home, Home::Known { sure: true, .. }))),
             by_first_touch: self.fraction(hits.iter(), |home, by| match home {
                 Home::Known { first: Some(first), .. } => Some(by.node != first),
@@ -160,64 +178,55 @@ impl Judge<'_> {
 
     /// The part of the accesses that `counts`, of those of which that is known.
     fn fraction<'h>(&self, hits: impl Iterator<Item = &'h Hit>, counts: impl Fn(Home, &ByThread) -> Option<bool>) -> Option<Estimate> {
-        let (mut whole, mut parts) = (Vec::new(), HashMap::new());
-        for hit in hits {
-            let known: Option<Vec<(f64, bool)>> = hit.by_thread.iter().map(|by| Some((by.rate, counts(hit.home, by)?))).collect();
-            let Some(known) = known.filter(|known| !known.is_empty()) else { continue };
-            whole.push((hit.draw, hit.rate()));
-            parts.insert(hit.draw, known.iter().filter(|(_, counts)| *counts).map(|(rate, _)| rate).sum());
+        let (mut whole, mut parts) = (Vec::new(), Vec::new());
+        for hit in hits.filter(|hit| !hit.by_thread.is_empty()) {
+            let part = hit.by_thread.iter().try_fold(0.0, |sum, by| Some(if counts(hit.home, by)? { sum + by.rate } else { sum }));
+            if let Some(part) = part {
+                whole.push((hit.draw, hit.rate()));
+                parts.push(part);
+            }
         }
         self.design.part_of(&whole, &parts)
     }
 
-    fn units(&self, hits: &[Hit]) -> Vec<Unit> {
-        let unit = |hit: &Hit| {
-            let rate = hit.rate().max(f64::MIN_POSITIVE);
-            let mut shares: BTreeMap<usize, (f64, u64)> = BTreeMap::new();
-            for by in &hit.by_thread {
-                let entry = shares.entry(self.threads.list[by.thread].lane).or_default();
-                entry.0 += by.rate / rate;
-                entry.1 = entry.1.saturating_add(by.hits.max(1));
-            }
-            Unit {
-                position: hit.position,
-                shares: shares.iter().map(|(&lane, s)| (lane, s.0)).collect(),
-                counts: shares.iter().map(|(&lane, s)| (lane, s.1)).collect(),
-                cut: hit.by_thread.iter().any(|by| by.cut),
-                round: hit.round,
-            }
-        };
-        hits.iter().map(unit).collect()
+    fn unit(&self, hit: &Hit) -> Unit {
+        let rate = hit.rate().max(f64::MIN_POSITIVE);
+        let mut shares: BTreeMap<usize, (f64, u64)> = BTreeMap::new();
+        for by in &hit.by_thread {
+            let entry = shares.entry(self.threads.list[by.thread].worker).or_default();
+            entry.0 += by.rate / rate;
+            entry.1 = entry.1.saturating_add(by.hits.max(1));
+        }
+        Unit {
+            position: hit.position,
+            shares: shares.iter().map(|(&worker, s)| (worker, s.0)).collect(),
+            counts: shares.iter().map(|(&worker, s)| (worker, s.1)).collect(),
+            cut: hit.by_thread.iter().any(|by| by.cut),
+            round: hit.round,
+        }
     }
 
     fn classified(&self, group: &Group, hits: &[Hit], weights: BTreeMap<usize, f64>) -> Partition {
         let cpus: usize = self.profile.machine.node_cpus.values().map(Vec::len).sum();
         classify(&Sample {
-            units: self.units(hits),
+            units: hits.iter().step_by(thinning(hits.len())).map(|hit| self.unit(hit)).collect(),
             weights,
             stride: group.stride,
             rows: group.rows,
             cpus: if cpus == 0 { usize::MAX } else { cpus },
-            sight: if self.source == Source::Watch { Sight::All } else { Sight::One },
+            sight: self.source.sight(),
         })
     }
 
     /// Why the group cannot be judged, and what would help.
     fn reason(&self, group: &Group, hits: &[Hit], subject: &Subject) -> Option<NotJudgedReason> {
-        let windows = self.design.windows(subject.group);
         let touch = &subject.touch;
-        let (seen, source) = (hits.len() as u64, EvidenceSource::from(self.source));
+        let (seen, source) = (hits.len() as u64, self.source.name());
         if group.extent() <= self.target.private_cache_bytes {
             return Some(NotJudgedReason::Cached { cache_bytes: self.target.private_cache_bytes });
         }
-        if self.profile.windows.is_empty() && hits.is_empty() {
-            return Some(NotJudgedReason::NoAccessEvidence(self.missing(EvidenceSource::Watch)));
-        }
         if hits.is_empty() {
-            return Some(match windows {
-                0 => NotJudgedReason::NotSampled,
-                windows => NotJudgedReason::NoAccess { samples: windows as u64 },
-            });
+            return Some(self.source.unseen(self.profile, self.design.windows(subject.group) as u64));
         }
         if hits.len() < MIN_UNITS {
             return Some(NotJudgedReason::TooFewSamples { seen, source, needed: MIN_UNITS as u64 });
@@ -228,7 +237,8 @@ impl Judge<'_> {
         let known: f64 = hits.iter().filter(|h| matches!(h.home, Home::Known { .. })).map(|h| self.design.weight(h.draw) * h.rate()).sum();
         let observed = !self.target.virtual_machine && subject.remote.is_some();
         if !touch.enough && !observed {
-            let missing = || if self.profile.meta.is_attached() { Missing::Attached } else { self.missing(EvidenceSource::Touch) };
+            let attached = self.profile.meta.is_attached();
+            let missing = || if attached { Missing::Attached } else { missing(self.profile, EvidenceSource::Touch) };
             let pages = group.extent() / touch.page_bytes.max(1);
             return Some(match touch.records {
                 _ if touch.incomplete => NotJudgedReason::TouchesLost,
@@ -243,15 +253,6 @@ impl Judge<'_> {
             return Some(NotJudgedReason::UnclearPartition { threads: subject.users(self.threads).len(), seen, source });
         }
         None
-    }
-
-    /// What the evidence says about its own absence.
-    fn missing(&self, source: EvidenceSource) -> Missing {
-        match self.profile.evidence_of(&source) {
-            Some(evidence) if !evidence.detail.is_empty() => Missing::Detail(evidence.detail.clone()),
-            Some(evidence) if !evidence.available => Missing::Unavailable(source),
-            _ => Missing::Unknown,
-        }
     }
 }
 

@@ -4,22 +4,21 @@
 //!
 //! | module | question |
 //! |---|---|
-//! | [`lanes`](self) (`lanes.rs`) | which places do threads, and rows of an array, share one after another? |
-//! | `threads.rs` | on which node does each thread sit? |
-//! | `groups.rs`, `stacks.rs` | which objects are one object to the programmer, and which do not count? |
-//! | `faults.rs` | which page faults placed a page, and which only tell who used one? |
-//! | `touches.rs`, `generations.rs`, `homes.rs` | who first touched each page, and so where is it? |
-//! | `uses.rs`, `hints.rs`, `estimator.rs` | who accesses it, how much, with which uncertainty? |
+//! | `slots.rs` | which slots do threads, and rows of an array, share one after another? |
+//! | `threads.rs`, `phases.rs` | on which node does each thread run, and when does a process run serially? |
+//! | `groups.rs`, `stacks.rs` | which objects does the programmer see as one, and which are stacks? |
+//! | `faults.rs` | which page faults placed a page, and which only show that one was used? |
+//! | `touches.rs`, `generations.rs`, `homes.rs`, `residents.rs` | which thread first touched each page, and on which node is it? |
+//! | `evidence/`, `estimator.rs` | which threads access it, how much, with which uncertainty? A source of evidence is a folder there. |
 //! | `partition/` | how is it divided among threads? |
 //! | `judge.rs`, `findings/` | is that a defect, which one, what helps? |
-//! | `traffic.rs` | what would a machine have to move? |
-//! | `unrecorded.rs` | how much memory belongs to no object, so that silence says nothing of it? |
+//! | `traffic.rs` | which traffic would a machine have to carry? |
+//! | `unrecorded.rs` | how much memory belongs to no recorded object, so that the report does not cover it? |
 //! | `limits.rs` | does it keep the limits that a user sets? |
 //! | `notes.rs`, `reason.rs` | what is in doubt or not judged, why, and what helps? |
 //! | `report.rs` | the result |
 
 mod analyse;
-mod coverage;
 pub mod diff;
 mod estimator;
 mod evidence;
@@ -27,28 +26,27 @@ mod faults;
 mod findings;
 mod generations;
 mod groups;
-mod hints;
 mod homes;
 mod judge;
-mod lanes;
 pub mod limits;
 mod matrix;
 mod names;
 mod notes;
+mod object_map;
 mod partition;
 mod phases;
 mod places;
 mod reason;
 mod report;
 mod residents;
+mod slots;
 mod stacks;
-mod strip;
 mod target;
 mod threads;
+mod touch_summary;
 mod touches;
 mod traffic;
 mod unrecorded;
-mod uses;
 
 pub use analyse::analyse;
 pub use names::variables;

@@ -1,8 +1,8 @@
 //! Accesses by node of the thread and node of the page.
 
 use crate::estimator::Design;
+use crate::evidence::Hit;
 use crate::homes::Home;
-use crate::uses::Hit;
 
 /// `[node of thread][node of page]`, shares of the accesses with a known home; all zero when there are none.
 #[must_use]

@@ -1,4 +1,4 @@
-//! What the programmer calls an object, and in which language.
+//! Names of objects, as the program's source has them, and its language.
 
 use crate::groups::Group;
 use crate::places::{Places, next_instruction};
@@ -11,9 +11,10 @@ const LINES_TO_RETURN: u32 = 40;
 
 /// Name and ordinal (which of several of this name, in order of birth) of each group.
 ///
-/// The name is the object's own where it has one; else the variable that the allocating line assigns to. Where the function
-/// only returns that variable (`xmalloc`), its caller's, and so on outwards. Else it is `heap object of function (file:line)`, as far
-/// as known, `heap object of module+offset`, or kind and address. Objects of one name get the line of a caller that tells them apart.
+/// The name is the object's own if it has one, else the variable that the allocating line assigns to. If the function only returns
+/// that variable (`xmalloc`), the caller's variable counts, and so on outwards. Without a variable it is `heap object of function
+/// (file:line)` as far as known, `heap object of module+offset`, or kind and address. Objects with the same name also get the line of
+/// the innermost caller in which they differ.
 #[must_use]
 pub fn names(profile: &Profile, groups: &[Group], places: &Places<'_>) -> Vec<(String, usize)> {
     let object = |group: &Group| &profile.objects[group.representative];
@@ -21,9 +22,9 @@ pub fn names(profile: &Profile, groups: &[Group], places: &Places<'_>) -> Vec<(S
     let ordinals = Ordinals::new(&chains);
     // The sources may have changed since.
     let kept = &profile.meta.variables;
-    let name = |group: &Group, chain: &Vec<Call<'_>>| name(object(group), chain, places, &ordinals, &kept);
+    let name = |group: &Group, chain: &Vec<Call<'_>>| name(object(group), chain, places, &ordinals, kept);
     let mut list: Vec<(String, usize)> = groups.iter().zip(&chains).map(|(group, chain)| (name(group, chain), 0)).collect();
-    tell_apart(profile, groups, places, &mut list);
+    distinguish(profile, groups, places, &mut list);
     let mut order: Vec<usize> = (0..groups.len()).collect();
     order.sort_by_key(|&g| (object(&groups[g]).born_ns, object(&groups[g]).id));
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
@@ -35,7 +36,7 @@ pub fn names(profile: &Profile, groups: &[Group], places: &Places<'_>) -> Vec<(S
     list
 }
 
-/// A call on the way to an allocation: the user's frame, and what it calls there (`malloc`, or a function of the user's own).
+/// A call on the way to an allocation: a frame of the program's own code, and the function it calls (`malloc`, or one of its own).
 struct Call<'a> {
     frame: &'a Frame,
     callee: &'a str,
@@ -47,8 +48,8 @@ impl Call<'_> {
     }
 }
 
-/// The calls that made an object, innermost first: the allocation, and while a function does nothing with it but return it, the
-/// call of that function.
+/// The calls that made an object, innermost first: the allocation, and as long as a function only returns the object, the call of
+/// that function.
 fn chain<'a>(object: &'a Object, places: &Places<'a>) -> Vec<Call<'a>> {
     let mut rest = places.frames(object.site);
     let Some(frame) = places.user_frame(rest) else { return Vec::new() };
@@ -63,7 +64,7 @@ fn chain<'a>(object: &'a Object, places: &Places<'a>) -> Vec<Call<'a>> {
     calls
 }
 
-/// `xmalloc at cls.cpp:29`: the outermost wrapper of the program's own that gave it the object, and the line that called it.
+/// `xmalloc at cls.cpp:29`: the program's outermost allocating function, and the line that called it.
 #[must_use]
 pub fn made_by(object: &Object, places: &Places<'_>) -> Option<String> {
     let calls = chain(object, places);
@@ -77,13 +78,12 @@ fn last_name(function: &str) -> &str {
     plain.rsplit("::").next().unwrap_or_default()
 }
 
-/// Whether a function gives what it gets from a call straight to its own caller: `return malloc(n);`, or `p = malloc(n); ...
-/// return p;`.
+/// Whether a function returns what the call gave it: `return malloc(n);`, or `p = malloc(n); ... return p;`.
 fn returns_it(call: &Call<'_>, places: &Places<'_>) -> bool {
     let Some((file, line)) = call.line() else { return false };
     let Some(text) = places.sources.line(file, line) else { return false };
     let Some(variable) = places.sources.variable(file, line, call.callee, 0) else {
-        // All of a function may stand on one line.
+        // The whole function may be on one line.
         return text.split([';', '{', '}']).any(|statement| statement.trim_start().starts_with("return "));
     };
     let own = indentation(&text);
@@ -105,7 +105,7 @@ fn returns_it(call: &Call<'_>, places: &Places<'_>) -> bool {
     false
 }
 
-/// Whether a statement is `return variable`, brackets and casts aside.
+/// Whether a statement is `return variable`, apart from brackets and casts.
 fn gives(statement: &str, variable: &str) -> bool {
     let Some(value) = statement.trim().strip_prefix("return") else { return false };
     let value = value.trim_end_matches([';', ' ']);
@@ -120,8 +120,8 @@ fn indentation(text: &str) -> usize {
     text.len() - text.trim_start().len()
 }
 
-/// Which of the calls on a source line is meant: by the address of the call. All that allocate there are counted together (compilers
-/// make calloc of malloc), those of a function of the program's own for themselves.
+/// Numbers the calls on one source line by their address. Calls of allocation functions are numbered together, because compilers turn
+/// malloc into calloc; calls of each of the program's own functions are numbered separately.
 struct Ordinals(BTreeMap<(String, u32, String), Vec<u64>>);
 
 impl Ordinals {
@@ -194,7 +194,7 @@ fn name(object: &Object, chain: &[Call<'_>], places: &Places<'_>, ordinals: &Ord
     }
 }
 
-/// `program+0x1107`: where a disassembly shows an instruction to begin (see [`next_instruction`]).
+/// `program+0x1107`: an address that a disassembly lists (see [`next_instruction`]).
 fn code_address(module: &str, frame: &Frame) -> String {
     format!("{}+{:#x}", base(module), next_instruction(frame).unwrap_or_default())
 }
@@ -203,8 +203,8 @@ fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Adds to names that several objects of one process have the innermost line on their way that is not the same for all.
-fn tell_apart(profile: &Profile, groups: &[Group], places: &Places<'_>, list: &mut [(String, usize)]) {
+/// Adds a line to the name of each object that shares it with others of its process: the innermost line of their stacks that differs.
+fn distinguish(profile: &Profile, groups: &[Group], places: &Places<'_>, list: &mut [(String, usize)]) {
     let mut same: BTreeMap<(Id, String), Vec<usize>> = BTreeMap::new();
     for (g, group) in groups.iter().enumerate() {
         let object = &profile.objects[group.representative];
@@ -227,7 +227,7 @@ fn tell_apart(profile: &Profile, groups: &[Group], places: &Places<'_>, list: &m
     }
 }
 
-/// `file:line` of each of the user's frames on the way to an allocation, innermost first.
+/// `file:line` of each frame of the program's own code on the way to an allocation, innermost first.
 fn lines_to(object: &Object, places: &Places<'_>) -> Vec<String> {
     let mut rest = places.frames(object.site);
     let mut lines = Vec::new();
@@ -240,7 +240,7 @@ fn lines_to(object: &Object, places: &Places<'_>) -> Vec<String> {
     lines
 }
 
-/// The name without what tells it from others of that name: as code has it.
+/// The name as it is in the code: without the line that was added to distinguish it.
 #[must_use]
 pub fn in_code(name: &str) -> &str {
     name.split(" (").next().unwrap_or(name)
@@ -289,7 +289,7 @@ impl Language {
 mod tests {
     use super::*;
 
-    /// Check which statements hand a variable on.
+    /// Check which statements return a variable.
     #[test]
     fn what_returns_a_variable() {
         for statement in ["return p;", " return (p)", "return (double *)p;", "return std::move(p);", "return   p ;"] {

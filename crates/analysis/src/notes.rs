@@ -1,10 +1,10 @@
 //! Doubts and limits of an analysis, with what to do about them.
 
 use crate::Target;
+use crate::evidence::Evidence;
 use crate::threads::Threads;
 use crate::touches::TouchIndex;
 use crate::unrecorded::Unrecorded;
-use crate::uses::Uses;
 use firsttouch_model::rows::Profile;
 use firsttouch_model::{Pin, counted, format_bytes};
 use serde::{Deserialize, Serialize};
@@ -150,7 +150,7 @@ pub struct NoteContext<'a> {
     pub profile: &'a Profile,
     pub target: &'a Target,
     pub threads: &'a Threads,
-    pub uses: &'a Uses,
+    pub uses: &'a Evidence,
     pub index: &'a TouchIndex,
     /// Objects that are not listed.
     pub unlisted: usize,
@@ -172,7 +172,7 @@ pub fn notes(context: NoteContext<'_>) -> Vec<Note> {
     notes.extend(context.merged.into_iter().map(|(name, arrays)| Note::Merged { name, arrays }));
     notes.extend(remote);
     let unusable = uses.refused.saturating_add(context.index.refused);
-    let uneven = (0..uses.watch.hits.len()).filter(|&group| uses.watch.design.mismatch(group)).count();
+    let uneven = uses.mismatched();
     notes.extend((uses.initialising > 0).then_some(Note::Initialising(uses.initialising)));
     notes.extend((unusable > 0).then_some(Note::Unusable(unusable)));
     notes.extend((uneven > 0).then_some(Note::UnevenSampling(uneven)));

@@ -1,15 +1,15 @@
-//! When a program's team was at work, where that is known: OpenMP's parallel regions (OMPT), and before that the birth of a second thread.
-//! Runtimes without OMPT (GNU's) tell of no regions; then everything after the second thread's birth counts as the team's.
+//! When a process ran serially: before the birth of its second thread, and between OpenMP's parallel regions (OMPT). Runtimes without
+//! OMPT (GNU's) report no regions; then everything after the birth of the second thread counts as parallel.
 
 use firsttouch_model::rows::{Id, Profile};
 use std::collections::BTreeMap;
 
-/// When the team of one process worked.
+/// The parallel time of one process.
 #[derive(Clone, Debug, Default)]
 struct Team {
-    /// When its second thread was born; none if it never had one.
+    /// Birth of its second thread; None if it never had one.
     second: Option<u64>,
-    /// Parallel regions, merged, in order; empty where none is known.
+    /// Parallel regions, merged, in order; empty if they were not recorded.
     regions: Vec<(u64, u64)>,
 }
 
@@ -31,7 +31,7 @@ impl Phases {
             times.sort_unstable();
             teams.insert(process, Team { second: times.get(1).copied(), regions: Vec::new() });
         }
-        // With some of the regions missing, what lies outside of the others tells nothing.
+        // If some regions are missing, time outside of the recorded ones may be parallel.
         if !profile.lost.iter().any(|lost| lost.source == "regions") {
             let mut regions: Vec<_> = profile.regions.iter().filter(|region| region.team_size > 1).collect();
             regions.sort_by_key(|region| region.begin_ns);
@@ -47,7 +47,7 @@ impl Phases {
         Self { teams }
     }
 
-    /// Whether no team of the process was at work in all of this time.
+    /// Whether the process ran serially in all of this time.
     #[must_use]
     pub fn is_serial(&self, process: Id, start: u64, end: u64) -> bool {
         let Some(team) = self.teams.get(&process) else { return false };
@@ -89,7 +89,7 @@ mod tests {
 
     /// Check windows before the second thread, in a gap between regions, across one, and where nothing is known.
     #[test]
-    fn phases_are_told() {
+    fn serial_time_is_recognised() {
         let threads = vec![thread(0, 1, 0), thread(1, 1, 100), thread(2, 2, 0)];
         let mut profile = Profile { threads, ..Profile::default() };
         let serial = |profile: &Profile, process, start, end| Phases::new(profile).is_serial(process, start, end);

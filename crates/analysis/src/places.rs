@@ -1,4 +1,4 @@
-//! Places in the code: where objects are allocated, first touched and used.
+//! Places in the code where objects are allocated, first touched and used.
 
 use crate::{Place, Sources};
 use firsttouch_model::rows::{Frame, Id, Profile};
@@ -44,7 +44,7 @@ impl<'a> Places<'a> {
         })
     }
 
-    /// Places with their shares, largest first. Sites of one line are one place; so are sites of one function without lines.
+    /// Places with their shares, largest first. Sites on one line are merged; so are sites in one function without line numbers.
     #[must_use]
     pub fn ranked(&self, weights: impl Iterator<Item = (Option<Id>, f64)>) -> Vec<Place> {
         let mut by_site: BTreeMap<Option<Id>, f64> = BTreeMap::new();
@@ -73,10 +73,10 @@ impl<'a> Places<'a> {
 /// Pages are at least this large, and modules are mapped at their borders.
 const PAGE: u64 = 4096;
 
-/// Where in its file the code of a frame is, as a disassembly shows it: the start of the instruction itself where the frame has
-/// that (the leaf of a page fault), else of the instruction after it (a call's return address, the trap behind an access). How
-/// long the instruction before that is cannot be known without decoding it. Frames hold one byte less in the second case,
-/// which is inside the instruction (what addr2line wants), but no place that anybody could look for.
+/// Offset of a frame's code in its file, as a disassembly lists it: the instruction itself if the frame has its start (the leaf of a
+/// page fault), else the instruction after it (a call's return address, the trap after an access), because the length of the
+/// instruction before is unknown without decoding it. In the second case frames hold one byte less: an address inside the
+/// instruction, which addr2line needs, but which no disassembly lists.
 #[must_use]
 pub fn next_instruction(frame: &Frame) -> Option<u64> {
     let offset = frame.offset?;

@@ -146,7 +146,7 @@ pub struct ObjectView {
     pub judged: bool,
     /// Why not judged.
     pub reason: Option<NotJudgedReason>,
-    pub map: Strip,
+    pub map: ObjectMap,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -229,7 +229,7 @@ pub struct NodeMemoryView {
 
 /// Up to 32 equal pieces of the logical address range.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Strip {
+pub struct ObjectMap {
     /// Thread that uses each piece; -1 several, -2 unknown.
     pub users: Vec<i64>,
     /// Node each piece is on; -1 several, -2 unknown.

@@ -1,4 +1,4 @@
-//! The kernel's answers on pages: how much of an object is resident, in which page size, on which node.
+//! The kernel's answers about pages: how much of an object is resident, with which page size, on which node.
 
 use crate::touches::BASE_PAGE;
 use firsttouch_model::Estimate;
@@ -10,12 +10,12 @@ const ENOUGH_ANSWERS: usize = 4;
 /// Answers looked at on each side of an address.
 const NEAR: usize = 64;
 
-/// What the answers say about one object.
+/// Residency of one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Resident {
     /// Pages present / pages asked about, by the latest answer for each; None with fewer than four.
     pub fraction: Option<f64>,
-    /// The size most answers give; None when they do not tell.
+    /// The size that most answers give; None if no answer has a size.
     pub page_bytes: Option<u64>,
 }
 
@@ -23,7 +23,7 @@ pub struct Resident {
 #[derive(Debug, Default)]
 pub struct Residents {
     by_process: HashMap<Id, Vec<Page>>,
-    /// Assumed where an answer does not tell the page's size.
+    /// Assumed if an answer has no page size.
     page_bytes: u64,
 }
 
@@ -73,8 +73,8 @@ impl Residents {
         }
     }
 
-    /// The size of the page at `address` during the object's life: as answered for its huge page's range, which is of one size; else
-    /// as answered nearest to it.
+    /// The size of the page at `address` during the object's life: from an answer in the same huge page's range, which has one size, else
+    /// from the nearest answer.
     #[must_use]
     pub fn page_bytes_near(&self, object: &Object, address: u64, huge_page_bytes: u64) -> Option<u64> {
         let list = self.within(object);
@@ -87,9 +87,9 @@ impl Residents {
         near.into_iter().flatten().min_by_key(distance).map(|p| p.page_bytes)
     }
 
-    /// The node of `address` in `object` at `time`: the answer for the page itself, else that of the nearest answered pages below and
-    /// above within `reach`, if they agree. Of several answers for a page the latest at or before `time` counts, else the earliest: pages
-    /// move.
+    /// The node of `address` in `object` at `time`: from the answer for the page itself, else from the nearest answered pages below and
+    /// above within `reach`, if they agree. Because pages move, of several answers for a page the latest at or before `time` counts,
+    /// else the earliest.
     #[must_use]
     pub fn node(&self, object: &Object, address: u64, time: u64, page_bytes: u64, reach: u64) -> Option<u32> {
         let page = |a: u64| a / page_bytes.max(1);
@@ -117,7 +117,7 @@ impl Residents {
         }
     }
 
-    /// Where an object's pages were, and which moved.
+    /// Where an object's pages were, and how many moved.
     #[must_use]
     pub fn moves(&self, object: &Object) -> Moves {
         let mut moves = Moves::default();
@@ -139,7 +139,7 @@ impl Residents {
                 whole.insert(last.address / size * size);
                 moves.moved += u64::from(changes > 0);
             }
-            // Back where it had been before.
+            // The page came back to a node that it had left.
             let mut left: Vec<i32> = Vec::new();
             let mut returned = false;
             for pair in list.windows(2).filter(|pair| pair[0].node != pair[1].node) {
@@ -153,7 +153,7 @@ impl Residents {
     }
 }
 
-/// What the kernel's answers say of an object's pages over time.
+/// An object's pages over time, by the kernel's answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moves {
     /// Answers with a node, and pages they are about.
@@ -162,16 +162,16 @@ pub struct Moves {
     /// Pages by node, by their first and last answer.
     pub first: BTreeMap<u32, u64>,
     pub last: BTreeMap<u32, u64>,
-    /// Pages asked about twice or more; those of them that changed their node, and that came back to one they had left.
+    /// Pages asked about twice or more; how many of them changed their node, and how many came back to a node they had left.
     pub revisited: u64,
     pub moved: u64,
     pub returned: u64,
-    /// Pages as the kernel has them, huge ones too, among those asked about again: parts of one move together.
+    /// The kernel's pages, huge ones included, among those asked about again: parts of a huge page move together.
     pub whole: u64,
 }
 
 impl Moves {
-    /// A part of the pages asked about again; as sure as there are whole pages.
+    /// A part of the pages asked about again; the kernel's pages count as independent samples.
     #[must_use]
     pub fn part(&self, pages: u64) -> Option<Estimate> {
         (self.revisited > 0).then(|| {

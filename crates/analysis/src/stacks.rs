@@ -1,10 +1,9 @@
-//! Mappings that are the stacks of threads. Stacks are no objects, but without an agent the kernel's list of mappings does not
-//! say which they are.
+//! Mappings that are stacks of threads. Stacks are not reported as objects, but without the agent, the kernel's list of mappings does
+//! not identify them.
 //!
-//! The C library maps a thread's stack in one piece of the default size (the limit on stacks, 8 MiB nearly everywhere), above a
-//! guard page. So mappings of one size that lie exactly a guard page apart are stacks, and so is a single one of 8 MiB, as
-//! long as there are no more of them than threads besides the main one. Only mappings on which no access was seen are taken for
-//! stacks: what is used is shown.
+//! The C library maps a thread's stack in one piece of the default size (the stack limit, 8 MiB nearly everywhere), above a guard
+//! page. So mappings of equal size that lie exactly a guard page apart count as stacks, and so does a single mapping of 8 MiB, as
+//! long as there are no more of them than threads besides the main thread. Mappings with sampled accesses are always reported.
 
 use crate::touches::BASE_PAGE;
 use firsttouch_model::rows::{Id, ObjectKind, Profile};
@@ -81,7 +80,7 @@ mod tests {
 
     /// Check that mappings a guard page apart, or of the default size, are stacks, but never more than there are threads for.
     #[test]
-    fn stacks_are_told_by_size_and_distance() {
+    fn stacks_are_recognised_by_size_and_distance() {
         const M: u64 = 1 << 20;
         let found = |threads: usize, mappings: &[(u64, u64)]| {
             let mut list: Vec<usize> = stacks(&profile(threads, mappings)).into_iter().collect();

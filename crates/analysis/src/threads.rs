@@ -1,12 +1,12 @@
-//! Threads: their index, their place, their node on the target.
+//! Threads: their index, their worker, their node on the target.
 
 use crate::Target;
-use crate::lanes::{Lifetime, lowest_free_slots};
+use crate::slots::{Lifetime, lowest_free_slots};
 use firsttouch_model::rows::{Id, Machine, Profile, Seen};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// A thread's exit may be recorded a little after its joiner went on and started the next one: its slot counts as free
-/// this long before its recorded death (ns), but never more than a quarter of its life.
+/// A thread's exit may be recorded shortly after the thread that joined it started the next one. So its slot counts as free this
+/// long before its recorded death (ns), but for at most a quarter of its life.
 const LATE_EXIT_NS: u64 = 200_000;
 
 /// One thread, as the analysis sees it.
@@ -16,9 +16,9 @@ pub struct Thread {
     pub process: Id,
     pub name: Option<String>,
     pub omp_number: Option<u32>,
-    /// Place among the threads of its process: the lowest that was free at its birth. Partitions are told by lane, so
-    /// that a team made anew for every loop is recognised.
-    pub lane: usize,
+    /// Number of the worker that it is: the lowest that no other thread of its process held at its birth. Partitions are recognised
+    /// by worker, so that a team whose threads are created anew for every loop counts as one team.
+    pub worker: usize,
     pub node: u32,
     /// Faults the kernel took on the thread's behalf (all minor faults less those in user mode), where known.
     pub kernel_faults: Option<u64>,
@@ -37,7 +37,8 @@ pub struct Threads {
 impl Threads {
     /// Numbers the threads and places each on a node of the target.
     ///
-    /// On a virtual machine the node is `target.seat(lane, lanes of the process)`; on a real one it is the node of the CPUs where the thread was seen most often, else the pin's.
+    /// On a virtual machine the node is `target.seat(worker, workers of the process)`. On the recorded machine it is the node where the
+    /// thread was seen most often, or that of the pinning if it was never seen.
     #[must_use]
     pub fn new(profile: &Profile, target: &Target) -> Self {
         let mut order: Vec<usize> = (0..profile.threads.len()).collect();
@@ -59,15 +60,15 @@ impl Threads {
             .iter()
             .map(|&i| {
                 let thread = &profile.threads[i];
-                let (lane, lanes) = places.get(&i).copied().unwrap_or((0, 1));
-                let pinned = || target.seat(lane, lanes);
+                let (worker, workers) = places.get(&i).copied().unwrap_or((0, 1));
+                let pinned = || target.seat(worker, workers);
                 let last = u32::try_from(target.nodes.max(1) - 1).unwrap_or(u32::MAX);
                 Thread {
                     id: thread.id,
                     process: thread.process,
                     name: thread.name.clone(),
                     omp_number: thread.omp_number,
-                    lane,
+                    worker,
                     node: seen.get(&thread.id).copied().unwrap_or_else(pinned).min(last),
                     kernel_faults: thread.all_faults.zip(thread.user_faults).map(|(all, user)| all.saturating_sub(user)),
                 }
@@ -83,7 +84,7 @@ impl Threads {
         self.by_id.get(&id).copied()
     }
 
-    /// Whether no process has two threads: then memory is where its user runs.
+    /// Whether no process has two threads: then each page is on the node of its only user.
     #[must_use]
     pub fn alone(&self) -> bool {
         let mut processes: Vec<Id> = self.list.iter().map(|t| t.process).collect();
@@ -91,7 +92,7 @@ impl Threads {
         processes.windows(2).all(|pair| pair[0] != pair[1])
     }
 
-    /// Looks at where a thread ran, by node.
+    /// How often a thread was seen on each node when the recorder looked.
     #[must_use]
     pub fn looks(&self, profile: &Profile, thread: Id, nodes: usize) -> Vec<u64> {
         let mut looks = vec![0; nodes];
@@ -124,7 +125,7 @@ fn cpu_nodes(machine: &Machine) -> HashMap<u32, u32> {
     machine.node_cpus.iter().flat_map(|(&node, cpus)| cpus.iter().map(move |&cpu| (cpu, node))).collect()
 }
 
-/// The node each thread was seen on most often: by looks at equal times, where there were any.
+/// The node each thread was seen on most often: by the recorder's periodic looks if there were any, else by all samples.
 fn seen_nodes(profile: &Profile, cpu_nodes: &HashMap<u32, u32>) -> HashMap<Id, u32> {
     let looks = |(&(thread, _), seen): (&(Id, u32), &Seen)| (seen.looks > 0).then_some(thread);
     let looked: HashSet<Id> = profile.thread_cpus.iter().filter_map(looks).collect();

@@ -1,18 +1,18 @@
-//! First touches, and which of them made the pages of an object.
+//! First touches, and which of them created the pages of an object.
 //!
-//! Touches are looked up by address, whoever owned it then: memory that was freed and handed out again keeps the pages
-//! its former owner touched. With cover = sum of weight x page bytes:
+//! Touches are looked up by address, whichever object owned it at the time: memory that is freed and allocated again keeps the
+//! pages that its former owner touched. With cover = sum of weight x page bytes:
 //!
 //! - touches after the object's birth are its own; so are older ones made inside the allocating call (calloc, realloc),
 //!   or while another object of its group was alive there;
-//! - when its own cover less than half of what is resident of it (of its size, where residency is unknown), the youngest
-//!   older ones are added until all is covered, and marked as *recycled*;
-//! - for `realloc` and `mremap`, pages move along: touches of the predecessors count at the same offset;
-//! - faults that the kernel's balancing made, or that found a page being moved, placed nothing (`faults.rs`); of several others
-//!   of one page the last one placed it (`generations.rs`).
+//! - if an object's own touches cover less than half of its resident bytes (of its size, if residency is unknown), older ones are
+//!   added, the latest first, until all is covered; they are marked as *recycled*;
+//! - `realloc` and `mremap` move pages: touches of the predecessors count at the same offset;
+//! - faults that NUMA balancing caused, or that waited for a page being migrated, placed nothing (`faults.rs`); of several other
+//!   faults on one page, the last one placed it (`generations.rs`).
 //!
-//! Records stand for different numbers of faults (the sampling period in force), and a fault on a huge page places all of
-//! it: sums are over bytes, weight x size of the page.
+//! A record stands for as many faults as the sampling period at its time, and a fault on a huge page places the whole page. So
+//! sums are in bytes: weight x page size.
 
 use crate::faults::Faults;
 use crate::generations::History;
@@ -20,9 +20,10 @@ use crate::groups::{Group, PYTHON};
 use crate::residents::Residents;
 use crate::threads::Threads;
 use firsttouch_model::rows::{Frame, Id, Object, ObjectKind, Profile};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 
-/// Pages of this size are what the kernel hands out unless it says otherwise, bytes.
+/// The base page: the size of a page if the kernel does not report another, bytes.
 pub const BASE_PAGE: u64 = 4096;
 
 /// One sampled first touch by a known thread.
@@ -31,7 +32,7 @@ pub struct Touch {
     pub time: u64,
     /// Thread index.
     pub thread: usize,
-    /// Where the page went: as the kernel said right after, on the recorded machine; else the node of the thread.
+    /// The page's node: on the recorded machine as the kernel reported it right after the fault, else the node of the thread.
     pub node: u32,
     /// The node that the thread ran on.
     pub cpu_node: u32,
@@ -40,18 +41,57 @@ pub struct Touch {
     pub weight: f64,
     pub by_kernel: bool,
     pub site: Option<Id>,
-    /// Size of the page that was there when the access faulted; 0 for none.
+    /// Size of the page that was mapped when the access faulted; 0 if no page was mapped.
     pub mapped: Option<u64>,
-    /// Whether the page had a node right after the fault: a read of fresh memory gets the zero page, which has none.
+    /// Whether the page had a node right after the fault: a read of fresh memory maps the zero page, which has no node.
     pub found: Option<bool>,
 }
 
-/// All touches, by process and address.
+/// All touches, by process.
 #[derive(Debug, Default)]
 pub struct TouchIndex {
-    by_process: HashMap<Id, Vec<Touch>>,
-    /// Records that name no known thread, or a weight that is not a positive number.
+    by_process: HashMap<Id, ProcessTouches>,
+    /// Records that refer to an unknown thread, or whose weight is not a positive number.
     pub refused: u64,
+}
+
+/// The touches of one process.
+#[derive(Debug, Default)]
+struct ProcessTouches {
+    /// By address, then time.
+    list: Vec<Touch>,
+    /// Indices into `list`, by time, then address.
+    by_time: Vec<u32>,
+    /// Times of the touches of each weight, both rising.
+    times_of_weight: Vec<(f64, Vec<u64>)>,
+    /// Indices into `list` by site, rising.
+    by_site: HashMap<Id, Vec<u32>>,
+}
+
+impl ProcessTouches {
+    fn index(&mut self) {
+        self.list.sort_by_key(|t| (t.address, t.time));
+        self.by_time = (0..self.list.len() as u32).collect();
+        self.by_time.sort_by_key(|&i| self.list[i as usize].time);
+        let mut times: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        for &i in &self.by_time {
+            let touch = &self.list[i as usize];
+            // The bits of positive numbers are in their order.
+            times.entry(touch.weight.to_bits()).or_default().push(touch.time);
+        }
+        self.times_of_weight = times.into_iter().map(|(bits, times)| (f64::from_bits(bits), times)).collect();
+        for (i, touch) in self.list.iter().enumerate() {
+            if let Some(site) = touch.site {
+                self.by_site.entry(site).or_default().push(i as u32);
+            }
+        }
+    }
+
+    /// The heaviest touch in this stretch of time; 0 without any.
+    fn heaviest(&self, from: u64, to: u64) -> f64 {
+        let any = |times: &[u64]| times.get(times.partition_point(|&time| time < from)).is_some_and(|&time| time <= to);
+        self.times_of_weight.iter().rev().find(|(_, times)| any(times)).map_or(0.0, |(weight, _)| *weight)
+    }
 }
 
 impl TouchIndex {
@@ -65,7 +105,7 @@ impl TouchIndex {
             };
             let cpu_node = threads.touch_node(thread, touch.cpu);
             let went = touch.node.and_then(|node| u32::try_from(node).ok()).filter(|_| threads.real);
-            index.by_process.entry(touch.process).or_default().push(Touch {
+            index.by_process.entry(touch.process).or_default().list.push(Touch {
                 time: touch.time_ns,
                 thread,
                 node: went.unwrap_or(cpu_node),
@@ -78,34 +118,50 @@ impl TouchIndex {
                 found: touch.node.map(|node| node >= 0),
             });
         }
-        for list in index.by_process.values_mut() {
-            list.sort_by_key(|t| (t.address, t.time));
-        }
+        index.by_process.values_mut().for_each(ProcessTouches::index);
         index
     }
 
-    /// Touches in `[address, address + bytes)`, by address.
+    /// Touches in `[address, address + bytes)`, by address, then time.
     #[must_use]
     pub fn within(&self, process: Id, address: u64, bytes: u64) -> &[Touch] {
-        let Some(list) = self.by_process.get(&process) else { return &[] };
-        let end = address.saturating_add(bytes);
-        let low = list.partition_point(|t| t.address < address);
-        let high = list.partition_point(|t| t.address < end).max(low);
-        &list[low..high]
+        let Some(touches) = self.by_process.get(&process) else { return &[] };
+        &touches.list[range(&touches.list, address, bytes)]
+    }
+
+    /// Those of them in a stretch of time. Memory may be handed out many times: of the touches in the range and of those in the
+    /// stretch of time, the fewer are looked at.
+    fn during(&self, process: Id, address: u64, bytes: u64, (from, to): (u64, u64)) -> Vec<&Touch> {
+        let Some(touches) = self.by_process.get(&process) else { return Vec::new() };
+        let (list, by_time) = (&touches.list, &touches.by_time);
+        let range = range(list, address, bytes);
+        let low = by_time.partition_point(|&i| list[i as usize].time < from);
+        let high = by_time.partition_point(|&i| list[i as usize].time <= to).max(low);
+        if range.len() <= high - low {
+            return list[range].iter().filter(|t| from <= t.time && t.time <= to).collect();
+        }
+        let mut found: Vec<u32> = by_time[low..high].iter().copied().filter(|&i| range.contains(&(i as usize))).collect();
+        found.sort_unstable();
+        found.into_iter().map(|i| &list[i as usize]).collect()
     }
 
     /// The longest sampling period seen in a process during an object's life (1 without touches).
     #[must_use]
     pub fn longest_period(&self, object: &Object) -> f64 {
-        let Some(list) = self.by_process.get(&object.process) else { return 1.0 };
-        let died = object.died_ns.unwrap_or(u64::MAX);
-        let longest = |from: u64, to: u64| list.iter().filter(|t| from <= t.time && t.time <= to).map(|t| t.weight).fold(0.0, f64::max);
-        let alive = longest(object.born_ns, died);
-        if alive > 0.0 { alive } else { longest(0, u64::MAX).max(1.0) }
+        let Some(touches) = self.by_process.get(&object.process) else { return 1.0 };
+        let alive = touches.heaviest(object.born_ns, object.died_ns.unwrap_or(u64::MAX));
+        if alive > 0.0 { alive } else { touches.heaviest(0, u64::MAX).max(1.0) }
     }
 }
 
-/// A touch at its place in an object.
+/// Where the touches of an address range are in `list`, which is sorted by address.
+fn range(list: &[Touch], address: u64, bytes: u64) -> std::ops::Range<usize> {
+    let end = address.saturating_add(bytes);
+    let low = list.partition_point(|t| t.address < address);
+    low..list.partition_point(|t| t.address < end).max(low)
+}
+
+/// A touch and its offset in an object.
 #[derive(Clone, Debug)]
 pub struct Placed {
     /// Offset into the object, bytes.
@@ -113,7 +169,7 @@ pub struct Placed {
     pub touch: Touch,
     /// Made under a former owner.
     pub recycled: bool,
-    /// Size of the page it made.
+    /// Size of the page it created.
     pub page_bytes: u64,
 }
 
@@ -131,7 +187,7 @@ impl Placed {
     }
 }
 
-/// What is known of how an object's pages came to be.
+/// How an object's pages were created.
 #[derive(Clone, Debug)]
 pub struct ObjectTouches {
     pub address: u64,
@@ -139,19 +195,25 @@ pub struct ObjectTouches {
     pub page_bytes: u64,
     /// By offset, then time.
     pub placed: Vec<Placed>,
-    /// Accesses that the kernel caught on pages already placed.
+    /// Hinting faults: accesses that the kernel caught on pages already placed.
     pub hints: Vec<Placed>,
-    /// What was there before, where the memory was initialised again and again.
+    /// Earlier generations of touches, if the memory was initialised several times.
     pub history: Option<History>,
-    /// Most resident pages have no record: the kernel touched them, for this thread (index) where one stands out.
+    /// Set if most resident pages have no record: the kernel touched them, on behalf of this thread (index) if one stands out.
     pub kernel: Option<Option<usize>>,
     /// Base pages the kernel touched by derivation (resident less recorded).
     pub kernel_pages: f64,
-    /// Records of touches were lost, and those that are left stand for less than half of the resident pages.
+    /// Records of touches were lost, and the remaining ones stand for less than half of the resident pages.
     pub incomplete: bool,
 }
 
 impl ObjectTouches {
+    /// Whether nothing is known about who touched the object.
+    #[must_use]
+    pub fn is_bare(&self) -> bool {
+        self.placed.is_empty() && self.kernel.is_none()
+    }
+
     /// Whether the records are enough to tell who touched it: at least 8, or at least half of all pages one by one; or
     /// the kernel touched it for a known thread.
     #[must_use]
@@ -168,48 +230,39 @@ pub struct TouchReader<'a> {
     pub residents: &'a Residents,
     pub faults: &'a Faults,
     /// Memory of decisions "this touch was made while the group owned the address", by (group's first object, address, time).
-    pub owned: HashMap<(usize, u64, u64), bool>,
+    owned: HashMap<(usize, u64, u64), bool>,
+    /// Sites of touches inside the allocating call, by that call's site.
+    inside: HashMap<Id, Rc<BTreeSet<Id>>>,
 }
 
-impl TouchReader<'_> {
-    /// What is known of the member `object` (index into `profile.objects`) of `group`.
+impl<'a> TouchReader<'a> {
+    #[must_use]
+    pub fn new(profile: &'a Profile, threads: &'a Threads, index: &'a TouchIndex, residents: &'a Residents, faults: &'a Faults) -> Self {
+        Self { profile, threads, index, residents, faults, owned: HashMap::new(), inside: HashMap::new() }
+    }
+
+    /// Reads the touches of the member `object` (index into `profile.objects`) of `group`.
     pub fn read(&mut self, group: &Group, object: usize) -> ObjectTouches {
         let profile = self.profile;
         let this = &profile.objects[object];
         let resident = self.residents.of(this);
-        let all = self.index.within(this.process, this.address, this.bytes);
-        let died = this.died_ns.unwrap_or(u64::MAX).max(this.born_ns);
-        let page_bytes = resident.page_bytes.unwrap_or_else(|| guess_page_bytes(profile, this, all));
-        let (mut own, mut older) = (Vec::new(), Vec::new());
-        for touch in all.iter().filter(|t| t.time <= died) {
-            let there = touch.mapped.filter(|&bytes| bytes >= BASE_PAGE);
-            let near = || self.residents.page_bytes_near(this, touch.address, profile.machine.huge_page_bytes);
-            let size = there.or_else(near).unwrap_or(page_bytes);
-            let placed = Placed { offset: touch.address - this.address, touch: touch.clone(), recycled: false, page_bytes: size };
-            if touch.time >= this.born_ns || self.in_allocating_call(this, touch) {
-                own.push(placed);
-            } else if !self.faults.is_caught(touch) {
-                let recycled = !self.owned_by_group(group, touch);
-                older.push(Placed { recycled, ..placed });
-            }
-        }
-        if matches!(this.call.as_deref(), Some("realloc" | "mremap")) && group.growth {
-            older.extend(self.moved_along(group, this, page_bytes));
-        }
+        let page_bytes = resident.page_bytes.unwrap_or_else(|| self.guess_page_bytes(this));
+        let mut own = self.own_touches(this, page_bytes);
         let hints = self.faults.take_hints(this, &mut own);
-        // Where an agent tells births and deaths, each life is an object of its own.
+        // With the agent, each allocation is an object of its own and needs no history.
         let history = (this.kind == ObjectKind::Mapping).then(|| History::new(&own, this.bytes)).flatten();
         self.faults.keep_placing(this, &mut own);
         let page = page_bytes as f64;
-        let cover = |list: &[Placed]| list.iter().map(Placed::covers).sum::<f64>();
         let wanted = resident.fraction.map_or(this.bytes as f64, |f| f * this.bytes as f64).max(page.min(this.bytes as f64));
-        let mut covered = cover(&own);
+        let mut covered: f64 = own.iter().map(Placed::covers).sum();
         if covered < wanted / 2.0 {
+            let mut older = self.older_touches(group, this, page_bytes);
             older.sort_by_key(|p| std::cmp::Reverse(p.touch.time));
-            for placed in older {
+            for mut placed in older {
                 if covered >= wanted {
                     break;
                 }
+                placed.recycled = placed.recycled && !self.owned_by_group(group, &placed.touch);
                 covered += placed.covers();
                 own.push(placed);
             }
@@ -231,6 +284,40 @@ impl TouchReader<'_> {
         result
     }
 
+    /// A touch at its place in an object; pages of unknown size have `page_bytes`.
+    fn placed(&self, object: &Object, touch: &Touch, page_bytes: u64) -> Placed {
+        let there = touch.mapped.filter(|&bytes| bytes >= BASE_PAGE);
+        let near = || self.residents.page_bytes_near(object, touch.address, self.profile.machine.huge_page_bytes);
+        let page_bytes = there.or_else(near).unwrap_or(page_bytes);
+        Placed { offset: touch.address - object.address, touch: touch.clone(), recycled: false, page_bytes }
+    }
+
+    /// The touches in an object's life, and those made inside the call that allocated it; by address, then time.
+    fn own_touches(&mut self, object: &Object, page_bytes: u64) -> Vec<Placed> {
+        let died = object.died_ns.unwrap_or(u64::MAX).max(object.born_ns);
+        let mut touches = self.index.during(object.process, object.address, object.bytes, (object.born_ns, died));
+        let inside = self.inside_allocating_call(object);
+        if !inside.is_empty() {
+            touches.extend(inside);
+            touches.sort_by_key(|t| (t.address, t.time));
+        }
+        touches.into_iter().map(|touch| self.placed(object, touch, page_bytes)).collect()
+    }
+
+    /// The touches under former owners. Whether an owner was of the same group, so that a touch is not recycled, is decided by the
+    /// caller.
+    fn older_touches(&mut self, group: &Group, this: &Object, page_bytes: u64) -> Vec<Placed> {
+        let all = self.index.within(this.process, this.address, this.bytes);
+        let before = all.iter().filter(|t| t.time < this.born_ns && !self.faults.is_caught(t));
+        let own_sites = self.sites_inside(this.site);
+        let older = before.filter(|t| !(is_of_thread(self.threads, this, t) && t.site.is_some_and(|site| own_sites.contains(&site))));
+        let mut older: Vec<Placed> = older.map(|t| Placed { recycled: true, ..self.placed(this, t, page_bytes) }).collect();
+        if matches!(this.call.as_deref(), Some("realloc" | "mremap")) && group.growth {
+            older.extend(self.moved_along(group, this, page_bytes));
+        }
+        older
+    }
+
     /// Touches by predecessors whose pages a realloc or mremap moved here.
     fn moved_along(&self, group: &Group, this: &Object, page_bytes: u64) -> Vec<Placed> {
         let objects = group.members.iter().rev().map(|&i| &self.profile.objects[i]);
@@ -246,16 +333,39 @@ impl TouchReader<'_> {
         moved
     }
 
-    /// Whether the touch's stack runs through the call that made the object: then it was made inside it.
-    fn in_allocating_call(&self, object: &Object, touch: &Touch) -> bool {
-        let frames = |id: Option<Id>| id.and_then(|id| self.profile.sites.get(&id)).map(|site| &site.frames);
-        let (Some(allocation), Some(stack)) = (frames(object.site), frames(touch.site)) else { return false };
-        let of_thread = object.thread.and_then(|id| self.threads.index(id)) == Some(touch.thread);
+    /// The touches before an object's birth that were made inside the call which allocated it (calloc, realloc): their stacks run
+    /// through that call.
+    fn inside_allocating_call(&mut self, object: &Object) -> Vec<&'a Touch> {
+        let sites = self.sites_inside(object.site);
+        let Some(touches) = self.index.by_process.get(&object.process).filter(|_| !sites.is_empty()) else { return Vec::new() };
+        let range = range(&touches.list, object.address, object.bytes);
+        let of_site = |site: &Id| {
+            let list = touches.by_site.get(site).map_or(&[][..], Vec::as_slice);
+            let low = list.partition_point(|&i| (i as usize) < range.start);
+            &list[low..list.partition_point(|&i| (i as usize) < range.end).max(low)]
+        };
+        let found = sites.iter().flat_map(of_site).map(|&i| &touches.list[i as usize]);
+        found.filter(|touch| touch.time < object.born_ns && is_of_thread(self.threads, object, touch)).collect()
+    }
+
+    /// The sites of touches whose stacks run through the call at `allocation`, in order.
+    fn sites_inside(&mut self, allocation: Option<Id>) -> Rc<BTreeSet<Id>> {
+        let Some(allocation) = allocation else { return Rc::default() };
+        if let Some(known) = self.inside.get(&allocation) {
+            return Rc::clone(known);
+        }
         // Python's frames have no addresses, and stacks of touches may lack them.
         let native = |frames: &[Frame]| frames.iter().filter(|f| f.module.as_deref() != Some(PYTHON)).map(|f| f.address).collect();
-        let (allocation, stack): (Vec<u64>, Vec<u64>) = (native(allocation), native(stack));
-        let mut pairs = allocation.iter().rev().zip(stack.iter().rev());
-        of_thread && !allocation.is_empty() && stack.len() > allocation.len() && pairs.all(|(a, b)| a == b)
+        let frames = |id: &Id| self.profile.sites.get(id).map(|site| native(&site.frames));
+        let allocated: Vec<u64> = frames(&allocation).unwrap_or_default();
+        let inside = |site: &&Id| {
+            frames(site).is_some_and(|stack: Vec<u64>| stack.len() > allocated.len() && stack.ends_with(&allocated))
+                && !allocated.is_empty()
+        };
+        let touched = self.index.by_process.values().flat_map(|touches| touches.by_site.keys());
+        let found: Rc<BTreeSet<Id>> = Rc::new(touched.filter(inside).copied().collect());
+        self.inside.insert(allocation, Rc::clone(&found));
+        found
     }
 
     /// Whether an object of the group was alive at the touched address when it was touched.
@@ -282,7 +392,7 @@ impl TouchReader<'_> {
         }
     }
 
-    /// The kernel touched the pages when most resident ones have no record though enough of them would have been sampled.
+    /// Decides that the kernel touched the pages: most resident pages have no record, though enough of them would have been sampled.
     ///
     /// With N resident pages and sampling period p (the longest in the object's life), N / p records are expected had the
     /// program touched them. Rule: launched under the profiler, touch evidence available but not for faults in the kernel
@@ -293,7 +403,7 @@ impl TouchReader<'_> {
         let Some(fraction) = resident.fraction else { return };
         let evidence = self.profile.evidence.iter().find(|e| e.source == "touch");
         let attached = self.profile.meta.is_attached();
-        // Without a complaint, faults in the kernel were seen, and those that were not are something else.
+        // An empty detail means that faults in the kernel were recorded: then missing records have another reason.
         if attached || evidence.is_some_and(|e| !e.available || e.detail.is_empty()) {
             return;
         }
@@ -320,20 +430,33 @@ impl TouchReader<'_> {
         result.kernel = Some(thread);
         result.kernel_pages = missing * unit as f64 / BASE_PAGE as f64;
     }
+
+    /// Page size if the kernel did not report it: huge if no two records lie in one huge page and the records stand for at
+    /// least half of the object in huge pages, but for less than a quarter of it in base pages.
+    fn guess_page_bytes(&self, object: &Object) -> u64 {
+        let machine = &self.profile.machine;
+        let base = if machine.page_bytes == 0 { BASE_PAGE } else { machine.page_bytes };
+        let huge = machine.huge_page_bytes;
+        if huge <= base || object.bytes < huge || machine.transparent_huge_pages == "never" {
+            return base;
+        }
+        let all = self.index.within(object.process, object.address, object.bytes);
+        let mut alive = all.iter().filter(|t| t.time >= object.born_ns).peekable();
+        let others = if alive.peek().is_none() { all } else { &[] };
+        let (mut weight, mut last) = (0.0, None);
+        for touch in alive.chain(others) {
+            let page = touch.address / huge;
+            if last.replace(page) == Some(page) {
+                return base;
+            }
+            weight += touch.weight;
+        }
+        let bytes = object.bytes as f64;
+        if weight * base as f64 * 4.0 < bytes && weight * huge as f64 * 2.0 >= bytes { huge } else { base }
+    }
 }
 
-/// Page size where the kernel did not tell: huge when the records are never closer than a huge page and stand for at
-/// least half of the object in huge pages, but for less than a quarter of it in base pages.
-fn guess_page_bytes(profile: &Profile, object: &Object, touches: &[Touch]) -> u64 {
-    let base = if profile.machine.page_bytes == 0 { BASE_PAGE } else { profile.machine.page_bytes };
-    let huge = profile.machine.huge_page_bytes;
-    if huge <= base || object.bytes < huge || profile.machine.transparent_huge_pages == "never" || touches.is_empty() {
-        return base;
-    }
-    let alive: Vec<&Touch> = touches.iter().filter(|t| t.time >= object.born_ns).collect();
-    let list: Vec<&Touch> = if alive.is_empty() { touches.iter().collect() } else { alive };
-    let apart = list.windows(2).all(|pair| pair[0].address / huge != pair[1].address / huge);
-    let weight: f64 = list.iter().map(|t| t.weight).sum();
-    let bytes = object.bytes as f64;
-    if apart && weight * base as f64 * 4.0 < bytes && weight * huge as f64 * 2.0 >= bytes { huge } else { base }
+/// Whether a touch was made by the thread that allocated the object.
+fn is_of_thread(threads: &Threads, object: &Object, touch: &Touch) -> bool {
+    object.thread.and_then(|id| threads.index(id)) == Some(touch.thread)
 }

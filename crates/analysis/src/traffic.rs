@@ -5,13 +5,13 @@
 //! hit; hinting faults tell who and where only, and stand for as much as the windows saw of the object.
 
 use crate::PartitionKind;
+use crate::evidence::{Evidence, Hit};
 use crate::groups::Group;
 use crate::homes::Home;
 use crate::judge::Subject;
 use crate::partition::Divided;
 use crate::phases::Phases;
 use crate::threads::Threads;
-use crate::uses::{Hit, Source, Uses};
 use firsttouch_model::rows::{Id, Profile};
 use firsttouch_model::traffic::{Division, ObjectTraffic, Parts, Traffic, TrafficSample, Worker};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -32,7 +32,7 @@ const MISSES: f64 = 0.1;
 pub fn traffic(
     profile: &Profile,
     threads: &Threads,
-    uses: &Uses,
+    uses: &Evidence,
     groups: &[Group],
     subjects: &[Subject],
     names: &[(String, usize)],
@@ -75,13 +75,13 @@ pub fn traffic(
     Traffic { workers, objects, unknown: if all > 0.0 { unknown / all } else { 0.0 } }
 }
 
-/// The lanes of each process that use anything that counts.
+/// The workers of each process that use anything that counts.
 fn teams(threads: &Threads, subjects: &[Subject]) -> BTreeMap<Id, BTreeSet<usize>> {
     let mut teams: BTreeMap<Id, BTreeSet<usize>> = BTreeMap::new();
     for subject in subjects.iter().filter(|subject| subject.counts) {
         let users = subject.used_by.iter().zip(&threads.list).filter(|(share, _)| share.is_some_and(|share| share.value >= USER));
         for (_, thread) in users {
-            teams.entry(thread.process).or_default().insert(thread.lane);
+            teams.entry(thread.process).or_default().insert(thread.worker);
         }
     }
     teams
@@ -146,7 +146,7 @@ fn workers(profile: &Profile, threads: &Threads) -> (Vec<Worker>, Vec<usize>) {
     let mut places: BTreeMap<(Id, usize), usize> = BTreeMap::new();
     let mut workers: Vec<Worker> = Vec::new();
     let worker_of = threads.list.iter().enumerate().map(|(index, thread)| {
-        let worker = *places.entry((thread.process, thread.lane)).or_insert_with(|| {
+        let worker = *places.entry((thread.process, thread.worker)).or_insert_with(|| {
             workers.push(Worker { threads: Vec::new(), node: thread.node, cpu_s: Some(0.0) });
             workers.len() - 1
         });
@@ -161,7 +161,7 @@ fn workers(profile: &Profile, threads: &Threads) -> (Vec<Worker>, Vec<usize>) {
 
 struct Builder<'a> {
     threads: &'a Threads,
-    uses: &'a Uses,
+    uses: &'a Evidence,
     worker_of: &'a [usize],
     phases: Phases,
 }
@@ -173,9 +173,10 @@ impl Builder<'_> {
         let hits: &[Hit] = &sampled.hits[subject.group];
         let accesses = |hit: &Hit| sampled.design.weight(hit.draw) * hit.rate();
         // What one unit of this source stands for, in bytes.
-        let watched = self.uses.watch.design.accesses(subject.group);
+        let volumes = self.uses.volumes().filter(|&volumes| volumes != subject.source);
+        let compared = volumes.map_or(0.0, |volumes| self.uses.of(volumes).design.accesses(subject.group));
         let seen: f64 = hits.iter().map(accesses).sum();
-        let scale = if subject.source == Source::Watch || watched <= 0.0 || seen <= 0.0 { WORD } else { WORD * watched / seen };
+        let scale = if compared <= 0.0 || seen <= 0.0 { WORD } else { WORD * compared / seen };
         let (mut samples, mut lost) = (Vec::new(), 0.0);
         for hit in hits {
             let Home::Known { node, .. } = hit.home else {
@@ -192,7 +193,7 @@ impl Builder<'_> {
                 position: (hit.position as f64 / group.extent().max(1) as f64).clamp(0.0, 1.0),
                 round: hit.round,
                 home: node,
-                owner: subject.partition.owner(hit.position).and_then(|lane| self.worker(process, lane)),
+                owner: subject.partition.owner(hit.position).and_then(|worker| self.worker(process, worker)),
                 bytes: bytes.into_iter().collect(),
             });
         }
@@ -201,19 +202,19 @@ impl Builder<'_> {
 
     /// Whose each stretch is, as a rule.
     fn parts(&self, subject: &Subject, group: &Group, process: Id, team: Option<&BTreeSet<usize>>) -> Option<Parts> {
-        let main_lane = |hit: &Hit| {
+        let main_worker = |hit: &Hit| {
             let most = hit.by_thread.iter().max_by(|a, b| a.rate.total_cmp(&b.rate))?;
-            Some((hit.position, self.threads.list[most.thread].lane))
+            Some((hit.position, self.threads.list[most.thread].worker))
         };
-        let seen: Vec<(u64, usize)> = self.uses.of(subject.source).hits[subject.group].iter().filter_map(main_lane).collect();
+        let seen: Vec<(u64, usize)> = self.uses.of(subject.source).hits[subject.group].iter().filter_map(main_worker).collect();
         let divided = Divided { extent: group.extent(), rows: group.rows, seen: &seen, team: team? };
         let parts = subject.partition.parts(&divided)?;
-        let workers = parts.lanes.iter().map(|lane| self.worker(process, *lane)).collect::<Option<Vec<_>>>()?;
+        let workers = parts.workers.iter().map(|worker| self.worker(process, *worker)).collect::<Option<Vec<_>>>()?;
         Some(Parts { period_bytes: parts.period_bytes, ends: parts.ends, workers })
     }
 
-    fn worker(&self, process: Id, lane: usize) -> Option<usize> {
-        let thread = self.threads.list.iter().position(|thread| thread.process == process && thread.lane == lane)?;
+    fn worker(&self, process: Id, worker: usize) -> Option<usize> {
+        let thread = self.threads.list.iter().position(|thread| thread.process == process && thread.worker == worker)?;
         self.worker_of.get(thread).copied()
     }
 

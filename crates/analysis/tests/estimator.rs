@@ -1,9 +1,6 @@
 //! The estimator against a simulated sampler with known truth: bias and coverage over 120 repetitions.
-#![allow(clippy::unwrap_used)]
 
-mod simulated;
-
-use simulated::*;
+use crate::simulated::*;
 
 const REPETITIONS: u64 = 120;
 
@@ -43,8 +40,8 @@ impl Tally {
 /// Runs the repetitions and checks shares, users and the remote fraction.
 fn check(label: &str, world: &World, nodes: usize, within: f64) {
     let truth = world.truth();
-    let lanes = world.threads.len();
-    let remote_truth = world.remote(MIB, |t| (t * nodes / lanes) as u32);
+    let workers = world.threads.len();
+    let remote_truth = world.remote(MIB, |t| (t * nodes / workers) as u32);
     let mut shares: Vec<Tally> = truth
         .share
         .iter()
@@ -53,7 +50,7 @@ fn check(label: &str, world: &World, nodes: usize, within: f64) {
         .collect();
     let mut users = Vec::new();
     for (i, thing) in world.things.iter().enumerate() {
-        for t in [0, 1, lanes - 1] {
+        for t in [0, 1, workers - 1] {
             users.push((i, t, Tally { name: format!("{label} {} by {t}", thing.name), truth: truth.used_by[i][t], ..Tally::default() }));
         }
     }

@@ -1,11 +1,8 @@
 //! One simulated program for each finding, and near-misses that must be silent.
-#![allow(clippy::unwrap_used)]
 
-mod simulated;
-
+use crate::simulated::*;
 use firsttouch_analysis::{PartitionKind, analyse};
 use firsttouch_model::rows::{FirstTouch, Frame, Lost, Object, ObjectKind, Page, Profile};
-use simulated::*;
 
 fn both(world: &World, nodes: usize) -> Vec<(String, String)> {
     found(&judge(world, 5, nodes))
@@ -116,7 +113,7 @@ fn no_stable_partition_and_shared_read() {
     assert_eq!(both(&World::new(8, vec![Thing::new("T", 8, Who::One(0), Who::All(0, 4))]), 2), []);
 }
 
-/// Check I/O into fresh memory: recorded as the kernel's, told by the cause, or derived from resident pages without records.
+/// Check I/O into fresh memory: recorded as the kernel's, recognised by the cause, or derived from resident pages without records.
 #[test]
 fn io_first_touch() {
     let mut thing = Thing::new("A", 64, Who::One(0), Who::Block(0, 8));
@@ -180,7 +177,7 @@ fn zero_page() {
     }
 }
 
-/// Check a serial loop over what calloc and realloc gave: the call is the cause, and the message tells it from the loop.
+/// Check a serial loop over memory from calloc and realloc: the call is the cause, and the message distinguishes it from the loop.
 #[test]
 fn loops_after_calls() {
     for (call, text) in [("calloc", "calloc gave zero pages that nobody had touched; the code at touch.c:20"), ("realloc", "realloc gave")]
@@ -286,7 +283,7 @@ fn huge_page_sharing() {
     assert_eq!(both(&World::new(8, vec![blocks]), 8), one("A", "serial-first-touch"));
 }
 
-/// Check that one lane that wins nearly every race for a huge page is told from a lane that initialises all: the first enters
+/// Check that one worker that wins nearly every race for a huge page is distinguished from a worker that initialises all: the first enters
 /// the page at its own part, the second where its sweep does. Parts begin exactly at the touched addresses.
 #[test]
 fn one_winner_of_huge_pages() {
@@ -294,16 +291,16 @@ fn one_winner_of_huge_pages() {
     let mut thing = Thing::new("A", 128, chunks.clone(), chunks);
     thing.page = 2 * MIB;
     let world = World::new(4, vec![thing]);
-    for (lanes, expected) in [([3, 3], "huge-page-sharing"), ([2, 1], "huge-page-sharing"), ([0, 0], "serial-first-touch")] {
+    for (workers, expected) in [([3, 3], "huge-page-sharing"), ([2, 1], "huge-page-sharing"), ([0, 0], "serial-first-touch")] {
         for seed in 0..8 {
             let mut profile = world.profile(seed);
             for (i, touch) in profile.first_touches.iter_mut().enumerate() {
-                let lane = if i == 5 { 1 } else { lanes[usize::from(i >= 16)] };
-                touch.address = world.address(0) + i as u64 * 2 * MIB + lane * (512 << 10);
-                touch.thread = lane as i64;
+                let worker = if i == 5 { 1 } else { workers[usize::from(i >= 16)] };
+                touch.address = world.address(0) + i as u64 * 2 * MIB + worker * (512 << 10);
+                touch.thread = worker as i64;
             }
             let analysis = analyse(&profile, &target(2), &FakeSources("loop"));
-            assert_eq!(found(&analysis), one("A", expected), "{lanes:?} {seed} {:?}", analysis.objects[0]);
+            assert_eq!(found(&analysis), one("A", expected), "{workers:?} {seed} {:?}", analysis.objects[0]);
         }
     }
 }

@@ -1,12 +1,8 @@
 //! Fixes in the user's own names and values, and for programs without OpenMP.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-#[path = "simulated/mod.rs"]
-mod simulated;
-
+use crate::simulated::*;
 use firsttouch_analysis::{Sources, analyse};
 use firsttouch_model::rows::Frame;
-use simulated::*;
 
 /// The lines of one program: what allocates, what touches, what uses; and how it is touched.
 struct Program {
@@ -125,7 +121,7 @@ fn nothing_is_made_up() {
     }
 }
 
-/// Check that a program without an OpenMP runtime is told what its own threads can do.
+/// Check that the fix for a program without an OpenMP runtime says what the program's own threads can do.
 #[test]
 fn own_threads() {
     let program = Program { cause: "memset", allocates: "", touches: "memset(table, 1, n * 4);", uses: "s += table[i];" };

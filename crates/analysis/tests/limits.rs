@@ -1,13 +1,10 @@
 //! Profiles with little or no evidence, other machines, and hostile profiles: honest answers, never a panic.
-#![allow(clippy::unwrap_used)]
 
-mod simulated;
-
+use crate::simulated::*;
 use firsttouch_analysis::{Analysis, Target, analyse};
 use firsttouch_model::rows::*;
 use firsttouch_model::{NodeId, Pin};
 use firsttouch_report::ReportJson;
-use simulated::*;
 
 fn reason(analysis: &Analysis, name: &str) -> String {
     analysis.not_judged.iter().find(|n| n.name == name).map(|n| n.reason.to_string()).unwrap_or_default()
@@ -165,7 +162,7 @@ fn nothing_to_find() {
     assert!(notes(&analysis)[0].contains("started 3 processes") && notes(&analysis)[0].contains("--follow"), "{:?}", analysis.notes);
 }
 
-/// Check that processes of one thread each are not told to be pinned otherwise, and that a real machine gets no --pin.
+/// Check that processes of one thread each get no advice on pinning, and that the recorded machine gets no --pin.
 #[test]
 fn threads_on_one_node() {
     let world = World::new(2, vec![Thing::new("A", 64, Who::One(0), Who::One(0))]);
@@ -179,7 +176,7 @@ fn threads_on_one_node() {
     assert!(notes(&analysis).iter().any(|n| n.contains("one node of host") && n.contains("--machine virtual:2")), "{:?}", analysis.notes);
 }
 
-/// Check that memory of no recorded object is told where it is much, with what helps, and that little is not.
+/// Check that much memory without a recorded object is reported, with advice, and that little is not.
 #[test]
 fn memory_without_objects() {
     let world = World::new(4, vec![Thing::new("A", 64, Who::Block(0, 4), Who::Block(0, 4))]);

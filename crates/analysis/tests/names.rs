@@ -1,12 +1,8 @@
 //! Names of objects: through the program's own allocating functions, for several on a line, and where nothing names them.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-#[path = "simulated/mod.rs"]
-mod simulated;
-
+use crate::simulated::*;
 use firsttouch_analysis::{Analysis, Sources, analyse};
 use firsttouch_model::rows::{Frame, Process, Profile};
-use simulated::*;
 
 const SOURCE: &[&str] = &[
     "static double *alloc_grid(size_t n) {",
@@ -91,7 +87,7 @@ fn grid(line: u32, address: u64) -> Vec<Frame> {
 #[test]
 fn through_wrappers() {
     assert_eq!(names(&[grid(7, 0x1208), grid(7, 0x1200), grid(8, 0x1300)]), ["b", "a", "c"]);
-    // Without a variable at the caller the function's own is the name, told apart by the callers' lines.
+    // Without a variable at the caller, the function's own variable is the name, distinguished by the callers' lines.
     let unnamed = |line, address| vec![frame("alloc_grid", 2, 0x1107), frame("main", line, address)];
     assert_eq!(names(&[unnamed(11, 0x1400), unnamed(3, 0x1500)]), ["p (sim.c:11)", "p (sim.c:3)"]);
     // What is kept elsewhere is not handed on.
@@ -109,7 +105,7 @@ fn several_on_a_line() {
     assert_eq!(analysis.objects.iter().find(|object| object.id == 1).unwrap().name, "e");
 }
 
-/// Check that objects without a variable are told apart by where they were allocated: the instruction after the call.
+/// Check that objects without a variable are distinguished by where they were allocated: the instruction after the call.
 #[test]
 fn without_lines() {
     let main = |address| vec![frame("main", 0, address)];
@@ -117,7 +113,7 @@ fn without_lines() {
     assert_eq!(names(&[vec![frame("", 0, 0x1107)]]), ["heap object of sim+0x1107"]);
 }
 
-/// Check that the message tells the wrapper and its caller, and the process where there are several.
+/// Check that the message names the wrapper and its caller, and the process if there are several.
 #[test]
 fn messages_tell_callers_and_processes() {
     let mut profile = profile(&[grid(7, 0x1200), grid(8, 0x1300)]);

@@ -1,10 +1,7 @@
 //! The findings over many seeds, program speeds and sampling periods: how often each is right. Well-placed programs must be
 //! silent every time; defects may be missed only where hits are few, and must not be taken for another.
-#![allow(clippy::unwrap_used)]
 
-mod simulated;
-
-use simulated::*;
+use crate::simulated::*;
 
 /// Repetitions of each program; fewer without optimisation, where each takes seven times as long.
 const SEEDS: u64 = if cfg!(debug_assertions) { 5 } else { 15 };

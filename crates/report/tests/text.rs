@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_analysis::{
-    Analysis, EvidenceView, Finding, FirstTouchView, LostView, MachineView, NotJudged, NotJudgedReason, ObjectView, PartitionKind, Place,
-    Strip, ThreadView,
+    Analysis, EvidenceView, Finding, FirstTouchView, LostView, MachineView, NotJudged, NotJudgedReason, ObjectMap, ObjectView,
+    PartitionKind, Place, ThreadView,
 };
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::{FindingKind, Severity};
@@ -73,7 +73,7 @@ fn matrix_a() -> ObjectView {
         resident: None,
         judged: true,
         reason: None,
-        map: Strip { users: (0..16).map(|piece| piece / 2).collect(), homes: vec![0; 16] },
+        map: ObjectMap { users: (0..16).map(|piece| piece / 2).collect(), homes: vec![0; 16] },
     }
 }
 
@@ -264,7 +264,8 @@ fn lines_fit() {
         text: Some("auto v = std::vector<double>(n); ".repeat(20)),
         ..Place::default()
     });
-    analysis.objects[0].map = Strip { users: (0..32).map(|piece| piece * 40).collect(), homes: (0..32).map(|piece| piece % 64).collect() };
+    analysis.objects[0].map =
+        ObjectMap { users: (0..32).map(|piece| piece * 40).collect(), homes: (0..32).map(|piece| piece % 64).collect() };
     analysis.not_judged[0].name.clone_from(&long);
     analysis.notes.push(long.into());
     analysis.evidence[0].detail = "word ".repeat(100);

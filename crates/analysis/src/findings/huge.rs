@@ -2,10 +2,10 @@
 //!
 //! - Pages are huge.
 //! - The first touches obey the users' partition: at least half of the touched pages (by weight, as far as the user there is
-//!   known) were touched, at the very address that faulted, by the lane that uses that address. Loops fault at the border of
+//!   known) were touched, at the very address that faulted, by the worker that uses that address. Loops fault at the border of
 //!   their part, so a 64th of a page on either side counts as that address.
-//! - Several lanes race for the pages. Where one lane won 90 % of them or more, that shows in the addresses: at least half of the
-//!   obeying touches lie inside their page, where that lane's part begins. A thread that initialises all by itself enters
+//! - Several workers race for the pages. Where one worker won 90 % of them or more, that shows in the addresses: at least half of the
+//!   obeying touches lie inside their page, where that worker's part begins. A thread that initialises all by itself enters
 //!   each page at its start or its end.
 //! - At least half of the windows with a remote access lie in a huge page where some part is used from the node that the page is on:
 //!   with base pages each part would have been on its own user's node.
@@ -17,7 +17,7 @@ use std::collections::HashMap;
 
 /// Positions looked at within one huge page.
 const PROBES: u64 = 64;
-/// An address and a border between two lanes that are closer than this part of a page are the same place.
+/// An address and a border between two workers that are closer than this part of a page are the same place.
 const BORDER: u64 = 64;
 
 pub(super) fn is_huge_page_sharing(case: &Case<'_>, threads: &Threads) -> bool {
@@ -28,13 +28,13 @@ pub(super) fn is_huge_page_sharing(case: &Case<'_>, threads: &Threads) -> bool {
     let partition = &case.subject.partition;
     let border = touch.page_bytes / BORDER;
     let (mut obeying, mut inside, mut all) = (0.0, 0.0, 0.0);
-    for &(position, lane, pages) in &touch.placed {
+    for &(position, worker, pages) in &touch.placed {
         let near = [position, position.saturating_add(border), position.saturating_sub(border)];
         if partition.owner(position).is_none() {
             continue;
         }
         all += pages;
-        if near.into_iter().any(|p| partition.owner(p) == Some(lane)) {
+        if near.into_iter().any(|p| partition.owner(p) == Some(worker)) {
             obeying += pages;
             let within = case.object.address.wrapping_add(position) % touch.page_bytes;
             inside += if within > border && within < touch.page_bytes - border { pages } else { 0.0 };
@@ -43,13 +43,13 @@ pub(super) fn is_huge_page_sharing(case: &Case<'_>, threads: &Threads) -> bool {
     if all <= 0.0 || obeying < 0.5 * all {
         return false;
     }
-    let serial = touch.main_lane().is_some_and(|(_, share)| share >= SERIAL);
+    let serial = touch.main_worker().is_some_and(|(_, share)| share >= SERIAL);
     if serial && inside < 0.5 * obeying {
         return false;
     }
-    // Lanes of one process: a lane's node is that of any of its threads.
+    // Workers of one process: a worker's node is that of any of its threads.
     let process = case.object.process;
-    let node_of: HashMap<usize, u32> = threads.list.iter().filter(|t| t.process == process).map(|t| (t.lane, t.node)).collect();
+    let node_of: HashMap<usize, u32> = threads.list.iter().filter(|t| t.process == process).map(|t| (t.worker, t.node)).collect();
     let (mut shared, mut remote) = (0usize, 0usize);
     for hit in case.hits {
         let Home::Known { node, .. } = hit.home else { continue };
@@ -60,7 +60,7 @@ pub(super) fn is_huge_page_sharing(case: &Case<'_>, threads: &Threads) -> bool {
         let within = (case.object.address.wrapping_add(hit.offset)) % touch.page_bytes;
         let start = hit.position.saturating_sub(within);
         let probes = (0..PROBES).map(|i| start.saturating_add(i * touch.page_bytes / PROBES));
-        let used_from_home = probes.filter_map(|p| partition.owner(p)).any(|lane| node_of.get(&lane) == Some(&node));
+        let used_from_home = probes.filter_map(|p| partition.owner(p)).any(|worker| node_of.get(&worker) == Some(&node));
         shared += usize::from(used_from_home);
     }
     remote > 0 && shared as f64 >= 0.5 * remote as f64

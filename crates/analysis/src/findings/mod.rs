@@ -12,9 +12,9 @@
 //! | `shared-read` | use is `shared`, by threads on at least two nodes |
 //! | `no-stable-partition` | use is `irregular` |
 //! | `recycled-memory` | use is stable; at least half of its touched pages were touched under a former owner (`touches.rs`) |
-//! | `huge-page-sharing` | use is stable; pages are huge; several lanes race for them; the first touches obey the users' partition at the touched address, and the remote pages hold parts of their home's own users (`huge.rs`) |
+//! | `huge-page-sharing` | use is stable; pages are huge; several workers race for them; the first touches obey the users' partition at the touched address, and the remote pages hold parts of their home's own users (`huge.rs`) |
 //! | `io-first-touch` | use is stable; the kernel touched at least half of it (recorded or derived), or the touching code is I/O |
-//! | `serial-first-touch` | use is stable; one lane touched at least 90 % of it |
+//! | `serial-first-touch` | use is stable; one worker touched at least 90 % of it |
 //! | `mismatched-partition` | use is stable; none of the above: several threads touched it, in another partition |
 //!
 //! `unpinned-threads` and `balancing-churn` may also be about the whole program ([`program`]): their object is null.
@@ -33,12 +33,12 @@ pub use program::Program;
 
 use real::RealNodes;
 
+use crate::evidence::{Evidence, Hit, SourceRef};
 use crate::groups::Group;
 use crate::judge::Subject;
 use crate::places::Places;
 use crate::residents::Moves;
 use crate::threads::Threads;
-use crate::uses::{Hit, Source, Uses};
 use crate::{Figure, Finding, Interval, ObjectView, PartitionKind, Target};
 use firsttouch_model::Estimate;
 use firsttouch_model::evidence::EvidenceSource;
@@ -55,7 +55,7 @@ const SURE_WINDOWS: u64 = 8;
 /// Records that must be there to hold first touches against the users' partition, and the lower end they must reach.
 const DISAGREEING_RECORDS: f64 = 16.0;
 const DISAGREEMENT_BAR: f64 = 0.25;
-/// One lane touched it.
+/// One worker touched it.
 pub(crate) const SERIAL: f64 = 0.90;
 
 /// What the rules and their words need.
@@ -63,10 +63,10 @@ pub struct Context<'a> {
     pub profile: &'a Profile,
     pub target: &'a Target,
     pub threads: &'a Threads,
-    pub uses: &'a Uses,
+    pub uses: &'a Evidence,
     pub places: &'a Places<'a>,
-    /// Accesses to all objects larger than a core's cache, by windows and by hints.
-    pub counted: [f64; 2],
+    /// Accesses to all objects larger than a core's cache, as a source sees them.
+    pub counted: &'a dyn Fn(SourceRef) -> f64,
     /// Names by group, for former owners.
     pub groups: &'a [Group],
     pub names: &'a [(String, usize)],
@@ -107,7 +107,7 @@ impl Context<'_> {
 
     /// What the finding stands on.
     fn case_figures(&self, kind: FindingKind, case: &Case<'_>) -> BTreeMap<String, Figure> {
-        let source = || EvidenceSource::from(case.subject.source);
+        let source = || case.subject.source.name();
         let mut figures = BTreeMap::new();
         let mut add = |name: &str, estimate: Option<Estimate>, evidence: EvidenceSource| {
             figures.extend(estimate.map(|e| (name.to_owned(), figure(e, evidence))));
@@ -147,7 +147,7 @@ impl Context<'_> {
         if touch.recycled >= 0.5 {
             return Some(FindingKind::RecycledMemory);
         }
-        let serial = touch.main_lane().is_some_and(|(_, share)| share >= SERIAL);
+        let serial = touch.main_worker().is_some_and(|(_, share)| share >= SERIAL);
         if huge::is_huge_page_sharing(case, self.threads) {
             return Some(FindingKind::HugePageSharing);
         }
@@ -160,7 +160,7 @@ impl Context<'_> {
     fn passes_bars(&self, subject: &Subject) -> bool {
         let above = |e: Option<Estimate>| e.is_some_and(|e| e.low > REMOTE_BAR);
         let remote = subject.remote.map_or(0.0, |r| r.value) * self.accesses(subject);
-        let counted = self.counted(subject.source);
+        let counted = (self.counted)(subject.source);
         let sure = subject.sure.is_some_and(|s| s.samples >= SURE_WINDOWS) && above(subject.sure);
         above(subject.remote) && (sure || self.touches_disagree(subject)) && counted > 0.0 && remote >= WORTH_BAR * counted
     }
@@ -170,20 +170,16 @@ impl Context<'_> {
         self.uses.of(subject.source).design.accesses(subject.group)
     }
 
-    fn counted(&self, source: Source) -> f64 {
-        self.counted[usize::from(source == Source::Hint)]
-    }
-
     /// Whether first toucher and user, at the touched addresses, sit on different nodes too often for chance.
     fn touches_disagree(&self, subject: &Subject) -> bool {
         let process = self.profile.objects[self.groups[subject.group].representative].process;
-        let node_of: HashMap<usize, u32> = self.threads.list.iter().filter(|t| t.process == process).map(|t| (t.lane, t.node)).collect();
+        let node_of: HashMap<usize, u32> = self.threads.list.iter().filter(|t| t.process == process).map(|t| (t.worker, t.node)).collect();
         let (mut apart, mut all, mut squares) = (0.0, 0.0, 0.0);
-        for &(position, lane, pages) in &subject.touch.placed {
+        for &(position, worker, pages) in &subject.touch.placed {
             if let Some(owner) = subject.partition.owner(position) {
                 all += pages;
                 squares += pages * pages;
-                apart += if node_of.get(&owner) == node_of.get(&lane) { 0.0 } else { pages };
+                apart += if node_of.get(&owner) == node_of.get(&worker) { 0.0 } else { pages };
             }
         }
         if all <= 0.0 {
@@ -206,13 +202,4 @@ impl Context<'_> {
 /// A figure of a report.
 pub fn figure(estimate: Estimate, evidence: EvidenceSource) -> Figure {
     Figure { value: estimate.value, interval: [estimate.low, estimate.high], samples: estimate.samples, evidence }
-}
-
-impl From<Source> for EvidenceSource {
-    fn from(source: Source) -> Self {
-        match source {
-            Source::Watch => Self::Watch,
-            Source::Hint => Self::Hint,
-        }
-    }
 }

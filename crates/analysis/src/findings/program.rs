@@ -12,8 +12,8 @@
 
 use super::{Context, figure};
 use crate::Finding;
+use crate::evidence::SourceRef;
 use crate::residents::Moves;
-use crate::uses::Source;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::{FindingKind, Severity};
 use firsttouch_model::{Estimate, format_bytes};
@@ -28,7 +28,7 @@ const REMOTE_BAR: f64 = 0.05;
 /// What the rules look at.
 pub struct Program<'a> {
     pub remote: Option<Estimate>,
-    pub source: Source,
+    pub source: Option<SourceRef>,
     /// Of all objects that count.
     pub moves: &'a Moves,
     /// Those on objects.
@@ -56,7 +56,7 @@ impl Context<'_> {
     ) -> Finding {
         let remote = program.remote.unwrap_or(Estimate { value: 0.0, low: 0.0, high: 1.0, samples: 0 });
         let mut figures = BTreeMap::from([(own.0.to_owned(), figure(own.1, own.2))]);
-        figures.extend(program.remote.map(|e| ("remote".to_owned(), figure(e, program.source.into()))));
+        figures.extend(program.remote.zip(program.source).map(|(e, source)| ("remote".to_owned(), figure(e, source.name()))));
         Finding {
             kind,
             object: None,

@@ -83,11 +83,11 @@ impl Context<'_> {
     /// The part of the touched pages whose first toucher is who uses them.
     pub(super) fn touched_by_user(&self, case: &Case<'_>) -> Option<Estimate> {
         let (mut own, mut all, mut squares) = (0.0, 0.0, 0.0);
-        for &(position, lane, pages) in &case.subject.touch.placed {
+        for &(position, worker, pages) in &case.subject.touch.placed {
             let Some(owner) = case.subject.partition.owner(position) else { continue };
             all += pages;
             squares += pages * pages;
-            own += if owner == lane { pages } else { 0.0 };
+            own += if owner == worker { pages } else { 0.0 };
         }
         if all <= 0.0 {
             return None;

@@ -1,11 +1,11 @@
 //! The message of a finding: who touched, who uses, how much is remote.
 
 use super::{Case, Context};
+use crate::evidence::SourceRef;
 use crate::groups::Group;
 use crate::judge::Subject;
 use crate::names::made_by;
 use crate::places::describe;
-use crate::uses::Source;
 use crate::{ObjectView, PartitionKind, Place};
 use firsttouch_model::finding::FindingKind;
 use firsttouch_model::format_bytes;
@@ -126,11 +126,7 @@ impl Context<'_> {
             digits(low),
             digits(high),
             percent(case.subject.remote_share()),
-            match (case.subject.source, remote.map_or(0, |r| r.samples)) {
-                (Source::Watch, 1) => "1 sample".to_owned(),
-                (Source::Watch, n) => format!("{} samples", thousands(n)),
-                (Source::Hint, n) => format!("{} hinting faults, by pages", thousands(n)),
-            }
+            samples(case.subject.source, remote.map_or(0, |r| r.samples))
         )
     }
 
@@ -138,9 +134,9 @@ impl Context<'_> {
     fn touched(&self, case: &Case<'_>) -> String {
         let touch = &case.subject.touch;
         let kernel = if touch.by_kernel >= 0.5 { "the kernel for " } else { "" };
-        let who = match touch.main_lane() {
+        let who = match touch.main_worker() {
             Some((_, share)) if share >= super::SERIAL => format!("{kernel}{} alone", self.toucher(case)),
-            _ => format!("{kernel}{} threads", touch.by_lane.len()),
+            _ => format!("{kernel}{} threads", touch.by_worker.len()),
         };
         format!("{who} ({})", touch_place(case))
     }
@@ -261,6 +257,11 @@ pub(super) fn digits(fraction: f64) -> String {
 }
 
 /// `1,904`.
+/// `812 samples`, in the words of their source.
+fn samples(source: SourceRef, count: u64) -> String {
+    format!("{} {}", thousands(count), source.unit(count))
+}
+
 fn thousands(number: u64) -> String {
     let text = number.to_string();
     let split = |(at, c): (usize, char)| [(at > 0 && (text.len() - at).is_multiple_of(3)).then_some(','), Some(c)];

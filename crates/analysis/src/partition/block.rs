@@ -1,39 +1,39 @@
-//! Block partitions: one contiguous run a lane, in any order of lanes, of any sizes.
+//! Block partitions: one contiguous run a worker, in any order of workers, of any sizes.
 //!
-//! Lanes are ordered by the middle of the shortest stretch that holds half of their units (a median would move with units
+//! Workers are ordered by the middle of the shortest stretch that holds half of their units (a median would move with units
 //! scattered over the whole range); dynamic programming then finds the borders that explain most:
-//! accuracy = (sum over units of the share of the lane assigned to it) / units. Lanes with one unit explain themselves and
+//! accuracy = (sum over units of the share of the worker assigned to it) / units. Workers with one unit explain themselves and
 //! are left out. Rule: at least 12 units remain, accuracy >= 0.80 + 0.25 / sqrt(units), and accuracy beats "all by the most
-//! frequent lane" by half of what it leaves: errors at block borders (halos, pages that two blocks share, a border between
+//! frequent worker" by half of what it leaves: errors at block borders (halos, pages that two blocks share, a border between
 //! two samples) cost little, a second pass by another thread up to a fifth of the accesses.
-//! With more lanes than a third of the units, a rank correlation of lane and position of at least 0.9 also counts.
+//! With more workers than a third of the units, a rank correlation of worker and position of at least 0.9 also counts.
 
 use super::{Chance, MIN_UNITS, Unit};
 use std::collections::BTreeMap;
 
-/// Lanes considered, at most (the most frequent).
+/// Workers considered, at most (the most frequent).
 const MAX_LANES: usize = 256;
 
-/// First position and lane of each block; `units` by position.
+/// First position and worker of each block; `units` by position.
 pub(super) fn blocks(units: &[&Unit], chance: &Chance) -> Option<Vec<(u64, usize)>> {
-    let mut of_lane: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let mut of_worker: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (i, unit) in units.iter().enumerate() {
-        of_lane.entry(unit.main_lane()).or_default().push(i);
+        of_worker.entry(unit.main_worker()).or_default().push(i);
     }
-    if of_lane.len() < 2 {
+    if of_worker.len() < 2 {
         return None;
     }
-    if of_lane.len() * 3 > units.len() && rank_correlation(units).abs() >= 0.9 {
-        return Some(units.iter().map(|u| (u.position, u.main_lane())).collect());
+    if of_worker.len() * 3 > units.len() && rank_correlation(units).abs() >= 0.9 {
+        return Some(units.iter().map(|u| (u.position, u.main_worker())).collect());
     }
-    of_lane.retain(|_, list| list.len() >= 2);
-    let mut lanes: Vec<(usize, usize, usize)> = of_lane.iter().map(|(&lane, list)| (densest(list), lane, list.len())).collect();
-    lanes.sort_by_key(|&(_, _, count)| std::cmp::Reverse(count));
-    lanes.truncate(MAX_LANES);
-    lanes.sort_unstable();
-    let order: Vec<usize> = lanes.iter().map(|l| l.1).collect();
-    let rank: BTreeMap<usize, usize> = order.iter().enumerate().map(|(rank, &lane)| (lane, rank)).collect();
-    let kept: Vec<&Unit> = units.iter().copied().filter(|u| rank.contains_key(&u.main_lane())).collect();
+    of_worker.retain(|_, list| list.len() >= 2);
+    let mut workers: Vec<(usize, usize, usize)> = of_worker.iter().map(|(&worker, list)| (densest(list), worker, list.len())).collect();
+    workers.sort_by_key(|&(_, _, count)| std::cmp::Reverse(count));
+    workers.truncate(MAX_LANES);
+    workers.sort_unstable();
+    let order: Vec<usize> = workers.iter().map(|l| l.1).collect();
+    let rank: BTreeMap<usize, usize> = order.iter().enumerate().map(|(rank, &worker)| (worker, rank)).collect();
+    let kept: Vec<&Unit> = units.iter().copied().filter(|u| rank.contains_key(&u.main_worker())).collect();
     if kept.len() < 12.max(MIN_UNITS * 3 / 4) || order.len() < 2 {
         return None;
     }
@@ -63,55 +63,55 @@ fn densest(list: &[usize]) -> usize {
     list.windows(half.min(list.len())).map(|w| (w[w.len() - 1] - w[0], w[0] + w[w.len() - 1])).min().map_or(0, |(_, middle)| middle)
 }
 
-/// The assignment of units to lanes in rank order (never back) with the highest sum of shares.
-fn best_borders(units: &[&Unit], rank: &BTreeMap<usize, usize>, lanes: usize) -> (f64, Vec<usize>) {
-    let mut best = vec![0.0f64; lanes];
+/// The assignment of units to workers in rank order (never back) with the highest sum of shares.
+fn best_borders(units: &[&Unit], rank: &BTreeMap<usize, usize>, workers: usize) -> (f64, Vec<usize>) {
+    let mut best = vec![0.0f64; workers];
     let mut from: Vec<Vec<u16>> = Vec::with_capacity(units.len());
     for unit in units {
-        let mut came = vec![0u16; lanes];
+        let mut came = vec![0u16; workers];
         let mut leader = 0;
-        let mut next = vec![0.0; lanes];
-        for lane in 0..lanes {
-            if best[lane] > best[leader] {
-                leader = lane;
+        let mut next = vec![0.0; workers];
+        for worker in 0..workers {
+            if best[worker] > best[leader] {
+                leader = worker;
             }
-            next[lane] = best[leader];
-            came[lane] = u16::try_from(leader).unwrap_or(0);
+            next[worker] = best[leader];
+            came[worker] = u16::try_from(leader).unwrap_or(0);
         }
-        for (lane, share) in &unit.shares {
-            if let Some(&r) = rank.get(lane) {
+        for (worker, share) in &unit.shares {
+            if let Some(&r) = rank.get(worker) {
                 next[r] += share;
             }
         }
         best = next;
         from.push(came);
     }
-    let mut lane = (0..lanes).max_by(|&a, &b| best[a].total_cmp(&best[b]).then(b.cmp(&a))).unwrap_or(0);
-    let score = best.get(lane).copied().unwrap_or(0.0);
+    let mut worker = (0..workers).max_by(|&a, &b| best[a].total_cmp(&best[b]).then(b.cmp(&a))).unwrap_or(0);
+    let score = best.get(worker).copied().unwrap_or(0.0);
     let mut assigned = vec![0; units.len()];
     for (i, came) in from.iter().enumerate().rev() {
-        assigned[i] = lane;
-        lane = came[lane] as usize;
+        assigned[i] = worker;
+        worker = came[worker] as usize;
     }
     (score, assigned)
 }
 
-/// Spearman's rank correlation of lane and position; ties by their mean rank. `units` by position.
+/// Spearman's rank correlation of worker and position; ties by their mean rank. `units` by position.
 fn rank_correlation(units: &[&Unit]) -> f64 {
     let n = units.len() as f64;
-    let mut by_lane: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let mut by_worker: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (i, unit) in units.iter().enumerate() {
-        by_lane.entry(unit.main_lane()).or_default().push(i);
+        by_worker.entry(unit.main_worker()).or_default().push(i);
     }
     let middle = (n - 1.0) / 2.0;
-    let (mut below, mut product, mut lane_square) = (0.0, 0.0, 0.0);
-    for list in by_lane.values() {
+    let (mut below, mut product, mut worker_square) = (0.0, 0.0, 0.0);
+    for list in by_worker.values() {
         let count = list.len() as f64;
-        let lane_rank = below + (count - 1.0) / 2.0 - middle;
+        let worker_rank = below + (count - 1.0) / 2.0 - middle;
         below += count;
-        lane_square += count * lane_rank * lane_rank;
-        product += list.iter().map(|&i| (i as f64 - middle) * lane_rank).sum::<f64>();
+        worker_square += count * worker_rank * worker_rank;
+        product += list.iter().map(|&i| (i as f64 - middle) * worker_rank).sum::<f64>();
     }
     let position_square = (n * n * n - n) / 12.0;
-    if lane_square > 0.0 && position_square > 0.0 { product / (lane_square * position_square).sqrt() } else { 0.0 }
+    if worker_square > 0.0 && position_square > 0.0 { product / (worker_square * position_square).sqrt() } else { 0.0 }
 }

@@ -1,7 +1,7 @@
-//! Block-cyclic partitions: position modulo a period tells the lane (`schedule(static, chunk)`, round-robin rows).
+//! Block-cyclic partitions: position modulo a period determines the worker (`schedule(static, chunk)`, round-robin rows).
 //!
 //! Periods tried: first one row and whole numbers of rows, then those that a periodogram suggests. With x the positions of the units, n
-//! their number and p_t the share of lane t, S(f) = sum over lanes |F_t(f) - p_t F(f)|^2, F_t(f) = sum over the lane's units of
+//! their number and p_t the share of worker t, S(f) = sum over workers |F_t(f) - p_t F(f)|^2, F_t(f) = sum over the worker's units of
 //! exp(2 pi i f x): what all units have in common drops out. Frequencies run from 2 periods in the range up to a period of two
 //! base pages, in steps of a quarter of 1 / range, within a budget. Sampled addresses often lie on a lattice (windows follow a
 //! low-discrepancy sequence, hits the sweep of the program): then several frequencies explain the units equally well (aliases),
@@ -10,11 +10,11 @@
 //! least half of P and a fiftieth of the range away), over at least half of the units: kappa >= 0.45 + 0.75 / sqrt(units).
 //!
 //! The period found is then made exact: of frequencies within a tenth of 1 / range, the middle of those with the highest
-//! agreement. A peak's own error turns the phases by a few per cent from one end of the range to the other, which is enough to
-//! give the borders of the parts to the wrong lane.
+//! agreement. The error of a peak shifts the phases by a few per cent from one end of the range to the other, which is enough to
+//! assign the borders of the parts to the wrong worker.
 //!
 //! Chance, over all periods looked at, must stay below 0.01 by one of two bounds (Chernoff): without periods S / (n / T)
-//! follows about a Gamma law with shape T (effective lanes), tail exp(T - s + T ln(s / T)); or that of the agreement a itself,
+//! follows about a Gamma law with shape T (effective workers), tail exp(T - s + T ln(s / T)); or that of the agreement a itself,
 //! exp(-(n / 1.5) KL(a, sum p^2)), where 1.5 allows for units that are each other's nearest.
 
 use super::{Chance, Unit, neighbours};
@@ -30,15 +30,15 @@ const REACH: usize = 24;
 /// The shortest period: two base pages.
 const SHORTEST: f64 = 8192.0;
 
-/// Frequencies tried around one found: so many on each side, this far apart in units of 1 / range.
+/// Frequencies tried around the one found: how many on each side, and their distance in units of 1 / range.
 const SHARP_STEPS: i32 = 20;
 const SHARP: f64 = 0.005;
 
 type Phases = Vec<(f64, usize)>;
 
-/// Period in bytes, and lanes by phase; `units` by position.
+/// Period in bytes, and workers by phase; `units` by position.
 pub(super) fn period(units: &[&Unit], chance: &Chance, stride: u64, rows: usize) -> Option<(f64, Phases)> {
-    // Each row is divided alike, as several arrays of one site are.
+    // Each row is divided in the same way, as several arrays of one site often are.
     if rows >= 2
         && stride > 0
         && let Some((_, period, phases)) = accept(units, chance, stride as f64, 0.0)
@@ -81,7 +81,7 @@ fn sharpen(units: &[&Unit], chance: &Chance, found: (f64, f64, Phases)) -> (f64,
     exact.map_or((found.1, found.2), |(_, period, phases)| (period, phases))
 }
 
-/// The lane at a position.
+/// The worker at a position.
 pub(super) fn owner(period: f64, phases: &[(f64, usize)], position: u64) -> Option<usize> {
     let phase = (position as f64 / period).fract();
     let place = phases.partition_point(|p| p.0 <= phase);
@@ -121,7 +121,7 @@ fn accept(units: &[&Unit], chance: &Chance, period: f64, chances: f64) -> Option
     let kappa = chance.kappa(agreement);
     let log_chance = chances - compared as f64 / 1.5 * divergence(agreement, chance.agreement);
     (kappa >= neighbours::threshold(n) && log_chance < (0.01f64).ln())
-        .then(|| (kappa, period, by_phase.iter().map(|(phase, u)| (*phase, u.main_lane())).collect()))
+        .then(|| (kappa, period, by_phase.iter().map(|(phase, u)| (*phase, u.main_worker())).collect()))
 }
 
 /// Kullback-Leibler divergence of two yes-no chances.
@@ -140,15 +140,15 @@ fn peaks(units: &[&Unit], chance: &Chance) -> (Vec<f64>, f64) {
     if range < 2.0 * SHORTEST {
         return (Vec::new(), 0.0);
     }
-    let lanes: Vec<usize> = chance.shares.keys().copied().collect();
+    let workers: Vec<usize> = chance.shares.keys().copied().collect();
     let points: Vec<(f64, usize)> =
-        thin.iter().map(|u| ((u.position - first) as f64, lanes.binary_search(&u.main_lane()).unwrap_or(0))).collect();
-    let spectrum = Spectrum::new(points, lanes.len());
+        thin.iter().map(|u| ((u.position - first) as f64, workers.binary_search(&u.main_worker()).unwrap_or(0))).collect();
+    let spectrum = Spectrum::new(points, workers.len());
     let spacing = 0.25 / range;
     let lowest = 2.0 / range;
     let values = spectrum.scan(lowest, spacing, ((1.0 / SHORTEST / spacing) as usize).min(BUDGET / thin.len().max(1)));
     let best = largest(&values);
-    let shape = chance.lanes;
+    let shape = chance.workers;
     let s = values.get(best).copied().unwrap_or(0.0) / (thin.len() as f64 / shape);
     let log_tail = if s > shape { shape - s + shape * (s / shape).ln() } else { 0.0 };
     let mut chances = (values.len().max(1) as f64).ln();
@@ -170,16 +170,16 @@ fn largest(values: &[f64]) -> usize {
 }
 
 struct Spectrum {
-    /// Position and lane index.
+    /// Position and worker index.
     points: Vec<(f64, usize)>,
     shares: Vec<f64>,
 }
 
 impl Spectrum {
-    fn new(points: Vec<(f64, usize)>, lanes: usize) -> Self {
-        let mut shares = vec![0.0; lanes.max(1)];
-        for &(_, lane) in &points {
-            shares[lane] += 1.0 / points.len() as f64;
+    fn new(points: Vec<(f64, usize)>, workers: usize) -> Self {
+        let mut shares = vec![0.0; workers.max(1)];
+        for &(_, worker) in &points {
+            shares[worker] += 1.0 / points.len() as f64;
         }
         Self { points, shares }
     }

@@ -1,19 +1,19 @@
-//! How an address range is divided among threads, told from samples.
+//! How threads divide an address range, recognised from samples.
 //!
-//! Samples ("units") are watch windows that were hit, or first-touch records: a position and the lanes (see
-//! [`crate::lanes`]) seen there, with their shares. In this order, the first that holds:
+//! A sample ("unit") is a hit of a source of evidence or a first-touch record: a position and the workers seen there, with their
+//! shares. A worker is what threads that follow each other share ([`crate::slots`]). The first rule that holds decides:
 //!
-//! 1. `single`: one lane makes at least 97 % of the accesses.
+//! 1. `single`: one worker makes at least 97 % of the accesses.
 //! 2. `unknown`: fewer than 16 units.
-//! 3. `block` (`block.rs`): one run a lane explains the units.
-//! 4. `shared` (`shared.rs`, `rounds.rs`): several lanes pass the same addresses within one window, each as often as the others,
-//!    or the same lanes pass, as often, all addresses that are watched at one time.
-//! 5. `block-cyclic`: every row of a group of objects has one lane, or position modulo a period tells the lane
+//! 3. `block` (`block.rs`): one run a worker explains the units.
+//! 4. `shared` (`shared.rs`, `simultaneous.rs`): several workers pass the same addresses within one window, each as often as the others,
+//!    or the same workers pass all addresses that are watched at the same time equally often.
+//! 5. `block-cyclic`: every row of a group of objects has one worker, or position modulo a period determines the worker
 //!    (`cyclic.rs`), or neighbouring units agree (`neighbours.rs`: chunks dealt out once and for all, without a period). A
-//!    period below two pages does not count: then no page has an owner. Where units show one of several possible lanes
-//!    (hinting faults), what the earlier half tells must hold in the later one (`lasting.rs`).
-//! 6. `unknown`: fewer than 5 units a lane (effective lanes 1 / sum p^2, without bias): too few to exclude an order.
-//! 7. `irregular`: the lane does not depend on position (dynamic schedules, tasks, random gathers).
+//!    period below two pages does not count: then no page has an owner. If units show only one of several possible workers
+//!    (hinting faults), owners found from the earlier half must hold in the later half (`lasting.rs`).
+//! 6. `unknown`: fewer than 5 units a worker (effective workers 1 / sum p^2, without bias): too few to exclude a regular division.
+//! 7. `irregular`: the worker does not depend on position (dynamic schedules, tasks, random gathers).
 //!
 //! Agreement is judged by kappa = (agreement - chance) / (1 - chance), against thresholds that rise as units get fewer, so
 //! that chance passes less often than once in about a thousand objects.
@@ -23,8 +23,8 @@ mod cyclic;
 mod lasting;
 mod neighbours;
 mod parts;
-mod rounds;
 mod shared;
+mod simultaneous;
 
 pub use parts::Divided;
 use shared::Use;
@@ -32,15 +32,15 @@ use shared::Use;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Fewer units tell nothing.
+/// Fewer units are not enough to recognise a partition.
 pub const MIN_UNITS: usize = 16;
-/// More units than this are thinned evenly.
+/// Of more units than this, every n-th is used.
 const MAX_UNITS: usize = 2000;
-/// With more turns than this, chunks are a likelier reason than arrays side by side.
+/// With more turns than this, chunks are a more likely reason than several arrays side by side.
 const MOST_TURNS: usize = 8;
 /// Units that a part must have on average, for parts to be counted.
 const UNITS_A_PART: usize = 3;
-/// The share that makes an object one thread's.
+/// An object of which one worker makes at least this share of the accesses is that worker's alone.
 pub const SINGLE: f64 = 0.97;
 
 /// The ways in which threads divide an object.
@@ -56,57 +56,57 @@ pub enum PartitionKind {
 }
 
 impl PartitionKind {
-    /// Whether each part has one owner for good.
+    /// Whether each part has a permanent owner.
     #[must_use]
     pub fn is_stable(self) -> bool {
         matches!(self, Self::Single | Self::Block | Self::BlockCyclic)
     }
 }
 
-/// Who was seen at one position.
+/// The workers seen at one position.
 #[derive(Clone, Debug)]
 pub struct Unit {
     /// In the group's logical range, bytes.
     pub position: u64,
-    /// Lanes with their shares of what was seen here; the shares sum to 1.
+    /// Workers with their shares of what was seen here; the shares sum to 1.
     pub shares: Vec<(usize, f64)>,
-    /// Lanes with their count of events (traps) here.
+    /// Workers with their count of events (traps) here.
     pub counts: Vec<(usize, u64)>,
-    /// The hit limit cut a lane's count off.
+    /// The hit limit cut a worker's count off.
     pub cut: bool,
-    /// Units of one round were seen at the same time.
+    /// Units of one round were sampled at the same time.
     pub round: u64,
 }
 
 impl Unit {
-    fn share(&self, lane: usize) -> f64 {
-        self.shares.iter().find(|(l, _)| *l == lane).map_or(0.0, |(_, share)| *share)
+    fn share(&self, worker: usize) -> f64 {
+        self.shares.iter().find(|(l, _)| *l == worker).map_or(0.0, |(_, share)| *share)
     }
 
-    /// The lane seen most here.
+    /// The worker with the largest share here.
     #[must_use]
-    pub fn main_lane(&self) -> usize {
-        self.shares.iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map_or(0, |(lane, _)| *lane)
+    pub fn main_worker(&self) -> usize {
+        self.shares.iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map_or(0, |(worker, _)| *worker)
     }
 
-    /// The chance that one event here and one there are by the same lane.
+    /// The chance that one event here and one there are by the same worker.
     fn agreement(&self, other: &Self) -> f64 {
-        self.shares.iter().map(|&(lane, share)| share * other.share(lane)).sum()
+        self.shares.iter().map(|&(worker, share)| share * other.share(worker)).sum()
     }
 }
 
-/// Who owns which part.
+/// The owners of the parts.
 #[derive(Clone, Debug, PartialEq)]
 enum Owners {
     Nobody,
     One(usize),
-    /// (first position, lane), by position.
+    /// (first position, worker), by position.
     Blocks(Vec<(u64, usize)>),
-    /// Lane by row of this many bytes.
+    /// Worker by row of this many bytes.
     Rows(u64, BTreeMap<u64, usize>),
-    /// (position, lane), by position: the nearest counts, if it is not farther than this.
+    /// (position, worker), by position: the nearest counts, if it is not farther than this.
     Nearest(Vec<(u64, usize)>, u64),
-    /// Period in bytes and (phase in [0, 1), lane), by phase: the nearest counts.
+    /// Period in bytes and (phase in [0, 1), worker), by phase: the nearest counts.
     Periodic(f64, Vec<(f64, usize)>),
 }
 
@@ -114,7 +114,7 @@ impl Owners {
     fn owner(&self, position: u64) -> Option<usize> {
         match self {
             Self::Nobody => None,
-            Self::One(lane) => Some(*lane),
+            Self::One(worker) => Some(*worker),
             Self::Blocks(list) => list[..list.partition_point(|b| b.0 <= position)].last().or(list.first()).map(|b| b.1),
             Self::Rows(stride, rows) => rows.get(&(position / (*stride).max(1))).copied(),
             Self::Nearest(list, reach) => neighbours::owner(list, *reach, position),
@@ -127,7 +127,7 @@ impl Owners {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Partition {
     pub kind: PartitionKind,
-    /// Irregular use is known to be dealt out, one lane a time; else it may also be that each lane uses all of it.
+    /// Irregular use: parts are known to be dealt out to one worker at a time. If false, each worker may also use the whole object.
     pub dealt_out: bool,
     owners: Owners,
 }
@@ -143,44 +143,50 @@ impl Partition {
         Self::new(PartitionKind::Unknown, Owners::Nobody)
     }
 
-    /// The lane that owns a position, where a rule for all positions was recognised (a period, or one lane a row), so that it
-    /// holds between samples too.
+    /// The worker that owns a position, if a rule for all positions was recognised (a period, or one worker a row) that also holds
+    /// between samples.
     #[must_use]
     pub fn owner_by_rule(&self, position: u64) -> Option<usize> {
         matches!(self.owners, Owners::Rows(..) | Owners::Periodic(..)).then(|| self.owner(position)).flatten()
     }
 
-    /// The lane that owns a position, in a stable partition.
+    /// The worker that owns a position, in a stable partition.
     #[must_use]
     pub fn owner(&self, position: u64) -> Option<usize> {
         self.owners.owner(position)
     }
 }
 
-/// What is to be classified.
+/// Input of [`classify`].
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
     pub units: Vec<Unit>,
-    /// Share of all accesses (or touched pages) by lane.
+    /// Share of all accesses (or touched pages) by worker.
     pub weights: BTreeMap<usize, f64>,
     /// Bytes of one row, and number of rows.
     pub stride: u64,
     pub rows: usize,
-    /// CPUs the program could run on: at most so many threads are seen in one short window.
+    /// CPUs that the program could run on: no more threads than that are seen in one short window.
     pub cpus: usize,
     pub sight: Sight,
 }
 
-/// What a unit shows of the lanes that use its address.
+/// Which of the workers that use its address a unit shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sight {
-    /// All lanes that came in a stretch of time (watch windows).
+    /// All workers that accessed it in a stretch of time (watch windows).
     #[default]
     All,
-    /// The only one there is (first touches).
+    /// The only worker (first touches).
     Only,
-    /// One of those that came (hinting faults).
+    /// One of several workers (hinting faults).
     One,
+}
+
+/// Of `units` units, every n-th is used: n.
+#[must_use]
+pub fn thinning(units: usize) -> usize {
+    units.div_ceil(MAX_UNITS).max(1)
 }
 
 /// Recognises the partition. See the module's text for the rules.
@@ -188,17 +194,16 @@ pub enum Sight {
 pub fn classify(sample: &Sample) -> Partition {
     let total: f64 = sample.weights.values().sum();
     let most = sample.weights.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
-    if let Some((&lane, &weight)) = most
+    if let Some((&worker, &weight)) = most
         && weight >= SINGLE * total
         && total > 0.0
     {
-        return Partition::new(PartitionKind::Single, Owners::One(lane));
+        return Partition::new(PartitionKind::Single, Owners::One(worker));
     }
     if sample.units.len() < MIN_UNITS {
         return Partition::unknown();
     }
-    let step = sample.units.len().div_ceil(MAX_UNITS);
-    let mut units: Vec<&Unit> = sample.units.iter().step_by(step).collect();
+    let mut units: Vec<&Unit> = sample.units.iter().step_by(thinning(sample.units.len())).collect();
     units.sort_by_key(|u| u.position);
     let chance = Chance::of(&units);
     if let Some(blocks) = block::blocks(&units, &chance) {
@@ -219,37 +224,37 @@ pub fn classify(sample: &Sample) -> Partition {
     if let Some(owners) = owners.filter(lasts) {
         return Partition::new(PartitionKind::BlockCyclic, owners);
     }
-    if (units.len() as f64) < 5.0 * chance.lanes_unbiased(units.len()) {
+    if (units.len() as f64) < 5.0 * chance.workers_unbiased(units.len()) {
         return Partition::unknown();
     }
     Partition { dealt_out: how == Use::Dealt, ..Partition::new(PartitionKind::Irregular, Owners::Nobody) }
 }
 
-/// How many times the lanes take turns over the range: 1 for plain blocks, 2 for plain blocks in each of two arrays side by
-/// side, and so on. None where there are too few units, or more turns than arrays are likely.
+/// How many times the workers take turns over the range: 1 for plain blocks, 2 for plain blocks in each of two arrays side by
+/// side, and so on. None if there are too few units, or more turns than arrays are likely.
 ///
-/// Counted from the units themselves: a period that explains them may be one of several (aliases, `cyclic.rs`).
+/// Turns are counted from the units, because a period that explains them may be one of several (aliases, `cyclic.rs`).
 #[must_use]
-pub fn turns(units: &[Unit]) -> Option<u64> {
-    let mut seen: Vec<(u64, usize)> = units.iter().map(|unit| (unit.position, unit.main_lane())).collect();
+pub fn turns(units: impl Iterator<Item = Unit>) -> Option<u64> {
+    let mut seen: Vec<(u64, usize)> = units.map(|unit| (unit.position, unit.main_worker())).collect();
     seen.sort_unstable();
-    // A unit between two of one lane is theirs: borders and single foreign accesses blur the parts.
+    // A unit between two units of one worker counts as that worker's: borders and single foreign accesses blur the parts.
     let mut parts: Vec<usize> = seen.windows(3).map(|three| if three[0].1 == three[2].1 { three[0].1 } else { three[1].1 }).collect();
-    let lanes = parts.iter().collect::<std::collections::BTreeSet<_>>().len();
+    let workers = parts.iter().collect::<std::collections::BTreeSet<_>>().len();
     parts.dedup();
-    let turns = (parts.len() as f64 / lanes.max(1) as f64).round() as usize;
-    (lanes > 1 && units.len() >= UNITS_A_PART * parts.len() && turns <= MOST_TURNS).then_some(turns as u64)
+    let turns = (parts.len() as f64 / workers.max(1) as f64).round() as usize;
+    (workers > 1 && seen.len() >= UNITS_A_PART * parts.len() && turns <= MOST_TURNS).then_some(turns as u64)
 }
 
-/// What agreement chance gives.
+/// The agreement that chance gives.
 struct Chance {
-    /// Mean share of each lane over the units.
+    /// Mean share of each worker over the units.
     shares: BTreeMap<usize, f64>,
     /// Agreement of two units at random: sum p^2.
     agreement: f64,
-    /// Effective number of lanes: 1 / sum p^2.
-    lanes: f64,
-    /// Share of the most frequent lane.
+    /// Effective number of workers: 1 / sum p^2.
+    workers: f64,
+    /// Share of the most frequent worker.
     most: f64,
 }
 
@@ -257,17 +262,17 @@ impl Chance {
     fn of(units: &[&Unit]) -> Self {
         let mut shares: BTreeMap<usize, f64> = BTreeMap::new();
         for unit in units {
-            for &(lane, share) in &unit.shares {
-                *shares.entry(lane).or_default() += share / units.len() as f64;
+            for &(worker, share) in &unit.shares {
+                *shares.entry(worker).or_default() += share / units.len() as f64;
             }
         }
         let agreement: f64 = shares.values().map(|p| p * p).sum::<f64>().clamp(1e-12, 1.0);
         let most = shares.values().copied().fold(0.0, f64::max);
-        Self { shares, agreement, lanes: 1.0 / agreement, most }
+        Self { shares, agreement, workers: 1.0 / agreement, most }
     }
 
-    /// Effective lanes with sum p^2 less the part that comes from counting `n` units.
-    fn lanes_unbiased(&self, n: usize) -> f64 {
+    /// Effective workers with sum p^2 less the part that comes from counting `n` units.
+    fn workers_unbiased(&self, n: usize) -> f64 {
         let n = n.max(2) as f64;
         let agreement = (n * self.agreement - 1.0) / (n - 1.0);
         if agreement > 1.0 / n { 1.0 / agreement } else { n }

@@ -1,4 +1,4 @@
-//! Chunks: units near each other belong to the same lane, though lanes have several runs.
+//! Chunks: units near each other belong to the same worker, though workers have several runs.
 //!
 //! Each unit is predicted by its nearest neighbour (in position, or within its row). Rule:
 //! kappa of the mean agreement >= 0.45 + 0.75 / sqrt(units).
@@ -33,8 +33,8 @@ pub(super) fn rows(units: &[&Unit], chance: &Chance, stride: u64, rows: usize) -
     let mut counts: BTreeMap<u64, f64> = BTreeMap::new();
     for unit in units {
         *counts.entry(row(unit)).or_default() += 1.0;
-        for &(lane, share) in &unit.shares {
-            *votes.entry(row(unit)).or_default().entry(lane).or_default() += share;
+        for &(worker, share) in &unit.shares {
+            *votes.entry(row(unit)).or_default().entry(worker).or_default() += share;
         }
     }
     // Neighbours of a row agree as well where each row is divided in blocks, as several arrays of one site are: the rest of the row must
@@ -43,8 +43,8 @@ pub(super) fn rows(units: &[&Unit], chance: &Chance, stride: u64, rows: usize) -
     for unit in units {
         let others = counts[&row(unit)] - 1.0;
         if others >= 1.0 {
-            let of = |lane: usize, share: f64| (votes[&row(unit)].get(&lane).copied().unwrap_or(0.0) - share) / others;
-            agreement += unit.shares.iter().map(|&(lane, share)| share * of(lane, share)).sum::<f64>();
+            let of = |worker: usize, share: f64| (votes[&row(unit)].get(&worker).copied().unwrap_or(0.0) - share) / others;
+            agreement += unit.shares.iter().map(|&(worker, share)| share * of(worker, share)).sum::<f64>();
             judged += 1;
         }
     }
@@ -52,10 +52,10 @@ pub(super) fn rows(units: &[&Unit], chance: &Chance, stride: u64, rows: usize) -
         return None;
     }
     let winner = |votes: BTreeMap<usize, f64>| votes.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|v| v.0);
-    Some(votes.into_iter().filter_map(|(row, votes)| winner(votes).map(|lane| (row, lane))).collect())
+    Some(votes.into_iter().filter_map(|(row, votes)| winner(votes).map(|worker| (row, worker))).collect())
 }
 
-/// Positions and lanes, when neighbours agree, and how far that reaches: the median gap between neighbours.
+/// Positions and workers, when neighbours agree, and how far that reaches: the median gap between neighbours.
 pub(super) fn chunks(units: &[&Unit], chance: &Chance) -> Option<(Vec<(u64, usize)>, u64)> {
     let positions: Vec<f64> = units.iter().map(|u| u.position as f64).collect();
     if chance.kappa(agreement(units, &positions)) < threshold(units.len()) {
@@ -64,10 +64,10 @@ pub(super) fn chunks(units: &[&Unit], chance: &Chance) -> Option<(Vec<(u64, usiz
     let mut gaps: Vec<u64> = units.windows(2).map(|pair| pair[1].position - pair[0].position).collect();
     gaps.sort_unstable();
     let reach = gaps.get(gaps.len() / 2).copied().unwrap_or(0);
-    Some((units.iter().map(|u| (u.position, u.main_lane())).collect(), reach))
+    Some((units.iter().map(|u| (u.position, u.main_worker())).collect(), reach))
 }
 
-/// The lane of the nearest position in `list` (ascending), within `reach`.
+/// The worker of the nearest position in `list` (ascending), within `reach`.
 pub(super) fn owner(list: &[(u64, usize)], reach: u64, position: u64) -> Option<usize> {
     let place = list.partition_point(|p| p.0 <= position);
     let near = [place.checked_sub(1).and_then(|i| list.get(i)), list.get(place)];

@@ -1,15 +1,15 @@
-//! Where each lane's part of an object is: a rule that somebody else can follow.
+//! Where each worker's part of an object is, as a rule that a plan can apply.
 //!
-//! A partition was told from samples, so its borders are known to within the distance of two samples. Programs divide by rules,
-//! mostly into equal parts in the order of their threads. So equal parts, over all lanes that use anything and over those found
-//! here, are tried first, and taken when they explain the samples as well as the borders found do, up to chance.
+//! A partition is recognised from samples, so its borders are known to within the distance of two samples. Programs divide by rules,
+//! mostly into equal parts in the order of their threads. So equal parts are tried first, over all workers that use any object and
+//! over those found here. They are accepted if they explain the samples as well as the borders found, up to chance.
 
 use super::{Owners, Partition, cyclic};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// More parts than these are no rule that anybody would follow.
+/// A rule with more parts than this is not reported.
 const MOST_PARTS: usize = 256;
-/// Stretches of a period whose lane is told by majority, where no equal parts fit.
+/// Stretches of a period whose worker the majority decides, if no equal parts fit.
 const STRETCHES: usize = 64;
 /// Equal parts may explain this much less than borders fitted to the samples, and one sample less.
 const WORSE: f64 = 0.01;
@@ -17,75 +17,75 @@ const WORSE: f64 = 0.01;
 const SHIFT: f64 = 0.01;
 const PAGE: f64 = 4096.0;
 
-/// Parts by lane.
+/// Parts by worker.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LaneParts {
+pub struct WorkerParts {
     pub period_bytes: Option<f64>,
     /// As fractions of the period, or of the whole range; rising, the last is 1.
     pub ends: Vec<f64>,
-    pub lanes: Vec<usize>,
+    pub workers: Vec<usize>,
 }
 
-impl LaneParts {
-    fn equal(period_bytes: Option<f64>, lanes: Vec<usize>) -> Self {
-        let count = lanes.len().max(1) as f64;
-        Self { period_bytes, ends: (1..=lanes.len()).map(|part| part as f64 / count).collect(), lanes }
+impl WorkerParts {
+    fn equal(period_bytes: Option<f64>, workers: Vec<usize>) -> Self {
+        let count = workers.len().max(1) as f64;
+        Self { period_bytes, ends: (1..=workers.len()).map(|part| part as f64 / count).collect(), workers }
     }
 
-    /// From (first place, lane), by place in [0, 1).
+    /// From (first place, worker), by place in [0, 1).
     fn from_starts(period_bytes: Option<f64>, starts: impl IntoIterator<Item = (f64, usize)>) -> Self {
-        let mut parts = Self { period_bytes, ends: Vec::new(), lanes: Vec::new() };
-        for (start, lane) in starts {
-            if parts.lanes.last() == Some(&lane) {
+        let mut parts = Self { period_bytes, ends: Vec::new(), workers: Vec::new() };
+        for (start, worker) in starts {
+            if parts.workers.last() == Some(&worker) {
                 continue;
             }
-            if !parts.lanes.is_empty() {
+            if !parts.workers.is_empty() {
                 parts.ends.push(start.clamp(0.0, 1.0));
             }
-            parts.lanes.push(lane);
+            parts.workers.push(worker);
         }
-        if !parts.lanes.is_empty() {
+        if !parts.workers.is_empty() {
             parts.ends.push(1.0);
         }
         parts
     }
 
-    /// The lane at a position in a range of `extent` bytes.
-    fn lane(&self, position: u64, extent: u64) -> Option<usize> {
+    /// The worker at a position in a range of `extent` bytes.
+    fn worker(&self, position: u64, extent: u64) -> Option<usize> {
         let place = match self.period_bytes {
             Some(period) => (position as f64 / period).fract(),
             None => position as f64 / extent.max(1) as f64,
         };
-        self.lanes.get(self.ends.partition_point(|end| *end <= place)).or(self.lanes.last()).copied()
+        self.workers.get(self.ends.partition_point(|end| *end <= place)).or(self.workers.last()).copied()
     }
 }
 
-/// What is divided, and what was seen of it.
+/// The object that is divided, and the samples on it.
 pub struct Divided<'a> {
     pub extent: u64,
     pub rows: usize,
-    /// (position, lane), by samples.
+    /// (position, worker), by samples.
     pub seen: &'a [(u64, usize)],
-    /// All lanes that use anything.
+    /// All workers that use any object.
     pub team: &'a BTreeSet<usize>,
 }
 
 impl Divided<'_> {
     /// The part of the samples that parts explain.
-    fn explained(&self, parts: &LaneParts) -> f64 {
-        let right = self.seen.iter().filter(|(position, lane)| parts.lane(*position, self.extent) == Some(*lane)).count();
+    fn explained(&self, parts: &WorkerParts) -> f64 {
+        let right = self.seen.iter().filter(|(position, worker)| parts.worker(*position, self.extent) == Some(*worker)).count();
         right as f64 / self.seen.len().max(1) as f64
     }
 
-    /// Equal parts if they do as well as those found, else these.
-    fn plainest(&self, found: LaneParts) -> LaneParts {
+    /// Equal parts if they explain the samples as well as the parts found, else the parts found.
+    fn plainest(&self, found: WorkerParts) -> WorkerParts {
         let least = self.explained(&found) - WORSE - 1.0 / self.seen.len().max(1) as f64;
-        let mut own = found.lanes.clone();
+        let mut own = found.workers.clone();
         own.sort_unstable();
         own.dedup();
-        let in_order = LaneParts::equal(found.period_bytes, found.lanes.clone());
-        let candidates = [self.team.iter().copied().collect(), own].map(|lanes| LaneParts::equal(found.period_bytes, lanes));
-        let candidates = candidates.into_iter().chain([in_order]).filter(|parts| (2..=MOST_PARTS).contains(&parts.lanes.len()));
+        let in_order = WorkerParts::equal(found.period_bytes, found.workers.clone());
+        let candidates = [self.team.iter().copied().collect(), own].map(|workers| WorkerParts::equal(found.period_bytes, workers));
+        let candidates = candidates.into_iter().chain([in_order]).filter(|parts| (2..=MOST_PARTS).contains(&parts.workers.len()));
         candidates.into_iter().find(|parts| self.explained(parts) >= least).unwrap_or(found)
     }
 
@@ -95,57 +95,57 @@ impl Divided<'_> {
         if whole > 0.0 && shift < SHIFT { whole } else { period }
     }
 
-    /// By majority over stretches of a period.
-    fn periodic(&self, period: f64, phases: &[(f64, usize)]) -> LaneParts {
+    /// Parts of a period, each stretch by majority.
+    fn periodic(&self, period: f64, phases: &[(f64, usize)]) -> WorkerParts {
         let stretch = |index: usize| {
             let middle = (index as f64 + 0.5) / STRETCHES as f64 * period;
             let within = |phase: f64| (phase * STRETCHES as f64) as usize == index;
             let mut votes: BTreeMap<usize, usize> = BTreeMap::new();
-            phases.iter().filter(|(phase, _)| within(*phase)).for_each(|(_, lane)| *votes.entry(*lane).or_default() += 1);
-            let most = votes.into_iter().max_by_key(|(_, count)| *count).map(|(lane, _)| lane);
-            most.or_else(|| cyclic::owner(period, phases, middle as u64)).map(|lane| (index as f64 / STRETCHES as f64, lane))
+            phases.iter().filter(|(phase, _)| within(*phase)).for_each(|(_, worker)| *votes.entry(*worker).or_default() += 1);
+            let most = votes.into_iter().max_by_key(|(_, count)| *count).map(|(worker, _)| worker);
+            most.or_else(|| cyclic::owner(period, phases, middle as u64)).map(|worker| (index as f64 / STRETCHES as f64, worker))
         };
-        LaneParts::from_starts(Some(self.period(period)), (0..STRETCHES).filter_map(stretch))
+        WorkerParts::from_starts(Some(self.period(period)), (0..STRETCHES).filter_map(stretch))
     }
 
-    fn by_row(&self, stride: u64, owners: &BTreeMap<u64, usize>) -> LaneParts {
+    fn by_row(&self, stride: u64, owners: &BTreeMap<u64, usize>) -> WorkerParts {
         let team: Vec<usize> = self.team.iter().copied().collect();
-        let in_turn = LaneParts::equal(Some((stride as f64) * team.len() as f64), team);
+        let in_turn = WorkerParts::equal(Some((stride as f64) * team.len() as f64), team);
         let near = |row: u64| {
             let below = owners.range(..=row).next_back();
-            below.into_iter().chain(owners.range(row..).next()).min_by_key(|(other, _)| other.abs_diff(row)).map(|(_, lane)| *lane)
+            below.into_iter().chain(owners.range(row..).next()).min_by_key(|(other, _)| other.abs_diff(row)).map(|(_, worker)| *worker)
         };
         let rows = self.rows.max(1) as u64;
         let whole = stride.saturating_mul(rows).max(1) as f64;
-        let found = LaneParts::from_starts(None, (0..rows).filter_map(|row| Some(((row * stride) as f64 / whole, near(row)?))));
+        let found = WorkerParts::from_starts(None, (0..rows).filter_map(|row| Some(((row * stride) as f64 / whole, near(row)?))));
         let least = self.explained(&found) - WORSE - 1.0 / self.seen.len().max(1) as f64;
-        if in_turn.lanes.len() >= 2 && self.explained(&in_turn) >= least { in_turn } else { self.plainest(found) }
+        if in_turn.workers.len() >= 2 && self.explained(&in_turn) >= least { in_turn } else { self.plainest(found) }
     }
 }
 
 impl Partition {
-    /// The rule, where the partition is stable and few enough parts make it up.
+    /// The rule, if the partition is stable and has few enough parts.
     #[must_use]
-    pub fn parts(&self, divided: &Divided<'_>) -> Option<LaneParts> {
+    pub fn parts(&self, divided: &Divided<'_>) -> Option<WorkerParts> {
         let extent = divided.extent.max(1) as f64;
-        let starts = |list: &[(u64, usize)]| LaneParts::from_starts(None, list.iter().map(|(at, lane)| (*at as f64 / extent, *lane)));
+        let starts = |list: &[(u64, usize)]| WorkerParts::from_starts(None, list.iter().map(|(at, worker)| (*at as f64 / extent, *worker)));
         let parts = match &self.owners {
             Owners::Nobody => return None,
-            Owners::One(lane) => LaneParts::equal(None, vec![*lane]),
+            Owners::One(worker) => WorkerParts::equal(None, vec![*worker]),
             Owners::Blocks(list) => divided.plainest(starts(list)),
             Owners::Rows(stride, rows) => divided.by_row(*stride, rows),
             Owners::Periodic(period, phases) => divided.plainest(divided.periodic(*period, phases)),
             Owners::Nearest(list, _) => {
                 let mut middles = Vec::with_capacity(list.len());
                 let mut last: Option<u64> = None;
-                for &(position, lane) in list {
-                    middles.push((last.map_or(0, |last| last + position.saturating_sub(last) / 2), lane));
+                for &(position, worker) in list {
+                    middles.push((last.map_or(0, |last| last + position.saturating_sub(last) / 2), worker));
                     last = Some(position);
                 }
                 starts(&middles)
             }
         };
-        (1..=MOST_PARTS).contains(&parts.lanes.len()).then_some(parts)
+        (1..=MOST_PARTS).contains(&parts.workers.len()).then_some(parts)
     }
 }
 
@@ -154,19 +154,19 @@ mod tests {
     use super::super::PartitionKind;
     use super::*;
 
-    fn parts(owners: Owners, kind: PartitionKind, seen: &[(u64, usize)], rows: usize, stride: u64) -> LaneParts {
+    fn parts(owners: Owners, kind: PartitionKind, seen: &[(u64, usize)], rows: usize, stride: u64) -> WorkerParts {
         let team = (0..4).collect();
         let divided = Divided { extent: stride * rows as u64, rows, seen, team: &team };
         Partition::new(kind, owners).parts(&divided).unwrap()
     }
 
-    /// Check that borders told from samples become the equal parts that the program made, and unequal ones stay.
+    /// Check that borders found from samples become the equal parts of the program, and that unequal parts stay.
     #[test]
     fn equal_parts_are_recognised() {
         let seen: Vec<(u64, usize)> = (0..100).map(|i| (i * 10_000, (i / 25) as usize)).collect();
         let found =
             parts(Owners::Blocks(vec![(0, 0), (245_000, 1), (505_000, 2), (745_000, 3)]), PartitionKind::Block, &seen, 1, 1_000_000);
-        assert_eq!((found.ends, found.lanes), (vec![0.25, 0.5, 0.75, 1.0], vec![0, 1, 2, 3]));
+        assert_eq!((found.ends, found.workers), (vec![0.25, 0.5, 0.75, 1.0], vec![0, 1, 2, 3]));
         let seen: Vec<(u64, usize)> = (0..100).map(|i| (i * 10_000, if i < 70 { 0 } else { (i / 10 - 6) as usize })).collect();
         let unequal = vec![(0, 0), (695_000, 1), (795_000, 2), (895_000, 3)];
         let found = parts(Owners::Blocks(unequal), PartitionKind::Block, &seen, 1, 1_000_000);
@@ -178,14 +178,14 @@ mod tests {
     fn turns_are_recognised() {
         let period = 4.0 * 65536.0;
         let seen: Vec<(u64, usize)> = (0..400).map(|i| (i * 10_007, (i * 10_007 / 65536 % 4) as usize)).collect();
-        let mut phases: Vec<(f64, usize)> = seen.iter().map(|(at, lane)| ((*at as f64 / period).fract(), *lane)).collect();
+        let mut phases: Vec<(f64, usize)> = seen.iter().map(|(at, worker)| ((*at as f64 / period).fract(), *worker)).collect();
         phases.sort_by(|a, b| a.0.total_cmp(&b.0));
         let found = parts(Owners::Periodic(period + 0.3, phases), PartitionKind::BlockCyclic, &seen, 1, 4_002_800);
-        assert_eq!((found.period_bytes, found.ends, found.lanes), (Some(period), vec![0.25, 0.5, 0.75, 1.0], vec![0, 1, 2, 3]));
+        assert_eq!((found.period_bytes, found.ends, found.workers), (Some(period), vec![0.25, 0.5, 0.75, 1.0], vec![0, 1, 2, 3]));
 
         let seen: Vec<(u64, usize)> = (0..40).map(|row| (row * 65536 + 100, (row % 4) as usize)).collect();
         let rows = (0..40).filter(|row| row % 7 != 3).map(|row| (row, (row % 4) as usize)).collect();
         let found = parts(Owners::Rows(65536, rows), PartitionKind::BlockCyclic, &seen, 40, 65536);
-        assert_eq!((found.period_bytes, found.lanes), (Some(period), vec![0, 1, 2, 3]));
+        assert_eq!((found.period_bytes, found.workers), (Some(period), vec![0, 1, 2, 3]));
     }
 }

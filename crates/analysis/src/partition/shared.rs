@@ -1,11 +1,11 @@
-//! Shared use: several lanes pass the same addresses, each as often as the others.
+//! Shared use: several workers pass the same addresses, each as often as the others.
 //!
-//! Windows may span many sweeps, and then several lanes are seen at an address in any case. What tells is how evenly. When
-//! everybody reads everything, each lane passes an address once a sweep, so within a window the lanes' counts differ by one
-//! pass at most. When a dynamic schedule, a task queue or chance deals the address out, the counts are multinomial.
-//! With h_t the passes of lane t in a window, n their sum, L the lanes and p_t their shares overall:
+//! A window may span many sweeps, so several workers at one address do not prove shared use. The evenness of their counts does.
+//! If all workers read the whole object, each passes an address once a sweep, so within a window their counts differ by at most one
+//! pass. If a dynamic schedule, a task queue or chance deals the address out, the counts are multinomial.
+//! With h_t the passes of worker t in a window, n their sum, L the workers and p_t their shares overall:
 //!
-//! - x = sum over lanes of (h_t - n p_t)^2 / (n p_t); multinomial counts give L - 1 on average, with variance
+//! - x = sum over workers of (h_t - n p_t)^2 / (n p_t); multinomial counts give L - 1 on average, with variance
 //!   2 (L - 1) + (sum 1 / p_t - L^2 - 2 L + 2) / n;
 //! - the evenest counts possible (n / L rounded up or down) give least = L^2 f (1 - f) / n, f the fraction of n / L;
 //! - evenness = (sum x - sum least) / (sum (L - 1) - sum least) over the windows with two passes or more: 0 shared, 1 dealt out,
@@ -16,57 +16,57 @@
 //! that divides nine in ten of all counts.
 //!
 //! Rule: at least 5 windows with two passes, one in five of all; evenness <= 0.5; z <= -3. By the last, at most one object in
-//! 700 that is dealt out by chance passes, whatever the number of windows (simulated, 20 to 250 windows, 2 to 16 lanes, 2 to 12
+//! 700 that is dealt out by chance passes, whatever the number of windows (simulated, 20 to 250 windows, 2 to 16 workers, 2 to 12
 //! passes a window: none of 8,100; of as many shared ones 4 were missed). On recorded programs (corpus, 4 threads on 2 CPUs,
 //! 80 to 250 windows): shared tables 0.09 and 0.13; dynamic schedule 0.73, tasks 1.07, random 1.23 and 1.24; all others,
 //! which have owners, above 2. Drawing 16 or 25 of their windows at random, 200 times each: shared tables always shared,
 //! of the others the dynamic schedule in 1 %.
 //!
-//! Where at least ten windows have twice as many passes as there are lanes, only they count; else where ten have as many.
+//! Where at least ten windows have twice as many passes as there are workers, only they count; else where ten have as many.
 //!
-//! Windows in which the hit limit cut a lane off say nothing about evenness, as the limit itself makes counts equal. They are
-//! left out; where they are the majority of those with several lanes or hits (very hot addresses), use is shared when they show
-//! nine in ten of the lanes that can be seen, min(lanes, CPUs), on average.
+//! Windows in which the hit limit cut a worker off say nothing about evenness, because the limit makes counts equal. They are
+//! left out. If they are the majority of those with several workers or hits (very hot addresses), use is shared when they show
+//! nine in ten of the workers that can be seen, min(workers, CPUs), on average.
 //!
-//! Threads that share CPUs in windows of few time slices pass unevenly, whatever they read. So lanes that agree between the
-//! windows of one round are shared use too (`rounds.rs`).
+//! Threads that share CPUs pass unevenly in windows of few time slices, whatever they read. So workers whose counts agree between
+//! the windows of one round are shared use too (`simultaneous.rs`).
 //!
-//! Limits: where windows rarely see two passes and are rarely held together, use in full looks dealt out. [`Use::Dealt`] is only
-//! said where the rounds tell.
+//! Limit: if windows rarely see two passes and are rarely held at the same time, shared use looks dealt out. So [`Use::Dealt`] is
+//! only returned if windows of one round prove it.
 
-use super::rounds::{Verdict, verdict};
+use super::simultaneous::{Verdict, verdict};
 use super::{Chance, Unit};
 
 const MIN_WINDOWS: usize = 5;
-/// Windows with twice as many passes as lanes (or as many), that make shorter ones unnecessary.
+/// Windows with twice as many passes as workers (or as many), that make shorter ones unnecessary.
 const MIN_LONG_WINDOWS: usize = 10;
 const EVENNESS: f64 = 0.5;
 const Z: f64 = -3.0;
 /// Hits a pass, at most.
 const MOST_HITS: u64 = 64;
 
-/// How lanes use the addresses that several of them pass.
+/// How workers use the addresses that several of them pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// Each all of it.
+    /// Each worker uses the whole object.
     InFull,
-    /// Each address is dealt out, to one lane a time.
+    /// Each address is dealt out to one worker at a time.
     Dealt,
-    /// Either; the windows do not tell.
+    /// Either: the windows are not enough to decide.
     Open,
 }
 
 pub(super) fn how(units: &[&Unit], chance: &Chance, cpus: usize) -> Use {
-    // Lanes that hardly take part (a main thread's check of the result) have no share in the sweeps.
+    // Workers with few accesses (a main thread that checks the result) take no part in the sweeps.
     let taking_part = chance.shares.iter().filter(|&(_, &p)| p >= 0.25 * chance.agreement);
-    let lanes: Vec<(usize, f64)> = taking_part.map(|(&lane, &p)| (lane, p)).collect();
-    if lanes.len() < 2 {
+    let workers: Vec<(usize, f64)> = taking_part.map(|(&worker, &p)| (worker, p)).collect();
+    if workers.len() < 2 {
         return Use::Open;
     }
-    if evenly(units, &lanes, cpus) {
+    if evenly(units, &workers, cpus) {
         return Use::InFull;
     }
-    let numbers: Vec<usize> = lanes.iter().map(|l| l.0).collect();
+    let numbers: Vec<usize> = workers.iter().map(|l| l.0).collect();
     match verdict(units, &numbers, hits_a_pass(units)) {
         Verdict::Together => Use::InFull,
         Verdict::Apart => Use::Dealt,
@@ -74,21 +74,21 @@ pub(super) fn how(units: &[&Unit], chance: &Chance, cpus: usize) -> Use {
     }
 }
 
-/// Whether the lanes (with their shares) pass each address equally often.
-fn evenly(units: &[&Unit], lanes: &[(usize, f64)], cpus: usize) -> bool {
-    let total: f64 = lanes.iter().map(|l| l.1).sum();
-    let lanes: Vec<(usize, f64)> = lanes.iter().map(|&(lane, p)| (lane, p / total)).collect();
+/// Whether the workers (with their shares) pass each address equally often.
+fn evenly(units: &[&Unit], workers: &[(usize, f64)], cpus: usize) -> bool {
+    let total: f64 = workers.iter().map(|l| l.1).sum();
+    let workers: Vec<(usize, f64)> = workers.iter().map(|&(worker, p)| (worker, p / total)).collect();
     let (cut, whole): (Vec<&Unit>, Vec<&Unit>) = units.iter().copied().partition(|u| u.cut);
-    // Long windows tell most: in short ones threads that share CPUs take turns, whatever the schedule.
-    let long = [2.0, 1.0].map(|rounds| Dispersion::of(&whole, &lanes, rounds * lanes.len() as f64 - 0.5));
+    // Long windows are the best evidence: in short ones, threads that share CPUs take turns whatever the schedule.
+    let long = [2.0, 1.0].map(|rounds| Dispersion::of(&whole, &workers, rounds * workers.len() as f64 - 0.5));
     if let Some(dispersion) = long.into_iter().find(|d| d.windows >= MIN_LONG_WINDOWS) {
         return dispersion.evenness() <= EVENNESS && dispersion.z() <= Z;
     }
-    let dispersion = Dispersion::of(&whole, &lanes, 1.5);
+    let dispersion = Dispersion::of(&whole, &workers, 1.5);
     let enough = |windows: usize| windows >= MIN_WINDOWS && windows * 5 >= units.len();
     if cut.len() > dispersion.windows {
         let shown = cut.iter().map(|u| u.counts.iter().filter(|c| c.1 > 0).count() as f64).sum::<f64>() / cut.len() as f64;
-        return enough(cut.len()) && shown >= 0.9 * lanes.len().min(cpus.max(2)) as f64;
+        return enough(cut.len()) && shown >= 0.9 * workers.len().min(cpus.max(2)) as f64;
     }
     enough(dispersion.windows) && dispersion.evenness() <= EVENNESS && dispersion.z() <= Z
 }
@@ -104,21 +104,21 @@ struct Dispersion {
 }
 
 impl Dispersion {
-    fn of(units: &[&Unit], lanes: &[(usize, f64)], least_passes: f64) -> Self {
+    fn of(units: &[&Unit], workers: &[(usize, f64)], least_passes: f64) -> Self {
         let pass = hits_a_pass(units) as f64;
-        let count = lanes.len() as f64;
-        let inverse: f64 = lanes.iter().map(|l| 1.0 / l.1).sum();
+        let count = workers.len() as f64;
+        let inverse: f64 = workers.iter().map(|l| 1.0 / l.1).sum();
         let mut sums = Self::default();
         for unit in units {
             let passes: Vec<f64> =
-                lanes.iter().map(|l| unit.counts.iter().filter(|c| c.0 == l.0).map(|c| c.1 as f64).sum::<f64>() / pass).collect();
+                workers.iter().map(|l| unit.counts.iter().filter(|c| c.0 == l.0).map(|c| c.1 as f64).sum::<f64>() / pass).collect();
             let n: f64 = passes.iter().sum();
             if n < least_passes {
                 continue;
             }
             let fraction = (n / count).fract();
             sums.windows += 1;
-            sums.x += passes.iter().zip(lanes).map(|(h, l)| (h - n * l.1).powi(2) / (n * l.1)).sum::<f64>();
+            sums.x += passes.iter().zip(workers).map(|(h, l)| (h - n * l.1).powi(2) / (n * l.1)).sum::<f64>();
             sums.expected += count - 1.0;
             sums.least += count * count * fraction * (1.0 - fraction) / n;
             sums.variance += (2.0 * (count - 1.0) + (inverse - count * count - 2.0 * count + 2.0) / n).max(0.0);

@@ -18,19 +18,19 @@ impl Random {
 
 const RANGE: u64 = 64 << 20;
 
-/// `n` units at random positions, with lanes by `lanes_at`.
-fn sample(seed: u64, n: usize, mut lanes_at: impl FnMut(u64, &mut Random) -> Vec<usize>) -> Sample {
+/// `n` units at random positions, with workers by `workers_at`.
+fn sample(seed: u64, n: usize, mut workers_at: impl FnMut(u64, &mut Random) -> Vec<usize>) -> Sample {
     let mut random = Random(seed);
     let mut weights: BTreeMap<usize, f64> = BTreeMap::new();
     let units = (0..n as u64).map(|round| {
         let position = (random.next() * RANGE as f64) as u64 & !7;
-        let seen = lanes_at(position, &mut random);
+        let seen = workers_at(position, &mut random);
         let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
-        for lane in &seen {
-            *counts.entry(*lane).or_default() += 1;
-            *weights.entry(*lane).or_default() += 1.0;
+        for worker in &seen {
+            *counts.entry(*worker).or_default() += 1;
+            *weights.entry(*worker).or_default() += 1.0;
         }
-        let shares = counts.iter().map(|(&lane, &count)| (lane, count as f64 / seen.len() as f64)).collect();
+        let shares = counts.iter().map(|(&worker, &count)| (worker, count as f64 / seen.len() as f64)).collect();
         Unit { position, shares, counts: counts.into_iter().collect(), cut: false, round }
     });
     let units = units.collect();
@@ -42,15 +42,15 @@ fn rate(kind: PartitionKind, make: impl Fn(u64) -> Sample) -> usize {
     (0..20).filter(|&seed| classify(&make(seed * 7 + 1)).kind == kind).count()
 }
 
-fn block(position: u64, lanes: u64) -> usize {
-    (position * lanes / RANGE) as usize
+fn block(position: u64, workers: u64) -> usize {
+    (position * workers / RANGE) as usize
 }
 
 /// Check that blocks are recognised with few and many units, equal or not, with halos and with a tenth of foreign accesses.
 #[test]
 fn blocks() {
-    for (n, lanes) in [(25, 2), (25, 4), (32, 8), (64, 16), (400, 8), (600, 64)] {
-        assert!(rate(PartitionKind::Block, |s| sample(s, n, |x, _| vec![block(x, lanes)])) >= 19, "{n} units, {lanes} lanes");
+    for (n, workers) in [(25, 2), (25, 4), (32, 8), (64, 16), (400, 8), (600, 64)] {
+        assert!(rate(PartitionKind::Block, |s| sample(s, n, |x, _| vec![block(x, workers)])) >= 19, "{n} units, {workers} workers");
     }
     let triangular = |x: u64| ((x as f64 / RANGE as f64).sqrt() * 8.0) as usize;
     assert!(rate(PartitionKind::Block, |s| sample(s, 60, |x, _| vec![triangular(x)])) >= 19);
@@ -65,15 +65,16 @@ fn blocks() {
 /// Check that round-robin chunks are recognised from large chunks to small ones.
 #[test]
 fn block_cyclic() {
-    for (n, lanes, chunk) in [(60, 4, 4u64 << 20), (36, 8, 65_536), (100, 2, 1 << 20), (200, 8, 8192), (400, 8, 100_000), (700, 64, 65_536)]
+    for (n, workers, chunk) in
+        [(60, 4, 4u64 << 20), (36, 8, 65_536), (100, 2, 1 << 20), (200, 8, 8192), (400, 8, 100_000), (700, 64, 65_536)]
     {
-        let at = |x: u64| (x / chunk % lanes) as usize;
+        let at = |x: u64| (x / chunk % workers) as usize;
         let found = rate(PartitionKind::BlockCyclic, |s| sample(s, n, |x, _| vec![at(x)]));
-        assert!(found >= 19, "{n} units, {lanes} lanes, chunk {chunk}: {found}");
+        assert!(found >= 19, "{n} units, {workers} workers, chunk {chunk}: {found}");
     }
 }
 
-/// Check that the owner told for a position is the true one.
+/// Check that the owner found for a position is the true one.
 #[test]
 fn owners_are_right() {
     let chunk = 65_536u64;
@@ -90,15 +91,15 @@ fn owners_are_right() {
     assert!(right_cyclic > 950 && right_block > 950, "{right_cyclic} {right_block}");
 }
 
-/// Check that dynamic schedules (one lane a window, never the same) are irregular, and never taken for an order.
+/// Check that dynamic schedules (one worker a window, never the same) are irregular, and never taken for an order.
 #[test]
 fn irregular() {
-    for (n, lanes) in [(25, 2), (30, 4), (60, 8), (100, 8), (1000, 8), (600, 64)] {
-        let found = rate(PartitionKind::Irregular, |s| sample(s, n, |_, r| vec![r.below(lanes)]));
-        assert!(found >= 19, "{n} units, {lanes} lanes: {found}");
+    for (n, workers) in [(25, 2), (30, 4), (60, 8), (100, 8), (1000, 8), (600, 64)] {
+        let found = rate(PartitionKind::Irregular, |s| sample(s, n, |_, r| vec![r.below(workers)]));
+        assert!(found >= 19, "{n} units, {workers} workers: {found}");
         // Several hits a window, all of one sweep.
-        let found = rate(PartitionKind::Irregular, |s| sample(s, n, |_, r| vec![r.below(lanes); 3]));
-        assert!(found >= 19, "{n} units, {lanes} lanes, 3 hits: {found}");
+        let found = rate(PartitionKind::Irregular, |s| sample(s, n, |_, r| vec![r.below(workers); 3]));
+        assert!(found >= 19, "{n} units, {workers} workers, 3 hits: {found}");
     }
     // Windows that span three sweeps of a dynamic schedule.
     let found = rate(PartitionKind::Irregular, |s| sample(s, 100, |_, r| (0..3).map(|_| r.below(8)).collect()));
@@ -110,17 +111,17 @@ fn irregular() {
 /// Check that use of all by all is shared: full sweeps, also seen a few threads at a time.
 #[test]
 fn shared() {
-    for (n, lanes) in [(25, 2), (25, 8), (200, 8), (100, 64)] {
-        let found = rate(PartitionKind::Shared, |s| sample(s, n, |_, _| (0..lanes).collect()));
-        assert!(found >= 19, "{n} units, {lanes} lanes: {found}");
-        // Several sweeps a window, at whose ends some lanes have passed once more; each pass reads and writes.
+    for (n, workers) in [(25, 2), (25, 8), (200, 8), (100, 64)] {
+        let found = rate(PartitionKind::Shared, |s| sample(s, n, |_, _| (0..workers).collect()));
+        assert!(found >= 19, "{n} units, {workers} workers: {found}");
+        // Several sweeps a window, at whose ends some workers have passed once more; each pass reads and writes.
         let sweeps = |r: &mut Random| {
             let passes = 1 + r.below(6);
-            let ahead = r.below(lanes);
-            (0..lanes).flat_map(|lane| vec![lane; 2 * (passes + usize::from(lane < ahead))]).collect()
+            let ahead = r.below(workers);
+            (0..workers).flat_map(|worker| vec![worker; 2 * (passes + usize::from(worker < ahead))]).collect()
         };
         let found = rate(PartitionKind::Shared, |s| sample(s, n, |_, r| sweeps(r)));
-        assert!(found >= 19, "{n} units, {lanes} lanes, sweeps: {found}");
+        assert!(found >= 19, "{n} units, {workers} workers, sweeps: {found}");
     }
     // Threads that are not in step: a window sees some of them.
     let some = |r: &mut Random| {
@@ -134,15 +135,15 @@ fn shared() {
 /// Check that addresses dealt out by chance are irregular however many sweeps a window spans, and whatever a pass hits.
 #[test]
 fn dealt_out_is_not_shared() {
-    for (n, lanes) in [(25, 2), (25, 4), (60, 8), (250, 4), (400, 64)] {
+    for (n, workers) in [(25, 2), (25, 4), (60, 8), (250, 4), (400, 64)] {
         for hits in [1, 2, 3] {
             for sweeps in [2, 5, 12, 40] {
                 let dealt = |r: &mut Random| {
                     let sweeps = 1 + r.below(2 * sweeps - 1);
-                    (0..sweeps).flat_map(|_| vec![r.below(lanes); hits]).collect()
+                    (0..sweeps).flat_map(|_| vec![r.below(workers); hits]).collect()
                 };
                 let found = rate(PartitionKind::Shared, |s| sample(s, n, |_, r| dealt(r)));
-                assert!(found <= 1, "{n} units, {lanes} lanes, {sweeps} sweeps, {hits} hits a pass: {found} of 20 shared");
+                assert!(found <= 1, "{n} units, {workers} workers, {sweeps} sweeps, {hits} hits a pass: {found} of 20 shared");
             }
         }
     }
@@ -152,46 +153,46 @@ fn dealt_out_is_not_shared() {
 fn in_rounds(seed: u64, n: usize, together: u64, seen: impl Fn(u64, &mut Random, &mut Random) -> Vec<usize>) -> Sample {
     let mut unit = 0;
     let mut sample = sample(seed, n, |x, r| {
-        let lanes = seen(x, r, &mut Random(seed.wrapping_mul(1000) + unit / together));
+        let workers = seen(x, r, &mut Random(seed.wrapping_mul(1000) + unit / together));
         unit += 1;
-        lanes
+        workers
     });
     sample.units.iter_mut().for_each(|u| u.round /= together);
     sample
 }
 
-/// Check that lanes which run unevenly, but pass all addresses alike, share them; and that what is dealt out within
+/// Check that workers which run unevenly, but pass all addresses alike, share them; and that what is dealt out within
 /// rounds is not shared, however large the chunks, and known to be dealt out.
 #[test]
 fn rounds_tell_how_addresses_are_shared() {
-    for (n, lanes, together) in [(80, 2, 2), (80, 4, 2), (200, 8, 4)] {
+    for (n, workers, together) in [(80, 2, 2), (80, 4, 2), (200, 8, 4)] {
         let in_full = |x: u64, r: &mut Random, round: &mut Random| {
-            let ran: Vec<usize> = (0..lanes).map(|_| round.below(12)).collect();
-            let seen: Vec<usize> = (0..lanes).flat_map(|lane| vec![lane; ran[lane] + r.below(2)]).collect();
-            if seen.is_empty() { vec![x as usize % lanes] } else { seen }
+            let ran: Vec<usize> = (0..workers).map(|_| round.below(12)).collect();
+            let seen: Vec<usize> = (0..workers).flat_map(|worker| vec![worker; ran[worker] + r.below(2)]).collect();
+            if seen.is_empty() { vec![x as usize % workers] } else { seen }
         };
         let found = rate(PartitionKind::Shared, |s| in_rounds(s, n, together, in_full));
-        assert!(found >= 19, "{n} units, {lanes} lanes: {found} of 20 shared");
-        for chunks in [RANGE / 4096, 4 * lanes as u64] {
+        assert!(found >= 19, "{n} units, {workers} workers: {found} of 20 shared");
+        for chunks in [RANGE / 4096, 4 * workers as u64] {
             let dealt = |x: u64, _: &mut Random, round: &mut Random| {
                 let chunk = x / (RANGE / chunks);
                 let seed = (round.next() * 1e12) as u64;
-                (0..6).map(|sweep| Random(seed + chunk * 977 + sweep).below(lanes)).collect()
+                (0..6).map(|sweep| Random(seed + chunk * 977 + sweep).below(workers)).collect()
             };
             let shared = rate(PartitionKind::Shared, |s| in_rounds(s, n, together, dealt));
             let known = (0..20).filter(|&s| classify(&in_rounds(s, n, together, dealt)).dealt_out).count();
-            assert!(shared == 0 && known >= 15, "{n} units, {lanes} lanes, {chunks} chunks: {shared} shared, {known} dealt out");
+            assert!(shared == 0 && known >= 15, "{n} units, {workers} workers, {chunks} chunks: {shared} shared, {known} dealt out");
         }
     }
 }
 
-/// Check that counts made equal by the hit limit do not count as even, but very hot addresses of all lanes are shared.
+/// Check that counts made equal by the hit limit do not count as even, but very hot addresses of all workers are shared.
 #[test]
 fn cut_windows() {
     let cut = |sample: Sample| Sample { units: sample.units.into_iter().map(|u| Unit { cut: true, ..u }).collect(), ..sample };
     let two_of_four = |r: &mut Random| [vec![r.below(2); 32], vec![2 + r.below(2); 32]].concat();
     assert_eq!(rate(PartitionKind::Shared, |s| cut(sample(s, 100, |_, r| two_of_four(r)))), 0);
-    assert_eq!(rate(PartitionKind::Shared, |s| cut(sample(s, 100, |_, _| (0..4).flat_map(|lane| vec![lane; 32]).collect()))), 20);
+    assert_eq!(rate(PartitionKind::Shared, |s| cut(sample(s, 100, |_, _| (0..4).flat_map(|worker| vec![worker; 32]).collect()))), 20);
 }
 
 /// Check that one thread is single up to 3 % of others, and that few units are unknown.
@@ -212,16 +213,22 @@ fn rows_with_owners() {
     assert!(rate(PartitionKind::BlockCyclic, round_robin) >= 19);
 }
 
-/// Hinting faults of 18 scans: each catches every 31st page, from a page on that moves with the scans, by one lane or by each page's owner.
-fn scans(seed: u64, lane_at: impl Fn(u64, u64) -> usize) -> Sample {
+/// Hinting faults of 18 scans: each catches every 31st page, from a page on that moves with the scans, by one worker or by each page's owner.
+fn scans(seed: u64, worker_at: impl Fn(u64, u64) -> usize) -> Sample {
     let mut random = Random(seed);
     let mut all = sample(seed, 0, |_, _| Vec::new());
     for scan in 0..18u64 {
         let first = scan * 3 + random.below(3) as u64;
         for page in (first % 31..3072).step_by(31) {
-            let lane = lane_at(page, scan);
-            *all.weights.entry(lane).or_default() += 1.0;
-            all.units.push(Unit { position: page * 4096, shares: vec![(lane, 1.0)], counts: vec![(lane, 1)], cut: false, round: scan * 4 });
+            let worker = worker_at(page, scan);
+            *all.weights.entry(worker).or_default() += 1.0;
+            all.units.push(Unit {
+                position: page * 4096,
+                shares: vec![(worker, 1.0)],
+                counts: vec![(worker, 1)],
+                cut: false,
+                round: scan * 4,
+            });
         }
     }
     Sample { stride: 3072 * 4096, sight: Sight::One, ..all }
@@ -233,8 +240,8 @@ fn scans(seed: u64, lane_at: impl Fn(u64, u64) -> usize) -> Sample {
 fn turns_are_no_chunks() {
     let in_turns = |seed: u64| scans(seed, |_, scan| (scan / 2 % 2) as usize);
     // What is left has turns that keep step with the lattice in both halves.
-    let told = rate(PartitionKind::Irregular, in_turns);
-    assert!(told >= 17, "{told}");
+    let found = rate(PartitionKind::Irregular, in_turns);
+    assert!(found >= 17, "{found}");
     for chunk in [16, 64, 300] {
         let owned = rate(PartitionKind::BlockCyclic, |seed| scans(seed, |page, _| (page / chunk % 4) as usize));
         assert!(owned >= 19, "chunks of {chunk} pages: {owned}");
@@ -245,14 +252,14 @@ fn turns_are_no_chunks() {
 #[test]
 fn arrays_divided_alike() {
     let stride = RANGE / 3 / 4096 * 4096;
-    let lane = |x: u64| ((x % stride) * 4 / stride) as usize;
+    let worker = |x: u64| ((x % stride) * 4 / stride) as usize;
     let right = (0..20).filter(|&seed| {
-        let arrays = Sample { stride, rows: 3, ..sample(seed * 7 + 1, 300, |x, _| vec![lane(x)]) };
-        let seen: Vec<(u64, usize)> = arrays.units.iter().map(|unit| (unit.position, lane(unit.position))).collect();
+        let arrays = Sample { stride, rows: 3, ..sample(seed * 7 + 1, 300, |x, _| vec![worker(x)]) };
+        let seen: Vec<(u64, usize)> = arrays.units.iter().map(|unit| (unit.position, worker(unit.position))).collect();
         let team = (0..4).collect();
         let parts = classify(&arrays).parts(&parts::Divided { extent: 3 * stride, rows: 3, seen: &seen, team: &team });
         parts.is_some_and(|parts| {
-            parts.lanes == [0, 1, 2, 3] && parts.period_bytes.is_some_and(|period| (period / stride as f64 - 1.0).abs() < 0.001)
+            parts.workers == [0, 1, 2, 3] && parts.period_bytes.is_some_and(|period| (period / stride as f64 - 1.0).abs() < 0.001)
         })
     });
     let right = right.count();

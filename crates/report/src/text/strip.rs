@@ -3,12 +3,12 @@
 use super::Style;
 use super::layout::{pad, width};
 use super::paint::Paint;
-use firsttouch_analysis::Strip;
+use firsttouch_analysis::ObjectMap;
 
 const SEVERAL: i64 = -1;
 const UNKNOWN: i64 = -2;
 
-pub fn strip(out: &mut Vec<String>, map: &Strip, label_columns: usize, style: Style) {
+pub fn strip(out: &mut Vec<String>, map: &ObjectMap, label_columns: usize, style: Style) {
     let known = |pieces: &[i64]| pieces.iter().any(|piece| *piece != UNKNOWN);
     if !known(&map.users) && !known(&map.homes) {
         return;

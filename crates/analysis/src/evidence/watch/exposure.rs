@@ -6,24 +6,24 @@ use std::collections::HashMap;
 
 /// The span of the run in which windows were drawn, ns.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Clock {
-    pub watch_start: u64,
-    pub end: u64,
+pub(super) struct Span {
+    watch_start: u64,
+    end: u64,
 }
 
-impl Clock {
-    /// From the profile's meta data; where that is missing, from the windows themselves.
+impl Span {
+    /// From the profile's metadata; if that is missing, from the windows.
     #[must_use]
-    pub fn new(profile: &Profile) -> Self {
+    pub(super) fn new(profile: &Profile) -> Self {
         let first = profile.windows.iter().map(|w| w.start_ns).min();
         let last = profile.windows.iter().map(|w| w.start_ns.saturating_add(w.round_ns.max(w.held_ns))).max();
         let watch_start = profile.meta.watch_start_ns.or(first).unwrap_or(0);
         Self { watch_start, end: profile.meta.end_ns.or(last).unwrap_or(watch_start) }
     }
 
-    /// Words x ns by group, those of folded objects (gone without evidence) included.
+    /// Words x ns by group, including those of folded objects (objects that came and went without any evidence on them).
     #[must_use]
-    pub fn exposures(&self, profile: &Profile, groups: &[Group]) -> Vec<f64> {
+    pub(super) fn exposures(&self, profile: &Profile, groups: &[Group]) -> Vec<f64> {
         let folded = folded(profile);
         let of_group = |group: &Group| {
             let alive = group.members.iter().map(|&i| &profile.objects[i]).map(|o| {

@@ -1,23 +1,23 @@
-//! The strip of an object: who uses each piece and where it is.
+//! The map of an object: the main user and the node of each piece of its address range.
 
-use crate::Strip;
+use crate::ObjectMap;
+use crate::evidence::Hit;
 use crate::groups::Group;
 use crate::homes::Home;
 use crate::threads::Threads;
-use crate::uses::Hit;
 use std::collections::BTreeMap;
 
 /// Pieces, at most; a piece is at least a page.
 const PIECES: u64 = 32;
-/// A piece belongs to who has at least this share of it.
+/// A piece belongs to a thread or node with at least this share of it.
 const MAJORITY: f64 = 0.6;
 const SEVERAL: i64 = -1;
 const UNKNOWN: i64 = -2;
 
-/// Draws the strip. A piece's user is the thread with the majority of its sampled accesses; its home the node of the majority
-/// of these accesses, or where none was seen, the node of its middle from first touches (`node_at`).
+/// A piece's user is the thread with the majority of its sampled accesses. Its home is the node of the majority of these accesses;
+/// without any, the node of its middle by first touches (`node_at`).
 #[must_use]
-pub fn strip(group: &Group, hits: &[Hit], threads: &Threads, node_at: impl Fn(u64) -> Option<u32>) -> Strip {
+pub fn object_map(group: &Group, hits: &[Hit], threads: &Threads, node_at: impl Fn(u64) -> Option<u32>) -> ObjectMap {
     let extent = group.extent();
     let pieces = (extent / 4096).clamp(1, PIECES);
     let piece = (extent / pieces).max(1);
@@ -28,15 +28,15 @@ pub fn strip(group: &Group, hits: &[Hit], threads: &Threads, node_at: impl Fn(u6
         let at = place(hit.position);
         let rate = hit.rate().max(f64::MIN_POSITIVE);
         for by in &hit.by_thread {
-            // Each window counts the same: the strip is about places, not about heat.
+            // Each sample counts the same, whatever its rate: the map shows who uses a piece, not how much.
             *users[at].entry(by.thread).or_default() += by.rate / rate;
         }
         if let Home::Known { node, .. } = hit.home {
             *homes[at].entry(node).or_default() += 1.0;
         }
     }
-    Strip {
-        users: users.iter().map(|votes| by_lane(votes, threads)).collect(),
+    ObjectMap {
+        users: users.iter().map(|votes| by_worker(votes, threads)).collect(),
         homes: (0..pieces)
             .map(|i| match majority(&homes[i as usize]) {
                 Some(Some(node)) => i64::from(node),
@@ -47,17 +47,17 @@ pub fn strip(group: &Group, hits: &[Hit], threads: &Threads, node_at: impl Fn(u6
     }
 }
 
-/// The thread that stands for the lane with the majority.
-fn by_lane(votes: &BTreeMap<usize, f64>, threads: &Threads) -> i64 {
-    let mut lanes: BTreeMap<usize, f64> = BTreeMap::new();
+/// A thread of the worker with the majority.
+fn by_worker(votes: &BTreeMap<usize, f64>, threads: &Threads) -> i64 {
+    let mut workers: BTreeMap<usize, f64> = BTreeMap::new();
     for (&thread, vote) in votes {
-        *lanes.entry(threads.list[thread].lane).or_default() += vote;
+        *workers.entry(threads.list[thread].worker).or_default() += vote;
     }
-    match majority(&lanes) {
+    match majority(&workers) {
         None => UNKNOWN,
         Some(None) => SEVERAL,
-        Some(Some(lane)) => {
-            let own = votes.iter().filter(|(thread, _)| threads.list[**thread].lane == lane);
+        Some(Some(worker)) => {
+            let own = votes.iter().filter(|(thread, _)| threads.list[**thread].worker == worker);
             own.max_by(|a, b| a.1.total_cmp(b.1)).map_or(UNKNOWN, |(&thread, _)| i64::try_from(thread).unwrap_or(UNKNOWN))
         }
     }

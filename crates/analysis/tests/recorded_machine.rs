@@ -1,22 +1,19 @@
-//! Machines with several nodes: hinting faults told from first touches and used as evidence, and the findings that need real nodes,
+//! Machines with several nodes: hinting faults distinguished from first touches and used as evidence, and the findings that need real nodes,
 //! each provoked by a constructed profile and silent on its neighbour.
-#![allow(clippy::unwrap_used)]
 
-mod simulated;
-
+use crate::simulated::*;
 use firsttouch_analysis::{Analysis, PartitionKind, Target, analyse};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::FindingKind;
 use firsttouch_model::rows::*;
-use simulated::*;
 
 /// Threads 0 to 3 run on node 0, 4 to 7 on node 1. CPU t is thread t's.
-fn node(thread: i64) -> i32 {
+pub fn node(thread: i64) -> i32 {
     i32::from(thread >= 4)
 }
 
 /// A profile as a machine with two nodes gives it: 8 pinned threads, all pages where first touch puts them.
-fn recorded(world: &World, seed: u64) -> Profile {
+pub fn recorded(world: &World, seed: u64) -> Profile {
     let mut p = world.profile(seed);
     p.machine.node_cpus = [(0, (0..4).collect()), (1, (4..8).collect())].into();
     p.machine.numa_balancing = 1;
@@ -38,7 +35,7 @@ fn recorded(world: &World, seed: u64) -> Profile {
     p
 }
 
-fn host() -> Target {
+pub fn host() -> Target {
     Target { name: "host".into(), virtual_machine: false, ..target(2) }
 }
 
@@ -59,7 +56,7 @@ fn serial() -> World {
 }
 
 /// Faults on every `step`-th page of the first object from `start` on.
-fn faults(p: &mut Profile, world: &World, step: u64, start: u64, who: &Who, change: impl Fn(&mut FirstTouch)) {
+pub fn faults(p: &mut Profile, world: &World, step: u64, start: u64, who: &Who, change: impl Fn(&mut FirstTouch)) {
     let bytes = world.things[0].bytes;
     for page in (0..bytes / 4096).step_by(step as usize) {
         let thread = who.at(page * 4096, bytes, start)[0] as i64;
@@ -175,7 +172,7 @@ fn windows_and_hints() {
     assert_eq!(judged(&against).objects[0].evidence.as_str(), "watch");
 }
 
-/// Check that the writes which place memory that was only read before are told from hints.
+/// Check that writes which place memory that was only read before are distinguished from hints.
 #[test]
 fn writes_after_reads_place() {
     let world = World { period: 31, ..World::new(8, vec![Thing::new("A", 64, Who::One(0), Who::Block(0, 8))]) };
@@ -191,8 +188,8 @@ fn writes_after_reads_place() {
     assert!(object.hints.abs_diff(529 * 3) <= 80, "{}", object.hints);
 }
 
-/// Check that faults on pages that are on their way do not pass for first touches where the agent tells the memory's life, but do where
-/// it was given back, and where a swapped page came back.
+/// Check that faults on pages in migration do not count as first touches if the agent recorded the memory's life, but do if the memory
+/// was released, and if a swapped page came back.
 #[test]
 fn pages_on_their_way() {
     let world = World { period: 31, ..block() };
@@ -294,8 +291,8 @@ fn policy(p: &mut Profile, words: &str) {
     p.policies.insert(0, Policy { policy: words.into(), time_ns: S });
 }
 
-/// Check that an interleaved or bound object which its users touched first is a policy's fault; that a policy which places as first touch
-/// does is none; that interleaving what all use is no defect; and that a serial first touch is told with its policy.
+/// Check that an interleaved or bound object which its users touched first is a policy mismatch; that a policy which places like first
+/// touch is not; that interleaving what all threads use is no defect; and that a serial first touch is reported with its policy.
 #[test]
 fn policy_mismatch() {
     let spread = |world: &World, words: &str| {
@@ -332,7 +329,7 @@ fn policy_mismatch() {
     assert!(serial.findings[0].message.contains("Its memory policy is interleave:0-1"));
 }
 
-/// Check that pages that found no room on their toucher's node are told, with the counter; and that enough room is silent.
+/// Check that pages without room on their toucher's node are reported, with the counter, and that enough room is not.
 #[test]
 fn node_full() {
     let mut p = recorded(&block(), 3);
@@ -348,7 +345,7 @@ fn node_full() {
     assert!(judged(&room).findings.is_empty());
 }
 
-/// Check that hot memory on a node without CPUs is told, whatever put it there, and cold memory there is not.
+/// Check that hot memory on a node without CPUs is reported, whatever placed it there, and that cold memory there is not.
 #[test]
 fn slow_tier() {
     let on_slow = |world: &World, bytes: u64| {
@@ -420,7 +417,7 @@ fn unpinned_threads() {
     assert!(judged(&recorded(&block(), 3)).findings.is_empty());
 }
 
-/// Check that pages which come back to nodes they had left are told, with the counter; and that pages that move once are not.
+/// Check that pages which come back to nodes they had left are reported, with the counter, and that pages which move once are not.
 #[test]
 fn balancing_churn() {
     let times: Vec<u64> = (1..9).map(|i| i * S).collect();

@@ -1,5 +1,4 @@
 //! A simulated target and sampler with known truth: objects swept by threads, windows drawn as `crates/capture` draws them.
-#![allow(dead_code, clippy::unwrap_used)]
 
 use firsttouch_analysis::{Analysis, Sources, Target, analyse};
 use firsttouch_model::Pin;
@@ -349,7 +348,7 @@ impl World {
     }
 }
 
-/// Sources that know a few lines and call every touch a loop, or what they are told.
+/// Sources that know a few lines and give every touch the same cause.
 pub struct FakeSources(pub &'static str);
 
 impl Sources for FakeSources {

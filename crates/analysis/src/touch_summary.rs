@@ -1,52 +1,52 @@
-//! First touches of a group, summed up: who, from where, in which partition, in which way.
+//! Summary of a group's first touches: by which threads, from which code, in which partition.
 
 use crate::groups::Group;
 use crate::homes::{Home, home};
-use crate::partition::{Partition, Sample, Sight, Unit, classify};
+use crate::partition::{Partition, Sample, Sight, Unit, classify, thinning};
 use crate::threads::Threads;
 use crate::touches::ObjectTouches;
 use firsttouch_model::Estimate;
 use firsttouch_model::rows::Id;
 use std::collections::{BTreeMap, HashMap};
 
-/// What is known of the first touches of a group. Pages are base pages; a fault on a huge page touches all of its.
+/// The first touches of a group. Pages are base pages; a fault on a huge page touches all base pages in it.
 #[derive(Clone, Debug)]
 pub struct TouchSummary {
     /// Touched pages by thread index.
     pub by_thread: BTreeMap<usize, f64>,
-    pub by_lane: BTreeMap<usize, f64>,
-    /// All touched pages, those by an unknown thread included.
+    pub by_worker: BTreeMap<usize, f64>,
+    /// All touched pages, including those touched by an unknown thread.
     pub pages: f64,
     pub records: usize,
     /// Shares of `pages`.
     pub by_kernel: f64,
     pub recycled: f64,
-    /// Most of the pages have no record, and the kernel's thread is not known either.
+    /// The kernel touched most of the pages, for an unknown thread.
     pub kernel_unknown: bool,
-    /// Size of most of its pages.
+    /// Size of most of the group's pages.
     pub page_bytes: u64,
-    /// Records were lost, so that most pages have none.
+    /// Most pages have no record because records were lost.
     pub incomplete: bool,
-    /// Enough to judge by.
+    /// Whether there are enough records to judge the group.
     pub enough: bool,
-    /// Part of the pages that went to another node than their toucher ran on; known on the recorded machine.
+    /// Part of the pages that were placed on another node than their toucher's; only on the recorded machine.
     pub displaced: Option<Estimate>,
     /// Touched pages by site.
     pub sites: BTreeMap<Option<Id>, f64>,
     pub partition: Partition,
-    /// (process, address, time) of the heaviest touch under a former owner.
+    /// (address, time) of the first recorded touch under a former owner.
     pub former: Option<(u64, u64)>,
-    /// (logical position, lane, pages) of each record.
+    /// (logical position, worker, pages) of each record.
     pub placed: Vec<(u64, usize, f64)>,
 }
 
 impl TouchSummary {
-    /// Sums up the members whose touches were read.
+    /// Summary of the members whose touches were read.
     #[must_use]
     pub fn new(group: &Group, touches: &HashMap<usize, ObjectTouches>, threads: &Threads) -> Self {
         let mut s = Self {
             by_thread: BTreeMap::new(),
-            by_lane: BTreeMap::new(),
+            by_worker: BTreeMap::new(),
             pages: 0.0,
             records: 0,
             by_kernel: 0.0,
@@ -74,9 +74,9 @@ impl TouchSummary {
             for placed in &own.placed {
                 let touch = &placed.touch;
                 let pages = placed.pages();
-                let lane = threads.list[touch.thread].lane;
+                let worker = threads.list[touch.thread].worker;
                 *s.by_thread.entry(touch.thread).or_default() += pages;
-                *s.by_lane.entry(lane).or_default() += pages;
+                *s.by_worker.entry(worker).or_default() += pages;
                 *s.sites.entry(touch.site).or_default() += pages;
                 s.pages += pages;
                 s.records += 1;
@@ -90,7 +90,7 @@ impl TouchSummary {
                     recycled += pages;
                     s.former.get_or_insert((touch.address, touch.time));
                 }
-                s.placed.push((group.position(object, placed.offset), lane, pages));
+                s.placed.push((group.position(object, placed.offset), worker, pages));
             }
             if let Some(thread) = own.kernel {
                 kernel += own.kernel_pages;
@@ -98,7 +98,7 @@ impl TouchSummary {
                 match thread {
                     Some(thread) => {
                         *s.by_thread.entry(thread).or_default() += own.kernel_pages;
-                        *s.by_lane.entry(threads.list[thread].lane).or_default() += own.kernel_pages;
+                        *s.by_worker.entry(threads.list[thread].worker).or_default() += own.kernel_pages;
                     }
                     None => unknown += own.kernel_pages,
                 }
@@ -119,16 +119,16 @@ impl TouchSummary {
     }
 
     fn classified(&self, group: &Group) -> Partition {
-        let unit = |&(position, lane, _): &(u64, usize, f64)| Unit {
+        let unit = |&(position, worker, _): &(u64, usize, f64)| Unit {
             position,
-            shares: vec![(lane, 1.0)],
-            counts: vec![(lane, 1)],
+            shares: vec![(worker, 1.0)],
+            counts: vec![(worker, 1)],
             cut: false,
             round: 0,
         };
         classify(&Sample {
-            units: self.placed.iter().map(unit).collect(),
-            weights: self.by_lane.clone(),
+            units: self.placed.iter().step_by(thinning(self.placed.len())).map(unit).collect(),
+            weights: self.by_worker.clone(),
             stride: group.stride,
             rows: group.rows,
             cpus: 1,
@@ -136,10 +136,10 @@ impl TouchSummary {
         })
     }
 
-    /// The lane that touched most, and its share of all touched pages.
+    /// The worker that touched most, and its share of all touched pages.
     #[must_use]
-    pub fn main_lane(&self) -> Option<(usize, f64)> {
-        largest(&self.by_lane).map(|(lane, pages)| (lane, pages / self.pages.max(f64::MIN_POSITIVE)))
+    pub fn main_worker(&self) -> Option<(usize, f64)> {
+        largest(&self.by_worker).map(|(worker, pages)| (worker, pages / self.pages.max(f64::MIN_POSITIVE)))
     }
 
     /// The thread that touched most.

@@ -1,0 +1,248 @@
+//! Evidence of accesses: who accesses an object, where in it, from which node, and on which node the page was.
+//!
+//! Each source is a folder here and a line in [`SOURCES`]. It implements [`Source`]: it turns rows of the profile into samples
+//! (draws of a sampling design, and hits), and says what its figures count. Everything else is done for all sources alike: which
+//! node a sampled page was on (`home.rs`), which source a figure rests on ([`Evidence::best`]), what reports show.
+
+mod hint;
+mod home;
+mod read;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+pub use read::{Reader, Samples};
+
+use crate::estimator::{Design, Draw};
+use crate::homes::Home;
+use crate::partition::{MIN_UNITS, Sight};
+use crate::touch_summary::TouchSummary;
+use crate::touches::ObjectTouches;
+use crate::{Missing, NotJudgedReason};
+use firsttouch_model::Estimate;
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::rows::{Id, Profile};
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::ops::Deref;
+use std::rc::Rc;
+
+/// All sources, the most trusted first: a later one is used where it says more and does not contradict those before it.
+pub const SOURCES: &[&dyn Source] = &[&watch::Watch, &hint::Hint];
+
+/// What the figures of a source count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counts {
+    /// Accesses, so that objects can be compared.
+    Accesses,
+    /// Pages that are accessed at all: shares within one object only.
+    Pages,
+}
+
+/// A source of evidence of accesses.
+pub trait Source: Debug + Sync {
+    /// Its name in profiles and reports.
+    fn name(&self) -> EvidenceSource;
+
+    /// The samples in the source's own rows. First touches are read afterwards, and for the objects sampled here in any case.
+    fn read(&self, _reader: &Reader<'_>) -> Samples {
+        Samples::default()
+    }
+
+    /// The samples among the recorded page faults, after first touches have been separated from them.
+    fn read_faults(&self, _reader: &Reader<'_>, _touches: &HashMap<usize, ObjectTouches>) -> Samples {
+        Samples::default()
+    }
+
+    /// The sampling design: what each draw stands for.
+    fn design(&self, reader: &Reader<'_>, draws: Vec<Draw>) -> Design;
+
+    fn counts(&self) -> Counts;
+
+    /// Whether it also sees the accesses that initialise memory. Those samples are left out.
+    fn sees_initialisation(&self) -> bool;
+
+    /// What one sample shows of the threads that use its address.
+    fn sight(&self) -> Sight;
+
+    /// What its samples are called in a sentence, after their number.
+    fn unit(&self, count: u64) -> &'static str;
+
+    /// Whether the profile holds any of its draws.
+    fn has_draws(&self, profile: &Profile) -> bool;
+
+    /// Why an object has no hit, given the number of draws on it.
+    fn unseen(&self, profile: &Profile, draws: u64) -> NotJudgedReason {
+        match draws {
+            _ if !self.has_draws(profile) => NotJudgedReason::NoAccessEvidence(missing(profile, self.name())),
+            0 => NotJudgedReason::NotSampled,
+            samples => NotJudgedReason::NoAccess { samples },
+        }
+    }
+}
+
+/// A source in the list of an analysis.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceRef {
+    index: usize,
+    source: &'static dyn Source,
+}
+
+impl PartialEq for SourceRef {
+    fn eq(&self, other: &Self) -> bool {
+        self.index == other.index
+    }
+}
+
+impl Deref for SourceRef {
+    type Target = dyn Source;
+
+    fn deref(&self) -> &Self::Target {
+        self.source
+    }
+}
+
+/// Accesses by one thread in one sample.
+#[derive(Clone, Copy, Debug)]
+pub struct ByThread {
+    pub thread: usize,
+    /// Accesses a ns.
+    pub rate: f64,
+    /// Traps taken.
+    pub hits: u64,
+    /// The hit limit cut it off.
+    pub cut: bool,
+    /// Where the thread ran.
+    pub node: u32,
+}
+
+/// A draw that saw accesses.
+#[derive(Clone, Debug)]
+pub struct Hit {
+    /// Index of the draw in the [`Design`].
+    pub draw: usize,
+    /// Object index.
+    pub object: usize,
+    pub offset: u64,
+    /// In the group's logical range.
+    pub position: u64,
+    pub start: u64,
+    pub end: u64,
+    /// Samples of one round were taken at the same time.
+    pub round: u64,
+    pub by_thread: Vec<ByThread>,
+    /// Accesses a ns by site.
+    pub sites: Vec<(Option<Id>, f64)>,
+    pub home: Home,
+}
+
+impl Hit {
+    /// Accesses a ns by all threads.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.by_thread.iter().map(|t| t.rate).sum()
+    }
+}
+
+/// Samples of one source.
+#[derive(Debug)]
+pub struct Sampled {
+    pub source: &'static dyn Source,
+    pub design: Design,
+    /// By group.
+    pub hits: Vec<Vec<Hit>>,
+    /// Samples found by group, where more were found than are used.
+    found: Option<Vec<u64>>,
+}
+
+/// All evidence of accesses.
+#[derive(Debug, Default)]
+pub struct Evidence {
+    /// By source, the most trusted first.
+    sampled: Vec<Sampled>,
+    /// Touches of the members that were read, by object index.
+    pub touches: HashMap<usize, ObjectTouches>,
+    /// First touches by group.
+    pub summaries: Vec<Rc<TouchSummary>>,
+    /// Samples left out because their page was not yet touched.
+    pub initialising: u64,
+    /// Rows that refer to an unknown object or thread, or carry no usable number.
+    pub refused: u64,
+}
+
+/// The half width of an interval that is good enough.
+const NARROW: f64 = 0.05;
+
+/// Whether a figure of the next source replaces that of a more trusted one: where the trusted source has too few samples, or is
+/// less precise and agrees.
+fn replaces(trusted: Option<Estimate>, next: Option<Estimate>) -> bool {
+    let enough = |figure: &Estimate| figure.samples >= MIN_UNITS as u64;
+    let Some(next) = next.filter(enough) else { return false };
+    trusted.filter(enough).is_none_or(|trusted| {
+        let agree = trusted.low <= next.high && next.low <= trusted.high;
+        trusted.half_width() > NARROW && agree && next.half_width() < trusted.half_width()
+    })
+}
+
+impl Evidence {
+    /// The sources, the most trusted first.
+    pub fn sources(&self) -> impl Iterator<Item = SourceRef> {
+        self.sampled.iter().enumerate().map(|(index, sampled)| SourceRef { index, source: sampled.source })
+    }
+
+    /// The samples of a source of this analysis.
+    #[must_use]
+    pub fn of(&self, source: SourceRef) -> &Sampled {
+        &self.sampled[source.index]
+    }
+
+    /// The samples of the source of this name, if it is in the list.
+    #[must_use]
+    pub fn named(&self, name: &EvidenceSource) -> Option<&Sampled> {
+        self.sampled.iter().find(|sampled| sampled.source.name() == *name)
+    }
+
+    /// The source that a figure rests on, with the figure: the most trusted one unless a later one replaces it.
+    #[must_use]
+    pub fn best<T>(&self, measure: impl Fn(SourceRef) -> T, figure: impl Fn(&T) -> Option<Estimate>) -> Option<(SourceRef, T)> {
+        let measured = self.sources().map(|source| (source, measure(source)));
+        measured.reduce(|best, next| if replaces(figure(&best.1), figure(&next.1)) { next } else { best })
+    }
+
+    /// The source that accesses to different objects are compared by: the most trusted one that counts accesses and saw any.
+    #[must_use]
+    pub fn volumes(&self) -> Option<SourceRef> {
+        self.sources().find(|source| source.counts() == Counts::Accesses && self.of(*source).design.any())
+    }
+
+    /// Groups that a source sampled more or less often than their size and life say.
+    #[must_use]
+    pub fn mismatched(&self) -> usize {
+        (0..self.summaries.len()).filter(|&group| self.sampled.iter().any(|sampled| sampled.design.mismatch(group))).count()
+    }
+}
+
+impl Sampled {
+    /// Samples found on a group, those included that were thinned out.
+    #[must_use]
+    pub fn found(&self, group: usize) -> u64 {
+        let drawn = self.design.windows(group) as u64;
+        self.found.as_ref().map_or(drawn, |found| found.get(group).copied().unwrap_or(0))
+    }
+
+    /// Samples found in all, where the profile does not count them itself.
+    #[must_use]
+    pub fn all_found(&self) -> Option<u64> {
+        self.found.as_ref().map(|found| found.iter().sum())
+    }
+}
+
+/// Why the recorder has no evidence of a source.
+pub fn missing(profile: &Profile, source: EvidenceSource) -> Missing {
+    match profile.evidence_of(&source) {
+        Some(evidence) if !evidence.detail.is_empty() => Missing::Detail(evidence.detail.clone()),
+        Some(evidence) if !evidence.available => Missing::Unavailable(source),
+        _ => Missing::Unknown,
+    }
+}

@@ -1,0 +1,142 @@
+//! From the rows of a profile to the samples of all sources.
+
+use super::{Evidence, Hit, Sampled, Source};
+use crate::Target;
+use crate::estimator::Draw;
+use crate::groups::Group;
+use crate::homes::Home;
+use crate::residents::Residents;
+use crate::threads::Threads;
+use crate::touch_summary::TouchSummary;
+use crate::touches::{ObjectTouches, TouchReader};
+use firsttouch_model::rows::{Id, Profile};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Members of a group whose touches are read, at most (those that were hit come first).
+const MEMBERS: usize = 4096;
+
+/// What sources read from.
+pub struct Reader<'a> {
+    pub profile: &'a Profile,
+    pub threads: &'a Threads,
+    pub groups: &'a [Group],
+    pub residents: &'a Residents,
+    /// Nodes of the recorded machine, where the profile is judged on that.
+    pub(super) real_nodes: Option<usize>,
+    object_of: HashMap<Id, usize>,
+    group_of: Vec<usize>,
+}
+
+/// The samples of one source while they are read.
+#[derive(Debug, Default)]
+pub struct Samples {
+    /// The rate of a draw is set from its hit once it is known to count.
+    pub draws: Vec<Draw>,
+    /// By group, each hit in the order of its draws.
+    pub hits: Vec<Vec<Hit>>,
+    /// Samples found by group, where more were found than are used.
+    pub found: Option<Vec<u64>>,
+    /// Rows that are not usable.
+    pub refused: u64,
+}
+
+impl Samples {
+    /// No samples yet of `groups` groups.
+    #[must_use]
+    pub fn of_groups(groups: usize) -> Self {
+        Self { hits: vec![Vec::new(); groups], ..Self::default() }
+    }
+
+    /// Adds a source's other samples.
+    fn append(&mut self, other: Self) {
+        if self.draws.is_empty() {
+            let refused = self.refused + other.refused;
+            *self = Self { refused, ..other };
+            return;
+        }
+        let first = self.draws.len();
+        self.draws.extend(other.draws);
+        for (group, hits) in other.hits.into_iter().enumerate() {
+            self.hits[group].extend(hits.into_iter().map(|hit| Hit { draw: first + hit.draw, ..hit }));
+        }
+        self.found = self.found.take().or(other.found);
+        self.refused += other.refused;
+    }
+}
+
+impl<'a> Reader<'a> {
+    #[must_use]
+    pub fn new(profile: &'a Profile, target: &Target, threads: &'a Threads, groups: &'a [Group], residents: &'a Residents) -> Self {
+        let mut group_of = vec![0; profile.objects.len()];
+        for (g, group) in groups.iter().enumerate() {
+            group.members.iter().for_each(|&object| group_of[object] = g);
+        }
+        Self {
+            profile,
+            threads,
+            groups,
+            residents,
+            real_nodes: (!target.virtual_machine).then_some(target.nodes.max(1)),
+            object_of: profile.objects.iter().enumerate().map(|(i, o)| (o.id, i)).collect(),
+            group_of,
+        }
+    }
+
+    /// Index of the object with this id, and of its group.
+    #[must_use]
+    pub fn object(&self, id: Id) -> Option<(usize, usize)> {
+        let &object = self.object_of.get(&id)?;
+        Some((object, self.group_of[object]))
+    }
+
+    /// Reads all sources.
+    pub fn read(&self, sources: &[&'static dyn Source], touches: &mut TouchReader<'_>) -> Evidence {
+        let mut samples: Vec<Samples> = sources.iter().map(|source| source.read(self)).collect();
+        let mut evidence = Evidence::default();
+        self.read_touches(&samples, touches, &mut evidence.touches);
+        for (source, samples) in sources.iter().zip(&mut samples) {
+            samples.append(source.read_faults(self, &evidence.touches));
+        }
+        let summary = |group| Rc::new(TouchSummary::new(group, &evidence.touches, self.threads));
+        evidence.summaries = self.groups.iter().map(summary).collect();
+        for (&source, samples) in sources.iter().zip(samples) {
+            let sampled = self.locate(source, samples, &mut evidence);
+            evidence.sampled.push(sampled);
+        }
+        evidence
+    }
+
+    /// Touches of the members that were hit, and of the first others.
+    fn read_touches(&self, samples: &[Samples], reader: &mut TouchReader<'_>, touches: &mut HashMap<usize, ObjectTouches>) {
+        for (g, group) in self.groups.iter().enumerate() {
+            let hit = samples.iter().flat_map(|samples| samples.hits.get(g).into_iter().flatten()).map(|hit| hit.object);
+            for object in hit.chain(group.members.iter().copied().take(MEMBERS)) {
+                touches.entry(object).or_insert_with(|| reader.read(group, object));
+            }
+        }
+    }
+
+    /// Finds the node of each sample's page. Samples of memory that is only being initialised are left out where the source sees
+    /// those; their draws stay, as the time on which nobody used the memory counts too.
+    fn locate(&self, source: &'static dyn Source, samples: Samples, evidence: &mut Evidence) -> Sampled {
+        let Samples { mut draws, mut hits, found, refused } = samples;
+        hits.resize_with(self.groups.len(), Vec::new);
+        for (group, hits) in hits.iter_mut().enumerate() {
+            let logical = if source.sees_initialisation() { self.logical(group, hits, &evidence.touches) } else { None };
+            hits.retain_mut(|hit| {
+                hit.home = self.home(hit, group, evidence, logical.as_ref());
+                let counts = hit.home != Home::Untouched || !source.sees_initialisation();
+                if counts {
+                    draws[hit.draw].rate = hit.rate();
+                    draws[hit.draw].cut = hit.by_thread.iter().any(|by| by.cut);
+                } else {
+                    evidence.initialising += 1;
+                }
+                counts
+            });
+        }
+        evidence.refused += refused;
+        Sampled { source, design: source.design(self, draws), hits, found }
+    }
+}

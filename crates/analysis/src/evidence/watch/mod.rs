@@ -1,0 +1,149 @@
+//! Watchpoints: every access to one word of memory in one window of time.
+//!
+//! A window counts as use only if its page was already touched when it began: before that it sees initialising writes. Memory
+//! that is initialised again and again (`generations.rs`) is left out only where a window saw that happen.
+
+mod exposure;
+
+use super::{ByThread, Counts, Hit, Reader, Samples, Source};
+use crate::estimator::{Design, Draw};
+use crate::homes::Home;
+use crate::partition::Sight;
+use exposure::Span;
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::rows::{Access, Id, Profile};
+use std::collections::HashMap;
+
+/// Windows on words drawn from the recorded objects.
+#[derive(Debug)]
+pub struct Watch;
+
+impl Source for Watch {
+    fn name(&self) -> EvidenceSource {
+        EvidenceSource::Watch
+    }
+
+    fn read(&self, reader: &Reader<'_>) -> Samples {
+        let profile = reader.profile;
+        let mut samples = Samples::of_groups(reader.groups.len());
+        let rows = rows(reader, &mut samples.refused);
+        samples.draws.reserve(profile.windows.len());
+        for window in &profile.windows {
+            let Some((object, group)) = reader.object(window.object) else {
+                samples.refused += 1;
+                continue;
+            };
+            let this = &profile.objects[object];
+            let words = (this.bytes / 8).max(1) as f64;
+            let z = words * window.round_ns as f64 / window.inclusion;
+            let offset = window.address.checked_sub(this.address).filter(|&offset| offset < this.bytes.max(8));
+            let (Some(offset), true, true) = (offset, z.is_finite() && z > 0.0, window.held_ns > 0) else {
+                samples.refused += 1;
+                continue;
+            };
+            let held_ns = window.held_ns as f64;
+            samples.draws.push(Draw { group, round: window.round, z, held_ns, rate: 0.0, cut: false });
+            let own = rows.of(window.id);
+            if own.is_empty() {
+                continue;
+            }
+            let (by_thread, sites) = rates(reader, own, held_ns);
+            samples.hits[group].push(Hit {
+                draw: samples.draws.len() - 1,
+                object,
+                offset,
+                position: reader.groups[group].position(object, offset),
+                start: window.start_ns,
+                end: window.start_ns.saturating_add(window.held_ns),
+                round: window.round,
+                by_thread,
+                sites,
+                home: Home::Unknown,
+            });
+        }
+        samples
+    }
+
+    fn design(&self, reader: &Reader<'_>, draws: Vec<Draw>) -> Design {
+        let exposures = Span::new(reader.profile).exposures(reader.profile, reader.groups);
+        Design::new(draws, &exposures).with_hot_error(reader.profile.meta.hot_error.unwrap_or(0.0))
+    }
+
+    fn counts(&self) -> Counts {
+        Counts::Accesses
+    }
+
+    fn sees_initialisation(&self) -> bool {
+        true
+    }
+
+    fn sight(&self) -> Sight {
+        Sight::All
+    }
+
+    fn unit(&self, count: u64) -> &'static str {
+        if count == 1 { "sample" } else { "samples" }
+    }
+
+    fn has_draws(&self, profile: &Profile) -> bool {
+        !profile.windows.is_empty()
+    }
+}
+
+/// Usable rows of accesses, those of one window together.
+struct Rows<'a> {
+    /// In the order of the profile, but by window.
+    list: Vec<&'a Access>,
+    /// Where the rows of each window begin and end.
+    of_window: HashMap<Id, (usize, usize)>,
+}
+
+impl<'a> Rows<'a> {
+    fn of(&self, window: Id) -> &[&'a Access] {
+        self.of_window.get(&window).map_or(&[], |&(from, to)| &self.list[from..to])
+    }
+}
+
+fn rows<'a>(reader: &Reader<'a>, refused: &mut u64) -> Rows<'a> {
+    let usable =
+        |row: &&Access| row.estimate.is_finite() && row.estimate > 0.0 && row.estimate < 1e18 && reader.threads.index(row.thread).is_some();
+    let all = &reader.profile.accesses;
+    let mut list: Vec<&Access> = all.iter().filter(usable).collect();
+    *refused += (all.len() - list.len()) as u64;
+    // A recorder writes them in this order. The sort is stable: rows of a window stay in theirs.
+    if !list.is_sorted_by_key(|row| row.window) {
+        list.sort_by_key(|row| row.window);
+    }
+    let mut of_window = HashMap::new();
+    let mut from = 0;
+    for own in list.chunk_by(|a, b| a.window == b.window) {
+        of_window.extend(own.first().map(|row| (row.window, (from, from + own.len()))));
+        from += own.len();
+    }
+    Rows { list, of_window }
+}
+
+/// Accesses a ns by thread and by site.
+fn rates(reader: &Reader<'_>, rows: &[&Access], held_ns: f64) -> (Vec<ByThread>, Vec<(Option<Id>, f64)>) {
+    let mut by_thread: Vec<ByThread> = Vec::new();
+    let mut sites: Vec<(Option<Id>, f64)> = Vec::new();
+    for row in rows {
+        let Some(thread) = reader.threads.index(row.thread) else { continue };
+        let rate = row.estimate / held_ns;
+        let node = row.cpu.map_or(reader.threads.list[thread].node, |cpu| reader.threads.touch_node(thread, cpu));
+        match by_thread.iter_mut().find(|t| t.thread == thread) {
+            Some(entry) => {
+                entry.rate += rate;
+                entry.hits = entry.hits.saturating_add(row.hits);
+                entry.cut |= row.cut;
+                entry.node = node;
+            }
+            None => by_thread.push(ByThread { thread, rate, hits: row.hits, cut: row.cut, node }),
+        }
+        match sites.iter_mut().find(|(site, _)| *site == row.site) {
+            Some(entry) => entry.1 += rate,
+            None => sites.push((row.site, rate)),
+        }
+    }
+    (by_thread, sites)
+}

@@ -1,0 +1,12 @@
+//! Analysis against profiles with known truth: simulated programs, constructed profiles, malformed ones.
+#![allow(clippy::unwrap_used)]
+
+mod estimator;
+mod findings;
+mod fixes;
+mod large;
+mod limits;
+mod names;
+mod recorded_machine;
+mod seeds;
+mod simulated;

@@ -1,5 +1,4 @@
-//! What a reader sees: the analysis as text for people (its JSON is the analysis itself, serialised), and the source code
-//! the analysis asks about.
+//! Results as text, JSON, pictures (SVG) and other formats. The JSON of an analysis is the serialised analysis itself.
 
 mod bench;
 mod canvas;
@@ -16,16 +15,13 @@ mod text;
 mod topology;
 mod xml;
 
-pub use bench::{Bench, BenchJson, Figure, Team, Work, bench_text, speed_chart};
+pub use bench::{BenchJson, bench_text, speed_chart};
 pub use check::{CheckJson, check_github, check_junit, check_sarif, check_text};
 pub use diff::diff_text;
 pub use doctor::{DoctorJson, doctor_text};
-pub use map::{Best, Cell, Map, Origin, Point, Table, heat_maps, machine_toml, map_text, map_xml};
+pub use map::{Origin, SaveError, SaveErrorKind, heat_maps, machine_toml, map_text, map_xml};
 pub use predict::{Compared, PredictJson, PredictMachine, predict_text};
-pub use reproduce::{
-    Cell as ReproducedCell, Claim, Column, Drawing, Effect, Here, Reproduction, Row as ReproducedRow, Source, Table as ReproducedTable,
-    Verdict, reproduction_figure, reproduction_text,
-};
+pub use reproduce::{reproduction_figure, reproduction_text};
 pub use run::{ExplainJson, QuickTestJson, explain_text, quick_test_text};
 pub use sources::FileSources;
 pub use system::{

@@ -1,12 +1,14 @@
 //! A bench as text.
 
-use super::{Bench, Figure, Team};
+use super::Figures;
+use firsttouch_experiments::Statistics;
+use firsttouch_experiments::bench::{BenchResult, TeamResult};
 use firsttouch_model::{counted, format_bytes};
 use std::fmt::Write;
 
 /// The figures of one team, or the table of several.
 #[must_use]
-pub fn bench_text(bench: &Bench) -> String {
+pub fn bench_text(bench: &BenchResult) -> String {
     let mut out = heading(bench);
     match bench.teams.as_slice() {
         [] => {}
@@ -34,7 +36,7 @@ pub fn bench_text(bench: &Bench) -> String {
     out
 }
 
-fn heading(bench: &Bench) -> String {
+fn heading(bench: &BenchResult) -> String {
     let threads = match bench.teams.as_slice() {
         [team] if team.threads == 1 => ", 1 thread".to_owned(),
         [team] => format!(", {} threads", team.threads),
@@ -53,9 +55,9 @@ fn heading(bench: &Bench) -> String {
     )
 }
 
-fn one_team(out: &mut String, bench: &Bench, team: &Team) {
+fn one_team(out: &mut String, bench: &BenchResult, team: &TeamResult) {
     let _ = writeln!(out, "{:<16}{:>12}{:>12}{:>12}{:>12}", format!("a {}", bench.work.iteration), "min", "median", "max", "std. dev.");
-    let figures = bench.figures(&team.seconds);
+    let figures = Figures::of(bench, &team.seconds);
     let moved = figures.moved_gb_per_s.filter(|_| bench.work.moved != bench.work.bytes);
     let gflops = figures.gflops.filter(|_| bench.work.flops > 0.0);
     let rows = [
@@ -67,7 +69,7 @@ fn one_team(out: &mut String, bench: &Bench, team: &Team) {
         ("GFlop/s", gflops, 2),
     ];
     for (name, figure, digits) in rows {
-        if let Some(Figure { min, median, max, standard_deviation }) = figure {
+        if let Some(Statistics { min, median, max, standard_deviation }) = figure {
             let deviation = standard_deviation.map_or("-".to_owned(), |value| format!("{value:.digits$}"));
             let _ = writeln!(out, "{name:<16}{min:>12.digits$}{median:>12.digits$}{max:>12.digits$}{deviation:>12}");
         }
@@ -75,11 +77,11 @@ fn one_team(out: &mut String, bench: &Bench, team: &Team) {
 }
 
 /// The slides' table: times by number of threads, and S(p) = T(first) / T(p) of the medians.
-fn scaling(out: &mut String, bench: &Bench, teams: &[Team]) {
+fn scaling(out: &mut String, bench: &BenchResult, teams: &[TeamResult]) {
     let rate_name = if bench.work.element == "point" { "MPoints/s" } else { "GB/s" };
     let _ = writeln!(out, "{:>8}{:>14}{:>14}{:>14}{:>12}{:>10}", "threads", "seconds, min", "median", "max", rate_name, "speed-up");
     for team in teams {
-        let figures = bench.figures(&team.seconds);
+        let figures = Figures::of(bench, &team.seconds);
         let (Some(seconds), Some(rate)) = (figures.seconds, figures.mpoints_per_s.or(figures.gb_per_s)) else { continue };
         let speedup = bench.speedup(team).map_or("-".to_owned(), |speedup| format!("{speedup:.2}"));
         let _ = writeln!(

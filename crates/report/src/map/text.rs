@@ -1,6 +1,6 @@
-//! A map as text: tables as in the slides, rows are the memory's node, columns the node whose CPUs run.
+//! A map as text. As in the slides, rows are the memory's node and columns the node whose CPUs run.
 
-use super::{Map, Table};
+use firsttouch_experiments::map::{Best, Map, PairTable};
 use firsttouch_model::format_bytes;
 use std::fmt::Write;
 
@@ -20,7 +20,7 @@ pub fn map_text(map: &Map) -> String {
     out
 }
 
-fn one(out: &mut String, map: &Map, table: &Table) {
+fn one(out: &mut String, map: &Map, table: &PairTable) {
     let _ = writeln!(out, "\n{}, {} ({})", table.name, table.unit, table.about);
     let _ = write!(out, "{:<14}", "memory \\ CPUs");
     for node in &map.cpu_nodes {
@@ -50,7 +50,7 @@ fn one(out: &mut String, map: &Map, table: &Table) {
 
 fn curves(out: &mut String, map: &Map) {
     let Some(node) = map.curve_node else { return };
-    let number = |best: Option<super::Best>| best.map_or("-".to_owned(), |best| format!("{:.1}", best.value));
+    let number = |best: Option<Best>| best.map_or("-".to_owned(), |best| format!("{:.1}", best.value));
     for points in map.saturation.chunk_by(|a, b| a.kernel == b.kernel) {
         let _ = writeln!(out, "\nnode {node}, {} by number of threads\n{:>8}{:>10}", points[0].kernel, "threads", "GB/s");
         for point in points {

@@ -1,14 +1,15 @@
 //! A table of a reproduction as lines: columns under their sources, in several parts where they do not fit side by side.
 
-use super::{Cell, Source, Table};
+use super::source_words;
 use crate::text::layout::{pad, width};
+use firsttouch_experiments::reproduce::{ResultCell, ResultTable, Source};
 
 const GAP: usize = 2;
 
 /// The heading of a table.
-pub fn title(table: &Table) -> String {
+pub fn title(table: &ResultTable) -> String {
     let unit = if table.unit.is_empty() { String::new() } else { format!(", {}", table.unit) };
-    let from = table.only_source().map_or_else(String::new, |source| format!(" ({})", source.words()));
+    let from = table.only_source().map_or_else(String::new, |source| format!(" ({})", source_words(source)));
     format!("{}{unit}{from}", table.title)
 }
 
@@ -21,7 +22,7 @@ struct Printed {
 }
 
 /// Header and rows; no line is wider than `most` as long as one column fits beside the labels.
-pub fn lines(table: &Table, most: usize, shown: impl Fn(&Cell) -> String) -> Vec<String> {
+pub fn lines(table: &ResultTable, most: usize, shown: impl Fn(&ResultCell) -> String) -> Vec<String> {
     let labels = labels(table);
     let indent = labels.first().map_or(0, |line| width(line));
     let mut columns: Vec<Printed> = table
@@ -59,12 +60,12 @@ fn fitting(columns: &[Printed], most: usize) -> usize {
 /// Of neighbours of one source: their columns, or the source's name where that is wider.
 fn group_width(group: &[Printed]) -> usize {
     let columns: usize = group.iter().map(|column| GAP + column.width).sum();
-    let word = group.first().map_or(0, |column| width(column.source.words()));
+    let word = group.first().map_or(0, |column| width(source_words(column.source)));
     columns.saturating_sub(GAP).max(word)
 }
 
 /// Heads and labels of each row, padded to the same width; numbers to the right.
-fn labels(table: &Table) -> Vec<String> {
+fn labels(table: &ResultTable) -> Vec<String> {
     let column = |at: usize| -> Vec<String> {
         let texts = || table.rows.iter().map(|row| row.labels.get(at).map_or("", String::as_str));
         let widest = texts().map(width).max().unwrap_or(0).max(width(&table.heads[at]));
@@ -80,13 +81,14 @@ fn right(text: &str, columns: usize) -> String {
     format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-fn part(table: &Table, labels: &[String], columns: &mut [Printed]) -> Vec<String> {
+fn part(table: &ResultTable, labels: &[String], columns: &mut [Printed]) -> Vec<String> {
     let mut lines = Vec::new();
     let has_names = columns.iter().any(|column| !column.name.is_empty());
     let indent = labels.first().map_or(0, |line| width(line));
     if table.only_source().is_none() || !has_names {
         let groups = groups(columns);
-        let line: String = groups.iter().map(|(source, width)| format!("{}{}", " ".repeat(GAP), right(source.words(), *width))).collect();
+        let line: String =
+            groups.iter().map(|(source, width)| format!("{}{}", " ".repeat(GAP), right(source_words(*source), *width))).collect();
         lines.push(format!("{}{line}", if has_names { " ".repeat(indent) } else { labels.first().cloned().unwrap_or_default() }));
     }
     let line = |label: &str, cells: &mut dyn Iterator<Item = (&str, usize)>| {
@@ -122,15 +124,19 @@ fn groups(columns: &mut [Printed]) -> Vec<(Source, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::{Column, Drawing, Row};
+    use firsttouch_experiments::reproduce::{Drawing, ResultColumn, ResultRow};
 
-    fn table() -> Table {
-        let column = |source, name: &str| Column { source, name: name.to_owned() };
-        let row = |label: &str, values: [f64; 2]| Row {
+    fn table() -> ResultTable {
+        let column = |source, name: &str| ResultColumn { source, name: name.to_owned() };
+        let row = |label: &str, values: [f64; 2]| ResultRow {
             labels: vec![label.to_owned(), "8".to_owned()],
-            cells: values.map(|value| Some(Cell::published(value))).into_iter().chain([None, Cell::measured(&[1.0, 2.0])]).collect(),
+            cells: values
+                .map(|value| Some(ResultCell::published(value)))
+                .into_iter()
+                .chain([None, ResultCell::measured(&[1.0, 2.0])])
+                .collect(),
         };
-        Table {
+        ResultTable {
             title: "time".to_owned(),
             unit: "s".to_owned(),
             heads: vec!["init".to_owned(), "threads".to_owned()],
@@ -145,7 +151,7 @@ mod tests {
         }
     }
 
-    fn shown(cell: &Cell) -> String {
+    fn shown(cell: &ResultCell) -> String {
         cell.value().to_string()
     }
 

@@ -1,4 +1,4 @@
-//! The questions of the analysis about source code, answered from files on this machine.
+//! Answers the analysis's questions about source code from files on this machine.
 
 use firsttouch_analysis::Sources;
 use firsttouch_model::rows::Frame;
@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Lines around an allocation that may belong to its statement.
+/// The number of lines around an allocation that may belong to its statement.
 const RADIUS: usize = 4;
 
 /// Source files that come with firsttouch, as (end of the path, text).
@@ -21,25 +21,25 @@ pub struct FileSources {
 }
 
 impl FileSources {
-    /// Sources on this machine; those of bundled programs are known where their files are not.
+    /// Sources on this machine. Those of bundled programs are known without their files.
     #[must_use]
     pub fn new(bundled: Bundled) -> Self {
         Self { cache: RefCell::default(), bundled }
     }
 
-    /// Without the lines of files that were changed after `newest`.
+    /// Leaves out the lines of files that were changed after `newest`.
     #[must_use]
     pub fn until(self, newest: SystemTime) -> Self {
         Self { cache: RefCell::new(SourceCache::until(newest)), ..self }
     }
 
-    /// What a reader should know: source files whose lines are not shown because they are not what ran.
+    /// Notes on source files that changed after the run, so that their lines are not shown.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
-        let told = |file: &PathBuf| {
-            format!("{} was changed after the run: its lines are not shown, and names taken from them are missing", file.display())
+        let note = |file: &PathBuf| {
+            format!("{} was changed after the run: its lines are not shown, and the names of variables from it are missing", file.display())
         };
-        self.cache.borrow().changed().iter().map(told).collect()
+        self.cache.borrow().changed().iter().map(note).collect()
     }
 
     fn bundled(&self, file: &str) -> Option<&'static str> {

@@ -6,7 +6,7 @@ use firsttouch_experiments::bench::{BenchResult, TeamResult};
 use firsttouch_model::{counted, format_bytes};
 use std::fmt::Write;
 
-/// The figures of one team, or the table of several.
+/// The statistics of one team, or a table of several.
 #[must_use]
 pub fn bench_text(bench: &BenchResult) -> String {
     let mut out = heading(bench);
@@ -19,18 +19,17 @@ pub fn bench_text(bench: &BenchResult) -> String {
     // Writing to a String cannot fail.
     let _ = writeln!(
         out,
-        "\nThe answer is right. Over {} of {}.",
+        "\nThe answer is correct. Statistics over {} of {}.",
         counted(repetitions as u64, "repetition"),
         counted(bench.iterations, &bench.work.iteration)
     );
     let most = bench.teams.iter().map(|team| team.threads as usize).max().unwrap_or(0);
     if most > bench.cpus {
-        let _ = writeln!(out, "{most} threads on {} CPUs take turns: these are not the times of {most} CPUs.", bench.cpus);
+        let _ = writeln!(out, "{most} threads share {} CPUs: these are not the times of {most} CPUs.", bench.cpus);
     }
     let work = &bench.work;
     if work.flops > 0.0 || work.moved != work.bytes {
-        let more =
-            if work.moved == work.bytes { String::new() } else { format!(" ({} that move: stores read their lines first)", work.moved) };
+        let more = if work.moved == work.bytes { String::new() } else { format!(" ({} moved: stores read their lines first)", work.moved) };
         let _ = writeln!(out, "Counted for each {}: {} bytes{more} and {} operations.", work.element, work.bytes, work.flops);
     }
     out
@@ -43,7 +42,7 @@ fn heading(bench: &BenchResult) -> String {
         _ => String::new(),
     };
     let place = bench.place.as_ref().map_or(String::new(), |place| format!(", placed by '{place}'"));
-    let huge = if bench.huge_pages { ", huge pages asked for" } else { "" };
+    let huge = if bench.huge_pages { ", huge pages requested" } else { "" };
     format!(
         "{} {} ({}){threads}, {} initialisation, schedule {}, {}{huge}{place}\n\n",
         bench.kernel,
@@ -76,7 +75,7 @@ fn one_team(out: &mut String, bench: &BenchResult, team: &TeamResult) {
     }
 }
 
-/// The slides' table: times by number of threads, and S(p) = T(first) / T(p) of the medians.
+/// The slides' table: times by number of threads, and the speed-up S(p) = T(first) / T(p) of the medians.
 fn scaling(out: &mut String, bench: &BenchResult, teams: &[TeamResult]) {
     let rate_name = if bench.work.element == "point" { "MPoints/s" } else { "GB/s" };
     let _ = writeln!(out, "{:>8}{:>14}{:>14}{:>14}{:>12}{:>10}", "threads", "seconds, min", "median", "max", rate_name, "speed-up");

@@ -9,7 +9,7 @@ pub fn map_text(map: &Map) -> String {
     let threads: Vec<String> = map.cpu_nodes.iter().zip(&map.threads).map(|(node, threads)| format!("{threads} on node {node}")).collect();
     // Writing to a String cannot fail.
     let mut out =
-        format!("{}\nThreads: {}; arrays of {}; huge pages asked for.\n", map.machine, threads.join(", "), format_bytes(map.array_bytes));
+        format!("{}\nThreads: {}; arrays of {}; huge pages requested.\n", map.machine, threads.join(", "), format_bytes(map.array_bytes));
     for table in &map.tables {
         one(&mut out, map, table);
     }
@@ -38,7 +38,7 @@ fn one(out: &mut String, map: &Map, table: &PairTable) {
     if let Some(spread) = table.spread() {
         let runs = table.cells.iter().filter_map(|cell| cell.best.map(|best| best.runs)).max().unwrap_or(0);
         let over =
-            if spread > map.spread_limit { format!(": more than the {:.1} % asked for", map.spread_limit * 100.0) } else { String::new() };
+            if spread > map.spread_limit { format!(": more than the requested {:.1} %", map.spread_limit * 100.0) } else { String::new() };
         let _ = writeln!(out, "spread at most {:.1} % in up to {runs} runs{over}", spread * 100.0);
     }
     for cell in &table.cells {

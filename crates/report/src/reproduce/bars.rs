@@ -1,4 +1,4 @@
-//! A table as bars that lie: a panel a column, a bar a row, its range as a line and every run as a dot.
+//! A table as horizontal bars: one panel per column, one bar per row, with the range as a line and every run as a dot.
 
 use super::digits;
 use super::figure::{BLUE, panel_title};
@@ -60,6 +60,6 @@ fn panel(canvas: &mut Canvas, cells: &[Option<&ResultCell>], area: Area) {
         canvas.text((place(cell.top()) + 6.0, middle + 4.0), Anchor::Start, "small", &text);
     }
     canvas.line((area.x, area.y), (area.x, area.y + area.height), "#222", 1.0);
-    // So that the picture reaches below the numbers of the axis.
+    // Extends the picture below the numbers of the axis.
     canvas.rectangle(Area { x: area.x, y: area.y + area.height + 16.0, width: area.width, height: 1.0 }, "none", "none");
 }

@@ -1,4 +1,4 @@
-//! A table of a reproduction as lines: columns under their sources, in several parts where they do not fit side by side.
+//! A table of a reproduction as text: columns under their sources, in several parts if they do not fit side by side.
 
 use super::source_words;
 use crate::text::layout::{pad, width};
@@ -21,7 +21,7 @@ struct Printed {
     width: usize,
 }
 
-/// Header and rows; no line is wider than `most` as long as one column fits beside the labels.
+/// Header and rows. No line is wider than `most` if one column fits beside the labels.
 pub fn lines(table: &ResultTable, most: usize, shown: impl Fn(&ResultCell) -> String) -> Vec<String> {
     let labels = labels(table);
     let indent = labels.first().map_or(0, |line| width(line));
@@ -47,7 +47,7 @@ pub fn lines(table: &ResultTable, most: usize, shown: impl Fn(&ResultCell) -> St
     lines
 }
 
-/// How many columns fit with the words over them; at least one.
+/// How many columns fit with their sources above them; at least one.
 fn fitting(columns: &[Printed], most: usize) -> usize {
     let fits = |count: &usize| {
         let together: usize =
@@ -57,7 +57,7 @@ fn fitting(columns: &[Printed], most: usize) -> usize {
     (1..=columns.len()).take_while(fits).last().unwrap_or(1)
 }
 
-/// Of neighbours of one source: their columns, or the source's name where that is wider.
+/// The width of neighbouring columns of one source, or of the source's name if it is wider.
 fn group_width(group: &[Printed]) -> usize {
     let columns: usize = group.iter().map(|column| GAP + column.width).sum();
     let word = group.first().map_or(0, |column| width(source_words(column.source)));
@@ -155,7 +155,7 @@ mod tests {
         cell.value().to_string()
     }
 
-    /// Check that columns stand under their source, that one without figures is left out, and what does not fit follows below.
+    /// Check that columns are below their source, that a column without figures is left out, and that the rest follows below.
     #[test]
     fn columns_stand_under_their_source() {
         let expected = [
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(lines(&table(), 1, shown).len(), 14);
     }
 
-    /// Check that a source all columns share is told in the title, once.
+    /// Check that a source that all columns share is named once, in the title.
     #[test]
     fn a_common_source_is_in_the_title() {
         let mut table = table();

@@ -1,4 +1,4 @@
-//! A reproduction as a picture (SVG): its tables, a panel for each column or table.
+//! A reproduction as a picture (SVG): its tables, with a panel for each column or table.
 
 use super::bars::bars;
 use super::lines::lines;
@@ -12,7 +12,7 @@ const GAP: f64 = 36.0;
 
 pub const BLUE: &str = "#2b6cb0";
 
-/// All tables that are drawn, below each other.
+/// All drawn tables, one below the other.
 #[must_use]
 pub fn reproduction_figure(reproduction: &Reproduction) -> String {
     let mut canvas = Canvas::default();

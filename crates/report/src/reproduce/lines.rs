@@ -1,18 +1,18 @@
-//! A table as curves: a panel a column, the last label along the bottom, a line for each combination of the other labels.
+//! A table as curves: one panel per column, the last label along the bottom, and a line for each combination of the other labels.
 
 use super::figure::panel_title;
 use crate::bench::{label, nice};
 use crate::canvas::{Anchor, Area, Canvas};
 use firsttouch_experiments::reproduce::{Drawing, ResultCell, ResultRow, ResultTable};
 
-/// Told apart also by readers who see no red and green (Okabe and Ito's palette).
+/// Distinguishable also for colour-blind readers (Okabe and Ito's palette).
 const COLOURS: [&str; 5] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#666666"];
 const PANEL: (f64, f64) = (270.0, 220.0);
 const PANELS_A_ROW: usize = 3;
 const AXIS: f64 = 46.0;
 const GAP: f64 = 30.0;
 
-/// The points of a line: which step along the bottom, and its figure.
+/// The points of a line: the step along the bottom, and its figure.
 type Series<'a> = Vec<(usize, &'a ResultCell)>;
 
 pub fn lines(canvas: &mut Canvas, table: &ResultTable, (x, y): (f64, f64)) {
@@ -102,10 +102,10 @@ fn panel(canvas: &mut Canvas, table: &ResultTable, series: &[Series<'_>], steps:
     canvas.line((area.x, area.y + area.height), (area.x + area.width, area.y + area.height), "#222", 1.0);
     let along = table.heads.last().map_or("", String::as_str);
     canvas.text((area.x + area.width / 2.0, area.y + area.height + 30.0), Anchor::Middle, "small", along);
-    // So that the picture reaches below the words.
+    // Extends the picture below the labels.
     canvas.rectangle(Area { x: area.x, y: area.y + area.height + 32.0, width: area.width, height: 1.0 }, "none", "none");
     for (index, (series, colour)) in series.iter().zip(COLOURS.iter().cycle()).enumerate() {
-        // Ranges side by side where several lie on one step.
+        // Ranges on one step are drawn side by side.
         let shift = (index as f64 - 0.5) * 5.0;
         let at = |step: usize, value: f64| (place(step) + shift, height(value));
         for pair in series.windows(2) {

@@ -6,7 +6,7 @@ use crate::text::Style;
 use crate::topology::table::Align::Left;
 use firsttouch_experiments::reproduce::{Reproduction, ResultCell};
 
-/// Tables, and the sentence on the effect last.
+/// The tables, then the sentence about the effect.
 #[must_use]
 pub fn reproduction_text(reproduction: &Reproduction, style: Style) -> String {
     let mut out = Lines::new(style);
@@ -35,7 +35,7 @@ pub fn reproduction_text(reproduction: &Reproduction, style: Style) -> String {
     out.text()
 }
 
-/// What brackets mean.
+/// The meaning of brackets.
 fn legend(out: &mut Lines, reproduction: &Reproduction) {
     let cells = || reproduction.tables.iter().flat_map(|table| &table.rows).flat_map(|row| &row.cells).flatten();
     let has_range = |is_model: bool| cells().any(|cell| matches!(cell, ResultCell::Model { .. }) == is_model && cell.range().is_some());
@@ -44,7 +44,7 @@ fn legend(out: &mut Lines, reproduction: &Reproduction) {
         words.push("Measured: median [least, most] of the runs.");
     }
     if has_range(true) {
-        words.push("Model: mean [where 95 % lie] over where threads that are not pinned may sit.");
+        words.push("Model: mean [95 % range] over the possible placements of threads that are not pinned.");
     }
     if !words.is_empty() {
         out.gap();
@@ -59,11 +59,11 @@ fn bullets(out: &mut Lines, texts: &[String]) {
 
 fn shown(cell: &ResultCell) -> String {
     let value = cell.value();
-    // Counts.
+    // Whole numbers are counts.
     let is_whole = cell.range().map_or(value.fract() == 0.0, |[low, high]| [low, value, high].iter().all(|part| part.fract() == 0.0));
     let word = |part: f64| if is_whole { format!("{part:.0}") } else { digits(part, value) };
     match (cell, cell.range()) {
-        // As it was printed.
+        // Published figures keep their digits.
         (ResultCell::Published { value }, _) => value.to_string(),
         (_, Some([low, high])) => format!("{} [{}, {}]", word(value), word(low), word(high)),
         (_, None) => word(value),

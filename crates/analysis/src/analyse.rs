@@ -24,7 +24,7 @@ use crate::unrecorded::Unrecorded;
 use crate::uses::{Hit, Reader, Source, Uses};
 use crate::{Sources, Target};
 use firsttouch_model::Estimate;
-use firsttouch_model::rows::{Counter, Id, Profile, meta};
+use firsttouch_model::rows::{Counter, Id, Profile};
 use firsttouch_model::traffic::Traffic;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -105,9 +105,9 @@ pub fn study(profile: &Profile, target: &Target, sources: &dyn Sources) -> (Anal
     let traffic = traffic(profile, &threads, &uses, &groups, &subjects, &names);
     let analysis = Analysis {
         schema: REPORT_SCHEMA.to_owned(),
-        command: command(profile),
-        exit_code: profile.meta.get(meta::EXIT_CODE).and_then(|text| text.parse().ok()),
-        wall_s: wall_s(profile),
+        command: profile.meta.command.clone(),
+        exit_code: profile.meta.exit_code,
+        wall_s: profile.meta.wall_s(),
         machine: MachineView { name: target.name.clone(), nodes: target.nodes, virtual_machine: target.virtual_machine },
         threads: thread_views(profile, target, &threads),
         evidence: evidence(profile, &uses),
@@ -260,16 +260,6 @@ impl Builder<'_> {
 fn not_judged(object: &ObjectView) -> Option<NotJudged> {
     let reason = object.reason.clone()?;
     Some(NotJudged { id: object.id, name: object.name.clone(), bytes: object.total_bytes, count: object.count, reason })
-}
-
-fn command(profile: &Profile) -> Vec<String> {
-    let Some(text) = profile.meta.get(meta::COMMAND) else { return Vec::new() };
-    serde_json::from_str(text).unwrap_or_else(|_| vec![text.clone()])
-}
-
-fn wall_s(profile: &Profile) -> f64 {
-    let number = |key: &str| profile.meta.get(key).and_then(|text| text.parse::<u64>().ok());
-    number(meta::START_NS).zip(number(meta::END_NS)).map_or(0.0, |(start, end)| end.saturating_sub(start) as f64 / 1e9)
 }
 
 fn thread_views(profile: &Profile, target: &Target, threads: &Threads) -> Vec<ThreadView> {

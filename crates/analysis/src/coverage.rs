@@ -1,7 +1,7 @@
 //! What the watch windows sample: words x ns of every group within the watched span.
 
 use crate::groups::{Group, SiteKey, site_key};
-use firsttouch_model::rows::{Id, Profile, meta};
+use firsttouch_model::rows::{Id, Profile};
 use std::collections::HashMap;
 
 /// The span of the run in which windows were drawn, ns.
@@ -15,11 +15,10 @@ impl Clock {
     /// From the profile's meta data; where that is missing, from the windows themselves.
     #[must_use]
     pub fn new(profile: &Profile) -> Self {
-        let number = |key: &str| profile.meta.get(key).and_then(|text| text.parse::<u64>().ok());
         let first = profile.windows.iter().map(|w| w.start_ns).min();
         let last = profile.windows.iter().map(|w| w.start_ns.saturating_add(w.round_ns.max(w.held_ns))).max();
-        let watch_start = number(meta::WATCH_START_NS).or(first).unwrap_or(0);
-        Self { watch_start, end: number(meta::END_NS).or(last).unwrap_or(watch_start) }
+        let watch_start = profile.meta.watch_start_ns.or(first).unwrap_or(0);
+        Self { watch_start, end: profile.meta.end_ns.or(last).unwrap_or(watch_start) }
     }
 
     /// Words x ns by group, those of folded objects (gone without evidence) included.

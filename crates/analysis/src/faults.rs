@@ -25,7 +25,7 @@
 
 use crate::generations::{Cells, keep_first, keep_last};
 use crate::touches::{Placed, Touch};
-use firsttouch_model::rows::{Id, Object, ObjectKind, Profile, Release, meta};
+use firsttouch_model::rows::{Id, Object, ObjectKind, Profile, Release};
 use std::collections::{BTreeMap, HashMap};
 
 /// Where less than this part of a stretch was read before it was written, none of it was: answers may come late.
@@ -55,7 +55,7 @@ impl Faults {
         let lost = profile.lost.iter().any(|l| l.source == "agent" && l.count > 0);
         Self {
             may_hint: profile.machine.may_hint(),
-            swapped: profile.meta.get(meta::SWAPPED).is_some_and(|bytes| bytes != "0"),
+            swapped: profile.meta.swapped_bytes != 0,
             lives_known: agent.is_some_and(|e| e.available && e.detail.is_empty()) && !lost,
             releases,
             forked: profile.processes.iter().filter(|p| p.parent.is_some()).map(|p| (p.id, p.born_ns)).collect(),

@@ -19,7 +19,7 @@ use crate::homes::Home;
 use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Sight, Unit, classify, turns};
 use crate::threads::Threads;
 use crate::uses::{ByThread, Hit, Source};
-use firsttouch_model::rows::{ObjectKind, Profile, meta};
+use firsttouch_model::rows::{ObjectKind, Profile};
 use firsttouch_model::{Estimate, format_bytes};
 use std::collections::{BTreeMap, HashMap};
 
@@ -232,7 +232,7 @@ impl Judge<'_> {
         let known: f64 = hits.iter().filter(|h| matches!(h.home, Home::Known { .. })).map(|h| self.design.weight(h.draw) * h.rate()).sum();
         let observed = !self.target.virtual_machine && subject.remote.is_some();
         if !touch.enough && !observed {
-            let attached = self.profile.meta.get(meta::MODE).is_some_and(|mode| mode == "attach");
+            let attached = self.profile.meta.is_attached();
             let why = if attached { "; firsttouch attached after they were made".to_owned() } else { self.missing("touch") };
             return Some(match touch.records {
                 _ if touch.incomplete => {

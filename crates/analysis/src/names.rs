@@ -3,7 +3,7 @@
 use crate::groups::Group;
 use crate::places::{Places, next_instruction};
 use crate::report::Analysis;
-use firsttouch_model::rows::{Frame, Id, Object, Profile, meta};
+use firsttouch_model::rows::{Frame, Id, Object, Profile};
 use std::collections::BTreeMap;
 
 /// How far below an allocation the function may return its variable, in lines.
@@ -20,7 +20,7 @@ pub fn names(profile: &Profile, groups: &[Group], places: &Places<'_>) -> Vec<(S
     let chains: Vec<Vec<Call<'_>>> = groups.iter().map(|group| chain(object(group), places)).collect();
     let ordinals = Ordinals::new(&chains);
     // The sources may have changed since.
-    let kept = kept(profile);
+    let kept = &profile.meta.variables;
     let name = |group: &Group, chain: &Vec<Call<'_>>| name(object(group), chain, places, &ordinals, &kept);
     let mut list: Vec<(String, usize)> = groups.iter().zip(&chains).map(|(group, chain)| (name(group, chain), 0)).collect();
     tell_apart(profile, groups, places, &mut list);
@@ -150,28 +150,22 @@ impl Ordinals {
     }
 }
 
-/// Variables by site, as the profile has them.
-fn kept(profile: &Profile) -> BTreeMap<Id, &str> {
-    let lines = profile.meta.get(meta::VARIABLES).map(String::as_str).unwrap_or_default().lines();
-    lines.filter_map(|line| line.split_once('\t')).filter_map(|(site, name)| Some((site.parse().ok()?, name))).collect()
-}
-
 /// The variables of an analysis by site, for the profile to keep.
 #[must_use]
-pub fn variables(profile: &Profile, analysis: &Analysis) -> String {
-    let mut lines = BTreeMap::new();
+pub fn variables(profile: &Profile, analysis: &Analysis) -> BTreeMap<Id, String> {
+    let mut names = BTreeMap::new();
     for view in &analysis.objects {
         let object = profile.objects.iter().find(|object| object.id == view.id && object.name.is_none());
         let name = in_code(&view.name);
         let is_variable = !view.name.contains(" object of ") && !view.name.contains(" at 0x") && !name.contains(['\t', '\n']);
         if let Some(site) = object.and_then(|object| object.site).filter(|_| is_variable) {
-            lines.insert(site, format!("{site}\t{name}\n"));
+            names.insert(site, name.to_owned());
         }
     }
-    lines.into_values().collect()
+    names
 }
 
-fn name(object: &Object, chain: &[Call<'_>], places: &Places<'_>, ordinals: &Ordinals, kept: &BTreeMap<Id, &str>) -> String {
+fn name(object: &Object, chain: &[Call<'_>], places: &Places<'_>, ordinals: &Ordinals, kept: &BTreeMap<Id, String>) -> String {
     if let Some(name) = object.name.as_deref().filter(|n| !n.is_empty()) {
         return name.to_owned();
     }
@@ -183,7 +177,7 @@ fn name(object: &Object, chain: &[Call<'_>], places: &Places<'_>, ordinals: &Ord
         return variable;
     }
     if let Some(variable) = object.site.and_then(|site| kept.get(&site)) {
-        return (*variable).to_owned();
+        return variable.clone();
     }
     let kind = object.kind.as_str();
     let Some(call) = chain.first() else { return format!("{kind} at {:#x}", object.address) };

@@ -6,7 +6,7 @@ use crate::touches::TouchIndex;
 use crate::unrecorded::Unrecorded;
 use crate::uses::Uses;
 use firsttouch_model::Pin;
-use firsttouch_model::rows::{Profile, meta};
+use firsttouch_model::rows::Profile;
 
 /// What doubts are read from.
 pub struct Doubts<'a> {
@@ -31,11 +31,7 @@ fn counted(count: u64, what: &str) -> String {
 #[must_use]
 pub fn notes(doubts: &Doubts<'_>) -> Vec<String> {
     let Doubts { profile, target, uses, .. } = doubts;
-    let mut notes: Vec<String> = profile
-        .meta
-        .get(meta::NOTES)
-        .map(|text| text.lines().filter(|l| !l.trim().is_empty()).map(str::to_owned).collect())
-        .unwrap_or_default();
+    let mut notes = profile.meta.notes.clone();
     notes.extend(doubts.unrecorded.map(|u| u.note(profile)));
     notes.extend(doubts.merged.iter().map(|(name, arrays)| {
         format!("{name} may hold {arrays} arrays, each used in plain blocks: a mapping does not tell allocations apart")
@@ -89,7 +85,7 @@ fn nothing_remote(doubts: &Doubts<'_>) -> Option<String> {
 
 /// Processes that the program started and nobody looked at: they may have done its work.
 fn left_alone(profile: &Profile) -> Option<String> {
-    let children = profile.meta.get(meta::CHILDREN_LEFT)?.parse::<u64>().ok().filter(|&children| children > 0)?;
+    let children = Some(profile.meta.children_left).filter(|&children| children > 0)?;
     let (processes, were) = if children == 1 { ("process", "was") } else { ("processes", "were") };
     Some(format!("The program started {children} {processes} that {were} not profiled; to profile them as well: --follow"))
 }

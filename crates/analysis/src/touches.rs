@@ -292,7 +292,7 @@ impl TouchReader<'_> {
     fn derive_kernel(&self, object: &Object, resident: &crate::residents::Resident, result: &mut ObjectTouches) {
         let Some(fraction) = resident.fraction else { return };
         let evidence = self.profile.evidence.iter().find(|e| e.source == "touch");
-        let attached = self.profile.meta.get(firsttouch_model::rows::meta::MODE).is_some_and(|mode| mode == "attach");
+        let attached = self.profile.meta.is_attached();
         // Without a complaint, faults in the kernel were seen, and those that were not are something else.
         if attached || evidence.is_some_and(|e| !e.available || e.detail.is_empty()) {
             return;

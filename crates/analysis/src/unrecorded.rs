@@ -11,7 +11,7 @@
 use crate::residents::Residents;
 use crate::touches::BASE_PAGE;
 use firsttouch_model::format_bytes;
-use firsttouch_model::rows::{Id, Profile, meta};
+use firsttouch_model::rows::{Id, Profile};
 use std::collections::{BTreeMap, HashMap};
 
 /// From this part of the touched memory on, and from this many bytes, it is worth a word.
@@ -68,7 +68,7 @@ impl Unrecorded {
             format_bytes(self.bytes as u64)
         );
         let agent = profile.evidence.iter().any(|e| e.source == "agent" && e.available);
-        let min_size = profile.meta.get(meta::MIN_SIZE).and_then(|text| text.parse::<u64>().ok());
+        let min_size = profile.meta.min_size_bytes;
         match min_size {
             Some(bytes) if agent && bytes > SMALL => format!(
                 "{what}: allocations below --min-size ({}), or stacks; profile it with --min-size 4K to see them",

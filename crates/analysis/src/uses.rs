@@ -126,12 +126,6 @@ pub struct Reader<'a> {
     pub clock: Clock,
 }
 
-/// The doubt about what a trap costs that the recorder left in the profile.
-fn hot_error(profile: &Profile) -> f64 {
-    let told = profile.meta.get(firsttouch_model::rows::meta::HOT_ERROR).and_then(|text| text.parse::<f64>().ok());
-    told.filter(|error| (0.0..=1.0).contains(error)).unwrap_or(0.0)
-}
-
 impl Reader<'_> {
     /// Reads all windows.
     pub fn read(&self, touches: &mut TouchReader<'_>) -> Uses {
@@ -180,7 +174,8 @@ impl Reader<'_> {
             draws[hit.draw].cut = hit.by_thread.iter().any(|by| by.cut);
             uses.watch.hits[group].push(hit);
         }
-        uses.watch.design = Design::new(draws, &self.clock.exposures(self.profile, self.groups)).with_hot_error(hot_error(self.profile));
+        uses.watch.design =
+            Design::new(draws, &self.clock.exposures(self.profile, self.groups)).with_hot_error(self.profile.meta.hot_error.unwrap_or(0.0));
         uses.hint = self.hints(&uses);
         uses.hint_records = uses.touches.values().map(|own| own.hints.len() as u64).sum();
         uses

@@ -102,7 +102,7 @@ fn missing_evidence() {
     assert!(
         reason(&analysis, "A").contains("perf_event_paranoid is 3") && analysis.remote_fraction.is_none() && analysis.findings.is_empty()
     );
-    watch_only.meta.insert("mode".into(), "attach".into());
+    watch_only.meta.set("mode", "attach");
     assert!(reason(&analyse(&watch_only, &target(2), &FakeSources("loop")), "A").contains("attached after"));
 }
 
@@ -155,7 +155,7 @@ fn nothing_to_find() {
     let analysis = judge(&single, 1, 2);
     assert!(analysis.findings.is_empty() && analysis.notes.is_empty(), "{:?}", analysis.notes);
     let mut waiting = single.profile(1);
-    waiting.meta.insert("children_left".into(), "3".into());
+    waiting.meta.set("children_left", "3");
     let analysis = analyse(&waiting, &target(2), &FakeSources("loop"));
     assert!(analysis.notes[0].contains("started 3 processes") && analysis.notes[0].contains("--follow"), "{:?}", analysis.notes);
 }
@@ -180,7 +180,7 @@ fn memory_without_objects() {
     let world = World::new(4, vec![Thing::new("A", 64, Who::Block(0, 4), Who::Block(0, 4))]);
     let with = |pages: u64, min_size: &str, agent: bool| {
         let mut profile = world.profile(1);
-        profile.meta.insert("min_size".into(), min_size.into());
+        profile.meta.set("min_size", min_size);
         profile.evidence.push(Evidence { source: "agent".into(), available: agent, samples: 1, detail: String::new() });
         for page in (0..pages).step_by(31) {
             let (id, address) = (1_000_000 + page as i64, 0x5000_0000_0000 + page * 4096);
@@ -260,7 +260,7 @@ fn hostile(r: &mut Random) -> Profile {
     let mut p = Profile::default();
     for key in ["command", "exit_code", "start_ns", "end_ns", "watch_start_ns", "mode", "notes"] {
         if r.below(3) > 0 {
-            p.meta.insert(key.into(), [odd(r).to_string(), "[1".into(), String::new(), "attach".into()][r.below(4) as usize].clone());
+            p.meta.set(key, &[odd(r).to_string(), "[1".into(), String::new(), "attach".into()][r.below(4) as usize]);
         }
     }
     p.machine.huge_page_bytes = odd(r);

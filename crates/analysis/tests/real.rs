@@ -207,7 +207,7 @@ fn pages_on_their_way() {
     given_back.releases.push(Release { process: 1, time_ns: 4 * S, address, bytes });
     assert_ne!(one(&given_back), PartitionKind::Block);
     let mut swapped = p.clone();
-    swapped.meta.insert(meta::SWAPPED.into(), "4096".into());
+    swapped.meta.set("swapped_bytes", "4096");
     assert_ne!(one(&swapped), PartitionKind::Block);
     let mut unknown = p;
     unknown.lost.push(Lost { source: "agent".into(), reason: "ring".into(), count: 1 });

@@ -1,7 +1,8 @@
 //! Gives the frames of a profile their functions and lines. Done once the target has ended, so that it costs it nothing.
 
 use anyhow::Result;
-use firsttouch_model::rows::{Frame, Id, Profile, Site, meta};
+use firsttouch_model::metadata::{Entry, Symbols};
+use firsttouch_model::rows::{Frame, Id, Profile, Site};
 use firsttouch_profile::Writer;
 use firsttouch_symbols::{Resolved, Symbolizer};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -21,18 +22,18 @@ pub fn symbolize_file(path: &Path, without: &[String], progress: impl FnMut(usiz
     for site in profile.sites.values() {
         writer.site(site)?;
     }
-    writer.meta(meta::SYMBOLIZED, "yes")?;
+    writer.meta(Entry::Symbolized)?;
     writer.flush()?;
     writer.finish()
 }
 
 /// Symbolises a profile in memory, if its file was not (firsttouch was killed before it could).
 pub fn symbolize_profile(profile: &mut Profile) {
-    if !profile.meta.contains_key(meta::SYMBOLIZED) {
-        let start = profile.meta.get(meta::START_UNIX_S).and_then(|s| s.parse::<i64>().ok()).unwrap_or(i64::MAX);
+    if profile.meta.symbols == Symbols::None {
+        let start = profile.meta.start_unix_s.and_then(|start| i64::try_from(start).ok()).unwrap_or(i64::MAX);
         let changed = |module: &str| std::fs::metadata(module).is_ok_and(|file| file.mtime() > start);
         symbolize(&mut profile.sites, changed, |_, _| {});
-        profile.meta.insert(meta::SYMBOLIZED.to_owned(), "at report time".to_owned());
+        profile.meta.symbols = Symbols::InMemory;
     }
 }
 

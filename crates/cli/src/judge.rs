@@ -8,7 +8,8 @@ use anyhow::{Context as _, Result, anyhow};
 use firsttouch_analysis::{Analysis, REPORT_SCHEMA, Target, study, variables};
 use firsttouch_capture::symbolize::symbolize_profile;
 use firsttouch_model::Pin;
-use firsttouch_model::rows::{Machine as Recorded, Profile, meta};
+use firsttouch_model::metadata::Entry;
+use firsttouch_model::rows::{Machine as Recorded, Profile};
 use firsttouch_model::topology::{Node, format_list};
 use firsttouch_model::traffic::Traffic;
 use firsttouch_predict::machine::Machine;
@@ -227,7 +228,7 @@ pub fn read(path: &Path) -> Result<Profile> {
 pub fn judge_profile(profile: &Profile, question: &Question) -> Result<Judged> {
     let target = usage(question.target(&profile.machine))?;
     let mut sources = FileSources::new(firsttouch_native::SOURCES);
-    if let Some(start) = profile.meta.get(meta::START_UNIX_S).and_then(|text| text.parse::<u64>().ok()) {
+    if let Some(start) = profile.meta.start_unix_s {
         // The start is known to the second.
         sources = sources.until(SystemTime::UNIX_EPOCH + Duration::from_secs(start.saturating_add(1).min(u64::from(u32::MAX))));
     }
@@ -256,7 +257,7 @@ pub fn judge_first(path: &Path, question: &Question) -> Result<Judged> {
     let variables = variables(&profile, &judged.analysis);
     if !variables.is_empty() {
         let _ = Writer::reopen(path).and_then(|writer| {
-            writer.meta(meta::VARIABLES, &variables)?;
+            writer.meta(Entry::Variables(&variables))?;
             writer.finish()
         });
     }

@@ -1,7 +1,7 @@
 //! Pins threads that no OpenMP runtime places, by a library that the program preloads.
 
 use crate::{Error, Result};
-use firsttouch_native::PLACE;
+use firsttouch_native::PIN as PIN_LIBRARY;
 use firsttouch_system::launch::find_program;
 use firsttouch_system::preload::cached;
 use firsttouch_system::preload::target::{Agentless, accepts_agent};
@@ -33,7 +33,7 @@ pub fn preload(program: &[OsString]) -> Result<std::result::Result<(String, Stri
             path.display()
         )));
     }
-    Ok(Ok(preload_before_users(vec![library("libfirsttouch_place", PLACE)?])))
+    Ok(Ok(preload_before_users(vec![library("libfirsttouch_pin", PIN_LIBRARY)?])))
 }
 
 /// `LD_PRELOAD` with these libraries before the user's.

@@ -6,7 +6,7 @@ use crate::{Error, Result, handover};
 use firsttouch_model::format_bytes;
 use firsttouch_model::launch::PlannedMemory;
 use firsttouch_model::topology::Topology;
-use firsttouch_native::{PLACE, PLAN};
+use firsttouch_native::{PIN, PLAN};
 use firsttouch_placement::plan::{Applied, Entry, Found, Identity, Plan, Policies, Reach, Table, apply, table};
 use firsttouch_placement::{Layout, Level, Numbered, Placement, openmp};
 use firsttouch_system::launch::find_program;
@@ -254,6 +254,6 @@ fn pin_threads(applied: &Applied, topology: &Topology, prepared: &mut Prepared) 
 
 /// `LD_PRELOAD` with the library that places memory, and that which pins threads.
 fn preload(has_threads: bool) -> Result<(String, String)> {
-    let pinning = if has_threads { Some(library("libfirsttouch_place", PLACE)?) } else { None };
+    let pinning = if has_threads { Some(library("libfirsttouch_pin", PIN)?) } else { None };
     Ok(preload_before_users(pinning.into_iter().chain([library("libfirsttouch_plan", PLAN)?]).collect()))
 }

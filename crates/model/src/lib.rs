@@ -4,6 +4,7 @@ mod expression;
 pub mod facts;
 mod interval;
 pub mod launch;
+pub mod metadata;
 pub mod pairs;
 mod pin;
 pub mod policy;

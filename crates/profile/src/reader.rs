@@ -2,6 +2,7 @@
 
 use crate::{APPLICATION_ID, SCHEMA_VERSION};
 use anyhow::{Context, Result, bail};
+use firsttouch_model::metadata::Metadata;
 use firsttouch_model::rows::{
     Access, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy, Process, Profile, Region,
     Release, Seen, Site, Thread, Window,
@@ -71,9 +72,17 @@ fn wal_exists(path: &Path) -> bool {
     Path::new(&wal).exists()
 }
 
+fn metadata(c: &Connection) -> Result<Metadata> {
+    let mut metadata = Metadata::default();
+    for (key, value) in rows(c, "SELECT key, value FROM meta", |r| Ok((r.get::<_, String>(0)?, r.get::<_, String>(1)?)))? {
+        metadata.set(&key, &value);
+    }
+    Ok(metadata)
+}
+
 fn load(c: &Connection) -> Result<Profile> {
     let mut profile = Profile {
-        meta: rows(c, "SELECT key, value FROM meta", |r| Ok((r.get(0)?, r.get(1)?)))?.into_iter().collect(),
+        meta: metadata(c)?,
         machine: machine(c)?,
         evidence: rows(c, "SELECT source, available, samples, detail FROM evidence", |r| {
             Ok(Evidence { source: r.get(0)?, available: r.get(1)?, samples: unsigned(r, 2)?, detail: r.get(3)? })

@@ -2,6 +2,7 @@
 
 use crate::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
 use anyhow::{Context, Result, bail};
+use firsttouch_model::metadata::Entry;
 use firsttouch_model::rows::{
     Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process, Region, Release, Seen, Site, Thread,
     Window,
@@ -161,9 +162,9 @@ impl Writer {
         self.connection.close().map_err(|(_, error)| error).with_context(|| format!("cannot close profile {}", path.display()))
     }
 
-    /// Sets a key of the `meta` table.
-    pub fn meta(&self, key: &str, value: &str) -> Result<()> {
-        self.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", params![key, value])
+    /// Writes a row of the table `meta` in place of an earlier one.
+    pub fn meta(&self, entry: Entry<'_>) -> Result<()> {
+        self.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", params![entry.key(), entry.text()])
     }
 
     pub fn machine(&self, machine: &Machine) -> Result<()> {

@@ -6,7 +6,7 @@
  *
  *   -t  FT_FLAG_TICKS
  *   -f  FT_FLAG_FOLLOW         -k  keep: never consume      -q  consume without writing
- *   -x  close after N records  -r  spoil the magic
+ *   -x  close after N records  -r  write a wrong magic
  *
  * An LD_PRELOAD that is already set is kept, after the agent. Exits as the program does (128 + signal).
  */
@@ -81,8 +81,8 @@ static int print_record(uint64_t at, const struct ft_record *record, uint64_t *s
     return 1;
 }
 
-/* A slot can stay unpublished for good: its producer was killed, or left by siglongjmp, in between. After STALL_MS it
- * is passed over. (The slots that follow a lost FT_REC_STACK read as FT_REC_NONE.) */
+/* A slot stays unpublished for good if its producer was killed or left by siglongjmp before publication. After STALL_MS the
+ * reader skips it. (The slots that follow a lost FT_REC_STACK read as FT_REC_NONE.) */
 #define STALL_MS 200
 static uint64_t skipped;
 static uint64_t skip_stalled(uint64_t tail) {
@@ -103,12 +103,12 @@ static uint64_t skip_stalled(uint64_t tail) {
 static uint64_t drain(uint64_t close_after) {
     uint64_t tail = ring->tail, used, before = records;
     struct ft_record *record;
-    uint64_t told = tail;
+    uint64_t stored = tail;
     while (tail != __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE) && (record = published(tail)) != NULL &&
            print_record(tail, record, &used)) {
         tail += used;
-        if (tail - told >= 64) { /* a store a record would take the line from the producers each time */
-            __atomic_store_n(&ring->tail, told = tail, __ATOMIC_RELEASE);
+        if (tail - stored >= 64) { /* a store for each record would invalidate the producers' cache line each time */
+            __atomic_store_n(&ring->tail, stored = tail, __ATOMIC_RELEASE);
         }
         if (++records == close_after) {
             __atomic_store_n(&ring->closed, 1, __ATOMIC_RELAXED);
@@ -130,7 +130,7 @@ static void set_variables(const char *agent, pid_t reader, int fd) {
 int main(int argc, char **argv) {
     uint64_t min_size = 65536, close_after = 0;
     uint32_t capacity = 65536, flags = 0;
-    int keep = 0, spoil = 0;
+    int keep = 0, wrong_magic = 0;
     for (int option; (option = getopt(argc, argv, "+m:c:ftkqx:r")) != -1;) {
         switch (option) {
         case 'm':
@@ -155,7 +155,7 @@ int main(int argc, char **argv) {
             close_after = strtoull(optarg, NULL, 0);
             break;
         case 'r':
-            spoil = 1;
+            wrong_magic = 1;
             break;
         default:
             return 2;
@@ -174,7 +174,7 @@ int main(int argc, char **argv) {
     }
     ring = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     slots = (unsigned char *)ring + 4096;
-    ring->magic = FT_RING_MAGIC + (spoil ? 1 : 0);
+    ring->magic = FT_RING_MAGIC + (wrong_magic ? 1 : 0);
     ring->version = FT_RING_VERSION;
     ring->capacity = capacity;
     ring->min_size = min_size;

@@ -203,9 +203,9 @@ impl World {
         for (key, value) in
             [("command", "[\"./sim\",\"1\"]"), ("exit_code", "0"), ("start_ns", "0"), ("watch_start_ns", "0"), ("mode", "launch")]
         {
-            p.meta.insert(key.into(), value.into());
+            p.meta.set(key, value);
         }
-        p.meta.insert("end_ns".into(), end.to_string());
+        p.meta.set("end_ns", &end.to_string());
         p.machine = Machine { page_bytes: 4096, huge_page_bytes: 2 * MIB, transparent_huge_pages: "madvise".into(), ..Machine::default() };
         p.machine.node_cpus.insert(0, (0..8).collect());
         p.processes.push(Process { id: 1, pid: 100, parent: None, exe: None, born_ns: 0, died_ns: Some(end) });

@@ -2,34 +2,35 @@
 
 use super::{Outcome, Session, Summary};
 use crate::agent::ring::{SILENT_ADDRESS_SPACE, SILENT_SANDBOX};
-use firsttouch_model::rows::{Evidence, meta};
+use firsttouch_model::metadata::{Entry, Mode};
+use firsttouch_model::rows::Evidence;
 use firsttouch_system::clock::monotonic_ns;
 
 impl Session<'_> {
-    pub(super) fn write_head(&mut self, mode: &str) {
+    pub(super) fn write_head(&mut self, mode: Mode) {
         let command: Vec<String> = self.options.command.iter().map(|c| c.to_string_lossy().into_owned()).collect();
         let command = if command.is_empty() { vec![format!("pid {}", self.pid)] } else { command };
         let unix = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs());
         let entries = [
-            (meta::COMMAND, json_strings(&command)),
-            (meta::START_NS, monotonic_ns().to_string()),
-            (meta::START_UNIX_S, unix.to_string()),
-            (meta::MIN_SIZE, self.options.min_size.to_string()),
-            (meta::TOOL_VERSION, env!("CARGO_PKG_VERSION").to_owned()),
-            (meta::MODE, mode.to_owned()),
+            Entry::Command(&command),
+            Entry::StartNs(monotonic_ns()),
+            Entry::StartUnixS(unix),
+            Entry::MinSizeBytes(self.options.min_size),
+            Entry::ToolVersion(env!("CARGO_PKG_VERSION")),
+            Entry::Mode(mode),
         ];
         let (machine, notes) = (&self.options.machine, &self.options.notes);
         let trap = self.rounds.as_ref().map(|r| r.trap_ns);
         self.tracker.sink.write(|w| {
             w.machine(machine)?;
-            for (key, value) in &entries {
-                w.meta(key, value)?;
+            for entry in entries {
+                w.meta(entry)?;
             }
             if !notes.is_empty() {
-                w.meta(meta::NOTES, &notes.join("\n"))?;
+                w.meta(Entry::Notes(notes))?;
             }
             if let Some(trap) = trap {
-                w.meta(meta::TRAP_NS, &format!("{trap:.0}"))?;
+                w.meta(Entry::TrapNs(trap))?;
             }
             Ok(())
         });
@@ -120,22 +121,22 @@ impl Session<'_> {
         self.tracker.finish(end);
         self.read_counters(end, true);
         self.write_evidence();
-        self.tracker.sink.write(|w| w.meta(meta::END_NS, &end.to_string()));
+        self.tracker.sink.write(|w| w.meta(Entry::EndNs(end)));
         if self.tracker.children_left > 0 {
-            let children = self.tracker.children_left.to_string();
-            self.tracker.sink.write(|w| w.meta(meta::CHILDREN_LEFT, &children));
+            let children = self.tracker.children_left;
+            self.tracker.sink.write(|w| w.meta(Entry::ChildrenLeft(children)));
         }
         if let Some(code) = exit_code {
-            self.tracker.sink.write(|w| w.meta(meta::EXIT_CODE, &code.to_string()));
+            self.tracker.sink.write(|w| w.meta(Entry::ExitCode(code)));
         }
-        self.tracker.sink.write(|w| w.meta(meta::START_NS, &self.start_ns.to_string()));
+        self.tracker.sink.write(|w| w.meta(Entry::StartNs(self.start_ns)));
         let replaced = self.tracker.replaced_files();
         if !replaced.is_empty() {
             let told = replaced
                 .iter()
                 .map(|path| format!("{path} was replaced while the program ran: its code stays without names and lines; profile again"));
             let notes: Vec<String> = self.options.notes.iter().cloned().chain(told).collect();
-            self.tracker.sink.write(|w| w.meta(meta::NOTES, &notes.join("\n")));
+            self.tracker.sink.write(|w| w.meta(Entry::Notes(&notes)));
         }
         self.tracker.sink.finish();
         let t = &self.tracker;
@@ -163,8 +164,4 @@ impl Session<'_> {
             },
         }
     }
-}
-
-fn json_strings(list: &[String]) -> String {
-    serde_json::to_string(list).unwrap_or_default()
 }

@@ -1,7 +1,8 @@
 //! The kernel's own counters of placement and migration, at the start and up to the end; whether its balancing is on.
 
 use super::Session;
-use firsttouch_model::rows::{Counter, meta};
+use firsttouch_model::metadata::Entry;
+use firsttouch_model::rows::Counter;
 use firsttouch_model::system::Counters;
 use firsttouch_system::{balancing, counters};
 use std::collections::BTreeMap;
@@ -67,7 +68,7 @@ impl crate::track::Tracker {
         let swapped = self.processes.keys().filter_map(|&pid| firsttouch_system::procfs::swapped_bytes(&self.scope.root, pid)).sum::<u64>();
         if swapped > self.swapped_bytes {
             self.swapped_bytes = swapped;
-            self.sink.write(|w| w.meta(meta::SWAPPED, &swapped.to_string()));
+            self.sink.write(|w| w.meta(Entry::SwappedBytes(swapped)));
         }
     }
 }

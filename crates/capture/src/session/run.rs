@@ -5,7 +5,7 @@ use crate::agent::ring::AgentRecord;
 use crate::perf::records::PerfRecord;
 use crate::touch::TouchEvents;
 use crate::watch::slots::WatchedThread;
-use firsttouch_model::rows::meta;
+use firsttouch_model::metadata::Entry;
 use firsttouch_system::clock::monotonic_ns;
 use firsttouch_system::launch::reap;
 use firsttouch_system::launch::signals::{Notice, Signals, process_runs, send};
@@ -212,7 +212,7 @@ impl Session<'_> {
         if !self.watch_started {
             self.watch_started = true;
             self.tracker.watched_from_ns = now;
-            self.tracker.sink.write(|w| w.meta(meta::WATCH_START_NS, &now.to_string()));
+            self.tracker.sink.write(|w| w.meta(Entry::WatchStartNs(now)));
         }
         rounds.turn(&mut self.tracker)
     }
@@ -227,7 +227,7 @@ impl Session<'_> {
         for pid in pids {
             self.tracker.write_live_objects(pid);
         }
-        self.tracker.sink.write(|w| w.meta(meta::END_NS, &now.to_string()));
+        self.tracker.sink.write(|w| w.meta(Entry::EndNs(now)));
         self.write_evidence();
         self.tracker.sink.flush();
     }

@@ -5,6 +5,7 @@ use crate::agent::ring::AgentRing;
 use crate::touch::TouchEvents;
 use crate::watch::slots::calibrate;
 use anyhow::{Result, bail};
+use firsttouch_model::metadata::Mode;
 use firsttouch_profile::Writer;
 use firsttouch_system::clock::monotonic_ns;
 use firsttouch_system::launch::signals::{Notice, Signals, process_exists, process_runs, send};
@@ -59,7 +60,7 @@ pub(super) fn launch(options: &Options) -> Result<Outcome> {
         ring.set_root(pid);
     }
     session.start_watch(calibration);
-    session.write_head("launch");
+    session.write_head(Mode::Launch);
     session.start_ns = monotonic_ns();
     if let Err(error) = waiting.start() {
         session.tracker.sink.withdraw();
@@ -104,7 +105,7 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Outcome> {
     let mut session = Session::new(options, writer, pid, None, Some(missing.to_owned()));
     session.touch = TouchEvents::open(&session.tracker.scope.root, &tids, &cpus(&options.machine), false, options.follow);
     session.start_watch(calibration);
-    session.write_head("attach");
+    session.write_head(Mode::Attach);
     session.start_ns = monotonic_ns();
     session.tracker.scan_process(pid, session.start_ns);
     session.run(&signals, false);

@@ -7,7 +7,8 @@ use super::pace::{ArmedCost, Pace};
 use super::rate::accesses;
 use super::slots::{Aim, SlotResult, WatchedThread};
 use crate::track::Tracker;
-use firsttouch_model::rows::{Access, Id, Page, Window, meta};
+use firsttouch_model::metadata::Entry;
+use firsttouch_model::rows::{Access, Id, Page, Window};
 use firsttouch_system::clock::monotonic_ns;
 use firsttouch_system::launch::signals::process_exists;
 use firsttouch_system::residency::nodes_of;
@@ -173,7 +174,7 @@ impl Rounds {
         self.settle(tracker, rest);
         let error = self.hot.error(self.trap_ns);
         if error > 0.0 {
-            tracker.sink.write(|w| w.meta(meta::HOT_ERROR, &format!("{error:.3}")));
+            tracker.sink.write(|w| w.meta(Entry::HotError(error)));
         }
     }
 

@@ -8,7 +8,7 @@ use crate::forecast::{self, Asked};
 use crate::judge::{Judged, is_database};
 use anyhow::{Context, Result, anyhow};
 use firsttouch_analysis::{Finding, ObjectView};
-use firsttouch_model::rows::{Profile, meta};
+use firsttouch_model::rows::Profile;
 use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic};
 use firsttouch_model::{NodeId, Pin};
 use firsttouch_placement::plan::{Blocks, Entry, Gain, MOST_ENTRIES, MOST_THREADS, Origin, Place, Plan, PlanError, Threads};
@@ -104,7 +104,7 @@ pub fn plan(profile: &Profile, judged: &Judged, made_from: &str) -> Result<Plann
         judged_on: analysis.machine.name.clone(),
         command: analysis.command.clone(),
         nodes: u32::try_from(analysis.machine.nodes.max(1)).unwrap_or(1),
-        least_bytes: profile.meta.get(meta::MIN_SIZE).and_then(|text| text.parse().ok()).unwrap_or(64 << 10),
+        least_bytes: profile.meta.min_size_bytes.unwrap_or(64 << 10),
         ..Plan::default()
     };
     let numbering = Numbering::of(profile, judged);

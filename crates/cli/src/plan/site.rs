@@ -1,7 +1,7 @@
 //! What a plan keeps of the place that allocates an object.
 
 use firsttouch_analysis::ObjectView;
-use firsttouch_model::rows::{self as profile, Id, Object, ObjectKind, Profile, meta};
+use firsttouch_model::rows::{self as profile, Id, Object, ObjectKind, Profile};
 use firsttouch_placement::plan::{Frame, Module, Origin, Plan, Site, file_name, hash};
 use firsttouch_symbols::{build_id, static_objects};
 use std::cell::RefCell;
@@ -164,7 +164,7 @@ impl<'a> Sites<'a> {
 
     /// The modules that a plan's entries name.
     pub fn modules_of(&self, plan: &Plan) -> Vec<Module> {
-        let start = self.profile.meta.get(meta::START_UNIX_S).and_then(|text| text.parse::<i64>().ok()).unwrap_or(i64::MAX);
+        let start = self.profile.meta.start_unix_s.and_then(|start| i64::try_from(start).ok()).unwrap_or(i64::MAX);
         let is_used = |name: &String| {
             plan.entries.iter().any(|entry| match &entry.origin {
                 Origin::Symbol { module, .. } => module == name,

@@ -1,0 +1,250 @@
+//! What a profile says of itself: the keys and values of the table `meta`, typed.
+//!
+//! The file holds text. [`Entry`] is the one place that turns a value into text, [`Metadata::set`] the one place that reads it. A value
+//! that cannot be read counts as absent.
+
+use crate::rows::Id;
+use std::collections::BTreeMap;
+
+/// Whether firsttouch started the program or attached to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Launch,
+    Attach,
+}
+
+/// Where the functions and lines of frames come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Symbols {
+    /// Frames have addresses only.
+    #[default]
+    None,
+    /// `profile` looked them up when the program had ended.
+    InFile,
+    /// The command that read the file looked them up in memory.
+    InMemory,
+}
+
+/// The metadata of a profile. Times are CLOCK_MONOTONIC nanoseconds. `None` where the file does not say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metadata {
+    pub command: Vec<String>,
+    /// The program's exit status as a shell gives it (128+N for a signal); `None` while it runs, or after `kill -9` of firsttouch.
+    pub exit_code: Option<i32>,
+    /// Start of the program.
+    pub start_ns: Option<u64>,
+    /// End of what was observed; updated while the program runs.
+    pub end_ns: Option<u64>,
+    /// Wall-clock start, seconds since the epoch.
+    pub start_unix_s: Option<u64>,
+    /// Allocations below this were not recorded.
+    pub min_size_bytes: Option<u64>,
+    pub symbols: Symbols,
+    /// Version of firsttouch that wrote the file.
+    pub tool_version: Option<String>,
+    pub mode: Option<Mode>,
+    /// Cost of one watchpoint trap as calibrated at the start.
+    pub trap_ns: Option<f64>,
+    /// Common error of all estimates of windows that were cut off, as a fraction of them.
+    pub hot_error: Option<f64>,
+    /// When watching began; `None` without watch evidence.
+    pub watch_start_ns: Option<u64>,
+    /// Child processes that were started and not profiled (without `--follow`).
+    pub children_left: u64,
+    /// The most memory of the profiled processes that was seen in swap.
+    pub swapped_bytes: u64,
+    /// Variables that allocated memory is assigned to, by site, as the sources had them when the profile was first judged.
+    pub variables: BTreeMap<Id, String>,
+    /// Doubts about the measurement.
+    pub notes: Vec<String>,
+}
+
+/// One row of the table `meta`.
+#[derive(Clone, Copy, Debug)]
+pub enum Entry<'a> {
+    Command(&'a [String]),
+    ExitCode(i32),
+    StartNs(u64),
+    EndNs(u64),
+    StartUnixS(u64),
+    MinSizeBytes(u64),
+    /// The frames in the file have functions and lines.
+    Symbolized,
+    ToolVersion(&'a str),
+    Mode(Mode),
+    TrapNs(f64),
+    HotError(f64),
+    WatchStartNs(u64),
+    ChildrenLeft(u64),
+    SwappedBytes(u64),
+    Variables(&'a BTreeMap<Id, String>),
+    Notes(&'a [String]),
+}
+
+impl Entry<'_> {
+    #[must_use]
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::Command(_) => "command",
+            Self::ExitCode(_) => "exit_code",
+            Self::StartNs(_) => "start_ns",
+            Self::EndNs(_) => "end_ns",
+            Self::StartUnixS(_) => "start_unix_s",
+            Self::MinSizeBytes(_) => "min_size",
+            Self::Symbolized => "symbolized",
+            Self::ToolVersion(_) => "tool_version",
+            Self::Mode(_) => "mode",
+            Self::TrapNs(_) => "trap_ns",
+            Self::HotError(_) => "hot_error",
+            Self::WatchStartNs(_) => "watch_start_ns",
+            Self::ChildrenLeft(_) => "children_left",
+            Self::SwappedBytes(_) => "swapped_bytes",
+            Self::Variables(_) => "variables",
+            Self::Notes(_) => "notes",
+        }
+    }
+
+    /// The value as the file holds it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            // Strings always have a JSON form.
+            Self::Command(arguments) => serde_json::to_string(arguments).unwrap_or_default(),
+            Self::ExitCode(code) => code.to_string(),
+            Self::StartNs(value)
+            | Self::EndNs(value)
+            | Self::StartUnixS(value)
+            | Self::MinSizeBytes(value)
+            | Self::WatchStartNs(value)
+            | Self::ChildrenLeft(value)
+            | Self::SwappedBytes(value) => value.to_string(),
+            Self::Symbolized => "yes".to_owned(),
+            Self::ToolVersion(version) => (*version).to_owned(),
+            Self::Mode(Mode::Launch) => "launch".to_owned(),
+            Self::Mode(Mode::Attach) => "attach".to_owned(),
+            Self::TrapNs(value) => format!("{value:.0}"),
+            Self::HotError(value) => format!("{value:.3}"),
+            Self::Variables(names) => names.iter().map(|(site, name)| format!("{site}\t{name}\n")).collect(),
+            Self::Notes(notes) => notes.join("\n"),
+        }
+    }
+}
+
+impl Metadata {
+    /// Takes in one row of the table. Keys of later versions are ignored.
+    pub fn set(&mut self, key: &str, value: &str) {
+        fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
+            text.parse().ok()
+        }
+        match key {
+            // A command that is no JSON array is shown as it is.
+            "command" => self.command = serde_json::from_str(value).unwrap_or_else(|_| vec![value.to_owned()]),
+            "exit_code" => self.exit_code = number(value),
+            "start_ns" => self.start_ns = number(value),
+            "end_ns" => self.end_ns = number(value),
+            "start_unix_s" => self.start_unix_s = number(value),
+            "min_size" => self.min_size_bytes = number(value),
+            "symbolized" => self.symbols = Symbols::InFile,
+            "tool_version" => self.tool_version = Some(value.to_owned()),
+            "mode" => {
+                self.mode = match value {
+                    "launch" => Some(Mode::Launch),
+                    "attach" => Some(Mode::Attach),
+                    _ => None,
+                }
+            }
+            "trap_ns" => self.trap_ns = number(value),
+            "hot_error" => self.hot_error = number(value).filter(|error| (0.0..=1.0).contains(error)),
+            "watch_start_ns" => self.watch_start_ns = number(value),
+            "children_left" => self.children_left = number(value).unwrap_or(0),
+            "swapped_bytes" => self.swapped_bytes = number(value).unwrap_or(0),
+            "variables" => {
+                let pairs = value.lines().filter_map(|line| line.split_once('\t'));
+                self.variables = pairs.filter_map(|(site, name)| Some((number(site)?, name.to_owned()))).collect();
+            }
+            "notes" => self.notes = value.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect(),
+            _ => {}
+        }
+    }
+
+    /// Whether firsttouch attached to a program that was already running.
+    #[must_use]
+    pub fn is_attached(&self) -> bool {
+        self.mode == Some(Mode::Attach)
+    }
+
+    /// Seconds that were observed; 0 where start or end is missing.
+    #[must_use]
+    pub fn wall_s(&self) -> f64 {
+        self.start_ns.zip(self.end_ns).map_or(0.0, |(start, end)| end.saturating_sub(start) as f64 / 1e9)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that each entry is read as it was written.
+    #[test]
+    fn entries_are_read_as_written() {
+        let command = vec!["./a \"b\"".to_owned(), "c\n".to_owned()];
+        let variables = BTreeMap::from([(3, "A".to_owned()), (-1, "m.pressure".to_owned())]);
+        let notes = vec!["one".to_owned(), "two".to_owned()];
+        let entries = [
+            Entry::Command(&command),
+            Entry::ExitCode(-1),
+            Entry::StartNs(1),
+            Entry::EndNs(u64::MAX),
+            Entry::StartUnixS(3),
+            Entry::MinSizeBytes(65536),
+            Entry::Symbolized,
+            Entry::ToolVersion("0.1.0"),
+            Entry::Mode(Mode::Attach),
+            Entry::TrapNs(6000.4),
+            Entry::HotError(0.125),
+            Entry::WatchStartNs(4),
+            Entry::ChildrenLeft(5),
+            Entry::SwappedBytes(6),
+            Entry::Variables(&variables),
+            Entry::Notes(&notes),
+        ];
+        let mut read = Metadata::default();
+        for entry in &entries {
+            read.set(entry.key(), &entry.text());
+        }
+        let expected = Metadata {
+            command,
+            exit_code: Some(-1),
+            start_ns: Some(1),
+            end_ns: Some(u64::MAX),
+            start_unix_s: Some(3),
+            min_size_bytes: Some(65536),
+            symbols: Symbols::InFile,
+            tool_version: Some("0.1.0".to_owned()),
+            mode: Some(Mode::Attach),
+            trap_ns: Some(6000.0),
+            hot_error: Some(0.125),
+            watch_start_ns: Some(4),
+            children_left: 5,
+            swapped_bytes: 6,
+            variables,
+            notes,
+        };
+        assert_eq!(read, expected);
+        assert!(read.is_attached() && read.wall_s() > 1e9);
+    }
+
+    /// Check that a value that cannot be read is absent, and that a command that is no array is kept as it is.
+    #[test]
+    fn unreadable_values_are_absent() {
+        let mut read = Metadata::default();
+        for key in ["exit_code", "start_ns", "end_ns", "min_size", "mode", "trap_ns", "hot_error", "children_left", "variables", "later"] {
+            read.set(key, "[1");
+        }
+        read.set("hot_error", "7");
+        read.set("notes", " \n");
+        assert_eq!(read, Metadata::default());
+        read.set("command", "[1");
+        assert_eq!(read.command, ["[1"]);
+    }
+}

@@ -1,7 +1,7 @@
 //! A plan as a user hands it to `firsttouch run --plan`: what is read prints back to the same, and goes onto nodes and into the table.
 #![no_main]
 
-use firsttouch_placement::plan::{Found, Plan, Reach, Table, apply, table};
+use firsttouch_plan::{Found, Plan, RunNodes, Table, apply, table};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
@@ -9,12 +9,12 @@ fuzz_target!(|text: &str| {
         Ok(plan) => {
             assert_eq!(plan.to_string().parse::<Plan>().as_ref(), Ok(&plan));
             for nodes in [vec![], vec![3], vec![0, 1], vec![1, 4, 6, 7]] {
-                let applied = apply(&plan, &Reach { nodes });
+                let applied = apply(&plan, &RunNodes { nodes });
                 let found = vec![Found::Missing; plan.entries.len()];
                 let bytes = table(&Table { plan: &plan, applied: &applied, identities: &[], found: &found, pid: 1 });
                 assert!(bytes.len() >= 128 + 304 * plan.entries.len());
             }
         }
-        Err(error) => assert!(error.line >= 1 && !error.what.is_empty()),
+        Err(error) => assert!(error.line >= 1 && !error.kind.to_string().is_empty()),
     }
 });

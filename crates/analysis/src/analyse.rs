@@ -12,7 +12,7 @@ use crate::notes::{Doubts, notes};
 use crate::places::Places;
 use crate::report::{
     Analysis, CounterView, EvidenceView, FirstTouchView, Interval, KernelView, LostView, MachineView, NodeMemoryView, NotJudged,
-    ObjectView, REPORT_SCHEMA, ResidentView, ThreadView,
+    ObjectView, ResidentView, ThreadView,
 };
 use crate::residents::{Moves, Residents};
 use crate::stacks::stacks;
@@ -24,8 +24,8 @@ use crate::unrecorded::Unrecorded;
 use crate::uses::{Hit, Reader, Source, Uses};
 use crate::{Sources, Target};
 use firsttouch_model::Estimate;
+use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Counter, Id, Profile};
-use firsttouch_model::traffic::Traffic;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Objects without any access seen that are listed, at most (the largest).
@@ -37,12 +37,6 @@ const MOST_MEMBERS: usize = 4096;
 /// Judges a profile on a target.
 #[must_use]
 pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Analysis {
-    study(profile, target, sources).0
-}
-
-/// Judges a profile on a target, and tells the traffic that a model of the target would have to carry.
-#[must_use]
-pub fn study(profile: &Profile, target: &Target, sources: &dyn Sources) -> (Analysis, Traffic) {
     let threads = Threads::new(profile, target);
     let groups = groups(profile);
     let residents = Residents::new(profile);
@@ -102,9 +96,7 @@ pub fn study(profile: &Profile, target: &Target, sources: &dyn Sources) -> (Anal
     findings.sort_by(|a, b| b.remote_share.total_cmp(&a.remote_share).then(a.object.cmp(&b.object)));
     let not_judged = objects.iter().filter_map(not_judged).collect();
     let unrecorded = (target.nodes > 1 && !threads.alone()).then(|| Unrecorded::of(profile, &residents)).flatten();
-    let traffic = traffic(profile, &threads, &uses, &groups, &subjects, &names);
-    let analysis = Analysis {
-        schema: REPORT_SCHEMA.to_owned(),
+    Analysis {
         command: profile.meta.command.clone(),
         exit_code: profile.meta.exit_code,
         wall_s: profile.meta.wall_s(),
@@ -114,18 +106,21 @@ pub fn study(profile: &Profile, target: &Target, sources: &dyn Sources) -> (Anal
         remote_fraction: remote.map(|r| r.value),
         remote_interval: remote.map(interval),
         remote_samples: remote.map_or(0, |r| r.samples),
-        remote_evidence: remote.map(|_| source.as_str().to_owned()),
+        remote_evidence: remote.map(|_| source.into()),
         matrix: matrix(&uses.of(source).design, target.nodes, counted_hits(&subjects, &uses, source)),
-        prediction: None,
         objects,
         findings,
         not_judged,
         kernel: kernel(profile),
         notes: notes(&Doubts { profile, target, threads: &threads, uses: &uses, index: &index, unlisted, unrecorded, merged }),
         unrecorded: unrecorded.map(|u| u.part),
-        lost: profile.lost.iter().map(|l| LostView { source: l.source.clone(), reason: l.reason.clone(), count: l.count }).collect(),
-    };
-    (analysis, traffic)
+        lost: profile
+            .lost
+            .iter()
+            .map(|l| LostView { source: l.source.as_str().into(), reason: l.reason.clone(), count: l.count })
+            .collect(),
+        traffic: traffic(profile, &threads, &uses, &groups, &subjects, &names),
+    }
 }
 
 /// One group, measured by the evidence that tells more of it.
@@ -201,7 +196,7 @@ impl Builder<'_> {
             bytes: object.bytes,
             count: group.members.len(),
             total_bytes: if group.growth { object.bytes } else { group.extent() },
-            kind: object.kind.as_str().to_owned(),
+            kind: object.kind,
             call: object.call.clone(),
             process: object.process,
             ordinal,
@@ -209,7 +204,7 @@ impl Builder<'_> {
             allocated_at,
             access_share: subject.access_share.map(|s| s.value),
             access_share_interval: subject.access_share.map(interval),
-            evidence: subject.source.as_str().to_owned(),
+            evidence: subject.source.into(),
             windows: self.uses.watch.design.windows(subject.group) as u64,
             hit_windows: self.uses.watch.hits[subject.group].len() as u64,
             hints: group.members.iter().filter_map(|m| self.uses.touches.get(m)).map(|own| own.hints.len() as u64).sum(),
@@ -290,7 +285,7 @@ fn resident_view(moves: &Moves, nodes: usize) -> Option<ResidentView> {
         let share = |node: usize| by_node.get(&(node as u32)).copied().unwrap_or(0) as f64 / moves.pages as f64;
         (0..nodes).map(share).collect()
     };
-    let figure = |part| moves.part(part).map(|e| figure(e, "resident"));
+    let figure = |part| moves.part(part).map(|e| figure(e, EvidenceSource::Resident));
     Some(ResidentView {
         pages: moves.pages,
         nodes_first: shares(&moves.first),
@@ -319,14 +314,16 @@ fn kernel(profile: &Profile) -> Option<KernelView> {
 }
 
 fn evidence(profile: &Profile, uses: &Uses) -> Vec<EvidenceView> {
-    let lost = |source: &str| profile.lost.iter().filter(|l| l.source == source).fold(0u64, |sum, l| sum.saturating_add(l.count));
-    let view = |e: &firsttouch_model::rows::Evidence| EvidenceView {
-        source: e.source.clone(),
-        available: e.available,
-        // Of the faults on pages that were there, some were writes.
-        samples: if e.source == "hint" { uses.hint_records } else { e.samples },
-        lost: lost(&e.source),
-        detail: e.detail.clone(),
+    let view = |e: &firsttouch_model::rows::Evidence| {
+        let source = EvidenceSource::from(e.source.as_str());
+        EvidenceView {
+            available: e.available,
+            // Of the faults on pages that were there, some were writes.
+            samples: if source == EvidenceSource::Hint { uses.hint_records } else { e.samples },
+            lost: profile.lost_by(&source),
+            detail: e.detail.clone(),
+            source,
+        }
     };
     profile.evidence.iter().map(view).collect()
 }

@@ -3,7 +3,8 @@
 //! Each figure has a 95 % interval of its own. That of a difference follows from the two (Zou and Donner 2008, "MOVER"): with d = b - a,
 //! from d - sqrt((b - b.low)^2 + (a.high - a)^2) to d + sqrt((b.high - b)^2 + (a - a.low)^2). A difference is significant when 0 lies outside.
 
-use crate::{Analysis, Finding, Interval, ObjectView};
+use crate::{Analysis, Assessed, Finding, Interval, ObjectView};
+use firsttouch_model::finding::FindingKind;
 use serde::Serialize;
 
 /// Name and version of the JSON.
@@ -22,6 +23,25 @@ pub struct Change {
     pub significant: Option<bool>,
 }
 
+/// The profiles that an object is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Presence {
+    Both,
+    Before,
+    After,
+}
+
+/// What two objects were matched by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MatchedBy {
+    /// Name and allocation's line are the same.
+    Line,
+    /// The name alone, as the line moved or is not known.
+    Name,
+}
+
 /// An object of one or both profiles.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ObjectChange {
@@ -29,10 +49,8 @@ pub struct ObjectChange {
     /// Where it is allocated, in the later profile that has it.
     pub file: Option<String>,
     pub line: Option<u32>,
-    /// `both`, `before`, `after`: the profiles it is in.
-    pub in_profiles: &'static str,
-    /// `line`: name and allocation's line are the same; `name`: the name alone, as the line moved or is not known.
-    pub matched_by: Option<&'static str>,
+    pub in_profiles: Presence,
+    pub matched_by: Option<MatchedBy>,
     pub bytes_before: Option<u64>,
     pub bytes_after: Option<u64>,
     pub access_share: Change,
@@ -42,7 +60,8 @@ pub struct ObjectChange {
 /// A finding of one of the profiles, or of both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FindingChange {
-    pub id: String,
+    #[serde(rename = "id")]
+    pub kind: FindingKind,
     pub object_name: String,
     pub message: String,
     /// Its object is in the other profile as well, and was judged there: else the finding's absence says nothing.
@@ -101,16 +120,17 @@ impl Change {
     }
 }
 
-/// Compares two analyses on the same machine.
+/// Compares two programs, judged on the same machine.
 #[must_use]
-pub fn diff(before: &Analysis, after: &Analysis) -> Diff {
+pub fn diff(before: Assessed<'_>, after: Assessed<'_>) -> Diff {
+    let slowdown = |assessed: Assessed<'_>| assessed.prediction.map(|one| (one.slowdown, Some(one.interval)));
+    let slowdown = slowdown(before).zip(slowdown(after)).map(|(before, after)| Change::new(Some(before), Some(after)));
+    let (before, after) = (before.analysis, after.analysis);
     let pairs = pairs(&before.objects, &after.objects);
     let mut objects: Vec<ObjectChange> = pairs.iter().map(object).collect();
     let share = |object: &ObjectChange| object.access_share.before.unwrap_or(0.0).max(object.access_share.after.unwrap_or(0.0));
     objects.sort_by(|a, b| share(b).total_cmp(&share(a)));
     let remote_fraction = Change::new(remote(before), remote(after));
-    let slowdown = |analysis: &Analysis| analysis.prediction.as_ref().map(|one| (one.slowdown, Some(one.interval)));
-    let slowdown = slowdown(before).zip(slowdown(after)).map(|(before, after)| Change::new(Some(before), Some(after)));
     let (mut gone, mut new, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     for finding in &before.findings {
         match after.findings.iter().find(|other| same(finding, other, &pairs)) {
@@ -151,10 +171,10 @@ fn remote(analysis: &Analysis) -> Option<(f64, Option<Interval>)> {
     analysis.remote_fraction.map(|value| (value, analysis.remote_interval))
 }
 
-type Pair<'a> = (Option<&'a ObjectView>, Option<&'a ObjectView>, Option<&'static str>);
+type Pair<'a> = (Option<&'a ObjectView>, Option<&'a ObjectView>, Option<MatchedBy>);
 
-/// Objects of the same name, allocated at the same line; then those of the same name where it is alone on both sides, as lines move when
-/// a program is mended.
+/// Objects of the same name, allocated at the same line; then those of the same name where it is unique on both sides, as lines move when
+/// a program is fixed.
 fn pairs<'a>(before: &'a [ObjectView], after: &'a [ObjectView]) -> Vec<Pair<'a>> {
     let line = |object: &ObjectView| object.allocated_at.as_ref().map(|place| (place.file.clone(), place.line));
     let mut left: Vec<&ObjectView> = after.iter().collect();
@@ -163,7 +183,7 @@ fn pairs<'a>(before: &'a [ObjectView], after: &'a [ObjectView]) -> Vec<Pair<'a>>
     for object in before {
         let is_same = |other: &&ObjectView| other.name == object.name && other.ordinal == object.ordinal && line(other) == line(object);
         match left.iter().position(is_same) {
-            Some(place) => list.push((Some(object), Some(left.remove(place)), Some("line"))),
+            Some(place) => list.push((Some(object), Some(left.remove(place)), Some(MatchedBy::Line))),
             None => alone.push(object),
         }
     }
@@ -171,7 +191,7 @@ fn pairs<'a>(before: &'a [ObjectView], after: &'a [ObjectView]) -> Vec<Pair<'a>>
         let named: Vec<usize> = (0..left.len()).filter(|place| left[*place].name == object.name).collect();
         let unique = alone.iter().filter(|other| other.name == object.name).count() == 1;
         match named[..] {
-            [place] if unique => list.push((Some(object), Some(left.remove(place)), Some("name"))),
+            [place] if unique => list.push((Some(object), Some(left.remove(place)), Some(MatchedBy::Name))),
             _ => list.push((Some(object), None, None)),
         }
     }
@@ -189,9 +209,9 @@ fn object((before, after, matched_by): &Pair<'_>) -> ObjectChange {
         file: place.and_then(|place| place.file.clone()),
         line: place.and_then(|place| place.line),
         in_profiles: match (before, after) {
-            (Some(_), Some(_)) => "both",
-            (Some(_), None) => "before",
-            _ => "after",
+            (Some(_), Some(_)) => Presence::Both,
+            (Some(_), None) => Presence::Before,
+            _ => Presence::After,
         },
         matched_by: *matched_by,
         bytes_before: before.map(|object| object.total_bytes),
@@ -204,10 +224,10 @@ fn object((before, after, matched_by): &Pair<'_>) -> ObjectChange {
 /// Whether two findings are one: of the same kind, on objects that are one.
 fn same(before: &Finding, after: &Finding, pairs: &[Pair<'_>]) -> bool {
     let (Some(of_before), Some(of_after)) = (before.object, after.object) else {
-        return before.id == after.id && before.object == after.object && before.object_name == after.object_name;
+        return before.kind == after.kind && before.object == after.object && before.object_name == after.object_name;
     };
     let is_pair = |(a, b, _): &Pair<'_>| a.is_some_and(|a| a.id == of_before) && b.is_some_and(|b| b.id == of_after);
-    before.id == after.id && pairs.iter().any(is_pair)
+    before.kind == after.kind && pairs.iter().any(is_pair)
 }
 
 /// Whether the finding's object was judged in the other analysis too: its counterpart there, or for a finding on the whole program, any evidence.
@@ -226,7 +246,7 @@ fn judged_in(finding: &Finding, pairs: &[Pair<'_>], other: &Analysis, other_is_b
 fn change(finding: &Finding, before: Option<&Finding>, after: Option<&Finding>, object_in_both: bool) -> FindingChange {
     let remote = |finding: &Finding| (finding.remote_fraction, Some(finding.interval));
     FindingChange {
-        id: finding.id.clone(),
+        kind: finding.kind,
         object_name: finding.object_name.clone(),
         message: finding.message.clone(),
         object_in_both,

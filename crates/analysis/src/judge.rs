@@ -19,6 +19,7 @@ use crate::homes::Home;
 use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Sight, Unit, classify, turns};
 use crate::threads::Threads;
 use crate::uses::{ByThread, Hit, Source};
+use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{ObjectKind, Profile};
 use firsttouch_model::{Estimate, format_bytes};
 use std::collections::{BTreeMap, HashMap};
@@ -212,7 +213,7 @@ impl Judge<'_> {
             return Some(format!("{CACHED} ({})", format_bytes(self.target.private_cache_bytes)));
         }
         if self.profile.windows.is_empty() && hits.is_empty() {
-            return Some(format!("no accesses were sampled{}", self.missing("watch")));
+            return Some(format!("no accesses were sampled{}", self.missing(&EvidenceSource::Watch)));
         }
         if hits.is_empty() {
             return Some(if windows == 0 {
@@ -233,7 +234,7 @@ impl Judge<'_> {
         let observed = !self.target.virtual_machine && subject.remote.is_some();
         if !touch.enough && !observed {
             let attached = self.profile.meta.is_attached();
-            let why = if attached { "; firsttouch attached after they were made".to_owned() } else { self.missing("touch") };
+            let why = if attached { "; firsttouch attached after they were made".to_owned() } else { self.missing(&EvidenceSource::Touch) };
             return Some(match touch.records {
                 _ if touch.incomplete => {
                     "records of most of its first touches were lost: profile it again, with less else running".to_owned()
@@ -263,9 +264,8 @@ impl Judge<'_> {
     }
 
     /// What the evidence says about its own absence.
-    fn missing(&self, source: &str) -> String {
-        let evidence = self.profile.evidence.iter().find(|e| e.source == source);
-        match evidence {
+    fn missing(&self, source: &EvidenceSource) -> String {
+        match self.profile.evidence_of(source) {
             Some(e) if !e.detail.is_empty() => format!(": {}", e.detail),
             Some(e) if !e.available => format!(": no {source} evidence on this system"),
             _ => String::new(),

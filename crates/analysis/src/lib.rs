@@ -14,9 +14,9 @@
 //! | `judge.rs`, `findings/` | is that a defect, which one, what helps? |
 //! | `traffic.rs` | what would a machine have to move? |
 //! | `unrecorded.rs` | how much memory belongs to no object, so that silence says nothing of it? |
-//! | `gate.rs` | is it good enough for who set limits? |
+//! | `limits.rs` | does it keep the limits that a user sets? |
 //! | `notes.rs` | what is in doubt, and what helps? |
-//! | `report.rs` | the result: the contract `firsttouch.report/1` |
+//! | `report.rs` | the result |
 
 mod analyse;
 mod coverage;
@@ -25,13 +25,13 @@ mod estimator;
 mod evidence;
 mod faults;
 mod findings;
-pub mod gate;
 mod generations;
 mod groups;
 mod hints;
 mod homes;
 mod judge;
 mod lanes;
+pub mod limits;
 mod matrix;
 mod names;
 mod notes;
@@ -49,7 +49,7 @@ mod traffic;
 mod unrecorded;
 mod uses;
 
-pub use analyse::{analyse, study};
+pub use analyse::analyse;
 pub use names::variables;
 pub use partition::PartitionKind;
 pub use report::*;

@@ -1,19 +1,24 @@
-//! The result, whose JSON is the contract `firsttouch.report/1` (DESIGN.md, section 7). Other tools rely on the names.
+//! The result of an analysis. firsttouch-report writes it as JSON, joined with a forecast: the contract `firsttouch.report/1`
+//! (DESIGN.md, section 7). Other tools rely on the names. An analysis is read back from that JSON.
 
 use crate::PartitionKind;
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::finding::{FindingKind, Severity};
+use firsttouch_model::prediction::Prediction;
+use firsttouch_model::rows::ObjectKind;
+use firsttouch_model::traffic::Traffic;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Name and version of the contract.
+/// Name and version of the JSON that a report is written as.
 pub const REPORT_SCHEMA: &str = "firsttouch.report/1";
 
 /// A two-sided 95 % interval: low, high.
 pub type Interval = [f64; 2];
 
 /// Everything a report shows. Shares and fractions are in [0, 1]; arrays by thread are indexed by `threads[].index`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Analysis {
-    pub schema: String,
     pub command: Vec<String>,
     pub exit_code: Option<i32>,
     pub wall_s: f64,
@@ -25,11 +30,9 @@ pub struct Analysis {
     pub remote_interval: Option<Interval>,
     /// Samples behind `remote_fraction`, and what they are: `watch` (windows with hits) or `hint` (hinting faults); null without.
     pub remote_samples: u64,
-    pub remote_evidence: Option<String>,
+    pub remote_evidence: Option<EvidenceSource>,
     /// [node of thread][node of page], sums to 1 (all zero without evidence).
     pub matrix: Vec<Vec<f64>>,
-    /// Null where there is no description of the machine.
-    pub prediction: Option<Prediction>,
     /// By access share, largest first.
     pub objects: Vec<ObjectView>,
     /// By remote share of all accesses, largest first.
@@ -44,6 +47,17 @@ pub struct Analysis {
     #[serde(skip)]
     pub unrecorded: Option<f64>,
     pub lost: Vec<LostView>,
+    /// What a model of the machine has to carry. Not in the JSON.
+    #[serde(skip)]
+    pub traffic: Traffic,
+}
+
+/// An analysis, and what a model predicts for the program on the same machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Assessed<'a> {
+    pub analysis: &'a Analysis,
+    /// `None` where there is no description of the machine, or nothing to predict from.
+    pub prediction: Option<&'a Prediction>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,20 +87,11 @@ pub struct ThreadView {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EvidenceView {
-    pub source: String,
+    pub source: EvidenceSource,
     pub available: bool,
     pub samples: u64,
     pub lost: u64,
     pub detail: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Prediction {
-    /// Time over that of the best placement.
-    pub slowdown: f64,
-    pub interval: Interval,
-    /// The best placement: `as-is`, `parallel-first-touch`, ...
-    pub best: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,7 +105,7 @@ pub struct ObjectView {
     pub count: usize,
     /// Bytes alive at once.
     pub total_bytes: u64,
-    pub kind: String,
+    pub kind: ObjectKind,
     pub call: Option<String>,
     pub process: i64,
     /// Which of several objects of this name, from 0, in order of birth.
@@ -112,7 +117,7 @@ pub struct ObjectView {
     pub access_share: Option<f64>,
     pub access_share_interval: Option<Interval>,
     /// What the figures on its use rest on: `watch` or `hint`. Access shares rest on windows where any were hit.
-    pub evidence: String,
+    pub evidence: EvidenceSource,
     /// Watch windows held, and those with hits that count as use; hinting faults on it.
     pub windows: u64,
     pub hit_windows: u64,
@@ -185,7 +190,7 @@ pub struct Figure {
     pub interval: Interval,
     pub samples: u64,
     /// `watch`, `hint`, `resident`, `touch`, or `looks` at where threads run.
-    pub evidence: String,
+    pub evidence: EvidenceSource,
 }
 
 /// The kernel's side of a run.
@@ -223,20 +228,16 @@ pub struct Strip {
     pub homes: Vec<i64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Finding {
-    /// The kind: `serial-first-touch`, `mismatched-partition`, ...
-    pub id: String,
+    #[serde(rename = "id")]
+    pub kind: FindingKind,
     /// Null where the finding is about the threads or the whole program; `object_name` says so then.
     pub object: Option<i64>,
     pub object_name: String,
-    /// By remote accesses to the object / all accesses: `high` from 0.20, `medium` from 0.05, else `low`.
-    pub severity: String,
+    pub severity: Severity,
     pub message: String,
     pub fix: String,
-    /// Time over the time after the fix of this object alone; null where there is no description of the machine.
-    pub predicted_gain: Option<f64>,
-    pub predicted_gain_interval: Option<Interval>,
     pub cause: Option<String>,
     /// Of the accesses to this object (to all objects, where there is none).
     pub remote_fraction: f64,
@@ -258,7 +259,7 @@ pub struct NotJudged {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LostView {
-    pub source: String,
+    pub source: EvidenceSource,
     pub reason: String,
     pub count: u64,
 }

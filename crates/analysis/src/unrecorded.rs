@@ -10,6 +10,7 @@
 
 use crate::residents::Residents;
 use crate::touches::BASE_PAGE;
+use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::format_bytes;
 use firsttouch_model::rows::{Id, Profile};
 use std::collections::{BTreeMap, HashMap};
@@ -67,7 +68,7 @@ impl Unrecorded {
             self.part * 100.0,
             format_bytes(self.bytes as u64)
         );
-        let agent = profile.evidence.iter().any(|e| e.source == "agent" && e.available);
+        let agent = profile.evidence_of(&EvidenceSource::Agent).is_some_and(|agent| agent.available);
         let min_size = profile.meta.min_size_bytes;
         match min_size {
             Some(bytes) if agent && bytes > SMALL => format!(

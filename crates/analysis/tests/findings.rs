@@ -26,7 +26,7 @@ fn serial_first_touch() {
         let (finding, object) = (&analysis.findings[0], &analysis.objects[0]);
         let exact = 1.0 - 1.0 / nodes as f64;
         assert!(finding.interval[0] <= exact && exact <= finding.interval[1]);
-        assert_eq!((finding.severity.as_str(), finding.cause.as_deref(), finding.predicted_gain), ("high", Some("loop"), None));
+        assert_eq!((finding.severity.as_str(), finding.cause.as_deref()), ("high", Some("loop")));
         assert!(finding.message.contains("thread 0 alone (loop, touch.c:20)"), "{}", finding.message);
         assert!(finding.message.contains("8 threads, each its own block"), "{}", finding.message);
         assert!(finding.fix.contains("#pragma omp parallel for schedule(static)\n  for (i = 0; i < n; i++)"), "{}", finding.fix);

@@ -6,6 +6,7 @@ mod simulated;
 use firsttouch_analysis::{Analysis, Target, analyse};
 use firsttouch_model::rows::*;
 use firsttouch_model::{NodeId, Pin};
+use firsttouch_report::ReportJson;
 use simulated::*;
 
 fn reason(analysis: &Analysis, name: &str) -> String {
@@ -33,7 +34,7 @@ fn sound(analysis: &Analysis, nodes: usize) {
             assert!(0.0 <= interval[0] && interval[0] <= interval[1] && interval[1] <= 1.0, "{interval:?}");
         }
     }
-    let text = serde_json::to_string(analysis).unwrap();
+    let text = serde_json::to_string(&ReportJson::new(analysis, None)).unwrap();
     assert_eq!(serde_json::from_str::<Analysis>(&text).unwrap().objects.len(), analysis.objects.len());
 }
 
@@ -42,14 +43,14 @@ fn sound(analysis: &Analysis, nodes: usize) {
 fn empty_profile() {
     let analysis = analyse(&Profile::default(), &target(2), &FakeSources("loop"));
     sound(&analysis, 2);
-    assert!(analysis.objects.is_empty() && analysis.remote_fraction.is_none() && analysis.prediction.is_none());
+    assert!(analysis.objects.is_empty() && analysis.remote_fraction.is_none());
 }
 
 /// Check the JSON keys that others rely on.
 #[test]
 fn json_keys() {
     let world = World::new(4, vec![Thing::new("A", 64, Who::One(0), Who::Block(0, 4))]);
-    let json = serde_json::to_value(judge(&world, 1, 2)).unwrap();
+    let json = serde_json::to_value(ReportJson::new(&judge(&world, 1, 2), None)).unwrap();
     assert_eq!(json["schema"], "firsttouch.report/1");
     assert_eq!(json["command"], serde_json::json!(["./sim", "1"]));
     assert_eq!((&json["exit_code"], &json["wall_s"], &json["prediction"]), (&0.into(), &10.0.into(), &serde_json::Value::Null));

@@ -5,6 +5,8 @@
 mod simulated;
 
 use firsttouch_analysis::{Analysis, PartitionKind, Target, analyse};
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::finding::FindingKind;
 use firsttouch_model::rows::*;
 use simulated::*;
 
@@ -45,7 +47,7 @@ fn judged(profile: &Profile) -> Analysis {
 }
 
 fn ids(analysis: &Analysis) -> Vec<&str> {
-    analysis.findings.iter().map(|f| f.id.as_str()).collect()
+    analysis.findings.iter().map(|f| f.kind.as_str()).collect()
 }
 
 fn block() -> World {
@@ -103,7 +105,7 @@ fn hints_are_no_first_touches() {
         assert!(analysis.findings.is_empty(), "1/{period}, 1/{step}: {:?}", analysis.findings);
         assert_eq!((object.first_touch.partition, object.partition), (PartitionKind::Block, PartitionKind::Block), "1/{period}, 1/{step}");
         assert_eq!(object.hints, (16384u64.div_ceil(step)) * 5);
-        assert_eq!(object.evidence, "watch");
+        assert_eq!(object.evidence.as_str(), "watch");
         // On a machine that makes no hints these are writes to shared pages.
         p.machine.numa_balancing = 0;
         assert_eq!(judged(&p).objects[0].hints, 0);
@@ -125,9 +127,9 @@ fn hints_are_evidence() {
     assert!((object.remote_fraction.unwrap() - 0.5).abs() < 0.02);
     let [low, high] = analysis.remote_interval.unwrap();
     assert!(low < 0.5 && 0.5 < high && high - low < 0.12, "{low} {high}");
-    assert_eq!((analysis.remote_evidence.as_deref(), analysis.remote_samples), (Some("hint"), 964));
+    assert_eq!((analysis.remote_evidence.as_ref().map(EvidenceSource::as_str), analysis.remote_samples), (Some("hint"), 964));
     assert!(object.used_by_thread.iter().all(|share| (share - 0.125).abs() < 0.02));
-    assert_eq!(finding.figures["remote"].evidence, "hint");
+    assert_eq!(finding.figures["remote"].evidence.as_str(), "hint");
     assert!(finding.message.contains("964 hinting faults"), "{}", finding.message);
     // The same profile on a virtual machine with threads alike.
     let alike = analyse(&p, &target(2), &FakeSources("loop"));
@@ -170,7 +172,7 @@ fn windows_and_hints() {
     assert_eq!((analysis.objects[0].evidence.as_str(), analysis.objects[0].access_share), ("hint", Some(1.0)));
     let mut against = p;
     faults(&mut against, &world, 17, 2 * S, &Who::One(0), |_| {});
-    assert_eq!(judged(&against).objects[0].evidence, "watch");
+    assert_eq!(judged(&against).objects[0].evidence.as_str(), "watch");
 }
 
 /// Check that the writes which place memory that was only read before are told from hints.
@@ -432,10 +434,10 @@ fn balancing_churn() {
         judged(&p)
     };
     let found = swinging(true, 30_000);
-    let churn = found.findings.iter().find(|f| f.id == "balancing-churn").unwrap();
+    let churn = found.findings.iter().find(|f| f.kind == FindingKind::BalancingChurn).unwrap();
     assert!(churn.object.is_none() && churn.object_name == "pages");
     assert!((churn.figures["returned"].value - 0.25).abs() < 1e-9 && churn.message.contains("30000 pages"), "{}", churn.message);
     assert!(churn.fix.contains("firsttouch balancing measure"));
-    assert!(swinging(false, 30_000).findings.iter().all(|f| f.id != "balancing-churn"));
-    assert!(swinging(true, 0).findings.iter().all(|f| f.id != "balancing-churn"), "the balancing moved nothing");
+    assert!(swinging(false, 30_000).findings.iter().all(|f| f.kind != FindingKind::BalancingChurn));
+    assert!(swinging(true, 0).findings.iter().all(|f| f.kind != FindingKind::BalancingChurn), "the balancing moved nothing");
 }

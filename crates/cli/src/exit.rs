@@ -4,6 +4,7 @@ use crate::output::message;
 use anyhow::Result;
 use firsttouch_experiments::ErrorKind as ExperimentError;
 use firsttouch_launch::ErrorKind as PlacementError;
+use firsttouch_pipeline::PipelineError;
 use firsttouch_system::launch::LaunchError;
 
 pub const DONE: u8 = 0;
@@ -30,6 +31,7 @@ pub fn usage<T>(result: Result<T>) -> Result<T> {
 /// The status of a command that failed.
 pub fn of_error(error: &anyhow::Error) -> u8 {
     let is_usage = error.is::<Usage>()
+        || error.downcast_ref::<PipelineError>().is_some_and(PipelineError::is_usage)
         || error.downcast_ref::<firsttouch_experiments::Error>().is_some_and(|error| error.kind() == ExperimentError::Usage)
         || error.downcast_ref::<firsttouch_launch::Error>().is_some_and(|error| error.kind() == PlacementError::Usage);
     if is_usage { USAGE } else { FAILED }

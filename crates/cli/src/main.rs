@@ -2,15 +2,11 @@
 
 mod arguments;
 mod commands;
-mod described;
 mod exit;
-mod forecast;
-mod judge;
-mod live;
 mod output;
-mod plan;
 mod processes;
 mod progress;
+mod request;
 
 use arguments::{Arguments, Command, OVERVIEW};
 use clap::Parser;

@@ -7,8 +7,8 @@ use firsttouch_model::format_bytes;
 use firsttouch_model::launch::PlannedMemory;
 use firsttouch_model::topology::Topology;
 use firsttouch_native::{PIN, PLAN};
-use firsttouch_placement::plan::{Applied, Entry, Found, Identity, Plan, Policies, Reach, Table, apply, table};
 use firsttouch_placement::{Layout, Level, Numbered, Placement, openmp};
+use firsttouch_plan::{Applied, Entry, Found, KernelPolicy, Location, Plan, ProgramFiles, RunNodes, Table, apply, is_in, locate, table};
 use firsttouch_system::launch::find_program;
 use firsttouch_system::placement::try_mbind;
 use firsttouch_system::preload::target::accepts_agent;
@@ -21,14 +21,6 @@ use std::path::Path;
 const BIND: u32 = 2;
 /// The kernel refuses longer strings (MAX_ARG_STRLEN is 128 KiB).
 const LONGEST_VARIABLE: usize = 100_000;
-
-/// Finds a plan's sites in the files that will run.
-pub struct Locator<'a> {
-    /// The identities of the plan's modules, in their order, and where each entry is.
-    pub find: &'a dyn Fn(&Plan, Option<&Path>) -> (Vec<Identity>, Vec<Found>),
-    /// Whether the program is one of the plan's modules.
-    pub is_in: &'a dyn Fn(&Plan, &Path) -> bool,
-}
 
 /// A placement, and what of the plan is not possible.
 #[derive(Default)]
@@ -47,16 +39,16 @@ impl Prepared {
 struct ResolvedPlan<'a> {
     plan: &'a Plan,
     topology: Topology,
-    reach: Reach,
+    run_nodes: RunNodes,
     applied: Applied,
 }
 
 impl<'a> ResolvedPlan<'a> {
     fn new(plan: &'a Plan) -> Result<Self> {
         let topology = topology::read(Path::new("/")).map_err(Error::from_system)?;
-        let reach = reach(&topology);
-        let applied = apply(plan, &reach);
-        Ok(Self { plan, topology, reach, applied })
+        let run_nodes = run_nodes(&topology);
+        let applied = apply(plan, &run_nodes);
+        Ok(Self { plan, topology, run_nodes, applied })
     }
 }
 
@@ -64,7 +56,7 @@ impl<'a> ResolvedPlan<'a> {
 ///
 /// # Errors
 /// When the topology cannot be read or there is no such program.
-pub fn explain(plan: &Plan, program: &[OsString], locator: &Locator<'_>) -> Result<(Prepared, Vec<PlannedMemory>)> {
+pub fn explain(plan: &Plan, program: &[OsString], files: &dyn ProgramFiles) -> Result<(Prepared, Vec<PlannedMemory>)> {
     let mut resolved = ResolvedPlan::new(plan)?;
     let mut prepared = Prepared::default();
     let name = program.first();
@@ -72,11 +64,11 @@ pub fn explain(plan: &Plan, program: &[OsString], locator: &Locator<'_>) -> Resu
     if let (None, Some(name)) = (&program, name) {
         return Err(Error::system(format!("cannot find the program {}: check the name and PATH", name.to_string_lossy())));
     }
-    if resolved.reach.nodes.len() < 2 {
+    if resolved.run_nodes.nodes.len() < 2 {
         prepared.warn("there is one node here, so nothing to place, and no thread is pinned");
     }
     resolved.place_threads(&mut prepared);
-    if let Some(program) = program.as_deref().filter(|program| !plan.entries.is_empty() && !(locator.is_in)(plan, program)) {
+    if let Some(program) = program.as_deref().filter(|program| !plan.entries.is_empty() && !is_in(plan, program, files)) {
         let all: Vec<&str> = plan.modules.iter().map(|module| module.path.as_str()).collect();
         prepared.warn(format!(
             "it is about {}, and {} is another program: it applies if that program starts the first",
@@ -84,15 +76,15 @@ pub fn explain(plan: &Plan, program: &[OsString], locator: &Locator<'_>) -> Resu
             program.display()
         ));
     }
-    let found = program.as_deref().map(|program| (locator.find)(plan, Some(program)).1);
+    let found = program.as_deref().map(|program| locate(plan, Some(program), files).found);
     let of = |(index, entry): (usize, &Entry)| PlannedMemory {
         what: entry.what.clone(),
         at: entry.at.clone(),
-        policy: entry.place.name().to_owned(),
+        policy: entry.policy.name().to_owned(),
         nodes: match resolved.applied.policies.get(index) {
-            Some(Policies::Whole { nodes, .. }) => nodes.clone(),
-            Some(Policies::Parts { parts, .. }) => parts.iter().map(|(_, node)| *node).collect(),
-            Some(Policies::Leave) | None => Vec::new(),
+            Some(KernelPolicy::Whole { nodes, .. }) => nodes.clone(),
+            Some(KernelPolicy::Parts { parts, .. }) => parts.iter().map(|(_, node)| *node).collect(),
+            Some(KernelPolicy::Leave) | None => Vec::new(),
         },
         found: found.as_ref().and_then(|found| found.get(index)).map(|found| *found != Found::Missing),
     };
@@ -104,16 +96,16 @@ pub fn explain(plan: &Plan, program: &[OsString], locator: &Locator<'_>) -> Resu
 ///
 /// # Errors
 /// When the topology cannot be read.
-pub fn prepare(plan: &Plan, file: &Path, program: &[OsString], locator: &Locator<'_>) -> Result<Prepared> {
+pub fn prepare(plan: &Plan, file: &Path, program: &[OsString], files: &dyn ProgramFiles) -> Result<Prepared> {
     let mut resolved = ResolvedPlan::new(plan)?;
     let mut prepared = Prepared::default();
     if plan.entries.is_empty() {
         prepared.warn(format!("{} places nothing: the program runs as it is", file.display()));
         return Ok(prepared);
     }
-    if resolved.reach.nodes.len() < 2 {
+    if resolved.run_nodes.nodes.len() < 2 {
         prepared.warn("there is one node here, so nothing to place, and no thread is pinned; at the end it says which sites were seen");
-    } else if let Err(refusal) = try_mbind(resolved.reach.nodes[0]) {
+    } else if let Err(refusal) = try_mbind(resolved.run_nodes.nodes[0]) {
         prepared.warn(format!("{refusal}. The program runs with its memory unplaced"));
         return Ok(prepared);
     }
@@ -126,7 +118,7 @@ pub fn prepare(plan: &Plan, file: &Path, program: &[OsString], locator: &Locator
         prepared.warn(format!("{} {why}: its memory is not placed", path.display()));
         return Ok(prepared);
     }
-    let (identities, found) = (locator.find)(plan, program.as_deref());
+    let Location { identities, found } = locate(plan, program.as_deref(), files);
     if found.iter().all(|found| *found == Found::Missing) {
         prepared.warn(format!(
             "none of its sites is in the program: {} was made for another program, or for an old build of it",
@@ -145,14 +137,14 @@ pub fn prepare(plan: &Plan, file: &Path, program: &[OsString], locator: &Locator
 
 impl ResolvedPlan<'_> {
     fn place_threads(&mut self, prepared: &mut Prepared) {
-        prepared.warnings.extend(self.applied.doubts.iter().cloned());
+        prepared.warnings.extend(self.applied.doubts.iter().map(ToString::to_string));
         check_room(self.plan, &mut self.applied, &self.topology, prepared);
         pin_threads(&self.applied, &self.topology, prepared);
     }
 }
 
 /// Nodes with CPUs and memory that this process may use.
-fn reach(topology: &Topology) -> Reach {
+fn run_nodes(topology: &Topology) -> RunNodes {
     let cpus = Numbered::cpus(topology);
     let memory = Numbered::nodes(topology);
     let has_memory = |memory: &Option<firsttouch_model::topology::Memory>| memory.is_none_or(|memory| memory.total_bytes > 0);
@@ -161,7 +153,7 @@ fn reach(topology: &Topology) -> Reach {
     });
     let mut nodes: Vec<u32> = usable.map(|node| node.id).collect();
     nodes.sort_unstable();
-    Reach { nodes }
+    RunNodes { nodes }
 }
 
 /// Warns where a node has less free memory than the plan puts on it. A program whose memory is bound there would be killed, so bound
@@ -180,8 +172,8 @@ fn check_room(plan: &Plan, applied: &mut Applied, topology: &Topology, prepared:
         let (wanted, free) = (format_bytes(bytes), format_bytes(free));
         let mut bound = Vec::new();
         for (entry, policies) in plan.entries.iter().zip(&mut applied.policies) {
-            if matches!(policies, Policies::Whole { mode: BIND, nodes } if nodes.contains(&node)) {
-                *policies = Policies::Leave;
+            if matches!(policies, KernelPolicy::Whole { mode: BIND, nodes } if nodes.contains(&node)) {
+                *policies = KernelPolicy::Leave;
                 bound.push(entry.what.clone());
             }
         }
@@ -191,11 +183,11 @@ fn check_room(plan: &Plan, applied: &mut Applied, topology: &Topology, prepared:
 }
 
 /// Bytes of an entry by node, with the size that was profiled.
-fn shares(entry: &Entry, policies: &Policies) -> Vec<(u32, u64)> {
+fn shares(entry: &Entry, policies: &KernelPolicy) -> Vec<(u32, u64)> {
     match policies {
-        Policies::Leave => Vec::new(),
-        Policies::Whole { nodes, .. } => nodes.iter().map(|node| (*node, entry.bytes / nodes.len().max(1) as u64)).collect(),
-        Policies::Parts { parts, rows, .. } => {
+        KernelPolicy::Leave => Vec::new(),
+        KernelPolicy::Whole { nodes, .. } => nodes.iter().map(|node| (*node, entry.bytes / nodes.len().max(1) as u64)).collect(),
+        KernelPolicy::Parts { parts, rows, .. } => {
             let bytes = entry.bytes as f64 * f64::from(*rows);
             let mut before = 0.0;
             let share = parts.iter().map(|(end, node)| {

@@ -1,13 +1,16 @@
 //! The types of the field (topology, traffic, intervals) and the rows of a profile. No I/O.
 
+pub mod evidence;
 mod expression;
 pub mod facts;
+pub mod finding;
 mod interval;
 pub mod launch;
 pub mod metadata;
 pub mod pairs;
 mod pin;
 pub mod policy;
+pub mod prediction;
 pub mod quantity;
 pub mod remedy;
 pub mod rows;

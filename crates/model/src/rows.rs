@@ -1,5 +1,6 @@
 //! What a profile holds: one struct a table row. Times are CLOCK_MONOTONIC nanoseconds, sizes are bytes.
 
+use crate::evidence::EvidenceSource;
 use crate::metadata::Metadata;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -117,7 +118,8 @@ pub struct Frame {
     pub line: Option<u32>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ObjectKind {
     /// Allocated through the malloc family.
     Heap,
@@ -334,6 +336,18 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// What the profile says of one source of evidence.
+    #[must_use]
+    pub fn evidence_of(&self, source: &EvidenceSource) -> Option<&Evidence> {
+        self.evidence.iter().find(|evidence| evidence.source == source.as_str())
+    }
+
+    /// Records that a source lost, for all reasons together.
+    #[must_use]
+    pub fn lost_by(&self, source: &EvidenceSource) -> u64 {
+        self.lost.iter().filter(|lost| lost.source == source.as_str()).fold(0, |sum, lost| sum.saturating_add(lost.count))
+    }
+
     /// Growth of a counter of the whole system, or summed over the nodes; none where it was not recorded.
     #[must_use]
     pub fn grown(&self, name: &str) -> Option<u64> {

@@ -8,7 +8,6 @@ mod explain;
 mod list;
 pub mod migrate;
 pub mod openmp;
-pub mod plan;
 mod scan;
 
 pub use affinity::{Affinity, Layout, Level};

@@ -6,7 +6,7 @@
 use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
 use firsttouch_predict::machine::{Machine, assumed};
 use firsttouch_predict::model::{Schedule, Seat, Stretch, Thread, simulate};
-use firsttouch_predict::program::{Caps, Placement, Program, Question};
+use firsttouch_predict::program::{Assumptions, Caps, Placement, Program};
 use firsttouch_predict::units::{Bandwidth, Volume};
 use std::time::Instant;
 
@@ -89,7 +89,7 @@ fn main() -> Result<(), Failure> {
         let [alike, ending, mixed] = times;
         let (alike, ending, mixed) = (alike?, ending?, mixed?);
         let traffic = traffic(nodes);
-        let question = Question { write_share: 0.0, caps: Caps::Machine, model_error: 0.0 };
+        let question = Assumptions { write_share: 0.0, caps: Caps::Machine, model_error: 0.0 };
         let program = Program::new(&machine, &traffic, (0..nodes).collect(), question)?;
         let whole = fastest(|| Ok(program.time(Placement::Interleave).map(|_| ())?))?;
         let threads = nodes * THREADS_A_NODE;

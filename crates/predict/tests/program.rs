@@ -3,7 +3,7 @@
 
 use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
 use firsttouch_predict::machine::Machine;
-use firsttouch_predict::program::{Candidate, Caps, Left, Placement, Predicted, Program, Question, best};
+use firsttouch_predict::program::{Assumptions, Candidate, Caps, Left, Placement, Predicted, Program, best};
 
 const SAMPLES: usize = 400;
 
@@ -54,13 +54,13 @@ fn program(division: Division, cpu_s: f64, home: impl Fn(u32) -> u32) -> Traffic
     Traffic { workers: (0..8).map(worker).collect(), objects: vec![object], unknown: 0.0 }
 }
 
-fn ask(caps: Caps, model_error: f64) -> Question {
-    Question { write_share: 0.0, caps, model_error }
+fn ask(caps: Caps, model_error: f64) -> Assumptions {
+    Assumptions { write_share: 0.0, caps, model_error }
 }
 
 const ALL: [Placement; 4] = [Placement::AsIs, Placement::ParallelFirstTouch, Placement::Interleave, Placement::OneNode { node: 0 }];
 
-fn predicted(machine: &Machine, traffic: &Traffic, question: Question) -> Vec<Predicted> {
+fn predicted(machine: &Machine, traffic: &Traffic, question: Assumptions) -> Vec<Predicted> {
     Program::new(machine, traffic, vec![0, 1], question).unwrap().predict(&ALL).unwrap()
 }
 

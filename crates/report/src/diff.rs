@@ -5,7 +5,7 @@ use crate::text::Style;
 use crate::text::layout::{GLUE, clean, cut};
 use crate::text::words::{count, file_name, interval, percent, thousands, times};
 use crate::topology::table::Align::{Left, Right};
-use firsttouch_analysis::diff::{Change, Diff, FindingChange, ObjectChange};
+use firsttouch_analysis::diff::{Change, Diff, FindingChange, ObjectChange, Presence};
 use firsttouch_model::format_bytes;
 
 /// Objects shown, at most; the rest is counted.
@@ -125,7 +125,7 @@ fn findings(out: &mut Lines, title: &str, list: &[FindingChange]) {
                 (before, _) => figure(&finding.remote_fraction, before),
             };
             let unseen = if finding.object_in_both { "" } else { "; the other profile did not judge this object" };
-            vec![format!("  {}", finding.id), cut(&clean(&finding.object_name), LONGEST_NAME), format!("remote {remote}{unseen}")]
+            vec![format!("  {}", finding.kind), cut(&clean(&finding.object_name), LONGEST_NAME), format!("remote {remote}{unseen}")]
         })
         .collect();
     out.table(&rows, &[Left, Left, Left]);
@@ -143,9 +143,9 @@ fn objects(out: &mut Lines, list: &[ObjectChange]) {
             _ => String::new(),
         };
         let difference = match object.in_profiles {
-            "before" => "not in the second".to_owned(),
-            "after" => "not in the first".to_owned(),
-            _ => points(&object.remote_fraction),
+            Presence::Before => "not in the second".to_owned(),
+            Presence::After => "not in the first".to_owned(),
+            Presence::Both => points(&object.remote_fraction),
         };
         rows.push(vec![
             format!("  {}", cut(&clean(&object.name), LONGEST_NAME)),

@@ -1,4 +1,4 @@
-//! Results as text, JSON, pictures (SVG) and other formats. The JSON of an analysis is the serialised analysis itself.
+//! Results as text for people, as JSON, and in the formats of other tools.
 
 mod bench;
 mod canvas;
@@ -7,9 +7,9 @@ mod diff;
 mod doctor;
 mod map;
 mod predict;
+mod report_json;
 mod reproduce;
 mod run;
-mod sources;
 mod system;
 mod text;
 mod topology;
@@ -21,9 +21,9 @@ pub use diff::diff_text;
 pub use doctor::{DoctorJson, doctor_text};
 pub use map::{Origin, SaveError, SaveErrorKind, heat_maps, machine_toml, map_text, map_xml};
 pub use predict::{Compared, PredictJson, PredictMachine, predict_text};
+pub use report_json::{FindingJson, ReportJson};
 pub use reproduce::{reproduction_figure, reproduction_text};
 pub use run::{ExplainJson, QuickTestJson, explain_text, quick_test_text};
-pub use sources::FileSources;
 pub use system::{
     BalancingJson, MachineJson, MachinesJson, MapsJson, MapsText, MeasuredJson, MigrateJson, MigrateTarget, NotMoved, PsJson, Span,
     StatJson, balancing_text, machine_text, machines_text, maps_text, measured_text, migrate_text, ps_text, stat_text, validation_markdown,

@@ -5,9 +5,9 @@ use crate::text::words::{count, percent, times};
 use crate::text::{Style, paint::Paint};
 use crate::topology::table::Align::{Left, Right};
 use firsttouch_analysis::Analysis;
-use firsttouch_model::traffic::Traffic;
-use firsttouch_predict::error::ModelError;
-use firsttouch_predict::program::{Caps, Controller, Forecast, Link, Predicted, best};
+use firsttouch_predict::forecast::Forecast;
+use firsttouch_predict::model_error::ModelError;
+use firsttouch_predict::program::{Caps, Controller, Link, Predicted, best};
 use serde::Serialize;
 
 /// Fewer samples tell little.
@@ -64,7 +64,7 @@ pub struct Compared<'a> {
 
 impl<'a> PredictJson<'a> {
     #[must_use]
-    pub fn new(analysis: &'a Analysis, traffic: &Traffic, forecast: &'a Forecast) -> Self {
+    pub fn new(analysis: &'a Analysis, forecast: &'a Forecast) -> Self {
         let machine = &forecast.machine;
         Self {
             schema: "firsttouch.predict/1",
@@ -77,14 +77,14 @@ impl<'a> PredictJson<'a> {
             },
             threads: forecast.team,
             serial_share: forecast.serial,
-            samples: traffic.objects.iter().map(|object| object.samples.len()).sum(),
+            samples: analysis.traffic.objects.iter().map(|object| object.samples.len()).sum(),
             schedule: if forecast.is_dynamic { "dynamic" } else { "static" },
             caps: forecast.caps,
             write_share: forecast.write_share,
             best: best(&forecast.placements).map_or("", |best| best.placement.name()),
             placements: forecast.placements.iter().map(Compared::new).collect(),
             model_error: &forecast.error,
-            assumptions: forecast.assumptions(),
+            assumptions: assumptions(forecast),
         }
     }
 }
@@ -121,6 +121,62 @@ impl<'a> Compared<'a> {
             self.link.map_or_else(|| "-".to_owned(), |one| format!("{}->{} {}", one.from, one.to, used(one.utilisation))),
         ]
     }
+}
+
+/// What a forecast assumes without evidence, a sentence each.
+fn assumptions(forecast: &Forecast) -> Vec<String> {
+    let percent = |part: f64| format!("{:.0} %", 100.0 * part);
+    let mut list = Vec::new();
+    if forecast.is_assumed {
+        list.push(format!(
+            "Of {} only the nodes are known: its controllers, cores and links compare as on the median machine of the catalogue, and \
+             every node has a link to every other.",
+            forecast.machine.name
+        ));
+    }
+    let assumed: Vec<&str> =
+        forecast.machine.facts.iter().filter(|fact| fact.source.starts_with("assumed")).map(|fact| fact.what.as_str()).collect();
+    if !forecast.is_assumed && !assumed.is_empty() {
+        list.push(format!(
+            "Of {} these numbers are assumed: {} (`firsttouch machines show` says how).",
+            forecast.machine.name,
+            assumed.join(", ")
+        ));
+    }
+    list.push("Every access to a watched word moves 8 bytes of memory: what shared caches and reuse save is not seen.".to_owned());
+    list.push(format!("{} of the traffic is written (--writes).", percent(forecast.write_share)));
+    list.push(match forecast.caps {
+        Caps::Recorded => "Threads compute as fast as when they were recorded, in CPU time: they moved far less than this machine's \
+                           memory delivers (--caps)."
+            .to_owned(),
+        Caps::Auto | Caps::Machine => "Threads wait for memory only: a core draws what the machine's description says (--caps).".to_owned(),
+    });
+    list.push(match forecast.is_dynamic {
+        true => "What no thread owns, which is most of the traffic, goes to whoever is free; parts with an owner stay that thread's work."
+            .to_owned(),
+        false => "Threads work at the same time, each on its own part; the last to end ends all.".to_owned(),
+    });
+    if forecast.serial > 0.0 {
+        list.push(format!(
+            "{} of the traffic flows while one thread works alone (outside of parallel regions, or before there were other threads): it takes \
+             its own time, and stays serial wherever pages lie.",
+            percent(forecast.serial)
+        ));
+    }
+    if !forecast.evened.is_empty() {
+        list.push(format!("Threads use equal parts of {}: their shares do not differ beyond chance.", forecast.evened.join(", ")));
+    }
+    if forecast.unknown > 0.005 {
+        list.push(format!("{} of the traffic lies on pages of unknown nodes, and is left out.", percent(forecast.unknown)));
+    }
+    if let Some(found) = &forecast.found {
+        list.push(format!(
+            "The best combination is that of {} computed: the {} objects with most traffic in every placement, each by itself; others as the plan \
+             has them.",
+            found.tried, found.objects
+        ));
+    }
+    list
 }
 
 /// The comparison as text.

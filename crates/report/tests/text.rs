@@ -1,10 +1,12 @@
 //! The text report against expected text, on analyses made by hand.
 
 use firsttouch_analysis::{
-    Analysis, EvidenceView, Finding, FirstTouchView, LostView, MachineView, NotJudged, ObjectView, PartitionKind, Place, REPORT_SCHEMA,
-    Strip, ThreadView,
+    Analysis, EvidenceView, Finding, FirstTouchView, LostView, MachineView, NotJudged, ObjectView, PartitionKind, Place, Strip, ThreadView,
 };
-use firsttouch_report::{Context, Style, text};
+use firsttouch_model::finding::{FindingKind, Severity};
+use firsttouch_model::rows::ObjectKind;
+use firsttouch_model::traffic::Traffic;
+use firsttouch_report::{Context, Style};
 
 const PLAIN: Style = Style { width: 100, colour: false };
 
@@ -35,7 +37,7 @@ fn matrix_a() -> ObjectView {
         bytes: 3_200_000_000,
         count: 1,
         total_bytes: 3_200_000_000,
-        kind: "heap".into(),
+        kind: ObjectKind::Heap,
         call: Some("malloc".into()),
         process: 1,
         ordinal: 0,
@@ -74,7 +76,6 @@ fn matrix_a() -> ObjectView {
 
 fn serial() -> Analysis {
     Analysis {
-        schema: REPORT_SCHEMA.into(),
         command: vec!["./dgemv".into(), "20000".into()],
         exit_code: Some(0),
         wall_s: 6.2,
@@ -88,18 +89,15 @@ fn serial() -> Analysis {
         remote_samples: 290,
         remote_evidence: Some("watch".into()),
         matrix: vec![vec![0.5, 0.0], vec![0.5, 0.0]],
-        prediction: None,
         objects: vec![matrix_a()],
         findings: vec![Finding {
-            id: "serial-first-touch".into(),
+            kind: FindingKind::SerialFirstTouch,
             object: Some(7),
             object_name: "A".into(),
-            severity: "high".into(),
+            severity: Severity::High,
             message: "Thread 0 touched all of A first, so all of it is on node 0; 8 threads use it, each its own block.".into(),
             fix: "initialise A in the loop that uses it:\n  #pragma omp parallel for schedule(static)\n  for (i = 0; i < m; i++) ..."
                 .into(),
-            predicted_gain: None,
-            predicted_gain_interval: None,
             cause: Some("loop".into()),
             remote_fraction: 0.5,
             interval: [0.48, 0.52],
@@ -111,7 +109,13 @@ fn serial() -> Analysis {
         notes: vec![],
         unrecorded: None,
         lost: vec![],
+        traffic: Traffic::default(),
     }
+}
+
+/// The report without a forecast.
+fn text(analysis: &Analysis, context: &Context, style: Style) -> String {
+    firsttouch_report::text(analysis, None, context, style)
 }
 
 fn well_placed() -> Analysis {
@@ -426,7 +430,7 @@ fn hostile_names_are_harmless() {
     analysis.command = vec![evil.into()];
     analysis.machine.name = evil.into();
     analysis.findings[0].object_name = evil.into();
-    analysis.findings[0].id = "serial-first-touch".into();
+    analysis.findings[0].kind = FindingKind::SerialFirstTouch;
     analysis.objects[0].used_at[0].text = Some(evil.into());
     analysis.objects[0].allocated_at = Some(Place { file: Some(evil.into()), line: Some(1), ..Place::default() });
     analysis.not_judged[0].name = evil.into();

@@ -5,10 +5,11 @@ mod lines;
 mod serial;
 
 use super::loops::{Loop, indexing_loop};
-use super::{Case, Context, Kind};
+use super::{Case, Context};
 use crate::names::{Language, in_code};
 use crate::places::describe;
 use crate::{PartitionKind, Place};
+use firsttouch_model::finding::FindingKind;
 
 const INTERLEAVE: &str = "without touching the source, spread its pages over the nodes: numactl --interleave=all CMD (which spreads \
                           all other memory too, the well-placed as well)";
@@ -23,46 +24,47 @@ enum Team {
 }
 
 impl Context<'_> {
-    pub(super) fn fix(&self, kind: Kind, case: &Case<'_>) -> String {
+    pub(super) fn fix(&self, kind: FindingKind, case: &Case<'_>) -> String {
         let name = case.view.name.as_str();
         let language = self.language(case);
         match kind {
-            Kind::SerialFirstTouch => serial::serial(self, case, language),
-            Kind::MismatchedPartition => match self.team() {
+            FindingKind::SerialFirstTouch => serial::serial(self, case, language),
+            FindingKind::MismatchedPartition => match self.team() {
                 Team::OpenMp => format!(
                     "initialise {name} with the loop that uses it: same bounds, same schedule and chunk, same number of threads{}",
                     code(&self.parallel_loop(case, language))
                 ),
                 Team::Own => format!("let each thread initialise the part of {name} that it uses: same bounds, same number of threads"),
             },
-            Kind::NoStablePartition if !case.subject.partition.dealt_out => format!(
+            FindingKind::NoStablePartition if !case.subject.partition.dealt_out => format!(
                 "{INTERLEAVE}. If each thread reads all of {name}, one copy a node, made by a thread of that node, is better still; if its parts \
                  change hands, give each thread the same part every time ({}), and initialise {name} in that loop",
                 static_schedule(language, self.team())
             ),
-            Kind::NoStablePartition => format!(
+            FindingKind::NoStablePartition => format!(
                 "give each thread the same part every time ({}), and initialise {name} in that loop; or {INTERLEAVE}",
                 static_schedule(language, self.team())
             ),
-            Kind::SharedRead => format!("keep one copy of {name} a node, made by a thread of that node; or {INTERLEAVE}"),
-            Kind::IoFirstTouch => io(self, case, language),
-            Kind::HugePageSharing => huge(self, case, language),
-            Kind::SlowTier => format!(
+            FindingKind::SharedRead => format!("keep one copy of {name} a node, made by a thread of that node; or {INTERLEAVE}"),
+            FindingKind::IoFirstTouch => io(self, case, language),
+            FindingKind::HugePageSharing => huge(self, case, language),
+            FindingKind::SlowTier => format!(
                 "keep {name} on nodes with CPUs, if there is room: numactl --membind={cpus} CMD, or mbind() for {name} alone; or let the kernel move \
                  what is hot there: echo 2 > /proc/sys/kernel/numa_balancing (root; memory tiering)",
                 cpus = self.cpu_nodes()
             ),
-            Kind::PolicyMismatch => format!(
+            FindingKind::PolicyMismatch => format!(
                 "take the policy away ({}) and let the threads that use {name} touch it first{}",
                 "start the program without numactl or its options --interleave, --membind, --preferred; in the source, without set_mempolicy or mbind",
                 code(&self.parallel_loop(case, language))
             ),
-            Kind::NodeFull => format!(
+            FindingKind::NodeFull => format!(
                 "make room where {name} is used: end or move what fills that node (firsttouch stat, numastat -m), drop the page cache before the run \
                  (sync; echo 1 > /proc/sys/vm/drop_caches, as root), or spread the threads so that each node has room for its part"
             ),
-            Kind::UnpinnedThreads => self.pin_advice(),
-            Kind::RecycledMemory => format!(
+            FindingKind::UnpinnedThreads => self.pin_advice(),
+            FindingKind::BalancingChurn => self.churn_advice(),
+            FindingKind::RecycledMemory => format!(
                 "use fresh memory for {name}: do not free the former buffer before, or allocate with mmap (environment: \
                  MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072 makes glibc return large blocks to the kernel), or use an allocator that keeps memory by thread; \
                  then initialise it in the loop that uses it. Or move the pages to their users once with move_pages"

@@ -39,6 +39,8 @@ use crate::threads::Threads;
 use crate::uses::{Hit, Source, Uses};
 use crate::{Figure, Finding, Interval, ObjectView, PartitionKind, Target};
 use firsttouch_model::Estimate;
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::finding::{FindingKind, Severity};
 use firsttouch_model::rows::{Object, Profile};
 use std::collections::{BTreeMap, HashMap};
 
@@ -53,41 +55,6 @@ const DISAGREEING_RECORDS: f64 = 16.0;
 const DISAGREEMENT_BAR: f64 = 0.25;
 /// One lane touched it.
 pub(crate) const SERIAL: f64 = 0.90;
-
-/// The kinds of findings made from first touches and uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    SharedRead,
-    NoStablePartition,
-    RecycledMemory,
-    HugePageSharing,
-    IoFirstTouch,
-    SerialFirstTouch,
-    MismatchedPartition,
-    SlowTier,
-    PolicyMismatch,
-    NodeFull,
-    UnpinnedThreads,
-}
-
-impl Kind {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::SharedRead => "shared-read",
-            Self::NoStablePartition => "no-stable-partition",
-            Self::RecycledMemory => "recycled-memory",
-            Self::HugePageSharing => "huge-page-sharing",
-            Self::IoFirstTouch => "io-first-touch",
-            Self::SerialFirstTouch => "serial-first-touch",
-            Self::MismatchedPartition => "mismatched-partition",
-            Self::SlowTier => "slow-tier",
-            Self::PolicyMismatch => "policy-mismatch",
-            Self::NodeFull => "node-full",
-            Self::UnpinnedThreads => "unpinned-threads",
-        }
-    }
-}
 
 /// What the rules and their words need.
 pub struct Context<'a> {
@@ -122,14 +89,12 @@ impl Context<'_> {
         let interval: Interval = [remote.low, remote.high];
         let remote_share = case.subject.remote_share();
         Some(Finding {
-            id: kind.as_str().to_owned(),
+            kind,
             object: Some(case.object.id),
             object_name: case.view.name.clone(),
-            severity: severity(remote_share).to_owned(),
+            severity: Severity::of(remote_share),
             message: self.message(kind, case),
             fix: self.fix(kind, case),
-            predicted_gain: None,
-            predicted_gain_interval: None,
             cause: case.view.first_touch.cause.clone(),
             remote_fraction: remote.value,
             interval,
@@ -139,28 +104,28 @@ impl Context<'_> {
     }
 
     /// What the finding stands on.
-    fn case_figures(&self, kind: Kind, case: &Case<'_>) -> BTreeMap<String, Figure> {
-        let source = case.subject.source.as_str();
+    fn case_figures(&self, kind: FindingKind, case: &Case<'_>) -> BTreeMap<String, Figure> {
+        let source = || EvidenceSource::from(case.subject.source);
         let mut figures = BTreeMap::new();
-        let mut add = |name: &str, estimate: Option<Estimate>, evidence: &str| {
+        let mut add = |name: &str, estimate: Option<Estimate>, evidence: EvidenceSource| {
             figures.extend(estimate.map(|e| (name.to_owned(), figure(e, evidence))));
         };
-        add("remote", case.subject.remote, source);
+        add("remote", case.subject.remote, source());
         match kind {
-            Kind::SlowTier => add("slow", case.subject.slow, source),
-            Kind::PolicyMismatch => add("remote_by_first_touch", case.subject.by_first_touch, source),
-            Kind::NodeFull => {
-                add("remote_by_first_touch", case.subject.by_first_touch, source);
-                add("displaced", case.subject.touch.displaced, "touch");
+            FindingKind::SlowTier => add("slow", case.subject.slow, source()),
+            FindingKind::PolicyMismatch => add("remote_by_first_touch", case.subject.by_first_touch, source()),
+            FindingKind::NodeFull => {
+                add("remote_by_first_touch", case.subject.by_first_touch, source());
+                add("displaced", case.subject.touch.displaced, EvidenceSource::Touch);
             }
-            Kind::UnpinnedThreads => add("touched_by_its_user", self.touched_by_user(case), "touch"),
+            FindingKind::UnpinnedThreads => add("touched_by_its_user", self.touched_by_user(case), EvidenceSource::Touch),
             _ => {}
         }
-        add("moved", case.moves.part(case.moves.moved), "resident");
+        add("moved", case.moves.part(case.moves.moved), EvidenceSource::Resident);
         figures
     }
 
-    fn kind(&self, case: &Case<'_>) -> Option<Kind> {
+    fn kind(&self, case: &Case<'_>) -> Option<FindingKind> {
         let subject = case.subject;
         if subject.reason.is_some() || !self.passes_bars(subject) {
             return None;
@@ -172,22 +137,22 @@ impl Context<'_> {
         }
         match subject.partition.kind {
             PartitionKind::Unknown => return None,
-            PartitionKind::Shared => return self.on_several_nodes(subject).then_some(Kind::SharedRead),
-            PartitionKind::Irregular => return Some(Kind::NoStablePartition),
+            PartitionKind::Shared => return self.on_several_nodes(subject).then_some(FindingKind::SharedRead),
+            PartitionKind::Irregular => return Some(FindingKind::NoStablePartition),
             PartitionKind::Single | PartitionKind::Block | PartitionKind::BlockCyclic => {}
         }
         let touch = &subject.touch;
         if touch.recycled >= 0.5 {
-            return Some(Kind::RecycledMemory);
+            return Some(FindingKind::RecycledMemory);
         }
         let serial = touch.main_lane().is_some_and(|(_, share)| share >= SERIAL);
         if huge::is_huge_page_sharing(case, self.threads) {
-            return Some(Kind::HugePageSharing);
+            return Some(FindingKind::HugePageSharing);
         }
         if touch.by_kernel >= 0.5 || case.view.first_touch.cause.as_deref() == Some("io") {
-            return Some(Kind::IoFirstTouch);
+            return Some(FindingKind::IoFirstTouch);
         }
-        Some(if serial { Kind::SerialFirstTouch } else { Kind::MismatchedPartition })
+        Some(if serial { FindingKind::SerialFirstTouch } else { FindingKind::MismatchedPartition })
     }
 
     fn passes_bars(&self, subject: &Subject) -> bool {
@@ -237,14 +202,15 @@ impl Context<'_> {
 }
 
 /// A figure of a report.
-pub fn figure(estimate: Estimate, evidence: &str) -> Figure {
-    Figure { value: estimate.value, interval: [estimate.low, estimate.high], samples: estimate.samples, evidence: evidence.to_owned() }
+pub fn figure(estimate: Estimate, evidence: EvidenceSource) -> Figure {
+    Figure { value: estimate.value, interval: [estimate.low, estimate.high], samples: estimate.samples, evidence }
 }
 
-fn severity(remote_share: f64) -> &'static str {
-    match remote_share {
-        s if s >= 0.20 => "high",
-        s if s >= 0.05 => "medium",
-        _ => "low",
+impl From<Source> for EvidenceSource {
+    fn from(source: Source) -> Self {
+        match source {
+            Source::Watch => Self::Watch,
+            Source::Hint => Self::Hint,
+        }
     }
 }

@@ -10,10 +10,12 @@
 //!
 //! Placed for good, a program has neither: threads that are pinned do not move, and pages that settled do not come back.
 
-use super::{Context, figure, severity};
+use super::{Context, figure};
 use crate::Finding;
 use crate::residents::Moves;
 use crate::uses::Source;
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::finding::{FindingKind, Severity};
 use firsttouch_model::{Estimate, format_bytes};
 use std::collections::BTreeMap;
 
@@ -43,19 +45,25 @@ impl Context<'_> {
         self.floating(program).into_iter().chain(self.churn(program)).collect()
     }
 
-    fn finding(&self, id: &str, name: &str, program: &Program<'_>, message: String, fix: String, own: (&str, Estimate, &str)) -> Finding {
+    fn finding(
+        &self,
+        kind: FindingKind,
+        name: &str,
+        program: &Program<'_>,
+        message: String,
+        fix: String,
+        own: (&str, Estimate, EvidenceSource),
+    ) -> Finding {
         let remote = program.remote.unwrap_or(Estimate { value: 0.0, low: 0.0, high: 1.0, samples: 0 });
         let mut figures = BTreeMap::from([(own.0.to_owned(), figure(own.1, own.2))]);
-        figures.extend(program.remote.map(|e| ("remote".to_owned(), figure(e, program.source.as_str()))));
+        figures.extend(program.remote.map(|e| ("remote".to_owned(), figure(e, program.source.into()))));
         Finding {
-            id: id.to_owned(),
+            kind,
             object: None,
             object_name: name.to_owned(),
-            severity: severity(remote.value).to_owned(),
+            severity: Severity::of(remote.value),
             message,
             fix,
-            predicted_gain: None,
-            predicted_gain_interval: None,
             cause: None,
             remote_fraction: remote.value,
             interval: [remote.low, remote.high],
@@ -66,7 +74,7 @@ impl Context<'_> {
 
     fn floating(&self, program: &Program<'_>) -> Option<Finding> {
         let remote = program.remote.filter(|r| r.low > REMOTE_BAR)?;
-        if program.findings.iter().any(|f| f.id == "unpinned-threads") {
+        if program.findings.iter().any(|f| f.kind == FindingKind::UnpinnedThreads) {
             return None;
         }
         let (mut off, mut all, mut moves, mut floating, mut seen) = (0u64, 0u64, 0u64, 0, 0u64);
@@ -96,7 +104,14 @@ impl Context<'_> {
             self.allowed(),
             share(remote)
         );
-        Some(self.finding("unpinned-threads", "threads", program, message, self.pin_advice(), ("off_node", time, "looks")))
+        Some(self.finding(
+            FindingKind::UnpinnedThreads,
+            "threads",
+            program,
+            message,
+            self.pin_advice(),
+            ("off_node", time, EvidenceSource::Looks),
+        ))
     }
 
     fn churn(&self, program: &Program<'_>) -> Option<Finding> {
@@ -118,13 +133,18 @@ impl Context<'_> {
             program.moves.returned,
             program.moves.revisited
         );
-        let fix = format!(
+        let fix = self.churn_advice();
+        Some(self.finding(FindingKind::BalancingChurn, "pages", program, message, fix, ("returned", returned, EvidenceSource::Resident)))
+    }
+
+    /// How to stop the kernel from moving pages back and forth.
+    pub(super) fn churn_advice(&self) -> String {
+        format!(
             "{}. If threads on several nodes use the same pages in turn, no place is right for long: give each thread its own part, \
              or spread the pages and keep them there: numactl --interleave=all CMD (the balancing leaves memory with a policy alone). \
              Whether the balancing pays off: firsttouch balancing measure -- CMD; switching it off for the whole system needs root: firsttouch balancing off",
             capital(&self.pin_advice())
-        );
-        Some(self.finding("balancing-churn", "pages", program, message, fix, ("returned", returned, "resident")))
+        )
     }
 
     /// ` (allowed CPUs: 0-3)`, where that is several nodes' for all threads alike.

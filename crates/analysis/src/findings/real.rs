@@ -13,9 +13,10 @@
 //!
 //! Clearly: the interval of what would be remote by first touch lies below that of what is.
 
-use super::{Case, Context, Kind};
+use super::{Case, Context};
 use crate::PartitionKind;
 use firsttouch_model::Estimate;
+use firsttouch_model::finding::FindingKind;
 
 /// Part of the accesses to slow nodes that is worth a word.
 const SLOW_BAR: f64 = 0.05;
@@ -32,7 +33,7 @@ const RECORDS: u64 = 16;
 
 /// What real nodes say of an object.
 pub(super) enum Verdict {
-    Kind(Kind),
+    Kind(FindingKind),
     /// Placed as well as can be, or another finding's matter.
     Nothing,
     /// First touch placed it: the other rules hold.
@@ -46,7 +47,7 @@ impl Context<'_> {
         }
         let subject = case.subject;
         if subject.slow.is_some_and(|s| s.low > SLOW_BAR) {
-            return Verdict::Kind(Kind::SlowTier);
+            return Verdict::Kind(FindingKind::SlowTier);
         }
         let policy = self.policy(case);
         let without_owners = matches!(subject.partition.kind, PartitionKind::Shared | PartitionKind::Irregular);
@@ -58,17 +59,17 @@ impl Context<'_> {
         }
         let better = subject.by_first_touch.zip(subject.remote).is_some_and(|(first, real)| first.high < real.low);
         if better && policy.is_some() {
-            return Verdict::Kind(Kind::PolicyMismatch);
+            return Verdict::Kind(FindingKind::PolicyMismatch);
         }
         let enough = |e: Option<Estimate>, value: f64, low: f64| e.is_some_and(|e| e.samples >= RECORDS && e.value >= value && e.low > low);
         if better && enough(subject.touch.displaced, DISPLACED, DISPLACED_BAR) {
-            return Verdict::Kind(Kind::NodeFull);
+            return Verdict::Kind(FindingKind::NodeFull);
         }
         if better && enough(case.moves.part(case.moves.moved), MOVED, 0.0) {
             return Verdict::Nothing;
         }
         if policy.is_none() && !better && enough(self.touched_by_user(case), OWN, OWN_BAR) {
-            return Verdict::Kind(Kind::UnpinnedThreads);
+            return Verdict::Kind(FindingKind::UnpinnedThreads);
         }
         Verdict::AsEver
     }

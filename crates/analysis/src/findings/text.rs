@@ -1,12 +1,13 @@
 //! What a finding says: who touched, who uses, how much is remote.
 
-use super::{Case, Context, Kind};
+use super::{Case, Context};
 use crate::groups::Group;
 use crate::judge::Subject;
 use crate::names::made_by;
 use crate::places::describe;
 use crate::uses::Source;
 use crate::{ObjectView, PartitionKind, Place};
+use firsttouch_model::finding::FindingKind;
 use firsttouch_model::format_bytes;
 use firsttouch_model::rows::Object;
 
@@ -15,7 +16,7 @@ const MOVED_BAR: f64 = 0.01;
 
 impl Context<'_> {
     /// One or two sentences with figures and interval.
-    pub(super) fn message(&self, kind: Kind, case: &Case<'_>) -> String {
+    pub(super) fn message(&self, kind: FindingKind, case: &Case<'_>) -> String {
         let name = self.object_name(case);
         let touched = self.touched(case);
         let used = self.used(case);
@@ -26,28 +27,28 @@ impl Context<'_> {
     }
 
     /// What the findings that need real nodes say.
-    fn real_message(&self, kind: Kind, case: &Case<'_>, name: &str, used: &str, figures: &str) -> Option<String> {
+    fn real_message(&self, kind: FindingKind, case: &Case<'_>, name: &str, used: &str, figures: &str) -> Option<String> {
         let subject = case.subject;
         let first = subject.by_first_touch.map_or(0.0, |e| e.value);
         Some(match kind {
-            Kind::SlowTier => format!(
+            FindingKind::SlowTier => format!(
                 "{name} lies on memory without CPUs or of a slower kind (node {}): {} of its accesses go there. It is used by {used}: {figures}.",
                 self.target.slow_nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
                 subject.slow.map_or_else(|| percent(0.0), ranged),
             ),
-            Kind::PolicyMismatch => format!(
+            FindingKind::PolicyMismatch => format!(
                 "{name} has the memory policy {}, which is worse here than first touch: it is used by {used}, and {figures}; by first touch it would be {}.",
                 self.policy(case).unwrap_or("default"),
                 percent(first),
             ),
-            Kind::NodeFull => format!(
+            FindingKind::NodeFull => format!(
                 "{name} was touched by the right threads, but {} of its pages went to another node than their toucher ran on{}. It is used by {used}: \
                  {figures}; with room for it, it would be {}.",
                 subject.touch.displaced.map_or_else(|| percent(0.0), ranged),
                 self.full_nodes(),
                 percent(first),
             ),
-            Kind::UnpinnedThreads => format!(
+            FindingKind::UnpinnedThreads => format!(
                 "{name} was first touched by the threads that use it ({}), but they ran on other nodes then: threads have moved since{}. It \
                  is used by {used}: {figures}.",
                 touch_place(case),
@@ -68,43 +69,48 @@ impl Context<'_> {
     }
 
     /// ` Its memory policy is interleave:0-1: ...`, where another finding has to say so.
-    fn policy_words(&self, kind: Kind, case: &Case<'_>) -> String {
-        match self.policy(case).filter(|_| kind != Kind::PolicyMismatch) {
+    fn policy_words(&self, kind: FindingKind, case: &Case<'_>) -> String {
+        match self.policy(case).filter(|_| kind != FindingKind::PolicyMismatch) {
             Some(policy) => format!(" Its memory policy is {policy}, which places it before any first touch does."),
             None => String::new(),
         }
     }
 
-    fn plain_message(&self, kind: Kind, case: &Case<'_>, (name, touched, used, figures): (&str, &str, &str, &str)) -> String {
+    fn plain_message(&self, kind: FindingKind, case: &Case<'_>, (name, touched, used, figures): (&str, &str, &str, &str)) -> String {
         match kind {
-            Kind::SerialFirstTouch => {
+            FindingKind::SerialFirstTouch => {
                 let before = before_the_loop(case).map_or_else(String::new, |text| format!(" {text}."));
                 format!("{name} was first touched by {touched} and is used by {used}: {figures}.{before}")
             }
-            Kind::MismatchedPartition => format!(
+            FindingKind::MismatchedPartition => format!(
                 "{name} was first touched in parallel ({}), but in another partition than it is used, by {used}: {figures}.",
                 touch_place(case)
             ),
-            Kind::NoStablePartition => format!(
+            FindingKind::NoStablePartition => format!(
                 "{name} is used by {used}: no thread owns a part of it, so no first touch is right. It was first touched by {touched}; {figures}."
             ),
-            Kind::SharedRead => {
+            FindingKind::SharedRead => {
                 format!("{name} is used in full by {used}; it was first touched by {touched}, so {figures}.")
             }
-            Kind::IoFirstTouch => format!(
+            FindingKind::IoFirstTouch => format!(
                 "The kernel first touched {name} on behalf of {} (I/O into memory nobody had touched), and it is used by {used}: {figures}.",
                 self.toucher(case)
             ),
-            Kind::HugePageSharing => format!(
+            FindingKind::HugePageSharing => format!(
                 "{name} is first touched by the threads that use it, but its pages are {} and hold the parts of several threads; each page went to whichever came first. It is used by {used}: {figures}.",
                 format_bytes(case.subject.touch.page_bytes)
             ),
-            Kind::RecycledMemory => format!(
+            FindingKind::RecycledMemory => format!(
                 "{name} lies in memory that was used before{}: {} of its pages keep the place their former owner gave them ({touched}). It is used by {used}: {figures}.",
                 self.former_owner(case),
                 percent(case.subject.touch.recycled)
             ),
-            Kind::SlowTier | Kind::PolicyMismatch | Kind::NodeFull | Kind::UnpinnedThreads => String::new(),
+            // `real_message` and program.rs have the words of these.
+            FindingKind::SlowTier
+            | FindingKind::PolicyMismatch
+            | FindingKind::NodeFull
+            | FindingKind::UnpinnedThreads
+            | FindingKind::BalancingChurn => String::new(),
         }
     }
 

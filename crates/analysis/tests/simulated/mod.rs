@@ -392,5 +392,5 @@ pub fn judge(world: &World, seed: u64, nodes: usize) -> Analysis {
 
 /// (object name, finding) of each finding.
 pub fn found(analysis: &Analysis) -> Vec<(String, String)> {
-    analysis.findings.iter().map(|f| (f.object_name.clone(), f.id.clone())).collect()
+    analysis.findings.iter().map(|f| (f.object_name.clone(), f.kind.to_string())).collect()
 }

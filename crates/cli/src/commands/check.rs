@@ -1,12 +1,15 @@
 //! `firsttouch check`
 
-use super::{FAILED, profile, usage};
+use super::profile;
+use crate::exit::{FAILED, usage};
 use crate::arguments::{Check, Format, Profile};
-use crate::judge::{Judged, Question, analysed, is_database, judge, judge_first};
 use crate::output::{message, print, print_json, style, tell, write};
+use crate::request::analysis_request;
 use anyhow::{Context, Result, anyhow, bail};
-use firsttouch_analysis::Analysis;
-use firsttouch_analysis::gate::{Limits, Verdict, check};
+use firsttouch_analysis::Assessed;
+use firsttouch_analysis::limits::{LimitStatus, Limits, check};
+use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, SavedReport, is_profile, load_report};
+use firsttouch_predict::forecast::Forecast;
 use firsttouch_report::{CheckJson, check_github, check_junit, check_sarif, check_text};
 use std::ffi::OsString;
 use std::io::{stderr, stdout};
@@ -15,16 +18,16 @@ use std::path::{Path, PathBuf};
 /// A limit was exceeded.
 const EXCEEDED: u8 = 3;
 const DEFAULT_MAX_REMOTE: f64 = 0.2;
-/// As `profile` has it.
+/// The default of `profile`.
 const MIN_SIZE: u64 = 64 << 10;
 
 pub fn run(arguments: &Check) -> Result<u8> {
-    let question = usage(Question::parse(&arguments.judge))?;
-    usage(limits_can_be_held(arguments, &question))?;
-    // A baseline that cannot be used is told before the program runs for an hour.
-    let baseline = arguments.baseline.as_deref().map(|path| analysed(path, &question).context("cannot use the baseline")).transpose()?;
+    let request = analysis_request(&arguments.judge)?;
+    usage(limits_can_be_checked(arguments, &request))?;
+    // A baseline that cannot be used is an error before the program runs for an hour.
+    let baseline = arguments.baseline.as_deref().map(|path| load_report(path, &request).context("cannot use the baseline")).transpose()?;
     if let Some(file) = given_profile(&arguments.program) {
-        return gate(arguments, &judge(&file, &question)?, baseline, &file, false);
+        return check_limits(arguments, &AnalysedProfile::open(&file, &request)?, baseline.as_ref(), &file, false);
     }
     let folder = tempfile::tempdir().context("cannot make a temporary directory for the profile")?;
     let file = arguments.profile.clone().unwrap_or_else(|| folder.path().join("check.ftp"));
@@ -40,7 +43,7 @@ pub fn run(arguments: &Check) -> Result<u8> {
         message(&format!("the program failed (exit status {own}): its placement is not judged"));
         return Ok(own);
     }
-    gate(arguments, &judge_first(&file, &question)?, baseline, &file, true)
+    check_limits(arguments, &AnalysedProfile::open_recorded(&file, &request)?, baseline.as_ref(), &file, true)
 }
 
 /// The program's profile, by the words of `profile`.
@@ -63,7 +66,7 @@ fn given_profile(program: &[OsString]) -> Option<PathBuf> {
     let [only] = program else { return None };
     let path = Path::new(only);
     let named = path.extension().is_some_and(|end| end == "ftp");
-    (named || is_database(path)).then(|| path.to_owned())
+    (named || is_profile(path)).then(|| path.to_owned())
 }
 
 /// `check FILE.ftp OPTIONS` as `check OPTIONS FILE.ftp`: what follows a program is the program's own, but a profile has no options.
@@ -76,8 +79,8 @@ pub fn profile_last(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-fn limits_can_be_held(arguments: &Check, question: &Question) -> Result<()> {
-    if arguments.max_slowdown.is_some() && question.is_bare() {
+fn limits_can_be_checked(arguments: &Check, request: &AnalysisRequest) -> Result<()> {
+    if arguments.max_slowdown.is_some() && request.names_only_nodes() {
         return Err(no_description());
     }
     Ok(())
@@ -85,37 +88,40 @@ fn limits_can_be_held(arguments: &Check, question: &Question) -> Result<()> {
 
 fn no_description() -> anyhow::Error {
     anyhow!(
-        "cannot hold --max-slowdown: the bandwidths of the machine are not known. Name one of the catalogue (firsttouch machines list) or a \
+        "cannot check --max-slowdown: the bandwidths of the machine are not known. Name one of the catalogue (firsttouch machines list) or a \
          description (.toml) with --machine"
     )
 }
 
-fn gate(arguments: &Check, judged: &Judged, baseline: Option<Box<Analysis>>, file: &Path, ran: bool) -> Result<u8> {
-    let analysis = &judged.analysis;
-    if let Some(before) = baseline.as_ref().filter(|before| before.machine.name != analysis.machine.name) {
-        bail!("cannot use the baseline: it was judged on {}, this on {}", before.machine.name, analysis.machine.name);
+fn check_limits(arguments: &Check, analysed: &AnalysedProfile, baseline: Option<&SavedReport>, file: &Path, ran: bool) -> Result<u8> {
+    let analysis = &analysed.analysis;
+    if let Some(before) = baseline.filter(|before| before.analysis.machine.name != analysis.machine.name) {
+        bail!("cannot use the baseline: it was judged on {}, this on {}", before.analysis.machine.name, analysis.machine.name);
     }
-    if arguments.max_slowdown.is_some() && judged.described.is_none() {
+    if arguments.max_slowdown.is_some() && analysed.description.is_none() {
         return usage(Err(no_description()));
     }
     let alone = arguments.max_slowdown.is_none() && baseline.is_none();
     let max_remote = arguments.max_remote.or(alone.then_some(DEFAULT_MAX_REMOTE));
-    let limits = check(analysis, &Limits { max_remote, max_slowdown: arguments.max_slowdown, baseline });
+    let forecast = analysed.report_forecast()?;
+    let prediction = forecast.and_then(Forecast::prediction);
+    let limits = Limits { max_remote, max_slowdown: arguments.max_slowdown, baseline: baseline.map(SavedReport::assessed) };
+    let limits = check(Assessed { analysis, prediction: prediction.as_ref() }, &limits);
     let folder = std::env::current_dir().unwrap_or_default();
-    let json = CheckJson::new(analysis, &limits, &folder);
-    show(arguments, &json, judged, file, ran)?;
-    if limits.iter().any(|limit| limit.verdict == Verdict::Exceeded) {
+    let json = CheckJson::new(analysis, forecast, &limits, &folder);
+    show(arguments, &json, &analysed.options, file, ran)?;
+    if limits.iter().any(|limit| limit.status == LimitStatus::Exceeded) {
         return Ok(EXCEEDED);
     }
-    if limits.iter().any(|limit| limit.verdict == Verdict::Unknown) {
-        message("error: a limit could not be held against anything: what was missing is told by 'firsttouch report'");
+    if limits.iter().any(|limit| limit.status == LimitStatus::Unknown) {
+        message("error: a limit could not be checked: 'firsttouch report' says what was missing");
         return Ok(FAILED);
     }
     Ok(0)
 }
 
-fn show(arguments: &Check, json: &CheckJson<'_>, judged: &Judged, file: &Path, ran: bool) -> Result<()> {
-    let options: String = judged.options.iter().map(|word| format!(" {word}")).collect();
+fn show(arguments: &Check, json: &CheckJson<'_>, options: &[String], file: &Path, ran: bool) -> Result<()> {
+    let options: String = options.iter().map(|word| format!(" {word}")).collect();
     let kept = (!ran || arguments.profile.is_some()).then(|| format!("firsttouch report {}{options}", file.display()));
     let to_terminal = |style| check_text(json, kept.as_deref(), style);
     let text = match arguments.format {

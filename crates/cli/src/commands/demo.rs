@@ -1,14 +1,17 @@
 //! `firsttouch demo`: the whole story on the bundled DGEMV, told with the commands a user would type.
 
-use super::FAILED;
-use super::plan::{summary, told as planned_json};
-use crate::arguments::{Demo, Judge};
-use crate::judge::{Judged, Question, judge, read};
+use crate::exit::FAILED;
+use super::plan::{planned_json, summary};
+use crate::arguments::Demo;
 use crate::output::{print, print_json, style, tell, write};
-use crate::plan::{Planned, plan};
+use crate::request::report_context;
 use anyhow::{Context as _, Result, bail};
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::finding::FindingKind;
 use firsttouch_model::format_bytes;
-use firsttouch_report::{Context, text};
+use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest};
+use firsttouch_plan::Planned;
+use firsttouch_report::{Context, ReportJson, text};
 use firsttouch_system::MachineInfo;
 use serde_json::{Value, json};
 use std::ffi::OsStr;
@@ -27,11 +30,11 @@ const RUN_S: f64 = 5.0;
 const TRIAL_PRODUCTS: u64 = 3;
 /// Its plan, in the temporary directory.
 const PLAN: &str = "dgemv.toml";
-const DEFECT: &str = "serial-first-touch";
+const DEFECT: FindingKind = FindingKind::SerialFirstTouch;
 
 /// One profiled run.
 struct Story {
-    judged: Judged,
+    analysed: AnalysedProfile,
     bench: Value,
     profile: PathBuf,
 }
@@ -58,7 +61,7 @@ pub fn run(arguments: &Demo) -> Result<u8> {
         format_bytes(rows * rows * 8)
     ))?;
     let serial = profiled(&firsttouch, folder.path(), "serial", &sizes, &say)?;
-    say(&format!("\n{}\n", report(&serial, folder.path())))?;
+    say(&format!("\n{}\n", report(&serial, folder.path())?))?;
     if is_blind(&serial) {
         say("The defect cannot be shown here: nothing saw the program's accesses, for the reason told in the report above.\n")?;
         if arguments.json {
@@ -67,13 +70,13 @@ pub fn run(arguments: &Demo) -> Result<u8> {
         return Ok(FAILED);
     }
     let planned = plan_of(&serial, folder.path(), &say)?;
-    let under_plan = match planned.plan.is_empty() || serial.judged.analysis.machine.virtual_machine {
+    let under_plan = match planned.plan.is_empty() || serial.analysed.analysis.machine.virtual_machine {
         true => None,
         false => Some(run_under_plan(&firsttouch, folder.path(), &sizes, &serial, &say)?),
     };
     say("3. Or in the source: every thread initialises the rows it will use (the fix above), and nothing else changes.\n\n")?;
     let parallel = profiled(&firsttouch, folder.path(), "parallel", &sizes, &say)?;
-    say(&format!("\n{}\n", report(&parallel, folder.path())))?;
+    say(&format!("\n{}\n", report(&parallel, folder.path())?))?;
 
     let defect = defect(&serial);
     let found = defect.is_some();
@@ -126,22 +129,22 @@ fn recorded(firsttouch: &Path, profile: PathBuf, launcher: &[&OsStr], bench: &[&
     }
     command.arg(firsttouch).args(bench).arg("--json");
     let bench = bench_json(&mut command)?;
-    let judged = judge(&profile, &Question::parse(&Judge::default())?)?;
-    Ok(Story { judged, bench, profile })
+    let analysed = AnalysedProfile::open(&profile, &AnalysisRequest::default())?;
+    Ok(Story { analysed, bench, profile })
 }
 
 /// The plan, in the temporary directory and in words.
 fn plan_of(serial: &Story, folder: &Path, say: &impl Fn(&str) -> Result<()>) -> Result<Planned> {
     let made_from = serial.profile.strip_prefix(folder).unwrap_or(&serial.profile).display().to_string();
-    let planned = plan(&read(&serial.profile)?, &serial.judged, &made_from)?;
+    let planned = serial.analysed.plan(&made_from)?;
     write(&folder.join(PLAN), &planned.plan.to_string())?;
-    let words = summary(&planned, &serial.judged.analysis, Some(Path::new(PLAN)));
+    let words = summary(&planned, &serial.analysed.analysis, Some(Path::new(PLAN)));
     let words: Vec<String> = words.lines().map(|line| format!("   {line}\n")).collect();
     say(&format!(
         "2. Without touching the source: a plan says where each page goes, by the line that allocates it.\n\n   $ firsttouch plan {made_from} -o {PLAN}\n{}\n",
         words.concat()
     ))?;
-    if serial.judged.analysis.machine.virtual_machine {
+    if serial.analysed.analysis.machine.virtual_machine {
         say(&format!("   On a machine with several nodes: firsttouch run --plan {PLAN} -- firsttouch bench dgemv ...\n\n"))?;
     }
     Ok(planned)
@@ -168,43 +171,51 @@ fn bench_json(command: &mut Command) -> Result<Value> {
 }
 
 /// The text report, with the profile named as in the command shown.
-fn report(story: &Story, folder: &Path) -> String {
+fn report(story: &Story, folder: &Path) -> Result<String> {
     let name = story.profile.strip_prefix(folder).unwrap_or(&story.profile);
     // The profile goes with the temporary directory: there is nothing more to ask of it.
-    let context = Context { prefix: "", more: false, ..story.judged.context(name, false) };
-    text(&story.judged.analysis, &context, style(&stdout()))
+    let context = Context { prefix: "", more: false, ..report_context(&story.analysed, name, false) };
+    Ok(text(&story.analysed.analysis, story.analysed.report_forecast()?, &context, style(&stdout())))
 }
 
 /// The JSON; without a second run where the first saw nothing.
 fn told(serial: &Story, parallel: Option<&Story>, plan: Option<(&Planned, Option<&Story>)>, found: bool, gone: bool) -> Value {
-    let run = |story: &Story| json!({"bench": story.bench, "report": story.judged.analysis});
+    let run = |story: &Story| {
+        let forecast = story.analysed.report_forecast().ok().flatten();
+        json!({"bench": story.bench, "report": ReportJson::new(&story.analysed.analysis, forecast)})
+    };
     json!({"schema": "firsttouch.demo/1", "found": found, "gone": gone, "serial": run(serial), "parallel": parallel.map(run),
            "plan": plan.map(|(planned, _)| planned_json(planned)), "under_plan": plan.and_then(|(_, story)| story).map(run)})
 }
 
 fn remote(story: &Story) -> String {
-    story.judged.analysis.remote_fraction.map_or("an unknown part".to_owned(), |part| format!("{:.0} %", part * 100.0))
+    story.analysed.analysis.remote_fraction.map_or("an unknown part".to_owned(), |part| format!("{:.0} %", part * 100.0))
 }
 
 /// Whether the evidence that the story rests on could not be had: then the second run would tell no more than the first.
 fn is_blind(story: &Story) -> bool {
-    story.judged.analysis.evidence.iter().any(|evidence| !evidence.available && ["touch", "watch"].contains(&evidence.source.as_str()))
+    story
+        .analysed
+        .analysis
+        .evidence
+        .iter()
+        .any(|evidence| !evidence.available && matches!(evidence.source, EvidenceSource::Touch | EvidenceSource::Watch))
 }
 
 /// The object that one thread touched first.
 fn defect(story: &Story) -> Option<&str> {
-    let finding = story.judged.analysis.findings.iter().find(|finding| finding.id == DEFECT)?;
+    let finding = story.analysed.analysis.findings.iter().find(|finding| finding.kind == DEFECT)?;
     Some(&finding.object_name)
 }
 
 /// Whether the object was judged, and nothing was found. An object that could not be judged is not well placed.
 fn is_well_placed(story: &Story, object: &str) -> bool {
-    let analysis = &story.judged.analysis;
+    let analysis = &story.analysed.analysis;
     analysis.findings.is_empty() && analysis.objects.iter().any(|one| one.name == object && one.judged)
 }
 
 fn verdict(serial: &Story, parallel: &Story, found: bool, gone: bool) -> String {
-    let machine = &serial.judged.analysis.machine.name;
+    let machine = &serial.analysed.analysis.machine.name;
     match (found, gone) {
         (true, true) => format!(
             "The defect is found and gone: on {machine}, remote accesses fall from {} to {}.\n\

@@ -1,28 +1,28 @@
 //! `firsttouch diff`
 
-use super::usage;
 use crate::arguments::Diff;
-use crate::judge::{Question, analysed};
 use crate::output::{message, print, print_json, style};
+use crate::request::analysis_request;
 use anyhow::{Result, bail};
 use firsttouch_analysis::diff::diff;
+use firsttouch_pipeline::load_report;
 use firsttouch_report::diff_text;
 use std::io::stdout;
 
 pub fn run(arguments: &Diff) -> Result<u8> {
-    let question = usage(Question::parse(&arguments.judge))?;
-    let before = analysed(&arguments.before, &question)?;
-    let after = analysed(&arguments.after, &question)?;
-    if before.machine != after.machine {
+    let request = analysis_request(&arguments.judge)?;
+    let before = load_report(&arguments.before, &request)?;
+    let after = load_report(&arguments.after, &request)?;
+    if before.analysis.machine != after.analysis.machine {
         bail!(
             "cannot compare {} with {}: the first was judged on {}, the second on {}; give the profiles themselves, and name one machine with --machine",
             arguments.before.display(),
             arguments.after.display(),
-            before.machine.name,
-            after.machine.name
+            before.analysis.machine.name,
+            after.analysis.machine.name
         );
     }
-    let found = diff(&before, &after);
+    let found = diff(before.assessed(), after.assessed());
     if arguments.json {
         found.doubts.iter().for_each(|doubt| message(doubt));
         print_json(&found)?;

@@ -1,9 +1,9 @@
 //! `firsttouch machines`
 
 use crate::arguments::MachinesAction;
-use crate::described::read;
 use crate::output::{print, print_json, style};
 use anyhow::Result;
+use firsttouch_pipeline::described_machine;
 use firsttouch_predict::machine::{self, Machine};
 use firsttouch_report::{MachineJson, MachinesJson, machine_text, machines_text};
 use std::io::stdout;
@@ -19,7 +19,7 @@ pub fn run(action: &MachinesAction) -> Result<u8> {
             }
         }
         MachinesAction::Show(arguments) => {
-            let machine = read(&arguments.machine)?;
+            let machine = described_machine(&arguments.machine)?;
             if arguments.json {
                 print_json(&MachineJson::new(&machine))?;
             } else {

@@ -1,14 +1,13 @@
 //! `firsttouch maps`
 
-use crate::arguments::{Judge, Maps};
+use crate::arguments::Maps;
 use crate::exit;
-use crate::judge::{Question, judge};
-use crate::live;
 use crate::output::{print, print_json, style};
 use crate::processes::of_each;
 use anyhow::Result;
 use firsttouch_model::rows::{Id, Object, Profile};
 use firsttouch_model::system::{MappedObject, ProcessMaps};
+use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, running_process};
 use firsttouch_report::{MapsJson, MapsText, maps_text};
 use firsttouch_system::page_sample::{explain_refusal, sample_nodes};
 use firsttouch_system::process;
@@ -48,9 +47,8 @@ struct NamedObjects {
 
 impl NamedObjects {
     fn read(file: &Path) -> Result<Self> {
-        let judged = judge(file, &Question::parse(&Judge::default())?)?;
-        let profile = firsttouch_profile::open(file)?;
-        let by_id: BTreeMap<Id, String> = judged.analysis.objects.into_iter().map(|object| (object.id, object.name)).collect();
+        let AnalysedProfile { profile, analysis, .. } = AnalysedProfile::open(file, &AnalysisRequest::default())?;
+        let by_id: BTreeMap<Id, String> = analysis.objects.into_iter().map(|object| (object.id, object.name)).collect();
         let by_site = profile.objects.iter().filter_map(|object| Some((object.site?, by_id.get(&object.id)?.clone()))).collect();
         Ok(Self { file: file.display().to_string(), profile, by_id, by_site })
     }
@@ -62,7 +60,7 @@ impl NamedObjects {
 
     /// Adds the objects that were alive when the profile ended and are of this process.
     fn add_to(&self, maps: &mut ProcessMaps) {
-        let process = match live::process(&self.profile, maps.pid) {
+        let process = match running_process(&self.profile, maps.pid) {
             Ok(process) => process,
             Err(why) => {
                 maps.doubts.push(format!("{} {why}: no objects are named", self.file));

@@ -28,9 +28,6 @@ pub use check::profile_last;
 use crate::arguments::Command;
 use anyhow::Result;
 
-// For the commands whose modules still name them here.
-pub use crate::exit::{FAILED, usage};
-
 /// Runs a command and returns its exit status.
 pub fn run(command: &Command) -> Result<u8> {
     match command {

@@ -1,31 +1,28 @@
 //! `firsttouch plan`
 
-use super::usage;
 use crate::arguments::Plan as Arguments;
-use crate::judge::{Question, judge_profile, read};
 use crate::output::{is_stdout, message, print_json, write};
-use crate::plan::{Planned, is_well_placed, plan};
+use crate::request::analysis_request;
 use anyhow::Result;
 use firsttouch_analysis::Analysis;
-use firsttouch_placement::plan::Gain;
+use firsttouch_pipeline::AnalysedProfile;
+use firsttouch_plan::{Gain, Planned};
 use serde_json::{Value, json};
 use std::path::Path;
 
 pub fn run(arguments: &Arguments) -> Result<u8> {
-    let question = usage(Question::parse(&arguments.judge))?;
-    let profile = read(&arguments.profile)?;
-    let judged = judge_profile(&profile, &question)?;
-    let planned = plan(&profile, &judged, &arguments.profile.display().to_string())?;
+    let analysed = AnalysedProfile::open(&arguments.profile, &analysis_request(&arguments.judge)?)?;
+    let planned = analysed.plan(&arguments.profile.display().to_string())?;
     let output = arguments.output.as_deref();
     if arguments.json {
         if let Some(path) = output.filter(|path| !is_stdout(path)) {
             write(path, &planned.plan.to_string())?;
         }
-        print_json(&told(&planned))?;
+        print_json(&planned_json(&planned))?;
     } else {
         write(output.unwrap_or(Path::new("-")), &planned.plan.to_string())?;
     }
-    message(&summary(&planned, &judged.analysis, output));
+    message(&summary(&planned, &analysed.analysis, output));
     Ok(0)
 }
 
@@ -35,15 +32,12 @@ pub fn summary(planned: &Planned, analysis: &Analysis, output: Option<&Path>) ->
     let mut lines = Vec::new();
     let to = output.filter(|path| !is_stdout(path)).map(|path| format!(" -> {}", path.display())).unwrap_or_default();
     if plan.is_empty() {
-        let why = if is_well_placed(analysis) {
-            "the program is well placed"
-        } else {
-            "there is no finding that a placement of memory would mend"
-        };
+        let is_well_placed = analysis.findings.is_empty() && analysis.objects.iter().any(|object| object.judged);
+        let why = if is_well_placed { "the program is well placed" } else { "there is no finding that a placement of memory would remove" };
         lines.push(format!("nothing to place on {}: {why}{to}", plan.judged_on));
     } else {
         let names: Vec<String> =
-            plan.entries.iter().map(|entry| format!("{} ({}): {}", entry.what, entry.at, entry.place.name())).collect();
+            plan.entries.iter().map(|entry| format!("{} ({}): {}", entry.what, entry.at, entry.policy.name())).collect();
         lines.push(format!("plan for {}: {}{to}", plan.judged_on, names.join(", ")));
         if let (Some(gain), Some(outlook)) = (plan.gain, &planned.outlook) {
             let numbers =
@@ -63,14 +57,15 @@ pub fn summary(planned: &Planned, analysis: &Analysis, output: Option<&Path>) ->
     lines.join("\n")
 }
 
-pub fn told(planned: &Planned) -> Value {
+/// What was planned, as JSON.
+pub fn planned_json(planned: &Planned) -> Value {
     let gain = |gain: Option<Gain>| gain.map(|gain| json!({"value": gain.value, "interval": [gain.low, gain.high]}));
     let entries: Vec<Value> = planned
         .plan
         .entries
         .iter()
         .map(|entry| {
-            json!({"what": entry.what, "at": entry.at, "bytes": entry.bytes, "policy": entry.place.name(),
+            json!({"what": entry.what, "at": entry.at, "bytes": entry.bytes, "policy": entry.policy.name(),
                    "small_pages": entry.small_pages, "reason": entry.reason, "predicted_gain": gain(entry.gain)})
         })
         .collect();

@@ -1,12 +1,13 @@
 //! `firsttouch profile`
 
-use super::{FAILED, usage};
+use crate::exit::FAILED;
 use crate::arguments::Profile;
-use crate::judge::{Judged, Question, judge_first};
 use crate::output::{message, print_json, style, tell};
+use crate::request::{analysis_request, report_context};
 use anyhow::Result;
 use firsttouch_capture::{Options, Outcome, Summary};
-use firsttouch_report::{text, thousands};
+use firsttouch_pipeline::AnalysedProfile;
+use firsttouch_report::{ReportJson, text, thousands};
 use firsttouch_system::MachineInfo;
 use firsttouch_system::launch::LaunchError;
 use std::io::stderr;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 const NAMES_WORTH_TELLING: usize = 20_000;
 
 pub fn run(arguments: &Profile) -> Result<u8> {
-    let question = usage(Question::parse(&arguments.judge))?;
+    let request = analysis_request(&arguments.judge)?;
     let output = arguments.output.clone().unwrap_or_else(|| default_output(arguments));
     let outcome = match record(arguments, &output)? {
         Ok(outcome) => outcome,
@@ -32,13 +33,14 @@ pub fn run(arguments: &Profile) -> Result<u8> {
     if arguments.quiet && !arguments.json {
         return Ok(status(&outcome));
     }
-    match judge_first(&output, &question) {
-        Ok(judged) => {
-            if let Err(error) = report(arguments, &output, &outcome, &judged) {
+    match AnalysedProfile::open_recorded(&output, &request) {
+        Ok(analysed) => {
+            if let Err(error) = report(arguments, &output, &outcome, &analysed) {
                 message(&format!("error: {error:#}"));
             }
         }
         Err(error) => {
+            let error = anyhow::Error::from(error);
             tell_messages(&outcome.messages);
             // A profile that could not be written was told above.
             if outcome.profile_error.is_none() {
@@ -79,9 +81,10 @@ pub fn status(outcome: &Outcome) -> u8 {
     outcome.exit_code.map_or(0, |code| u8::try_from(code & 0xff).unwrap_or(FAILED))
 }
 
-fn report(arguments: &Profile, output: &Path, outcome: &Outcome, judged: &Judged) -> Result<()> {
+fn report(arguments: &Profile, output: &Path, outcome: &Outcome, analysed: &AnalysedProfile) -> Result<()> {
+    let forecast = analysed.report_forecast()?;
     if arguments.json {
-        print_json(&judged.analysis)?;
+        print_json(&ReportJson::new(&analysed.analysis, forecast))?;
     }
     if arguments.quiet {
         return Ok(());
@@ -92,12 +95,12 @@ fn report(arguments: &Profile, output: &Path, outcome: &Outcome, judged: &Judged
     }
     // The report tells what was missing, in the same words.
     let told = |text: &&String| {
-        let analysis = &judged.analysis;
+        let analysis = &analysed.analysis;
         analysis.evidence.iter().any(|evidence| same(&evidence.detail, text)) || analysis.notes.iter().any(|note| same(note, text))
     };
     let untold: Vec<String> = outcome.messages.iter().filter(|text| !told(text)).cloned().collect();
     tell_messages(&untold);
-    tell(&text(&judged.analysis, &judged.context(output, false), style(&stderr())));
+    tell(&text(&analysed.analysis, forecast, &report_context(analysed, output, false), style(&stderr())));
     Ok(())
 }
 

@@ -1,20 +1,20 @@
 //! `firsttouch report`
 
-use super::usage;
 use crate::arguments::Report;
-use crate::judge::{Question, judge};
 use crate::output::{print, print_json, style};
+use crate::request::{analysis_request, report_context};
 use anyhow::Result;
-use firsttouch_report::text;
+use firsttouch_pipeline::AnalysedProfile;
+use firsttouch_report::{ReportJson, text};
 
 pub fn run(arguments: &Report) -> Result<u8> {
-    let question = usage(Question::parse(&arguments.judge))?;
-    let judged = judge(&arguments.profile, &question)?;
+    let analysed = AnalysedProfile::open(&arguments.profile, &analysis_request(&arguments.judge)?)?;
+    let forecast = analysed.report_forecast()?;
     if arguments.json {
-        print_json(&judged.analysis)?;
+        print_json(&ReportJson::new(&analysed.analysis, forecast))?;
     } else {
-        let context = judged.context(&arguments.profile, true);
-        print(&text(&judged.analysis, &context, style(&std::io::stdout())))?;
+        let context = report_context(&analysed, &arguments.profile, true);
+        print(&text(&analysed.analysis, forecast, &context, style(&std::io::stdout())))?;
     }
     Ok(0)
 }

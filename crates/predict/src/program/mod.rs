@@ -5,19 +5,18 @@
 
 mod caps;
 mod choose;
-mod forecast;
 mod interval;
 mod place;
 mod volumes;
 
 pub use caps::Caps;
 pub use choose::{Candidate, Choice, Found, Left, PerObject};
-pub use forecast::Forecast;
 pub use place::Placement;
 
 use crate::machine::Machine;
 use crate::model::{Outcome, Schedule, Seat, Stretch, TeamError, Thread, simulate, simulate_pool};
 use crate::units::{Bandwidth, Seconds, Volume};
+use firsttouch_model::prediction::Gain;
 use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
 use interval::Resampled;
 use place::Places;
@@ -77,17 +76,9 @@ pub struct Link {
     pub utilisation: f64,
 }
 
-/// How much faster the program would be.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Gain {
-    /// Time as it is, over the time after.
-    pub gain: f64,
-    pub interval: [f64; 2],
-}
-
-/// What is asked besides the placement.
+/// What a prediction takes for given.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Question {
+pub struct Assumptions {
     pub write_share: f64,
     pub caps: Caps,
     /// Relative standard error of one prediction of the model.
@@ -99,7 +90,7 @@ impl<'a> Program<'a> {
     ///
     /// # Errors
     /// No traffic, or workers or pages on nodes that the machine does not have.
-    pub fn new(machine: &'a Machine, traffic: &'a Traffic, nodes: Vec<usize>, question: Question) -> Result<Self, TeamError> {
+    pub fn new(machine: &'a Machine, traffic: &'a Traffic, nodes: Vec<usize>, assumptions: Assumptions) -> Result<Self, TeamError> {
         if traffic.objects.iter().all(|object| object.samples.is_empty()) {
             return Err(TeamError("no accesses to memory larger than a core's cache, on pages of known nodes, were seen".to_owned()));
         }
@@ -125,15 +116,15 @@ impl<'a> Program<'a> {
             nodes,
             seats,
             schedule: schedule(traffic),
-            write_share: question.write_share,
+            write_share: assumptions.write_share,
             compute: vec![Bandwidth::UNLIMITED; traffic.workers.len()],
-            caps: question.caps,
-            model_error: question.model_error,
+            caps: assumptions.caps,
+            model_error: assumptions.model_error,
             plan: PerObject::new(),
             found: PerObject::new(),
         };
         let offered = program.run(&Weights::Same, &|_| Placement::AsIs)?;
-        (program.caps, program.compute) = caps::decide(question.caps, traffic, &works, offered.time);
+        (program.caps, program.compute) = caps::decide(assumptions.caps, traffic, &works, offered.time);
         Ok(program)
     }
 

@@ -2,7 +2,7 @@
 //! (docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands).
 
 use super::{CheckJson, sentence};
-use firsttouch_analysis::gate::Verdict;
+use firsttouch_analysis::limits::LimitStatus;
 use std::fmt::Write;
 
 /// A line for each limit that was not kept, and one for each finding, at its line.
@@ -10,15 +10,15 @@ use std::fmt::Write;
 pub fn check_github(check: &CheckJson<'_>) -> String {
     let mut out = String::new();
     for limit in check.limits {
-        let level = match limit.verdict {
-            Verdict::Exceeded => "error",
-            Verdict::Unsure | Verdict::Unknown => "warning",
-            Verdict::Within => "notice",
+        let level = match limit.status {
+            LimitStatus::Exceeded => "error",
+            LimitStatus::Unsure | LimitStatus::Unknown => "warning",
+            LimitStatus::Within => "notice",
         };
         let _ =
-            writeln!(out, "::{level} title={}::{}", property(&format!("firsttouch {}", limit.name)), data(&sentence(limit, check.machine)));
+            writeln!(out, "::{level} title={}::{}", property(&format!("firsttouch {}", limit.kind)), data(&sentence(limit, check.machine)));
     }
-    for finding in check.findings {
+    for finding in &check.findings {
         let level = if check.passed { "warning" } else { "error" };
         let place =
             check.place(finding).map_or(String::new(), |(_, file, line)| format!("file={},line={line},", property(check.relative(file))));

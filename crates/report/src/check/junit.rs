@@ -1,19 +1,20 @@
 //! JUnit's XML, as Jenkins and GitLab read it: a test case a limit.
 
 use super::{CheckJson, sentence};
+use crate::report_json::FindingJson;
 use crate::xml::escape;
-use firsttouch_analysis::gate::Verdict;
+use firsttouch_analysis::limits::LimitStatus;
 use std::fmt::Write;
 
 /// The result as a test suite.
 #[must_use]
 pub fn check_junit(check: &CheckJson<'_>) -> String {
-    let count = |verdict: Verdict| check.limits.iter().filter(|limit| limit.verdict == verdict).count();
+    let count = |status: LimitStatus| check.limits.iter().filter(|limit| limit.status == status).count();
     let counts = format!(
         "tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\" time=\"{:.3}\"",
         check.limits.len(),
-        count(Verdict::Exceeded),
-        count(Verdict::Unknown),
+        count(LimitStatus::Exceeded),
+        count(LimitStatus::Unknown),
         check.analysis.wall_s
     );
     let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
@@ -21,16 +22,16 @@ pub fn check_junit(check: &CheckJson<'_>) -> String {
     let _ = writeln!(out, "  <testsuite name=\"{}\" {counts}>", escape(&format!("firsttouch check on {}", check.machine.name)));
     for limit in check.limits {
         let words = escape(&sentence(limit, check.machine));
-        let _ = write!(out, "    <testcase classname=\"firsttouch.check\" name=\"{}\" time=\"0\"", limit.name);
-        let _ = match limit.verdict {
-            Verdict::Exceeded => writeln!(
+        let _ = write!(out, "    <testcase classname=\"firsttouch.check\" name=\"{}\" time=\"0\"", limit.kind);
+        let _ = match limit.status {
+            LimitStatus::Exceeded => writeln!(
                 out,
                 ">\n      <failure type=\"{}\" message=\"{words}\">{}</failure>\n    </testcase>",
-                limit.name,
+                limit.kind,
                 escape(&findings(check))
             ),
-            Verdict::Unknown => writeln!(out, ">\n      <skipped message=\"{words}\"/>\n    </testcase>"),
-            Verdict::Within | Verdict::Unsure => writeln!(out, ">\n      <system-out>{words}</system-out>\n    </testcase>"),
+            LimitStatus::Unknown => writeln!(out, ">\n      <skipped message=\"{words}\"/>\n    </testcase>"),
+            LimitStatus::Within | LimitStatus::Unsure => writeln!(out, ">\n      <system-out>{words}</system-out>\n    </testcase>"),
         };
     }
     out + "  </testsuite>\n</testsuites>\n"
@@ -38,7 +39,7 @@ pub fn check_junit(check: &CheckJson<'_>) -> String {
 
 /// What the failure is about, a paragraph a finding.
 fn findings(check: &CheckJson<'_>) -> String {
-    let one = |finding: &firsttouch_analysis::Finding| {
+    let one = |finding: &FindingJson<'_>| {
         let place = check.place(finding).map_or(String::new(), |(_, file, line)| format!("{}:{line}: ", check.relative(file)));
         format!("{place}{} {}: {}\n{}\n", finding.id, finding.object_name, finding.message, finding.fix)
     };

@@ -10,10 +10,12 @@ pub use junit::check_junit;
 pub use sarif::check_sarif;
 pub use text::check_text;
 
+use crate::report_json::FindingJson;
 use crate::text::layout::GLUE;
 use crate::text::words::{percent, times};
-use firsttouch_analysis::gate::{Checked, Verdict};
-use firsttouch_analysis::{Analysis, Finding, MachineView, Place};
+use firsttouch_analysis::limits::{LimitCheck, LimitKind, LimitStatus};
+use firsttouch_analysis::{Analysis, MachineView, Place};
+use firsttouch_predict::forecast::Forecast;
 use serde::Serialize;
 use std::path::Path;
 
@@ -26,8 +28,8 @@ pub struct CheckJson<'a> {
     pub machine: &'a MachineView,
     /// No limit was exceeded.
     pub passed: bool,
-    pub limits: &'a [Checked],
-    pub findings: &'a [Finding],
+    pub limits: &'a [LimitCheck],
+    pub findings: Vec<FindingJson<'a>>,
     #[serde(skip)]
     analysis: &'a Analysis,
     /// Paths below it are shown relative to it.
@@ -37,22 +39,22 @@ pub struct CheckJson<'a> {
 
 impl<'a> CheckJson<'a> {
     #[must_use]
-    pub fn new(analysis: &'a Analysis, limits: &'a [Checked], folder: &Path) -> Self {
+    pub fn new(analysis: &'a Analysis, forecast: Option<&Forecast>, limits: &'a [LimitCheck], folder: &Path) -> Self {
         Self {
             schema: "firsttouch.check/1",
             command: &analysis.command,
             exit_code: analysis.exit_code,
             machine: &analysis.machine,
-            passed: !limits.iter().any(|limit| limit.verdict == Verdict::Exceeded),
+            passed: !limits.iter().any(|limit| limit.status == LimitStatus::Exceeded),
             limits,
-            findings: &analysis.findings,
+            findings: FindingJson::all(analysis, forecast),
             analysis,
             folder: folder.display().to_string(),
         }
     }
 
     /// The line to look at: where its memory was first touched, else allocated, else used.
-    fn place(&self, finding: &Finding) -> Option<(&'a Place, &'a str, u32)> {
+    fn place(&self, finding: &FindingJson<'_>) -> Option<(&'a Place, &'a str, u32)> {
         let object = self.analysis.objects.iter().find(|object| Some(object.id) == finding.object)?;
         let places = object.first_touch.at.first().into_iter().chain(&object.allocated_at).chain(object.used_at.first());
         places.filter_map(|place| Some((place, place.file.as_deref()?, place.line?))).next()
@@ -65,36 +67,36 @@ impl<'a> CheckJson<'a> {
 }
 
 /// `49 % of accesses would be remote [47, 52]; 20 % are allowed`
-fn sentence(limit: &Checked, machine: &MachineView) -> String {
+fn sentence(limit: &LimitCheck, machine: &MachineView) -> String {
     words(limit, machine).replace(GLUE, " ")
 }
 
 /// The same, with figures that a line does not break in.
-fn words(limit: &Checked, machine: &MachineView) -> String {
+fn words(limit: &LimitCheck, machine: &MachineView) -> String {
     let part = percent;
     let range = |words: &dyn Fn([f64; 2]) -> String| limit.interval.map_or(String::new(), |range| format!(" {}", words(range)));
     let percents = |[low, high]: [f64; 2]| crate::text::words::interval([low, high]);
     let verb = if machine.virtual_machine { "would be" } else { "are" };
     let unknown = || "what could be seen says nothing of it".to_owned();
-    let unsure = if limit.verdict == Verdict::Unsure { ", but that may be chance" } else { "" };
-    match (limit.name, limit.value) {
-        ("max-remote" | "baseline-remote", None) => format!("remote accesses: {}", unknown()),
-        ("max-slowdown" | "baseline-slowdown", None) => format!("slow-down: {}", unknown()),
-        ("max-remote", Some(value)) => {
+    let unsure = if limit.status == LimitStatus::Unsure { ", but that may be chance" } else { "" };
+    match (limit.kind, limit.value) {
+        (LimitKind::MaxRemote | LimitKind::BaselineRemote, None) => format!("remote accesses: {}", unknown()),
+        (LimitKind::MaxSlowdown | LimitKind::BaselineSlowdown, None) => format!("slow-down: {}", unknown()),
+        (LimitKind::MaxRemote, Some(value)) => {
             format!("{} of accesses {verb} remote{}; {} are allowed{unsure}", part(value), range(&percents), part(limit.limit))
         }
-        ("baseline-remote", Some(value)) => {
+        (LimitKind::BaselineRemote, Some(value)) => {
             format!("{} of accesses {verb} remote{}; the baseline has up to {}{unsure}", part(value), range(&percents), part(limit.limit))
         }
-        ("max-slowdown", Some(value)) => {
+        (LimitKind::MaxSlowdown, Some(value)) => {
             format!("{value:.2} times as long as with the best placement{}; {} times are allowed{unsure}", range(&times), limit.limit)
         }
-        ("baseline-slowdown", Some(value)) => format!(
+        (LimitKind::BaselineSlowdown, Some(value)) => format!(
             "{value:.2} times as long as with the best placement{}; the baseline has up to {:.2}{unsure}",
             range(&times),
             limit.limit
         ),
-        _ if limit.new_findings.is_empty() => "no finding that the baseline does not have".to_owned(),
-        _ => format!("findings that the baseline does not have: {}", limit.new_findings.join(", ")),
+        (LimitKind::BaselineFindings, _) if limit.new_findings.is_empty() => "no finding that the baseline does not have".to_owned(),
+        (LimitKind::BaselineFindings, _) => format!("findings that the baseline does not have: {}", limit.new_findings.join(", ")),
     }
 }

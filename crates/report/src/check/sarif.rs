@@ -1,8 +1,9 @@
 //! SARIF 2.1.0 (OASIS standard): a result for each finding, and for each limit that was exceeded.
 
 use super::{CheckJson, sentence};
-use firsttouch_analysis::Finding;
-use firsttouch_analysis::gate::Verdict;
+use crate::report_json::FindingJson;
+use firsttouch_analysis::limits::LimitStatus;
+use firsttouch_model::finding::Severity;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -12,14 +13,15 @@ const HELP: &str = "docs/findings.md";
 /// The result as a log of one run.
 #[must_use]
 pub fn check_sarif(check: &CheckJson<'_>, version: &str) -> Value {
-    let exceeded = || check.limits.iter().filter(|limit| limit.verdict == Verdict::Exceeded);
-    let ids: BTreeSet<&str> = check.findings.iter().map(|finding| finding.id.as_str()).chain(exceeded().map(|limit| limit.name)).collect();
+    let exceeded = || check.limits.iter().filter(|limit| limit.status == LimitStatus::Exceeded);
+    let ids: BTreeSet<&str> =
+        check.findings.iter().map(|finding| finding.id.as_str()).chain(exceeded().map(|limit| limit.kind.as_str())).collect();
     let ids: Vec<&str> = ids.into_iter().collect();
     let index = |id: &str| ids.iter().position(|known| *known == id);
     let findings = check.findings.iter().map(|finding| {
         json!({
             "ruleId": finding.id,
-            "ruleIndex": index(&finding.id),
+            "ruleIndex": index(finding.id.as_str()),
             "level": level(check, finding),
             "message": { "text": format!("{}: {} {}", finding.object_name, finding.message, finding.fix) },
             "locations": locations(check, finding),
@@ -34,13 +36,13 @@ pub fn check_sarif(check: &CheckJson<'_>, version: &str) -> Value {
     });
     let limits = exceeded().map(|limit| {
         json!({
-            "ruleId": limit.name,
-            "ruleIndex": index(limit.name),
+            "ruleId": limit.kind,
+            "ruleIndex": index(limit.kind.as_str()),
             "level": "error",
             "message": { "text": sentence(limit, check.machine) },
             // Where to begin: the worst finding.
             "locations": check.findings.first().map_or_else(|| json!([]), |finding| locations(check, finding)),
-            "partialFingerprints": { "limit/v1": limit.name },
+            "partialFingerprints": { "limit/v1": limit.kind },
             "properties": { "limit": limit.limit, "value": limit.value, "interval": limit.interval },
         })
     });
@@ -60,15 +62,15 @@ pub fn check_sarif(check: &CheckJson<'_>, version: &str) -> Value {
     })
 }
 
-fn level(check: &CheckJson<'_>, finding: &Finding) -> &'static str {
-    match (check.passed, finding.severity.as_str()) {
-        (false, "high" | "medium") => "error",
-        (_, "low") => "note",
+fn level(check: &CheckJson<'_>, finding: &FindingJson<'_>) -> &'static str {
+    match (check.passed, finding.severity) {
+        (false, Severity::High | Severity::Medium) => "error",
+        (_, Severity::Low) => "note",
         _ => "warning",
     }
 }
 
-fn locations(check: &CheckJson<'_>, finding: &Finding) -> Value {
+fn locations(check: &CheckJson<'_>, finding: &FindingJson<'_>) -> Value {
     let Some((place, file, line)) = check.place(finding) else { return json!([]) };
     let names: Vec<Value> = place.function.iter().map(|function| json!({ "fullyQualifiedName": function })).collect();
     json!([{

@@ -8,7 +8,7 @@ use crate::text::layout::clean;
 use crate::text::paint::Paint;
 use crate::text::words::percent;
 use crate::topology::table::Align::Left;
-use firsttouch_analysis::gate::Verdict;
+use firsttouch_analysis::limits::LimitStatus;
 
 /// Findings that one screen shows.
 const MOST_FINDINGS: usize = 8;
@@ -23,13 +23,13 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
         .limits
         .iter()
         .map(|limit| {
-            let word = match limit.verdict {
-                Verdict::Within => "within",
-                Verdict::Unsure => "unsure",
-                Verdict::Exceeded => "EXCEEDED",
-                Verdict::Unknown => "unknown",
+            let word = match limit.status {
+                LimitStatus::Within => "within",
+                LimitStatus::Unsure => "unsure",
+                LimitStatus::Exceeded => "EXCEEDED",
+                LimitStatus::Unknown => "unknown",
             };
-            vec![format!("  {word}"), limit.name.to_owned(), clean(&words(limit, check.machine))]
+            vec![format!("  {word}"), limit.kind.to_string(), clean(&words(limit, check.machine))]
         })
         .collect();
     out.table(&rows, &[Left, Left, Left]);
@@ -44,7 +44,7 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
             let place = check.place(finding).map_or_else(|| "-".to_owned(), |(_, file, line)| format!("{}:{line}", check.relative(file)));
             let gain = finding.predicted_gain.map_or(String::new(), |gain| format!("; {}", gained(gain, finding.predicted_gain_interval)));
             let share = format!("{} of all accesses{gain}", percent(finding.remote_share));
-            vec![format!("  {}", finding.id), clean(&finding.object_name), clean(&place), share]
+            vec![format!("  {}", finding.id), clean(finding.object_name), clean(&place), share]
         })
         .collect();
     out.table(&rows, &[Left, Left, Left, Left]);

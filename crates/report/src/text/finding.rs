@@ -4,8 +4,10 @@ use super::layout::{clean, cut, cut_front, pad, width, wrap};
 use super::paint::Paint;
 use super::words::{by_threads, interval, percent, place, thousands, times, within};
 use super::{Style, strip};
-use firsttouch_analysis::{Finding, Interval, ObjectView, PartitionKind, Place, ResidentView};
+use firsttouch_analysis::{Finding, Interval, ObjectView, Place, ResidentView};
 use firsttouch_model::format_bytes;
+use firsttouch_model::prediction::Gain;
+use firsttouch_model::rows::ObjectKind;
 
 /// Columns of the row labels, indentation included.
 const LABEL: usize = 18;
@@ -28,8 +30,8 @@ struct Row {
     remark: String,
 }
 
-pub fn finding(out: &mut Vec<String>, number: usize, finding: &Finding, object: Option<&ObjectView>, style: Style) {
-    head(out, number, finding, object, style);
+pub fn finding(out: &mut Vec<String>, number: usize, finding: &Finding, object: Option<&ObjectView>, gain: Option<Gain>, style: Style) {
+    head(out, number, finding, object, gain, style);
     if let Some(object) = object {
         table(out, &rows(object), style);
         if let Some(words) = object.resident.as_ref().and_then(|r| resident(r, object.policy.as_deref())) {
@@ -41,20 +43,20 @@ pub fn finding(out: &mut Vec<String>, number: usize, finding: &Finding, object: 
     labelled(out, "fix", &finding.fix, style);
 }
 
-fn head(out: &mut Vec<String>, number: usize, finding: &Finding, object: Option<&ObjectView>, style: Style) {
+fn head(out: &mut Vec<String>, number: usize, finding: &Finding, object: Option<&ObjectView>, gain: Option<Gain>, style: Style) {
     let size = object.map_or(String::new(), |object| format!("   {}", size(object)));
     let number = format!("{number}. ");
-    let fixed = width(&number) + width(&size) + 3 + width(&finding.id);
+    let fixed = width(&number) + width(&size) + 3 + width(finding.kind.as_str());
     let name = cut(&clean(&finding.object_name), style.width.saturating_sub(fixed).max(4));
     let left = fixed + width(&name);
-    let right = match finding.predicted_gain {
-        Some(gain) => gained(gain, finding.predicted_gain_interval),
+    let right = match gain {
+        Some(gain) => gained(gain.gain, Some(gain.interval)),
         None if finding.object.is_none() => {
             format!("{} of all accesses remote {}", percent(finding.remote_fraction), interval(finding.interval))
         }
         None => format!("{} of its accesses remote {}", percent(finding.remote_fraction), interval(finding.interval)),
     };
-    let line = format!("{number}{}{size}   {}", style.paint(Paint::Bold, &name), style.paint(Paint::Bad, &finding.id));
+    let line = format!("{number}{}{size}   {}", style.paint(Paint::Bold, &name), style.paint(Paint::Bad, finding.kind.as_str()));
     if left + 3 + width(&right) <= style.width {
         out.push(format!("{line}{}{right}", " ".repeat(style.width - left - width(&right))));
     } else {
@@ -122,10 +124,10 @@ fn rows(object: &ObjectView) -> Vec<Row> {
             let function = at.function.as_ref().filter(|_| at.file.is_some());
             row("allocated", at, Address::After, function.map_or(String::new(), |function| within(function)))
         }
-        None => Row { label: "allocated", place: String::new(), text: origin(&object.kind).to_owned(), remark: String::new() },
+        None => Row { label: "allocated", place: String::new(), text: origin(object.kind).to_owned(), remark: String::new() },
     });
     let touch = &object.first_touch;
-    let mut by = by_threads(&touch.by_thread, partition_name(touch.partition));
+    let mut by = by_threads(&touch.by_thread, touch.partition);
     if touch.by_kernel >= 0.5 {
         by = format!("{by}, in the kernel (I/O)");
     }
@@ -133,7 +135,7 @@ fn rows(object: &ObjectView) -> Vec<Row> {
         by = format!("{cause}, {by}");
     }
     places(&mut rows, "first touched", &touch.at, touching_address(object), by, "not seen");
-    let by = by_threads(&object.used_by_thread, partition_name(object.partition));
+    let by = by_threads(&object.used_by_thread, object.partition);
     places(&mut rows, "used", &object.used_at, Address::After, by, "no accesses seen");
     rows
 }
@@ -183,14 +185,14 @@ fn row(label: &'static str, at: &Place, address: Address, remark: String) -> Row
     Row { label, place, text, remark }
 }
 
-fn origin(kind: &str) -> &'static str {
+fn origin(kind: ObjectKind) -> &'static str {
     match kind {
-        "static" => "static or global array",
-        "stack" => "a thread's stack",
-        "file" => "a mapped file",
-        "anonymous" => "mapped by the program",
-        "mapping" => "a mapping; its allocation was not seen",
-        _ => "its allocation was not seen",
+        ObjectKind::Static => "static or global array",
+        ObjectKind::Stack => "a thread's stack",
+        ObjectKind::File => "a mapped file",
+        ObjectKind::Anonymous => "mapped by the program",
+        ObjectKind::Mapping => "a mapping; its allocation was not seen",
+        ObjectKind::Heap => "its allocation was not seen",
     }
 }
 
@@ -240,17 +242,5 @@ fn labelled(out: &mut Vec<String>, label: &str, text: &str, style: Style) {
         let label = if index == 0 { label } else { "" };
         let label = style.paint(Paint::Faint, &pad(&format!("{}{label}", " ".repeat(INDENT)), LABEL));
         push(out, format!("{label}{line}"));
-    }
-}
-
-/// The name the JSON gives a partition.
-pub fn partition_name(kind: PartitionKind) -> &'static str {
-    match kind {
-        PartitionKind::Single => "single",
-        PartitionKind::Block => "block",
-        PartitionKind::BlockCyclic => "block-cyclic",
-        PartitionKind::Shared => "shared",
-        PartitionKind::Irregular => "irregular",
-        PartitionKind::Unknown => "unknown",
     }
 }

@@ -11,6 +11,8 @@ pub(crate) mod words;
 pub use words::thousands;
 
 use firsttouch_analysis::{Analysis, ObjectView};
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_predict::forecast::Forecast;
 use layout::{GLUE, clean, wrap};
 use paint::Paint;
 use std::collections::BTreeMap;
@@ -48,13 +50,13 @@ pub struct Context {
 
 /// The report as text, lines of at most `style.width` columns, ending in a newline.
 #[must_use]
-pub fn text(analysis: &Analysis, context: &Context, style: Style) -> String {
+pub fn text(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context, style: Style) -> String {
     let style = Style { width: style.width.max(LEAST_WIDTH), ..style };
     let mut out = Vec::new();
     if context.heading {
         paragraph(&mut out, &heading(analysis, context), style);
     }
-    paragraph(&mut out, &format!("{}{}", context.prefix, judgement(analysis, context)), style);
+    paragraph(&mut out, &format!("{}{}", context.prefix, judgement(analysis, forecast, context)), style);
     out.push(String::new());
     if analysis.findings.is_empty() {
         for line in wrap(&no_finding(analysis), style.width) {
@@ -66,7 +68,8 @@ pub fn text(analysis: &Analysis, context: &Context, style: Style) -> String {
     }
     for (index, one) in analysis.findings.iter().enumerate() {
         let object = analysis.objects.iter().find(|object| Some(object.id) == one.object);
-        finding::finding(&mut out, index + 1, one, object, style);
+        let gain = forecast.and_then(|forecast| forecast.gain(one));
+        finding::finding(&mut out, index + 1, one, object, gain, style);
         out.push(String::new());
     }
     doubts(&mut out, analysis, style);
@@ -97,7 +100,7 @@ fn heading(analysis: &Analysis, context: &Context) -> String {
     let samples: Vec<String> = analysis
         .evidence
         .iter()
-        .filter(|e| e.available && e.samples > 0 && e.source != "agent")
+        .filter(|e| e.available && e.samples > 0 && e.source != EvidenceSource::Agent)
         .map(|e| format!("{}{GLUE}{}", e.source, thousands(e.samples)))
         .collect();
     let samples = if samples.is_empty() { String::new() } else { format!("; samples: {}", samples.join(", ")) };
@@ -110,7 +113,7 @@ fn heading(analysis: &Analysis, context: &Context) -> String {
     )
 }
 
-fn judgement(analysis: &Analysis, context: &Context) -> String {
+fn judgement(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context) -> String {
     let machine = &analysis.machine;
     let why = match (machine.virtual_machine, context.recorded_nodes) {
         (true, 1) => " (recorded on one node)",
@@ -122,14 +125,14 @@ fn judgement(analysis: &Analysis, context: &Context) -> String {
         return judged;
     }
     match remote(analysis) {
-        Some(remote) => format!("{judged}; {remote}{}", slowdown(analysis)),
+        Some(remote) => format!("{judged}; {remote}{}", slowdown(forecast)),
         None => judged,
     }
 }
 
 /// `; predicted to take 1.9x as long as with the best placement [1.6, 2.0]`, where a model has said so.
-fn slowdown(analysis: &Analysis) -> String {
-    let Some(prediction) = &analysis.prediction else { return String::new() };
+fn slowdown(forecast: Option<&Forecast>) -> String {
+    let Some(prediction) = forecast.and_then(Forecast::prediction) else { return String::new() };
     format!("; predicted to take {:.1}x as long as with the best placement {}", prediction.slowdown, times(prediction.interval))
 }
 
@@ -167,8 +170,8 @@ fn no_finding(analysis: &Analysis) -> String {
     match remote(analysis) {
         Some(remote) if is_too_little(analysis) => {
             let were = if analysis.remote_samples == 1 { "was" } else { "were" };
-            let seen = match analysis.remote_evidence.as_deref() {
-                Some("hint") => format!("{} {were} seen", count(analysis.remote_samples as usize, "hinting fault")),
+            let seen = match &analysis.remote_evidence {
+                Some(EvidenceSource::Hint) => format!("{} {were} seen", count(analysis.remote_samples as usize, "hinting fault")),
                 _ => format!("{} {were} hit", count(analysis.remote_samples as usize, "window")),
             };
             format!("Not enough samples for a verdict: {seen}; profile a longer run. As far as seen, {remote}.")
@@ -180,7 +183,7 @@ fn no_finding(analysis: &Analysis) -> String {
         None => format!(
             "No finding, and no judgement: no accesses to objects of known placement were seen{} what was missing is told below.",
             // Where accesses cannot be seen, more of the same sees no more.
-            if is_seen(analysis, "watch") { format!(". {};", sees_more(analysis)) } else { ":".to_owned() }
+            if is_seen(analysis, &EvidenceSource::Watch) { format!(". {};", sees_more(analysis)) } else { ":".to_owned() }
         ),
     }
 }
@@ -193,13 +196,13 @@ fn several_threads(analysis: &Analysis) -> bool {
 }
 
 /// Whether evidence of this kind could be had.
-fn is_seen(analysis: &Analysis, source: &str) -> bool {
-    !analysis.evidence.iter().any(|evidence| evidence.source == source && !evidence.available)
+fn is_seen(analysis: &Analysis, source: &EvidenceSource) -> bool {
+    !analysis.evidence.iter().any(|evidence| evidence.source == *source && !evidence.available)
 }
 
 /// What would see more than this profile did.
 fn sees_more(analysis: &Analysis) -> &'static str {
-    match (is_seen(analysis, "agent"), analysis.command.is_empty()) {
+    match (is_seen(analysis, &EvidenceSource::Agent), analysis.command.is_empty()) {
         (false, true) => "Longer recordings see more, and so does starting the program under 'firsttouch profile'",
         (false, false) => "Longer runs see more",
         (true, _) => "Longer runs and a smaller --min-size see more",
@@ -268,7 +271,7 @@ fn lost(analysis: &Analysis) -> String {
         .lost
         .iter()
         .filter(|one| one.count > 0)
-        .map(|one| format!("{} {}: {}", clean(&one.source), thousands(one.count), clean(&one.reason)))
+        .map(|one| format!("{} {}: {}", clean(one.source.as_str()), thousands(one.count), clean(&one.reason)))
         .collect();
     format!("Lost samples: {} ({}).", thousands(total), parts.join("; "))
 }

@@ -1,7 +1,7 @@
 //! Figures and thread shares as words.
 
 use super::layout::GLUE;
-use firsttouch_analysis::{Interval, Place};
+use firsttouch_analysis::{Interval, PartitionKind, Place};
 use firsttouch_symbols::readable_function;
 use std::path::Path;
 
@@ -51,7 +51,7 @@ const ALL: f64 = 0.995;
 const NEARLY_ALL: f64 = 0.9;
 
 /// Who does something, from shares by thread and the partition: `all by thread 0`, `8 threads, each its own block`.
-pub fn by_threads(shares: &[f64], partition: &str) -> String {
+pub fn by_threads(shares: &[f64], partition: PartitionKind) -> String {
     let total: f64 = shares.iter().sum();
     let Some((top, share)) = shares.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)) else {
         return String::new();
@@ -67,11 +67,11 @@ pub fn by_threads(shares: &[f64], partition: &str) -> String {
     }
     let threads = count(shares.iter().filter(|s| **s >= STRAY * share).count(), "thread");
     match partition {
-        "block" => format!("{threads}, each its own block"),
-        "block-cyclic" => format!("{threads}, blocks in turn"),
-        "shared" => format!("{threads}, each all of it"),
-        "irregular" => format!("{threads}, no fixed parts"),
-        _ => threads,
+        PartitionKind::Block => format!("{threads}, each its own block"),
+        PartitionKind::BlockCyclic => format!("{threads}, blocks in turn"),
+        PartitionKind::Shared => format!("{threads}, each all of it"),
+        PartitionKind::Irregular => format!("{threads}, no fixed parts"),
+        PartitionKind::Single | PartitionKind::Unknown => threads,
     }
 }
 
@@ -133,13 +133,13 @@ mod tests {
     #[test]
     fn threads_read_well() {
         for (shares, partition, text) in [
-            (&[1.0, 0.0][..], "single", "all by thread 0"),
-            (&[0.0, 0.03, 0.97], "block", "97 % by thread 2"),
-            (&[0.25, 0.25, 0.25, 0.25], "block", "4 threads, each its own block"),
-            (&[0.0, 0.5, 0.5, 0.001], "shared", "2 threads, each all of it"),
-            (&[0.5, 0.5], "unknown", "2 threads"),
-            (&[0.0, 0.0], "block", ""),
-            (&[], "block", ""),
+            (&[1.0, 0.0][..], PartitionKind::Single, "all by thread 0"),
+            (&[0.0, 0.03, 0.97], PartitionKind::Block, "97 % by thread 2"),
+            (&[0.25, 0.25, 0.25, 0.25], PartitionKind::Block, "4 threads, each its own block"),
+            (&[0.0, 0.5, 0.5, 0.001], PartitionKind::Shared, "2 threads, each all of it"),
+            (&[0.5, 0.5], PartitionKind::Unknown, "2 threads"),
+            (&[0.0, 0.0], PartitionKind::Block, ""),
+            (&[], PartitionKind::Block, ""),
         ] {
             assert_eq!(by_threads(shares, partition).replace(GLUE, " "), text);
         }

@@ -1,45 +1,44 @@
 //! A plan for a process that runs already: a profile of that process tells which of its memory each entry is about.
 
 use super::used::{Used, nodes_of_threads, within};
-use crate::live;
-use crate::plan::{Sites, read};
 use anyhow::{Context, Result, anyhow};
-use firsttouch_capture::symbolize::symbolize_profile;
 use firsttouch_model::rows::{Object, ObjectKind, Process, Profile};
 use firsttouch_model::system::ProcessMaps;
 use firsttouch_model::topology::Topology;
 use firsttouch_model::{NodeId, Pin};
+use firsttouch_pipeline::{ElfFiles, read_plan, read_profile, running_process};
 use firsttouch_placement::migrate::Rule;
-use firsttouch_placement::plan::{Origin, Plan, Policies, Reach, apply, hash};
+use firsttouch_plan::{KernelPolicy, Origin, Origins, Plan, RunNodes, apply, hash};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Policies of the kernel that keep memory on some nodes rather than spread it (linux/mempolicy.h).
+/// KernelPolicy of the kernel that keep memory on some nodes rather than spread it (linux/mempolicy.h).
 const KEEPING: [u32; 2] = [1, 2];
 
 /// # Errors
 /// A plan or profile that cannot be used; a profile of another process; nothing of the plan in this one.
 pub fn spans(file: &Path, profile: Option<&Path>, pid: i32, maps: &ProcessMaps, machine: &Topology) -> Result<Used> {
-    let mut plan = read(file)?;
+    let mut plan = read_plan(file)?;
     let path = profile.map_or_else(|| PathBuf::from(&plan.made_from), Path::to_owned);
-    let mut profile = firsttouch_profile::open(&path).with_context(|| {
+    let profile = read_profile(&path).with_context(|| {
         format!(
             "cannot tell which memory of process {pid} the plan is about: that takes a profile of the process (firsttouch profile --pid {pid} \
              --duration 10, then --profile FILE)"
         )
     })?;
-    symbolize_profile(&mut profile);
-    let process = live::process(&profile, pid)
+    let process = running_process(&profile, pid)
         .map_err(|why| anyhow!("cannot use {}: it {why}; profile it (firsttouch profile --pid {pid} --duration 10)", path.display()))?;
     let has_memory = |node: &&firsttouch_model::topology::Node| node.memory.is_none_or(|memory| memory.total_bytes > 0);
     let mut nodes: Vec<u32> = machine.nodes.iter().filter(has_memory).filter(|node| !node.cpus.is_empty()).map(|node| node.id).collect();
     nodes.sort_unstable();
     let runs = nodes_of_threads(pid)?;
     seat(&mut plan, &profile, process, &nodes, &runs);
-    let applied = apply(&plan, &Reach { nodes });
-    let (mut spans, mut notes, sites) = (Vec::new(), applied.doubts.clone(), Sites::new(&profile));
+    let applied = apply(&plan, &RunNodes { nodes });
+    let files = ElfFiles::default();
+    let origins = Origins::new(&profile, &files);
+    let (mut spans, mut notes) = (Vec::new(), applied.doubts.iter().map(ToString::to_string).collect::<Vec<String>>());
     for (entry, policies) in plan.entries.iter().zip(&applied.policies) {
-        let objects = objects(&entry.origin, &profile, process, &sites);
+        let objects = objects(&entry.origin, &profile, process, &origins);
         if objects.is_empty() {
             notes.push(format!("{}: nothing of it is in the profile of this process, or it is gone: left alone.", entry.what));
         }
@@ -73,7 +72,7 @@ fn seat(plan: &mut Plan, profile: &Profile, process: &Process, nodes: &[u32], ru
 }
 
 /// The live objects that an entry is about, in order of birth, each with its number among all of its site.
-fn objects<'a>(origin: &Origin, profile: &'a Profile, process: &Process, sites: &Sites<'_>) -> Vec<(u64, &'a Object)> {
+fn objects<'a>(origin: &Origin, profile: &'a Profile, process: &Process, origins: &Origins<'_>) -> Vec<(u64, &'a Object)> {
     let mut all: Vec<&Object> = profile.objects.iter().filter(|object| object.process == process.id).collect();
     all.sort_unstable_by_key(|object| (object.born_ns, object.id));
     let (of_entry, ordinal): (Vec<&Object>, _) = match origin {
@@ -86,7 +85,7 @@ fn objects<'a>(origin: &Origin, profile: &'a Profile, process: &Process, sites: 
             let mut known: BTreeMap<Option<i64>, bool> = BTreeMap::new();
             let is_site = |object: &&Object| {
                 matches!(object.kind, ObjectKind::Heap | ObjectKind::Anonymous)
-                    && *known.entry(object.site).or_insert_with(|| sites.call(object).is_ok_and(|call| hash(&call) == wanted))
+                    && *known.entry(object.site).or_insert_with(|| origins.call(object).is_ok_and(|call| hash(&call) == wanted))
             };
             (all.into_iter().filter(is_site).collect(), site.ordinal)
         }
@@ -101,13 +100,13 @@ fn objects<'a>(origin: &Origin, profile: &'a Profile, process: &Process, sites: 
 }
 
 /// The ranges of an object, and what the plan wants of each.
-fn pieces(object: &Object, index: u64, policies: &Policies) -> Vec<(u64, u64, Rule)> {
+fn pieces(object: &Object, index: u64, policies: &KernelPolicy) -> Vec<(u64, u64, Rule)> {
     let (start, end) = (object.address, object.address.saturating_add(object.bytes));
     match policies {
-        Policies::Leave => Vec::new(),
-        Policies::Whole { mode, nodes } if KEEPING.contains(mode) => vec![(start, end, Rule::To(nodes.clone()))],
-        Policies::Whole { nodes, .. } => vec![(start, end, Rule::Interleave(nodes.clone()))],
-        Policies::Parts { parts, period_bytes, rows } => {
+        KernelPolicy::Leave => Vec::new(),
+        KernelPolicy::Whole { mode, nodes } if KEEPING.contains(mode) => vec![(start, end, Rule::To(nodes.clone()))],
+        KernelPolicy::Whole { nodes, .. } => vec![(start, end, Rule::Interleave(nodes.clone()))],
+        KernelPolicy::Parts { parts, period_bytes, rows } => {
             // Rows lie behind one another in the whole that is divided.
             let rows = u64::from((*rows).max(1));
             let first = (index % rows) as f64 * object.bytes as f64;
@@ -180,11 +179,11 @@ mod tests {
             site: None,
             thread: None,
         };
-        let whole = |mode| pieces(&object, 0, &Policies::Whole { mode, nodes: vec![1, 2] });
+        let whole = |mode| pieces(&object, 0, &KernelPolicy::Whole { mode, nodes: vec![1, 2] });
         assert_eq!(whole(2), [(0x10000, 0x18000, Rule::To(vec![1, 2]))]);
         assert_eq!(whole(3), [(0x10000, 0x18000, Rule::Interleave(vec![1, 2]))]);
-        assert_eq!(pieces(&object, 0, &Policies::Leave), []);
-        let rows = Policies::Parts { parts: vec![(0.5, 0), (1.0, 1)], period_bytes: None, rows: 2 };
+        assert_eq!(pieces(&object, 0, &KernelPolicy::Leave), []);
+        let rows = KernelPolicy::Parts { parts: vec![(0.5, 0), (1.0, 1)], period_bytes: None, rows: 2 };
         assert_eq!(pieces(&object, 2, &rows), [(0x10000, 0x18000, Rule::To(vec![0]))]);
         assert_eq!(pieces(&object, 3, &rows), [(0x10000, 0x18000, Rule::To(vec![1]))]);
     }

@@ -1,11 +1,9 @@
 //! Where a profile of the running process saw its memory used: each part of an object goes to the node on which its thread runs now.
 
-use crate::arguments::Judge;
-use crate::judge::{Question, judge};
-use crate::live;
 use anyhow::{Result, anyhow};
 use firsttouch_model::rows::Id;
 use firsttouch_model::system::ProcessMaps;
+use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, running_process};
 use firsttouch_placement::migrate::{Rule, Span};
 use firsttouch_system::process;
 use std::collections::BTreeMap;
@@ -19,9 +17,8 @@ pub struct Used {
 /// # Errors
 /// A file that is not a profile of this process, or that has no part used by one running thread.
 pub fn spans(file: &Path, pid: i32, maps: &ProcessMaps) -> Result<Used> {
-    let judged = judge(file, &Question::parse(&Judge::default())?)?;
-    let profile = firsttouch_profile::open(file)?;
-    let own = live::process(&profile, pid).map_err(|why| anyhow!("cannot use {}: it {why}", file.display()))?;
+    let AnalysedProfile { profile, analysis, .. } = AnalysedProfile::open(file, &AnalysisRequest::default())?;
+    let own = running_process(&profile, pid).map_err(|why| anyhow!("cannot use {}: it {why}", file.display()))?;
     let runs = nodes_of_threads(pid)?;
     let mut threads: Vec<(Id, i32)> = profile.threads.iter().map(|thread| (thread.id, thread.tid)).collect();
     threads.sort_unstable();
@@ -30,7 +27,7 @@ pub fn spans(file: &Path, pid: i32, maps: &ProcessMaps) -> Result<Used> {
         runs.get(tid).copied()
     };
     let (mut spans, mut shared, mut gone) = (Vec::new(), 0u64, 0u64);
-    for view in judged.analysis.objects.iter().filter(|view| view.process == own.id && view.count == 1) {
+    for view in analysis.objects.iter().filter(|view| view.process == own.id && view.count == 1) {
         let Some(object) = profile.objects.iter().find(|object| object.id == view.id && object.died_ns.is_none()) else { continue };
         let pieces = view.map.users.len() as u64;
         for (number, &user) in (0u64..).zip(&view.map.users) {

@@ -1,5 +1,5 @@
 use super::*;
-use firsttouch_model::NodeId;
+use firsttouch_model::{NodeId, Pin};
 
 const PLAN: &str = r#"schema = "firsttouch.plan/1"
 nodes = 2
@@ -21,7 +21,7 @@ symbol = { module = "dgemv", name = "t" }
 "#;
 
 fn applied(plan: &Plan, nodes: &[u32]) -> Applied {
-    apply(plan, &Reach { nodes: nodes.to_vec() })
+    apply(plan, &RunNodes { nodes: nodes.to_vec() })
 }
 
 /// Check that parts by thread follow the number of nodes, whatever these are called, and that on one node nothing is placed.
@@ -29,12 +29,12 @@ fn applied(plan: &Plan, nodes: &[u32]) -> Applied {
 fn parts_follow_the_nodes() {
     let plan: Plan = PLAN.parse().unwrap();
     let parts = |nodes: &[u32]| applied(&plan, nodes).policies[0].clone();
-    let of = |parts: &[(f64, u32)]| Policies::Parts { parts: parts.to_vec(), period_bytes: None, rows: 1 };
+    let of = |parts: &[(f64, u32)]| KernelPolicy::Parts { parts: parts.to_vec(), period_bytes: None, rows: 1 };
     assert_eq!(parts(&[0, 1]), of(&[(0.5, 0), (1.0, 1)]));
     assert_eq!(parts(&[1, 3, 4, 7]), of(&[(0.25, 1), (0.5, 3), (0.75, 4), (1.0, 7)]));
     assert_eq!(applied(&plan, &[2, 5]).threads, [2, 2, 2, 2, 5, 5, 5, 5]);
-    assert_eq!(applied(&plan, &[2, 5]).policies[1], Policies::Whole { mode: 3, nodes: vec![2, 5] });
-    assert_eq!(applied(&plan, &[4]), Applied { policies: vec![Policies::Leave; 2], ..Applied::default() });
+    assert_eq!(applied(&plan, &[2, 5]).policies[1], KernelPolicy::Whole { mode: 3, nodes: vec![2, 5] });
+    assert_eq!(applied(&plan, &[4]), Applied { policies: vec![KernelPolicy::Leave; 2], ..Applied::default() });
 }
 
 /// Check that named nodes that are absent are said, and that pinning by nodes scales.
@@ -43,12 +43,16 @@ fn absent_nodes_are_said() {
     let mut plan: Plan = PLAN.parse().unwrap();
     plan.nodes = 4;
     plan.threads.pin = Some(Pin::Nodes(vec![NodeId(0), NodeId(3)]));
-    plan.entries[0].place = Place::Interleave(vec![1, 3]);
-    plan.entries[1].place = Place::Preferred(3);
+    plan.entries[0].policy = Policy::Interleave(vec![1, 3]);
+    plan.entries[1].policy = Policy::Preferred(3);
     let here = applied(&plan, &[0, 1]);
-    assert_eq!(here.policies, [Policies::Whole { mode: 3, nodes: vec![1] }, Policies::Leave]);
+    assert_eq!(here.policies, [KernelPolicy::Whole { mode: 3, nodes: vec![1] }, KernelPolicy::Leave]);
     assert_eq!(here.threads[..4], [0, 1, 0, 1]);
-    assert!(here.doubts[0].contains("A: there is no logical node 3 here") && here.doubts[1].contains("left alone"), "{:?}", here.doubts);
+    assert!(
+        here.doubts[0].to_string().contains("A: there is no logical node 3 here") && here.doubts[1].to_string().contains("left alone"),
+        "{:?}",
+        here.doubts
+    );
 }
 
 /// Check the table of malformed plans: what is wrong, and in which line.
@@ -81,7 +85,7 @@ fn malformed_plans_name_the_line() {
     ] {
         assert!(PLAN.contains(from), "{from}");
         let error = PLAN.replacen(from, to, 1).parse::<Plan>().expect_err(to);
-        assert!(error.what.contains(word), "{to}: {error}");
+        assert!(error.kind.to_string().contains(word), "{to}: {error}");
         // An entry is named by its own line or the one of its key.
         assert!(error.line.abs_diff(line) <= 3, "{to}: {error}");
     }

@@ -1,7 +1,7 @@
-//! A plan from its text. Whatever is wrong is said with its line.
+//! A plan from its text. An error names its line.
 
-use super::check::check;
-use super::{Blocks, Entry, Frame, Gain, MOST_NODES, MOST_THREADS, Module, Origin, Place, Plan, SCHEMA, Site, Threads};
+use crate::check::{EntryFault, PlanFault, check, check_all};
+use crate::{Blocks, Entry, Frame, Gain, MOST_NODES, MOST_THREADS, Module, Origin, Plan, Policy, SCHEMA, Site, Threads};
 use serde::Deserialize;
 use std::fmt;
 use std::ops::Range;
@@ -12,12 +12,65 @@ use toml::Spanned;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanError {
     pub line: usize,
-    pub what: String,
+    pub kind: PlanErrorKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlanErrorKind {
+    /// It is not TOML, or a key has another type.
+    Toml(String),
+    /// Another schema than that of plans.
+    Schema(String),
+    NodeCount,
+    ThreadCount,
+    Pin {
+        text: String,
+        reason: String,
+    },
+    /// A predicted gain that is not a finite number.
+    Gain,
+    /// An entry with frames and a symbol, or with neither.
+    Origin {
+        what: String,
+    },
+    /// A key that the policy of the entry does not use.
+    ForeignKey {
+        key: &'static str,
+        policy: String,
+    },
+    BindWithoutNodes,
+    PreferredNodes,
+    UnknownPolicy(String),
+    Entry {
+        what: String,
+        fault: EntryFault,
+    },
+    Plan(PlanFault),
+}
+
+impl fmt::Display for PlanErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Toml(message) => write!(f, "{message}"),
+            Self::Schema(found) => write!(f, "this is no plan of firsttouch: schema is '{found}', expected '{SCHEMA}'"),
+            Self::NodeCount => write!(f, "nodes must be 1 to {MOST_NODES}"),
+            Self::ThreadCount => write!(f, "count must be 1 to {MOST_THREADS}"),
+            Self::Pin { text, reason } => write!(f, "pin = '{text}': {reason}, or none"),
+            Self::Gain => write!(f, "a predicted gain is a finite number"),
+            Self::Origin { what } => write!(f, "'{what}' needs either frames or a symbol"),
+            Self::ForeignKey { key, policy } => write!(f, "'{key}' does not go with policy \"{policy}\": delete that line"),
+            Self::BindWithoutNodes => write!(f, "policy \"bind\" needs nodes"),
+            Self::PreferredNodes => write!(f, "policy \"preferred\" needs one node: nodes = [0]"),
+            Self::UnknownPolicy(name) => write!(f, "no policy '{name}': expected {}", POLICIES.join(", ")),
+            Self::Entry { what, fault } => write!(f, "'{what}': {fault}"),
+            Self::Plan(fault) => write!(f, "{fault}"),
+        }
+    }
 }
 
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.what)
+        write!(f, "line {}: {}", self.line, self.kind)
     }
 }
 
@@ -144,14 +197,13 @@ impl FromStr for Plan {
             let message = message
                 .replace("expected a sequence", "expected a list, such as [0, 1]")
                 .replace("expected u64", "expected a whole number");
-            lines.error(&error.span().unwrap_or(0..0), message.replace("expected u32", "expected a whole number"))
+            lines.error(&error.span().unwrap_or(0..0), PlanErrorKind::Toml(message.replace("expected u32", "expected a whole number")))
         })?;
         if file.schema.get_ref() != SCHEMA {
-            let what = format!("this is no plan of firsttouch: schema is '{}', expected '{SCHEMA}'", file.schema.get_ref());
-            return Err(lines.error(&file.schema.span(), what));
+            return Err(lines.error(&file.schema.span(), PlanErrorKind::Schema(file.schema.get_ref().clone())));
         }
         if !(1..=MOST_NODES).contains(file.nodes.get_ref()) {
-            return Err(lines.error(&file.nodes.span(), format!("nodes must be 1 to {MOST_NODES}")));
+            return Err(lines.error(&file.nodes.span(), PlanErrorKind::NodeCount));
         }
         let threads = file.threads.map(|threads| lines.threads(threads)).transpose()?.unwrap_or_default();
         let mut plan = Self {
@@ -169,15 +221,14 @@ impl FromStr for Plan {
         for place in file.place {
             let span = place.span();
             let entry = lines.entry(place)?;
-            check(&entry, &plan).map_err(|what| lines.error(&span, format!("'{}': {what}", entry.what)))?;
+            check(&entry, &plan).map_err(|fault| lines.error(&span, PlanErrorKind::Entry { what: entry.what.clone(), fault }))?;
             plan.entries.push(entry);
         }
-        super::check::check_all(&plan).map_err(|what| {
-            // The line that it is about begins with the key.
-            let key = what.split([':', ' ']).next().unwrap_or_default();
+        check_all(&plan).map_err(|fault| {
+            let is_key = |line: &str| fault.key().is_some_and(|key| line.trim_start().starts_with(key));
             let at = text.split_inclusive('\n').scan(0, |at, line| Some((std::mem::replace(at, *at + line.len()), line)));
-            let found = at.filter(|(_, line)| line.trim_start().starts_with(key)).map(|(at, _)| at).next();
-            lines.error(&(found.unwrap_or(0)..found.unwrap_or(0)), what)
+            let found = at.filter(|(_, line)| is_key(line)).map(|(at, _)| at).next().unwrap_or(0);
+            lines.error(&(found..found), PlanErrorKind::Plan(fault))
         })?;
         Ok(plan)
     }
@@ -190,21 +241,21 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn error(&self, span: &Range<usize>, what: impl Into<String>) -> PlanError {
+    fn error(&self, span: &Range<usize>, kind: PlanErrorKind) -> PlanError {
         let before = self.text.as_bytes().get(..span.start).unwrap_or(self.text.as_bytes());
-        PlanError { line: before.iter().filter(|byte| **byte == b'\n').count() + 1, what: what.into() }
+        PlanError { line: before.iter().filter(|byte| **byte == b'\n').count() + 1, kind }
     }
 
     fn threads(&self, text: Spanned<ThreadsText>) -> Result<Threads, PlanError> {
         let ThreadsText { count, pin } = text.into_inner();
         if !(1..=MOST_THREADS).contains(count.get_ref()) {
-            return Err(self.error(&count.span(), format!("count must be 1 to {MOST_THREADS}")));
+            return Err(self.error(&count.span(), PlanErrorKind::ThreadCount));
         }
         let span = pin.span();
         let pin = match pin.get_ref().as_str() {
             "none" => None,
             text => Some(text.parse().map_err(|error: firsttouch_model::ExpressionError| {
-                self.error(&span, format!("pin = '{text}': {}, or none", error.reason))
+                self.error(&span, PlanErrorKind::Pin { text: text.to_owned(), reason: error.reason })
             })?),
         };
         Ok(Threads { count: count.into_inner(), pin })
@@ -216,7 +267,7 @@ impl Lines<'_> {
         if [value, low, high].iter().all(|number| number.is_finite()) {
             Ok(Gain { value, low, high })
         } else {
-            Err(self.error(&span, "a predicted gain is a finite number"))
+            Err(self.error(&span, PlanErrorKind::Gain))
         }
     }
 
@@ -231,7 +282,7 @@ impl Lines<'_> {
                 ordinal: text.ordinal.map(|ordinal| (ordinal.first, ordinal.every)),
                 shares_lines: text.shares_lines,
             }),
-            _ => return Err(self.error(&span, format!("'{}' needs either frames or a symbol", text.what))),
+            _ => return Err(self.error(&span, PlanErrorKind::Origin { what: text.what })),
         };
         let blocked = text.policy.get_ref() == "blocked";
         let foreign = [
@@ -243,36 +294,35 @@ impl Lines<'_> {
         ];
         for (span, name, belongs) in foreign {
             if let Some(span) = span.filter(|_| !belongs && POLICIES.contains(&text.policy.get_ref().as_str())) {
-                return Err(self.error(&span, format!("'{name}' does not go with policy \"{}\": delete that line", text.policy.get_ref())));
+                return Err(self.error(&span, PlanErrorKind::ForeignKey { key: name, policy: text.policy.get_ref().clone() }));
             }
         }
         let one = text.nodes.as_ref().map(|nodes| nodes.get_ref().len());
         let nodes_at = text.nodes.as_ref().map_or(span.clone(), Spanned::span);
         let nodes = text.nodes.map(Spanned::into_inner).unwrap_or_default();
-        let place = match text.policy.get_ref().as_str() {
-            "bind" if nodes.is_empty() => return Err(self.error(&nodes_at, "policy \"bind\" needs nodes")),
-            "bind" => Place::Bind(nodes),
-            "preferred" if one == Some(1) => Place::Preferred(nodes[0]),
-            "preferred" => return Err(self.error(&nodes_at, "policy \"preferred\" needs one node: nodes = [0]")),
-            "interleave" => Place::Interleave(nodes),
-            "weighted" => Place::Weighted(nodes),
-            "blocked" => Place::Blocked(Blocks {
+        let policy = match text.policy.get_ref().as_str() {
+            "bind" if nodes.is_empty() => return Err(self.error(&nodes_at, PlanErrorKind::BindWithoutNodes)),
+            "bind" => Policy::Bind(nodes),
+            "preferred" if one == Some(1) => Policy::Preferred(nodes[0]),
+            "preferred" => return Err(self.error(&nodes_at, PlanErrorKind::PreferredNodes)),
+            "interleave" => Policy::Interleave(nodes),
+            "weighted" => Policy::Weighted(nodes),
+            "blocked" => Policy::Blocked(Blocks {
                 threads: text.threads.map(Spanned::into_inner).unwrap_or_default(),
                 until: text.until.map(Spanned::into_inner).unwrap_or_default(),
                 period_bytes: text.period_bytes.map(Spanned::into_inner),
                 rows: text.rows.map_or(1, Spanned::into_inner),
             }),
-            "leave" => Place::Leave,
+            "leave" => Policy::Leave,
             other => {
-                let what = format!("no policy '{other}': expected {}", POLICIES.join(", "));
-                return Err(self.error(&text.policy.span(), what));
+                return Err(self.error(&text.policy.span(), PlanErrorKind::UnknownPolicy(other.to_owned())));
             }
         };
         Ok(Entry {
             what: text.what,
             at: text.at,
             bytes: text.bytes,
-            place,
+            policy,
             small_pages: text.small_pages,
             reason: text.reason,
             gain: text.predicted_gain.map(|gain| self.gain(gain)).transpose()?,

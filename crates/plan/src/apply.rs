@@ -1,19 +1,20 @@
 //! A plan on the nodes of one machine: logical nodes become real ones, and threads' parts the nodes of the threads.
 
-use super::{Blocks, Place, Plan};
+use crate::{Blocks, Plan, Policy};
 use firsttouch_model::Pin;
 use firsttouch_model::topology::format_list;
+use std::fmt;
 
 /// The nodes that a run may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reach {
+pub struct RunNodes {
     /// With CPUs and memory that this process may use, sorted: what logical nodes stand for.
     pub nodes: Vec<u32>,
 }
 
 /// What the kernel is asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Policies {
+pub enum KernelPolicy {
     /// Nothing.
     Leave,
     /// One of the kernel's policies (linux/mempolicy.h), for all of it.
@@ -28,46 +29,71 @@ const BIND: u32 = 2;
 const INTERLEAVE: u32 = 3;
 const WEIGHTED_INTERLEAVE: u32 = 6;
 
-/// A plan as it goes here.
+/// A plan on the nodes of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Applied {
     /// By entry.
-    pub policies: Vec<Policies>,
+    pub policies: Vec<KernelPolicy>,
     /// The real node of each thread; empty where threads are not pinned.
     pub threads: Vec<u32>,
-    /// What cannot be as the plan says, a sentence each.
-    pub doubts: Vec<String>,
+    /// Nodes that entries name and the run does not have.
+    pub doubts: Vec<AbsentNodes>,
+}
+
+/// An entry that names nodes which do not exist here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AbsentNodes {
+    /// The entry's name.
+    pub what: String,
+    /// Logical nodes.
+    pub nodes: Vec<u32>,
+    /// None of its nodes exists.
+    pub is_left_alone: bool,
+}
+
+impl fmt::Display for AbsentNodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nodes = format_list(&self.nodes);
+        match self.is_left_alone {
+            true => write!(f, "{}: left alone: there is no logical node {nodes} here", self.what),
+            false => write!(f, "{}: there is no logical node {nodes} here, so it goes to the others", self.what),
+        }
+    }
 }
 
 /// Maps a plan onto nodes. On one node there is nothing to place, and no thread to keep.
 #[must_use]
-pub fn apply(plan: &Plan, reach: &Reach) -> Applied {
+pub fn apply(plan: &Plan, run: &RunNodes) -> Applied {
     let mut applied = Applied::default();
-    if reach.nodes.len() < 2 {
-        applied.policies = plan.entries.iter().map(|_| Policies::Leave).collect();
+    if run.nodes.len() < 2 {
+        applied.policies = plan.entries.iter().map(|_| KernelPolicy::Leave).collect();
         return applied;
     }
-    let here = Here { plan, nodes: &reach.nodes };
+    let mapping = Mapping { plan, nodes: &run.nodes };
     if plan.threads.pin.is_some() {
-        applied.threads = (0..plan.threads.count).map(|thread| here.node_of_thread(thread)).collect();
+        applied.threads = (0..plan.threads.count).map(|thread| mapping.node_of_thread(thread)).collect();
     }
     for entry in &plan.entries {
-        let (policy, doubt) = here.policies(&entry.place);
+        let (policy, absent) = mapping.policy(&entry.policy);
+        if !absent.is_empty() {
+            let is_left_alone = policy == KernelPolicy::Leave;
+            applied.doubts.push(AbsentNodes { what: entry.what.clone(), nodes: absent, is_left_alone });
+        }
         applied.policies.push(policy);
-        applied.doubts.extend(doubt.map(|doubt| format!("{}: {doubt}", entry.what)));
     }
     applied
 }
 
-struct Here<'a> {
+/// From logical nodes to those of the run.
+struct Mapping<'a> {
     plan: &'a Plan,
     nodes: &'a [u32],
 }
 
-impl Here<'_> {
+impl Mapping<'_> {
     fn node_of_thread(&self, thread: u32) -> u32 {
         let count = self.nodes.len();
-        let place = match &self.plan.threads.pin {
+        let position = match &self.plan.threads.pin {
             Some(pin @ Pin::Nodes(_)) => {
                 let logical = pin.node(thread as usize, self.plan.threads.count as usize, self.plan.nodes as usize, 1).0 as usize;
                 // On as many nodes as planned, themselves; on others, in proportion.
@@ -75,38 +101,37 @@ impl Here<'_> {
             }
             _ => Pin::Spread.node(thread as usize, self.plan.threads.count as usize, count, 1).0 as usize,
         };
-        self.nodes[place.min(count - 1)]
+        self.nodes[position.min(count - 1)]
     }
 
-    fn policies(&self, place: &Place) -> (Policies, Option<String>) {
-        match place {
-            Place::Leave => (Policies::Leave, None),
-            Place::Preferred(node) => self.whole(PREFERRED, std::slice::from_ref(node)),
-            Place::Bind(nodes) => self.whole(BIND, nodes),
-            Place::Interleave(nodes) => self.whole(INTERLEAVE, nodes),
-            Place::Weighted(nodes) => self.whole(WEIGHTED_INTERLEAVE, nodes),
-            Place::Blocked(blocks) => (self.parts(blocks), None),
+    /// The kernel's policy, and the logical nodes that do not exist.
+    fn policy(&self, policy: &Policy) -> (KernelPolicy, Vec<u32>) {
+        match policy {
+            Policy::Leave => (KernelPolicy::Leave, Vec::new()),
+            Policy::Preferred(node) => self.whole(PREFERRED, std::slice::from_ref(node)),
+            Policy::Bind(nodes) => self.whole(BIND, nodes),
+            Policy::Interleave(nodes) => self.whole(INTERLEAVE, nodes),
+            Policy::Weighted(nodes) => self.whole(WEIGHTED_INTERLEAVE, nodes),
+            Policy::Blocked(blocks) => (self.parts(blocks), Vec::new()),
         }
     }
 
-    fn whole(&self, mode: u32, logical: &[u32]) -> (Policies, Option<String>) {
+    fn whole(&self, mode: u32, logical: &[u32]) -> (KernelPolicy, Vec<u32>) {
         if logical.is_empty() {
-            return (Policies::Whole { mode, nodes: self.nodes.to_vec() }, None);
+            return (KernelPolicy::Whole { mode, nodes: self.nodes.to_vec() }, Vec::new());
         }
         let mut nodes: Vec<u32> = logical.iter().filter_map(|node| self.nodes.get(*node as usize)).copied().collect();
         nodes.sort_unstable();
         nodes.dedup();
         let absent: Vec<u32> = logical.iter().copied().filter(|node| *node as usize >= self.nodes.len()).collect();
         if nodes.is_empty() {
-            return (Policies::Leave, Some(format!("left alone: there is no logical node {} here", format_list(&absent))));
+            return (KernelPolicy::Leave, absent);
         }
-        let doubt =
-            (!absent.is_empty()).then(|| format!("there is no logical node {} here, so it goes to the others", format_list(&absent)));
-        (Policies::Whole { mode, nodes }, doubt)
+        (KernelPolicy::Whole { mode, nodes }, absent)
     }
 
     /// Neighbouring parts of one node are one.
-    fn parts(&self, blocks: &Blocks) -> Policies {
+    fn parts(&self, blocks: &Blocks) -> KernelPolicy {
         let mut parts: Vec<(f64, u32)> = Vec::new();
         for (end, thread) in blocks.parts() {
             let node = self.node_of_thread(thread);
@@ -115,6 +140,6 @@ impl Here<'_> {
                 _ => parts.push((end, node)),
             }
         }
-        Policies::Parts { parts, period_bytes: blocks.period_bytes, rows: blocks.rows }
+        KernelPolicy::Parts { parts, period_bytes: blocks.period_bytes, rows: blocks.rows }
     }
 }

@@ -1,31 +1,31 @@
 //! Machines that are named on the command line: of the catalogue, described by a file, or of which only the nodes are known.
 
-use anyhow::{Context, Result, anyhow};
+use crate::{ErrorKind, PipelineError, Result};
 use firsttouch_model::topology::Topology;
-use firsttouch_predict::machine::{self, Machine, import};
+use firsttouch_predict::machine::{self, Machine, MachineError, import};
 use firsttouch_system::TargetMachine;
 use std::path::{Path, PathBuf};
 
-/// Larger files are no descriptions, and no output of mlc.
+/// No description of a machine, and no output of mlc, is larger.
 const MOST_BYTES: u64 = 16 << 20;
 
 /// A machine that `--machine` names.
 #[derive(Clone)]
-pub struct Named {
+pub struct RequestedMachine {
     /// Where threads and pages can be.
     pub nodes: TargetMachine,
     /// Its numbers, where they are known.
-    pub described: Option<Machine>,
+    pub description: Option<Machine>,
 }
 
-impl Named {
-    /// `virtual:N`, a file, or a name of the catalogue. Files are told by their ending, else by what they begin with.
+impl RequestedMachine {
+    /// `virtual:N`, a file, or a name of the catalogue. A file's kind follows from its ending, else from how it begins.
     ///
     /// # Errors
     /// Says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self> {
         if text.starts_with("virtual:") {
-            return Ok(Self { nodes: TargetMachine::parse(text)?, described: None });
+            return Ok(Self { nodes: parse_nodes(text)?, description: None });
         }
         if ends_with(text, "xml") {
             return hwloc(text);
@@ -33,55 +33,68 @@ impl Named {
         if !ends_with(text, "toml") && !Path::new(text).is_file() {
             let found = machine::names().find(|name| *name == text).map(machine::find);
             let unknown = || {
-                anyhow!(
+                fault(format!(
                     "cannot use machine '{text}': expected virtual:N, a file (a description, hwloc XML, the output of mlc), or one of {}",
                     names()
-                )
+                ))
             };
-            return Ok(numbered(found.ok_or_else(unknown)??));
+            return Ok(numbered(found.ok_or_else(unknown)?.map_err(|error| PipelineError::of(ErrorKind::Machine, error))?));
         }
         file(text)
     }
 }
 
-/// A machine whose nodes are numbered as on a virtual one.
-fn numbered(machine: Machine) -> Named {
-    Named { nodes: TargetMachine::Virtual(machine.nodes.len()), described: Some(machine) }
+fn fault(message: String) -> PipelineError {
+    PipelineError::new(ErrorKind::Machine, message)
 }
 
-fn file(name: &str) -> Result<Named> {
-    let cannot = || format!("cannot read the machine description {name}");
-    let size = std::fs::metadata(name).with_context(cannot)?;
+fn parse_nodes(text: &str) -> Result<TargetMachine> {
+    TargetMachine::parse(text).map_err(|error| PipelineError::of(ErrorKind::Machine, error))
+}
+
+/// A machine whose nodes are numbered as on a virtual one.
+fn numbered(machine: Machine) -> RequestedMachine {
+    RequestedMachine { nodes: TargetMachine::Virtual(machine.nodes.len()), description: Some(machine) }
+}
+
+fn file(name: &str) -> Result<RequestedMachine> {
+    let cannot =
+        |why: std::io::Error| PipelineError::because(ErrorKind::Machine, format!("cannot read the machine description {name}"), why);
+    let refused = |why: &str| cannot(std::io::Error::other(why));
+    let size = std::fs::metadata(name).map_err(cannot)?;
     if !size.is_file() {
-        return Err(anyhow!("it is not a file")).with_context(cannot);
+        return Err(refused("it is not a file"));
     }
     if !ends_with(name, "toml") && begins_with_tag(name) {
         return hwloc(name);
     }
     if size.len() > MOST_BYTES {
-        return Err(anyhow!("it is too large for one")).with_context(cannot);
+        return Err(refused("it is too large for one"));
     }
-    let text = String::from_utf8(std::fs::read(name).with_context(cannot)?).map_err(|_| anyhow!("it is not text")).with_context(cannot)?;
+    let text = String::from_utf8(std::fs::read(name).map_err(cannot)?).map_err(|_| refused("it is not text"))?;
+    let named = |error: MachineError| PipelineError::because(ErrorKind::Machine, name, error);
     if !ends_with(name, "toml") && import::is_mlc(&text) {
-        return Ok(numbered(import::mlc(&stem(name), &text).with_context(|| name.to_owned())?));
+        return Ok(numbered(import::mlc(&stem(name), &text).map_err(named)?));
     }
     if !ends_with(name, "toml") && !text.contains("firsttouch.machine/") {
-        return Err(anyhow!(
+        return Err(fault(format!(
             "cannot use machine '{name}': it is neither a description (.toml), nor hwloc XML (lstopo --of xml), nor the output of mlc"
-        ));
+        )));
     }
-    Ok(numbered(Machine::parse(&text).with_context(|| name.to_owned())?))
+    Ok(numbered(Machine::parse(&text).map_err(named)?))
 }
 
 /// hwloc's XML: its nodes, and its numbers where it has bandwidths.
-fn hwloc(name: &str) -> Result<Named> {
-    let nodes = TargetMachine::parse(name)?;
-    let TargetMachine::Imported(file) = &nodes else { return Ok(Named { nodes, described: None }) };
-    let Some(found) = import::pairs(&file.name, &file.topology, &file.figures).with_context(|| name.to_owned())? else {
-        return Ok(Named { nodes, described: None });
+fn hwloc(name: &str) -> Result<RequestedMachine> {
+    let nodes = parse_nodes(name)?;
+    let TargetMachine::Imported(file) = &nodes else { return Ok(RequestedMachine { nodes, description: None }) };
+    let Some(found) = import::pairs(&file.name, &file.topology, &file.figures)
+        .map_err(|error| PipelineError::because(ErrorKind::Machine, name, error))?
+    else {
+        return Ok(RequestedMachine { nodes, description: None });
     };
     // Threads and pages are counted by the machine's own nodes, so both must have the same.
-    if !found.same_nodes { Ok(numbered(found.machine)) } else { Ok(Named { nodes, described: Some(found.machine) }) }
+    if !found.same_nodes { Ok(numbered(found.machine)) } else { Ok(RequestedMachine { nodes, description: Some(found.machine) }) }
 }
 
 fn begins_with_tag(name: &str) -> bool {
@@ -98,14 +111,14 @@ fn stem(name: &str) -> String {
 /// A machine whose numbers are known.
 ///
 /// # Errors
-/// As [`Named::parse`]; and one of which only the nodes are known.
-pub fn read(name: &str) -> Result<Machine> {
-    let named = Named::parse(name)?;
-    named.described.ok_or_else(|| match named.nodes {
+/// As [`RequestedMachine::parse`]; and one of which only the nodes are known.
+pub fn described_machine(name: &str) -> Result<Machine> {
+    let named = RequestedMachine::parse(name)?;
+    named.description.ok_or_else(|| match named.nodes {
         TargetMachine::Imported(file) => {
-            anyhow!("{name} has no bandwidths (memory attributes), so only its nodes are known: {}", counted(&file.topology))
+            fault(format!("{name} has no bandwidths (memory attributes), so only its nodes are known: {}", counted(&file.topology)))
         }
-        _ => anyhow!("{name} has no numbers: `predict` takes those of a median machine of the catalogue for it"),
+        _ => fault(format!("{name} has no numbers: `predict` takes those of a median machine of the catalogue for it")),
     })
 }
 
@@ -114,7 +127,7 @@ fn counted(topology: &Topology) -> String {
 }
 
 /// The catalogue's names, as a sentence has them.
-pub fn names() -> String {
+fn names() -> String {
     machine::names().collect::<Vec<_>>().join(", ")
 }
 
@@ -123,13 +136,13 @@ pub fn names() -> String {
 ///
 /// # Errors
 /// When it is there and cannot be used.
-pub fn own(hostname: &str) -> Result<Option<Machine>> {
+pub(crate) fn own_description(hostname: &str) -> Result<Option<Machine>> {
     let Some(path) = own_path(hostname).filter(|path| path.is_file()) else { return Ok(None) };
-    read(&path.display().to_string()).map(Some)
+    described_machine(&path.display().to_string()).map(Some)
 }
 
-/// Where [`own`] looks.
-pub fn own_path(hostname: &str) -> Option<PathBuf> {
+/// Where [`own_description`] looks.
+fn own_path(hostname: &str) -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;
     let plain = !hostname.is_empty() && !hostname.contains('/');

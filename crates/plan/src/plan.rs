@@ -1,25 +1,14 @@
 //! A plan: where the memory of a program goes, by the place in its code that allocates it. docs/plan.md describes the file.
 //!
 //! Nodes are logical, 0 to `nodes` - 1: a run maps them onto the nodes it finds. What is divided among threads names threads, and their
-//! pinning tells the nodes, so that one plan holds on any number of nodes.
+//! pinning gives the nodes, so that one plan holds on any number of nodes.
 
-mod apply;
-mod check;
-mod print;
-mod read;
-mod site;
-mod table;
-
-pub use apply::{Applied, Policies, Reach, apply};
-pub use read::PlanError;
-pub use site::{Frame, Module, Site, file_name, hash};
-pub use table::{Code, Found, Identity, Spot, Table, table};
-
+use crate::{Module, Site};
 use firsttouch_model::Pin;
 
 pub const SCHEMA: &str = "firsttouch.plan/1";
 
-/// More entries, frames or parts than these are no plan that firsttouch made.
+/// No plan that firsttouch makes has more entries, parts, frames, threads or nodes than these.
 pub const MOST_ENTRIES: usize = 1024;
 pub const MOST_PARTS: usize = 4096;
 pub const MOST_FRAMES: usize = 256;
@@ -69,8 +58,8 @@ pub struct Entry {
     pub at: String,
     /// Its size when it was profiled.
     pub bytes: u64,
-    pub place: Place,
-    /// Base pages, where huge ones would spoil the placement.
+    pub policy: Policy,
+    /// Base pages, where an interleaved object has too few huge ones.
     pub small_pages: bool,
     pub reason: String,
     pub gain: Option<Gain>,
@@ -80,7 +69,7 @@ pub struct Entry {
 /// What an entry is about.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Origin {
-    /// What is allocated there.
+    /// Memory that this call allocates.
     Site(Site),
     /// A static array, by its name in the symbol table.
     Symbol { module: String, name: String },
@@ -88,7 +77,7 @@ pub enum Origin {
 
 /// Where pages go. Lists of nodes that are empty mean all.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Place {
+pub enum Policy {
     Bind(Vec<u32>),
     Preferred(u32),
     Interleave(Vec<u32>),
@@ -97,7 +86,7 @@ pub enum Place {
     Leave,
 }
 
-impl Place {
+impl Policy {
     /// As the file has it.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -138,9 +127,6 @@ impl Plan {
     /// Whether nothing is placed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.entries.iter().all(|entry| entry.place == Place::Leave)
+        self.entries.iter().all(|entry| entry.policy == Policy::Leave)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,12 +1,13 @@
-//! What a plan keeps of the place that allocates an object.
+//! Where an object comes from: the call or the static array that names it in every run.
 
+use crate::files::static_array;
+use crate::{Frame, Module, Origin, ProgramFiles, Site, file_name, hash};
 use firsttouch_analysis::ObjectView;
+use firsttouch_model::finding::FindingKind;
 use firsttouch_model::rows::{self as profile, Id, Object, ObjectKind, Profile};
-use firsttouch_placement::plan::{Frame, Module, Origin, Plan, Site, file_name, hash};
-use firsttouch_symbols::{build_id, static_objects};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
+use std::fmt;
 use std::path::Path;
 
 /// The module that frames of interpreted Python code name.
@@ -14,47 +15,83 @@ const PYTHON: &str = "python";
 
 const RUST_SOURCES: &str = "/rustc/";
 
-/// Names modules as they come up.
-pub struct Sites<'a> {
+/// Why no plan can place an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unplaceable {
+    NoRemedy(FindingKind),
+    NotJudged,
+    NoTraffic,
+    OtherProcess,
+    NotInProfile,
+    NoCall(ObjectKind),
+    NoStaticArray(String),
+    PythonCode,
+    UnknownCall,
+    /// The call allocates other memory too.
+    MixedCall,
+}
+
+impl fmt::Display for Unplaceable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRemedy(kind) => write!(f, "{kind}: no placement of its memory removes that"),
+            Self::NotJudged => write!(f, "it was not judged"),
+            Self::NoTraffic => write!(f, "its traffic is not known, so nothing can be predicted"),
+            Self::OtherProcess => write!(f, "it belongs to another process than the one that does most of the work"),
+            Self::NotInProfile => write!(f, "it is not in the profile"),
+            Self::NoCall(kind) => write!(f, "a {} has no allocating call that a run could follow", kind.as_str()),
+            Self::NoStaticArray(name) => write!(f, "no file of the program has one static array '{name}' of its size"),
+            Self::PythonCode => write!(f, "it is allocated by Python code, whose stacks a run does not follow"),
+            Self::UnknownCall => write!(f, "the call that allocated it is not known"),
+            Self::MixedCall => write!(f, "the same call allocates other memory too, in no order that a run could follow"),
+        }
+    }
+}
+
+/// The calls and static arrays of a profile, with a name for each module in the order they come up.
+pub struct Origins<'a> {
     profile: &'a Profile,
+    files: &'a dyn ProgramFiles,
     /// By path.
     names: RefCell<BTreeMap<String, String>>,
     /// By site, what names it; empty until it is asked for.
     hashes: RefCell<BTreeMap<Id, String>>,
 }
 
-impl<'a> Sites<'a> {
-    pub fn new(profile: &'a Profile) -> Self {
-        Self { profile, names: RefCell::default(), hashes: RefCell::default() }
+impl<'a> Origins<'a> {
+    #[must_use]
+    pub fn new(profile: &'a Profile, files: &'a dyn ProgramFiles) -> Self {
+        Self { profile, files, names: RefCell::default(), hashes: RefCell::default() }
     }
 
-    /// Where an object comes from, or why that cannot be told at run time.
-    pub fn origin(&self, profile: &Profile, view: &ObjectView) -> Result<Origin, String> {
-        let object = profile.objects.iter().find(|object| object.id == view.id).ok_or("it is not in the profile")?;
+    /// Where an object comes from.
+    ///
+    /// # Errors
+    /// Why a run could not recognise the object.
+    pub fn origin(&self, view: &ObjectView) -> Result<Origin, Unplaceable> {
+        let object = self.profile.objects.iter().find(|object| object.id == view.id).ok_or(Unplaceable::NotInProfile)?;
         match object.kind {
             ObjectKind::Static => self.symbol(object),
             ObjectKind::Heap | ObjectKind::Anonymous => self.site(object, view).map(Origin::Site),
-            ObjectKind::Stack | ObjectKind::File | ObjectKind::Mapping => {
-                Err(format!("a {} has no allocating call that a run could follow", object.kind.as_str()))
-            }
+            ObjectKind::Stack | ObjectKind::File | ObjectKind::Mapping => Err(Unplaceable::NoCall(object.kind)),
         }
     }
 
-    fn symbol(&self, object: &Object) -> Result<Origin, String> {
+    fn symbol(&self, object: &Object) -> Result<Origin, Unplaceable> {
         let name = object.name.clone().unwrap_or_default();
         let exe = self.profile.processes.iter().find(|process| process.id == object.process).and_then(|process| process.exe.clone());
         let modules = self.profile.sites.values().flat_map(|site| &site.frames).filter_map(|frame| frame.module.clone());
         let mut paths: Vec<String> = modules.filter(|path| !is_system(path) && path.starts_with('/')).collect();
         paths.sort_unstable();
         paths.dedup();
-        let holds = |path: &String| static_spot(Path::new(path), &name, object.bytes).is_some();
+        let holds = |path: &String| static_array(self.files, Path::new(path), &name, object.bytes).is_some();
         match exe.into_iter().chain(paths).find(holds) {
             Some(path) => Ok(Origin::Symbol { module: self.name(&path), name }),
-            None => Err(format!("no file of the program has one static array '{name}' of its size")),
+            None => Err(Unplaceable::NoStaticArray(name)),
         }
     }
 
-    fn site(&self, object: &Object, view: &ObjectView) -> Result<Site, String> {
+    fn site(&self, object: &Object, view: &ObjectView) -> Result<Site, Unplaceable> {
         let call = self.call(object)?;
         let shares_lines = self.shares_lines(object, &call);
         Ok(Site { ordinal: self.ordinal(object, view)?, shares_lines, ..call })
@@ -76,28 +113,31 @@ impl<'a> Sites<'a> {
     }
 
     /// The call that allocated an object, whichever of its allocations that is.
-    pub fn call(&self, object: &Object) -> Result<Site, String> {
+    ///
+    /// # Errors
+    /// Why a run could not recognise the call.
+    pub fn call(&self, object: &Object) -> Result<Site, Unplaceable> {
         let recorded = object.site.and_then(|site| self.profile.sites.get(&site));
         let recorded = recorded.map_or(&[][..], |site| &site.frames);
         if recorded.iter().any(|frame| frame.module.as_deref() == Some(PYTHON)) {
-            return Err("it is allocated by Python code, whose stacks a run does not follow".to_owned());
+            return Err(Unplaceable::PythonCode);
         }
         let frames = self.frames(recorded);
         if frames.is_empty() {
-            return Err("the call that allocated it is not known".to_owned());
+            return Err(Unplaceable::UnknownCall);
         }
         Ok(Site { call: object.call.clone().unwrap_or_default(), frames, ..Site::default() })
     }
 
-    /// From the leaf to the outermost frame that tells the site. Code without lines is any code of its file, as another version of a
-    /// library calls itself otherwise; where no frame has lines, offsets have to do.
+    /// From the leaf to the outermost frame that identifies the site. Code without lines stands for any code of its file, as the functions
+    /// inside a library change between its versions; where no frame has lines, offsets identify the site.
     fn frames(&self, recorded: &[profile::Frame]) -> Vec<Frame> {
         let is_lined =
             |frame: &profile::Frame| frame.line.is_some() && frame.file.is_some() && !frame.module.as_deref().is_none_or(is_system);
         let has_lines = recorded.iter().any(is_lined);
         let mut frames: Vec<Frame> = Vec::new();
         let mut keep = 0;
-        // A function and those inlined into it are told together.
+        // A function and those inlined into it belong together.
         for call in recorded.split_inclusive(|frame| !frame.inlined) {
             let Some((module, offset)) = call.first().and_then(|frame| frame.module.clone().zip(frame.offset)) else { continue };
             let name = self.name(&module);
@@ -114,7 +154,7 @@ impl<'a> Sites<'a> {
                 if let Some(last) = frames.last_mut() {
                     last.inlined = false;
                 }
-                // What Rust's runtime does around main is the next compiler's matter.
+                // Rust's runtime around main changes with the compiler.
                 if !frames.last().is_some_and(|outer| outer.file.starts_with(RUST_SOURCES)) {
                     keep = frames.len();
                 }
@@ -127,7 +167,7 @@ impl<'a> Sites<'a> {
     }
 
     /// Which of the site's allocations are meant, where not all are.
-    fn ordinal(&self, object: &Object, view: &ObjectView) -> Result<Option<(u32, u32)>, String> {
+    fn ordinal(&self, object: &Object, view: &ObjectView) -> Result<Option<(u32, u32)>, Unplaceable> {
         let same = |other: &&Object| other.site == object.site && other.process == object.process && other.kind == object.kind;
         let mut all: Vec<(u64, Id, u64)> = self.profile.objects.iter().filter(same).map(|o| (o.born_ns, o.id, o.bytes)).collect();
         let folded = self.profile.folded_objects.iter().any(|f| Some(f.site) == object.site && f.bytes != object.bytes);
@@ -141,7 +181,7 @@ impl<'a> Sites<'a> {
         let regular = mine.iter().enumerate().all(|(k, index)| *index == first + k * every);
         let complete = every == 0 || first + mine.len() * every >= all.len();
         if folded || !regular || !complete || (every != 0 && first >= every) {
-            return Err("the same call allocates other memory too, in no order that a run could follow".to_owned());
+            return Err(Unplaceable::MixedCall);
         }
         Ok(u32::try_from(first).ok().zip(u32::try_from(every).ok()))
     }
@@ -162,20 +202,15 @@ impl<'a> Sites<'a> {
         name
     }
 
-    /// The modules that a plan's entries name.
-    pub fn modules_of(&self, plan: &Plan) -> Vec<Module> {
+    /// The modules that were named so far and are used.
+    pub(crate) fn modules(&self, is_used: impl Fn(&str) -> bool) -> Vec<Module> {
         let start = self.profile.meta.start_unix_s.and_then(|start| i64::try_from(start).ok()).unwrap_or(i64::MAX);
-        let is_used = |name: &String| {
-            plan.entries.iter().any(|entry| match &entry.origin {
-                Origin::Symbol { module, .. } => module == name,
-                Origin::Site(site) => site.frames.iter().any(|frame| frame.module == *name),
-            })
-        };
         let names = self.names.borrow();
         let modules = names.iter().filter(|(_, name)| is_used(name)).map(|(path, name)| {
+            let file = Path::new(path);
             // A file that was built anew since then is not the one that was profiled.
-            let same = std::fs::metadata(path).is_ok_and(|file| file.mtime() <= start);
-            let build_id = if same { build_id(Path::new(path)).unwrap_or_default() } else { String::new() };
+            let is_same = self.files.modified_unix_s(file).is_some_and(|modified| modified <= start);
+            let build_id = if is_same { self.files.build_id(file).unwrap_or_default() } else { String::new() };
             Module { name: name.clone(), path: path.clone(), build_id }
         });
         modules.collect()
@@ -185,20 +220,4 @@ impl<'a> Sites<'a> {
 /// Installed with the system: its debug information is not read, and its next version is another.
 fn is_system(path: &str) -> bool {
     ["/usr/lib/", "/usr/lib64/", "/lib/", "/lib64/", "["].iter().any(|folder| path.starts_with(folder))
-}
-
-/// The ELF address and size of the one static array of a name; of several, of the one that has the size.
-#[must_use]
-pub fn static_spot(module: &Path, name: &str, bytes: u64) -> Option<(u64, u64)> {
-    let statics = static_objects(module, 1).ok()?;
-    let own = statics.objects.iter().map(|object| (object.name.as_str(), object.address, object.bytes));
-    let members = statics.objects.iter().flat_map(|object| {
-        object.members.iter().map(|(name, offset, bytes)| (name.as_str(), object.address.wrapping_add(*offset), *bytes))
-    });
-    let found: Vec<(u64, u64)> = own.chain(members).filter(|(own, ..)| *own == name).map(|(_, address, bytes)| (address, bytes)).collect();
-    if let [one] = found[..] {
-        return Some(one);
-    }
-    let mut sized = found.into_iter().filter(|(_, own)| *own == bytes);
-    sized.next().filter(|_| sized.next().is_none())
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_model::{NodeId, Pin};
-use firsttouch_placement::plan::{Blocks, Entry, Frame, Gain, Module, Origin, Place, Plan, Policies, Reach, Site, Threads, apply};
+use firsttouch_plan::{Blocks, Entry, Frame, Gain, KernelPolicy, Module, Origin, Plan, Policy, RunNodes, Site, Threads, apply};
 
 /// A small random generator (xorshift64), so that a failure repeats.
 struct Random(u64);
@@ -29,18 +29,18 @@ impl Random {
         (0..self.below(3)).map(|_| self.below(nodes)).collect()
     }
 
-    fn place(&mut self, nodes: u32, threads: u32) -> Place {
+    fn place(&mut self, nodes: u32, threads: u32) -> Policy {
         match self.below(6) {
-            0 => Place::Bind([self.nodes(nodes), vec![0]].concat()),
-            1 => Place::Preferred(self.below(nodes)),
-            2 => Place::Interleave(self.nodes(nodes)),
-            3 => Place::Weighted(self.nodes(nodes)),
-            4 => Place::Leave,
+            0 => Policy::Bind([self.nodes(nodes), vec![0]].concat()),
+            1 => Policy::Preferred(self.below(nodes)),
+            2 => Policy::Interleave(self.nodes(nodes)),
+            3 => Policy::Weighted(self.nodes(nodes)),
+            4 => Policy::Leave,
             _ => {
                 let list: Vec<u32> = (0..1 + self.below(9)).map(|_| self.below(threads)).collect();
                 let count = list.len();
                 let until = (1..=count).map(|part| (part as f64 / count as f64).powi(2)).collect();
-                Place::Blocked(Blocks {
+                Policy::Blocked(Blocks {
                     threads: list,
                     until: if self.below(2) == 0 { Vec::new() } else { until },
                     period_bytes: (self.below(2) == 0).then(|| 4096.0 + f64::from(self.below(1 << 20)) / 7.0),
@@ -87,7 +87,7 @@ impl Random {
             what: self.text(),
             at: self.text(),
             bytes: u64::from(self.below(1 << 31)) << 8,
-            place: self.place(nodes, count),
+            policy: self.place(nodes, count),
             small_pages: self.below(2) == 0,
             reason: self.text(),
             gain: self.gain(),
@@ -128,14 +128,14 @@ fn plans_go_onto_any_nodes() {
     for _ in 0..3000 {
         let plan = random.plan();
         let nodes: Vec<u32> = (0..random.below(9)).map(|node| node * 2 + 1).collect();
-        let applied = apply(&plan, &Reach { nodes: nodes.clone() });
+        let applied = apply(&plan, &RunNodes { nodes: nodes.clone() });
         assert_eq!(applied.policies.len(), plan.entries.len());
         assert!(applied.threads.iter().all(|node| nodes.contains(node)));
         for policies in &applied.policies {
             match policies {
-                Policies::Leave => {}
-                Policies::Whole { nodes: own, .. } => assert!(!own.is_empty() && own.iter().all(|node| nodes.contains(node))),
-                Policies::Parts { parts, .. } => {
+                KernelPolicy::Leave => {}
+                KernelPolicy::Whole { nodes: own, .. } => assert!(!own.is_empty() && own.iter().all(|node| nodes.contains(node))),
+                KernelPolicy::Parts { parts, .. } => {
                     assert!(parts.iter().all(|(_, node)| nodes.contains(node)), "{parts:?}");
                     assert!(parts.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 != pair[1].1), "{parts:?}");
                     assert!((parts.last().unwrap().0 - 1.0).abs() < 1e-12);
@@ -161,8 +161,8 @@ fn damaged_plans_do_no_harm() {
         }
         let text = String::from_utf8_lossy(&bytes);
         match text.parse::<Plan>() {
-            Ok(plan) => drop(apply(&plan, &Reach { nodes: vec![0, 1] })),
-            Err(error) => assert!(error.line <= text.lines().count() + 1 && !error.what.is_empty(), "{error}"),
+            Ok(plan) => drop(apply(&plan, &RunNodes { nodes: vec![0, 1] })),
+            Err(error) => assert!(error.line <= text.lines().count() + 1 && !error.kind.to_string().is_empty(), "{error}"),
         }
     }
 }

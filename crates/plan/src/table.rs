@@ -1,6 +1,6 @@
 //! The plan as the library in the program reads it: native/include/firsttouch_plan.h, field by field.
 
-use super::{Applied, Entry, Origin, Plan, Policies};
+use crate::{Applied, Entry, KernelPolicy, Origin, Plan};
 
 const MAGIC: u64 = 0x314e_414c_5054_4654; /* "TFTPLAN1", little-endian */
 const VERSION: u32 = 1;
@@ -93,7 +93,7 @@ pub fn table(table: &Table<'_>) -> Vec<u8> {
     let missing = Found::Missing;
     for (index, entry) in table.plan.entries.iter().enumerate() {
         let found = table.found.get(index).unwrap_or(&missing);
-        let policies = table.applied.policies.get(index).unwrap_or(&Policies::Leave);
+        let policies = table.applied.policies.get(index).unwrap_or(&KernelPolicy::Leave);
         let first_frame = frames.0.len() / FRAME_BYTES;
         if let Found::Site(code) = found {
             for code in code {
@@ -108,7 +108,7 @@ pub fn table(table: &Table<'_>) -> Vec<u8> {
             }
         }
         let first_part = parts.0.len() / PART_BYTES;
-        if let Policies::Parts { parts: list, .. } = policies {
+        if let KernelPolicy::Parts { parts: list, .. } = policies {
             for (end, node) in list {
                 parts.f64(*end);
                 parts.u32(*node as usize);
@@ -152,7 +152,7 @@ pub fn table(table: &Table<'_>) -> Vec<u8> {
 struct Row<'a> {
     entry: &'a Entry,
     found: &'a Found,
-    policies: &'a Policies,
+    policies: &'a KernelPolicy,
     frames: (usize, usize),
     parts: (usize, usize),
 }
@@ -164,15 +164,15 @@ fn write_entry(bytes: &mut Bytes, row: &Row<'_>) {
         Origin::Symbol { .. } => (0, 1),
     };
     let (mode, nodes, rows, period) = match row.policies {
-        Policies::Leave => (0, &[][..], 1, 0.0),
-        Policies::Whole { mode, nodes } => (*mode, &nodes[..], 1, 0.0),
-        Policies::Parts { period_bytes, rows, .. } => (0, &[][..], *rows, period_bytes.unwrap_or(0.0)),
+        KernelPolicy::Leave => (0, &[][..], 1, 0.0),
+        KernelPolicy::Whole { mode, nodes } => (*mode, &nodes[..], 1, 0.0),
+        KernelPolicy::Parts { period_bytes, rows, .. } => (0, &[][..], *rows, period_bytes.unwrap_or(0.0)),
     };
     let spot = match row.found {
         Found::Symbol(spot) => *spot,
         _ => Spot::default(),
     };
-    let flags = if row.entry.small_pages && *row.policies != Policies::Leave { SMALL_PAGES } else { 0 }
+    let flags = if row.entry.small_pages && *row.policies != KernelPolicy::Leave { SMALL_PAGES } else { 0 }
         | if matches!(row.entry.origin, Origin::Symbol { .. }) { STATIC } else { 0 }
         | if *row.found == Found::Missing { MISSING } else { 0 };
     bytes.u32(row.frames.0);

@@ -1,6 +1,6 @@
 //! A plan as text: TOML with comments for whoever reads or edits it.
 
-use super::{Blocks, Entry, Frame, Gain, Origin, Place, Plan, SCHEMA, Threads, hash};
+use crate::{Blocks, Entry, Frame, Gain, Origin, Plan, Policy, SCHEMA, Threads, hash};
 use firsttouch_model::{Pin, format_bytes};
 use std::fmt::{self, Display, Write};
 
@@ -13,7 +13,7 @@ impl Display for Plan {
         writeln!(f, "# is in docs/plan.md. Apply it with: firsttouch run --plan THIS_FILE -- {}", comment(&self.command.join(" ")))?;
         match self.gain.filter(|_| !self.is_empty()) {
             Some(gain) => writeln!(f, "# Predicted on {}: {}.", comment(&self.judged_on), said(gain))?,
-            None if self.is_empty() => writeln!(f, "# Nothing to place: nothing was found that a placement of memory would mend.")?,
+            None if self.is_empty() => writeln!(f, "# Nothing to place: no finding that a placement of memory would remove.")?,
             None => {}
         }
         writeln!(f, "schema = {}", quoted(SCHEMA))?;
@@ -64,13 +64,13 @@ fn write_entry(f: &mut fmt::Formatter<'_>, entry: &Entry) -> fmt::Result {
         writeln!(f, "# alone: {}", said(gain))?;
     }
     writeln!(f, "[[place]]\nwhat = {}\nat = {}\nbytes = {}", quoted(&entry.what), quoted(&entry.at), entry.bytes)?;
-    writeln!(f, "policy = {}", quoted(entry.place.name()))?;
-    match &entry.place {
-        Place::Bind(nodes) | Place::Interleave(nodes) | Place::Weighted(nodes) if !nodes.is_empty() => {
+    writeln!(f, "policy = {}", quoted(entry.policy.name()))?;
+    match &entry.policy {
+        Policy::Bind(nodes) | Policy::Interleave(nodes) | Policy::Weighted(nodes) if !nodes.is_empty() => {
             writeln!(f, "nodes = [{}]", joined(nodes.iter().map(u32::to_string)))?;
         }
-        Place::Preferred(node) => writeln!(f, "nodes = [{node}]")?,
-        Place::Blocked(blocks) => write_blocks(f, blocks)?,
+        Policy::Preferred(node) => writeln!(f, "nodes = [{node}]")?,
+        Policy::Blocked(blocks) => write_blocks(f, blocks)?,
         _ => {}
     }
     if entry.small_pages {

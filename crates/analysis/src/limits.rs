@@ -1,0 +1,162 @@
+//! Limits that a user sets on the figures of an analysis, and whether a program keeps them.
+//!
+//! A limit is exceeded when the whole 95 % interval lies above it, so that chance does not fail a build: of programs right at a limit, one in
+//! forty does. Where only the value is above it, the result is unsure.
+
+use crate::judge::CACHED;
+use crate::{Analysis, Assessed, Interval, ObjectView};
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::finding::FindingKind;
+use serde::Serialize;
+use std::fmt;
+
+/// What is allowed. Without a limit, nothing is exceeded.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits<'a> {
+    pub max_remote: Option<f64>,
+    pub max_slowdown: Option<f64>,
+    /// An earlier run, judged on the same machine.
+    pub baseline: Option<Assessed<'a>>,
+}
+
+/// One of the limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LimitKind {
+    MaxRemote,
+    MaxSlowdown,
+    BaselineRemote,
+    BaselineSlowdown,
+    BaselineFindings,
+}
+
+impl LimitKind {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::MaxRemote => "max-remote",
+            Self::MaxSlowdown => "max-slowdown",
+            Self::BaselineRemote => "baseline-remote",
+            Self::BaselineSlowdown => "baseline-slowdown",
+            Self::BaselineFindings => "baseline-findings",
+        }
+    }
+}
+
+impl fmt::Display for LimitKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Whether a limit was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LimitStatus {
+    Within,
+    /// The value is above the limit, but not the whole interval.
+    Unsure,
+    Exceeded,
+    /// The figure is not known.
+    Unknown,
+}
+
+/// One limit, and what was found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LimitCheck {
+    #[serde(rename = "name")]
+    pub kind: LimitKind,
+    pub limit: f64,
+    pub value: Option<f64>,
+    pub interval: Option<Interval>,
+    #[serde(rename = "verdict")]
+    pub status: LimitStatus,
+    /// Findings that the baseline does not have: kind and object.
+    pub new_findings: Vec<String>,
+}
+
+/// Compares an analysis, and the prediction for it, with limits.
+#[must_use]
+pub fn check(assessed: Assessed<'_>, limits: &Limits<'_>) -> Vec<LimitCheck> {
+    let analysis = assessed.analysis;
+    let mut checked = Vec::new();
+    let remote = (remote(analysis), analysis.remote_interval);
+    let slowdown = assessed.prediction.map(|prediction| (prediction.slowdown, prediction.interval));
+    let slowdown = (slowdown.map(|one| one.0), slowdown.map(|one| one.1));
+    if let Some(limit) = limits.max_remote {
+        checked.push(compare(LimitKind::MaxRemote, limit, remote));
+    }
+    if let Some(limit) = limits.max_slowdown {
+        checked.push(compare(LimitKind::MaxSlowdown, limit, slowdown));
+    }
+    if let Some(Assessed { analysis: before, prediction }) = limits.baseline {
+        // The upper end: what the baseline may have reached by chance does not count against this run.
+        let high = before.remote_interval.map(|interval| interval[1]).or(before.remote_fraction).unwrap_or(0.0);
+        checked.push(compare(LimitKind::BaselineRemote, high, remote));
+        if let (Some(prediction), (Some(_), _)) = (prediction, slowdown) {
+            checked.push(compare(LimitKind::BaselineSlowdown, prediction.interval[1], slowdown));
+        }
+        checked.push(new_findings(analysis, before));
+    }
+    checked
+}
+
+/// A program with one thread has no remote accesses; of one without evidence nothing is known, nor of one that has memory larger than a
+/// cache of which nothing could be judged.
+fn remote(analysis: &Analysis) -> Option<f64> {
+    let is_open = |object: &ObjectView| !object.judged && !object.reason.as_deref().is_some_and(|reason| reason.starts_with(CACHED));
+    let objects = &analysis.objects;
+    if analysis.threads.len() > 1 && objects.iter().any(is_open) && !objects.iter().any(|object| object.judged) {
+        return None;
+    }
+    let blind = analysis
+        .evidence
+        .iter()
+        .any(|evidence| !evidence.available && matches!(evidence.source, EvidenceSource::Touch | EvidenceSource::Watch));
+    analysis.remote_fraction.or((!blind || analysis.threads.len() == 1).then_some(0.0))
+}
+
+fn compare(kind: LimitKind, limit: f64, (value, interval): (Option<f64>, Option<Interval>)) -> LimitCheck {
+    let low = interval.map(|interval| interval[0]).or(value);
+    let status = match (value, low) {
+        (Some(_), Some(low)) if low > limit => LimitStatus::Exceeded,
+        (Some(value), _) if value > limit => LimitStatus::Unsure,
+        (Some(_), _) => LimitStatus::Within,
+        (None, _) => LimitStatus::Unknown,
+    };
+    LimitCheck { kind, limit, value, interval, status, new_findings: Vec::new() }
+}
+
+/// Findings are told apart by kind and object's name: ids differ from run to run.
+fn new_findings(analysis: &Analysis, before: &Analysis) -> LimitCheck {
+    let known = |kind: FindingKind, name: &str| before.findings.iter().any(|finding| finding.kind == kind && finding.object_name == name);
+    let new: Vec<String> = analysis
+        .findings
+        .iter()
+        .filter(|finding| !known(finding.kind, &finding.object_name))
+        .map(|finding| format!("{} {}", finding.kind, finding.object_name))
+        .collect();
+    let status = if new.is_empty() { LimitStatus::Within } else { LimitStatus::Exceeded };
+    LimitCheck { kind: LimitKind::BaselineFindings, limit: 0.0, value: Some(new.len() as f64), interval: None, status, new_findings: new }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that only a whole interval above a limit exceeds it, and that nothing known is not within.
+    #[test]
+    fn chance_exceeds_nothing() {
+        for (value, interval, status) in [
+            (Some(0.1), Some([0.05, 0.15]), LimitStatus::Within),
+            (Some(0.1), Some([0.05, 0.4]), LimitStatus::Within),
+            (Some(0.3), Some([0.1, 0.5]), LimitStatus::Unsure),
+            (Some(0.3), Some([0.2, 0.5]), LimitStatus::Unsure),
+            (Some(0.3), Some([0.25, 0.35]), LimitStatus::Exceeded),
+            (Some(0.3), None, LimitStatus::Exceeded),
+            (None, None, LimitStatus::Unknown),
+        ] {
+            assert_eq!(compare(LimitKind::MaxRemote, 0.2, (value, interval)).status, status, "{value:?} {interval:?}");
+        }
+    }
+}

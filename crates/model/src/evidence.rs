@@ -1,0 +1,78 @@
+//! The sources of evidence, by name.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Where a figure comes from. Profiles and reports hold its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum EvidenceSource {
+    /// The preloaded recorder of allocations.
+    Agent,
+    /// First touches.
+    Touch,
+    /// Accesses, by watchpoints.
+    Watch,
+    /// Accesses, by the kernel's hinting faults.
+    Hint,
+    /// The node each page is on.
+    Resident,
+    /// Where threads ran, at equal times.
+    Looks,
+    /// A source that another version of firsttouch recorded.
+    Other(String),
+}
+
+impl EvidenceSource {
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Agent => "agent",
+            Self::Touch => "touch",
+            Self::Watch => "watch",
+            Self::Hint => "hint",
+            Self::Resident => "resident",
+            Self::Looks => "looks",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+impl fmt::Display for EvidenceSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl From<&str> for EvidenceSource {
+    fn from(name: &str) -> Self {
+        let known = [Self::Agent, Self::Touch, Self::Watch, Self::Hint, Self::Resident, Self::Looks];
+        known.into_iter().find(|source| source.as_str() == name).unwrap_or_else(|| Self::Other(name.to_owned()))
+    }
+}
+
+impl From<String> for EvidenceSource {
+    fn from(name: String) -> Self {
+        Self::from(name.as_str())
+    }
+}
+
+impl From<EvidenceSource> for String {
+    fn from(source: EvidenceSource) -> Self {
+        source.as_str().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that names are read back, also those that this version does not know.
+    #[test]
+    fn names_are_read_back() {
+        for name in ["agent", "touch", "watch", "hint", "resident", "looks", "pmu"] {
+            assert_eq!(EvidenceSource::from(name).as_str(), name);
+        }
+        assert_eq!(EvidenceSource::from("watch"), EvidenceSource::Watch);
+    }
+}

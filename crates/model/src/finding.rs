@@ -1,0 +1,173 @@
+//! The kinds of placement defects that an analysis finds, how severe one is, and which placement of memory removes it.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A kind of defect. docs/findings.md describes each; its name is part of every JSON output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FindingKind {
+    /// One thread initialised what many use.
+    SerialFirstTouch,
+    /// Several threads initialised it, in another partition than they use it.
+    MismatchedPartition,
+    /// No thread owns a part of it.
+    NoStablePartition,
+    /// All threads read all of it.
+    SharedRead,
+    /// The kernel touched it on behalf of one thread.
+    IoFirstTouch,
+    /// Several threads' parts lie in one huge page.
+    HugePageSharing,
+    /// Its pages keep the placement of a former owner.
+    RecycledMemory,
+    /// Threads moved between nodes while they ran.
+    UnpinnedThreads,
+    /// The kernel's balancing moves pages back and forth.
+    BalancingChurn,
+    /// Its pages went to another node because theirs had no room.
+    NodeFull,
+    /// Its memory policy is worse than first touch.
+    PolicyMismatch,
+    /// It is on a node without CPUs, or on slower memory.
+    SlowTier,
+}
+
+/// The placement of memory that removes a defect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// Each thread's part on the node of that thread.
+    ParallelFirstTouch,
+    /// Pages on all nodes in turn.
+    Interleave,
+}
+
+/// By remote accesses to the object over all accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    Low,
+    /// From 0.05.
+    Medium,
+    /// From 0.20.
+    High,
+}
+
+impl FindingKind {
+    pub const ALL: [Self; 12] = [
+        Self::SerialFirstTouch,
+        Self::MismatchedPartition,
+        Self::NoStablePartition,
+        Self::SharedRead,
+        Self::IoFirstTouch,
+        Self::HugePageSharing,
+        Self::RecycledMemory,
+        Self::UnpinnedThreads,
+        Self::BalancingChurn,
+        Self::NodeFull,
+        Self::PolicyMismatch,
+        Self::SlowTier,
+    ];
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SerialFirstTouch => "serial-first-touch",
+            Self::MismatchedPartition => "mismatched-partition",
+            Self::NoStablePartition => "no-stable-partition",
+            Self::SharedRead => "shared-read",
+            Self::IoFirstTouch => "io-first-touch",
+            Self::HugePageSharing => "huge-page-sharing",
+            Self::RecycledMemory => "recycled-memory",
+            Self::UnpinnedThreads => "unpinned-threads",
+            Self::BalancingChurn => "balancing-churn",
+            Self::NodeFull => "node-full",
+            Self::PolicyMismatch => "policy-mismatch",
+            Self::SlowTier => "slow-tier",
+        }
+    }
+
+    /// The placement of the object's memory that removes the defect; `None` if no placement does.
+    #[must_use]
+    pub fn remedy(self) -> Option<Remedy> {
+        match self {
+            Self::SerialFirstTouch
+            | Self::MismatchedPartition
+            | Self::IoFirstTouch
+            | Self::HugePageSharing
+            | Self::RecycledMemory
+            | Self::PolicyMismatch
+            | Self::SlowTier => Some(Remedy::ParallelFirstTouch),
+            Self::NoStablePartition | Self::SharedRead => Some(Remedy::Interleave),
+            Self::UnpinnedThreads | Self::BalancingChurn | Self::NodeFull => None,
+        }
+    }
+}
+
+impl fmt::Display for FindingKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A name that no kind of finding has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownFinding(pub String);
+
+impl fmt::Display for UnknownFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no kind of finding '{}'", self.0)
+    }
+}
+
+impl std::error::Error for UnknownFinding {}
+
+impl FromStr for FindingKind {
+    type Err = UnknownFinding;
+
+    fn from_str(text: &str) -> Result<Self, UnknownFinding> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| UnknownFinding(text.to_owned()))
+    }
+}
+
+impl Severity {
+    /// The severity of a defect that makes this part of all accesses remote.
+    #[must_use]
+    pub fn of(remote_share: f64) -> Self {
+        match remote_share {
+            share if share >= 0.20 => Self::High,
+            share if share >= 0.05 => Self::Medium,
+            _ => Self::Low,
+        }
+    }
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that every kind has one name, and parses from it.
+    #[test]
+    fn names_are_read_back() {
+        for kind in FindingKind::ALL {
+            assert_eq!(kind.to_string().parse(), Ok(kind));
+        }
+        assert_eq!("serial".parse::<FindingKind>(), Err(UnknownFinding("serial".to_owned())));
+    }
+
+    /// Check the bounds of severities, the lower one included.
+    #[test]
+    fn severities_have_bounds() {
+        assert_eq!([0.0, 0.049, 0.05, 0.2, f64::NAN].map(|share| Severity::of(share).as_str()), ["low", "low", "medium", "high", "low"]);
+    }
+}

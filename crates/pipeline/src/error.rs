@@ -1,0 +1,77 @@
+//! Why a stage cannot be reached: a kind, what failed, and the cause.
+
+use std::error::Error;
+use std::fmt;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The machine or the pinning that was asked for cannot be used: a wrong command line.
+    Request,
+    /// A file that is no plan, named as one: a wrong command line.
+    PlanFile,
+    /// A description of a machine cannot be used.
+    Machine,
+    /// A file is not a readable profile.
+    Profile,
+    /// A file is neither a profile nor a report.
+    Report,
+    /// The model cannot be used.
+    Forecast,
+}
+
+#[derive(Debug)]
+pub struct PipelineError {
+    kind: ErrorKind,
+    /// `None`: the cause says all.
+    message: Option<String>,
+    cause: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl PipelineError {
+    /// An error without a deeper cause.
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: Some(message.into()), cause: None }
+    }
+
+    /// An error that needs no more words than its cause.
+    pub(crate) fn of(kind: ErrorKind, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { kind, message: None, cause: Some(cause.into()) }
+    }
+
+    /// Puts what failed before the cause.
+    pub(crate) fn because(kind: ErrorKind, message: impl Into<String>, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { kind, message: Some(message.into()), cause: Some(cause.into()) }
+    }
+
+    pub(crate) fn with_kind(self, kind: ErrorKind) -> Self {
+        Self { kind, ..self }
+    }
+
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// Whether the command line is at fault.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        matches!(self.kind, ErrorKind::Request | ErrorKind::PlanFile)
+    }
+}
+
+impl fmt::Display for PipelineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.message, &self.cause) {
+            (Some(message), _) => f.write_str(message),
+            (None, Some(cause)) => cause.fmt(f),
+            (None, None) => write!(f, "{:?}", self.kind),
+        }
+    }
+}
+
+impl Error for PipelineError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        let cause = self.cause.as_deref()?;
+        if self.message.is_some() { Some(cause) } else { cause.source() }
+    }
+}

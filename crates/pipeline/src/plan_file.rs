@@ -1,0 +1,22 @@
+//! A plan from its file.
+
+use crate::{ErrorKind, PipelineError, Result, is_profile};
+use firsttouch_plan::Plan;
+use std::path::Path;
+
+/// Reads a plan.
+///
+/// # Errors
+/// A file that cannot be read, or is no plan.
+pub fn read_plan(path: &Path) -> Result<Plan> {
+    let shown = path.display();
+    if is_profile(path) {
+        let message = format!("cannot use {shown} as a plan: it is a profile (firsttouch plan {shown} -o PLAN.toml)");
+        return Err(PipelineError::new(ErrorKind::PlanFile, message));
+    }
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| PipelineError::because(ErrorKind::PlanFile, format!("cannot read the plan {shown}"), error))?;
+    text.parse().map_err(|error: firsttouch_plan::PlanError| {
+        PipelineError::new(ErrorKind::PlanFile, format!("cannot use the plan {shown}:{}: {}", error.line, error.kind))
+    })
+}

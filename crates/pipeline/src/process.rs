@@ -1,0 +1,40 @@
+//! Whether a process that runs now is the one that a profile was taken of.
+
+use firsttouch_model::rows::{Process, Profile};
+use std::fmt;
+
+/// Why a process is not one of a profile's. Its text continues a sentence about the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotThisProcess {
+    /// The profile is about other processes.
+    Others { pids: Vec<i32>, wanted: i32 },
+    /// The profile's process of this number has ended, and another has the number now.
+    Ended { pid: i32 },
+}
+
+impl fmt::Display for NotThisProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Others { pids, wanted } => {
+                let pids: Vec<String> = pids.iter().map(i32::to_string).collect();
+                write!(f, "is a profile of process {}, not of {wanted}", pids.join(", "))
+            }
+            Self::Ended { pid } => write!(f, "was taken of another process {pid}, which has ended"),
+        }
+    }
+}
+
+impl std::error::Error for NotThisProcess {}
+
+/// The profile's process with this number, if it is the one that runs now.
+///
+/// # Errors
+/// Why it is not.
+pub fn running_process(profile: &Profile, pid: i32) -> Result<&Process, NotThisProcess> {
+    let Some(process) = profile.processes.iter().find(|process| process.pid == pid) else {
+        return Err(NotThisProcess::Others { pids: profile.processes.iter().map(|process| process.pid).collect(), wanted: pid });
+    };
+    let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok().map(|path| path.to_string_lossy().into_owned());
+    let is_another = process.exe.as_ref().zip(program.as_ref()).is_some_and(|(recorded, now)| recorded != now);
+    if process.died_ns.is_some() || is_another { Err(NotThisProcess::Ended { pid }) } else { Ok(process) }
+}

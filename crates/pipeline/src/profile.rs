@@ -1,0 +1,171 @@
+//! A profile, read once, and the stages on it.
+
+use crate::{AnalysisRequest, ElfFiles, ErrorKind, FileSources, PipelineError, Result};
+use firsttouch_analysis::{Analysis, analyse, variables};
+use firsttouch_capture::symbolize::symbolize_profile;
+use firsttouch_model::metadata::Entry;
+use firsttouch_model::rows::Profile;
+use firsttouch_plan::{Planned, Proposals, make};
+use firsttouch_predict::forecast::{Forecast, ForecastError, ForecastMachine, ForecastOptions, forecast};
+use firsttouch_predict::machine::Machine;
+use firsttouch_profile::Writer;
+use std::cell::OnceCell;
+use std::io::Read;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+const SQLITE: &[u8; 16] = b"SQLite format 3\0";
+
+/// Whether a file is a database of SQLite, as profiles are.
+#[must_use]
+pub fn is_profile(path: &Path) -> bool {
+    let mut start = [0; 16];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && &start == SQLITE
+}
+
+/// Reads a profile, and gives its frames their lines where it has none.
+///
+/// # Errors
+/// A file that is not a readable profile.
+pub fn read_profile(path: &Path) -> Result<Profile> {
+    let mut profile = firsttouch_profile::open(path).map_err(|error| PipelineError::of(ErrorKind::Profile, error))?;
+    symbolize_profile(&mut profile);
+    Ok(profile)
+}
+
+/// A profile, its analysis on the machine that was asked for, and what the later stages need.
+pub struct AnalysedProfile {
+    pub profile: Profile,
+    pub analysis: Analysis,
+    /// The machine's numbers, where they are known.
+    pub description: Option<Machine>,
+    /// The user's choice of machine and pinning, as options of a command.
+    pub options: Vec<String>,
+    /// Nodes of the machine that have memory.
+    memory_nodes: Vec<usize>,
+    /// Whether the user said where threads sit.
+    pin_was_named: bool,
+    files: ElfFiles,
+    machine: OnceCell<ForecastMachine>,
+    forecast: OnceCell<std::result::Result<Forecast, ForecastError>>,
+}
+
+impl AnalysedProfile {
+    /// Reads a profile and analyses it.
+    ///
+    /// # Errors
+    /// A file that is not a readable profile; a pinning that does not fit its machine.
+    pub fn open(path: &Path, request: &AnalysisRequest) -> Result<Self> {
+        Self::new(read_profile(path)?, request)
+    }
+
+    /// The same for a profile that was just recorded. Sources change, so the names of variables are stored in the profile. Failing to store
+    /// them is not an error.
+    ///
+    /// # Errors
+    /// As [`AnalysedProfile::open`].
+    pub fn open_recorded(path: &Path, request: &AnalysisRequest) -> Result<Self> {
+        let analysed = Self::open(path, request)?;
+        let variables = variables(&analysed.profile, &analysed.analysis);
+        if !variables.is_empty() {
+            let _ = Writer::reopen(path).and_then(|writer| {
+                writer.meta(Entry::Variables(&variables))?;
+                writer.finish()
+            });
+        }
+        Ok(analysed)
+    }
+
+    /// Analyses a profile.
+    ///
+    /// # Errors
+    /// A pinning that does not fit its machine; a description of the machine that cannot be used.
+    pub fn new(profile: Profile, request: &AnalysisRequest) -> Result<Self> {
+        let target = request.target(&profile.machine)?;
+        let mut sources = FileSources::new(firsttouch_native::SOURCES);
+        if let Some(start) = profile.meta.start_unix_s {
+            // The start is known to the second.
+            sources = sources.until(SystemTime::UNIX_EPOCH + Duration::from_secs(start.saturating_add(1).min(u64::from(u32::MAX))));
+        }
+        let mut analysis = analyse(&profile, &target, &sources);
+        analysis.notes.extend(sources.notes());
+        Ok(Self {
+            description: request.description(&profile.machine)?,
+            memory_nodes: request.memory_nodes(&profile.machine, &target),
+            pin_was_named: request.names_pin(),
+            options: request.options().to_vec(),
+            files: ElfFiles::default(),
+            machine: OnceCell::new(),
+            forecast: OnceCell::new(),
+            analysis,
+            profile,
+        })
+    }
+
+    /// Nodes of the machine that the profile was taken on.
+    #[must_use]
+    pub fn recorded_nodes(&self) -> usize {
+        self.profile.machine.node_cpus.len()
+    }
+
+    /// The forecast that a report is joined with: only where the machine's numbers are known, and if there is anything to predict from.
+    ///
+    /// # Errors
+    /// The model cannot be used.
+    pub fn report_forecast(&self) -> Result<Option<&Forecast>> {
+        if self.description.is_none() {
+            return Ok(None);
+        }
+        let machine = self.machine()?;
+        match self.forecast_from(machine, &self.proposals(machine)) {
+            Ok(forecast) => Ok(Some(forecast)),
+            Err(ForecastError::NotPredictable(_)) => Ok(None),
+            Err(error) => Err(PipelineError::of(ErrorKind::Forecast, error.clone())),
+        }
+    }
+
+    /// What each placement costs on the machine, or on one of equal nodes where only its nodes are known.
+    ///
+    /// # Errors
+    /// There is nothing to predict from.
+    pub fn predict(&self, options: ForecastOptions) -> Result<Forecast> {
+        let machine = self.machine()?;
+        forecast(&self.analysis, machine, &self.proposals(machine).candidates(), options)
+            .map_err(|error| PipelineError::of(ErrorKind::Forecast, error))
+    }
+
+    /// A policy for each object that a finding is about, as long as it is not predicted to cost time. `made_from` names the profile.
+    ///
+    /// # Errors
+    /// The model cannot be used.
+    pub fn plan(&self, made_from: &str) -> Result<Planned> {
+        let machine = self.machine()?;
+        let proposals = self.proposals(machine);
+        make(&self.profile, &self.analysis, &proposals, self.forecast_from(machine, &proposals), made_from)
+            .map_err(|error| PipelineError::of(ErrorKind::Forecast, error))
+    }
+
+    fn proposals(&self, machine: &ForecastMachine) -> Proposals<'_> {
+        Proposals::new(&self.profile, &self.analysis, machine, self.pin_was_named, &self.files)
+    }
+
+    /// Computed once.
+    fn forecast_from(&self, machine: &ForecastMachine, proposals: &Proposals<'_>) -> std::result::Result<&Forecast, &ForecastError> {
+        let compute = || forecast(&self.analysis, machine, &proposals.candidates(), ForecastOptions::default());
+        self.forecast.get_or_init(compute).as_ref()
+    }
+
+    /// The machine to compute with: the described one, else one of equal nodes.
+    fn machine(&self) -> Result<&ForecastMachine> {
+        if let Some(machine) = self.machine.get() {
+            return Ok(machine);
+        }
+        let nodes = self.memory_nodes.clone();
+        let machine = match &self.description {
+            Some(machine) => ForecastMachine::described(machine.clone(), nodes),
+            None => ForecastMachine::assumed(&self.analysis, nodes).map_err(|error| PipelineError::of(ErrorKind::Machine, error))?,
+        };
+        Ok(self.machine.get_or_init(|| machine))
+    }
+}

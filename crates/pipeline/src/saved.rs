@@ -1,0 +1,53 @@
+//! A report from its file: what `firsttouch report --json` printed, or a profile that is judged now.
+
+use crate::{AnalysedProfile, AnalysisRequest, ErrorKind, PipelineError, Result, is_profile};
+use firsttouch_analysis::{Analysis, Assessed, REPORT_SCHEMA};
+use firsttouch_model::prediction::Prediction;
+use serde::Deserialize;
+use std::path::Path;
+
+/// An analysis, and what was predicted for it.
+pub struct SavedReport {
+    pub analysis: Analysis,
+    pub prediction: Option<Prediction>,
+}
+
+impl SavedReport {
+    #[must_use]
+    pub fn assessed(&self) -> Assessed<'_> {
+        Assessed { analysis: &self.analysis, prediction: self.prediction.as_ref() }
+    }
+}
+
+/// The keys of a report that are not the analysis' own.
+#[derive(Deserialize)]
+struct Head {
+    schema: String,
+    prediction: Option<Prediction>,
+}
+
+/// Analyses a profile, or reads an earlier report.
+///
+/// # Errors
+/// A file that is neither; a report of another schema.
+pub fn load_report(path: &Path, request: &AnalysisRequest) -> Result<SavedReport> {
+    if is_profile(path) {
+        let analysed = AnalysedProfile::open(path, request)?;
+        let prediction = analysed.report_forecast()?.and_then(firsttouch_predict::forecast::Forecast::prediction);
+        return Ok(SavedReport { analysis: analysed.analysis, prediction });
+    }
+    let cannot = || format!("cannot use {}", path.display());
+    let text = std::fs::read(path).map_err(|error| PipelineError::because(ErrorKind::Report, cannot(), error))?;
+    let neither = |error: serde_json::Error| {
+        let why =
+            PipelineError::because(ErrorKind::Report, "neither a profile nor a report as 'firsttouch report --json' writes it", error);
+        PipelineError::because(ErrorKind::Report, cannot(), why)
+    };
+    let head: Head = serde_json::from_slice(&text).map_err(neither)?;
+    let analysis: Analysis = serde_json::from_slice(&text).map_err(neither)?;
+    if head.schema != REPORT_SCHEMA {
+        let why = PipelineError::new(ErrorKind::Report, format!("its schema is '{}', expected '{REPORT_SCHEMA}'", head.schema));
+        return Err(PipelineError::because(ErrorKind::Report, cannot(), why));
+    }
+    Ok(SavedReport { analysis, prediction: head.prediction })
+}

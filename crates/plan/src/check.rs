@@ -1,0 +1,178 @@
+//! What a plan must hold to, whoever wrote it.
+
+use crate::{Blocks, Entry, MOST_ENTRIES, MOST_FRAMES, MOST_PARTS, Origin, Plan, Policy};
+use firsttouch_model::Pin;
+use std::fmt;
+
+/// Why an entry is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntryFault {
+    UnknownModule(String),
+    FrameCount,
+    NoOffset,
+    LastFrameInlined,
+    /// An inlined function that does not have the module and offset of the next frame.
+    InlinedElsewhere(String),
+    Ordinal,
+    UnknownNode {
+        node: u32,
+        nodes: u32,
+    },
+    PartCount,
+    NoThreads,
+    UnknownThread {
+        thread: u32,
+        threads: u32,
+    },
+    Until,
+    Period,
+    Rows,
+}
+
+impl fmt::Display for EntryFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownModule(name) => write!(f, "there is no [[module]] with the name '{name}'"),
+            Self::FrameCount => write!(f, "a site has 1 to {MOST_FRAMES} frames"),
+            Self::NoOffset => write!(f, "one of the frames at least must have an offset"),
+            Self::LastFrameInlined => write!(f, "the last frame cannot be inlined: there is no frame that it could be inlined into"),
+            Self::InlinedElsewhere(function) => {
+                write!(f, "'{function}' is inlined, so it has the module and offset of the next frame")
+            }
+            Self::Ordinal => write!(f, "of an ordinal, first is less than every"),
+            Self::UnknownNode { node, nodes } => write!(f, "node {node} does not exist: the plan has nodes 0-{}", nodes - 1),
+            Self::PartCount => write!(f, "policy \"blocked\" needs 1 to {MOST_PARTS} threads, one a part"),
+            Self::NoThreads => write!(f, "policy \"blocked\" needs [threads]"),
+            Self::UnknownThread { thread, threads } => {
+                write!(f, "thread {thread} does not exist: the plan has threads 0-{}", threads - 1)
+            }
+            Self::Until => write!(f, "until has a number for each of threads, rising from above 0 to 1.0"),
+            Self::Period => write!(f, "period_bytes is at least a page, 4096"),
+            Self::Rows => write!(f, "rows is at least 1"),
+        }
+    }
+}
+
+/// Why a plan is refused as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlanFault {
+    EntryCount,
+    SameModule(String),
+    BuildId(String),
+    /// Which node a thread gets would depend on the machine.
+    CompactPin,
+    Pin(String),
+}
+
+impl PlanFault {
+    /// The key that it is about, where one line has it.
+    #[must_use]
+    pub fn key(&self) -> Option<&'static str> {
+        matches!(self, Self::CompactPin | Self::Pin(_)).then_some("pin")
+    }
+}
+
+impl fmt::Display for PlanFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EntryCount => write!(f, "more than {MOST_ENTRIES} entries"),
+            Self::SameModule(name) => write!(f, "two modules have the name '{name}'"),
+            Self::BuildId(module) => {
+                write!(f, "the build_id of '{module}' must be an even number of hexadecimal digits, 64 at most")
+            }
+            Self::CompactPin => write!(f, "pin = \"compact\" depends on the machine: write the node of each thread, such as 0,0,1,1"),
+            Self::Pin(why) => write!(f, "pin: {why}"),
+        }
+    }
+}
+
+/// Checks one entry against a plan whose other parts are read.
+pub fn check(entry: &Entry, plan: &Plan) -> Result<(), EntryFault> {
+    let known = |module: &String| match plan.modules.iter().any(|known| known.name == *module) {
+        true => Ok(()),
+        false => Err(EntryFault::UnknownModule(module.clone())),
+    };
+    match &entry.origin {
+        Origin::Symbol { module, .. } => known(module)?,
+        Origin::Site(site) => {
+            if !(1..=MOST_FRAMES).contains(&site.frames.len()) {
+                return Err(EntryFault::FrameCount);
+            }
+            site.frames.iter().try_for_each(|frame| known(&frame.module))?;
+            if site.frames.iter().all(|frame| frame.offset.is_none()) {
+                return Err(EntryFault::NoOffset);
+            }
+            if site.frames.last().is_some_and(|frame| frame.inlined) {
+                return Err(EntryFault::LastFrameInlined);
+            }
+            let pairs = site.frames.iter().zip(site.frames.iter().skip(1));
+            for (inner, outer) in pairs.filter(|(inner, _)| inner.inlined) {
+                if (&inner.module, inner.offset) != (&outer.module, outer.offset) || inner.offset.is_none() {
+                    return Err(EntryFault::InlinedElsewhere(inner.function.clone()));
+                }
+            }
+            if site.ordinal.is_some_and(|(first, every)| every != 0 && first >= every) {
+                return Err(EntryFault::Ordinal);
+            }
+        }
+    }
+    match &entry.policy {
+        Policy::Bind(nodes) | Policy::Interleave(nodes) | Policy::Weighted(nodes) => {
+            nodes.iter().try_for_each(|node| check_node(*node, plan))
+        }
+        Policy::Preferred(node) => check_node(*node, plan),
+        Policy::Blocked(blocks) => check_blocks(blocks, plan),
+        Policy::Leave => Ok(()),
+    }
+}
+
+/// Checks what concerns the whole plan.
+pub fn check_all(plan: &Plan) -> Result<(), PlanFault> {
+    if plan.entries.len() > MOST_ENTRIES {
+        return Err(PlanFault::EntryCount);
+    }
+    let mut names: Vec<&str> = plan.modules.iter().map(|module| module.name.as_str()).collect();
+    names.sort_unstable();
+    if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(PlanFault::SameModule(pair[0].to_owned()));
+    }
+    let is_digits = |text: &str| text.len() <= 64 && text.len().is_multiple_of(2) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if let Some(module) = plan.modules.iter().find(|module| !is_digits(&module.build_id)) {
+        return Err(PlanFault::BuildId(module.name.clone()));
+    }
+    match &plan.threads.pin {
+        Some(Pin::Compact) => Err(PlanFault::CompactPin),
+        Some(pin) => pin.check(plan.nodes as usize).map_err(|why| PlanFault::Pin(why.to_string())),
+        None => Ok(()),
+    }
+}
+
+fn check_node(node: u32, plan: &Plan) -> Result<(), EntryFault> {
+    if node < plan.nodes { Ok(()) } else { Err(EntryFault::UnknownNode { node, nodes: plan.nodes }) }
+}
+
+fn check_blocks(blocks: &Blocks, plan: &Plan) -> Result<(), EntryFault> {
+    if !(1..=MOST_PARTS).contains(&blocks.threads.len()) {
+        return Err(EntryFault::PartCount);
+    }
+    let count = plan.threads.count;
+    if let Some(thread) = blocks.threads.iter().find(|thread| **thread >= count) {
+        return Err(match count {
+            0 => EntryFault::NoThreads,
+            threads => EntryFault::UnknownThread { thread: *thread, threads },
+        });
+    }
+    if !blocks.until.is_empty() {
+        let rises = blocks.until.windows(2).all(|pair| pair[0] < pair[1]) && blocks.until.first().is_some_and(|first| *first > 0.0);
+        if blocks.until.len() != blocks.threads.len() || !rises || blocks.until.last() != Some(&1.0) {
+            return Err(EntryFault::Until);
+        }
+    }
+    if blocks.period_bytes.is_some_and(|period| !(period.is_finite() && period >= 4096.0)) {
+        return Err(EntryFault::Period);
+    }
+    if blocks.rows == 0 {
+        return Err(EntryFault::Rows);
+    }
+    Ok(())
+}

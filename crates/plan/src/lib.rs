@@ -1,0 +1,43 @@
+//! The stage after the forecast: a policy for the memory of each misplaced object, by the place in the code that allocates it; and that
+//! plan on the nodes and in the program files of a run. Pure: files are read by an implementation of [`ProgramFiles`].
+//!
+//! | module | question |
+//! |---|---|
+//! | `plan.rs`, `site.rs` | what is a plan, and what names a place in the code? |
+//! | `read.rs`, `check.rs`, `print.rs` | how does the TOML file hold it? |
+//! | `propose.rs`, `origins.rs`, `threads.rs` | which objects can a plan place, and how? |
+//! | `make.rs` | what goes into the plan, by the forecast? |
+//! | `apply.rs` | what does the kernel have to do on these nodes? |
+//! | `locate.rs` | where are its sites in the files that will run? |
+//! | `table.rs` | how does the preloaded library read it? |
+
+mod apply;
+mod check;
+mod files;
+mod locate;
+mod make;
+mod origins;
+mod plan;
+mod print;
+mod propose;
+mod read;
+mod site;
+mod table;
+mod threads;
+
+pub use apply::{AbsentNodes, Applied, KernelPolicy, RunNodes, apply};
+pub use check::{EntryFault, PlanFault};
+pub use files::ProgramFiles;
+pub use locate::{Location, is_in, locate};
+pub use make::{Outlook, Planned, make};
+pub use origins::{Origins, Unplaceable};
+pub use plan::{
+    Blocks, Entry, Gain, MOST_ENTRIES, MOST_FRAMES, MOST_NODES, MOST_PARTS, MOST_THREADS, Origin, Plan, Policy, SCHEMA, Threads,
+};
+pub use propose::Proposals;
+pub use read::{PlanError, PlanErrorKind};
+pub use site::{Frame, Module, Site, file_name, hash};
+pub use table::{Code, Found, Identity, Spot, Table, table};
+
+#[cfg(test)]
+mod tests;

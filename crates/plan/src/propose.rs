@@ -1,0 +1,116 @@
+//! Which objects a plan can place, and how: those of the findings that placement of memory removes, whose origin a run can recognise. The
+//! forecast then chooses among the proposals.
+
+use crate::origins::{Origins, Unplaceable};
+use crate::threads::Numbering;
+use crate::{Blocks, MOST_ENTRIES, Origin, Policy, ProgramFiles};
+use firsttouch_analysis::{Analysis, Finding, ObjectView};
+use firsttouch_model::finding::Remedy;
+use firsttouch_model::rows::Profile;
+use firsttouch_model::traffic::{Division, ObjectTraffic};
+use firsttouch_predict::forecast::ForecastMachine;
+use firsttouch_predict::program::{Candidate, Placement};
+
+/// Several parts of unequal size a thread are followed where there are so many samples for each.
+const SAMPLES_A_PART: usize = 8;
+
+/// What a plan could do.
+pub struct Proposals<'a> {
+    pub(crate) list: Vec<Proposal<'a>>,
+    /// Objects of findings that no plan can place, by name.
+    pub(crate) left_alone: Vec<(&'a str, Unplaceable)>,
+    /// Proposals beyond what a plan has room for.
+    pub(crate) surplus: usize,
+    pub(crate) numbering: Numbering,
+    pub(crate) origins: Origins<'a>,
+}
+
+/// An object that a plan can name, and what could be done to it.
+pub(crate) struct Proposal<'a> {
+    pub finding: &'a Finding,
+    pub view: &'a ObjectView,
+    pub object: &'a ObjectTraffic,
+    pub blocks: Option<Blocks>,
+    /// Its parts have owners, but which thread is which changes from run to run.
+    pub has_unordered_owners: bool,
+    pub origin: Origin,
+}
+
+impl<'a> Proposals<'a> {
+    /// Proposes a placement for the objects of an analysis' findings. `pin_was_named`: whether the user said where threads sit.
+    #[must_use]
+    pub fn new(
+        profile: &'a Profile,
+        analysis: &'a Analysis,
+        machine: &ForecastMachine,
+        pin_was_named: bool,
+        files: &'a dyn ProgramFiles,
+    ) -> Self {
+        let mut proposals = Self {
+            list: Vec::new(),
+            left_alone: Vec::new(),
+            surplus: 0,
+            numbering: Numbering::new(profile, analysis, machine, pin_was_named),
+            origins: Origins::new(profile, files),
+        };
+        for finding in &analysis.findings {
+            let Some(id) = finding.object.filter(|id| proposals.list.iter().all(|one| one.view.id != *id)) else { continue };
+            match proposals.propose(analysis, finding, id) {
+                Ok(one) => proposals.list.push(one),
+                Err(why) => proposals.left_alone.push((&finding.object_name, why)),
+            }
+        }
+        proposals.surplus = proposals.list.len().saturating_sub(MOST_ENTRIES);
+        proposals.list.truncate(MOST_ENTRIES);
+        proposals
+    }
+
+    /// What the forecast may choose from.
+    #[must_use]
+    pub fn candidates(&self) -> Vec<Candidate> {
+        self.list.iter().map(Proposal::candidate).collect()
+    }
+
+    fn propose(&self, analysis: &'a Analysis, finding: &'a Finding, id: i64) -> Result<Proposal<'a>, Unplaceable> {
+        let remedy = finding.kind.remedy().ok_or(Unplaceable::NoRemedy(finding.kind))?;
+        let view = analysis.objects.iter().find(|object| object.id == id).ok_or(Unplaceable::NotJudged)?;
+        let object = analysis.traffic.objects.iter().find(|object| object.id == id).ok_or(Unplaceable::NoTraffic)?;
+        if view.process != self.numbering.process {
+            return Err(Unplaceable::OtherProcess);
+        }
+        let origin = self.origins.origin(view)?;
+        let blocks = self.blocks(object).filter(|_| remedy == Remedy::ParallelFirstTouch);
+        let has_unordered_owners = blocks.is_some() && !self.numbering.is_ordered;
+        Ok(Proposal { finding, view, object, blocks: blocks.filter(|_| !has_unordered_owners), has_unordered_owners, origin })
+    }
+
+    fn blocks(&self, object: &ObjectTraffic) -> Option<Blocks> {
+        let parts = object.parts.as_ref().filter(|_| object.division == Division::Owned)?;
+        let threads: Vec<u32> = parts.workers.iter().map(|worker| self.numbering.of_worker(*worker)).collect::<Option<_>>()?;
+        let count = threads.len() as f64;
+        let equal = parts.ends.iter().enumerate().all(|(part, end)| (end - (part + 1) as f64 / count).abs() < 1e-12);
+        // Borders that were sampled are as exact as the samples on either side; with one part a thread they are few.
+        let several_each = threads.len() > self.numbering.threads.count as usize;
+        if !equal && several_each && object.samples.len() < SAMPLES_A_PART * threads.len() {
+            return None;
+        }
+        let until = if equal { Vec::new() } else { parts.ends.clone() };
+        let rows = u32::try_from(object.rows).unwrap_or(u32::MAX).max(1);
+        Some(Blocks { threads, until, period_bytes: parts.period_bytes, rows })
+    }
+}
+
+impl Proposal<'_> {
+    /// Interleaving must be worth more than giving each thread its part.
+    fn candidate(&self) -> Candidate {
+        let blocks = self.blocks.as_ref().map(|_| Placement::ParallelFirstTouch);
+        Candidate { object: self.view.id, options: blocks.into_iter().chain([Placement::Interleave]).collect() }
+    }
+
+    pub fn policy(&self, placement: Placement) -> Policy {
+        match (&self.blocks, placement) {
+            (Some(blocks), Placement::ParallelFirstTouch) => Policy::Blocked(blocks.clone()),
+            _ => Policy::Interleave(Vec::new()),
+        }
+    }
+}

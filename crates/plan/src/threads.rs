@@ -1,0 +1,117 @@
+//! How a plan numbers and pins threads.
+
+use crate::{MOST_THREADS, Threads};
+use firsttouch_analysis::{Analysis, ThreadView};
+use firsttouch_model::rows::Profile;
+use firsttouch_model::{NodeId, Pin};
+use firsttouch_predict::forecast::ForecastMachine;
+use std::collections::BTreeMap;
+
+/// Numbers of the threads of the process that is planned for: the one with most traffic.
+#[derive(Clone, Debug)]
+pub struct Numbering {
+    pub process: i64,
+    pub threads: Threads,
+    /// Its threads are born in the same order in every run.
+    pub is_ordered: bool,
+    /// By worker of the traffic: its number, if it is of that process.
+    of_worker: Vec<Option<u32>>,
+}
+
+impl Numbering {
+    pub fn new(profile: &Profile, analysis: &Analysis, machine: &ForecastMachine, pin_was_named: bool) -> Self {
+        let (views, traffic) = (&analysis.threads, &analysis.traffic);
+        let view = |worker: usize| traffic.workers.get(worker)?.threads.first().and_then(|thread| views.get(*thread));
+        let mut volumes: BTreeMap<i64, f64> = BTreeMap::new();
+        for (worker, bytes) in traffic.objects.iter().flat_map(|object| &object.samples).flat_map(|sample| &sample.bytes) {
+            if let Some(view) = view(*worker) {
+                *volumes.entry(view.process).or_default() += bytes;
+            }
+        }
+        let most = volumes.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(process, _)| *process);
+        let process = most.or_else(|| views.first().map(|view| view.process)).unwrap_or(0);
+        let is_own = |view: &&ThreadView| view.process == process;
+        let number = |worker: usize| view(worker).filter(is_own).and_then(|view| u32::try_from(view.slot).ok());
+        let of_worker: Vec<Option<u32>> = (0..traffic.workers.len()).map(number).collect();
+        let count = of_worker.iter().flatten().max().map_or(1, |last| last + 1).min(MOST_THREADS);
+        let born = profile.threads.iter().filter(|thread| thread.process == process).take(count as usize);
+        let is_ordered = births_are_ordered(born.map(|thread| (thread.id, thread.parent)));
+        let seated = traffic.workers.iter().zip(&of_worker).filter_map(|(worker, number)| Some(((*number)?, worker.node))).collect();
+        let pin = Pinning { analysis, machine, count, seated }.pin(pin_was_named);
+        Self { process, threads: Threads { count, pin }, is_ordered, of_worker }
+    }
+
+    /// The number of a worker of the traffic, if the plan knows it.
+    pub fn of_worker(&self, worker: usize) -> Option<u32> {
+        self.of_worker.get(worker).copied().flatten().filter(|number| *number < self.threads.count)
+    }
+}
+
+/// Whether threads, given with their creators in the order of their births, must be born in this order: one thread creates all, or each time
+/// that another takes over, it was the last one born, and those before it create no more.
+fn births_are_ordered(born: impl Iterator<Item = (i64, Option<i64>)>) -> bool {
+    let (mut creator, mut last) = (None, None);
+    for (thread, parent) in born.skip(1) {
+        if parent.is_some() && creator.is_some() && parent != creator && parent != last {
+            return false;
+        }
+        (creator, last) = (parent.or(creator), Some(thread));
+    }
+    true
+}
+
+struct Pinning<'a> {
+    analysis: &'a Analysis,
+    machine: &'a ForecastMachine,
+    count: u32,
+    /// The node of each thread, by number, as it was judged.
+    seated: BTreeMap<u32, u32>,
+}
+
+impl Pinning<'_> {
+    /// As judged: spread, or the node of each thread. A single thread is left to the kernel.
+    fn pin(&self, was_named: bool) -> Option<Pin> {
+        let (nodes, count) = (self.analysis.machine.nodes.max(1), self.count);
+        if count < 2 {
+            return None;
+        }
+        // Nodes without CPUs are no logical nodes of a run: where the numbers could mean others, spread.
+        let has_others = self.analysis.threads.iter().any(|view| view.node as usize >= nodes) || self.machine.memory_nodes.len() != nodes;
+        let spread = |number: u32| Pin::Spread.node(number as usize, count as usize, nodes, 1);
+        if has_others || self.seated.iter().all(|(number, node)| spread(*number).0 == *node) || (!was_named && self.is_crowded()) {
+            return Some(Pin::Spread);
+        }
+        Some(Pin::Nodes((0..count).map(|number| self.seated.get(&number).map_or_else(|| spread(number), |node| NodeId(*node))).collect()))
+    }
+
+    /// Whether the kernel had put more threads on a node than it has cores: unpinned threads move.
+    fn is_crowded(&self) -> bool {
+        let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+        self.seated.values().for_each(|node| *counts.entry(*node).or_default() += 1);
+        let even = self.seated.len().div_ceil(self.analysis.machine.nodes.max(1));
+        counts.values().any(|count| *count > even)
+            && self.machine.description().is_none_or(|machine| {
+                counts.iter().any(|(node, count)| machine.nodes.get(*node as usize).is_none_or(|node| *count > node.cores))
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::births_are_ordered;
+
+    /// Check whose births have one order: one creator's, a chain's; not those of two creators at a time.
+    #[test]
+    fn births_of_several_creators() {
+        let ordered = |parents: &[i64]| {
+            let born = parents.iter().enumerate().map(|(index, parent)| (index as i64, (*parent >= 0).then_some(*parent)));
+            births_are_ordered(born)
+        };
+        for parents in [&[][..], &[-1], &[-1, 0, 0, 0], &[-1, 0, 1, 2], &[-1, 0, 0, 2, 2], &[-1, -1, -1, 0, -1, 0]] {
+            assert!(ordered(parents), "{parents:?}");
+        }
+        for parents in [&[-1, 0, 1, 0][..], &[-1, 0, 0, 1], &[-1, 0, 0, 2, 1]] {
+            assert!(!ordered(parents), "{parents:?}");
+        }
+    }
+}

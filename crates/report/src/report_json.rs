@@ -1,0 +1,108 @@
+//! The JSON of `firsttouch report`: the contract `firsttouch.report/1` (DESIGN.md, section 7). It joins an analysis with the forecast for it.
+
+use firsttouch_analysis::{
+    Analysis, EvidenceView, Figure, Finding, Interval, KernelView, LostView, MachineView, NotJudged, ObjectView, REPORT_SCHEMA, ThreadView,
+};
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::finding::{FindingKind, Severity};
+use firsttouch_model::prediction::Prediction;
+use firsttouch_predict::forecast::Forecast;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Everything a report shows. The meaning of each key is at its field in [`Analysis`].
+#[derive(Serialize)]
+pub struct ReportJson<'a> {
+    pub schema: &'static str,
+    pub command: &'a [String],
+    pub exit_code: Option<i32>,
+    pub wall_s: f64,
+    pub machine: &'a MachineView,
+    pub threads: &'a [ThreadView],
+    pub evidence: &'a [EvidenceView],
+    pub remote_fraction: Option<f64>,
+    pub remote_interval: Option<Interval>,
+    pub remote_samples: u64,
+    pub remote_evidence: &'a Option<EvidenceSource>,
+    pub matrix: &'a [Vec<f64>],
+    /// Null where there is no description of the machine.
+    pub prediction: Option<Prediction>,
+    pub objects: &'a [ObjectView],
+    pub findings: Vec<FindingJson<'a>>,
+    pub not_judged: &'a [NotJudged],
+    pub kernel: &'a Option<KernelView>,
+    pub notes: &'a [String],
+    pub lost: &'a [LostView],
+}
+
+#[derive(Serialize)]
+pub struct FindingJson<'a> {
+    pub id: FindingKind,
+    pub object: Option<i64>,
+    pub object_name: &'a str,
+    pub severity: Severity,
+    pub message: &'a str,
+    pub fix: &'a str,
+    /// Time over the time after the fix of this object alone; null where there is no description of the machine.
+    pub predicted_gain: Option<f64>,
+    pub predicted_gain_interval: Option<Interval>,
+    pub cause: Option<&'a str>,
+    pub remote_fraction: f64,
+    pub interval: Interval,
+    pub remote_share: f64,
+    pub figures: &'a BTreeMap<String, Figure>,
+}
+
+impl<'a> ReportJson<'a> {
+    #[must_use]
+    pub fn new(analysis: &'a Analysis, forecast: Option<&Forecast>) -> Self {
+        Self {
+            schema: REPORT_SCHEMA,
+            command: &analysis.command,
+            exit_code: analysis.exit_code,
+            wall_s: analysis.wall_s,
+            machine: &analysis.machine,
+            threads: &analysis.threads,
+            evidence: &analysis.evidence,
+            remote_fraction: analysis.remote_fraction,
+            remote_interval: analysis.remote_interval,
+            remote_samples: analysis.remote_samples,
+            remote_evidence: &analysis.remote_evidence,
+            matrix: &analysis.matrix,
+            prediction: forecast.and_then(Forecast::prediction),
+            objects: &analysis.objects,
+            findings: FindingJson::all(analysis, forecast),
+            not_judged: &analysis.not_judged,
+            kernel: &analysis.kernel,
+            notes: &analysis.notes,
+            lost: &analysis.lost,
+        }
+    }
+}
+
+impl<'a> FindingJson<'a> {
+    /// The findings of an analysis, each with what its remedy is predicted to gain.
+    #[must_use]
+    pub fn all(analysis: &'a Analysis, forecast: Option<&Forecast>) -> Vec<Self> {
+        analysis.findings.iter().map(|finding| Self::new(finding, forecast)).collect()
+    }
+
+    fn new(finding: &'a Finding, forecast: Option<&Forecast>) -> Self {
+        let gain = forecast.and_then(|forecast| forecast.gain(finding));
+        Self {
+            id: finding.kind,
+            object: finding.object,
+            object_name: &finding.object_name,
+            severity: finding.severity,
+            message: &finding.message,
+            fix: &finding.fix,
+            predicted_gain: gain.map(|gain| gain.gain),
+            predicted_gain_interval: gain.map(|gain| gain.interval),
+            cause: finding.cause.as_deref(),
+            remote_fraction: finding.remote_fraction,
+            interval: finding.interval,
+            remote_share: finding.remote_share,
+            figures: &finding.figures,
+        }
+    }
+}

@@ -1,10 +1,11 @@
-//! Measurements with the bundled kernels: one kernel (`bench`), all pairs of nodes (`map`), the published experiments (`reproduce`), and
-//! a user's program in several placements (`quick_test`).
+//! Measurements with the bundled kernels: one kernel (`bench`), all pairs of nodes (`map`), the published experiments (`reproduce`), the program of
+//! `demo`, and a user's program in several placements (`quick_test`).
 //!
 //! `bench` runs a kernel in this process. All others start `firsttouch run PLACEMENT -- firsttouch bench KERNEL --json` in a process of its
 //! own for each run, because the placement of a process is inherited at its start.
 
 pub mod bench;
+pub mod demo;
 mod error;
 mod host;
 mod kernels;

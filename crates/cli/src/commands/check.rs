@@ -1,8 +1,8 @@
 //! `firsttouch check`
 
 use super::profile;
-use crate::exit::{FAILED, usage};
 use crate::arguments::{Check, Format, Profile};
+use crate::exit::{FAILED, usage};
 use crate::output::{message, print, print_json, style, tell, write};
 use crate::request::analysis_request;
 use anyhow::{Context, Result, anyhow, bail};

@@ -1,7 +1,7 @@
 //! `firsttouch profile`
 
-use crate::exit::FAILED;
 use crate::arguments::Profile;
+use crate::exit::FAILED;
 use crate::output::{message, print_json, style, tell};
 use crate::request::{analysis_request, report_context};
 use anyhow::Result;

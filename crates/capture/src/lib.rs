@@ -1,16 +1,24 @@
-//! Capture: runs or attaches to a program, records first touches, accesses, page nodes and allocations into a profile.
+//! Capture: runs or attaches to a program, and records first touches, accesses, page nodes and allocations into a profile.
 //!
-//! `agent` and `perf` read the rings that the agent and the kernel write, `track` is the live picture of the target, `watch` the
-//! watchpoint sampler, `session` the loop that joins them.
+//! `agent` and `perf` read the rings that the agent and the kernel write. `sources` are the kinds of evidence, behind one interface
+//! (`source`). `timeline` puts their records in order of time, `track` is the live picture of the target that the records build, and `session`
+//! is the loop that joins them.
 
 pub mod agent;
+mod error;
+mod options;
 pub mod perf;
+mod random;
 mod session;
 mod sink;
+mod source;
+mod sources;
 pub mod symbolize;
-mod touch;
-pub mod track;
+mod timeline;
+mod track;
 pub mod unwind;
-pub mod watch;
 
-pub use session::{Options, Outcome, Summary, profile};
+pub use error::{Error, ErrorKind, Result};
+pub use options::Options;
+pub use session::{Recording, SourceAccount, Summary, profile};
+pub use source::Account;

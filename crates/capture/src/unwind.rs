@@ -2,7 +2,7 @@
 
 use crate::perf::records::Sample;
 use framehop::{ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, Unwinder as _};
-use object::{Object, ObjectSection, ObjectSegment};
+use object::{Object, ObjectSection, ObjectSegment, ReadCache};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,9 +44,9 @@ fn read_tables(path: &Path) -> Option<Tables> {
         return None;
     }
     let file = std::fs::File::open(path).ok()?;
-    // SAFETY: a private read-only mapping, dropped at the end of this function.
-    let data = unsafe { memmap2::Mmap::map(&file) }.ok()?;
-    let elf = object::File::parse(&*data).ok()?;
+    // Reads only the headers and the tables. A mapping would be fatal if the file were truncated meanwhile.
+    let data = ReadCache::new(file);
+    let elf = object::File::parse(&data).ok()?;
     let section = |name: &str| {
         let s = elf.section_by_name(name)?;
         let bytes: Arc<[u8]> = s.data().ok()?.into();
@@ -72,15 +72,15 @@ impl Default for Unwinder {
 }
 
 impl Unwinder {
-    /// Tells of an executable mapping.
+    /// Adds an executable mapping.
     pub fn add(&mut self, store: &mut TableStore, start: u64, length: u64, file_offset: u64, path: &str) {
         let Some(tables) = store.get(Path::new(path)) else { return };
-        // What reaches beyond all numbers is damage, in the record or in the file.
+        // A range that overflows comes from a damaged record or file.
         let Some(mapped_to) = file_offset.checked_add(length) else { return };
         let overlaps =
             |(offset, size, _): &&(u64, u64, u64)| offset.checked_add(*size).is_some_and(|end| mapped_to > *offset && file_offset < end);
         let Some((offset, _, address)) = tables.segments.iter().find(overlaps).copied() else { return };
-        // base: what to add to an ELF address; mapping start and file offset tell where the segment went.
+        // base: what to add to an ELF address, from the mapping's start and file offset.
         let base = start.wrapping_sub(file_offset).wrapping_sub(address.wrapping_sub(offset));
         let (eh_frame_svma, eh_frame) = tables.eh_frame.clone().unzip();
         let (eh_frame_hdr_svma, eh_frame_hdr) = tables.eh_frame_hdr.clone().unzip();
@@ -126,8 +126,8 @@ impl Unwinder {
 mod tests {
     use super::*;
 
-    /// Check that an index of unwind tables whose entries lead before the tables costs the stack, and no panic: this program's
-    /// own, with every entry damaged.
+    /// Check that an index of unwind tables whose entries point before the tables loses the stack and does not panic. The
+    /// file is this test, with every entry of its index damaged.
     #[test]
     fn a_damaged_index_is_survived() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// Check that a mapping that cannot be, of a file that can be read, is no mapping: stacks are those without it.
+    /// Check that an impossible mapping of a readable file is ignored.
     #[test]
     fn impossible_mappings_are_left_out() {
         let executable = std::env::current_exe().expect("this test");

@@ -6,6 +6,7 @@ mod exit;
 mod output;
 mod processes;
 mod progress;
+mod recording;
 mod request;
 
 use arguments::{Arguments, Command, OVERVIEW};

@@ -2,13 +2,13 @@
 
 use crate::{AnalysisRequest, ElfFiles, ErrorKind, FileSources, PipelineError, Result};
 use firsttouch_analysis::{Analysis, analyse, variables};
-use firsttouch_capture::symbolize::symbolize_profile;
 use firsttouch_model::metadata::Entry;
 use firsttouch_model::rows::Profile;
 use firsttouch_plan::{Planned, Proposals, make};
 use firsttouch_predict::forecast::{Forecast, ForecastError, ForecastMachine, ForecastOptions, forecast};
 use firsttouch_predict::machine::Machine;
 use firsttouch_profile::Writer;
+use firsttouch_symbols::frames::symbolize_profile;
 use std::cell::OnceCell;
 use std::io::Read;
 use std::path::Path;

@@ -10,6 +10,7 @@ mod debug_file;
 mod declarations;
 mod dwarf;
 mod elf;
+pub mod frames;
 mod functions;
 mod module;
 mod names;

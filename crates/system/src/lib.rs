@@ -9,6 +9,7 @@ pub mod counters;
 pub mod devices;
 pub mod facts;
 mod files;
+pub mod fresh_pages;
 pub mod hwloc;
 pub mod launch;
 mod list;

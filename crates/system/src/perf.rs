@@ -33,7 +33,7 @@ pub const SAMPLE_TYPE: u64 = PERF_SAMPLE_IP
     | PERF_SAMPLE_REGS_USER
     | PERF_SAMPLE_STACK_USER;
 
-/// User registers an unwinder needs, and those that string instructions count with (`watch/passes.rs`), in the order the kernel stores them (ascending bit).
+/// User registers an unwinder needs, and those that string instructions count with (`sources/watch/passes.rs` of the crate capture), in the order the kernel stores them (ascending bit).
 #[cfg(target_arch = "x86_64")]
 pub const REGS_USER: u64 = (1 << 2) | (1 << 4) | (1 << 5) | (1 << 6) | (1 << 7) | (1 << 8); // cx, si, di, bp, sp, ip: arch/x86/include/uapi/asm/perf_regs.h
 #[cfg(target_arch = "aarch64")]

@@ -1,3 +1,4 @@
-//! The agent's side of the capture: the library handed to the target, and the ring it writes to.
+//! The agent's records, and the ring that it writes them to.
 
+pub mod records;
 pub mod ring;

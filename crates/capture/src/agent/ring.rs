@@ -1,7 +1,8 @@
 //! Reads the agent's ring. The format and its rules are native/include/firsttouch_ring.h.
 
-use anyhow::{Context, Result};
+use super::records::{AgentEvent, AgentRecord, PythonFrame};
 use std::fs::File;
+use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -24,85 +25,14 @@ const CLOSED: usize = 196;
 const SILENT: usize = 200;
 
 pub const FLAG_FOLLOW: u32 = 1;
-/// The kernel's clock runs by the time-stamp counter, so the agent may read that.
+/// The kernel's clock source is the time-stamp counter, so the agent may read that.
 pub const FLAG_TICKS: u32 = 2;
-/// A process locked itself in (seccomp, `PR_SET_TSC`): it is not recorded from then on.
+/// A process restricted its own system calls (seccomp, `PR_SET_TSC`): it is not recorded from then on.
 pub const SILENT_SANDBOX: u32 = 1;
 /// A limit on address space left no room for the ring: the process is not recorded.
 pub const SILENT_ADDRESS_SPACE: u32 = 2;
 
-/// One record of the agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentRecord {
-    pub pid: i32,
-    pub tid: i32,
-    pub time: u64,
-    pub event: AgentEvent,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AgentEvent {
-    Attach,
-    /// `python`: what a `PythonStack` defined, or 0.
-    Alloc {
-        call: &'static str,
-        address: u64,
-        bytes: u64,
-        stack: u64,
-        python: u64,
-    },
-    Free {
-        address: u64,
-    },
-    Map {
-        call: &'static str,
-        file: bool,
-        address: u64,
-        bytes: u64,
-        stack: u64,
-        python: u64,
-    },
-    /// The range is gone (munmap) or its pages are (`advise`).
-    Unmap {
-        address: u64,
-        bytes: u64,
-        advise: bool,
-    },
-    Stack {
-        id: u64,
-        frames: Vec<u64>,
-    },
-    PythonStack {
-        id: u64,
-        frames: Vec<PythonFrame>,
-    },
-    Thread {
-        creator: i32,
-    },
-    ParallelBegin {
-        code: u64,
-        id: u64,
-        team_size: u64,
-    },
-    ParallelEnd {
-        id: u64,
-    },
-    ImplicitTask {
-        id: u64,
-        number: u64,
-    },
-}
-
-/// A line of Python that runs or called; innermost first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PythonFrame {
-    pub file: String,
-    pub function: String,
-    pub line: Option<u32>,
-}
-
-/// Whether the kernel found the time-stamp counters of all CPUs fit to run its clock by. (A `kvm-clock` may run by them too, but
-/// does not say so.)
+/// The kernel's clock source is the CPUs' time-stamp counter. (`kvm-clock` may be based on it as well, but does not say so.)
 fn clock_runs_by_ticks() -> bool {
     let name = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     cfg!(target_arch = "x86_64") && name.is_ok_and(|name| name.trim() == "tsc")
@@ -124,21 +54,20 @@ impl AgentRing {
     ///
     /// # Errors
     /// When there is no memory for it.
-    pub fn create(capacity: usize, min_size: u64, follow: bool) -> Result<Self> {
-        let context = "cannot make the ring that the agent writes to";
-        // SAFETY: a NUL-terminated name; the descriptor is ours.
+    pub fn create(capacity: usize, min_size: u64, follow: bool) -> io::Result<Self> {
+        // SAFETY: a NUL-terminated name.
         let fd = unsafe { libc::memfd_create(c"firsttouch-ring".as_ptr(), libc::MFD_CLOEXEC) };
         if fd < 0 {
-            return Err(std::io::Error::last_os_error()).context(context);
+            return Err(io::Error::last_os_error());
         }
-        // SAFETY: as above.
+        // SAFETY: the kernel just returned this descriptor, and nothing else owns it.
         let file = unsafe { File::from_raw_fd(fd) };
         let length = HEADER_BYTES + capacity * SLOT_BYTES;
-        file.set_len(length as u64).context(context)?;
+        file.set_len(length as u64)?;
         // SAFETY: a fresh shared mapping of the whole file, released in Drop.
         let base = unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, fd, 0) };
         if base == libc::MAP_FAILED {
-            return Err(std::io::Error::last_os_error()).context(context);
+            return Err(io::Error::last_os_error());
         }
         let ring = Self { file, base: base.cast(), capacity, tail: 0, stalled_since: None, skipped: 0 };
         ring.word64(0).store(MAGIC, Ordering::Relaxed);
@@ -174,13 +103,13 @@ impl AgentRing {
         self.word64(LOST).load(Ordering::Relaxed).saturating_add(self.skipped)
     }
 
-    /// Why agents fell silent: bits of `SILENT_SANDBOX`, `SILENT_ADDRESS_SPACE`.
+    /// Why agents stopped recording: bits of `SILENT_SANDBOX`, `SILENT_ADDRESS_SPACE`.
     #[must_use]
     pub fn silent(&self) -> u32 {
         self.word32(SILENT).load(Ordering::Relaxed)
     }
 
-    /// Tells every agent to go silent.
+    /// Makes every agent stop recording.
     pub fn close(&self) {
         self.word32(CLOSED).store(1, Ordering::Release);
     }
@@ -312,7 +241,7 @@ fn text_bytes(first: &[u64; 8]) -> usize {
     usize::try_from(first[4]).unwrap_or(usize::MAX).min(PYTHON_TEXT_MAX)
 }
 
-/// The whole frames of a text of `file\0function\0line\0`. Frames without a file, and lines that are no numbers, are left out.
+/// The complete frames of a text of `file\0function\0line\0`. Leaves out frames without a file, and lines that are not numbers.
 fn python_frames(text: &[u8]) -> Vec<PythonFrame> {
     let mut strings = text.split_inclusive(|byte| *byte == 0).map_while(|s| s.strip_suffix(&[0])).map(String::from_utf8_lossy);
     let mut frames = Vec::new();
@@ -386,7 +315,7 @@ mod tests {
         ring.word64(HEAD).store(head + slots.len() as u64, Ordering::Release);
     }
 
-    /// Check that a program that overwrites the header's counters (the ring is mapped in it) costs no record and no panic.
+    /// Check that a program that overwrites the header's counters (the ring is mapped in it) loses no record and causes no panic.
     #[test]
     fn a_wild_header_is_survived() {
         let mut ring = AgentRing::create(64, 1, false).unwrap();
@@ -396,7 +325,7 @@ mod tests {
         let mut events = Vec::new();
         ring.drain(0, |record| events.push(record.event));
         assert_eq!(events, [AgentEvent::Free { address: 0x1000 }, AgentEvent::Free { address: 0x2000 }]);
-        // Slots that were reserved, as the head says, and never published: given up one by one.
+        // Slots that were reserved, as the head says, and never published, are skipped one by one.
         ring.word64(HEAD).store(u64::MAX, Ordering::Relaxed);
         for second in 0..6 {
             ring.drain(second * 2 * STALLED_NS, |record| panic!("{record:?}"));

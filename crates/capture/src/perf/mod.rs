@@ -1,4 +1,5 @@
-//! The rings of perf events, and the records in them.
+//! perf events: their rings, the records in them, and why the kernel refuses them.
 
 pub mod records;
+pub mod refusal;
 pub mod ring;

@@ -1,9 +1,20 @@
-//! perf records -> typed events. Pure: works on bytes, never panics on malformed ones.
+//! Records of perf events as types. Pure: works on bytes, and never panics on malformed ones.
 
-/// A record of one of our events.
+/// A record of a perf event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PerfRecord {
     Sample(Box<Sample>),
+    Task(TaskEvent),
+    /// Records that the kernel dropped because the ring was full.
+    Lost {
+        count: u64,
+    },
+    Throttled,
+}
+
+/// What happened to a thread or its memory map (perf calls these side-band records).
+#[derive(Clone, Debug, PartialEq)]
+pub enum TaskEvent {
     Fork {
         time: u64,
         pid: i32,
@@ -33,10 +44,15 @@ pub enum PerfRecord {
         file_offset: u64,
         path: String,
     },
-    Lost {
-        count: u64,
-    },
-    Throttled,
+}
+
+impl TaskEvent {
+    #[must_use]
+    pub fn time(&self) -> u64 {
+        match self {
+            Self::Fork { time, .. } | Self::Exit { time, .. } | Self::Comm { time, .. } | Self::Map { time, .. } => *time,
+        }
+    }
 }
 
 /// A page fault or a watchpoint hit.
@@ -49,7 +65,7 @@ pub struct Sample {
     /// The faulting address, or the watched one.
     pub address: u64,
     pub cpu: u32,
-    /// The event that made it.
+    /// The perf event that took the sample.
     pub event: u64,
     /// Taken while the CPU was in kernel mode.
     pub in_kernel: bool,
@@ -57,7 +73,7 @@ pub struct Sample {
     pub registers: Vec<u64>,
     /// Bytes of the user stack from the stack pointer upwards.
     pub stack: Vec<u8>,
-    /// Size of the page that was mapped at `address` when the event happened, 0 for none; None where it was not asked for.
+    /// Size of the page that was mapped at `address` when the event happened, 0 if no page was mapped; `None` if the event does not report it.
     pub page_bytes: Option<u64>,
 }
 
@@ -74,7 +90,7 @@ const MISC_CPUMODE: u16 = 7;
 const MISC_KERNEL: u16 = 1;
 const MISC_COMM_EXEC: u16 = 1 << 13;
 
-/// Parses the body of a record (after its 8-byte header); none for kinds we do not use or that are too short.
+/// Parses the body of a record (after its 8-byte header). `None` for kinds that are not used, and for records that are too short.
 #[must_use]
 pub fn parse(kind: u32, misc: u16, body: &[u8]) -> Option<PerfRecord> {
     let mut r = Reader { bytes: body, at: 0 };
@@ -82,22 +98,21 @@ pub fn parse(kind: u32, misc: u16, body: &[u8]) -> Option<PerfRecord> {
         RECORD_SAMPLE => PerfRecord::Sample(Box::new(sample(&mut r, misc)?)),
         RECORD_FORK | RECORD_EXIT => {
             let (pid, parent_pid, tid, parent_tid, time) = (r.i32()?, r.i32()?, r.i32()?, r.i32()?, r.u64()?);
-            if kind == RECORD_FORK {
-                PerfRecord::Fork { time, pid, parent_pid, tid, parent_tid }
-            } else {
-                PerfRecord::Exit { time, pid, tid }
-            }
+            let fork = TaskEvent::Fork { time, pid, parent_pid, tid, parent_tid };
+            PerfRecord::Task(if kind == RECORD_FORK { fork } else { TaskEvent::Exit { time, pid, tid } })
         }
         RECORD_COMM => {
             let (pid, tid) = (r.i32()?, r.i32()?);
-            PerfRecord::Comm { time: trailer_time(body)?, pid, tid, name: r.text(), exec: misc & MISC_COMM_EXEC != 0 }
+            let (time, exec) = (trailer_time(body)?, misc & MISC_COMM_EXEC != 0);
+            PerfRecord::Task(TaskEvent::Comm { time, pid, tid, name: r.text(), exec })
         }
         RECORD_MMAP | RECORD_MMAP2 => {
             let (pid, _tid, start, length, file_offset) = (r.i32()?, r.i32()?, r.u64()?, r.u64()?, r.u64()?);
             if kind == RECORD_MMAP2 {
                 r.at += 32; // device, inode, generation, protection, flags (or the build id)
             }
-            PerfRecord::Map { time: trailer_time(body)?, pid, start, length, file_offset, path: r.text() }
+            let time = trailer_time(body)?;
+            PerfRecord::Task(TaskEvent::Map { time, pid, start, length, file_offset, path: r.text() })
         }
         RECORD_LOST => {
             let _id = r.u64()?;

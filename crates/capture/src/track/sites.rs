@@ -1,13 +1,14 @@
 //! Call stacks, each stored once, with addresses turned into (file, offset) while the mappings are known.
 
 use super::processes::Process;
-use crate::agent::ring::PythonFrame;
+use crate::agent::records::PythonFrame;
 use crate::sink::Sink;
-use firsttouch_model::rows::{FoldedObjects, Frame, Id, Site};
+use firsttouch_model::rows::{Frame, Id, Site};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::Path;
 
-/// Distinct stacks kept whole; beyond that only leaf frames are told apart, so that memory stays bounded.
+/// Distinct stacks kept whole. Beyond this only leaf frames are distinguished, so that memory stays bounded.
 const WHOLE_STACKS: usize = 200_000;
 
 #[derive(Default)]
@@ -15,24 +16,23 @@ pub struct Sites {
     by_stack: HashMap<(Id, bool, Box<[u64]>), Id>,
     /// By the agent's ids of the native and the Python stack (0: none).
     by_agent_id: HashMap<(Id, u64, u64), Id>,
-    /// The agent's native stacks, for sites that go on in Python.
+    /// The agent's native stacks, for sites that continue in Python.
     native: HashMap<(Id, u64), Box<[u64]>>,
     python: HashMap<(Id, u64), Vec<Frame>>,
-    next: Id,
-    /// Objects without evidence, by (site, call, bytes).
-    pub folded: HashMap<(Id, &'static str, u64), FoldedObjects>,
+    seen: Id,
 }
 
 impl Sites {
-    /// The site of a stack, leaf first. `leaf_returned`: the leaf too is the address after the instruction meant (a watch hit,
-    /// a system call); callers always are.
+    /// The site of a stack, leaf first. `leaf_returned`: the leaf, like every caller, is the address after the instruction that is
+    /// meant (a watch hit, a system call).
     pub fn intern(&mut self, process: &Process, stack: &[u64], leaf_returned: bool, sink: &mut Sink) -> Id {
         let stack = if self.by_stack.len() < WHOLE_STACKS { stack } else { &stack[..stack.len().min(1)] };
-        if let Some(id) = self.by_stack.get(&(process.id, leaf_returned, stack.into())) {
-            return *id;
-        }
-        let id = self.new_id();
-        self.by_stack.insert((process.id, leaf_returned, stack.into()), id);
+        let entry = match self.by_stack.entry((process.id, leaf_returned, stack.into())) {
+            Entry::Occupied(known) => return *known.get(),
+            Entry::Vacant(entry) => entry,
+        };
+        self.seen += 1;
+        let id = *entry.insert(self.seen);
         write(id, process, located(process, stack, leaf_returned), sink);
         id
     }
@@ -47,8 +47,8 @@ impl Sites {
         if let Some(id) = self.by_agent_id.get(&(process.id, stack, python)) {
             return Some(*id);
         }
-        self.next += 1;
-        let id = self.next;
+        self.seen += 1;
+        let id = self.seen;
         self.by_agent_id.insert((process.id, stack, python), id);
         if let Some(python_frames) = python_frames {
             let mut frames = self.native.get(&(process.id, stack)).map_or_else(Vec::new, |native| located(process, native, true));
@@ -83,7 +83,7 @@ impl Sites {
         self.python.insert((process, python), frames.into_iter().map(frame).collect());
     }
 
-    /// The place where a static object is declared, as the site of its allocation.
+    /// The line that declares a static object, as the site of its allocation.
     pub fn of_declaration(&mut self, process: &Process, address: u64, file: &Path, line: u32, sink: &mut Sink) -> Id {
         let id = self.new_id();
         let frame = Frame { address, file: Some(file.to_string_lossy().into_owned()), line: Some(line), ..Frame::default() };
@@ -91,7 +91,7 @@ impl Sites {
         id
     }
 
-    /// After exec the agent's stack ids start anew.
+    /// After exec the agent's stack ids start again.
     pub fn forget_agent_stacks(&mut self, process: Id) {
         self.by_agent_id.retain(|(p, _, _), _| *p != process);
         self.native.retain(|(p, _), _| *p != process);
@@ -100,8 +100,8 @@ impl Sites {
     }
 
     fn new_id(&mut self) -> Id {
-        self.next += 1;
-        self.next
+        self.seen += 1;
+        self.seen
     }
 }
 

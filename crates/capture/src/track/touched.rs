@@ -1,20 +1,20 @@
-//! Sampled first touches of a live process, by address: who owns the neighbourhood of a word.
+//! Sampled first touches of a live process, by address: which thread placed the pages around a word.
 
-use crate::watch::design::Random;
+use crate::random::Random;
 use firsttouch_model::rows::Id;
 use std::collections::BTreeMap;
 
-/// Touches kept in memory for a process (the file keeps all): beyond it a random half is dropped.
+/// Touches kept in memory for a process (the file keeps all). Beyond this, a random half is dropped.
 const KEPT: usize = 400_000;
 /// Neighbours on each side that must agree before an address counts as lying in one thread's memory.
 const NEIGHBOURS: usize = 4;
 
 #[derive(Default)]
-pub struct Touches {
+pub struct TouchedPages {
     by_address: BTreeMap<u64, (Id, u64)>,
 }
 
-impl Touches {
+impl TouchedPages {
     pub fn insert(&mut self, address: u64, thread: Id, time: u64, random: &mut Random) {
         if self.by_address.len() >= KEPT {
             self.by_address.retain(|_, _| random.word() & 1 == 0);
@@ -22,17 +22,13 @@ impl Touches {
         self.by_address.insert(address, (thread, time));
     }
 
-    /// The pages of a range are gone.
+    /// The pages of a range were given back to the kernel.
     pub fn remove(&mut self, address: u64, bytes: u64) {
         let end = address.saturating_add(bytes);
         let gone: Vec<u64> = self.by_address.range(address..end).map(|(&a, _)| a).collect();
         for a in gone {
             self.by_address.remove(&a);
         }
-    }
-
-    pub fn clear(&mut self) {
-        self.by_address.clear();
     }
 
     #[must_use]
@@ -68,8 +64,8 @@ impl Touches {
 mod tests {
     use super::*;
 
-    fn touches(threads: impl Fn(u64) -> Id) -> Touches {
-        let mut t = Touches::default();
+    fn touches(threads: impl Fn(u64) -> Id) -> TouchedPages {
+        let mut t = TouchedPages::default();
         let mut random = Random::new(1);
         for page in (0..1000).step_by(7) {
             t.insert(0x10_0000 + page * 4096 + 16, threads(page), page, &mut random);
@@ -90,13 +86,13 @@ mod tests {
             assert_eq!(((snapped - address) / 4096) % 7, 0, "page {page}");
             assert_eq!(snapped % 4096, 1024);
         }
-        assert_eq!(Touches::default().snap(64, 0, 4096, 4096), 64);
+        assert_eq!(TouchedPages::default().snap(64, 0, 4096, 4096), 64);
     }
 
     /// Check that memory use is bounded.
     #[test]
     fn touches_are_thinned() {
-        let mut t = Touches::default();
+        let mut t = TouchedPages::default();
         let mut random = Random::new(3);
         for i in 0..1_000_000 {
             t.insert(i * 4096, 0, i, &mut random);

@@ -1,6 +1,6 @@
 //! From the hits of one thread in one window to the accesses it stands for.
 
-use super::hot::Pattern;
+use super::pattern::Pattern;
 
 /// What one thread did at one watched address.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,11 +12,12 @@ pub struct Watched {
     pub cpu_ns: u64,
     /// CPU time the thread had while the watchpoint was on: to the end of the window, or to the limiting hit, ns.
     pub exposed_ns: u64,
-    /// The hit limit in force; the kernel switches the watchpoint off at this hit.
+    /// The hit limit: the kernel switches the watchpoint off at this hit.
     pub limit: u64,
 }
 
 impl Watched {
+    /// The hit limit ended the window early.
     #[must_use]
     pub fn cut(&self) -> bool {
         self.hits >= self.limit
@@ -26,12 +27,12 @@ impl Watched {
 /// Accesses the thread would have made in its CPU time of the window.
 ///
 /// Time is the thread's own CPU time, so that it does not matter when the scheduler let it run. A trap costs the thread
-/// `trap_ns`, time in which it makes no progress; it is taken out of the exposure. Without the limit the estimate is
+/// `trap_ns`, time in which it makes no progress, which is subtracted from the exposure. Without the limit the estimate is
 /// hits * cpu / exposure, where exposure and CPU time differ by the traps only. With the limit r reached after the exposure t it
 /// is (r - 1) * cpu / t, the unbiased estimator for a sample of independent hits stopped at its r-th (Girshick, Mosteller and
-/// Savage 1946). Where a cut window's hits come at an even pace from its start, the pace itself is the better measure, since it
-/// knows nothing of the time that arming took: cpu / (gap - traps). The
-/// exposure is never taken to be less than a tenth of the time that passed: hotter addresses are beyond what traps can measure.
+/// Savage 1946). If a cut window's hits come at an even pace from its start, the pace itself is the better measure, because it
+/// does not contain the time that arming took: cpu / (gap - traps). The exposure is at least a tenth of the time that passed: hotter
+/// addresses are beyond what traps can measure.
 #[must_use]
 pub fn accesses(watched: &Watched, pattern: Option<&Pattern>, trap_ns: f64) -> f64 {
     if watched.hits == 0 {
@@ -52,7 +53,7 @@ pub fn accesses(watched: &Watched, pattern: Option<&Pattern>, trap_ns: f64) -> f
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::design::Random;
+    use crate::random::Random;
 
     fn exponential(random: &mut Random, mean: f64) -> f64 {
         -mean * (1.0 - random.unit()).ln()

@@ -1,10 +1,10 @@
-//! String instructions (`rep movs`, `rep stos`; memcpy and memset use them): one instruction goes over a word in several steps,
-//! and every step traps, up to eight times a word. A pass over a word counts as one access, as it does for a load that is wider
-//! than a word (`docs/estimator.md`), so the traps of one pass are merged into its first.
+//! String instructions (`rep movs`, `rep stos`; memcpy and memset use them) pass a word in several steps, and every step traps, up
+//! to eight times a word. A pass over a word counts as one access, as it does for a load that is wider than a word
+//! (`docs/estimator.md`). So the traps of one pass are merged into the first.
 
 use crate::perf::records::Sample;
 
-/// Bytes that one step may leave the watched word behind.
+/// Largest distance from the watched word after a step, bytes.
 const REACH: u64 = 72;
 /// Steps between two traps of one pass, at most.
 const STEPS: u64 = 64;
@@ -12,17 +12,13 @@ const STEPS: u64 = 64;
 const LONGEST: u64 = 4;
 
 /// Keeps the first trap of each pass. `samples`: of one thread on one word, oldest first.
-pub fn merge(samples: Vec<Sample>) -> Vec<Sample> {
-    let mut kept: Vec<Sample> = Vec::with_capacity(samples.len());
+pub fn merge(samples: &mut Vec<Sample>) {
     let mut last: Option<[u64; 4]> = None;
-    for sample in samples {
-        let now = registers(&sample);
-        if !last.zip(now).is_some_and(|(before, after)| is_same_pass(before, after, sample.address)) {
-            kept.push(sample);
-        }
-        last = now;
-    }
-    kept
+    samples.retain(|sample| {
+        let now = registers(sample);
+        let before = std::mem::replace(&mut last, now);
+        !before.zip(now).is_some_and(|(before, after)| is_same_pass(before, after, sample.address))
+    });
 }
 
 /// Count, source, destination and instruction pointer.
@@ -36,8 +32,8 @@ fn registers(sample: &Sample) -> Option<[u64; 4]> {
     None
 }
 
-/// Whether the count fell by as many elements as the destination moved on, next to the watched word, at one instruction. (After
-/// the last step the instruction pointer stands behind it.)
+/// The count fell by as many elements as the destination advanced, next to the watched word, at one instruction. (After the last
+/// step the instruction pointer is behind the instruction.)
 fn is_same_pass(before: [u64; 4], after: [u64; 4], address: u64) -> bool {
     let [cx0, _, di0, ip0] = before;
     let [cx1, si1, di1, ip1] = after;
@@ -58,25 +54,31 @@ mod tests {
         Sample { address: WORD, registers: vec![cx, di + 0x5000, di, 0, 0, ip], ..Sample::default() }
     }
 
+    fn merged(samples: impl IntoIterator<Item = Sample>) -> usize {
+        let mut samples = samples.into_iter().collect();
+        merge(&mut samples);
+        samples.len()
+    }
+
     /// Check that the eight traps of `rep movsb` over a word are one access, also where the last step ends the instruction.
     #[test]
     fn one_pass_is_one_access() {
         let pass = |ip: u64| (1..=8u64).map(move |i| trap(108 - i, WORD + i, ip));
-        assert_eq!(merge(pass(0x400).chain(pass(0x400)).collect()).len(), 2);
+        assert_eq!(merged(pass(0x400).chain(pass(0x400))), 2);
         let ends = (1..=8u64).map(|i| trap(8 - i, WORD + i, if i == 8 { 0x402 } else { 0x400 }));
-        assert_eq!(merge(ends.collect()).len(), 1);
+        assert_eq!(merged(ends), 1);
     }
 
     /// Check that a loop which comes back to the word, and one whose registers merely change, are left alone.
     #[test]
     fn loops_are_not_passes() {
         let again: Vec<Sample> = (0..5).map(|_| trap(7, WORD, 0x400)).collect();
-        assert_eq!(merge(again).len(), 5);
+        assert_eq!(merged(again), 5);
         let strided: Vec<Sample> = (0..5u64).map(|i| trap(100 - i, WORD + 64 * i, 0x400)).collect();
-        assert_eq!(merge(strided).len(), 5);
+        assert_eq!(merged(strided), 5);
         let elsewhere: Vec<Sample> = (0..5u64).map(|i| trap(100 - i, WORD + 0x9000 + i, 0x400)).collect();
-        assert_eq!(merge(elsewhere).len(), 5);
+        assert_eq!(merged(elsewhere), 5);
         let bare: Vec<Sample> = (0..3).map(|_| Sample { address: WORD, ..Sample::default() }).collect();
-        assert_eq!(merge(bare).len(), 3);
+        assert_eq!(merged(bare), 3);
     }
 }

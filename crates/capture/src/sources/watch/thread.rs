@@ -1,9 +1,7 @@
 //! The debug registers: four watchpoints on each watched thread, moved together at every turn of a round.
 
-use super::SLOTS;
-use super::hot::{Pair, Pattern, median, pair, pattern};
-use super::pace::ArmedCost;
 use super::passes::merge;
+use super::pattern::{Pair, Pattern, pair, pattern};
 use super::rate::Watched;
 use crate::perf::records::{PerfRecord, Sample, parse};
 use crate::perf::ring::PerfRing;
@@ -12,11 +10,13 @@ use firsttouch_system::clock::monotonic_ns;
 use firsttouch_system::perf::{Attributes, Event, Reading, kernel_tells_pages};
 use std::io;
 
+/// Debug registers of a thread (x86: DR0-DR3; aarch64 server processors have at least four watchpoint registers).
+pub const SLOTS: usize = 4;
 /// Bytes of stack a hit carries: enough for the caller of a library routine.
-const STACK_BYTES: u32 = 512;
+pub const STACK_BYTES: u32 = 512;
 /// Data pages of a thread's ring.
-const RING_PAGES: usize = 16;
-/// Where a watchpoint rests before its first use: user space, never mapped by the kernel for a program.
+pub const RING_PAGES: usize = 16;
+/// Address of a watchpoint before its first use: in user space, never mapped by the kernel for a program.
 const PARKED: u64 = 0x1000;
 
 /// The watchpoints of one thread.
@@ -47,9 +47,9 @@ struct Armed {
     limit: u32,
 }
 
-/// What a slot is to watch, and after how many hits it is enough.
+/// What a slot is to watch, and after how many hits the kernel switches it off.
 #[derive(Clone, Copy, Debug)]
-pub struct Aim {
+pub struct ArmRequest {
     pub address: u64,
     pub limit: u32,
 }
@@ -62,7 +62,7 @@ pub struct SlotResult {
     pub watched: Watched,
     /// Traps the thread took: at least its hits, more where a string instruction passed the word.
     pub traps: u64,
-    /// How the thread hit the address, if it did often enough to tell.
+    /// The pattern of the hits in time, if there were enough.
     pub pattern: Option<Pattern>,
     /// Its cycles with and without a second watched word.
     pub pair: Option<Pair>,
@@ -71,10 +71,19 @@ pub struct SlotResult {
 }
 
 impl SlotResult {
-    /// The traps of one pass of a string instruction become one hit. A cut window stays cut: it ended with its last hit.
+    /// Drops the hits after a time.
+    pub fn end_at(&mut self, time: u64) {
+        self.watched.watched_ns = self.watched.watched_ns.min(time.saturating_sub(self.armed_ns));
+        if self.samples.len() as u64 == self.watched.hits {
+            self.samples.retain(|s| s.time <= time);
+            self.watched.hits = self.samples.len() as u64;
+        }
+    }
+
+    /// Counts the traps of one pass of a string instruction as one hit. A cut window stays cut: it ended with its last hit.
     fn merge_passes(&mut self) {
         let taken = self.samples.len();
-        self.samples = merge(std::mem::take(&mut self.samples));
+        merge(&mut self.samples);
         if self.samples.len() < taken {
             let cut = self.watched.cut();
             // Some samples may be lost; the hits they stand for are merged in the same proportion.
@@ -98,12 +107,12 @@ impl WatchedThread {
         for _ in 0..SLOTS {
             match Event::open(&attr, tid, -1) {
                 Ok(event) => events.push(event),
-                // A debugger may hold some of the registers: use what is left.
+                // A debugger may hold some of the registers: use the others.
                 Err(error) if error.raw_os_error() == Some(libc::ENOSPC) && !events.is_empty() => break,
                 Err(error) => return Err(error),
             }
         }
-        // Without a ring (memory lock limit) hits are still counted, only their lines stay unknown.
+        // Without a ring (memory lock limit) hits are still counted, but their lines are unknown.
         let ring = Event::open(&Attributes::ring_owner(), tid, -1).and_then(|owner| Ok((PerfRing::map(&owner, RING_PAGES)?, owner)));
         let ring = ring.ok().map(|(ring, owner)| (owner, ring));
         if let Some((owner, _)) = &ring {
@@ -130,10 +139,10 @@ impl WatchedThread {
 
     /// Closes the current round on this thread and opens the next: `next[slot]` is the address to watch.
     /// Returns what each armed slot saw, the records lost, and how many of the next watchpoints could not be set.
-    pub fn turn(&mut self, next: &[Option<Aim>; SLOTS], buffer: &mut Vec<u8>) -> ([Option<SlotResult>; SLOTS], u64, u64) {
+    pub fn turn(&mut self, next: &[Option<ArmRequest>; SLOTS]) -> ([Option<SlotResult>; SLOTS], u64, u64) {
         let mut results: [Option<SlotResult>; SLOTS] = [const { None }; SLOTS];
-        for (slot, aim) in next.iter().enumerate().take(self.events.len()) {
-            results[slot] = self.move_to(slot, aim.map(|aim| aim.address));
+        for (slot, request) in next.iter().enumerate().take(self.events.len()) {
+            results[slot] = self.move_to(slot, request.map(|request| request.address));
         }
         // The thread's CPU time in the round: what the ring owner counted, or the slot that was on for longest.
         let cpu = self.ring.as_ref().map_or(0, |(owner, _)| owner.read().enabled_ns);
@@ -142,17 +151,17 @@ impl WatchedThread {
         for result in results.iter_mut().flatten() {
             result.watched.cpu_ns = cpu_ns;
         }
-        // Everything is off now: what the ring holds belongs to the round that closed.
-        let lost = self.collect(&mut results, buffer);
-        for (slot, aim) in next.iter().enumerate().take(self.events.len()) {
-            if let Some(aim) = aim {
-                self.arm(slot, aim.address, aim.limit);
+        // All watchpoints are off now, so all records in the ring belong to the round that closed.
+        let lost = self.collect(&mut results);
+        for (slot, request) in next.iter().enumerate().take(self.events.len()) {
+            if let Some(request) = request {
+                self.arm(slot, request.address, request.limit);
             }
         }
         (results, lost, std::mem::take(&mut self.failed))
     }
 
-    /// Switches a slot off, moves it, and says what it saw.
+    /// Switches a slot off, moves it, and returns its result.
     fn move_to(&mut self, slot: usize, next: Option<u64>) -> Option<SlotResult> {
         let event = &self.events[slot];
         // Moving switches the watchpoint off (the attributes say `disabled`).
@@ -182,16 +191,16 @@ impl WatchedThread {
     }
 
     fn arm(&mut self, slot: usize, address: u64, limit: u32) {
-        // What is left of an earlier limit cannot be taken back.
+        // The rest of an earlier limit cannot be withdrawn.
         let too_much = self.allowed[slot] > limit;
         if (std::mem::take(&mut self.exhausted[slot]) || too_much) && !self.replace(slot, address) {
             self.failed += 1;
             return;
         }
-        // The kernel adds to what is left of the last limit; never leave zero, which would mean "without limit".
+        // The kernel adds to the rest of the last limit. Never pass zero, which means "without limit".
         let missing = limit.saturating_sub(self.allowed[slot]);
         let event = &self.events[slot];
-        // Taken before: hits may come, and we may lose the CPU, before the call returns.
+        // Read before the call: hits may come, or firsttouch may lose the CPU, before it returns.
         let at_ns = monotonic_ns();
         let enabled = if missing > 0 { event.refresh(missing) } else { event.enable() };
         if enabled.is_ok() {
@@ -202,8 +211,8 @@ impl WatchedThread {
         }
     }
 
-    /// Opens a slot anew. An event that the hit limit switched off stays deaf on some kernels (seen on 6.18: the limit stops
-    /// the breakpoint's PMU state, and only a reload of the period, on a running thread, starts it again).
+    /// Opens a slot again. On some kernels an event that the hit limit switched off reports nothing afterwards (seen on 6.18: the
+    /// limit stops the breakpoint's PMU state, and only a reload of the period, on a running thread, starts it again).
     fn replace(&mut self, slot: usize, address: u64) -> bool {
         // The old event must go first: it holds the debug register.
         self.events[slot].release();
@@ -219,11 +228,11 @@ impl WatchedThread {
         true
     }
 
-    /// Sorts the ring's samples to the slots whose address they carry.
-    fn collect(&mut self, results: &mut [Option<SlotResult>; SLOTS], buffer: &mut Vec<u8>) -> u64 {
+    /// Moves the ring's samples to the slots whose address they carry. Returns the records lost.
+    fn collect(&mut self, results: &mut [Option<SlotResult>; SLOTS]) -> u64 {
         let Some((_, ring)) = &mut self.ring else { return 0 };
         let mut lost = 0;
-        ring.drain(buffer, |kind, misc, body| match parse(kind, misc, body) {
+        ring.drain(|kind, misc, body| match parse(kind, misc, body) {
             Some(PerfRecord::Sample(sample)) => {
                 if let Some(result) = results.iter_mut().flatten().find(|r| r.address == sample.address) {
                     result.samples.push(*sample);
@@ -232,114 +241,31 @@ impl WatchedThread {
             Some(PerfRecord::Lost { count }) => lost += count,
             _ => {}
         });
-        let mut times: Vec<u64> = results.iter().flatten().flat_map(|r| r.samples.iter().map(|s| s.time)).collect();
-        times.sort_unstable();
-        for result in results.iter_mut().flatten() {
-            result.merge_passes();
-            result.pattern = pattern(result, &times);
+        // All traps of the thread, also those that do not count as hits.
+        let traps: Vec<u64> = results.iter().flatten().flat_map(|r| r.samples.iter().map(|s| s.time)).collect();
+        results.iter_mut().flatten().for_each(SlotResult::merge_passes);
+        let times: [Vec<u64>; SLOTS] =
+            std::array::from_fn(|slot| results[slot].iter().flat_map(|result| result.samples.iter().map(|sample| sample.time)).collect());
+        for (result, times) in results.iter_mut().zip(&times) {
+            if let Some(result) = result {
+                result.pattern = pattern(times, &traps);
+            }
         }
-        find_pairs(results);
+        find_pairs(results, &times);
         lost
     }
 }
 
-/// Of two words that a thread hit in turn, one watched for fewer hits.
-fn find_pairs(results: &mut [Option<SlotResult>; SLOTS]) {
-    let times: [Option<Vec<u64>>; SLOTS] =
-        std::array::from_fn(|slot| results[slot].as_ref().map(|r| r.samples.iter().map(|sample| sample.time).collect()));
-    let was_left = |slot: usize| results[slot].as_ref().is_some_and(|r| r.watched.cut());
-    let found: [Option<Pair>; SLOTS] = std::array::from_fn(|slot| {
-        let others = (0..SLOTS).filter(|&other| other != slot && was_left(other));
-        others.filter_map(|other| pair(times[slot].as_deref()?, times[other].as_deref()?)).next()
-    });
-    for (result, found) in results.iter_mut().zip(found) {
+/// Finds pairs among words that a thread hit in turn, one of them watched for fewer hits.
+fn find_pairs(results: &mut [Option<SlotResult>; SLOTS], times: &[Vec<u64>; SLOTS]) {
+    let was_cut: [bool; SLOTS] = std::array::from_fn(|slot| results[slot].as_ref().is_some_and(|r| r.watched.cut()));
+    for (slot, result) in results.iter_mut().enumerate() {
         let Some(result) = result else { continue };
-        result.pair = found;
+        let others = (0..SLOTS).filter(|&other| other != slot && was_cut[other]);
+        result.pair = others.filter_map(|other| pair(&times[slot], &times[other])).next();
         // Two paces in one window, each of them even.
-        if let (Some(pattern), Some(pair)) = (&mut result.pattern, found) {
+        if let (Some(pattern), Some(pair)) = (&mut result.pattern, result.pair) {
             pattern.regular = pair.regular;
         }
     }
-}
-
-/// What watching costs on this machine.
-#[derive(Clone, Copy, Debug)]
-pub struct Calibration {
-    /// ns of one watchpoint trap.
-    pub trap_ns: f64,
-    pub armed: ArmedCost,
-}
-
-/// Measures what watching costs; none where no watchpoint can be set.
-#[must_use]
-pub fn calibrate() -> Option<Calibration> {
-    let trap_ns = calibrate_trap_ns()?;
-    Some(Calibration { trap_ns, armed: calibrate_armed(trap_ns) })
-}
-
-/// The cost of one watchpoint trap on this machine, ns: the median over hits on a variable of our own.
-fn calibrate_trap_ns() -> Option<f64> {
-    let mut cell = Box::new(0u64);
-    let address = std::ptr::from_mut::<u64>(&mut cell) as u64;
-    let attr = Attributes::watchpoint(address, STACK_BYTES);
-    let event = Event::open(&attr, 0, -1).ok()?;
-    let _ring = PerfRing::map(&event, RING_PAGES).ok();
-    let hit = |cell: &mut u64| {
-        let start = monotonic_ns();
-        for _ in 0..4 {
-            // SAFETY: a live, aligned variable; volatile so that every store happens.
-            unsafe { std::ptr::from_mut(cell).write_volatile(start) };
-        }
-        (monotonic_ns() - start) as f64 / 4.0
-    };
-    let bare = median(&(0..32).map(|_| hit(&mut cell)).collect::<Vec<f64>>());
-    event.enable().ok()?;
-    let watched = median(&(0..16).map(|_| hit(&mut cell)).collect::<Vec<f64>>());
-    Some((watched - bare).max(0.0))
-}
-
-/// What armed watchpoints add to a page fault on this machine, ns: the fastest of several bursts with and without. A wait
-/// (two context switches) is taken to cost half a trap: measured 4.7 us against 9.8 us on a virtual machine.
-fn calibrate_armed(trap_ns: f64) -> ArmedCost {
-    let cell = Box::new([0u64; SLOTS * 8]);
-    let bare = fault_ns();
-    let address = cell.as_ptr() as u64;
-    let attr = Attributes::watchpoint(address, STACK_BYTES);
-    let events: Vec<Event> = (0..SLOTS as u64).filter_map(|i| Event::open(&attr.at(address + 64 * i), 0, -1).ok()).collect();
-    for event in &events {
-        let _ = event.enable();
-    }
-    let armed = fault_ns();
-    ArmedCost { fault_ns: (armed - bare).max(0.0), wait_ns: trap_ns / 2.0 }
-}
-
-/// Time of one first touch, ns.
-fn fault_ns() -> f64 {
-    const PAGES: usize = 64;
-    let page = 4096;
-    let mut fastest = f64::INFINITY;
-    for _ in 0..5 {
-        // SAFETY: a fresh private mapping of our own, touched within its bounds and unmapped once.
-        unsafe {
-            let base = libc::mmap(
-                std::ptr::null_mut(),
-                PAGES * page,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            );
-            if base == libc::MAP_FAILED {
-                return 0.0;
-            }
-            libc::madvise(base, PAGES * page, libc::MADV_NOHUGEPAGE);
-            let start = monotonic_ns();
-            for i in 0..PAGES {
-                base.cast::<u8>().add(i * page).write_volatile(1);
-            }
-            fastest = fastest.min((monotonic_ns() - start) as f64 / PAGES as f64);
-            libc::munmap(base, PAGES * page);
-        }
-    }
-    fastest
 }

@@ -1,55 +1,32 @@
 //! What to watch: objects by probability proportional to a weight, then a word of the object uniformly.
 
+use crate::random::Random;
 use firsttouch_model::rows::Id;
 
 /// An object that can be drawn.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Candidate {
+pub struct SamplingUnit {
     pub object: Id,
     pub address: u64,
     pub bytes: u64,
-    /// Any positive number; known before the round, so that it cannot depend on what the round will see.
+    /// Any positive number. It is fixed before the round, so that it cannot depend on what the round will see.
     pub weight: f64,
 }
 
-/// A drawn word.
+/// A drawn object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Draw {
-    /// Index into the candidates.
-    pub candidate: usize,
+    /// Index of the sampling unit.
+    pub unit: usize,
     /// Expected number of windows on this object in this round.
     pub inclusion: f64,
 }
 
-/// Deterministic random numbers (SplitMix64; Steele, Lea and Flood 2014).
-#[derive(Clone, Debug)]
-pub struct Random(u64);
-
-impl Random {
-    #[must_use]
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Uniform in [0, 1).
-    pub fn unit(&mut self) -> f64 {
-        (self.word() >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
-
 /// Systematic sampling with probability proportional to size (Madow 1949): one random start, `slots` equal steps over the
-/// cumulated weights. The expected number of draws of candidate i is exactly slots * w_i / W.
-pub fn draw_objects(random: &mut Random, candidates: &[Candidate], slots: usize) -> Vec<Draw> {
+/// cumulated weights. The expected number of draws of unit i is exactly slots * w_i / W.
+pub fn draw_objects(random: &mut Random, units: &[SamplingUnit], slots: usize) -> Vec<Draw> {
     let usable = |w: f64| if w.is_finite() && w > 0.0 { w } else { 0.0 };
-    let total: f64 = candidates.iter().map(|c| usable(c.weight)).sum();
+    let total: f64 = units.iter().map(|c| usable(c.weight)).sum();
     if total <= 0.0 || slots == 0 {
         return Vec::new();
     }
@@ -57,11 +34,11 @@ pub fn draw_objects(random: &mut Random, candidates: &[Candidate], slots: usize)
     let mut next = random.unit() * step;
     let mut cumulated = 0.0;
     let mut draws = Vec::with_capacity(slots);
-    for (index, candidate) in candidates.iter().enumerate() {
-        let weight = usable(candidate.weight);
+    for (index, unit) in units.iter().enumerate() {
+        let weight = usable(unit.weight);
         cumulated += weight;
         while next < cumulated && draws.len() < slots {
-            draws.push(Draw { candidate: index, inclusion: weight / step });
+            draws.push(Draw { unit: index, inclusion: weight / step });
             next += step;
         }
     }
@@ -69,7 +46,7 @@ pub fn draw_objects(random: &mut Random, candidates: &[Candidate], slots: usize)
 }
 
 /// The words of an object in a low-discrepancy order: position n is frac(start + n * golden ratio). The start is uniform, so
-/// every single position is uniform over the object (Cranley and Patterson 1976); together they spread evenly.
+/// every single position is uniform over the object (Cranley and Patterson 1976). Together they spread evenly.
 #[derive(Clone, Debug)]
 pub struct Positions {
     start: f64,
@@ -90,7 +67,7 @@ impl Positions {
     }
 }
 
-/// The aligned 8-byte word at a position of an object; none for objects without a whole word.
+/// The aligned 8-byte word at a position of an object; `None` if the object has no whole word.
 #[must_use]
 pub fn word_at(address: u64, bytes: u64, position: f64) -> Option<u64> {
     let first = address.checked_add(7)? & !7;
@@ -106,18 +83,18 @@ pub fn word_at(address: u64, bytes: u64, position: f64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn candidates(weights: &[f64]) -> Vec<Candidate> {
+    fn units(weights: &[f64]) -> Vec<SamplingUnit> {
         weights
             .iter()
             .enumerate()
-            .map(|(i, &weight)| Candidate { object: i as Id, address: 4096 * i as u64, bytes: 4096, weight })
+            .map(|(i, &weight)| SamplingUnit { object: i as Id, address: 4096 * i as u64, bytes: 4096, weight })
             .collect()
     }
 
-    /// Check that objects come up as often as their inclusion says, also beyond one window a round.
+    /// Check that objects are drawn as often as their inclusion says, also beyond one window a round.
     #[test]
     fn inclusion_is_what_happens() {
-        let list = candidates(&[10.0, 1.0, 0.0, 5.0, f64::NAN, 0.2]);
+        let list = units(&[10.0, 1.0, 0.0, 5.0, f64::NAN, 0.2]);
         let mut random = Random::new(1);
         let rounds = 40_000;
         let mut counts = vec![0.0; list.len()];
@@ -126,8 +103,8 @@ mod tests {
             let draws = draw_objects(&mut random, &list, 4);
             assert_eq!(draws.len(), 4);
             for d in draws {
-                counts[d.candidate] += 1.0;
-                inclusion[d.candidate] = d.inclusion;
+                counts[d.unit] += 1.0;
+                inclusion[d.unit] = d.inclusion;
             }
         }
         for i in [0, 1, 3, 5] {
@@ -136,10 +113,10 @@ mod tests {
         }
         assert_eq!((counts[2], counts[4]), (0.0, 0.0));
         assert!(draw_objects(&mut random, &[], 4).is_empty());
-        assert!(draw_objects(&mut random, &candidates(&[0.0]), 4).is_empty());
+        assert!(draw_objects(&mut random, &units(&[0.0]), 4).is_empty());
     }
 
-    /// Check that words are inside the object, aligned, and that odd objects are refused.
+    /// Check that words lie inside the object and are aligned, and that objects without a whole word are refused.
     #[test]
     fn words_lie_inside() {
         for (address, bytes) in [(4096u64, 8u64), (4097, 15), (16, 1 << 40), (4100, 100)] {

@@ -10,9 +10,9 @@ const TRAP_BUDGET: f64 = 0.01;
 /// At most these parts of the target's time go into what armed watchpoints add to page faults and to waits.
 const FAULT_BUDGET: f64 = 0.004;
 const WAIT_BUDGET: f64 = 0.005;
-/// After a storm of faults its load fades in this time; slower once half of the budget, and all of it, is used up, ns.
+/// After a burst of faults its load fades in this time; slower once half of the budget, and all of it, is used up, ns.
 const FADES: [f64; 3] = [3e6, 2e8, 1e9];
-/// Faults that armed watchpoints make dearer by less than this need no care, ns.
+/// If armed watchpoints add less than this to a fault, they may stay armed in bursts of faults, ns.
 const CHEAP_FAULT_NS: f64 = 100.0;
 const LEAST_DUTY: f64 = 0.004;
 const LONGEST_REST_NS: f64 = 1e9;
@@ -21,7 +21,7 @@ const LONGEST_NS: f64 = 250e6;
 /// Hits a window is to see on the memory that matters most.
 const HITS_WANTED: f64 = 1.6;
 
-/// What earlier windows on objects of one kin (made at one place in the code) said.
+/// What earlier windows on the objects of one group (allocated at one site) showed.
 #[derive(Clone, Copy, Debug, Default)]
 struct History {
     windows: f64,
@@ -30,8 +30,8 @@ struct History {
     trap_ns: f64,
 }
 
-/// What armed watchpoints cost a program apart from hits. On bare metal next to nothing; in a virtual machine every page fault
-/// and every context switch may carry the debug registers through the hypervisor. Measured at start.
+/// What armed watchpoints cost a program besides hits. On bare metal next to nothing. In a virtual machine every page fault and
+/// every context switch may move the debug registers through the hypervisor. Measured at start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ArmedCost {
     /// ns a page fault takes longer.
@@ -43,7 +43,7 @@ pub struct ArmedCost {
 /// Learns from closed windows.
 #[derive(Debug, Default)]
 pub struct Pace {
-    kin: HashMap<Id, History>,
+    groups: HashMap<Id, History>,
     cost: ArmedCost,
     /// (time, faults), and (time, waits), when the loads were last taken.
     observed: (u64, f64),
@@ -64,7 +64,7 @@ impl Pace {
         Self { started_ns: now_ns, cost, observed: (now_ns, 0.0), observed_waits: (now_ns, 0.0), ..Self::default() }
     }
 
-    /// Tells the total of page faults so far, how many CPUs the program can be using, and whether watchpoints were armed.
+    /// Takes the page faults so far, the number of CPUs that the program can be using, and whether watchpoints were armed.
     pub fn observe(&mut self, now_ns: u64, faults: f64, cpus: usize, armed: bool) {
         let (then, old) = self.observed;
         let passed = now_ns.saturating_sub(then) as f64;
@@ -86,12 +86,12 @@ impl Pace {
         self.observed = (now_ns, faults);
     }
 
-    /// Faults were not looked at for a while: nothing new is known of them.
+    /// Faults were not counted for a while: their load is unknown.
     pub fn skip(&mut self, now_ns: u64, faults: f64) {
         self.observed = (now_ns, faults);
     }
 
-    /// Tells the total of waits so far; not more often than they were counted.
+    /// Takes the waits so far. Must not be called more often than they are counted.
     pub fn observe_waits(&mut self, now_ns: u64, waits: f64, cpus: usize) {
         let (then, old) = self.observed_waits;
         let passed = now_ns.saturating_sub(then) as f64;
@@ -109,25 +109,25 @@ impl Pace {
         (1.0 / (self.fault_load + self.wait_load).max(1e-9)).clamp(LEAST_DUTY, 1.0)
     }
 
-    /// The program faults so much that armed watchpoints must rest at once.
+    /// Armed watchpoints make page faults so expensive that they must be disarmed at once in a burst of faults.
     #[must_use]
-    pub fn shuns_faults(&self) -> bool {
+    pub fn disarms_in_bursts(&self) -> bool {
         self.cost.fault_ns > CHEAP_FAULT_NS
     }
 
-    /// The least rest that waits ask for after `armed` ns.
+    /// The shortest rest after `armed` ns that keeps within the budget for waits.
     #[must_use]
     pub fn wait_rest(&self, armed: f64) -> f64 {
         (armed * (self.wait_load.clamp(1.0, 1.0 / LEAST_DUTY) - 1.0)).min(LONGEST_REST_NS)
     }
 
-    /// No storm of faults is on.
+    /// No burst of faults is going on.
     #[must_use]
     pub fn is_calm(&self) -> bool {
         self.fault_load < 1.0
     }
 
-    /// How to divide a round of `round_ns`: armed, then at rest.
+    /// Divides a round of `round_ns`: time armed, then time at rest.
     #[must_use]
     pub fn divide(&self, round_ns: f64) -> (f64, f64) {
         let duty = self.duty();
@@ -135,10 +135,10 @@ impl Pace {
         (armed, (armed * (1.0 / duty - 1.0)).min(LONGEST_REST_NS))
     }
 
-    /// A window on an object of `kin` closed: accesses estimated in `held_ns`, time its traps took.
-    pub fn learn(&mut self, kin: Id, held_ns: u64, accesses: f64, trap_ns: f64) {
+    /// A window on an object of `group` closed: accesses estimated in `held_ns`, time its traps took.
+    pub fn learn(&mut self, group: Id, held_ns: u64, accesses: f64, trap_ns: f64) {
         // Old rounds fade, so that phases of the program are followed.
-        let h = self.kin.entry(kin).or_default();
+        let h = self.groups.entry(group).or_default();
         let keep = if h.windows > 64.0 { 0.98 } else { 1.0 };
         h.windows = h.windows * keep + 1.0;
         h.held_ns = h.held_ns * keep + held_ns as f64;
@@ -147,48 +147,54 @@ impl Pace {
         self.trapped_ns += trap_ns;
     }
 
-    pub fn forget(&mut self, kin: Id) {
-        self.kin.remove(&kin);
+    pub fn forget(&mut self, group: Id) {
+        self.groups.remove(&group);
     }
 
-    /// Moving all watchpoints took `ns`.
+    /// Time that traps and more expensive page faults took from the program so far, ns.
+    #[must_use]
+    pub fn cost_ns(&self) -> u64 {
+        (self.trapped_ns + self.spent_ns) as u64
+    }
+
+    /// Moving all watchpoints took `ns`: the rounds get longer.
     pub fn armed(&mut self, ns: u64) {
         self.arm_ns = if self.arm_ns == 0.0 { ns as f64 } else { 0.8 * self.arm_ns + 0.2 * ns as f64 };
     }
 
-    /// Accesses a ns and word of a kin, as far as known.
-    fn word_rate(&self, kin: Id) -> Option<f64> {
-        self.kin.get(&kin).filter(|h| h.windows >= 4.0 && h.held_ns > 0.0).map(|h| h.accesses / h.held_ns)
+    /// Accesses a ns and word of a group; `None` before enough windows.
+    fn word_rate(&self, group: Id) -> Option<f64> {
+        self.groups.get(&group).filter(|h| h.windows >= 4.0 && h.held_ns > 0.0).map(|h| h.accesses / h.held_ns)
     }
 
-    /// Drawing weight of all objects of a kin, `bytes` together: grows slowly with size (a small hot object matters as much as a
-    /// large one), with the share of accesses they seem to have, and falls with the time their traps take. A thousand rows of an
-    /// array weigh as much as the array would in one piece.
+    /// Drawing weight of all objects of a group, `bytes` together. It grows slowly with size (a small hot object matters as much as a
+    /// large one) and with the share of accesses that they seem to have, and falls with the time that their traps take. A thousand
+    /// rows of an array weigh as much as the array would in one piece.
     #[must_use]
-    pub fn weight(&self, kin: Id, bytes: u64, all_accesses_per_ns: f64, round_ns: f64) -> f64 {
-        let share = match self.word_rate(kin) {
+    pub fn weight(&self, group: Id, bytes: u64, all_accesses_per_ns: f64, round_ns: f64) -> f64 {
+        let share = match self.word_rate(group) {
             Some(rate) if all_accesses_per_ns > 0.0 => (rate * bytes as f64 / 8.0 / all_accesses_per_ns).min(1.0),
             _ => 0.5,
         };
-        let trap = self.kin.get(&kin).map_or(0.0, |h| h.trap_ns / h.windows);
+        let trap = self.groups.get(&group).map_or(0.0, |h| h.trap_ns / h.windows);
         let overload = trap / (TRAP_BUDGET * round_ns).max(1.0);
         (bytes as f64).powf(0.25) * (0.3 + share.sqrt()) / (1.0 + overload).sqrt()
     }
 
-    /// Sum over kin of words x rate: all accesses a ns. `kin`: with the bytes alive.
+    /// Sum over groups of words x rate: all accesses a ns. `alive`: the live bytes of each group.
     #[must_use]
-    pub fn all_accesses(&self, kin: &HashMap<Id, u64>) -> f64 {
-        kin.iter().filter_map(|(&id, &bytes)| Some(self.word_rate(id)? * bytes as f64 / 8.0)).sum()
+    pub fn all_accesses(&self, alive: &HashMap<Id, u64>) -> f64 {
+        alive.iter().filter_map(|(&id, &bytes)| Some(self.word_rate(id)? * bytes as f64 / 8.0)).sum()
     }
 
-    /// Length of the next round, given the bytes alive of each kin and the threads' time budget.
+    /// Length of the next round. `alive`: the live bytes of each group.
     #[must_use]
-    pub fn round_ns(&self, now_ns: u64, kin: &HashMap<Id, u64>) -> f64 {
+    pub fn round_ns(&self, now_ns: u64, alive: &HashMap<Id, u64>) -> f64 {
         let elapsed = now_ns.saturating_sub(self.started_ns) as f64;
         let least = (self.arm_ns / ARM_BUDGET).clamp(SHORTEST_NS, LONGEST_NS);
         let most = (elapsed / 16.0).clamp(least, LONGEST_NS.max(least));
         // The memory with the most traffic by bytes: where the placement question is decided.
-        let reference = kin
+        let reference = alive
             .iter()
             .filter_map(|(&id, &bytes)| Some((self.word_rate(id)?, bytes)))
             .max_by(|a, b| (a.0.sqrt() * a.1 as f64).total_cmp(&(b.0.sqrt() * b.1 as f64)));
@@ -235,7 +241,7 @@ mod tests {
         assert_eq!(pace.hit_limit(10_000_000_000, 2), 32);
     }
 
-    /// Check that a storm of page faults makes the watchpoints rest, and that they come back after it.
+    /// Check that watchpoints rest in a burst of page faults, and are armed again after it.
     #[test]
     fn storms_are_waited_out() {
         let mut pace = Pace::new(0, ArmedCost { fault_ns: 1000.0, wait_ns: 4000.0 });
@@ -247,7 +253,7 @@ mod tests {
             pace.observe(step * 10_000_000, 5_000.0, 1, false);
         }
         assert!(pace.is_calm() && pace.duty() == 1.0);
-        // What was spent makes it careful.
+        // Once the budget is spent, the load fades slowly.
         for step in 20..40 {
             pace.observe(step * 10_000_000, 5_000.0 * step as f64, 1, true);
         }
@@ -257,7 +263,7 @@ mod tests {
         assert!(!pace.is_calm());
     }
 
-    /// Check that waits are paid for over the time in which they were counted.
+    /// Check that the load of waits counts over the time in which they were counted.
     #[test]
     fn waits_make_the_watchpoints_rest() {
         let mut pace = Pace::new(0, ArmedCost { fault_ns: 0.0, wait_ns: 5000.0 });
@@ -267,6 +273,6 @@ mod tests {
         // 3,000 waits a second cost 1.5 %: three times the budget.
         assert!((pace.duty() - 1.0 / 3.0).abs() < 0.01, "{}", pace.duty());
         assert!((pace.wait_rest(1e6) - 2e6).abs() < 2e4);
-        assert!(!pace.shuns_faults());
+        assert!(!pace.disarms_in_bursts());
     }
 }

@@ -1,0 +1,48 @@
+//! What to profile and how.
+
+use firsttouch_model::rows::Machine;
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub struct Options {
+    pub command: Vec<OsString>,
+    pub output: PathBuf,
+    /// Allocations below this many bytes are not recorded.
+    pub min_size: u64,
+    pub follow: bool,
+    pub duration: Option<Duration>,
+    /// Attach to this process instead of starting `command`.
+    pub pid: Option<i32>,
+    /// The agent library's bytes.
+    pub agent: &'static [u8],
+    pub machine: Machine,
+    /// What could not be read of the machine, a sentence each.
+    pub notes: Vec<String>,
+    /// Called with (done, all) while names are looked up at the end.
+    pub progress: Option<fn(usize, usize)>,
+}
+
+impl Options {
+    /// Node of each CPU, on a machine with several nodes; else empty.
+    pub(crate) fn cpu_nodes(&self) -> HashMap<u32, u32> {
+        let nodes = &self.machine.node_cpus;
+        if nodes.len() < 2 {
+            return HashMap::new();
+        }
+        nodes.iter().flat_map(|(&node, cpus)| cpus.iter().map(move |&cpu| (cpu, node))).collect()
+    }
+
+    /// The CPUs of the machine, also if sysfs does not list them.
+    pub(crate) fn cpus(&self) -> Vec<u32> {
+        let mut list: Vec<u32> = self.machine.node_cpus.values().flatten().copied().collect();
+        if list.is_empty() {
+            let count = std::thread::available_parallelism().map_or(1, usize::from);
+            list = (0..u32::try_from(count).unwrap_or(1)).collect();
+        }
+        list.sort_unstable();
+        list.dedup();
+        list
+    }
+}

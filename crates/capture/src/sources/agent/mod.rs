@@ -1,0 +1,131 @@
+//! Allocations, threads and OpenMP regions, recorded by the agent: a small library that the target preloads (native/agent).
+
+use crate::agent::ring::{AgentRing, SILENT_ADDRESS_SPACE, SILENT_SANDBOX};
+use crate::options::Options;
+use crate::source::{Account, Drain, NEVER, Occasion, Source, Target};
+use crate::timeline::Timeline;
+use crate::track::Tracker;
+use firsttouch_system::preload::target::accepts_agent;
+use firsttouch_system::preload::unpack::Unpacked;
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// Slots of the agent's ring (64 bytes each).
+const RING_SLOTS: usize = 1 << 16;
+const ATTACHED: &str = "attached to a running program, so there is no agent: objects are named by mapping, and allocations and first touches before the start were not seen";
+const SANDBOXED: &str = "the program restricted its own system calls (seccomp, PR_SET_TSC), so the agent stopped recording: allocations and releases after that were not seen";
+const NO_ADDRESS_SPACE: &str =
+    "the limit on the program's address space is too tight for the agent: objects are named by mapping; raise it (ulimit -v)";
+const NOT_LOADED: &str = "the agent was not loaded by the program: objects are named by mapping";
+
+/// The agent's library, removed when the last user drops it.
+pub type Library = Rc<Unpacked>;
+
+pub struct Agent {
+    /// The program to launch, and the library's bytes; `None` when attached.
+    program: Option<(PathBuf, &'static [u8])>,
+    min_size: u64,
+    follow: bool,
+    loaded: Option<(Library, AgentRing)>,
+    /// Found out when the run ended.
+    missing: Option<&'static str>,
+}
+
+impl Agent {
+    /// `program`: the program to launch; `None` when attached.
+    #[must_use]
+    pub fn new(program: Option<PathBuf>, options: &Options) -> Self {
+        let program = program.map(|program| (program, options.agent));
+        Self { program, min_size: options.min_size, follow: options.follow, loaded: None, missing: None }
+    }
+
+    /// The library, which must stay until the program has ended.
+    #[must_use]
+    pub fn library(&self) -> Option<Library> {
+        self.loaded.as_ref().map(|(library, _)| Rc::clone(library))
+    }
+
+    /// Names the agent in LD_PRELOAD before the user's own entries. The agent removes itself before main, so every variable must keep its
+    /// position. If there are several LD_PRELOADs, the loader uses the last.
+    pub fn add_to(&self, environment: &mut Vec<CString>) {
+        let Some((library, ring)) = &self.loaded else { return };
+        let entry = |name: &str, value: &OsStr, rest: &[u8]| {
+            let mut text = name.as_bytes().to_vec();
+            text.extend_from_slice(value.as_bytes());
+            text.extend_from_slice(rest);
+            CString::new(text).unwrap_or_default()
+        };
+        let library = library.library().into_os_string();
+        environment.retain(|variable| !variable.as_bytes().starts_with(b"FIRSTTOUCH_AGENT="));
+        match environment.iter_mut().rev().find(|variable| variable.as_bytes().starts_with(b"LD_PRELOAD=")) {
+            Some(variable) => {
+                let theirs = variable.as_bytes()[b"LD_PRELOAD=".len()..].to_vec();
+                *variable = entry("LD_PRELOAD=", &library, &[b":", &theirs[..]].concat());
+            }
+            None => environment.push(entry("LD_PRELOAD=", &library, b"")),
+        }
+        environment.push(entry("FIRSTTOUCH_AGENT=", OsStr::new(&ring.path()), b""));
+    }
+}
+
+impl Source for Agent {
+    fn name(&self) -> &'static str {
+        "agent"
+    }
+
+    /// Unpacks the library and makes the ring, if the program can load it.
+    fn probe(&mut self) -> Result<(), String> {
+        let Some((program, bytes)) = &self.program else { return Err(ATTACHED.to_owned()) };
+        accepts_agent(program).map_err(|reason| reason.to_string())?;
+        let library = Unpacked::write(bytes).map_err(|error| format!("{error:#}: objects are named by mapping"))?;
+        let ring = AgentRing::create(RING_SLOTS, self.min_size, self.follow)
+            .map_err(|error| format!("cannot make the ring that the agent writes to: {error}: objects are named by mapping"))?;
+        self.loaded = Some((Rc::new(library), ring));
+        Ok(())
+    }
+
+    fn start(&mut self, target: &Target<'_>, tracker: &mut Tracker) -> Result<(), String> {
+        if let Some((_, ring)) = &self.loaded {
+            ring.set_root(target.pid);
+            tracker.scope.by_mapping = false;
+        }
+        Ok(())
+    }
+
+    fn drain(&mut self, drain: &Drain, _tracker: &mut Tracker, timeline: &mut Timeline) {
+        // The ring is large: once a drain is enough.
+        if let Some((_, ring)) = &mut self.loaded
+            && drain.is_first
+        {
+            ring.drain(drain.now, |record| timeline.push_agent(record));
+        }
+    }
+
+    fn act(&mut self, occasion: Occasion, _now: u64, tracker: &mut Tracker) -> u64 {
+        if let Some((_, ring)) = &self.loaded
+            && occasion == Occasion::End
+        {
+            self.missing = match () {
+                () if ring.silent() & SILENT_ADDRESS_SPACE != 0 => Some(NO_ADDRESS_SPACE),
+                () if ring.attached() == 0 => Some(NOT_LOADED),
+                () => None,
+            };
+            tracker.sink.lose("agent", "records of allocations dropped because the ring was full", ring.lost());
+        }
+        NEVER
+    }
+
+    fn account(&self, _tracker: &Tracker) -> Option<Account> {
+        let (_, ring) = self.loaded.as_ref()?;
+        let samples = u64::from(ring.attached());
+        Some(match self.missing {
+            Some(reason) => Account::missing(samples, reason),
+            None if ring.silent() & SILENT_SANDBOX != 0 => {
+                Account { detail: SANDBOXED.to_owned(), is_warning: true, ..Account::available(samples) }
+            }
+            None => Account::available(samples),
+        })
+    }
+}

@@ -1,0 +1,214 @@
+//! Access evidence from debug-register watchpoints. The estimator and its variance: docs/estimator.md.
+//!
+//! Time is cut into rounds. In each round up to four words a process are drawn (`select`, `draw`), watched on all threads
+//! (`thread`), and the hits are turned into rates (`windows`, `rate`, `pattern`, `hot`). The length of a round and the objects that are drawn depend
+//! on earlier rounds only (`pace`), so that every window stays an unbiased sample.
+
+mod calibrate;
+mod draw;
+mod hot;
+mod pace;
+mod passes;
+mod pattern;
+mod rate;
+mod rounds;
+mod select;
+mod thread;
+mod windows;
+
+pub use calibrate::{Calibration, calibrate};
+
+use crate::options::Options;
+use crate::perf::refusal::explain;
+use crate::source::{Account, NEVER, Occasion, Source, Target};
+use crate::track::Tracker;
+use firsttouch_model::metadata::Entry;
+use firsttouch_system::clock::monotonic_ns;
+use firsttouch_system::launch::raise_file_limit;
+use rounds::Rounds;
+use std::collections::HashSet;
+use std::path::Path;
+use thread::WatchedThread;
+
+/// How often waits are counted: while watchpoints are armed each wait costs more in a virtual machine.
+const WAITS_NS: u64 = 100_000_000;
+/// A thread must be this old before watchpoints are spent on it: most of a thousand short ones never are.
+const MIN_AGE_NS: u64 = 3_000_000;
+/// Threads watched at once; each needs five descriptors and a 64 KiB ring.
+const WATCHED_THREADS: usize = 512;
+/// Descriptors of a thread, and descriptors left for everything else.
+const DESCRIPTORS: u64 = 5;
+const OTHER_DESCRIPTORS: u64 = 128;
+/// The first round is due this time after the start; until a thread is old enough it is due again and again.
+const FIRST_ROUND_NS: u64 = 2_000_000;
+const RETRY_NS: u64 = 2_500_000;
+const RETRIES_END_NS: u64 = 20_000_000;
+
+pub struct Watch {
+    calibration: Option<Calibration>,
+    cpus: usize,
+    running: Option<Running>,
+    /// Watchpoints could not be set on some thread.
+    missing: Option<String>,
+}
+
+struct Running {
+    rounds: Rounds,
+    /// Threads that were offered watchpoints, also those that could not take them.
+    offered: HashSet<i32>,
+    most_threads: usize,
+    start_ns: u64,
+    next_round_ns: u64,
+    next_waits_ns: u64,
+    is_sampling: bool,
+}
+
+impl Watch {
+    /// `calibration`: of [`calibrate`], which takes some 10 ms and so may run while the target is prepared.
+    #[must_use]
+    pub fn new(calibration: Option<Calibration>, options: &Options) -> Self {
+        Self { calibration, cpus: options.cpus().len(), running: None, missing: None }
+    }
+}
+
+impl Source for Watch {
+    fn name(&self) -> &'static str {
+        "watch"
+    }
+
+    fn probe(&mut self) -> Result<(), String> {
+        if self.calibration.is_some() {
+            return Ok(());
+        }
+        let error = WatchedThread::open(0, 0, 0).err().unwrap_or_else(|| std::io::Error::from_raw_os_error(libc::ENODEV));
+        let reason = if error.raw_os_error() == Some(libc::ENOSPC) {
+            "cannot set watchpoints (all debug registers are taken): end the debugger that holds them".to_owned()
+        } else {
+            explain(Path::new("/"), &error)
+        };
+        Err(format!("{reason}; continuing without access evidence"))
+    }
+
+    fn start(&mut self, target: &Target<'_>, tracker: &mut Tracker) -> Result<(), String> {
+        let Some(calibration) = self.calibration else { return Ok(()) };
+        let start_ns = monotonic_ns();
+        let seed = start_ns.rotate_left(17) ^ u64::from(target.pid.unsigned_abs());
+        let threads = raise_file_limit().saturating_sub(OTHER_DESCRIPTORS) / DESCRIPTORS;
+        self.running = Some(Running {
+            rounds: Rounds::new(seed, calibration, self.cpus),
+            offered: HashSet::new(),
+            most_threads: usize::try_from(threads).unwrap_or(0).min(WATCHED_THREADS),
+            start_ns,
+            next_round_ns: start_ns + FIRST_ROUND_NS,
+            next_waits_ns: 0,
+            is_sampling: false,
+        });
+        tracker.sink.write(|w| w.meta(Entry::TrapNs(calibration.trap_ns)));
+        Ok(())
+    }
+
+    fn act(&mut self, occasion: Occasion, now: u64, tracker: &mut Tracker) -> u64 {
+        let Some(running) = &mut self.running else { return NEVER };
+        match occasion {
+            Occasion::Tick => {
+                if let Some(missing) = running.watch_new_threads(now, tracker) {
+                    self.missing.get_or_insert(missing);
+                }
+                running.observe(now, tracker, self.cpus);
+            }
+            Occasion::RingFilled if tracker.activity.in_burst => {
+                if let Some(next) = running.rounds.rest_in_burst(tracker) {
+                    running.next_round_ns = next;
+                }
+            }
+            Occasion::Due if now >= running.next_round_ns => running.turn(now, tracker),
+            Occasion::End => {
+                running.rounds.stop(tracker);
+                running.next_round_ns = NEVER;
+            }
+            _ => {}
+        }
+        running.next_round_ns
+    }
+
+    fn account(&self, _tracker: &Tracker) -> Option<Account> {
+        let rounds = &self.running.as_ref()?.rounds;
+        let hits = rounds.windows.hits;
+        let account = self.missing.as_ref().map_or_else(|| Account::available(hits), |reason| Account::missing(hits, reason));
+        Some(Account { target_ns: rounds.pace.cost_ns(), ..account })
+    }
+}
+
+impl Running {
+    /// Opens watchpoints on threads that are old enough. Returns why that is impossible on some thread, if it is.
+    fn watch_new_threads(&mut self, now: u64, tracker: &mut Tracker) -> Option<String> {
+        let threads = &tracker.threads.live;
+        self.offered.retain(|tid| threads.contains_key(tid));
+        if self.offered.len() == threads.len() {
+            return None;
+        }
+        let mut new: Vec<(i64, i32, i64)> = threads
+            .values()
+            .filter(|t| !self.offered.contains(&t.tid) && now.saturating_sub(t.born_ns) >= MIN_AGE_NS)
+            .map(|t| (t.id, t.tid, t.process))
+            .collect();
+        new.sort_unstable();
+        let had_threads = !self.rounds.threads.is_empty();
+        let mut missing = None;
+        for (id, tid, process) in new {
+            self.offered.insert(tid);
+            if self.rounds.threads.len() >= self.most_threads {
+                tracker.sink.lose("watch", "threads beyond the limit on watchpoints were not watched", 1);
+                continue;
+            }
+            match WatchedThread::open(id, tid, process) {
+                Ok(thread) => self.rounds.threads.push(thread),
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => {
+                    tracker.sink.lose("watch", "threads whose debug registers are taken by a debugger", 1);
+                }
+                Err(error) => {
+                    tracker.sink.lose("watch", "threads on which no watchpoint could be set", 1);
+                    missing = Some(format!("{}; continuing without access evidence", explain(&tracker.scope.root, &error)));
+                }
+            }
+        }
+        tracker.activity.is_sampled = !self.offered.is_empty();
+        if !had_threads && !self.rounds.threads.is_empty() {
+            self.next_round_ns = self.next_round_ns.min(now);
+        }
+        missing
+    }
+
+    /// Takes the loads that armed watchpoints add to. A rest may end earlier for that.
+    fn observe(&mut self, now: u64, tracker: &mut Tracker, cpus: usize) {
+        let cpus = tracker.threads.live.len().min(cpus);
+        if now >= self.next_waits_ns {
+            tracker.sample_threads();
+            self.next_waits_ns = now + WAITS_NS;
+            self.rounds.pace.observe_waits(now, tracker.activity.waits, cpus);
+        }
+        if tracker.activity.faults_counted {
+            self.rounds.pace.observe(now, tracker.activity.faults, cpus, self.rounds.is_armed());
+        } else {
+            self.rounds.pace.skip(now, tracker.activity.faults);
+        }
+        if self.rounds.may_wake(now) {
+            self.next_round_ns = now;
+        }
+    }
+
+    fn turn(&mut self, now: u64, tracker: &mut Tracker) {
+        if self.rounds.threads.is_empty() {
+            // The first thread makes a round due.
+            let retries = now.saturating_sub(self.start_ns) < RETRIES_END_NS;
+            self.next_round_ns = if retries { now + RETRY_NS } else { NEVER };
+            return;
+        }
+        if !std::mem::replace(&mut self.is_sampling, true) {
+            tracker.objects.sampled_from_ns = now;
+            tracker.sink.write(|w| w.meta(Entry::WatchStartNs(now)));
+        }
+        self.next_round_ns = self.rounds.turn(tracker);
+    }
+}

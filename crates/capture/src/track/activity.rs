@@ -1,0 +1,21 @@
+//! What the program is doing, as far as sources adapt to it.
+
+/// Written by the source that sees it, read by others and by the session.
+#[derive(Debug, Default)]
+pub struct Activity {
+    /// Page-fault and task events are open: faults, threads and modules are reported. Without them, threads and modules must be
+    /// looked up in /proc.
+    pub is_reported: bool,
+    /// Page faults so far, sampled ones by the faults they stand for.
+    pub faults: f64,
+    /// Page faults were counted since the last tick.
+    pub faults_counted: bool,
+    /// A burst of page faults is going on.
+    pub in_burst: bool,
+    /// The burst has lasted long: faults are sampled only part of the time.
+    pub in_storm: bool,
+    /// Waits of all threads so far.
+    pub waits: f64,
+    /// Accesses of some thread are sampled, so objects are known already.
+    pub is_sampled: bool,
+}

@@ -1,0 +1,33 @@
+//! Queries of where pages are. Several sources make them; what refuses one (a container's seccomp profile) refuses all.
+
+use super::processes::Process;
+use crate::sink::Sink;
+use firsttouch_model::rows::{Id, Page};
+use firsttouch_system::residency::nodes_of;
+use std::io;
+
+#[derive(Default)]
+pub struct Residency {
+    /// Why the kernel refuses the query, once it did.
+    pub refused: Option<String>,
+    /// Pages asked about so far.
+    pub queried: u64,
+}
+
+impl Residency {
+    /// Asks where pages are, and writes a row for each: (object, address).
+    ///
+    /// # Errors
+    /// The kernel's; nothing is written then.
+    pub fn query(&mut self, process: &mut Process, pages: &[(Id, u64)], now: u64, sink: &mut Sink) -> io::Result<()> {
+        let addresses: Vec<u64> = pages.iter().map(|&(_, address)| address).collect();
+        let nodes = nodes_of(process.pid, &addresses)?;
+        for (&(object, address), node) in pages.iter().zip(nodes) {
+            let page_bytes = if node >= 0 { process.page_sizes.at(address) } else { 0 };
+            let row = Page { process: process.id, object: Some(object), address, time_ns: now, node, page_bytes };
+            sink.write(|w| w.page(&row));
+            self.queried += 1;
+        }
+        Ok(())
+    }
+}

@@ -59,3 +59,19 @@ pub fn apply(placement: &Placement, refusals: &mut Refusals) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that a refusal ends a strict run, and is kept for a warning with `--best-effort`.
+    #[test]
+    fn refusals() {
+        let refused = || Err::<u32, _>(Error::usage("--membind: there is no node 9"));
+        assert_eq!(Refusals::new(false).accept(refused()), Err(Error::usage("--membind: there is no node 9")));
+        let mut lenient = Refusals::new(true);
+        assert_eq!((lenient.accept(Ok(1)), lenient.accept(refused())), (Ok(Some(1)), Ok(None)));
+        assert_eq!(lenient.take(), [Error::usage("--membind: there is no node 9")]);
+        assert_eq!(lenient.take(), []);
+    }
+}

@@ -249,3 +249,24 @@ fn preload(has_threads: bool) -> Result<(String, String)> {
     let pinning = if has_threads { Some(library("libfirsttouch_pin", PIN)?) } else { None };
     Ok(preload_before_users(pinning.into_iter().chain([library("libfirsttouch_plan", PLAN)?]).collect()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firsttouch_model::topology::{Memory, Node};
+
+    /// Check which nodes a plan may use: those with CPUs and memory.
+    #[test]
+    fn plans_use_whole_nodes() {
+        let node = |id, cpus: &[u32], bytes| Node {
+            id,
+            cpus: cpus.to_vec(),
+            memory: Some(Memory { total_bytes: bytes, ..Memory::default() }),
+            ..Node::default()
+        };
+        let nodes = vec![node(2, &[2, 3], 1 << 30), node(0, &[0, 1], 1 << 30), node(1, &[], 1 << 30), node(3, &[4], 0)];
+        let mut topology = Topology { nodes, ..Topology::default() };
+        topology.cpus.online = vec![0, 1, 2, 3, 4];
+        assert_eq!(run_nodes(&topology).nodes, [0, 2]);
+    }
+}

@@ -161,8 +161,8 @@ pub fn first_touch(runner: &Runner<'_>) -> Result<Reproduction> {
     let (m, cpus) = (rows(bytes), runner.host.cpus());
     let case =
         |init: Init| Case::new(format!("{} initialisation", init.name()), Runner::pinned(&cpus), &kernel(init, m, cpus.len(), PRODUCTS));
-    let ran = runner.rounds(RUNS).run(&INITS.map(case))?;
-    notes.extend(failures(&ran));
+    let case_runs = runner.rounds(RUNS).run(&INITS.map(case))?;
+    notes.extend(failures(&case_runs));
     let mut times = ResultTable::new("time of a product", "s", &["init"], Drawing::Bars);
     times.columns = vec![
         column(Source::Published, "E5620"),
@@ -172,18 +172,18 @@ pub fn first_touch(runner: &Runner<'_>) -> Result<Reproduction> {
         column(Source::Measured, format!("m={m}")),
     ];
     let unbalanced = |init| other.experiment.dgemv.iter().find(|run| run.init == init && run.note.as_deref() == Some("balancing off"));
-    for (init, ran) in INITS.into_iter().zip(&ran) {
+    for (init, case_runs) in INITS.into_iter().zip(&case_runs) {
         let cells = vec![
             published_seconds(&published, init, SIZE, 8).map(ResultCell::published),
             unbalanced(init).map(|run| ResultCell::published(run.published)),
             Some(seconds(&published.machine, init, SIZE, 8)?),
             Some(seconds(&other.machine, init, 20000, 16)?),
-            ResultCell::measured(&ran.figures("seconds")),
+            ResultCell::measured(&case_runs.figures("seconds")),
         ];
         times.rows.push(ResultRow { labels: vec![init.name().to_owned()], cells });
     }
     let time = |init| published_seconds(&published, init, SIZE, 8);
-    let speeds = |at: usize| ran[at].figures("seconds").iter().map(|seconds| 1.0 / seconds).collect::<Vec<f64>>();
+    let speeds = |at: usize| case_runs[at].figures("seconds").iter().map(|seconds| 1.0 / seconds).collect::<Vec<f64>>();
     let claim = Claim {
         faster: "the product with parallel initialisation",
         slower: "with serial initialisation",
@@ -200,7 +200,7 @@ pub fn first_touch(runner: &Runner<'_>) -> Result<Reproduction> {
             format!("{}, m = 20000, 16 threads, balancing off", other.source()),
         ],
         settings: vec![setting(m, &threads, runner.rounds(RUNS).runs)],
-        tables: [times].into_iter().chain(pages(runner, &ran)).collect(),
+        tables: [times].into_iter().chain(pages(runner, &case_runs)).collect(),
         effects: vec![claim.judged()],
         said: Vec::new(),
         notes,
@@ -214,11 +214,11 @@ fn sorted(cpus: &[u32]) -> Vec<u32> {
 }
 
 /// The nodes of sampled pages of the matrix; `None` where the kernel does not report them.
-fn pages(runner: &Runner<'_>, ran: &[CaseRuns]) -> Option<ResultTable> {
+fn pages(runner: &Runner<'_>, case_runs: &[CaseRuns]) -> Option<ResultTable> {
     let mut pages = ResultTable::new("where the matrix is: pages, of 64 at equal distances in the first run", "", &["init"], Drawing::None);
     pages.columns = runner.host.nodes.iter().map(|node| column(Source::Measured, format!("node {}", node.node))).collect();
-    for (init, ran) in INITS.into_iter().zip(ran) {
-        let nodes = ran.page_nodes();
+    for (init, case_runs) in INITS.into_iter().zip(case_runs) {
+        let nodes = case_runs.page_nodes();
         let on = |node: u32| nodes.iter().filter(|other| **other == u64::from(node)).count();
         let count = |node: u32| (!nodes.is_empty()).then(|| ResultCell::measured(&[on(node) as f64])).flatten();
         pages.rows.push(ResultRow {

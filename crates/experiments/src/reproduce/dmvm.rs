@@ -31,8 +31,8 @@ pub fn run(runner: &Runner<'_>) -> Result<Reproduction> {
         Case::new(format!("{} initialisation, {iterations} iterations", init.name()), Runner::pinned(&cpus), &kernel)
     };
     let rounds = runner.rounds(RUNS);
-    let ran = rounds.run(&ways.iter().map(case).collect::<Vec<Case>>())?;
-    notes.extend(failures(&ran));
+    let case_runs = rounds.run(&ways.iter().map(case).collect::<Vec<Case>>())?;
+    notes.extend(failures(&case_runs));
     let balancing = balancing::read(Path::new("/"));
     notes.push(format!("NUMA balancing here: {}.", balancing.state));
     notes.push(format!(
@@ -41,7 +41,7 @@ pub fn run(runner: &Runner<'_>) -> Result<Reproduction> {
     ));
     let mut speeds = ResultTable::new("speed of a run", "GB/s", &["init", "iterations"], Drawing::Bars);
     speeds.columns = vec![column(Source::Measured, "")];
-    speeds.rows = ways.iter().zip(&ran).map(|((init, iterations), ran)| row(*init, *iterations, ran)).collect();
+    speeds.rows = ways.iter().zip(&case_runs).map(|((init, iterations), case_runs)| row(*init, *iterations, case_runs)).collect();
     Ok(runner.reproduction(Results {
         title: "repeated dense matrix-vector products: the speed and spread of short and long runs",
         sources: vec![published.experiment.source.clone()],
@@ -52,31 +52,34 @@ pub fn run(runner: &Runner<'_>) -> Result<Reproduction> {
             runner.host.node_words(),
             rounds.runs
         )],
-        tables: vec![speeds, spreads(&ways, &ran), model(&published)?],
-        effects: effects(runner, &ran, balancing.value.unwrap_or(0) & 1 != 0),
+        tables: vec![speeds, spreads(&ways, &case_runs), model(&published)?],
+        effects: effects(runner, &case_runs, balancing.value.unwrap_or(0) & 1 != 0),
         said: published.said(runner.name),
         notes,
     }))
 }
 
-fn row(init: Init, iterations: u32, ran: &CaseRuns) -> ResultRow {
-    ResultRow { labels: vec![init.name().to_owned(), iterations.to_string()], cells: vec![ResultCell::measured(&ran.figures("gb_per_s"))] }
+fn row(init: Init, iterations: u32, case_runs: &CaseRuns) -> ResultRow {
+    ResultRow {
+        labels: vec![init.name().to_owned(), iterations.to_string()],
+        cells: vec![ResultCell::measured(&case_runs.figures("gb_per_s"))],
+    }
 }
 
 /// The spread of the runs of each case.
-fn spreads(ways: &[(Init, u32)], ran: &[CaseRuns]) -> ResultTable {
+fn spreads(ways: &[(Init, u32)], case_runs: &[CaseRuns]) -> ResultTable {
     let mut spreads = ResultTable::new("spread of the runs, (fastest - slowest) / median", "%", &["init", "iterations"], Drawing::None);
     spreads.columns = vec![column(Source::Measured, "")];
-    let spread = |ran: &CaseRuns| {
-        let cell = ResultCell::measured(&ran.figures("gb_per_s"))?;
+    let spread = |case_runs: &CaseRuns| {
+        let cell = ResultCell::measured(&case_runs.figures("gb_per_s"))?;
         let [low, high] = cell.range()?;
         ResultCell::measured(&[100.0 * (high - low) / cell.value()])
     };
-    let row = |((init, iterations), ran): (&(Init, u32), &CaseRuns)| ResultRow {
+    let row = |((init, iterations), case_runs): (&(Init, u32), &CaseRuns)| ResultRow {
         labels: vec![init.name().to_owned(), iterations.to_string()],
-        cells: vec![spread(ran)],
+        cells: vec![spread(case_runs)],
     };
-    spreads.rows = ways.iter().zip(ran).map(row).collect();
+    spreads.rows = ways.iter().zip(case_runs).map(row).collect();
     spreads
 }
 
@@ -99,8 +102,8 @@ fn model(published: &Published) -> Result<ResultTable> {
 }
 
 /// The effect of initialisation, and of balancing, which needs a long run.
-fn effects(runner: &Runner<'_>, ran: &[CaseRuns], is_balanced: bool) -> Vec<Effect> {
-    let figures: Vec<Vec<f64>> = ran.iter().map(|ran| ran.figures("gb_per_s")).collect();
+fn effects(runner: &Runner<'_>, case_runs: &[CaseRuns], is_balanced: bool) -> Vec<Effect> {
+    let figures: Vec<Vec<f64>> = case_runs.iter().map(|case_runs| case_runs.figures("gb_per_s")).collect();
     let impossible = runner.host.impossible();
     let claim = |faster, one: usize, slower, other: usize, impossible| {
         Claim { faster, slower, faster_runs: &figures[one], slower_runs: &figures[other], published: None, impossible }.judged()

@@ -96,26 +96,26 @@ pub fn first_touch(runner: &Runner<'_>) -> Result<Reproduction> {
         Case::new(name, Runner::pinned(&cpus), &grid.kernel(init, dynamic, cpus.len(), ITERATIONS))
     };
     let rounds = runner.rounds(RUNS);
-    let ran = rounds.run(&CASES.map(case))?;
-    notes.extend(failures(&ran));
+    let case_runs = rounds.run(&CASES.map(case))?;
+    notes.extend(failures(&case_runs));
     let mut speeds = ResultTable::new("speed", "MPoints/s", &["initialisation", "schedule"], Drawing::Bars);
     speeds.columns = vec![
         column(Source::Published, "448 x 2016 x 1056"),
         column(Source::Model, "448 x 2016 x 1056"),
         column(Source::Measured, format!("{} x {} x {}", grid.n[0], grid.n[1], grid.n[2])),
     ];
-    for ((init, dynamic), ran) in CASES.into_iter().zip(&ran) {
+    for ((init, dynamic), case_runs) in CASES.into_iter().zip(&case_runs) {
         let cells = vec![
             published(&article, Sockets::All, init, dynamic).map(ResultCell::published),
             Some(model(&article.machine, Sockets::All, init, dynamic)?),
-            ResultCell::measured(&ran.figures("mpoints_per_s")),
+            ResultCell::measured(&case_runs.figures("mpoints_per_s")),
         ];
         speeds.rows.push(ResultRow { labels: vec![init.name().to_owned(), schedule(dynamic).to_owned()], cells });
     }
     notes.extend(disagreement(&article.machine)?);
     let source = |init, dynamic| published(&article, Sockets::All, init, dynamic);
     let effects =
-        effects(runner, &ran, source(Init::Parallel, false).zip(source(Init::Serial, true)).map(|(after, before)| after / before));
+        effects(runner, &case_runs, source(Init::Parallel, false).zip(source(Init::Serial, true)).map(|(after, before)| after / before));
     Ok(runner.reproduction(Results {
         title: "the wave equation with data initialised serially and in the loop's own blocks, schedules static and dynamic",
         sources: vec![article.source()],
@@ -149,8 +149,8 @@ fn disagreement(machine: &Machine) -> Result<Option<String>> {
 }
 
 /// First touch against the original program, and static against dynamic schedule.
-fn effects(runner: &Runner<'_>, ran: &[CaseRuns], published: Option<f64>) -> Vec<Effect> {
-    let figures: Vec<Vec<f64>> = ran.iter().map(|ran| ran.figures("mpoints_per_s")).collect();
+fn effects(runner: &Runner<'_>, case_runs: &[CaseRuns], published: Option<f64>) -> Vec<Effect> {
+    let figures: Vec<Vec<f64>> = case_runs.iter().map(|case_runs| case_runs.figures("mpoints_per_s")).collect();
     let claim = |faster, faster_runs: usize, slower, slower_runs: usize, published| {
         let (faster_runs, slower_runs) = (&figures[faster_runs][..], &figures[slower_runs][..]);
         Claim { faster, slower, faster_runs, slower_runs, published, impossible: runner.host.impossible() }.judged()

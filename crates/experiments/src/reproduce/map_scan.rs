@@ -29,19 +29,24 @@ pub fn run(runner: &Runner<'_>) -> Result<Reproduction> {
         let options = options.into_iter().take(if nodes.len() > 1 { 2 } else { 1 }).collect();
         Case::new(format!("CPUs of node {cpu}, memory of node {memory}"), options, &kernel)
     };
-    let mut ran = rounds.run(&pairs.iter().map(case).collect::<Vec<Case>>())?;
-    for (ran, (memory, cpu)) in ran.iter_mut().zip(&pairs) {
-        let wrong = ran.printed.iter().find_map(|value| check_page_nodes(value, *memory).err());
+    let mut case_runs = rounds.run(&pairs.iter().map(case).collect::<Vec<Case>>())?;
+    for (case_runs, (memory, cpu)) in case_runs.iter_mut().zip(&pairs) {
+        let wrong = case_runs.printed.iter().find_map(|value| check_page_nodes(value, *memory).err());
         if let Some(why) = wrong {
-            *ran = CaseRuns { printed: Vec::new(), failed: Some(format!("CPUs of node {cpu}, memory of node {memory}: {why:#}")) };
+            *case_runs = CaseRuns { printed: Vec::new(), failed: Some(format!("CPUs of node {cpu}, memory of node {memory}: {why:#}")) };
         }
     }
-    notes.extend(failures(&ran));
+    notes.extend(failures(&case_runs));
     notes.extend(fit(&published)?);
     let matrix = published.experiment.pairs.first().map_or(&[][..], |pairs| &pairs.gb_per_s);
     let is_local = |(memory, cpu): &(u32, u32)| memory == cpu;
     let speeds = |local: bool| -> Vec<f64> {
-        pairs.iter().zip(&ran).filter(|(pair, _)| is_local(pair) == local).flat_map(|(_, ran)| ran.figures("gb_per_s")).collect()
+        pairs
+            .iter()
+            .zip(&case_runs)
+            .filter(|(pair, _)| is_local(pair) == local)
+            .flat_map(|(_, case_runs)| case_runs.figures("gb_per_s"))
+            .collect()
     };
     let claim = Claim {
         faster: "triad on a node's own memory (all nodes)",
@@ -60,7 +65,7 @@ pub fn run(runner: &Runner<'_>) -> Result<Reproduction> {
             runner.host.node_words(),
             rounds.runs
         )],
-        tables: vec![published_table(matrix), measured_table(runner, &ran)],
+        tables: vec![published_table(matrix), measured_table(runner, &case_runs)],
         effects: vec![claim.judged()],
         said: published.said(runner.name),
         notes,
@@ -80,15 +85,15 @@ fn published_table(matrix: &[Vec<f64>]) -> ResultTable {
     pairs
 }
 
-fn measured_table(runner: &Runner<'_>, ran: &[CaseRuns]) -> ResultTable {
+fn measured_table(runner: &Runner<'_>, case_runs: &[CaseRuns]) -> ResultTable {
     let nodes = &runner.host.nodes;
     let mut pairs = ResultTable::new("triad", "GB/s", &[HEAD], Drawing::Heat);
     pairs.columns = nodes.iter().map(|node| column(Source::Measured, node.node.to_string())).collect();
-    let row = |(node, ran): (&NodeCpus, &[CaseRuns])| ResultRow {
+    let row = |(node, case_runs): (&NodeCpus, &[CaseRuns])| ResultRow {
         labels: vec![node.node.to_string()],
-        cells: ran.iter().map(|ran| ResultCell::measured(&ran.figures("gb_per_s"))).collect(),
+        cells: case_runs.iter().map(|case_runs| ResultCell::measured(&case_runs.figures("gb_per_s"))).collect(),
     };
-    pairs.rows = nodes.iter().zip(ran.chunks(nodes.len())).map(row).collect();
+    pairs.rows = nodes.iter().zip(case_runs.chunks(nodes.len())).map(row).collect();
     pairs
 }
 

@@ -18,13 +18,13 @@ pub fn run(runner: &Runner<'_>) -> Result<Reproduction> {
     let measured = measure(runner, &rounds, &grid)?;
     notes.extend(failures(&[&measured.single[..], &measured.each].concat()));
     let speeds = speeds(&article, &measured)?;
-    let both = |rows: &[&CaseRuns]| sums(&rows.iter().map(|ran| ran.figures("mpoints_per_s")).collect::<Vec<Vec<f64>>>());
+    let both = |rows: &[&CaseRuns]| sums(&rows.iter().map(|case_runs| case_runs.figures("mpoints_per_s")).collect::<Vec<Vec<f64>>>());
     let together = both(&measured.each.iter().collect::<Vec<&CaseRuns>>());
-    let original = measured.single.get(1).map_or_else(Vec::new, |ran| ran.figures("mpoints_per_s"));
+    let original = measured.single.get(1).map_or_else(Vec::new, |case_runs| case_runs.figures("mpoints_per_s"));
     let of = |name: &str| article.experiment.iso3dfd.iter().find(|run| run.name.ends_with(name)).map(|run| run.published_mpoints_per_s);
     let ratio = || Some((of(": the first")? + of(": the second")?) / published(&article, Sockets::All, Init::Serial, true)?);
     let claim = Claim {
-        faster: "a bound process a node, all together,",
+        faster: "one bound process per node, all together,",
         slower: "one process on all nodes, initialised serially",
         faster_runs: &together,
         slower_runs: &original,
@@ -32,7 +32,7 @@ pub fn run(runner: &Runner<'_>) -> Result<Reproduction> {
         impossible: runner.host.impossible().map(|why| format!("{why}; only the row of one node can be measured")),
     };
     Ok(runner.reproduction(Results {
-        title: "the quick test on the wave equation: one socket (node), both, and a bound process on each",
+        title: "the quick test on the wave equation: one socket (node), both, and one bound process on each",
         sources: vec![article.source()],
         settings: vec![format!(
             "{}, {ITERATIONS} time steps; {} runs of each, in turn; {}.",
@@ -90,7 +90,7 @@ fn sums(by_node: &[Vec<f64>]) -> Vec<f64> {
 fn speeds(article: &Published, measured: &SocketRuns) -> Result<ResultTable> {
     let mut speeds = ResultTable::new("speed", "MPoints/s", &["run"], Drawing::Bars);
     speeds.columns = vec![column(Source::Published, ""), column(Source::Model, ""), column(Source::Measured, "")];
-    let here = |ran: Option<&CaseRuns>| ran.and_then(|ran| ResultCell::measured(&ran.figures("mpoints_per_s")));
+    let here = |case_runs: Option<&CaseRuns>| case_runs.and_then(|case_runs| ResultCell::measured(&case_runs.figures("mpoints_per_s")));
     let ways = [
         ("one node, bound", Sockets::One, Init::Parallel, false),
         ("all nodes, serial initialisation, schedule dynamic", Sockets::All, Init::Serial, true),
@@ -108,7 +108,7 @@ fn speeds(article: &Published, measured: &SocketRuns) -> Result<ResultTable> {
     for index in 0..each.len().max(measured.each.len()) {
         let model = (index < each.len()).then_some(ResultCell::Model { value: both, range: None });
         let cells = vec![each.get(index).copied().map(ResultCell::published), model, here(measured.each.get(index))];
-        speeds.rows.push(ResultRow { labels: vec![format!("a bound process a node: number {}", index + 1)], cells });
+        speeds.rows.push(ResultRow { labels: vec![format!("one bound process per node: number {}", index + 1)], cells });
     }
     Ok(speeds)
 }

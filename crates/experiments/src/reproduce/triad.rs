@@ -63,8 +63,8 @@ pub fn run(runner: &Runner<'_>) -> Result<Reproduction> {
     let rounds = runner.rounds(RUNS);
     // On one domain all three placements are the same.
     let ways: Vec<PlacedOn> = domains(most).into_iter().flat_map(|count| PLACEMENTS.map(|placement| (placement, count))).collect();
-    let ran = rounds.run(&ways.iter().map(|way| case(runner, bytes, *way)).collect::<Vec<Case>>())?;
-    notes.extend(failures(&ran));
+    let case_runs = rounds.run(&ways.iter().map(|way| case(runner, bytes, *way)).collect::<Vec<Case>>())?;
+    notes.extend(failures(&case_runs));
     notes.extend(disagreement(&published)?);
     Ok(runner.reproduction(Results {
         title: "triad by number of domains: parallel initialisation, all data in one domain, interleaved",
@@ -75,8 +75,8 @@ pub fn run(runner: &Runner<'_>) -> Result<Reproduction> {
             runner.host.node_words(),
             rounds.runs
         )],
-        tables: vec![speeds(&published, &ways, &ran)?],
-        effects: effects(runner, &ways, &ran, most),
+        tables: vec![speeds(&published, &ways, &case_runs)?],
+        effects: effects(runner, &ways, &case_runs, most),
         said: published.said(runner.name),
         notes,
     }))
@@ -101,16 +101,16 @@ fn case(runner: &Runner<'_>, bytes: u64, (placement, count): PlacedOn) -> Case {
     Case::new(format!("{}, {count} domains", placement.name()), options, &kernel)
 }
 
-fn speeds(published: &Published, ways: &[PlacedOn], ran: &[CaseRuns]) -> Result<ResultTable> {
+fn speeds(published: &Published, ways: &[PlacedOn], case_runs: &[CaseRuns]) -> Result<ResultTable> {
     let machine = &published.machine;
     let mut speeds = ResultTable::new("triad", "GB/s", &["placement", "domains"], Drawing::Lines);
     speeds.columns = vec![column(Source::Model, "2x AMD EPYC 7451"), column(Source::Measured, "")];
     let most = ways.iter().map(|(_, count)| *count).max().unwrap_or(0).max(machine.nodes.len());
     for placement in PLACEMENTS {
         for count in domains(most) {
-            let here = ways.iter().position(|way| *way == (placement, count)).and_then(|index| ran.get(index));
+            let here = ways.iter().position(|way| *way == (placement, count)).and_then(|index| case_runs.get(index));
             let model = if count <= machine.nodes.len() { Some(model(machine, placement, count)?) } else { None };
-            let cells = vec![model, here.and_then(|ran| ResultCell::measured(&ran.figures("gb_per_s")))];
+            let cells = vec![model, here.and_then(|case_runs| ResultCell::measured(&case_runs.figures("gb_per_s")))];
             speeds.rows.push(ResultRow { labels: vec![placement.name().to_owned(), count.to_string()], cells });
         }
     }
@@ -141,10 +141,10 @@ fn disagreement(published: &Published) -> Result<Option<String>> {
 }
 
 /// On all domains: parallel initialisation over interleaving, and that over one domain.
-fn effects(runner: &Runner<'_>, ways: &[PlacedOn], ran: &[CaseRuns], most: usize) -> Vec<Effect> {
+fn effects(runner: &Runner<'_>, ways: &[PlacedOn], case_runs: &[CaseRuns], most: usize) -> Vec<Effect> {
     let runs = |placement: Placement| {
         let index = ways.iter().position(|way| *way == (placement, most));
-        index.and_then(|index| ran.get(index)).map_or_else(Vec::new, |ran| ran.figures("gb_per_s"))
+        index.and_then(|index| case_runs.get(index)).map_or_else(Vec::new, |case_runs| case_runs.figures("gb_per_s"))
     };
     let claim = |faster, one, slower, other| {
         let (faster_runs, slower_runs) = (&runs(one)[..], &runs(other)[..]);

@@ -21,7 +21,7 @@ pub fn names(profile: &Profile, groups: &[Group], places: &Places<'_>) -> Vec<(S
     let ordinals = Ordinals::new(&chains);
     // The sources may have changed since.
     let kept = &profile.meta.variables;
-    let name = |group: &Group, chain: &Vec<Call<'_>>| name(object(group), chain, places, &ordinals, &kept);
+    let name = |group: &Group, chain: &Vec<Call<'_>>| name(object(group), chain, places, &ordinals, kept);
     let mut list: Vec<(String, usize)> = groups.iter().zip(&chains).map(|(group, chain)| (name(group, chain), 0)).collect();
     tell_apart(profile, groups, places, &mut list);
     let mut order: Vec<usize> = (0..groups.len()).collect();

@@ -1,12 +1,39 @@
-//! The command `firsttouch`: arguments, messages and exit statuses. What it does is in the other crates.
+//! The command `firsttouch`: arguments, messages and exit statuses. The work is done in the other crates.
 
 mod arguments;
 mod commands;
+mod exit;
 mod output;
+mod processes;
+mod progress;
+mod recording;
 mod request;
 
+use arguments::{Arguments, Command, OVERVIEW};
+use clap::Parser;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    commands::run(std::env::args_os())
+    let status = run(std::env::args_os().collect()).unwrap_or_else(|error| {
+        output::message(&format!("error: {error:#}"));
+        exit::of_error(&error)
+    });
+    ExitCode::from(status)
+}
+
+fn run(words: Vec<OsString>) -> anyhow::Result<u8> {
+    if words.len() <= 1 {
+        output::tell(OVERVIEW);
+        return Ok(exit::USAGE);
+    }
+    let arguments = match Arguments::try_parse_from(commands::profile_last(words)) {
+        Ok(arguments) => arguments,
+        Err(refusal) => return output::help_or_usage(refusal),
+    };
+    // OMP_PROC_BIND binds this very process before `main`. Only the bundled kernels are OpenMP programs and want that.
+    if !matches!(arguments.command, Command::Bench(_)) {
+        firsttouch_system::launch::restore_cpus();
+    }
+    commands::run(&arguments.command)
 }

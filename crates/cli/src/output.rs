@@ -1,22 +1,25 @@
 //! Where text goes: results to stdout, messages to stderr.
 
+use crate::exit;
 use anyhow::{Context, Result, anyhow};
+use clap::error::{ContextKind, ErrorKind};
 use firsttouch_report::Style;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Line width where there is no terminal to ask.
+/// Line width without a terminal.
 const WIDTH: usize = 100;
-/// Widths of terminals that are used: less cuts the tables short, more is hard to read.
+/// Limits of a terminal's width: narrower lines cut tables, wider lines are hard to read.
 const TERMINAL: std::ops::RangeInclusive<usize> = 80..=140;
 
-/// Writes a result to stdout. A reader that has gone away (`| head`) wants no more: that is no error.
+/// Writes a result to stdout. A reader that has closed the pipe (`| head`) is not an error.
 pub fn print(text: &str) -> Result<()> {
     print_or_end(text).map(|_| ())
 }
 
-/// The same for one of many results: false when the reader has gone away.
+/// The same for one of many results: false when the reader has closed the pipe.
 pub fn print_or_end(text: &str) -> Result<bool> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -32,19 +35,19 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
     print(&text)
 }
 
-/// Writes a result to the file the user named; `-` is stdout. A file that is no older result of the kind is refused and left as it was.
+/// Writes a result to the file the user named; `-` is stdout. An existing file of another kind is refused and left unchanged.
 pub fn write(path: &Path, text: &str) -> Result<()> {
     if is_stdout(path) {
         return print(text);
     }
     let cannot = || format!("cannot write {}", path.display());
     if is_another_kind(path, text).with_context(cannot)? {
-        return Err(anyhow!("another kind of file is already there: move it away, or name another")).with_context(cannot);
+        return Err(anyhow!("another kind of file is already there: move it away, or choose another name")).with_context(cannot);
     }
     std::fs::write(path, text).with_context(cannot)
 }
 
-/// Whether a file that is there holds something that we would not have written in its place.
+/// Whether an existing file holds something that firsttouch would not have written there.
 fn is_another_kind(path: &Path, text: &str) -> io::Result<bool> {
     const LOOKED_AT: u64 = 1 << 16;
     let known = match std::fs::metadata(path) {
@@ -68,7 +71,7 @@ fn is_alike(old: &str, new: &str) -> bool {
     match first(new) {
         Some(mark @ ('<' | '{' | '[')) => first(old) == Some(mark),
         _ if schema(new).is_some() => schema(old) == schema(new),
-        // GitHub's commands are of several kinds, and there may be none.
+        // GitHub's workflow commands are of several kinds, and a result may have none.
         None | Some(':') => first(old).is_none_or(|mark| mark == ':'),
         _ => old.split_whitespace().next() == new.split_whitespace().next(),
     }
@@ -78,17 +81,37 @@ pub fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Writes to stderr as it is. There is nobody to tell when that fails.
+/// Prints help or the version (stdout, 0), or what is wrong with the command line (stderr, 2).
+pub fn help_or_usage(mut refusal: clap::Error) -> Result<u8> {
+    // clap suggests `-- OPTION` for an unknown option, which misleads: no command takes such values.
+    if refusal.kind() == ErrorKind::UnknownArgument {
+        refusal.remove(ContextKind::Suggested);
+    }
+    let text = refusal.render();
+    if !matches!(refusal.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        message(&text.to_string());
+        return Ok(exit::USAGE);
+    }
+    print(&if style(&io::stdout()).colour { text.ansi().to_string() } else { text.to_string() })?;
+    Ok(exit::DONE)
+}
+
+/// The words of a command line as text.
+pub fn words(command: &[OsString]) -> Vec<String> {
+    command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// Writes to stderr without a prefix. A failure cannot be reported anywhere.
 pub fn tell(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// A message of ours on stderr.
+/// A message on stderr with firsttouch's name.
 pub fn message(text: &str) {
     tell(&format!("firsttouch: {}\n", text.trim_end()));
 }
 
-/// How to write to a stream: its width (`COLUMNS` where that is set), and colour if it is a terminal and the user does not object (no-color.org).
+/// How to write to a stream: its width (`COLUMNS` overrides it), and colour if it is a terminal and NO_COLOR is not set (no-color.org).
 pub fn style(stream: &(impl IsTerminal + AsFd)) -> Style {
     let terminal = stream.is_terminal();
     let seen = terminal_size::terminal_size_of(stream).filter(|_| terminal).map(|(width, _)| usize::from(width.0));
@@ -99,7 +122,7 @@ pub fn style(stream: &(impl IsTerminal + AsFd)) -> Style {
     Style { width, colour }
 }
 
-/// The width the user asks for, else the terminal's within bounds, else that of paper.
+/// The width the user asks for, else the terminal's within limits, else [`WIDTH`].
 fn columns(asked: Option<&str>, terminal: Option<usize>) -> usize {
     let asked = asked.and_then(|text| text.trim().parse().ok()).filter(|columns| *columns > 0);
     asked.or_else(|| terminal.map(|width| width.clamp(*TERMINAL.start(), *TERMINAL.end()))).unwrap_or(WIDTH)
@@ -109,7 +132,7 @@ fn columns(asked: Option<&str>, terminal: Option<usize>) -> usize {
 mod tests {
     use super::*;
 
-    /// Check which files a result takes the place of.
+    /// Check which files a result replaces.
     #[test]
     fn only_older_results_are_replaced() {
         let plan = "# Where memory goes\nschema = \"firsttouch.plan/1\"\nnodes = 2\n";
@@ -140,7 +163,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&fresh).unwrap(), plan);
     }
 
-    /// Check whose word on the width counts.
+    /// Check which width wins.
     #[test]
     fn widths() {
         for (asked, terminal, width) in [

@@ -1,13 +1,9 @@
-//! The program as a user meets it, without profiling anything (that is tested end to end in tests/e2e).
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+//! Help, errors, output files and exit statuses of the commands.
 
+use crate::firsttouch;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-fn firsttouch(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_firsttouch")).args(arguments).output().unwrap()
-}
+use std::process::Command;
 
 fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()

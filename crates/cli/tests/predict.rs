@@ -1,12 +1,7 @@
 //! `firsttouch machines` and `firsttouch validate` as a user meets them.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use crate::firsttouch;
 use std::path::Path;
-use std::process::{Command, Output};
-
-fn firsttouch(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_firsttouch")).args(arguments).output().unwrap()
-}
 
 fn printed(arguments: &[&str]) -> String {
     let output = firsttouch(arguments);

@@ -60,13 +60,13 @@ impl AnalysedProfile {
         Self::new(read_profile(path)?, request)
     }
 
-    /// The same for a profile that was just recorded. Sources change, so the names of variables are stored in the profile. Failing to store
-    /// them is not an error.
+    /// The same for a profile that was just recorded: `recorded` is what the recorder holds of the file at `path`, which is read where there
+    /// is none. Sources change, so the names of variables are stored in the profile. Failing to store them is not an error.
     ///
     /// # Errors
     /// As [`AnalysedProfile::open`].
-    pub fn open_recorded(path: &Path, request: &AnalysisRequest) -> Result<Self> {
-        let analysed = Self::open(path, request)?;
+    pub fn of_recording(recorded: Option<Profile>, path: &Path, request: &AnalysisRequest) -> Result<Self> {
+        let analysed = recorded.map_or_else(|| Self::open(path, request), |profile| Self::new(profile, request))?;
         let variables = variables(&analysed.profile, &analysed.analysis);
         if !variables.is_empty() {
             let _ = Writer::reopen(path).and_then(|writer| {

@@ -1,4 +1,4 @@
-//! The questions of the analysis about source code, answered from files on this machine.
+//! Answers the analysis's questions about source code from files on this machine.
 
 use firsttouch_analysis::{Note, Sources};
 use firsttouch_model::rows::Frame;
@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Lines around an allocation that may belong to its statement.
+/// The number of lines around an allocation that may belong to its statement.
 const RADIUS: usize = 4;
 
 /// Source files that come with firsttouch, as (end of the path, text).
@@ -21,13 +21,13 @@ pub struct FileSources {
 }
 
 impl FileSources {
-    /// Sources on this machine; those of bundled programs are known where their files are not.
+    /// Sources on this machine. Those of bundled programs are known without their files.
     #[must_use]
     pub fn new(bundled: Bundled) -> Self {
         Self { cache: RefCell::default(), bundled }
     }
 
-    /// Without the lines of files that were changed after `newest`.
+    /// Leaves out the lines of files that were changed after `newest`.
     #[must_use]
     pub fn until(self, newest: SystemTime) -> Self {
         Self { cache: RefCell::new(SourceCache::until(newest)), ..self }

@@ -1,12 +1,12 @@
-//! An SVG document in the making.
+//! Builds an SVG document.
 
 use crate::xml::escape;
 use std::fmt::Write;
 
-/// Width of a character of 11 px text, about: pictures must look right without the fonts at hand.
+/// The approximate width of a character of 11 px text: the fonts need not be installed.
 const CHARACTER: f64 = 6.4;
 
-/// Place and size of a box, px.
+/// The position and size of a box, px.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Area {
     pub x: f64,
@@ -22,7 +22,7 @@ pub struct Canvas {
     height: f64,
 }
 
-/// Where a text is held.
+/// The point of a text that its position names.
 #[derive(Clone, Copy)]
 pub enum Anchor {
     Start,
@@ -64,7 +64,7 @@ impl Canvas {
         let _ = writeln!(self.body, r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius:.1}" fill="{fill}" stroke="{stroke}"/>"#);
     }
 
-    /// The lowest edge of what has been drawn.
+    /// The lowest edge of the drawing.
     pub fn bottom(&self) -> f64 {
         self.height
     }
@@ -95,7 +95,7 @@ impl Canvas {
     }
 }
 
-/// About how wide a text of 11 px is.
+/// The approximate width of a text of 11 px.
 pub fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * CHARACTER
 }

@@ -7,9 +7,9 @@ use crate::text::words::count;
 use firsttouch_doctor::{Diagnosis, Evidence, Finding, LeftOut, Severity, openmp_word};
 use serde::Serialize;
 
-/// Columns before the text of a finding.
+/// The indentation of a finding's text.
 const INDENT: usize = 11;
-/// Narrower terminals get lines of this width all the same.
+/// The least width, also on narrower terminals.
 const LEAST_WIDTH: usize = 40;
 
 /// The JSON of `firsttouch doctor` (docs/doctor.md).
@@ -48,7 +48,7 @@ impl<'a> DoctorJson<'a> {
     }
 }
 
-/// The findings as text, lines of at most `style.width` columns, ending in a newline; one line where there is nothing to tell.
+/// The findings as text, lines of at most `style.width` columns, ending in a newline; one line if nothing was found.
 #[must_use]
 pub fn doctor_text(diagnosis: &Diagnosis, style: Style) -> String {
     let style = Style { width: style.width.max(LEAST_WIDTH), ..style };
@@ -64,7 +64,7 @@ pub fn doctor_text(diagnosis: &Diagnosis, style: Style) -> String {
     }
     let summary = summary(diagnosis);
     if diagnosis.findings.is_empty() {
-        // One line also in a narrow terminal: that is the promise.
+        // This is one line also in a narrow terminal (docs/doctor.md promises it).
         lines.push(style.paint(Paint::Good, &summary));
     } else {
         lines.extend(wrap(&summary, style.width));
@@ -99,15 +99,15 @@ fn field(lines: &mut Vec<String>, name: &str, text: &str, style: Style) {
     }
 }
 
-/// `Nothing found that spoils placement (13 checks; 9 more matter with several nodes only, and this machine has one).`
+/// `Nothing found that hurts placement (13 checks; 9 more apply only to several nodes, and this machine has one).`
 fn summary(diagnosis: &Diagnosis) -> String {
     let checks = count(diagnosis.checked.len(), "check");
     let left_out = match diagnosis.left_out.len() {
         0 => String::new(),
-        number => format!("; {number} more matter with several nodes only, and this machine has one"),
+        number => format!("; {number} more apply only to several nodes, and this machine has one"),
     };
     match diagnosis.findings.len() {
-        0 => format!("Nothing found that spoils placement ({checks}{left_out})."),
+        0 => format!("Nothing found that hurts placement ({checks}{left_out})."),
         number => format!("{} ({checks}{left_out}). More: firsttouch topology", count(number, "finding")),
     }
 }
@@ -133,9 +133,9 @@ mod tests {
         Diagnosis { nodes: 1, program: None, findings, checked: vec!["swap-in-use"], left_out, doubts: Vec::new() }
     }
 
-    /// Check the text of a finding: folded, and what the system says cannot steer the terminal.
+    /// Check the text of a finding: it is folded, and control characters in the evidence do not reach the terminal.
     #[test]
-    fn a_finding_is_told() {
+    fn a_finding_is_shown() {
         let text = doctor_text(&diagnosis(vec![finding(Severity::Medium)]), STYLE);
         let expected = "\
 medium     numa-balancing
@@ -144,18 +144,18 @@ medium     numa-balancing
 seen       /proc/sys/kernel/numa_balancing: 1\u{fffd}[2J
 remedy     sudo sysctl kernel.numa_balancing=0
 
-1 finding (1 check; 1 more matter with several nodes only,
-and this machine has one). More: firsttouch topology
+1 finding (1 check; 1 more apply only to several nodes, and
+this machine has one). More: firsttouch topology
 ";
         assert_eq!(text, expected);
         assert!(doctor_text(&diagnosis(vec![finding(Severity::High)]), Style { colour: true, ..STYLE }).contains("\u{1b}[31mhigh"));
     }
 
-    /// Check that nothing wrong is one line.
+    /// Check that a healthy system gives one line.
     #[test]
     fn nothing_is_one_line() {
         let text = doctor_text(&diagnosis(Vec::new()), STYLE);
-        let expected = "Nothing found that spoils placement (1 check; 1 more matter with several nodes only, and this machine has one).\n";
+        let expected = "Nothing found that hurts placement (1 check; 1 more apply only to several nodes, and this machine has one).\n";
         assert_eq!(text, expected);
     }
 

@@ -1,4 +1,4 @@
-//! What a reader sees: results as text for people, as JSON, and in the formats of other tools.
+//! Results as text for people, as JSON, and in the formats of other tools.
 
 mod bench;
 mod canvas;
@@ -6,6 +6,7 @@ mod check;
 mod diff;
 mod doctor;
 mod map;
+mod plan;
 mod predict;
 mod report_json;
 mod reproduce;
@@ -15,17 +16,15 @@ mod text;
 mod topology;
 mod xml;
 
-pub use bench::{Bench, BenchJson, Figure, Team, Work, bench_text, speed_chart};
+pub use bench::{BenchJson, bench_text, speed_chart};
 pub use check::{CheckJson, check_github, check_junit, check_sarif, check_text};
 pub use diff::diff_text;
 pub use doctor::{DoctorJson, doctor_text};
-pub use map::{Best, Cell, Map, Origin, Point, Table, heat_maps, machine_toml, map_text, map_xml};
+pub use map::{Origin, SaveError, SaveErrorKind, heat_maps, machine_toml, map_text, map_xml};
+pub use plan::{PlanJson, plan_text};
 pub use predict::{Compared, PredictJson, PredictMachine, predict_text};
 pub use report_json::{FindingJson, ReportJson};
-pub use reproduce::{
-    Cell as ReproducedCell, Claim, Column, Drawing, Effect, Here, Reproduction, Row as ReproducedRow, Source, Table as ReproducedTable,
-    Verdict, reproduction_figure, reproduction_text,
-};
+pub use reproduce::{reproduction_figure, reproduction_text};
 pub use run::{ExplainJson, QuickTestJson, explain_text, quick_test_text};
 pub use system::{
     BalancingJson, MachineJson, MachinesJson, MapsJson, MapsText, MeasuredJson, MigrateJson, MigrateTarget, NotMoved, PsJson, Span,

@@ -71,9 +71,9 @@ pub fn explain_text(command: &[String], explanation: &Explanation, style: Style)
 fn planned(memory: &PlannedMemory) -> Vec<String> {
     const SHOWN: usize = 16;
     let list: Vec<String> = memory.nodes.iter().take(SHOWN).map(u32::to_string).collect();
-    let more = if memory.nodes.len() > SHOWN { format!(" and {} parts more", memory.nodes.len() - SHOWN) } else { String::new() };
+    let more = if memory.nodes.len() > SHOWN { format!(" and {} more parts", memory.nodes.len() - SHOWN) } else { String::new() };
     let goes = match (&memory.nodes[..], memory.policy.as_str(), memory.found) {
-        (_, _, Some(false)) => "its place is not in the program: nowhere".to_owned(),
+        (_, _, Some(false)) => "its allocation is not in the program: nowhere".to_owned(),
         ([], ..) => "left alone".to_owned(),
         (_, "blocked", _) => format!("parts on nodes {}{more}", list.join(", ")),
         (nodes, ..) => counted("node", nodes),
@@ -122,23 +122,23 @@ impl<'a> QuickTestJson<'a> {
         Self { schema: "firsttouch.run-quick-test/1", command, nodes, tried, ratios, verdict: verdict(tried, nodes) }
     }
 
-    /// Where nothing was run, and why.
+    /// The result if nothing was run, and why.
     #[must_use]
     pub fn nothing(command: &'a [String], nodes: &'a [u32], why: &str) -> Self {
         Self { schema: "firsttouch.run-quick-test/1", command, nodes, tried: &[], ratios: None, verdict: why.to_owned() }
     }
 }
 
-/// Times, ratios, and what they mean.
+/// Times, ratios, and a verdict.
 #[must_use]
 pub fn quick_test_text(command: &[String], nodes: &[u32], tried: &[Tried], style: Style) -> String {
     let mut out = Lines::new(style);
     let name = command.first().map_or("The program", String::as_str);
     let runs = tried.first().map_or(0, |tried| tried.runs.len());
-    out.sentence(&format!("{name} on nodes {}, {runs} runs in each way, the ways in turn: median [least, most].", format_list(nodes)));
+    out.sentence(&format!("{name} on nodes {}, {runs} runs in each placement, in turn: median [least, most].", format_list(nodes)));
     out.gap();
     let all = tried.iter().find(|tried| tried.way == Way::AllNodes).map_or(0.0, |tried| tried.wall_s.median);
-    let mut rows = vec![row(["way", "time, s", "to all nodes"])];
+    let mut rows = vec![row(["placement", "time, s", "to all nodes"])];
     for Tried { way, wall_s, .. } in tried {
         let ratio = if all > 0.0 { format!("{:.2}", wall_s.median / all) } else { "?".to_owned() };
         rows.push(row([words(*way), &format!("{:.3} [{:.3}, {:.3}]", wall_s.median, wall_s.min, wall_s.max), &ratio]));
@@ -154,11 +154,11 @@ fn words(way: Way) -> &'static str {
         Way::OneNode => "one node, bound",
         Way::AllNodes => "all nodes",
         Way::Interleaved => "all nodes, interleaved",
-        Way::OneProcessANode => "a bound process a node",
+        Way::OneProcessANode => "one process per node",
     }
 }
 
-/// Gains below this are within what single runs differ by.
+/// Smaller gains are within the variation of single runs.
 const LEAST_GAIN: f64 = 1.05;
 
 fn verdict(tried: &[Tried], nodes: &[u32]) -> String {
@@ -166,27 +166,29 @@ fn verdict(tried: &[Tried], nodes: &[u32]) -> String {
         return "Nothing was timed.".to_owned();
     };
     let time = |way| tried.iter().find(|tried| tried.way == way).map(|tried| tried.wall_s).unwrap_or_default();
-    // Every run on all nodes longer than every one in another way, whose work is done `times` over.
+    // Whether every run on all nodes took longer than every run in the other placement, which does the work `times` times.
     let is_longer = |other: Way, times: f64| time(Way::AllNodes).min > time(other).max / times;
     let home = nodes.first().map_or(0, |node| *node);
-    let most = format!("with all data and threads at home it would be up to {all_over_home:.2}x faster");
+    let most = format!("with local memory only it would be up to {all_over_home:.2}x faster");
     if all_over_one >= LEAST_GAIN && is_longer(Way::OneNode, 1.0) {
         format!(
-            "It is slower on all nodes than on one ({all_over_one:.2}x the time): placement costs more than the other nodes bring. Run it on one (--cpunodebind {home} --membind same), or find what is misplaced: firsttouch profile; {most}."
+            "It is slower on all nodes than on one ({all_over_one:.2}x the time): remote memory costs more than the other nodes gain. Run it on one node (--cpunodebind {home} --membind same), or find what is misplaced: firsttouch profile; {most}."
         )
     } else if all_over_interleaved >= LEAST_GAIN && is_longer(Way::Interleaved, 1.0) {
         format!(
-            "It suffers from placement: interleaving alone makes it {all_over_interleaved:.2}x faster, and {most}. What is misplaced: firsttouch profile."
+            "Its memory is misplaced: interleaving alone makes it {all_over_interleaved:.2}x faster, and {most}. To find what is misplaced: firsttouch profile."
         )
     } else if all_over_home < LEAST_GAIN || !is_longer(Way::OneProcessANode, nodes.len() as f64) {
-        "It does not suffer from placement: a bound process a node does the same work no faster.".to_owned()
+        "Its placement is good: one bound process per node does the same work no faster.".to_owned()
     } else if all_over_one > 1.0 / LEAST_GAIN {
         format!(
             "It gains nothing from the other nodes: either its threads fit on one node (bind it there: --cpunodebind {home} --membind same), or \
-             placement holds it back; {most}. Which of both: firsttouch profile."
+             misplaced memory slows it down; {most}. To find out which: firsttouch profile."
         )
     } else {
-        format!("Interleaving gains nothing; {most}, of which parallelism has its part. Whether placement has one: firsttouch profile.")
+        format!(
+            "Interleaving gains nothing; {most}, partly through parallelism. To find out whether placement matters: firsttouch profile."
+        )
     }
 }
 
@@ -203,18 +205,15 @@ mod tests {
         WAYS.into_iter().zip(times).map(|(way, time)| Tried { way, wall_s: Spread::of(near(time)), runs: near(time) }).collect()
     }
 
-    /// Check the sentence for each kind of program: one node, all, interleaved, a process a node; two nodes.
+    /// Check the verdict for times on one node, all nodes, interleaved, and one process per node, on two nodes.
     #[test]
     fn verdicts() {
         for (times, words) in [
-            ([4.0, 2.0, 2.2, 4.0], "does not suffer from placement"),
-            (
-                [4.0, 3.6, 2.5, 4.0],
-                "interleaving alone makes it 1.44x faster, and with all data and threads at home it would be up to 1.80x faster",
-            ),
+            ([4.0, 2.0, 2.2, 4.0], "placement is good"),
+            ([4.0, 3.6, 2.5, 4.0], "interleaving alone makes it 1.44x faster, and with local memory only it would be up to 1.80x faster"),
             ([4.0, 5.0, 4.9, 4.0], "slower on all nodes than on one (1.25x the time)"),
             ([4.0, 4.0, 4.4, 4.1], "It gains nothing from the other nodes"),
-            ([4.0, 3.0, 3.0, 4.0], "Interleaving gains nothing; with all data and threads at home it would be up to 1.50x faster"),
+            ([4.0, 3.0, 3.0, 4.0], "Interleaving gains nothing; with local memory only it would be up to 1.50x faster"),
         ] {
             let text = verdict(&tried(times), &[0, 1]);
             assert!(text.contains(words), "{times:?}: {text}");
@@ -227,7 +226,7 @@ mod tests {
     fn times_are_shown() {
         let (command, tried) = (vec!["./solver".to_owned()], tried([4.0, 3.6, 2.5, 4.0]));
         let text = quick_test_text(&command, &[0, 1], &tried, STYLE);
-        assert!(text.starts_with("./solver on nodes 0-1, 3 runs in each way"), "{text}");
+        assert!(text.starts_with("./solver on nodes 0-1, 3 runs in each placement"), "{text}");
         assert!(text.contains("all nodes, interleaved  2.500 [2.475, 2.525]  0.69"), "{text}");
         let json = serde_json::to_value(QuickTestJson::new(&command, &[0, 1], &tried)).expect("JSON");
         assert_eq!(json["tried"][3]["way"], "one-process-a-node");
@@ -265,7 +264,7 @@ mod tests {
             "Memory policy: bind of nodes 0-1, with balancing (asked for).",
             "     1    2     1  node 1, when it is full 0, never elsewhere",
             "a       a.c:7         blocked     parts on nodes 0, 1",
-            "a       a.c:7         interleave  its place is not in the program: nowhere",
+            "a       a.c:7         interleave  its allocation is not in the program: nowhere",
             "a       a.c:7         leave       left alone",
             "  OMP_PLACES={0},{2}",
         ] {

@@ -9,7 +9,7 @@ pub(crate) fn escape(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            // Readers make a blank of it in an attribute.
+            // XML readers turn a newline in an attribute into a space.
             '\n' => out.push_str("&#10;"),
             '\t' => out.push(c),
             c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),

@@ -1,5 +1,4 @@
 //! The text and JSON of stat, ps, maps and balancing.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_model::system::{Counters, MappedObject, Measured, NodeCounters, ProcessMaps, TimedRun};
 use firsttouch_report::{

@@ -1,5 +1,4 @@
 //! The text report against expected text, on analyses made by hand.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_analysis::{
     Analysis, EvidenceView, Finding, FirstTouchView, LostView, MachineView, NotJudged, NotJudgedReason, ObjectMap, ObjectView,

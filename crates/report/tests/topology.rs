@@ -1,5 +1,4 @@
 //! The topology's text, picture and XML, of recorded machines.
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_model::topology::{Cache, CacheKind, Distances, Node, Topology};
 use firsttouch_report::{Style, TopologyJson, hwloc_xml, picture, topology_text};

@@ -4,11 +4,11 @@ use clap::{Args, Subcommand, ValueEnum};
 use firsttouch_native::Schedule;
 use std::path::PathBuf;
 
-/// Measure a bundled kernel: its speed with its data placed well or badly
+/// Measure the speed of a bundled kernel with its data placed well or badly
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Runs a bundled OpenMP kernel, checks its answer, and shows its speed over some repetitions. Who touches the data \
-        first (--init) decides on which nodes they lie; --scaling varies the number of threads.",
+    long_about = "Runs a bundled OpenMP kernel, checks its answer, and shows its speed over several repetitions. The threads that touch the \
+        data first (--init) determine the nodes of the data; --scaling varies the number of threads.",
     after_help = "Examples:\n  \
         firsttouch bench dgemv --init serial\n  \
         firsttouch bench triad --scaling 1,2,4,8 --svg triad.svg\n  \
@@ -35,9 +35,9 @@ pub enum Kernel {
     Add(Stream),
     /// STREAM triad: a = b + s * c
     Triad(Stream),
-    /// Only read: the sum of an array
+    /// Read only: the sum of an array
     Read(Stream),
-    /// Only write: fill an array
+    /// Write only: fill an array
     Write(Stream),
     /// Schoenauer's triad: d = a + b * c, three reads for one write
     Schoenauer(Stream),
@@ -45,34 +45,35 @@ pub enum Kernel {
     Iso3dfd(Iso3dfd),
 }
 
-/// How a kernel is run; the same for all.
+/// Options of every kernel.
 #[derive(Debug, Args)]
-pub struct How {
-    /// Who touches the data first
+pub struct KernelOptions {
+    /// Which threads touch the data first
     #[arg(long, value_enum, default_value_t = Init::Parallel)]
     pub init: Init,
-    /// How work is handed to threads: static, dynamic or guided, each with [,CHUNK] (rows, blocks of 4096 elements, blocks of the grid)
+    /// OpenMP schedule of the loops: static, dynamic or guided, each with an optional CHUNK (rows, blocks of 4096 elements, blocks of the
+    /// grid)
     #[arg(long, default_value = "static", value_name = "KIND[,CHUNK]", value_parser = parse_schedule)]
     pub schedule: Schedule,
-    /// Threads [default: OMP_NUM_THREADS, or one a CPU]
+    /// Number of threads [default: OMP_NUM_THREADS, or one per CPU]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65536), conflicts_with = "scaling")]
     pub threads: Option<u32>,
-    /// Measure with these numbers of threads one after another, and show the speed-up over the first
+    /// Measure with each of these numbers of threads, and show the speed-up over the first
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub scaling: Vec<u32>,
-    /// Where threads and memory go, as `run` does it: an expression or policy of its --pin, or its options in quotes
+    /// Place threads and memory like 'firsttouch run': a value of its --pin, or its options in quotes
     #[arg(long, value_name = "EXPR|'OPTIONS'", allow_hyphen_values = true)]
     pub place: Option<String>,
-    /// The placement that this process was given
+    /// The placement that this process was started with
     #[arg(long, hide = true, allow_hyphen_values = true)]
     pub placed: Option<String>,
-    /// Timed repetitions
+    /// Number of timed repetitions
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub repetitions: u64,
-    /// Instructions of the inner loops
+    /// Instruction set of the inner loops
     #[arg(long, value_enum, default_value_t = Simd::Auto)]
     pub simd: Simd,
-    /// Ask for transparent huge pages
+    /// Request transparent huge pages
     #[arg(long)]
     pub huge_pages: bool,
     /// Print the results as JSON (schema firsttouch.bench/1)
@@ -83,12 +84,12 @@ pub struct How {
     pub svg: Option<PathBuf>,
 }
 
-/// Multiply a matrix by a vector (c = A * b, row-major, rows in blocks a thread)
+/// Multiply a matrix by a vector (c = A * b, row-major, one block of rows per thread)
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Multiplies an m x n matrix by a vector (c = A * b, row-major) with OpenMP and checks the answer. One thread \
-        (--init serial) or every thread its own rows (--init parallel) initialise the data, which decides on which \
-        nodes they lie. Times are for one product; min, median and max are over the repetitions.",
+    long_about = "Multiplies an m x n matrix by a vector (c = A * b, row-major) with OpenMP and checks the answer. With --init serial, one \
+        thread initialises the data; with --init parallel, each thread initialises its own rows. This determines the nodes of the data. Times \
+        are for one product; min, median and max are over the repetitions.",
     after_help = "Examples:\n  \
         firsttouch bench dgemv --init serial\n  \
         firsttouch bench dgemv --init parallel --threads 8 --m 20000 --n 20000\n  \
@@ -105,18 +106,18 @@ pub struct Dgemv {
     /// Products in one repetition
     #[arg(long, default_value_t = 10, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub iterations: u64,
-    /// The inner loop at the hardware's limit instead of the textbook's
+    /// Use an inner loop that reaches the hardware's limit instead of the textbook loop
     #[arg(long)]
     pub tuned: bool,
     #[command(flatten)]
-    pub how: How,
+    pub options: KernelOptions,
 }
 
-/// Multiply a matrix by a vector again and again (y += A * x) in one parallel region
+/// Multiply a matrix by a vector repeatedly (y += A * x) in one parallel region
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Adds the product of an m x n matrix and a vector to another, again and again within one parallel region, and \
-        checks the answer: long runs show what automatic NUMA balancing does to the pages meanwhile. Times are for one product.",
+    long_about = "Adds the product of an m x n matrix and a vector to another vector, repeatedly within one parallel region, and \
+        checks the answer. Long runs show the effect of automatic NUMA balancing. Times are for one product.",
     after_help = "Examples:\n  \
         firsttouch bench dmvm --init serial --iterations 200\n  \
         firsttouch bench dmvm --init serial --iterations 2000 --repetitions 10 --json"
@@ -132,7 +133,7 @@ pub struct Dmvm {
     #[arg(long, default_value_t = 20, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub iterations: u64,
     #[command(flatten)]
-    pub how: How,
+    pub options: KernelOptions,
 }
 
 #[derive(Debug, Args)]
@@ -140,10 +141,10 @@ pub struct Dmvm {
     firsttouch bench triad\n  \
     firsttouch bench copy --elements 100000000 --temporal\n  \
     firsttouch bench triad --init serial --scaling 1,2,4,8 --json\n\n\
-    Stores bypass the caches (non-temporal), so the bytes counted are the bytes moved. With --temporal they go through the caches, \
+    Stores bypass the caches (non-temporal), so the bytes counted are the bytes moved. With --temporal, stores go through the caches, \
     which read each line before it is written; both numbers are shown.")]
 pub struct Stream {
-    /// Doubles in each array [default: four times the last-level cache, at most a tenth of the free memory]
+    /// Number of doubles in each array [default: four times the last-level cache, at most a tenth of the free memory]
     #[arg(long, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub elements: Option<u64>,
     /// Sweeps over the arrays in one repetition
@@ -153,78 +154,79 @@ pub struct Stream {
     #[arg(long)]
     pub temporal: bool,
     #[command(flatten)]
-    pub how: How,
+    pub options: KernelOptions,
 }
 
-/// Follow a chain of pointers: the latency of memory
+/// Follow a chain of pointers to measure memory latency
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Follows a chain of pointers, one a cache line, in an order that no prefetcher guesses: the time of a load that \
-        nothing hides. Each thread has a chain of its own. Huge pages take the address translation out of the figure.",
+    long_about = "Follows a chain of pointers, one per cache line, in an order that prefetchers cannot predict. The result is the full latency \
+        of a load. Each thread has its own chain. With --huge-pages, address translation hardly adds to the figure.",
     after_help = "Examples:\n  firsttouch bench chase --threads 1\n  firsttouch bench chase --threads 1 --lines 256 --huge-pages"
 )]
 pub struct Chase {
-    /// Cache lines of 64 bytes of all chains together [default: eight times the last-level cache]
+    /// Number of cache lines (64 bytes) in all chains together [default: eight times the last-level cache]
     #[arg(long, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub lines: Option<u64>,
-    /// Loads in one repetition, a thread
+    /// Loads per thread in one repetition
     #[arg(long, default_value_t = 2_000_000, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub iterations: u64,
     #[command(flatten)]
-    pub how: How,
+    pub options: KernelOptions,
 }
 
 /// Solve the acoustic wave equation (finite differences, 16th order, single precision)
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Steps the acoustic wave equation in three dimensions by finite differences: 16th order in space, second in time, \
-        single precision, cache blocks. A border of 8 points on each side keeps its values. Times are for one time step; points \
-        are those within the border.",
+    long_about = "Solves the acoustic wave equation in three dimensions with finite differences: 16th order in space, second order in time, \
+        single precision, cache blocking. The 8 points at each border are constant. Times are for one time step; the points inside \
+        the borders are counted.",
     after_help = "Examples:\n  \
         firsttouch bench iso3dfd\n  \
         firsttouch bench iso3dfd --n1 448 --n2 2016 --n3 1056 --n1-block 448 --n2-block 24 --n3-block 96 --schedule dynamic\n  \
         firsttouch bench iso3dfd --init serial --scaling 1,2,4 --json"
 )]
 pub struct Iso3dfd {
-    /// Points along the fastest dimension, with the border
+    /// Points along the fastest dimension, including the borders
     #[arg(long, default_value_t = 272, value_parser = at_least::<17>, allow_negative_numbers = true)]
     pub n1: u64,
+    /// Points along the middle dimension, including the borders
     #[arg(long, default_value_t = 272, value_parser = at_least::<17>, allow_negative_numbers = true)]
     pub n2: u64,
-    /// Points along the slowest dimension
+    /// Points along the slowest dimension, including the borders
     #[arg(long, default_value_t = 272, value_parser = at_least::<17>, allow_negative_numbers = true)]
     pub n3: u64,
-    /// Points of a block [default: n1 in equal parts of at most 272]
+    /// Points of a cache block along the fastest dimension [default: n1 in equal parts of at most 272]
     #[arg(long, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub n1_block: Option<u64>,
-    /// [default: 8]
+    /// Points of a cache block along the middle dimension [default: 8]
     #[arg(long, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub n2_block: Option<u64>,
-    /// [default: 128, less where that makes too few blocks for the threads]
+    /// Points of a cache block along the slowest dimension [default: 128, fewer if there would be too few blocks for the threads]
     #[arg(long, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub n3_block: Option<u64>,
     /// Time steps in one repetition
     #[arg(long, default_value_t = 10, value_parser = at_least::<1>, allow_negative_numbers = true)]
     pub iterations: u64,
     #[command(flatten)]
-    pub how: How,
+    pub options: KernelOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Init {
-    /// The main thread touches all
+    /// The main thread touches all data
     Serial,
-    /// Each thread what it will use under a static schedule
+    /// Each thread touches what it will use under a static schedule
     Parallel,
-    /// Each thread what the thread half a team away will use
+    /// Each thread touches what the thread half a team away will use
     Mismatched,
-    /// Blocks of 2 MiB by the threads in turn
+    /// The threads touch blocks of 2 MiB in turn
     Blocked,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Simd {
-    /// The best this CPU has
+    /// The best instruction set of this CPU
     Auto,
     Portable,
     Avx2,
@@ -248,7 +250,7 @@ fn parse_schedule(text: &str) -> Result<Schedule, String> {
         "static" => Ok(Schedule::Static { chunk }),
         "dynamic" => Ok(Schedule::Dynamic { chunk }),
         "guided" => Ok(Schedule::Guided { chunk }),
-        _ => Err("expected static, dynamic or guided, with ,CHUNK or without".to_owned()),
+        _ => Err("expected static, dynamic or guided, with or without ,CHUNK".to_owned()),
     }
 }
 
@@ -256,7 +258,7 @@ fn parse_schedule(text: &str) -> Result<Schedule, String> {
 mod tests {
     use super::*;
 
-    /// Check the table of schedules.
+    /// Check which schedules are accepted.
     #[test]
     fn schedules_are_read() {
         assert_eq!(parse_schedule("static"), Ok(Schedule::Static { chunk: None }));

@@ -4,26 +4,26 @@ use super::Judge;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Compare two profiles of the same work: what changed, and whether it may be chance
+/// Compare two profiles of the same work: what changed, and whether the change is significant
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Compares two profiles of the same work, such as before and after a fix: wall times, the remote part, the findings that are \
-        gone and those that are new, and each object, matched by its name and the line that allocates it. Every difference has a 95 % \
-        interval, and is called significant where that does not hold 0. Wall times are those of one run each, profiled.\n\n\
-        Instead of a profile, a report as `report --json` writes it can be given; it keeps the machine that it was judged on. Profiles of \
+    long_about = "Compares two profiles of the same work, for example before and after a fix: wall times, the remote fraction, findings that are \
+        gone or new, and each object, matched by its name and the line that allocates it. Every difference has a 95 % interval and is \
+        significant if the interval does not contain 0. Each wall time is that of one profiled run.\n\n\
+        A JSON report, as 'report --json' writes it, can replace a profile; it keeps the machine that it was judged on. Profiles of \
         different commands are compared with a warning.",
     after_help = "Examples:\n  \
         firsttouch diff before.ftp after.ftp\n  \
         firsttouch diff before.ftp after.ftp --machine epyc-7451x2 --pin compact\n  \
         firsttouch diff baseline.json solver.ftp\n  \
         firsttouch diff before.ftp after.ftp --json | jq '.findings_new'\n\n\
-        Exit status: 0 whatever differs; 1 when a file cannot be used; 2 for a wrong command line."
+        Exit status: 0 whatever differs; 1 if a file cannot be used; 2 for a usage error."
 )]
 pub struct Diff {
     /// The first profile, or its JSON report
     #[arg(value_name = "BEFORE")]
     pub before: PathBuf,
-    /// The second
+    /// The second profile, or its JSON report
     #[arg(value_name = "AFTER")]
     pub after: PathBuf,
     #[command(flatten)]

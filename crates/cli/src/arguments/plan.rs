@@ -7,11 +7,11 @@ use std::path::PathBuf;
 /// Plan where a program's memory should go: a policy for each misplaced object, by the line that allocates it
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Turns the findings of a profile into a plan for 'firsttouch run --plan': for each misplaced object, by the place in the code \
-        that allocates it, where its pages go (each thread's part on its node, or round all nodes), and where threads sit. Nodes are logical, and \
-        what is divided among threads follows the number of nodes: a plan made on a virtual machine applies to a real one. No entry is made \
-        that the model predicts to cost more than 1 % on the machine; a well-placed program gets an empty plan that says so. The plan is TOML with \
-        comments, to be read and edited.",
+    long_about = "Turns the findings of a profile into a plan for 'firsttouch run --plan'. For each misplaced object, identified by the line that \
+        allocates it, the plan says where its pages go (each thread's part on the thread's node, or interleaved over all nodes), and where threads \
+        run. Nodes are logical, and parts adapt to the number of nodes, so a plan made on a virtual machine applies to a real one. The plan has \
+        no entry that would cost more than 1 % of time by the model; for a well-placed program it is empty and says so. The plan is TOML with \
+        comments, which you can read and edit.",
     after_help = "Examples:\n  \
         firsttouch plan solver.ftp -o solver.toml\n  \
         firsttouch plan solver.ftp -o solver.toml --machine epyc-7451x2\n  \
@@ -22,12 +22,12 @@ pub struct Plan {
     /// The profile
     #[arg(value_name = "PROFILE")]
     pub profile: PathBuf,
-    /// Write the plan there ('-': stdout, as without it)
+    /// Write the plan to this file (- for stdout) [default: stdout]
     #[arg(short, long, value_name = "PLAN.toml")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub judge: Judge,
-    /// Print what was planned as JSON on stdout (schema firsttouch.planned/1)
+    /// Print a summary of the plan as JSON on stdout (schema firsttouch.planned/1)
     #[arg(long)]
     pub json: bool,
 }

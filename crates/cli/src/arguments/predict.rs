@@ -1,4 +1,4 @@
-//! Commands of the model.
+//! The arguments of `firsttouch predict`, `machines` and `validate`.
 
 use super::Judge;
 use clap::{Args, Subcommand, ValueEnum};
@@ -7,12 +7,12 @@ use std::path::PathBuf;
 /// Predict what each placement of a program's memory would cost on a machine
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Predicts how long a recorded program would take on a machine with its memory as it is, first touched in parallel, interleaved, \
-        interleaved by bandwidth, all on one node, and as `plan` would place it: each relative to the best, with a 95 % interval, the remote part, and the \
-        controller and link nearest to their limits. Who uses what, how much and where it lies comes from the profile; bandwidths \
-        come from the machine: one of the catalogue, a description (FILE.toml, as `map --save` writes), hwloc XML with bandwidths (as \
-        `map --xml` writes), or the output of Intel's mlc. Of virtual machines and hwloc XML without bandwidths only the nodes are known: \
-        controllers, cores and links are taken to compare as on the median machine of the catalogue. What is assumed is said.",
+    long_about = "Predicts how long a recorded program would take on a machine with its memory as it is, with parallel first touch, interleaved, \
+        interleaved by bandwidth, all on one node, and as 'plan' would place it. Each time is relative to the best, with a 95 % interval, the remote \
+        fraction, and the controller and link nearest to their limits. The profile gives the traffic of each thread and the place of each object. The \
+        machine gives the bandwidths: one of the catalogue, a description (FILE.toml, as 'map --save' writes), hwloc XML with bandwidths (as \
+        'map --xml' writes), or the output of Intel's mlc. Virtual machines and hwloc XML without bandwidths only have nodes: the relative speeds of \
+        controllers, cores and links are then those of the median machine of the catalogue. Assumptions are listed.",
     after_help = "Examples:\n  \
         firsttouch predict solver.ftp --machine epyc-7451x2\n  \
         firsttouch predict solver.ftp --machine my-machine.toml --pin compact\n  \
@@ -27,13 +27,13 @@ pub struct Predict {
     pub profile: PathBuf,
     #[command(flatten)]
     pub judge: Judge,
-    /// The part of the traffic that is written: the evidence does not tell reads from writes
+    /// The part of the traffic that is written; the evidence does not distinguish reads from writes
     #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = super::parse_part)]
     pub writes: f64,
-    /// What limits a thread besides controllers and links
+    /// What limits a thread, besides controllers and links
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = CapsFrom::Auto)]
     pub caps: CapsFrom,
-    /// Also compute every combination of placements of the objects with most traffic, to see how near the plan is to the best
+    /// Also compute every combination of placements of the objects with the most traffic, to show how close the plan is to the best
     #[arg(long)]
     pub exhaustive: bool,
     /// Print JSON (schema firsttouch.predict/1)
@@ -44,20 +44,20 @@ pub struct Predict {
 /// What limits a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CapsFrom {
-    /// What was recorded, where that is far from what the machine's memory delivers; else the machine's cores
+    /// The recorded rate, if it is far from what the machine's memory delivers; else the machine's cores
     Auto,
-    /// What a core of the machine can draw: the program waits for memory only
+    /// The bandwidth of one core of the machine: the program only waits for memory
     Machine,
-    /// What the threads moved in a second of CPU time when they were recorded
+    /// The bytes that each thread moved per second of CPU time when it was recorded
     Recorded,
 }
 
-/// List the machines that predictions can be made for, or show what is known of one
+/// List the machines that predictions can be made for, or show one
 #[derive(Debug, Args)]
 #[command(
     disable_help_subcommand = true,
-    long_about = "Lists the machines of the catalogue, or shows one: every number with where it comes from, and the published measurements \
-        that numbers were fitted to. What is assumed or inferred says so.",
+    long_about = "Lists the machines of the catalogue, or shows one: every number with its source, and the published measurements \
+        that numbers were fitted to. Assumed and inferred numbers are marked.",
     after_help = "Examples:\n  \
         firsttouch machines list\n  \
         firsttouch machines show epyc-7451x2\n  \
@@ -83,7 +83,7 @@ pub struct MachinesList {
     pub json: bool,
 }
 
-/// Show what is known of a machine, and from where
+/// Show a machine's numbers and their sources
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     firsttouch machines show xeon-e5620x2\n  \
@@ -91,7 +91,7 @@ pub struct MachinesList {
     mlc > box.txt; firsttouch machines show box.txt\n  \
     firsttouch machines show epyc-7451x2 --json | jq '.numbers[] | select(.source | startswith(\"assumed\"))'")]
 pub struct MachinesShow {
-    /// A machine of the catalogue, or a file that describes one: a description, hwloc XML with bandwidths, the output of mlc
+    /// A machine of the catalogue, or a file: a description, hwloc XML with bandwidths, or the output of mlc
     #[arg(value_name = "NAME|FILE")]
     pub machine: String,
     /// Print JSON (schema firsttouch.machine-shown/1)
@@ -102,8 +102,8 @@ pub struct MachinesShow {
 /// Compare the model's predictions with published measurements
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Predicts every row of the published measurements that come with firsttouch, and prints row, published, predicted and \
-        error; then the errors of the rows that no machine's numbers were fitted to. Rows that were are marked, and do not count.",
+    long_about = "Predicts every row of the published measurements that come with firsttouch, and prints the published figure, the prediction and \
+        the error; then a summary of the errors. Rows that a machine's numbers were fitted to are marked and not counted.",
     after_help = "Examples:\n  \
         firsttouch validate\n  \
         firsttouch validate --json | jq '.rows[] | select(.fitted | not) | select((.error | fabs) > 0.15)'\n  \

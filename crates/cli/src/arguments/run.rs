@@ -5,7 +5,7 @@ use firsttouch_model::quantity::parse_size;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Run a program with its memory and threads placed: all that numactl and likwid-pin do
+/// Run a program with its memory and threads placed, like numactl and likwid-pin
 #[derive(Debug, Args)]
 #[command(
     override_usage = "firsttouch run [PLACEMENT] [--] PROGRAM [ARGUMENT]...\n       \
@@ -14,17 +14,17 @@ use std::path::PathBuf;
         firsttouch run --quick-test [--] PROGRAM [ARGUMENT]...\n       \
         firsttouch run --file PATH|--shm PATH [--length SIZE] [--offset SIZE] POLICY [--touch] [--dump]\n       \
         firsttouch run --hardware|--show",
-    long_about = "Starts a program under a memory policy, on chosen CPUs, with its threads pinned; then the program is this very process: \
-        its signals, status and terminal are its own. Options are numactl's, short ones too, so that 'firsttouch run' can stand where numactl \
-        stood.\n\n\
-        NODES and CPUS are lists such as 0-3,6 | all | !1 (all others) | +0-1 (by place among the allowed ones) | same (those of the CPU options); \
+    long_about = "Starts a program under a memory policy, on chosen CPUs, with its threads pinned. firsttouch becomes the program, so \
+        signals, exit status and terminal are the program's own. The options, also the short ones, are those of numactl, so 'firsttouch run' can \
+        replace numactl.\n\n\
+        NODES and CPUS are lists such as 0-3,6 | all | !1 (all others) | +0-1 (by position among the allowed ones) | same (those of the CPU options); \
         nodes also as netdev:eth0, block:sda, file:PATH, pci:01:00.0, ip:HOST.\n\
         EXPR gives each thread a CPU: 0,2,4-7 | S0:0-3@S1:0-3, E:N:8:1:2, M:scatter (likwid) | package:0.core:0-3 (hwloc) | \
         compact, scatter, spread, each also with a number of threads (spread:8).\n\n\
-        --plan gives each planned object its own placement, by the line that allocates it; the program's source and results stay as they are. What cannot be \
-        placed is said, and the program runs.\n\n\
-        What else does not exist, is not allowed, or is forbidden by the kernel or a container, is an error before the program starts; with \
-        --best-effort it is a warning, and the program runs without.",
+        --plan gives each planned object its own placement, by the line that allocates it, without changing the program's source or results. \
+        Objects that cannot be placed cause a warning, and the program runs.\n\n\
+        Other placements that do not exist, are not allowed, or are forbidden by the kernel or a container are an error before the program \
+        starts. With --best-effort they are a warning, and the program runs without them.",
     after_help = "Examples:\n  \
         firsttouch run --cpunodebind 0 --membind 0 -- ./solver input.dat\n  \
         firsttouch run --interleave all ./solver input.dat\n  \
@@ -34,15 +34,15 @@ use std::path::PathBuf;
         firsttouch run --plan solver.toml --explain -- ./solver\n  \
         firsttouch run --quick-test -- ./solver input.dat\n  \
         firsttouch run --file /dev/shm/table --length 1G --interleave all\n\n\
-        Exit status: the program's own; 127 when it was not found, 126 when it cannot be executed; 1 when the kernel refuses the placement; \
-        2 for a wrong command line, also one that names nodes or CPUs that are not there.",
+        Exit status: the program's own; 127 if it was not found, 126 if it cannot be executed; 1 if the kernel refuses the placement; \
+        2 for a usage error, also for nodes or CPUs that do not exist.",
     group = ArgGroup::new("policy").args(["membind", "preferred", "preferred_many", "interleave", "weighted_interleave", "localalloc"]),
     group = ArgGroup::new("places").args(["cpunodebind", "physcpubind", "pin"]),
     group = ArgGroup::new("segment").args(["shm", "file"]),
     group = ArgGroup::new("instead").args(["hardware", "show", "explain", "quick_test", "shm", "file"]).multiple(true)
 )]
 pub struct Run {
-    /// Take memory from these nodes alone
+    /// Take memory from these nodes only
     #[arg(short, long, value_name = "NODES", help_heading = "Memory policy")]
     pub membind: Option<String>,
     /// Take memory from this node, and from others when it is full
@@ -51,19 +51,19 @@ pub struct Run {
     /// Take memory from these nodes, and from others when they are full (Linux 5.15)
     #[arg(short = 'P', long, value_name = "NODES", help_heading = "Memory policy")]
     pub preferred_many: Option<String>,
-    /// Take a page from each of these nodes in turn
+    /// Interleave pages over these nodes
     #[arg(short, long, value_name = "NODES", help_heading = "Memory policy")]
     pub interleave: Option<String>,
-    /// The same, by the weights in /sys/kernel/mm/mempolicy/weighted_interleave (Linux 6.9)
+    /// Interleave pages by the weights in /sys/kernel/mm/mempolicy/weighted_interleave (Linux 6.9)
     #[arg(short, long, value_name = "NODES", help_heading = "Memory policy")]
     pub weighted_interleave: Option<String>,
-    /// Take memory from the node that the thread runs on, whatever policy was inherited
+    /// Take memory from the node that the thread runs on, whatever the inherited policy
     #[arg(short, long, visible_alias = "local", help_heading = "Memory policy")]
     pub localalloc: bool,
     /// With --membind: the kernel's balancing may move pages between these nodes (Linux 5.12)
     #[arg(short, long, requires = "membind", conflicts_with_all = ["preferred", "preferred_many", "interleave", "weighted_interleave", "localalloc"], help_heading = "Memory policy")]
     pub balancing: bool,
-    /// With --shm or --file, and --membind or --preferred-many: begin with the nodes nearest to this one (Linux 5.17)
+    /// With --shm or --file, and --membind or --preferred-many: start with the nodes nearest to this one (Linux 5.17)
     #[arg(long, value_name = "NODE", help_heading = "Memory policy")]
     pub home_node: Option<String>,
 
@@ -73,38 +73,38 @@ pub struct Run {
     /// Run on these CPUs
     #[arg(short = 'C', long, value_name = "CPUS", help_heading = "CPUs and threads")]
     pub physcpubind: Option<String>,
-    /// Give each thread a CPU, in the order they begin
+    /// Pin each thread to a CPU, in the order of creation
     #[arg(long, value_name = "EXPR", help_heading = "CPUs and threads")]
     pub pin: Option<String>,
-    /// With --pin: threads, by order of creation (the main thread's first is 1), that are left alone, such as helpers of a library
+    /// With --pin: do not pin these threads, by order of creation (the first that the main thread creates is 1), such as a library's helpers
     #[arg(long, value_name = "NUMBERS", requires = "pin", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65535), help_heading = "CPUs and threads")]
     pub skip: Vec<u32>,
-    /// Place memory and threads as a plan says ('firsttouch plan')
+    /// Place memory and threads by a plan (see 'firsttouch plan')
     #[arg(long, value_name = "PLAN.toml", conflicts_with_all = ["policy", "places", "segment", "hardware", "show", "quick_test"], help_heading = "Plan")]
     pub plan: Option<PathBuf>,
-    /// Lists may name all nodes and CPUs there are, not only those of this process's cpuset and affinity
+    /// Let lists name all existing nodes and CPUs, not only those of this process's cpuset and affinity
     #[arg(short, long, help_heading = "CPUs and threads")]
     pub all: bool,
 
-    /// Where a placement is refused, warn, and run the program without
+    /// If a placement is refused, warn and run the program without it
     #[arg(long)]
     pub best_effort: bool,
-    /// Show where every thread and page would go; run nothing
+    /// Show where every thread and page would go, without running the program
     #[arg(long, conflicts_with_all = ["segment", "quick_test"], help_heading = "Instead of running")]
     pub explain: bool,
-    /// Time the program on one node, on all nodes, interleaved, and one process a node: is there anything to gain?
+    /// Time the program on one node, on all nodes, interleaved, and with one process per node, to see whether placement matters
     #[arg(long, conflicts_with_all = ["policy", "places", "segment"], help_heading = "Instead of running")]
     pub quick_test: bool,
-    /// With --quick-test, run so often in each way, the ways in turn
+    /// With --quick-test, the number of runs in each placement
     #[arg(long, value_name = "N", requires = "quick_test", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100), help_heading = "Instead of running")]
     pub rounds: u32,
     /// With --explain, --quick-test, --hardware or --show: print JSON on stdout
     #[arg(long, requires = "instead", help_heading = "Instead of running")]
     pub json: bool,
-    /// Show the machine, as 'firsttouch topology' does
+    /// Show the machine, like 'firsttouch topology'
     #[arg(short = 'H', long, conflicts_with_all = ["policy", "places", "segment", "explain", "quick_test", "program"], help_heading = "Instead of running")]
     pub hardware: bool,
-    /// Show this process's policy, CPUs and nodes: 'firsttouch topology', which ends with them
+    /// Show this process's policy, CPUs and nodes, at the end of 'firsttouch topology'
     #[arg(short, long, conflicts_with_all = ["policy", "places", "segment", "explain", "quick_test", "program"], help_heading = "Instead of running")]
     pub show: bool,
 
@@ -116,46 +116,46 @@ pub struct Run {
     pub program: Vec<OsString>,
 }
 
-/// Shared memory that gets the policy, in place of a process.
+/// Shared memory that gets the policy instead of a process.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Shared memory")]
 pub struct Segment {
-    /// A System V segment, by its key file (ftok); made if --length is given
+    /// Set the policy of a System V segment, by its key file (ftok); create it if --length is given
     #[arg(short = 'S', long, value_name = "PATH")]
     pub shm: Option<PathBuf>,
-    /// A file of tmpfs or hugetlbfs; made if --length is given
+    /// Set the policy of a file in tmpfs or hugetlbfs; create it if --length is given
     #[arg(short, long, value_name = "PATH")]
     pub file: Option<PathBuf>,
-    /// The number that goes with the key file
+    /// The project number of the key file (ftok)
     #[arg(short = 'I', long, value_name = "ID", default_value = "0", value_parser = parse_integer, requires = "shm")]
     pub shmid: i32,
-    /// Begin there (K, M, G: powers of 1024)
+    /// Start at this offset (K, M, G: powers of 1024)
     #[arg(short, long, value_name = "SIZE", default_value = "0", value_parser = parse_size, requires = "segment")]
     pub offset: u64,
-    /// So many bytes [default: to the end]
+    /// Number of bytes [default: to the end]
     #[arg(short = 'L', long, value_name = "SIZE", value_parser = parse_size, requires = "segment")]
     pub length: Option<u64>,
-    /// The mode of what is made
+    /// The mode of a created segment or file
     #[arg(short = 'M', long, value_name = "OCTAL", default_value = "600", value_parser = parse_mode, requires = "segment")]
     pub shmmode: u32,
-    /// Make the System V segment of huge pages
+    /// Create the System V segment with huge pages
     #[arg(short = 'u', long, requires = "shm")]
     pub huge: bool,
-    /// Fail where a page is already elsewhere
+    /// Fail if a page is already on another node
     #[arg(short = 't', long, requires = "segment")]
     pub strict: bool,
-    /// Touch every page, so that the policy takes hold now
+    /// Touch every page, so that the policy takes effect now
     #[arg(short = 'T', long, requires = "segment")]
     pub touch: bool,
     /// Print the policy of each range
     #[arg(short, long, requires = "segment")]
     pub dump: bool,
-    /// Print the node of each range (pages that nobody touched yet are touched)
+    /// Print the node of each range; untouched pages are touched
     #[arg(short = 'D', long, requires = "segment", action = ArgAction::SetTrue)]
     pub dump_nodes: bool,
 }
 
-/// A number as C has it: `12`, `0xc`, `014`.
+/// A number in C notation: `12`, `0xc`, `014`.
 fn parse_integer(text: &str) -> Result<i32, String> {
     let number = match (text.strip_prefix("0x"), text.strip_prefix('0').filter(|rest| !rest.is_empty())) {
         (Some(digits), _) => i32::from_str_radix(digits, 16),

@@ -1,8 +1,8 @@
 //! `firsttouch balancing`
 
-use super::{exit_status, unless_not_executed, words};
 use crate::arguments::{Balancing, BalancingAction, BalancingMeasure};
-use crate::output::{message, print, print_json, style, tell};
+use crate::exit::{self, unless_not_executed};
+use crate::output::{message, print, print_json, style, tell, words};
 use anyhow::Result;
 use firsttouch_report::{BalancingJson, MeasuredJson, balancing_text, measured_text};
 use firsttouch_system::balancing::{self, Measurement, Timed};
@@ -10,7 +10,7 @@ use firsttouch_system::launch::Commands;
 use std::io::{stderr, stdout};
 use std::path::Path;
 
-/// What a shell says of a program that signal N ended.
+/// A shell adds this to the number of the signal that ended a program.
 const SIGNALLED: i32 = 128;
 
 pub fn run(arguments: &Balancing) -> Result<u8> {
@@ -36,7 +36,7 @@ fn show(json: bool) -> Result<u8> {
     } else {
         print(&balancing_text(&balancing, style(&stdout())))?;
     }
-    Ok(0)
+    Ok(exit::DONE)
 }
 
 fn measure(arguments: &BalancingMeasure) -> Result<u8> {
@@ -54,7 +54,7 @@ fn measure(arguments: &BalancingMeasure) -> Result<u8> {
         Ok(Measurement::Done(measured)) => measured,
         Ok(Measurement::Stopped { exit_code }) => {
             message(&format!("nothing measured: a run ended with status {exit_code}; balancing is as it was before"));
-            return Ok(exit_status(exit_code));
+            return Ok(exit::of_program(exit_code));
         }
         Err(error) => return unless_not_executed(error),
     };
@@ -64,5 +64,5 @@ fn measure(arguments: &BalancingMeasure) -> Result<u8> {
     } else {
         tell(&measured_text(&command, nodes, &measured, style(&stderr())));
     }
-    Ok(0)
+    Ok(exit::DONE)
 }

@@ -1,8 +1,9 @@
 //! `firsttouch check`
 
-use super::{FAILED, profile, usage};
 use crate::arguments::{Check, Format, Profile};
+use crate::exit::{FAILED, usage};
 use crate::output::{message, print, print_json, style, tell, write};
+use crate::recording::{record, status};
 use crate::request::analysis_request;
 use anyhow::{Context, Result, anyhow, bail};
 use firsttouch_analysis::Assessed;
@@ -30,19 +31,19 @@ pub fn run(arguments: &Check) -> Result<u8> {
     }
     let folder = tempfile::tempdir().context("cannot make a temporary directory for the profile")?;
     let file = arguments.profile.clone().unwrap_or_else(|| folder.path().join("check.ftp"));
-    let outcome = match profile::record(&as_profile(arguments), &file)? {
+    let mut outcome = match record(&as_profile(arguments), &file)? {
         Ok(outcome) => outcome,
         Err(not_started) => return Ok(not_started),
     };
     if let Some(error) = &outcome.profile_error {
         message(&format!("error: {error}"));
     }
-    let own = profile::status(&outcome);
+    let own = status(&outcome);
     if own != 0 {
         message(&format!("the program failed (exit status {own}): its placement is not judged"));
         return Ok(own);
     }
-    check_limits(arguments, &AnalysedProfile::open_recorded(&file, &request)?, baseline.as_ref(), &file, true)
+    check_limits(arguments, &AnalysedProfile::of_recording(outcome.profile.take(), &file, &request)?, baseline.as_ref(), &file, true)
 }
 
 /// The program's profile, by the words of `profile`.

@@ -1,42 +1,41 @@
-//! `firsttouch demo`: from defect to fix on the bundled DGEMV, with the commands that a user would type.
+//! `firsttouch demo`: the whole workflow on the bundled DGEMV, with the commands that a user would type.
 
-use super::FAILED;
-use super::plan::{planned_json, summary};
 use crate::arguments::Demo;
+use crate::exit;
 use crate::output::{print, print_json, style, tell, write};
 use crate::request::report_context;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
+use firsttouch_experiments::demo::{DemoProgram, THREADS};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::FindingKind;
 use firsttouch_model::format_bytes;
 use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest};
 use firsttouch_plan::Planned;
-use firsttouch_report::{Context, ReportJson, text};
-use firsttouch_system::MachineInfo;
+use firsttouch_report::{Context, PlanJson, ReportJson, plan_text, text};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::io::stdout;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-const THREADS: u32 = 8;
-/// Far above any cache, and initialised in a blink.
-const MATRIX_BYTES: u64 = 256 << 20;
-/// The part of the available memory the demo may take.
-const MEMORY_PART: u64 = 4;
-/// Seconds of work under the profiler, each time: enough samples, and both runs within 30 s.
-const RUN_S: f64 = 5.0;
-/// Products that tell the speed of this machine.
-const TRIAL_PRODUCTS: u64 = 3;
-/// Its plan, in the temporary directory.
+/// The plan, in the temporary directory.
 const PLAN: &str = "dgemv.toml";
 const DEFECT: FindingKind = FindingKind::SerialFirstTouch;
 
 /// One profiled run.
-struct Story {
+struct ProfiledRun {
     analysed: AnalysedProfile,
     bench: Value,
     profile: PathBuf,
+}
+
+/// What was shown; later steps are missing if the first run recorded no accesses.
+struct Shown<'a> {
+    serial: &'a ProfiledRun,
+    parallel: Option<&'a ProfiledRun>,
+    planned: Option<&'a Planned>,
+    under_plan: Option<&'a ProfiledRun>,
+    is_found: bool,
+    is_gone: bool,
 }
 
 pub fn run(arguments: &Demo) -> Result<u8> {
@@ -48,97 +47,64 @@ pub fn run(arguments: &Demo) -> Result<u8> {
             print(text)
         }
     };
-    let firsttouch = std::env::current_exe().context("cannot find the firsttouch program itself")?;
     let folder = tempfile::tempdir().context("cannot make a temporary directory for the demo")?;
-    let rows = rows(MachineInfo::read(Path::new("/")).map_or(0, |info| info.available_memory_bytes));
-    let products = products(&firsttouch, rows)?;
-    let sizes = [("--m", rows), ("--n", rows), ("--iterations", products), ("--threads", u64::from(THREADS))];
-    let sizes: Vec<String> = sizes.iter().flat_map(|(name, value)| [(*name).to_owned(), value.to_string()]).collect();
-
+    let folder = folder.path();
+    let program = DemoProgram::new()?;
     say(&format!(
-        "The demo multiplies a {} matrix by a vector, {products} times, with {THREADS} threads.\n\n\
+        "The demo multiplies a {} matrix by a vector, {} times, with {THREADS} threads.\n\n\
          1. One thread initialises the matrix, all threads use it: Linux puts every page on the first thread's node.\n\n",
-        format_bytes(rows * rows * 8)
+        format_bytes(program.matrix_bytes()),
+        program.products
     ))?;
-    let serial = profiled(&firsttouch, folder.path(), "serial", &sizes, &say)?;
-    say(&format!("\n{}\n", report(&serial, folder.path())?))?;
+    let serial = profiled(&program, "serial", folder, &say)?;
     if is_blind(&serial) {
-        say("The defect cannot be shown here: nothing saw the program's accesses, for the reason that the report above gives.\n")?;
+        say("The defect cannot be shown here: no accesses of the program were recorded, for the reason in the report above.\n")?;
         if arguments.json {
-            print_json(&demo_json(&serial, None, None, false, false))?;
+            let shown = Shown { serial: &serial, parallel: None, planned: None, under_plan: None, is_found: false, is_gone: false };
+            print_json(&demo_json(&shown))?;
         }
-        return Ok(FAILED);
+        return Ok(exit::FAILED);
     }
-    let planned = plan_of(&serial, folder.path(), &say)?;
+    let planned = plan_of(&serial, folder, &say)?;
     let under_plan = match planned.plan.is_empty() || serial.analysed.analysis.machine.virtual_machine {
         true => None,
-        false => Some(run_under_plan(&firsttouch, folder.path(), &sizes, &serial, &say)?),
+        false => Some(run_under_plan(&program, &serial, folder, &say)?),
     };
     say("3. Or in the source: every thread initialises the rows it will use (the fix above), and nothing else changes.\n\n")?;
-    let parallel = profiled(&firsttouch, folder.path(), "parallel", &sizes, &say)?;
-    say(&format!("\n{}\n", report(&parallel, folder.path())?))?;
+    let parallel = profiled(&program, "parallel", folder, &say)?;
 
     let defect = defect(&serial);
-    let found = defect.is_some();
-    let gone = defect.is_some_and(|object| is_well_placed(&parallel, object));
-    say(&verdict(&serial, &parallel, found, gone))?;
+    let is_found = defect.is_some();
+    let is_gone = defect.is_some_and(|object| is_well_placed(&parallel, object));
+    say(&verdict(&serial, &parallel, is_found, is_gone))?;
     if arguments.json {
-        print_json(&demo_json(&serial, Some(&parallel), Some((&planned, under_plan.as_ref())), found, gone))?;
+        let (planned, under_plan) = (Some(&planned), under_plan.as_ref());
+        print_json(&demo_json(&Shown { serial: &serial, parallel: Some(&parallel), planned, under_plan, is_found, is_gone }))?;
     }
-    Ok(if found && gone { 0 } else { FAILED })
+    Ok(if is_found && is_gone { exit::DONE } else { exit::FAILED })
 }
 
-/// Rows (and columns) of a square matrix that leaves most of the memory alone; the same in each thread's block.
-fn rows(available_bytes: u64) -> u64 {
-    let bytes = if available_bytes == 0 { MATRIX_BYTES } else { MATRIX_BYTES.min(available_bytes / MEMORY_PART) };
-    let rows = (bytes / 8).isqrt();
-    let threads = u64::from(THREADS);
-    (rows / threads * threads).max(threads)
-}
-
-/// How many products take about [`RUN_S`] here.
-fn products(firsttouch: &Path, rows: u64) -> Result<u64> {
-    let rows = rows.to_string();
-    let trial = TRIAL_PRODUCTS.to_string();
-    let threads = THREADS.to_string();
-    let mut command = Command::new(firsttouch);
-    command.args(["bench", "dgemv", "--init", "parallel", "--repetitions", "1", "--json", "--iterations", &trial]);
-    command.args(["--m", &rows, "--n", &rows, "--threads", &threads]);
-    let bench = bench_json(&mut command)?;
-    let seconds = bench["seconds"]["median"].as_f64().unwrap_or(RUN_S);
-    Ok(((RUN_S / seconds.max(1e-6)) as u64).clamp(TRIAL_PRODUCTS, 1_000_000))
-}
-
-fn profiled(firsttouch: &Path, folder: &Path, init: &str, sizes: &[String], say: &impl Fn(&str) -> Result<()>) -> Result<Story> {
+/// Profiles the program, and prints the command and the report.
+fn profiled(program: &DemoProgram, init: &str, folder: &Path, say: &impl Fn(&str) -> Result<()>) -> Result<ProfiledRun> {
     let file = format!("{init}.ftp");
-    let bench = bench_words(init, sizes);
-    say(&format!("   $ firsttouch profile -o {file} -- firsttouch {}\n", bench.join(" ")))?;
-    recorded(firsttouch, folder.join(&file), &[], &bench)
+    say(&format!("   $ firsttouch profile -o {file} -- firsttouch {}\n", program.words(init).join(" ")))?;
+    let run = recorded(program, init, folder.join(&file), &[])?;
+    say(&format!("\n{}\n", report(&run, folder)?))?;
+    Ok(run)
 }
 
-fn bench_words<'a>(init: &'a str, sizes: &'a [String]) -> Vec<&'a str> {
-    ["bench", "dgemv", "--init", init, "--repetitions", "1"].into_iter().chain(sizes.iter().map(String::as_str)).collect()
-}
-
-/// Profiles the bundled program, started by `firsttouch LAUNCHER`.
-fn recorded(firsttouch: &Path, profile: PathBuf, launcher: &[&OsStr], bench: &[&str]) -> Result<Story> {
-    let mut command = Command::new(firsttouch);
-    command.args([OsStr::new("profile"), "--quiet".as_ref(), "-o".as_ref(), profile.as_ref(), "--".as_ref()]);
-    if !launcher.is_empty() {
-        command.arg(firsttouch).args(launcher);
-    }
-    command.arg(firsttouch).args(bench).arg("--json");
-    let bench = bench_json(&mut command)?;
+fn recorded(program: &DemoProgram, init: &str, profile: PathBuf, launcher: &[&OsStr]) -> Result<ProfiledRun> {
+    let bench = program.profile(init, &profile, launcher)?;
     let analysed = AnalysedProfile::open(&profile, &AnalysisRequest::default())?;
-    Ok(Story { analysed, bench, profile })
+    Ok(ProfiledRun { analysed, bench, profile })
 }
 
-/// The plan, in the temporary directory and in words.
-fn plan_of(serial: &Story, folder: &Path, say: &impl Fn(&str) -> Result<()>) -> Result<Planned> {
+/// Writes the plan to the temporary directory, and prints it in words.
+fn plan_of(serial: &ProfiledRun, folder: &Path, say: &impl Fn(&str) -> Result<()>) -> Result<Planned> {
     let made_from = serial.profile.strip_prefix(folder).unwrap_or(&serial.profile).display().to_string();
     let planned = serial.analysed.plan(&made_from)?;
     write(&folder.join(PLAN), &planned.plan.to_string())?;
-    let words = summary(&planned, &serial.analysed.analysis, Some(Path::new(PLAN)));
+    let words = plan_text(&planned, &serial.analysed.analysis, Some(Path::new(PLAN)));
     let words: Vec<String> = words.lines().map(|line| format!("   {line}\n")).collect();
     say(&format!(
         "2. Without touching the source: a plan says where each page goes, by the line that allocates it.\n\n   $ firsttouch plan {made_from} -o {PLAN}\n{}\n",
@@ -150,73 +116,58 @@ fn plan_of(serial: &Story, folder: &Path, say: &impl Fn(&str) -> Result<()>) -> 
     Ok(planned)
 }
 
-/// The same program again, serial as it is, under the plan.
-fn run_under_plan(firsttouch: &Path, folder: &Path, sizes: &[String], serial: &Story, say: &impl Fn(&str) -> Result<()>) -> Result<Story> {
-    let bench = bench_words("serial", sizes);
-    say(&format!("   $ firsttouch profile -o planned.ftp -- firsttouch run --plan {PLAN} -- firsttouch {}\n", bench.join(" ")))?;
-    let file = folder.join(PLAN);
-    let story =
-        recorded(firsttouch, folder.join("planned.ftp"), &["run".as_ref(), "--plan".as_ref(), file.as_ref(), "--".as_ref()], &bench)?;
-    say(&format!("   Remote accesses: {} before, {} under the plan.\n\n", remote(serial), remote(&story)))?;
-    Ok(story)
+/// Profiles the program with serial initialisation again, under the plan.
+fn run_under_plan(program: &DemoProgram, serial: &ProfiledRun, folder: &Path, say: &impl Fn(&str) -> Result<()>) -> Result<ProfiledRun> {
+    let words = program.words("serial").join(" ");
+    say(&format!("   $ firsttouch profile -o planned.ftp -- firsttouch run --plan {PLAN} -- firsttouch {words}\n"))?;
+    let plan = folder.join(PLAN);
+    let run = recorded(program, "serial", folder.join("planned.ftp"), &["run".as_ref(), "--plan".as_ref(), plan.as_ref(), "--".as_ref()])?;
+    say(&format!("   Remote accesses: {} before, {} under the plan.\n\n", remote(serial), remote(&run)))?;
+    Ok(run)
 }
 
-/// Runs a command that prints the JSON of a bench; its messages go to our stderr.
-fn bench_json(command: &mut Command) -> Result<Value> {
-    let output = command.stderr(Stdio::inherit()).output().context("cannot run the bundled program")?;
-    if !output.status.success() {
-        bail!("the bundled program failed ({})", output.status);
-    }
-    serde_json::from_slice(&output.stdout).context("the bundled program printed no result")
+/// The text report. It names the profile as in the printed command.
+fn report(run: &ProfiledRun, folder: &Path) -> Result<String> {
+    let name = run.profile.strip_prefix(folder).unwrap_or(&run.profile);
+    // The profile is deleted with the temporary directory, so the report suggests no further commands.
+    let context = Context { prefix: "", more: false, ..report_context(&run.analysed, name, false) };
+    Ok(text(&run.analysed.analysis, run.analysed.report_forecast()?, &context, style(&stdout())))
 }
 
-/// The text report, with the profile named as in the command shown.
-fn report(story: &Story, folder: &Path) -> Result<String> {
-    let name = story.profile.strip_prefix(folder).unwrap_or(&story.profile);
-    // The profile goes with the temporary directory: there is nothing more to ask of it.
-    let context = Context { prefix: "", more: false, ..report_context(&story.analysed, name, false) };
-    Ok(text(&story.analysed.analysis, story.analysed.report_forecast()?, &context, style(&stdout())))
-}
-
-/// The JSON; without a second run where the first saw nothing.
-fn demo_json(serial: &Story, parallel: Option<&Story>, plan: Option<(&Planned, Option<&Story>)>, found: bool, gone: bool) -> Value {
-    let run = |story: &Story| {
-        let forecast = story.analysed.report_forecast().ok().flatten();
-        json!({"bench": story.bench, "report": ReportJson::new(&story.analysed.analysis, forecast)})
+fn demo_json(shown: &Shown<'_>) -> Value {
+    let run = |run: &ProfiledRun| {
+        let forecast = run.analysed.report_forecast().ok().flatten();
+        json!({"bench": run.bench, "report": ReportJson::new(&run.analysed.analysis, forecast)})
     };
-    json!({"schema": "firsttouch.demo/1", "found": found, "gone": gone, "serial": run(serial), "parallel": parallel.map(run),
-           "plan": plan.map(|(planned, _)| planned_json(planned)), "under_plan": plan.and_then(|(_, story)| story).map(run)})
+    json!({"schema": "firsttouch.demo/1", "found": shown.is_found, "gone": shown.is_gone, "serial": run(shown.serial),
+           "parallel": shown.parallel.map(run), "plan": shown.planned.map(PlanJson::new), "under_plan": shown.under_plan.map(run)})
 }
 
-fn remote(story: &Story) -> String {
-    story.analysed.analysis.remote_fraction.map_or("an unknown part".to_owned(), |part| format!("{:.0} %", part * 100.0))
+fn remote(run: &ProfiledRun) -> String {
+    run.analysed.analysis.remote_fraction.map_or("an unknown part".to_owned(), |part| format!("{:.0} %", part * 100.0))
 }
 
-/// Whether the evidence that the story rests on could not be had: then the second run would tell no more than the first.
-fn is_blind(story: &Story) -> bool {
-    story
-        .analysed
-        .analysis
-        .evidence
-        .iter()
-        .any(|evidence| !evidence.available && matches!(evidence.source, EvidenceSource::Touch | EvidenceSource::Watch))
+/// Whether evidence is missing without which no run can show the defect.
+fn is_blind(run: &ProfiledRun) -> bool {
+    let evidence = &run.analysed.analysis.evidence;
+    evidence.iter().any(|evidence| !evidence.available && matches!(evidence.source, EvidenceSource::Touch | EvidenceSource::Watch))
 }
 
 /// The object that one thread touched first.
-fn defect(story: &Story) -> Option<&str> {
-    let finding = story.analysed.analysis.findings.iter().find(|finding| finding.kind == DEFECT)?;
+fn defect(run: &ProfiledRun) -> Option<&str> {
+    let finding = run.analysed.analysis.findings.iter().find(|finding| finding.kind == DEFECT)?;
     Some(&finding.object_name)
 }
 
-/// Whether the object was judged, and nothing was found. An object that could not be judged is not well placed.
-fn is_well_placed(story: &Story, object: &str) -> bool {
-    let analysis = &story.analysed.analysis;
+/// Whether the object was judged and has no finding. An object that could not be judged is not well placed.
+fn is_well_placed(run: &ProfiledRun, object: &str) -> bool {
+    let analysis = &run.analysed.analysis;
     analysis.findings.is_empty() && analysis.objects.iter().any(|one| one.name == object && one.judged)
 }
 
-fn verdict(serial: &Story, parallel: &Story, found: bool, gone: bool) -> String {
+fn verdict(serial: &ProfiledRun, parallel: &ProfiledRun, is_found: bool, is_gone: bool) -> String {
     let machine = &serial.analysed.analysis.machine.name;
-    match (found, gone) {
+    match (is_found, is_gone) {
         (true, true) => format!(
             "The defect is found and gone: on {machine}, remote accesses fall from {} to {}.\n\
              Your own program: firsttouch profile -- ./program\n",
@@ -224,27 +175,11 @@ fn verdict(serial: &Story, parallel: &Story, found: bool, gone: bool) -> String 
             remote(parallel)
         ),
         (false, _) => format!(
-            "The defect was NOT found: {} of accesses seen as remote. The first report above says what was missing.\n",
+            "The defect was NOT found: {} of accesses were seen as remote. The first report above says what was missing.\n",
             remote(serial)
         ),
         (true, false) => {
-            format!("The defect was found, but is NOT seen to be gone: {} of accesses remote in the second run.\n", remote(parallel))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::rows;
-
-    /// Check that the matrix fits small machines, and divides evenly among the threads.
-    #[test]
-    fn the_matrix_fits() {
-        for available in [0, 1, 64 << 20, 1 << 30, 1 << 40] {
-            let rows = rows(available);
-            assert_eq!(rows % 8, 0);
-            assert!(available < 4096 || rows * rows * 8 <= available / 4, "{available}: {rows}");
-            assert!(rows * rows * 8 <= 256 << 20);
+            format!("The defect was found, but it is NOT gone: {} of accesses are remote in the second run.\n", remote(parallel))
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `firsttouch doctor`
 
 use crate::arguments::Doctor;
+use crate::exit;
 use crate::output::{print, print_json, style};
 use anyhow::{Context, Result, bail};
 use firsttouch_model::facts::{Facts, Program};
@@ -22,7 +23,7 @@ pub fn run(arguments: &Doctor) -> Result<u8> {
     } else {
         print(&doctor_text(&diagnosis, style(&std::io::stdout())))?;
     }
-    Ok(0)
+    Ok(exit::DONE)
 }
 
 fn recorded(root: &Path) -> Result<Facts> {

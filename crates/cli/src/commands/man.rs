@@ -1,6 +1,7 @@
 //! The manual pages, made from the command line's own help (docs/man, kept up to date by a test).
 
 use crate::arguments::Arguments;
+use crate::exit;
 use anyhow::{Context, Result};
 use clap::CommandFactory;
 use std::fs;
@@ -10,5 +11,5 @@ pub fn write(directory: &Path) -> Result<u8> {
     let cannot = || format!("cannot write manual pages to {}", directory.display());
     fs::create_dir_all(directory).with_context(cannot)?;
     clap_mangen::generate_to(Arguments::command(), directory).with_context(cannot)?;
-    Ok(0)
+    Ok(exit::DONE)
 }

@@ -1,8 +1,9 @@
 //! `firsttouch maps`
 
-use super::ps::of_each;
 use crate::arguments::Maps;
+use crate::exit;
 use crate::output::{print, print_json, style};
+use crate::processes::of_each;
 use anyhow::Result;
 use firsttouch_model::rows::{Id, Object, Profile};
 use firsttouch_model::system::{MappedObject, ProcessMaps};
@@ -14,15 +15,15 @@ use std::collections::BTreeMap;
 use std::io::stdout;
 use std::path::Path;
 
-/// Pages of an object that the kernel is asked about.
+/// Sampled pages of an object.
 const PAGES: u64 = 2000;
 
 pub fn run(arguments: &Maps) -> Result<u8> {
-    let named = arguments.profile.as_deref().map(Named::read).transpose()?;
+    let objects = arguments.profile.as_deref().map(NamedObjects::read).transpose()?;
     let processes = of_each(&arguments.process, |pid| {
         let mut maps = process::maps(Path::new("/"), pid)?;
-        if let Some(named) = &named {
-            named.add_to(&mut maps);
+        if let Some(objects) = &objects {
+            objects.add_to(&mut maps);
         }
         Ok(maps)
     })?;
@@ -31,20 +32,20 @@ pub fn run(arguments: &Maps) -> Result<u8> {
     } else {
         print(&maps_text(&processes, MapsText { all: arguments.all, style: style(&stdout()) }))?;
     }
-    Ok(0)
+    Ok(exit::DONE)
 }
 
-/// A profile whose objects have names.
-struct Named {
+/// The names of a profile's objects.
+struct NamedObjects {
     file: String,
     profile: Profile,
-    /// What the analysis calls an object, by its id, and by the call stack that allocated it: the analysis takes those of one
-    /// stack together.
+    /// The analysis's name of an object, by the object's id, and by the call stack that allocated it: the analysis merges objects of one
+    /// stack.
     by_id: BTreeMap<Id, String>,
     by_site: BTreeMap<Id, String>,
 }
 
-impl Named {
+impl NamedObjects {
     fn read(file: &Path) -> Result<Self> {
         let AnalysedProfile { profile, analysis, .. } = AnalysedProfile::open(file, &AnalysisRequest::default())?;
         let by_id: BTreeMap<Id, String> = analysis.objects.into_iter().map(|object| (object.id, object.name)).collect();

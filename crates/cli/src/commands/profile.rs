@@ -1,25 +1,20 @@
 //! `firsttouch profile`
 
-use super::FAILED;
 use crate::arguments::Profile;
 use crate::output::{message, print_json, style, tell};
+use crate::recording::{record, status};
 use crate::request::{analysis_request, report_context};
 use anyhow::Result;
-use firsttouch_capture::{Options, Recording, Summary};
+use firsttouch_capture::{Recording, Summary};
 use firsttouch_pipeline::AnalysedProfile;
 use firsttouch_report::{ReportJson, text, thousands};
-use firsttouch_system::MachineInfo;
-use firsttouch_system::launch::LaunchError;
 use std::io::stderr;
 use std::path::{Path, PathBuf};
-
-/// Below this count of call stacks, show no progress.
-const SHOWN_STACKS: usize = 20_000;
 
 pub fn run(arguments: &Profile) -> Result<u8> {
     let request = analysis_request(&arguments.judge)?;
     let output = arguments.output.clone().unwrap_or_else(|| default_output(arguments));
-    let recording = match record(arguments, &output)? {
+    let mut recording = match record(arguments, &output)? {
         Ok(recording) => recording,
         Err(not_started) => return Ok(not_started),
     };
@@ -33,7 +28,7 @@ pub fn run(arguments: &Profile) -> Result<u8> {
     if arguments.quiet && !arguments.json {
         return Ok(status(&recording));
     }
-    match AnalysedProfile::open_recorded(&output, &request) {
+    match AnalysedProfile::of_recording(recording.profile.take(), &output, &request) {
         Ok(analysed) => {
             if let Err(error) = report(arguments, &output, &recording, &analysed) {
                 message(&format!("error: {error:#}"));
@@ -41,44 +36,14 @@ pub fn run(arguments: &Profile) -> Result<u8> {
         }
         Err(error) => {
             let error = anyhow::Error::from(error);
-            tell_messages(&recording.messages);
-            // A profile that could not be written was told above.
+            print_messages(&recording.messages);
+            // If the profile could not be written, that error was printed above.
             if recording.profile_error.is_none() {
                 message(&format!("error: {error:#}"));
             }
         }
     }
     Ok(status(&recording))
-}
-
-/// Runs the program and records it. Returns the exit status to use if the program could not be started.
-pub fn record(arguments: &Profile, output: &Path) -> Result<std::result::Result<Recording, u8>> {
-    let info = MachineInfo::read(Path::new("/"))?;
-    let options = Options {
-        command: arguments.program.clone(),
-        output: output.to_owned(),
-        min_size: arguments.min_size,
-        follow: arguments.follow,
-        duration: arguments.duration,
-        pid: arguments.pid,
-        agent: firsttouch_native::AGENT,
-        machine: info.machine,
-        notes: info.doubts,
-        progress: (!arguments.quiet).then_some(print_progress as fn(usize, usize)),
-    };
-    match firsttouch_capture::profile(&options) {
-        Ok(recording) => Ok(Ok(recording)),
-        Err(error) => {
-            let Some(status) = error.launch().and_then(LaunchError::exit_code) else { return Err(error.into()) };
-            message(&format!("error: {error:#}"));
-            Ok(Err(u8::try_from(status).unwrap_or(FAILED)))
-        }
-    }
-}
-
-/// The program's own status; 0 if firsttouch attached to it.
-pub fn status(recording: &Recording) -> u8 {
-    recording.exit_code.map_or(0, |code| u8::try_from(code & 0xff).unwrap_or(FAILED))
 }
 
 fn report(arguments: &Profile, output: &Path, recording: &Recording, analysed: &AnalysedProfile) -> Result<()> {
@@ -90,26 +55,20 @@ fn report(arguments: &Profile, output: &Path, recording: &Recording, analysed: &
         return Ok(());
     }
     if arguments.json {
-        tell_messages(&recording.messages);
+        print_messages(&recording.messages);
         return Ok(());
     }
     // The report says what was missing, in the words of the evidence.
     let in_report = |text: &&String| analysed.analysis.evidence.iter().any(|evidence| evidence.detail == **text);
-    let untold: Vec<String> = recording.messages.iter().filter(|text| !in_report(text)).cloned().collect();
-    tell_messages(&untold);
+    let others: Vec<String> = recording.messages.iter().filter(|text| !in_report(text)).cloned().collect();
+    print_messages(&others);
     tell(&text(&analysed.analysis, forecast, &report_context(analysed, output, false), style(&stderr())));
     Ok(())
 }
 
-fn tell_messages(messages: &[String]) {
+fn print_messages(messages: &[String]) {
     for text in messages {
         message(text);
-    }
-}
-
-fn print_progress(done: usize, all: usize) {
-    if done == 0 && all > SHOWN_STACKS {
-        message(&format!("looking up the names of {} call stacks", thousands(all as u64)));
     }
 }
 

@@ -1,8 +1,8 @@
 //! `firsttouch stat`
 
-use super::{exit_status, unless_not_executed, words};
 use crate::arguments::Stat;
-use crate::output::{print, print_json, style, tell};
+use crate::exit::{self, unless_not_executed};
+use crate::output::{message, print, print_json, print_or_end, style, tell, words};
 use anyhow::{Context, Result};
 use firsttouch_model::system::Counters;
 use firsttouch_report::{Span, StatJson, Style, stat_text};
@@ -12,7 +12,7 @@ use std::io::{IsTerminal, stderr, stdout};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Between two looks with --watch.
+/// The default interval of --watch.
 const WATCH: Duration = Duration::from_secs(1);
 /// Moves the cursor to the first line and clears what is below (ECMA-48: CUP, ED).
 const CLEAR: &str = "\u{1b}[H\u{1b}[J";
@@ -33,14 +33,14 @@ pub fn run(arguments: &Stat) -> Result<u8> {
     } else {
         print(&stat_text(&counters, &span, style(&stdout())))?;
     }
-    Ok(0)
+    Ok(exit::DONE)
 }
 
 fn read() -> Counters {
     counters::read(Path::new("/"))
 }
 
-/// What is counted from `before`, until `time` has passed.
+/// What is counted from `before` until `time` has passed.
 fn interval(before: &Counters, time: Duration) -> (Counters, Span) {
     let start = Instant::now();
     std::thread::sleep(time);
@@ -60,13 +60,13 @@ fn watch(arguments: &Stat) -> Result<u8> {
             let text = stat_text(&counters, &span, style(&stdout()));
             if on_screen { format!("{CLEAR}{text}") } else { text + "\n" }
         };
-        // Nobody would see the end of what a reader that went away does not read.
-        if !crate::output::print_or_end(&text)? {
+        // Stop when the reader has closed the pipe.
+        if !print_or_end(&text)? {
             break;
         }
         shown += 1;
     }
-    Ok(0)
+    Ok(exit::DONE)
 }
 
 fn around_command(arguments: &Stat) -> Result<u8> {
@@ -78,11 +78,11 @@ fn around_command(arguments: &Stat) -> Result<u8> {
     };
     let counters = read().since(&before);
     let span = Span::Command { command: words(&arguments.program), wall_s: ran.wall_s, exit_code: ran.exit_code };
-    // The program has run: its status is ours, whatever becomes of the result.
+    // The program has run: firsttouch ends with its status, also when the result cannot be shown.
     if let Err(error) = show(&counters, &span, arguments.json, style(&stderr())) {
-        crate::output::message(&format!("error: {error:#}"));
+        message(&format!("error: {error:#}"));
     }
-    Ok(exit_status(ran.exit_code))
+    Ok(exit::of_program(ran.exit_code))
 }
 
 fn show(counters: &Counters, span: &Span, json: bool, style: Style) -> Result<()> {

@@ -1,6 +1,7 @@
 //! `firsttouch topology`
 
 use crate::arguments::Topology as Arguments;
+use crate::exit;
 use crate::output::{print, print_json, style, write};
 use anyhow::{Context, Result};
 use firsttouch_model::topology::Topology;
@@ -21,7 +22,7 @@ pub fn run(arguments: &Arguments) -> Result<u8> {
     } else if arguments.svg.is_none() && arguments.xml.is_none() {
         print(&topology_text(&topology, style(&std::io::stdout())))?;
     }
-    Ok(0)
+    Ok(exit::DONE)
 }
 
 fn read(input: Option<&Path>) -> Result<Topology> {

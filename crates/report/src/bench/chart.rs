@@ -1,20 +1,24 @@
-//! The speed against the number of threads as a picture (SVG): medians with their range, and what perfect scaling would give.
+//! The speed by number of threads as a picture (SVG): medians with their range, and perfect scaling.
 
-use super::{Bench, Figure};
 use crate::canvas::{Anchor, Area, Canvas};
+use firsttouch_experiments::Statistics;
+use firsttouch_experiments::bench::BenchResult;
 
 const PLOT: Area = Area { x: 70.0, y: 50.0, width: 520.0, height: 320.0 };
 const MARGIN: f64 = 20.0;
 const BLUE: &str = "#2b6cb0";
 const GREY: &str = "#bbb";
 
-/// One column a team; the height of a column is its median speed, the bar in it the range of the repetitions.
+/// One column per team: its height is the median speed, the bar in it is the range of the repetitions.
 #[must_use]
-pub fn speed_chart(bench: &Bench) -> String {
+pub fn speed_chart(bench: &BenchResult) -> String {
     let is_points = bench.work.element == "point";
     let (unit, amount) = if is_points { ("MPoints/s", 1e-6) } else { ("GB/s", bench.work.bytes * 1e-9) };
-    let speeds: Vec<(u32, Figure)> =
-        bench.teams.iter().filter_map(|team| Some((team.threads, Figure::rate(bench.work.elements * amount, &team.seconds)?))).collect();
+    let speeds: Vec<(u32, Statistics)> = bench
+        .teams
+        .iter()
+        .filter_map(|team| Some((team.threads, Statistics::rate(bench.work.elements * amount, &team.seconds)?)))
+        .collect();
     let top = nice(speeds.iter().map(|(_, speed)| speed.max).fold(0.0, f64::max));
     let title = format!("{} {}: {unit} by number of threads", bench.kernel, bench.shape);
     let mut canvas = Canvas::default();
@@ -32,7 +36,7 @@ pub fn speed_chart(bench: &Bench) -> String {
     for (index, (threads, speed)) in speeds.iter().enumerate() {
         let x = PLOT.x + step * (index as f64 + 0.5);
         let ideal = speeds.first().map_or(0.0, |(first, speed)| speed.median * f64::from(*threads) / f64::from((*first).max(1)));
-        // The line ends where it would leave the picture.
+        // End the line before it leaves the picture.
         if let Some(before) = before.replace((x, height(ideal)))
             && ideal <= top
         {

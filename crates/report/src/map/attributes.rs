@@ -1,13 +1,13 @@
-//! A map as hwloc's XML: the machine's topology with what was measured as memory attributes, from every node's CPUs.
+//! A map as hwloc's XML: the machine's topology, with the measured figures as memory attributes of each pair of nodes.
 
-use super::{Map, Table};
 use crate::topology::{Attribute, hwloc_xml_with};
+use firsttouch_experiments::map::{Map, PairFigure, PairTable};
 use firsttouch_model::topology::Topology;
 
 /// GB/s (10^9) in hwloc's unit, MiB/s.
 const MIB_PER_GB: f64 = 1e9 / 1_048_576.0;
 
-/// hwloc's name of an attribute, the tables that tell it, the most telling first, and whether more is better.
+/// hwloc's name of an attribute, the tables to take it from in order of preference, and whether more is better.
 const ATTRIBUTES: [(&str, &[&str], bool); 4] = [
     ("Bandwidth", &["copy", "triad", "schoenauer"], true),
     ("ReadBandwidth", &["read"], true),
@@ -30,9 +30,9 @@ pub fn map_xml(map: &Map, topology: &Topology) -> String {
 }
 
 /// (memory node, CPUs, figure) of each pair.
-fn values(table: &Table, topology: &Topology, is_bandwidth: bool) -> Vec<(u32, Vec<u32>, u64)> {
+fn values(table: &PairTable, topology: &Topology, is_bandwidth: bool) -> Vec<(u32, Vec<u32>, u64)> {
     let factor = if is_bandwidth { MIB_PER_GB } else { 1.0 };
-    let value = |cell: &super::Cell| {
+    let value = |cell: &PairFigure| {
         let cpus = topology.nodes.iter().find(|node| node.id == cell.cpu_node)?.cpus.clone();
         Some((cell.memory_node, cpus, (cell.best?.value * factor).round() as u64))
     };

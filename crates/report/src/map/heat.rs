@@ -1,14 +1,14 @@
-//! The tables as heat maps (SVG): the darker, the slower.
+//! The tables as heat maps (SVG): slower pairs are darker.
 
-use super::{Map, Table};
 use crate::canvas::{Anchor, Area, Canvas};
+use firsttouch_experiments::map::{Map, PairTable};
 
 const MARGIN: f64 = 20.0;
 const SIDE: f64 = 52.0;
 const HEAD: f64 = 60.0;
 
 /// A table as a heat map.
-pub struct Heat {
+pub struct HeatMap {
     pub title: String,
     pub about: String,
     /// Large values are fast.
@@ -33,9 +33,9 @@ pub fn heat_maps(map: &Map) -> String {
     canvas.finish(&title, MARGIN)
 }
 
-fn heat(map: &Map, table: &Table) -> Heat {
+fn heat(map: &Map, table: &PairTable) -> HeatMap {
     let value = |memory: u32, cpu: u32| table.cell(memory, cpu).and_then(|cell| cell.best).map(|best| best.value);
-    Heat {
+    HeatMap {
         title: format!("{}, {}", table.name, table.unit),
         about: table.about.clone(),
         is_speed: table.unit != "ns",
@@ -45,7 +45,7 @@ fn heat(map: &Map, table: &Table) -> Heat {
     }
 }
 
-impl Heat {
+impl HeatMap {
     pub fn draw(&self, canvas: &mut Canvas, (x, y): (f64, f64)) {
         canvas.text((x, y + 14.0), Anchor::Start, "head", &self.title);
         canvas.text((x, y + 28.0), Anchor::Start, "faint", &self.about);

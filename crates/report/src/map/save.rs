@@ -1,36 +1,70 @@
-//! A map as a description of the machine, for prediction: what was measured, with how, and what is only assumed.
+//! A map as a machine description for predictions: each number with how it was measured, or that it is assumed.
 
-use super::{Best, Map, Point, Table};
-use anyhow::{Result, anyhow, bail};
+use firsttouch_experiments::map::{Best, CurvePoint, Map, PairTable};
 use firsttouch_model::topology::Topology;
 use firsttouch_predict::machine::{Machine, Streams, curve::Curve};
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
-/// Where a map is from.
+/// Where a map was measured.
 pub struct Origin {
     /// The description's name.
     pub name: String,
     pub host: String,
-    /// firsttouch's.
+    /// The version of firsttouch.
     pub version: String,
 }
 
-/// Arrays that a kernel reads and writes; stores that read their line first come on top.
+/// Why a map is no machine description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SaveError {
+    kind: SaveErrorKind,
+    why: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaveErrorKind {
+    /// No node has both CPUs and memory.
+    NoNode,
+    /// A figure that a description needs was not measured.
+    NotMeasured,
+    /// The figures contradict the format.
+    Invalid,
+}
+
+impl SaveError {
+    fn new(kind: SaveErrorKind, why: impl Into<String>) -> Self {
+        Self { kind, why: why.into() }
+    }
+
+    #[must_use]
+    pub fn kind(&self) -> SaveErrorKind {
+        self.kind
+    }
+}
+
+impl fmt::Display for SaveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot save this map as a machine description: {}", self.why)
+    }
+}
+
+impl std::error::Error for SaveError {}
+
+/// Arrays that a kernel reads and writes, without the reads of lines that stores replace.
 const STREAMS: [(&str, f64, f64); 5] =
     [("triad", 2.0, 1.0), ("copy", 1.0, 1.0), ("schoenauer", 3.0, 1.0), ("read", 1.0, 0.0), ("write", 0.0, 1.0)];
 
-/// The description, in the form of the catalogue (docs/model.md). Nodes without CPUs or without memory are left out, and that is said.
+/// The description, in the catalogue's format (docs/model.md). Nodes without CPUs or memory are left out; a comment lists the others.
 ///
 /// # Errors
-/// If pairs were not measured, or no node has both CPUs and memory.
-pub fn machine_toml(map: &Map, topology: &Topology, origin: &Origin) -> Result<String> {
+/// When pairs were not measured, or no node has both CPUs and memory.
+pub fn machine_toml(map: &Map, topology: &Topology, origin: &Origin) -> Result<String, SaveError> {
     let nodes: Vec<u32> = map.cpu_nodes.iter().copied().filter(|node| map.memory_nodes.contains(node)).collect();
-    let fail = |why: String| anyhow!("cannot save this map as a machine description: {why}");
     if nodes.is_empty() {
-        bail!(fail("no node has both CPUs and memory".to_owned()));
+        return Err(SaveError::new(SaveErrorKind::NoNode, "no node has both CPUs and memory"));
     }
     let Some(table) = STREAMS.iter().find_map(|(name, ..)| map.tables.iter().find(|table| table.name == *name)) else {
-        bail!(fail("no bandwidth was measured".to_owned()));
+        return Err(SaveError::new(SaveErrorKind::NotMeasured, "no bandwidth was measured"));
     };
     let mut out = head(map, topology, origin, &nodes);
     sizes(&mut out, map, topology, &nodes);
@@ -50,16 +84,16 @@ pub fn machine_toml(map: &Map, topology: &Topology, origin: &Origin) -> Result<S
         "\n# {}, all CPUs of a node. Rows: node of the memory. Columns: node of the CPUs.\n[bandwidth]\ngb_per_s = [",
         table.name
     );
-    matrix(&mut out, table, &nodes).map_err(&fail)?;
+    matrix(&mut out, table, &nodes)?;
     let _ = writeln!(out, "streams = {}\nsource = \"map\"", inline(streams));
     if let Some(latency) = map.tables.iter().find(|table| table.unit == "ns") {
         let _ = writeln!(out, "\n# ns, idle.\n[latency]\nvalues = [");
-        matrix(&mut out, latency, &nodes).map_err(&fail)?;
+        matrix(&mut out, latency, &nodes)?;
         let _ = writeln!(out, "source = \"map\"");
     }
     distances(&mut out, topology, &nodes);
-    // What is written can be read.
-    Machine::parse(&out).map_err(|error| fail(error.to_string()))?;
+    // Never write a description that cannot be read.
+    Machine::parse(&out).map_err(|error| SaveError::new(SaveErrorKind::Invalid, error.to_string()))?;
     Ok(out)
 }
 
@@ -122,14 +156,14 @@ fn inline(streams: Streams) -> String {
     format!("{{ read = {}, write = {}, allocate = {} }}", streams.read, streams.write, streams.allocate)
 }
 
-/// One core, the bend, all cores: what the model takes of a curve.
-fn curve(out: &mut String, map: &Map, points: &[Point]) {
+/// The points of a curve that the model uses: one core, the bend, all cores.
+fn curve(out: &mut String, map: &Map, points: &[CurvePoint]) {
     let cores = map.curve_node.and_then(|node| Some(map.cores[map.cpu_nodes.iter().position(|id| *id == node)?]));
     let kernel = &points[0].kernel;
     let streams = streams(kernel, map.tables.iter().find(|table| table.name == *kernel).and_then(|table| table.moved_factor));
-    let measured = |point: &Point| Some((point.threads, point.gb_per_s?.value));
+    let measured = |point: &CurvePoint| Some((point.threads, point.gb_per_s?.value));
     let all: Vec<(u32, f64)> = points.iter().filter(|point| Some(point.threads) <= cores).filter_map(measured).collect();
-    let Some(chosen) = telling(&all, streams) else { return };
+    let Some(chosen) = characteristic(&all, streams) else { return };
     let list: Vec<String> = chosen.iter().map(|(cores, rate)| format!("[{cores}, {rate:.3}]")).collect();
     let _ = writeln!(
         out,
@@ -140,8 +174,8 @@ fn curve(out: &mut String, map: &Map, points: &[Point]) {
     );
 }
 
-/// The first point, the one farthest above the line between first and last, and the last; fewer where no curve passes through them.
-fn telling(points: &[(u32, f64)], streams: Streams) -> Option<Vec<(u32, f64)>> {
+/// The first point, the point farthest above the line from first to last, and the last; fewer if no curve passes through them.
+fn characteristic(points: &[(u32, f64)], streams: Streams) -> Option<Vec<(u32, f64)>> {
     let (first, last) = (*points.first()?, *points.last()?);
     let above = |point: &(u32, f64)| {
         let part = f64::from(point.0 - first.0) / f64::from((last.0 - first.0).max(1));
@@ -157,14 +191,15 @@ fn telling(points: &[(u32, f64)], streams: Streams) -> Option<Vec<(u32, f64)>> {
     choices.into_iter().flatten().find(passes)
 }
 
-fn matrix(out: &mut String, table: &Table, nodes: &[u32]) -> std::result::Result<(), String> {
+fn matrix(out: &mut String, table: &PairTable, nodes: &[u32]) -> Result<(), SaveError> {
     for memory in nodes {
         let mut row = Vec::new();
         for cpu in nodes {
             let cell = table.cell(*memory, *cpu);
             let Some(Best { value, .. }) = cell.and_then(|cell| cell.best) else {
                 let why = cell.and_then(|cell| cell.failed.clone()).unwrap_or_else(|| "not measured".to_owned());
-                return Err(format!("{} of CPUs of node {cpu} and memory of node {memory}: {why}", table.name));
+                let why = format!("{} of CPUs of node {cpu} and memory of node {memory}: {why}", table.name);
+                return Err(SaveError::new(SaveErrorKind::NotMeasured, why));
             };
             row.push(format!("{value:.3}"));
         }

@@ -1,6 +1,6 @@
-//! A map as text: tables as in the slides, rows are the memory's node, columns the node whose CPUs run.
+//! A map as text. As in the slides, rows are the memory's node and columns the node whose CPUs run.
 
-use super::{Map, Table};
+use firsttouch_experiments::map::{Best, Map, PairTable};
 use firsttouch_model::format_bytes;
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ pub fn map_text(map: &Map) -> String {
     let threads: Vec<String> = map.cpu_nodes.iter().zip(&map.threads).map(|(node, threads)| format!("{threads} on node {node}")).collect();
     // Writing to a String cannot fail.
     let mut out =
-        format!("{}\nThreads: {}; arrays of {}; huge pages asked for.\n", map.machine, threads.join(", "), format_bytes(map.array_bytes));
+        format!("{}\nThreads: {}; arrays of {}; huge pages requested.\n", map.machine, threads.join(", "), format_bytes(map.array_bytes));
     for table in &map.tables {
         one(&mut out, map, table);
     }
@@ -20,7 +20,7 @@ pub fn map_text(map: &Map) -> String {
     out
 }
 
-fn one(out: &mut String, map: &Map, table: &Table) {
+fn one(out: &mut String, map: &Map, table: &PairTable) {
     let _ = writeln!(out, "\n{}, {} ({})", table.name, table.unit, table.about);
     let _ = write!(out, "{:<14}", "memory \\ CPUs");
     for node in &map.cpu_nodes {
@@ -38,7 +38,7 @@ fn one(out: &mut String, map: &Map, table: &Table) {
     if let Some(spread) = table.spread() {
         let runs = table.cells.iter().filter_map(|cell| cell.best.map(|best| best.runs)).max().unwrap_or(0);
         let over =
-            if spread > map.spread_limit { format!(": more than the {:.1} % asked for", map.spread_limit * 100.0) } else { String::new() };
+            if spread > map.spread_limit { format!(": more than the requested {:.1} %", map.spread_limit * 100.0) } else { String::new() };
         let _ = writeln!(out, "spread at most {:.1} % in up to {runs} runs{over}", spread * 100.0);
     }
     for cell in &table.cells {
@@ -50,7 +50,7 @@ fn one(out: &mut String, map: &Map, table: &Table) {
 
 fn curves(out: &mut String, map: &Map) {
     let Some(node) = map.curve_node else { return };
-    let number = |best: Option<super::Best>| best.map_or("-".to_owned(), |best| format!("{:.1}", best.value));
+    let number = |best: Option<Best>| best.map_or("-".to_owned(), |best| format!("{:.1}", best.value));
     for points in map.saturation.chunk_by(|a, b| a.kernel == b.kernel) {
         let _ = writeln!(out, "\nnode {node}, {} by number of threads\n{:>8}{:>10}", points[0].kernel, "threads", "GB/s");
         for point in points {

@@ -1,14 +1,15 @@
-//! A table of a reproduction as lines: columns under their sources, in several parts where they do not fit side by side.
+//! A table of a reproduction as text: columns under their sources, in several parts if they do not fit side by side.
 
-use super::{Cell, Source, Table};
+use super::source_words;
 use crate::text::layout::{pad, width};
+use firsttouch_experiments::reproduce::{ResultCell, ResultTable, Source};
 
 const GAP: usize = 2;
 
 /// The heading of a table.
-pub fn title(table: &Table) -> String {
+pub fn title(table: &ResultTable) -> String {
     let unit = if table.unit.is_empty() { String::new() } else { format!(", {}", table.unit) };
-    let from = table.only_source().map_or_else(String::new, |source| format!(" ({})", source.words()));
+    let from = table.only_source().map_or_else(String::new, |source| format!(" ({})", source_words(source)));
     format!("{}{unit}{from}", table.title)
 }
 
@@ -20,8 +21,8 @@ struct Printed {
     width: usize,
 }
 
-/// Header and rows; no line is wider than `most` as long as one column fits beside the labels.
-pub fn lines(table: &Table, most: usize, shown: impl Fn(&Cell) -> String) -> Vec<String> {
+/// Header and rows. No line is wider than `most` if one column fits beside the labels.
+pub fn lines(table: &ResultTable, most: usize, shown: impl Fn(&ResultCell) -> String) -> Vec<String> {
     let labels = labels(table);
     let indent = labels.first().map_or(0, |line| width(line));
     let mut columns: Vec<Printed> = table
@@ -46,7 +47,7 @@ pub fn lines(table: &Table, most: usize, shown: impl Fn(&Cell) -> String) -> Vec
     lines
 }
 
-/// How many columns fit with the words over them; at least one.
+/// How many columns fit with their sources above them; at least one.
 fn fitting(columns: &[Printed], most: usize) -> usize {
     let fits = |count: &usize| {
         let together: usize =
@@ -56,15 +57,15 @@ fn fitting(columns: &[Printed], most: usize) -> usize {
     (1..=columns.len()).take_while(fits).last().unwrap_or(1)
 }
 
-/// Of neighbours of one source: their columns, or the source's name where that is wider.
+/// The width of neighbouring columns of one source, or of the source's name if it is wider.
 fn group_width(group: &[Printed]) -> usize {
     let columns: usize = group.iter().map(|column| GAP + column.width).sum();
-    let word = group.first().map_or(0, |column| width(column.source.words()));
+    let word = group.first().map_or(0, |column| width(source_words(column.source)));
     columns.saturating_sub(GAP).max(word)
 }
 
 /// Heads and labels of each row, padded to the same width; numbers to the right.
-fn labels(table: &Table) -> Vec<String> {
+fn labels(table: &ResultTable) -> Vec<String> {
     let column = |at: usize| -> Vec<String> {
         let texts = || table.rows.iter().map(|row| row.labels.get(at).map_or("", String::as_str));
         let widest = texts().map(width).max().unwrap_or(0).max(width(&table.heads[at]));
@@ -80,13 +81,14 @@ fn right(text: &str, columns: usize) -> String {
     format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-fn part(table: &Table, labels: &[String], columns: &mut [Printed]) -> Vec<String> {
+fn part(table: &ResultTable, labels: &[String], columns: &mut [Printed]) -> Vec<String> {
     let mut lines = Vec::new();
     let has_names = columns.iter().any(|column| !column.name.is_empty());
     let indent = labels.first().map_or(0, |line| width(line));
     if table.only_source().is_none() || !has_names {
         let groups = groups(columns);
-        let line: String = groups.iter().map(|(source, width)| format!("{}{}", " ".repeat(GAP), right(source.words(), *width))).collect();
+        let line: String =
+            groups.iter().map(|(source, width)| format!("{}{}", " ".repeat(GAP), right(source_words(*source), *width))).collect();
         lines.push(format!("{}{line}", if has_names { " ".repeat(indent) } else { labels.first().cloned().unwrap_or_default() }));
     }
     let line = |label: &str, cells: &mut dyn Iterator<Item = (&str, usize)>| {
@@ -122,15 +124,19 @@ fn groups(columns: &mut [Printed]) -> Vec<(Source, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::{Column, Drawing, Row};
+    use firsttouch_experiments::reproduce::{Drawing, ResultColumn, ResultRow};
 
-    fn table() -> Table {
-        let column = |source, name: &str| Column { source, name: name.to_owned() };
-        let row = |label: &str, values: [f64; 2]| Row {
+    fn table() -> ResultTable {
+        let column = |source, name: &str| ResultColumn { source, name: name.to_owned() };
+        let row = |label: &str, values: [f64; 2]| ResultRow {
             labels: vec![label.to_owned(), "8".to_owned()],
-            cells: values.map(|value| Some(Cell::published(value))).into_iter().chain([None, Cell::measured(&[1.0, 2.0])]).collect(),
+            cells: values
+                .map(|value| Some(ResultCell::published(value)))
+                .into_iter()
+                .chain([None, ResultCell::measured(&[1.0, 2.0])])
+                .collect(),
         };
-        Table {
+        ResultTable {
             title: "time".to_owned(),
             unit: "s".to_owned(),
             heads: vec!["init".to_owned(), "threads".to_owned()],
@@ -145,11 +151,11 @@ mod tests {
         }
     }
 
-    fn shown(cell: &Cell) -> String {
+    fn shown(cell: &ResultCell) -> String {
         cell.value().to_string()
     }
 
-    /// Check that columns stand under their source, that one without figures is left out, and what does not fit follows below.
+    /// Check that columns are below their source, that a column without figures is left out, and that the rest follows below.
     #[test]
     fn columns_stand_under_their_source() {
         let expected = [
@@ -169,7 +175,7 @@ mod tests {
         assert_eq!(lines(&table(), 1, shown).len(), 14);
     }
 
-    /// Check that a source all columns share is told in the title, once.
+    /// Check that a source that all columns share is named once, in the title.
     #[test]
     fn a_common_source_is_in_the_title() {
         let mut table = table();

@@ -1,24 +1,25 @@
-//! A reproduction as a picture (SVG): its tables, a panel for each column or table.
+//! A reproduction as a picture (SVG): its tables, with a panel for each column or table.
 
 use super::bars::bars;
 use super::lines::lines;
-use super::{Drawing, Reproduction, Source, Table};
+use super::source_words;
 use crate::canvas::{Anchor, Canvas};
-use crate::map::Heat;
+use crate::map::HeatMap;
+use firsttouch_experiments::reproduce::{Drawing, Reproduction, ResultCell, ResultTable, Source};
 
 const MARGIN: f64 = 20.0;
 const GAP: f64 = 36.0;
 
 pub const BLUE: &str = "#2b6cb0";
 
-/// All tables that are drawn, below each other.
+/// All drawn tables, one below the other.
 #[must_use]
 pub fn reproduction_figure(reproduction: &Reproduction) -> String {
     let mut canvas = Canvas::default();
     let title = format!("{}: {}", reproduction.experiment, reproduction.title);
     canvas.text((MARGIN, 26.0), Anchor::Start, "big", &reproduction.experiment);
     canvas.text((MARGIN, 44.0), Anchor::Start, "", &reproduction.title);
-    canvas.text((MARGIN, 60.0), Anchor::Start, "faint", &format!("Here: {}", reproduction.here.machine));
+    canvas.text((MARGIN, 60.0), Anchor::Start, "faint", &format!("Here: {}", reproduction.measured_on.machine));
     let mut top = 80.0;
     for table in &reproduction.tables {
         match table.drawing {
@@ -33,20 +34,24 @@ pub fn reproduction_figure(reproduction: &Reproduction) -> String {
 }
 
 /// Over a panel of a column.
-pub fn panel_title(table: &Table, column: usize) -> String {
+pub fn panel_title(table: &ResultTable, column: usize) -> String {
     table.columns.get(column).map_or_else(String::new, |column| {
-        if column.name.is_empty() { column.source.words().to_owned() } else { format!("{}: {}", column.source.words(), column.name) }
+        if column.name.is_empty() {
+            source_words(column.source).to_owned()
+        } else {
+            format!("{}: {}", source_words(column.source), column.name)
+        }
     })
 }
 
-fn heat(table: &Table) -> Heat {
+fn heat(table: &ResultTable) -> HeatMap {
     let source = table.columns.first().map_or(Source::Measured, |column| column.source);
-    Heat {
-        title: format!("{}: {}, {}", source.words(), table.title, table.unit),
+    HeatMap {
+        title: format!("{}: {}, {}", source_words(source), table.title, table.unit),
         about: "rows: the memory's node, columns: the node whose CPUs run".to_owned(),
         is_speed: true,
         rows: table.rows.iter().filter_map(|row| row.labels.last().cloned()).collect(),
         columns: table.columns.iter().map(|column| column.name.clone()).collect(),
-        values: table.rows.iter().map(|row| row.cells.iter().map(|cell| cell.as_ref().map(super::Cell::value)).collect()).collect(),
+        values: table.rows.iter().map(|row| row.cells.iter().map(|cell| cell.as_ref().map(ResultCell::value)).collect()).collect(),
     }
 }

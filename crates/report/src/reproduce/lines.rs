@@ -1,21 +1,21 @@
-//! A table as curves: a panel a column, the last label along the bottom, a line for each combination of the other labels.
+//! A table as curves: one panel per column, the last label along the bottom, and a line for each combination of the other labels.
 
 use super::figure::panel_title;
-use super::{Cell, Drawing, Table};
 use crate::bench::{label, nice};
 use crate::canvas::{Anchor, Area, Canvas};
+use firsttouch_experiments::reproduce::{Drawing, ResultCell, ResultRow, ResultTable};
 
-/// Told apart also by readers who see no red and green (Okabe and Ito's palette).
+/// Distinguishable also for colour-blind readers (Okabe and Ito's palette).
 const COLOURS: [&str; 5] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#666666"];
 const PANEL: (f64, f64) = (270.0, 220.0);
 const PANELS_A_ROW: usize = 3;
 const AXIS: f64 = 46.0;
 const GAP: f64 = 30.0;
 
-/// The points of a line: which step along the bottom, and its figure.
-type Series<'a> = Vec<(usize, &'a Cell)>;
+/// The points of a line: the step along the bottom, and its figure.
+type Series<'a> = Vec<(usize, &'a ResultCell)>;
 
-pub fn lines(canvas: &mut Canvas, table: &Table, (x, y): (f64, f64)) {
+pub fn lines(canvas: &mut Canvas, table: &ResultTable, (x, y): (f64, f64)) {
     canvas.text((x, y + 12.0), Anchor::Start, "head", &format!("{}, {}", table.title, table.unit));
     let steps = steps(table);
     let names = names(table);
@@ -35,7 +35,7 @@ pub fn lines(canvas: &mut Canvas, table: &Table, (x, y): (f64, f64)) {
 }
 
 /// The last labels, in the order of their numbers.
-fn steps(table: &Table) -> Vec<String> {
+fn steps(table: &ResultTable) -> Vec<String> {
     let mut steps: Vec<String> = Vec::new();
     for text in table.rows.iter().filter_map(|row| row.labels.last()) {
         if !steps.contains(text) {
@@ -53,7 +53,7 @@ fn name(labels: &[String]) -> String {
     labels.split_last().map_or_else(String::new, |(_, others)| others.join(", "))
 }
 
-fn names(table: &Table) -> Vec<String> {
+fn names(table: &ResultTable) -> Vec<String> {
     let mut names = Vec::new();
     for row in &table.rows {
         let name = name(&row.labels);
@@ -64,10 +64,10 @@ fn names(table: &Table) -> Vec<String> {
     names
 }
 
-fn series<'a>(table: &'a Table, column: usize, steps: &[String], names: &[String]) -> Vec<Series<'a>> {
+fn series<'a>(table: &'a ResultTable, column: usize, steps: &[String], names: &[String]) -> Vec<Series<'a>> {
     let of = |wanted: &String| {
         let rows = table.rows.iter().filter(|row| name(&row.labels) == *wanted);
-        let point = |row: &'a super::Row| {
+        let point = |row: &'a ResultRow| {
             let step = steps.iter().position(|step| Some(step) == row.labels.last())?;
             Some((step, row.cells.get(column)?.as_ref()?))
         };
@@ -88,7 +88,7 @@ fn legend(canvas: &mut Canvas, names: &[String], (x, y): (f64, f64)) {
     }
 }
 
-fn panel(canvas: &mut Canvas, table: &Table, series: &[Series<'_>], steps: &[String], (area, top): (Area, f64)) {
+fn panel(canvas: &mut Canvas, table: &ResultTable, series: &[Series<'_>], steps: &[String], (area, top): (Area, f64)) {
     let height = |value: f64| area.y + area.height * (1.0 - value / top);
     for tick in 0..=5u32 {
         let value = top * f64::from(tick) / 5.0;
@@ -102,10 +102,10 @@ fn panel(canvas: &mut Canvas, table: &Table, series: &[Series<'_>], steps: &[Str
     canvas.line((area.x, area.y + area.height), (area.x + area.width, area.y + area.height), "#222", 1.0);
     let along = table.heads.last().map_or("", String::as_str);
     canvas.text((area.x + area.width / 2.0, area.y + area.height + 30.0), Anchor::Middle, "small", along);
-    // So that the picture reaches below the words.
+    // Extends the picture below the labels.
     canvas.rectangle(Area { x: area.x, y: area.y + area.height + 32.0, width: area.width, height: 1.0 }, "none", "none");
     for (index, (series, colour)) in series.iter().zip(COLOURS.iter().cycle()).enumerate() {
-        // Ranges side by side where several lie on one step.
+        // Ranges on one step are drawn side by side.
         let shift = (index as f64 - 0.5) * 5.0;
         let at = |step: usize, value: f64| (place(step) + shift, height(value));
         for pair in series.windows(2) {

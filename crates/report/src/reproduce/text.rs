@@ -1,11 +1,12 @@
 //! A reproduction as text.
 
-use super::{Cell, Reproduction, columns, digits};
+use super::{columns, digits};
 use crate::system::{Lines, row};
 use crate::text::Style;
 use crate::topology::table::Align::Left;
+use firsttouch_experiments::reproduce::{Reproduction, ResultCell};
 
-/// Tables, and the sentence on the effect last.
+/// The tables, then the sentence about the effect.
 #[must_use]
 pub fn reproduction_text(reproduction: &Reproduction, style: Style) -> String {
     let mut out = Lines::new(style);
@@ -13,7 +14,7 @@ pub fn reproduction_text(reproduction: &Reproduction, style: Style) -> String {
     for source in &reproduction.sources {
         out.sentence(&format!("Published: {source}."));
     }
-    out.sentence(&format!("Here: {}. {}", reproduction.here.machine, reproduction.settings.join(" ")));
+    out.sentence(&format!("Here: {}. {}", reproduction.measured_on.machine, reproduction.settings.join(" ")));
     for table in &reproduction.tables {
         out.heading(&columns::title(table));
         columns::lines(table, out.width(), shown).iter().for_each(|line| out.line(line));
@@ -34,16 +35,16 @@ pub fn reproduction_text(reproduction: &Reproduction, style: Style) -> String {
     out.text()
 }
 
-/// What brackets mean.
+/// The meaning of brackets.
 fn legend(out: &mut Lines, reproduction: &Reproduction) {
     let cells = || reproduction.tables.iter().flat_map(|table| &table.rows).flat_map(|row| &row.cells).flatten();
-    let has_range = |is_model: bool| cells().any(|cell| matches!(cell, Cell::Model { .. }) == is_model && cell.range().is_some());
+    let has_range = |is_model: bool| cells().any(|cell| matches!(cell, ResultCell::Model { .. }) == is_model && cell.range().is_some());
     let mut words = Vec::new();
     if has_range(false) {
         words.push("Measured: median [least, most] of the runs.");
     }
     if has_range(true) {
-        words.push("Model: mean [where 95 % lie] over where threads that are not pinned may sit.");
+        words.push("Model: mean [95 % range] over the possible placements of threads that are not pinned.");
     }
     if !words.is_empty() {
         out.gap();
@@ -56,14 +57,14 @@ fn bullets(out: &mut Lines, texts: &[String]) {
     out.table(&rows, &[Left, Left]);
 }
 
-fn shown(cell: &Cell) -> String {
+fn shown(cell: &ResultCell) -> String {
     let value = cell.value();
-    // Counts.
+    // Whole numbers are counts.
     let is_whole = cell.range().map_or(value.fract() == 0.0, |[low, high]| [low, value, high].iter().all(|part| part.fract() == 0.0));
     let word = |part: f64| if is_whole { format!("{part:.0}") } else { digits(part, value) };
     match (cell, cell.range()) {
-        // As it was printed.
-        (Cell::Published { value }, _) => value.to_string(),
+        // Published figures keep their digits.
+        (ResultCell::Published { value }, _) => value.to_string(),
         (_, Some([low, high])) => format!("{} [{}, {}]", word(value), word(low), word(high)),
         (_, None) => word(value),
     }

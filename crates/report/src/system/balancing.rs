@@ -1,4 +1,4 @@
-//! `firsttouch balancing`: state, tunables, and what it does to a command.
+//! `firsttouch balancing`: state, tunables, and its effect on a command.
 
 use super::{Lines, row};
 use crate::text::Style;
@@ -31,7 +31,7 @@ pub struct MeasuredJson<'a> {
     pub measured: &'a [Measured],
     /// Median time on / median time off.
     pub time_ratio: Option<f64>,
-    /// Whether enough runs were made, and every one of one state was faster than every one of the other.
+    /// Whether there are enough runs, and every run in one state was faster than every run in the other.
     pub separated: bool,
 }
 
@@ -43,7 +43,7 @@ impl<'a> MeasuredJson<'a> {
     }
 }
 
-/// Median time on over off, and whether the times differ beyond chance: enough runs, in ranges that are apart.
+/// Median time with balancing on over off, and whether the times differ significantly: enough runs whose ranges do not overlap.
 fn compared([on, off]: &[Measured; 2]) -> (Option<f64>, bool) {
     let ratio = (off.wall_s.median > 0.0).then(|| on.wall_s.median / off.wall_s.median);
     let times = |state: &Measured| state.runs.iter().map(|run| run.wall_s).collect::<Vec<f64>>();
@@ -55,12 +55,14 @@ fn compared([on, off]: &[Measured; 2]) -> (Option<f64>, bool) {
 pub fn balancing_text(balancing: &Balancing, style: Style) -> String {
     let mut out = Lines::new(style);
     out.sentence(&match balancing.value {
-        None => "NUMA balancing is unavailable: this kernel has none (CONFIG_NUMA_BALANCING), or hides /proc/sys/kernel/numa_balancing."
-            .to_owned(),
+        None => {
+            "NUMA balancing is unavailable: this kernel does not have it (CONFIG_NUMA_BALANCING), or hides /proc/sys/kernel/numa_balancing."
+                .to_owned()
+        }
         Some(value) => format!("NUMA balancing is {} (kernel.numa_balancing = {value}).", balancing.state),
     });
     if balancing.nodes == 1 {
-        out.sentence("There is one node: nothing can be moved, and balancing can only cost time.");
+        out.sentence("There is one node: no page can be moved, and balancing can only cost time.");
     }
     if !balancing.tunables.is_empty() {
         out.gap();
@@ -93,9 +95,9 @@ pub fn measured_text(command: &[String], nodes: usize, measured: &[Measured; 2],
     out.table(&rows, &[Left, Left, Left, Left, Left]);
     out.gap();
     out.sentence(&verdict(measured));
-    out.sentence("Hint faults and migrated pages are counted on the whole machine: other programs are counted too.");
+    out.sentence("Hint faults and migrated pages are those of the whole machine, including other programs.");
     if nodes == 1 {
-        out.sentence("There is one node: nothing can be moved, and what balancing costs is all that is measured.");
+        out.sentence("There is one node: no page can be moved, so only the cost of balancing is measured.");
     }
     out.text()
 }
@@ -110,7 +112,10 @@ fn verdict(measured: &[Measured; 2]) -> String {
     } else if separated {
         format!("With balancing on it takes {:.1} % {word}; the times of the two states do not overlap.", change.abs())
     } else {
-        format!("No difference shown: the times overlap (medians: {:.1} % {word} with balancing on). More --rounds may tell.", change.abs())
+        format!(
+            "No difference shown: the times overlap (medians: {:.1} % {word} with balancing on). More --rounds may show one.",
+            change.abs()
+        )
     }
 }
 
@@ -119,7 +124,7 @@ fn seconds(spread: Spread) -> String {
 }
 
 fn counts(spread: Spread) -> String {
-    // Counters, and medians of two of them.
+    // Counters are whole numbers; the median of two may end in .5.
     let word = |value: f64| thousands(value.round() as u64);
     format!("{} [{}, {}]", word(spread.median), word(spread.min), word(spread.max))
 }

@@ -20,7 +20,7 @@ pub struct Listed<'a> {
     pub title: &'a str,
     pub nodes: usize,
     pub cores: usize,
-    /// Whether published measurements gave its numbers.
+    /// Whether its numbers come from published measurements.
     pub fitted_to: &'a [String],
 }
 

@@ -24,17 +24,17 @@ impl<'a> MapsJson<'a> {
     }
 }
 
-/// How the text is to be.
+/// Options of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapsText {
-    /// All mappings by address, instead of the largest.
+    /// Show all mappings by address instead of the largest.
     pub all: bool,
     pub style: Style,
 }
 
-/// Nodes with a column each; on machines with more, each mapping's are told after its name.
+/// With at most this many nodes, each has a column; with more, each mapping's nodes follow its name.
 const NODE_COLUMNS: usize = 3;
-/// Mappings shown unless all are asked for, and the least part of the process's memory that is shown.
+/// The number of mappings shown by default, and the least part of the process's memory that they cover.
 const SHOWN: usize = 24;
 const LEAST_SHARE: f64 = 0.002;
 const POLICY: usize = 18;

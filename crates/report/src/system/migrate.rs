@@ -13,7 +13,7 @@ use serde::Serialize;
 
 const GIB: f64 = 1_073_741_824.0;
 
-/// Where pages were to go.
+/// Where pages should go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MigrateTarget {
     /// `to`, `interleave`, `used`.
@@ -38,20 +38,20 @@ pub struct MigrateJson {
     pub name: String,
     /// Nodes of the machine.
     pub nodes: Vec<u32>,
-    /// Null where there was nowhere to move.
+    /// Null on a machine with one node.
     pub target: Option<MigrateTarget>,
     /// Resident bytes by node before.
     pub before: Option<ByNode>,
     pub moved_pages: u64,
     pub moved_bytes: u64,
-    /// Pages that were where they should be.
+    /// Pages that were already on their target node.
     pub there_pages: u64,
     pub there_bytes: u64,
-    /// Bytes that moved, by the node they left, and by the one they are on now.
+    /// Moved bytes, by source node and by target node.
     pub from: ByNode,
     pub to: ByNode,
     pub seconds: f64,
-    /// Null where nothing moved.
+    /// Null if no page moved.
     pub gib_per_s: Option<f64>,
     pub failed: Vec<NotMoved>,
     /// The process ended meanwhile.
@@ -80,7 +80,7 @@ impl MigrateTarget {
 }
 
 impl MigrateJson {
-    /// Before anything moved.
+    /// The state before any page moved.
     #[must_use]
     pub fn new(maps: &ProcessMaps, machine: &Topology) -> Self {
         Self {
@@ -104,7 +104,7 @@ impl MigrateJson {
         }
     }
 
-    /// What came of it.
+    /// Adds the outcome.
     pub fn add(&mut self, done: &Migrated, seconds: f64) {
         (self.moved_pages, self.moved_bytes) = (done.moved, done.moved_bytes);
         (self.there_pages, self.there_bytes) = (done.there, done.there_bytes);
@@ -136,8 +136,8 @@ pub fn migrate_text(json: &MigrateJson, style: Style) -> String {
         let wanted = match target.kind {
             "to" => format!("to {nodes}"),
             "interleave" => format!("interleaved over {nodes}"),
-            "plan" => "to where the plan has them".to_owned(),
-            _ => "to where they are used".to_owned(),
+            "plan" => "to their nodes in the plan".to_owned(),
+            _ => "to the nodes that use them".to_owned(),
         };
         let rate = json.gib_per_s.map_or(String::new(), |rate| format!(", {rate:.2} GiB/s"));
         let mut rows = vec![vec![

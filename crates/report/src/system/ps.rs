@@ -24,9 +24,9 @@ impl<'a> PsJson<'a> {
     }
 }
 
-/// Widest name of a thread: the kernel's are 15 bytes.
+/// The widest name of a thread: the kernel limits names to 15 bytes.
 const NAME: usize = 15;
-/// Where columns of balancing need the room.
+/// The widest name where columns of balancing need the space.
 const NARROW_NAME: usize = 12;
 
 /// The processes as text.
@@ -47,7 +47,7 @@ pub fn ps_text(processes: &[ProcessThreads], style: Style) -> String {
 
 /// `1.2 GiB resident and 4 MiB in hugetlbfs, 3 MiB swapped out`.
 pub(super) fn resident(memory: &MemoryUse) -> String {
-    // Threads of the kernel, and processes that have ended.
+    // Kernel threads and processes that have ended have no memory.
     let Some(rss) = memory.rss_bytes else { return "no memory of its own".to_owned() };
     let mut text = format!("{} resident", format_bytes(rss));
     if let Some(bytes) = memory.hugetlb_bytes.filter(|bytes| *bytes > 0) {

@@ -8,12 +8,12 @@ use firsttouch_model::system::{Counters, meaning};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Nodes side by side; more get a table of their own below.
+/// The number of nodes side by side; more nodes continue in another table below.
 const NODES_ABREAST: usize = 4;
-/// numastat's counters, which are the first of all: shown also when they are zero.
+/// numastat's counters come first and are shown also when they are zero.
 const NUMASTAT: usize = 6;
 
-/// What the counters are of.
+/// The time that the counters cover.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Span {
     SinceBoot,
@@ -81,9 +81,9 @@ fn explained(name: &str) -> String {
 }
 
 fn nodes(out: &mut Lines, counters: &Counters) {
-    // Without slow memory the counters of tiers are zero on all nodes, and no news.
-    let told = |name: &&String| meaning(name).is_some_and(|(place, _)| place < NUMASTAT) || counters.sum(name) > 0;
-    let names = ordered(counters.nodes.iter().flat_map(|node| node.counters.keys()).filter(told));
+    // Without slow memory the counters of tiers are zero on all nodes; leave them out.
+    let is_shown = |name: &&String| meaning(name).is_some_and(|(place, _)| place < NUMASTAT) || counters.sum(name) > 0;
+    let names = ordered(counters.nodes.iter().flat_map(|node| node.counters.keys()).filter(is_shown));
     for (part, nodes) in counters.nodes.chunks(NODES_ABREAST).enumerate() {
         if part == 0 {
             out.heading("By node");

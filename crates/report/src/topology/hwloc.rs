@@ -1,18 +1,18 @@
 //! hwloc's XML of a topology, format 2: `lstopo -i FILE`, `hwloc-info -i FILE` and hwloc's library read it.
 //!
-//! hwloc wants objects nested by their sets of CPUs, each with the sets of its CPUs and nodes, memory as a child of the
-//! object it is local to, and every object with a number of its own (hwloc2.dtd, and its reader topology-xml.c).
+//! hwloc expects objects nested by their sets of CPUs. Each object has the sets of its CPUs and nodes and a unique number; memory is a
+//! child of the object that it is local to (hwloc2.dtd, and its reader topology-xml.c).
 
 use crate::xml::escape;
 use firsttouch_model::topology::{Cache, CacheKind, Distances, Node, Topology};
 use std::fmt::Write;
 
-/// What an object of the tree is.
+/// The kind of an object in the tree.
 enum Kind<'a> {
     Machine,
     Package(u32),
     Die(u32),
-    /// Holds a node whose CPUs are no other object's.
+    /// Holds a node whose set of CPUs no other object has.
     Group,
     Cache(&'a Cache),
     Core(Option<u32>),
@@ -30,7 +30,7 @@ struct Object<'a> {
 pub struct Attribute {
     pub name: &'static str,
     pub higher_is_better: bool,
-    /// Memory node, the CPUs it is used from, and the figure in MiB/s or ns.
+    /// Memory node, the CPUs that use it, and the figure in MiB/s or ns.
     pub values: Vec<(u32, Vec<u32>, u64)>,
 }
 
@@ -40,7 +40,7 @@ pub fn hwloc_xml(topology: &Topology) -> String {
     hwloc_xml_with(topology, &[])
 }
 
-/// The same with attributes that were measured, which stand in place of what the firmware says.
+/// The same with measured attributes, which replace the firmware's.
 pub fn hwloc_xml_with(topology: &Topology, measured: &[Attribute]) -> String {
     let mut root = Object { kind: Kind::Machine, cpus: topology.cpus.online.clone(), memory: Vec::new(), children: Vec::new() };
     for object in objects(topology) {
@@ -62,7 +62,7 @@ pub fn hwloc_xml_with(topology: &Topology, measured: &[Attribute]) -> String {
     writer.out
 }
 
-/// All objects but the nodes, larger sets first, and of equal sets the outer kind first.
+/// All objects except nodes: larger sets first, and for equal sets the outer kind first.
 fn objects(topology: &Topology) -> Vec<Object<'_>> {
     let mut list: Vec<(u32, Object)> = Vec::new();
     let mut push = |rank, kind, cpus: &[u32]| {
@@ -73,14 +73,14 @@ fn objects(topology: &Topology) -> Vec<Object<'_>> {
     for package in &topology.packages {
         push(0, Kind::Package(package.id), &package.cpus);
     }
-    // One die in each package is the package.
+    // A single die is the same as its package.
     if topology.dies.len() > topology.packages.len() {
         for die in &topology.dies {
             push(1, Kind::Die(die.id), &die.cpus);
         }
     }
     for cache in &topology.caches {
-        // L5 is outermost; below the data cache is the instruction cache.
+        // L5 is outermost; the instruction cache is inside the data cache.
         push(10 - cache.level.min(5) + u32::from(cache.kind == CacheKind::Instruction), Kind::Cache(cache), &cache.cpus);
     }
     for core in &topology.cores {
@@ -97,7 +97,7 @@ fn within(inner: &[u32], outer: &[u32]) -> bool {
     inner.iter().all(|cpu| outer.binary_search(cpu).is_ok())
 }
 
-/// Puts an object below the smallest that encloses it. One that overlaps another has no place in a tree and is left out.
+/// Inserts an object below the smallest object that encloses it. An object that only overlaps another does not fit a tree and is left out.
 fn insert<'a>(parent: &mut Object<'a>, object: Object<'a>) {
     if !within(&object.cpus, &parent.cpus) {
         return;
@@ -111,7 +111,7 @@ fn insert<'a>(parent: &mut Object<'a>, object: Object<'a>) {
     }
 }
 
-/// The CPUs a node is local to: its own, else those of its nearest initiators, else all.
+/// The CPUs that a node is local to: its own, else those of its nearest initiators, else all.
 fn near(topology: &Topology, node: &Node) -> Vec<u32> {
     if !node.cpus.is_empty() {
         return node.cpus.clone();
@@ -123,8 +123,8 @@ fn near(topology: &Topology, node: &Node) -> Vec<u32> {
     if cpus.is_empty() { topology.cpus.online.clone() } else { cpus }
 }
 
-/// Puts a node to the object that has just these CPUs, else into a group of them. As hwloc does, to the package rather
-/// than to a machine of one package, but above the caches.
+/// Attaches a node to the object with exactly these CPUs, else to a new group of them. Like hwloc, prefers the package to a machine with
+/// one package, but stays above the caches.
 fn attach<'a>(parent: &mut Object<'a>, node: &'a Node, cpus: &[u32]) {
     let inner = |child: &Object| matches!(child.kind, Kind::Package(_) | Kind::Die(_) | Kind::Group) || cpus.len() < parent.cpus.len();
     let place = parent.children.iter().position(|child| within(cpus, &child.cpus) && inner(child));
@@ -141,7 +141,7 @@ fn attach<'a>(parent: &mut Object<'a>, node: &'a Node, cpus: &[u32]) {
     if inside.iter().map(|child| child.cpus.len()).sum::<usize>() == cpus.len() {
         parent.children.push(Object { kind: Kind::Group, cpus: cpus.to_vec(), memory: vec![node], children: inside });
     } else {
-        // Another object has some of the node's CPUs, and others: all that a tree can tell is who encloses both.
+        // Another object overlaps the node's CPUs: the tree can only express which object encloses both.
         parent.children.extend(inside);
         parent.memory.push(node);
     }
@@ -151,9 +151,9 @@ fn attach<'a>(parent: &mut Object<'a>, node: &'a Node, cpus: &[u32]) {
 struct Writer<'a> {
     topology: &'a Topology,
     out: String,
-    /// The last number given to an object.
+    /// The number of the last object.
     gp: u64,
-    /// Numbers of the nodes, for attributes.
+    /// The objects' numbers of the nodes, for attributes.
     node_gp: Vec<(u32, u64)>,
 }
 
@@ -167,7 +167,7 @@ impl Writer<'_> {
         self.gp
     }
 
-    /// Writes an object and what it holds. `outer` are the nodes above it, which are local to it as well.
+    /// Writes an object and its children. `outer` are the nodes above it, which are local to it as well.
     fn object(&mut self, object: &Object, depth: usize, outer: &[u32]) {
         let gp = self.next();
         let mut outer = outer.to_vec();
@@ -205,7 +205,7 @@ impl Writer<'_> {
             );
         }
         if matches!(object.kind, Kind::Group) {
-            // HWLOC_GROUP_KIND_MEMORY: a group made to hold memory.
+            // HWLOC_GROUP_KIND_MEMORY: a group that was created to hold memory.
             tag += " kind=\"1001\" subkind=\"0\"";
         }
         if object.memory.is_empty() && object.children.is_empty() {
@@ -230,7 +230,7 @@ impl Writer<'_> {
         let limits = self.topology.process.as_ref();
         let allowed = |list: Option<&Vec<u32>>, all: &[u32]| -> Vec<u32> {
             let kept: Vec<u32> = all.iter().copied().filter(|one| list.is_none_or(|list| list.binary_search(one).is_ok())).collect();
-            // hwloc refuses a machine on which nothing is allowed.
+            // hwloc refuses a machine without allowed CPUs or nodes.
             if kept.is_empty() { all.to_vec() } else { kept }
         };
         format!(
@@ -292,7 +292,7 @@ impl Writer<'_> {
         if count < 2 {
             return;
         }
-        // kind 5: from the operating system, a latency. The lengths are those of the texts.
+        // kind 5: a latency from the operating system. The lengths are those of the texts.
         self.line(1, &format!("<distances2 type=\"NUMANode\" nbobjs=\"{count}\" kind=\"5\" name=\"NUMALatency\" indexing=\"os\">"));
         let indexes: String = distances.nodes.iter().map(|node| format!("{node} ")).collect();
         self.line(2, &format!("<indexes length=\"{}\">{indexes}</indexes>", indexes.len()));
@@ -303,7 +303,7 @@ impl Writer<'_> {
         self.line(1, "</distances2>");
     }
 
-    /// Bandwidth and latency: what was measured, else the firmware's word on the nearest CPUs.
+    /// Bandwidth and latency: the measured values, else the firmware's for the nearest CPUs.
     fn attributes(&mut self, measured: &[Attribute]) {
         let by_firmware = ["ReadBandwidth", "WriteBandwidth", "ReadLatency", "WriteLatency"];
         for name in by_firmware.into_iter().filter(|name| !measured.iter().any(|one| one.name == *name)) {
@@ -316,7 +316,7 @@ impl Writer<'_> {
     }
 
     fn of_firmware(&self, name: &str, node: &Node) -> Option<(u32, Vec<u32>, u64)> {
-        // Class 1 is from CPUs, as hwloc wants it; class 0 may be from another device.
+        // hwloc expects access from CPUs, which is class 1; class 0 may be from another device.
         let access = node.access.iter().max_by_key(|access| access.class)?;
         let figure = match name {
             "ReadBandwidth" => access.read_bandwidth_mib_s,
@@ -344,7 +344,7 @@ impl Writer<'_> {
         if lines.is_empty() {
             return;
         }
-        // From an initiator; higher is better, or lower is.
+        // Flags: needs an initiator; higher (or lower) is better.
         let flags = if attribute.higher_is_better { 5 } else { 6 };
         self.line(1, &format!("<memattr name=\"{}\" flags=\"{flags}\">", attribute.name));
         for line in lines {
@@ -354,7 +354,7 @@ impl Writer<'_> {
     }
 }
 
-/// Adds the nodes of all objects below.
+/// Adds the nodes of all descendants.
 fn below(object: &Object, nodes: &mut Vec<u32>) {
     for child in &object.children {
         nodes.extend(child.memory.iter().map(|node| node.id));
@@ -380,7 +380,7 @@ fn sets(cpus: &[u32], nodes: &[u32]) -> String {
     format!(" cpuset=\"{cpus}\" complete_cpuset=\"{cpus}\" nodeset=\"{nodes}\" complete_nodeset=\"{nodes}\"")
 }
 
-/// hwloc's sets: groups of 32 bits, the highest first.
+/// A set in hwloc's notation: groups of 32 bits, the highest first.
 fn bitmap(numbers: &[u32]) -> String {
     let groups = numbers.iter().max().map_or(1, |last| last / 32 + 1);
     let group = |index: u32| numbers.iter().filter(|number| **number / 32 == index).fold(0u32, |bits, number| bits | 1 << (number % 32));
@@ -392,7 +392,7 @@ fn bitmap(numbers: &[u32]) -> String {
 mod tests {
     use super::*;
 
-    /// Check sets against hwloc's form.
+    /// Check sets in hwloc's notation.
     #[test]
     fn sets_are_written() {
         assert_eq!(bitmap(&[]), "0x00000000");

@@ -1,5 +1,5 @@
-//! The topology as a picture: packages with their nodes, caches, cores and CPUs as boxes within boxes, as lstopo draws
-//! them, and below the distances as links and as a matrix.
+//! The topology as a picture: packages with their nodes, caches, cores and CPUs as nested boxes, as in lstopo, and below them the
+//! distances as links and as a matrix.
 
 mod boxes;
 mod links;
@@ -10,12 +10,12 @@ use boxes::{NodeBox, heading, wide};
 use firsttouch_model::counted;
 use firsttouch_model::topology::{Node, Package, Topology, format_list};
 
-/// Around everything, and between boxes, px.
+/// The margin, and the gap between boxes, px.
 const MARGIN: f64 = 16.0;
 const GAP: f64 = 8.0;
-/// Rows of boxes are about this wide, px: as a screen is.
+/// The approximate width of a row of boxes, px: that of a screen.
 const PAGE: f64 = 1500.0;
-/// Height of a box's own line of text, px.
+/// The height of a box's line of text, px.
 const HEAD: f64 = 22.0;
 
 /// The picture as an SVG document.
@@ -56,7 +56,7 @@ fn subtitle(topology: &Topology) -> String {
     parts.join(", ")
 }
 
-/// A frame with nodes in it: a package, or all that is in none or in several.
+/// A frame with nodes: a package, or all nodes that are in no package or in several.
 struct Frame<'a> {
     package: Option<&'a Package>,
     nodes: Vec<NodeBox<'a>>,
@@ -67,7 +67,7 @@ impl<'a> Frame<'a> {
     fn new(topology: &'a Topology, package: Option<&'a Package>, nodes: Vec<&'a Node>) -> Self {
         let nodes: Vec<NodeBox> = nodes.into_iter().map(|node| NodeBox::new(topology, node)).collect();
         let widest = nodes.iter().map(|node| node.width).fold(1.0, f64::max);
-        // Two nodes beside each other, four in a square; less where they are wide.
+        // Two nodes side by side, four in a square; fewer per row if they are wide.
         let square = (nodes.len() as f64).sqrt().ceil() as usize;
         let fitting = ((PAGE / (widest + GAP)) as usize).max(1);
         Self { package, nodes, columns: square.clamp(1, fitting) }
@@ -133,7 +133,7 @@ fn machine(canvas: &mut Canvas, topology: &Topology, top: f64) {
     }
 }
 
-/// What the colours mean, and what is not drawn.
+/// The meaning of the colours, and what is not drawn.
 fn legend(canvas: &mut Canvas, topology: &Topology, y: f64) {
     let mut x = MARGIN;
     let mut item = |fill: &str, text: &str| {

@@ -9,7 +9,7 @@ pub enum Align {
     Right,
 }
 
-/// Lines of a table; the last column continues below itself where it would be wider than `most` columns.
+/// Lines of a table. The last column is folded where it would exceed `most` columns.
 pub fn table(rows: &[Vec<String>], aligns: &[Align], most: usize) -> Vec<String> {
     let last = aligns.len().saturating_sub(1);
     let widths: Vec<usize> =
@@ -36,7 +36,7 @@ pub fn table(rows: &[Vec<String>], aligns: &[Align], most: usize) -> Vec<String>
     lines
 }
 
-/// A text in lines of at most `most` columns, broken after spaces and commas; one line at least.
+/// A text in lines of at most `most` columns, broken after spaces and commas; at least one line.
 pub fn fold(text: &str, most: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_inclusive([' ', ',']) {
@@ -52,7 +52,7 @@ pub fn fold(text: &str, most: usize) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Check alignment, and that a long last column continues below itself.
+    /// Check alignment, and that a long last column is folded.
     #[test]
     fn columns_line_up() {
         let rows = [vec!["node".to_owned(), "CPUs".to_owned()], vec!["10".to_owned(), "0-1,4-5,8-9,12-13,16".to_owned()]];

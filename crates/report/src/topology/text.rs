@@ -101,7 +101,7 @@ fn overview(out: &mut Text, topology: &Topology) {
     out.rows(&rows, &[Left, Left]);
 }
 
-/// `n with n+64` where that holds for all cores, else each core: `0,4  1,5`.
+/// `n with n+64` if that describes all cores, else each core: `0,4  1,5`.
 fn siblings(topology: &Topology) -> String {
     let first = topology.cores.first().map_or(&[][..], |core| &core.cpus);
     let offsets = |cpus: &[u32]| cpus.iter().map(|cpu| cpu - cpus[0]).collect::<Vec<u32>>();
@@ -114,7 +114,7 @@ fn siblings(topology: &Topology) -> String {
     cores.join("  ")
 }
 
-/// One line for caches that differ only in place.
+/// One line for caches that differ only in their CPUs.
 fn caches(out: &mut Text, topology: &Topology) {
     let mut kinds: BTreeMap<(u32, String, u64, usize), Vec<&Cache>> = BTreeMap::new();
     for cache in &topology.caches {
@@ -148,7 +148,7 @@ fn nodes(out: &mut Text, topology: &Topology) {
     out.heading("Nodes");
     let mut header = vec!["node".to_owned(), "package".to_owned(), "memory".to_owned(), "free".to_owned()];
     let mut aligns = vec![Right, Right, Right, Right];
-    // Only sizes of which some node has pages; the others are told in one line.
+    // A column for each size with reserved pages; one line names the other sizes.
     let mut sizes: Vec<u64> = topology.nodes.iter().flat_map(|node| node.huge_pages.iter().map(|pool| pool.page_bytes)).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -211,7 +211,7 @@ fn distances(out: &mut Text, topology: &Topology) {
         cells.extend(row.iter().map(u32::to_string));
         rows.push(cells);
     }
-    // The last column is as the others here: it must not be folded, and is right-aligned by hand.
+    // `table` folds the last column and aligns it left, so this one is padded here.
     let widest = rows.iter().filter_map(|row| row.last()).map(String::len).max().unwrap_or(0);
     for row in &mut rows {
         if let Some(cell) = row.last_mut() {
@@ -241,7 +241,7 @@ fn access(out: &mut Text, topology: &Topology) {
         }
     }
     if rows.len() > 1 {
-        out.heading("Access as the firmware tells it (HMAT; class 0: nearest initiators, 1: nearest CPUs)");
+        out.heading("Access by the firmware (HMAT; class 0: nearest initiators, 1: nearest CPUs)");
         out.rows(&rows, &[Right, Right, Right, Right, Right, Right, Left]);
     }
 }
@@ -282,7 +282,7 @@ fn domains(out: &mut Text, topology: &Topology) {
         .iter()
         .map(|domain| {
             let spans: Vec<String> = domain.spans.iter().map(|span| format_list(span)).collect();
-            let spans = if spans.is_empty() { "CPUs not told (proc/schedstat is missing)".to_owned() } else { spans.join(" | ") };
+            let spans = if spans.is_empty() { "CPUs unknown (proc/schedstat is missing)".to_owned() } else { spans.join(" | ") };
             vec![domain.level.to_string(), clean(if domain.name.is_empty() { "?" } else { &domain.name }), spans]
         })
         .collect();

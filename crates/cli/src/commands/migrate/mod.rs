@@ -3,10 +3,12 @@
 mod planned;
 mod used;
 
-use super::{Usage, usage};
 use crate::arguments::Migrate;
-use crate::output::{message, print, print_json, style, tell};
-use anyhow::{Context, Result, anyhow, bail};
+use crate::exit::{self, Usage, usage};
+use crate::output::{message, print, print_json, style};
+use crate::processes;
+use crate::progress;
+use anyhow::{Context, Result, anyhow};
 use firsttouch_model::system::{Mapping, ProcessMaps};
 use firsttouch_model::topology::Topology;
 use firsttouch_model::{ExpressionError, format_bytes};
@@ -14,42 +16,41 @@ use firsttouch_placement::migrate::{Migrated, Rule, Span, migrate, refusal};
 use firsttouch_placement::{Device, NodeList, Numbered};
 use firsttouch_report::{MigrateJson, MigrateTarget, migrate_text};
 use firsttouch_system::calls::pages::Pages;
-use firsttouch_system::process::{self, Subject};
+use firsttouch_system::process;
 use firsttouch_system::{balancing, topology};
 use std::io::{IsTerminal, stderr, stdout};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 const ROOT: &str = "/";
-/// How often progress is shown, and after how long at first.
+/// The time between two lines of progress, and before the first.
 const PERIOD: Duration = Duration::from_millis(300);
 
 pub fn run(arguments: &Migrate) -> Result<u8> {
-    let pid = one_process(&arguments.process)?;
+    let pid = processes::only(&arguments.process)?;
     let machine = topology::read_outline(Path::new(ROOT))?;
-    let asked = asked(arguments, &machine)?;
+    let target = target(arguments, &machine)?;
     let maps = process::maps(Path::new(ROOT), pid)?;
     let mut json = MigrateJson::new(&maps, &machine);
-    let has_one = machine.nodes.len() < 2;
-    let spans = match asked {
-        Asked::Rule(rule) => {
+    let spans = match target {
+        Target::Rule(rule) => {
             json.target = Some(MigrateTarget::of(&rule));
             everywhere(&maps, &rule)
         }
-        Asked::Used(file) => {
+        Target::Used(file) => {
             let used = used::spans(file, pid, &maps)?;
             json.target = Some(MigrateTarget::used());
             json.notes.extend(used.notes);
             used.spans
         }
-        Asked::Planned(plan, profile) => {
+        Target::Planned(plan, profile) => {
             let planned = planned::spans(plan, profile, pid, &maps, &machine)?;
             json.target = Some(MigrateTarget::planned());
             json.notes.extend(planned.notes);
             planned.spans
         }
     };
-    if has_one {
+    if machine.nodes.len() < 2 {
         json.target = None;
         json.notes.push("This machine has one node: there is nowhere to move pages.".to_owned());
         return show(arguments, &json);
@@ -74,45 +75,34 @@ fn show(arguments: &Migrate, json: &MigrateJson) -> Result<u8> {
     } else {
         print(&migrate_text(json, style(&stdout())))?;
     }
-    Ok(0)
+    Ok(exit::DONE)
 }
 
-/// Threads that move pages: on half of the CPUs, as the process goes on meanwhile, and few: they fill the links between nodes.
+/// Threads that move pages: half of the CPUs, because the process goes on meanwhile, and at most as many as fill the links between nodes.
 fn threads() -> usize {
     const MOST: usize = 4;
     (std::thread::available_parallelism().map_or(1, std::num::NonZero::get) / 2).clamp(1, MOST)
 }
 
-/// One process: moving several by a name's accident cannot be taken back.
-fn one_process(text: &str) -> Result<i32> {
-    let own = i32::try_from(std::process::id()).unwrap_or(0);
-    let found = process::find(Path::new(ROOT), &Subject::parse(text), own)?;
-    match found[..] {
-        [pid] => Ok(pid),
-        _ => {
-            let pids: Vec<String> = found.iter().map(i32::to_string).collect();
-            bail!("cannot choose among {} processes called '{text}': name one by its number: {}", found.len(), pids.join(", "))
-        }
-    }
-}
-
-enum Asked<'a> {
+/// Where pages go.
+enum Target<'a> {
     Rule(Rule),
+    /// Where this profile saw them used.
     Used(&'a Path),
-    /// And the profile, where it is not the one that the plan was made from.
+    /// Where this plan puts them; the profile, unless the plan was made from it.
     Planned(&'a Path, Option<&'a Path>),
 }
 
-fn asked<'a>(arguments: &'a Migrate, machine: &Topology) -> Result<Asked<'a>> {
+fn target<'a>(arguments: &'a Migrate, machine: &Topology) -> Result<Target<'a>> {
     if let Some(plan) = &arguments.plan {
-        return Ok(Asked::Planned(plan, arguments.profile.as_deref()));
+        return Ok(Target::Planned(plan, arguments.profile.as_deref()));
     }
     match (&arguments.to, &arguments.interleave, &arguments.profile) {
-        (Some(list), ..) => Ok(Asked::Rule(Rule::To(nodes("--to", list, machine)?))),
-        (None, Some(list), _) => Ok(Asked::Rule(Rule::Interleave(nodes("--interleave", list, machine)?))),
-        (None, None, Some(file)) => Ok(Asked::Used(file)),
+        (Some(list), ..) => Ok(Target::Rule(Rule::To(nodes("--to", list, machine)?))),
+        (None, Some(list), _) => Ok(Target::Rule(Rule::Interleave(nodes("--interleave", list, machine)?))),
+        (None, None, Some(file)) => Ok(Target::Used(file)),
         (None, None, None) => Err(Usage(anyhow!(
-            "cannot tell where the pages are used: profile the process (firsttouch profile --pid PID --duration 10) and give --profile FILE, or \
+            "cannot choose nodes: it is unknown where the pages are used. Profile the process (firsttouch profile --pid PID --duration 10) and give --profile FILE, or \
              name nodes with --to NODES or --interleave"
         ))
         .into()),
@@ -121,12 +111,12 @@ fn asked<'a>(arguments: &'a Migrate, machine: &Topology) -> Result<Asked<'a>> {
 
 fn nodes(option: &str, list: &str, machine: &Topology) -> Result<Vec<u32>> {
     let known = Numbered::nodes(machine).without_limits();
-    let none = |_: &Device| Err(firsttouch_model::Error::invalid_input("devices are not taken here"));
-    let found: Result<Vec<u32>, ExpressionError> = list.parse().and_then(|list: NodeList| list.resolve(&known, None, &none));
+    let no_device = |_: &Device| Err(firsttouch_model::Error::invalid_input("a device cannot be named here"));
+    let found: Result<Vec<u32>, ExpressionError> = list.parse().and_then(|list: NodeList| list.resolve(&known, None, &no_device));
     usage(found.with_context(|| option.to_owned()))
 }
 
-/// All memory that is there, by mapping.
+/// All resident memory, by mapping.
 fn everywhere(maps: &ProcessMaps, rule: &Rule) -> Vec<Span> {
     let of = |mapping: &Mapping| {
         let page_bytes = mapping.page_bytes?;
@@ -143,7 +133,7 @@ fn everywhere(maps: &ProcessMaps, rule: &Rule) -> Vec<Span> {
     maps.mappings.iter().filter_map(of).collect()
 }
 
-/// What of a mapping moves as a whole.
+/// Bytes of a mapping that move as a whole.
 fn grain_bytes(mapping: &Mapping, page_bytes: u64) -> u64 {
     if mapping.transparent_huge_bytes == 0 {
         return page_bytes;
@@ -152,9 +142,9 @@ fn grain_bytes(mapping: &Mapping, page_bytes: u64) -> u64 {
     text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(page_bytes)
 }
 
-/// A line on a terminal; nothing elsewhere.
+/// A line of progress on a terminal.
 struct Progress {
-    wanted: bool,
+    is_terminal: bool,
     all: u64,
     start: Instant,
     last: Instant,
@@ -165,23 +155,23 @@ impl Progress {
     fn new(spans: &[Span]) -> Self {
         let bytes = |span: &Span| span.present.map_or(span.end - span.start, |pages| pages.saturating_mul(span.page_bytes));
         let now = Instant::now();
-        Self { wanted: stderr().is_terminal(), all: spans.iter().map(bytes).sum::<u64>().max(1), start: now, last: now, shown: false }
+        Self { is_terminal: stderr().is_terminal(), all: spans.iter().map(bytes).sum::<u64>().max(1), start: now, last: now, shown: false }
     }
 
     fn show(&mut self, done: &Migrated) {
-        if !self.wanted || self.last.elapsed() < PERIOD {
+        if !self.is_terminal || self.last.elapsed() < PERIOD {
             return;
         }
         (self.last, self.shown) = (Instant::now(), true);
         let seen = done.moved_bytes + done.there_bytes;
         let rate = done.moved_bytes as f64 / self.start.elapsed().as_secs_f64() / (1u64 << 30) as f64;
         let percent = (100.0 * seen as f64 / self.all as f64).min(100.0);
-        tell(&format!("\r\x1b[Kmoving pages: {percent:.0} %, {} moved, {rate:.2} GiB/s", format_bytes(done.moved_bytes)));
+        progress::line(&format!("moving pages: {percent:.0} %, {} moved, {rate:.2} GiB/s", format_bytes(done.moved_bytes)));
     }
 
     fn clear(&self) {
         if self.shown {
-            tell("\r\x1b[K");
+            progress::line("");
         }
     }
 }

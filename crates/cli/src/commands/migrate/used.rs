@@ -1,4 +1,4 @@
-//! Where a profile of the running process saw its memory used: parts of objects by the thread that uses them, and where that thread runs now.
+//! Where a profile of the running process saw its memory used: each part of an object goes to the node on which its thread runs now.
 
 use anyhow::{Result, anyhow};
 use firsttouch_model::rows::Id;
@@ -15,7 +15,7 @@ pub struct Used {
 }
 
 /// # Errors
-/// A file that is no profile, or one of another process; nothing of it that one thread uses.
+/// A file that is not a profile of this process, or that has no part used by one running thread.
 pub fn spans(file: &Path, pid: i32, maps: &ProcessMaps) -> Result<Used> {
     let AnalysedProfile { profile, analysis, .. } = AnalysedProfile::open(file, &AnalysisRequest::default())?;
     let own = running_process(&profile, pid).map_err(|why| anyhow!("cannot use {}: it {why}", file.display()))?;
@@ -42,7 +42,7 @@ pub fn spans(file: &Path, pid: i32, maps: &ProcessMaps) -> Result<Used> {
     }
     if spans.is_empty() {
         return Err(anyhow!(
-            "cannot tell from {} where pages of process {pid} are used: no part of an object is used by one thread that still runs. Profile it for \
+            "cannot choose nodes for process {pid} from {}: no part of an object is used by one thread that still runs. Profile it for \
              longer, or name nodes with --to or --interleave",
             file.display()
         ));
@@ -50,7 +50,7 @@ pub fn spans(file: &Path, pid: i32, maps: &ProcessMaps) -> Result<Used> {
     let size = firsttouch_model::format_bytes;
     let mut notes = Vec::new();
     if shared > 0 {
-        notes.push(format!("{} that several threads use, or of whose use nothing is known, stay where they are.", size(shared)));
+        notes.push(format!("{} stay where they are: several threads use them, or their use is unknown.", size(shared)));
     }
     if gone > 0 {
         notes.push(format!("{} stay: the threads that used them have ended.", size(gone)));
@@ -61,13 +61,13 @@ pub fn spans(file: &Path, pid: i32, maps: &ProcessMaps) -> Result<Used> {
 /// The node that each thread last ran on.
 ///
 /// # Errors
-/// The process is gone, or another user's.
+/// The process has ended, or belongs to another user.
 pub fn nodes_of_threads(pid: i32) -> Result<BTreeMap<i32, u32>> {
     let threads = process::threads(Path::new("/"), pid)?.threads;
     Ok(threads.into_iter().filter_map(|thread| Some((thread.tid, thread.node?))).collect())
 }
 
-/// The whole pages of a range, by the mappings it lies in; a page on a border goes with its first byte.
+/// The whole pages of a range, by mapping. A page on a border goes where its first byte goes.
 pub fn within(maps: &ProcessMaps, start: u64, end: u64, rule: &Rule) -> Vec<Span> {
     let overlapping = maps.mappings.iter().filter(|mapping| mapping.start < end && start < mapping.end);
     let span = |mapping: &firsttouch_model::system::Mapping| {
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use firsttouch_model::system::Mapping;
 
-    /// Check that neighbouring pieces share no page, and that parts outside of mappings are left out.
+    /// Check that neighbouring pieces share no page, and that parts outside mappings are left out.
     #[test]
     fn pieces_are_whole_pages() {
         let mapping = Mapping { start: 0x10000, end: 0x20000, page_bytes: Some(4096), ..Mapping::default() };

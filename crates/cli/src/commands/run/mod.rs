@@ -1,102 +1,84 @@
 //! `firsttouch run`
 
-mod pin;
-mod placement;
 mod plan;
-mod quick_test;
 mod shared;
 
-pub use quick_test::whole_nodes;
-
-use super::{topology, unless_not_executed, words};
-use crate::arguments::{Run, Topology};
-use crate::output::{message, print, print_json, style};
+use crate::arguments::Run;
+use crate::exit::{self, unless_not_executed};
+use crate::output::{message, print, print_json, style, tell, words};
 use anyhow::Result;
+use firsttouch_experiments::quick_test::{self, QuickTest};
+use firsttouch_launch::{PolicyRequest, Refusals, Request, apply, preload_pinning, resolve};
 use firsttouch_model::launch::{Explanation, PlannedMemory};
+use firsttouch_model::policy::Mode;
 use firsttouch_placement::{Placement, explain};
-use firsttouch_report::{ExplainJson, explain_text};
-use firsttouch_system::calls::affinity::bind_to_cpus;
-use firsttouch_system::calls::mempolicy::set_policy;
+use firsttouch_report::{ExplainJson, QuickTestJson, TopologyJson, explain_text, quick_test_text, topology_text};
 use firsttouch_system::launch::become_program;
-use firsttouch_system::launch::restore_cpus;
-use firsttouch_system::topology as machine;
-use std::io::stdout;
+use firsttouch_system::topology;
+use std::io::{stderr, stdout};
 
 pub fn run(arguments: &Run) -> Result<u8> {
     if arguments.hardware || arguments.show {
-        return topology::run(&Topology { json: arguments.json, ..Topology::default() });
+        return show_machine(arguments.json);
     }
     if let Some(wanted) = shared::wanted(&arguments.segment) {
         return shared::run(arguments, &wanted);
     }
     if arguments.quick_test {
-        return quick_test::run(arguments);
+        return quick_test(arguments);
     }
-    let mut effort = Effort { is_best: arguments.best_effort, left_out: Vec::new() };
-    if let Some(path) = &arguments.plan {
-        if arguments.explain {
-            let (placement, planned) = plan::explain(arguments, path)?;
-            return show(arguments, &placement, planned, Vec::new());
-        }
-        let placement = plan::prepare(arguments, path)?;
-        // The plan's own message has said what cannot be; the program runs.
-        apply(&placement, &mut Effort { is_best: true, left_out: Vec::new() })?;
-        return unless_not_executed(become_program(&arguments.program, &placement.environment));
+    if let Some(file) = &arguments.plan {
+        return plan::run(arguments, file);
     }
-    let mut placement = placement::resolve(arguments, &mut effort)?;
+    let mut refusals = Refusals::new(arguments.best_effort);
+    let mut placement = resolve(&request(arguments), &mut refusals)?;
+    let left_out = warn(&mut refusals);
     if arguments.explain {
-        return show(arguments, &placement, Vec::new(), effort.left_out);
+        return show(arguments, &placement, Vec::new(), left_out);
     }
-    if !placement.threads.is_empty()
-        && let Some(preload) = effort.settle(pin::preload(&arguments.program))?.flatten()
-    {
-        placement.environment.push(preload);
+    if !placement.threads.is_empty() {
+        match refusals.accept(preload_pinning(&arguments.program))? {
+            Some(Ok(variable)) => placement.environment.push(variable),
+            Some(Err(warning)) => message(&format!("warning: {warning}")),
+            None => {}
+        }
     }
-    apply(&placement, &mut effort)?;
+    apply(&placement, &mut refusals)?;
+    warn(&mut refusals);
     unless_not_executed(become_program(&arguments.program, &placement.environment))
 }
 
-/// Whether to go on without what cannot be had, and what that was.
-struct Effort {
-    is_best: bool,
-    left_out: Vec<String>,
+/// Prints what was refused, and returns the first line of each refusal.
+fn warn(refusals: &mut Refusals) -> Vec<String> {
+    let refused = refusals.take();
+    refused.iter().for_each(|error| message(&format!("warning: {error}\nThe program runs without this (--best-effort).")));
+    refused.iter().map(|error| error.to_string().lines().next().unwrap_or_default().to_owned()).collect()
 }
 
-impl Effort {
-    /// The value; nothing, after a warning, where it cannot be had and need not.
-    fn settle<T>(&mut self, result: Result<T>) -> Result<Option<T>> {
-        match result {
-            Ok(value) => Ok(Some(value)),
-            Err(error) if self.is_best => {
-                message(&format!("warning: {error:#}\nThe program runs without (--best-effort)."));
-                self.left_out.push(format!("{error:#}").lines().next().unwrap_or_default().to_owned());
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
+/// The placement that the options ask for.
+fn request(arguments: &Run) -> Request {
+    let lists = [
+        (Mode::Bind, &arguments.membind),
+        (Mode::Preferred, &arguments.preferred),
+        (Mode::PreferredMany, &arguments.preferred_many),
+        (Mode::Interleave, &arguments.interleave),
+        (Mode::WeightedInterleave, &arguments.weighted_interleave),
+    ];
+    let policy = |mode, nodes| PolicyRequest { mode, nodes, balancing: arguments.balancing };
+    let given = lists.into_iter().find_map(|(mode, list)| Some(policy(mode, Some(list.clone()?))));
+    Request {
+        cpunodebind: arguments.cpunodebind.clone(),
+        physcpubind: arguments.physcpubind.clone(),
+        pin: arguments.pin.clone(),
+        skip: arguments.skip.clone(),
+        policy: given.or_else(|| arguments.localalloc.then(|| policy(Mode::Local, None))),
+        home_node: arguments.home_node.clone(),
+        all: arguments.all,
     }
-}
-
-/// Places this process, and so the program that it becomes.
-fn apply(placement: &Placement, effort: &mut Effort) -> Result<()> {
-    if let Some(first) = placement.threads.first() {
-        // The program begins there, and may run on all of them until it has a second thread.
-        effort.settle(bind_to_cpus(&[*first]).map_err(Into::into))?;
-    }
-    if let Some(cpus) = &placement.cpus
-        && effort.settle(bind_to_cpus(cpus).map_err(Into::into))?.is_none()
-    {
-        // A part of them may have been taken.
-        restore_cpus();
-    }
-    if let Some(policy) = &placement.policy {
-        effort.settle(set_policy(policy).map_err(Into::into))?;
-    }
-    Ok(())
 }
 
 fn show(arguments: &Run, placement: &Placement, planned: Vec<PlannedMemory>, left_out: Vec<String>) -> Result<u8> {
-    let topology = machine::read_this_system()?;
+    let topology = topology::read_this_system()?;
     let inherited = topology.process.as_ref().and_then(|limits| limits.policy.as_ref());
     let explanation = Explanation { plan: planned, ..explain(placement, &topology, inherited, left_out) };
     let command = words(&arguments.program);
@@ -105,5 +87,34 @@ fn show(arguments: &Run, placement: &Placement, planned: Vec<PlannedMemory>, lef
     } else {
         print(&explain_text(&command, &explanation, style(&stdout())))?;
     }
-    Ok(0)
+    Ok(exit::DONE)
+}
+
+fn show_machine(json: bool) -> Result<u8> {
+    let topology = topology::read_this_system()?;
+    if json {
+        print_json(&TopologyJson::new(&topology))?;
+    } else {
+        print(&topology_text(&topology, style(&stdout())))?;
+    }
+    Ok(exit::DONE)
+}
+
+fn quick_test(arguments: &Run) -> Result<u8> {
+    let command = words(&arguments.program);
+    let result = match quick_test::run(&arguments.program, arguments.rounds) {
+        Ok(result) => result,
+        Err(error) => return unless_not_executed(error),
+    };
+    match (result, arguments.json) {
+        (QuickTest::Stopped { exit_code }, _) => {
+            message(&format!("nothing measured: a run ended with status {exit_code}"));
+            return Ok(exit::of_program(exit_code));
+        }
+        (QuickTest::NothingToTest { nodes, why }, true) => print_json(&QuickTestJson::nothing(&command, &nodes, &why))?,
+        (QuickTest::NothingToTest { why, .. }, false) => message(&why),
+        (QuickTest::Done { nodes, tried }, true) => print_json(&QuickTestJson::new(&command, &nodes, &tried))?,
+        (QuickTest::Done { nodes, tried }, false) => tell(&quick_test_text(&command, &nodes, &tried, style(&stderr()))),
+    }
+    Ok(exit::DONE)
 }

@@ -1,15 +1,16 @@
-//! `firsttouch run --shm|--file`: a policy that stays with shared memory, for whoever uses it.
+//! `firsttouch run --shm|--file`: a policy that stays with shared memory, for every process that uses it.
 
-use super::placement::{asked_policy, home_node};
+use super::request;
 use crate::arguments::{Run, Segment};
-use crate::commands::Usage;
+use crate::exit::{self, Usage};
 use crate::output::print;
 use anyhow::{Result, anyhow};
+use firsttouch_launch::{home_node, policy};
 use firsttouch_model::policy::Mode;
 use firsttouch_system::calls::shared_memory::{Segment as SharedMemory, Source, Wanted};
 use std::fmt::Write;
 
-/// The memory that the options name, if they name one.
+/// The shared memory that the options name, if any.
 pub fn wanted(segment: &Segment) -> Option<Wanted> {
     let file = segment.file.clone().map(Source::File);
     let source = file.or_else(|| Some(Source::SystemV { key_file: segment.shm.clone()?, id: segment.shmid, huge: segment.huge }))?;
@@ -18,10 +19,11 @@ pub fn wanted(segment: &Segment) -> Option<Wanted> {
 
 pub fn run(arguments: &Run, wanted: &Wanted) -> Result<u8> {
     let options = &arguments.segment;
-    let policy = asked_policy(arguments)?;
-    let home = arguments.home_node.as_deref().map(|list| home_node(arguments, list)).transpose()?;
+    let request = request(arguments);
+    let policy = policy(&request, None)?;
+    let home = arguments.home_node.as_deref().map(|list| home_node(&request, list)).transpose()?;
     if home.is_some() && !policy.as_ref().is_some_and(|policy| matches!(policy.mode, Mode::Bind | Mode::PreferredMany)) {
-        return Err(Usage(anyhow!("--home-node goes with --membind or --preferred-many: other policies have no choice of nodes")).into());
+        return Err(Usage(anyhow!("--home-node needs --membind or --preferred-many: other policies do not choose among nodes")).into());
     }
     if policy.is_none() && !(options.touch || options.dump || options.dump_nodes) {
         return Err(Usage(anyhow!("nothing to do: give a policy such as --interleave all, or --touch, --dump or --dump-nodes")).into());
@@ -48,5 +50,5 @@ pub fn run(arguments: &Run, wanted: &Wanted) -> Result<u8> {
         }
     }
     print(&text)?;
-    Ok(0)
+    Ok(exit::DONE)
 }

@@ -1,4 +1,4 @@
-//! One node as a box: memory, then groups of cores below the cache they share.
+//! One node as a box: memory, then groups of cores below their shared cache.
 
 use super::{GAP, HEAD};
 use crate::canvas::{Anchor, Area, Canvas, text_width};
@@ -14,20 +14,20 @@ const CACHE: &str = "#ffffff";
 const CORE: &str = "#d9d9d9";
 const EDGE: &str = "#666";
 
-/// Heights of a cache's bar and of a CPU, px.
+/// The heights of a cache's bar and of a CPU, px.
 const BAR: f64 = 17.0;
 const CPU_HEIGHT: f64 = 20.0;
-/// Between boxes in a core and in a group, px.
+/// The gaps between boxes in a core and in a group, px.
 const NARROW: f64 = 4.0;
 /// Cores in a row of a group.
 const MOST_IN_ROW: usize = 8;
 
-/// Room for a text with a little air, px.
+/// The width of a text with padding, px.
 pub fn wide(text: &str) -> f64 {
     text_width(text) + 10.0
 }
 
-/// A heading and, fainter, what belongs to it.
+/// A heading and its fainter details.
 pub fn heading(canvas: &mut Canvas, (x, y): (f64, f64), text: &str, more: &str) {
     canvas.text((x, y), Anchor::Start, "head", text);
     if !more.is_empty() {
@@ -36,7 +36,7 @@ pub fn heading(canvas: &mut Canvas, (x, y): (f64, f64), text: &str, more: &str) 
     }
 }
 
-/// A core with the caches that are its own, and its CPUs.
+/// A core with its private caches and its CPUs.
 struct CoreBox {
     caches: Vec<String>,
     cpus: Vec<(u32, bool)>,
@@ -98,10 +98,10 @@ impl<'a> NodeBox<'a> {
         }
     }
 
-    /// The node's memory as a bar, filled as far as it is used.
+    /// The node's memory as a bar whose filled part is used.
     fn memory(&self, canvas: &mut Canvas, area: Area) {
         let free = self.node.memory.and_then(|memory| memory.free_bytes).filter(|free| *free > 0);
-        // Of a machine from a file nobody knows what is free.
+        // The free memory of a machine from a file is unknown.
         let fill = match free {
             _ if !self.is_allowed() => FORBIDDEN,
             Some(_) => MEMORY_FREE,
@@ -149,7 +149,7 @@ fn groups(topology: &Topology, node: &Node) -> Vec<Group> {
     let mut cores: Vec<&Core> = topology.cores.iter().filter(|core| inside(&core.cpus)).collect();
     let singles: Vec<Core>;
     if cores.is_empty() {
-        // Cores are unknown: each CPU stands alone.
+        // Cores are unknown: treat each CPU as a core.
         singles = node.cpus.iter().map(|&cpu| Core { id: None, package: None, cpus: vec![cpu] }).collect();
         cores = singles.iter().collect();
         return gather(topology, node, cores);
@@ -158,7 +158,7 @@ fn groups(topology: &Topology, node: &Node) -> Vec<Group> {
 }
 
 fn gather(topology: &Topology, node: &Node, cores: Vec<&Core>) -> Vec<Group> {
-    // The outermost cache of each core that it shares with others groups it.
+    // Cores are grouped by their outermost shared cache.
     let outer = |core: &Core| {
         let holds = |cache: &&Cache| core.cpus.first().is_some_and(|cpu| cache.cpus.binary_search(cpu).is_ok());
         topology
@@ -239,7 +239,7 @@ impl CoreBox {
             .caches
             .iter()
             .filter(|cache| core.cpus.first().is_some_and(|cpu| cache.cpus.binary_search(cpu).is_ok()))
-            // The group's cache stands above; instruction caches say nothing about memory.
+            // The group's cache is drawn above; instruction caches do not matter for memory.
             .filter(|cache| group.is_none_or(|group| !std::ptr::eq(*cache, group)) && cache.kind != CacheKind::Instruction)
             .collect();
         own.sort_by_key(|cache| std::cmp::Reverse(cache.level));

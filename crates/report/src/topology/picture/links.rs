@@ -1,18 +1,17 @@
 //! Distances: nodes on a circle with links between them, and the matrix.
 //!
-//! Firmware tells distances, not wires: a link is drawn thick where the distance is the smallest there is, and the
-//! further the thinner and paler.
+//! Firmware reports distances, not physical links. The closest pairs get the thickest lines; larger distances get thinner and paler lines.
 
 use crate::canvas::{Anchor, Area, Canvas};
 use firsttouch_model::topology::{Distances, Topology};
 use std::collections::BTreeSet;
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
 
-/// Up to this many nodes each link carries its distance; more would hide each other, and colours stand for them.
+/// Up to this many nodes, each link has a label with its distance; with more, labels would overlap, so colours show the distance.
 const MOST_LABELLED: usize = 4;
 /// Above this many nodes only the closest links are drawn.
 const MOST_FULL: usize = 16;
-/// Links by closeness: colour and width, px; what is further is drawn like the last.
+/// Colour and width (px) of links by closeness; larger distances are drawn like the last.
 const CLASSES: [(&str, f64); 4] = [("#1f4e79", 4.0), ("#5b8fc7", 2.2), ("#a3bfdd", 1.4), ("#ccd3da", 1.0)];
 const NODE_RADIUS: f64 = 17.0;
 const CELL: (f64, f64) = (32.0, 22.0);
@@ -21,10 +20,10 @@ pub fn draw(canvas: &mut Canvas, topology: &Topology, (x, y): (f64, f64)) {
     let Some(distances) = &topology.distances else { return };
     let count = distances.nodes.len();
     canvas.text((x, y), Anchor::Start, "head", "Distances");
-    canvas.text((x + 90.0, y), Anchor::Start, "faint", "as the firmware tells them; 10 = local memory");
-    // Space between neighbours on the circle for a node and a label.
+    canvas.text((x + 90.0, y), Anchor::Start, "faint", "from the firmware; 10 = local memory");
+    // The space between neighbours on the circle, for a node and a label.
     let radius = (count as f64 * (2.0 * NODE_RADIUS + 26.0) / TAU).max(64.0);
-    // A circle of two is a line, beside the two rows of the matrix.
+    // Two nodes form a line beside the two rows of the matrix.
     let half = if count == 2 { 1.5 * CELL.1 } else { radius };
     let centre = (x + radius + NODE_RADIUS + 4.0, y + 22.0 + half + NODE_RADIUS);
     let classes = classes(distances);
@@ -36,7 +35,7 @@ pub fn draw(canvas: &mut Canvas, topology: &Topology, (x, y): (f64, f64)) {
     }
 }
 
-/// The distances there are between different nodes, the closest first.
+/// The distances between different nodes, the closest first.
 fn classes(distances: &Distances) -> Vec<u32> {
     let pairs = distances
         .matrix
@@ -53,7 +52,7 @@ fn look(classes: &[u32], distance: u32) -> (&'static str, f64) {
 
 fn circle(canvas: &mut Canvas, distances: &Distances, classes: &[u32], centre: (f64, f64), radius: f64) {
     let count = distances.nodes.len();
-    // Two nodes lie beside each other, more begin at the top.
+    // Two nodes lie side by side; with more, the first is at the top.
     let start = if count == 2 { PI } else { -FRAC_PI_2 };
     let place = |index: usize| {
         let angle = start + TAU * index as f64 / count as f64;
@@ -66,7 +65,7 @@ fn circle(canvas: &mut Canvas, distances: &Distances, classes: &[u32], centre: (
             links.push((there.min(distances.matrix[to][from]), from, to));
         }
     }
-    // The closest last, on top.
+    // Draw the closest last, on top.
     links.sort_by_key(|(distance, ..)| std::cmp::Reverse(*distance));
     for &(distance, from, to) in &links {
         if count <= MOST_FULL || classes.first() == Some(&distance) {
@@ -79,7 +78,7 @@ fn circle(canvas: &mut Canvas, distances: &Distances, classes: &[u32], centre: (
             let (there, back) = (distances.matrix[from][to], distances.matrix[to][from]);
             let text = if there == back { there.to_string() } else { format!("{there} / {back}") };
             let ((x1, y1), (x2, y2)) = (place(from), place(to));
-            // Diagonals cross in the middle; there is nothing to cross between neighbours.
+            // Diagonals cross in the middle, so their labels are off centre.
             let part = if to - from == 2 { 0.3 } else { 0.5 };
             let (x, y) = (x1 + (x2 - x1) * part, y1 + (y2 - y1) * part);
             let width = crate::canvas::text_width(&text) + 6.0;
@@ -103,7 +102,7 @@ fn matrix(canvas: &mut Canvas, distances: &Distances, (x, y): (f64, f64)) {
         canvas.text((x + 32.0 + width * (row as f64 + 0.5), y + 15.0), Anchor::Middle, "head", &node.to_string());
         for (column, distance) in line.iter().enumerate() {
             let part = f64::from(distance.saturating_sub(10)) / f64::from(furthest - 10);
-            // From white to a warm tone that black text is readable on.
+            // From white to a warm tone on which black text is readable.
             let tone = |full: f64| (255.0 - (255.0 - full) * part.clamp(0.0, 1.0)).round() as u8;
             let fill = format!("#{:02x}{:02x}{:02x}", tone(244.0), tone(178.0), tone(112.0));
             let cell = Area { x: x + 32.0 + width * column as f64, y: top, width, height };
@@ -113,7 +112,7 @@ fn matrix(canvas: &mut Canvas, distances: &Distances, (x, y): (f64, f64)) {
     }
 }
 
-/// Which colour is which distance.
+/// The legend of colours.
 fn key(canvas: &mut Canvas, classes: &[u32], (x, y): (f64, f64)) {
     for (place, (colour, width)) in CLASSES.iter().enumerate().take(classes.len()) {
         let y = y + 20.0 * place as f64;

@@ -26,6 +26,6 @@ fn is_the_machine_meant() {
 fn nothing_wrong_is_one_line() {
     let _rare = Setting::set(HUGE_PAGES, "madvise");
     let text = said(calm(&mut firsttouch().command(["doctor"])));
-    assert!(text.starts_with("Nothing found that spoils placement (") && text.lines().count() == 1, "{text}");
+    assert!(text.starts_with("Nothing found that hurts placement (") && text.lines().count() == 1, "{text}");
     assert!(!text.contains("several nodes"), "{text}");
 }

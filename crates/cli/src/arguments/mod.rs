@@ -1,0 +1,182 @@
+//! The command line: one module per command or group of commands.
+
+mod balancing;
+mod bench;
+mod check;
+mod diff;
+mod doctor;
+mod map;
+mod migrate;
+mod plan;
+mod predict;
+mod process;
+mod profile;
+mod reproduce;
+mod run;
+mod stat;
+mod topology;
+
+pub use balancing::{Balancing, BalancingAction, BalancingMeasure};
+pub use bench::{Bench, Init, Kernel, KernelOptions, Simd, Stream};
+pub use check::{Check, Format};
+pub use diff::Diff;
+pub use doctor::Doctor;
+pub use map::Map;
+pub use migrate::Migrate;
+pub use plan::Plan;
+pub use predict::{CapsFrom, Machines, MachinesAction, Predict, Validate};
+pub use process::{Maps, Ps};
+pub use profile::{Judge, Profile, Report};
+pub use reproduce::Reproduce;
+pub use run::{Run, Segment};
+pub use stat::Stat;
+pub use topology::Topology;
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Printed for `firsttouch` without arguments.
+pub const OVERVIEW: &str = "\
+firsttouch finds memory that lives on the wrong NUMA node and names the line that put it there.
+
+  firsttouch demo                      see it work on a bundled program, in under 30 s
+  firsttouch run --membind 0 ./program run a program with memory and threads placed, like numactl and likwid-pin
+  firsttouch profile -- ./program      run a program, record it, and report
+  firsttouch report program.ftp        report again, also for other machines
+  firsttouch predict program.ftp --machine epyc-7451x2
+                                       predict what each placement would cost on a machine
+  firsttouch plan program.ftp -o program.toml
+                                       choose a policy for each misplaced object, by the line that allocates it
+  firsttouch run --plan program.toml -- ./program
+                                       run with memory placed by the plan, without changing the source
+  firsttouch check -- ./program        fail continuous integration when placement gets worse
+  firsttouch diff before.ftp after.ftp compare two profiles, with the uncertainty of each difference
+  firsttouch topology                  show this machine's nodes, CPUs, caches, memory and distances
+  firsttouch doctor                    list settings of this system that hurt placement
+  firsttouch stat -- ./program         count misses, hinting faults and migrations while a program runs
+  firsttouch ps PID                    show a process's threads, their CPUs and nodes
+  firsttouch maps PID                  show a process's memory by mapping and node
+  firsttouch migrate PID --to 1        move a running program's pages
+  firsttouch balancing                 show or switch the kernel's NUMA balancing, or measure its effect
+  firsttouch map                       measure bandwidth and latency between all pairs of nodes
+  firsttouch bench dgemv --init serial run a bundled kernel
+  firsttouch reproduce --list          list published placement experiments that can be repeated here
+  firsttouch machines list             list machines that predictions can be made for
+  firsttouch validate                  compare the model with published measurements
+
+It needs no root, no hardware counters and no second node. More: firsttouch --help, firsttouch COMMAND --help
+";
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "firsttouch",
+    version,
+    about = "Finds memory that lives on the wrong NUMA node and names the line that put it there",
+    long_about = "Finds memory that lives on the wrong NUMA node and names the line that put it there.\n\n\
+        Linux places a page on the node of the thread that first touches it. When one thread initialises what many \
+        threads use, most of them work on remote memory. firsttouch records which threads first touch and which threads use each object \
+        of a running program, on any Linux machine, and judges the placement on this machine or on one you do not have.",
+    after_help = "Examples:\n  \
+        firsttouch demo\n  \
+        firsttouch profile -- ./solver input.dat\n  \
+        firsttouch report solver.ftp --machine virtual:4\n\n\
+        Exit status: 0 success; 1 failure; 2 usage error; 3 a limit of 'check' was exceeded. 'run', 'profile' and 'stat' end with the \
+        program's own status."
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Demo(Demo),
+    Run(Box<Run>),
+    Profile(Profile),
+    Report(Report),
+    Predict(Predict),
+    Plan(Plan),
+    Check(Check),
+    Diff(Diff),
+    Topology(Topology),
+    Doctor(Doctor),
+    Stat(Stat),
+    Ps(Ps),
+    Maps(Maps),
+    Migrate(Migrate),
+    Balancing(Balancing),
+    Bench(Bench),
+    Map(Map),
+    Reproduce(Reproduce),
+    Machines(Machines),
+    Validate(Validate),
+    /// Write the manual pages to a directory
+    #[command(hide = true)]
+    HelpMan {
+        directory: PathBuf,
+    },
+}
+
+/// Show the whole workflow on a bundled program: the defect, its line, and the fix
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Shows the whole workflow on a bundled matrix-vector product with 8 threads, in under 30 s. It profiles the program with \
+        data initialised by one thread and shows how much of its memory access is remote. It makes a plan and predicts the gain; on a machine \
+        with several nodes it also runs the program under the plan. Then it profiles the program with parallel initialisation and shows that \
+        the defect is gone. It writes to a temporary directory only.",
+    after_help = "Examples:\n  firsttouch demo\n  firsttouch demo --json > demo.json"
+)]
+pub struct Demo {
+    /// Print the results as JSON on stdout, and the steps on stderr
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `20%` or `0.2`.
+fn parse_part(text: &str) -> Result<f64, String> {
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    let part = text.strip_suffix('%').map_or_else(|| number(text), |percent| number(percent).map(|percent| percent / 100.0));
+    part.filter(|part| (0.0..=1.0).contains(part)).ok_or_else(|| format!("expected a part such as 20% or 0.2, found '{text}'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    /// Check clap's own invariants.
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    /// Check that a program keeps its own options, with and without `--`.
+    #[test]
+    fn programs_keep_their_options() {
+        for line in
+            [&["firsttouch", "profile", "-q", "--", "ls", "-q", "--json"][..], &["firsttouch", "profile", "-q", "ls", "-q", "--json"]]
+        {
+            let Command::Profile(profile) = Arguments::try_parse_from(line).unwrap().command else { panic!("profile") };
+            assert_eq!(profile.program, ["ls", "-q", "--json"]);
+            assert!(profile.quiet && !profile.json);
+        }
+    }
+
+    /// Check that `run` takes numactl's spellings before a program with options of its own.
+    #[test]
+    fn run_takes_the_options_of_numactl() {
+        for line in [
+            &["-N", "0,1", "-m", "same", "ls", "-l", "-m", "9"][..],
+            &["-N0,1", "-msame", "--", "ls", "-l", "-m", "9"],
+            &["--cpunodebind=0,1", "--membind=same", "ls", "-l", "-m", "9"],
+            &["--cpubind", "0,1", "--membind", "same", "ls", "-l", "-m", "9"],
+        ] {
+            let Command::Run(run) = Arguments::try_parse_from([&["firsttouch", "run"], line].concat()).unwrap().command else {
+                panic!("run")
+            };
+            assert_eq!((run.cpunodebind.as_deref(), run.membind.as_deref()), (Some("0,1"), Some("same")), "{line:?}");
+            assert_eq!(run.program, ["ls", "-l", "-m", "9"]);
+            assert!(!run.localalloc);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The arguments of `firsttouch profile` and `firsttouch report`.
+
+use clap::Args;
+use firsttouch_model::quantity::{parse_duration, parse_size};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Run a program (or attach to one), record its first touches and accesses, and report
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "firsttouch profile [OPTIONS] [--] PROGRAM [ARGUMENT]...\n       firsttouch profile [OPTIONS] --pid PID",
+    long_about = "Runs a program unchanged, records which thread first touches and which threads use each of its objects, \
+        writes a profile, and reports on stderr when the program has ended (stdout belongs to the program).\n\n\
+        With --pid, attaches to a running program until it ends, until --duration, or until Ctrl-C. Allocations made before \
+        are unknown then, and objects are named by mapping.",
+    after_help = "Examples:\n  \
+        firsttouch profile -- ./solver input.dat\n  \
+        firsttouch profile -o run1.ftp --min-size 1M -- python3 train.py\n  \
+        firsttouch profile --follow -- make -j8\n  \
+        firsttouch profile --pid 4711 --duration 10\n\n\
+        Exit status: the program's own; 128+N if signal N ended it; 127 if it was not found, 126 if it cannot be \
+        executed; 1 if firsttouch failed before the program ran; 2 for a usage error."
+)]
+pub struct Profile {
+    /// Write the profile to FILE, replacing an older profile [default: ./PROGRAM.ftp, or ./pid-PID.ftp]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Do not record allocations below this size (K, M, G: powers of 1024)
+    #[arg(long, value_name = "BYTES", default_value = "64K", value_parser = parse_size)]
+    pub min_size: u64,
+    /// Profile child processes as well
+    #[arg(long)]
+    pub follow: bool,
+    /// Stop recording after this time (seconds, or with a unit: 500ms, 90s, 5m); the program continues
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub duration: Option<Duration>,
+    /// Attach to the running process PID instead of starting a program
+    #[arg(long, value_parser = parse_pid, conflicts_with = "program")]
+    pub pid: Option<i32>,
+    /// Print only errors
+    #[arg(short, long)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub judge: Judge,
+    /// Print the report as JSON on stdout, after the program's own output
+    #[arg(long)]
+    pub json: bool,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, required_unless_present = "pid")]
+    pub program: Vec<OsString>,
+}
+
+/// Report what a profile shows: misplaced objects, the lines that cause them, and the fix
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Reports which objects of a profile are, or would be, on the wrong node: the line that allocates each object, the \
+        lines that touch it first, the lines that use it, and the fix. Figures have a 95 % interval.",
+    after_help = "Examples:\n  \
+        firsttouch report solver.ftp\n  \
+        firsttouch report solver.ftp --machine virtual:8 --pin compact\n  \
+        firsttouch report solver.ftp --machine cluster-node.xml\n  \
+        firsttouch report solver.ftp --json | jq '.findings[].message'"
+)]
+pub struct Report {
+    /// The profile
+    #[arg(value_name = "FILE")]
+    pub profile: PathBuf,
+    #[command(flatten)]
+    pub judge: Judge,
+    /// Print the report as JSON (schema firsttouch.report/1)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The machine that a profile is judged on.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Judge {
+    /// Judge the profile on this machine: one of the catalogue (firsttouch machines list), N equal nodes (virtual:N), or a file with a
+    /// description (.toml, as map --save writes), hwloc XML (lstopo --of xml FILE.xml), or the output of Intel's mlc [default: the
+    /// machine of the profile, or virtual:2 if it has one node]
+    #[arg(long, value_name = "NAME|virtual:N|FILE")]
+    pub machine: Option<String>,
+    /// Where threads run on a virtual machine: spread (equal blocks of thread numbers on each node), compact (fill one node first), or a
+    /// node for each thread, such as 0,0,1,1 or 0-3 [default: spread]
+    #[arg(long, value_name = "spread|compact|LIST")]
+    pub pin: Option<String>,
+}
+
+fn parse_pid(text: &str) -> Result<i32, String> {
+    text.parse().ok().filter(|&pid| pid >= 1).ok_or_else(|| format!("expected the number of a process, such as 4711, found '{text}'"))
+}

@@ -1,0 +1,48 @@
+//! `firsttouch reproduce`
+
+use crate::arguments::Reproduce;
+use crate::exit::{self, usage};
+use crate::output::{is_stdout, print, print_json, style, write};
+use crate::progress;
+use anyhow::{Context, Result, anyhow};
+use firsttouch_experiments::reproduce::{ExperimentName, Options, Reproduction, run as reproduce};
+use firsttouch_report::{reproduction_figure, reproduction_text};
+use serde_json::{Value, json};
+use std::fs::OpenOptions;
+use std::io::stdout;
+
+pub fn run(arguments: &Reproduce) -> Result<u8> {
+    if arguments.list {
+        list(arguments.json)?;
+        return Ok(exit::DONE);
+    }
+    let name = usage(arguments.name.ok_or_else(|| anyhow!("name an experiment (--list shows them)")))?;
+    if let Some(path) = arguments.svg.as_deref().filter(|path| !is_stdout(path)) {
+        // Fail before the runs rather than after them.
+        OpenOptions::new().create(true).append(true).open(path).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let options = Options { runs: arguments.runs, array_bytes: arguments.size };
+    show(arguments, &reproduce(name, options, &progress::step)?)?;
+    Ok(exit::DONE)
+}
+
+fn show(arguments: &Reproduce, reproduction: &Reproduction) -> Result<()> {
+    if let Some(path) = &arguments.svg {
+        write(path, &reproduction_figure(reproduction))?;
+        if is_stdout(path) {
+            return Ok(());
+        }
+    }
+    if arguments.json { print_json(reproduction) } else { print(&reproduction_text(reproduction, style(&stdout()))) }
+}
+
+fn list(is_json: bool) -> Result<()> {
+    let all = ExperimentName::ALL;
+    if is_json {
+        let listed: Vec<Value> = all.iter().map(|one| json!({"name": one.as_str(), "about": one.about()})).collect();
+        return print_json(&json!({"schema": "firsttouch.reproduce-list/1", "experiments": listed}));
+    }
+    let width = all.iter().map(|one| one.as_str().len()).max().unwrap_or(0);
+    let lines: Vec<String> = all.iter().map(|one| format!("{:width$}  {}\n", one.as_str(), one.about())).collect();
+    print(&lines.concat())
+}

@@ -1,0 +1,56 @@
+//! Exit statuses, and the errors that decide them.
+
+use crate::output::message;
+use anyhow::Result;
+use firsttouch_experiments::ErrorKind as ExperimentError;
+use firsttouch_launch::ErrorKind as PlacementError;
+use firsttouch_pipeline::PipelineError;
+use firsttouch_system::launch::LaunchError;
+
+pub const DONE: u8 = 0;
+pub const FAILED: u8 = 1;
+pub const USAGE: u8 = 2;
+
+/// A command line that parsed, but asks for something impossible.
+#[derive(Debug)]
+pub struct Usage(pub anyhow::Error);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#}", self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// Marks an error as one of the command line.
+pub fn usage<T>(result: Result<T>) -> Result<T> {
+    result.map_err(|error| Usage(error).into())
+}
+
+/// The status of a command that failed.
+pub fn of_error(error: &anyhow::Error) -> u8 {
+    let is_usage = error.is::<Usage>()
+        || error.downcast_ref::<PipelineError>().is_some_and(PipelineError::is_usage)
+        || error.downcast_ref::<firsttouch_experiments::Error>().is_some_and(|error| error.kind() == ExperimentError::Usage)
+        || error.downcast_ref::<firsttouch_launch::Error>().is_some_and(|error| error.kind() == PlacementError::Usage);
+    if is_usage { USAGE } else { FAILED }
+}
+
+/// The status of a program, as firsttouch passes it on.
+pub fn of_program(code: i32) -> u8 {
+    u8::try_from(code & 0xff).unwrap_or(FAILED)
+}
+
+/// The status 126 or 127, as shells have it, for a program that could not be executed. Other errors stay errors.
+pub fn unless_not_executed(error: impl Into<anyhow::Error>) -> Result<u8> {
+    let error = error.into();
+    let launch = error.downcast_ref().and_then(LaunchError::exit_code);
+    let experiment = error.downcast_ref::<firsttouch_experiments::Error>().and_then(|error| match error.kind() {
+        ExperimentError::NotExecuted { exit_code } => Some(exit_code),
+        _ => None,
+    });
+    let Some(status) = launch.or(experiment) else { return Err(error) };
+    message(&format!("error: {error:#}"));
+    Ok(of_program(status))
+}

@@ -1,0 +1,50 @@
+//! Recording a program, for the commands that profile one.
+
+use crate::arguments::Profile;
+use crate::exit;
+use crate::output::message;
+use anyhow::Result;
+use firsttouch_capture::{Options, Recording};
+use firsttouch_report::thousands;
+use firsttouch_system::MachineInfo;
+use firsttouch_system::launch::LaunchError;
+use std::path::Path;
+
+/// Below this count of call stacks, show no progress.
+const SHOWN_STACKS: usize = 20_000;
+
+/// Runs the program and records it. Returns the exit status to use if the program could not be started.
+pub fn record(arguments: &Profile, output: &Path) -> Result<std::result::Result<Recording, u8>> {
+    let info = MachineInfo::read(Path::new("/"))?;
+    let options = Options {
+        command: arguments.program.clone(),
+        output: output.to_owned(),
+        min_size: arguments.min_size,
+        follow: arguments.follow,
+        duration: arguments.duration,
+        pid: arguments.pid,
+        agent: firsttouch_native::AGENT,
+        machine: info.machine,
+        notes: info.doubts,
+        progress: (!arguments.quiet).then_some(print_progress as fn(usize, usize)),
+    };
+    match firsttouch_capture::profile(&options) {
+        Ok(recording) => Ok(Ok(recording)),
+        Err(error) => {
+            let Some(status) = error.launch().and_then(LaunchError::exit_code) else { return Err(error.into()) };
+            message(&format!("error: {error:#}"));
+            Ok(Err(exit::of_program(status)))
+        }
+    }
+}
+
+/// The program's own status; 0 if firsttouch attached to it.
+pub fn status(recording: &Recording) -> u8 {
+    recording.exit_code.map_or(exit::DONE, exit::of_program)
+}
+
+fn print_progress(done: usize, all: usize) {
+    if done == 0 && all > SHOWN_STACKS {
+        message(&format!("looking up the names of {} call stacks", thousands(all as u64)));
+    }
+}

@@ -1,0 +1,12 @@
+//! The program as a user meets it, without profiling anything (tests/e2e does that).
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod command_line;
+mod doctor;
+mod predict;
+
+use std::process::{Command, Output};
+
+fn firsttouch(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_firsttouch")).args(arguments).output().unwrap()
+}

@@ -1,0 +1,78 @@
+//! A placement taken by this process, so that the program it becomes inherits it.
+
+use crate::{Error, Result};
+use firsttouch_placement::Placement;
+use firsttouch_system::calls::affinity::bind_to_cpus;
+use firsttouch_system::calls::mempolicy::set_policy;
+use firsttouch_system::launch::restore_cpus;
+
+/// What could not be had. With `--best-effort` the program runs without it.
+#[derive(Debug, Default)]
+pub struct Refusals {
+    is_best_effort: bool,
+    refused: Vec<Error>,
+}
+
+impl Refusals {
+    #[must_use]
+    pub fn new(is_best_effort: bool) -> Self {
+        Self { is_best_effort, refused: Vec::new() }
+    }
+
+    /// The value; `None` where it was refused and the program may run without it.
+    ///
+    /// # Errors
+    /// The refusal, without `--best-effort`.
+    pub fn accept<T>(&mut self, result: Result<T>) -> Result<Option<T>> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if self.is_best_effort => {
+                self.refused.push(error);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The refusals since the last call.
+    pub fn take(&mut self) -> Vec<Error> {
+        std::mem::take(&mut self.refused)
+    }
+}
+
+/// Binds this process to the placement's CPUs and sets its memory policy.
+///
+/// # Errors
+/// What the kernel refuses, without `--best-effort`.
+pub fn apply(placement: &Placement, refusals: &mut Refusals) -> Result<()> {
+    if let Some(first) = placement.threads.first() {
+        // The program begins on the first thread's CPU, and may run on all of them until it has a second thread.
+        refusals.accept(bind_to_cpus(&[*first]).map_err(Error::from_system))?;
+    }
+    if let Some(cpus) = &placement.cpus
+        && refusals.accept(bind_to_cpus(cpus).map_err(Error::from_system))?.is_none()
+    {
+        // The first thread's CPU may have been bound before the refusal.
+        restore_cpus();
+    }
+    if let Some(policy) = &placement.policy {
+        refusals.accept(set_policy(policy).map_err(Error::from_system))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that a refusal ends a strict run, and is kept for a warning with `--best-effort`.
+    #[test]
+    fn refusals() {
+        let refused = || Err::<u32, _>(Error::usage("--membind: there is no node 9"));
+        assert_eq!(Refusals::new(false).accept(refused()), Err(Error::usage("--membind: there is no node 9")));
+        let mut lenient = Refusals::new(true);
+        assert_eq!((lenient.accept(Ok(1)), lenient.accept(refused())), (Ok(Some(1)), Ok(None)));
+        assert_eq!(lenient.take(), [Error::usage("--membind: there is no node 9")]);
+        assert_eq!(lenient.take(), []);
+    }
+}

@@ -1,0 +1,62 @@
+//! Pins threads that no OpenMP runtime places, by a library that the program preloads.
+
+use crate::{Error, Result};
+use firsttouch_native::PIN as PIN_LIBRARY;
+use firsttouch_system::launch::find_program;
+use firsttouch_system::preload::cached;
+use firsttouch_system::preload::target::{Agentless, accepts_agent};
+use std::env;
+use std::ffi::OsString;
+
+const PIN: &str = "FIRSTTOUCH_PIN";
+const SKIP: &str = "FIRSTTOUCH_PIN_SKIP";
+const PRELOAD: &str = "LD_PRELOAD";
+
+/// The library's variables: the CPU of each thread, and the threads, by order of creation, that it leaves alone.
+pub fn variables(cpus: &[u32], skipped: &[u32]) -> Vec<(String, String)> {
+    let list = |numbers: &[u32]| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    // Both are always set: an inherited value belongs to another program.
+    vec![(PIN.to_owned(), list(cpus)), (SKIP.to_owned(), list(skipped))]
+}
+
+/// The variable that loads the library, or why the program loads no library: a warning.
+///
+/// # Errors
+/// When the library cannot be written.
+pub fn preload(program: &[OsString]) -> Result<std::result::Result<(String, String), String>> {
+    if let Some(path) = program.first().and_then(|name| find_program(name))
+        && let Err(reason) = accepts_agent(&path)
+        && let Some(why) = why_not(&reason)
+    {
+        return Ok(Err(format!(
+            "{} {why}: its threads stay on the CPUs of --pin, but the kernel moves them among these, unless an OpenMP runtime places them",
+            path.display()
+        )));
+    }
+    Ok(Ok(preload_before_users(vec![library("libfirsttouch_pin", PIN_LIBRARY)?])))
+}
+
+/// `LD_PRELOAD` with these libraries before the user's.
+pub fn preload_before_users(mut libraries: Vec<String>) -> (String, String) {
+    // A list that is not valid UTF-8 cannot be passed on unchanged; it is dropped.
+    let users = env::var(PRELOAD).unwrap_or_default();
+    libraries.extend((!users.is_empty()).then_some(users));
+    (PRELOAD.to_owned(), libraries.join(":"))
+}
+
+/// The path of an embedded library, written to the cache.
+pub fn library(name: &str, bytes: &[u8]) -> Result<String> {
+    let path = cached(name, bytes).map_err(Error::from_system)?.into_os_string();
+    path.into_string().map_err(|path| Error::system(format!("cannot preload {name}: its path is not text: {}", path.display())))
+}
+
+/// Why a program loads no library; `None` where it may load one.
+pub fn why_not(reason: &Agentless) -> Option<String> {
+    Some(match reason {
+        Agentless::Static => "is a static program, which loads no library".to_owned(),
+        Agentless::ForeignLoader(loader) => format!("uses the loader {loader}, for which there is no library"),
+        Agentless::Privileged => "is setuid or setgid or has file capabilities, so that the loader takes no library".to_owned(),
+        Agentless::Sanitizer(library) => format!("needs {library}, which must be its first library"),
+        Agentless::Unreadable => return None,
+    })
+}

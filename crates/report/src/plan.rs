@@ -1,0 +1,106 @@
+//! What `firsttouch plan` decided, as text and JSON. The plan itself is TOML.
+
+use firsttouch_analysis::Analysis;
+use firsttouch_plan::{Gain, Planned};
+use serde::Serialize;
+use std::path::Path;
+
+/// The plan in a few lines; `output` is the file it was written to.
+#[must_use]
+pub fn plan_text(planned: &Planned, analysis: &Analysis, output: Option<&Path>) -> String {
+    let plan = &planned.plan;
+    let mut lines = Vec::new();
+    let to = output.map(|path| format!(" -> {}", path.display())).unwrap_or_default();
+    if plan.is_empty() {
+        let is_well_placed = analysis.findings.is_empty() && analysis.objects.iter().any(|object| object.judged);
+        let why = if is_well_placed { "the program is well placed" } else { "there is no finding that a placement of memory would remove" };
+        lines.push(format!("nothing to place on {}: {why}{to}", plan.judged_on));
+    } else {
+        let names: Vec<String> =
+            plan.entries.iter().map(|entry| format!("{} ({}): {}", entry.what, entry.at, entry.policy.name())).collect();
+        lines.push(format!("plan for {}: {}{to}", plan.judged_on, names.join(", ")));
+        if let (Some(gain), Some(outlook)) = (plan.gain, &planned.outlook) {
+            let assumed = if outlook.is_assumed { ", assuming the relative speeds of the median machine of the catalogue" } else { "" };
+            lines.push(format!(
+                "predicted: {:.2} times as fast [{:.2}, {:.2}] on {}{assumed}; remote accesses {:.0} % -> {:.0} %",
+                gain.value,
+                gain.low,
+                gain.high,
+                plan.judged_on,
+                100.0 * outlook.remote_before,
+                100.0 * outlook.remote_after
+            ));
+        }
+    }
+    lines.extend(plan.left_alone.iter().map(|sentence| format!("left alone: {sentence}")));
+    lines.join("\n")
+}
+
+/// The JSON of `firsttouch plan`.
+#[derive(Serialize)]
+pub struct PlanJson<'a> {
+    schema: &'static str,
+    machine: &'a str,
+    entries: Vec<EntryJson<'a>>,
+    left_alone: &'a [String],
+    threads: u32,
+    predicted_gain: Option<GainJson>,
+    outlook: Option<OutlookJson>,
+}
+
+#[derive(Serialize)]
+struct EntryJson<'a> {
+    what: &'a str,
+    at: &'a str,
+    bytes: u64,
+    policy: &'a str,
+    small_pages: bool,
+    reason: &'a str,
+    predicted_gain: Option<GainJson>,
+}
+
+#[derive(Serialize)]
+struct GainJson {
+    value: f64,
+    interval: [f64; 2],
+}
+
+#[derive(Serialize)]
+struct OutlookJson {
+    /// Bandwidths are those of the median machine of the catalogue.
+    assumed: bool,
+    time_ratio: f64,
+    remote_before: f64,
+    remote_after: f64,
+}
+
+impl<'a> PlanJson<'a> {
+    #[must_use]
+    pub fn new(planned: &'a Planned) -> Self {
+        let gain = |gain: Option<Gain>| gain.map(|gain| GainJson { value: gain.value, interval: [gain.low, gain.high] });
+        let plan = &planned.plan;
+        let entries = plan.entries.iter().map(|entry| EntryJson {
+            what: &entry.what,
+            at: &entry.at,
+            bytes: entry.bytes,
+            policy: entry.policy.name(),
+            small_pages: entry.small_pages,
+            reason: &entry.reason,
+            predicted_gain: gain(entry.gain),
+        });
+        Self {
+            schema: "firsttouch.planned/1",
+            machine: &plan.judged_on,
+            entries: entries.collect(),
+            left_alone: &plan.left_alone,
+            threads: plan.threads.count,
+            predicted_gain: gain(plan.gain),
+            outlook: planned.outlook.as_ref().map(|outlook| OutlookJson {
+                assumed: outlook.is_assumed,
+                time_ratio: outlook.time_ratio,
+                remote_before: outlook.remote_before,
+                remote_after: outlook.remote_after,
+            }),
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Reports of results made by hand and of recorded machines.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod system;
+mod text;
+mod topology;

@@ -305,7 +305,7 @@ dgemv.ftp: ./dgemv 20000: 8 threads, 6.2 s, exit status 139; samples: touch 12
 judged on virtual:2 (recorded on one node)
 
 No finding, and no judgement: no accesses to objects of known placement were seen: what was missing
-is told below.
+is below.
 
 - Evidence 'watch' not available: perf_event_open is not permitted (perf_event_paranoid is 3). As
   root: sysctl kernel.perf_event_paranoid=2

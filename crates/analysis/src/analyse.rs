@@ -17,8 +17,9 @@ use crate::report::{
 use crate::residents::{Moves, Residents};
 use crate::stacks::stacks;
 use crate::threads::Threads;
+use crate::touch_index::TouchIndex;
 use crate::touch_summary::final_node;
-use crate::touches::{TouchIndex, TouchReader};
+use crate::touches::TouchReader;
 use crate::traffic::traffic;
 use crate::unrecorded::Unrecorded;
 use crate::{Sources, Target};

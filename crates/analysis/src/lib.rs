@@ -43,6 +43,7 @@ mod slots;
 mod stacks;
 mod target;
 mod threads;
+mod touch_index;
 mod touch_summary;
 mod touches;
 mod traffic;

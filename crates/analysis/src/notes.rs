@@ -3,7 +3,7 @@
 use crate::Target;
 use crate::evidence::Evidence;
 use crate::threads::Threads;
-use crate::touches::TouchIndex;
+use crate::touch_index::TouchIndex;
 use crate::unrecorded::Unrecorded;
 use firsttouch_model::rows::Profile;
 use firsttouch_model::{Pin, counted, format_bytes};

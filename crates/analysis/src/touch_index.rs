@@ -1,0 +1,120 @@
+//! All recorded touches, looked up by address, by time and by site.
+
+use crate::threads::Threads;
+use crate::touches::Touch;
+use firsttouch_model::rows::{Id, Object, Profile};
+use std::collections::{BTreeMap, HashMap};
+
+/// All touches, by process.
+#[derive(Debug, Default)]
+pub struct TouchIndex {
+    pub(crate) by_process: HashMap<Id, ProcessTouches>,
+    /// Records that refer to an unknown thread, or whose weight is not a positive number.
+    pub refused: u64,
+}
+
+/// The touches of one process.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessTouches {
+    /// By address, then time.
+    pub(crate) list: Vec<Touch>,
+    /// Indices into `list`, by time, then address.
+    by_time: Vec<u32>,
+    /// Times of the touches of each weight, both rising.
+    times_of_weight: Vec<(f64, Vec<u64>)>,
+    /// Indices into `list` by site, rising.
+    pub(crate) by_site: HashMap<Id, Vec<u32>>,
+}
+
+impl ProcessTouches {
+    fn index(&mut self) {
+        self.list.sort_by_key(|t| (t.address, t.time));
+        self.by_time = (0..self.list.len() as u32).collect();
+        self.by_time.sort_by_key(|&i| self.list[i as usize].time);
+        let mut times: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        for &i in &self.by_time {
+            let touch = &self.list[i as usize];
+            // The bits of positive numbers are in their order.
+            times.entry(touch.weight.to_bits()).or_default().push(touch.time);
+        }
+        self.times_of_weight = times.into_iter().map(|(bits, times)| (f64::from_bits(bits), times)).collect();
+        for (i, touch) in self.list.iter().enumerate() {
+            if let Some(site) = touch.site {
+                self.by_site.entry(site).or_default().push(i as u32);
+            }
+        }
+    }
+
+    /// The heaviest touch in this stretch of time; 0 without any.
+    fn heaviest(&self, from: u64, to: u64) -> f64 {
+        let any = |times: &[u64]| times.get(times.partition_point(|&time| time < from)).is_some_and(|&time| time <= to);
+        self.times_of_weight.iter().rev().find(|(_, times)| any(times)).map_or(0.0, |(weight, _)| *weight)
+    }
+}
+
+impl TouchIndex {
+    #[must_use]
+    pub fn new(profile: &Profile, threads: &Threads) -> Self {
+        let mut index = Self::default();
+        for touch in &profile.first_touches {
+            let Some(thread) = threads.index(touch.thread).filter(|_| touch.weight.is_finite() && touch.weight > 0.0) else {
+                index.refused += 1;
+                continue;
+            };
+            let cpu_node = threads.touch_node(thread, touch.cpu);
+            let went = touch.node.and_then(|node| u32::try_from(node).ok()).filter(|_| threads.real);
+            index.by_process.entry(touch.process).or_default().list.push(Touch {
+                time: touch.time_ns,
+                thread,
+                node: went.unwrap_or(cpu_node),
+                cpu_node,
+                address: touch.address,
+                weight: touch.weight.min(1e12),
+                by_kernel: touch.by_kernel,
+                site: touch.site,
+                mapped: touch.mapped_bytes,
+                found: touch.node.map(|node| node >= 0),
+            });
+        }
+        index.by_process.values_mut().for_each(ProcessTouches::index);
+        index
+    }
+
+    /// Touches in `[address, address + bytes)`, by address, then time.
+    #[must_use]
+    pub fn within(&self, process: Id, address: u64, bytes: u64) -> &[Touch] {
+        let Some(touches) = self.by_process.get(&process) else { return &[] };
+        &touches.list[range(&touches.list, address, bytes)]
+    }
+
+    /// Those of them in a stretch of time. Memory may be handed out many times: of the touches in the range and of those in the
+    /// stretch of time, the fewer are looked at.
+    pub fn during(&self, process: Id, address: u64, bytes: u64, (from, to): (u64, u64)) -> Vec<&Touch> {
+        let Some(touches) = self.by_process.get(&process) else { return Vec::new() };
+        let (list, by_time) = (&touches.list, &touches.by_time);
+        let range = range(list, address, bytes);
+        let low = by_time.partition_point(|&i| list[i as usize].time < from);
+        let high = by_time.partition_point(|&i| list[i as usize].time <= to).max(low);
+        if range.len() <= high - low {
+            return list[range].iter().filter(|t| from <= t.time && t.time <= to).collect();
+        }
+        let mut found: Vec<u32> = by_time[low..high].iter().copied().filter(|&i| range.contains(&(i as usize))).collect();
+        found.sort_unstable();
+        found.into_iter().map(|i| &list[i as usize]).collect()
+    }
+
+    /// The longest sampling period seen in a process during an object's life (1 without touches).
+    #[must_use]
+    pub fn longest_period(&self, object: &Object) -> f64 {
+        let Some(touches) = self.by_process.get(&object.process) else { return 1.0 };
+        let alive = touches.heaviest(object.born_ns, object.died_ns.unwrap_or(u64::MAX));
+        if alive > 0.0 { alive } else { touches.heaviest(0, u64::MAX).max(1.0) }
+    }
+}
+
+/// Where the touches of an address range are in `list`, which is sorted by address.
+pub(crate) fn range(list: &[Touch], address: u64, bytes: u64) -> std::ops::Range<usize> {
+    let end = address.saturating_add(bytes);
+    let low = list.partition_point(|t| t.address < address);
+    low..list.partition_point(|t| t.address < end).max(low)
+}

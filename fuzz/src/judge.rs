@@ -3,7 +3,8 @@
 use firsttouch_analysis::{Target, analyse};
 use firsttouch_model::Pin;
 use firsttouch_model::rows::Profile;
-use firsttouch_report::{Context, FileSources, Style, text};
+use firsttouch_pipeline::FileSources;
+use firsttouch_report::{Context, ReportJson, Style, text};
 
 /// Judges the profile as `report` does, without reading the files that it names.
 pub fn judged(profile: &Profile) {
@@ -21,9 +22,9 @@ pub fn judged(profile: &Profile) {
         let analysis = analyse(profile, &target, &FileSources::new(&[]));
         let sum: f64 = analysis.matrix.iter().flatten().sum();
         assert!(sum == 0.0 || (sum - 1.0).abs() < 1e-6, "the matrix sums to {sum}");
-        serde_json::to_string(&analysis).expect("JSON");
+        serde_json::to_string(&ReportJson::new(&analysis, None)).expect("JSON");
         let context =
             Context { profile: "p.ftp".to_owned(), options: Vec::new(), recorded_nodes: nodes, heading: true, more: true, prefix: "" };
-        assert!(!text(&analysis, &context, Style { width: 80, colour: false }).is_empty());
+        assert!(!text(&analysis, None, &context, Style { width: 80, colour: false }).is_empty());
     }
 }

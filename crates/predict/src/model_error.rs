@@ -43,5 +43,5 @@ pub fn model_error(machine: &Machine, experiments: &[Experiment]) -> Result<Mode
         return Ok(error);
     }
     let all = validate_on(experiments, &crate::machine::find)?;
-    of("all", &all).ok_or_else(|| ValidationError::NothingPredicted)
+    of("all", &all).ok_or(ValidationError::NothingPredicted)
 }

@@ -34,7 +34,7 @@ impl From<f64> for Predicted {
 /// A team that this machine cannot have.
 pub fn dgemv(machine: &Machine, run: &Dgemv) -> Result<Predicted> {
     let row = Volume(f64::from(run.m) * 8.0);
-    let block = (run.m as usize).checked_div(run.threads).ok_or_else(|| TeamError::NoThreads)?;
+    let block = (run.m as usize).checked_div(run.threads).ok_or(TeamError::NoThreads)?;
     // The last thread takes the remainder.
     let bound = |thread: usize| if thread == run.threads { f64::from(run.m) } else { (thread * block) as f64 };
     let mut values = Vec::with_capacity(seats::DRAWS);

@@ -3,8 +3,8 @@
 #
 # build.sh OUTDIR [SOURCE...]
 #
-# Builds each SOURCE (default: every program of the corpus) to OUTDIR/NAME, two at a time, with the command its header
-# gives in the line `corpus: build = ...`. Names the programs that fail and then exits 1. Python programs need no build.
+# Builds each SOURCE (default: every program of the corpus) to OUTDIR/NAME, two at a time, with the command in the
+# header line `corpus: build = ...`. Prints the programs that fail and then exits 1. Python programs need no build.
 set -uo pipefail
 
 build_one() {
@@ -22,7 +22,7 @@ build_one() {
     build=${build//'{src}'/$command}
     printf -v command '%q ' "$out_dir/$name"
     build=${build//'{out}'/$command}
-    # Fortran writes module files to the working directory: keep them out of the source tree.
+    # gfortran writes module files to the working directory: keep them out of the source tree.
     if ! (cd "$out_dir" && bash -c "$build"); then
         echo "FAILED $name: $build" >&2
         return 1

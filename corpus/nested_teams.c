@@ -11,8 +11,8 @@
 // By hand: member (outer, inner) places tile[outer][inner] and uses tile[inner][outer]. (0,0) and (1,1) keep their
 // own; (0,1) and (1,0) trade. They are on different nodes both when threads are counted by birth (0,0) (1,0) |
 // (0,1) (1,1) and by team (0,0) (0,1) | (1,0) (1,1), so half of the accesses are remote: 0.5.
-// The inner threads of both teams are born at a time, in any order: a plan, which knows threads by their births, cannot give
-// each its tile, and deals the pages out.
+// The inner threads of both teams are created at the same time, in any order. A plan identifies threads by order of creation,
+// so it cannot give each thread its tile, and interleaves the pages.
 
 #include <omp.h>
 #include <pthread.h>

@@ -8,7 +8,7 @@
 // corpus: why = glibc keeps blocks of up to 32 MiB on its heap once one was freed, so a new array gets a dead vector's pages.
 
 // The first temporary is mapped and unmapped; freeing it raises malloc's mmap threshold. The second comes from the
-// heap, is written by the main thread and stays on the heap when it dies. The array that matters is third.
+// heap, is written by the main thread and stays on the heap after it is freed. The third block is the array to judge.
 
 #include <cstddef>
 #include <iostream>

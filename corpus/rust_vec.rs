@@ -27,7 +27,7 @@ fn work(mine: &mut [f64], in_step: &Barrier, over: &AtomicBool, end: Instant) ->
     loop {
         sweep(mine);
         sweeps += 1;
-        // One thread looks at the clock: a thread that saw it a moment later would leave the others at the barrier.
+        // Only one thread reads the clock: with a later time, another could stop and leave the rest at the barrier.
         if in_step.wait().is_leader() {
             over.store(Instant::now() >= end, Ordering::Relaxed);
         }

@@ -8,8 +8,8 @@
 // corpus: run = {out}
 // corpus: why = The main thread clears the array with memset, so every page is placed before the threads add to it.
 
-// (A malloc directly before the memset would be merged into calloc by gcc -O2, which touches nothing;
-// aligned_alloc is not.)
+// (gcc -O2 would merge a malloc directly before the memset into calloc, which touches nothing; it does not merge
+// aligned_alloc.)
 
 #include <omp.h>
 #include <stdio.h>

@@ -55,7 +55,7 @@ int main(void) {
         advance(&p, 2.0, 0.5);
 
     int bad = 0;
-    for (size_t i = 1; i < p.count; i++) // all started apart by 1 and felt the same force
+    for (size_t i = 1; i < p.count; i++) // all start 1 apart and feel the same force
         bad |= p.v[i] != p.v[0] || p.x[i] - p.x[0] != (double)i;
     puts(bad ? "bad" : "ok");
     free(p.m);

@@ -5,7 +5,7 @@
 // corpus: remote = 0.5
 // corpus: build = g++ -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
-// corpus: why = Each tile is a task that any thread may take, so placing the tiles in parallel beforehand does not help.
+// corpus: why = Each tile is a task that any thread may take, so placing the tiles in parallel first does not help.
 
 #include <chrono>
 #include <cstddef>

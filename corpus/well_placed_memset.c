@@ -7,7 +7,7 @@
 // corpus: run = {out}
 // corpus: why = Near miss of serial_memset: gcc -O2 merges malloc and memset into calloc, so the threads touch the pages first.
 
-// A warning not to judge by the source alone: the same two lines at -O0, or with aligned_alloc, place all on one node.
+// So the source alone does not show the placement: the same two lines at -O0, or with aligned_alloc, place all on one node.
 
 #include <omp.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 // corpus: remote = 0.0
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
-// corpus: why = Near miss of recycled_malloc: the pages are second-hand too, but their former users shared them out the same way.
+// corpus: why = Near miss of recycled_malloc: the pages are recycled too, but their former users shared them out the same way.
 
 #include <limits.h>
 #include <malloc.h>

@@ -1,5 +1,5 @@
-//! Compiles the bundled kernels (OpenMP, linked into firsttouch), the agent, the placement library and the plan library (shared libraries, embedded
-//! as bytes).
+//! Compiles the bundled kernels (OpenMP, linked into firsttouch), and the agent, the pin library and the plan
+//! library (shared libraries, embedded as bytes).
 
 use std::env;
 use std::fs;
@@ -21,9 +21,11 @@ fn build() -> Result<(), String> {
     let compiler =
         cc::Build::new().try_get_compiler().map_err(|e| format!("cannot find a C compiler: {e}; install gcc or clang, or set CC"))?;
     kernels(&native.join("kernels"), &compiler, &out)?;
-    println!("cargo:rerun-if-changed={}", native.join("include").display());
+    for shared in ["include", "preload"] {
+        println!("cargo:rerun-if-changed={}", native.join(shared).display());
+    }
     library(&native, "agent", AGENT_LINK_FLAGS, &compiler, &out)?;
-    library(&native, "place", &[], &compiler, &out)?;
+    library(&native, "pin", &[], &compiler, &out)?;
     library(&native, "plan", AGENT_LINK_FLAGS, &compiler, &out)
 }
 
@@ -47,7 +49,7 @@ fn kernels(folder: &Path, compiler: &cc::Tool, out: &Path) -> Result<(), String>
     Ok(())
 }
 
-/// Compiles and links a program that needs OpenMP, so that its absence is said once and in words.
+/// Compiles and links a program that needs OpenMP, so that a missing OpenMP is reported once, with what to install.
 fn check_openmp(compiler: &cc::Tool, out: &Path) -> Result<(), String> {
     let source = out.join("openmp.c");
     let program = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n";
@@ -64,13 +66,13 @@ fn check_openmp(compiler: &cc::Tool, out: &Path) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "the C compiler {} has no OpenMP: {}\ninstall gcc, or libomp-dev for clang, or name another compiler with CC=gcc",
+        "cannot compile OpenMP with {}: {}\ninstall gcc, or libomp-dev for clang, or set CC to another compiler",
         compiler.path().display(),
         String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or("-fopenmp failed").trim()
     ))
 }
 
-/// Which OpenMP runtime the compiler links, and where it looks for it, taken from the link line it would run (`-###`).
+/// Links the compiler's OpenMP runtime. Its name and folders are those of the link line that the compiler would run (`-###`).
 fn link_openmp(compiler: &cc::Tool, source: &Path) -> Result<(), String> {
     let output = compiler
         .to_command()
@@ -81,8 +83,12 @@ fn link_openmp(compiler: &cc::Tool, source: &Path) -> Result<(), String> {
     let messages = String::from_utf8_lossy(&output.stderr).into_owned();
     let words = || messages.split_whitespace().map(|word| word.trim_matches('"'));
     let runtime = words().filter_map(|word| word.strip_prefix("-l")).find(|name| RUNTIMES.contains(name));
-    let runtime =
-        runtime.ok_or_else(|| format!("cannot tell which OpenMP runtime {} links; tried {RUNTIMES:?}", compiler.path().display()))?;
+    let runtime = runtime.ok_or_else(|| {
+        format!(
+            "cannot determine which OpenMP runtime {} links: its link line has none of {RUNTIMES:?}; set CC=gcc",
+            compiler.path().display()
+        )
+    })?;
     for folder in words().filter_map(|word| word.strip_prefix("-L")).filter(|folder| Path::new(folder).is_absolute()) {
         println!("cargo:rustc-link-search=native={folder}");
     }
@@ -93,7 +99,7 @@ fn link_openmp(compiler: &cc::Tool, source: &Path) -> Result<(), String> {
 /// GNU, LLVM, Intel.
 const RUNTIMES: &[&str] = &["gomp", "omp", "iomp5"];
 
-/// Flags as native/agent/agent.h, native/place/place.h and native/plan/plan.h explain them; without debug information, as the libraries are embedded.
+/// native/agent/agent.h, native/pin/pin.h and native/plan/plan.h explain the flags. No debug information, because the libraries are embedded.
 const LIBRARY_FLAGS: &[&str] = &[
     "-std=c11",
     "-O2",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * The constructor: attaches to the ring and cleans the environment; and what a fork does to both. If anything is
- * amiss the agent stays silent, and the program runs as if it were not there.
+ * The constructor attaches to the ring and cleans the environment. A handler adapts both after fork. If any step fails, the
+ * agent stays silent, and the program runs as if it were not loaded.
  */
 #include "agent.h"
 
@@ -15,15 +15,15 @@
 #include <unistd.h>
 
 #define RING_OFFSET 4096u
-#define ADDRESS_SPACE_SHARE 256u /* the ring may take one part in so many of what a limit allows */
+#define ADDRESS_SPACE_SHARE 256u /* the ring may take 1/256 of what RLIMIT_AS allows */
 
 static bool is_entry(const char *entry, const char *name) {
     size_t bytes = strlen(name);
     return strncmp(entry, name, bytes) == 0 && entry[bytes] == '=';
 }
 
-/* Takes our entry, and one separator, out of an LD_PRELOAD string in place. Returns false if nothing is left, that is
- * if the variable is ours alone: what the user had, even an empty value, is separated from ours by a colon. */
+/* Removes our entry and one separator from an LD_PRELOAD string, in place. Returns false if nothing is left, which means
+ * that the user had not set the variable: a value of the user's, even an empty one, is separated from ours by a colon. */
 static bool clean_preload(char *entry) {
     char *value = strchr(entry, '=') + 1;
     char *own = (char *)(uintptr_t)ft_own_preload_entry(value);
@@ -59,25 +59,24 @@ static bool learn_own_path(void) {
         return false;
     }
     strcpy(ft_agent.path, info.dli_fname);
-    ft_agent.can_carry = ft_agent.path[0] == '/';
+    ft_agent.can_propagate = ft_agent.path[0] == '/';
     return true;
 }
 
-static bool is_our_ring(const struct ft_ring_header *ring, uint64_t file_bytes) {
+static bool is_valid_ring(const struct ft_ring_header *ring, uint64_t file_bytes) {
     uint64_t capacity = ring->capacity;
     return ring->magic == FT_RING_MAGIC && ring->version == FT_RING_VERSION && capacity != 0 &&
            (capacity & (capacity - 1)) == 0 && file_bytes >= RING_OFFSET + capacity * FT_SLOT_BYTES;
 }
 
-/* Under a limit on address space (ulimit -v) what we map is taken from the program, whose own next mapping may be the
- * one that fails. */
+/* Under a limit on address space (ulimit -v) our mapping reduces what the program can map, and its next mapping could fail. */
 static bool is_affordable(size_t bytes) {
     struct rlimit limit;
     return getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
            bytes <= limit.rlim_cur / ADDRESS_SPACE_SHARE;
 }
 
-static void say_not_affordable(int fd) {
+static void report_not_affordable(int fd) {
     struct ft_ring_header *ring = ft_real.mmap(NULL, RING_OFFSET, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (ring != MAP_FAILED) {
         if (ring->magic == FT_RING_MAGIC && ring->version == FT_RING_VERSION) {
@@ -94,14 +93,14 @@ static struct ft_ring_header *map_open_ring(int fd) {
     }
     size_t bytes = (size_t)status.st_size;
     if (!is_affordable(bytes)) {
-        say_not_affordable(fd);
+        report_not_affordable(fd);
         return NULL;
     }
     void *mapped = ft_real.mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (mapped == MAP_FAILED) {
         return NULL;
     }
-    if (!is_our_ring(mapped, bytes)) {
+    if (!is_valid_ring(mapped, bytes)) {
         ft_real.munmap(mapped, bytes);
         return NULL;
     }
@@ -118,22 +117,23 @@ static struct ft_ring_header *map_ring(const char *path) {
     return ring;
 }
 
-static void open_gate(void) {
+static void start_recording(void) {
     ft_wiped.pid = (uint32_t)getpid();
     __atomic_store_n(&ft_wiped.min_size, ft_agent.min_size, __ATOMIC_RELEASE);
 }
 
-/* Where the kernel does not wipe the pages (before 4.14), this silences a child; a raw clone is then not noticed. */
+/* On kernels that do not wipe pages (before 4.14) this handler silences the child. They leave a raw clone undetected. */
 static void after_fork_in_child(void) {
     __atomic_store_n(&ft_wiped.min_size, 0, __ATOMIC_RELEASE);
     ft_thread.tid = 0;
     ft_thread.recording = 0;
-    ft_thread.unpublished = 0; /* the parent's to publish */
+    ft_thread.unpublished = 0; /* the parent publishes them */
     if (ft_agent.follow && !ft_sandboxed()) {
         if (!ft_agent.wiped_on_fork) {
             memset(&ft_wiped, 0, sizeof ft_wiped);
         }
-        open_gate();
+        start_recording();
+        ft_sample_after_fork();
     }
 }
 
@@ -152,13 +152,14 @@ static void attach(struct ft_ring_header *ring, const void *above_stack) {
     ft_python_prepare();
     ft_stack_prepare();
     ft_main_thread_stack(above_stack);
-    open_gate();
+    start_recording();
+    ft_sample_prepare();
     ft_record_plain(&(struct ft_record){.type = FT_REC_ATTACH, .time_ns = ft_now()});
     __atomic_fetch_add(&ring->attached, 1, __ATOMIC_RELEASE);
 }
 
-/* glibc hands constructors the program's arguments. We run before the C library's own initialiser (-z initfirst), so
- * `environ` may not be set yet. */
+/* glibc passes the program's arguments to constructors. This one runs before the C library's own initialiser
+ * (-z initfirst), so `environ` may not be set yet. */
 __attribute__((constructor)) static void construct(int argc, char **argv, char **environment) {
     (void)argc, (void)argv;
     int saved_errno = errno;

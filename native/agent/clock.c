@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
  * Time for records. A thread reads CLOCK_MONOTONIC and the time-stamp counter together, and for the next millisecond
- * derives the one from the other (ft_now). The rate is the one between two such readings, so it follows the kernel's
- * corrections; each reading is uncertain by the length of one clock_gettime, some 50 ns in a millisecond.
+ * derives time from the counter (ft_now). The rate comes from two such pairs, so it follows the kernel's corrections. A pair
+ * is uncertain by the duration of one clock_gettime: some 50 ns in a millisecond.
  */
 #include "agent.h"
 
 #define RATE_BITS 32
-#define SPAN_NS 1000000u       /* a pair of readings is good for so long, and two make a rate if so far apart */
-#define LONGEST_NS 1000000000u /* farther apart, the counter may have been stopped or moved in between */
+#define SPAN_NS 1000000u       /* a pair is valid this long; two pairs at least this far apart give a rate */
+#define LONGEST_NS 1000000000u /* between pairs farther apart the counter may have been stopped or moved */
 #define LONGEST_TICKS (UINT64_C(1) << 34)
 #define READ_TICKS 400u /* a reading that took longer was interrupted */
 
@@ -26,7 +26,7 @@ static void rebase(uint64_t ticks, uint64_t now) {
     uint64_t ns_passed = now - ft_thread.clock_ns;
     uint64_t rate = ft_thread.clock_rate;
     if (ft_thread.clock_ns != 0 && ns_passed < SPAN_NS && rate == 0) {
-        return; /* too close to tell the rate: wait */
+        return; /* too close together for a rate: wait */
     }
     if (ft_thread.clock_ns != 0 && ns_passed < LONGEST_NS && ticks_passed < LONGEST_TICKS && ns_passed >= SPAN_NS) {
         rate = (ns_passed << RATE_BITS) / ticks_passed;
@@ -34,7 +34,7 @@ static void rebase(uint64_t ticks, uint64_t now) {
     ft_thread.clock_ticks = ticks;
     ft_thread.clock_ns = now;
     ft_thread.clock_rate = rate;
-    /* A signal handler that came between has left a base of its own, and ours is half written. */
+    /* If a signal handler has run in between, the base is its own, and ours is only partly written. */
     if (rate != 0 && ft_thread.clock_ticks == ticks) {
         ft_thread.clock_span = ((uint64_t)SPAN_NS << RATE_BITS) / rate;
     }
@@ -47,7 +47,7 @@ uint64_t ft_read_clock(void) {
     uint64_t before = __builtin_ia32_rdtsc();
     uint64_t now = read_monotonic();
     uint64_t after = __builtin_ia32_rdtsc();
-    /* A thread's time does not go back where the derived one was a little ahead. */
+    /* The derived time may be slightly ahead: a thread's time must not go back. */
     uint64_t since = before - ft_thread.clock_ticks;
     if (ft_thread.clock_span != 0 && since < 2 * ft_thread.clock_span) {
         uint64_t derived = ft_thread.clock_ns + (since * ft_thread.clock_rate >> RATE_BITS);

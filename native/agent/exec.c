@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * exec: the profiled process may replace its image (a shell script's last command, `env`, a launcher), and the new
- * image must be recorded too, as those of its children with --follow.
+ * The exec family. The profiled process may replace its image (a shell script's last command, `env`, a launcher). The new
+ * image must be recorded too, and with --follow those of its children.
  *
- * A child of clone may call these on a few kilobytes of stack: they need less than two.
+ * A child of clone may call these functions on a few kilobytes of stack: they need less than 2 KiB.
  */
 #include "agent.h"
 
@@ -53,27 +53,28 @@ static bool takes_agent(const struct target *target) {
     }
 }
 
-/* Calls made while looking at an image must leave errno as the caller had it. */
-static FT_NOINLINE bool carries_agent(const struct target *target, char *const environment[], struct ft_carry *carry) {
+/* The checks must not change errno for the caller. */
+static FT_NOINLINE bool gets_agent(const struct target *target, char *const environment[],
+                                   struct ft_exec_environment *copy) {
     int saved_errno = errno;
-    bool carries = takes_agent(target) && ft_library_is_within_reach() && ft_carry_measure(carry, environment) &&
-                   ft_carry_fits_stack(carry);
+    bool gets = takes_agent(target) && ft_library_is_accessible() && ft_exec_environment_measure(copy, environment) &&
+                ft_exec_environment_fits_stack(copy);
     errno = saved_errno;
-    return carries;
+    return gets;
 }
 
-static FT_NOINLINE int forward_carrying(const struct target *target, char *const arguments[],
-                                        const struct ft_carry *carry) {
-    char *block[carry->bytes / sizeof(char *) + 1];
-    return forward(target, arguments, ft_carry_compose(carry, block));
+static FT_NOINLINE int forward_with_agent(const struct target *target, char *const arguments[],
+                                          const struct ft_exec_environment *copy) {
+    char *block[copy->bytes / sizeof(char *) + 1];
+    return forward(target, arguments, ft_exec_environment_compose(copy, block));
 }
 
 static int replace_image(struct target target, char *const arguments[], char *const environment[]) {
-    struct ft_carry carry;
-    if (!ft_hands_on() || !carries_agent(&target, environment, &carry)) {
+    struct ft_exec_environment copy;
+    if (!ft_propagates() || !gets_agent(&target, environment, &copy)) {
         return forward(&target, arguments, environment);
     }
-    return forward_carrying(&target, arguments, &carry);
+    return forward_with_agent(&target, arguments, &copy);
 }
 
 FT_EXPORT int execve(const char *path, char *const arguments[], char *const environment[]) {
@@ -101,7 +102,7 @@ FT_EXPORT int execveat(int directory, const char *path, char *const arguments[],
                          environment);
 }
 
-/* The arguments of execl and its kin as a vector, on the stack as glibc's own do it. `list` is consumed. */
+/* execl, execlp and execle need their arguments as a vector. It lies on the stack, as in glibc. Consumes `list`. */
 static int count_arguments(const char *first, va_list list) {
     int count = 0;
     for (const char *argument = first; argument != NULL; argument = va_arg(list, const char *)) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Can the program image about to replace this process take the agent? Only a dynamically linked one of our own
- * machine, run by glibc's loader, without privileges or a sanitizer of its own: a static one would pass our variables on to its
- * children, and other loaders complain about a preload they cannot use, or refuse to start.
+ * Can a program image take the agent? It must be dynamically linked for our machine and loaded by glibc's loader, without
+ * privileges and without a sanitizer's runtime as a library. A static program would pass our variables on to its children.
+ * Other loaders print an error about a preload that they cannot use, or refuse to start.
  *
- * Runs between fork and exec and in signal handlers, on whatever stack there is: only async-signal-safe calls, nothing
- * allocated, and less than a kilobyte of stack.
+ * This code runs in forked children and in signal handlers, on stacks of any size: it makes only async-signal-safe calls,
+ * allocates nothing, and needs less than 1 KiB of stack.
  */
 #include "agent.h"
 
@@ -26,18 +26,19 @@
 #define OWN_MACHINE EM_NONE
 #endif
 
-#define SCRIPT_DEPTH_MAX 5  /* the kernel's own limit on scripts that are run by scripts */
-#define HEAD_BYTES 256      /* what the kernel reads of a #! line */
-#define LOADER_BYTES 63     /* of the end of the loader's path */
-#define CANDIDATE_BYTES 512 /* a path that the search of PATH makes; with a longer one before it, no image is found */
-#define DYNAMIC_MAX 4096    /* entries read of a dynamic section; real ones have some 30 */
+#define SCRIPT_DEPTH_MAX 5 /* the kernel's limit on scripts that run scripts */
+#define HEAD_BYTES 256     /* how much the kernel reads of a #! line */
+#define LOADER_BYTES 63    /* from the end of the loader's path */
+#define CANDIDATE_BYTES \
+    512 /* longest path that the search of PATH forms; the search ends without a result at a longer one */
+#define DYNAMIC_MAX 4096 /* entries read from a dynamic section; typical ones have some 30 */
 
 static bool read_segment(int fd, const Elf64_Ehdr *header, unsigned index, Elf64_Phdr *segment) {
     off_t at = (off_t)(header->e_phoff + (uint64_t)index * header->e_phentsize);
     return pread(fd, segment, sizeof *segment, at) == (ssize_t)sizeof *segment;
 }
 
-/* By the end of the loader's path, which is all of most: a PATH_MAX buffer would not fit every stack we run on. */
+/* Reads only the end of the loader's path: a buffer of PATH_MAX would not fit on every stack. */
 static bool names_glibc_loader(int fd, const Elf64_Phdr *segment) {
     char end[LOADER_BYTES + 1];
     uint64_t bytes = segment->p_filesz < LOADER_BYTES ? segment->p_filesz : LOADER_BYTES;
@@ -90,7 +91,7 @@ static bool is_sanitizer_at(int fd, off_t name_at) {
     return pread(fd, name, sizeof name - 1, name_at) > 0 && ft_is_sanitizer(name);
 }
 
-/* A sanitizer's runtime that is a library must come first in the process: it ends the program when another does. */
+/* A sanitizer's runtime library must be the first in the process: it ends the program if another one is. */
 static FT_NOINLINE bool needs_sanitizer(int fd, const Elf64_Ehdr *header) {
     Elf64_Phdr dynamic = {0};
     for (unsigned i = 0; i < header->e_phnum && dynamic.p_type != PT_DYNAMIC; i++) {
@@ -102,7 +103,7 @@ static FT_NOINLINE bool needs_sanitizer(int fd, const Elf64_Ehdr *header) {
         return false;
     }
     off_t names = -1;
-    for (int pass = 0; pass < 2; pass++) { /* the names' place may stand after the entries that need it */
+    for (int pass = 0; pass < 2; pass++) { /* DT_STRTAB may come after the DT_NEEDED entries */
         Elf64_Dyn entry;
         for (uint64_t at = 0; at + sizeof entry <= dynamic.p_filesz && at < DYNAMIC_MAX * sizeof entry;
              at += sizeof entry) {
@@ -147,7 +148,7 @@ static char *script_interpreter(char *head, ssize_t head_bytes) {
     return name;
 }
 
-/* Only a file is opened: a look at a device or a named pipe can have effects, and neither can be executed. */
+/* Opens regular files only. Opening a device or a named pipe can have effects, and neither can be executed. */
 static int open_file(int directory, const char *path, int no_follow) {
     struct stat status;
     if (fstatat(directory, path, &status, no_follow != 0 ? AT_SYMLINK_NOFOLLOW : 0) != 0 || !S_ISREG(status.st_mode)) {
@@ -156,8 +157,8 @@ static int open_file(int directory, const char *path, int no_follow) {
     return openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | no_follow);
 }
 
-/* Takes over `fd`. An executable file that is neither ELF nor a script fails with ENOEXEC in execve, and is run by
- * /bin/sh in execvp: `shell_runs_text` says which. */
+/* Closes `fd`. An executable file that is neither ELF nor a script fails with ENOEXEC in execve, and is run by
+ * /bin/sh in execvp: `shell_runs_text` selects execvp's behaviour. */
 static FT_NOINLINE bool open_image_takes_agent(int fd, bool shell_runs_text) {
     char head[HEAD_BYTES + 1];
     for (int depth = 0; fd >= 0 && depth <= SCRIPT_DEPTH_MAX; depth++) {
@@ -186,8 +187,8 @@ static FT_NOINLINE bool open_image_takes_agent(int fd, bool shell_runs_text) {
 }
 
 bool ft_image_at_takes_agent(int directory, const char *path, int flags) {
-    struct ft_probe probe = {0};
-    if ((flags & AT_EMPTY_PATH) != 0 && (path == NULL || (ft_readable(&probe, path, 1) && path[0] == '\0'))) {
+    struct ft_last_readable last = {0};
+    if ((flags & AT_EMPTY_PATH) != 0 && (path == NULL || (ft_readable(&last, path, 1) && path[0] == '\0'))) {
         return ft_open_image_takes_agent(directory);
     }
     int no_follow = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0;
@@ -202,8 +203,8 @@ bool ft_open_image_takes_agent(int fd) {
     return open_image_takes_agent(fcntl(fd, F_DUPFD_CLOEXEC, 0), false);
 }
 
-/* As execvp searches: the first directory of PATH whose entry can be executed; -1 if there is none, or it cannot be
- * told. Not inlined: the path lies on the stack only while it is looked for. */
+/* Searches as execvp does: opens the first executable file in PATH. -1 if there is none, or a path is too long to check. Not
+ * inlined, so that the buffer is on the stack only during the search. */
 static FT_NOINLINE int open_searched(const char *file) {
     const char *path = getenv("PATH");
     if (path == NULL) {
@@ -218,7 +219,7 @@ static FT_NOINLINE int open_searched(const char *file) {
         }
         memcpy(candidate, directory, bytes);
         candidate[bytes] = '/';
-        memcpy(candidate + bytes + (bytes != 0), file, file_bytes + 1); /* an empty entry: this directory */
+        memcpy(candidate + bytes + (bytes != 0), file, file_bytes + 1); /* an empty entry means the current directory */
         if (access(candidate, X_OK) == 0) {
             int fd = open_file(AT_FDCWD, candidate, 0);
             if (fd >= 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
  * Parallel regions, through the OpenMP tools interface (OpenMP 5.0, chapter 4). The few types needed are declared
- * here: the runtime's header need not be installed where the agent is built.
+ * here, because the build machine may lack the runtime's header.
  */
 #include "agent.h"
 
@@ -82,8 +82,8 @@ static void finalize(ompt_data *tool_data) {
 
 typedef struct ompt_start_result *(*ompt_start)(unsigned, const char *);
 
-/* The program's own tool comes first, whether linked in or named in OMP_TOOL_LIBRARIES: the runtime takes only one.
- * (The next definition is often the runtime's own placeholder, which returns NULL.) */
+/* The runtime takes only one tool. The program's own has priority, whether linked in or named in OMP_TOOL_LIBRARIES.
+ * (The next definition is often the runtime's placeholder, which returns NULL.) */
 FT_EXPORT struct ompt_start_result *ompt_start_tool(unsigned omp_version, const char *runtime_version) {
     static struct ompt_start_result result = {initialize, finalize, {0}};
     ompt_start next = (ompt_start)dlsym(RTLD_NEXT, "ompt_start_tool");

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * The Python call stack of an allocation, in CPython 3.11 to 3.13. Nothing of Python is run: three getters, each of a
- * few loads, tell this thread's state, and the rest is read from memory as the tables below say.
+ * The Python call stack of an allocation, in CPython 3.11 to 3.13. No Python code is run: three getters of a few loads each
+ * return this thread's state, and the rest is read from memory by the tables below.
  *
  * What keeps a read from faulting:
- *   - Objects are those that the interpreter itself holds: the thread's state, its frames, their code. They live while
- *     the thread is attached, and while it has released the interpreter, until Python finalizes; then, and where that
- *     cannot be told, each read goes through process_vm_readv.
- *   - A page is read directly only after process_vm_readv has read from it, so that a field that is not what the table
- *     says is an error and not a fault. An munmap by the program makes all pages unread.
+ *   - All objects read are held by the interpreter: the thread's state, its frames, their code. They live while the thread is
+ *     attached, and also while it has released the interpreter, until Python finalizes. During finalization, and where
+ *     that state is unknown, each read goes through process_vm_readv.
+ *   - A page is read directly only after process_vm_readv has read from it, so that a field that
+ *     contradicts the table causes an error, not a fault. An munmap by the program invalidates all pages.
  *   - Code, text and line tables must be of their types, by address: in a build with other objects (free threading,
  *     reference tracing) the first check fails.
  */
@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #define FRAMES_MAX 8u
-#define STEPS_MAX 64u /* frames of the interpreter's own count, too */
+#define STEPS_MAX 64u /* including the interpreter's own frames */
 #define FILE_BYTES 200u
 #define FUNCTION_BYTES 60u
 #define FRAME_BYTES (FILE_BYTES + 1 + FUNCTION_BYTES + 1 + 10 + 1)
@@ -30,8 +30,8 @@ _Static_assert(FRAMES_MAX *FRAME_BYTES <= FT_PYTHON_TEXT_MAX, "the text of all f
 
 #define FRAME_OWNED_BY_INTERPRETER 3 /* FRAME_OWNED_BY_CSTACK, since 3.12 */
 
-/* Offsets in bytes. What is the same in all three: objects begin {reference count, type}; bytes and text have their
- * length at 16; the line table's bytes are at 32. */
+/* Offsets in bytes. The three versions have in common: objects begin with {reference count, type}; bytes and text have
+ * their length at 16; the bytes of a line table start at 32. */
 struct layout {
     uint8_t thread_frame; /* of PyThreadState: cframe, or current_frame */
     uint8_t cframe_frame; /* of _PyCFrame: current_frame; NO_CFRAME */
@@ -45,7 +45,8 @@ struct layout {
     uint8_t code_instructions;
     uint8_t ascii_bytes;   /* size of PyASCIIObject */
     uint8_t compact_bytes; /* size of PyCompactUnicodeObject */
-    bool thread_current;   /* the current state is the thread's own, or NULL; else that of whoever runs Python */
+    bool
+        thread_current; /* the current state is this thread's, or NULL; else it is that of whichever thread runs Python */
 };
 #define NO_CFRAME 0xff
 #define NO_VERSION 0xff
@@ -74,12 +75,11 @@ static struct {
     uintptr_t code_type;
     uintptr_t text_type;
     uintptr_t bytes_type;
-    bool cannot_read; /* process_vm_readv is not there, or forbidden */
+    bool cannot_read; /* process_vm_readv is missing or forbidden */
     uint64_t generation;
 } python;
 
-/* In the constructor, when no other thread is there to wait for: dlsym takes the loader's lock. Python is in the
- * program or in a library it was linked with; one that is loaded later is not seen. */
+/* Python is in the program or in a library it was linked with. One that is loaded later is not found. */
 void ft_python_prepare(void) {
 #if defined(__LP64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     const unsigned long *version = dlsym(RTLD_DEFAULT, "Py_Version");
@@ -99,7 +99,7 @@ void ft_python_prepare(void) {
             ft_agent.runs_python = true;
         }
     }
-    /* A search that succeeds clears the error of one that did not, which the program could ask for. */
+    /* A search that succeeds clears the error of one that failed, which the program could ask for (dlerror). */
     (void)dlsym(RTLD_NEXT, "malloc");
 #endif
 }
@@ -122,7 +122,7 @@ static bool read_guarded(void *to, uintptr_t from, size_t bytes) {
     return done == (long)bytes;
 }
 
-/* A page, and how often the program had unmapped memory when it was read: user addresses have up to 57 bits. */
+/* A page number and the count of munmap calls when the page was read. User addresses have up to 57 bits. */
 static uint64_t page_tag(uintptr_t page, uint64_t generation) {
     return (uint64_t)page | generation << 45;
 }
@@ -133,7 +133,7 @@ static bool page_was_read(uintptr_t page, uint64_t generation) {
 }
 
 struct reads {
-    bool alive; /* what is read lives for sure: unless the layout is not as expected, no read can fault */
+    bool alive; /* the objects are certainly live: no read can fault unless the layout differs from the table */
 };
 
 /* `bytes` is at most a page. */
@@ -163,7 +163,7 @@ static uintptr_t word_in(const unsigned char *block, size_t offset) {
 
 struct frame {
     uintptr_t code;
-    int64_t unit; /* of the code, that runs; may be before the first */
+    int64_t unit; /* the code unit that runs; may be before the first */
     uint32_t first_line;
     uint64_t version;
     uintptr_t file;
@@ -171,7 +171,7 @@ struct frame {
     uintptr_t lines;
 };
 
-/* The innermost frame of this thread; 0 = it does not run Python. */
+/* The innermost frame of this thread; 0 if it does not run Python. */
 static uintptr_t innermost_frame(struct reads *reads) {
     const struct layout *layout = python.layout;
     void *own = python.this_thread();
@@ -181,7 +181,7 @@ static uintptr_t innermost_frame(struct reads *reads) {
     void *current = python.current_thread();
     bool is_attached = layout->thread_current ? current != NULL : current == own;
     if (layout->thread_current && is_attached) {
-        own = current; /* another than the first state of the thread, in a subinterpreter */
+        own = current; /* in a subinterpreter: not the thread's first state */
     }
     reads->alive = is_attached || (python.is_finalizing != NULL && python.is_finalizing() == 0);
     unsigned char state[168];
@@ -202,7 +202,7 @@ static uint64_t mixed(uint64_t hash, uint64_t word) {
     return hash ^ hash >> 32;
 }
 
-/* Where code has no number of its own, its line table tells it from other code that had its place in memory. */
+/* Code without a version number is distinguished from earlier code at the same address by its line table. */
 static uint64_t beginning_of_lines(struct reads reads, uintptr_t lines) {
     uintptr_t words[4] = {0}, bytes = 0;
     if (!fetch(reads, &bytes, lines + OBJECT_LENGTH, sizeof bytes) || bytes == 0 ||
@@ -212,7 +212,7 @@ static uint64_t beginning_of_lines(struct reads reads, uintptr_t lines) {
     return mixed(mixed(mixed(mixed(bytes, words[0]), words[1]), words[2]), words[3]);
 }
 
-/* False: not a frame of a program's code. `previous` is always told. */
+/* False if it is not a frame of the program's code. Always sets `previous`. */
 static bool read_frame(struct reads reads, uintptr_t at, struct frame *frame, uintptr_t *previous) {
     const struct layout *layout = python.layout;
     unsigned char raw[FRAME_READ], code[CODE_READ];
@@ -240,7 +240,7 @@ static bool read_frame(struct reads reads, uintptr_t at, struct frame *frame, ui
     return true;
 }
 
-/* Code may be gone, and other code lie in its place: that it is the same is told by what belongs to it. */
+/* New code may lie where released code was, so the hash includes the fields that identify the code. */
 static uint64_t hash_of(const struct frame *frames, uint32_t count) {
     uint64_t hash = count;
     for (uint32_t i = 0; i < count; i++) {
@@ -281,7 +281,7 @@ static uint32_t utf8(uint32_t character, char out[4]) {
     return more + 1;
 }
 
-/* The end of a str object as UTF-8, at most `limit` bytes, and a NUL. */
+/* Appends the end of a str object as UTF-8, at most `limit` bytes, and a NUL. */
 static void append_text(struct text *text, uintptr_t object, uint32_t limit) {
     struct reads guarded = {false};
     unsigned char head[40], units[4 * FILE_BYTES];
@@ -323,13 +323,13 @@ static uint32_t line_of(const struct frame *frame) {
         return frame->first_line;
     }
     uintptr_t bytes = word_in(head, OBJECT_LENGTH), at = 0;
-    struct ft_lines lines = {.wanted = (uint64_t)frame->unit, .line = frame->first_line};
+    struct ft_python_lines lines = {.wanted = (uint64_t)frame->unit, .line = frame->first_line};
     while (!lines.done && at < bytes && bytes <= 1u << 20) {
         size_t part = bytes - at < sizeof piece ? bytes - at : sizeof piece;
         if (!fetch(guarded, piece, frame->lines + BYTES_DATA + at, part)) {
             break;
         }
-        size_t used = ft_lines_read(&lines, piece, part, at + part == bytes);
+        size_t used = ft_python_lines_read(&lines, piece, part, at + part == bytes);
         if (used == 0) {
             break;
         }
@@ -351,7 +351,7 @@ static void append_line(struct text *text, uint32_t line) {
     append(text, '\0');
 }
 
-/* Not inlined: its text lies on the stack only while it is written. */
+/* Not inlined, so that the text is on the stack only while it is written. */
 static FT_NOINLINE bool define(uint64_t id, const struct frame *frames, uint32_t count) {
     struct text text;
     text.bytes = 0;
@@ -383,7 +383,6 @@ static bool make_known(uint64_t id, const struct frame *frames, uint32_t count) 
     return true;
 }
 
-/* 0: this thread does not run Python, or no room for a stack seen for the first time. */
 uint64_t ft_python_id(void) {
     struct reads reads = {false};
     struct frame frames[FRAMES_MAX];

@@ -25,11 +25,11 @@ static void count_lost(void) {
     __atomic_fetch_add(&ft_agent.ring->lost, 1, __ATOMIC_RELAXED);
 }
 
-/* The reader's `tail` is read only when the ring looks full by its last known value: the reader writes it all the
- * time, and each look would fetch its cache line. An old value errs to the safe side, because tail only grows. */
+/* `tail` is read again only if the ring is full by its last known value: the reader writes it constantly, and each load
+ * would fetch its cache line. An old value is safe, because tail only grows. */
 static uint64_t known_tail;
 
-/* `head` may be older than `tail`, which is not full. */
+/* `head` may have been loaded before `tail`, and be smaller: then the ring is not full. */
 static bool is_full(uint64_t head, uint64_t count) {
     if (ft_likely(head + count - __atomic_load_n(&known_tail, __ATOMIC_ACQUIRE) <= ft_agent.capacity)) {
         return false;
@@ -86,9 +86,8 @@ static void write_record(const struct ft_record *record, uint64_t stack_id, uint
     }
 }
 
-/* A signal handler left by siglongjmp can leave slots behind that nobody would ever publish, and the reader would
- * wait at them: they are published as FT_REC_NONE. (What remains is a jump out of the very instructions between the
- * reservation and its note.) */
+/* siglongjmp out of a signal handler can leave reserved slots that nobody would publish, and the reader would wait at them:
+ * publish them as FT_REC_NONE. (A jump from between the reservation and its note in ft_thread is not covered.) */
 static FT_NOINLINE void abandon_reservation(void) {
     uint32_t count = ft_thread.unpublished;
     uint64_t number = ft_thread.reserved;
@@ -103,8 +102,8 @@ static FT_NOINLINE void abandon_reservation(void) {
     }
 }
 
-/* A mark that is set: does a record further down the stack still run, interrupted by a signal? Not if this hook runs
- * on the thread's own stack and the marked one ran above it in time, that is at a lower address, or elsewhere. */
+/* The mark is set: was a recorder interrupted by the signal whose handler runs now? Not if this hook runs on the native stack
+ * and the marked recorder ran on another stack, or deeper on this one (at a lower address): then its frame is gone. */
 static FT_NOINLINE bool interrupted_recording(uintptr_t stack_pointer) {
     uintptr_t mark = ft_thread.recording;
     bool left_behind = ft_on_native_stack(stack_pointer) && (!ft_on_native_stack(mark) || stack_pointer >= mark);
@@ -114,9 +113,9 @@ static FT_NOINLINE bool interrupted_recording(uintptr_t stack_pointer) {
     return !left_behind;
 }
 
-/* Is this thread free to record? A hook entered from a signal handler while another records on this thread is
- * skipped and counted. The mark is the recorder's stack pointer, so that one left behind by a longjmp (or by the death
- * of a vfork child, which shares it) is found out. */
+/* Is this thread free to record? A hook in a signal handler that interrupted a recorder of the same thread is skipped and
+ * counted as lost. The mark is the recorder's stack pointer, which exposes a mark left behind by longjmp or by a vfork
+ * child that was killed (it shares the parent's thread data). */
 static bool begin(uintptr_t stack_pointer) {
     if (ft_unlikely(__atomic_load_n(&ft_agent.ring->closed, __ATOMIC_RELAXED) != 0)) {
         __atomic_store_n(&ft_wiped.min_size, 0, __ATOMIC_RELAXED);
@@ -128,6 +127,21 @@ static bool begin(uintptr_t stack_pointer) {
     }
     ft_thread.recording = stack_pointer;
     return true;
+}
+
+/* Fills and publishes continuation slots. */
+static void write_words(uint64_t first, const uint64_t *words, uint32_t count) {
+    for (uint64_t at = first; count > 0; at++) {
+        uint32_t here = count < FT_IPS_PER_SLOT ? count : FT_IPS_PER_SLOT;
+        struct ft_record_frames *slot = slot_at(at);
+        slot->pad = 0;
+        for (uint32_t i = 0; i < FT_IPS_PER_SLOT; i++) {
+            slot->ip[i] = i < here ? words[i] : 0;
+        }
+        publish(slot, at);
+        words += here;
+        count -= here;
+    }
 }
 
 static void end(void) {
@@ -153,8 +167,35 @@ void ft_record_with_stack(const struct ft_record *record, struct ft_caller calle
     }
 }
 
-/* For a call that gives memory up but may fail: its place in the order of ownership is taken before it, and what is
- * written there decided after it. To be closed by the same function, soon: the reader waits. */
+void ft_record_sample(const struct ft_record *record, const uint64_t *words, uint32_t count) {
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    uint32_t continuations = (count + FT_IPS_PER_SLOT - 1) / FT_IPS_PER_SLOT;
+    uint64_t number;
+    bool is_free = ft_thread.recording == 0 || !interrupted_recording(here);
+    uint64_t head = __atomic_load_n(&ft_agent.ring->head, __ATOMIC_RELAXED);
+    if (!is_free || is_full(head, 1 + continuations)) {
+        __atomic_fetch_add(&ft_agent.ring->skipped_samples, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    ft_thread.recording = here;
+    if (reserve(1 + continuations, &number)) {
+        struct ft_record *slot = slot_at(number);
+        *slot = (struct ft_record){.type = FT_REC_SAMPLE,
+                                   .depth = (uint8_t)count,
+                                   .pid = ft_wiped.pid,
+                                   .tid = ft_tid(),
+                                   .time_ns = record->time_ns,
+                                   .address = record->address,
+                                   .size = record->size,
+                                   .stack_id = record->stack_id,
+                                   .aux = record->aux};
+        publish(slot, number);
+        write_words(number + 1, words, count);
+        ft_thread.unpublished = 0;
+    }
+    end();
+}
+
 bool ft_open_record(uint64_t *number) {
     if (!begin((uintptr_t)__builtin_frame_address(0))) {
         return false;
@@ -166,10 +207,9 @@ bool ft_open_record(uint64_t *number) {
     return true;
 }
 
-/* NULL: the call failed, and nothing is told. A reader that did not wait has passed the slot, and it may have another
- * owner by now. */
 void ft_close_record(uint64_t number, const struct ft_record *record) {
     static const struct ft_record none = {.type = FT_REC_NONE};
+    /* A reader that did not wait has passed the slot, and another record may own it by now. */
     if (__atomic_load_n(&ft_agent.ring->tail, __ATOMIC_ACQUIRE) <= number) {
         fill(number, record != NULL ? record : &none, 0, 0);
     }
@@ -177,7 +217,6 @@ void ft_close_record(uint64_t number, const struct ft_record *record) {
     end();
 }
 
-/* Asked before unwinding, so that a full ring does not cost a program the unwinding of what is lost anyway. */
 bool ft_stack_has_room(void) {
     uint64_t head = __atomic_load_n(&ft_agent.ring->head, __ATOMIC_RELAXED);
     return !is_full(head, 2 + (FT_STACK_MAX + FT_IPS_PER_SLOT - 1) / FT_IPS_PER_SLOT);
@@ -204,7 +243,6 @@ static bool begin_definition(uint16_t type, uint32_t continuations, const struct
     return true;
 }
 
-/* Called by ft_stack_id, with the mark set. */
 bool ft_write_stack(uint64_t stack_id, const uintptr_t *ips, uint32_t depth) {
     uint32_t continuations = (depth + FT_IPS_PER_SLOT - 1) / FT_IPS_PER_SLOT;
     struct ft_record record = {.depth = (uint8_t)depth, .stack_id = stack_id};
@@ -226,7 +264,6 @@ bool ft_write_stack(uint64_t stack_id, const uintptr_t *ips, uint32_t depth) {
     return true;
 }
 
-/* Called by ft_python_id, with the mark set. */
 bool ft_write_python(uint64_t python_id, const char *text, uint32_t bytes) {
     uint32_t continuations = (bytes + FT_TEXT_PER_SLOT - 1) / FT_TEXT_PER_SLOT;
     struct ft_record record = {.size = bytes, .python_id = python_id};

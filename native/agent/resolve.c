@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Finds the functions behind the interposed ones, and serves the allocations made before they are found.
+ * Resolves the interposed functions, serves the allocations made before that, and finds the size of a live block.
  */
 #include "agent.h"
 
-#include <dlfcn.h>
-#include <errno.h>
-#include <malloc.h>
 #include <string.h>
 
-/* dlsym may allocate (glibc before 2.34 does). Those few blocks come from here and are never given back. */
+/* dlsym may allocate (glibc before 2.34 does). Those few blocks come from here and are never released. */
 _Alignas(16) unsigned char ft_early[FT_EARLY_BYTES];
 static size_t early_used;
 
@@ -80,37 +77,17 @@ struct ft_real ft_real = {
     .calloc = first_calloc,
     .realloc = first_realloc,
     .free = first_free,
-    .usable_size = unknown_size,
 };
+size_t (*ft_usable_size)(void *) = unknown_size;
 
-/* Idempotent, so that racing threads do no harm. */
 void ft_resolve(void) {
-    static const struct {
-        const char *name;
-        size_t offset;
-    } functions[] = {
-#define FT_NEXT(name) {#name, offsetof(struct ft_real, name)}
-        FT_NEXT(malloc),        FT_NEXT(calloc),   FT_NEXT(realloc), FT_NEXT(free),           FT_NEXT(posix_memalign),
-        FT_NEXT(aligned_alloc), FT_NEXT(memalign), FT_NEXT(valloc),  FT_NEXT(pvalloc),        FT_NEXT(mmap),
-        FT_NEXT(munmap),        FT_NEXT(mremap),   FT_NEXT(madvise), FT_NEXT(pthread_create), FT_NEXT(execve),
-        FT_NEXT(execvpe),       FT_NEXT(execveat), FT_NEXT(fexecve), FT_NEXT(posix_spawn),    FT_NEXT(posix_spawnp),
-        FT_NEXT(system),        FT_NEXT(popen),    FT_NEXT(prctl),   FT_NEXT(syscall),
-#undef FT_NEXT
-    };
-    int saved_errno = errno;
     ft_thread.resolving = true;
-    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
-        void *next = dlsym(RTLD_NEXT, functions[i].name);
-        if (next != NULL) {
-            __atomic_store_n((void **)((char *)&ft_real + functions[i].offset), next, __ATOMIC_RELEASE);
-        }
-    }
+    ft_find_real();
     ft_thread.resolving = false;
-    errno = saved_errno;
 }
 
-/* Without malloc_usable_size the large blocks are remembered in a bit map by hash of their address. A bit is never
- * cleared: a collision costs a superfluous FREE record, which the reader ignores, and no release is missed. */
+/* Without malloc_usable_size large blocks are marked in a bitmap, by a hash of their address. Bits are never cleared: a
+ * collision causes a redundant FREE record, which the reader ignores, and no release is missed. */
 #define MARK_BITS (1u << 19)
 static unsigned char marks[MARK_BITS / 8];
 static bool marking;
@@ -132,12 +109,12 @@ void ft_mark_block(const void *block) {
     }
 }
 
-/* malloc_usable_size reads the allocator's own header, so it must come from where `free` comes from: an allocator
- * that lacks it would otherwise have its blocks read by the C library's. */
+/* malloc_usable_size reads the allocator's own block header, so it must come from the same library as `free`. Otherwise
+ * the C library's would read the blocks of an allocator that lacks it. */
 void ft_resolve_usable_size(void) {
     size_t (*usable_size)(void *) = (size_t(*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size");
     Dl_info of_free, of_size;
     marking = usable_size == NULL || dladdr((void *)ft_real.free, &of_free) == 0 ||
               dladdr((void *)usable_size, &of_size) == 0 || of_free.dli_fbase != of_size.dli_fbase;
-    __atomic_store_n(&ft_real.usable_size, marking ? size_by_mark : usable_size, __ATOMIC_RELEASE);
+    __atomic_store_n(&ft_usable_size, marking ? size_by_mark : usable_size, __ATOMIC_RELEASE);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Programs that lock themselves in. After a seccomp filter any system call of ours, and in strict mode or after
- * PR_SET_TSC even a look at the clock, may kill the process. What a filter allows cannot be asked, so the agent goes
- * silent in the process and its children before one is set, for good, and tells firsttouch. A filter that was there
- * before the program, as containers have one, has let firsttouch itself run and changes nothing.
+ * Programs that enter a sandbox. Under a seccomp filter any of our system calls may kill the process; in strict mode or after
+ * PR_SET_TSC even reading the clock may. A process cannot ask what its filter allows, so the agent goes silent before one is
+ * set, in the process and its children, for good, and reports that to firsttouch. A filter that was set before the program
+ * started, as in containers, applies to firsttouch too and changes nothing.
  */
 #include "agent.h"
 
@@ -11,74 +11,71 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* Another name for a function that is declared with variable arguments: the arguments that a caller did not give are
- * what lies in the registers, here as in the C library. */
-FT_EXPORT int ft_hooked_prctl(int option, unsigned long a, unsigned long b, unsigned long c,
-                              unsigned long d) __asm__("prctl");
-
-struct voice {
+struct silenced {
     bool was_sandboxed;
-    size_t gate;
+    size_t min_size;
 };
 
-static struct voice fall_silent(void) {
-    struct voice voice = {.was_sandboxed = __atomic_exchange_n(&ft_agent.sandboxed, true, __ATOMIC_ACQ_REL)};
-    voice.gate = __atomic_exchange_n(&ft_wiped.min_size, 0, __ATOMIC_ACQ_REL);
-    return voice;
+static struct silenced silence(void) {
+    struct silenced before = {.was_sandboxed = __atomic_exchange_n(&ft_agent.sandboxed, true, __ATOMIC_ACQ_REL)};
+    before.min_size = __atomic_exchange_n(&ft_wiped.min_size, 0, __ATOMIC_ACQ_REL);
+    ft_sample_pause();
+    return before;
 }
 
-/* A sandbox that could not be set, as when a library tries what the kernel offers, changes nothing. */
-static void settle(struct voice voice, bool is_set) {
-    if (!is_set && !voice.was_sandboxed) {
+/* A sandbox that was not set, as when a library probes what the kernel supports, changes nothing. */
+static void settle(struct silenced before, bool is_set) {
+    if (!is_set && !before.was_sandboxed) {
         __atomic_store_n(&ft_agent.sandboxed, false, __ATOMIC_RELEASE);
-        __atomic_store_n(&ft_wiped.min_size, voice.gate, __ATOMIC_RELEASE);
-    } else if (is_set && voice.gate != 0) {
+        __atomic_store_n(&ft_wiped.min_size, before.min_size, __ATOMIC_RELEASE);
+        ft_sample_resume();
+    } else if (is_set && before.min_size != 0) {
         __atomic_fetch_or(&ft_agent.ring->silent, FT_SILENT_SANDBOX, __ATOMIC_RELAXED);
     }
 }
 
-static bool prctl_locks_in(int option, unsigned long argument) {
+static bool prctl_sandboxes(int option, unsigned long argument) {
     return option == PR_SET_SECCOMP || (option == PR_SET_TSC && argument == PR_TSC_SIGSEGV);
 }
 
 static FT_NOINLINE int prctl_silently(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) {
-    struct voice voice = fall_silent();
+    struct silenced before = silence();
     int result = FT_REAL(prctl)(option, a, b, c, d);
-    settle(voice, result == 0);
+    settle(before, result == 0);
     return result;
 }
 
 FT_EXPORT int ft_hooked_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) {
-    if (ft_unlikely(prctl_locks_in(option, a))) {
+    if (ft_unlikely(prctl_sandboxes(option, a))) {
         return prctl_silently(option, a, b, c, d);
     }
     return FT_REAL(prctl)(option, a, b, c, d);
 }
 
-static bool syscall_locks_in(long number, long a, long b) {
+static bool syscall_sandboxes(long number, long a, long b) {
     return (number == SYS_seccomp && (a == SECCOMP_SET_MODE_STRICT || a == SECCOMP_SET_MODE_FILTER)) ||
-           (number == SYS_prctl && prctl_locks_in((int)a, (unsigned long)b));
+           (number == SYS_prctl && prctl_sandboxes((int)a, (unsigned long)b));
 }
 
-/* The two system calls that can lock in, which have no more than five arguments. Set: 0, or with
- * SECCOMP_FILTER_FLAG_NEW_LISTENER a descriptor. (A positive number can also be the thread that kept
- * SECCOMP_FILTER_FLAG_TSYNC from being done: silence is the safe side.) */
-__attribute__((used)) long ft_syscall_may_lock_in(long number, long a, long b, long c, long d, long e) {
-    if (!syscall_locks_in(number, a, b)) {
+/* The two system calls that can set a sandbox. They have at most five arguments. On success they return 0, or a descriptor with
+ * SECCOMP_FILTER_FLAG_NEW_LISTENER. (A positive number can also be the thread that made SECCOMP_FILTER_FLAG_TSYNC fail:
+ * silence is the safe choice.) */
+__attribute__((used)) long ft_syscall_may_sandbox(long number, long a, long b, long c, long d, long e) {
+    if (!syscall_sandboxes(number, a, b)) {
         return FT_REAL(syscall)(number, a, b, c, d, e, 0l);
     }
-    struct voice voice = fall_silent();
+    struct silenced before = silence();
     long result = FT_REAL(syscall)(number, a, b, c, d, e, 0l);
-    settle(voice, result >= 0);
+    settle(before, result >= 0);
     return result;
 }
 
-/* All other system calls pass by a jump, so that one that returns twice, or on another stack (vfork, clone), does so as
- * it would without us. In assembly where the seventh argument lies on the stack: a compiler may write to its place,
- * which belongs to the caller if it gave fewer. */
+/* All other system calls are forwarded by a jump, so that those that return twice or on another stack (vfork, clone) work as
+ * without us. On x86-64 in assembly: the seventh argument lies on the stack, and a compiler may write to its slot, which
+ * belongs to the caller if it passed fewer. */
 #define STRING_OF(text) #text
 #define NUMBER_OF(name) STRING_OF(name)
-_Static_assert(offsetof(struct ft_real, syscall) == 0, "read below");
+_Static_assert(offsetof(struct ft_real, syscall) == 0, "read by the code below");
 
 #if defined(__x86_64__)
 __asm__(".pushsection .text\n"
@@ -88,9 +85,9 @@ __asm__(".pushsection .text\n"
         "    .cfi_startproc\n"
         "    endbr64\n"
         "    cmpq $" NUMBER_OF(__NR_seccomp) ", %rdi\n"
-                                             "    je ft_syscall_may_lock_in\n"
+                                             "    je ft_syscall_may_sandbox\n"
                                              "    cmpq $" NUMBER_OF(__NR_prctl) ", %rdi\n"
-                                                                                "    je ft_syscall_may_lock_in\n"
+                                                                                "    je ft_syscall_may_sandbox\n"
                                                                                 "    movq ft_real(%rip), %rax\n"
                                                                                 "    testq %rax, %rax\n"
                                                                                 "    jz 1f\n"
@@ -122,7 +119,7 @@ FT_EXPORT long ft_hooked_syscall(long number, long a, long b, long c, long d, lo
 
 FT_EXPORT long ft_hooked_syscall(long number, long a, long b, long c, long d, long e, long f) {
     if (ft_unlikely(number == SYS_seccomp || number == SYS_prctl)) {
-        return ft_syscall_may_lock_in(number, a, b, c, d, e);
+        return ft_syscall_may_sandbox(number, a, b, c, d, e);
     }
     return FT_REAL(syscall)(number, a, b, c, d, e, f);
 }

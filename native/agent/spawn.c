@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Children started in one call, with --follow: posix_spawn, system and popen of the C library do not go through the exec
- * that we interpose.
+ * posix_spawn, system and popen, for --follow: in the C library they do not call the exec functions that we interpose.
  */
 #include "agent.h"
 
@@ -23,7 +22,7 @@ struct spawn {
     char *const *arguments;
 };
 
-/* The file actions may change the directory that a relative path starts from: such an image is not known. */
+/* File actions may change the current directory: then a relative path names an unknown image. */
 static bool takes_agent(const struct spawn *spawn) {
     bool has_slash = strchr(spawn->file, '/') != NULL;
     if (has_slash && spawn->file[0] != '/' && spawn->actions != NULL && spawn->actions->__used != 0) {
@@ -33,27 +32,28 @@ static bool takes_agent(const struct spawn *spawn) {
                                          : ft_searched_image_takes_agent(spawn->file);
 }
 
-static FT_NOINLINE bool carries_agent(const struct spawn *spawn, char *const environment[], struct ft_carry *carry) {
-    struct ft_probe probe = {0};
+static FT_NOINLINE bool gets_agent(const struct spawn *spawn, char *const environment[],
+                                   struct ft_exec_environment *copy) {
+    struct ft_last_readable last = {0};
     int saved_errno = errno;
-    bool carries = ft_readable_string(&probe, spawn->file) && takes_agent(spawn) && ft_library_is_within_reach() &&
-                   ft_carry_measure(carry, environment) && ft_carry_fits_stack(carry);
+    bool gets = ft_readable_string(&last, spawn->file) && takes_agent(spawn) && ft_library_is_accessible() &&
+                ft_exec_environment_measure(copy, environment) && ft_exec_environment_fits_stack(copy);
     errno = saved_errno;
-    return carries;
+    return gets;
 }
 
-static FT_NOINLINE int spawn_carrying(const struct spawn *spawn, const struct ft_carry *carry) {
-    char *block[carry->bytes / sizeof(char *) + 1];
+static FT_NOINLINE int spawn_with_agent(const struct spawn *spawn, const struct ft_exec_environment *copy) {
+    char *block[copy->bytes / sizeof(char *) + 1];
     return spawn->real(spawn->child, spawn->file, spawn->actions, spawn->attributes, spawn->arguments,
-                       ft_carry_compose(carry, block));
+                       ft_exec_environment_compose(copy, block));
 }
 
 static FT_NOINLINE int spawn_followed(struct spawn spawn, char *const environment[]) {
-    struct ft_carry carry;
-    if (!ft_hands_on() || !carries_agent(&spawn, environment, &carry)) {
+    struct ft_exec_environment copy;
+    if (!ft_propagates() || !gets_agent(&spawn, environment, &copy)) {
         return spawn.real(spawn.child, spawn.file, spawn.actions, spawn.attributes, spawn.arguments, environment);
     }
-    return spawn_carrying(&spawn, &carry);
+    return spawn_with_agent(&spawn, &copy);
 }
 
 FT_EXPORT int posix_spawn(pid_t *restrict child, const char *restrict file,
@@ -78,15 +78,15 @@ FT_EXPORT int posix_spawnp(pid_t *restrict child, const char *restrict file,
                           environment);
 }
 
-/* system and popen take the environment from `environ`, which is set for the time of the call. While there are other
- * threads that must not be: what one of them put into it meanwhile would be lost. Then the child is not followed. */
-static bool shell_carries_agent(struct ft_carry *carry) {
+/* system and popen use `environ`, so the hooks replace it during the call. With other threads that is unsafe: a variable that
+ * one of them sets meanwhile would be lost. Then the child is not followed. */
+static bool shell_gets_agent(struct ft_exec_environment *copy) {
     int saved_errno = errno;
-    bool carries = ft_agent.follow && ft_agent.is_single_threaded != NULL && *ft_agent.is_single_threaded != 0 &&
-                   ft_hands_on() && ft_image_takes_agent("/bin/sh") && ft_library_is_within_reach() &&
-                   ft_carry_measure(carry, environ) && ft_carry_fits_stack(carry);
+    bool gets = ft_agent.follow && ft_agent.is_single_threaded != NULL && *ft_agent.is_single_threaded != 0 &&
+                ft_propagates() && ft_image_takes_agent("/bin/sh") && ft_library_is_accessible() &&
+                ft_exec_environment_measure(copy, environ) && ft_exec_environment_fits_stack(copy);
     errno = saved_errno;
-    return carries;
+    return gets;
 }
 
 static void restore_environment(void *environment) {
@@ -94,37 +94,38 @@ static void restore_environment(void *environment) {
 }
 
 /* system can be cancelled. */
-static FT_NOINLINE int system_carrying(const char *command, const struct ft_carry *carry) {
-    char *block[carry->bytes / sizeof(char *) + 1];
+static FT_NOINLINE int system_with_agent(const char *command, const struct ft_exec_environment *copy) {
+    char *block[copy->bytes / sizeof(char *) + 1];
     int status;
     pthread_cleanup_push(restore_environment, environ);
-    environ = ft_carry_compose(carry, block);
+    environ = ft_exec_environment_compose(copy, block);
     status = FT_REAL(system)(command);
     pthread_cleanup_pop(1);
     return status;
 }
 
 FT_EXPORT int system(const char *command) {
-    struct ft_carry carry;
-    if (command == NULL || !shell_carries_agent(&carry)) {
+    struct ft_exec_environment copy;
+    if (command == NULL || !shell_gets_agent(&copy)) {
         return FT_REAL(system)(command);
     }
-    return system_carrying(command, &carry);
+    return system_with_agent(command, &copy);
 }
 
-static FT_NOINLINE FILE *popen_carrying(const char *command, const char *type, const struct ft_carry *carry) {
-    char *block[carry->bytes / sizeof(char *) + 1];
+static FT_NOINLINE FILE *popen_with_agent(const char *command, const char *type,
+                                          const struct ft_exec_environment *copy) {
+    char *block[copy->bytes / sizeof(char *) + 1];
     char **environment = environ;
-    environ = ft_carry_compose(carry, block);
+    environ = ft_exec_environment_compose(copy, block);
     FILE *stream = FT_REAL(popen)(command, type);
     environ = environment;
     return stream;
 }
 
 FT_EXPORT FILE *popen(const char *command, const char *type) {
-    struct ft_carry carry;
-    if (!shell_carries_agent(&carry)) {
+    struct ft_exec_environment copy;
+    if (!shell_gets_agent(&copy)) {
         return FT_REAL(popen)(command, type);
     }
-    return popen_carrying(command, type, &carry);
+    return popen_with_agent(command, type, &copy);
 }

@@ -8,8 +8,8 @@
  *   - the return address of every frame, in the word below the canonical frame address (CFA) on x86-64;
  *   - where a frame is found by the frame pointer (rbp), as in functions that use alloca, realign their stack, or
  *     are compiled with frame pointers: the word where the callee saved that rbp, or the caller's rbp itself. Without
- *     it, a frame of variable size could move while stale words of an earlier call lie where they lay.
- * The argument is an induction: a return address and the stack pointer (and rbp, where it matters) of a frame fix
+ *     it, a frame of variable size could move while stale words of an earlier call keep their places.
+ * Proof by induction: a return address and the stack pointer (and rbp, where it matters) of a frame fix
  * where its own return address lies, and that word has been compared.
  *
  * Why the reads cannot fault: the caller's stack pointer and every remembered word must lie on the native stack of
@@ -21,7 +21,7 @@
  */
 #include "agent.h"
 
-#include "firsttouch_unwind.h"
+#include "../preload/unwind.h"
 
 static uint64_t hash_of(const uintptr_t *ips, uint32_t depth) {
     uint64_t hash = depth;
@@ -32,8 +32,8 @@ static uint64_t hash_of(const uintptr_t *ips, uint32_t depth) {
     return hash == 0 ? 1 : hash; /* 0 means none */
 }
 
-/* The frames of a stack are written once. An id is entered after its frames are in the ring, so a full ring leaves it
- * open; two threads may both write them, which does no harm. */
+/* Writes the frames of each stack once. An id is entered after its frames are in the ring, so that a full ring leaves it
+ * unknown. Two threads may both write them, which is harmless. */
 static bool make_known(uint64_t stack_id, const uintptr_t *ips, uint32_t depth) {
     uint64_t *vacant = NULL;
     for (uint32_t probe = 0; probe < 16; probe++) {
@@ -85,7 +85,7 @@ static uint64_t cached_stack_id(struct ft_caller caller) {
     }
     uint32_t count = LOAD(entry->count);
     for (uint32_t i = 0; i < count; i++) {
-        /* Checked here and not once for all: a torn entry, or one of a dead thread, may hold any address. */
+        /* Checked at each use: a torn entry, or one of an ended thread, may hold any address. */
         uintptr_t address = LOAD(entry->words[i].address);
         if (address < caller.stack_pointer || address >= ft_thread.native_top ||
             word_at(address) != LOAD(entry->words[i].value)) {
@@ -129,10 +129,10 @@ static bool remember_saved_frame_pointer(struct words *words, const struct ft_un
     return false;
 }
 
-/* Collects the words that the shape of the stack rests on. False: it cannot be told, do not cache it. */
+/* Collects the words that the shape of the stack rests on. False: unknown, so do not cache this stack. */
 static bool collect_words(struct ft_caller caller, const struct ft_unwound *unwound, struct words *words,
                           bool *needs_caller_frame_pointer) {
-    uint32_t saved_by = 0; /* the frame whose callee saved the present rbp; 0: none did, it is the caller's own */
+    uint32_t saved_by = 0; /* the frame whose callee saved the present rbp; 0: no callee did, it is the caller's own */
     bool remembered = true;
     *needs_caller_frame_pointer = false;
     words->count = 0;
@@ -170,7 +170,7 @@ static bool collect_words(struct ft_caller caller, const struct ft_unwound *unwo
     return true;
 }
 
-/* Not inlined, so that its words and the unwinder's do not lie on the stack at the same time. */
+/* Not inlined, so that `words` and the unwinder's data are not on the stack at the same time. */
 static FT_NOINLINE void cache_stack(struct ft_caller caller, uint64_t stack_id, const struct ft_unwound *unwound) {
     struct words words;
     bool needs_frame_pointer;
@@ -199,7 +199,7 @@ static FT_NOINLINE void cache_stack(struct ft_caller caller, uint64_t stack_id, 
     __atomic_store_n(&entry->sequence, sequence + 2, __ATOMIC_RELEASE);
 }
 
-#else /* Where the return address lies in a frame is not known without unwinding: unwind every time. */
+#else /* Only unwinding finds the return address in a frame: unwind every time. */
 
 static uint64_t cached_stack_id(struct ft_caller caller) {
     (void)caller;
@@ -222,7 +222,6 @@ static FT_NOINLINE uint64_t unwind(struct ft_caller caller) {
     return stack_id;
 }
 
-/* 0: a stack seen for the first time, and no room for its frames. */
 uint64_t ft_stack_id(struct ft_caller caller) {
     uint64_t stack_id = cached_stack_id(caller);
     if (ft_likely(stack_id != 0)) {

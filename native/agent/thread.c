@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Thread births. The new thread runs start_recorded, which records and then jumps to the program's start routine: no
- * frame of ours stays on the stack, so return, pthread_exit and cancellation pass nothing of ours.
+ * Thread creation. The new thread runs start_recorded, which records it and then jumps to the program's start routine. None of
+ * our frames stays on the stack for return, pthread_exit and cancellation to unwind.
  */
 #include "agent.h"
-#include "firsttouch_starts.h"
+#include "../preload/thread_start.h"
 
 #include <sys/resource.h>
 
-/* Handed from creator to thread. A place is held from pthread_create to the first instructions of the thread; when
- * all are held, threads start unrecorded. */
+/* Passed from creator to thread. When all slots are held, threads start unrecorded. */
 #define STARTS 1024u
 static struct start {
     uint32_t held;
@@ -26,11 +25,11 @@ struct entry {
 
 static struct start *take_start(void) {
     static uint32_t next;
-    return ft_take_place(starts, sizeof *starts, STARTS, &next);
+    return ft_take_slot(starts, sizeof *starts, STARTS, &next);
 }
 
 /* glibc puts a thread's descriptor (pthread_self) and static TLS at the high end of its stack, so the stack reaches
- * from the descriptor's end down by its size. Two pages are given away for alignment: too small a range is safe. */
+ * from the descriptor's end down by its size. Two pages are left out for alignment: a range that is too small is safe. */
 static void note_native_stack(size_t stack_bytes) {
 #if defined(__GLIBC__)
     uintptr_t descriptor = (uintptr_t)pthread_self();
@@ -64,9 +63,10 @@ void ft_main_thread_stack(const void *above_stack) {
 
 static FT_NOINLINE struct entry begin_thread(struct start *shared) {
     struct start start = *shared;
-    ft_give_back_place(&shared->held);
+    ft_release_slot(&shared->held);
     note_native_stack(start.stack_bytes);
     if (!ft_silent()) {
+        ft_sample_thread();
         ft_record_plain(&(struct ft_record){
             .type = FT_REC_THREAD, .time_ns = ft_now(), .stack_id = (uintptr_t)start.routine, .aux = start.creator});
     }
@@ -105,7 +105,8 @@ FT_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes
     start->stack_bytes = stack_bytes_of(attributes);
     int error = FT_REAL(pthread_create)(thread, attributes, start_recorded, start);
     if (error != 0) {
-        ft_give_back_place(&start->held);
+        ft_release_slot(&start->held);
     }
+    ft_sample_keep_handler();
     return error;
 }

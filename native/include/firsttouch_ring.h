@@ -8,9 +8,9 @@
  *   offset 4096   capacity slots of 64 bytes
  *
  * A record is one or more consecutive slots. A producer reserves slots by a compare-and-swap on `head` (slot
- * numbers grow without bound; slot i lives at i % capacity), fills the payload, and publishes each slot by storing
- * its sequence number (slot number + 1, truncated to 32 bits) with release order. The one consumer reads in slot order, and advances
- * `tail`. When head - tail + needed > capacity, the producer counts the record in `lost` and goes on: it never waits.
+ * numbers grow without bound; slot i is at i % capacity), fills the payload, and publishes each slot by storing its
+ * sequence number (slot number + 1, truncated to 32 bits) with release order. The only consumer reads in slot order and
+ * advances `tail`. When head - tail + needed > capacity, the producer counts the record in `lost` and continues: it never waits.
  *
  * Order: an allocation is reserved after the allocator returned, a release before the allocator is called, so slot
  * order is the order of ownership of an address. Times are CLOCK_MONOTONIC nanoseconds taken on ENTRY to the call, so
@@ -29,6 +29,8 @@
 #define FT_STACK_MAX 32u         /* deepest call stack recorded */
 #define FT_IPS_PER_SLOT 7u       /* return addresses in a continuation slot */
 #define FT_TEXT_PER_SLOT 56u     /* bytes of text in one */
+#define FT_SAMPLE_REGISTERS 16u  /* words of FT_REC_SAMPLE before those of the stack */
+#define FT_SAMPLE_STACK 48u      /* most words of the stack: the red zone, and 256 bytes above the stack pointer */
 #define FT_PYTHON_TEXT_MAX 2240u /* longest text of FT_REC_PYTHON: 40 slots */
 
 struct ft_ring_header {
@@ -41,15 +43,20 @@ struct ft_ring_header {
     _Alignas(64) uint64_t head;     /* producers */
     uint64_t lost;                  /* records dropped because the ring was full */
     _Alignas(64) uint64_t tail;     /* the consumer */
-    _Alignas(64) uint32_t attached; /* number of processes images (constructor runs) that attached */
+    _Alignas(64) uint32_t attached; /* number of process images (constructor runs) that attached */
     uint32_t closed;                /* set by firsttouch when it stops reading: the agent goes silent */
-    uint32_t silent;                /* set by agents: why a process is not recorded, or no longer; FT_SILENT_... */
+    uint32_t silent;                /* set by agents: why a process is not or no longer recorded; FT_SILENT_... */
+    uint32_t sample_us;             /* FT_FLAG_SAMPLE: CPU time of a thread between two of its samples */
+    uint64_t unsampled_threads;     /* threads that got no timer */
+    uint64_t skipped_samples;       /* samples that fell into the agent's own recording, or found the ring full */
 };
 
 #define FT_FLAG_FOLLOW 1u /* record in children too */
 #define FT_FLAG_TICKS 2u  /* the kernel's clock runs by the time-stamp counter: times may be derived from it */
 
-#define FT_SILENT_SANDBOX 1u       /* it locked itself in (seccomp, PR_SET_TSC), and our system calls could kill it */
+#define FT_FLAG_SAMPLE 4u /* take samples of the registers (FT_REC_SAMPLE) */
+
+#define FT_SILENT_SANDBOX 1u /* it entered a sandbox (seccomp, PR_SET_TSC), where our system calls could kill it */
 #define FT_SILENT_ADDRESS_SPACE 2u /* a limit on its address space is too tight for the ring */
 
 enum ft_record_type {
@@ -68,6 +75,10 @@ enum ft_record_type {
         10, /* OMPT: begin of an implicit task: aux = parallel id, size = team size, address = thread number */
     FT_REC_ADVISE_FREE = 11, /* madvise DONTNEED/FREE/REMOVE or a re-mapping that drops pages: address, size */
     FT_REC_PYTHON = 12,      /* python_id defined: size bytes of text in continuation slots (struct ft_record_text) */
+    FT_REC_SAMPLE =
+        13, /* the thread's registers: address = instruction pointer, size = CPU time of the thread in ns, aux = CPU,
+                           stack_id = address of the first word of stack, depth = words in continuation slots (struct
+                           ft_record_frames): the general registers in the processor's numbering, then words of the stack */
 };
 
 enum ft_alloc_kind {
@@ -105,7 +116,7 @@ struct ft_record_frames {
 
 /* A following slot of FT_REC_PYTHON: bytes [56 * k, 56 * k + 56) of the text in continuation slot k. For each frame,
  * innermost first, three strings in UTF-8, each ended by a NUL: the file, the function, and the line as a decimal number
- * (0 = unknown). Long names have lost their beginning. */
+ * (0 = unknown). Long names lack their beginning. */
 struct ft_record_text {
     uint32_t sequence;
     uint32_t pad;
@@ -116,8 +127,8 @@ _Static_assert(sizeof(struct ft_record) == FT_SLOT_BYTES, "one slot");
 _Static_assert(sizeof(struct ft_record_frames) == FT_SLOT_BYTES, "one slot");
 _Static_assert(sizeof(struct ft_record_text) == FT_SLOT_BYTES, "one slot");
 
-/* The environment variable that carries the ring to the agent, and that the agent removes from `environ` in its
- * constructor together with its own entry in LD_PRELOAD, and puts back for the images that are to be recorded:
+/* The environment variable that names the ring. The agent removes it from `environ` in its constructor, together with its own
+ * entry in LD_PRELOAD, and adds both again for images that are to be recorded:
  *   FIRSTTOUCH_AGENT=/proc/<pid>/fd/<n>
  */
 #define FT_AGENT_ENV "FIRSTTOUCH_AGENT"

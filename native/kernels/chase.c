@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Latency: each load gives the address of the next, one a cache line, in an order that no prefetcher guesses. Every thread
- * chases its own part of the lines.
+ * Latency: each load, one a cache line, returns the address of the next, in an order that no prefetcher predicts. Each thread
+ * chases pointers in its own part of the lines.
  */
 #include "kernel.h"
 
@@ -56,7 +56,7 @@ static FT_NOINLINE struct line *chase(struct line *at, uint64_t loads) {
     return at;
 }
 
-/* Every line of a part is visited once before the chain closes. */
+/* Checks that the chain visits every line of the part once before it closes. */
 static bool check(struct line *lines, size_t count, size_t *wrong) {
     struct line *at = lines;
     for (size_t i = 0; i < count; i++) {
@@ -97,7 +97,7 @@ int ft_chase(const struct ft_kernel_options *o, double *seconds, struct ft_kerne
 #pragma omp parallel num_threads(threads)
         {
             const struct line *end = chase(lines + (size_t)omp_get_thread_num() * each, o->iterations);
-            /* The result is used, for all a compiler knows. */
+            /* Keeps the compiler from removing the loads: to it the result is used. */
             __asm__ volatile("" : : "r"(end) : "memory");
         }
         seconds[repetition] = (omp_get_wtime() - start) / (double)o->iterations;

@@ -48,7 +48,7 @@ void *ft_allocate(size_t bytes, const struct ft_kernel_options *options) {
     if (memory == MAP_FAILED) {
         return NULL;
     }
-    /* What is not aligned goes back. */
+    /* Unmap what lies outside the aligned part. */
     const size_t before = (HUGE_PAGE - (uintptr_t)memory % HUGE_PAGE) % HUGE_PAGE;
     const size_t page = 4096;
     const size_t kept = (bytes + page - 1) / page * page;
@@ -59,7 +59,7 @@ void *ft_allocate(size_t bytes, const struct ft_kernel_options *options) {
         munmap(memory + before + kept, mapped - before - kept);
     }
     memory += before;
-    /* A kernel without them ignores it. */
+    /* A kernel without huge pages ignores it. */
     madvise(memory, bytes, options->huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     return memory;
 }
@@ -104,7 +104,7 @@ void ft_observe(struct ft_kernel_result *result, const void *memory, size_t byte
         pages[i] = (char *)(uintptr_t)memory + bytes / FT_PAGES_SEEN * i + bytes / FT_PAGES_SEEN / 2;
         nodes[i] = -1;
     }
-    /* A query: no nodes are given. What fails, as in a container that forbids it, leaves the nodes unknown. */
+    /* A query: no target nodes. If it fails, as in containers that forbid the call, the nodes stay unknown. */
     const long error = syscall(SYS_move_pages, 0, (unsigned long)FT_PAGES_SEEN, pages, NULL, nodes, 0);
     for (size_t i = 0; i < FT_PAGES_SEEN; i++) {
         result->page_nodes[i] = (int8_t)(error == 0 && nodes[i] >= 0 && nodes[i] <= INT8_MAX ? nodes[i] : -1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * DGEMV, the textbook case of first touch: c = A * b with an m x n matrix in row-major order. Every thread multiplies its
- * own block of rows; who initialises the matrix decides on which node each block lies. The loops are plain on purpose:
- * their lines are what reports show. The tuned product is in dgemv_tuned.c.
+ * DGEMV, the textbook case of first touch: c = A * b with an m x n matrix in row-major order. Each thread multiplies its
+ * own block of rows. The thread that initialises a block decides on which node it lies. The loops are plain on purpose,
+ * because reports show their lines. The tuned product is in dgemv_tuned.c.
  */
 #include "dgemv_tuned.h"
 #include "kernel.h"
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Rounding in a sum of n products stays far below this; a wrong or missing row far above. */
+/* Rounding errors in a sum of n products stay far below this; a wrong or missing row is far above it. */
 #define TOLERANCE 1e-9
 
 struct problem {
@@ -103,7 +103,7 @@ static FT_NOINLINE void product_scheduled(const struct problem *p, int threads) 
     }
 }
 
-/* The rows of another thread, or blocks of rows in turn. */
+/* Each thread touches the rows of another thread, or blocks of rows in turn. */
 static FT_NOINLINE void initialise_elsewhere(const struct problem *p, uint32_t init, int threads) {
     const size_t m = p->m, n = p->n;
     double *A = p->A, *b = p->b, *c = p->c;
@@ -124,7 +124,7 @@ static FT_NOINLINE void initialise_elsewhere(const struct problem *p, uint32_t i
     }
 }
 
-/* Rows of one turn of the schedule: as many as are done at once. */
+/* An iteration of the scheduled loop processes as many rows as the inner loop does at once. */
 static FT_NOINLINE void product_tuned(const struct problem *p, uint32_t form, int threads) {
     const size_t m = p->m, n = p->n;
     const size_t blocks = (m + FT_DGEMV_ROWS - 1) / FT_DGEMV_ROWS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * The inner loop of a matrix-vector product as fast as memory delivers the matrix: eight rows at once, so that
- * the vector is read from the cache once for eight, and sums in registers of their own, so that no addition waits for another.
+ * The inner loop of a matrix-vector product, as fast as memory delivers the matrix. It processes eight rows at once, so that
+ * the vector is read from the cache once for eight rows, and keeps two sums a row, so that no addition waits for another.
  */
 #include "dgemv_tuned.h"
 
@@ -24,12 +24,12 @@ static double row_portable(size_t from, size_t n, const double *A, const double 
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* A shorter row is done by itself: then the matrix is one stream to the prefetchers, and the vector lies in the first cache.
- * Of longer rows several are done at once, or the vector would have to come from the second cache as fast as the matrix
- * from memory. (12 KiB: measured on Zen 4, where they meet at 1,500 elements.) */
+/* A shorter row is processed alone: the matrix is then one stream to the prefetchers, and the vector stays in the L1 cache.
+ * Longer rows are processed several at once. Otherwise the vector would have to come from the L2 cache as fast as the matrix
+ * comes from memory. (12 KiB: measured on Zen 4, where both ways take the same time at 1,500 elements.) */
 #define SHORT_ROW 1536
 
-/* `rows` rows, a constant, with two sums each; what is left over a pair of vectors is done element by element. */
+/* `rows` is a constant. Two sums a row; the elements after the last pair of vectors are processed one by one. */
 #define DOT(name, target_, vector, width, zero, load, fma, add, sum_of)                                          \
     target_ static inline __attribute__((always_inline)) void name(const size_t rows, size_t n, const double *A, \
                                                                    const double *b, double *c) {                 \
@@ -50,7 +50,7 @@ static double row_portable(size_t from, size_t n, const double *A, const double 
         }                                                                                                        \
     }
 
-/* All rows of a turn: at once, or one by one. */
+/* All rows of a call: at once, or one by one. */
 #define ROWS(name, target_, dot)                                                                   \
     target_ static void name(size_t rows, size_t n, const double *A, const double *b, double *c) { \
         if (rows == FT_DGEMV_ROWS && n > SHORT_ROW) {                                              \

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Rows of one call: each element of the vector is loaded once for all of them, where that helps. */
+/* Most rows in one call. For long rows each element of the vector is loaded once for all of them. */
 #define FT_DGEMV_ROWS 8
 
 /* c[i] = sum over j of A[i][j] * b[j] for `rows` rows (1 to FT_DGEMV_ROWS) of n elements. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Dense matrix times vector, again and again: y += A * x within one parallel region, so that a run of many iterations shows
- * what happens to the pages meanwhile (automatic balancing moves them).
+ * Dense matrix times vector, repeated: y += A * x within one parallel region. A run of many iterations shows what happens to
+ * the pages meanwhile (automatic NUMA balancing moves them).
  */
 #include "dgemv_tuned.h"
 #include "kernel.h"
@@ -55,7 +55,7 @@ static FT_NOINLINE void multiply(const struct problem *p, uint64_t iterations, u
     }
 }
 
-/* Small whole numbers: products and sums are exact. Rows repeat every 16. */
+/* The values are small integers, so products and sums are exact. The rows repeat with a period of 16. */
 static bool check(const struct problem *p, double products, struct ft_kernel_result *result) {
     double expected[16] = {0};
     for (size_t i = 0; i < 16; i++) {

@@ -5,13 +5,13 @@
  * 16 bytes a point at least (previous, now and speed read, next written) and 61 operations.
  *
  * The grid of n1 x n2 x n3 points, n1 the fastest, has a border of 8 points on each side that keeps its values. Blocks of
- * n1_block x n2_block x n3_block points are handed to the threads; within a block a slab of DEPTH planes follows the other. In a
- * block of few rows that are not too long, the slabs that its points' neighbours lie in fit the second-level cache, and rows
- * beside the block are still in the last-level one from the block before.
+ * n1_block x n2_block x n3_block points are assigned to the threads; a block is computed slab by slab, each of DEPTH planes. In
+ * a block of few rows that are not too long, the slabs with the neighbours of its points fit the second-level cache, and rows
+ * beside the block are still in the last-level cache from the block before.
  *
- * In memory lie bricks: a vector's width of n1, ROWS of n2, DEPTH of n3, in the order of the grid. A brick's points have their
- * neighbours in nine bricks (eleven of the narrowest), each at most half a page in a row, where rows and planes of their own would
- * be 40 pages. What is loaded of them serves several points, and all offsets within them are constants.
+ * The memory layout is bricks: a vector's width of n1, ROWS of n2, DEPTH of n3, in the order of the grid. The neighbours of a
+ * brick's points lie in nine bricks (eleven of the narrowest), each at most half a page of contiguous memory; in a layout by rows
+ * and planes they would lie in 40 pages. Each loaded vector serves several points, and all offsets within bricks are constants.
  */
 #include "kernel.h"
 
@@ -28,11 +28,11 @@
 #define WIDEST_BLOCK 272
 #define BLOCKS_A_THREAD 4
 #define INNER_AT 16 /* floats of a row before its first inner point: a whole number of vectors of any form */
-/* Floats by which the fields start later than each other in their pages: what is stored to one would otherwise seem to be what is
- * loaded of another, and their lines would fall on the same sets of a cache. */
+/* Offset in floats between the starts of the fields in their pages. With equal starts, a store to one field and a load from
+ * another would have equal low address bits (4 KiB aliasing), and their lines would share cache sets. */
 #define APART ((size_t)304)
 #define TOLERANCE 1e-4
-/* Floats of a field, and those times steps, that are recomputed in double precision; else a sample of points is. */
+/* Up to these limits (floats of a field, floats times steps) all is recomputed in double precision; above, a sample is. */
 #define CHECKED_WHOLE 4000000
 #define STEPS_CHECKED_WHOLE 40000000
 
@@ -49,7 +49,7 @@ struct grid {
     size_t floats;   /* in one field */
 };
 
-static size_t place(const struct grid *g, size_t x, size_t y, size_t z) {
+static size_t index_of(const struct grid *g, size_t x, size_t y, size_t z) {
     const size_t at = x + INNER_AT - HALF, lane = at & (g->width - 1);
     return z / DEPTH * (size_t)g->slab + y / ROWS * (size_t)g->group + (at - lane) * LINES +
            LINE(z % DEPTH, y % ROWS) * g->width + lane;
@@ -58,7 +58,7 @@ static size_t place(const struct grid *g, size_t x, size_t y, size_t z) {
 typedef void block_function(float *next, const float *now, const float *speed, const struct grid *g,
                             const size_t from[3], const size_t to[3], const size_t then[3]);
 
-/* Four floats, in whatever registers there are. */
+/* Four floats; the compiler chooses the registers. */
 typedef float four __attribute__((vector_size(16)));
 
 static inline four load_four(const float *at) {
@@ -86,7 +86,7 @@ static inline void store_lanes_four(float *at, four value, size_t first, size_t 
 #define SUB(a, b) ((a) - (b))
 #define MUL(a, b) ((a) * (b))
 #define FMA(a, b, c) ((a) * (b) + (c))
-/* The row around p in one piece. */
+/* Copies the row around p to contiguous memory. */
 #define AROUND(p)                                                                              \
     float middle_of_row[5 * WIDTH];                                                            \
     for (ptrdiff_t v = 0; v < 5; v++) {                                                        \
@@ -117,7 +117,7 @@ FT_TARGET_AVX2 static inline void store_lanes_avx2(float *at, __m256 value, size
 #define SUB _mm256_sub_ps
 #define MUL _mm256_mul_ps
 #define FMA _mm256_fmadd_ps
-/* Vectors k to the left and right, cut out of pairs: by 16 bytes across the halves first, then within them. */
+/* The vectors k to the left and right are cut out of pairs: first by 16 bytes across the halves, then within them. */
 #define AROUND(p)                                                                               \
     const __m256i left = _mm256_loadu_si256((const __m256i *)(const void *)((p)-8 * LINES));    \
     const __m256i here = _mm256_loadu_si256((const __m256i *)(const void *)(p));                \
@@ -143,7 +143,7 @@ FT_TARGET_AVX2 static inline void store_lanes_avx2(float *at, __m256 value, size
 #define SUB _mm512_sub_ps
 #define MUL _mm512_mul_ps
 #define FMA _mm512_fmadd_ps
-/* Three loads instead of sixteen: the others are cut out of pairs of them. */
+/* Three loads instead of sixteen: the other vectors are cut out of pairs of these. */
 #define AROUND(p)                                            \
     const __m512i left = _mm512_loadu_si512((p)-16 * LINES); \
     const __m512i here = _mm512_loadu_si512(p);              \
@@ -160,14 +160,14 @@ static block_function *const functions[3] = {block_portable, block_portable, blo
 static const size_t widths[3] = {4, 4, 4};
 #endif
 
-/* Blocks in the order in which the loop hands them out: n1 runs fastest. */
+/* Blocks in the order of the scheduled loop: n1 runs fastest. */
 struct blocks {
     size_t size[3];
     size_t count[3];
     size_t all;
 };
 
-/* The points of block `index`: of the inner points, or with `bordered` of all. */
+/* The points of block `index`: the inner points, or with `bordered` the border too. */
 static void bounds(const struct grid *g, const struct blocks *b, size_t index, bool bordered, size_t from[3],
                    size_t to[3]) {
     for (int d = 0; d < 3; d++) {
@@ -184,8 +184,8 @@ static void bounds(const struct grid *g, const struct blocks *b, size_t index, b
     }
 }
 
-/* The block along a dimension where none was asked for. Measured on Zen 4: parts of n1 whose rows, with the slabs around a
- * block of 8 rows, take some 700 KiB of a second-level cache of 1 MiB; planes after which rows beside the block are reused. */
+/* The default block size along a dimension. Measured on Zen 4: parts of n1 whose rows, with the slabs around a block of 8
+ * rows, take some 700 KiB of a 1 MiB second-level cache; so many planes that rows beside the block are reused. */
 static size_t usual_block(int dimension, size_t inner) {
     static const size_t rows_and_planes[3] = {0, 8, 128};
     if (dimension > 0) {
@@ -202,7 +202,7 @@ static struct blocks divide(const struct ft_kernel_options *o, int threads) {
         const size_t wanted = o->block[d] ? o->block[d] : usual_block(d, inner);
         b.size[d] = wanted < inner ? wanted : inner;
         b.count[d] = (inner + b.size[d] - 1) / b.size[d];
-        /* All threads are to have some, of planes by the slab. */
+        /* Halve the planes, in whole slabs, until all threads have some blocks. */
         while (d == 2 && o->block[d] == 0 && b.size[d] >= 2 * DEPTH &&
                b.all * b.count[d] < BLOCKS_A_THREAD * (size_t)threads) {
             b.size[d] = b.size[d] / 2 / DEPTH * DEPTH;
@@ -213,9 +213,9 @@ static struct blocks divide(const struct ft_kernel_options *o, int threads) {
     return b;
 }
 
-/* Vectors are aligned, since the first inner point of a row is; so are bricks, since that of a column and of a plane is, too. A
- * row ends with the vectors to the right of its last inner point. The numbers of bricks in a group of rows and in a slab are odd:
- * bricks that follow each other along n2 and n3 would otherwise fall on the same sets of a cache. */
+/* Vectors and bricks are aligned, because the first inner point of each row, column and plane is. A row ends with the vectors
+ * to the right of its last inner point. The numbers of bricks in a group of rows and in a slab are odd: otherwise bricks that
+ * are neighbours along n2 and n3 would fall on the same cache sets. */
 static struct grid lay_out(const struct ft_kernel_options *o, size_t width) {
     struct grid g = {.n = {o->size[0], o->size[1], o->size[2]}, .width = width};
     const size_t last = (INNER_AT - 2 * HALF + g.n[0] - 1) / width;
@@ -227,7 +227,7 @@ static struct grid lay_out(const struct ft_kernel_options *o, size_t width) {
     return g;
 }
 
-/* A smooth bump and something rough, so that every neighbour counts. */
+/* A smooth bump plus a rough term, so that every neighbour affects the result. */
 static double start_value(const struct grid *g, size_t x, size_t y, size_t z, int when) {
     const double a = (double)x / (double)g->n[0], b = (double)y / (double)g->n[1], c = (double)z / (double)g->n[2];
     const double rough = (double)((x * 7 + y * 13 + z * 29) % 31) / 31.0;
@@ -251,7 +251,7 @@ static FT_NOINLINE void initialise(const struct grid *g, const struct blocks *b,
                 for (size_t z = from[2]; z < to[2]; z++) {
                     for (size_t y = from[1]; y < to[1]; y++) {
                         for (size_t x = from[0]; x < to[0]; x++) {
-                            const size_t o = place(g, x, y, z);
+                            const size_t o = index_of(g, x, y, z);
                             previous[o] = (float)start_value(g, x, y, z, 0);
                             now[o] = (float)start_value(g, x, y, z, 1);
                             speed[o] = (float)speed_at(x, y, z);
@@ -268,7 +268,7 @@ static FT_NOINLINE void step(const struct grid *g, const struct blocks *b, block
     omp_sched_t kind;
     int chunk;
     omp_get_schedule(&kind, &chunk);
-    /* From a block to the thread's next one, most likely. */
+    /* The most likely distance from a block to the thread's next one. */
     const bool is_by_one = kind == omp_sched_dynamic ? chunk <= 1 : kind == omp_sched_static && chunk == 1;
     const size_t turn = is_by_one ? (size_t)threads : 1;
 #pragma omp parallel for schedule(runtime) num_threads(threads)
@@ -280,13 +280,14 @@ static FT_NOINLINE void step(const struct grid *g, const struct blocks *b, block
     }
 }
 
-/* One point in double precision, term by term. */
-#define LAPLACIAN(field, x, y, z, g)                                                                                 \
-    double laplacian = 3 * exact[0] * (double)(field)[place(g, x, y, z)];                                            \
-    for (size_t k = 1; k <= HALF; k++) {                                                                             \
-        laplacian += exact[k] * ((double)(field)[place(g, (x)-k, y, z)] + (double)(field)[place(g, (x) + k, y, z)] + \
-                                 (double)(field)[place(g, x, (y)-k, z)] + (double)(field)[place(g, x, (y) + k, z)] + \
-                                 (double)(field)[place(g, x, y, (z)-k)] + (double)(field)[place(g, x, y, (z) + k)]); \
+/* Declares `laplacian`, for one point, in double precision. */
+#define LAPLACIAN(field, x, y, z, g)                                                                              \
+    double laplacian = 3 * exact[0] * (double)(field)[index_of(g, x, y, z)];                                      \
+    for (size_t k = 1; k <= HALF; k++) {                                                                          \
+        laplacian +=                                                                                              \
+            exact[k] * ((double)(field)[index_of(g, (x)-k, y, z)] + (double)(field)[index_of(g, (x) + k, y, z)] + \
+                        (double)(field)[index_of(g, x, (y)-k, z)] + (double)(field)[index_of(g, x, (y) + k, z)] + \
+                        (double)(field)[index_of(g, x, y, (z)-k)] + (double)(field)[index_of(g, x, y, (z) + k)]); \
     }
 
 struct deviation {
@@ -304,15 +305,15 @@ static void compare(struct deviation *d, double computed, double expected, size_
     d->scale = fabs(expected) > d->scale ? fabs(expected) : d->scale;
 }
 
-/* All steps again in double precision by the plainest loop. False: no memory. */
+/* Repeats all steps in double precision with the plainest loop. False: no memory. */
 static bool check_whole(const struct grid *g, uint64_t steps, const float *field, struct deviation *d) {
     double *now = malloc(g->floats * sizeof *now), *other = malloc(g->floats * sizeof *other);
     const bool ok = now != NULL && other != NULL;
     for (size_t z = 0; ok && z < g->n[2]; z++) {
         for (size_t y = 0; y < g->n[1]; y++) {
             for (size_t x = 0; x < g->n[0]; x++) {
-                other[place(g, x, y, z)] = (float)start_value(g, x, y, z, 0);
-                now[place(g, x, y, z)] = (float)start_value(g, x, y, z, 1);
+                other[index_of(g, x, y, z)] = (float)start_value(g, x, y, z, 0);
+                now[index_of(g, x, y, z)] = (float)start_value(g, x, y, z, 1);
             }
         }
     }
@@ -320,7 +321,7 @@ static bool check_whole(const struct grid *g, uint64_t steps, const float *field
         for (size_t z = HALF; z < g->n[2] - HALF; z++) {
             for (size_t y = HALF; y < g->n[1] - HALF; y++) {
                 for (size_t x = HALF; x < g->n[0] - HALF; x++) {
-                    const size_t o = place(g, x, y, z);
+                    const size_t o = index_of(g, x, y, z);
                     LAPLACIAN(now, x, y, z, g)
                     other[o] = 2 * now[o] - other[o] + (double)(float)speed_at(x, y, z) * laplacian;
                 }
@@ -333,7 +334,7 @@ static bool check_whole(const struct grid *g, uint64_t steps, const float *field
     for (size_t z = 0; ok && z < g->n[2]; z++) {
         for (size_t y = 0; y < g->n[1]; y++) {
             for (size_t x = 0; x < g->n[0]; x++) {
-                const size_t o = place(g, x, y, z);
+                const size_t o = index_of(g, x, y, z);
                 compare(d, (double)field[o], now[o], o);
             }
         }
@@ -350,7 +351,7 @@ struct sample {
     double expected[SAMPLE];
 };
 
-/* One more step, of which a sample of points is computed in double precision before it is taken. False: no memory. */
+/* Computes a sample of points in double precision, then makes one more step and compares. False: no memory. */
 static bool check_sample(const struct grid *g, const struct blocks *b, block_function *body, float *next,
                          const float *now, const float *speed, int threads, struct deviation *d) {
     struct sample *sample = malloc(sizeof *sample);
@@ -368,7 +369,7 @@ static bool check_sample(const struct grid *g, const struct blocks *b, block_fun
             /* The eight corners come first. */
             x[k] = HALF + (i < 8 ? (i >> k & 1) * (inner - 1) : random % inner);
         }
-        const size_t o = place(g, x[0], x[1], x[2]);
+        const size_t o = index_of(g, x[0], x[1], x[2]);
         LAPLACIAN(now, x[0], x[1], x[2], g)
         sample->points[i] = o;
         sample->expected[i] = 2 * (double)now[o] - (double)next[o] + (double)speed[o] * laplacian;

@@ -5,13 +5,13 @@
  *   FORM        suffix of the names            TARGET     attributes that allow the instructions
  *   VECTOR      the type, WIDTH floats         LOAD, STORE, STORE_LANES(at, value, first, last), SPLAT, ADD, SUB, MUL,
  *                                              FMA (a * b + c)
- *   ACROSS      points that share the column they lie in: as many as the registers hold the column of; divides ROWS and DEPTH
+ *   ACROSS      points computed from one column of vectors, which must fit the registers; divides ROWS and DEPTH
  *   AROUND(p)   statements that declare what   BESIDE(k)  the sum of the vectors k to the left and to the right of p,
  *               BESIDE needs                              from what AROUND declared
  *
- * A brick is done in two parts: what lies across its planes, row by row, to an array of sums; then, plane by plane, what lies in
- * them. Between the planes of a brick the rows of the next brick along n1 are done: loads that come from memory are then a stream
- * that computation never stops. At the edges of a block whole bricks are computed, and the points of the block are stored.
+ * A brick is computed in two parts: first the terms across its planes, row by row, into an array of sums; then, plane by plane,
+ * the terms within them. The rows of the next brick along n1 are computed between the planes of a brick, so that the loads from
+ * memory form a steady stream. At the edges of a block whole bricks are computed, and only the points of the block are stored.
  */
 
 #define NAME_(what, form) what##_##form
@@ -28,7 +28,7 @@ TARGET __attribute__((always_inline)) static inline VECTOR NAME(along, FORM)(VEC
     return sum;
 }
 
-/* Row r of a brick, which `now` points at: the points themselves, and what lies across the planes. */
+/* Row r of the brick at `now`: the terms of the points themselves and of their neighbours across the planes. */
 TARGET __attribute__((always_inline)) static inline void
 NAME(across, FORM)(VECTOR *sums, const float *now, const ptrdiff_t slab, const VECTOR *c, const ptrdiff_t r) {
 #pragma GCC unroll 8
@@ -46,8 +46,8 @@ NAME(across, FORM)(VECTOR *sums, const float *now, const ptrdiff_t slab, const V
     }
 }
 
-/* Plane z of a brick, which `next`, `now` and `speed` point at: what lies in the plane, and the result. Stored are rows
- * [from[1], to[1]) and lanes [from[0], to[0]), or, where `whole` (a constant), all. What comes `ahead` floats later is fetched. */
+/* Plane z of the brick at `next`, `now` and `speed`: adds the terms within the plane and stores the result, in rows
+ * [from[1], to[1]) and lanes [from[0], to[0]), or in all if `whole` (a constant). Prefetches what lies `ahead` floats further. */
 TARGET __attribute__((always_inline)) static inline void
 NAME(within, FORM)(float *restrict next, const VECTOR *sums, const float *now, const float *speed,
                    const ptrdiff_t group, const ptrdiff_t slab, const VECTOR *c, const ptrdiff_t z,
@@ -68,7 +68,7 @@ NAME(within, FORM)(float *restrict next, const VECTOR *sums, const float *now, c
         for (ptrdiff_t o = 0; o < ACROSS; o++) {
             const ptrdiff_t at = AT(z, part + o);
             const float *p = now + at;
-            /* A slab ahead: the planes that enter at its far side, the rows beside it, and what only its points need. */
+            /* A slab ahead: the planes that its far side adds, the rows beside it, and the arrays read at its points only. */
             __builtin_prefetch(p + ahead + slab, 0, 2);
             __builtin_prefetch(p + ahead - HALF / ROWS * group, 0, 2);
             __builtin_prefetch(p + ahead + HALF / ROWS * group, 0, 2);
@@ -95,7 +95,7 @@ NAME(within, FORM)(float *restrict next, const VECTOR *sums, const float *now, c
     }
 }
 
-/* The part [from, to) of brick `brick` along a dimension that lies in [begin, end), counted from the brick's first point. */
+/* The part [from, to) of brick `brick` that lies in [begin, end) along a dimension, counted from the brick's first point. */
 static inline bool NAME(part, FORM)(ptrdiff_t brick, ptrdiff_t points, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t *from,
                                     ptrdiff_t *to) {
     const ptrdiff_t first = brick * points;
@@ -104,7 +104,7 @@ static inline bool NAME(part, FORM)(ptrdiff_t brick, ptrdiff_t points, ptrdiff_t
     return *from == 0 && *to == points;
 }
 
-/* All points from `from` to `to`. In the last slab, what the block that begins at `then` begins with is fetched. */
+/* Computes the points from `from` to `to`. In the last slab it prefetches the beginning of the block that starts at `then`. */
 TARGET static void NAME(block, FORM)(float *next, const float *now, const float *speed, const struct grid *g,
                                      const size_t from[3], const size_t to[3], const size_t then[3]) {
     const ptrdiff_t brick = WIDTH * LINES, group = g->group, slab = g->slab, room = INNER_AT - HALF;
@@ -134,7 +134,7 @@ TARGET static void NAME(block, FORM)(float *next, const float *now, const float 
                 const bool whole =
                     NAME(part, FORM)(x, WIDTH, begin[0], end[0], &lo[0], &hi[0]) && rows_are_whole && planes_are_whole;
                 const ptrdiff_t at = row + x * brick;
-                /* Of a brick that is not whole, what other threads store meanwhile may be loaded; nothing comes of it. */
+                /* In a brick that is not whole, loads may race with other threads' stores; those results are not stored. */
                 for (ptrdiff_t plane = 0; plane < DEPTH; plane++) {
                     if (plane % (DEPTH / ROWS) == 0 && x < last) {
                         NAME(across, FORM)(sums[(x + 1) % 2], now + at + brick, slab, c, plane / (DEPTH / ROWS));

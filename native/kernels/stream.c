@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * STREAM's four loops on arrays of doubles, Schoenauer's triad, and loops that only read and only write:
+ * STREAM's four loops on arrays of doubles, Schoenauer's triad, a loop that only reads and one that only writes:
  *
  *   copy c = a    scale b = s c    add c = a + b    triad a = b + s c    read sum of a    write a = s
  *   schoenauer d = a + b * c
@@ -14,7 +14,7 @@
 #include <omp.h>
 #include <string.h>
 
-/* Elements a turn of the schedule: 32 KiB of each array. */
+/* Elements in one iteration of the scheduled loop: 32 KiB of each array. */
 #define BLOCK 4096
 #define SCALAR 3.0
 
@@ -25,7 +25,7 @@ struct arrays {
     const double *third;
 };
 
-/* Does `count` elements from `at` on (a multiple of 8); returns the sum for read, else 0. */
+/* Processes `count` elements from `at` on (a multiple of 8). Returns the sum for read, else 0. */
 typedef double loop(const struct arrays *arrays, size_t at, size_t count);
 
 static double copy_portable(const struct arrays *x, size_t at, size_t count) {
@@ -87,8 +87,8 @@ static double write_portable(const struct arrays *x, size_t at, size_t count) {
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* The six loops for one vector length; `store` is a plain or a streaming one. The last elements, fewer than four vectors,
- * are done one by one. */
+/* The six loops for one vector length; `store` is a plain or a streaming one. The last elements, fewer than
+ * four vectors, are processed one by one. */
 #define LOOP(name, target_, vector, width, load, statement)                                           \
     target_ static double name(const struct arrays *x, size_t at, size_t count) {                     \
         const vector s = SET1(SCALAR);                                                                \
@@ -173,7 +173,7 @@ static void settle_streaming_stores(void) {
 static void settle_streaming_stores(void) {}
 #endif
 
-/* By variant, then form - 1, then whether stores stream. */
+/* Index: variant, form - 1, are stores non-temporal? */
 #define PORTABLE(name) \
     { name##_portable, name##_portable }
 #if defined(__x86_64__)
@@ -199,7 +199,7 @@ static loop *const loops[7][3][2] = {FORMS(copy),   FORMS(scale), FORMS(add),   
 
 #define ARRAYS 4 /* the target, and up to three inputs; NULL where the loop has none */
 
-/* The arrays are touched at the places a thread will use, one after another as the loops do. */
+/* Touches each array in the order and the parts in which the loops use it. */
 static FT_NOINLINE void initialise(const struct ft_kernel_options *o, double *const arrays[ARRAYS], int threads) {
     static const double values[ARRAYS] = {0.5, 1.0, 2.0, 4.0};
     const size_t count = o->size[0];
@@ -233,7 +233,7 @@ static FT_NOINLINE double sweep(loop *body, const struct arrays *x, size_t count
     return sum;
 }
 
-/* All elements are equal, so what each must be is known exactly. */
+/* All elements are equal, so the exact value of each is known. */
 static bool check(const struct ft_kernel_options *o, const double *target, double sum,
                   struct ft_kernel_result *result) {
     static const double expected[7] = {1.0, SCALAR * 1.0, 1.0 + 2.0, 1.0 + SCALAR * 2.0, 0, SCALAR, 1.0 + 2.0 * 4.0};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * The constructor: maps the table, and opens the gate when all of it is sound.
+ * The constructor maps the table and validates it; the destructor reports.
  */
 #include "plan.h"
-#include "firsttouch_unwind.h"
+#include "../preload/unwind.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,15 +14,15 @@
 #include <unistd.h>
 
 struct ft_plan ft_plan;
-size_t ft_gate = SIZE_MAX;
+size_t ft_min_size = SIZE_MAX;
 static char table_path[256];
 
 static bool is_within(uint64_t first, uint64_t count, uint64_t all) {
     return first <= all && count <= all - first;
 }
 
-/* Every index is looked at here, once, so that nothing else has to. */
-static bool is_sound(const struct ft_plan *plan) {
+/* Checks every index once, so that no other code has to. */
+static bool is_valid(const struct ft_plan *plan) {
     const struct ft_plan_header *header = plan->header;
     for (uint32_t i = 0; i < header->entries; i++) {
         const struct ft_plan_entry *entry = &plan->entries[i];
@@ -65,7 +65,7 @@ static bool lay_out(struct ft_plan *plan, void *table, size_t bytes) {
     plan->frames = (const void *)(base + frames);
     plan->ranges = (const void *)(base + ranges);
     plan->parts = (const void *)(base + parts);
-    return is_sound(plan);
+    return is_valid(plan);
 }
 
 static void attach(const char *path) {
@@ -88,7 +88,7 @@ static void attach(const char *path) {
     close(file);
 }
 
-/* getenv finds nothing yet: the C library has not begun. */
+/* getenv finds nothing yet: the C library is not initialised. */
 static const char *variable(char **environment) {
     size_t bytes = sizeof FT_PLAN_ENV - 1;
     for (; environment != NULL && *environment != NULL; environment++) {
@@ -112,21 +112,20 @@ __attribute__((constructor)) static void construct(int count, char **arguments, 
         ft_report_prepare();
         ft_unwind_prepare();
         ft_modules_refresh();
-        ft_place_prepare();
+        ft_policy_prepare();
         ft_place_statics();
-        __atomic_store_n(&ft_gate, (size_t)ft_plan.header->least_bytes, __ATOMIC_RELEASE);
+        __atomic_store_n(&ft_min_size, (size_t)ft_plan.header->min_size, __ATOMIC_RELEASE);
     }
     errno = saved_errno;
 }
 
-static bool is_locked_in;
+static bool is_sandboxed;
 
-/* The process that was started says what came of the plan; also in programs that end without their destructors, as shells
- * do. Async-signal-safe. */
+/* Also called by _exit, because some programs (shells) end without running destructors. */
 void ft_end(void) {
-    static bool is_said;
-    if (ft_plan.header != NULL && !__atomic_load_n(&is_locked_in, __ATOMIC_RELAXED) &&
-        ft_plan.header->root == (uint32_t)getpid() && !__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED)) {
+    static bool is_reported;
+    if (ft_plan.header != NULL && !__atomic_load_n(&is_sandboxed, __ATOMIC_RELAXED) &&
+        ft_plan.header->root == (uint32_t)getpid() && !__atomic_exchange_n(&is_reported, true, __ATOMIC_RELAXED)) {
         int saved_errno = errno;
         ft_report();
         (void)unlink(table_path);
@@ -134,11 +133,11 @@ void ft_end(void) {
     }
 }
 
-void ft_lock_in(void) {
+void ft_enter_sandbox(void) {
     if (ft_plan.header != NULL) {
         ft_end();
-        __atomic_store_n(&is_locked_in, true, __ATOMIC_RELAXED);
-        /* Filters outlive exec. */
+        __atomic_store_n(&is_sandboxed, true, __ATOMIC_RELAXED);
+        /* The filter stays in force after exec. */
         (void)unsetenv(FT_PLAN_ENV);
     }
 }

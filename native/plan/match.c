@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Is this allocation planned? Most are not, and the address that the call returns to tells: it lies in none of the plan's
- * modules, or is no call of the plan. Only then is the stack walked.
+ * Finds the entry of an allocation by its call stack. The return address of the call alone rules out most allocations: it lies
+ * in none of the plan's modules, or at no call site of the plan. Only for the unplanned is the stack unwound.
  */
 #include "plan.h"
-#include "firsttouch_unwind.h"
+#include "../preload/unwind.h"
 
-/* Allocations of each entry's site in this process. */
-static uint64_t met[FT_ENTRIES_MAX];
+/* The number of allocations of each entry's site in this process. */
+static uint64_t matches[FT_ENTRIES_MAX];
 
 static bool is_at(const struct ft_plan_frame *frame, uintptr_t ip) {
     uint64_t offset;
@@ -31,7 +31,8 @@ static bool is_candidate(const struct ft_plan_entry *entry, uintptr_t ip) {
     return entry->frames != 0 && is_at(&ft_plan.frames[entry->first_frame], ip);
 }
 
-static bool is_stack(const struct ft_plan_entry *entry, const struct ft_unwound *unwound, uint32_t depth) {
+/* Do the entry's frames match the stack from `depth` on? */
+static bool matches_stack(const struct ft_plan_entry *entry, const struct ft_unwound *unwound, uint32_t depth) {
     const struct ft_plan_frame *frames = &ft_plan.frames[entry->first_frame];
     for (uint32_t i = 0; i < entry->frames; i++) {
         if (depth == unwound->depth || !is_at(&frames[i], unwound->ips[depth])) {
@@ -49,7 +50,7 @@ static bool is_stack(const struct ft_plan_entry *entry, const struct ft_unwound 
     return true;
 }
 
-static FT_NOINLINE struct ft_plan_entry *match_stack(uintptr_t caller_ip, uint64_t *turn) {
+static FT_NOINLINE struct ft_plan_entry *match_stack(uintptr_t caller_ip, uint64_t *index) {
     struct ft_unwound unwound;
     ft_unwind_from(caller_ip, &unwound);
     uint32_t own = 0;
@@ -63,44 +64,44 @@ static FT_NOINLINE struct ft_plan_entry *match_stack(uintptr_t caller_ip, uint64
     uint32_t most = 0;
     for (uint32_t i = 0; i < ft_plan.header->entries; i++) {
         struct ft_plan_entry *entry = &ft_plan.entries[i];
-        if (!is_candidate(entry, unwound.ips[own]) || !is_stack(entry, &unwound, own)) {
+        if (!is_candidate(entry, unwound.ips[own]) || !matches_stack(entry, &unwound, own)) {
             continue;
         }
-        uint64_t number = __atomic_fetch_add(&met[i], 1, __ATOMIC_RELAXED);
-        bool is_meant = entry->every == 0 ? number == entry->first : number % entry->every == entry->first;
-        if (is_meant && entry->frames > most) {
+        uint64_t number = __atomic_fetch_add(&matches[i], 1, __ATOMIC_RELAXED);
+        bool is_planned = entry->every == 0 ? number == entry->first : number % entry->every == entry->first;
+        if (is_planned && entry->frames > most) {
             found = entry;
             most = entry->frames;
-            *turn = entry->every == 0 ? 0 : number / entry->every;
+            *index = entry->every == 0 ? 0 : number / entry->every;
         }
     }
     if (found == NULL) {
-        ft_modules_refresh_at_times();
+        ft_modules_refresh_periodically();
     }
     return found;
 }
 
-struct ft_plan_entry *ft_match(uintptr_t caller_ip, uint64_t *turn) {
-    /* Calls of this thread that no entry means, as of so many loaded libraries. */
+struct ft_plan_entry *ft_match(uintptr_t caller_ip, uint64_t *index) {
+    /* A cache of this thread's calls that match no entry, valid for one count of loaded libraries. */
     static _Thread_local struct {
         uintptr_t ip;
         unsigned long long loads;
-    } others[8] __attribute__((tls_model("initial-exec")));
-    const size_t place = caller_ip / 4 % (sizeof others / sizeof *others);
-    const unsigned long long loads = ft_settled_loads();
-    if (loads != 0 && others[place].ip == caller_ip && others[place].loads == loads) {
+    } unplanned[8] __attribute__((tls_model("initial-exec")));
+    const size_t slot = caller_ip / 4 % (sizeof unplanned / sizeof *unplanned);
+    const unsigned long long loads = ft_complete_loads();
+    if (loads != 0 && unplanned[slot].ip == caller_ip && unplanned[slot].loads == loads) {
         return NULL;
     }
     ft_modules_refresh_for(caller_ip);
     if (ft_is_agent(caller_ip - 1)) {
-        return match_stack(caller_ip, turn);
+        return match_stack(caller_ip, index);
     }
     for (uint32_t i = 0; i < ft_plan.header->entries; i++) {
         if (is_candidate(&ft_plan.entries[i], caller_ip)) {
-            return match_stack(caller_ip, turn);
+            return match_stack(caller_ip, index);
         }
     }
-    others[place].ip = caller_ip;
-    others[place].loads = loads; /* of before the search: what was loaded meanwhile is not told by it */
+    unplanned[slot].ip = caller_ip;
+    unplanned[slot].loads = loads; /* as counted before the search, which does not cover libraries loaded during it */
     return NULL;
 }

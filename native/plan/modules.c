@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Where the plan's modules are loaded. A module is known by its build-id, wherever its file lies; one without, by its file.
+ * Where the plan's modules are loaded. A module is identified by its build-id, or by device and inode if it has none.
  */
 #include "plan.h"
 
@@ -20,8 +20,8 @@ struct segment {
     uint32_t module;
 };
 
-/* Only grows: a reader that sees a count sees the segments below it. What is unloaded stays, and another library that is
- * loaded at its place later has an entry of its own, which is looked at first. */
+/* Only grows, so a reader that sees a count also sees the segments below it. Segments of unloaded libraries stay. A library
+ * loaded later at the same addresses has a segment of its own; the search starts with the latest. */
 static struct segment segments[SEGMENTS_MAX];
 static uint32_t segment_count;
 static uintptr_t bases[FT_ENTRIES_MAX];
@@ -84,7 +84,7 @@ static void add(const struct dl_phdr_info *info, uint32_t module) {
     }
 }
 
-/* The profiler's agent, which forwards the program's calls to us while a run under a plan is profiled. */
+/* The code of the profiler's agent, which forwards the program's calls to us when a run under a plan is profiled. */
 static uintptr_t agent_from, agent_to;
 
 static void find_agent(const struct dl_phdr_info *info) {
@@ -104,16 +104,16 @@ bool ft_is_agent(uintptr_t address) {
     return address >= agent_from && address < agent_to;
 }
 
-/* Code that was loaded at the last look, of the plan's modules and of all others. */
+/* All code that was loaded at the last scan, the plan's modules and others. */
 #define KNOWN_MAX 1024u
 static struct known {
     uintptr_t from;
     uintptr_t to;
 } known[KNOWN_MAX];
 static uint32_t known_count;
-static uint64_t looked_ns;
+static uint64_t scanned_ns;
 
-static void note(const struct dl_phdr_info *info, uint32_t *count) {
+static void collect(const struct dl_phdr_info *info, uint32_t *count) {
     for (int i = 0; i < info->dlpi_phnum && *count < KNOWN_MAX; i++) {
         const ElfW(Phdr) *header = &info->dlpi_phdr[i];
         if (header->p_type == PT_LOAD && (header->p_flags & PF_X) != 0) {
@@ -140,19 +140,19 @@ static bool is_known(uintptr_t address) {
     return false;
 }
 
-struct look {
+struct scan {
     unsigned long long loads;
     uint32_t count;
 };
 
 static int visit(struct dl_phdr_info *info, size_t size, void *data) {
     (void)size;
-    struct look *look = data;
+    struct scan *scan = data;
     if (info->dlpi_adds == seen_loads) {
         return 1;
     }
-    look->loads = info->dlpi_adds;
-    note(info, &look->count);
+    scan->loads = info->dlpi_adds;
+    collect(info, &scan->count);
     find_agent(info);
     for (uint32_t i = 0; i < ft_plan.header->modules && i < FT_ENTRIES_MAX; i++) {
         bool is_new = !is_loaded[i] || bases[i] != info->dlpi_addr;
@@ -163,10 +163,10 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data) {
     return 0;
 }
 
-/* Every module of the plan was there at the last look. */
+/* Did the last scan find every module of the plan? */
 static bool is_complete;
 
-unsigned long long ft_settled_loads(void) {
+unsigned long long ft_complete_loads(void) {
     return __atomic_load_n(&is_complete, __ATOMIC_ACQUIRE) ? __atomic_load_n(&seen_loads, __ATOMIC_ACQUIRE) : 0;
 }
 
@@ -180,20 +180,20 @@ static bool are_all_loaded(void) {
 }
 
 void ft_modules_refresh(void) {
-    /* The list has a lock, which a forked child may find held for ever. */
+    /* dl_iterate_phdr takes a lock, which in a forked child may be held for ever. */
     if (attached_in != 0 && attached_in != getpid()) {
         return;
     }
     attached_in = getpid();
-    /* Whoever comes while another looks goes by what is known already. */
+    /* While another thread scans, use what is known already. */
     if (__atomic_exchange_n(&refreshing, 1, __ATOMIC_ACQUIRE) == 0) {
-        struct look look = {seen_loads, 0};
-        dl_iterate_phdr(visit, &look);
-        if (look.count != 0) {
-            __atomic_store_n(&known_count, look.count, __ATOMIC_RELEASE);
+        struct scan scan = {seen_loads, 0};
+        dl_iterate_phdr(visit, &scan);
+        if (scan.count != 0) {
+            __atomic_store_n(&known_count, scan.count, __ATOMIC_RELEASE);
         }
         __atomic_store_n(&is_complete, are_all_loaded(), __ATOMIC_RELEASE);
-        __atomic_store_n(&seen_loads, look.loads, __ATOMIC_RELEASE);
+        __atomic_store_n(&seen_loads, scan.loads, __ATOMIC_RELEASE);
         __atomic_store_n(&refreshing, 0, __ATOMIC_RELEASE);
     }
 }
@@ -203,17 +203,17 @@ void ft_modules_refresh_for(uintptr_t caller_ip) {
         ft_modules_refresh();
         return;
     }
-    /* The call may come by way of a library that was there before, such as that of C++. */
+    /* The caller may be an older library (libstdc++) that was called by new code. */
     if (!is_complete) {
-        ft_modules_refresh_at_times();
+        ft_modules_refresh_periodically();
     }
 }
 
-void ft_modules_refresh_at_times(void) {
+void ft_modules_refresh_periodically(void) {
     struct timespec now;
     if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now) == 0) {
         uint64_t ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-        if (__atomic_exchange_n(&looked_ns, ns, __ATOMIC_RELAXED) != ns) {
+        if (__atomic_exchange_n(&scanned_ns, ns, __ATOMIC_RELAXED) != ns) {
             ft_modules_refresh();
         }
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * What came of the plan, in one line on standard error at the end of the program that was started.
+ * Reports how the plan was applied: one line on standard error at the end of the program that `run` started.
  */
 #include "plan.h"
 
@@ -19,7 +19,7 @@ void ft_report_prepare(void) {
     has_standard_error = fstat(STDERR_FILENO, &standard_error) == 0;
 }
 
-/* A program may have put a file of its own there. */
+/* The program may have opened a file of its own as descriptor 2. */
 static bool is_still_standard_error(void) {
     struct stat now;
     return has_standard_error && fstat(STDERR_FILENO, &now) == 0 && now.st_dev == standard_error.st_dev &&
@@ -50,12 +50,13 @@ static void add_number(struct text *text, uint64_t number) {
     add(text, digits + at);
 }
 
-/* Names of the entries without an allocation, of which the files have (or have not) the code. */
+/* Adds the names of the entries without an allocation: those whose code is missing from the files, or those whose code is
+ * not. */
 static uint32_t add_names(struct text *text, const char *heading, bool is_missing) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < ft_plan.header->entries; i++) {
         const struct ft_plan_entry *entry = &ft_plan.entries[i];
-        if (entry->met == 0 && ((entry->flags & FT_PLAN_MISSING) != 0) == is_missing) {
+        if (entry->matched == 0 && ((entry->flags & FT_PLAN_MISSING) != 0) == is_missing) {
             add(text, count++ == 0 ? heading : ", ");
             add(text, entry->name);
         }
@@ -63,26 +64,27 @@ static uint32_t add_names(struct text *text, const char *heading, bool is_missin
     return count;
 }
 
-/* The program ends as it would have: what writing may bring (a reader that has gone, a file at its limit, a terminal that
- * stops the background) stays ours, and a pipe that is full is not waited for. */
-static void say(const struct text *text) {
+/* The write must not change how the program ends. Signals that it may raise (SIGPIPE: the reader is gone; SIGXFSZ: the file is
+ * at its size limit; SIGTTOU: a background process writes to the terminal) are blocked and consumed. It does not wait for a
+ * full pipe. */
+static void write_line(const struct text *text) {
     struct pollfd error = {.fd = STDERR_FILENO, .events = POLLOUT};
     if (poll(&error, 1, 0) != 1 || (error.revents & POLLOUT) == 0) {
         return;
     }
     static const int numbers[] = {SIGPIPE, SIGXFSZ, SIGTTOU};
-    sigset_t ours, before, pending, none_before;
-    sigemptyset(&ours);
+    sigset_t raised, mask_before, pending, pending_before;
+    sigemptyset(&raised);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        sigaddset(&ours, numbers[i]);
+        sigaddset(&raised, numbers[i]);
     }
-    if (sigpending(&none_before) != 0 || pthread_sigmask(SIG_BLOCK, &ours, &before) != 0) {
+    if (sigpending(&pending_before) != 0 || pthread_sigmask(SIG_BLOCK, &raised, &mask_before) != 0) {
         return;
     }
     (void)!write(STDERR_FILENO, text->bytes, text->used);
     if (sigpending(&pending) == 0) {
         for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-            if (sigismember(&pending, numbers[i]) == 1 && sigismember(&none_before, numbers[i]) == 0) {
+            if (sigismember(&pending, numbers[i]) == 1 && sigismember(&pending_before, numbers[i]) == 0) {
                 sigset_t one;
                 struct timespec now = {0, 0};
                 sigemptyset(&one);
@@ -91,7 +93,7 @@ static void say(const struct text *text) {
             }
         }
     }
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
 }
 
 void ft_report(void) {
@@ -102,8 +104,8 @@ void ft_report(void) {
     uint32_t matched = 0;
     uint64_t allocations = 0;
     for (uint32_t i = 0; i < header->entries; i++) {
-        matched += ft_plan.entries[i].met != 0;
-        allocations += ft_plan.entries[i].met;
+        matched += ft_plan.entries[i].matched != 0;
+        allocations += ft_plan.entries[i].matched;
     }
     struct text text = {.used = 0};
     add(&text, "firsttouch: plan: ");
@@ -128,5 +130,5 @@ void ft_report(void) {
                    "allows");
     }
     add(&text, "\n");
-    say(&text);
+    write_line(&text);
 }

@@ -3,8 +3,8 @@
 // corpus: run = {out} --seconds 10 --size 64
 //
 // For overhead benchmarks: a million allocations for each of --seconds, each followed by one write, a fixed amount of
-// work and free. The work (--work steps of a dependent chain) makes it about a million a second on a machine of our
-// time; nothing sleeps and nothing is calibrated, so the run time shows what each allocation costs more. Prints the
+// work and free. The work (--work steps of a dependent chain) makes it about a million a second on a current
+// machine; nothing sleeps and nothing is calibrated, so the run time shows the added cost of each allocation. Prints the
 // number of allocations.
 
 #include <stdint.h>

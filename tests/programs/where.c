@@ -2,7 +2,7 @@
 // corpus: build = gcc -O2 -g -Wall -Wextra {src} -o {out} -lpthread
 // corpus: run = {out} threads 3
 //
-// Prints where its threads may run, one line each, in order of creation.
+// Prints the CPUs on which each of its threads may run, a line each, in order of creation.
 //   threads N   main before, N threads (pthread_create in turn), main after
 //   own N       as threads, but each with a CPU set of its own: CPU 0
 //   c11 N       as threads, by thrd_create

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Nanoseconds a pair of allocation and release. Run bare and under the agent by run.sh, which prints the ratios.
+ * Measures nanoseconds for a pair of allocation and release. run.sh runs it bare and with the agent and prints the ratios.
  *
- *   small      64 B: below the limit, the price every allocation pays
- *   medium     32 KiB: below the limit
+ *   small      64 B: below the threshold, the cost of every allocation
+ *   medium     32 KiB: below the threshold
  *   large      80 KiB: recorded, from a stack of 8 frames
  *   deep       80 KiB: recorded, from a stack of 30 frames
  *   work       80 KiB and about 900 ns of work: a program that makes a million such pairs a second
@@ -30,7 +30,7 @@ static void pair(void) {
     free(p);
 }
 
-/* A dependent chain: its time does not change with what else the core can do meanwhile. */
+/* A dependent chain: its time does not depend on the other instructions in flight. */
 static double work_state = 1.5;
 static void pair_and_work(void) {
     void *p = malloc(pair_bytes);
@@ -48,7 +48,7 @@ static void map_pair(void) {
     munmap(p, 1 << 20);
 }
 
-/* The best of many short rounds: on a machine that others use too, the others only ever add. */
+/* The best of many short rounds: on a shared machine, other programs only add time. */
 static double best_ns(void (*step)(void), long count) {
     double best = 1e18;
     for (int round = 0; round < 200; round++) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
-# Tests of the agent. Builds it (or takes the one named by AGENT), and runs small programs with and without it.
+# Tests the agent: builds it (or takes the library named by AGENT) and runs small programs with and without it.
 #   CC=clang run.sh        another compiler            run.sh --cost        only the cost benchmark
 #   AGENT=/path/lib.so     a library already built     KEEP=1               keep the work directory
 set -u
@@ -32,12 +32,14 @@ summary() { sed -n "s/^SUMMARY.* $1 \([0-9]*\).*/\1/p" "${2:-out.rec}"; } # lost
 under() { ./reader -m 65536 "$agent" out.rec "$@"; }
 follow=
 followed() { follow=-f same "$@"; } # as `same`, with FOLLOW
+sample=
+sampled() { sample=1000 same "$@"; } # as `same`, with samples each millisecond of CPU time
 same() { # NAME COMMAND...: same output and status with the agent as without
     local name=$1 bare agented
     shift
     { timeout 120 "$@" >bare.out 2>bare.err </dev/null; } 2>/dev/null
     bare=$?
-    { timeout 120 ./reader ${follow:+"$follow"} "$agent" out.rec "$@" >agent.out 2>agent.err </dev/null; } 2>/dev/null
+    { timeout 120 ./reader ${follow:+"$follow"} ${sample:+-s "$sample"} "$agent" out.rec "$@" >agent.out 2>agent.err </dev/null; } 2>/dev/null
     agented=$?
     if [ "$bare" != "$agented" ]; then
         fail "$name" "status $bare, with the agent $agented"
@@ -67,12 +69,12 @@ build() {
 build_programs() {
     local program
     # No PIE, so that addr2line needs no load address; -O1 keeps the functions that the tests name.
-    for program in kinds errnos execs forks threads flood loads signals coroutines bounds remaps \
+    for program in ticks kinds errnos execs forks threads flood loads signals coroutines bounds remaps \
         cramped spawns clock; do
         gcc -O1 -g -no-pie -fno-optimize-sibling-calls -w -o "$program" "$here/programs/$program.c" -ldl -lpthread ||
             exit 1
     done
-    # Hazards that the end-to-end tests run too.
+    # Programs of the end-to-end tests.
     for program in sandbox bad_exec; do
         gcc -O1 -g -no-pie -w -o "$program" "$here/../../../tests/programs/noharm/$program.c" -lpthread || exit 1
     done
@@ -128,7 +130,7 @@ test_kinds() {
     same "errno and results as without the agent" ./errnos
 }
 
-# Times derived from the time-stamp counter are those of the clock, but for what reading it takes.
+# Times derived from the time-stamp counter equal those of the clock, within the time of one reading.
 test_clock() {
     if [ "$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)" != tsc ]; then
         skip "times from the time-stamp counter" "the kernel's clock does not run by it"
@@ -144,7 +146,7 @@ test_clock() {
         "$(awk '($1 == "ALLOC" || $1 == "FREE") { if ($9 < last[$3]) print "goes back: " $0; last[$3] = $9 }' out.rec | head -3)"
 }
 
-# Checks the recorded call paths of `paths` against what the program says.
+# Compares the recorded call paths of `paths` with those that the program prints.
 check_paths() { # NAME PROGRAM COUNT THREADS
     ./reader "$agent" out.rec "./$2" "$3" "$4" >expected
     resolve_stacks out.rec "$2"
@@ -239,7 +241,7 @@ test_children() {
         "$(awk '$1 == "STACK" { known[$2 $3] = 1 } $1 == "ALLOC" && !(($2 $7) in known) { print "undefined" }' out.rec)"
 }
 
-# With FOLLOW our variables reach those that can take them, and nobody sees them.
+# With FOLLOW our variables reach the programs that can take them, and stay invisible.
 test_follow() {
     local environment
     environment="awk 'BEGIN { for (name in ENVIRON) if (name ~ /PRELOAD|FIRSTTOUCH/) print name, ENVIRON[name] }'"
@@ -275,7 +277,7 @@ test_sandbox() {
         same "sandbox: $way" "$work/sandbox" $way
         equal "sandbox: $way: recorded before" 1 "$(awk '$1 == "ALLOC" && $5 == 100001' out.rec | wc -l)"
         if [ "$way" = refused ]; then
-            equal "sandbox: a filter that is none changes nothing" "1 0" \
+            equal "sandbox: an invalid filter changes nothing" "1 0" \
                 "$(awk '$1 == "ALLOC" && $5 == 100002' out.rec | wc -l) $(summary silent)"
         else
             equal "sandbox: $way: and not after" "0 1" \
@@ -287,7 +289,7 @@ test_sandbox() {
     # 4 MiB of ring need a gigabyte of address space.
     same "address space without limit" sh -c 'exec ./flood 10'
     (ulimit -v 900000; exec ./reader -c 65536 "$agent" out.rec ./flood 10) >flood.out
-    equal "a limit on address space: not recorded, and told" "flood done 0 2" \
+    equal "a limit on address space: not recorded, and reported" "flood done 0 2" \
         "$(cat flood.out) $(summary attached) $(summary silent)"
     (ulimit -v 2000000; exec ./reader -c 65536 "$agent" out.rec ./flood 10) >flood.out
     equal "a wide limit: recorded" "flood done 1 0" "$(cat flood.out) $(summary attached) $(summary silent)"
@@ -407,7 +409,7 @@ pythons() {
     done | sort -u
 }
 
-# Every block of `allocates.py`, by its size, must have the innermost function and line that the program tells.
+# Every block of `allocates.py`, by its size, must have the innermost function and line that the program prints.
 check_python() { # NAME
     awk 'FILENAME == "agent.out" { want[$1] = $2 ":" $3; next }
          $1 == "PYTHON" { split($0, part, "|"); split(part[3], line, " "); leaf[$3] = part[2] ":" line[1]; next }
@@ -420,16 +422,40 @@ check_python() { # NAME
     equal "$1" "" "$(head -3 wrong)"
 }
 
+# Samples of the registers must be there, of every thread, and disturb nothing.
+test_samples() {
+    local program
+    sampled "samples: what a signal could disturb" ./ticks
+    more_than "samples: they are taken" 100 "$(count '^SAMPLE')"
+    more_than "samples: of several threads" 5 "$(awk '$1 == "SAMPLE" { print $3 }' out.rec | sort -u | wc -l)"
+    equal "samples: CPU time rises within a thread" "" \
+        "$(awk '$1 == "SAMPLE" { if ($5 <= last[$3]) print "goes back: " $0; last[$3] = $5 }' out.rec | head -3)"
+    equal "samples: no thread is left out" 0 "$(summary unsampled)"
+    follow=-f sampled "samples: with children" ./ticks
+    for program in ./signals ./coroutines ./exceptions ./forks ./threads "$work/bad_exec"; do
+        sampled "samples: $program" "$program"
+    done
+    local way
+    for way in strict tsc thread fork "exec $work/execs_static 50" refused; do
+        # shellcheck disable=SC2086
+        sampled "samples: sandbox: $way" "$work/sandbox" $way
+    done
+    # The limit counts all signals and timers of the user, the program's own among them.
+    (ulimit -i 100 && exec ./reader -s 1000 "$agent" out.rec ./threads) >threads.out
+    more_than "samples: where few signals may be pending, none are taken" 999 "$(summary unsampled)"
+    equal "samples: and none is there" 0 "$(count '^SAMPLE')"
+}
+
 test_python() {
     local python name
-    gcc -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Wall -Wextra -I"$source_dir/../include" -o lines \
-        "$here/lines.c" "$source_dir/lines.c" || exit 1
-    equal "line tables of random bytes" "done" "$(./lines fuzz 300000 2>&1)"
+    gcc -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Wall -Wextra -I"$source_dir/../include" -o python_lines \
+        "$here/python_lines.c" "$source_dir/python_lines.c" || exit 1
+    equal "line tables of random bytes" "done" "$(./python_lines fuzz 300000 2>&1)"
     [ -n "$(pythons)" ] || skip "Python stacks" "no Python 3.11, 3.12 or 3.13"
     for python in $(pythons); do
         name=$("$python" -c 'import platform; print("Python " + platform.python_version())')
-        "$python" "$here/lines.py" 3>lines.in >lines.expected
-        ./lines <lines.in >lines.got
+        "$python" "$here/python_lines.py" 3>lines.in >lines.expected
+        ./python_lines <lines.in >lines.got
         equal "$name: $(wc -l <lines.got) line tables of the library" yes "$(cmp lines.expected lines.got && echo yes)"
         same "$name: allocations" "$python" "$here/programs/allocates.py"
         check_python "$name: $(wc -l <agent.out) lines that allocate"
@@ -457,7 +483,7 @@ os.wait()' >/dev/null
     equal "no Python, no Python stacks" 0 "$(awk '($1 == "ALLOC" || $1 == "MAP") && $10 != "0000000000000000"' out.rec | wc -l)"
 }
 
-# The best of some runs each, in turns: the machine may be shared. Printed, and judged by the limits of the design.
+# Prints the best of some alternating runs (the machine may be shared), and checks the limits of the design.
 cost() {
     local round what
     : >bare.cost
@@ -500,8 +526,9 @@ if [ "${1:-}" != --cost ]; then
     test_openmp
     test_programs
     test_python
+    test_samples
 fi
-# Timings are measured, not tested: NO_COST leaves them out.
+# NO_COST skips the timings.
 if [ -z "${NO_COST:-}" ]; then cost; fi
 [ "$skipped" = 0 ] || echo "$skipped skipped"
 echo "$passed passed, $failed failed"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Threads on CPUs of their own divide an array in equal blocks, one a thread. Each touches its block first, and when all have, uses it
+// Threads, each on a CPU of its own, divide an array in equal blocks. Each touches its block first. When all have, each uses its block
 // until the time is up: blocks SECONDS MIB CPU,CPU... [WAY]
-//   leave      after the touching, each thread goes on on the CPU of the next one
-//   float      the threads may run anywhere, and take the next one's CPU every 0.3 s
+//   leave      after the first touch, each thread moves to the CPU of the next one
+//   float      the threads may run anywhere, and move to the next one's CPU every 0.3 s
 //   together   each thread uses the whole array
-//   turns      each thread uses the whole array, while the others sleep, two seconds at a time
+//   turns      each thread in turn uses the whole array for two seconds, while the others sleep
 //   cold:NODE  memory of the same size is bound to NODE, touched once, and not used
 // corpus: build = gcc -O2 -g -Wall -Wextra -Werror -pthread {src} -o {out}
 #define _GNU_SOURCE
@@ -47,7 +47,7 @@ static void run_on(int cpu) {
         exit(1);
 }
 
-/* Where the program put it, and free to go. */
+/* Moves the thread to a CPU, then lets it run anywhere. */
 static void run_from(int cpu) {
     cpu_set_t set;
     run_on(cpu);

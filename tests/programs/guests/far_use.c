@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Touches memory first on one CPU, then uses it from another: far_use FIRST-CPU CPU MIB SECONDS. The kernel's balancing has all
-// reason to move it.
+// Touches memory first on one CPU, then uses it from another: far_use FIRST-CPU CPU MIB SECONDS. NUMA balancing
+// should move it.
 // corpus: build = gcc -O2 -g -Wall -Wextra -Werror {src} -o {out}
 #define _GNU_SOURCE
 #include <sched.h>

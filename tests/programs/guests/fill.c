@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Touches memory under the policy it was started with: fill MIB base|huge end|wait. `base`: pages of 4 KiB only; `wait`: prints
+// Touches memory under the policy that it inherits: fill MIB base|huge end|wait. `base`: pages of 4 KiB only; `wait`: prints
 // `ready`, and keeps the memory until it is killed.
 // corpus: build = gcc -O2 -g -Wall -Wextra -Werror {src} -o {out}
 #define _GNU_SOURCE

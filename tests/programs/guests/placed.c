@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Where this process's threads and pages are: placed PAGES. Each thread of an OpenMP team touches so many pages of its own first; prints for
+// Prints where its threads and pages are: placed PAGES. Each thread of an OpenMP team touches PAGES pages of its own first. Prints for
 // each thread its CPU and how many of its pages are on each node: `thread 1 cpu 3 node 1: 64`.
 // corpus: build = gcc -O2 -g -Wall -Wextra -Werror -fopenmp {src} -o {out}
 #define _GNU_SOURCE

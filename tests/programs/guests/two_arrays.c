@@ -3,8 +3,8 @@
 //
 //     two_arrays NODE:CPU...     (CPU -: a node without CPUs, and no thread)
 //
-// Prints a line for each array, START END KIND POLICY NODE=BYTES..., where the bytes are the kernel's own answer (move_pages as a
-// query) for each of its pages; then `ready`. KIND is base (4 KiB), transparent (2 MiB) or hugetlb (2 MiB, MAP_HUGETLB).
+// Prints a line for each array, START END KIND POLICY NODE=BYTES..., where the bytes are the kernel's answers (move_pages as a
+// query) for its pages; then `ready`. KIND is base (4 KiB), transparent (2 MiB) or hugetlb (2 MiB, MAP_HUGETLB).
 // corpus: build = gcc -O2 -g -Wall -Wextra -Werror -pthread {src} -o {out}
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// The corners of the allocator's contract: failures and their errno, errno left alone by success, zero sizes,
+// Edge cases of the allocator's contract: failures and their errno, errno left alone by success, zero sizes,
 // alignments, mremap and realloc that move, and madvise.
 // corpus: build = gcc -O0 -g -Wall -Wextra -Werror -Wno-alloc-size-larger-than -Wno-use-after-free -fno-builtin {src} -o {out}
 #define _GNU_SOURCE

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Copies stdin to stdout through one big fresh buffer: who owns stdin, and is every byte passed on?
+// Copies stdin to stdout through one big fresh buffer: stdin must stay the program's, and every byte must be copied.
 // corpus: build = gcc -O2 -g -Wall -Wextra -Werror {src} -o {out}
 #include <stdio.h>
 #include <stdlib.h>

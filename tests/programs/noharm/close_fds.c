@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Closes every file descriptor from 3 on at its start, as daemons do, then works and opens its own.
+// Closes every file descriptor from 3 on at its start, as daemons do, then works and opens files of its own.
 // corpus: build = gcc -O2 -g -Wall -Wextra -Werror {src} -o {out}
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Prints its environment, as it lies in `environ` and as the loader and getenv see it.
+// Prints its environment, as it is in `environ` and as the loader and getenv see it.
 // corpus: build = gcc -O2 -g -Wall -Wextra -Werror {src} -o {out}
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Executes itself three times. Each image prints what could have leaked into it: the preload variable, the number of
-// environment entries, the open file descriptors, its own shared libraries' count from outside the loader's view.
+// environment entries, the open file descriptors, and the number of its shared libraries as the kernel sees them.
 // corpus: build = gcc -O2 -g -Wall -Wextra -Werror {src} -o {out}
 #include <dirent.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Allows itself four file descriptors, then allocates, starts threads and opens a file: there is none to spare.
+// Allows itself four file descriptors, then allocates, starts threads and opens a file: a profiler can use none of them.
 // corpus: build = gcc -O2 -g -Wall -Wextra -Werror -pthread {src} -o {out}
 #include <fcntl.h>
 #include <pthread.h>

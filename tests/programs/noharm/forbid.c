@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Runs a command in which system calls fail: `forbid ERROR CALLS COMMAND...`. CALLS is `perf` (perf_event_open), `memory` (those
-// of memory policies and of moving pages), or `perf,memory`. ERROR is EPERM, which container runtimes answer, EACCES, as
-// kernel.perf_event_paranoid = 3 does, or ENOSYS, as a kernel without the call does. /proc/sys is not writable everywhere, a
-// seccomp filter can always be installed.
+// that set memory policies and move pages), or `perf,memory`. ERROR is EPERM, as from container runtimes; EACCES, as
+// from kernel.perf_event_paranoid = 3; or ENOSYS, as from a kernel without the call. /proc/sys is not writable everywhere, but
+// a seccomp filter can always be installed.
 // corpus: build = gcc -O2 -g -Wall -Wextra -Werror {src} -o {out}
 #include <errno.h>
 #include <linux/filter.h>

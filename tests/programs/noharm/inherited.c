@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Prints the state a process inherits over exec: signal mask and dispositions, limits, umask, niceness, personality,
-// affinity, and the flags of prctl. A launcher that forgets to restore one of them shows here.
+// affinity, and the flags of prctl. This exposes a launcher that fails to restore one of them.
 // corpus: build = gcc -O2 -g -Wall -Wextra -Werror {src} -o {out}
 #define _GNU_SOURCE
 #include <sched.h>

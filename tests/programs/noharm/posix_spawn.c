@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// posix_spawn with file actions and a chosen environment: the child shows all it inherited.
+// posix_spawn with file actions and a chosen environment: the child prints all that it inherited.
 // corpus: build = gcc -O2 -g -Wall -Wextra -Werror {src} -o {out}
 #include <fcntl.h>
 #include <spawn.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Locks itself in, by prctl or by syscall, so that what the agent would call kills the process: strict mode; filters of what
-// it would call in an exec (exec PROGRAM), a thread (thread) or a fork (fork); tsc: the clock's instruction faults; refused: a
-// filter that is none, after which the agent must go on recording. Allocates 100001 bytes before and 100002 after.
+// Enters a sandbox, by prctl or by syscall, in which the agent's system calls kill the process: strict mode; filters of those
+// that it makes in an exec (exec PROGRAM), a thread (thread) or a fork (fork); tsc: the clock's instruction faults; refused: an
+// invalid filter, after which the agent must continue to record. Allocates 100001 bytes before and 100002 after.
 // corpus: build = gcc -O2 -g -Wall -Wextra -w -pthread {src} -o {out}
 #define _GNU_SOURCE
 #include <errno.h>
@@ -47,7 +47,7 @@ static int deny(const int *calls, int count, int by_syscall) {
 int main(int argc, char **argv) {
     const char *way = argc > 1 ? argv[1] : "";
     int result = 0;
-    setvbuf(stdout, NULL, _IONBF, 0); /* a buffer is made with fstat, which a filter kills */
+    setvbuf(stdout, NULL, _IONBF, 0); /* creating a buffer calls fstat, which a filter kills */
     allocate(100001);
     if (strcmp(way, "strict") == 0) {
         puts("strict");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Locks itself in, as sandboxes do: perf_event_open, ptrace and process_vm_readv kill the process. Nothing that runs
-// inside it may call them.
+// Enters a sandbox in which perf_event_open, ptrace and process_vm_readv kill the process. Code that runs inside the process
+// must not call them.
 // corpus: build = gcc -O2 -g -Wall -Wextra -Werror -pthread {src} -o {out}
 #include <linux/filter.h>
 #include <linux/seccomp.h>

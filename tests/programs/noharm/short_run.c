@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Runs for 20 ms: over before a sampling window is.
+// Runs for 20 ms: it ends before a sampling window does.
 // corpus: build = gcc -O2 -g -Wall -Wextra -Werror {src} -o {out}
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Overflows its stack, notices on an alternate stack, and recovers with siglongjmp: three times.
+// Overflows its stack, catches that on an alternate stack, and recovers with siglongjmp: three times.
 // corpus: build = gcc -O1 -g -Wall -Wextra -Werror -Wno-infinite-recursion {src} -o {out}
 #include <setjmp.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Allocates on stacks with little room and in places where walking frames is unsafe: threads with the smallest stack,
-// coroutines (makecontext), and a frame pointer register that holds rubbish.
+// coroutines (makecontext), and a frame pointer register that holds garbage.
 // corpus: build = gcc -O2 -g -Wall -Wextra -Werror -fomit-frame-pointer -pthread {src} -o {out}
 #include <limits.h>
 #include <pthread.h>
@@ -39,22 +39,22 @@ static void coroutine_body(void) {
 }
 
 #if defined(__x86_64__)
-__attribute__((noinline)) static void with_rubbish_in_frame_pointer(uintptr_t rubbish) {
+__attribute__((noinline)) static void with_garbage_in_frame_pointer(uintptr_t garbage) {
     void *block = NULL;
-    // malloc(BLOCK_BYTES) with rbp = rubbish. rbx keeps the stack pointer over the call (it is callee-saved), the red
+    // malloc(BLOCK_BYTES) with rbp = garbage. rbx keeps the stack pointer over the call (it is callee-saved), the red
     // zone is skipped, and the stack is aligned as the ABI wants it.
     __asm__ volatile("movq %%rsp, %%rbx\n\t"
                      "subq $256, %%rsp\n\t"
                      "andq $-16, %%rsp\n\t"
                      "pushq %%rbp\n\t"
                      "pushq %%rbp\n\t"
-                     "movq %[rubbish], %%rbp\n\t"
+                     "movq %[garbage], %%rbp\n\t"
                      "call malloc@PLT\n\t"
                      "popq %%rbp\n\t"
                      "popq %%rbp\n\t"
                      "movq %%rbx, %%rsp\n\t"
                      : "=a"(block)
-                     : [rubbish] "r"(rubbish), "D"((size_t)BLOCK_BYTES)
+                     : [garbage] "r"(garbage), "D"((size_t)BLOCK_BYTES)
                      : "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc");
     if (!block)
         abort();
@@ -89,10 +89,10 @@ int main(void) {
         swapcontext(&main_context, &coroutine);
 
 #if defined(__x86_64__)
-    uintptr_t rubbish[] = {0, 1, 8, 0xdeadbeef, UINTPTR_MAX, UINTPTR_MAX - 7, (uintptr_t)1 << 47, (uintptr_t)&rubbish};
-    for (size_t i = 0; i < sizeof rubbish / sizeof rubbish[0]; i++)
-        with_rubbish_in_frame_pointer(rubbish[i]);
-    with_rubbish_in_frame_pointer((uintptr_t)stack + 64 * 1024 - 8); // readable, then not
+    uintptr_t garbage[] = {0, 1, 8, 0xdeadbeef, UINTPTR_MAX, UINTPTR_MAX - 7, (uintptr_t)1 << 47, (uintptr_t)&garbage};
+    for (size_t i = 0; i < sizeof garbage / sizeof garbage[0]; i++)
+        with_garbage_in_frame_pointer(garbage[i]);
+    with_garbage_in_frame_pointer((uintptr_t)stack + 64 * 1024 - 8); // readable, then not
 #else
     for (int i = 0; i < 9; i++)
         allocate();

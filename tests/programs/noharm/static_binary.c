@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// A static binary: no loader, so no agent. It must run as it does bare, and the profile must say what was not seen.
+// A static binary: no loader, so no agent. It must run as it does bare, and the profile must say what is missing.
 // corpus: build = gcc -O2 -g -Wall -Wextra -Werror -static -pthread {src} -o {out}
 #include <pthread.h>
 #include <stdio.h>

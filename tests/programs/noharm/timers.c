@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// A 1 ms interval timer whose handler interrupts computation, sleeps and system calls; a profiler that delayed or
-// swallowed signals, or restarted calls, would show.
+// A 1 ms interval timer whose handler interrupts computation, sleeps and system calls; this exposes a profiler that
+// delays or swallows signals, or restarts calls.
 // corpus: build = gcc -O2 -g -Wall -Wextra -Werror {src} -o {out}
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Pointer chase as one writes it by hand, to set beside `map` and `bench chase`: one thread, one load a cache line, one random
- * cycle through BYTES of memory on huge pages where the system gives them. Prints the nanoseconds of a load, a repetition a line.
+ * A pointer chase written by hand, to compare with `map` and `bench chase`: one thread, one load a cache line, one random
+ * cycle through BYTES of memory on huge pages where the system provides them. Prints the nanoseconds of a load, a repetition a line.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //
-// For scripts/bench-kernels: the wave equation as the article has it before any tuning: a collapsed loop over cache blocks,
+// For scripts/bench-kernels: the wave equation as in the article before any tuning: a collapsed loop over cache blocks,
 // the innermost loop vectorised by the compiler. Seconds of one time step, each repetition on a line.
 //   iso3dfd_plain N1 N2 N3 B1 B2 B3 ITERATIONS REPETITIONS
 #include <omp.h>

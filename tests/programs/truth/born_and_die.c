@@ -2,9 +2,9 @@
 // corpus: build = gcc -O2 -g -Wall -Wextra -fno-tree-vectorize -fopenmp {src} -o {out}
 // corpus: run = {out} --threads 8 --seconds 10 --mib 64 --init serial
 //
-// Objects of two allocating lines that live only for a while: in each generation A and B (half of --mib each) are
+// Short-lived objects of two allocating lines: in each generation A and B (half of --mib each) are
 // allocated, initialised, swept in blocks 16 times and freed. A sweep reads each word of A twice and of B once. The
-// truth is for all generations of a line together.
+// printed truth sums all generations of a line.
 
 #include "team.h"
 #include <malloc.h>
@@ -38,7 +38,7 @@ static void sweep(int thread) {
 int main(int argc, char **argv) {
     options = options_from(argc, argv);
     words = words_of(&options, 2);
-    mallopt(M_MMAP_THRESHOLD, 1 << 20); // fixed: every generation gets fresh pages, none of the last one's
+    mallopt(M_MMAP_THRESHOLD, 1 << 20); // fixed: every generation gets fresh pages, not those of the last one
     struct object truth_A = {0}, truth_B = {0};
 
     for (const double end = seconds_now() + options.seconds; seconds_now() < end;) {

@@ -3,8 +3,8 @@
 // corpus: run = {out} --threads 8 --seconds 10 --mib 64 --init serial
 //
 // Three arrays of a third of --mib, used in blocks: a sweep reads each word of a in a loop and copies b to c with a string
-// instruction, which passes a word in steps of a byte. In words all three are accessed equally often. Exits 77 elsewhere
-// than on x86-64.
+// instruction, which passes a word in steps of a byte. In words all three are accessed equally often. Exits 77 on
+// other machines than x86-64.
 
 #include "team.h"
 

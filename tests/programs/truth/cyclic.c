@@ -2,7 +2,7 @@
 // corpus: build = gcc -O2 -g -Wall -Wextra -fno-tree-vectorize -fopenmp {src} -o {out}
 // corpus: run = {out} --threads 8 --seconds 10 --mib 64 --init serial
 //
-// One array, dealt out to the threads page by page (512 doubles): page p belongs to thread p mod T. A sweep reads and
+// One array, dealt to the threads page by page (512 doubles): page p belongs to thread p mod T. A sweep reads and
 // writes each word once. With --init parallel each page is initialised by its user.
 
 #include "team.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * The OpenMP programs among them: initialise and sweep with a team in step. See truth.h.
+ * For the OpenMP programs: initialise and sweep with a team in step. See truth.h.
  */
 #ifndef TEAM_H
 #define TEAM_H

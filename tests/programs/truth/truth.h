@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Programs that know exactly what they did: common parts.
+ * Common parts of the programs that know exactly what they did.
  *
  * Each program takes --threads T --seconds S --mib M --init serial|parallel, sweeps over its objects until the time is
  * up and prints one line of JSON on stdout:
@@ -38,7 +38,7 @@ static const int truth_nodes[NODE_COUNTS] = {2, 4, 8};
 struct options {
     int threads;
     double seconds;
-    uint64_t sweeps; /* 0: by time; else this many, whatever time they take (for comparisons of run time) */
+    uint64_t sweeps; /* 0: until the time is up; else this many, however long they take (to compare run times) */
     size_t mib;
     bool parallel_init;
     double start; /* of main, on the monotonic clock */
@@ -51,7 +51,7 @@ struct range {
 struct object {
     const char *name;
     size_t words;
-    uint8_t *home; /* page -> thread that wrote it first; MAX_THREADS: nobody yet */
+    uint8_t *home; /* page -> thread that wrote it first; MAX_THREADS: none yet */
     uint64_t by_thread[MAX_THREADS];
     uint64_t remote[NODE_COUNTS];
 };
@@ -109,7 +109,7 @@ static inline size_t words_of(const struct options *o, size_t parts) {
     return o->mib * (1 << 20) / PAGE / parts * PAGE_WORDS;
 }
 
-/* First touch places single pages only while no huge pages are in play: keeps them out where they are always on. */
+/* First touch places single pages only without huge pages: turns them off where they are always on. */
 static inline void keep_small_pages(void *data, size_t words) {
     if (data)
         madvise(data, words * sizeof(double), MADV_NOHUGEPAGE); // fails only on kernels without huge pages
@@ -136,14 +136,14 @@ static inline struct range block_of(size_t words, int thread, int threads) {
     return (struct range){begin, end < words ? end : words};
 }
 
-/* `thread` initialises the range: pages nobody touched before become its own. */
+/* `thread` initialises the range: pages that no thread touched before become its own. */
 static inline void place(struct object *object, int thread, struct range range) {
     for (size_t page = range.begin / PAGE_WORDS; page * PAGE_WORDS < range.end; page++)
         if (object->home[page] == MAX_THREADS)
             object->home[page] = (uint8_t)thread;
 }
 
-/* `thread` touched each word of the range `times` times. Pages nobody touched before become its own. */
+/* `thread` touched each word of the range `times` times. Pages that no thread touched before become its own. */
 static inline void count(struct object *object, int thread, int threads, struct range range, uint64_t times) {
     for (size_t begin = range.begin; begin < range.end && times > 0;) {
         const size_t page = begin / PAGE_WORDS;

@@ -1,4 +1,4 @@
-//! What each kernel computes, and what that costs.
+//! What each kernel computes, and its cost.
 
 use super::raw;
 
@@ -19,7 +19,7 @@ pub enum Kernel {
     Iso3dfd,
 }
 
-/// STREAM's loops, and those that only read and only write. Stores bypass the caches unless `temporal`.
+/// STREAM's loops, Schoenauer's triad, a loop that only reads and one that only writes. Stores bypass the caches unless `temporal`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
     pub operation: Operation,
@@ -65,14 +65,14 @@ impl Operation {
     }
 }
 
-/// What an element of a kernel costs: the one table all rates come from.
+/// The cost of one element of a kernel. All rates are computed from this table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
     /// What an element is.
     pub element: &'static str,
-    /// Bytes the program names, if no cache holds the arrays.
+    /// Bytes that the program loads and stores, in arrays larger than the caches.
     pub bytes: f64,
-    /// Bytes that move: a store that goes through the caches reads its line first.
+    /// Bytes moved to and from memory: a store through the caches reads its line first.
     pub moved: f64,
     pub flops: f64,
 }

@@ -1,8 +1,8 @@
 //! The bundled kernels (native/kernels).
 //!
 //! ```text
-//! kernel  what each computes, and what that costs      run  one run: options, outcome, errors
-//! raw     what C and Rust share
+//! kernel  what each kernel computes, and its cost      run  one run: options, outcome, errors
+//! raw     declarations shared with C
 //! ```
 
 mod kernel;

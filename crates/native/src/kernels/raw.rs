@@ -1,4 +1,4 @@
-//! What C and Rust share: native/kernels/kernel.h.
+//! Declarations shared with C: native/kernels/kernel.h.
 
 /// `FT_STREAM_TEMPORAL`
 pub const TEMPORAL: u32 = 16;

@@ -11,16 +11,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum Initialisation {
     /// The main thread.
     Serial,
-    /// Each thread what it will use under a static schedule.
+    /// Each thread: what it will use under a static schedule.
     #[default]
     Parallel,
-    /// Each thread what the thread half a team away will use.
+    /// Each thread: what the thread half a team away will use.
     Mismatched,
-    /// Blocks of 2 MiB by the threads in turn.
+    /// Blocks of 2 MiB, dealt to the threads in turn.
     Blocked,
 }
 
-/// How work is handed to threads; a chunk counts rows, blocks of 4,096 elements, or blocks of the grid.
+/// How work is assigned to threads; a chunk counts rows, blocks of 4,096 elements, or blocks of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
     Static { chunk: Option<u32> },
@@ -60,14 +60,14 @@ impl Form {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     pub kernel: Kernel,
-    /// The kernel says of what; unused ones are 1.
+    /// Meaning by [`Kernel`]; unused ones are 1.
     pub sizes: [u64; 3],
-    /// Blocks of iso3dfd; 0: its own choice.
+    /// Block sizes of iso3dfd; 0: the kernel chooses.
     pub blocks: [u64; 3],
     /// In one timed repetition.
     pub iterations: u64,
     pub repetitions: u64,
-    /// Team size; 0: the OpenMP runtime's choice.
+    /// Team size; 0: the OpenMP runtime chooses.
     pub threads: u32,
     pub initialisation: Initialisation,
     pub schedule: Schedule,
@@ -89,7 +89,7 @@ pub struct Outcome {
     pub bytes: u64,
     /// CPUs on which the threads ran at the end.
     pub cpus: Vec<u32>,
-    /// Nodes of pages at equal distances in the main array, from its beginning; none where the kernel does not tell.
+    /// Nodes of pages at equal distances in the main array, from its beginning; `None` if the kernel does not report one.
     pub page_nodes: Vec<Option<u32>>,
 }
 
@@ -149,7 +149,7 @@ impl Run {
             }
             Kernel::Chase => a.saturating_mul(64),
             Kernel::Iso3dfd => {
-                // As iso3dfd.c lays them out with the longest vectors, whose bricks are the largest: 16 x 4 x 8 points.
+                // The layout of iso3dfd.c with the longest vectors, whose bricks are the largest: 16 x 4 x 8 points.
                 let row = (a.saturating_sub(1) / 16 + 2) | 1;
                 let slab = b.div_ceil(4).saturating_mul(row).saturating_add(1).saturating_mul(16 * 4 * 8);
                 let field = slab.saturating_mul(c.div_ceil(8)).saturating_add(2 * 304);
@@ -166,7 +166,7 @@ impl Run {
         self.run_counted(&Repetitions::default())
     }
 
-    /// The same; how many repetitions are done can be asked meanwhile.
+    /// The same; `counted` tells other threads how many repetitions are complete.
     ///
     /// # Errors
     /// As [`Run::run`].
@@ -225,10 +225,10 @@ impl Run {
     }
 }
 
-/// The repetitions of one run that are done, for another thread to ask about.
+/// The completed repetitions of one run, readable by other threads.
 #[derive(Debug, Default)]
 pub struct Repetitions {
-    /// The bits of each one's seconds; 0 until it is done.
+    /// The seconds of each repetition as bits; 0 until it is complete.
     times: OnceLock<Vec<AtomicU64>>,
 }
 

@@ -60,7 +60,7 @@ fn answers_are_right() {
 }
 
 /// Check iso3dfd against the double-precision reference on odd and smallest grids with blocks of every shape, and that it takes no more
-/// memory than was foreseen.
+/// memory than `Run::bytes` says.
 #[test]
 fn iso3dfd_is_right_on_any_grid_and_block() {
     for sizes in [[17, 17, 17], [18, 31, 19], [49, 20, 33], [65, 24, 17], [32, 32, 48], [17, 18, 90]] {
@@ -98,7 +98,7 @@ fn sizes_at_edges_are_right() {
     }
 }
 
-/// Check that loads that wait for each other take time: a compiler must not leave them out.
+/// Check that dependent loads take time: a compiler must not remove them.
 #[test]
 fn a_chain_takes_time() {
     for threads in [1, 2] {
@@ -131,7 +131,7 @@ fn bad_options_are_refused() {
     assert!(Run { sizes: [2, 1, 1], ..small(Kernel::Chase) }.run().is_err(), "fewer lines than threads");
 }
 
-/// Check that memory that cannot be had is an error, not a crash.
+/// Check that failing to allocate is an error, not a crash.
 #[test]
 fn no_memory_is_an_error() {
     for kernel in [Kernel::Dgemv, Kernel::Dmvm, Kernel::Stream(Stream { operation: Operation::Triad, temporal: false }), Kernel::Chase] {

@@ -1,4 +1,4 @@
-# Allocates blocks of known sizes on known lines: each prints "BYTES FUNCTION LINE" of its own. The size that is asked of
+# Allocates blocks of known sizes on known lines: each prints its "BYTES FUNCTION LINE". The size requested from
 # the allocator may be some bytes larger.
 import contextvars
 import sys
@@ -75,7 +75,7 @@ exec(compile("\n\n\nbytearray(here(250_000))", "made \u00fcp.py", "exec"))
 exec(compile("\nbytearray(here(260_000))", "x" * 300 + "/\u4e2d\u6587.py", "exec"))
 
 
-# One place in memory, one after another: code that is gone must not give its name to other code.
+# Code objects that use the same memory one after another: the name of a released one must not appear for the next.
 for number in range(200):
     exec(compile("\n" * number + "bytearray(here(%d))" % (300_000 + 100 * number), "again.py", "exec"))
 

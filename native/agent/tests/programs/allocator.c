@@ -1,5 +1,5 @@
-/* An allocator without malloc_usable_size, whose blocks start on a page with nothing mapped before them: reading a
- * header of glibc's in front of a block faults. */
+/* An allocator without malloc_usable_size. Its blocks start on a page with nothing mapped before it, so reading a glibc
+ * header in front of a block faults. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Nothing but repeated allocations from one place on threads of many stack sizes; prints how many. The number of STACK
+/* Repeated allocations at one place in the code, on threads of many stack sizes; prints how many. The number of STACK
  * records tells the test that ids are stable, and the cost benchmark that the cache is used. */
 #include <pthread.h>
 #include <stdio.h>

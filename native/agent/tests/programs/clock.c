@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Allocates in two threads, as often as it can and at times with pauses, and prints for each 100th allocation its size
+// Allocates in two threads, as fast as possible and sometimes with pauses, and prints for each 100th allocation its size
 // and the time before and after it. Sizes are unique.
 #include <pthread.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* A child of clone on a stack of its own calls exec; the parent tells how much of the stack that took. */
+/* A child of clone calls exec on a stack of its own; the parent prints how much of that stack it used. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>

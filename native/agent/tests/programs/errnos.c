@@ -1,4 +1,4 @@
-/* errno after each call, for success and failure: must be the same with and without the agent. */
+/* Prints errno after each call, successful or failed: it must be the same with and without the agent. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>

@@ -1,4 +1,4 @@
-/* Replaces itself by itself in every way there is; each image allocates a block of its own size (100000 + step). The
+/* Executes itself by every exec function; each image allocates a block of its own size (100000 + step). The
  * last image prints its environment. With an argument: only one exec, of the rest of the command line. */
 #define _GNU_SOURCE
 #include <fcntl.h>

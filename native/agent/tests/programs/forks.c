@@ -1,4 +1,4 @@
-/* Children made in every way: 200001 fork, 200002 raw fork, 200003 grandchild, 200004 vfork (the parent's memory),
+/* Children created in every way: 200001 fork, 200002 raw fork, 200003 grandchild, 200004 vfork (the parent's memory),
  * 200005 after exec in a child (never recorded without FOLLOW), 200010 the parent at the end. */
 #define _GNU_SOURCE
 #include <spawn.h>

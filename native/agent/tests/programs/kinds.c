@@ -1,4 +1,4 @@
-/* Each kind of record, from a function of its own. Prints what the records must say:
+/* Each kind of record, from a function of its own. Prints the expected records:
  *   TYPE kind size function     (sizes are unique; - where a record has none) */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -85,7 +85,7 @@ SITE static void *by_mremap(void *old) {
 }
 SITE static void by_failed_mremap(void *old) {
     void *p = mremap(old, 16 * 4096, (size_t)1 << 60, MREMAP_MAYMOVE);
-    KEEP(p); /* tells nothing */
+    KEEP(p); /* no record expected */
 }
 
 static void release(void *p) {
@@ -96,7 +96,7 @@ static void release(void *p) {
 int main(void) {
     void *p[] = {by_malloc(),        by_malloc_huge(), by_malloc_at_limit(), by_calloc(), by_posix_memalign(),
                  by_aligned_alloc(), by_memalign(),    by_valloc(),          by_pvalloc()};
-    free(by_malloc_below()); /* the one that must be missing */
+    free(by_malloc_below()); /* this record must be missing */
     for (size_t i = 1; i < sizeof p / sizeof p[0]; i++) {
         release(p[i]);
     }

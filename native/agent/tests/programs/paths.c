@@ -1,6 +1,6 @@
 /* A random walk through a call tree; each leaf allocates a block of a unique size and prints the path that led to it:
  *   SIZE function function ...     (innermost first)
- * The same leaf is reached with equal stack pointers by different paths, which a stack cache must tell apart.
+ * The same leaf is reached with equal stack pointers by different paths, which a stack cache must distinguish.
  *   paths COUNT THREADS     each of THREADS threads makes COUNT blocks, from short-lived threads if THREADS > 1 */
 #define _GNU_SOURCE
 #include <alloca.h>
@@ -60,7 +60,7 @@ static void step(struct walk *walk, int depth);
 LEAF(a)
 LEAF(b) NODE(c, 16) NODE(d, 16) NODE(e, 32) NODE(f, 64) NODE_ALLOCA(g) NODE_ALLOCA(h)
 
-/* Inlined into every node, so that the path is all there is on the stack. */
+/* Inlined into every node, so that the stack holds only the path. */
 static inline __attribute__((always_inline)) void step_inline(struct walk *walk, int depth) {
     static void (*const nodes[])(struct walk *, int) = {a, b, c, d, e, f, g, h};
     unsigned which = depth >= walk->depth ? draw(walk) % 2 : 2 + draw(walk) % 6;

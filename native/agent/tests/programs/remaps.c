@@ -1,5 +1,5 @@
-/* Calls that fail change nothing: remappings of nothing (4096) and of a block that cannot grow, an unmapping of more
- * than there is. Then the block is moved, and released. Prints its addresses. */
+/* Calls that fail and change nothing: mremap of an unmapped page (4096) and of a block that cannot grow, and munmap of an
+ * invalid range. Then the block is moved and released. Prints its addresses. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <sys/mman.h>

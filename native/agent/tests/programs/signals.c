@@ -57,11 +57,11 @@ int main(void) {
     run(SA_RESTART, 0, map);
     run(SA_RESTART, 1, map);
     run(SA_RESTART | SA_ONSTACK, 1, map);
-    for (int i = 0; i < 20; i++) { /* the reader gets past slots that a jump left unpublished */
+    for (int i = 0; i < 20; i++) { /* gives the reader time to skip slots that a jump left unpublished */
         usleep(100000);
         map();
     }
-    void *last = malloc(77777); /* still recorded after all that */
+    void *last = malloc(77777); /* must still be recorded */
     __asm__ volatile("" : : "r"(last) : "memory");
     free(last);
     puts("signals done");

@@ -1,4 +1,4 @@
-/* Starts a program (the rest of the command line) in every way there is, and waits for each. */
+/* Starts a program (the rest of the command line) by every function that starts programs, and waits for each. */
 #define _GNU_SOURCE
 #include <spawn.h>
 #include <stdio.h>

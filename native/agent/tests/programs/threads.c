@@ -1,4 +1,4 @@
-/* 1000 short threads, ended in every way: return, pthread_exit, cancellation, detached; with small stacks and
+/* 1000 short threads that end in every way: return, pthread_exit, cancellation, detached; with small stacks and
  * allocations in thread-specific destructors. Prints the sum of their results. */
 #define _GNU_SOURCE
 #include <limits.h>

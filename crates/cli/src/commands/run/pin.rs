@@ -1,8 +1,8 @@
-//! Threads that no OpenMP runtime places: by the library of native/place, which the program preloads.
+//! Threads that no OpenMP runtime places: by the library of native/pin, which the program preloads.
 
 use crate::output::message;
 use anyhow::{Context, Result};
-use firsttouch_native::PLACE;
+use firsttouch_native::PIN as PIN_LIBRARY;
 use firsttouch_system::launch::find_program;
 use firsttouch_system::preload::cached;
 use firsttouch_system::preload::target::{Agentless, accepts_agent};
@@ -32,7 +32,7 @@ pub fn preload(program: &[OsString]) -> Result<Option<(String, String)>> {
         ));
         return Ok(None);
     }
-    let own = cached("libfirsttouch_place", PLACE)?.into_os_string();
+    let own = cached("libfirsttouch_pin", PIN_LIBRARY)?.into_os_string();
     let own = own.into_string().ok().context("cannot preload the library that pins threads: its path is no text")?;
     // What is no text cannot be handed on unchanged; nobody has such a list.
     let users = env::var(PRELOAD).unwrap_or_default();

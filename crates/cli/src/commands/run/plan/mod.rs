@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use firsttouch_model::format_bytes;
 use firsttouch_model::launch::PlannedMemory;
 use firsttouch_model::topology::Topology;
-use firsttouch_native::{PLACE, PLAN};
+use firsttouch_native::{PIN, PLAN};
 use firsttouch_placement::plan::{Applied, Entry, Found, Plan, Policies, Reach, Table, apply, table};
 use firsttouch_placement::{Layout, Level, Numbered, Placement, openmp};
 use firsttouch_system::launch::find_program;
@@ -238,7 +238,7 @@ fn seat(applied: &Applied, topology: &Topology, placement: &mut Placement) {
 fn preload(pins: bool) -> Result<(String, String)> {
     let mut libraries = Vec::new();
     if pins {
-        libraries.push(library("libfirsttouch_place", PLACE)?);
+        libraries.push(library("libfirsttouch_pin", PIN)?);
     }
     libraries.push(library("libfirsttouch_plan", PLAN)?);
     let users = std::env::var("LD_PRELOAD").unwrap_or_default();

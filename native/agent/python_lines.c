@@ -2,9 +2,9 @@
  *
  * The line table of a Python code object (co_linetable since CPython 3.11; Objects/locations.md there).
  *
- * Each entry covers some code units. Its first byte is 0x80 | (form << 3) | (code units - 1), the others have the top
- * bit clear. Only the change of line is of interest: a signed number for the forms 13 and 14, one, two or none for the
- * short ones. The bytes come from the program: any of them may be wrong.
+ * Each entry covers some code units. Its first byte is 0x80 | (form << 3) | (code units - 1); the other bytes have the top
+ * bit clear. Only the change of line is decoded: a signed number in forms 13 and 14, +1 or +2 in forms 11 and 12, 0 in the
+ * others. The bytes come from the program, so any of them may be invalid.
  */
 #include "agent.h"
 
@@ -14,7 +14,7 @@
 #define FORM_LONG 14
 #define FORM_NONE 15
 
-/* Six bits a byte, the least significant first; 0x40: more follow. The lowest bit of the number is its sign. */
+/* Six bits a byte, least significant first; bit 0x40 says that more follow. The lowest bit of the number is its sign. */
 static int64_t signed_number(const uint8_t *from, const uint8_t *end) {
     uint64_t number = 0;
     for (uint32_t shift = 0; from < end && shift < 36; from++, shift += 6) {
@@ -41,8 +41,7 @@ static int64_t line_change(const uint8_t *entry, const uint8_t *end) {
     }
 }
 
-/* Reads the next piece of a table, whole entries only, and returns how many bytes were used. */
-size_t ft_lines_read(struct ft_lines *lines, const uint8_t *piece, size_t bytes, bool is_last) {
+size_t ft_python_lines_read(struct ft_python_lines *lines, const uint8_t *piece, size_t bytes, bool is_last) {
     const uint8_t *entry = piece, *end_of_piece = piece + bytes;
     while (!lines->done && entry < end_of_piece) {
         const uint8_t *end = entry + 1;
@@ -50,7 +49,7 @@ size_t ft_lines_read(struct ft_lines *lines, const uint8_t *piece, size_t bytes,
             end++;
         }
         if ((*entry & 0x80) == 0) {
-            lines->done = true; /* no table */
+            lines->done = true; /* not a line table */
             break;
         }
         if (end == end_of_piece && !is_last) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * The interposed functions: those that create threads, and those that start other programs. Each forwards its call.
+ * The hooks: functions that create threads, and functions that start other programs. Each forwards its call.
  */
-#include "place.h"
-#include "firsttouch_starts.h"
+#include "pin.h"
+#include "../preload/thread_start.h"
 
 #include <errno.h>
 #include <spawn.h>
@@ -14,28 +14,28 @@
 
 extern char **environ;
 
-/* Handed from creator to thread. Where none is free, the thread is not pinned. */
+/* Passed from creator to thread. When all slots are held, threads are not pinned. */
 #define STARTS 1024u
 static struct start {
     uint32_t held;
-    int turn;
+    int cpu_index;
     void *(*routine)(void *);
     void *argument;
 } starts[STARTS];
 
 static struct start *take_start(void) {
     static uint32_t next;
-    return ft_take_place(starts, sizeof *starts, STARTS, &next);
+    return ft_take_slot(starts, sizeof *starts, STARTS, &next);
 }
 
 static FT_NOINLINE struct start begin_thread(struct start *shared) {
     struct start start = *shared;
-    ft_give_back_place(&shared->held);
-    ft_pin_this_thread(start.turn);
+    ft_release_slot(&shared->held);
+    ft_pin_this_thread(start.cpu_index);
     return start;
 }
 
-/* Ends in a jump to the program's routine: return, pthread_exit and cancellation pass nothing of ours. */
+/* Ends in a jump to the program's routine: none of our frames is left for return, pthread_exit and cancellation to unwind. */
 static void *start_pinned(void *start) {
     struct start own = begin_thread(start);
     return own.routine(own.argument);
@@ -43,30 +43,29 @@ static void *start_pinned(void *start) {
 
 FT_EXPORT int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attributes,
                              void *(*routine)(void *), void *restrict argument) {
-    __typeof__(&pthread_create) next = FT_NEXT(pthread_create);
-    int turn = ft_is_pinning() ? ft_take_turn(routine, attributes) : -1;
-    struct start *start = turn >= 0 ? take_start() : NULL;
+    int cpu_index = ft_is_pinning() ? ft_choose_cpu(routine, attributes) : -1;
+    struct start *start = cpu_index >= 0 ? take_start() : NULL;
     if (start == NULL) {
-        /* A thread that is left alone may run on all CPUs of the list, not on its creator's alone. */
+        /* A thread that is not pinned may run on all CPUs of the list, not only on its creator's. */
         bool widened = ft_is_pinning() && ft_widen();
-        int error = next(thread, attributes, routine, argument);
+        int error = FT_REAL(pthread_create)(thread, attributes, routine, argument);
         ft_narrow(widened);
         return error;
     }
-    start->turn = turn;
+    start->cpu_index = cpu_index;
     start->routine = routine;
     start->argument = argument;
-    int error = next(thread, attributes, start_pinned, start);
+    int error = FT_REAL(pthread_create)(thread, attributes, start_pinned, start);
     if (error != 0) {
-        ft_give_back_place(&start->held);
+        ft_release_slot(&start->held);
     }
     return error;
 }
 
-/* C11 threads: the C library's does not come by pthread_create. The routine returns an int, which is widened there. */
+/* C11 threads: the C library's thrd_create does not call the interposed pthread_create. */
 FT_EXPORT int thrd_create(thrd_t *thread, thrd_start_t routine, void *argument) {
     pthread_t handle;
-    /* A thrd_t is a pthread_t, and thrd_join takes the result as an integer, in glibc. */
+    /* In glibc a thrd_t is a pthread_t, and thrd_join reads the result of the routine as an integer. */
     int error = pthread_create(&handle, NULL, (void *(*)(void *))(uintptr_t)routine, argument);
     if (error == 0) {
         *thread = handle;
@@ -74,15 +73,14 @@ FT_EXPORT int thrd_create(thrd_t *thread, thrd_start_t routine, void *argument) 
     return error == 0 ? thrd_success : error == ENOMEM ? thrd_nomem : thrd_error;
 }
 
-/* The new program may use all CPUs of the list; its threads are placed from the first one on. A thread that waits for it
- * runs nowhere meanwhile. (A vfork child that execs has a mask of its own.) */
+/* The new program may use all CPUs of the list, and pins its own threads from the first one on. The widened thread waits
+ * meanwhile and does not run elsewhere. (A vfork child that calls exec has its own affinity mask.) */
 FT_EXPORT int posix_spawn(pid_t *restrict child, const char *restrict path,
                           const posix_spawn_file_actions_t *restrict actions,
                           const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
                           char *const environment[restrict]) {
-    __typeof__(&posix_spawn) next = FT_NEXT(posix_spawn);
     bool widened = ft_widen();
-    int error = next(child, path, actions, attributes, arguments, environment);
+    int error = FT_REAL(posix_spawn)(child, path, actions, attributes, arguments, environment);
     ft_narrow(widened);
     return error;
 }
@@ -91,9 +89,8 @@ FT_EXPORT int posix_spawnp(pid_t *restrict child, const char *restrict file,
                            const posix_spawn_file_actions_t *restrict actions,
                            const posix_spawnattr_t *restrict attributes, char *const arguments[restrict],
                            char *const environment[restrict]) {
-    __typeof__(&posix_spawnp) next = FT_NEXT(posix_spawnp);
     bool widened = ft_widen();
-    int error = next(child, file, actions, attributes, arguments, environment);
+    int error = FT_REAL(posix_spawnp)(child, file, actions, attributes, arguments, environment);
     ft_narrow(widened);
     return error;
 }
@@ -102,29 +99,26 @@ static void narrow(void *was_widened) {
     ft_narrow(*(bool *)was_widened);
 }
 
-/* Can be cancelled. */
+/* system is a cancellation point. */
 FT_EXPORT int system(const char *command) {
-    __typeof__(&system) next = FT_NEXT(system);
     bool widened = ft_widen();
     int status;
     pthread_cleanup_push(narrow, &widened);
-    status = next(command);
+    status = FT_REAL(system)(command);
     pthread_cleanup_pop(1);
     return status;
 }
 
 FT_EXPORT FILE *popen(const char *command, const char *mode) {
-    __typeof__(&popen) next = FT_NEXT(popen);
     bool widened = ft_widen();
-    FILE *stream = next(command, mode);
+    FILE *stream = FT_REAL(popen)(command, mode);
     ft_narrow(widened);
     return stream;
 }
 
 FT_EXPORT int execve(const char *path, char *const arguments[], char *const environment[]) {
-    __typeof__(&execve) next = FT_NEXT(execve);
     bool widened = ft_widen();
-    int error = next(path, arguments, environment);
+    int error = FT_REAL(execve)(path, arguments, environment);
     ft_narrow(widened);
     return error;
 }
@@ -134,9 +128,8 @@ FT_EXPORT int execv(const char *path, char *const arguments[]) {
 }
 
 FT_EXPORT int execvpe(const char *file, char *const arguments[], char *const environment[]) {
-    __typeof__(&execvpe) next = FT_NEXT(execvpe);
     bool widened = ft_widen();
-    int error = next(file, arguments, environment);
+    int error = FT_REAL(execvpe)(file, arguments, environment);
     ft_narrow(widened);
     return error;
 }

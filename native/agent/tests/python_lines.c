@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * The reader of Python's line tables. "lines fuzz N": N random tables, in pieces that end where the memory does (build
- * with -fsanitize=address,undefined). "lines": reads "FIRST_LINE HEX UNIT,UNIT,..." and prints the lines, 0 = none.
+ * Tests the reader of Python's line tables. "python_lines fuzz N": N random tables, in pieces that end where their memory ends
+ * (build with -fsanitize=address,undefined). "python_lines": reads "FIRST_LINE HEX UNIT,UNIT,..." and prints the lines (0: none).
  */
 #include "../agent.h"
 
@@ -10,13 +10,13 @@
 #include <string.h>
 
 static int64_t line_at(const uint8_t *table, size_t bytes, int64_t first_line, uint64_t unit, size_t piece_bytes) {
-    struct ft_lines lines = {.wanted = unit, .line = first_line};
+    struct ft_python_lines lines = {.wanted = unit, .line = first_line};
     size_t at = 0;
     while (!lines.done && at < bytes) {
         size_t part = bytes - at < piece_bytes ? bytes - at : piece_bytes;
         uint8_t *piece = malloc(part);
         memcpy(piece, table + at, part);
-        size_t used = ft_lines_read(&lines, piece, part, at + part == bytes);
+        size_t used = ft_python_lines_read(&lines, piece, part, at + part == bytes);
         free(piece);
         if (used > part) {
             abort();

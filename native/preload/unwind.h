@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * The stack of a program, seen from a function of ours that it called: the frames from the caller on. Needs nothing but
- * the unwinder that is linked in, and allocates nothing.
+ * Unwinds the program's stack from a hook that the program called: the frames from the caller on. It uses only the
+ * unwinder that is linked in, and allocates nothing.
  */
 #ifndef FIRSTTOUCH_UNWIND_H
 #define FIRSTTOUCH_UNWIND_H
@@ -11,12 +11,12 @@
 #include <stdint.h>
 #include <unwind.h>
 
-#include "firsttouch_ring.h" /* FT_STACK_MAX */
+#include "../include/firsttouch_ring.h" /* FT_STACK_MAX */
 
 struct ft_unwound {
-    uintptr_t first_ip; /* where our function returns to */
-    bool reached;       /* the caller's frame; before it come our own */
-    bool interrupted;
+    uintptr_t first_ip; /* the return address of the hook */
+    bool reached;       /* has the caller's frame been found? Our own frames come first. */
+    bool interrupted;   /* was a frame interrupted by a signal, or the stack not unwound at all? */
     uint32_t depth;
     uintptr_t ips[FT_STACK_MAX];
     uintptr_t stack_pointers[FT_STACK_MAX]; /* in the frame, which is the CFA of the frame it called */
@@ -42,7 +42,7 @@ static inline _Unwind_Reason_Code ft_collect_frame(struct _Unwind_Context *conte
     if (ip == 0) {
         return _URC_END_OF_STACK;
     }
-    /* A frame that a signal interrupted was not called: no word of the stack holds its address. */
+    /* A frame that a signal interrupted made no call: no word of the stack holds its address. */
     unwound->interrupted |= before_instruction != 0;
     unwound->ips[unwound->depth] = ip;
     unwound->stack_pointers[unwound->depth] = _Unwind_GetCFA(context);
@@ -50,7 +50,8 @@ static inline _Unwind_Reason_Code ft_collect_frame(struct _Unwind_Context *conte
     return ++unwound->depth == FT_STACK_MAX ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
-/* Code without unwind tables: the caller is all that is known, and false is returned. */
+/* Pre-condition: called below the frame of the hook that returns to `caller_ip`. In code without unwind tables only the caller
+ * is known: returns false. */
 static inline bool ft_unwind_from(uintptr_t caller_ip, struct ft_unwound *unwound) {
     unwound->first_ip = caller_ip;
     unwound->reached = false;
@@ -71,7 +72,7 @@ static inline _Unwind_Reason_Code ft_ignore_frame(struct _Unwind_Context *contex
     return _URC_NO_REASON;
 }
 
-/* The unwinder sets up a table on first use, under pthread_once: have it done before there are threads and signals. */
+/* The unwinder builds a table on first use, under pthread_once: call this before there are threads and signals. */
 static inline void ft_unwind_prepare(void) {
     _Unwind_Backtrace(ft_ignore_frame, NULL);
 }

@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Which thread gets which CPU. Threads get the CPUs of the list in the order in which they are created, the main thread
- * the first one, once a second thread is there: until then, and in programs that never create one, it may run on any CPU of
- * the list. (An OpenMP runtime that is loaded later asks where the main thread may run, and takes no other place.)
+ * Assigns CPUs to threads. Threads get the CPUs of the list in the order of their creation. The main thread gets the first
+ * one when the program creates a second thread; until then it may run on any CPU of the list. (An OpenMP runtime that is
+ * loaded later reads the main thread's affinity mask and uses no other CPUs.)
  *
- * Left alone are threads of OpenMP runtimes, which place their own (OMP_PLACES); helper threads that libraries for
- * communication and accelerators start for themselves; threads created with a CPU set; and those the user names.
+ * Not pinned: threads of OpenMP runtimes, which pin their own (OMP_PLACES); helper threads of communication and accelerator
+ * libraries; threads created with a CPU set; and those that the user names.
  */
-#include "place.h"
+#include "pin.h"
 
-#include <dlfcn.h>
-#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
 
-#define CPUS_MAX 8192u /* numbers above are beyond every kernel's limit */
-#define TURNS_MAX 4096u
+#define CPUS_MAX 8192u /* the largest NR_CPUS of a kernel */
+#define CPU_LIST_MAX 4096u
 #define SKIPS_MAX 64u
 
 union cpu_set {
@@ -26,22 +24,22 @@ union cpu_set {
     unsigned char bytes[CPUS_MAX / 8];
 };
 
-static uint16_t cpus[TURNS_MAX];
+static uint16_t cpus[CPU_LIST_MAX];
 static uint32_t cpu_count;
 static uint32_t skips[SKIPS_MAX];
 static uint32_t skip_count;
 static union cpu_set all;
 
 static uint32_t created; /* threads since the process began */
-static uint32_t placed;  /* of them, those that got a CPU */
+static uint32_t pinned;  /* those of them that got a CPU */
 
-static _Thread_local int pinned_turn = -1;
+static _Thread_local int pinned_index = -1;
 
 static void add_cpu(union cpu_set *set, unsigned cpu) {
     CPU_SET_S(cpu, sizeof set->bytes, &set->set);
 }
 
-/* One number, or a range; the text after it, or NULL. */
+/* Parses a number or a range. Returns the text after it, or NULL if it is invalid. */
 static const char *parse_range(const char *text, unsigned long *first, unsigned long *last) {
     char *end;
     if (*text < '0' || *text > '9') {
@@ -55,11 +53,11 @@ static const char *parse_range(const char *text, unsigned long *first, unsigned 
     return *last < CPUS_MAX && *first <= *last && (*end == ',' || *end == '\0') ? end : NULL;
 }
 
-/* False: not written by firsttouch, so it is not followed. */
+/* False: invalid, so not written by firsttouch. Then nothing is pinned. */
 static bool parse_cpus(const char *text) {
     unsigned long first, last;
     while ((text = parse_range(text, &first, &last)) != NULL) {
-        for (unsigned long cpu = first; cpu <= last && cpu_count < TURNS_MAX; cpu++) {
+        for (unsigned long cpu = first; cpu <= last && cpu_count < CPU_LIST_MAX; cpu++) {
             cpus[cpu_count++] = (uint16_t)cpu;
             add_cpu(&all, (unsigned)cpu);
         }
@@ -93,7 +91,7 @@ static bool is_skipped(uint32_t number) {
     return false;
 }
 
-/* Libraries whose threads are no workers of the program, or place themselves. */
+/* Is it code of a library whose threads do not do the program's work, or that pins its own? */
 static bool is_of_a_runtime(void *(*routine)(void *)) {
     static const char *const names[] = {
         "libgomp",    "libomp",    "libiomp",     "libmpi",    "libopen-pal",    "libopen-rte", "libpmix",
@@ -115,7 +113,7 @@ static bool is_of_a_runtime(void *(*routine)(void *)) {
     return false;
 }
 
-/* glibc gives a set of all ones where none was set. */
+/* Without a set, glibc returns one with all bits set. */
 static bool has_cpu_set(const pthread_attr_t *attributes) {
     union cpu_set set;
     if (attributes == NULL || pthread_attr_getaffinity_np(attributes, sizeof set.bytes, &set.set) != 0) {
@@ -129,7 +127,7 @@ static bool has_cpu_set(const pthread_attr_t *attributes) {
     return false;
 }
 
-/* May this thread run on all CPUs of the list, and on no other? Else the program has decided for itself. */
+/* Is the thread's mask exactly the list? Otherwise the program has set one of its own. */
 static bool is_unrestricted(pid_t thread) {
     union cpu_set now = {.bytes = {0}};
     if (sched_getaffinity(thread, sizeof now.bytes, &now.set) != 0) {
@@ -139,49 +137,49 @@ static bool is_unrestricted(pid_t thread) {
 }
 
 static void restrict_to(pid_t thread, const union cpu_set *set) {
-    /* What fails, as on a CPU that has gone offline, leaves the thread where it may run. */
+    /* On failure, as with an offline CPU, the thread keeps its mask. */
     (void)sched_setaffinity(thread, sizeof set->bytes, &set->set);
 }
 
-static void pin(pid_t thread, int turn) {
+static void pin(pid_t thread, int cpu_index) {
     union cpu_set one = {.bytes = {0}};
-    add_cpu(&one, cpus[(uint32_t)turn % cpu_count]);
+    add_cpu(&one, cpus[(uint32_t)cpu_index % cpu_count]);
     restrict_to(thread, &one);
 }
 
-int ft_take_turn(void *(*routine)(void *), const pthread_attr_t *attributes) {
+int ft_choose_cpu(void *(*routine)(void *), const pthread_attr_t *attributes) {
     if (is_of_a_runtime(routine) || has_cpu_set(attributes)) {
         return -1;
     }
     if (is_skipped(__atomic_add_fetch(&created, 1, __ATOMIC_RELAXED))) {
         return -1;
     }
-    int turn = (int)(__atomic_add_fetch(&placed, 1, __ATOMIC_RELAXED) & 0x3fffffff);
-    if (turn == 1 && is_unrestricted(getpid())) {
+    int cpu_index = (int)(__atomic_add_fetch(&pinned, 1, __ATOMIC_RELAXED) & 0x3fffffff);
+    if (cpu_index == 1 && is_unrestricted(getpid())) {
         pin(getpid(), 0);
         if (gettid() == getpid()) {
-            pinned_turn = 0;
+            pinned_index = 0;
         }
     }
-    return turn;
+    return cpu_index;
 }
 
-void ft_pin_this_thread(int turn) {
+void ft_pin_this_thread(int cpu_index) {
     int saved_errno = errno;
-    pin(0, turn);
-    pinned_turn = turn;
+    pin(0, cpu_index);
+    pinned_index = cpu_index;
     errno = saved_errno;
 }
 
 bool ft_widen(void) {
-    /* The main thread may have been pinned by another. */
-    bool is_pinned = pinned_turn >= 0 || (placed != 0 && gettid() == getpid());
+    /* Another thread may have pinned the main thread. */
+    bool is_pinned = pinned_index >= 0 || (pinned != 0 && gettid() == getpid());
     if (is_pinned) {
         int saved_errno = errno;
         union cpu_set now = {.bytes = {0}};
         union cpu_set one = {.bytes = {0}};
-        add_cpu(&one, cpus[(uint32_t)(pinned_turn >= 0 ? pinned_turn : 0) % cpu_count]);
-        /* Where the program has moved the thread since, it stays. */
+        add_cpu(&one, cpus[(uint32_t)(pinned_index >= 0 ? pinned_index : 0) % cpu_count]);
+        /* If the program has moved the thread since, its mask stays. */
         is_pinned = sched_getaffinity(0, sizeof now.bytes, &now.set) == 0 &&
                     memcmp(now.bytes, one.bytes, sizeof now.bytes) == 0;
         if (is_pinned) {
@@ -195,25 +193,28 @@ bool ft_widen(void) {
 void ft_narrow(bool was_widened) {
     if (was_widened) {
         int saved_errno = errno;
-        pin(0, pinned_turn >= 0 ? pinned_turn : 0);
+        pin(0, pinned_index >= 0 ? pinned_index : 0);
         errno = saved_errno;
     }
 }
 
-/* A child starts with one thread and the whole list. */
+/* A forked child starts with one thread and the whole list. */
 static void after_fork_in_child(void) {
     ft_widen();
-    pinned_turn = -1;
+    pinned_index = -1;
     created = 0;
-    placed = 0;
+    pinned = 0;
 }
 
-void *ft_next(const char *name) {
-    return dlsym(RTLD_NEXT, name);
+struct ft_real ft_real;
+
+void ft_resolve(void) {
+    ft_find_real();
 }
 
 __attribute__((constructor)) static void construct(void) {
     int saved_errno = errno;
+    ft_resolve();
     const char *list = getenv(FT_PIN_ENV);
     if (list != NULL && (!parse_cpus(list) || pthread_atfork(NULL, NULL, after_fork_in_child) != 0)) {
         cpu_count = 0;

@@ -1,5 +1,5 @@
-# The line tables of some modules of the standard library: for each code object the input of `lines` on descriptor 3, and
-# on standard output what Python itself says.
+# The line tables of some modules of the standard library: for each code object the input of `python_lines` on descriptor
+# 3, and on standard output what Python itself reports.
 import argparse, ast, asyncio.events, enum, inspect, json.decoder, os, sys, typing
 
 def codes(code):

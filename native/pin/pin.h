@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * Internals of the pin library, which `firsttouch run --pin` preloads: it pins each thread of a program to a CPU. It
+ * shares no code with the profiler's agent but the headers of native/preload, and needs only the C library.
+ *
+ * Build (gcc or clang):
+ *
+ *   cc -std=c11 -O2 -g -fPIC -shared -fvisibility=hidden -ftls-model=initial-exec -Wall -Wextra -Werror
+ *      -o libfirsttouch_pin.so *.c -Wl,-z,now -Wl,-z,relro -Wl,-soname,libfirsttouch_pin.so
+ *
+ *   -O2  relies on a sibling call: the start of a thread must leave none of our frames on the stack.
+ *
+ * Its variables stay in the environment, so that programs that a script starts are pinned as well, each process
+ * from the first CPU of the list on:
+ *
+ *   FIRSTTOUCH_PIN=0,2,4-7      the CPUs of the first thread, the second, and so on; after the last the list starts again
+ *   FIRSTTOUCH_PIN_SKIP=1,3     threads that are not pinned, by order of creation: 1 is the first that a process creates
+ */
+#ifndef FIRSTTOUCH_PIN_H
+#define FIRSTTOUCH_PIN_H
+
+#define FT_INTERPOSED(X) FT_START_FUNCTIONS(X)
+#include "../preload/interpose.h"
+
+#define FT_PIN_ENV "FIRSTTOUCH_PIN"
+#define FT_PIN_SKIP_ENV "FIRSTTOUCH_PIN_SKIP"
+
+#pragma GCC visibility push(hidden)
+
+/* pin.c: these allocate nothing, take no lock, and keep errno, but for ft_choose_cpu. */
+/* Is there a valid list of CPUs? */
+bool ft_is_pinning(void);
+/* The list index of the CPU for a thread about to be created that runs `routine`, or -1 if it is not to be pinned. Counts the
+ * thread, and pins the main thread with the first one. `attributes` may be NULL. May take the loader's lock (dladdr).
+ * Pre-condition: ft_is_pinning(). */
+int ft_choose_cpu(void *(*routine)(void *), const pthread_attr_t *attributes);
+/* Pre-condition: `cpu_index` is from ft_choose_cpu; called by the new thread. */
+void ft_pin_this_thread(int cpu_index);
+/* Call around a call that starts another program, which may use all CPUs of the list. ft_narrow takes the result of
+ * ft_widen on the same thread. Callable when nothing is pinned. */
+bool ft_widen(void);
+void ft_narrow(bool was_widened);
+
+#pragma GCC visibility pop
+
+#endif

@@ -116,6 +116,7 @@ struct ft_thread {
     volatile uint64_t clock_ns;
     volatile uint64_t clock_rate;
     volatile uint64_t clock_span;
+    struct ft_timer *timer; /* sample.c: of this thread, or NULL */
 };
 extern _Thread_local struct ft_thread ft_thread __attribute__((tls_model("initial-exec")));
 
@@ -192,6 +193,23 @@ bool ft_stack_has_room(void);
 bool ft_write_stack(uint64_t stack_id, const uintptr_t *ips, uint32_t depth);
 bool ft_write_python(uint64_t python_id, const char *text, uint32_t bytes);
 uint32_t ft_tid(void); /* callable without a ring */
+
+/* Writes a sample: `words` are its registers, then its stack. One that interrupted a recorder of this thread, or finds no room, is
+ * counted as skipped. Pre-conditions: called by a signal handler; `count` is at most FT_SAMPLE_REGISTERS + FT_SAMPLE_STACK. */
+void ft_record_sample(const struct ft_record *record, const uint64_t *words, uint32_t count);
+
+/* sample.c */
+/* Installs the handler, if firsttouch asks for samples. For the constructor. */
+void ft_sample_prepare(void);
+/* Starts the timer of the calling thread; the thread's end stops it. May be called more than once. */
+void ft_sample_thread(void);
+/* Call after each pthread_create: the first one of a process replaces the handler. */
+void ft_sample_keep_handler(void);
+/* In a forked child, which has no timers: starts that of its only thread. */
+void ft_sample_after_fork(void);
+/* Stops all timers, which a sandbox may turn into the program's end, and starts them again. */
+void ft_sample_pause(void);
+void ft_sample_resume(void);
 
 /* stack.c */
 /* The id of the caller's stack, whose frames are in the ring; 0 if it is new and the ring has no room for them.

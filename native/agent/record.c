@@ -129,6 +129,21 @@ static bool begin(uintptr_t stack_pointer) {
     return true;
 }
 
+/* Fills and publishes continuation slots. */
+static void write_words(uint64_t first, const uint64_t *words, uint32_t count) {
+    for (uint64_t at = first; count > 0; at++) {
+        uint32_t here = count < FT_IPS_PER_SLOT ? count : FT_IPS_PER_SLOT;
+        struct ft_record_frames *slot = slot_at(at);
+        slot->pad = 0;
+        for (uint32_t i = 0; i < FT_IPS_PER_SLOT; i++) {
+            slot->ip[i] = i < here ? words[i] : 0;
+        }
+        publish(slot, at);
+        words += here;
+        count -= here;
+    }
+}
+
 static void end(void) {
     ft_thread.recording = 0;
 }
@@ -150,6 +165,35 @@ void ft_record_with_stack(const struct ft_record *record, struct ft_caller calle
         }
         end();
     }
+}
+
+void ft_record_sample(const struct ft_record *record, const uint64_t *words, uint32_t count) {
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    uint32_t continuations = (count + FT_IPS_PER_SLOT - 1) / FT_IPS_PER_SLOT;
+    uint64_t number;
+    bool is_free = ft_thread.recording == 0 || !interrupted_recording(here);
+    uint64_t head = __atomic_load_n(&ft_agent.ring->head, __ATOMIC_RELAXED);
+    if (!is_free || is_full(head, 1 + continuations)) {
+        __atomic_fetch_add(&ft_agent.ring->skipped_samples, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    ft_thread.recording = here;
+    if (reserve(1 + continuations, &number)) {
+        struct ft_record *slot = slot_at(number);
+        *slot = (struct ft_record){.type = FT_REC_SAMPLE,
+                                   .depth = (uint8_t)count,
+                                   .pid = ft_wiped.pid,
+                                   .tid = ft_tid(),
+                                   .time_ns = record->time_ns,
+                                   .address = record->address,
+                                   .size = record->size,
+                                   .stack_id = record->stack_id,
+                                   .aux = record->aux};
+        publish(slot, number);
+        write_words(number + 1, words, count);
+        ft_thread.unpublished = 0;
+    }
+    end();
 }
 
 bool ft_open_record(uint64_t *number) {

@@ -19,6 +19,7 @@ struct silenced {
 static struct silenced silence(void) {
     struct silenced before = {.was_sandboxed = __atomic_exchange_n(&ft_agent.sandboxed, true, __ATOMIC_ACQ_REL)};
     before.min_size = __atomic_exchange_n(&ft_wiped.min_size, 0, __ATOMIC_ACQ_REL);
+    ft_sample_pause();
     return before;
 }
 
@@ -27,6 +28,7 @@ static void settle(struct silenced before, bool is_set) {
     if (!is_set && !before.was_sandboxed) {
         __atomic_store_n(&ft_agent.sandboxed, false, __ATOMIC_RELEASE);
         __atomic_store_n(&ft_wiped.min_size, before.min_size, __ATOMIC_RELEASE);
+        ft_sample_resume();
     } else if (is_set && before.min_size != 0) {
         __atomic_fetch_or(&ft_agent.ring->silent, FT_SILENT_SANDBOX, __ATOMIC_RELAXED);
     }

@@ -66,6 +66,7 @@ static FT_NOINLINE struct entry begin_thread(struct start *shared) {
     ft_release_slot(&shared->held);
     note_native_stack(start.stack_bytes);
     if (!ft_silent()) {
+        ft_sample_thread();
         ft_record_plain(&(struct ft_record){
             .type = FT_REC_THREAD, .time_ns = ft_now(), .stack_id = (uintptr_t)start.routine, .aux = start.creator});
     }
@@ -106,5 +107,6 @@ FT_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes
     if (error != 0) {
         ft_release_slot(&start->held);
     }
+    ft_sample_keep_handler();
     return error;
 }

@@ -29,6 +29,8 @@
 #define FT_STACK_MAX 32u         /* deepest call stack recorded */
 #define FT_IPS_PER_SLOT 7u       /* return addresses in a continuation slot */
 #define FT_TEXT_PER_SLOT 56u     /* bytes of text in one */
+#define FT_SAMPLE_REGISTERS 16u  /* words of FT_REC_SAMPLE before those of the stack */
+#define FT_SAMPLE_STACK 48u      /* most words of the stack: the red zone, and 256 bytes above the stack pointer */
 #define FT_PYTHON_TEXT_MAX 2240u /* longest text of FT_REC_PYTHON: 40 slots */
 
 struct ft_ring_header {
@@ -44,10 +46,15 @@ struct ft_ring_header {
     _Alignas(64) uint32_t attached; /* number of process images (constructor runs) that attached */
     uint32_t closed;                /* set by firsttouch when it stops reading: the agent goes silent */
     uint32_t silent;                /* set by agents: why a process is not or no longer recorded; FT_SILENT_... */
+    uint32_t sample_us;             /* FT_FLAG_SAMPLE: CPU time of a thread between two of its samples */
+    uint64_t unsampled_threads;     /* threads that got no timer */
+    uint64_t skipped_samples;       /* samples that fell into the agent's own recording, or found the ring full */
 };
 
 #define FT_FLAG_FOLLOW 1u /* record in children too */
 #define FT_FLAG_TICKS 2u  /* the kernel's clock runs by the time-stamp counter: times may be derived from it */
+
+#define FT_FLAG_SAMPLE 4u /* take samples of the registers (FT_REC_SAMPLE) */
 
 #define FT_SILENT_SANDBOX 1u /* it entered a sandbox (seccomp, PR_SET_TSC), where our system calls could kill it */
 #define FT_SILENT_ADDRESS_SPACE 2u /* a limit on its address space is too tight for the ring */
@@ -68,6 +75,10 @@ enum ft_record_type {
         10, /* OMPT: begin of an implicit task: aux = parallel id, size = team size, address = thread number */
     FT_REC_ADVISE_FREE = 11, /* madvise DONTNEED/FREE/REMOVE or a re-mapping that drops pages: address, size */
     FT_REC_PYTHON = 12,      /* python_id defined: size bytes of text in continuation slots (struct ft_record_text) */
+    FT_REC_SAMPLE =
+        13, /* the thread's registers: address = instruction pointer, size = CPU time of the thread in ns, aux = CPU,
+                           stack_id = address of the first word of stack, depth = words in continuation slots (struct
+                           ft_record_frames): the general registers in the processor's numbering, then words of the stack */
 };
 
 enum ft_alloc_kind {

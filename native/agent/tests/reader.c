@@ -4,7 +4,7 @@
  *
  *   reader [-m MIN_SIZE] [-c CAPACITY] [-f] [-t] [-k] [-q] [-x N] [-r] AGENT OUT PROGRAM [ARGUMENT...]
  *
- *   -t  FT_FLAG_TICKS
+ *   -t  FT_FLAG_TICKS          -s  US: FT_FLAG_SAMPLE
  *   -f  FT_FLAG_FOLLOW         -k  keep: never consume      -q  consume without writing
  *   -x  close after N records  -r  write a wrong magic
  *
@@ -32,7 +32,7 @@ static int quiet;
 
 static const char *const type_names[] = {"NONE",          "ATTACH",      "ALLOC",  "FREE",           "MAP",
                                          "UNMAP",         "STACK",       "THREAD", "PARALLEL_BEGIN", "PARALLEL_END",
-                                         "IMPLICIT_TASK", "ADVISE_FREE", "PYTHON"};
+                                         "IMPLICIT_TASK", "ADVISE_FREE", "PYTHON", "SAMPLE"};
 static const char *const kind_names[] = {"-", "malloc", "calloc", "realloc", "aligned", "mmap", "mmap_file", "mremap"};
 
 static void *published(uint64_t number) {
@@ -46,6 +46,9 @@ static int print_record(uint64_t at, const struct ft_record *record, uint64_t *s
         more = (record->depth + FT_IPS_PER_SLOT - 1) / FT_IPS_PER_SLOT;
     } else if (record->type == FT_REC_PYTHON) {
         more = (uint32_t)(record->size + FT_TEXT_PER_SLOT - 1) / FT_TEXT_PER_SLOT;
+    }
+    if (record->type == FT_REC_SAMPLE) {
+        more = (record->depth + FT_IPS_PER_SLOT - 1) / FT_IPS_PER_SLOT;
     }
     for (uint32_t k = 1; k <= more; k++) {
         if (published(at + k) == NULL) {
@@ -73,7 +76,7 @@ static int print_record(uint64_t at, const struct ft_record *record, uint64_t *s
         fprintf(out, "\n");
     } else {
         fprintf(out, "%s %u %u %" PRIx64 " %" PRIu64 " %s %016" PRIx64 " %" PRIu64 " %" PRIu64 " %016" PRIx64 "\n",
-                record->type <= FT_REC_PYTHON ? type_names[record->type] : "?", record->pid, record->tid,
+                record->type <= FT_REC_SAMPLE ? type_names[record->type] : "?", record->pid, record->tid,
                 record->address, record->size, record->kind < 8 ? kind_names[record->kind] : "?", record->stack_id,
                 record->aux, record->time_ns, record->python_id);
     }
@@ -129,9 +132,9 @@ static void set_variables(const char *agent, pid_t reader, int fd) {
 
 int main(int argc, char **argv) {
     uint64_t min_size = 65536, close_after = 0;
-    uint32_t capacity = 65536, flags = 0;
+    uint32_t capacity = 65536, flags = 0, sample_us = 0;
     int keep = 0, wrong_magic = 0;
-    for (int option; (option = getopt(argc, argv, "+m:c:ftkqx:r")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "+m:c:ftkqx:rs:")) != -1;) {
         switch (option) {
         case 'm':
             min_size = strtoull(optarg, NULL, 0);
@@ -153,6 +156,10 @@ int main(int argc, char **argv) {
             break;
         case 'x':
             close_after = strtoull(optarg, NULL, 0);
+            break;
+        case 's':
+            flags |= FT_FLAG_SAMPLE;
+            sample_us = (uint32_t)strtoul(optarg, NULL, 0);
             break;
         case 'r':
             wrong_magic = 1;
@@ -179,6 +186,7 @@ int main(int argc, char **argv) {
     ring->capacity = capacity;
     ring->min_size = min_size;
     ring->flags = flags;
+    ring->sample_us = sample_us;
     pid_t reader = getpid(), child = fork();
     if (child == 0) {
         ring->root_pid = (uint32_t)getpid();
@@ -201,8 +209,11 @@ int main(int argc, char **argv) {
     if (!keep) {
         drain(close_after);
     }
-    fprintf(out, "SUMMARY lost %" PRIu64 " attached %u unread %" PRIu64 " skipped %" PRIu64 " silent %u\n", ring->lost,
-            ring->attached, ring->head - ring->tail, skipped, ring->silent);
+    fprintf(out,
+            "SUMMARY lost %" PRIu64 " attached %u unread %" PRIu64 " skipped %" PRIu64 " silent %u unsampled %" PRIu64
+            " skipped_samples %" PRIu64 "\n",
+            ring->lost, ring->attached, ring->head - ring->tail, skipped, ring->silent, ring->unsampled_threads,
+            ring->skipped_samples);
     fclose(out);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

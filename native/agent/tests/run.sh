@@ -32,12 +32,14 @@ summary() { sed -n "s/^SUMMARY.* $1 \([0-9]*\).*/\1/p" "${2:-out.rec}"; } # lost
 under() { ./reader -m 65536 "$agent" out.rec "$@"; }
 follow=
 followed() { follow=-f same "$@"; } # as `same`, with FOLLOW
+sample=
+sampled() { sample=1000 same "$@"; } # as `same`, with samples each millisecond of CPU time
 same() { # NAME COMMAND...: same output and status with the agent as without
     local name=$1 bare agented
     shift
     { timeout 120 "$@" >bare.out 2>bare.err </dev/null; } 2>/dev/null
     bare=$?
-    { timeout 120 ./reader ${follow:+"$follow"} "$agent" out.rec "$@" >agent.out 2>agent.err </dev/null; } 2>/dev/null
+    { timeout 120 ./reader ${follow:+"$follow"} ${sample:+-s "$sample"} "$agent" out.rec "$@" >agent.out 2>agent.err </dev/null; } 2>/dev/null
     agented=$?
     if [ "$bare" != "$agented" ]; then
         fail "$name" "status $bare, with the agent $agented"
@@ -67,7 +69,7 @@ build() {
 build_programs() {
     local program
     # No PIE, so that addr2line needs no load address; -O1 keeps the functions that the tests name.
-    for program in kinds errnos execs forks threads flood loads signals coroutines bounds remaps \
+    for program in ticks kinds errnos execs forks threads flood loads signals coroutines bounds remaps \
         cramped spawns clock; do
         gcc -O1 -g -no-pie -fno-optimize-sibling-calls -w -o "$program" "$here/programs/$program.c" -ldl -lpthread ||
             exit 1
@@ -420,6 +422,30 @@ check_python() { # NAME
     equal "$1" "" "$(head -3 wrong)"
 }
 
+# Samples of the registers must be there, of every thread, and disturb nothing.
+test_samples() {
+    local program
+    sampled "samples: what a signal could disturb" ./ticks
+    more_than "samples: they are taken" 100 "$(count '^SAMPLE')"
+    more_than "samples: of several threads" 5 "$(awk '$1 == "SAMPLE" { print $3 }' out.rec | sort -u | wc -l)"
+    equal "samples: CPU time rises within a thread" "" \
+        "$(awk '$1 == "SAMPLE" { if ($5 <= last[$3]) print "goes back: " $0; last[$3] = $5 }' out.rec | head -3)"
+    equal "samples: no thread is left out" 0 "$(summary unsampled)"
+    follow=-f sampled "samples: with children" ./ticks
+    for program in ./signals ./coroutines ./exceptions ./forks ./threads "$work/bad_exec"; do
+        sampled "samples: $program" "$program"
+    done
+    local way
+    for way in strict tsc thread fork "exec $work/execs_static 50" refused; do
+        # shellcheck disable=SC2086
+        sampled "samples: sandbox: $way" "$work/sandbox" $way
+    done
+    # The limit counts all signals and timers of the user, the program's own among them.
+    (ulimit -i 100 && exec ./reader -s 1000 "$agent" out.rec ./threads) >threads.out
+    more_than "samples: where few signals may be pending, none are taken" 999 "$(summary unsampled)"
+    equal "samples: and none is there" 0 "$(count '^SAMPLE')"
+}
+
 test_python() {
     local python name
     gcc -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Wall -Wextra -I"$source_dir/../include" -o python_lines \
@@ -500,6 +526,7 @@ if [ "${1:-}" != --cost ]; then
     test_openmp
     test_programs
     test_python
+    test_samples
 fi
 # NO_COST skips the timings.
 if [ -z "${NO_COST:-}" ]; then cost; fi

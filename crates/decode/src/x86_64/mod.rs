@@ -1,0 +1,11 @@
+//! x86-64: instructions are decoded with iced-x86.
+
+mod backward;
+mod forward;
+mod path;
+mod state;
+mod vectors;
+mod walker;
+
+pub use path::Plan;
+pub use walker::X86;

@@ -1,0 +1,176 @@
+//! The addresses of the operands around a sample.
+
+use super::backward::undo;
+use super::forward::{self, Data};
+use super::path::{self, MemoryOperand, Plan, Step};
+use super::state::State;
+use super::vectors::indices;
+use crate::{Induction, Loop, Memory, Operand, Reach, Registers, Walk, Walker};
+use iced_x86::Register;
+
+/// x86-64 under the System V ABI.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct X86;
+
+impl Walker for X86 {
+    type Plan = Plan;
+
+    fn plan(&self, memory: &dyn Memory, instruction_pointer: u64) -> Option<Plan> {
+        path::plan(memory, instruction_pointer)
+    }
+
+    fn walk(&self, plan: &Plan, registers: &Registers, memory: &dyn Memory) -> Walk {
+        let bias = registers.instruction_pointer.wrapping_sub(plan.start);
+        let mut data = Data::new(memory, registers.general[4], bias);
+        let start = State::new(registers);
+        let mut state = start.clone();
+        let mut found = round(plan, &mut state, &mut data, Reach::Ahead);
+        if !plan.is_loop {
+            return straight(plan, found, start, &data);
+        }
+        let once = state.clone();
+        let next = round(plan, &mut state, &mut data, Reach::Ahead);
+        for (first, second) in found.iter_mut().zip(next) {
+            first.followed_by(second);
+        }
+        behind_in_loop(plan, &mut found, start.clone(), &data);
+        let mut walk = Walk::default();
+        found.into_iter().for_each(|one| one.add_to(&mut walk));
+        let progress = Progress::of(&start, &once, &state);
+        let is_waiting = plan.has_pause
+            || (progress.induction.is_none()
+                && !walk.operands.is_empty()
+                && walk.unknown == 0
+                && walk.operands.iter().all(|one| one.stride == Some(0) && one.access == crate::Access::Read));
+        walk.around = Some(Loop { end: plan.end.wrapping_add(bias), entry: progress.entry, induction: progress.induction, is_waiting });
+        walk
+    }
+}
+
+/// The operands of an instruction's memory accesses: one a scalar access, one a lane of a gather.
+#[derive(Default)]
+struct Found {
+    operands: Vec<Operand>,
+    unknown: u32,
+    unknown_gathers: u32,
+}
+
+impl Found {
+    fn of(step: &Step, state: &State, data: &Data<'_>, reach: Reach) -> Self {
+        let mut found = Self::default();
+        if step.is_inner {
+            return found;
+        }
+        for operand in &step.operands {
+            let before = found.operands.len();
+            found.operands.extend(addresses(operand, state, data).into_iter().map(|address| Operand {
+                instruction: step.instruction.ip().wrapping_add(data.bias),
+                address,
+                bytes: operand.bytes,
+                access: operand.access,
+                reach,
+                stride: None,
+                is_stack: operand.base == Register::RSP || data.is_stack(address),
+            }));
+            if found.operands.len() == before {
+                found.unknown += 1;
+                found.unknown_gathers += u32::from(operand.lanes.is_some());
+            }
+        }
+        found
+    }
+
+    fn is_better_than(&self, other: &Self) -> bool {
+        self.unknown < other.unknown
+    }
+
+    /// Takes in the next round: the strides, and the addresses where this round has none.
+    fn followed_by(&mut self, next: Self) {
+        if next.is_better_than(self) {
+            *self = next;
+        } else if self.unknown == next.unknown && self.operands.len() == next.operands.len() {
+            for (now, then) in self.operands.iter_mut().zip(&next.operands) {
+                now.stride = Some(then.address.wrapping_sub(now.address).cast_signed());
+            }
+        }
+    }
+
+    fn add_to(self, walk: &mut Walk) {
+        walk.operands.extend(self.operands);
+        walk.unknown += self.unknown;
+        walk.unknown_gathers += self.unknown_gathers;
+    }
+}
+
+/// The addresses of an operand: none where a register is not known, one a lane where it has lanes.
+fn addresses(operand: &MemoryOperand, state: &State, data: &Data<'_>) -> Vec<u64> {
+    let bias = if operand.is_relative { data.bias } else { 0 };
+    let displacement = operand.displacement.wrapping_add(bias);
+    let Some((bytes, lanes)) = operand.lanes else {
+        return forward::sum(state, operand.base, operand.index, operand.scale, displacement).into_iter().collect();
+    };
+    let base = forward::sum(state, operand.base, Register::None, 1, displacement);
+    let Some((base, index)) = base.zip(state.vectors.get(operand.index)) else { return Vec::new() };
+    indices(index, bytes, lanes).map(|index| base.wrapping_add(index.wrapping_mul(operand.scale.into()))).collect()
+}
+
+/// Emulates the instructions ahead once.
+fn round(plan: &Plan, state: &mut State, data: &mut Data<'_>, reach: Reach) -> Vec<Found> {
+    let each = plan.ahead.iter().enumerate().map(|(index, step)| {
+        let found = Found::of(step, state, data, if index == 0 { Reach::Here } else { reach });
+        forward::step(state, step, data);
+        found
+    });
+    each.collect()
+}
+
+fn straight(plan: &Plan, ahead: Vec<Found>, start: State, data: &Data<'_>) -> Walk {
+    let mut walk = Walk::default();
+    ahead.into_iter().for_each(|one| one.add_to(&mut walk));
+    let mut state = start;
+    for step in &plan.behind {
+        undo(&mut state, step);
+        Found::of(step, &state, data, Reach::Behind).add_to(&mut walk);
+    }
+    walk
+}
+
+/// In a loop, what lies before the sampled instruction has this round's addresses by undoing, and only the next round's by emulation.
+fn behind_in_loop(plan: &Plan, found: &mut [Found], start: State, data: &Data<'_>) {
+    let mut state = start;
+    for (step, ahead) in plan.ahead.iter().zip(found).skip(1).rev() {
+        undo(&mut state, step);
+        let mut behind = Found::of(step, &state, data, Reach::Behind);
+        let comes_before = step.instruction.ip() < plan.start;
+        if behind.is_better_than(ahead) || (comes_before && behind.unknown == ahead.unknown) {
+            if behind.operands.len() == ahead.operands.len() {
+                behind.operands.iter_mut().zip(&ahead.operands).for_each(|(to, from)| to.stride = from.stride);
+            }
+            *ahead = behind;
+        }
+    }
+}
+
+/// How registers change from round to round.
+struct Progress {
+    entry: u64,
+    induction: Option<Induction>,
+}
+
+impl Progress {
+    fn of(start: &State, once: &State, twice: &State) -> Self {
+        let mut progress = Self { entry: 0, induction: None };
+        for number in 0..16u8 {
+            let at = |state: &State| state.whole(number.into());
+            let (Some(value), Some(first), Some(second)) = (at(start), at(once), at(twice)) else { continue };
+            let (one, two) = (first.wrapping_sub(value), second.wrapping_sub(first));
+            if one == 0 && two == 0 {
+                // Of a register and its number, mixed with what came before (the constant is that of Fibonacci hashing).
+                progress.entry = (progress.entry ^ value.rotate_left(number.into())).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            } else if one == two {
+                progress.induction = progress.induction.or(Some(Induction { register: number, value, step: one.cast_signed() }));
+            }
+        }
+        progress
+    }
+}

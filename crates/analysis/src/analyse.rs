@@ -29,10 +29,10 @@ use firsttouch_model::rows::{Counter, Id, Profile};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
-/// Objects without any access seen that are listed, at most (the largest).
+/// The number of objects without observed accesses that are listed; the largest are kept.
 const UNUSED_LISTED: usize = 200;
 
-/// Members of a group whose pages are looked up, at most.
+/// The number of members of a group whose pages are looked up.
 const MOST_MEMBERS: usize = 4096;
 
 /// Judges a profile on a target.
@@ -41,7 +41,7 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
     analyse_by(SOURCES, profile, target, sources)
 }
 
-/// The same, by these sources of evidence.
+/// As [`analyse`], with the given sources of evidence.
 pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target: &Target, sources: &dyn Sources) -> Analysis {
     let threads = Threads::new(profile, target);
     let groups = groups(profile);
@@ -126,21 +126,21 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     }
 }
 
-/// One group, measured by the source that says most about it.
+/// Measures one group with the most informative source.
 fn subject<'a>(judge: &impl Fn(SourceRef) -> Judge<'a>, uses: &Evidence, g: usize, group: &Group) -> Option<Subject> {
     let (source, usage) = uses.best(|source| judge(source).usage(&uses.of(source).hits[g]), Usage::main)?;
     let subject = judge(source).measure(g, group, &uses.of(source).hits[g], usage, Rc::clone(&uses.summaries[g]));
-    // How much an object is accessed is compared by one source for all objects.
+    // One source gives the access share of every object, so that the shares can be compared.
     let share = uses.volumes().and_then(|volumes| uses.of(volumes).design.share(g));
     Some(Subject { access_share: share.or(subject.access_share), ..subject })
 }
 
-/// The samples of one source on the groups that count.
+/// The samples of one source on the groups that count in the remote fraction and the matrix.
 fn counted_hits<'a>(subjects: &'a [Subject], uses: &'a Evidence, source: SourceRef) -> impl Iterator<Item = &'a Hit> {
     subjects.iter().filter(|s| s.counts).flat_map(move |s| &uses.of(source).hits[s.group])
 }
 
-/// All groups with accesses, and the largest of the others; stacks without accesses are no objects.
+/// All groups with accesses, and the largest of the others. Stacks of threads without accesses are left out.
 fn listed<'a>(subjects: &'a [Subject], groups: &[Group], stacks: &HashSet<usize>, unlisted: &mut usize) -> Vec<&'a Subject> {
     let (used, mut unused): (Vec<&Subject>, Vec<&Subject>) = subjects.iter().partition(|s| s.hit_windows > 0);
     unused.retain(|s| !stacks.contains(&groups[s.group].representative));
@@ -165,7 +165,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Where the pages of a group's members were, on the recorded machine.
+    /// Where the pages of a group's members were. Empty on a virtual machine.
     fn moves(&self, group: &Group) -> Moves {
         let mut moves = Moves::default();
         if !self.target.virtual_machine {
@@ -231,7 +231,7 @@ impl Builder<'_> {
         } else {
             (!frames.is_empty()).then(|| self.places.sources.cause(frames, call)).filter(|c| !c.is_empty())
         };
-        // One thread writes first what calloc or realloc gave it: those who wonder look for the call.
+        // The touching code is a loop, but a user whose object came from calloc or realloc looks for that call: name the call.
         let cause = match (cause.as_deref(), call) {
             (Some("loop"), Some("calloc" | "realloc")) if serial => call.map(str::to_owned),
             _ => cause,
@@ -272,7 +272,7 @@ fn thread_views(profile: &Profile, target: &Target, threads: &Threads) -> Vec<Th
     threads.list.iter().enumerate().map(view).collect()
 }
 
-/// Shares by node, and of pages asked about again.
+/// The shares of the pages by node, and the parts of the pages queried more than once that moved and returned.
 fn resident_view(moves: &Moves, nodes: usize) -> Option<ResidentView> {
     if moves.pages == 0 {
         return None;
@@ -314,7 +314,7 @@ fn evidence(profile: &Profile, uses: &Evidence) -> Vec<EvidenceView> {
         let source = EvidenceSource::from(e.source.as_str());
         EvidenceView {
             available: e.available,
-            // Of the faults on pages that were there, some were writes.
+            // The profile counts every fault on a mapped page, but some of them were writes; prefer the number of hints found.
             samples: uses.named(&source).and_then(Sampled::all_found).unwrap_or(e.samples),
             lost: profile.lost_by(&source),
             detail: e.detail.clone(),

@@ -1,14 +1,15 @@
-//! Two profiles of the same work, compared: what changed, and whether chance alone could have done it.
+//! Compares two profiles of the same work: what changed, and whether the change is significant.
 //!
-//! Each figure has a 95 % interval of its own. That of a difference follows from the two (Zou and Donner 2008, "MOVER"): with d = b - a,
-//! from d - sqrt((b - b.low)^2 + (a.high - a)^2) to d + sqrt((b.high - b)^2 + (a - a.low)^2). A difference is significant when 0 lies outside.
+//! Each figure has a 95 % interval of its own. The interval of a difference d = b - a follows from the two (Zou and Donner 2008, "MOVER"):
+//! from d - sqrt((b - b.low)^2 + (a.high - a)^2) to d + sqrt((b.high - b)^2 + (a - a.low)^2). A difference is significant when 0 lies
+//! outside.
 
 use crate::{Analysis, Assessed, Finding, Interval, ObjectView};
 use firsttouch_model::finding::FindingKind;
 use serde::Serialize;
 use std::fmt;
 
-/// Name and version of the JSON.
+/// The schema of the JSON.
 pub const DIFF_SCHEMA: &str = "firsttouch.diff/1";
 
 /// A figure before and after.
@@ -20,11 +21,11 @@ pub struct Change {
     pub after_interval: Option<Interval>,
     pub difference: Option<f64>,
     pub difference_interval: Option<Interval>,
-    /// Null where one of the figures, or its interval, is not known.
+    /// Null if one of the figures or its interval is unknown.
     pub significant: Option<bool>,
 }
 
-/// The profiles that an object is in.
+/// The profiles that contain an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Presence {
@@ -33,21 +34,21 @@ pub enum Presence {
     After,
 }
 
-/// What two objects were matched by.
+/// The criterion that matched two objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MatchedBy {
-    /// Name and allocation's line are the same.
+    /// The name and the line of the allocation are equal.
     Line,
-    /// The name alone, as the line moved or is not known.
+    /// Only the name is equal: the line has moved or is unknown.
     Name,
 }
 
-/// An object of one or both profiles.
+/// An object of one or both profiles. Figures of a profile that lacks it are null.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ObjectChange {
     pub name: String,
-    /// Where it is allocated, in the later profile that has it.
+    /// Where it is allocated, according to the later of the profiles that contain it.
     pub file: Option<String>,
     pub line: Option<u32>,
     pub in_profiles: Presence,
@@ -65,12 +66,12 @@ pub struct FindingChange {
     pub kind: FindingKind,
     pub object_name: String,
     pub message: String,
-    /// Its object is in the other profile as well, and was judged there: else the finding's absence says nothing.
+    /// Whether the other profile contains the object and judges it. If not, the absence of the finding there says nothing.
     pub object_in_both: bool,
     pub remote_fraction: Change,
 }
 
-/// The circumstances of one of the two runs.
+/// The circumstances of the two runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DiffRun {
     pub command: Vec<String>,
@@ -85,17 +86,17 @@ pub struct Diff {
     pub machine: String,
     pub before: DiffRun,
     pub after: DiffRun,
-    /// Each is one run: without repetition there is no interval, so significance is not known.
+    /// One run each: without repetition there is no interval, so the significance is unknown.
     pub wall_s: Change,
     pub remote_fraction: Change,
-    /// Null where there is no description of the machine.
+    /// Null without a description of the machine.
     pub slowdown: Option<Change>,
-    /// By share of accesses, the larger of the two, largest first.
+    /// Sorted by access share, the larger of the two, descending.
     pub objects: Vec<ObjectChange>,
     pub findings_gone: Vec<FindingChange>,
     pub findings_new: Vec<FindingChange>,
     pub findings_kept: Vec<FindingChange>,
-    /// Whether the remote part differs beyond chance; null where that is not known.
+    /// Whether the remote part differs significantly; null if unknown.
     pub significant: Option<bool>,
     pub doubts: Vec<DiffDoubt>,
 }
@@ -123,7 +124,7 @@ pub enum DiffDoubt {
         which: Which,
         exit_code: i32,
     },
-    /// It has no evidence of accesses.
+    /// The profile has no evidence of accesses.
     NoEvidence {
         which: Which,
     },
@@ -184,7 +185,7 @@ impl Change {
     }
 }
 
-/// Compares two programs, judged on the same machine.
+/// Compares two analyses of a program for the same machine.
 #[must_use]
 pub fn diff(before: Assessed<'_>, after: Assessed<'_>) -> Diff {
     let slowdown = |assessed: Assessed<'_>| assessed.prediction.map(|one| (one.slowdown, Some(one.interval)));
@@ -237,8 +238,8 @@ fn remote(analysis: &Analysis) -> Option<(f64, Option<Interval>)> {
 
 type Pair<'a> = (Option<&'a ObjectView>, Option<&'a ObjectView>, Option<MatchedBy>);
 
-/// Objects of the same name, allocated at the same line; then those of the same name where it is unique on both sides, as lines move when
-/// a program is fixed.
+/// Pairs objects with the same name and the same line of allocation; then objects whose name is unique on both sides, because lines move
+/// when a program is fixed.
 fn pairs<'a>(before: &'a [ObjectView], after: &'a [ObjectView]) -> Vec<Pair<'a>> {
     let line = |object: &ObjectView| object.allocated_at.as_ref().map(|place| (place.file.clone(), place.line));
     let mut left: Vec<&ObjectView> = after.iter().collect();
@@ -285,7 +286,7 @@ fn object((before, after, matched_by): &Pair<'_>) -> ObjectChange {
     }
 }
 
-/// Whether two findings are one: of the same kind, on objects that are one.
+/// Whether two findings are the same: of one kind, on paired objects.
 fn same(before: &Finding, after: &Finding, pairs: &[Pair<'_>]) -> bool {
     let (Some(of_before), Some(of_after)) = (before.object, after.object) else {
         return before.kind == after.kind && before.object == after.object && before.object_name == after.object_name;
@@ -294,7 +295,7 @@ fn same(before: &Finding, after: &Finding, pairs: &[Pair<'_>]) -> bool {
     before.kind == after.kind && pairs.iter().any(is_pair)
 }
 
-/// Whether the finding's object was judged in the other analysis too: its counterpart there, or for a finding on the whole program, any evidence.
+/// Whether the other analysis judged the object of the finding as well; for a finding on the whole program, whether it has any evidence.
 fn judged_in(finding: &Finding, pairs: &[Pair<'_>], other: &Analysis, other_is_before: bool) -> bool {
     let Some(id) = finding.object else { return other.remote_fraction.is_some() };
     let own = |pair: &Pair<'_>| {
@@ -318,7 +319,7 @@ fn change(finding: &Finding, before: Option<&Finding>, after: Option<&Finding>, 
     }
 }
 
-/// What speaks against comparing the two.
+/// Reasons why the two runs may not be comparable.
 fn doubts(before: &Analysis, after: &Analysis) -> Vec<DiffDoubt> {
     let mut list = Vec::new();
     if before.command != after.command {
@@ -342,7 +343,8 @@ fn doubts(before: &Analysis, after: &Analysis) -> Vec<DiffDoubt> {
 mod tests {
     use super::*;
 
-    /// Check differences against the equation, and what is significant; without an interval nothing is said.
+    /// Check the interval of a difference against the formula, and which differences are significant; without intervals, significance is
+    /// unknown.
     #[test]
     fn differences_have_intervals() {
         let change = Change::new(Some((0.5, Some([0.45, 0.55]))), Some((0.1, Some([0.07, 0.15]))));

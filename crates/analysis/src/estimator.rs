@@ -53,31 +53,31 @@ const ROUNDS: usize = 20;
 /// Scans as units need at least this many.
 const SCANS: usize = 3;
 
-/// One window as drawn.
+/// One draw: a window, or a hint.
 #[derive(Clone, Copy, Debug)]
 pub struct Draw {
     pub group: usize,
     pub round: u64,
-    /// Words x ns that the window stands for.
+    /// Words x ns that the draw represents.
     pub z: f64,
     pub held_ns: f64,
-    /// Accesses a ns to the word; 0 without accesses, or if the memory was not yet touched.
+    /// Accesses to the word per ns; 0 without accesses, or if the memory was not yet touched.
     pub rate: f64,
-    /// The hit limit cut the window off: the rate rests on what a trap costs.
+    /// The hit limit ended the window early, so the rate depends on the estimated cost of a trap.
     pub cut: bool,
 }
 
-/// The draws on one group, and sums over them.
+/// The draws on one group, and sums over them. The names follow the equations above.
 #[derive(Clone, Debug, Default)]
 struct Stratum {
     draws: Vec<usize>,
     k: f64,
-    /// Mean rate that K rests on (0 where K = 1).
+    /// The mean rate that e is relative to (0 where K = 1).
     mean: f64,
-    /// Accesses, and those of cut windows.
+    /// Estimated accesses, and those in cut windows.
     total: f64,
     cut: f64,
-    /// Accesses that one hit in one window stands for.
+    /// The number of accesses that one hit in one window represents.
     one_hit: f64,
     /// Sums of e^2 and e^4.
     e2: f64,
@@ -86,7 +86,7 @@ struct Stratum {
 }
 
 impl Stratum {
-    /// Of the accesses, by windows: at least that of one hit.
+    /// The variance of the group's accesses with windows as units; at least the variance of one hit.
     fn variance(&self) -> f64 {
         let n = self.draws.len() as f64;
         let correction = if n > 1.0 { n / (n - 1.0) } else { 1.0 };
@@ -94,7 +94,7 @@ impl Stratum {
     }
 }
 
-/// For each group, the sums over all other groups. They are added from both ends, because subtracting a group's own part from the
+/// For each group, the sums over all other groups. They are accumulated from both ends, because subtracting a group's own part from the
 /// total could leave only rounding error.
 fn others(strata: &[Stratum]) -> Vec<(f64, f64)> {
     let own = |stratum: &Stratum| (stratum.variance(), stratum.e4);
@@ -116,22 +116,22 @@ fn others(strata: &[Stratum]) -> Vec<(f64, f64)> {
 pub struct Design {
     draws: Vec<Draw>,
     strata: Vec<Stratum>,
-    /// Index of each draw's round, and sum of e by round.
+    /// The index of each draw's round, and the sum of e in each round.
     round: Vec<usize>,
     round_e: Vec<f64>,
     round_e2: f64,
-    /// Accesses, and those of cut windows.
+    /// Estimated accesses, and those in cut windows.
     total: f64,
     cut: f64,
-    /// By group: variance and sum of e^4 of all other groups.
+    /// By group: variance and sum of e^4 over all other groups.
     others: Vec<(f64, f64)>,
-    /// Common relative error of the rates of all cut windows.
+    /// The relative error that the rates of all cut windows have in common.
     hot_error: f64,
-    /// Rounds as units need at least this many.
+    /// The least number of rounds for which rounds are used as units.
     least_rounds: usize,
 }
 
-/// Sums that a variance and its degrees of freedom come from.
+/// The sums that give a variance and its degrees of freedom.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     by_window: f64,
@@ -142,7 +142,7 @@ struct Sums {
     rounds: usize,
 }
 
-/// Sums by round, in a fixed order, so that results are the same in every run to the last digit.
+/// Sums by round in a fixed order, so that every run gives identical digits.
 #[derive(Default)]
 struct RoundSums(Vec<(usize, f64)>);
 
@@ -218,31 +218,31 @@ impl Design {
         Self { hot_error, ..self }
     }
 
-    /// Whether any access was seen.
+    /// Whether any draw saw an access.
     #[must_use]
     pub fn any(&self) -> bool {
         self.total > 0.0
     }
 
-    /// Accesses to a group.
+    /// The estimated number of accesses to a group.
     #[must_use]
     pub fn accesses(&self, group: usize) -> f64 {
         self.strata[group].total
     }
 
-    /// Windows on a group.
+    /// The number of windows on a group.
     #[must_use]
     pub fn windows(&self, group: usize) -> usize {
         self.strata[group].draws.len()
     }
 
-    /// Accesses that one access a ns seen in window `draw` stands for: K z, in ns.
+    /// The number of accesses that a rate of one access per ns in window `draw` represents: K z, in ns.
     #[must_use]
     pub fn weight(&self, draw: usize) -> f64 {
         self.strata[self.draws[draw].group].k * self.draws[draw].z
     }
 
-    /// Whether the group's windows and its exposure contradict each other.
+    /// Whether the windows on the group contradict its exposure: they differ more than twofold.
     #[must_use]
     pub fn mismatch(&self, group: usize) -> bool {
         self.strata[group].mismatch
@@ -275,7 +275,7 @@ impl Design {
             own_e.sums().into_iter().map(|(r, e)| (e - share * self.round_e[r]).powi(2) - (share * self.round_e[r]).powi(2)).sum();
         sums.by_round = (all + corrected) / self.total.powi(2);
         if own.total <= 0.0 {
-            // Never hit: at most three hits' worth, on top of what was seen.
+            // Never hit: at most as many accesses as three hits represent, on top of those seen.
             let worth = self.total / own.one_hit.max(f64::MIN_POSITIVE);
             let bound = Estimate::fraction(0.0, 0.0, worth.clamp(1.0, 1e12) as u64);
             return Some(Estimate { samples: 0, ..bound });
@@ -285,8 +285,8 @@ impl Design {
         Some(by_sampling.widened(by_traps))
     }
 
-    /// The part of the accesses `whole` that `parts` gives. `whole`: (draw, rate) of hit draws, each draw once; `parts`: the rate
-    /// of the part, at most that of the whole, for each of them. None when the whole is 0.
+    /// The fraction that `parts` is of `whole`, as an estimate. `whole`: (draw, rate) of draws with hits, each draw once; `parts`: for each
+    /// of them the rate of the part, at most that of the whole. None if the whole is 0.
     #[must_use]
     pub fn part_of(&self, whole: &[(usize, f64)], parts: &[f64]) -> Option<Estimate> {
         let sum: f64 = whole.iter().map(|&(i, rate)| self.weight(i) * rate).sum();
@@ -300,7 +300,7 @@ impl Design {
         let mut groups: Vec<usize> = whole.iter().map(|&(i, _)| self.draws[i].group).collect();
         groups.sort_unstable();
         groups.dedup();
-        // Over several groups the numerator's and denominator's means do not cancel within each group.
+        // Over several groups, the means of numerator and denominator do not cancel within each group.
         let several = groups.len() > 1;
         let mut centre = vec![0.0; if several { self.strata.len() } else { 0 }];
         let mut rates = vec![(0.0, 0.0); if several { self.draws.len() } else { 0 }];
@@ -325,14 +325,14 @@ impl Design {
                 let mean = if stratum.mean == 0.0 { 0.0 } else { centre[group] / sum_z };
                 stratum.draws.iter().for_each(|&i| add(i, rates[i].0, rates[i].1, mean));
             } else {
-                // Windows without hits move nothing: part and whole are 0 there, and so is the mean.
+                // Windows without hits contribute nothing: part, whole and mean are 0 there.
                 whole.iter().zip(parts).for_each(|(&(i, rate), &part)| add(i, rate, part, 0.0));
             }
             let floor = (stratum.one_hit / sum).powi(2) * value * (1.0 - value);
             sums.by_window += (own * if n > 1.0 { n / (n - 1.0) } else { 1.0 }).max(floor);
             sums.windows += stratum.draws.len();
         }
-        // As many units as there are rounds with hits: in the others nothing moves.
+        // As many units as there are rounds with hits: other rounds contribute nothing.
         sums.by_round = rounds.squares();
         let mut hit: Vec<usize> = whole.iter().map(|&(i, _)| self.round[i]).collect();
         hit.sort_unstable();
@@ -382,7 +382,7 @@ mod tests {
         assert!((design.accesses(0) - 15.0).abs() < 1e-9 && (design.accesses(1) - 2.0).abs() < 1e-9);
     }
 
-    /// Check that a group never hit has share 0 and an upper end of about three hits' worth.
+    /// Check that a group without hits has share 0 and an upper limit that corresponds to about three hits.
     #[test]
     fn never_hit_is_bounded() {
         let rates: Vec<f64> = vec![1.0; 300];
@@ -402,7 +402,7 @@ mod tests {
         assert!((part.value - 0.25).abs() < 1e-9 && part.half_width() < 0.01, "{part:?}");
     }
 
-    /// Check that the error of hot addresses widens the shares of groups with and without them, and widens nothing if all are hot.
+    /// Check that the error of hot addresses widens the shares of groups with and without them, and widens nothing if all groups are hot.
     #[test]
     fn doubts_about_traps_count() {
         let half = |hot: &[bool; 2]| {

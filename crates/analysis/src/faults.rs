@@ -29,15 +29,16 @@ use firsttouch_model::rows::{Id, Object, ObjectKind, Profile, Release};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
 
-/// If less than this part of a stretch seems to have been read before it was written, none was: the kernel's answers may be late.
+/// If less than this fraction of a stretch seems to have been read before it was written, assume that nothing was: the kernel's answers may
+/// have come late.
 const READ_FIRST: f64 = 0.1;
 
 /// Memory that a process released.
 #[derive(Debug, Default)]
 struct Releases {
-    /// By address.
+    /// Sorted by address.
     list: Vec<Release>,
-    /// The longest of them, bytes.
+    /// Bytes of the longest release.
     longest: u64,
 }
 
@@ -55,7 +56,7 @@ impl Releases {
     }
 }
 
-/// A record, and its index in the list of an object's faults.
+/// A record and its index in the list of an object's faults.
 struct At<'a> {
     index: usize,
     placed: &'a Placed,
@@ -72,10 +73,10 @@ impl Borrow<Placed> for At<'_> {
 pub struct Faults {
     may_hint: bool,
     swapped: bool,
-    /// Births, deaths and releases of memory were recorded without gaps.
+    /// Whether births, deaths and releases of memory were recorded without gaps.
     lives_known: bool,
     releases: HashMap<Id, Releases>,
-    /// Birth of each forked process.
+    /// The birth of each forked process, ns.
     forked: HashMap<Id, u64>,
 }
 
@@ -112,7 +113,7 @@ impl Faults {
         }
         let covered: f64 = own.iter().map(Placed::covers).sum();
         let inherited = self.forked.get(&object.process).is_some_and(|&born| born == object.born_ns);
-        // Cells over both the faults that were read and those that were caught.
+        // Build the cells from both the faults that were read and those that were caught.
         let all: Vec<At<'_>> = own.iter().enumerate().map(|(index, placed)| At { index, placed }).collect();
         let Cells { size, cells, .. } = Cells::new(all, covered, object.bytes);
         let mut is_hint = vec![false; own.len()];
@@ -137,7 +138,7 @@ impl Faults {
         hints
     }
 
-    /// Keeps, of an object's own faults without hints, those that placed its pages.
+    /// Keeps only the faults that placed pages. `own` are an object's own faults, without hints.
     pub fn keep_placing(&self, object: &Object, own: &mut Vec<Placed>) {
         let known = self.lives_known && matches!(object.kind, ObjectKind::Heap | ObjectKind::Anonymous | ObjectKind::Static);
         if !known || self.swapped {
@@ -160,7 +161,7 @@ impl Faults {
     fn drop_released(&self, object: &Object, own: &mut Vec<Placed>) {
         let Some(releases) = self.releases.get(&object.process) else { return };
         let died = object.died_ns.unwrap_or(u64::MAX);
-        // A program may release the same memory in each step: the last time counts.
+        // A program may release the same memory in each step: the last release counts.
         let mut last: BTreeMap<(u64, u64), u64> = BTreeMap::new();
         for r in releases.overlapping(object.address, object.bytes).filter(|r| r.time_ns <= died) {
             let time = last.entry((r.address, r.bytes)).or_default();

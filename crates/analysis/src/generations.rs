@@ -1,17 +1,16 @@
-//! Which of several touches of a page placed it: the last one or the first.
+//! Decides which of several touches of a page placed it: the last one or the first.
 //!
-//! A read of fresh anonymous memory faults, maps the zero page and places nothing; the write that follows faults again. Memory
-//! given back with `madvise(MADV_DONTNEED)` and used again faults again. So a range may have more faults than pages, and each page was
-//! placed by its last one. Touches are sampled, so the two faults of one page are rarely both seen; the rule works on
-//! stretches:
+//! A read of fresh anonymous memory faults, maps the zero page and places nothing; the write that follows faults again. Memory released
+//! with `madvise(MADV_DONTNEED)` and used again faults again. So a range may have more faults than pages, and the last fault of a page
+//! placed it. Touches are sampled, so the two faults of one page are rarely both recorded. The rule therefore works on stretches:
 //!
-//! 1. Records of one thread that lie on one huge page but on several base pages, close in time, are faults on base pages (which the kernel
-//!    joined later). Of records of one page that each stand for one fault, the last stays.
-//! 2. The range is cut into up to 64 equal cells, of 16 expected records or more. With P the cell's bytes, W the bytes that its
-//!    records stand for and w those of a typical record, the cell was touched more than once when W >= 1.1 P + 2 sqrt(P w) (with
-//!    16 records 1.6 P: beyond what sampling at random gives in 99 of 100 cells, and sampling every n-th fault in all).
-//! 3. Then the newest records that stand for P stay. A generation ends where nothing happened for long: of the ends between 0.7 P and 1.3 P
-//!    the one before the longest pause counts, else the one next to P.
+//! 1. Records of one thread on one huge page but several base pages, close in time, are faults on base pages (which the kernel joined
+//! later). Of several records of one page that each represent one fault, the last stays.
+//! 2. The range is divided into up to 64 equal cells, of at least 16 expected records each. With P the cell's bytes, W the bytes that its
+//! records represent and w those of a typical record, the cell was touched more than once if W >= 1.1 P + 2 sqrt(P w) (with 16 records 1.6
+//! P: more than random sampling gives in 99 of 100 cells, and than sampling every n-th fault gives in any).
+//! 3. Then the newest records that represent P stay. A generation ends where a long pause begins: of the possible ends between 0.7 P and
+//! 1.3 P the one before the longest pause, else the one nearest to P.
 //! 4. Of several records of one page, the last stays.
 //!
 //! Threads that fault on one page at the same time are all counted, but only the first places it. Faults that follow each other
@@ -21,36 +20,36 @@
 //! mapped again is one object that is initialised several times, and samples see each of its lives. Two generations may also be
 //! memory that was read before it was written; so only cells with three or more generations have a history.
 //!
-//! If memory is known never to have been released ([`crate::faults`]), a page is placed once, and later faults without a page (it was
-//! being migrated) place nothing. Then the first generation stays, by the same rules from the other end.
+//! If memory is known never to have been released ([`crate::faults`]), a page is placed once, and later faults without a mapped page (the
+//! page was being migrated) place nothing. Then the first generation stays, by the same rules in reverse.
 //!
-//! Limits: a cell of which only a part was touched, twice, looks like one touched once.
+//! Limit: a cell of which only a part was touched twice looks like one that was touched once.
 
 use crate::touches::{BASE_PAGE, Placed};
 use std::borrow::Borrow;
 
-/// Generations that a cell must have for a history.
+/// The least number of generations for which a cell keeps a history.
 const AGAIN: usize = 3;
 const MOST_CELLS: f64 = 64.0;
 const RECORDS_A_CELL: f64 = 16.0;
-/// Records of one huge page that are compared: no more threads than that race for one page.
+/// The number of records of one huge page that are compared: at most this many threads race for one page.
 const LOOKED_AT: usize = 64;
-/// Where the last generation may end, in parts of the cell.
+/// The range in which the last generation may end, as a fraction of the cell's bytes.
 const END: std::ops::RangeInclusive<f64> = 0.7..=1.3;
 
-/// The generation that stays.
+/// Which generation stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stays {
     First,
     Last,
 }
 
-/// Drops the records whose pages were touched again later. `placed` are the touches of an object at `address`.
+/// Drops the records of pages that were touched again later. `placed` are the touches of an object at `address`.
 pub fn keep_last(placed: &mut Vec<Placed>, address: u64, bytes: u64) {
     keep(placed, address, bytes, Stays::Last);
 }
 
-/// Drops the records whose pages had been touched before.
+/// Drops the records of pages that had been touched before. `placed` are the touches of an object at `address`.
 pub fn keep_first(placed: &mut Vec<Placed>, address: u64, bytes: u64) {
     keep(placed, address, bytes, Stays::First);
 }
@@ -72,7 +71,7 @@ fn keep(placed: &mut Vec<Placed>, address: u64, bytes: u64, stays: Stays) {
 /// Equal stretches of an object, with their records.
 pub struct Cells<R> {
     pub size: f64,
-    /// Bytes of a typical record.
+    /// Bytes that a typical record represents.
     typical: f64,
     /// The records, or references to them.
     pub cells: Vec<Vec<R>>,
@@ -96,7 +95,7 @@ impl<R: Borrow<Placed>> Cells<R> {
 #[derive(Clone, Debug)]
 pub struct History {
     size: f64,
-    /// By cell, oldest first; each by offset. Empty where a cell has fewer than three.
+    /// By cell, the generations from oldest to newest; each generation is sorted by offset. Empty for a cell with fewer than three.
     cells: Vec<Vec<Vec<Placed>>>,
 }
 
@@ -122,7 +121,7 @@ impl History {
         cells.iter().any(|cell| !cell.is_empty()).then_some(Self { size, cells })
     }
 
-    /// The generation that was present at `time`, and the next one. None if the cell has no history.
+    /// The generation that was in memory at `time`, and the next one. None if the cell has no history.
     #[must_use]
     pub fn at(&self, offset: u64, time: u64) -> Option<(&[Placed], &[Placed])> {
         let cell = self.cells.get(((offset as f64 / self.size) as usize).min(self.cells.len().saturating_sub(1)))?;
@@ -137,7 +136,7 @@ fn by_offset(mut records: Vec<&Placed>) -> Vec<Placed> {
     records.into_iter().cloned().collect()
 }
 
-/// The page that a record created.
+/// The address of the page that a record created.
 fn page(record: &Placed, address: u64) -> u64 {
     address.wrapping_add(record.offset) / record.page_bytes.max(1)
 }
@@ -147,7 +146,7 @@ fn race_ns(page_bytes: u64) -> u64 {
     page_bytes.saturating_mul(5).max(100_000)
 }
 
-/// Indices of the records by page and time.
+/// Indices of the records, sorted by page, then time.
 fn by_page(placed: &[Placed], address: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..placed.len()).collect();
     order.sort_by_key(|&i| (placed[i].page_bytes, page(&placed[i], address), placed[i].touch.time, i));
@@ -158,7 +157,7 @@ fn same_page(a: &Placed, b: &Placed, address: u64) -> bool {
     a.page_bytes == b.page_bytes && page(a, address) == page(b, address)
 }
 
-/// Gives records of base pages that the kernel joined to a huge page later the size of base pages.
+/// Corrects the page size of records on base pages that the kernel joined to a huge page later.
 fn base_pages(placed: &mut [Placed], address: u64) {
     let mut of_base_pages: Vec<usize> = Vec::new();
     for group in by_page(placed, address).chunk_by(|&a, &b| same_page(&placed[a], &placed[b], address)) {
@@ -174,7 +173,7 @@ fn base_pages(placed: &mut [Placed], address: u64) {
     of_base_pages.into_iter().for_each(|i| placed[i].page_bytes = BASE_PAGE);
 }
 
-/// Of several records of one page keeps one, the first or the last; only records that `may_go` allows are dropped.
+/// Keeps one of several records of a page, the first or the last. Drops only records for which `may_go` is true.
 fn one_of_page(placed: &mut Vec<Placed>, address: u64, which: Stays, may_go: impl Fn(&Placed) -> bool) {
     let mut stays = vec![true; placed.len()];
     for group in by_page(placed, address).chunk_by(|&a, &b| same_page(&placed[a], &placed[b], address)) {
@@ -194,7 +193,7 @@ fn one_of_page(placed: &mut Vec<Placed>, address: u64, which: Stays, may_go: imp
     placed.retain(|_| stays.next().unwrap_or(true));
 }
 
-/// Leaves one generation of a cell, in no order, and returns the others.
+/// Leaves one generation in a cell, unordered, and returns the records of the others.
 fn generation<R: Borrow<Placed>>(cell: &mut Vec<R>, bytes: f64, typical: f64, stays: Stays) -> Vec<R> {
     let covered: f64 = cell.iter().map(|p| p.borrow().covers()).sum();
     if covered < 1.1 * bytes + 2.0 * (bytes * typical).sqrt() {
@@ -228,7 +227,7 @@ mod tests {
 
     const PAGES: u64 = 8192;
 
-    /// Pages `from..to` touched in order from `start` on, a page a microsecond, by `thread`, every `period`-th seen.
+    /// Touches of pages `from..to` in order by `thread`, one per microsecond from `start` on, of which every `period`-th is recorded.
     fn touched(from: u64, to: u64, start: u64, thread: usize, period: u64) -> Vec<Placed> {
         let record = |page: u64| Placed {
             offset: page * 4096,
@@ -256,7 +255,8 @@ mod tests {
         (of(0), of(1))
     }
 
-    /// Check that of two generations of touches the last stays, at any period and with mixed ones, and also on a part.
+    /// Check that the last of two generations of touches stays, at any sampling period and with mixed ones, and also on a part of the
+    /// object.
     #[test]
     fn last_generation_stays() {
         for (first, second) in [(1, 1), (31, 31), (1, 31), (31, 1), (31, 251)] {
@@ -273,7 +273,7 @@ mod tests {
         }
     }
 
-    /// Check that where the first generation is to stay, faults on pages that are being moved do not, at any period.
+    /// Check that if the first generation is to stay, faults on pages being migrated are dropped, at any sampling period.
     #[test]
     fn first_generation_stays() {
         for (first, second) in [(1, 1), (31, 31), (31, 1), (31, 251)] {
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(list.len(), once.len());
     }
 
-    /// Check that the history tells who placed a page at any time, and that it takes three generations.
+    /// Check that the history gives the thread that placed a page at any time, and that it needs three generations.
     #[test]
     fn history_of_generations() {
         let step = 90_000_000;
@@ -310,7 +310,7 @@ mod tests {
         }
     }
 
-    /// Check that threads racing for a huge page leave the first, and that a page joined later keeps all its records.
+    /// Check that of threads racing for a huge page the first stays, and that a page joined later keeps all its records.
     #[test]
     fn huge_pages() {
         let huge = |page: u64, time: u64, thread: usize| {
@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(kept(vec![huge(0, 1_000, 0), huge(31, 90_000, 0), huge(62, 180_000, 0)]), [(0, 4096); 3]);
     }
 
-    /// Check that what was touched once stays whole, in order, by several threads at once, or at random.
+    /// Check that records of memory touched once all stay, whether it was touched in order, by several threads at once, or at random.
     #[test]
     fn single_generation_stays() {
         for period in [1, 31, 251] {

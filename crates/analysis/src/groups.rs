@@ -1,31 +1,31 @@
-//! Groups: objects that the programmer sees as one.
+//! Groups: objects that are one to the programmer.
 //!
-//! - **Same site:** objects of one process made by the same call from the same place with the same size. Those alive
-//!   together (the rows of a matrix) lie side by side in one logical address range, in order of birth: position =
-//!   slot x stride + offset, with the slots of [`crate::slots`]. Objects that follow each other share a slot.
-//! - **Growth:** objects of different sizes from one site that replace each other (vector growth, realloc). Two of them may be
-//!   alive together only while one is copied into the next (at most half of the younger one's life). The largest represents the
-//!   group; of several largest, the last.
-//! - All else (symbols, mappings, objects without a site): each its own group.
+//! - **Same site:** objects of one process made by the same call from the same place with the same size. Objects that are alive at the same
+//!   time (the rows of a matrix) lie side by side in one logical address range, in order of birth: position = slot x stride + offset, with
+//!   the slots of [`crate::slots`]. Objects with successive lifetimes share a slot.
+//! - **Growth:** objects of different sizes from one site that replace each other (vector growth, realloc). Two of them may be alive at the
+//!   same time only while one is copied into the next (at most half of the younger one's life). The largest represents the group; of
+//!   several largest, the last.
+//! - Anything else (symbols, mappings, objects without a site): each object is a group of its own.
 
 use crate::slots::{Lifetime, lowest_free_slots};
 use firsttouch_model::rows::{Frame, Id, Object, ObjectKind, Profile};
 use std::collections::{BTreeMap, HashMap};
 
-/// Objects reported as one.
+/// Objects that are reported as one.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// Indices into `profile.objects`, in order of birth.
     pub members: Vec<usize>,
     /// The slot of each member.
     slots: Vec<usize>,
-    /// Members alive together at most.
+    /// The largest number of members alive at the same time.
     pub rows: usize,
     /// Bytes from one slot to the next.
     pub stride: u64,
     /// The member that stands for the group (index into `profile.objects`).
     pub representative: usize,
-    /// Members replaced one another while growing.
+    /// Whether the members replaced one another while growing.
     pub growth: bool,
     place: HashMap<usize, usize>,
 }
@@ -47,7 +47,7 @@ impl Group {
         Self { members, slots, rows: rows.max(1), stride, representative, growth, place }
     }
 
-    /// Bytes of the logical range: what is alive at once.
+    /// Bytes of the logical address range: the memory alive at the same time.
     #[must_use]
     pub fn extent(&self) -> u64 {
         self.stride.saturating_mul(self.rows as u64)
@@ -73,7 +73,7 @@ pub type SiteKey = Vec<(Option<String>, u64)>;
 /// The module name of frames of interpreted Python code.
 pub const PYTHON: &str = "python";
 
-/// Process, kind, number of the site key, call, name.
+/// Process, kind, index of the site key, call, name.
 type PlaceKey = (Id, ObjectKind, usize, Option<String>, Option<String>);
 
 /// The key of a stack.
@@ -124,7 +124,7 @@ pub fn groups(profile: &Profile) -> Vec<Group> {
     result
 }
 
-/// Whether objects of several sizes replaced one another.
+/// Whether members of different sizes replaced one another.
 fn grows(profile: &Profile, members: &[usize]) -> bool {
     let mut list: Vec<&Object> = members.iter().map(|&i| &profile.objects[i]).collect();
     list.sort_by_key(|o| (o.born_ns, o.id));

@@ -2,24 +2,24 @@
 //!
 //! `home(address, time)`, pages of the object's page size:
 //! 1. The latest record of the same page at or before `time`. If all its records are later, the page is not yet touched.
-//! 2. Without a record of the page, it is not yet touched if the nearest record below or above is later than `time` (the page
-//!    between them was touched at about that time), or if the thread that is seen there comes to its own nearest records after
-//!    `time`, with the code that touches first (several threads initialise together, each its parts: [`comes_later`]).
-//! 3. Else the 8 nearest records in address decide: their thread if they agree, else the nearest one's, marked as doubtful. (If the
-//!    touches follow a rule, a period or one worker a row, the rule decides instead of a doubtful neighbour: `evidence/home.rs`.)
-//! 4. Without any record: the thread that the kernel touched the pages for, if that was derived; else unknown.
+//! 2. Without a record of the page, it is not yet touched in two cases. The nearest record below or above is later than `time`: the page
+//! between them was touched at about that time. Or the thread that is seen there reaches its own nearest records after `time`, with the
+//! code that made the first touches: several threads initialise at the same time, each its own parts ([`comes_later`]).
+//! 3. Else the 8 nearest records in address decide: their thread if they agree, else that of the nearest one, marked as uncertain. (If the
+//! touches follow a rule, such as a period or one worker per row, the rule decides instead of an uncertain neighbour: `evidence/home.rs`.)
+//! 4. Without any record: the thread for which the kernel touched the pages, if that was derived; else unknown.
 //!
-//! On the recorded machine, an answer of the kernel for a page nearby replaces the node.
+//! On the recorded machine, the kernel's answer for a page nearby replaces the node.
 
 use crate::residents::Residents;
 use crate::touches::{ObjectTouches, Placed};
 use firsttouch_model::rows::Object;
 
-/// Records that must agree where the page itself has none.
+/// The number of nearest records that must agree if the page itself has none.
 const NEIGHBOURS: usize = 8;
-/// The kernel's answers count for pages up to this part of the object away.
+/// The kernel's answers apply to pages at most this fraction (1 / `REACH`) of the object away.
 const REACH: u64 = 8;
-/// How many records are searched for a thread's own next one.
+/// The number of records that are searched for a thread's own next record.
 const OWN: usize = 1024;
 
 /// The node of an address at a time.
@@ -29,13 +29,13 @@ pub enum Home {
     Untouched,
     Unknown,
     Known {
-        /// First toucher (index), where known.
+        /// Thread index of the first toucher, if known.
         thread: Option<usize>,
         node: u32,
         /// The node that first touch alone would give: where the first toucher ran, regardless of memory policy, full nodes and
         /// migration. None if unknown.
         first: Option<u32>,
-        /// From a record of the page itself, or from neighbours that agree.
+        /// Whether it comes from a record of the page itself or from neighbours that agree.
         sure: bool,
     },
 }
@@ -111,7 +111,7 @@ fn home_among(list: &[Placed], touches: &ObjectTouches, kernel_node: impl Fn(usi
     }
 }
 
-/// Up to eight records at or before `time`, nearest in offset first; `place` is where `offset` belongs in the list.
+/// Up to eight records at or before `time`, nearest in offset first; `place` is the index at which `offset` would be inserted.
 fn nearest(list: &[Placed], place: usize, offset: u64, time: u64) -> Vec<&Placed> {
     let early = |p: &&Placed| p.touch.time <= time;
     let mut below = list[..place].iter().rev().filter(early).peekable();
@@ -129,13 +129,13 @@ fn nearest(list: &[Placed], place: usize, offset: u64, time: u64) -> Vec<&Placed
     near
 }
 
-/// Replaces the node of a derived home by the kernel's answer on a real machine.
+/// Replaces the derived node by the kernel's answer, on the recorded machine.
 #[must_use]
 pub fn observed(derived: Home, residents: &Residents, object: &Object, address: u64, time: u64, page_bytes: u64, nodes: usize) -> Home {
     if derived == Home::Untouched {
         return derived;
     }
-    // The first touch is better evidence than a few answers far away.
+    // The first touch is better evidence than a few distant answers.
     let reach = if matches!(derived, Home::Known { .. }) { object.bytes / REACH } else { u64::MAX };
     match residents.node(object, address, time, page_bytes, reach).filter(|&node| (node as usize) < nodes) {
         Some(node) => {
@@ -184,7 +184,7 @@ mod tests {
         home(touches, |t| t as u32, offset, time)
     }
 
-    /// Check that a thread which comes to its own parts later, with the initialising code, initialises, and no other one does.
+    /// Check that a thread which reaches its own parts later, with the initialising code, counts as initialising, and no other thread does.
     #[test]
     fn threads_initialise_together() {
         let t = touches(&[(0, 5, 0), (4096, 30, 1), (8192, 5, 0), (16384, 5, 0), (20480, 40, 1)]);
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(ask(&t, 4096, 4), Home::Untouched);
     }
 
-    /// Check that agreeing neighbours are sure, others doubtful, and later neighbours mean untouched.
+    /// Check that neighbours that agree give a certain home, that others give an uncertain one, and that later neighbours mean untouched.
     #[test]
     fn neighbours_decide() {
         let agree = touches(&[(0, 5, 1), (40_960, 5, 1)]);

@@ -1,15 +1,16 @@
-//! One group, measured: how much it is used, by whom, in which partition, how much of that is remote, and whether that is
-//! enough to judge it.
+//! Measures one group: how much it is used, by which threads, in which partition, and how much of that is remote. Decides whether the
+//! evidence is enough to judge it.
 //!
-//! **Judged** is a group that
-//! - is larger, as far as alive at once, than a core's private cache;
-//! - has at least 16 windows that were hit as use;
-//! - has first touches that tell who: 8 records, or one for at least every other page, or the kernel on behalf of a known thread;
+//! A group is **judged** if it
+//! - is larger than a core's private cache, counting the memory alive at the same time;
+//! - has at least 16 windows with hits that count as use;
+//! - has first touches that identify the toucher: 8 records, or one for at least every second page, or the kernel on behalf of a known
+//!   thread;
 //! - has a known home for at least half of its sampled accesses;
 //! - has a known partition of use.
 //!
-//! The remote fraction and the matrix **count** every group larger than the cache, judged or not, as far as homes are known:
-//! leaving out those with few hits would leave out the little used, and so be biased.
+//! The remote fraction and the matrix **count** every group larger than the cache, judged or not, if homes are known: leaving out groups
+//! with few hits would bias the result towards memory that is used a lot.
 
 use crate::estimator::Design;
 use crate::evidence::{ByThread, Hit, SourceRef, missing};
@@ -25,44 +26,44 @@ use firsttouch_model::rows::{ObjectKind, Profile};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// All that was measured of one group.
+/// The measurements of one group.
 #[derive(Debug)]
 pub struct Subject {
     pub group: usize,
-    /// What the figures on its use rest on.
+    /// The source of the figures on its use.
     pub source: SourceRef,
     pub access_share: Option<Estimate>,
     pub partition: Partition,
     /// How many times the workers take turns over the range.
     pub turns: Option<u64>,
-    /// By thread index: share of accesses, traps seen.
+    /// By thread index: the share of accesses, and the number of traps.
     pub used_by: Vec<Option<Estimate>>,
     pub traps: Vec<u64>,
     pub touch: Rc<TouchSummary>,
-    /// Of accesses with a known home.
+    /// The remote fraction of the accesses with a known home.
     pub remote: Option<Estimate>,
-    /// The same over windows whose home is beyond doubt.
+    /// The remote fraction over only the windows whose home is certain.
     pub sure: Option<Estimate>,
-    /// What would be remote had each page stayed where its first toucher ran.
+    /// The fraction that would be remote if each page had stayed where its first toucher ran.
     pub by_first_touch: Option<Estimate>,
-    /// Part of the accesses that go to nodes without CPUs, or of a slower kind than those with.
+    /// The fraction of the accesses that go to nodes without CPUs, or to memory of a slower kind than that of nodes with CPUs.
     pub slow: Option<Estimate>,
     pub hit_windows: usize,
-    /// Counts in the remote fraction and the matrix.
+    /// Whether it counts in the remote fraction and the matrix.
     pub counts: bool,
-    /// Why not judged.
+    /// Why it is not judged.
     pub reason: Option<NotJudgedReason>,
 }
 
 impl Subject {
-    /// Remote accesses to this group / all sampled accesses.
+    /// Remote accesses to this group divided by all sampled accesses.
     #[must_use]
     pub fn remote_share(&self) -> f64 {
         self.access_share.map_or(0.0, |s| s.value) * self.remote.map_or(0.0, |r| r.value)
     }
 
-    /// How many arrays a mapping seems to hold, each used in plain blocks. A mapping is what the kernel knows: allocations that lie
-    /// side by side in it look like one, and their blocks look dealt out in turn.
+    /// The number of arrays that a mapping seems to hold, each used in plain blocks. The kernel reports mappings only: several allocations
+    /// side by side in one look like one object whose blocks are dealt out in turn.
     #[must_use]
     pub fn arrays_in_mapping(&self, kind: ObjectKind) -> Option<u64> {
         let dealt = kind == ObjectKind::Mapping && self.partition.kind == PartitionKind::BlockCyclic;
@@ -80,7 +81,7 @@ impl Subject {
     }
 }
 
-/// What measuring needs.
+/// The input of the measurements.
 pub struct Judge<'a> {
     pub profile: &'a Profile,
     pub target: &'a Target,
@@ -89,18 +90,18 @@ pub struct Judge<'a> {
     pub source: SourceRef,
 }
 
-/// Who uses a group, and from where: what sources are compared by.
+/// Which threads use a group, and from which nodes: the basis on which sources are compared.
 #[derive(Debug)]
 pub struct Usage {
-    /// By thread index: share of accesses, traps seen.
+    /// By thread index: the share of accesses, and the number of traps.
     used_by: Vec<Option<Estimate>>,
     traps: Vec<u64>,
-    /// Of accesses with a known home.
+    /// The remote fraction of the accesses with a known home.
     remote: Option<Estimate>,
 }
 
 impl Usage {
-    /// The figure that sources are compared by: the remote fraction, else the largest share of a thread.
+    /// The figure by which sources are compared: the remote fraction, else the largest share of a thread.
     #[must_use]
     pub fn main(&self) -> Option<Estimate> {
         self.remote.or_else(|| self.used_by.iter().flatten().max_by(|a, b| a.value.total_cmp(&b.value)).copied())
@@ -108,7 +109,7 @@ impl Usage {
 }
 
 impl Judge<'_> {
-    /// Who uses a group, and from where.
+    /// Which threads use a group, and from which nodes.
     #[must_use]
     pub fn usage(&self, hits: &[Hit]) -> Usage {
         let mut traps = vec![0u64; self.threads.list.len()];
@@ -131,7 +132,7 @@ impl Judge<'_> {
         Usage { used_by, traps, remote: self.remote(hits.iter()) }
     }
 
-    /// Measures one group whose usage is known.
+    /// Measures one group with known usage.
     #[must_use]
     pub fn measure(&self, index: usize, group: &Group, hits: &[Hit], usage: Usage, touch: Rc<TouchSummary>) -> Subject {
         let mut workers: BTreeMap<usize, f64> = BTreeMap::new();
@@ -176,7 +177,7 @@ impl Judge<'_> {
         })
     }
 
-    /// The part of the accesses that `counts`, of those of which that is known.
+    /// The fraction of the accesses for which `counts` is true, over those for which it is known.
     fn fraction<'h>(&self, hits: impl Iterator<Item = &'h Hit>, counts: impl Fn(Home, &ByThread) -> Option<bool>) -> Option<Estimate> {
         let (mut whole, mut parts) = (Vec::new(), Vec::new());
         for hit in hits.filter(|hit| !hit.by_thread.is_empty()) {
@@ -218,7 +219,7 @@ impl Judge<'_> {
         })
     }
 
-    /// Why the group cannot be judged, and what would help.
+    /// Why the group cannot be judged; `None` if it can.
     fn reason(&self, group: &Group, hits: &[Hit], subject: &Subject) -> Option<NotJudgedReason> {
         let touch = &subject.touch;
         let (seen, source) = (hits.len() as u64, self.source.name());
@@ -256,7 +257,7 @@ impl Judge<'_> {
     }
 }
 
-/// Sum of accesses over the subjects that count, as one source sees them.
+/// The sum of accesses over the groups that count, according to one source.
 #[must_use]
 pub fn counted_accesses(design: &Design, subjects: &[Subject]) -> f64 {
     subjects.iter().filter(|s| s.counts).map(|s| design.accesses(s.group)).sum()

@@ -1,21 +1,23 @@
-//! From a profile to findings: which objects live on the wrong node of a machine, who put them there and who uses them.
+//! From a profile to findings: which objects are on the wrong node of a machine, which threads put them there, and which threads use them.
 //!
 //! Pure: no I/O. The steps, a module each:
 //!
 //! | module | question |
 //! |---|---|
+//! | module | question |
+//! |---|---|
 //! | `slots.rs` | which slots do threads, and rows of an array, share one after another? |
 //! | `threads.rs`, `phases.rs` | on which node does each thread run, and when does a process run serially? |
-//! | `groups.rs`, `stacks.rs` | which objects does the programmer see as one, and which are stacks? |
+//! | `groups.rs`, `stacks.rs` | which objects are one to the programmer, and which are stacks? |
 //! | `faults.rs` | which page faults placed a page, and which only show that one was used? |
 //! | `touches.rs`, `generations.rs`, `homes.rs`, `residents.rs` | which thread first touched each page, and on which node is it? |
-//! | `evidence/`, `estimator.rs` | which threads access it, how much, with which uncertainty? A source of evidence is a folder there. |
-//! | `partition/` | how is it divided among threads? |
-//! | `judge.rs`, `findings/` | is that a defect, which one, what helps? |
+//! | `evidence/`, `estimator.rs` | which threads access an object, how much, and with which uncertainty? Each source of evidence is a folder. |
+//! | `partition/` | how do threads divide an object? |
+//! | `judge.rs`, `findings/` | is the placement a defect, of which kind, and how is it fixed? |
 //! | `traffic.rs` | which traffic would a machine have to carry? |
 //! | `unrecorded.rs` | how much memory belongs to no recorded object, so that the report does not cover it? |
-//! | `limits.rs` | does it keep the limits that a user sets? |
-//! | `notes.rs`, `reason.rs` | what is in doubt or not judged, why, and what helps? |
+//! | `limits.rs` | does the program stay within the limits that a user sets? |
+//! | `notes.rs`, `reason.rs` | what is uncertain or not judged, why, and what can the user do about it? |
 //! | `report.rs` | the result |
 
 mod analyse;

@@ -1,7 +1,7 @@
-//! Limits that a user sets on the figures of an analysis, and whether a program keeps them.
+//! Limits that a user sets on the figures of an analysis, and whether a program stays within them.
 //!
-//! A limit is exceeded when the whole 95 % interval lies above it, so that chance does not fail a build: of programs right at a limit, one in
-//! forty does. Where only the value is above it, the result is unsure.
+//! A limit is exceeded if the whole 95 % interval lies above it, so that chance rarely fails a build: of programs exactly at a limit, one
+//! in forty fails. If only the value is above it, the result is unsure.
 
 use crate::{Analysis, Assessed, Interval, NotJudgedReason, ObjectView};
 use firsttouch_model::evidence::EvidenceSource;
@@ -9,7 +9,7 @@ use firsttouch_model::finding::FindingKind;
 use serde::Serialize;
 use std::fmt;
 
-/// What is allowed. Without a limit, nothing is exceeded.
+/// The limits. `None`: no limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits<'a> {
     pub max_remote: Option<f64>,
@@ -48,7 +48,7 @@ impl fmt::Display for LimitKind {
     }
 }
 
-/// Whether a limit was kept.
+/// The result for one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LimitStatus {
@@ -60,7 +60,7 @@ pub enum LimitStatus {
     Unknown,
 }
 
-/// One limit, and what was found.
+/// One limit, and the figure that it was compared with.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LimitCheck {
     #[serde(rename = "name")]
@@ -89,7 +89,7 @@ pub fn check(assessed: Assessed<'_>, limits: &Limits<'_>) -> Vec<LimitCheck> {
         checked.push(compare(LimitKind::MaxSlowdown, limit, slowdown));
     }
     if let Some(Assessed { analysis: before, prediction }) = limits.baseline {
-        // The upper end: what the baseline may have reached by chance does not count against this run.
+        // The upper end of the interval: what the baseline may have reached by chance does not count against this run.
         let high = before.remote_interval.map(|interval| interval[1]).or(before.remote_fraction).unwrap_or(0.0);
         checked.push(compare(LimitKind::BaselineRemote, high, remote));
         if let (Some(prediction), (Some(_), _)) = (prediction, slowdown) {
@@ -100,8 +100,8 @@ pub fn check(assessed: Assessed<'_>, limits: &Limits<'_>) -> Vec<LimitCheck> {
     checked
 }
 
-/// A program with one thread has no remote accesses; of one without evidence nothing is known, nor of one that has memory larger than a
-/// cache of which nothing could be judged.
+/// The remote fraction. It is 0 for a program with one thread. It is unknown without evidence, and if the program has memory larger than a
+/// cache but none of it could be judged.
 fn remote(analysis: &Analysis) -> Option<f64> {
     let is_open = |object: &ObjectView| !object.judged && !matches!(object.reason, Some(NotJudgedReason::Cached { .. }));
     let objects = &analysis.objects;
@@ -126,7 +126,7 @@ fn compare(kind: LimitKind, limit: f64, (value, interval): (Option<f64>, Option<
     LimitCheck { kind, limit, value, interval, status, new_findings: Vec::new() }
 }
 
-/// Findings are the same if kind and object's name are: ids differ from run to run.
+/// Two findings are the same if the kind and the object's name are equal: ids differ from run to run.
 fn new_findings(analysis: &Analysis, before: &Analysis) -> LimitCheck {
     let known = |kind: FindingKind, name: &str| before.findings.iter().any(|finding| finding.kind == kind && finding.object_name == name);
     let new: Vec<String> = analysis
@@ -143,7 +143,7 @@ fn new_findings(analysis: &Analysis, before: &Analysis) -> LimitCheck {
 mod tests {
     use super::*;
 
-    /// Check that only a whole interval above a limit exceeds it, and that nothing known is not within.
+    /// Check that only a whole interval above a limit exceeds it, and that an unknown figure is not within the limit.
     #[test]
     fn chance_exceeds_nothing() {
         for (value, interval, status) in [

@@ -4,7 +4,7 @@ use crate::estimator::Design;
 use crate::evidence::Hit;
 use crate::homes::Home;
 
-/// `[node of thread][node of page]`, shares of the accesses with a known home; all zero when there are none.
+/// `[node of thread][node of page]`: shares of the accesses with a known home, sum 1; all 0 without such accesses.
 #[must_use]
 pub fn matrix<'h>(design: &Design, nodes: usize, hits: impl Iterator<Item = &'h Hit>) -> Vec<Vec<f64>> {
     let nodes = nodes.max(1);

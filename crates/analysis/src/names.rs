@@ -1,4 +1,4 @@
-//! Names of objects, as the program's source has them, and its language.
+//! Names of objects as in the program's source, and the language of the source.
 
 use crate::groups::Group;
 use crate::places::{Places, next_instruction};
@@ -6,21 +6,21 @@ use crate::report::Analysis;
 use firsttouch_model::rows::{Frame, Id, Object, Profile};
 use std::collections::BTreeMap;
 
-/// How far below an allocation the function may return its variable, in lines.
+/// The function may return its variable up to this many lines below the allocation.
 const LINES_TO_RETURN: u32 = 40;
 
-/// Name and ordinal (which of several of this name, in order of birth) of each group.
+/// The name and ordinal (the index among objects of this name, in order of birth) of each group.
 ///
-/// The name is the object's own if it has one, else the variable that the allocating line assigns to. If the function only returns
-/// that variable (`xmalloc`), the caller's variable counts, and so on outwards. Without a variable it is `heap object of function
-/// (file:line)` as far as known, `heap object of module+offset`, or kind and address. Objects with the same name also get the line of
-/// the innermost caller in which they differ.
+/// The name is the object's own if it has one, else the variable that the allocating line assigns to. If the function only returns that
+/// variable (`xmalloc`), the caller's variable is used, and so on outwards. Without a variable, the name is `heap object of function
+/// (file:line)` with as much as is known, `heap object of module+offset`, or kind and address. If several objects have the same name, the
+/// line of the innermost caller in which they differ is added.
 #[must_use]
 pub fn names(profile: &Profile, groups: &[Group], places: &Places<'_>) -> Vec<(String, usize)> {
     let object = |group: &Group| &profile.objects[group.representative];
     let chains: Vec<Vec<Call<'_>>> = groups.iter().map(|group| chain(object(group), places)).collect();
     let ordinals = Ordinals::new(&chains);
-    // The sources may have changed since.
+    // Use the stored names: the sources may have changed since the run.
     let kept = &profile.meta.variables;
     let name = |group: &Group, chain: &Vec<Call<'_>>| name(object(group), chain, places, &ordinals, kept);
     let mut list: Vec<(String, usize)> = groups.iter().zip(&chains).map(|(group, chain)| (name(group, chain), 0)).collect();
@@ -36,7 +36,7 @@ pub fn names(profile: &Profile, groups: &[Group], places: &Places<'_>) -> Vec<(S
     list
 }
 
-/// A call on the way to an allocation: a frame of the program's own code, and the function it calls (`malloc`, or one of its own).
+/// A call on the way to an allocation: a frame of the program's own code, and the function it calls (`malloc`, or one of the program's).
 struct Call<'a> {
     frame: &'a Frame,
     callee: &'a str,
@@ -48,8 +48,8 @@ impl Call<'_> {
     }
 }
 
-/// The calls that made an object, innermost first: the allocation, and as long as a function only returns the object, the call of
-/// that function.
+/// The calls that made an object, innermost first: the allocation, and for each function that only returns the object, the call of that
+/// function.
 fn chain<'a>(object: &'a Object, places: &Places<'a>) -> Vec<Call<'a>> {
     let mut rest = places.frames(object.site);
     let Some(frame) = places.user_frame(rest) else { return Vec::new() };
@@ -64,7 +64,7 @@ fn chain<'a>(object: &'a Object, places: &Places<'a>) -> Vec<Call<'a>> {
     calls
 }
 
-/// `xmalloc at cls.cpp:29`: the program's outermost allocating function, and the line that called it.
+/// `xmalloc at cls.cpp:29`: the program's outermost allocating function, and the line that calls it.
 #[must_use]
 pub fn made_by(object: &Object, places: &Places<'_>) -> Option<String> {
     let calls = chain(object, places);
@@ -72,13 +72,13 @@ pub fn made_by(object: &Object, places: &Places<'_>) -> Option<String> {
     Some(format!("{} at {}:{line}", calls.last()?.callee, base(file)))
 }
 
-/// `make` of `grid::make<double>`.
+/// `make` for `grid::make<double>`.
 fn last_name(function: &str) -> &str {
     let plain = function.split(['<', '(', '.']).next().unwrap_or_default();
     plain.rsplit("::").next().unwrap_or_default()
 }
 
-/// Whether a function returns what the call gave it: `return malloc(n);`, or `p = malloc(n); ... return p;`.
+/// Whether a function returns the result of the call: `return malloc(n);`, or `p = malloc(n); ... return p;`.
 fn returns_it(call: &Call<'_>, places: &Places<'_>) -> bool {
     let Some((file, line)) = call.line() else { return false };
     let Some(text) = places.sources.line(file, line) else { return false };
@@ -105,7 +105,7 @@ fn returns_it(call: &Call<'_>, places: &Places<'_>) -> bool {
     false
 }
 
-/// Whether a statement is `return variable`, apart from brackets and casts.
+/// Whether a statement is `return variable`, ignoring brackets and casts.
 fn gives(statement: &str, variable: &str) -> bool {
     let Some(value) = statement.trim().strip_prefix("return") else { return false };
     let value = value.trim_end_matches([';', ' ']);
@@ -150,7 +150,7 @@ impl Ordinals {
     }
 }
 
-/// The variables of an analysis by site, for the profile to keep.
+/// The names of variables in an analysis, by site, for storage in the profile.
 #[must_use]
 pub fn variables(profile: &Profile, analysis: &Analysis) -> BTreeMap<Id, String> {
     let mut names = BTreeMap::new();
@@ -203,7 +203,7 @@ fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Adds a line to the name of each object that shares it with others of its process: the innermost line of their stacks that differs.
+/// Adds a line to each name that several objects of one process share: the innermost line at which their stacks differ.
 fn distinguish(profile: &Profile, groups: &[Group], places: &Places<'_>, list: &mut [(String, usize)]) {
     let mut same: BTreeMap<(Id, String), Vec<usize>> = BTreeMap::new();
     for (g, group) in groups.iter().enumerate() {
@@ -227,7 +227,7 @@ fn distinguish(profile: &Profile, groups: &[Group], places: &Places<'_>, list: &
     }
 }
 
-/// `file:line` of each frame of the program's own code on the way to an allocation, innermost first.
+/// `file:line` of each frame of the program's own code that leads to an allocation, innermost first.
 fn lines_to(object: &Object, places: &Places<'_>) -> Vec<String> {
     let mut rest = places.frames(object.site);
     let mut lines = Vec::new();
@@ -240,13 +240,13 @@ fn lines_to(object: &Object, places: &Places<'_>) -> Vec<String> {
     lines
 }
 
-/// The name as it is in the code: without the line that was added to distinguish it.
+/// The name as it is in the code: without the line that [`distinguish`] adds.
 #[must_use]
 pub fn in_code(name: &str) -> &str {
     name.split(" (").next().unwrap_or(name)
 }
 
-/// The languages fixes are written in.
+/// The languages for which fixes have code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     C,
@@ -257,7 +257,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// By file extension.
+    /// The language according to the file's extension.
     #[must_use]
     pub fn of(file: &str) -> Option<Self> {
         let extension = file.rsplit('/').next()?.rsplit_once('.')?.1;

@@ -1,4 +1,4 @@
-//! Doubts and limits of an analysis, with what to do about them.
+//! Doubts about an analysis and its limits, each with what the user can do about it.
 
 use crate::Target;
 use crate::evidence::Evidence;
@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
-/// A doubt or a limit. JSON holds the sentence.
+/// A doubt or a limit. The JSON holds its text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Note {
-    /// A sentence that the profile or a report holds.
+    /// A sentence from the profile or from an earlier report.
     Recorded(String),
     /// Much of the touched memory belongs to no object.
     Unrecorded { unrecorded: Unrecorded, cause: UnrecordedCause },
@@ -25,15 +25,15 @@ pub enum Note {
     OneNode { machine: String },
     /// All threads sit on one node.
     ThreadsOnOneNode { machine: String, remedy: Spreading },
-    /// Processes that the program started and nobody profiled: they may have done its work.
+    /// Processes that the program started and that were not profiled. They may have done its work.
     ChildrenLeft(u64),
-    /// Samples left out, as they saw memory being initialised.
+    /// The number of samples left out because they saw memory being initialised.
     Initialising(u64),
-    /// Records left out, as they cannot be used.
+    /// The number of records left out because they cannot be used.
     Unusable(u64),
-    /// Objects that were sampled more or less often than size and life say.
+    /// The number of objects that were sampled more or less often than size and lifetime predict.
     UnevenSampling(usize),
-    /// Objects that are not listed.
+    /// The number of objects that are not listed.
     Unlisted(usize),
     /// A source file that was changed after the run.
     ChangedSource(PathBuf),
@@ -49,7 +49,7 @@ pub enum UnrecordedCause {
     NoAgent,
 }
 
-/// How to judge threads that sit on one node.
+/// How to judge threads that are all on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spreading {
     /// On a virtual machine with this many nodes.
@@ -145,21 +145,21 @@ impl From<Note> for String {
     }
 }
 
-/// What notes are made from.
+/// The input of the notes.
 pub struct NoteContext<'a> {
     pub profile: &'a Profile,
     pub target: &'a Target,
     pub threads: &'a Threads,
     pub uses: &'a Evidence,
     pub index: &'a TouchIndex,
-    /// Objects that are not listed.
+    /// The number of objects that are not listed.
     pub unlisted: usize,
     pub unrecorded: Option<Unrecorded>,
     /// Judged mappings that seem to hold several arrays: name, number.
     pub merged: Vec<(String, u64)>,
 }
 
-/// All notes, those of the profile first.
+/// All notes; those of the profile come first.
 #[must_use]
 pub fn notes(context: NoteContext<'_>) -> Vec<Note> {
     let remote = match context.target.nodes {
@@ -180,12 +180,12 @@ pub fn notes(context: NoteContext<'_>) -> Vec<Note> {
     notes
 }
 
-/// Why the threads seen cannot have remote memory on this target, if so.
+/// Why the threads cannot have remote memory on this target; `None` if they can.
 fn nothing_remote(context: &NoteContext<'_>) -> Option<Note> {
     let NoteContext { threads, target, .. } = context;
     let node = threads.list.first()?.node;
     if threads.alone() {
-        // The report's headline says that there is nothing to find.
+        // The report's headline already says that there is nothing to find.
         let children = context.profile.meta.children_left;
         return (children > 0).then_some(Note::ChildrenLeft(children));
     }

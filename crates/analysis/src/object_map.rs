@@ -7,7 +7,7 @@ use crate::homes::Home;
 use crate::threads::Threads;
 use std::collections::BTreeMap;
 
-/// Pieces, at most; a piece is at least a page.
+/// The largest number of pieces. A piece is at least a page.
 const PIECES: u64 = 32;
 /// A piece belongs to a thread or node with at least this share of it.
 const MAJORITY: f64 = 0.6;
@@ -28,7 +28,7 @@ pub fn object_map(group: &Group, hits: &[Hit], threads: &Threads, node_at: impl 
         let at = place(hit.position);
         let rate = hit.rate().max(f64::MIN_POSITIVE);
         for by in &hit.by_thread {
-            // Each sample counts the same, whatever its rate: the map shows who uses a piece, not how much.
+            // Each sample has the same weight, whatever its rate: the map shows which threads use a piece, not how much.
             *users[at].entry(by.thread).or_default() += by.rate / rate;
         }
         if let Home::Known { node, .. } = hit.home {
@@ -47,7 +47,7 @@ pub fn object_map(group: &Group, hits: &[Hit], threads: &Threads, node_at: impl 
     }
 }
 
-/// A thread of the worker with the majority.
+/// A thread of the worker that has the majority; -1 or -2 as in `ObjectMap::users`.
 fn by_worker(votes: &BTreeMap<usize, f64>, threads: &Threads) -> i64 {
     let mut workers: BTreeMap<usize, f64> = BTreeMap::new();
     for (&thread, vote) in votes {
@@ -63,7 +63,7 @@ fn by_worker(votes: &BTreeMap<usize, f64>, threads: &Threads) -> i64 {
     }
 }
 
-/// None without votes; `Some(None)` without a majority.
+/// `None` without votes; `Some(None)` without a majority.
 fn majority<K: Copy + Ord>(votes: &BTreeMap<K, f64>) -> Option<Option<K>> {
     let total: f64 = votes.values().sum();
     let most = votes.iter().max_by(|a, b| a.1.total_cmp(b.1))?;

@@ -7,18 +7,18 @@ use crate::touches::{BASE_PAGE, ObjectTouches, Placed};
 use firsttouch_model::rows::Id;
 use std::collections::HashMap;
 
-/// Code this near is one loop body, bytes.
+/// Instructions closer together than this belong to one loop body, bytes.
 const SAME_LOOP: u64 = 64;
 
 impl Reader<'_> {
-    /// For a group with rows, some of which were hit and have no record of their own: all records in its logical range.
+    /// For a group with rows, if a member that was hit has no record of its own: all records in the group's logical range.
     pub(super) fn logical(&self, group: usize, hits: &[Hit], touches: &HashMap<usize, ObjectTouches>) -> Option<ObjectTouches> {
         let group = &self.groups[group];
         let bare = |hit: &Hit| touches.get(&hit.object).is_none_or(ObjectTouches::is_bare);
         (group.rows > 1 && hits.iter().any(bare)).then(|| in_logical_range(group, touches))
     }
 
-    /// Where the page of a hit was, by first touches, and on the recorded machine by the kernel's answers.
+    /// The node of a hit's page: from first touches, and on the recorded machine from the kernel's answers.
     pub(super) fn home(&self, hit: &Hit, group: usize, evidence: &Evidence, logical: Option<&ObjectTouches>) -> Home {
         let kernel_node = |thread: usize| self.threads.list[thread].node;
         let Some(own) = evidence.touches.get(&hit.object) else { return Home::Unknown };
@@ -31,7 +31,7 @@ impl Reader<'_> {
         }
         let object = &self.profile.objects[hit.object];
         let derived = match nearest {
-            // Neighbours disagree: a rule by which the pages were touched is a better guess than the nearest neighbour.
+            // Neighbours disagree: if the touches follow a rule, it is a better estimate than the nearest neighbour.
             Home::Known { sure: false, .. } => {
                 let worker = evidence.summaries[group].partition.owner_by_rule(hit.position);
                 let thread =
@@ -44,13 +44,13 @@ impl Reader<'_> {
         observed(derived, self.residents, object, object.address.saturating_add(hit.offset), hit.start, own.page_bytes, nodes)
     }
 
-    /// Whether a thread seen in the sample was only then initialising its parts, with the code that touched first.
+    /// Whether a thread in the sample was still initialising its parts, with the code that made the first touches.
     fn initialises(&self, hit: &Hit, own: &ObjectTouches) -> bool {
         let same = |p: &Placed| hit.sites.iter().any(|&(site, _)| self.same_code(site, p.touch.site));
         hit.by_thread.iter().any(|by| comes_later(own, hit.offset, hit.start, by.thread, same))
     }
 
-    /// Whether two call stacks end in the same line, or where lines are not known within a few instructions of each other.
+    /// Whether two call stacks end in the same line; without lines, within a few instructions of each other.
     fn same_code(&self, a: Option<Id>, b: Option<Id>) -> bool {
         let leaf = |site: Option<Id>| site.and_then(|id| self.profile.sites.get(&id)).and_then(|site| site.frames.first());
         let (Some(a), Some(b)) = (leaf(a), leaf(b)) else { return false };

@@ -1,8 +1,8 @@
 //! Evidence of accesses: who accesses an object, where in it, from which node, and on which node the page was.
 //!
-//! Each source is a folder here and a line in [`SOURCES`]. It implements [`Source`]: it turns rows of the profile into samples
-//! (draws of a sampling design, and hits), and says what its figures count. Everything else is done for all sources alike: which
-//! node a sampled page was on (`home.rs`), which source a figure rests on ([`Evidence::best`]), what reports show.
+//! Each source is a folder here and an entry in [`SOURCES`]. It implements [`Source`]: it turns rows of the profile into samples (draws of
+//! a sampling design, and hits), and states what its figures count. The rest is common to all sources: the node of a sampled page
+//! (`home.rs`), the choice of the source for a figure ([`Evidence::best`]), and the reports.
 
 mod hint;
 mod home;
@@ -28,15 +28,15 @@ use std::fmt::Debug;
 use std::ops::Deref;
 use std::rc::Rc;
 
-/// All sources, the most trusted first: a later one is used where it says more and does not contradict those before it.
+/// All sources, the most trusted first. A later source is used where it is more precise and does not contradict the earlier ones.
 pub const SOURCES: &[&dyn Source] = &[&watch::Watch, &hint::Hint];
 
 /// What the figures of a source count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counts {
-    /// Accesses, so that objects can be compared.
+    /// Accesses: objects can be compared with each other.
     Accesses,
-    /// Pages that are accessed at all: shares within one object only.
+    /// Pages that are accessed at all: only shares within one object are meaningful.
     Pages,
 }
 
@@ -45,12 +45,12 @@ pub trait Source: Debug + Sync {
     /// Its name in profiles and reports.
     fn name(&self) -> EvidenceSource;
 
-    /// The samples in the source's own rows. First touches are read afterwards, and for the objects sampled here in any case.
+    /// The samples in the source's own rows. Called before first touches are read; those of the objects sampled here are always read.
     fn read(&self, _reader: &Reader<'_>) -> Samples {
         Samples::default()
     }
 
-    /// The samples among the recorded page faults, after first touches have been separated from them.
+    /// The samples among the recorded page faults, after they have been separated from first touches.
     fn read_faults(&self, _reader: &Reader<'_>, _touches: &HashMap<usize, ObjectTouches>) -> Samples {
         Samples::default()
     }
@@ -60,19 +60,19 @@ pub trait Source: Debug + Sync {
 
     fn counts(&self) -> Counts;
 
-    /// Whether it also sees the accesses that initialise memory. Those samples are left out.
+    /// Whether the source also sees accesses that initialise memory. Those samples are left out.
     fn sees_initialisation(&self) -> bool;
 
-    /// What one sample shows of the threads that use its address.
+    /// Which of the threads that use an address one sample shows.
     fn sight(&self) -> Sight;
 
-    /// What its samples are called in a sentence, after their number.
+    /// The unit of the samples after a number in a sentence: `samples`, `hinting faults`.
     fn unit(&self, count: u64) -> &'static str;
 
-    /// Whether the profile holds any of its draws.
+    /// Whether the profile contains any draws of the source.
     fn has_draws(&self, profile: &Profile) -> bool;
 
-    /// Why an object has no hit, given the number of draws on it.
+    /// Why an object with this number of draws has no hit.
     fn unseen(&self, profile: &Profile, draws: u64) -> NotJudgedReason {
         match draws {
             _ if !self.has_draws(profile) => NotJudgedReason::NoAccessEvidence(missing(profile, self.name())),
@@ -82,7 +82,7 @@ pub trait Source: Debug + Sync {
     }
 }
 
-/// A source in the list of an analysis.
+/// An index into the sources of an analysis.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceRef {
     index: usize,
@@ -107,17 +107,17 @@ impl Deref for SourceRef {
 #[derive(Clone, Copy, Debug)]
 pub struct ByThread {
     pub thread: usize,
-    /// Accesses a ns.
+    /// Accesses per ns.
     pub rate: f64,
-    /// Traps taken.
+    /// Number of traps.
     pub hits: u64,
-    /// The hit limit cut it off.
+    /// The hit limit ended the observation early.
     pub cut: bool,
-    /// Where the thread ran.
+    /// The node that the thread ran on.
     pub node: u32,
 }
 
-/// A draw that saw accesses.
+/// A draw with accesses.
 #[derive(Clone, Debug)]
 pub struct Hit {
     /// Index of the draw in the [`Design`].
@@ -125,20 +125,20 @@ pub struct Hit {
     /// Object index.
     pub object: usize,
     pub offset: u64,
-    /// In the group's logical range.
+    /// Position in the group's logical range, bytes.
     pub position: u64,
     pub start: u64,
     pub end: u64,
     /// Samples of one round were taken at the same time.
     pub round: u64,
     pub by_thread: Vec<ByThread>,
-    /// Accesses a ns by site.
+    /// Accesses per ns, by site.
     pub sites: Vec<(Option<Id>, f64)>,
     pub home: Home,
 }
 
 impl Hit {
-    /// Accesses a ns by all threads.
+    /// Accesses per ns by all threads.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.by_thread.iter().map(|t| t.rate).sum()
@@ -150,32 +150,32 @@ impl Hit {
 pub struct Sampled {
     pub source: &'static dyn Source,
     pub design: Design,
-    /// By group.
+    /// Hits by group.
     pub hits: Vec<Vec<Hit>>,
-    /// Samples found by group, where more were found than are used.
+    /// The number of samples found, by group, if not all of them are used.
     found: Option<Vec<u64>>,
 }
 
 /// All evidence of accesses.
 #[derive(Debug, Default)]
 pub struct Evidence {
-    /// By source, the most trusted first.
+    /// The samples of each source, the most trusted first.
     sampled: Vec<Sampled>,
     /// Touches of the members that were read, by object index.
     pub touches: HashMap<usize, ObjectTouches>,
     /// First touches by group.
     pub summaries: Vec<Rc<TouchSummary>>,
-    /// Samples left out because their page was not yet touched.
+    /// The number of samples left out because their page was not yet touched.
     pub initialising: u64,
-    /// Rows that refer to an unknown object or thread, or carry no usable number.
+    /// The number of rows that refer to an unknown object or thread, or have no usable number.
     pub refused: u64,
 }
 
-/// The half width of an interval that is good enough.
+/// An interval with at most this half width is precise enough: a less trusted source does not replace the figure.
 const NARROW: f64 = 0.05;
 
-/// Whether a figure of the next source replaces that of a more trusted one: where the trusted source has too few samples, or is
-/// less precise and agrees.
+/// Whether a figure of the next source replaces that of a more trusted one: if the trusted source has too few samples, or is less precise
+/// and the two agree.
 fn replaces(trusted: Option<Estimate>, next: Option<Estimate>) -> bool {
     let enough = |figure: &Estimate| figure.samples >= MIN_UNITS as u64;
     let Some(next) = next.filter(enough) else { return false };
@@ -197,26 +197,26 @@ impl Evidence {
         &self.sampled[source.index]
     }
 
-    /// The samples of the source of this name, if it is in the list.
+    /// The samples of the source with this name, if it was read.
     #[must_use]
     pub fn named(&self, name: &EvidenceSource) -> Option<&Sampled> {
         self.sampled.iter().find(|sampled| sampled.source.name() == *name)
     }
 
-    /// The source that a figure rests on, with the figure: the most trusted one unless a later one replaces it.
+    /// The source to use for a figure, with what it measured: the most trusted source unless a later one replaces it.
     #[must_use]
     pub fn best<T>(&self, measure: impl Fn(SourceRef) -> T, figure: impl Fn(&T) -> Option<Estimate>) -> Option<(SourceRef, T)> {
         let measured = self.sources().map(|source| (source, measure(source)));
         measured.reduce(|best, next| if replaces(figure(&best.1), figure(&next.1)) { next } else { best })
     }
 
-    /// The source that accesses to different objects are compared by: the most trusted one that counts accesses and saw any.
+    /// The source that gives the relative accesses to different objects: the most trusted one that counts accesses and saw any.
     #[must_use]
     pub fn volumes(&self) -> Option<SourceRef> {
         self.sources().find(|source| source.counts() == Counts::Accesses && self.of(*source).design.any())
     }
 
-    /// Groups that a source sampled more or less often than their size and life say.
+    /// The number of groups that a source sampled more or less often than their size and lifetime predict.
     #[must_use]
     pub fn mismatched(&self) -> usize {
         (0..self.summaries.len()).filter(|&group| self.sampled.iter().any(|sampled| sampled.design.mismatch(group))).count()
@@ -224,21 +224,21 @@ impl Evidence {
 }
 
 impl Sampled {
-    /// Samples found on a group, those included that were thinned out.
+    /// The number of samples found on a group, including those that were thinned out.
     #[must_use]
     pub fn found(&self, group: usize) -> u64 {
         let drawn = self.design.windows(group) as u64;
         self.found.as_ref().map_or(drawn, |found| found.get(group).copied().unwrap_or(0))
     }
 
-    /// Samples found in all, where the profile does not count them itself.
+    /// The number of samples found in total, if not all of them are used.
     #[must_use]
     pub fn all_found(&self) -> Option<u64> {
         self.found.as_ref().map(|found| found.iter().sum())
     }
 }
 
-/// Why the recorder has no evidence of a source.
+/// Why the profile lacks evidence of a source.
 pub fn missing(profile: &Profile, source: EvidenceSource) -> Missing {
     match profile.evidence_of(&source) {
         Some(evidence) if !evidence.detail.is_empty() => Missing::Detail(evidence.detail.clone()),

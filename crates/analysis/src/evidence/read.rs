@@ -1,4 +1,4 @@
-//! From the rows of a profile to the samples of all sources.
+//! Reads the rows of a profile into the samples of all sources.
 
 use super::{Evidence, Hit, Sampled, Source};
 use crate::Target;
@@ -13,42 +13,42 @@ use firsttouch_model::rows::{Id, Profile};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Members of a group whose touches are read, at most (those that were hit come first).
+/// The number of members of a group whose touches are read; members that were hit come first.
 const MEMBERS: usize = 4096;
 
-/// What sources read from.
+/// The input of the sources.
 pub struct Reader<'a> {
     pub profile: &'a Profile,
     pub threads: &'a Threads,
     pub groups: &'a [Group],
     pub residents: &'a Residents,
-    /// Nodes of the recorded machine, where the profile is judged on that.
+    /// The number of nodes of the recorded machine; `None` if the profile is judged on another one.
     pub(super) real_nodes: Option<usize>,
     object_of: HashMap<Id, usize>,
     group_of: Vec<usize>,
 }
 
-/// The samples of one source while they are read.
+/// The samples of one source while they are being read.
 #[derive(Debug, Default)]
 pub struct Samples {
-    /// The rate of a draw is set from its hit once it is known to count.
+    /// The draws. The rate of a draw is set from its hit once the hit is known to count.
     pub draws: Vec<Draw>,
-    /// By group, each hit in the order of its draws.
+    /// By group, the hits in the order of their draws.
     pub hits: Vec<Vec<Hit>>,
-    /// Samples found by group, where more were found than are used.
+    /// The number of samples found, by group, if not all of them are used.
     pub found: Option<Vec<u64>>,
-    /// Rows that are not usable.
+    /// The number of unusable rows.
     pub refused: u64,
 }
 
 impl Samples {
-    /// No samples yet of `groups` groups.
+    /// An empty list of samples for each of `groups` groups.
     #[must_use]
     pub fn of_groups(groups: usize) -> Self {
         Self { hits: vec![Vec::new(); groups], ..Self::default() }
     }
 
-    /// Adds a source's other samples.
+    /// Appends further samples of the same source.
     fn append(&mut self, other: Self) {
         if self.draws.is_empty() {
             let refused = self.refused + other.refused;
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Index of the object with this id, and of its group.
+    /// The indices of the object with this id and of its group.
     #[must_use]
     pub fn object(&self, id: Id) -> Option<(usize, usize)> {
         let &object = self.object_of.get(&id)?;
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
         evidence
     }
 
-    /// Touches of the members that were hit, and of the first others.
+    /// Reads the touches of the members that were hit, then of other members up to the limit.
     fn read_touches(&self, samples: &[Samples], reader: &mut TouchReader<'_>, touches: &mut HashMap<usize, ObjectTouches>) {
         for (g, group) in self.groups.iter().enumerate() {
             let hit = samples.iter().flat_map(|samples| samples.hits.get(g).into_iter().flatten()).map(|hit| hit.object);
@@ -117,8 +117,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Finds the node of each sample's page. Samples of memory that is only being initialised are left out where the source sees
-    /// those; their draws stay, as the time on which nobody used the memory counts too.
+    /// Finds the node of each sample's page. Samples of memory that is still being initialised are left out if the source sees those. Their
+    /// draws stay, because the time in which nobody used the memory counts too.
     fn locate(&self, source: &'static dyn Source, samples: Samples, evidence: &mut Evidence) -> Sampled {
         let Samples { mut draws, mut hits, found, refused } = samples;
         hits.resize_with(self.groups.len(), Vec::new);

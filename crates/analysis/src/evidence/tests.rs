@@ -11,7 +11,7 @@ use firsttouch_model::rows::{FirstTouch, Frame, Object, ObjectKind, Thread};
 const BYTES: u64 = 64 << 20;
 const SAMPLES: u64 = 200;
 
-/// A sample every so many bytes of the first object, by four threads in blocks.
+/// A source that samples the first object at equal distances, with four threads in blocks.
 #[derive(Debug)]
 struct Timer;
 
@@ -130,7 +130,7 @@ fn profile() -> Profile {
     }
 }
 
-/// Check that figures, findings, the matrix and the traffic all rest on a source that only the list names.
+/// Check that figures, findings, the matrix and the traffic all use a source that is known only through the list.
 #[test]
 fn a_third_source_is_used() {
     let target = Target {

@@ -1,5 +1,5 @@
-//! What helps, as text and code in the program's language: with the user's own names, values and loops where its source lines
-//! give them, and in neutral words where they do not. Code that is shown does what the user's line did, divided.
+//! The fix of a finding as text, and as code in the program's language. If the source lines are known, it uses the program's own names,
+//! values and loops, else neutral words. The code does the same work as the user's line, divided among threads.
 
 mod lines;
 mod serial;
@@ -14,12 +14,12 @@ use firsttouch_model::finding::FindingKind;
 const INTERLEAVE: &str = "without touching the source, spread its pages over the nodes: numactl --interleave=all CMD (which spreads \
                           all other memory too, the well-placed as well)";
 
-/// How the program divides its work.
+/// What divides the program's work among threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Team {
-    /// An OpenMP runtime does: a pragma divides a loop.
+    /// An OpenMP runtime: a pragma can divide a loop.
     OpenMp,
-    /// The program's own thread functions do: a pragma would do nothing.
+    /// The program's own thread functions: a pragma would have no effect.
     Own,
 }
 
@@ -72,7 +72,7 @@ impl Context<'_> {
         }
     }
 
-    /// How to keep threads where they are.
+    /// Advice on how to pin the threads.
     pub(super) fn pin_advice(&self) -> String {
         match self.team() {
             Team::OpenMp => {
@@ -88,7 +88,7 @@ impl Context<'_> {
         }
     }
 
-    /// Nodes with CPUs, as numactl takes them.
+    /// Nodes with CPUs that are not slow, in numactl's list format.
     fn cpu_nodes(&self) -> String {
         let machine = &self.profile.machine;
         let nodes = machine.node_cpus.iter().filter(|(node, cpus)| !cpus.is_empty() && !self.target.slow_nodes.contains(node));
@@ -100,7 +100,7 @@ impl Context<'_> {
         touch.or_else(|| case.view.allocated_at.as_ref().and_then(|p| p.file.as_deref()).and_then(Language::of))
     }
 
-    /// Whether an OpenMP runtime was seen at work. Where stacks do not show which code ran, assume one.
+    /// Whether an OpenMP runtime was seen. If no stack shows which modules ran, assume one.
     fn team(&self) -> Team {
         const RUNTIMES: &[&str] = &["libgomp", "libomp", "libiomp", "libnvomp"];
         const OUTLINED: &[&str] = &["_omp_fn", "omp_outlined", "GOMP_", "__kmp", "__nv_"];
@@ -115,13 +115,13 @@ impl Context<'_> {
         if is_recorded || is_openmp || !is_known { Team::OpenMp } else { Team::Own }
     }
 
-    /// The user's initialising loop.
+    /// The user's initialising loop, if the source shows which one it is.
     fn own_loop(&self, case: &Case<'_>, language: Language) -> Option<Loop> {
         let place = case.view.first_touch.at.first()?;
         indexing_loop(self.places.sources, place.file.as_deref()?, place.line?, language, in_code(&case.view.name))
     }
 
-    /// The user's initialising loop, made parallel. Empty where it is not known which loop that is.
+    /// The user's initialising loop, made parallel. Empty if it is unknown which loop that is.
     fn parallel_loop(&self, case: &Case<'_>, language: Option<Language>) -> String {
         let arrays = case.subject.arrays_in_mapping(case.object.kind).is_some();
         let chunks = case.subject.partition.kind == PartitionKind::BlockCyclic && !arrays;
@@ -142,7 +142,7 @@ impl Context<'_> {
     }
 }
 
-/// Threads of one's own: rayon's would come to the parts in any order.
+/// Uses plain threads: rayon would assign the parts in any order.
 fn rust(name: &str) -> String {
     let name = variable(name, "data");
     format!(
@@ -161,7 +161,7 @@ fn rust(name: &str) -> String {
     )
 }
 
-/// The object's name where code can use it, else a stand-in.
+/// The object's name if code can use it, else `otherwise`.
 fn variable<'a>(name: &'a str, otherwise: &'a str) -> &'a str {
     Some(in_code(name)).filter(|name| lines::is_name(name)).unwrap_or(otherwise)
 }
@@ -174,7 +174,7 @@ fn code(text: &str) -> String {
     format!(":\n{}", lines.join("\n"))
 }
 
-/// ` (pt.c:29)`, or nothing where the line is not known.
+/// ` (pt.c:29)`; empty if the line is unknown.
 fn at(place: Option<&Place>) -> String {
     place.filter(|place| place.line.is_some()).map_or_else(String::new, |place| format!(" ({})", describe(place)))
 }

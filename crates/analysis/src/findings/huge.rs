@@ -1,23 +1,23 @@
-//! The rule of `huge-page-sharing`: the program initialises as it computes, and only the page size spoils the placement.
+//! The rule of `huge-page-sharing`: each thread initialises what it uses, but the large pages defeat this placement.
 //!
 //! - Pages are huge.
-//! - The first touches obey the users' partition: at least half of the touched pages (by weight, as far as the user there is
-//!   known) were touched, at the very address that faulted, by the worker that uses that address. Loops fault at the border of
-//!   their part, so a 64th of a page on either side counts as that address.
-//! - Several workers race for the pages. Where one worker won 90 % of them or more, that shows in the addresses: at least half of the
-//!   obeying touches lie inside their page, where that worker's part begins. A thread that initialises all by itself enters
-//!   each page at its start or its end.
-//! - At least half of the windows with a remote access lie in a huge page where some part is used from the node that the page is on:
-//!   with base pages each part would have been on its own user's node.
+//! - The first touches follow the users' partition: of the touched pages with a known user (by weight), at least half were touched by the
+//!   worker that uses the very address that faulted. Loops fault at the border of their part, so an address within a 64th of a page counts
+//!   as well.
+//! - Several workers race for the pages. If one worker won 90 % of them or more, the addresses must show the race: at least half of the
+//!   conforming touches lie inside their page, where that worker's part begins. A thread that initialises everything by itself enters each
+//!   page at its start or its end.
+//! - At least half of the windows with a remote access lie in a huge page in which some part is used from the node that the page is on:
+//!   with base pages, each part would have been on its own user's node.
 
 use super::{Case, SERIAL};
 use crate::homes::Home;
 use crate::threads::Threads;
 use std::collections::HashMap;
 
-/// Positions looked at within one huge page.
+/// Number of positions examined within one huge page.
 const PROBES: u64 = 64;
-/// An address and a border between two workers that are closer than this part of a page are the same place.
+/// An address closer to a border between two workers than this fraction of a page counts as on the border.
 const BORDER: u64 = 64;
 
 pub(super) fn is_huge_page_sharing(case: &Case<'_>, threads: &Threads) -> bool {
@@ -47,7 +47,7 @@ pub(super) fn is_huge_page_sharing(case: &Case<'_>, threads: &Threads) -> bool {
     if serial && inside < 0.5 * obeying {
         return false;
     }
-    // Workers of one process: a worker's node is that of any of its threads.
+    // Workers of one process; the node of a worker is that of any of its threads.
     let process = case.object.process;
     let node_of: HashMap<usize, u32> = threads.list.iter().filter(|t| t.process == process).map(|t| (t.worker, t.node)).collect();
     let (mut shared, mut remote) = (0usize, 0usize);

@@ -1,31 +1,31 @@
 //! The user's own loop that first touches an object, for use in a fix.
 //!
-//! A pragma before the wrong loop breaks a program, so a loop is shown only where the source says that it is the right one:
-//! of the nest around the touching line, the outermost `for` (`do`) whose variable is in a subscript of the object there. A
-//! time-step loop further out indexes nothing and is never chosen; where no loop's variable is seen in a subscript, none is.
+//! A pragma before the wrong loop breaks a program, so a loop is shown only if the source confirms it: of the loops around the touching
+//! line, the outermost `for` (`do`) whose variable appears in a subscript of the object. A time-step loop further out indexes nothing and
+//! is never chosen. Without such a variable, no loop is chosen.
 
 use crate::Sources;
 use crate::names::Language;
 
-/// How far above a line its loops are looked for.
+/// Enclosing loops are searched for up to this many lines above a line.
 const LINES_ABOVE: u32 = 40;
-/// How many lines below a loop's header its body may begin.
+/// The body of a loop may begin up to this many lines below its header.
 const BODY_BELOW: u32 = 3;
-/// Characters of a line that are looked at.
+/// The number of characters of a line that are examined.
 const LONGEST_LINE: usize = 1024;
 
 /// A loop as the user wrote it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Loop {
-    /// Its line, from the loop's own keyword on.
+    /// The line of the loop, from the loop's keyword on.
     pub text: String,
     pub line: u32,
-    /// The whole loop, its body included, is on that line.
+    /// The line contains the whole loop with its body.
     pub whole: bool,
 }
 
 impl Loop {
-    /// The loop as lines of code, with `...` for a body that is not shown.
+    /// The loop as lines of code, with `...` for a body on other lines.
     pub fn code(&self, language: Language) -> String {
         match language {
             _ if self.whole => self.text.clone(),
@@ -35,7 +35,7 @@ impl Loop {
     }
 }
 
-/// One loop header of the nest around a line.
+/// A loop header in the nest around a line.
 struct Head {
     variable: String,
     line: u32,
@@ -57,14 +57,14 @@ pub(super) fn indexing_loop(sources: &dyn Sources, file: &str, line: u32, langua
     nest.extend(own);
     let used = subscripts(&body, name);
     let indexes = |head: &&Head| words(&used).any(|word| same_name(word, &head.variable, language));
-    // `for (double &x : v) x = 0;` visits each element itself.
+    // `for (double &x : v) x = 0;` accesses each element without a subscript.
     let visits = |head: &&Head| words(&head.text).any(|word| word == name) && head.text.contains(" : ");
     let chosen = nest.iter().find(indexes).or_else(|| nest.last().filter(visits))?;
     let whole = complete(&chosen.body, language) && chosen.line == line;
     Some(Loop { text: chosen.text.clone(), line: chosen.line, whole })
 }
 
-/// The loops around a line, outermost first, as far as indentation tells; up to the function they are in.
+/// The loops around a line, outermost first, by indentation, up to the enclosing function.
 fn above(sources: &dyn Sources, file: &str, line: u32, text: &str, language: Language) -> Vec<Head> {
     let mut nest: Vec<Head> = Vec::new();
     let mut indent = indentation(text);
@@ -72,7 +72,7 @@ fn above(sources: &dyn Sources, file: &str, line: u32, text: &str, language: Lan
         let Some(text) = sources.line(file, above) else { break };
         let code = code_of(&text, language).trim();
         let own = heads(&text, above, language);
-        // A header right above may stand no further left than its body.
+        // A header directly above may have the same indentation as its body.
         let bare = above + 1 == line && indentation(&text) == indent && own.last().is_some_and(|head| head.body.trim().is_empty());
         if code.is_empty() || (indentation(&text) >= indent && !bare) || code.starts_with('#') {
             continue;
@@ -80,7 +80,7 @@ fn above(sources: &dyn Sources, file: &str, line: u32, text: &str, language: Lan
         if own.is_empty() && !is_passed(code, language) {
             break;
         }
-        // A loop that ends on its own line is beside the line, not around it.
+        // A loop that ends on its own line does not enclose the line.
         if own.last().is_none_or(|head| !complete(&head.body, language)) {
             indent = indentation(&text);
             nest.splice(0..0, own);
@@ -89,8 +89,8 @@ fn above(sources: &dyn Sources, file: &str, line: u32, text: &str, language: Lan
     nest
 }
 
-/// Lines further left that may stand between a statement and its loop: conditions, other loops, brackets, and the beginnings of
-/// statements that go over several lines. All else begins a function.
+/// Whether a line with less indentation may stand between a statement and its loop: a condition, another loop, a brace, or the beginning of
+/// a statement that continues on the next line. Any other line begins a function.
 fn is_passed(code: &str, language: Language) -> bool {
     if language == Language::Fortran {
         let lower = code.to_ascii_lowercase();
@@ -102,7 +102,7 @@ fn is_passed(code: &str, language: Language) -> bool {
     control || continued || matches!(code, "{" | "}")
 }
 
-/// The loop headers that a line begins with: one, or a nest written on one line.
+/// The loop headers at the start of a line: one, or a nest written on one line.
 fn heads(text: &str, line: u32, language: Language) -> Vec<Head> {
     let mut found = Vec::new();
     let mut rest = code_of(text, language).trim_start().trim_start_matches('}').trim_start();
@@ -113,7 +113,7 @@ fn heads(text: &str, line: u32, language: Language) -> Vec<Head> {
     found
 }
 
-/// The variable of the loop header that `code` begins with, and what follows the header.
+/// The variable of the loop header that `code` begins with, and the text after the header.
 fn head(code: &str, language: Language) -> Option<(String, &str)> {
     match language {
         Language::C | Language::Cpp => {
@@ -139,7 +139,7 @@ fn head(code: &str, language: Language) -> Option<(String, &str)> {
     }
 }
 
-/// What a loop does: what follows the header on its line, else the lines below, up to the first with a subscript.
+/// The start of a loop's body: the rest of the header's line, else the lines below, up to the first with a subscript.
 fn body_of(sources: &dyn Sources, file: &str, head: &Head, language: Language) -> String {
     let mut body = head.body.clone();
     for below in head.line + 1..=head.line + BODY_BELOW {
@@ -153,8 +153,8 @@ fn body_of(sources: &dyn Sources, file: &str, head: &Head, language: Language) -
     body
 }
 
-/// The subscripts of `name` in a statement; where it goes by another name there, those left of the first assignment; where there
-/// are none, all.
+/// The subscripts of `name` in a statement. If the statement uses another name for the object: the subscripts left of the first assignment,
+/// or all subscripts if there are none on the left.
 fn subscripts(body: &str, name: &str) -> String {
     let last = words(name).last().unwrap_or_default();
     let of_name: String = body.match_indices(last).filter(|(at, _)| !last.is_empty() && is_whole(body, *at, last)).fold(
@@ -171,7 +171,7 @@ fn subscripts(body: &str, name: &str) -> String {
     if left.is_empty() { inside_brackets(body) } else { left }
 }
 
-/// The contents of the brackets that `text` begins with: of `[i][j] = 0`, ` i j`.
+/// The contents of the brackets that `text` begins with: ` i j` for `[i][j] = 0`.
 fn brackets(text: &str) -> String {
     let (mut rest, mut found) = (text.trim_start(), String::new());
     while let Some(inside) = rest.strip_prefix(['[', '(']) {
@@ -188,7 +188,7 @@ fn inside_brackets(text: &str) -> String {
     starts.collect::<Vec<_>>().join(" ")
 }
 
-/// Where the bracket closes that opened right before `text`.
+/// The position of the bracket that closes the one directly before `text`.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 1_usize;
     text.char_indices().find_map(|(at, c)| {
@@ -201,7 +201,7 @@ fn closing(text: &str) -> Option<usize> {
     })
 }
 
-/// Braces opened and not closed.
+/// The number of braces that `text` opens and does not close.
 fn braces(text: &str) -> usize {
     text.matches('{').count().saturating_sub(text.matches('}').count())
 }
@@ -215,7 +215,7 @@ fn complete(body: &str, language: Language) -> bool {
     }
 }
 
-/// A line without its comment. Of endless lines, which nobody wrote, only the beginning counts.
+/// A line without its comment. Only the beginning of a very long line is used: such lines are generated.
 fn code_of(text: &str, language: Language) -> &str {
     let text = text.char_indices().nth(LONGEST_LINE).and_then(|(end, _)| text.get(..end)).unwrap_or(text);
     let comment = if language == Language::Fortran { "!" } else { "//" };
@@ -271,7 +271,7 @@ mod tests {
     fn the_outermost_loop_that_indexes() {
         let nest = "void f(void)\n{\n    x = 1;\n    for (i = 0; i < m; i++) {\n        for (j = 0; j < n; j++)\n            A[i][j] = 0;\n    }\n}\n";
         assert_eq!(code(nest, 6, Language::C, "A").as_deref(), Some("for (i = 0; i < m; i++) {\n    ...\n}"));
-        // The line of an inner header stands for its body.
+        // The header of an inner loop represents its body.
         assert_eq!(code(nest, 5, Language::C, "A").as_deref(), Some("for (i = 0; i < m; i++) {\n    ...\n}"));
         assert_eq!(code(nest, 3, Language::C, "x"), None);
         let fortran = "program p\n  do j = 1, n\n    do I = 1, n\n      u(i,j) = 0 ! (t)\n    end do\n  end do\n";
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(code(pointer, 3, Language::C, "p"), None);
     }
 
-    /// Check that a loop that is on one line is shown as it is, and that others beside the line do not count.
+    /// Check that a loop on one line is shown unchanged, and that loops beside the line do not count.
     #[test]
     fn loops_on_one_line() {
         let one = "    for (size_t i = 0; i < n; i++) { a[i] = i; b[i] = i; }\n    for (i = 0; i < m; i++) c[i] = 0;\n    d[k] = 1;\n";
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(code(open, 1, Language::C, "a").as_deref(), Some("for (i = 0; i < n; i++) { a[i] = 0;\n    ...\n}"));
     }
 
-    /// Check that another name for the object, a call, C++ operators and range loops are understood.
+    /// Check that another name for the object, a call, C++ operators and range loops are recognised.
     #[test]
     fn ways_to_index() {
         let other = "for (i = 0; i < n; i++)\n    row[i] = old[t];\n";
@@ -317,7 +317,7 @@ mod tests {
         assert!(code(continued, 3, Language::C, "a").is_some_and(|text| text.starts_with("for (i")));
     }
 
-    /// Check that no line, however odd, does harm.
+    /// Check that malformed lines do not cause a panic.
     #[test]
     fn odd_lines() {
         for source in ["for (", "for (;;)", "for (;;) {", "do =", "for in", "}}}", "for (i = 0; i < n; i++) é[i] = 'x';", "a[", "a]["] {

@@ -1,10 +1,15 @@
-//! Findings: the rules. At most one finding an object, the first that holds, in this order; and those on the whole program.
+//! Findings: the rules. An object has at most one finding, the first in the order of the table whose rule holds; the whole program may have further
+//! ones.
 //!
-//! **Bars for all:** the object is judged (see `judge.rs`); the 95 % interval of its remote fraction lies above 0.05; that does
-//! not rest on guessed homes: either the interval over the windows alone whose home is beyond doubt (at least 8) lies above 0.05
-//! too, or the touched pages themselves (at least 16 records) disagree with the users' stable partition, in node, by more than
-//! 0.25 at the lower end; and its remote accesses are at least 2 % of all judged
-//! accesses. So a well-placed program has none, and neither has a target with one node.
+//! **Bars for all findings on objects:**
+//! - the object is judged (see `judge.rs`);
+//! - the 95 % interval of its remote fraction lies above 0.05;
+//! - this does not depend on guessed homes: either the interval over only the windows whose home is certain (at least 8) lies above 0.05
+//!   too, or the touched pages themselves (at least 16 records) disagree with the users' stable partition, by node, for more than 0.25 of
+//!   them at the lower end of the interval;
+//! - its remote accesses are at least 2 % of the accesses to all objects larger than a core's cache.
+//!
+//! So a well-placed program has no finding, and no program has one on a target with one node.
 //!
 //! | finding | rule beyond the bars |
 //! |---|---|
@@ -19,8 +24,8 @@
 //!
 //! `unpinned-threads` and `balancing-churn` may also be about the whole program ([`program`]): their object is null.
 //!
-//! Stable is `single`, `block` or `block-cyclic`. Where use is not, no first touch would be right, so what the use is comes
-//! first and the message says who touched it.
+//! Stable is `single`, `block` or `block-cyclic`. If use is not stable, no first touch would be right, so the use determines the finding,
+//! and the message adds who touched the object.
 
 mod fix;
 mod huge;
@@ -46,33 +51,34 @@ use firsttouch_model::finding::{FindingKind, Severity};
 use firsttouch_model::rows::{Object, Profile};
 use std::collections::{BTreeMap, HashMap};
 
-/// The lower end of the remote fraction's interval must be above this.
+/// The lower limit of the remote fraction's interval must exceed this.
 const REMOTE_BAR: f64 = 0.05;
-/// Remote accesses / accesses to all objects larger than a core's cache must reach this.
+/// The remote accesses to an object must be at least this fraction of the accesses to all objects larger than a core's cache.
 const WORTH_BAR: f64 = 0.02;
-/// Windows with a home beyond doubt that must be there.
+/// The least number of windows whose home is certain.
 const SURE_WINDOWS: u64 = 8;
-/// Records that must be there to hold first touches against the users' partition, and the lower end they must reach.
+/// The least number of records for which first touches are compared with the users' partition. The lower limit of the fraction that
+/// disagrees must exceed `DISAGREEMENT_BAR`.
 const DISAGREEING_RECORDS: f64 = 16.0;
 const DISAGREEMENT_BAR: f64 = 0.25;
-/// One worker touched it.
+/// First touch counts as serial if one worker touched at least this fraction of the pages.
 pub(crate) const SERIAL: f64 = 0.90;
 
-/// What the rules and their words need.
+/// The input of the rules and of their messages.
 pub struct Context<'a> {
     pub profile: &'a Profile,
     pub target: &'a Target,
     pub threads: &'a Threads,
     pub uses: &'a Evidence,
     pub places: &'a Places<'a>,
-    /// Accesses to all objects larger than a core's cache, as a source sees them.
+    /// Accesses to all objects larger than a core's cache, according to a source.
     pub counted: &'a dyn Fn(SourceRef) -> f64,
-    /// Names by group, for former owners.
+    /// The groups and their names, to name former owners.
     pub groups: &'a [Group],
     pub names: &'a [(String, usize)],
 }
 
-/// One object under judgement.
+/// One object that is being judged.
 pub struct Case<'a> {
     pub subject: &'a Subject,
     pub group: &'a Group,
@@ -105,7 +111,7 @@ impl Context<'_> {
         })
     }
 
-    /// What the finding stands on.
+    /// The figures that justify the finding, by name.
     fn case_figures(&self, kind: FindingKind, case: &Case<'_>) -> BTreeMap<String, Figure> {
         let source = || case.subject.source.name();
         let mut figures = BTreeMap::new();
@@ -165,12 +171,12 @@ impl Context<'_> {
         above(subject.remote) && (sure || self.touches_disagree(subject)) && counted > 0.0 && remote >= WORTH_BAR * counted
     }
 
-    /// Accesses to an object, and to all that count, as the source of its figures sees them.
+    /// Accesses to an object, according to the source of its figures.
     fn accesses(&self, subject: &Subject) -> f64 {
         self.uses.of(subject.source).design.accesses(subject.group)
     }
 
-    /// Whether first toucher and user, at the touched addresses, sit on different nodes too often for chance.
+    /// Whether the first toucher and the user of the touched addresses are on different nodes more often than chance explains.
     fn touches_disagree(&self, subject: &Subject) -> bool {
         let process = self.profile.objects[self.groups[subject.group].representative].process;
         let node_of: HashMap<usize, u32> = self.threads.list.iter().filter(|t| t.process == process).map(|t| (t.worker, t.node)).collect();

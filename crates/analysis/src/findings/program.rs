@@ -1,14 +1,15 @@
-//! Findings on the whole program, on the machine of the profile: its threads move, or its pages do.
+//! Findings on the whole program, on the machine of the profile: threads move between nodes, or pages do.
 //!
-//! - `unpinned-threads`: threads were seen on several nodes. At equal times each thread that had used CPU time was looked at; of these
-//!   looks, the part off the thread's main node has its lower end above 5 %, over at least 8 moves between nodes; and the program's remote
-//!   fraction has its lower end above 5 % too, so that it matters. Not reported if an object has that finding: the cause is the same.
-//!   How long a thread stays makes looks alike, so the interval counts stays (moves and threads), not looks.
-//! - `balancing-churn`: of the pages asked about again and again (objects larger than a core's cache), the part that came back to a node
-//!   they had left has its lower end above 5 %, with at least 16 pages asked again (parts of a huge page are one) and pages counted as
-//!   migrated by the balancing.
+//! - `unpinned-threads`: threads were seen on several nodes. Each thread that had used CPU time was observed at regular intervals
+//!   ("looks"). The fraction of looks at which a thread was off its main node must exceed 5 % at the lower limit, with at least 8 moves
+//!   between nodes. The program's remote fraction must also exceed 5 % at the lower limit, so that the moves matter. Not reported if an
+//!   object has this finding, because the cause is the same. Successive looks at a thread that stays are alike, so the interval counts
+//!   stays (moves and threads), not looks.
+//! - `balancing-churn`: of the pages that were queried repeatedly (objects larger than a core's cache), the fraction that returned to a
+//!   node they had left must exceed 5 % at the lower limit. At least 16 pages must have been queried repeatedly (parts of a huge page count
+//!   as one), and the kernel must have counted pages that the balancing migrated.
 //!
-//! Placed for good, a program has neither: threads that are pinned do not move, and pages that settled do not come back.
+//! A program with a permanent placement has neither: pinned threads do not move, and settled pages do not return.
 
 use super::{Context, figure};
 use crate::Finding;
@@ -25,13 +26,13 @@ const RETURNED_BAR: f64 = 0.05;
 const LEAST_PAGES: u64 = 16;
 const REMOTE_BAR: f64 = 0.05;
 
-/// What the rules look at.
+/// The input of the rules.
 pub struct Program<'a> {
     pub remote: Option<Estimate>,
     pub source: Option<SourceRef>,
-    /// Of all objects that count.
+    /// The moves of the pages of all objects that count.
     pub moves: &'a Moves,
-    /// Those on objects.
+    /// The findings on objects.
     pub findings: &'a [Finding],
 }
 
@@ -147,7 +148,7 @@ impl Context<'_> {
         )
     }
 
-    /// ` (allowed CPUs: 0-3)`, where that is several nodes' for all threads alike.
+    /// ` (each may run on CPUs 0-3)`, if the list is the same for all threads.
     fn allowed(&self) -> String {
         let mut lists: Vec<&str> = self.profile.threads.iter().filter_map(|t| t.allowed_cpus.as_deref()).collect();
         lists.sort_unstable();

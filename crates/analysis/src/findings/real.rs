@@ -1,42 +1,43 @@
-//! On the machine of the profile: objects whose pages are not where first touch puts them, or whose users have left.
+//! On the machine of the profile: objects whose pages are not where first touch would put them, or whose users have moved.
 //!
-//! Asked of objects that pass the bars, in this order:
+//! The rules for objects that pass the bars, in this order:
 //!
 //! | finding | rule |
 //! |---|---|
 //! | `slow-tier` | more than 5 % (lower end) of its accesses go to nodes without CPUs or of a slower tier |
-//! | none | an interleave policy, and use that has no owners (`shared`, `irregular`): that is the remedy, taken already |
+//! | none | an interleave policy, and use without owners (`shared`, `irregular`): the remedy is already applied |
 //! | `policy-mismatch` | its policy is not first touch, and had each page stayed where its first toucher ran, clearly less would be remote |
 //! | `node-full` | without such a policy, at least a quarter (lower end 5 %) of the touched pages went to another node than their toucher ran on, and first touch would be clearly better |
-//! | none | first touch would be clearly better, but pages were moved away since: the balancing's doing (`program.rs`) |
-//! | `unpinned-threads` | use is stable, and at least three quarters (lower end one half) of the touched pages were touched by their own user: what is remote now was local once |
+//! | none | first touch would be clearly better, but the balancing moved pages away since (see `program.rs`) |
+//! | `unpinned-threads` | use is stable, and at least three quarters (lower end one half) of the touched pages were touched by their own user: what is remote now was local at first |
 //!
-//! Clearly: the interval of what would be remote by first touch lies below that of what is.
+//! "Clearly better": the interval of the fraction that would be remote by first touch lies below the interval of the fraction that is
+//! remote.
 
 use super::{Case, Context};
 use crate::PartitionKind;
 use firsttouch_model::Estimate;
 use firsttouch_model::finding::FindingKind;
 
-/// Part of the accesses to slow nodes that is reported.
+/// A larger fraction of accesses to slow nodes is reported.
 const SLOW_BAR: f64 = 0.05;
-/// Part of the pages displaced when they were touched.
+/// The least fraction of pages that were placed on another node than their toucher's, and the lower limit it must exceed.
 const DISPLACED: f64 = 0.25;
 const DISPLACED_BAR: f64 = 0.05;
-/// Part of the pages that moved, as an explanation.
+/// A larger fraction of pages that moved explains the placement.
 const MOVED: f64 = 0.25;
-/// Part of the pages touched by their own user.
+/// The least fraction of pages that were touched by their own user, and the lower limit it must exceed.
 const OWN: f64 = 0.75;
 const OWN_BAR: f64 = 0.5;
-/// Records or answers that such parts rest on.
+/// The least number of records or answers behind such a fraction.
 const RECORDS: u64 = 16;
 
-/// What the kernel's answers on real nodes say of an object.
+/// The verdict on an object from the kernel's answers on real nodes.
 pub(super) enum RealNodes {
     Kind(FindingKind),
-    /// Placed as well as can be, or another finding's matter.
+    /// The placement is as good as possible, or another finding covers it.
     Nothing,
-    /// First touch placed it: the other rules hold.
+    /// First touch placed it: the remaining rules apply.
     Default,
 }
 
@@ -74,13 +75,13 @@ impl Context<'_> {
         RealNodes::Default
     }
 
-    /// The object's memory policy, where it is not first touch.
+    /// The object's memory policy; `None` if it is first touch.
     pub(super) fn policy(&self, case: &Case<'_>) -> Option<&str> {
         let policy = self.profile.policies.get(&case.object.id)?.policy.as_str();
         (!self.target.virtual_machine && !matches!(policy, "default" | "local")).then_some(policy)
     }
 
-    /// The part of the touched pages whose first toucher is who uses them.
+    /// The fraction of the touched pages whose first toucher also uses them.
     pub(super) fn touched_by_user(&self, case: &Case<'_>) -> Option<Estimate> {
         let (mut own, mut all, mut squares) = (0.0, 0.0, 0.0);
         for &(position, worker, pages) in &case.subject.touch.placed {

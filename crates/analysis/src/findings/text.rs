@@ -1,4 +1,4 @@
-//! The message of a finding: who touched, who uses, how much is remote.
+//! The message of a finding: which threads touched the object, which use it, and how much of that is remote.
 
 use super::{Case, Context};
 use crate::evidence::SourceRef;
@@ -11,11 +11,11 @@ use firsttouch_model::finding::FindingKind;
 use firsttouch_model::format_bytes;
 use firsttouch_model::rows::Object;
 
-/// From this part on (lower end), the message mentions pages that were moved.
+/// The message mentions moved pages if their fraction exceeds this at the lower limit.
 const MOVED_BAR: f64 = 0.01;
 
 impl Context<'_> {
-    /// One or two sentences with figures and interval.
+    /// One or two sentences, with figures and intervals.
     pub(super) fn message(&self, kind: FindingKind, case: &Case<'_>) -> String {
         let name = self.object_name(case);
         let touched = self.touched(case);
@@ -26,7 +26,7 @@ impl Context<'_> {
         format!("{said}{}{}", self.policy_words(kind, case), moved_words(case))
     }
 
-    /// The message of findings that only a machine with real nodes shows.
+    /// The message of findings that occur only on a machine with real nodes; `None` for other findings.
     fn real_message(&self, kind: FindingKind, case: &Case<'_>, name: &str, used: &str, figures: &str) -> Option<String> {
         let subject = case.subject;
         let first = subject.by_first_touch.map_or(0.0, |e| e.value);
@@ -58,7 +58,7 @@ impl Context<'_> {
         })
     }
 
-    /// `: node 0 had no room (numa_foreign: 12,345 pages wanted there were allocated elsewhere)`
+    /// `: node 0 had no room for 12,345 pages (numa_foreign, whole system)`; empty without such nodes.
     fn full_nodes(&self) -> String {
         let foreign = self.profile.machine.node_cpus.keys().filter_map(|&n| Some((n, self.profile.grown_on("numa_foreign", n)?)));
         let full: Vec<String> = foreign
@@ -68,7 +68,7 @@ impl Context<'_> {
         if full.is_empty() { String::new() } else { format!(": {} (numa_foreign, whole system)", full.join(", ")) }
     }
 
-    /// ` Its memory policy is interleave:0-1: ...`, where another finding has to say so.
+    /// ` Its memory policy is interleave:0-1, ...`; empty without a policy, or if the finding is about the policy.
     fn policy_words(&self, kind: FindingKind, case: &Case<'_>) -> String {
         match self.policy(case).filter(|_| kind != FindingKind::PolicyMismatch) {
             Some(policy) => format!(" Its memory policy is {policy}, which places it before any first touch does."),
@@ -105,7 +105,7 @@ impl Context<'_> {
                 self.former_owner(case),
                 percent(case.subject.touch.recycled)
             ),
-            // `real_message` and program.rs have the words of these.
+            // The messages of these are in `real_message` and in program.rs.
             FindingKind::SlowTier
             | FindingKind::PolicyMismatch
             | FindingKind::NodeFull
@@ -114,7 +114,7 @@ impl Context<'_> {
         }
     }
 
-    /// `49 % of its accesses are remote on virtual:2 [47, 52], 31 % of all accesses (812 samples)`.
+    /// `49 % of its accesses would be remote on virtual:2 [47, 52], which is 31 % of all accesses (812 samples)`.
     fn figures(&self, case: &Case<'_>) -> String {
         let remote = case.subject.remote;
         let (value, low, high) = remote.map_or((0.0, 0.0, 0.0), |r| (r.value, r.low, r.high));
@@ -160,7 +160,7 @@ impl Context<'_> {
         }
     }
 
-    /// `mask (15.3 MiB, from xmalloc at cls.cpp:29) of process 812 (cls)`, as far as that tells it from others.
+    /// `mask (15.3 MiB, from xmalloc at cls.cpp:29) of process 812 (cls)`, with as many details as are needed to identify it.
     fn object_name(&self, case: &Case<'_>) -> String {
         let size = format_bytes(case.view.total_bytes);
         let (rows, all) = (case.group.rows, case.group.members.len());
@@ -174,7 +174,7 @@ impl Context<'_> {
         format!("{} ({size}{by}){}", case.view.name, self.process(case.object))
     }
 
-    /// ` of process 812 (cls)`, where several processes have objects to speak of.
+    /// ` of process 812 (cls)`; empty if only one process has objects larger than a core's cache.
     fn process(&self, object: &Object) -> String {
         let large = |group: &&Group| group.extent() > self.target.private_cache_bytes;
         let mut others = self.groups.iter().filter(large).map(|group| &self.profile.objects[group.representative]);
@@ -184,7 +184,7 @@ impl Context<'_> {
         format!(" of process {}{}", process.pid, command.map_or_else(String::new, |name| format!(" ({name})")))
     }
 
-    /// ` (as b, until it was freed)`: who owned the address when it was touched.
+    /// ` by b, since freed`: the owner of the address when it was touched.
     fn former_owner(&self, case: &Case<'_>) -> String {
         let Some((address, time)) = case.subject.touch.former else { return String::new() };
         let owner = self.groups.iter().position(|group| {
@@ -197,7 +197,7 @@ impl Context<'_> {
     }
 }
 
-/// What calloc or realloc did, and did not do, where a loop was the first to write what they gave.
+/// What calloc or realloc did, if a loop was the first to write the memory they returned.
 fn before_the_loop(case: &Case<'_>) -> Option<String> {
     let place = describe(loop_after_call(case.view)?);
     match case.view.first_touch.cause.as_deref()? {
@@ -208,7 +208,7 @@ fn before_the_loop(case: &Case<'_>) -> Option<String> {
     }
 }
 
-/// The first touch, where it is the program's own after calloc or realloc, and not within that call.
+/// The first touch, if the program's own code made it after calloc or realloc returned.
 pub(super) fn loop_after_call(view: &ObjectView) -> Option<&Place> {
     let place = view.first_touch.at.first().filter(|p| p.line.is_some())?;
     let after = matches!(view.first_touch.cause.as_deref(), Some("calloc" | "realloc")) && view.first_touch.cause == view.call;
@@ -233,7 +233,7 @@ fn main_user(subject: &Subject) -> usize {
     best.map_or(0, |(thread, _)| thread)
 }
 
-/// ` 43 % [35, 52] of its pages have been moved since.`, where that is much.
+/// ` 43 % [35, 52] of its pages were moved to another node while it ran (of 192 asked again).`; empty below [`MOVED_BAR`].
 fn moved_words(case: &Case<'_>) -> String {
     let moved = case.moves.part(case.moves.moved).filter(|e| e.low > MOVED_BAR);
     moved.map_or_else(String::new, |e| {
@@ -250,18 +250,18 @@ pub(super) fn percent(fraction: f64) -> String {
     format!("{} %", digits(fraction))
 }
 
-/// Percent as all reports write it: two digits below ten, else whole.
+/// A percentage in the format of all reports: one decimal below ten, else none.
 pub(super) fn digits(fraction: f64) -> String {
     let value = fraction * 100.0;
     if (0.05..9.95).contains(&value) { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
-/// `1,904`.
-/// `812 samples`, in the words of their source.
+/// `1,904 samples`, with the unit of the source.
 fn samples(source: SourceRef, count: u64) -> String {
     format!("{} {}", thousands(count), source.unit(count))
 }
 
+/// `1,904`.
 fn thousands(number: u64) -> String {
     let text = number.to_string();
     let split = |(at, c): (usize, char)| [(at > 0 && (text.len() - at).is_multiple_of(3)).then_some(','), Some(c)];

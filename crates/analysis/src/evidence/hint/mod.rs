@@ -19,10 +19,10 @@ use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::Profile;
 use std::collections::HashMap;
 
-/// A pause of this length ends a scan, ns. Scans that follow each other without a pause are cut after the longer time.
+/// A pause of this length ends a scan, ns. A scan without a pause is cut after `LONGEST_SCAN_NS`.
 const PAUSE_NS: u64 = 50_000_000;
 const LONGEST_SCAN_NS: u64 = 1_000_000_000;
-/// Hints of an object that are used, at most: of more, every n-th is used.
+/// The number of hints used per object; if there are more, every n-th is used.
 const MOST: usize = 20_000;
 
 /// Page faults that the kernel's balancing caused on pages already placed.
@@ -91,7 +91,7 @@ impl Source for Hint {
     }
 }
 
-/// When each scan was first noticed.
+/// The time of the first hint of each scan, ns.
 fn scans(touches: &HashMap<usize, ObjectTouches>) -> Vec<u64> {
     let mut times: Vec<u64> = touches.values().flat_map(|own| &own.hints).map(|hint| hint.touch.time).collect();
     times.sort_unstable();

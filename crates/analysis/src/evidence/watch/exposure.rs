@@ -12,7 +12,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// From the profile's metadata; if that is missing, from the windows.
+    /// Reads it from the profile's metadata; if it is missing there, from the windows.
     #[must_use]
     pub(super) fn new(profile: &Profile) -> Self {
         let first = profile.windows.iter().map(|w| w.start_ns).min();

@@ -1,7 +1,7 @@
 //! Watchpoints: every access to one word of memory in one window of time.
 //!
-//! A window counts as use only if its page was already touched when it began: before that it sees initialising writes. Memory
-//! that is initialised again and again (`generations.rs`) is left out only where a window saw that happen.
+//! A window counts as use only if its page had been touched before it began: until then it sees initialising writes. For memory that is
+//! initialised repeatedly (`generations.rs`), a window is left out only if it saw the initialisation.
 
 mod exposure;
 
@@ -90,11 +90,11 @@ impl Source for Watch {
     }
 }
 
-/// Usable rows of accesses, those of one window together.
+/// The usable rows of accesses, grouped by window.
 struct Rows<'a> {
-    /// In the order of the profile, but by window.
+    /// Sorted by window; rows of one window keep the order of the profile.
     list: Vec<&'a Access>,
-    /// Where the rows of each window begin and end.
+    /// The index range of each window's rows in `list`.
     of_window: HashMap<Id, (usize, usize)>,
 }
 
@@ -110,7 +110,7 @@ fn rows<'a>(reader: &Reader<'a>, refused: &mut u64) -> Rows<'a> {
     let all = &reader.profile.accesses;
     let mut list: Vec<&Access> = all.iter().filter(usable).collect();
     *refused += (all.len() - list.len()) as u64;
-    // A recorder writes them in this order. The sort is stable: rows of a window stay in theirs.
+    // Recorders write the rows in this order. The sort is stable, so rows of one window keep their order.
     if !list.is_sorted_by_key(|row| row.window) {
         list.sort_by_key(|row| row.window);
     }
@@ -123,7 +123,7 @@ fn rows<'a>(reader: &Reader<'a>, refused: &mut u64) -> Rows<'a> {
     Rows { list, of_window }
 }
 
-/// Accesses a ns by thread and by site.
+/// Accesses per ns, by thread and by site.
 fn rates(reader: &Reader<'_>, rows: &[&Access], held_ns: f64) -> (Vec<ByThread>, Vec<(Option<Id>, f64)>) {
     let mut by_thread: Vec<ByThread> = Vec::new();
     let mut sites: Vec<(Option<Id>, f64)> = Vec::new();

@@ -1,7 +1,7 @@
-//! What a fix takes from the user's own lines: arguments, values, element types. Lines may be in any shape; what is not
+//! Extracts from the user's source lines what a fix needs: arguments, values, element types. Lines may have any form; what is not
 //! recognised is left out of the fix, never guessed.
 
-/// Longer lines are not read.
+/// Longer lines are not examined.
 const LONGEST_LINE: usize = 2000;
 
 /// The arguments of the first call of `function` on a line.
@@ -15,10 +15,10 @@ pub(super) fn arguments(line: &str, function: &str) -> Option<Vec<String>> {
     inside(line.get(at + function.len()..)?.trim_start(), ('(', ')')).map(|text| split(text, ','))
 }
 
-/// How many elements a size in bytes stands for: `n` of `n * sizeof *a`, `sizeof a / sizeof a[0]` of `sizeof a`.
+/// The number of elements in a size in bytes: `n` for `n * sizeof *a`, `sizeof a / sizeof a[0]` for `sizeof a`.
 pub(super) fn elements(bytes: &str) -> Option<String> {
     let factors = split(bytes, '*');
-    // `n * sizeof *a` falls apart at the star of the dereference too.
+    // Splitting `n * sizeof *a` at `*` also splits at the dereference.
     let sizeof = factors.iter().position(|factor| factor.starts_with("sizeof"))?;
     if factors.len() == 1 {
         let object = factors.first()?.strip_prefix("sizeof")?.trim().trim_start_matches('(').trim_end_matches(')');
@@ -70,7 +70,7 @@ pub(super) fn bounds(line: &str, name: &str) -> Option<Vec<String>> {
     arguments(&line.to_ascii_lowercase(), &name.to_ascii_lowercase())
 }
 
-/// Something that code can write to as it stands: `a`, `p->field`, `rows[i]`, `mod::x`.
+/// Whether code can assign to the text as it is: `a`, `p->field`, `rows[i]`, `mod::x`.
 pub(super) fn is_name(text: &str) -> bool {
     let starts = text.starts_with(|c: char| c.is_alphabetic() || c == '_');
     starts && text.chars().all(|c| is_word(c) || ".->[]:%".contains(c))
@@ -80,7 +80,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// What is between the bracket that `text` begins with and the one that closes it.
+/// The text between the bracket that `text` begins with and its closing bracket.
 fn inside(text: &str, (open, close): (char, char)) -> Option<&str> {
     let text = text.strip_prefix(open)?;
     let mut depth = 1_usize;
@@ -97,7 +97,7 @@ fn inside(text: &str, (open, close): (char, char)) -> Option<&str> {
     text.get(..end)
 }
 
-/// The parts between separators that are in no bracket.
+/// Splits at separators outside of brackets.
 fn split(text: &str, separator: char) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut depth = 0_usize;
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(of("memset", "memset"), None);
     }
 
-    /// Check what is read off sizes in bytes.
+    /// Check the number of elements for sizes in bytes.
     #[test]
     fn sizes_in_elements() {
         for (bytes, expected) in [

@@ -1,4 +1,5 @@
-//! The fix for `serial-first-touch`: by what touched, in which language, and by how the program divides its work.
+//! The fix for `serial-first-touch`. It depends on the construct that touched the memory, the language, and what divides the program's
+//! work.
 
 use super::lines::{arguments, bounds, elements, fortran_value, is_name, vector};
 use super::{Team, at, code};
@@ -9,7 +10,7 @@ use crate::{PartitionKind, Place};
 
 const PARALLEL_FOR: &str = "#pragma omp parallel for schedule(static)";
 
-/// An allocator whose vectors leave numbers as they find them.
+/// An allocator with which std::vector leaves numbers uninitialised.
 const UNTOUCHED: &str = "template <class T> struct untouched : std::allocator<T> {\n  \
      template <class U> struct rebind { using other = untouched<U>; };\n  \
      template <class U> void construct(U *p) { ::new (p) U; }\n};";
@@ -95,7 +96,7 @@ fn allocation_line<'c>(case: &'c Case<'_>) -> &'c str {
     case.view.allocated_at.as_ref().and_then(|place| place.text.as_deref()).unwrap_or_default()
 }
 
-/// Threads of the program's own: each does its own part.
+/// For a program with its own threads: each thread initialises its own part.
 fn by_threads(case: &Case<'_>, cause: &str) -> String {
     let name = case.view.name.as_str();
     let at_touch = at(touch(case));
@@ -121,12 +122,12 @@ fn by_threads(case: &Case<'_>, cause: &str) -> String {
     )
 }
 
-/// The number of elements that the allocating line asks for.
+/// The number of elements that the allocating line requests.
 pub(super) fn allocated_elements(case: &Case<'_>) -> Option<String> {
     elements(arguments(allocation_line(case), "malloc")?.first()?)
 }
 
-/// `p = malloc(...)` and a loop that clears.
+/// `p = malloc(...)` and a parallel loop that clears the memory.
 fn calloc(case: &Case<'_>) -> String {
     let name = in_code(&case.view.name);
     let Some([count, size]) = arguments(allocation_line(case), "calloc").and_then(|list| <[String; 2]>::try_from(list).ok()) else {
@@ -142,7 +143,7 @@ fn calloc(case: &Case<'_>) -> String {
     )
 }
 
-/// In brackets where it is a sum.
+/// Adds parentheses if the factor is a sum or another expression.
 fn in_product(factor: &str) -> String {
     if factor.contains(['+', '-', '?', '<']) { format!("({factor})") } else { factor.to_owned() }
 }
@@ -168,13 +169,13 @@ fn memcpy(case: &Case<'_>) -> String {
     }
 }
 
-/// The declaration with the allocator, and the loop that writes what the declaration wrote.
+/// The declaration with the allocator, and a parallel loop that writes the values of the old declaration.
 fn vector_code(case: &Case<'_>) -> String {
     let name = in_code(&case.view.name);
     let lines = [allocation_line(case), touch_line(case)];
     let found = lines.iter().find_map(|line| vector(line, name)).filter(|_| is_name(name));
     match found {
-        // The elements allocate for themselves: each is made by the thread that uses it.
+        // The elements allocate memory themselves: the thread that will use an element creates it.
         Some(found) if found.element.contains("vector<") => found.value.map_or_else(String::new, |value| {
             let (element, size) = (found.element, found.size);
             format!(
@@ -197,7 +198,7 @@ fn vector_code(case: &Case<'_>) -> String {
     }
 }
 
-/// What a container gives elements that nobody gave a value.
+/// The value of elements that are not given one.
 fn zero(element: &str) -> String {
     let number = ["double", "float", "int", "long", "short", "char", "unsigned", "size_t", "bool"].iter().any(|n| element.contains(n));
     let plain = element.chars().all(|c| c.is_alphanumeric() || "_: ".contains(c));
@@ -248,7 +249,7 @@ fn fortran(case: &Case<'_>) -> String {
     )
 }
 
-/// A loop over the last dimension that sets `name`. The number of dimensions is read off the lines that allocate or use it.
+/// A loop over the last dimension that sets `name`. The number of dimensions follows from the lines that allocate or use it.
 pub(super) fn fortran_loop(case: &Case<'_>, value: &str) -> Option<String> {
     let name = Some(in_code(&case.view.name)).filter(|name| is_name(name))?;
     let uses = case.view.used_at.iter().filter_map(|place| place.text.as_deref());
@@ -264,7 +265,7 @@ pub(super) fn fortran_loop(case: &Case<'_>, value: &str) -> Option<String> {
     Some(format!("!$omp parallel do schedule(static)\ndo {index} = {first}, {end}\n  {name}({others}{index}) = {value}\nend do"))
 }
 
-/// Neither lines nor language: where to look, and what would tell more.
+/// For an object whose source lines and language are unknown: where to look, and what to do for a better report.
 fn unnamed(case: &Case<'_>) -> String {
     let place = |place: Option<&Place>| place.map_or_else(|| "a place that was not recorded".to_owned(), crate::places::describe);
     let (touch, used) = (place(touch(case)), place(used(case)));

@@ -5,12 +5,12 @@
 //! placed it. Touches are sampled, so the two faults of one page are rarely both recorded. The rule therefore works on stretches:
 //!
 //! 1. Records of one thread on one huge page but several base pages, close in time, are faults on base pages (which the kernel joined
-//! later). Of several records of one page that each represent one fault, the last stays.
+//!    later). Of several records of one page that each represent one fault, the last stays.
 //! 2. The range is divided into up to 64 equal cells, of at least 16 expected records each. With P the cell's bytes, W the bytes that its
-//! records represent and w those of a typical record, the cell was touched more than once if W >= 1.1 P + 2 sqrt(P w) (with 16 records 1.6
-//! P: more than random sampling gives in 99 of 100 cells, and than sampling every n-th fault gives in any).
+//!    records represent and w those of a typical record, the cell was touched more than once if W >= 1.1 P + 2 sqrt(P w) (with 16 records
+//!    1.6 P: more than random sampling gives in 99 of 100 cells, and than sampling every n-th fault gives in any).
 //! 3. Then the newest records that represent P stay. A generation ends where a long pause begins: of the possible ends between 0.7 P and
-//! 1.3 P the one before the longest pause, else the one nearest to P.
+//!    1.3 P the one before the longest pause, else the one nearest to P.
 //! 4. Of several records of one page, the last stays.
 //!
 //! Threads that fault on one page at the same time are all counted, but only the first places it. Faults that follow each other

@@ -3,10 +3,11 @@
 //! `home(address, time)`, pages of the object's page size:
 //! 1. The latest record of the same page at or before `time`. If all its records are later, the page is not yet touched.
 //! 2. Without a record of the page, it is not yet touched in two cases. The nearest record below or above is later than `time`: the page
-//! between them was touched at about that time. Or the thread that is seen there reaches its own nearest records after `time`, with the
-//! code that made the first touches: several threads initialise at the same time, each its own parts ([`comes_later`]).
+//!    between them was touched at about that time. Or the thread that is seen there reaches its own nearest records after `time`, with the
+//!    code that made the first touches: several threads initialise at the same time, each its own parts ([`comes_later`]).
 //! 3. Else the 8 nearest records in address decide: their thread if they agree, else that of the nearest one, marked as uncertain. (If the
-//! touches follow a rule, such as a period or one worker per row, the rule decides instead of an uncertain neighbour: `evidence/home.rs`.)
+//!    touches follow a rule, such as a period or one worker per row, the rule decides instead of an uncertain neighbour:
+//!    `evidence/home.rs`.)
 //! 4. Without any record: the thread for which the kernel touched the pages, if that was derived; else unknown.
 //!
 //! On the recorded machine, the kernel's answer for a page nearby replaces the node.

@@ -1,5 +1,5 @@
-//! When a process ran serially: before the birth of its second thread, and between OpenMP's parallel regions (OMPT). Runtimes without
-//! OMPT (GNU's) report no regions; then everything after the birth of the second thread counts as parallel.
+//! The serial times of a process: before the birth of its second thread, and between OpenMP's parallel regions (OMPT). Runtimes without
+//! OMPT (GNU's) report no regions; then all time after the birth of the second thread counts as parallel.
 
 use firsttouch_model::rows::{Id, Profile};
 use std::collections::BTreeMap;
@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 /// The parallel time of one process.
 #[derive(Clone, Debug, Default)]
 struct Team {
-    /// Birth of its second thread; None if it never had one.
+    /// Birth of its second thread, ns; None if it never had one.
     second: Option<u64>,
-    /// Parallel regions, merged, in order; empty if they were not recorded.
+    /// Parallel regions (start, end) in ns, merged and sorted; empty if they were not recorded.
     regions: Vec<(u64, u64)>,
 }
 
@@ -31,7 +31,7 @@ impl Phases {
             times.sort_unstable();
             teams.insert(process, Team { second: times.get(1).copied(), regions: Vec::new() });
         }
-        // If some regions are missing, time outside of the recorded ones may be parallel.
+        // If some regions are missing, time outside the recorded ones may be parallel.
         if !profile.lost.iter().any(|lost| lost.source == "regions") {
             let mut regions: Vec<_> = profile.regions.iter().filter(|region| region.team_size > 1).collect();
             regions.sort_by_key(|region| region.begin_ns);
@@ -47,7 +47,7 @@ impl Phases {
         Self { teams }
     }
 
-    /// Whether the process ran serially in all of this time.
+    /// Whether the process ran serially during the whole of this time.
     #[must_use]
     pub fn is_serial(&self, process: Id, start: u64, end: u64) -> bool {
         let Some(team) = self.teams.get(&process) else { return false };
@@ -87,7 +87,7 @@ mod tests {
         Region { id: begin_ns as Id, process: 1, begin_ns, end_ns, site: None, team_size, thread: None }
     }
 
-    /// Check windows before the second thread, in a gap between regions, across one, and where nothing is known.
+    /// Check windows before the second thread, in a gap between regions, across a border, and without any information.
     #[test]
     fn serial_time_is_recognised() {
         let threads = vec![thread(0, 1, 0), thread(1, 1, 100), thread(2, 2, 0)];

@@ -4,10 +4,10 @@ use crate::{Place, Sources};
 use firsttouch_model::rows::{Frame, Id, Profile};
 use std::collections::BTreeMap;
 
-/// Places listed, at most.
+/// The number of places listed.
 const MOST: usize = 5;
 
-/// Looks up places by site.
+/// Finds the places in the code for sites.
 pub struct Places<'a> {
     pub profile: &'a Profile,
     pub sources: &'a dyn Sources,
@@ -20,7 +20,7 @@ impl<'a> Places<'a> {
         site.and_then(|id| self.profile.sites.get(&id)).map_or(&[], |site| &site.frames)
     }
 
-    /// The user's own frame; else the first with a line; else the first with a function; else the leaf.
+    /// The user's own frame; else the first frame with a line; else the first with a function; else the leaf.
     #[must_use]
     pub fn user_frame<'f>(&self, frames: &'f [Frame]) -> Option<&'f Frame> {
         let own = self.sources.user_frame(frames).and_then(|i| frames.get(i));
@@ -28,7 +28,7 @@ impl<'a> Places<'a> {
         own.or_else(lined).or_else(|| frames.iter().find(|f| f.function.is_some())).or_else(|| frames.first())
     }
 
-    /// The place a site stands for. None for an empty stack.
+    /// The place in the code that represents a site. None for an empty stack.
     #[must_use]
     pub fn place(&self, site: Option<Id>) -> Option<Place> {
         let frame = self.user_frame(self.frames(site))?;
@@ -70,13 +70,13 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Pages are at least this large, and modules are mapped at their borders.
+/// The smallest page size. Modules are mapped at page borders.
 const PAGE: u64 = 4096;
 
-/// Offset of a frame's code in its file, as a disassembly lists it: the instruction itself if the frame has its start (the leaf of a
-/// page fault), else the instruction after it (a call's return address, the trap after an access), because the length of the
-/// instruction before is unknown without decoding it. In the second case frames hold one byte less: an address inside the
-/// instruction, which addr2line needs, but which no disassembly lists.
+/// Offset of a frame's code in its file, as a disassembly lists it. If the frame has the start of the instruction (the leaf of a page
+/// fault), it is that instruction; else it is the instruction after it (a call's return address, the trap after an access), because the
+/// length of the instruction before is unknown without decoding it. In the second case the frame's address is one byte less, inside the
+/// instruction: addr2line needs this, but no disassembly lists it.
 #[must_use]
 pub fn next_instruction(frame: &Frame) -> Option<u64> {
     let offset = frame.offset?;

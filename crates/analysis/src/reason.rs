@@ -5,17 +5,17 @@ use firsttouch_model::format_bytes;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Why an object is not judged, with what would help. JSON holds the sentence.
+/// Why an object is not judged, and what the user can do about it. The JSON holds its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum NotJudgedReason {
-    /// It is not larger than a core's private cache.
+    /// It fits in a core's private cache.
     Cached {
         cache_bytes: u64,
     },
     /// The profile has no evidence of accesses.
     NoAccessEvidence(Missing),
-    /// No sample was taken on it.
+    /// No sample was drawn on it.
     NotSampled,
     /// Its samples saw no access.
     NoAccess {
@@ -37,22 +37,22 @@ pub enum NotJudgedReason {
         missing: Missing,
     },
     UnknownNodes,
-    /// The samples do not tell how threads divide it.
+    /// The samples do not show how threads divide it.
     UnclearPartition {
         threads: usize,
         seen: u64,
         source: EvidenceSource,
     },
-    /// A sentence that was read from a report.
+    /// A sentence from an earlier report.
     Recorded(String),
 }
 
-/// Why evidence is missing. Its text ends a sentence.
+/// Why evidence is missing. Its text continues a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// firsttouch attached when it was too late.
+    /// firsttouch attached after the first touches were made.
     Attached,
-    /// The profile's own words.
+    /// The explanation in the profile.
     Detail(String),
     Unavailable(EvidenceSource),
     Unknown,

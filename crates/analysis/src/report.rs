@@ -1,5 +1,5 @@
-//! The result of an analysis. firsttouch-report writes it as JSON, joined with a forecast: the contract `firsttouch.report/1`
-//! (DESIGN.md, section 7). Other tools rely on the names. An analysis is read back from that JSON.
+//! The result of an analysis. firsttouch-report writes it as JSON, together with a forecast: the contract `firsttouch.report/1` (DESIGN.md,
+//! section 7). Other tools depend on the names. An analysis can be read back from that JSON.
 
 use crate::{NotJudgedReason, Note, PartitionKind};
 use firsttouch_model::evidence::EvidenceSource;
@@ -10,13 +10,14 @@ use firsttouch_model::traffic::Traffic;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Name and version of the JSON that a report is written as.
+/// The schema of the JSON of a report.
 pub const REPORT_SCHEMA: &str = "firsttouch.report/1";
 
 /// A two-sided 95 % interval: low, high.
 pub type Interval = [f64; 2];
 
-/// Everything a report shows. Shares and fractions are in [0, 1]; arrays by thread are indexed by `threads[].index`.
+/// The contents of a report. Shares and fractions are in [0, 1]; arrays by thread are indexed by `threads[].index`, arrays by node by the
+/// node's number.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Analysis {
     pub command: Vec<String>,
@@ -25,29 +26,30 @@ pub struct Analysis {
     pub machine: MachineView,
     pub threads: Vec<ThreadView>,
     pub evidence: Vec<EvidenceView>,
-    /// Remote accesses / accesses, over objects larger than a core's cache where the home is known; null without evidence.
+    /// Remote accesses / accesses, over objects larger than a core's cache whose home is known; null without evidence.
     pub remote_fraction: Option<f64>,
     pub remote_interval: Option<Interval>,
-    /// Samples behind `remote_fraction`, and what they are: `watch` (windows with hits) or `hint` (hinting faults); null without.
+    /// The number of samples behind `remote_fraction`, and their source: `watch` (windows with hits) or `hint` (hinting faults); null
+    /// without evidence.
     pub remote_samples: u64,
     pub remote_evidence: Option<EvidenceSource>,
-    /// [node of thread][node of page], sums to 1 (all zero without evidence).
+    /// `[node of thread][node of page]`: shares of accesses, sum 1 (all zero without evidence).
     pub matrix: Vec<Vec<f64>>,
-    /// By access share, largest first.
+    /// Sorted by access share, descending.
     pub objects: Vec<ObjectView>,
-    /// By remote share of all accesses, largest first.
+    /// Sorted by remote share of all accesses, descending.
     pub findings: Vec<Finding>,
     pub not_judged: Vec<NotJudged>,
-    /// What the kernel counted while the program ran, of the whole system; null where it was not recorded.
+    /// What the kernel counted for the whole system while the program ran; null if it was not recorded.
     pub kernel: Option<KernelView>,
-    /// Doubts and limits, with what to do about them.
+    /// Doubts and limits, each with what the user can do about it.
     pub notes: Vec<Note>,
-    /// Part of the touched memory that belongs to no recorded object, where it is too much for an all-clear. Not in the JSON,
-    /// where a note says it.
+    /// The fraction of the touched memory that belongs to no recorded object, if it is so large that the report must not say that all is
+    /// well. Not in the JSON, which has a note about it.
     #[serde(skip)]
     pub unrecorded: Option<f64>,
     pub lost: Vec<LostView>,
-    /// What a model of the machine has to carry. Not in the JSON.
+    /// The memory traffic, as input for the model of a machine. Not in the JSON.
     #[serde(skip)]
     pub traffic: Traffic,
 }
@@ -60,11 +62,11 @@ impl Analysis {
     }
 }
 
-/// An analysis, and what a model predicts for the program on the same machine.
+/// An analysis, and the prediction of a model for the program on the same machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Assessed<'a> {
     pub analysis: &'a Analysis,
-    /// `None` where there is no description of the machine, or nothing to predict from.
+    /// `None` without a description of the machine, or without evidence to predict from.
     pub prediction: Option<&'a Prediction>,
 }
 
@@ -81,14 +83,15 @@ pub struct ThreadView {
     pub index: usize,
     pub node: u32,
     pub name: Option<String>,
-    /// Place among the threads of its process; threads that follow each other share one.
+    /// Index among the concurrent threads of its process; threads with successive lifetimes share one.
     pub slot: usize,
-    /// The profile's process id.
+    /// The process's id in the profile.
     pub process: i64,
     pub omp_number: Option<u32>,
-    /// CPUs it might run on, as the kernel lists them; null where that was not recorded.
+    /// CPUs it was allowed to run on, in the kernel's list format; null if that was not recorded.
     pub allowed_cpus: Option<String>,
-    /// On the recorded machine: looks at where it ran, by node, and how often it was seen to have moved to another node.
+    /// On the recorded machine: how often it was observed on each node, and how often it had moved to another node since the observation
+    /// before.
     pub seen_on_nodes: Vec<u64>,
     pub node_moves: u64,
 }
@@ -104,29 +107,29 @@ pub struct EvidenceView {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ObjectView {
-    /// The profile's object id (of the group's representative).
+    /// The object's id in the profile (of the group's representative).
     pub id: i64,
     pub name: String,
-    /// Size of one object, bytes (of the largest, when it grew).
+    /// Bytes of one object (of the largest, if the object grew).
     pub bytes: u64,
-    /// Objects reported as this one.
+    /// The number of objects that are reported as this one.
     pub count: usize,
-    /// Bytes alive at once.
+    /// Bytes alive at the same time.
     pub total_bytes: u64,
     pub kind: ObjectKind,
     pub call: Option<String>,
     pub process: i64,
-    /// Which of several objects of this name, from 0, in order of birth.
+    /// Index among the objects of this name, from 0, in order of birth.
     pub ordinal: usize,
     /// `c`, `c++`, `fortran`, `rust`, `python`, or null.
     pub language: Option<String>,
     pub allocated_at: Option<Place>,
-    /// Of all sampled accesses; null without watch evidence.
+    /// Share of all sampled accesses; null without watch evidence.
     pub access_share: Option<f64>,
     pub access_share_interval: Option<Interval>,
-    /// What the figures on its use rest on: `watch` or `hint`. Access shares rest on windows where any were hit.
+    /// The source of the figures on its use: `watch` or `hint`. Access shares always come from watch windows if any were hit.
     pub evidence: EvidenceSource,
-    /// Watch windows held, and those with hits that count as use; hinting faults on it.
+    /// The number of watch windows on it; of windows with hits that count as use; of hinting faults.
     pub windows: u64,
     pub hit_windows: u64,
     pub hints: u64,
@@ -135,16 +138,16 @@ pub struct ObjectView {
     pub first_touch: FirstTouchView,
     pub used_by_thread: Vec<f64>,
     pub used_by_thread_interval: Vec<Interval>,
-    /// Traps seen by thread.
+    /// The number of traps by thread.
     pub used_by_thread_samples: Vec<u64>,
     pub used_at: Vec<Place>,
     pub partition: PartitionKind,
     pub page_bytes: u64,
-    /// On the recorded machine: memory policy of its mapping, and where its pages were.
+    /// On the recorded machine: the memory policy of its mapping, and where its pages were.
     pub policy: Option<String>,
     pub resident: Option<ResidentView>,
     pub judged: bool,
-    /// Why not judged.
+    /// Why it is not judged; null if it is.
     pub reason: Option<NotJudgedReason>,
     pub map: ObjectMap,
 }
@@ -155,9 +158,9 @@ pub struct FirstTouchView {
     pub by_thread: Vec<f64>,
     pub at: Vec<Place>,
     pub partition: PartitionKind,
-    /// What the touching code was (`loop`, `memset`, `calloc`, ...).
+    /// The construct that touched the memory (`loop`, `memset`, `calloc`, ...).
     pub cause: Option<String>,
-    /// First-touch records behind the figures.
+    /// The number of first-touch records behind the figures.
     pub samples: u64,
     /// Share of the touched pages that the kernel touched on a thread's behalf.
     pub by_kernel: f64,
@@ -165,50 +168,51 @@ pub struct FirstTouchView {
     pub recycled: f64,
 }
 
-/// A place in the code, with its share of what it is listed under.
+/// A place in the code, with its share of the figure under which it is listed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Place {
     pub file: Option<String>,
     pub line: Option<u32>,
     pub function: Option<String>,
     pub share: f64,
-    /// The source line.
+    /// The text of the source line.
     pub text: Option<String>,
     pub module: Option<String>,
     pub offset: Option<u64>,
 }
 
-/// Where pages were, by the kernel's answers on a sample of them.
+/// Where pages were, according to the kernel's answers for a sample of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResidentView {
-    /// Pages asked about that were there.
+    /// The number of queried pages that were resident.
     pub pages: u64,
-    /// Their shares by node, when first and when last asked.
+    /// Their shares by node, at the first and at the last query.
     pub nodes_first: Vec<f64>,
     pub nodes_last: Vec<f64>,
-    /// Of those asked about again: the part that had changed its node in between, and that came back to one it had left.
+    /// Of the pages queried more than once: the fraction that had moved to another node in between, and the fraction that returned to a
+    /// node it had left.
     pub moved: Option<Figure>,
     pub returned: Option<Figure>,
 }
 
-/// A figure with its interval, and what it rests on.
+/// A figure with its interval and its source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     pub value: f64,
     pub interval: Interval,
     pub samples: u64,
-    /// `watch`, `hint`, `resident`, `touch`, or `looks` at where threads run.
+    /// `watch`, `hint`, `resident`, `touch`, or `looks` (observations of where threads run).
     pub evidence: EvidenceSource,
 }
 
-/// The kernel's side of a run.
+/// What the kernel counted during a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KernelView {
     /// kernel.numa_balancing: 0 off, 1 on, 2 or 3 with memory tiers.
     pub numa_balancing: u64,
-    /// Counters that grew, of the whole system; those of nodes as `NAME` with `node`.
+    /// Counters that grew. `node` is null for counters of the whole system.
     pub counters: Vec<CounterView>,
-    /// Free memory of each node at the start and the end, bytes.
+    /// Total memory of each node, and its free memory at the start and the end, bytes.
     pub nodes: Vec<NodeMemoryView>,
 }
 
@@ -227,12 +231,12 @@ pub struct NodeMemoryView {
     pub free_at_end: u64,
 }
 
-/// Up to 32 equal pieces of the logical address range.
+/// The users and nodes of up to 32 equal pieces of the logical address range.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObjectMap {
-    /// Thread that uses each piece; -1 several, -2 unknown.
+    /// Index of the thread that uses each piece; -1 for several, -2 for unknown.
     pub users: Vec<i64>,
-    /// Node each piece is on; -1 several, -2 unknown.
+    /// Node of each piece; -1 for several, -2 for unknown.
     pub homes: Vec<i64>,
 }
 
@@ -240,19 +244,19 @@ pub struct ObjectMap {
 pub struct Finding {
     #[serde(rename = "id")]
     pub kind: FindingKind,
-    /// Null where the finding is about the threads or the whole program; `object_name` says so then.
+    /// Null if the finding is about the threads or the whole program; `object_name` is then `threads` or `pages`.
     pub object: Option<i64>,
     pub object_name: String,
     pub severity: Severity,
     pub message: String,
     pub fix: String,
     pub cause: Option<String>,
-    /// Of the accesses to this object (to all objects, where there is none).
+    /// Fraction of the accesses to this object (without an object: of all accesses) that are remote.
     pub remote_fraction: f64,
     pub interval: Interval,
     /// Remote accesses to this object / all sampled accesses.
     pub remote_share: f64,
-    /// What the finding stands on, by name: `remote` and what its rule looks at besides.
+    /// The figures that justify the finding, by name: `remote`, and what its rule uses besides.
     pub figures: BTreeMap<String, Figure>,
 }
 

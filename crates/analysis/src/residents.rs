@@ -1,21 +1,21 @@
-//! The kernel's answers about pages: how much of an object is resident, with which page size, on which node.
+//! The kernel's answers about pages: how much of an object is resident, with which page size, and on which node.
 
 use crate::touches::BASE_PAGE;
 use firsttouch_model::Estimate;
 use firsttouch_model::rows::{Id, Object, Page, Profile};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Answers needed before a resident fraction is taken from them.
+/// The least number of answers for a resident fraction.
 const ENOUGH_ANSWERS: usize = 4;
-/// Answers looked at on each side of an address.
+/// The number of answers examined on each side of an address.
 const NEAR: usize = 64;
 
 /// Residency of one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Resident {
-    /// Pages present / pages asked about, by the latest answer for each; None with fewer than four.
+    /// Pages present / pages queried, by the latest answer for each page; None with fewer than four answers.
     pub fraction: Option<f64>,
-    /// The size that most answers give; None if no answer has a size.
+    /// The most frequent size in the answers, bytes; None if no answer has a size.
     pub page_bytes: Option<u64>,
 }
 
@@ -23,7 +23,7 @@ pub struct Resident {
 #[derive(Debug, Default)]
 pub struct Residents {
     by_process: HashMap<Id, Vec<Page>>,
-    /// Assumed if an answer has no page size.
+    /// Page size to assume if an answer has none, bytes.
     page_bytes: u64,
 }
 
@@ -55,7 +55,7 @@ impl Residents {
         self.within(object).iter().filter(move |p| p.time_ns >= object.born_ns && p.time_ns <= died)
     }
 
-    /// How much of an object is resident, and in which page size.
+    /// How much of an object is resident, and with which page size.
     #[must_use]
     pub fn of(&self, object: &Object) -> Resident {
         let mut latest: BTreeMap<u64, bool> = BTreeMap::new();
@@ -73,8 +73,8 @@ impl Residents {
         }
     }
 
-    /// The size of the page at `address` during the object's life: from an answer in the same huge page's range, which has one size, else
-    /// from the nearest answer.
+    /// The size in bytes of the page at `address` during the object's life: from an answer in the same huge page's range, where all pages
+    /// have one size, else from the nearest answer.
     #[must_use]
     pub fn page_bytes_near(&self, object: &Object, address: u64, huge_page_bytes: u64) -> Option<u64> {
         let list = self.within(object);
@@ -88,8 +88,8 @@ impl Residents {
     }
 
     /// The node of `address` in `object` at `time`: from the answer for the page itself, else from the nearest answered pages below and
-    /// above within `reach`, if they agree. Because pages move, of several answers for a page the latest at or before `time` counts,
-    /// else the earliest.
+    /// above within `reach` bytes, if they agree. Pages move, so of several answers for a page the latest at or before `time` is used, else
+    /// the earliest.
     #[must_use]
     pub fn node(&self, object: &Object, address: u64, time: u64, page_bytes: u64, reach: u64) -> Option<u32> {
         let page = |a: u64| a / page_bytes.max(1);
@@ -139,7 +139,7 @@ impl Residents {
                 whole.insert(last.address / size * size);
                 moves.moved += u64::from(changes > 0);
             }
-            // The page came back to a node that it had left.
+            // A page counts as returned if it came back to a node that it had left.
             let mut left: Vec<i32> = Vec::new();
             let mut returned = false;
             for pair in list.windows(2).filter(|pair| pair[0].node != pair[1].node) {
@@ -153,25 +153,25 @@ impl Residents {
     }
 }
 
-/// An object's pages over time, by the kernel's answers.
+/// An object's pages over time, according to the kernel's answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moves {
-    /// Answers with a node, and pages they are about.
+    /// Answers with a node, and the number of pages they are about.
     pub answers: u64,
     pub pages: u64,
-    /// Pages by node, by their first and last answer.
+    /// Pages by node, according to their first and their last answer.
     pub first: BTreeMap<u32, u64>,
     pub last: BTreeMap<u32, u64>,
-    /// Pages asked about twice or more; how many of them changed their node, and how many came back to a node they had left.
+    /// Pages queried at least twice; how many of them moved to another node, and how many returned to a node they had left.
     pub revisited: u64,
     pub moved: u64,
     pub returned: u64,
-    /// The kernel's pages, huge ones included, among those asked about again: parts of a huge page move together.
+    /// The number of pages of the kernel, huge ones included, that contain the pages queried again: parts of a huge page move together.
     pub whole: u64,
 }
 
 impl Moves {
-    /// A part of the pages asked about again; the kernel's pages count as independent samples.
+    /// A fraction of the pages queried again. The kernel's pages (`whole`) count as independent samples.
     #[must_use]
     pub fn part(&self, pages: u64) -> Option<Estimate> {
         (self.revisited > 0).then(|| {
@@ -180,7 +180,7 @@ impl Moves {
         })
     }
 
-    /// Adds another object's.
+    /// Adds the counts of another object.
     pub fn add(&mut self, other: &Self) {
         self.answers += other.answers;
         self.pages += other.pages;

@@ -1,8 +1,8 @@
-//! Slots that lifetimes share one after another: each takes the lowest free slot at its birth.
+//! Slots shared by successive lifetimes: each lifetime takes the lowest free slot at its birth.
 //!
-//! Threads get the number of their worker this way: 1,000 short threads that follow each other share one worker, as they would
-//! share one CPU. Objects of one allocation site get their row: rows that are alive together lie side by side in order of birth,
-//! temporaries that follow each other share one row.
+//! Threads get the number of their worker in this way: 1,000 short threads with successive lifetimes share one worker, as they would share
+//! one CPU. Objects of one allocation site get their row: rows that are alive at the same time lie side by side in order of birth, and
+//! temporary objects with successive lifetimes share one row.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,7 +16,7 @@ pub struct Lifetime {
 
 /// The slot of each lifetime, and the number of slots.
 ///
-/// Births are processed in order of time, then of index. A lifetime that ends before it begins holds its slot for no time.
+/// Births are processed in order of time, then of index. A lifetime that ends before it begins occupies its slot for no time.
 #[must_use]
 pub fn lowest_free_slots(lifetimes: &[Lifetime]) -> (Vec<usize>, usize) {
     let mut order: Vec<usize> = (0..lifetimes.len()).collect();
@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(slots(&[]), (vec![], 0));
     }
 
-    /// Check that a reversed lifetime counts as an empty one.
+    /// Check that a lifetime that ends before it begins counts as empty.
     #[test]
     fn reversed_lifetimes_are_empty() {
         assert_eq!(slots(&[(10, 5), (11, 20), (12, 20)]), (vec![0, 0, 1], 2));

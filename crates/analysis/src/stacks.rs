@@ -1,5 +1,5 @@
-//! Mappings that are stacks of threads. Stacks are not reported as objects, but without the agent, the kernel's list of mappings does
-//! not identify them.
+//! Recognises mappings that are stacks of threads. Stacks are not reported as objects, but without the agent, the kernel's list of mappings
+//! does not identify them.
 //!
 //! The C library maps a thread's stack in one piece of the default size (the stack limit, 8 MiB nearly everywhere), above a guard
 //! page. So mappings of equal size that lie exactly a guard page apart count as stacks, and so does a single mapping of 8 MiB, as

@@ -1,4 +1,4 @@
-//! What the profile is judged on, and who answers questions about source code.
+//! The machine that a profile is judged on, and the interface for questions about source code.
 
 use firsttouch_model::Pin;
 use firsttouch_model::rows::Frame;
@@ -9,20 +9,20 @@ pub struct Target {
     /// As the user wrote it: `virtual:2`, a catalogue name, or the host's name.
     pub name: String,
     pub nodes: usize,
-    /// Homes are derived from first touches (`true`), or read from the kernel's answers in the profile.
+    /// `true`: homes are derived from first touches. `false`: they are read from the kernel's answers in the profile.
     pub virtual_machine: bool,
     pub pin: Pin,
     pub cores_per_node: usize,
-    /// Nodes with CPUs, where `pin` puts threads; empty when all have some.
+    /// Nodes with CPUs, on which `pin` puts threads; empty if all nodes have CPUs.
     pub cpu_nodes: Vec<u32>,
-    /// Nodes without CPUs, or of a slower kind of memory than those with; known of the recorded machine only.
+    /// Nodes without CPUs, or with a slower kind of memory than nodes with CPUs; known only for the recorded machine.
     pub slow_nodes: Vec<u32>,
-    /// Objects not larger than this stay in a core's own cache and are not judged, bytes.
+    /// Objects up to this size stay in a core's own cache and are not judged, bytes.
     pub private_cache_bytes: u64,
 }
 
 impl Target {
-    /// The node of placement slot `slot` of `slots`, by the pinning.
+    /// The node of thread slot `slot` of `slots`, according to the pinning.
     #[must_use]
     pub fn seat(&self, slot: usize, slots: usize) -> u32 {
         if self.cpu_nodes.is_empty() || matches!(self.pin, Pin::Nodes(_)) {
@@ -33,16 +33,16 @@ impl Target {
     }
 }
 
-/// What is known about the source code behind call stacks. Implemented over files and debug information elsewhere.
+/// What is known about the source code of call stacks. Other crates implement it with files and debug information.
 pub trait Sources {
     /// The text of a source line.
     fn line(&self, file: &str, line: u32) -> Option<String>;
-    /// What a first-touching stack was doing: `loop`, `memset`, `calloc`, `std::vector`, `fortran-assignment`, `memcpy`,
-    /// `realloc`, `numpy`, `io`, ...
+    /// The construct of a first-touching stack: `loop`, `memset`, `calloc`, `std::vector`, `fortran-assignment`, `memcpy`, `realloc`,
+    /// `numpy`, `io`, ...
     fn cause(&self, frames: &[Frame], call: Option<&str>) -> String;
-    /// The innermost frame that is the user's own code.
+    /// The index of the innermost frame of the user's own code.
     fn user_frame(&self, frames: &[Frame]) -> Option<usize>;
-    /// The variable that the `nth` call of `call` on this line is assigned to.
+    /// The variable that the `nth` call of `call` (from 0) on this line is assigned to.
     fn variable(&self, file: &str, line: u32, call: &str, nth: usize) -> Option<String>;
 }
 
@@ -50,7 +50,7 @@ pub trait Sources {
 mod tests {
     use super::*;
 
-    /// Check that threads sit on nodes with CPUs only, whatever their numbers.
+    /// Check that threads are put only on nodes with CPUs, whatever the numbers of the nodes.
     #[test]
     fn threads_sit_where_cpus_are() {
         let mut target = Target {

@@ -1,26 +1,26 @@
-//! Threads: their index, their worker, their node on the target.
+//! Threads: their index, their worker, and their node on the target.
 
 use crate::Target;
 use crate::slots::{Lifetime, lowest_free_slots};
 use firsttouch_model::rows::{Id, Machine, Profile, Seen};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// A thread's exit may be recorded shortly after the thread that joined it started the next one. So its slot counts as free this
-/// long before its recorded death (ns), but for at most a quarter of its life.
+/// A thread's exit may be recorded shortly after the thread that joined it started the next one. So its slot counts as free this long
+/// before its recorded death (ns), but for at most a quarter of its lifetime.
 const LATE_EXIT_NS: u64 = 200_000;
 
-/// One thread, as the analysis sees it.
+/// One thread.
 #[derive(Clone, Debug)]
 pub struct Thread {
     pub id: Id,
     pub process: Id,
     pub name: Option<String>,
     pub omp_number: Option<u32>,
-    /// Number of the worker that it is: the lowest that no other thread of its process held at its birth. Partitions are recognised
-    /// by worker, so that a team whose threads are created anew for every loop counts as one team.
+    /// The number of its worker: the lowest that no other thread of its process had at its birth. Partitions are recognised by worker, so
+    /// that a team whose threads are created anew for every loop counts as one team.
     pub worker: usize,
     pub node: u32,
-    /// Faults the kernel took on the thread's behalf (all minor faults less those in user mode), where known.
+    /// The number of faults that the kernel took on the thread's behalf (all minor faults less those in user mode), if known.
     pub kernel_faults: Option<u64>,
 }
 
@@ -30,7 +30,7 @@ pub struct Threads {
     pub list: Vec<Thread>,
     by_id: HashMap<Id, usize>,
     cpu_nodes: HashMap<u32, u32>,
-    /// The target is the machine of the profile.
+    /// Whether the target is the machine of the profile.
     pub real: bool,
 }
 
@@ -92,7 +92,7 @@ impl Threads {
         processes.windows(2).all(|pair| pair[0] != pair[1])
     }
 
-    /// How often a thread was seen on each node when the recorder looked.
+    /// How often a thread was observed on each node.
     #[must_use]
     pub fn looks(&self, profile: &Profile, thread: Id, nodes: usize) -> Vec<u64> {
         let mut looks = vec![0; nodes];
@@ -125,7 +125,7 @@ fn cpu_nodes(machine: &Machine) -> HashMap<u32, u32> {
     machine.node_cpus.iter().flat_map(|(&node, cpus)| cpus.iter().map(move |&cpu| (cpu, node))).collect()
 }
 
-/// The node each thread was seen on most often: by the recorder's periodic looks if there were any, else by all samples.
+/// The node on which each thread was seen most often: by the recorder's regular observations if there were any, else by all samples.
 fn seen_nodes(profile: &Profile, cpu_nodes: &HashMap<u32, u32>) -> HashMap<Id, u32> {
     let looks = |(&(thread, _), seen): (&(Id, u32), &Seen)| (seen.looks > 0).then_some(thread);
     let looked: HashSet<Id> = profile.thread_cpus.iter().filter_map(looks).collect();

@@ -1,4 +1,4 @@
-//! All recorded touches, looked up by address, by time and by site.
+//! All recorded touches, indexed by address, by time and by site.
 
 use crate::threads::Threads;
 use crate::touches::Touch;
@@ -9,20 +9,20 @@ use std::collections::{BTreeMap, HashMap};
 #[derive(Debug, Default)]
 pub struct TouchIndex {
     pub(crate) by_process: HashMap<Id, ProcessTouches>,
-    /// Records that refer to an unknown thread, or whose weight is not a positive number.
+    /// The number of records that refer to an unknown thread, or whose weight is not a positive number.
     pub refused: u64,
 }
 
 /// The touches of one process.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessTouches {
-    /// By address, then time.
+    /// Sorted by address, then time.
     pub(crate) list: Vec<Touch>,
-    /// Indices into `list`, by time, then address.
+    /// Indices into `list`, sorted by time, then address.
     by_time: Vec<u32>,
-    /// Times of the touches of each weight, both rising.
+    /// The times (ns) of the touches of each weight, both ascending.
     times_of_weight: Vec<(f64, Vec<u64>)>,
-    /// Indices into `list` by site, rising.
+    /// Indices into `list` by site, ascending.
     pub(crate) by_site: HashMap<Id, Vec<u32>>,
 }
 
@@ -34,7 +34,7 @@ impl ProcessTouches {
         let mut times: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for &i in &self.by_time {
             let touch = &self.list[i as usize];
-            // The bits of positive numbers are in their order.
+            // The bit patterns of positive numbers have the order of the numbers.
             times.entry(touch.weight.to_bits()).or_default().push(touch.time);
         }
         self.times_of_weight = times.into_iter().map(|(bits, times)| (f64::from_bits(bits), times)).collect();
@@ -45,7 +45,7 @@ impl ProcessTouches {
         }
     }
 
-    /// The heaviest touch in this stretch of time; 0 without any.
+    /// The largest weight of a touch in this stretch of time; 0 without touches.
     fn heaviest(&self, from: u64, to: u64) -> f64 {
         let any = |times: &[u64]| times.get(times.partition_point(|&time| time < from)).is_some_and(|&time| time <= to);
         self.times_of_weight.iter().rev().find(|(_, times)| any(times)).map_or(0.0, |(weight, _)| *weight)
@@ -80,15 +80,15 @@ impl TouchIndex {
         index
     }
 
-    /// Touches in `[address, address + bytes)`, by address, then time.
+    /// Touches in `[address, address + bytes)`, sorted by address, then time.
     #[must_use]
     pub fn within(&self, process: Id, address: u64, bytes: u64) -> &[Touch] {
         let Some(touches) = self.by_process.get(&process) else { return &[] };
         &touches.list[range(&touches.list, address, bytes)]
     }
 
-    /// Those of them in a stretch of time. Memory may be handed out many times: of the touches in the range and of those in the
-    /// stretch of time, the fewer are looked at.
+    /// The touches of [`Self::within`] in a stretch of time. Memory may be reused many times, so the shorter list is searched: the touches
+    /// in the range, or those in the stretch of time.
     pub fn during(&self, process: Id, address: u64, bytes: u64, (from, to): (u64, u64)) -> Vec<&Touch> {
         let Some(touches) = self.by_process.get(&process) else { return Vec::new() };
         let (list, by_time) = (&touches.list, &touches.by_time);
@@ -103,7 +103,7 @@ impl TouchIndex {
         found.into_iter().map(|i| &list[i as usize]).collect()
     }
 
-    /// The longest sampling period seen in a process during an object's life (1 without touches).
+    /// The longest sampling period of a process during an object's life, in faults per sample (1 without touches).
     #[must_use]
     pub fn longest_period(&self, object: &Object) -> f64 {
         let Some(touches) = self.by_process.get(&object.process) else { return 1.0 };
@@ -112,7 +112,7 @@ impl TouchIndex {
     }
 }
 
-/// Where the touches of an address range are in `list`, which is sorted by address.
+/// The indices of the touches of an address range in `list`, which is sorted by address.
 pub(crate) fn range(list: &[Touch], address: u64, bytes: u64) -> std::ops::Range<usize> {
     let end = address.saturating_add(bytes);
     let low = list.partition_point(|t| t.address < address);

@@ -1,4 +1,4 @@
-//! Summary of a group's first touches: by which threads, from which code, in which partition.
+//! The summary of a group's first touches: by which threads, from which code, in which partition.
 
 use crate::groups::Group;
 use crate::homes::{Home, home};
@@ -12,26 +12,26 @@ use std::collections::{BTreeMap, HashMap};
 /// The first touches of a group. Pages are base pages; a fault on a huge page touches all base pages in it.
 #[derive(Clone, Debug)]
 pub struct TouchSummary {
-    /// Touched pages by thread index.
+    /// The number of touched pages by thread index.
     pub by_thread: BTreeMap<usize, f64>,
     pub by_worker: BTreeMap<usize, f64>,
-    /// All touched pages, including those touched by an unknown thread.
+    /// The number of all touched pages, including those touched by an unknown thread.
     pub pages: f64,
     pub records: usize,
-    /// Shares of `pages`.
+    /// As fractions of `pages`.
     pub by_kernel: f64,
     pub recycled: f64,
-    /// The kernel touched most of the pages, for an unknown thread.
+    /// The kernel touched most of the pages, and the thread on whose behalf is unknown.
     pub kernel_unknown: bool,
-    /// Size of most of the group's pages.
+    /// The most frequent size of the group's pages, bytes.
     pub page_bytes: u64,
     /// Most pages have no record because records were lost.
     pub incomplete: bool,
     /// Whether there are enough records to judge the group.
     pub enough: bool,
-    /// Part of the pages that were placed on another node than their toucher's; only on the recorded machine.
+    /// The fraction of the pages that were placed on another node than their toucher's; only on the recorded machine.
     pub displaced: Option<Estimate>,
-    /// Touched pages by site.
+    /// The number of touched pages by site.
     pub sites: BTreeMap<Option<Id>, f64>,
     pub partition: Partition,
     /// (address, time) of the first recorded touch under a former owner.
@@ -41,7 +41,7 @@ pub struct TouchSummary {
 }
 
 impl TouchSummary {
-    /// Summary of the members whose touches were read.
+    /// Summarises the members whose touches were read.
     #[must_use]
     pub fn new(group: &Group, touches: &HashMap<usize, ObjectTouches>, threads: &Threads) -> Self {
         let mut s = Self {
@@ -136,25 +136,25 @@ impl TouchSummary {
         })
     }
 
-    /// The worker that touched most, and its share of all touched pages.
+    /// The worker that touched the most pages, and its share of all touched pages.
     #[must_use]
     pub fn main_worker(&self) -> Option<(usize, f64)> {
         largest(&self.by_worker).map(|(worker, pages)| (worker, pages / self.pages.max(f64::MIN_POSITIVE)))
     }
 
-    /// The thread that touched most.
+    /// The thread that touched the most pages.
     #[must_use]
     pub fn main_thread(&self) -> Option<usize> {
         largest(&self.by_thread).map(|(thread, _)| thread)
     }
 
-    /// The site that touched most.
+    /// The site that touched the most pages.
     #[must_use]
     pub fn main_site(&self) -> Option<Id> {
         self.sites.iter().max_by(|a, b| a.1.total_cmp(b.1)).and_then(|(site, _)| *site)
     }
 
-    /// Share of the touched pages by thread index; all zero when unknown.
+    /// Shares of the touched pages by thread index; all zero if unknown.
     #[must_use]
     pub fn shares(&self, threads: usize) -> Vec<f64> {
         let known: f64 = self.by_thread.values().sum();

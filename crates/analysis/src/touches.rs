@@ -24,7 +24,7 @@ use firsttouch_model::rows::{Frame, Id, Object, ObjectKind, Profile};
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-/// The base page: the size of a page if the kernel does not report another, bytes.
+/// Page size if the kernel does not report another, bytes.
 pub const BASE_PAGE: u64 = 4096;
 
 /// One sampled first touch by a known thread.
@@ -33,18 +33,18 @@ pub struct Touch {
     pub time: u64,
     /// Thread index.
     pub thread: usize,
-    /// The page's node: on the recorded machine as the kernel reported it right after the fault, else the node of the thread.
+    /// The page's node: on the recorded machine the node that the kernel reported right after the fault, else the node of the thread.
     pub node: u32,
     /// The node that the thread ran on.
     pub cpu_node: u32,
     pub address: u64,
-    /// Page faults it stands for.
+    /// The number of page faults that the record represents.
     pub weight: f64,
     pub by_kernel: bool,
     pub site: Option<Id>,
-    /// Size of the page that was mapped when the access faulted; 0 if no page was mapped.
+    /// Size of the page that was mapped when the access faulted, bytes; 0 if no page was mapped.
     pub mapped: Option<u64>,
-    /// Whether the page had a node right after the fault: a read of fresh memory maps the zero page, which has no node.
+    /// Whether the page had a node right after the fault. A read of fresh memory maps the zero page, which has no node.
     pub found: Option<bool>,
 }
 
@@ -54,20 +54,20 @@ pub struct Placed {
     /// Offset into the object, bytes.
     pub offset: u64,
     pub touch: Touch,
-    /// Made under a former owner.
+    /// Made while a former owner had the address.
     pub recycled: bool,
-    /// Size of the page it created.
+    /// Size of the page it created, bytes.
     pub page_bytes: u64,
 }
 
 impl Placed {
-    /// Bytes of the pages it stands for.
+    /// Bytes of the pages that it represents.
     #[must_use]
     pub fn covers(&self) -> f64 {
         self.touch.weight * self.page_bytes as f64
     }
 
-    /// Base pages it stands for.
+    /// The number of base pages that it represents.
     #[must_use]
     pub fn pages(&self) -> f64 {
         self.covers() / BASE_PAGE as f64
@@ -80,29 +80,30 @@ pub struct ObjectTouches {
     pub address: u64,
     pub bytes: u64,
     pub page_bytes: u64,
-    /// By offset, then time.
+    /// Sorted by offset, then time.
     pub placed: Vec<Placed>,
     /// Hinting faults: accesses that the kernel caught on pages already placed.
     pub hints: Vec<Placed>,
     /// Earlier generations of touches, if the memory was initialised several times.
     pub history: Option<History>,
-    /// Set if most resident pages have no record: the kernel touched them, on behalf of this thread (index) if one stands out.
+    /// Set if most resident pages have no record: the kernel touched them. The inner value is the thread (index) on whose behalf, if one
+    /// stands out.
     pub kernel: Option<Option<usize>>,
-    /// Base pages the kernel touched by derivation (resident less recorded).
+    /// The number of base pages that the kernel must have touched (resident less recorded).
     pub kernel_pages: f64,
-    /// Records of touches were lost, and the remaining ones stand for less than half of the resident pages.
+    /// Records of touches were lost, and the remaining ones represent less than half of the resident pages.
     pub incomplete: bool,
 }
 
 impl ObjectTouches {
-    /// Whether nothing is known about who touched the object.
+    /// Whether nothing is known about which threads touched the object.
     #[must_use]
     pub fn is_bare(&self) -> bool {
         self.placed.is_empty() && self.kernel.is_none()
     }
 
-    /// Whether the records are enough to tell who touched it: at least 8, or at least half of all pages one by one; or
-    /// the kernel touched it for a known thread.
+    /// Whether the records are enough to identify the threads that touched the object: at least 8, or at least one for half of its pages,
+    /// or the kernel touched it for a known thread.
     #[must_use]
     pub fn enough(&self, records: usize, pages: u64) -> bool {
         records >= 8 || (records > 0 && records as u64 >= pages.div_ceil(2)) || matches!(self.kernel, Some(Some(_)))
@@ -116,7 +117,7 @@ pub struct TouchReader<'a> {
     pub index: &'a TouchIndex,
     pub residents: &'a Residents,
     pub faults: &'a Faults,
-    /// Memory of decisions "this touch was made while the group owned the address", by (group's first object, address, time).
+    /// Cached answers to "was this touch made while the group owned the address?", by (group's first object, address, time).
     owned: HashMap<(usize, u64, u64), bool>,
     /// Sites of touches inside the allocating call, by that call's site.
     inside: HashMap<Id, Rc<BTreeSet<Id>>>,
@@ -171,7 +172,7 @@ impl<'a> TouchReader<'a> {
         result
     }
 
-    /// A touch at its place in an object; pages of unknown size have `page_bytes`.
+    /// A touch as part of an object; pages of unknown size get `page_bytes`.
     fn placed(&self, object: &Object, touch: &Touch, page_bytes: u64) -> Placed {
         let there = touch.mapped.filter(|&bytes| bytes >= BASE_PAGE);
         let near = || self.residents.page_bytes_near(object, touch.address, self.profile.machine.huge_page_bytes);
@@ -179,7 +180,7 @@ impl<'a> TouchReader<'a> {
         Placed { offset: touch.address - object.address, touch: touch.clone(), recycled: false, page_bytes }
     }
 
-    /// The touches in an object's life, and those made inside the call that allocated it; by address, then time.
+    /// The touches during an object's life, and those made inside the call that allocated it; sorted by offset, then time.
     fn own_touches(&mut self, object: &Object, page_bytes: u64) -> Vec<Placed> {
         let died = object.died_ns.unwrap_or(u64::MAX).max(object.born_ns);
         let mut touches = self.index.during(object.process, object.address, object.bytes, (object.born_ns, died));
@@ -191,8 +192,8 @@ impl<'a> TouchReader<'a> {
         touches.into_iter().map(|touch| self.placed(object, touch, page_bytes)).collect()
     }
 
-    /// The touches under former owners. Whether an owner was of the same group, so that a touch is not recycled, is decided by the
-    /// caller.
+    /// The touches under former owners. The caller decides whether a former owner belongs to the same group, so that a touch is not
+    /// recycled.
     fn older_touches(&mut self, group: &Group, this: &Object, page_bytes: u64) -> Vec<Placed> {
         let all = self.index.within(this.process, this.address, this.bytes);
         let before = all.iter().filter(|t| t.time < this.born_ns && !self.faults.is_caught(t));
@@ -220,8 +221,8 @@ impl<'a> TouchReader<'a> {
         moved
     }
 
-    /// The touches before an object's birth that were made inside the call which allocated it (calloc, realloc): their stacks run
-    /// through that call.
+    /// The touches before an object's birth that were made inside the call that allocated it (calloc, realloc): their stacks contain that
+    /// call.
     fn inside_allocating_call(&mut self, object: &Object) -> Vec<&'a Touch> {
         let sites = self.sites_inside(object.site);
         let Some(touches) = self.index.by_process.get(&object.process).filter(|_| !sites.is_empty()) else { return Vec::new() };
@@ -235,7 +236,7 @@ impl<'a> TouchReader<'a> {
         found.filter(|touch| touch.time < object.born_ns && is_of_thread(self.threads, object, touch)).collect()
     }
 
-    /// The sites of touches whose stacks run through the call at `allocation`, in order.
+    /// The sites of touches whose stacks contain the call at `allocation`, sorted.
     fn sites_inside(&mut self, allocation: Option<Id>) -> Rc<BTreeSet<Id>> {
         let Some(allocation) = allocation else { return Rc::default() };
         if let Some(known) = self.inside.get(&allocation) {
@@ -267,8 +268,8 @@ impl<'a> TouchReader<'a> {
         })
     }
 
-    /// Records are missing when they stand for less than half of the resident pages and at least half of the rest could be among
-    /// those that were lost. Losses come in bursts, so what is left may be one thread's part only.
+    /// Sets `incomplete` if the records represent less than half of the resident pages, and at least half of the missing ones could be
+    /// among the lost records. Losses come in bursts, so the remaining records may all be from one thread's part.
     fn note_losses(&self, object: &Object, resident: &crate::residents::Resident, result: &mut ObjectTouches) {
         let lost: f64 = self.profile.lost.iter().filter(|l| l.source == "touch").map(|l| l.count as f64).sum();
         if let Some(fraction) = resident.fraction.filter(|_| lost > 0.0) {
@@ -279,7 +280,7 @@ impl<'a> TouchReader<'a> {
         }
     }
 
-    /// Decides that the kernel touched the pages: most resident pages have no record, though enough of them would have been sampled.
+    /// Decides whether the kernel touched the pages: most resident pages have no record, though enough of them would have been sampled.
     ///
     /// With N resident pages and sampling period p (the longest in the object's life), N / p records are expected had the
     /// program touched them. Rule: launched under the profiler, touch evidence available but not for faults in the kernel
@@ -318,8 +319,8 @@ impl<'a> TouchReader<'a> {
         result.kernel_pages = missing * unit as f64 / BASE_PAGE as f64;
     }
 
-    /// Page size if the kernel did not report it: huge if no two records lie in one huge page and the records stand for at
-    /// least half of the object in huge pages, but for less than a quarter of it in base pages.
+    /// Page size in bytes if the kernel did not report it: huge if no two records lie in one huge page, and the records represent at least
+    /// half of the object if pages are huge, but less than a quarter of it if they are base pages.
     fn guess_page_bytes(&self, object: &Object) -> u64 {
         let machine = &self.profile.machine;
         let base = if machine.page_bytes == 0 { BASE_PAGE } else { machine.page_bytes };

@@ -1,8 +1,8 @@
-//! The traffic behind an analysis: bytes by worker, place and node, sample by sample. A watched word is 8 bytes, and every access to it
-//! counts as 8 bytes moved: what caches save is not seen (docs/model.md).
+//! The memory traffic of the program: bytes by worker, place and node, sample by sample. A watched word is 8 bytes, and every access to it
+//! counts as 8 bytes moved: the effect of caches is not observed (docs/model.md).
 //!
-//! Objects that fit in a core's cache make no traffic. Shares of accesses between objects are those of the windows, where any were
-//! hit; hinting faults tell who and where only, and stand for as much as the windows saw of the object.
+//! Objects that fit in a core's cache cause no traffic. The shares of accesses between objects come from the windows, if any were hit.
+//! Hinting faults show only threads and places, and are scaled to the traffic that the windows saw on the object.
 
 use crate::PartitionKind;
 use crate::evidence::{Evidence, Hit};
@@ -18,14 +18,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Bytes of a watched word.
 const WORD: f64 = 8.0;
-/// A worker with less than this part of the largest share of an object is a stray, no user of it.
+/// A worker with less than this fraction of the largest share of an object counts as a stray access, not as a user.
 const STRAY: f64 = 0.1;
-/// A thread with less than this part of an object's accesses does not use it.
+/// A thread with less than this fraction of an object's accesses does not use it.
 const USER: f64 = 0.01;
-/// Parts of an object's range whose traffic is compared, and how many standard errors make a difference.
+/// Traffic is compared between this many parts of an object's range; a difference of more than `FAR` standard errors counts.
 const PARTS: usize = 4;
 const FAR: f64 = 2.5;
-/// Of many intervals that hold 95 % of the time each, this part may miss.
+/// Of many 95 % intervals, this fraction may miss the true value.
 const MISSES: f64 = 0.1;
 
 /// The traffic to all groups that are larger than a core's cache.
@@ -59,7 +59,7 @@ pub fn traffic(
                 name: names[subject.group].0.clone(),
                 bytes: group.extent(),
                 division: division(subject.partition.kind),
-                // With serial use among it, shares of all use say nothing of the team's.
+                // If some use is serial, the shares of all use do not describe the team.
                 even: if team == samples.len() { builder.even(subject) } else { Vec::new() },
                 rows: group.rows,
                 parts: builder.parts(subject, group, object.process, teams.get(&object.process)),
@@ -75,7 +75,7 @@ pub fn traffic(
     Traffic { workers, objects, unknown: if all > 0.0 { unknown / all } else { 0.0 } }
 }
 
-/// The workers of each process that use anything that counts.
+/// The workers of each process that use any object that counts.
 fn teams(threads: &Threads, subjects: &[Subject]) -> BTreeMap<Id, BTreeSet<usize>> {
     let mut teams: BTreeMap<Id, BTreeSet<usize>> = BTreeMap::new();
     for subject in subjects.iter().filter(|subject| subject.counts) {
@@ -95,8 +95,8 @@ fn division(kind: PartitionKind) -> Division {
     }
 }
 
-/// Whether samples could have fallen on the team as they did if all used the object alike: Pearson's chi-squared, against its mean and so many
-/// standard deviations.
+/// Whether the samples are consistent with equal use of the object by the whole team: Pearson's chi-squared may exceed its mean by at most
+/// `FAR` standard deviations.
 fn is_even<'a>(samples: impl Iterator<Item = &'a TrafficSample>, team: &BTreeSet<usize>) -> bool {
     let mut counts: BTreeMap<usize, f64> = BTreeMap::new();
     let mut all = 0.0;
@@ -114,9 +114,9 @@ fn is_even<'a>(samples: impl Iterator<Item = &'a TrafficSample>, team: &BTreeSet
     degrees > 0.0 && squared <= degrees + FAR * (2.0 * degrees).sqrt()
 }
 
-/// Takes the traffic as even over the object's range where the samples do not tell otherwise: how often a word was hit in its window is
-/// mostly chance of time, and would else pass for places that are hot. In each part of the range, the share of the traffic must lie
-/// near the share of the samples.
+/// Assumes even traffic over the object's range unless the samples contradict that. The number of hits on a word in its window depends
+/// mostly on when the window was held, and would otherwise look like hot places. In each part of the range, the share of the traffic must
+/// be near the share of the samples.
 fn level(samples: &mut [TrafficSample]) {
     let (mut volumes, mut counts) = ([0.0; PARTS], [0.0; PARTS]);
     let (mut all, mut squares) = (0.0, 0.0);
@@ -140,7 +140,7 @@ fn level(samples: &mut [TrafficSample]) {
     }
 }
 
-/// The places that threads take one after another, and which one each thread has.
+/// The workers, and the index of each thread's worker.
 fn workers(profile: &Profile, threads: &Threads) -> (Vec<Worker>, Vec<usize>) {
     let cpu_ns: HashMap<Id, Option<u64>> = profile.threads.iter().map(|thread| (thread.id, thread.cpu_ns)).collect();
     let mut places: BTreeMap<(Id, usize), usize> = BTreeMap::new();
@@ -167,12 +167,12 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Samples with a known home, and the bytes of those without.
+    /// The samples with a known home, and the bytes of those without.
     fn samples(&self, subject: &Subject, group: &Group, process: Id) -> (Vec<TrafficSample>, f64) {
         let sampled = self.uses.of(subject.source);
         let hits: &[Hit] = &sampled.hits[subject.group];
         let accesses = |hit: &Hit| sampled.design.weight(hit.draw) * hit.rate();
-        // What one unit of this source stands for, in bytes.
+        // The number of bytes that one unit of this source represents.
         let volumes = self.uses.volumes().filter(|&volumes| volumes != subject.source);
         let compared = volumes.map_or(0.0, |volumes| self.uses.of(volumes).design.accesses(subject.group));
         let seen: f64 = hits.iter().map(accesses).sum();
@@ -200,7 +200,7 @@ impl Builder<'_> {
         (samples, lost)
     }
 
-    /// Whose each stretch is, as a rule.
+    /// The owner of each range of the object, if the partition follows a rule.
     fn parts(&self, subject: &Subject, group: &Group, process: Id, team: Option<&BTreeSet<usize>>) -> Option<Parts> {
         let main_worker = |hit: &Hit| {
             let most = hit.by_thread.iter().max_by(|a, b| a.rate.total_cmp(&b.rate))?;
@@ -218,7 +218,7 @@ impl Builder<'_> {
         self.worker_of.get(thread).copied()
     }
 
-    /// The users, if their shares could all be the same, each by its interval.
+    /// The users, if the intervals of their shares allow all shares to be equal; else empty.
     fn even(&self, subject: &Subject) -> Vec<usize> {
         let mut workers: BTreeMap<usize, (f64, f64, f64)> = BTreeMap::new();
         for (thread, share) in subject.used_by.iter().enumerate() {
@@ -251,7 +251,7 @@ mod tests {
         (0..200).map(one).collect()
     }
 
-    /// Check that bursts are levelled out and hot places are not, and that the sum stays.
+    /// Check that bursts are evened out, that hot places are not, and that the sum is unchanged.
     #[test]
     fn bursts_are_levelled() {
         let mut bursts = samples(|index| if index % 7 == 3 { 10.0 } else { 1.0 }, |_| 0);

@@ -1,12 +1,13 @@
 //! How much of the touched memory belongs to no recorded object.
 //!
-//! Watchpoints are drawn from recorded objects. What lies elsewhere (allocations below `--min-size`, stacks, memory that was
-//! mapped before firsttouch looked) is in no figure of the report, so where there is much of it, a report without findings does not mean that the program is well placed.
+//! Watchpoints are drawn from recorded objects. Other memory (allocations below `--min-size`, stacks, memory that was mapped before
+//! firsttouch attached) is in no figure of the report. So if there is much of it, a report without findings does not mean that the program
+//! is well placed.
 //!
-//! Bytes are those of the first touches' pages (weight x page size). An object counts with what is resident of it, where that
-//! is more: pages that the kernel touched (`read` into a buffer) have no record. An address that ever belonged to an object
-//! counts as known, since memory given back and handed out in smaller pieces was at least seen once. Pages of unknown
-//! memory are base pages, unless their faults say otherwise: see [`Unknown::bytes`].
+//! Bytes are those of the first touches' pages (weight x page size). An object counts with its resident bytes if these are more, because
+//! pages that the kernel touched (`read` into a buffer) have no record. An address that ever belonged to an object counts as known: memory
+//! that was released and reused in smaller pieces was seen at least once. Pages of unknown memory are base pages, unless their faults show
+//! otherwise: see [`Unknown::bytes`].
 
 use crate::notes::UnrecordedCause;
 use crate::residents::Residents;
@@ -15,24 +16,25 @@ use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Id, Profile};
 use std::collections::{BTreeMap, HashMap};
 
-/// From this part of the touched memory on, and from this many bytes, the report says so.
+/// The report mentions unrecorded memory from this fraction of the touched memory and this many bytes on.
 const PART: f64 = 0.20;
 const BYTES: f64 = 16.0 * 1_048_576.0;
-/// What is suggested instead of a larger `--min-size`.
+/// The value that is suggested if `--min-size` is larger.
 const SMALL: u64 = 4096;
-/// Records that stand for more faults may be alone in their huge page by chance.
+/// Up to this weight, a record that is alone in its huge page is evidence of a huge page. Records that represent more faults may be alone
+/// by chance.
 const DENSE: f64 = 31.0;
 
-/// Touched memory of no recorded object, where it is much.
+/// Touched memory that belongs to no recorded object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unrecorded {
     pub bytes: f64,
-    /// Of all touched memory.
+    /// Fraction of all touched memory.
     pub part: f64,
 }
 
 impl Unrecorded {
-    /// None where it is little.
+    /// None if there is little of it.
     #[must_use]
     pub fn of(profile: &Profile, residents: &Residents) -> Option<Self> {
         let objects = Recorded::new(profile);
@@ -77,8 +79,8 @@ impl Unrecorded {
 struct Unknown(Vec<(u64, f64)>);
 
 impl Unknown {
-    /// Bytes of their pages. Where each of neighbouring huge pages has exactly one record, of few faults, these faults made huge
-    /// pages: base pages would have several.
+    /// Bytes of their pages. If neighbouring huge pages have exactly one record each, of few faults, these faults created huge pages: base
+    /// pages would cause several records.
     fn bytes(&self, huge: u64) -> f64 {
         let mut regions: BTreeMap<u64, (usize, f64)> = BTreeMap::new();
         for &(address, weight) in &self.0 {
@@ -92,9 +94,9 @@ impl Unknown {
     }
 }
 
-/// Address ranges that belonged to objects, whole base pages.
+/// Address ranges that belonged to objects, extended to whole base pages.
 struct Recorded {
-    /// By process: (start, end of this and all before it, object index), by start.
+    /// By process: (start, largest end of this and all ranges before it, object index), sorted by start.
     ranges: HashMap<Id, Vec<(u64, u64, usize)>>,
 }
 
@@ -108,7 +110,7 @@ impl Recorded {
         for list in ranges.values_mut() {
             list.sort_unstable();
             let mut last: Option<(u64, usize)> = None;
-            // Ranges of different times may overlap: each keeps the end, and object, that reach farthest.
+            // Ranges of different times may overlap: each keeps the largest end so far, and its object.
             for range in list.iter_mut() {
                 if let Some((end, object)) = last.filter(|l| l.0 > range.1) {
                     (range.1, range.2) = (end, object);
@@ -130,7 +132,7 @@ impl Recorded {
 mod tests {
     use super::*;
 
-    /// Check that faults that are alone in neighbouring huge pages count as huge, and no others.
+    /// Check that only faults that are alone in neighbouring huge pages count as huge.
     #[test]
     fn sizes_of_unknown_pages() {
         const HUGE: u64 = 2 << 20;

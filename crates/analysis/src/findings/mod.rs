@@ -1,5 +1,5 @@
-//! Findings: the rules. An object has at most one finding, the first in the order of the table whose rule holds; the whole program may have further
-//! ones.
+//! Findings: the rules. An object has at most one finding, the first in the order of the table whose rule holds. The whole program may have
+//! further ones.
 //!
 //! **Bars for all findings on objects:**
 //! - the object is judged (see `judge.rs`);

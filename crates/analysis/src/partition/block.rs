@@ -1,20 +1,20 @@
-//! Block partitions: one contiguous run a worker, in any order of workers, of any sizes.
+//! Block partitions: one contiguous run per worker, in any order of workers, of any sizes.
 //!
-//! Workers are ordered by the middle of the shortest stretch that holds half of their units (a median would move with units
-//! scattered over the whole range); dynamic programming then finds the borders that explain most:
-//! accuracy = (sum over units of the share of the worker assigned to it) / units. Workers with one unit explain themselves and
-//! are left out. Rule: at least 12 units remain, accuracy >= 0.80 + 0.25 / sqrt(units), and accuracy beats "all by the most
-//! frequent worker" by half of what it leaves: errors at block borders (halos, pages that two blocks share, a border between
-//! two samples) cost little, a second pass by another thread up to a fifth of the accesses.
+//! Workers are ordered by the middle of the shortest stretch that holds half of their units. (Units scattered over the whole range would
+//! move a median.) Dynamic programming then finds the borders that explain the most:
+//! accuracy = (sum over units of the share of the worker assigned to it) / units. Workers with one unit explain themselves and are left
+//! out. Rule: at least 12 units remain, accuracy >= 0.80 + 0.25 / sqrt(units), and the blocks explain at least half of the units that "all
+//! by the most frequent worker" leaves unexplained. So errors at block borders (halos, pages that two blocks share, a border between two
+//! samples) cost little, and a second pass by another thread may make up to a fifth of the accesses.
 //! With more workers than a third of the units, a rank correlation of worker and position of at least 0.9 also counts.
 
 use super::{Chance, MIN_UNITS, Unit};
 use std::collections::BTreeMap;
 
-/// Workers considered, at most (the most frequent).
+/// The number of workers considered: the most frequent ones.
 const MAX_LANES: usize = 256;
 
-/// First position and worker of each block; `units` by position.
+/// The first position and the worker of each block. `units` are sorted by position.
 pub(super) fn blocks(units: &[&Unit], chance: &Chance) -> Option<Vec<(u64, usize)>> {
     let mut of_worker: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (i, unit) in units.iter().enumerate() {
@@ -48,7 +48,7 @@ pub(super) fn blocks(units: &[&Unit], chance: &Chance) -> Option<Vec<(u64, usize
     let mut last_end = 0;
     for (unit, rank) in kept.iter().zip(assigned) {
         if blocks.last().is_none_or(|b| b.1 != order[rank]) {
-            // The border lies somewhere between two units: half-way.
+            // The border lies between two units: assume the middle.
             let start = if blocks.is_empty() { 0 } else { last_end + (unit.position - last_end) / 2 };
             blocks.push((start, order[rank]));
         }
@@ -57,13 +57,13 @@ pub(super) fn blocks(units: &[&Unit], chance: &Chance) -> Option<Vec<(u64, usize
     Some(blocks)
 }
 
-/// Twice the middle of the shortest stretch that holds half of `list` (ascending).
+/// Twice the middle (so that it is a whole number) of the shortest stretch that holds half of `list`, which is sorted.
 fn densest(list: &[usize]) -> usize {
     let half = list.len() / 2 + 1;
     list.windows(half.min(list.len())).map(|w| (w[w.len() - 1] - w[0], w[0] + w[w.len() - 1])).min().map_or(0, |(_, middle)| middle)
 }
 
-/// The assignment of units to workers in rank order (never back) with the highest sum of shares.
+/// Assigns units to workers so that the sum of shares is largest; along the units, the rank of the worker never decreases.
 fn best_borders(units: &[&Unit], rank: &BTreeMap<usize, usize>, workers: usize) -> (f64, Vec<usize>) {
     let mut best = vec![0.0f64; workers];
     let mut from: Vec<Vec<u16>> = Vec::with_capacity(units.len());
@@ -96,7 +96,7 @@ fn best_borders(units: &[&Unit], rank: &BTreeMap<usize, usize>, workers: usize) 
     (score, assigned)
 }
 
-/// Spearman's rank correlation of worker and position; ties by their mean rank. `units` by position.
+/// Spearman's rank correlation of worker and position; ties have their mean rank. `units` are sorted by position.
 fn rank_correlation(units: &[&Unit]) -> f64 {
     let n = units.len() as f64;
     let mut by_worker: BTreeMap<usize, Vec<usize>> = BTreeMap::new();

@@ -19,26 +19,26 @@
 
 use super::{Chance, Unit, neighbours};
 
-/// Units used for the periodogram, at most.
+/// The number of units used for the periodogram.
 const PERIODOGRAM_UNITS: usize = 256;
-/// Unit rotations spent on one periodogram.
+/// The number of unit rotations computed for one periodogram.
 const BUDGET: usize = 5_000_000;
-/// Low peaks tried beside the strongest.
+/// The number of low peaks tried besides the strongest.
 const LOW_PEAKS: usize = 6;
-/// Neighbours in phase looked at on each side.
+/// The number of neighbours in phase examined on each side.
 const REACH: usize = 24;
 /// The shortest period: two base pages.
 const SHORTEST: f64 = 8192.0;
 
-/// Frequencies tried around the one found: how many on each side, and their distance in units of 1 / range.
+/// Frequencies tried around the one found: their number on each side, and their distance in units of 1 / range.
 const SHARP_STEPS: i32 = 20;
 const SHARP: f64 = 0.005;
 
 type Phases = Vec<(f64, usize)>;
 
-/// Period in bytes, and workers by phase; `units` by position.
+/// The period in bytes, and the workers by phase. `units` are sorted by position.
 pub(super) fn period(units: &[&Unit], chance: &Chance, stride: u64, rows: usize) -> Option<(f64, Phases)> {
-    // Each row is divided in the same way, as several arrays of one site often are.
+    // Try rows first: each row may be divided in the same way, as arrays of one site often are.
     if rows >= 2
         && stride > 0
         && let Some((_, period, phases)) = accept(units, chance, stride as f64, 0.0)
@@ -67,7 +67,7 @@ pub(super) fn period(units: &[&Unit], chance: &Chance, stride: u64, rows: usize)
     best.map(|found| sharpen(units, chance, found))
 }
 
-/// The period in the middle of the best-agreeing ones near the one found, with its phases.
+/// The middle of the periods near the one found that agree best, with its phases.
 fn sharpen(units: &[&Unit], chance: &Chance, found: (f64, f64, Phases)) -> (f64, Phases) {
     let (Some(first), Some(last)) = (units.first(), units.last()) else { return (found.1, found.2) };
     let range = (last.position - first.position).max(1) as f64;
@@ -81,7 +81,7 @@ fn sharpen(units: &[&Unit], chance: &Chance, found: (f64, f64, Phases)) -> (f64,
     exact.map_or((found.1, found.2), |(_, period, phases)| (period, phases))
 }
 
-/// The worker at a position.
+/// The worker that owns a position.
 pub(super) fn owner(period: f64, phases: &[(f64, usize)], position: u64) -> Option<usize> {
     let phase = (position as f64 / period).fract();
     let place = phases.partition_point(|p| p.0 <= phase);
@@ -94,7 +94,7 @@ pub(super) fn owner(period: f64, phases: &[(f64, usize)], position: u64) -> Opti
     near.into_iter().min_by(|a, b| distance(a.0).total_cmp(&distance(b.0))).map(|p| p.1)
 }
 
-/// Kappa, period and phases, when units near in phase agree. `chances`: logarithm of the number of periods looked at.
+/// Kappa, period and phases, if units near in phase agree. `chances`: the logarithm of the number of periods examined.
 fn accept(units: &[&Unit], chance: &Chance, period: f64, chances: f64) -> Option<(f64, f64, Phases)> {
     if !(period.is_finite() && period >= SHORTEST) {
         return None;
@@ -124,14 +124,14 @@ fn accept(units: &[&Unit], chance: &Chance, period: f64, chances: f64) -> Option
         .then(|| (kappa, period, by_phase.iter().map(|(phase, u)| (*phase, u.main_worker())).collect()))
 }
 
-/// Kullback-Leibler divergence of two yes-no chances.
+/// The Kullback-Leibler divergence of two Bernoulli distributions with probabilities `a` and `p`.
 fn divergence(a: f64, p: f64) -> f64 {
     let term = |x: f64, y: f64| if x > 0.0 { x * (x / y.max(1e-12)).ln() } else { 0.0 };
     term(a, p) + term(1.0 - a, 1.0 - p)
 }
 
-/// Frequencies (1 / bytes) that may be a period's: the strongest, and the lowest that are at least 0.6 as strong; and the
-/// logarithm of the number of frequencies that chance still had (negative infinity when the strongest is beyond it).
+/// Frequencies (1 / bytes) of possible periods: the strongest, and the lowest that are at least 0.6 as strong. Also the logarithm of the
+/// number of frequencies that count as attempts of chance (negative infinity if the strongest exceeds what chance gives).
 fn peaks(units: &[&Unit], chance: &Chance) -> (Vec<f64>, f64) {
     let step = units.len().div_ceil(PERIODOGRAM_UNITS);
     let thin: Vec<&Unit> = units.iter().copied().step_by(step).collect();
@@ -210,7 +210,7 @@ impl Spectrum {
         values
     }
 
-    /// The frequency of the peak near `at`.
+    /// The frequency of the peak near `at`, searched within `width`.
     fn refine(&self, mut at: f64, mut width: f64) -> f64 {
         for _ in 0..4 {
             let fine = width / 8.0;

@@ -1,16 +1,16 @@
-//! Whether owners last: owners found from the earlier half of the units must explain the later half.
+//! Whether owners are permanent: the owners found from the earlier half of the units must explain the later half.
 //!
-//! The kernel's scans catch many pages within a moment, of which about every 31st is a record. If threads use the whole object in
-//! turns, each such moment shows one of them, on a lattice of its own: then position modulo the lattice predicts the thread by
-//! accident. True owners of parts stay the same.
+//! A scan of the kernel catches many pages within a moment, of which about every 31st is recorded. If threads use the whole object in
+//! turns, each such moment shows one of them, at its own regular distance of positions. Then position modulo that distance predicts the
+//! thread by accident. True owners of parts stay the same.
 
 use super::{Chance, MIN_UNITS, Owners, Unit, neighbours};
 use std::collections::BTreeMap;
 
-/// Part of the agreement threshold for all units that the later half must reach, because the earlier half has half as many units.
+/// The later half must reach this fraction of the agreement threshold for all units, because the earlier half has half as many units.
 const LASTING: f64 = 0.8;
 
-/// Whether `owners`, of units by position, are the same in both halves of the time; true if there is only one moment.
+/// Whether `owners` are the same in both halves of the time. `units` are sorted by position. True if all units are from one moment.
 pub(super) fn lasts(units: &[&Unit], chance: &Chance, owners: &Owners) -> bool {
     let mut rounds: Vec<u64> = units.iter().map(|unit| unit.round).collect();
     rounds.sort_unstable();
@@ -25,7 +25,7 @@ pub(super) fn lasts(units: &[&Unit], chance: &Chance, owners: &Owners) -> bool {
     n < MIN_UNITS || chance.kappa(agreements.iter().sum::<f64>() / n as f64) >= LASTING * neighbours::threshold(n)
 }
 
-/// Owners of the same kind, from some of the units.
+/// Finds owners of the same kind from some of the units.
 fn of_half(units: &[&Unit], owners: &Owners) -> Option<Owners> {
     match owners {
         Owners::Rows(stride, _) => {

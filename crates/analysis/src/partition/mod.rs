@@ -1,22 +1,22 @@
-//! How threads divide an address range, recognised from samples.
+//! Recognises from samples how threads divide an address range.
 //!
-//! A sample ("unit") is a hit of a source of evidence or a first-touch record: a position and the workers seen there, with their
-//! shares. A worker is what threads that follow each other share ([`crate::slots`]). The first rule that holds decides:
+//! A sample ("unit") is a hit of a source of evidence or a first-touch record: a position, and the workers seen there with their shares. A
+//! worker is a sequence of threads with successive lifetimes ([`crate::slots`]). The first rule that holds decides:
 //!
 //! 1. `single`: one worker makes at least 97 % of the accesses.
 //! 2. `unknown`: fewer than 16 units.
-//! 3. `block` (`block.rs`): one run a worker explains the units.
-//! 4. `shared` (`shared.rs`, `simultaneous.rs`): several workers pass the same addresses within one window, each as often as the others,
-//!    or the same workers pass all addresses that are watched at the same time equally often.
-//! 5. `block-cyclic`: every row of a group of objects has one worker, or position modulo a period determines the worker
-//!    (`cyclic.rs`), or neighbouring units agree (`neighbours.rs`: chunks dealt out once and for all, without a period). A
-//!    period below two pages does not count: then no page has an owner. If units show only one of several possible workers
-//!    (hinting faults), owners found from the earlier half must hold in the later half (`lasting.rs`).
-//! 6. `unknown`: fewer than 5 units a worker (effective workers 1 / sum p^2, without bias): too few to exclude a regular division.
+//! 3. `block` (`block.rs`): one run per worker explains the units.
+//! 4. `shared` (`shared.rs`, `simultaneous.rs`): several workers pass the same addresses within one window equally often, or the same
+//!    workers pass all addresses that are watched at the same time equally often.
+//! 5. `block-cyclic`: every row of a group of objects has one worker, or position modulo a period determines the worker (`cyclic.rs`), or
+//!    neighbouring units agree (`neighbours.rs`: chunks assigned permanently, without a period). A period below two pages does not count,
+//!    because then no page has an owner. If units show only one of several possible workers (hinting faults), owners found from the earlier
+//!    half must hold in the later half (`lasting.rs`).
+//! 6. `unknown`: fewer than 5 units per worker (effective workers 1 / sum p^2, unbiased): too few to exclude a regular division.
 //! 7. `irregular`: the worker does not depend on position (dynamic schedules, tasks, random gathers).
 //!
-//! Agreement is judged by kappa = (agreement - chance) / (1 - chance), against thresholds that rise as units get fewer, so
-//! that chance passes less often than once in about a thousand objects.
+//! Agreement is judged by kappa = (agreement - chance) / (1 - chance), against thresholds that rise as the number of units falls. Chance
+//! alone passes for fewer than one in about a thousand objects.
 
 mod block;
 mod cyclic;
@@ -32,15 +32,15 @@ use shared::Use;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Fewer units are not enough to recognise a partition.
+/// The least number of units for which a partition is recognised.
 pub const MIN_UNITS: usize = 16;
-/// Of more units than this, every n-th is used.
+/// If there are more units, every n-th is used.
 const MAX_UNITS: usize = 2000;
-/// With more turns than this, chunks are a more likely reason than several arrays side by side.
+/// More turns than this are more likely to be chunks than several arrays side by side.
 const MOST_TURNS: usize = 8;
-/// Units that a part must have on average, for parts to be counted.
+/// Parts are counted only if they have at least this many units on average.
 const UNITS_A_PART: usize = 3;
-/// An object of which one worker makes at least this share of the accesses is that worker's alone.
+/// If one worker makes at least this share of the accesses, the object is its alone.
 pub const SINGLE: f64 = 0.97;
 
 /// The ways in which threads divide an object.
@@ -66,13 +66,13 @@ impl PartitionKind {
 /// The workers seen at one position.
 #[derive(Clone, Debug)]
 pub struct Unit {
-    /// In the group's logical range, bytes.
+    /// Position in the group's logical range, bytes.
     pub position: u64,
-    /// Workers with their shares of what was seen here; the shares sum to 1.
+    /// Workers with their shares of the accesses seen here; the shares sum to 1.
     pub shares: Vec<(usize, f64)>,
-    /// Workers with their count of events (traps) here.
+    /// Workers with their number of events (traps) here.
     pub counts: Vec<(usize, u64)>,
-    /// The hit limit cut a worker's count off.
+    /// The hit limit cut off the count of a worker.
     pub cut: bool,
     /// Units of one round were sampled at the same time.
     pub round: u64,
@@ -89,24 +89,24 @@ impl Unit {
         self.shares.iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map_or(0, |(worker, _)| *worker)
     }
 
-    /// The chance that one event here and one there are by the same worker.
+    /// The probability that one event of each unit is by the same worker.
     fn agreement(&self, other: &Self) -> f64 {
         self.shares.iter().map(|&(worker, share)| share * other.share(worker)).sum()
     }
 }
 
-/// The owners of the parts.
+/// The owner of each part.
 #[derive(Clone, Debug, PartialEq)]
 enum Owners {
     Nobody,
     One(usize),
-    /// (first position, worker), by position.
+    /// (first position, worker), sorted by position.
     Blocks(Vec<(u64, usize)>),
-    /// Worker by row of this many bytes.
+    /// Bytes of a row, and the worker of each row by its index.
     Rows(u64, BTreeMap<u64, usize>),
-    /// (position, worker), by position: the nearest counts, if it is not farther than this.
+    /// (position, worker), sorted by position, and a distance in bytes: the nearest entry within the distance is the owner.
     Nearest(Vec<(u64, usize)>, u64),
-    /// Period in bytes and (phase in [0, 1), worker), by phase: the nearest counts.
+    /// Period in bytes, and (phase in [0, 1), worker), sorted by phase: the nearest entry is the owner.
     Periodic(f64, Vec<(f64, usize)>),
 }
 
@@ -123,11 +123,12 @@ impl Owners {
     }
 }
 
-/// A partition as recognised.
+/// A recognised partition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Partition {
     pub kind: PartitionKind,
-    /// Irregular use: parts are known to be dealt out to one worker at a time. If false, each worker may also use the whole object.
+    /// For irregular use: whether parts are known to be dealt out to one worker at a time. If false, each worker may also use the whole
+    /// object.
     pub dealt_out: bool,
     owners: Owners,
 }
@@ -137,20 +138,19 @@ impl Partition {
         Self { kind, dealt_out: false, owners }
     }
 
-    /// Nothing known.
+    /// An unrecognised partition.
     #[must_use]
     pub fn unknown() -> Self {
         Self::new(PartitionKind::Unknown, Owners::Nobody)
     }
 
-    /// The worker that owns a position, if a rule for all positions was recognised (a period, or one worker a row) that also holds
-    /// between samples.
+    /// The worker that owns a position, if the partition follows a rule (a period, or one worker per row) that also holds between samples.
     #[must_use]
     pub fn owner_by_rule(&self, position: u64) -> Option<usize> {
         matches!(self.owners, Owners::Rows(..) | Owners::Periodic(..)).then(|| self.owner(position)).flatten()
     }
 
-    /// The worker that owns a position, in a stable partition.
+    /// The worker that owns a position; `None` if the partition is not stable.
     #[must_use]
     pub fn owner(&self, position: u64) -> Option<usize> {
         self.owners.owner(position)
@@ -161,17 +161,17 @@ impl Partition {
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
     pub units: Vec<Unit>,
-    /// Share of all accesses (or touched pages) by worker.
+    /// Shares of all accesses (or touched pages), by worker.
     pub weights: BTreeMap<usize, f64>,
     /// Bytes of one row, and number of rows.
     pub stride: u64,
     pub rows: usize,
-    /// CPUs that the program could run on: no more threads than that are seen in one short window.
+    /// CPUs that the program could run on. No more threads than these are seen in one short window.
     pub cpus: usize,
     pub sight: Sight,
 }
 
-/// Which of the workers that use its address a unit shows.
+/// Which of the workers that use an address one unit shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sight {
     /// All workers that accessed it in a stretch of time (watch windows).
@@ -183,7 +183,7 @@ pub enum Sight {
     One,
 }
 
-/// Of `units` units, every n-th is used: n.
+/// Every n-th of `units` units is used: returns n.
 #[must_use]
 pub fn thinning(units: usize) -> usize {
     units.div_ceil(MAX_UNITS).max(1)
@@ -230,15 +230,15 @@ pub fn classify(sample: &Sample) -> Partition {
     Partition { dealt_out: how == Use::Dealt, ..Partition::new(PartitionKind::Irregular, Owners::Nobody) }
 }
 
-/// How many times the workers take turns over the range: 1 for plain blocks, 2 for plain blocks in each of two arrays side by
-/// side, and so on. None if there are too few units, or more turns than arrays are likely.
+/// How many times the workers take turns over the range: 1 for plain blocks, 2 for plain blocks in each of two arrays side by side, and so
+/// on. None with too few units, or with more turns than several arrays would cause.
 ///
 /// Turns are counted from the units, because a period that explains them may be one of several (aliases, `cyclic.rs`).
 #[must_use]
 pub fn turns(units: impl Iterator<Item = Unit>) -> Option<u64> {
     let mut seen: Vec<(u64, usize)> = units.map(|unit| (unit.position, unit.main_worker())).collect();
     seen.sort_unstable();
-    // A unit between two units of one worker counts as that worker's: borders and single foreign accesses blur the parts.
+    // Assign a unit between two units of one worker to that worker, because borders and single stray accesses blur the parts.
     let mut parts: Vec<usize> = seen.windows(3).map(|three| if three[0].1 == three[2].1 { three[0].1 } else { three[1].1 }).collect();
     let workers = parts.iter().collect::<std::collections::BTreeSet<_>>().len();
     parts.dedup();
@@ -246,7 +246,7 @@ pub fn turns(units: impl Iterator<Item = Unit>) -> Option<u64> {
     (workers > 1 && seen.len() >= UNITS_A_PART * parts.len() && turns <= MOST_TURNS).then_some(turns as u64)
 }
 
-/// The agreement that chance gives.
+/// The agreement that chance would give.
 struct Chance {
     /// Mean share of each worker over the units.
     shares: BTreeMap<usize, f64>,
@@ -271,7 +271,7 @@ impl Chance {
         Self { shares, agreement, workers: 1.0 / agreement, most }
     }
 
-    /// Effective workers with sum p^2 less the part that comes from counting `n` units.
+    /// The number of effective workers, without the bias of sum p^2 from counting only `n` units.
     fn workers_unbiased(&self, n: usize) -> f64 {
         let n = n.max(2) as f64;
         let agreement = (n * self.agreement - 1.0) / (n - 1.0);

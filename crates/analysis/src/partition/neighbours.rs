@@ -1,4 +1,4 @@
-//! Chunks: units near each other belong to the same worker, though workers have several runs.
+//! Chunks: units near each other belong to the same worker, and workers have several runs.
 //!
 //! Each unit is predicted by its nearest neighbour (in position, or within its row). Rule:
 //! kappa of the mean agreement >= 0.45 + 0.75 / sqrt(units).
@@ -6,12 +6,12 @@
 use super::{Chance, Unit};
 use std::collections::BTreeMap;
 
-/// The least kappa that `n` units must reach.
+/// The kappa that `n` units must reach.
 pub(super) fn threshold(n: usize) -> f64 {
     0.45 + 0.75 / (n.max(1) as f64).sqrt()
 }
 
-/// The owner of each row, when rows (objects of a group) have one each: units are predicted by the nearest of their row.
+/// The owner of each row, if each row (object of a group) has one owner. Units are predicted by the nearest unit in their row.
 pub(super) fn rows(units: &[&Unit], chance: &Chance, stride: u64, rows: usize) -> Option<BTreeMap<u64, usize>> {
     if rows < 2 || stride == 0 {
         return None;
@@ -37,8 +37,8 @@ pub(super) fn rows(units: &[&Unit], chance: &Chance, stride: u64, rows: usize) -
             *votes.entry(row(unit)).or_default().entry(worker).or_default() += share;
         }
     }
-    // Neighbours of a row agree as well where each row is divided in blocks, as several arrays of one site are: the rest of the row must
-    // agree, wherever in it that is.
+    // Neighbours in a row also agree if each row is divided into blocks, as arrays of one site are. So all other units of the row must
+    // agree, at any distance.
     let (mut agreement, mut judged) = (0.0, 0usize);
     for unit in units {
         let others = counts[&row(unit)] - 1.0;
@@ -55,7 +55,7 @@ pub(super) fn rows(units: &[&Unit], chance: &Chance, stride: u64, rows: usize) -
     Some(votes.into_iter().filter_map(|(row, votes)| winner(votes).map(|worker| (row, worker))).collect())
 }
 
-/// Positions and workers, when neighbours agree, and how far that reaches: the median gap between neighbours.
+/// Positions and workers, if neighbours agree, and the distance up to which they apply: the median gap between neighbours.
 pub(super) fn chunks(units: &[&Unit], chance: &Chance) -> Option<(Vec<(u64, usize)>, u64)> {
     let positions: Vec<f64> = units.iter().map(|u| u.position as f64).collect();
     if chance.kappa(agreement(units, &positions)) < threshold(units.len()) {
@@ -67,7 +67,7 @@ pub(super) fn chunks(units: &[&Unit], chance: &Chance) -> Option<(Vec<(u64, usiz
     Some((units.iter().map(|u| (u.position, u.main_worker())).collect(), reach))
 }
 
-/// The worker of the nearest position in `list` (ascending), within `reach`.
+/// The worker of the nearest position in `list` (sorted), within `reach` bytes.
 pub(super) fn owner(list: &[(u64, usize)], reach: u64, position: u64) -> Option<usize> {
     let place = list.partition_point(|p| p.0 <= position);
     let near = [place.checked_sub(1).and_then(|i| list.get(i)), list.get(place)];
@@ -75,7 +75,7 @@ pub(super) fn owner(list: &[(u64, usize)], reach: u64, position: u64) -> Option<
     (near.0.abs_diff(position) <= reach).then_some(near.1)
 }
 
-/// Mean agreement of each unit with the nearer of its two neighbours along `places` (ascending).
+/// The mean agreement of each unit with the nearer of its two neighbours; `places` (sorted) are the positions of the units.
 fn agreement(units: &[&Unit], places: &[f64]) -> f64 {
     let gap = |i: usize| places.get(i + 1).map_or(f64::INFINITY, |next| next - places[i]);
     let nearer = |i: usize| if i > 0 && gap(i - 1) < gap(i) { i - 1 } else { (i + 1).min(units.len() - 1) };

@@ -1,27 +1,27 @@
-//! Where each worker's part of an object is, as a rule that a plan can apply.
+//! Describes where each worker's part of an object is, as a rule that a plan can apply.
 //!
-//! A partition is recognised from samples, so its borders are known to within the distance of two samples. Programs divide by rules,
-//! mostly into equal parts in the order of their threads. So equal parts are tried first, over all workers that use any object and
-//! over those found here. They are accepted if they explain the samples as well as the borders found, up to chance.
+//! A partition is recognised from samples, so its borders are known only to within the distance of two samples. Programs divide by rules,
+//! mostly into equal parts in the order of their threads. So equal parts are tried first, over all workers that use any object, and over
+//! the workers found here. They are accepted if they explain the samples as well as the borders found, except for chance.
 
 use super::{Owners, Partition, cyclic};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A rule with more parts than this is not reported.
 const MOST_PARTS: usize = 256;
-/// Stretches of a period whose worker the majority decides, if no equal parts fit.
+/// If no equal parts fit, a period is divided into this many stretches, and the majority decides the worker of each.
 const STRETCHES: usize = 64;
-/// Equal parts may explain this much less than borders fitted to the samples, and one sample less.
+/// Equal parts may explain this much less of the samples than fitted borders do, plus one sample.
 const WORSE: f64 = 0.01;
-/// A period may be taken as whole pages if that shifts the last of its repetitions by less than this part of it.
+/// A period may be rounded to whole pages if that shifts its last repetition by less than this fraction of it.
 const SHIFT: f64 = 0.01;
 const PAGE: f64 = 4096.0;
 
-/// Parts by worker.
+/// The parts of an object, each with its worker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerParts {
     pub period_bytes: Option<f64>,
-    /// As fractions of the period, or of the whole range; rising, the last is 1.
+    /// Where each part ends, as a fraction of the period or of the whole range; ascending, the last is 1.
     pub ends: Vec<f64>,
     pub workers: Vec<usize>,
 }
@@ -32,7 +32,7 @@ impl WorkerParts {
         Self { period_bytes, ends: (1..=workers.len()).map(|part| part as f64 / count).collect(), workers }
     }
 
-    /// From (first place, worker), by place in [0, 1).
+    /// Makes parts from (start, worker), sorted by start, which is in [0, 1).
     fn from_starts(period_bytes: Option<f64>, starts: impl IntoIterator<Item = (f64, usize)>) -> Self {
         let mut parts = Self { period_bytes, ends: Vec::new(), workers: Vec::new() };
         for (start, worker) in starts {
@@ -50,7 +50,7 @@ impl WorkerParts {
         parts
     }
 
-    /// The worker at a position in a range of `extent` bytes.
+    /// The worker that owns a position in a range of `extent` bytes.
     fn worker(&self, position: u64, extent: u64) -> Option<usize> {
         let place = match self.period_bytes {
             Some(period) => (position as f64 / period).fract(),
@@ -64,20 +64,20 @@ impl WorkerParts {
 pub struct Divided<'a> {
     pub extent: u64,
     pub rows: usize,
-    /// (position, worker), by samples.
+    /// (position, worker) of each sample.
     pub seen: &'a [(u64, usize)],
     /// All workers that use any object.
     pub team: &'a BTreeSet<usize>,
 }
 
 impl Divided<'_> {
-    /// The part of the samples that parts explain.
+    /// The fraction of the samples that the parts explain.
     fn explained(&self, parts: &WorkerParts) -> f64 {
         let right = self.seen.iter().filter(|(position, worker)| parts.worker(*position, self.extent) == Some(*worker)).count();
         right as f64 / self.seen.len().max(1) as f64
     }
 
-    /// Equal parts if they explain the samples as well as the parts found, else the parts found.
+    /// Equal parts if they explain the samples as well as the parts found; else the parts found.
     fn plainest(&self, found: WorkerParts) -> WorkerParts {
         let least = self.explained(&found) - WORSE - 1.0 / self.seen.len().max(1) as f64;
         let mut own = found.workers.clone();
@@ -95,7 +95,7 @@ impl Divided<'_> {
         if whole > 0.0 && shift < SHIFT { whole } else { period }
     }
 
-    /// Parts of a period, each stretch by majority.
+    /// The parts of a period: the majority decides the worker of each stretch.
     fn periodic(&self, period: f64, phases: &[(f64, usize)]) -> WorkerParts {
         let stretch = |index: usize| {
             let middle = (index as f64 + 0.5) / STRETCHES as f64 * period;
@@ -160,7 +160,7 @@ mod tests {
         Partition::new(kind, owners).parts(&divided).unwrap()
     }
 
-    /// Check that borders found from samples become the equal parts of the program, and that unequal parts stay.
+    /// Check that borders found from samples become the equal parts of the program, and that unequal parts stay unequal.
     #[test]
     fn equal_parts_are_recognised() {
         let seen: Vec<(u64, usize)> = (0..100).map(|i| (i * 10_000, (i / 25) as usize)).collect();
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(found.ends, [0.695, 0.795, 0.895, 1.0]);
     }
 
-    /// Check periods and rows dealt out in turn.
+    /// Check periods, and rows that are dealt out in turn.
     #[test]
     fn turns_are_recognised() {
         let period = 4.0 * 65536.0;

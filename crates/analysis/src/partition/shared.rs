@@ -1,8 +1,8 @@
 //! Shared use: several workers pass the same addresses, each as often as the others.
 //!
-//! A window may span many sweeps, so several workers at one address do not prove shared use. The evenness of their counts does.
-//! If all workers read the whole object, each passes an address once a sweep, so within a window their counts differ by at most one
-//! pass. If a dynamic schedule, a task queue or chance deals the address out, the counts are multinomial.
+//! A window may span many sweeps, so several workers at one address do not prove shared use. The evenness of their counts does. If all
+//! workers read the whole object, each passes an address once per sweep, so within a window their counts differ by at most one pass. If a
+//! dynamic schedule, a task queue or chance deals the address out, the counts are multinomial.
 //! With h_t the passes of worker t in a window, n their sum, L the workers and p_t their shares overall:
 //!
 //! - x = sum over workers of (h_t - n p_t)^2 / (n p_t); multinomial counts give L - 1 on average, with variance
@@ -12,24 +12,25 @@
 //!   n and more where addresses have owners;
 //! - z = (sum x - sum (L - 1)) / root of the summed variances.
 //!
-//! A pass makes several hits (a read and a write, neighbouring elements of one word): a pass is the largest number, up to 64,
+//! A pass makes several hits (a read and a write, neighbouring elements of one word). The hits per pass are the largest number, up to 64,
 //! that divides nine in ten of all counts.
 //!
-//! Rule: at least 5 windows with two passes, one in five of all; evenness <= 0.5; z <= -3. By the last, at most one object in
-//! 700 that is dealt out by chance passes, whatever the number of windows (simulated, 20 to 250 windows, 2 to 16 workers, 2 to 12
-//! passes a window: none of 8,100; of as many shared ones 4 were missed). On recorded programs (corpus, 4 threads on 2 CPUs,
-//! 80 to 250 windows): shared tables 0.09 and 0.13; dynamic schedule 0.73, tasks 1.07, random 1.23 and 1.24; all others,
-//! which have owners, above 2. Drawing 16 or 25 of their windows at random, 200 times each: shared tables always shared,
-//! of the others the dynamic schedule in 1 %.
+//! Rule: at least 5 windows with two passes, and at least one in five of all windows; evenness <= 0.5; z <= -3. Because of the bound on z,
+//! at most one in 700 objects that chance deals out passes, for any number of windows (simulated, 20 to 250 windows, 2 to 16 workers, 2 to
+//! 12 passes per window: none of 8,100; of as many shared objects 4 were missed). On recorded programs (corpus, 4 threads on 2 CPUs, 80 to
+//! 250 windows), the evenness is 0.09 and 0.13 for shared tables; 0.73 for a dynamic schedule, 1.07 for tasks, 1.23 and 1.24 for random
+//! access; above 2 for all others, which have owners. With 16 or 25 of their windows drawn at random, 200 times each, shared tables are
+//! always shared; of the others, only the dynamic schedule is, in 1 % of the draws.
 //!
-//! Where at least ten windows have twice as many passes as there are workers, only they count; else where ten have as many.
+//! If at least ten windows have twice as many passes as there are workers, only these count; else, if ten have as many passes as workers,
+//! only those.
 //!
-//! Windows in which the hit limit cut a worker off say nothing about evenness, because the limit makes counts equal. They are
-//! left out. If they are the majority of those with several workers or hits (very hot addresses), use is shared when they show
-//! nine in ten of the workers that can be seen, min(workers, CPUs), on average.
+//! Windows in which the hit limit cut off a worker say nothing about evenness, because the limit makes counts equal. They are left out. If
+//! they are the majority of the windows with several workers or hits (very hot addresses), use is shared if they show on average nine in
+//! ten of the workers that can be seen, min(workers, CPUs).
 //!
-//! Threads that share CPUs pass unevenly in windows of few time slices, whatever they read. So workers whose counts agree between
-//! the windows of one round are shared use too (`simultaneous.rs`).
+//! Threads that share CPUs pass unevenly in windows of few time slices, whatever they read. So use is also shared if the workers' counts
+//! agree between the windows of one round (`simultaneous.rs`).
 //!
 //! Limit: if windows rarely see two passes and are rarely held at the same time, shared use looks dealt out. So [`Use::Dealt`] is
 //! only returned if windows of one round prove it.
@@ -38,11 +39,11 @@ use super::simultaneous::{Verdict, verdict};
 use super::{Chance, Unit};
 
 const MIN_WINDOWS: usize = 5;
-/// Windows with twice as many passes as workers (or as many), that make shorter ones unnecessary.
+/// The number of windows with twice as many passes as workers (or as many) that makes shorter ones unnecessary.
 const MIN_LONG_WINDOWS: usize = 10;
 const EVENNESS: f64 = 0.5;
 const Z: f64 = -3.0;
-/// Hits a pass, at most.
+/// The largest number of hits per pass.
 const MOST_HITS: u64 = 64;
 
 /// How workers use the addresses that several of them pass.
@@ -52,12 +53,12 @@ pub(super) enum Use {
     InFull,
     /// Each address is dealt out to one worker at a time.
     Dealt,
-    /// Either: the windows are not enough to decide.
+    /// One or the other: the windows are not enough to decide.
     Open,
 }
 
 pub(super) fn how(units: &[&Unit], chance: &Chance, cpus: usize) -> Use {
-    // Workers with few accesses (a main thread that checks the result) take no part in the sweeps.
+    // Workers with few accesses (such as a main thread that checks the result) do not take part in the sweeps.
     let taking_part = chance.shares.iter().filter(|&(_, &p)| p >= 0.25 * chance.agreement);
     let workers: Vec<(usize, f64)> = taking_part.map(|(&worker, &p)| (worker, p)).collect();
     if workers.len() < 2 {
@@ -79,7 +80,7 @@ fn evenly(units: &[&Unit], workers: &[(usize, f64)], cpus: usize) -> bool {
     let total: f64 = workers.iter().map(|l| l.1).sum();
     let workers: Vec<(usize, f64)> = workers.iter().map(|&(worker, p)| (worker, p / total)).collect();
     let (cut, whole): (Vec<&Unit>, Vec<&Unit>) = units.iter().copied().partition(|u| u.cut);
-    // Long windows are the best evidence: in short ones, threads that share CPUs take turns whatever the schedule.
+    // Long windows are the best evidence: in short ones, threads that share CPUs take turns under any schedule.
     let long = [2.0, 1.0].map(|rounds| Dispersion::of(&whole, &workers, rounds * workers.len() as f64 - 0.5));
     if let Some(dispersion) = long.into_iter().find(|d| d.windows >= MIN_LONG_WINDOWS) {
         return dispersion.evenness() <= EVENNESS && dispersion.z() <= Z;
@@ -93,7 +94,7 @@ fn evenly(units: &[&Unit], workers: &[(usize, f64)], cpus: usize) -> bool {
     enough(dispersion.windows) && dispersion.evenness() <= EVENNESS && dispersion.z() <= Z
 }
 
-/// Sums over windows with at least two passes.
+/// Sums over the windows with at least two passes.
 #[derive(Default)]
 struct Dispersion {
     windows: usize,

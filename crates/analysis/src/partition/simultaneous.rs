@@ -1,47 +1,47 @@
-//! Whether the same workers pass the different addresses that are watched at one time.
+//! Whether the same workers pass the different addresses that are watched at the same time.
 //!
 //! Threads that share CPUs pass an address as often as the scheduler lets them run, so the counts within one window are uneven
 //! even if all threads read the whole object (`shared.rs`). But the windows of one round are held at the same time: if each worker
 //! passes all addresses, its counts at two of them differ by about one pass, however unevenly the workers ran. If chance or a
 //! dynamic schedule deals the addresses out, the counts at two addresses are independent draws.
 //!
-//! For a round with windows i, workers t and counts h_it (n_i and m_t their sums by window and worker, N all), Pearson's
-//! x = sum (h_it - n_i m_t / N)^2 / (n_i m_t / N) is d N / (N - 1) on average for independent draws with these sums,
-//! d = (windows - 1) (workers - 1), with variance of about 2 d; near 0 where workers pass everything. With the sums over rounds,
-//! agreement = sum x / sum of expectations. On recorded programs (4 threads on 2 busy CPUs): shared tables and the matrix that a
-//! product reads in full 0.02 to 0.07; dynamic schedule 0.75 to 1.5, tasks 0.7, random access 0.96 and 0.98; what has owners 3
-//! and more.
+//! For a round with windows i, workers t and counts h_it (n_i and m_t their sums by window and worker, N all), Pearson's x = sum (h_it -
+//! n_i m_t / N)^2 / (n_i m_t / N) is d N / (N - 1) on average for independent draws with these sums, d = (windows - 1) (workers - 1), with
+//! variance of about 2 d. It is near 0 if each worker passes everything. With the sums over rounds, agreement = sum x / sum of
+//! expectations. On recorded programs (4 threads on 2 busy CPUs), the agreement is 0.02 to 0.07 for shared tables and the matrix that a
+//! product reads in full; 0.75 to 1.5 for a dynamic schedule, 0.7 for tasks, 0.96 and 0.98 for random access; 3 and more for objects with
+//! owners.
 //!
 //! On a busy machine one thread may run alone for a while and pass everything that a dynamic schedule deals out in that time. So
 //! most workers must also have taken part: three quarters of them in a round, on average.
 //!
-//! A schedule that deals out few, large chunks (K) puts two addresses into one chunk in 1 / K of the pairs: agreement 1 - 1 / K.
+//! A schedule that deals out few (K), large chunks puts two addresses into one chunk in 1 / K of the pairs: agreement 1 - 1 / K.
 
 use super::Unit;
 use std::collections::BTreeMap;
 
 const MIN_ROUNDS: usize = 5;
-/// Agreement up to this is shared use.
+/// Agreement up to this value means shared use.
 const TOGETHER: f64 = 0.5;
 const Z: f64 = -3.0;
-/// Agreement from this on, with this much evidence, is not shared use.
+/// Agreement from this value on, with enough evidence, excludes shared use.
 const APART: f64 = 0.6;
 const ENOUGH: f64 = 8.0;
-/// The part of the workers that a round must see on average for shared use.
+/// For shared use, a round must see this fraction of the workers on average.
 const TAKING_PART: f64 = 0.75;
 
-/// What windows of the same rounds prove.
+/// What the windows of the same rounds prove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Each worker passes all addresses.
     Together,
     /// At any time, each address has its own workers.
     Apart,
-    /// Too few windows at one time, or something between.
+    /// Too few windows at the same time, or an agreement between the thresholds.
     Open,
 }
 
-/// Compares the windows of each round; `pass` hits are one pass.
+/// Compares the windows of each round. `pass`: the number of hits in one pass.
 pub(super) fn verdict(units: &[&Unit], workers: &[usize], pass: u64) -> Verdict {
     let mut rounds: BTreeMap<u64, Vec<&Unit>> = BTreeMap::new();
     for unit in units.iter().filter(|u| !u.cut) {

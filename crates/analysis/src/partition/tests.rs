@@ -1,4 +1,4 @@
-//! The classifier against partitions known by construction, over seeds, sample sizes and disturbances.
+//! The classifier on partitions known by construction, over seeds, sample sizes and disturbances.
 
 use super::*;
 
@@ -18,7 +18,7 @@ impl Random {
 
 const RANGE: u64 = 64 << 20;
 
-/// `n` units at random positions, with workers by `workers_at`.
+/// `n` units at random positions; `workers_at` gives the workers at a position.
 fn sample(seed: u64, n: usize, mut workers_at: impl FnMut(u64, &mut Random) -> Vec<usize>) -> Sample {
     let mut random = Random(seed);
     let mut weights: BTreeMap<usize, f64> = BTreeMap::new();
@@ -37,7 +37,7 @@ fn sample(seed: u64, n: usize, mut workers_at: impl FnMut(u64, &mut Random) -> V
     Sample { units, weights, stride: RANGE, rows: 1, cpus: 8, sight: Sight::All }
 }
 
-/// Of 20 seeds, how many are recognised as `kind`.
+/// The number of 20 seeds that are recognised as `kind`.
 fn rate(kind: PartitionKind, make: impl Fn(u64) -> Sample) -> usize {
     (0..20).filter(|&seed| classify(&make(seed * 7 + 1)).kind == kind).count()
 }
@@ -62,7 +62,7 @@ fn blocks() {
     assert!(rate(PartitionKind::Block, |s| sample(s, 64, |x, _| vec![permuted(x)])) >= 19);
 }
 
-/// Check that round-robin chunks are recognised from large chunks to small ones.
+/// Check that chunks dealt out round-robin are recognised, from large to small ones.
 #[test]
 fn block_cyclic() {
     for (n, workers, chunk) in
@@ -91,7 +91,7 @@ fn owners_are_right() {
     assert!(right_cyclic > 950 && right_block > 950, "{right_cyclic} {right_block}");
 }
 
-/// Check that dynamic schedules (one worker a window, never the same) are irregular, and never taken for an order.
+/// Check that dynamic schedules (one worker per window, never the same) are irregular, and never recognised as a regular division.
 #[test]
 fn irregular() {
     for (n, workers) in [(25, 2), (30, 4), (60, 8), (100, 8), (1000, 8), (600, 64)] {
@@ -108,13 +108,13 @@ fn irregular() {
     assert!(rate(PartitionKind::Irregular, |s| sample(s, 400, |x, _| vec![(x / 8 % 8) as usize])) >= 19);
 }
 
-/// Check that use of all by all is shared: full sweeps, also seen a few threads at a time.
+/// Check that use of the whole object by all workers is shared: full sweeps, also if a window sees only a few threads.
 #[test]
 fn shared() {
     for (n, workers) in [(25, 2), (25, 8), (200, 8), (100, 64)] {
         let found = rate(PartitionKind::Shared, |s| sample(s, n, |_, _| (0..workers).collect()));
         assert!(found >= 19, "{n} units, {workers} workers: {found}");
-        // Several sweeps a window, at whose ends some workers have passed once more; each pass reads and writes.
+        // Windows that span several sweeps, in which some workers have passed once more; each pass reads and writes.
         let sweeps = |r: &mut Random| {
             let passes = 1 + r.below(6);
             let ahead = r.below(workers);
@@ -123,7 +123,7 @@ fn shared() {
         let found = rate(PartitionKind::Shared, |s| sample(s, n, |_, r| sweeps(r)));
         assert!(found >= 19, "{n} units, {workers} workers, sweeps: {found}");
     }
-    // Threads that are not in step: a window sees some of them.
+    // Threads that run at different times: a window sees some of them.
     let some = |r: &mut Random| {
         let mut seen: Vec<usize> = (0..4).filter(|_| r.next() < 0.5).collect();
         seen.extend(seen.is_empty().then(|| r.below(4)));
@@ -132,7 +132,7 @@ fn shared() {
     assert!(rate(PartitionKind::Shared, |s| sample(s, 120, |_, r| some(r))) >= 18);
 }
 
-/// Check that addresses dealt out by chance are irregular however many sweeps a window spans, and whatever a pass hits.
+/// Check that addresses dealt out by chance are irregular, however many sweeps a window spans and however many hits a pass makes.
 #[test]
 fn dealt_out_is_not_shared() {
     for (n, workers) in [(25, 2), (25, 4), (60, 8), (250, 4), (400, 64)] {
@@ -149,7 +149,8 @@ fn dealt_out_is_not_shared() {
     }
 }
 
-/// Units in rounds of `together`: `seen(position, random, round's random)`, the latter the same for all units of a round.
+/// Units in rounds of `together`: `seen(position, random, round's random)` gives the workers; the round's random numbers are the same for
+/// all units of a round.
 fn in_rounds(seed: u64, n: usize, together: u64, seen: impl Fn(u64, &mut Random, &mut Random) -> Vec<usize>) -> Sample {
     let mut unit = 0;
     let mut sample = sample(seed, n, |x, r| {
@@ -161,8 +162,8 @@ fn in_rounds(seed: u64, n: usize, together: u64, seen: impl Fn(u64, &mut Random,
     sample
 }
 
-/// Check that workers which run unevenly, but pass all addresses alike, share them; and that what is dealt out within
-/// rounds is not shared, however large the chunks, and known to be dealt out.
+/// Check that workers which run unevenly but pass all addresses alike share them, and that addresses dealt out within rounds are not
+/// shared, for any chunk size, and are known to be dealt out.
 #[test]
 fn rounds_tell_how_addresses_are_shared() {
     for (n, workers, together) in [(80, 2, 2), (80, 4, 2), (200, 8, 4)] {
@@ -186,7 +187,7 @@ fn rounds_tell_how_addresses_are_shared() {
     }
 }
 
-/// Check that counts made equal by the hit limit do not count as even, but very hot addresses of all workers are shared.
+/// Check that counts which the hit limit made equal do not count as even, but that very hot addresses used by all workers are shared.
 #[test]
 fn cut_windows() {
     let cut = |sample: Sample| Sample { units: sample.units.into_iter().map(|u| Unit { cut: true, ..u }).collect(), ..sample };
@@ -195,7 +196,7 @@ fn cut_windows() {
     assert_eq!(rate(PartitionKind::Shared, |s| cut(sample(s, 100, |_, _| (0..4).flat_map(|worker| vec![worker; 32]).collect()))), 20);
 }
 
-/// Check that one thread is single up to 3 % of others, and that few units are unknown.
+/// Check that one thread counts as single with up to 3 % of accesses by others, and that few units are unknown.
 #[test]
 fn single_and_unknown() {
     assert_eq!(rate(PartitionKind::Single, |s| sample(s, 40, |_, _| vec![3])), 20);
@@ -203,7 +204,7 @@ fn single_and_unknown() {
     assert_eq!(classify(&Sample::default()).kind, PartitionKind::Unknown);
 }
 
-/// Check that rows given to threads once and for all are stable, in any order.
+/// Check that rows assigned to threads permanently are stable, in any order.
 #[test]
 fn rows_with_owners() {
     let owner = |x: u64| (((x >> 20) * 2_654_435_761) >> 7) as usize % 8;
@@ -213,7 +214,8 @@ fn rows_with_owners() {
     assert!(rate(PartitionKind::BlockCyclic, round_robin) >= 19);
 }
 
-/// Hinting faults of 18 scans: each catches every 31st page, from a page on that moves with the scans, by one worker or by each page's owner.
+/// Hinting faults of 18 scans: each catches every 31st page from a start page that differs from scan to scan; `worker_at` gives the worker
+/// of each.
 fn scans(seed: u64, worker_at: impl Fn(u64, u64) -> usize) -> Sample {
     let mut random = Random(seed);
     let mut all = sample(seed, 0, |_, _| Vec::new());
@@ -234,12 +236,12 @@ fn scans(seed: u64, worker_at: impl Fn(u64, u64) -> usize) -> Sample {
     Sample { stride: 3072 * 4096, sight: Sight::One, ..all }
 }
 
-/// Check that threads which use all of an object in turns own no part of it, though each scan shows one of them on a lattice of its own;
-/// and that owners of chunks are recognised in the same scans.
+/// Check that threads which use the whole object in turns own no part of it, though each scan shows one of them at a regular distance of
+/// pages, and that owners of chunks are recognised in the same scans.
 #[test]
 fn turns_are_no_chunks() {
     let in_turns = |seed: u64| scans(seed, |_, scan| (scan / 2 % 2) as usize);
-    // What is left has turns that keep step with the lattice in both halves.
+    // The remaining seeds have turns that match the regular distance in both halves.
     let found = rate(PartitionKind::Irregular, in_turns);
     assert!(found >= 17, "{found}");
     for chunk in [16, 64, 300] {
@@ -248,7 +250,7 @@ fn turns_are_no_chunks() {
     }
 }
 
-/// Check that three arrays of one place in the code, each divided alike, are divided each by itself, and not the three as one.
+/// Check that of three arrays from one place in the code, each divided alike, each is divided by itself, not all three as one.
 #[test]
 fn arrays_divided_alike() {
     let stride = RANGE / 3 / 4096 * 4096;

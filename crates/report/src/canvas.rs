@@ -22,7 +22,7 @@ pub struct Canvas {
     height: f64,
 }
 
-/// The point of a text that its position names.
+/// The point of a text that is placed at its position.
 #[derive(Clone, Copy)]
 pub enum Anchor {
     Start,
@@ -64,7 +64,7 @@ impl Canvas {
         let _ = writeln!(self.body, r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius:.1}" fill="{fill}" stroke="{stroke}"/>"#);
     }
 
-    /// The lowest edge of the drawing.
+    /// The y coordinate of the lowest edge of the drawing, px.
     pub fn bottom(&self) -> f64 {
         self.height
     }
@@ -74,7 +74,7 @@ impl Canvas {
         self.height = self.height.max(y);
     }
 
-    /// The document, with a margin at the right and below.
+    /// The document, with a margin on the right and below.
     pub fn finish(self, title: &str, margin: f64) -> String {
         let (width, height) = (self.width + margin, self.height + margin);
         format!(

@@ -8,11 +8,11 @@ use crate::topology::table::Align::{Left, Right};
 use firsttouch_analysis::diff::{Change, Diff, FindingChange, ObjectChange, Presence};
 use firsttouch_model::format_bytes;
 
-/// Objects shown, at most; the rest is counted.
+/// The number of objects shown; the others are counted.
 const SHOWN: usize = 16;
 const LONGEST_NAME: usize = 24;
 
-/// The comparison as text; `before` and `after` are how the user calls the two.
+/// The comparison as text. `before` and `after` are the names that the user gave the two.
 #[must_use]
 pub fn diff_text(diff: &Diff, before: &str, after: &str, style: Style) -> String {
     let mut out = Lines::new(style);

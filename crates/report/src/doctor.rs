@@ -1,4 +1,4 @@
-//! What the doctor found, as text and JSON.
+//! The doctor's findings as text and JSON.
 
 use crate::text::Style;
 use crate::text::layout::{clean, wrap};
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// The indentation of a finding's text.
 const INDENT: usize = 11;
-/// The least width, also on narrower terminals.
+/// The text uses at least this width, also on a narrower terminal.
 const LEAST_WIDTH: usize = 40;
 
 /// The JSON of `firsttouch doctor` (docs/doctor.md).
@@ -64,7 +64,7 @@ pub fn doctor_text(diagnosis: &Diagnosis, style: Style) -> String {
     }
     let summary = summary(diagnosis);
     if diagnosis.findings.is_empty() {
-        // This is one line also in a narrow terminal (docs/doctor.md promises it).
+        // Keep this on one line, also on a narrow terminal (docs/doctor.md promises it).
         lines.push(style.paint(Paint::Good, &summary));
     } else {
         lines.extend(wrap(&summary, style.width));
@@ -133,7 +133,7 @@ mod tests {
         Diagnosis { nodes: 1, program: None, findings, checked: vec!["swap-in-use"], left_out, doubts: Vec::new() }
     }
 
-    /// Check the text of a finding: it is folded, and control characters in the evidence do not reach the terminal.
+    /// Check the text of a finding: it is folded, and control characters in the evidence are removed.
     #[test]
     fn a_finding_is_shown() {
         let text = doctor_text(&diagnosis(vec![finding(Severity::Medium)]), STYLE);

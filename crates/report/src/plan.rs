@@ -1,11 +1,11 @@
-//! What `firsttouch plan` decided, as text and JSON. The plan itself is TOML.
+//! The decisions of `firsttouch plan` as text and JSON. The plan itself is TOML.
 
 use firsttouch_analysis::Analysis;
 use firsttouch_plan::{Gain, Planned};
 use serde::Serialize;
 use std::path::Path;
 
-/// The plan in a few lines; `output` is the file it was written to.
+/// The plan in a few lines; `output` is the file that it was written to.
 #[must_use]
 pub fn plan_text(planned: &Planned, analysis: &Analysis, output: Option<&Path>) -> String {
     let plan = &planned.plan;
@@ -67,7 +67,7 @@ struct GainJson {
 
 #[derive(Serialize)]
 struct OutlookJson {
-    /// Bandwidths are those of the median machine of the catalogue.
+    /// Whether the bandwidths are those of the median machine of the catalogue.
     assumed: bool,
     time_ratio: f64,
     remote_before: f64,

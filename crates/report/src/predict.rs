@@ -10,7 +10,7 @@ use firsttouch_predict::model_error::ModelError;
 use firsttouch_predict::program::{Caps, Controller, Link, Predicted, best};
 use serde::Serialize;
 
-/// Fewer samples tell little.
+/// With fewer samples, the text warns that the prediction is uncertain.
 const LEAST_SAMPLES: usize = 16;
 
 /// The JSON of `firsttouch predict`.
@@ -19,17 +19,17 @@ pub struct PredictJson<'a> {
     pub schema: &'static str,
     pub command: &'a [String],
     pub machine: PredictMachine<'a>,
-    /// Threads that move anything at the same time.
+    /// The number of threads that access memory at the same time.
     pub threads: usize,
-    /// Part of the traffic that flows while one thread works alone.
+    /// Fraction of the traffic that flows while one thread works alone.
     pub serial_share: f64,
-    /// Sampled addresses behind the figures.
+    /// The number of sampled addresses behind the figures.
     pub samples: usize,
     /// `static` or `dynamic`.
     pub schedule: &'static str,
     pub caps: Caps,
     pub write_share: f64,
-    /// The best placement.
+    /// The name of the best placement.
     pub best: &'a str,
     pub placements: Vec<Compared<'a>>,
     pub model_error: &'a ModelError,
@@ -41,11 +41,11 @@ pub struct PredictMachine<'a> {
     pub name: &'a str,
     pub title: &'a str,
     pub nodes: usize,
-    /// Its bandwidths are not known.
+    /// Whether its bandwidths are unknown and therefore assumed.
     pub assumed: bool,
 }
 
-/// A placement; the node is that of `one-node`.
+/// One placement. `node` is set for `one-node` only.
 #[derive(Serialize)]
 pub struct Compared<'a> {
     pub name: &'static str,
@@ -123,7 +123,7 @@ impl<'a> Compared<'a> {
     }
 }
 
-/// What a forecast assumes without evidence, a sentence each.
+/// The assumptions of a forecast that lack evidence, one sentence each.
 fn assumptions(forecast: &Forecast) -> Vec<String> {
     let percent = |part: f64| format!("{:.0} %", 100.0 * part);
     let mut list = Vec::new();

@@ -1,4 +1,4 @@
-//! The JSON of `firsttouch report`: the contract `firsttouch.report/1` (DESIGN.md, section 7). It joins an analysis with the forecast for it.
+//! The JSON of `firsttouch report`: the contract `firsttouch.report/1` (DESIGN.md, section 7). It combines an analysis with its forecast.
 
 use firsttouch_analysis::{
     Analysis, EvidenceView, Figure, Finding, Interval, KernelView, LostView, MachineView, NotJudged, Note, ObjectView, REPORT_SCHEMA,
@@ -11,7 +11,7 @@ use firsttouch_predict::forecast::Forecast;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Everything a report shows. The meaning of each key is at its field in [`Analysis`].
+/// The contents of a report. [`Analysis`] documents each key.
 #[derive(Serialize)]
 pub struct ReportJson<'a> {
     pub schema: &'static str,
@@ -26,7 +26,7 @@ pub struct ReportJson<'a> {
     pub remote_samples: u64,
     pub remote_evidence: &'a Option<EvidenceSource>,
     pub matrix: &'a [Vec<f64>],
-    /// Null where there is no description of the machine.
+    /// Null without a description of the machine.
     pub prediction: Option<Prediction>,
     pub objects: &'a [ObjectView],
     pub findings: Vec<FindingJson<'a>>,
@@ -44,7 +44,7 @@ pub struct FindingJson<'a> {
     pub severity: Severity,
     pub message: &'a str,
     pub fix: &'a str,
-    /// Time over the time after the fix of this object alone; null where there is no description of the machine.
+    /// Time as it is / time after the fix of this object alone; null without a description of the machine.
     pub predicted_gain: Option<f64>,
     pub predicted_gain_interval: Option<Interval>,
     pub cause: Option<&'a str>,
@@ -82,7 +82,7 @@ impl<'a> ReportJson<'a> {
 }
 
 impl<'a> FindingJson<'a> {
-    /// The findings of an analysis, each with what its remedy is predicted to gain.
+    /// The findings of an analysis, each with the predicted gain of its remedy.
     #[must_use]
     pub fn all(analysis: &'a Analysis, forecast: Option<&Forecast>) -> Vec<Self> {
         analysis.findings.iter().map(|finding| Self::new(finding, forecast)).collect()

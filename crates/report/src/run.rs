@@ -23,7 +23,7 @@ impl<'a> ExplainJson<'a> {
     }
 }
 
-/// Where every thread and page would go.
+/// Where every thread and page would go, as text.
 #[must_use]
 pub fn explain_text(command: &[String], explanation: &Explanation, style: Style) -> String {
     let mut out = Lines::new(style);
@@ -109,7 +109,7 @@ pub struct QuickTestJson<'a> {
     pub schema: &'static str,
     pub command: &'a [String],
     pub nodes: &'a [u32],
-    /// Empty where there is nothing to test.
+    /// Empty if there is nothing to test.
     pub tried: &'a [Tried],
     pub ratios: Option<Ratios>,
     pub verdict: String,
@@ -122,14 +122,14 @@ impl<'a> QuickTestJson<'a> {
         Self { schema: "firsttouch.run-quick-test/1", command, nodes, tried, ratios, verdict: verdict(tried, nodes) }
     }
 
-    /// The result if nothing was run, and why.
+    /// The result if nothing was run; `why` becomes the verdict.
     #[must_use]
     pub fn nothing(command: &'a [String], nodes: &'a [u32], why: &str) -> Self {
         Self { schema: "firsttouch.run-quick-test/1", command, nodes, tried: &[], ratios: None, verdict: why.to_owned() }
     }
 }
 
-/// Times, ratios, and a verdict.
+/// Times, ratios and the verdict as text.
 #[must_use]
 pub fn quick_test_text(command: &[String], nodes: &[u32], tried: &[Tried], style: Style) -> String {
     let mut out = Lines::new(style);
@@ -158,7 +158,7 @@ fn words(way: Way) -> &'static str {
     }
 }
 
-/// Smaller gains are within the variation of single runs.
+/// Smaller gains (ratios of times) are within the variation of single runs.
 const LEAST_GAIN: f64 = 1.05;
 
 fn verdict(tried: &[Tried], nodes: &[u32]) -> String {

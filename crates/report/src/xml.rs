@@ -1,6 +1,6 @@
-//! Text within XML: hwloc's files, pictures (SVG), JUnit's results.
+//! Text within XML: hwloc files, pictures (SVG), JUnit results.
 
-/// Text as the value of an attribute. Characters that XML cannot hold are replaced.
+/// Text as the value of an attribute. Characters that XML does not allow are replaced.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! The speed by number of threads as a picture (SVG): medians with their range, and perfect scaling.
+//! The speed by number of threads as a picture (SVG): medians with their range, and the line of perfect scaling.
 
 use crate::canvas::{Anchor, Area, Canvas};
 use firsttouch_experiments::Statistics;
@@ -9,7 +9,7 @@ const MARGIN: f64 = 20.0;
 const BLUE: &str = "#2b6cb0";
 const GREY: &str = "#bbb";
 
-/// One column per team: its height is the median speed, the bar in it is the range of the repetitions.
+/// One column per team: its height is the median speed, the bar in it the range of the repetitions.
 #[must_use]
 pub fn speed_chart(bench: &BenchResult) -> String {
     let is_points = bench.work.element == "point";
@@ -36,7 +36,7 @@ pub fn speed_chart(bench: &BenchResult) -> String {
     for (index, (threads, speed)) in speeds.iter().enumerate() {
         let x = PLOT.x + step * (index as f64 + 0.5);
         let ideal = speeds.first().map_or(0.0, |(first, speed)| speed.median * f64::from(*threads) / f64::from((*first).max(1)));
-        // End the line before it leaves the picture.
+        // End the line before it leaves the drawing area.
         if let Some(before) = before.replace((x, height(ideal)))
             && ideal <= top
         {
@@ -57,7 +57,7 @@ pub fn speed_chart(bench: &BenchResult) -> String {
     canvas.finish(&title, MARGIN)
 }
 
-/// The end of an axis: the next of 1, 2, 2.5 or 5 times a power of ten.
+/// The end of an axis: the next larger of 1, 2, 2.5 or 5 times a power of ten.
 pub fn nice(value: f64) -> f64 {
     if value <= 0.0 || !value.is_finite() {
         return 1.0;

@@ -12,7 +12,7 @@ use firsttouch_experiments::bench::BenchResult;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Schema `firsttouch.bench/1`; the figures are those of the last team.
+/// Schema `firsttouch.bench/1`. If there are several teams, the figures are those of the last one.
 #[derive(Debug, Serialize)]
 pub struct BenchJson<'a> {
     schema: &'static str,
@@ -41,7 +41,7 @@ pub struct BenchJson<'a> {
     scaling: Vec<TeamJson>,
 }
 
-/// Statistics of one iteration.
+/// Statistics of the time of one iteration.
 #[derive(Debug, Serialize)]
 struct Figures {
     seconds: Option<Statistics>,

@@ -1,4 +1,4 @@
-//! A bench as text.
+//! The results of a bench as text.
 
 use super::Figures;
 use firsttouch_experiments::Statistics;
@@ -75,7 +75,7 @@ fn one_team(out: &mut String, bench: &BenchResult, team: &TeamResult) {
     }
 }
 
-/// The slides' table: times by number of threads, and the speed-up S(p) = T(first) / T(p) of the medians.
+/// The scaling table of the slides: times by number of threads, and the speed-up S(p) = T(first) / T(p) of the medians.
 fn scaling(out: &mut String, bench: &BenchResult, teams: &[TeamResult]) {
     let rate_name = if bench.work.element == "point" { "MPoints/s" } else { "GB/s" };
     let _ = writeln!(out, "{:>8}{:>14}{:>14}{:>14}{:>12}{:>10}", "threads", "seconds, min", "median", "max", rate_name, "speed-up");

@@ -5,7 +5,7 @@ use super::{CheckJson, sentence};
 use firsttouch_analysis::limits::LimitStatus;
 use std::fmt::Write;
 
-/// A line for each limit that was not kept, and one for each finding, at its line.
+/// One line for each limit that was not kept, and one for each finding, with its file and line.
 #[must_use]
 pub fn check_github(check: &CheckJson<'_>) -> String {
     let mut out = String::new();
@@ -40,7 +40,7 @@ fn property(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Check that no text ends a command or a property early.
+    /// Check that text cannot end a command or a property early.
     #[test]
     fn commands_are_escaped() {
         assert_eq!(data("50 %: a,b\r\nc"), "50 %25: a,b%0D%0Ac");

@@ -1,4 +1,4 @@
-//! JUnit's XML, as Jenkins and GitLab read it: a test case a limit.
+//! JUnit XML, as Jenkins and GitLab read it: one test case per limit.
 
 use super::{CheckJson, sentence};
 use crate::report_json::FindingJson;
@@ -37,7 +37,7 @@ pub fn check_junit(check: &CheckJson<'_>) -> String {
     out + "  </testsuite>\n</testsuites>\n"
 }
 
-/// What the failure is about, a paragraph a finding.
+/// The text of a failure: one paragraph per finding.
 fn findings(check: &CheckJson<'_>) -> String {
     let one = |finding: &FindingJson<'_>| {
         let place = check.place(finding).map_or(String::new(), |(_, file, line)| format!("{}:{line}: ", check.relative(file)));

@@ -1,4 +1,4 @@
-//! `firsttouch check`: whether limits were kept, for people and for the systems that run builds.
+//! The result of `firsttouch check`: whether the limits were kept, for people and for build systems.
 
 mod github;
 mod junit;
@@ -26,13 +26,13 @@ pub struct CheckJson<'a> {
     pub command: &'a [String],
     pub exit_code: Option<i32>,
     pub machine: &'a MachineView,
-    /// No limit was exceeded.
+    /// Whether no limit was exceeded.
     pub passed: bool,
     pub limits: &'a [LimitCheck],
     pub findings: Vec<FindingJson<'a>>,
     #[serde(skip)]
     analysis: &'a Analysis,
-    /// Paths below it are shown relative to it.
+    /// The directory of the project; paths below it are shown relative to it.
     #[serde(skip)]
     folder: String,
 }
@@ -53,14 +53,14 @@ impl<'a> CheckJson<'a> {
         }
     }
 
-    /// The line to look at: where its memory was first touched, else allocated, else used.
+    /// The line to show for a finding: where the object was first touched, else allocated, else used. Only places with a line count.
     fn place(&self, finding: &FindingJson<'_>) -> Option<(&'a Place, &'a str, u32)> {
         let object = self.analysis.objects.iter().find(|object| Some(object.id) == finding.object)?;
         let places = object.first_touch.at.first().into_iter().chain(&object.allocated_at).chain(object.used_at.first());
         places.filter_map(|place| Some((place, place.file.as_deref()?, place.line?))).next()
     }
 
-    /// The path as the project has it.
+    /// The path relative to the project's directory, if it is below it.
     fn relative<'p>(&self, file: &'p str) -> &'p str {
         file.strip_prefix(&self.folder).map_or(file, |rest| rest.strip_prefix('/').unwrap_or(file))
     }
@@ -71,7 +71,7 @@ fn sentence(limit: &LimitCheck, machine: &MachineView) -> String {
     words(limit, machine).replace(GLUE, " ")
 }
 
-/// The same, with figures that a line does not break in.
+/// The same, with figures that are not broken across lines.
 fn words(limit: &LimitCheck, machine: &MachineView) -> String {
     let part = percent;
     let range = |words: &dyn Fn([f64; 2]) -> String| limit.interval.map_or(String::new(), |range| format!(" {}", words(range)));

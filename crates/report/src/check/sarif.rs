@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 const HELP: &str = "docs/findings.md";
 
-/// The result as a log of one run.
+/// The result as a log with one run.
 #[must_use]
 pub fn check_sarif(check: &CheckJson<'_>, version: &str) -> Value {
     let exceeded = || check.limits.iter().filter(|limit| limit.status == LimitStatus::Exceeded);
@@ -40,7 +40,7 @@ pub fn check_sarif(check: &CheckJson<'_>, version: &str) -> Value {
             "ruleIndex": index(limit.kind.as_str()),
             "level": "error",
             "message": { "text": sentence(limit, check.machine) },
-            // Where to begin: the worst finding.
+            // Show the worst finding: the place to begin.
             "locations": check.findings.first().map_or_else(|| json!([]), |finding| locations(check, finding)),
             "partialFingerprints": { "limit/v1": limit.kind },
             "properties": { "limit": limit.limit, "value": limit.value, "interval": limit.interval },

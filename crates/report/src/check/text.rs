@@ -1,4 +1,4 @@
-//! One screen.
+//! The result as text that fits one screen.
 
 use super::{CheckJson, words};
 use crate::system::Lines;
@@ -10,10 +10,10 @@ use crate::text::words::percent;
 use crate::topology::table::Align::Left;
 use firsttouch_analysis::limits::LimitStatus;
 
-/// Findings that one screen shows.
+/// The number of findings shown.
 const MOST_FINDINGS: usize = 8;
 
-/// The result for people. `more` is a command that tells all.
+/// The result as text. `more` is a command that prints the complete report.
 #[must_use]
 pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> String {
     let mut out = Lines::new(style);

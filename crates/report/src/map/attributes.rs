@@ -1,13 +1,13 @@
-//! A map as hwloc's XML: the machine's topology, with the measured figures as memory attributes of each pair of nodes.
+//! A map as hwloc XML: the machine's topology, with the measured figures as memory attributes of each pair of nodes.
 
 use crate::topology::{Attribute, hwloc_xml_with};
 use firsttouch_experiments::map::{Map, PairFigure, PairTable};
 use firsttouch_model::topology::Topology;
 
-/// GB/s (10^9) in hwloc's unit, MiB/s.
+/// MiB/s (hwloc's unit) in one GB/s (10^9 bytes/s).
 const MIB_PER_GB: f64 = 1e9 / 1_048_576.0;
 
-/// hwloc's name of an attribute, the tables to take it from in order of preference, and whether more is better.
+/// hwloc's name of an attribute, the tables to take it from in order of preference, and whether higher is better.
 const ATTRIBUTES: [(&str, &[&str], bool); 4] = [
     ("Bandwidth", &["copy", "triad", "schoenauer"], true),
     ("ReadBandwidth", &["read"], true),
@@ -29,7 +29,7 @@ pub fn map_xml(map: &Map, topology: &Topology) -> String {
     hwloc_xml_with(topology, &attributes)
 }
 
-/// (memory node, CPUs, figure) of each pair.
+/// (node of the memory, CPUs, figure in MiB/s or ns) of each pair.
 fn values(table: &PairTable, topology: &Topology, is_bandwidth: bool) -> Vec<(u32, Vec<u32>, u64)> {
     let factor = if is_bandwidth { MIB_PER_GB } else { 1.0 };
     let value = |cell: &PairFigure| {

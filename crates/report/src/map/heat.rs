@@ -11,7 +11,7 @@ const HEAD: f64 = 60.0;
 pub struct HeatMap {
     pub title: String,
     pub about: String,
-    /// Large values are fast.
+    /// Whether larger values are better.
     pub is_speed: bool,
     pub rows: Vec<String>,
     pub columns: Vec<String>,
@@ -70,7 +70,7 @@ impl HeatMap {
     }
 }
 
-/// From pale green (the fastest) to red; grey where nothing was measured.
+/// The colour for a slowness in [0, 1], from pale green (fastest) to red; grey for `None` (not measured).
 fn colour(slowness: Option<f64>) -> String {
     let Some(part) = slowness.map(|part| part.clamp(0.0, 1.0)) else { return "#ddd".to_owned() };
     let mix = |from: f64, to: f64| (from + (to - from) * part.sqrt()).round() as u8;

@@ -1,4 +1,4 @@
-//! What `firsttouch map` measured, as text, pictures, hwloc XML and a machine description.
+//! The results of `firsttouch map` as text, pictures, hwloc XML and a machine description.
 
 mod attributes;
 mod heat;

@@ -1,4 +1,4 @@
-//! A map as a machine description for predictions: each number with how it was measured, or that it is assumed.
+//! A map as a machine description for predictions. Each number has its source: how it was measured, or that it is assumed.
 
 use firsttouch_experiments::map::{Best, CurvePoint, Map, PairTable};
 use firsttouch_model::topology::Topology;
@@ -7,14 +7,14 @@ use std::fmt::{self, Write};
 
 /// Where a map was measured.
 pub struct Origin {
-    /// The description's name.
+    /// The name of the description.
     pub name: String,
     pub host: String,
     /// The version of firsttouch.
     pub version: String,
 }
 
-/// Why a map is no machine description.
+/// Why a map cannot be saved as a machine description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SaveError {
     kind: SaveErrorKind,
@@ -50,11 +50,11 @@ impl fmt::Display for SaveError {
 
 impl std::error::Error for SaveError {}
 
-/// Arrays that a kernel reads and writes, without the reads of lines that stores replace.
+/// Name, arrays read and arrays written by each kernel, without the reads of cache lines that stores overwrite (write allocate).
 const STREAMS: [(&str, f64, f64); 5] =
     [("triad", 2.0, 1.0), ("copy", 1.0, 1.0), ("schoenauer", 3.0, 1.0), ("read", 1.0, 0.0), ("write", 0.0, 1.0)];
 
-/// The description, in the catalogue's format (docs/model.md). Nodes without CPUs or memory are left out; a comment lists the others.
+/// The description in the catalogue's format (docs/model.md). Nodes without CPUs or memory are left out, and a comment lists them.
 ///
 /// # Errors
 /// When pairs were not measured, or no node has both CPUs and memory.
@@ -92,7 +92,7 @@ pub fn machine_toml(map: &Map, topology: &Topology, origin: &Origin) -> Result<S
         let _ = writeln!(out, "source = \"map\"");
     }
     distances(&mut out, topology, &nodes);
-    // Never write a description that cannot be read.
+    // Do not write a description that cannot be read back.
     Machine::parse(&out).map_err(|error| SaveError::new(SaveErrorKind::Invalid, error.to_string()))?;
     Ok(out)
 }
@@ -156,7 +156,7 @@ fn inline(streams: Streams) -> String {
     format!("{{ read = {}, write = {}, allocate = {} }}", streams.read, streams.write, streams.allocate)
 }
 
-/// The points of a curve that the model uses: one core, the bend, all cores.
+/// The points of a curve that the model uses: one core, the bend, and all cores.
 fn curve(out: &mut String, map: &Map, points: &[CurvePoint]) {
     let cores = map.curve_node.and_then(|node| Some(map.cores[map.cpu_nodes.iter().position(|id| *id == node)?]));
     let kernel = &points[0].kernel;
@@ -174,7 +174,8 @@ fn curve(out: &mut String, map: &Map, points: &[CurvePoint]) {
     );
 }
 
-/// The first point, the point farthest above the line from first to last, and the last; fewer if no curve passes through them.
+/// The first point, the point farthest above the line from first to last, and the last point; fewer points if no curve passes through
+/// these.
 fn characteristic(points: &[(u32, f64)], streams: Streams) -> Option<Vec<(u32, f64)>> {
     let (first, last) = (*points.first()?, *points.last()?);
     let above = |point: &(u32, f64)| {

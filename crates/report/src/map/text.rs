@@ -1,4 +1,4 @@
-//! A map as text. As in the slides, rows are the memory's node and columns the node whose CPUs run.
+//! A map as text. As in the slides, rows are nodes of the memory and columns are nodes of the CPUs.
 
 use firsttouch_experiments::map::{Best, Map, PairTable};
 use firsttouch_model::format_bytes;

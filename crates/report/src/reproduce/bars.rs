@@ -60,6 +60,6 @@ fn panel(canvas: &mut Canvas, cells: &[Option<&ResultCell>], area: Area) {
         canvas.text((place(cell.top()) + 6.0, middle + 4.0), Anchor::Start, "small", &text);
     }
     canvas.line((area.x, area.y), (area.x, area.y + area.height), "#222", 1.0);
-    // Extends the picture below the numbers of the axis.
+    // An invisible box: extends the picture below the numbers of the axis.
     canvas.rectangle(Area { x: area.x, y: area.y + area.height + 16.0, width: area.width, height: 1.0 }, "none", "none");
 }

@@ -1,4 +1,4 @@
-//! A table of a reproduction as text: columns under their sources, in several parts if they do not fit side by side.
+//! A table of a reproduction as text: columns grouped by source, in several parts if they do not fit side by side.
 
 use super::source_words;
 use crate::text::layout::{pad, width};
@@ -13,7 +13,7 @@ pub fn title(table: &ResultTable) -> String {
     format!("{}{unit}{from}", table.title)
 }
 
-/// A column as it is printed.
+/// A column as text.
 struct Printed {
     source: Source,
     name: String,
@@ -21,7 +21,7 @@ struct Printed {
     width: usize,
 }
 
-/// Header and rows. No line is wider than `most` if one column fits beside the labels.
+/// Header and rows. No line is wider than `most` columns, provided that one column fits beside the labels.
 pub fn lines(table: &ResultTable, most: usize, shown: impl Fn(&ResultCell) -> String) -> Vec<String> {
     let labels = labels(table);
     let indent = labels.first().map_or(0, |line| width(line));
@@ -47,7 +47,7 @@ pub fn lines(table: &ResultTable, most: usize, shown: impl Fn(&ResultCell) -> St
     lines
 }
 
-/// How many columns fit with their sources above them; at least one.
+/// How many columns fit side by side, with the names of their sources above them; at least one.
 fn fitting(columns: &[Printed], most: usize) -> usize {
     let fits = |count: &usize| {
         let together: usize =
@@ -57,14 +57,14 @@ fn fitting(columns: &[Printed], most: usize) -> usize {
     (1..=columns.len()).take_while(fits).last().unwrap_or(1)
 }
 
-/// The width of neighbouring columns of one source, or of the source's name if it is wider.
+/// The width of adjacent columns of one source, or of the source's name if that is wider.
 fn group_width(group: &[Printed]) -> usize {
     let columns: usize = group.iter().map(|column| GAP + column.width).sum();
     let word = group.first().map_or(0, |column| width(source_words(column.source)));
     columns.saturating_sub(GAP).max(word)
 }
 
-/// Heads and labels of each row, padded to the same width; numbers to the right.
+/// The labels of the header and of each row, padded to equal width; numbers are aligned right.
 fn labels(table: &ResultTable) -> Vec<String> {
     let column = |at: usize| -> Vec<String> {
         let texts = || table.rows.iter().map(|row| row.labels.get(at).map_or("", String::as_str));
@@ -107,7 +107,8 @@ fn part(table: &ResultTable, labels: &[String], columns: &mut [Printed]) -> Vec<
     lines
 }
 
-/// Neighbours of one source, and the width they have together; the last column is widened where the word needs it.
+/// The groups of adjacent columns of one source, with their total width. The last column of a group is widened if the source's name needs
+/// it.
 fn groups(columns: &mut [Printed]) -> Vec<(Source, usize)> {
     let mut groups = Vec::new();
     for group in columns.chunk_by_mut(|one, other| one.source == other.source) {
@@ -155,7 +156,7 @@ mod tests {
         cell.value().to_string()
     }
 
-    /// Check that columns are below their source, that a column without figures is left out, and that the rest follows below.
+    /// Check that columns are below their source, that a column without figures is left out, and that the remaining columns follow below.
     #[test]
     fn columns_stand_under_their_source() {
         let expected = [
@@ -175,7 +176,7 @@ mod tests {
         assert_eq!(lines(&table(), 1, shown).len(), 14);
     }
 
-    /// Check that a source that all columns share is named once, in the title.
+    /// Check that a source shared by all columns is named once, in the title.
     #[test]
     fn a_common_source_is_in_the_title() {
         let mut table = table();

@@ -12,7 +12,7 @@ const GAP: f64 = 36.0;
 
 pub const BLUE: &str = "#2b6cb0";
 
-/// All drawn tables, one below the other.
+/// All tables with a drawing, one below the other.
 #[must_use]
 pub fn reproduction_figure(reproduction: &Reproduction) -> String {
     let mut canvas = Canvas::default();
@@ -33,7 +33,7 @@ pub fn reproduction_figure(reproduction: &Reproduction) -> String {
     canvas.finish(&title, MARGIN)
 }
 
-/// Over a panel of a column.
+/// The title of a column's panel.
 pub fn panel_title(table: &ResultTable, column: usize) -> String {
     table.columns.get(column).map_or_else(String::new, |column| {
         if column.name.is_empty() {

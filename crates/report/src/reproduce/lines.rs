@@ -1,4 +1,4 @@
-//! A table as curves: one panel per column, the last label along the bottom, and a line for each combination of the other labels.
+//! A table as curves: one panel per column, the last label along the x axis, and a line for each combination of the other labels.
 
 use super::figure::panel_title;
 use crate::bench::{label, nice};
@@ -12,7 +12,7 @@ const PANELS_A_ROW: usize = 3;
 const AXIS: f64 = 46.0;
 const GAP: f64 = 30.0;
 
-/// The points of a line: the step along the bottom, and its figure.
+/// The points of a line: the position on the x axis, and the figure.
 type Series<'a> = Vec<(usize, &'a ResultCell)>;
 
 pub fn lines(canvas: &mut Canvas, table: &ResultTable, (x, y): (f64, f64)) {
@@ -34,7 +34,7 @@ pub fn lines(canvas: &mut Canvas, table: &ResultTable, (x, y): (f64, f64)) {
     }
 }
 
-/// The last labels, in the order of their numbers.
+/// The last labels, sorted as numbers.
 fn steps(table: &ResultTable) -> Vec<String> {
     let mut steps: Vec<String> = Vec::new();
     for text in table.rows.iter().filter_map(|row| row.labels.last()) {
@@ -102,10 +102,10 @@ fn panel(canvas: &mut Canvas, table: &ResultTable, series: &[Series<'_>], steps:
     canvas.line((area.x, area.y + area.height), (area.x + area.width, area.y + area.height), "#222", 1.0);
     let along = table.heads.last().map_or("", String::as_str);
     canvas.text((area.x + area.width / 2.0, area.y + area.height + 30.0), Anchor::Middle, "small", along);
-    // Extends the picture below the labels.
+    // An invisible box: extends the picture below the labels.
     canvas.rectangle(Area { x: area.x, y: area.y + area.height + 32.0, width: area.width, height: 1.0 }, "none", "none");
     for (index, (series, colour)) in series.iter().zip(COLOURS.iter().cycle()).enumerate() {
-        // Ranges on one step are drawn side by side.
+        // Draw the ranges at one position side by side.
         let shift = (index as f64 - 0.5) * 5.0;
         let at = |step: usize, value: f64| (place(step) + shift, height(value));
         for pair in series.windows(2) {

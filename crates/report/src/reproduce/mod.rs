@@ -1,4 +1,4 @@
-//! What `firsttouch reproduce` shows: the published figures, the model's predictions, and what was measured here.
+//! The result of `firsttouch reproduce`: the published figures, the model's predictions, and the measurements on this machine.
 
 mod bars;
 mod columns;
@@ -11,7 +11,7 @@ pub use text::reproduction_text;
 
 use firsttouch_experiments::reproduce::Source;
 
-/// The head of a source's columns.
+/// The heading of a source's columns.
 fn source_words(source: Source) -> &'static str {
     match source {
         Source::Published => "published",
@@ -20,7 +20,7 @@ fn source_words(source: Source) -> &'static str {
     }
 }
 
-/// A value with three significant digits of this magnitude.
+/// A value with the decimals that give a number of this magnitude three significant digits.
 fn digits(value: f64, magnitude: f64) -> String {
     let decimals = (2 - magnitude.abs().max(1e-9).log10().floor() as i32).clamp(0, 6);
     format!("{value:.*}", decimals as usize)

@@ -6,7 +6,7 @@ use crate::text::Style;
 use crate::topology::table::Align::Left;
 use firsttouch_experiments::reproduce::{Reproduction, ResultCell};
 
-/// The tables, then the sentence about the effect.
+/// The tables, then the sentences about the effects.
 #[must_use]
 pub fn reproduction_text(reproduction: &Reproduction, style: Style) -> String {
     let mut out = Lines::new(style);
@@ -35,7 +35,7 @@ pub fn reproduction_text(reproduction: &Reproduction, style: Style) -> String {
     out.text()
 }
 
-/// The meaning of brackets.
+/// Explains the brackets.
 fn legend(out: &mut Lines, reproduction: &Reproduction) {
     let cells = || reproduction.tables.iter().flat_map(|table| &table.rows).flat_map(|row| &row.cells).flatten();
     let has_range = |is_model: bool| cells().any(|cell| matches!(cell, ResultCell::Model { .. }) == is_model && cell.range().is_some());

@@ -1,4 +1,4 @@
-//! `firsttouch balancing`: state, tunables, and its effect on a command.
+//! `firsttouch balancing`: its state, its tunables, and its effect on a command.
 
 use super::{Lines, row};
 use crate::text::Style;
@@ -43,14 +43,15 @@ impl<'a> MeasuredJson<'a> {
     }
 }
 
-/// Median time with balancing on over off, and whether the times differ significantly: enough runs whose ranges do not overlap.
+/// The median time with balancing on over that with balancing off, and whether the times differ significantly: enough runs, in disjoint
+/// ranges.
 fn compared([on, off]: &[Measured; 2]) -> (Option<f64>, bool) {
     let ratio = (off.wall_s.median > 0.0).then(|| on.wall_s.median / off.wall_s.median);
     let times = |state: &Measured| state.runs.iter().map(|run| run.wall_s).collect::<Vec<f64>>();
     (ratio, are_apart(&times(on), &times(off)))
 }
 
-/// State and tunables as text.
+/// The state and the tunables as text.
 #[must_use]
 pub fn balancing_text(balancing: &Balancing, style: Style) -> String {
     let mut out = Lines::new(style);
@@ -74,7 +75,7 @@ pub fn balancing_text(balancing: &Balancing, style: Style) -> String {
     out.text()
 }
 
-/// What was measured, as text.
+/// The measurements as text.
 #[must_use]
 pub fn measured_text(command: &[String], nodes: usize, measured: &[Measured; 2], style: Style) -> String {
     let mut out = Lines::new(style);

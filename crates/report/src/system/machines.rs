@@ -1,4 +1,4 @@
-//! `firsttouch machines`: the catalogue, and one machine with every number's source.
+//! `firsttouch machines`: the catalogue, and one machine with the source of every number.
 
 use super::{Lines, row};
 use crate::text::Style;
@@ -20,7 +20,7 @@ pub struct Listed<'a> {
     pub title: &'a str,
     pub nodes: usize,
     pub cores: usize,
-    /// Whether its numbers come from published measurements.
+    /// The published measurements that its numbers come from; empty if there are none.
     pub fitted_to: &'a [String],
 }
 

@@ -1,4 +1,4 @@
-//! `firsttouch maps`: memory by mapping and node, and a profile's objects in it.
+//! `firsttouch maps`: memory by mapping and node, and the objects of a profile in it.
 
 use super::ps::resident;
 use super::{Lines, by_node, known, row, shares};
@@ -32,9 +32,9 @@ pub struct MapsText {
     pub style: Style,
 }
 
-/// With at most this many nodes, each has a column; with more, each mapping's nodes follow its name.
+/// Up to this many nodes, each has a column; with more, the nodes of a mapping follow its name.
 const NODE_COLUMNS: usize = 3;
-/// The number of mappings shown by default, and the least part of the process's memory that they cover.
+/// The number of mappings shown by default, and the least fraction of the process's memory that they cover.
 const SHOWN: usize = 24;
 const LEAST_SHARE: f64 = 0.002;
 const POLICY: usize = 18;
@@ -57,7 +57,7 @@ pub fn maps_text(processes: &[ProcessMaps], options: MapsText) -> String {
     out.text()
 }
 
-/// The mappings to show, and how many are left out with how many bytes.
+/// The mappings to show; the number and the bytes of those left out.
 fn shown(process: &ProcessMaps, all: bool) -> (Vec<&Mapping>, usize, u64) {
     let mut list: Vec<&Mapping> = process.mappings.iter().collect();
     if all {

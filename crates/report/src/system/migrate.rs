@@ -13,7 +13,7 @@ use serde::Serialize;
 
 const GIB: f64 = 1_073_741_824.0;
 
-/// Where pages should go.
+/// The target of the migration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MigrateTarget {
     /// `to`, `interleave`, `used`.
@@ -36,25 +36,25 @@ pub struct MigrateJson {
     pub schema: &'static str,
     pub pid: i32,
     pub name: String,
-    /// Nodes of the machine.
+    /// The nodes of the machine.
     pub nodes: Vec<u32>,
     /// Null on a machine with one node.
     pub target: Option<MigrateTarget>,
-    /// Resident bytes by node before.
+    /// Resident bytes by node before the migration.
     pub before: Option<ByNode>,
     pub moved_pages: u64,
     pub moved_bytes: u64,
     /// Pages that were already on their target node.
     pub there_pages: u64,
     pub there_bytes: u64,
-    /// Moved bytes, by source node and by target node.
+    /// Bytes moved, by source node and by target node.
     pub from: ByNode,
     pub to: ByNode,
     pub seconds: f64,
     /// Null if no page moved.
     pub gib_per_s: Option<f64>,
     pub failed: Vec<NotMoved>,
-    /// The process ended meanwhile.
+    /// Whether the process ended during the migration.
     pub ended: bool,
     pub notes: Vec<String>,
 }
@@ -170,7 +170,7 @@ pub fn migrate_text(json: &MigrateJson, style: Style) -> String {
 mod tests {
     use super::*;
 
-    /// Check the text of a migration: counts, rate and reasons; and within its width.
+    /// Check the text of a migration: counts, rate and reasons, and its width.
     #[test]
     fn outcomes_are_told() {
         let maps = ProcessMaps { pid: 7, name: "solver".into(), ..ProcessMaps::default() };

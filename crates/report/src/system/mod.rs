@@ -1,4 +1,4 @@
-//! Counters, processes, balancing, machines and the model's errors as text and JSON.
+//! Counters, processes, balancing, machines and the model's errors, as text and JSON.
 
 mod balancing;
 mod machines;
@@ -23,7 +23,7 @@ use crate::topology::table::{Align, fold, table};
 use firsttouch_model::format_bytes;
 use std::collections::BTreeMap;
 
-/// Lines that become a text.
+/// Collects the lines of a text.
 pub(crate) struct Lines {
     style: Style,
     lines: Vec<String>,
@@ -51,7 +51,7 @@ impl Lines {
         self.lines.extend(fold(&clean(text), self.style.width).into_iter().map(|line| line.trim_end().to_owned()));
     }
 
-    /// A line that is laid out, and painted, already.
+    /// Adds a line that already has its layout and colours.
     pub(crate) fn line(&mut self, line: &str) {
         self.lines.push(line.trim_end().to_owned());
     }
@@ -88,7 +88,7 @@ fn known<T>(value: Option<T>, word: impl Fn(T) -> String) -> String {
     value.map_or_else(|| "?".to_owned(), word)
 }
 
-/// `node 0 800 MiB (67 %), node 1 400 MiB (33 %)`.
+/// Bytes by node: `node 0 800 MiB (67 %), node 1 400 MiB (33 %)`.
 fn by_node(nodes: &BTreeMap<u32, u64>) -> String {
     let sum: f64 = nodes.values().map(|bytes| *bytes as f64).sum();
     let share = |bytes: u64| if sum > 0.0 { format!(" ({:.0} %)", 100.0 * bytes as f64 / sum) } else { String::new() };
@@ -100,7 +100,7 @@ fn by_node(nodes: &BTreeMap<u32, u64>) -> String {
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }
 
-/// `pages (67 %)` counts by node as shares: `node 0 67 %, node 1 33 %`.
+/// Page counts by node as shares: `node 0 67 %, node 1 33 %`.
 fn shares(pages: &BTreeMap<u32, u64>) -> String {
     let sum: u64 = pages.values().sum();
     let words: Vec<String> =

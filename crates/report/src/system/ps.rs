@@ -24,9 +24,9 @@ impl<'a> PsJson<'a> {
     }
 }
 
-/// The widest name of a thread: the kernel limits names to 15 bytes.
+/// The widest thread name: the kernel limits names to 15 bytes.
 const NAME: usize = 15;
-/// The widest name where columns of balancing need the space.
+/// The widest thread name if the columns of balancing need the space.
 const NARROW_NAME: usize = 12;
 
 /// The processes as text.
@@ -95,7 +95,7 @@ fn threads_table(out: &mut Lines, threads: &[Thread]) {
     out.table(&rows, &aligns);
 }
 
-/// `75 % on 1`: the node of most hinting faults.
+/// `75 % on 1`: the node with the most hinting faults.
 fn most_faults(thread: &Thread) -> String {
     let faults = thread.hint_faults.iter().flatten();
     let sum: f64 = faults.clone().map(|(_, count)| *count as f64).sum();

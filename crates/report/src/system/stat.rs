@@ -8,9 +8,9 @@ use firsttouch_model::system::{Counters, meaning};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The number of nodes side by side; more nodes continue in another table below.
+/// The number of nodes side by side; further nodes follow in another table below.
 const NODES_ABREAST: usize = 4;
-/// numastat's counters come first and are shown also when they are zero.
+/// The number of numastat's counters. They come first, and are shown even if they are zero.
 const NUMASTAT: usize = 6;
 
 /// The time that the counters cover.
@@ -69,7 +69,7 @@ pub fn stat_text(counters: &Counters, span: &Span, style: Style) -> String {
     out.text()
 }
 
-/// Known counters in their order, then the others by name.
+/// Known counters in the order of display, then the others by name.
 fn ordered<'a>(names: impl Iterator<Item = &'a String>) -> Vec<&'a String> {
     let mut names: Vec<&String> = names.collect::<BTreeSet<_>>().into_iter().collect();
     names.sort_by_key(|name| meaning(name).map_or(usize::MAX, |(place, _)| place));
@@ -81,7 +81,7 @@ fn explained(name: &str) -> String {
 }
 
 fn nodes(out: &mut Lines, counters: &Counters) {
-    // Without slow memory the counters of tiers are zero on all nodes; leave them out.
+    // Without slow memory, the counters of memory tiers are zero on all nodes; leave them out.
     let is_shown = |name: &&String| meaning(name).is_some_and(|(place, _)| place < NUMASTAT) || counters.sum(name) > 0;
     let names = ordered(counters.nodes.iter().flat_map(|node| node.counters.keys()).filter(is_shown));
     for (part, nodes) in counters.nodes.chunks(NODES_ABREAST).enumerate() {

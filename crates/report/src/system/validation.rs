@@ -1,4 +1,4 @@
-//! `firsttouch validate`: published and predicted, as text and as docs/validation.md.
+//! `firsttouch validate`: published and predicted figures, as text and as docs/validation.md.
 
 use super::{Lines, row};
 use crate::text::Style;
@@ -7,7 +7,7 @@ use firsttouch_predict::validate::{FAR, Row, Summary, Validation};
 use std::fmt::Write;
 
 fn figure(value: f64) -> String {
-    // Four digits, as most of what is published has.
+    // Four significant digits, as in most publications.
     let decimals = (3 - value.abs().max(1e-3).log10().floor() as i32).clamp(0, 4);
     format!("{value:.*}", decimals as usize)
 }
@@ -48,7 +48,7 @@ fn counts(summary: &Summary) -> [String; 7] {
 const SUMMARY: [&str; 7] = ["experiment", "rows", "of them fitted to", "median error", "90th percentile", "worst", "above 15 %"];
 const ROWS: [&str; 5] = ["row", "published", "predicted", "error", ""];
 
-/// Every row, and the summary last.
+/// Every row, then the summary.
 #[must_use]
 pub fn validation_text(validation: &Validation, style: Style) -> String {
     let mut out = Lines::new(style);
@@ -71,7 +71,7 @@ pub fn validation_text(validation: &Validation, style: Style) -> String {
     out.text()
 }
 
-/// The same as a page.
+/// The same as a Markdown page.
 #[must_use]
 pub fn validation_markdown(validation: &Validation) -> String {
     let mut out = "# The model against published measurements\n\n\

@@ -1,4 +1,4 @@
-//! One finding: what, where it came from, who uses it, and the fix.
+//! One finding: the object, where it comes from, which threads use it, and the fix.
 
 use super::layout::{clean, cut, cut_front, pad, width, wrap};
 use super::paint::Paint;
@@ -9,20 +9,20 @@ use firsttouch_model::format_bytes;
 use firsttouch_model::prediction::Gain;
 use firsttouch_model::rows::ObjectKind;
 
-/// Columns of the row labels, indentation included.
+/// Columns of the row labels, including the indentation.
 const LABEL: usize = 18;
 const INDENT: usize = 3;
-/// Columns a place may take, and those a source line should at least have.
+/// The most columns for a place, and the least columns for a source line.
 const MOST_PLACE: usize = 28;
 const LEAST_TEXT: usize = 24;
-/// Places listed under one label.
+/// The number of places listed under one label.
 const MOST_PLACES: usize = 3;
 /// A smaller gain is reported as no gain.
 const LEAST_GAIN: f64 = 1.05;
 /// Places with less than this share are not listed.
 const LEAST_SHARE: f64 = 0.05;
 
-/// A line of the where-it-comes-from table.
+/// A row of the table of places: where the object was allocated, first touched and used.
 struct Row {
     label: &'static str,
     place: String,
@@ -71,7 +71,8 @@ pub fn gained(gain: f64, range: Option<Interval>) -> String {
     if gain < LEAST_GAIN { format!("no gain predicted if fixed{range}") } else { format!("{gain:.1}x faster if fixed{range}") }
 }
 
-/// `node 0 100 % when first asked, 52 % at the end (192 pages); 48 % moved [41, 55]; policy interleave:0-1`
+/// `node 0 100 % when first asked, node 0 52 %, node 1 48 % at the end (192 pages asked about); 48 % of those asked again had moved [41,
+/// 55]; policy interleave:0-1`
 fn resident(view: &ResidentView, policy: Option<&str>) -> Option<String> {
     let nodes = |shares: &[f64]| {
         let some = shares.iter().enumerate().filter(|(_, share)| **share > 0.0);
@@ -98,7 +99,7 @@ fn resident(view: &ResidentView, policy: Option<&str>) -> Option<String> {
     Some(words)
 }
 
-/// `2,000 x 31.2 KiB` side by side; `10 in turn, up to 32 MiB` where each took the place of the one before.
+/// `2,000 x 31.2 KiB` for objects alive at the same time; `10 in turn, up to 32 MiB` if each replaced the one before.
 fn size(object: &ObjectView) -> String {
     let bytes = format_bytes(object.bytes);
     match object.count {
@@ -108,12 +109,12 @@ fn size(object: &ObjectView) -> String {
     }
 }
 
-/// Which instruction an address without a name is.
+/// The instruction at an address of code without a name.
 #[derive(Clone, Copy, PartialEq)]
 enum Address {
-    /// The one that did it.
+    /// The instruction that made the access.
     Itself,
-    /// The one after the call or access.
+    /// The instruction after the call or the access.
     After,
 }
 
@@ -140,8 +141,8 @@ fn rows(object: &ObjectView) -> Vec<Row> {
     rows
 }
 
-/// A page fault has the address of the instruction that touched; where that is in a library (memset), the program's own address
-/// is the one its call returns to.
+/// A page fault has the address of the instruction that touched. If that is in a library (memset), the address in the program is the return
+/// address of the call.
 fn touching_address(object: &ObjectView) -> Address {
     let cause = object.first_touch.cause.as_deref();
     let offset = |place: Option<&Place>| place.and_then(|place| place.offset);
@@ -150,7 +151,8 @@ fn touching_address(object: &ObjectView) -> Address {
     if itself { Address::Itself } else { Address::After }
 }
 
-/// One place has its line to itself, with who does it; several follow a line that says who, each with its share.
+/// Adds the places under one label. A single place is on one line with the threads (`by`); several places follow a line with the threads,
+/// each with its share.
 fn places(rows: &mut Vec<Row>, label: &'static str, at: &[Place], address: Address, by: String, nothing: &str) {
     let shown: Vec<&Place> =
         at.iter().enumerate().filter(|(i, place)| *i == 0 || place.share >= LEAST_SHARE).map(|(_, place)| place).collect();
@@ -178,7 +180,7 @@ fn row(label: &'static str, at: &Place, address: Address, remark: String) -> Row
         (None, Some(function)) if at.file.is_some() => within(function),
         _ => String::new(),
     };
-    // The function says it already.
+    // The text already names the function.
     let remark = if remark == text { String::new() } else { remark };
     let unnamed = at.file.is_none() && at.function.is_none() && at.offset.is_some();
     let place = if unnamed && address == Address::After { format!("before {}", place(at)) } else { place(at) };
@@ -200,18 +202,18 @@ fn table(out: &mut Vec<String>, rows: &[Row], style: Style) {
     let widest = |cell: fn(&Row) -> &str| rows.iter().map(|row| width(cell(row))).max().unwrap_or(0);
     let room = style.width.saturating_sub(LABEL);
     let text_wanted = rows.iter().filter(|row| !row.place.is_empty()).map(|row| width(&row.text)).max().unwrap_or(0);
-    // Where no line is known, the place has the room to itself.
+    // If no source line is known, the place may use all the room.
     let most_place = if text_wanted == 0 { room } else { MOST_PLACE.min(room / 2) };
     let place_columns = widest(|row| &row.place).min(most_place);
     let after_place = room.saturating_sub(place_columns + 2);
     let remark_columns = widest(|row| &row.remark);
-    // The remark stands beside the source line where both fit, else below it.
+    // The remark is beside the source line if both fit, else below it.
     let beside = after_place >= text_wanted.min(LEAST_TEXT) + 2 + remark_columns;
     let text_columns = text_wanted.min(if beside { after_place - 2 - remark_columns } else { after_place });
     for row in rows {
         let label = pad(&format!("{}{}", " ".repeat(INDENT), row.label), LABEL);
         let place = pad(&cut_front(&clean(&row.place), place_columns), place_columns);
-        // Without a place (a static array), the text takes its column too.
+        // Without a place (a static array), the text uses the place's columns too.
         let (place, columns) = if row.place.is_empty() && row.remark.is_empty() {
             (String::new(), room)
         } else if row.place.is_empty() && place_columns > 0 {

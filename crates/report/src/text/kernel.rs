@@ -1,4 +1,4 @@
-//! What the kernel counted while the program ran, in a sentence.
+//! What the kernel counted while the program ran, as a sentence.
 
 use super::words::{percent, thousands};
 use firsttouch_analysis::Analysis;
@@ -6,7 +6,7 @@ use firsttouch_model::format_bytes;
 
 const PAGE: u64 = 4096;
 
-/// None where the profile is judged on another machine, or nothing of interest was counted.
+/// None if the profile is judged on another machine, or if nothing relevant was counted.
 pub fn sentences(analysis: &Analysis) -> Option<String> {
     let kernel = analysis.kernel.as_ref().filter(|_| !analysis.machine.virtual_machine && analysis.machine.nodes > 1)?;
     let grown = |name: &str| kernel.counters.iter().filter(|c| c.name == name).map(|c| c.growth).fold(0, u64::saturating_add);

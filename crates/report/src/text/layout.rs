@@ -1,8 +1,8 @@
-//! Fitting text into columns: by display width, never by bytes.
+//! Fits text into columns. Widths are display widths, not bytes.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Text from profiles and sources made safe to print: control and direction characters could rewrite the terminal.
+/// Makes text from profiles and sources safe to print: control and direction characters could change the terminal's display.
 pub fn clean(text: &str) -> String {
     text.chars()
         .map(|c| match c {
@@ -18,7 +18,7 @@ pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// At most `most` columns from the front, marked with an ellipsis where cut.
+/// At most `most` columns from the start of the text, with an ellipsis if it was cut.
 pub fn cut(text: &str, most: usize) -> String {
     if width(text) <= most {
         return text.to_owned();
@@ -28,7 +28,7 @@ pub fn cut(text: &str, most: usize) -> String {
     kept
 }
 
-/// At most `most` columns from the end: the telling part of a path.
+/// At most `most` columns from the end of the text, with an ellipsis if it was cut: for a path, the end identifies the file.
 pub fn cut_front(text: &str, most: usize) -> String {
     if width(text) <= most {
         return text.to_owned();
@@ -47,16 +47,16 @@ fn fitting(chars: impl Iterator<Item = char>, most: usize) -> String {
         .collect()
 }
 
-/// Padded with spaces to `columns`.
+/// The text padded with spaces to `columns`.
 pub fn pad(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// A space that [`wrap`] does not break at; the finished report has it replaced by a plain one.
+/// A space at which [`wrap`] does not break. The finished report has plain spaces instead.
 pub const GLUE: char = '\u{a0}';
 
-/// Lines of at most `most` columns, broken at spaces; a word that is longer is broken anywhere. Lines keep their own
-/// indentation (code), and continue deeper.
+/// Lines of at most `most` columns, broken at spaces; a longer word is broken anywhere. Lines keep their own indentation (code), and
+/// continuation lines are indented further.
 pub fn wrap(text: &str, most: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for line in text.lines() {
@@ -106,7 +106,7 @@ fn wrap_words(text: &str, most: usize, lines: &mut Vec<String>) {
 mod tests {
     use super::*;
 
-    /// Check that cutting counts columns, also for wide characters, and keeps whole characters.
+    /// Check that cutting counts display columns, also for wide characters, and keeps whole characters.
     #[test]
     fn cutting_counts_columns() {
         assert_eq!(cut("matrix", 6), "matrix");
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(pad("行", 4), "行  ");
     }
 
-    /// Check that wrapping breaks at spaces, keeps code, and breaks endless words.
+    /// Check that wrapping breaks at spaces, keeps code, and breaks very long words.
     #[test]
     fn wrapping_breaks_at_spaces() {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(wrap("行列", 1), ["行", "列"]);
     }
 
-    /// Check that nothing a program names itself can steer the terminal.
+    /// Check that control characters in names from a program do not reach the terminal.
     #[test]
     fn control_characters_are_replaced() {
         assert_eq!(clean("a\u{1b}[31mb\tc\nd\u{202e}"), "a\u{fffd}[31mb c\u{fffd}d\u{fffd}");

@@ -18,33 +18,33 @@ use paint::Paint;
 use std::collections::BTreeMap;
 use words::{count, file_name, interval, is_library, percent, times};
 
-/// A remote fraction from fewer samples, or with a wider interval, says nothing about a program.
+/// With fewer samples or a wider interval, the remote fraction gives no verdict.
 const LEAST_SAMPLES: u64 = 16;
 const WIDEST_INTERVAL: f64 = 0.3;
-/// Narrower terminals get lines of this width all the same.
+/// The report has at least this width, also on a narrower terminal.
 const LEAST_WIDTH: usize = 40;
 
-/// What the reader's terminal can show.
+/// The abilities of the reader's terminal: its width in columns, and whether it shows colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     pub width: usize,
     pub colour: bool,
 }
 
-/// What surrounds the report.
+/// The context of the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Context {
-    /// The profile as the user would name it on a command line.
+    /// The profile's path, as the user would write it on a command line.
     pub profile: String,
-    /// What the user asked it to be judged with, as options: `--machine`, `--pin`.
+    /// The options with which the user asked for the judgement: `--machine`, `--pin`.
     pub options: Vec<String>,
-    /// Nodes of the machine the profile was taken on.
+    /// The number of nodes of the machine that the profile was taken on.
     pub recorded_nodes: usize,
-    /// Whether the first line shows the command, threads and time (`profile` has printed them already).
+    /// Whether the first line shows the command, threads and time (`profile` has already printed them).
     pub heading: bool,
-    /// Whether the last line names commands to go on with.
+    /// Whether the last line suggests further commands.
     pub more: bool,
-    /// Before the first line: `firsttouch: ` where the program's own output surrounds it.
+    /// Printed before the first line: `firsttouch: ` if the program's own output surrounds the report.
     pub prefix: &'static str,
 }
 
@@ -120,7 +120,7 @@ fn judgement(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context
         _ => "",
     };
     let judged = format!("judged on {}{why}", clean(&machine.name));
-    // Without findings, the sentence that says so has the figure.
+    // Without findings, the sentence that says so contains the figure.
     if analysis.findings.is_empty() {
         return judged;
     }
@@ -130,7 +130,7 @@ fn judgement(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context
     }
 }
 
-/// `; predicted to take 1.9x as long as with the best placement [1.6, 2.0]`, where there is a forecast.
+/// `; predicted to take 1.9x as long as with the best placement [1.6, 2.0]`; empty without a forecast.
 fn slowdown(forecast: Option<&Forecast>) -> String {
     let Some(prediction) = forecast.and_then(Forecast::prediction) else { return String::new() };
     format!("; predicted to take {:.1}x as long as with the best placement {}", prediction.slowdown, times(prediction.interval))
@@ -144,7 +144,7 @@ fn remote(analysis: &Analysis) -> Option<String> {
     Some(format!("{fraction} of accesses {verb} remote{range}"))
 }
 
-/// Whether the remote fraction rests on too few samples to call a program well placed.
+/// Whether the remote fraction is from too few samples to call a program well placed.
 fn is_too_little(analysis: &Analysis) -> bool {
     let wide = analysis.remote_interval.is_some_and(|[low, high]| high - low > WIDEST_INTERVAL);
     analysis.remote_fraction.is_some() && (wide || analysis.remote_samples < LEAST_SAMPLES)
@@ -182,7 +182,7 @@ fn no_finding(analysis: &Analysis) -> String {
         Some(remote) => format!("No finding: {remote}, but no object could be judged; the reasons are below."),
         None => format!(
             "No finding, and no judgement: no accesses to objects of known placement were seen{} what was missing is below.",
-            // Where accesses cannot be seen, a longer run sees no more of them.
+            // If accesses cannot be observed at all, a longer run does not help.
             if is_seen(analysis, &EvidenceSource::Watch) { format!(". {};", sees_more(analysis)) } else { ":".to_owned() }
         ),
     }
@@ -200,7 +200,7 @@ fn is_seen(analysis: &Analysis, source: &EvidenceSource) -> bool {
     !analysis.evidence.iter().any(|evidence| evidence.source == *source && !evidence.available)
 }
 
-/// What would see more than this profile did.
+/// What to do to observe more accesses than in this profile.
 fn sees_more(analysis: &Analysis) -> &'static str {
     match (is_seen(analysis, &EvidenceSource::Agent), analysis.command.is_empty()) {
         (false, true) => "Longer recordings see more, and so does starting the program under 'firsttouch profile'",
@@ -209,7 +209,7 @@ fn sees_more(analysis: &Analysis) -> &'static str {
     }
 }
 
-/// Evidence that was not complete, notes, and what would make the report better.
+/// Adds incomplete evidence, the notes, and what would improve the report.
 fn doubts(out: &mut Vec<String>, analysis: &Analysis, style: Style) {
     let before = out.len();
     for evidence in analysis.evidence.iter().filter(|e| !e.available || !e.detail.is_empty()) {
@@ -234,8 +234,8 @@ fn bullet(out: &mut Vec<String>, text: &str, style: Style) {
     }
 }
 
-/// The program's modules whose lines or functions are missing from what the findings show. Missing lines of system
-/// libraries are not reported.
+/// Advice for each module of the program whose lines or functions are missing from the findings. Missing lines of system libraries are not
+/// reported.
 fn what_would_help(analysis: &Analysis) -> Vec<String> {
     let mut modules: BTreeMap<&str, bool> = BTreeMap::new();
     let is_found = |object: &&ObjectView| analysis.findings.iter().any(|finding| finding.object == Some(object.id));
@@ -276,7 +276,7 @@ fn lost(analysis: &Analysis) -> String {
     format!("Lost samples: {} ({}).", thousands(total), parts.join("; "))
 }
 
-/// The commands that make and apply a plan, where a finding is about an object.
+/// The commands that make and apply a plan; `None` if no finding is about an object.
 fn untouched(analysis: &Analysis, context: &Context) -> Option<String> {
     analysis.findings.iter().find(|finding| finding.object.is_some())?;
     let profile = clean(&context.profile);
@@ -293,12 +293,12 @@ fn more(analysis: &Analysis, context: &Context) -> String {
     format!("firsttouch report {profile} --machine virtual:{other} | firsttouch report {profile}{} --json", options(context))
 }
 
-/// As they follow a file on a command line.
+/// The options as text that follows a file on a command line.
 fn options(context: &Context) -> String {
     context.options.iter().map(|word| format!(" {}", shell_word(&clean(word)))).collect()
 }
 
-/// Quoted for a shell where that is needed.
+/// A word, quoted for a shell if necessary.
 fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:+,@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }

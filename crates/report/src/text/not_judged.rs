@@ -1,21 +1,21 @@
-//! What was not judged: objects by reason, the program's own first.
+//! Objects that were not judged, by reason; the program's own objects come first.
 
 use super::layout::clean;
 use super::words::{count, is_library, thousands};
 use firsttouch_analysis::{Analysis, NotJudged, NotJudgedReason};
 use firsttouch_model::format_bytes;
 
-/// Objects named for each reason, the largest; the rest is counted.
+/// The number of objects named for each reason, the largest first; the others are counted.
 const MOST_NAMED: usize = 3;
 
-/// Objects that were left out for one reason.
+/// Objects that were not judged for the same reason.
 struct Group<'a> {
-    /// As one of them has it.
+    /// The reason of the first member.
     reason: &'a NotJudgedReason,
     members: Vec<&'a NotJudged>,
 }
 
-/// `Not judged: b (156.2 KiB, fits in a core's cache (1 MiB)).`: a sentence for each reason.
+/// `Not judged: b (156.2 KiB, fits in a core's cache (1 MiB)).`: one sentence for each reason.
 pub fn sentences(analysis: &Analysis) -> String {
     if analysis.not_judged.is_empty() && analysis.objects.is_empty() {
         return "No objects were seen.".to_owned();
@@ -27,7 +27,7 @@ pub fn sentences(analysis: &Analysis) -> String {
     format!("Not judged: {}.", sentences.join(". "))
 }
 
-/// By reason, those with the most bytes first.
+/// Groups by reason, those with the most bytes first.
 fn groups(list: &[NotJudged]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for one in list {
@@ -43,7 +43,7 @@ fn groups(list: &[NotJudged]) -> Vec<Group<'_>> {
     groups
 }
 
-/// One reason with different figures is one reason to a reader.
+/// Whether two reasons are the same to a reader: they may differ in their figures.
 fn is_alike(one: &NotJudgedReason, other: &NotJudgedReason) -> bool {
     use NotJudgedReason::{NoAccess, TooFewSamples};
     matches!((one, other), (NoAccess { .. }, NoAccess { .. }) | (TooFewSamples { .. }, TooFewSamples { .. })) || one == other
@@ -89,13 +89,13 @@ fn sentence(analysis: &Analysis, group: &Group<'_>) -> String {
     format!("{what}: {}", parts.join(", "))
 }
 
-/// `400 x 64 KiB`: as many as there were, alive at once or not.
+/// `400 allocations, 64 KiB`: counts all objects, whether or not they were alive at the same time.
 fn size(one: &NotJudged) -> String {
     let many = if one.count > 1 { format!("{} allocations, ", thousands(one.count as u64)) } else { String::new() };
     format!("{many}{}", format_bytes(one.bytes))
 }
 
-/// Whether a library of the system allocated it for itself.
+/// Whether a library of the system allocated the object.
 fn is_of_library(analysis: &Analysis, one: &NotJudged) -> bool {
     let object = analysis.objects.iter().find(|object| object.id == one.id);
     let place = object.and_then(|object| object.allocated_at.as_ref());

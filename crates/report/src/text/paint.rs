@@ -1,4 +1,4 @@
-//! Colour, where the reader wants it.
+//! Colours for terminals.
 
 use super::Style;
 

@@ -1,4 +1,4 @@
-//! The strip map: who uses each part of an object, and on which node it is.
+//! The strip map: which thread uses each part of an object, and on which node the part is.
 
 use super::Style;
 use super::layout::{pad, width};
@@ -18,7 +18,7 @@ pub fn strip(out: &mut Vec<String>, map: &ObjectMap, label_columns: usize, style
     let head = width(lines[0].0);
     let room = style.width.saturating_sub(label_columns + head);
     let pieces = map.users.len().max(map.homes.len());
-    // Halving keeps pieces equal.
+    // Halving the number of pieces keeps them equal.
     let mut fold = 1;
     while pieces.div_ceil(fold) * cell > room && fold < pieces {
         fold *= 2;

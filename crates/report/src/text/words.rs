@@ -1,4 +1,4 @@
-//! Figures and thread shares as words.
+//! Figures and shares of threads in words.
 
 use super::layout::GLUE;
 use firsttouch_analysis::{Interval, PartitionKind, Place};
@@ -15,7 +15,7 @@ pub fn interval([low, high]: Interval) -> String {
     format!("[{},{GLUE}{}]", digits(low), digits(high))
 }
 
-/// Percent with no more digits than the figures deserve: two below ten, else whole.
+/// A percentage with one decimal below ten, else none.
 fn digits(fraction: f64) -> String {
     let value = fraction * 100.0;
     if (0.05..9.95).contains(&value) { format!("{value:.1}") } else { format!("{value:.0}") }
@@ -44,13 +44,13 @@ pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{} {noun}s", thousands(number as u64)) }
 }
 
-/// Below this part of the largest share a thread is not counted: single stray accesses are not use.
+/// A thread with less than this fraction of the largest share is not counted: single stray accesses are not use.
 const STRAY: f64 = 0.02;
-/// From this share on, one thread is said to do it all.
+/// From this share on, one thread counts as doing all of it.
 const ALL: f64 = 0.995;
 const NEARLY_ALL: f64 = 0.9;
 
-/// Who does something, from shares by thread and the partition: `all by thread 0`, `8 threads, each its own block`.
+/// The threads behind shares by thread and a partition: `all by thread 0`, `8 threads, each its own block`.
 pub fn by_threads(shares: &[f64], partition: PartitionKind) -> String {
     let total: f64 = shares.iter().sum();
     let Some((top, share)) = shares.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)) else {
@@ -75,7 +75,7 @@ pub fn by_threads(shares: &[f64], partition: PartitionKind) -> String {
     }
 }
 
-/// `dgemv.c:41`, `function()`, `libfoo.so+0x1a2b`: the best that is known.
+/// `dgemv.c:41`, `function()`, `libfoo.so+0x1a2b`: the most precise that is known.
 pub fn place(place: &Place) -> String {
     match (&place.file, place.line) {
         (Some(file), Some(line)) => format!("{}:{line}", file_name(file)),
@@ -100,7 +100,7 @@ pub fn within(name: &str) -> String {
     format!("in {}", readable_function(name))
 }
 
-/// Whether a module came with the system, or with an interpreter.
+/// Whether a module is part of the system or of an interpreter.
 pub fn is_library(module: &str) -> bool {
     const INSTALLED: &[&str] = &["/usr/lib", "/lib/", "/lib32/", "/lib64/", "/usr/bin/python", "["];
     let name = file_name(module);
@@ -115,7 +115,7 @@ pub fn file_name(path: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// Check that figures carry no more digits than they deserve.
+    /// Check the number of digits of figures.
     #[test]
     fn figures_read_well() {
         for (fraction, text) in [(0.49, "49 %"), (1.0, "100 %"), (0.0, "0 %"), (0.012, "1.2 %"), (0.0996, "10 %"), (0.0001, "0 %")] {
@@ -145,7 +145,7 @@ mod tests {
         }
     }
 
-    /// Check that a place is named by the best that is known.
+    /// Check that a place is named by the most precise that is known.
     #[test]
     fn places_degrade() {
         let full = Place {

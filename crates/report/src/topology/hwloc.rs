@@ -1,4 +1,4 @@
-//! hwloc's XML of a topology, format 2: `lstopo -i FILE`, `hwloc-info -i FILE` and hwloc's library read it.
+//! A topology as hwloc XML, format 2: `lstopo -i FILE`, `hwloc-info -i FILE` and hwloc's library read it.
 //!
 //! hwloc expects objects nested by their sets of CPUs. Each object has the sets of its CPUs and nodes and a unique number; memory is a
 //! child of the object that it is local to (hwloc2.dtd, and its reader topology-xml.c).
@@ -26,11 +26,11 @@ struct Object<'a> {
     children: Vec<Object<'a>>,
 }
 
-/// A memory attribute that was measured, by hwloc's name.
+/// A measured memory attribute, by hwloc's name.
 pub struct Attribute {
     pub name: &'static str,
     pub higher_is_better: bool,
-    /// Memory node, the CPUs that use it, and the figure in MiB/s or ns.
+    /// (memory node, the CPUs that use it, figure in MiB/s or ns).
     pub values: Vec<(u32, Vec<u32>, u64)>,
 }
 
@@ -111,7 +111,7 @@ fn insert<'a>(parent: &mut Object<'a>, object: Object<'a>) {
     }
 }
 
-/// The CPUs that a node is local to: its own, else those of its nearest initiators, else all.
+/// The CPUs that are local to a node: its own, else those of its nearest initiators, else all.
 fn near(topology: &Topology, node: &Node) -> Vec<u32> {
     if !node.cpus.is_empty() {
         return node.cpus.clone();
@@ -123,8 +123,8 @@ fn near(topology: &Topology, node: &Node) -> Vec<u32> {
     if cpus.is_empty() { topology.cpus.online.clone() } else { cpus }
 }
 
-/// Attaches a node to the object with exactly these CPUs, else to a new group of them. Like hwloc, prefers the package to a machine with
-/// one package, but stays above the caches.
+/// Attaches a node to the object with exactly these CPUs, else to a new group of them. Like hwloc, prefers the package to the machine if
+/// there is one package, but stays above the caches.
 fn attach<'a>(parent: &mut Object<'a>, node: &'a Node, cpus: &[u32]) {
     let inner = |child: &Object| matches!(child.kind, Kind::Package(_) | Kind::Die(_) | Kind::Group) || cpus.len() < parent.cpus.len();
     let place = parent.children.iter().position(|child| within(cpus, &child.cpus) && inner(child));
@@ -151,9 +151,9 @@ fn attach<'a>(parent: &mut Object<'a>, node: &'a Node, cpus: &[u32]) {
 struct Writer<'a> {
     topology: &'a Topology,
     out: String,
-    /// The number of the last object.
+    /// The number of the last object (`gp_index`).
     gp: u64,
-    /// The objects' numbers of the nodes, for attributes.
+    /// (node, number of its object), for attributes.
     node_gp: Vec<(u32, u64)>,
 }
 
@@ -167,7 +167,7 @@ impl Writer<'_> {
         self.gp
     }
 
-    /// Writes an object and its children. `outer` are the nodes above it, which are local to it as well.
+    /// Writes an object and its children. `outer` are the nodes of enclosing objects, which are local to it as well.
     fn object(&mut self, object: &Object, depth: usize, outer: &[u32]) {
         let gp = self.next();
         let mut outer = outer.to_vec();
@@ -292,7 +292,7 @@ impl Writer<'_> {
         if count < 2 {
             return;
         }
-        // kind 5: a latency from the operating system. The lengths are those of the texts.
+        // kind 5: a latency from the operating system. Each `length` attribute is the length of the text.
         self.line(1, &format!("<distances2 type=\"NUMANode\" nbobjs=\"{count}\" kind=\"5\" name=\"NUMALatency\" indexing=\"os\">"));
         let indexes: String = distances.nodes.iter().map(|node| format!("{node} ")).collect();
         self.line(2, &format!("<indexes length=\"{}\">{indexes}</indexes>", indexes.len()));

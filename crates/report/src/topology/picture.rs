@@ -56,7 +56,7 @@ fn subtitle(topology: &Topology) -> String {
     parts.join(", ")
 }
 
-/// A frame with nodes: a package, or all nodes that are in no package or in several.
+/// A frame around nodes: a package, or all nodes that are in no package or in several.
 struct Frame<'a> {
     package: Option<&'a Package>,
     nodes: Vec<NodeBox<'a>>,

@@ -36,7 +36,7 @@ pub fn table(rows: &[Vec<String>], aligns: &[Align], most: usize) -> Vec<String>
     lines
 }
 
-/// A text in lines of at most `most` columns, broken after spaces and commas; at least one line.
+/// A text in lines of at most `most` columns, broken after spaces and commas; returns at least one line.
 pub fn fold(text: &str, most: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_inclusive([' ', ',']) {

@@ -114,7 +114,7 @@ fn siblings(topology: &Topology) -> String {
     cores.join("  ")
 }
 
-/// One line for caches that differ only in their CPUs.
+/// One line for all caches that differ only in their CPUs.
 fn caches(out: &mut Text, topology: &Topology) {
     let mut kinds: BTreeMap<(u32, String, u64, usize), Vec<&Cache>> = BTreeMap::new();
     for cache in &topology.caches {

@@ -1,4 +1,4 @@
-//! One node as a box: memory, then groups of cores below their shared cache.
+//! One node as a box: its memory, and below it groups of cores under their shared cache.
 
 use super::{GAP, HEAD};
 use crate::canvas::{Anchor, Area, Canvas, text_width};

@@ -1,4 +1,4 @@
-//! Published measurements (`experiments/*.toml`): what was run, on which machine of the catalogue, and what came out.
+//! Published measurements (`experiments/*.toml`): what was run, on which machine of the catalogue, and the results.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ pub struct Experiment {
     pub name: String,
     pub title: String,
     pub source: String,
-    /// What of the source is not predicted, and why.
+    /// The parts of the source that are not predicted, with reasons.
     #[serde(default)]
     pub left_out: Vec<LeftOut>,
     #[serde(default)]
@@ -46,9 +46,9 @@ pub struct LeftOut {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Init {
-    /// One thread touches everything first.
+    /// One thread touches all memory first.
     Serial,
-    /// Each thread touches first what it uses.
+    /// Each thread first touches what it uses.
     Parallel,
 }
 
@@ -56,11 +56,11 @@ pub enum Init {
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
     Seconds,
-    /// Local accesses over all.
+    /// Local accesses / all accesses.
     LocalShare,
 }
 
-/// c = A b with m x m doubles in blocks of rows, threads unpinned.
+/// c = A b with m x m doubles in blocks of rows; threads are not pinned. Seconds, or local share.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dgemv {
@@ -78,15 +78,15 @@ pub struct Dgemv {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sockets {
-    /// One process on one socket with its memory.
+    /// One process on one socket, with the socket's memory.
     One,
     /// A process on each socket, at the same time.
     Each,
-    /// One process on all.
+    /// One process on all sockets.
     All,
 }
 
-/// The stencil's throughput, threads pinned in order, one a core.
+/// The stencil's throughput in million points per second; threads are pinned in order, one per core.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Iso3dfd {
@@ -112,7 +112,7 @@ pub enum Kernel {
     Stream,
 }
 
-/// Bandwidth by number of cores, from 1 on, filled in order, each thread on memory of its own node.
+/// Bandwidth in GB/s by number of cores, from 1 on, filled in order; each thread uses memory of its own node.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Saturation {
@@ -121,7 +121,7 @@ pub struct Saturation {
     pub gb_per_s: Vec<f64>,
 }
 
-/// Bandwidth of all pairs: rows are the memory's node, columns the node whose cores run.
+/// Bandwidth of all pairs: rows are the node of the memory, columns the node whose cores run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pairs {
@@ -131,7 +131,7 @@ pub struct Pairs {
     pub gb_per_s: Vec<Vec<f64>>,
 }
 
-/// Bandwidth of all cores of the machine on their own memory.
+/// Bandwidth of all cores of the machine, each on its own node's memory.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AllLocal {
@@ -140,7 +140,7 @@ pub struct AllLocal {
     pub gb_per_s: f64,
 }
 
-/// T(1) / T(p) of dgemv, as the source has it.
+/// T(1) / T(p) of dgemv, as published.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Speedups {
@@ -150,7 +150,7 @@ pub struct Speedups {
     pub published: Vec<f64>,
 }
 
-/// What the kernel's balancing moved while dgemv repeated its product on a serially initialised matrix.
+/// What the kernel's balancing migrated while dgemv repeated its product on a serially initialised matrix.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Migration {
@@ -165,9 +165,9 @@ pub struct Migration {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExperimentError {
     Toml(String),
-    /// Another schema than that of experiments.
+    /// The schema is not that of experiments.
     Schema(String),
-    /// A run of speed-ups without a figure for each number of threads.
+    /// A run of speed-ups lacks a figure for some number of threads.
     Speedups {
         m: u32,
     },
@@ -190,7 +190,7 @@ impl std::error::Error for ExperimentError {}
 
 impl Experiment {
     /// # Errors
-    /// Names the line and what is wrong there.
+    /// When the file is invalid: names the line and the problem.
     pub fn parse(text: &str) -> Result<Self, ExperimentError> {
         let experiment: Self = toml::from_str(text).map_err(|error| ExperimentError::Toml(error.to_string()))?;
         if experiment.schema != SCHEMA {
@@ -250,7 +250,7 @@ impl Kernel {
         }
     }
 
-    /// Arrays read, arrays written, arrays written that were not read.
+    /// The numbers of arrays read, of arrays written, and of arrays written that were not read.
     #[must_use]
     pub fn streams(self) -> (f64, f64, f64) {
         match self {
@@ -267,7 +267,7 @@ impl Kernel {
 /// One of the published tables that come with firsttouch.
 ///
 /// # Errors
-/// An unknown name; or, as an internal error, an embedded table that cannot be read.
+/// When the name is unknown. Internal error: an embedded table is invalid.
 pub fn find(name: &str) -> Result<Experiment, ExperimentError> {
     let found = all()?.into_iter().find(|experiment| experiment.name == name);
     found.ok_or_else(|| ExperimentError::Unknown(name.to_owned()))
@@ -276,7 +276,7 @@ pub fn find(name: &str) -> Result<Experiment, ExperimentError> {
 /// The published tables that come with firsttouch.
 ///
 /// # Errors
-/// Internal error: an embedded table cannot be read. A test reads them all.
+/// Internal error: an embedded table is invalid. A test reads them all.
 pub fn all() -> Result<Vec<Experiment>, ExperimentError> {
     [
         include_str!("../experiments/dgemv-e5620.toml"),

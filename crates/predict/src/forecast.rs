@@ -1,5 +1,5 @@
-//! The stage after the analysis: what each placement of a program's memory costs on a machine, what is best done with each object, and
-//! what that gains.
+//! The stage after the analysis: the cost of each placement of a program's memory on a machine, the best placement for each object, and the
+//! gain.
 
 use crate::experiments::{self, ExperimentError};
 use crate::machine::{Machine, MachineError, assumed};
@@ -13,14 +13,14 @@ use firsttouch_model::traffic::Traffic;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Combinations of placements that a search may compute: a second or two.
+/// The number of combinations of placements that a search may compute: a second or two.
 const COMBINATIONS: usize = 5_000;
 
 /// The machine to compute with.
 #[derive(Clone, Debug)]
 pub struct ForecastMachine {
     pub machine: Machine,
-    /// Only the machine's nodes are known; its bandwidths are those of a median machine.
+    /// Whether only the machine's nodes are known, so that its bandwidths are those of a median machine.
     pub is_assumed: bool,
     /// Nodes that have memory.
     pub memory_nodes: Vec<usize>,
@@ -33,10 +33,10 @@ impl ForecastMachine {
         Self { machine, is_assumed: false, memory_nodes }
     }
 
-    /// Equal nodes with room for the threads of the traffic; their bandwidths compare as on a median machine.
+    /// A machine of equal nodes with room for the threads of the traffic. The ratios of its bandwidths are those of a median machine.
     ///
     /// # Errors
-    /// The catalogue cannot be read.
+    /// When the catalogue cannot be read.
     pub fn assumed(name: &str, nodes: usize, traffic: &Traffic, memory_nodes: Vec<usize>) -> Result<Self, MachineError> {
         let mut seated = vec![0; nodes];
         for worker in &traffic.workers {
@@ -48,20 +48,20 @@ impl ForecastMachine {
         Ok(Self { machine: assumed(name, nodes, cores)?, is_assumed: true, memory_nodes })
     }
 
-    /// The machine's numbers, where they are known.
+    /// The machine's description, if its numbers are known.
     #[must_use]
     pub fn description(&self) -> Option<&Machine> {
         (!self.is_assumed).then_some(&self.machine)
     }
 }
 
-/// What a forecast is asked for.
+/// The options of a forecast.
 #[derive(Clone, Copy, Debug)]
 pub struct ForecastOptions {
-    /// The part of the traffic that is written.
+    /// The fraction of the traffic that is written.
     pub write_share: f64,
     pub caps: Caps,
-    /// Whether all combinations of placements are compared, too.
+    /// Whether to compute all combinations of placements, too.
     pub exhaustive: bool,
 }
 
@@ -71,47 +71,47 @@ impl Default for ForecastOptions {
     }
 }
 
-/// What is predicted for a program, and what that rests on.
+/// The predictions for a program, and the assumptions behind them.
 #[derive(Clone, Debug)]
 pub struct Forecast {
     pub machine: Machine,
-    /// Only the machine's nodes are known; its bandwidths are those of a median machine.
+    /// Whether only the machine's nodes are known, so that its bandwidths are those of a median machine.
     pub is_assumed: bool,
-    /// The program as it is, then the placements it is compared with.
+    /// The program as it is, then the placements that it is compared with.
     pub placements: Vec<Predicted>,
-    /// What is best done with the objects that a plan can place.
+    /// The best placements of the objects that a plan can place.
     pub choice: Choice,
-    /// What the remedy of each finding gains by itself, by object.
+    /// The gain of the remedy of each finding by itself, by object.
     pub gains: BTreeMap<i64, Gain>,
-    /// What each chosen placement gains by itself, by object.
+    /// The gain of each chosen placement by itself, by object.
     pub chosen_gains: BTreeMap<i64, Gain>,
-    /// What all chosen placements gain together.
+    /// The gain of all chosen placements together.
     pub plan_gain: Gain,
     pub error: ModelError,
     pub caps: Caps,
     pub write_share: f64,
     pub is_dynamic: bool,
-    /// Threads that move anything at the same time.
+    /// The number of threads that access memory at the same time.
     pub team: usize,
-    /// Part of the traffic that flows while one thread works alone.
+    /// Fraction of the traffic that flows while one thread works alone.
     pub serial: f64,
-    /// Part of the traffic whose node is not known.
+    /// Fraction of the traffic whose node is unknown.
     pub unknown: f64,
-    /// Names of objects whose users' shares were taken as equal.
+    /// Names of objects whose users are assumed to have equal shares.
     pub evened: Vec<String>,
-    /// The outcome of the search through all combinations, where it was asked for.
+    /// The outcome of the search through all combinations, if it was requested.
     pub found: Option<Found>,
 }
 
 impl Forecast {
-    /// The program as it is, against the best placement.
+    /// The prediction for the program as it is, compared with the best placement.
     #[must_use]
     pub fn prediction(&self) -> Option<Prediction> {
         let best = best(&self.placements).map_or("", |best| best.placement.name());
         self.placements.first().map(|now| Prediction { slowdown: now.slowdown, interval: now.interval, best: best.to_owned() })
     }
 
-    /// What the remedy of the finding on an object gains; `None` if no placement of memory removes the defect.
+    /// The gain of the remedy for the finding on an object; `None` if no placement of memory removes the defect.
     #[must_use]
     pub fn gain(&self, object: Option<i64>) -> Option<Gain> {
         self.gains.get(&object?).copied()
@@ -121,11 +121,11 @@ impl Forecast {
 /// Why there is no forecast.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ForecastError {
-    /// The evidence gives nothing to predict from, or does not fit the machine.
+    /// The evidence is not enough for a prediction, or does not fit the machine.
     NotPredictable(TeamError),
-    /// The model refused the program in the course of the computation.
+    /// The model refused the program during the computation.
     Model(TeamError),
-    /// The published tables, which tell the model's error, cannot be used.
+    /// The published tables, from which the model's error is computed, cannot be used.
     Experiments(ExperimentError),
     Validation(ValidationError),
 }
@@ -160,11 +160,11 @@ impl From<ValidationError> for ForecastError {
     }
 }
 
-/// Predicts what each placement costs, what is best done with the candidates (objects that a plan can place), and what the remedy of each
-/// finding gains, by object.
+/// Predicts the cost of each placement, the best placement for each candidate (an object that a plan can place), and the gain of each
+/// finding's remedy, by object.
 ///
 /// # Errors
-/// Nothing to predict from; a program that the model refuses.
+/// When there is nothing to predict from, or the model refuses the program.
 pub fn forecast(
     traffic: &Traffic,
     machine: &ForecastMachine,
@@ -215,13 +215,13 @@ pub fn forecast(
     })
 }
 
-/// The placements that are compared, the one that is there first.
+/// The placements that are compared; the program's own is the first.
 fn placements(program: &Program<'_>) -> Vec<Placement> {
     let one = Placement::OneNode { node: program.main_node() };
     vec![Placement::AsIs, Placement::ParallelFirstTouch, Placement::Interleave, Placement::WeightedInterleave, one, Placement::Plan]
 }
 
-/// What a finding's remedy does to its object.
+/// The placement that a finding's remedy gives to its object.
 fn placement(remedy: Remedy) -> Placement {
     match remedy {
         Remedy::ParallelFirstTouch => Placement::ParallelFirstTouch,

@@ -1,5 +1,5 @@
-//! What a placement costs on a machine described by its numbers: threads that stream through memory of several nodes share
-//! controllers and links. Pure: text in, figures out. docs/model.md has the equations.
+//! The cost of a placement on a machine that is described by its numbers: threads that stream through memory of several nodes share
+//! controllers and links. Pure: no I/O. docs/model.md has the equations.
 //!
 //! [`forecast`] is the stage between analysis and plan; the other modules are the model behind it.
 

@@ -1,4 +1,4 @@
-//! The model's error on published measurements, which the interval of a prediction includes besides the samples' spread.
+//! The model's error on published measurements. The interval of a prediction includes it in addition to the samples' spread.
 
 use crate::experiments::Experiment;
 use crate::machine::Machine;
@@ -7,10 +7,10 @@ use serde::Serialize;
 
 /// With fewer published rows of a machine, use the error over all machines.
 const LEAST_ROWS: usize = 8;
-/// The normal distribution's 90th percentile of |z|.
+/// The 90th percentile of |z| for the normal distribution.
 const Z90: f64 = 1.644_853_627;
 
-/// Errors of the model, over rows that no number was fitted to.
+/// Errors of the model, over published rows to which no number was fitted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ModelError {
     /// The machine, or `all`.
@@ -21,17 +21,17 @@ pub struct ModelError {
 }
 
 impl ModelError {
-    /// Relative standard error of a prediction, as if errors were normal.
+    /// The relative standard error of a prediction, assuming normal errors.
     #[must_use]
     pub fn standard(&self) -> f64 {
         self.percentile_90 / Z90
     }
 }
 
-/// The model's errors on this machine if enough is published about it, else on all machines.
+/// The model's errors on this machine if enough measurements of it are published, else on all machines.
 ///
 /// # Errors
-/// Experiments that cannot be run.
+/// When an experiment cannot be predicted.
 pub fn model_error(machine: &Machine, experiments: &[Experiment]) -> Result<ModelError, ValidationError> {
     let find = |name: &str| if name == machine.name { Ok(machine.clone()) } else { crate::machine::find(name) };
     let own: Vec<Experiment> = experiments.iter().map(|experiment| experiment.on(&machine.name)).collect();

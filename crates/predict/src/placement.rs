@@ -1,17 +1,17 @@
-//! Where an object's bytes lie, and on which nodes a thread finds the part that it works on.
+//! Where an object's bytes are, and on which nodes a thread finds the part that it works on.
 
 use crate::machine::Machine;
 use crate::model::Stretch;
 use crate::units::Volume;
 
-/// An address range, piece by piece: bytes, and the nodes they lie on in shares that sum to 1.
+/// An address range as consecutive pieces: bytes, and the nodes they are on, in shares that sum to 1.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layout {
     pieces: Vec<(f64, Vec<(usize, f64)>)>,
 }
 
 impl Layout {
-    /// Pages go round by weight. Without a positive weight the layout is empty.
+    /// Pages in turn on all nodes, by weight. Without a positive weight, the layout is empty.
     #[must_use]
     pub fn interleaved(volume: Volume, weights: &[(usize, f64)]) -> Self {
         let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
@@ -21,9 +21,9 @@ impl Layout {
         Self { pieces: vec![(volume.0, weights.iter().map(|(node, weight)| (*node, weight / sum)).collect())] }
     }
 
-    /// Threads touch blocks of this volume first, in this order, each on its node. What a node has no room for goes to the
-    /// nearest that has (fewest links, then the lowest number), as the kernel's zone lists do. `room` is reduced by what is taken;
-    /// what fits nowhere stays where it was asked for (the kernel would swap or kill).
+    /// The layout after threads first touch blocks of this volume in this order, each on its own node. What does not fit on a node goes to
+    /// the nearest node with room (fewest links, then the lowest number), as in the kernel's zone lists. `room` is reduced by what is
+    /// allocated. What fits nowhere stays on the first node (the kernel would swap or kill).
     #[must_use]
     pub fn first_touched(machine: &Machine, touches: &[(usize, Volume)], room: &mut [f64]) -> Self {
         let mut pieces: Vec<(f64, Vec<(usize, f64)>)> = Vec::new();
@@ -45,7 +45,7 @@ impl Layout {
         Self { pieces }
     }
 
-    /// The work of a thread that passes the bytes from `from` to `to` in order.
+    /// The work of a thread that accesses the bytes from `from` to `to` in order.
     #[must_use]
     pub fn cut(&self, from: Volume, to: Volume) -> Vec<Stretch> {
         let mut work = Vec::new();
@@ -61,13 +61,13 @@ impl Layout {
     }
 }
 
-/// The free memory of each node when nothing of the program is there yet; without limit where it is not known.
+/// The free memory of each node before the program allocates anything; infinite if it is unknown.
 #[must_use]
 pub fn room(machine: &Machine) -> Vec<f64> {
     machine.nodes.iter().map(|node| node.free.or(node.memory).map_or(f64::INFINITY, |volume| volume.0)).collect()
 }
 
-/// All nodes, the nearest first: fewest links, then the lowest number.
+/// All nodes, nearest first: fewest links, then the lowest number.
 #[must_use]
 pub fn nearest(machine: &Machine, node: usize) -> Vec<usize> {
     let mut nodes: Vec<usize> = (0..machine.nodes.len()).collect();
@@ -84,7 +84,7 @@ mod tests {
         work.iter().map(|stretch| stretch.parts.iter().map(|(node, volume)| (*node, volume.0)).collect()).collect()
     }
 
-    /// Check that what does not fit a node goes to the nearest with room, and stays where no node has room.
+    /// Check that what does not fit on a node goes to the nearest node with room, and stays if no node has room.
     #[test]
     fn what_does_not_fit_spills() {
         let machine = machine::find("epyc-7451x2").unwrap();
@@ -95,7 +95,7 @@ mod tests {
         assert!(room.iter().all(|left| *left == 0.0));
     }
 
-    /// Check that later touches find what earlier ones left.
+    /// Check that later touches get only the room that earlier ones left.
     #[test]
     fn rooms_are_shared_by_blocks() {
         let machine = machine::find("xeon-e5620x2").unwrap();

@@ -1,4 +1,4 @@
-//! Random numbers that are the same each time.
+//! Reproducible random numbers.
 
 /// Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
 pub struct SplitMix(u64);
@@ -16,12 +16,12 @@ impl SplitMix {
         mixed ^ (mixed >> 31)
     }
 
-    /// Below `bound`, each as likely.
+    /// A uniform number below `bound`.
     pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }
 
-    /// A Poisson number of mean 1 (by inversion).
+    /// A Poisson number with mean 1 (by inversion).
     pub fn poisson(&mut self) -> f64 {
         let uniform = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
         let (mut number, mut part) = (0.0, (-1.0_f64).exp());

@@ -7,15 +7,15 @@ use crate::placement::{Layout, room};
 use crate::seats;
 use crate::units::{Bandwidth, Volume};
 
-/// Traffic of iso3dfd that no cache can save: three arrays read, one of them written back, four bytes a point each.
+/// Traffic of iso3dfd that no cache can avoid, bytes per point: three arrays are read and one of them is written, four bytes each.
 const ISO3DFD_BYTES: f64 = 16.0;
 const ISO3DFD_WRITES: f64 = 0.25;
-/// Real traffic of each thread of a bandwidth run; any volume gives the same bandwidth.
+/// Actual traffic of each thread of a bandwidth run; the bandwidth does not depend on it.
 const STREAMED: Volume = Volume(1e9);
 
 type Result<T> = std::result::Result<T, TeamError>;
 
-/// A predicted figure; for threads that are not pinned, the mean of the draws and the range that holds 95 % of them.
+/// A predicted figure. For threads that are not pinned: the mean of the draws, and the range that contains 95 % of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Predicted {
     pub value: f64,
@@ -28,10 +28,10 @@ impl From<f64> for Predicted {
     }
 }
 
-/// Seconds of a product, or the local share of its accesses, with threads that are not pinned.
+/// Seconds of a product, or the local fraction of its accesses, with threads that are not pinned.
 ///
 /// # Errors
-/// A team that this machine cannot have.
+/// When this machine cannot have the team.
 pub fn dgemv(machine: &Machine, run: &Dgemv) -> Result<Predicted> {
     let row = Volume(f64::from(run.m) * 8.0);
     let block = (run.m as usize).checked_div(run.threads).ok_or(TeamError::NoThreads)?;
@@ -65,10 +65,10 @@ fn distribution(mut values: Vec<f64>) -> Predicted {
     Predicted { value: values.iter().sum::<f64>() / values.len() as f64, range: Some([at(0.025), at(0.975)]) }
 }
 
-/// Million points a second, of one process.
+/// Million points per second of one process.
 ///
 /// # Errors
-/// A team that this machine cannot have.
+/// When this machine cannot have the team.
 pub fn iso3dfd(machine: &Machine, run: &Iso3dfd) -> Result<Predicted> {
     let traffic = Volume(run.points * ISO3DFD_BYTES);
     let team = |seats: &[Seat]| -> Vec<Thread> {
@@ -76,7 +76,7 @@ pub fn iso3dfd(machine: &Machine, run: &Iso3dfd) -> Result<Predicted> {
             Init::Serial => vec![(seats.first().map_or(0, |seat| seat.node), traffic)],
             Init::Parallel => seats.iter().map(|seat| (seat.node, traffic * (1.0 / seats.len() as f64))).collect(),
         };
-        // The arrays fit (12 bytes a point, once); the traffic passes them in every iteration.
+        // The arrays fit (12 bytes per point, once), but the traffic passes them in every iteration.
         let layout = Layout::first_touched(machine, &touches, &mut vec![f64::INFINITY; machine.nodes.len()]);
         let bound = |thread: usize| traffic * (thread as f64 / seats.len() as f64);
         let work = |thread: usize| layout.cut(bound(thread), bound(thread + 1));
@@ -92,19 +92,19 @@ pub fn iso3dfd(machine: &Machine, run: &Iso3dfd) -> Result<Predicted> {
     Ok(Predicted::from(run.points / simulate(machine, &threads, schedule)?.time.0 / 1e6))
 }
 
-/// Where the memory is that a thread of a bandwidth run uses.
+/// The memory that a thread of a bandwidth run uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
     /// On the thread's own node.
     Own,
     /// All on one node.
     Node(usize),
-    /// Page by page on the first so many nodes.
+    /// Page by page on the first nodes, as many as given.
     Interleaved(usize),
 }
 
 impl Memory {
-    /// One thread's volume, and the nodes it lies on.
+    /// One thread's volume, by node.
     fn parts(self, seat: Seat) -> Vec<(usize, Volume)> {
         match self {
             Self::Own => vec![(seat.node, STREAMED)],
@@ -114,10 +114,10 @@ impl Memory {
     }
 }
 
-/// GB/s as the kernel counts them, of threads on these seats.
+/// GB/s as the kernel counts them, of threads in these seats.
 ///
 /// # Errors
-/// Seats or memory that this machine does not have.
+/// When this machine lacks the seats or the memory.
 pub fn bandwidth(machine: &Machine, kernel: Kernel, seats: &[Seat], memory: Memory) -> Result<Predicted> {
     let (read, write, allocate) = kernel.streams();
     let streams = Streams { read, write, allocate: if machine.write_allocate { allocate } else { 0.0 } };

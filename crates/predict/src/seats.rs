@@ -1,10 +1,10 @@
-//! Where threads sit: pinned, or where the system happens to put them.
+//! Where threads run: pinned, or where the system puts them.
 
 use crate::machine::Machine;
 use crate::model::Seat;
 use crate::random::SplitMix;
 
-/// Draws of an unpinned team. The error of a mean over them is below 0.5 % of it even if times spread by 15 %.
+/// The number of draws of an unpinned team. The error of a mean over them is below 0.5 % even if times spread by 15 %.
 pub const DRAWS: usize = 1000;
 
 /// A node's hardware threads.
@@ -13,22 +13,22 @@ fn cpus_of(machine: &Machine, node: usize) -> impl Iterator<Item = Seat> + Clone
     (0..smt).flat_map(move |_| (0..cores).map(move |core| Seat { node, core }))
 }
 
-/// Threads in order, one a core, filling a node before the next; more threads than cores begin again.
+/// Threads in order, one per core, filling one node before the next. More threads than cores start again from the first core.
 #[must_use]
 pub fn compact(machine: &Machine, threads: usize) -> Vec<Seat> {
     let all = (0..machine.nodes.len()).flat_map(|node| (0..machine.nodes[node].cores).map(move |core| Seat { node, core }));
     all.cycle().take(threads).collect()
 }
 
-/// Threads on the cores of one node, one each; more threads than cores begin again.
+/// Threads on the cores of one node, one each. More threads than cores start again from the first core.
 #[must_use]
 pub fn on_node(machine: &Machine, node: usize, threads: usize) -> Vec<Seat> {
     let cores = machine.nodes.get(node).map_or(0, |node| node.cores);
     (0..cores).map(|core| Seat { node, core }).cycle().take(threads).collect()
 }
 
-/// An unpinned team: the system puts each thread on a hardware thread of its own while there are any, and every choice of those is equally
-/// likely. The same numbers give the same draws.
+/// An unpinned team: the system puts each thread on a hardware thread of its own while there are free ones, and every such choice is
+/// equally likely. The same arguments give the same draws.
 #[must_use]
 pub fn unpinned(machine: &Machine, threads: usize) -> Vec<Vec<Seat>> {
     let all: Vec<Seat> = (0..machine.nodes.len()).flat_map(|node| cpus_of(machine, node)).collect();
@@ -53,7 +53,7 @@ mod tests {
     use crate::machine;
     use std::collections::BTreeMap;
 
-    /// Check that pinned threads sit in order, and begin again where there are more than cores.
+    /// Check that pinned threads are in order, and start again if there are more than cores.
     #[test]
     fn pinned_threads_sit_in_order() {
         let machine = machine::find("xeon-e5620x2").unwrap();
@@ -63,7 +63,7 @@ mod tests {
         assert!(on_node(&machine, 9, 6).is_empty());
     }
 
-    /// Check that unpinned threads have a hardware thread each, that every one is as likely, and that draws are repeatable.
+    /// Check that unpinned threads each have a hardware thread, that all are equally likely, and that draws are repeatable.
     #[test]
     fn unpinned_threads_sit_anywhere_once() {
         let machine = machine::find("xeon-e5-2620v4x2").unwrap();

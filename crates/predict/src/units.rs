@@ -1,4 +1,5 @@
-//! Bytes, bytes a second, seconds: types of their own, so that they cannot be mixed. Bandwidths are of 10^9 bytes, as published.
+//! Bytes, bytes per second and seconds as distinct types, so that they cannot be mixed up. A GB/s is 10^9 bytes per second, as in
+//! publications.
 
 use std::ops::{Add, Div, Mul};
 
@@ -6,7 +7,7 @@ use std::ops::{Add, Div, Mul};
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Volume(pub f64);
 
-/// Bytes a second.
+/// Bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Bandwidth(pub f64);
 
@@ -21,7 +22,7 @@ impl Volume {
 }
 
 impl Bandwidth {
-    /// What never limits.
+    /// A bandwidth that never limits.
     pub const UNLIMITED: Self = Self(f64::INFINITY);
 
     #[must_use]

@@ -1,4 +1,4 @@
-//! The model against published measurements: for every row the prediction and its error.
+//! Compares the model with published measurements: the prediction and its error for every row.
 
 use crate::experiments::{Experiment, Quantity};
 use crate::machine::{self, Machine, MachineError};
@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A row this far off is discussed in the documentation.
+/// The documentation discusses rows with a larger relative error.
 pub const FAR: f64 = 0.15;
 
 /// One published figure.
@@ -22,18 +22,18 @@ pub struct Row {
     pub unit: &'static str,
     pub published: f64,
     pub predicted: f64,
-    /// Where 95 % of the possible placements lie, for threads that were not pinned.
+    /// The range that contains 95 % of the possible placements, for threads that were not pinned.
     pub range: Option<[f64; 2]>,
     /// predicted / published - 1
     pub error: f64,
-    /// Whether the machine's numbers come from this row.
+    /// Whether numbers of the machine were fitted to this row.
     pub fitted: bool,
 }
 
-/// Absolute errors of rows that no number was fitted to.
+/// Absolute errors of rows to which no number was fitted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// An experiment, or `all`.
+    /// The name of an experiment, or `all`.
     pub of: String,
     pub rows: usize,
     pub fitted: usize,
@@ -41,7 +41,7 @@ pub struct Summary {
     pub median: Option<f64>,
     pub percentile_90: Option<f64>,
     pub worst: Option<f64>,
-    /// Rows off by more than 15 %.
+    /// The number of rows with an error above 15 %.
     pub far: usize,
 }
 
@@ -56,7 +56,7 @@ pub struct LeftOut {
 pub struct Validation {
     pub schema: &'static str,
     pub rows: Vec<Row>,
-    /// All, then each experiment.
+    /// The summary of all experiments, then of each one.
     pub summary: Vec<Summary>,
     pub left_out: Vec<LeftOut>,
 }
@@ -64,7 +64,7 @@ pub struct Validation {
 /// Why the model cannot be compared with published measurements.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ValidationError {
-    /// An experiment's row, or its machine where there is no row.
+    /// The experiment's row, or its machine if there is no row.
     Row {
         experiment: String,
         fault: RowFault,
@@ -80,7 +80,7 @@ pub enum RowFault {
         row: String,
         error: TeamError,
     },
-    /// A figure that no error can be computed from.
+    /// A figure from which no error can be computed.
     Figures {
         row: String,
         published: f64,
@@ -113,15 +113,15 @@ impl std::error::Error for ValidationError {}
 /// Predicts every row of the experiments on machines of the catalogue.
 ///
 /// # Errors
-/// An experiment that names no machine of the catalogue, or a run that machine cannot do.
+/// When an experiment names a machine that the catalogue lacks, or a run that its machine cannot do.
 pub fn validate(experiments: &[Experiment]) -> Result<Validation, ValidationError> {
     validate_on(experiments, &machine::find)
 }
 
-/// The same on other machines.
+/// As [`validate`], with other machines.
 ///
 /// # Errors
-/// As `validate`.
+/// As [`validate`].
 pub fn validate_on(
     experiments: &[Experiment],
     find: &dyn Fn(&str) -> Result<Machine, MachineError>,

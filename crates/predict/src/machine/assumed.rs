@@ -1,15 +1,15 @@
-//! A machine of which only nodes and cores are known: how its parts compare is taken from the catalogue.
+//! A machine of which only nodes and cores are known: the ratios of its numbers are taken from the catalogue.
 
 use super::{Machine, MachineError, catalogue};
 use crate::units::Bandwidth;
 use std::sync::OnceLock;
 
-/// Where the numbers of an assumed machine come from.
+/// The source of the numbers of an assumed machine.
 const SOURCE: &str = "assumed: the median machine of the catalogue";
 
 const REMOTE: &str = "assumed: what a core draws from its own node, times the median of local over remote latency in the catalogue";
 
-/// What a machine of the catalogue says, its controllers' limit being 1.
+/// The ratios of a machine's numbers to its controllers' limit.
 struct Ratios {
     core: Option<f64>,
     link: Option<f64>,
@@ -22,13 +22,14 @@ impl Ratios {
         let core = machine.nodes.first().map(|node| node.curve(0.0).core / limit);
         let link = machine.links.iter().map(|link| link.capacity.0 / limit).reduce(f64::min);
         let usable = |ratio: Option<f64>| ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0);
-        // A curve of one point says nothing of a core.
+        // A curve of one point has no information about a single core.
         let remote = machine.latencies.as_deref().and_then(local_over_remote);
         Self { core: usable(core).filter(|ratio| *ratio < 1.0), link: usable(link), remote: usable(remote).filter(|ratio| *ratio < 1.0) }
     }
 }
 
-/// A core keeps so many lines under way, wherever they come from: by Little's law what it draws goes down as latency goes up.
+/// Local over remote latency. A core keeps a fixed number of cache lines in flight, whatever their node: by Little's law its bandwidth
+/// falls as latency rises.
 fn local_over_remote(latencies: &[Vec<f64>]) -> Option<f64> {
     let pairs = latencies.iter().enumerate().flat_map(|(cpu, row)| {
         let local = row.get(cpu).copied();
@@ -43,22 +44,22 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(1.0)
 }
 
-/// How parts of machines compare: medians over the catalogue.
+/// The ratios of machines' numbers: medians over the catalogue.
 #[derive(Clone, Copy)]
 pub struct Typical {
-    /// Bytes a second of a controller.
+    /// Bytes per second of a controller.
     pub limit: f64,
-    /// What one core draws, and what a link carries, over that.
+    /// The bandwidth of one core, and of a link, as fractions of `limit`.
     pub core: f64,
     pub link: f64,
-    /// What a core draws from another node, over what it draws from its own.
+    /// The bandwidth of a core from another node, as a fraction of that from its own node.
     pub remote: f64,
-    /// Cores of a node.
+    /// Cores per node.
     pub cores: usize,
 }
 
 /// # Errors
-/// None: the catalogue can be read.
+/// Internal error: the catalogue is invalid.
 pub fn typical() -> Result<Typical, MachineError> {
     static KNOWN: OnceLock<Typical> = OnceLock::new();
     if let Some(typical) = KNOWN.get() {
@@ -81,11 +82,11 @@ fn of_the_catalogue() -> Result<Typical, MachineError> {
     })
 }
 
-/// `nodes` equal nodes of `cores` cores, every node linked with every other. Controllers, cores and links compare as on the median machine of
-/// the catalogue; times are right up to a factor that is the same for every placement.
+/// `nodes` equal nodes of `cores` cores, with links between all pairs. The ratios of controllers, cores and links are those of the median
+/// machine of the catalogue. Predicted times are right except for a factor that is the same for all placements.
 ///
 /// # Errors
-/// More nodes or cores than a machine may have.
+/// When a machine may not have that many nodes or cores.
 pub fn assumed(name: &str, nodes: usize, cores: usize) -> Result<Machine, MachineError> {
     let Typical { limit, core, link, remote, .. } = typical()?;
     let (core, link) = (limit * core, limit * link);
@@ -109,7 +110,7 @@ pub fn assumed(name: &str, nodes: usize, cores: usize) -> Result<Machine, Machin
 mod tests {
     use super::*;
 
-    /// Check that a core of an assumed machine draws less from other nodes, by what the catalogue's latencies say.
+    /// Check that a core of an assumed machine has less bandwidth from other nodes, in the ratio of the catalogue's latencies.
     #[test]
     fn remote_memory_is_slower_for_one_core() {
         assert_eq!(local_over_remote(&[vec![80.0, 160.0], vec![100.0, 75.0]]), Some(0.75));
@@ -120,7 +121,7 @@ mod tests {
         assert!((0.53..0.72).contains(&ratio), "{ratio}");
     }
 
-    /// Check that any number of nodes and cores makes a machine whose nodes are equal, and too many none.
+    /// Check that any allowed number of nodes and cores makes a machine with equal nodes, and that too many are refused.
     #[test]
     fn assumed_machines_are_symmetric() {
         for (nodes, cores) in [(1, 1), (2, 1), (2, 4), (8, 64), (64, 2)] {

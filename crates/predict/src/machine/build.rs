@@ -1,4 +1,4 @@
-//! From a description to a machine: checks every number, infers links from a matrix, and keeps what came from where.
+//! Makes a machine from a description: checks every number, infers links from a matrix, and keeps the source of each number.
 
 use super::curve::Curve;
 use super::file::{Bandwidth as Pairs, File, Matrix, Number, Value};
@@ -7,7 +7,7 @@ use super::{Fact, Link, Machine, MachineError, Node};
 use crate::units::{Bandwidth, Volume};
 use std::collections::BTreeMap;
 
-/// Larger machines are mistakes; every pair of nodes is kept.
+/// The largest number of nodes: a larger machine is probably a mistake, and every pair of nodes is stored.
 const MOST_NODES: usize = 1024;
 const MOST_CORES: usize = 4096;
 
@@ -75,7 +75,7 @@ pub fn build(file: &File) -> Result<Machine> {
     })
 }
 
-/// Every number with its source; sources that nobody explains are refused.
+/// Every number with its source. Sources without an explanation are refused.
 struct Facts<'a> {
     list: Vec<Fact>,
     sources: &'a BTreeMap<String, String>,
@@ -83,7 +83,7 @@ struct Facts<'a> {
 
 impl Facts<'_> {
     fn add(&mut self, what: &str, value: String, source: &str) -> Result<()> {
-        // `assumed: why` and `inferred: from what` speak for themselves; others are explained under [sources].
+        // `assumed: why` and `inferred: from what` explain themselves; other sources are explained under [sources].
         let known = ["assumed", "inferred", "fitted"].iter().any(|word| source.split(':').next() == Some(word));
         if !known && !self.sources.contains_key(source) {
             return refused(what, format!("the source '{source}' is not explained under [sources]"));
@@ -143,7 +143,7 @@ fn square(place: &str, rows: &[Vec<f64>], nodes: usize) -> Result<()> {
     Ok(())
 }
 
-/// The curves of each node: as described, else the matrix's own node as a limit.
+/// The curves of each node: as described, else the matrix's figure for the node itself as a limit.
 fn curves(file: &File, nodes: usize, cores: &[usize], facts: &mut Facts<'_>) -> Result<Vec<Vec<Curve>>> {
     let mut list = Vec::new();
     for (index, curve) in file.controller.curves.iter().enumerate() {
@@ -201,7 +201,8 @@ fn links(file: &File, nodes: usize, facts: &mut Facts<'_>) -> Result<Vec<Link>> 
     Ok(list)
 }
 
-/// A pair's link carries what was read; what was written went the other way.
+/// The bandwidth of the link from `from` to `to`, inferred from the matrix. It carries what was read; writes used the link in the other
+/// direction.
 fn inferred(matrix: &Pairs, from: usize, to: usize) -> Bandwidth {
     let streams = matrix.streams;
     let share = (1.0 - streams.write_share()).max(streams.write_share());

@@ -31,7 +31,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// A machine of the catalogue.
 ///
 /// # Errors
-/// A name that is not in it.
+/// When the catalogue lacks the name.
 pub fn find(name: &str) -> Result<Machine, MachineError> {
     let Some((_, text)) = FILES.iter().find(|(known, _)| *known == name) else {
         let reason = "there is no such machine in the catalogue (`firsttouch machines list` shows it)".to_owned();
@@ -44,7 +44,7 @@ pub fn find(name: &str) -> Result<Machine, MachineError> {
 mod tests {
     use super::*;
 
-    /// Check that every file is a machine, under its own name, and says where each number comes from.
+    /// Check that every file describes a machine under its own name, and that each number has a source.
     #[test]
     fn every_machine_is_usable() {
         for name in names() {

@@ -1,39 +1,39 @@
-//! How a controller's bandwidth grows with the cores that use it: a straight line that bends into a limit.
+//! The bandwidth of a controller as a function of the cores that use it: a straight line that bends into a limit.
 //!
-//! n cores that could draw x = n b together get x / (1 + (x / C)^p)^(1/p): b each while there is room, C in the end, and p tells
-//! how sharp the bend is. Three measured points give all three: one core, the bend, and all cores.
+//! n cores that could draw x = n b together get x / (1 + (x / C)^p)^(1/p): b each while there is room, C in the end; p is the sharpness of
+//! the bend. Three measured points determine all three: one core, the bend, and all cores.
 
 use super::streams::Streams;
 use std::fmt;
 
-/// The sharpest bend that is not taken for a hard limit: there the curve is 2 % below it.
+/// Above this sharpness, assume a hard limit. At this sharpness, the curve at the bend is 2 % below it.
 const SHARPEST: f64 = 32.0;
 
-/// Bandwidths in bytes a second, of the traffic that really passes the controller.
+/// Bandwidths are in bytes per second, of the traffic that actually passes the controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Curve {
-    /// The part of the traffic that is written.
+    /// The fraction of the traffic that is written.
     pub write_share: f64,
-    /// What one core draws alone.
+    /// The bandwidth of one core alone.
     pub core: f64,
-    /// What all cores together approach.
+    /// The bandwidth that all cores together approach.
     pub limit: f64,
-    /// How sharp the bend is; infinite for a hard limit.
+    /// The sharpness p of the bend; infinite for a hard limit.
     pub sharpness: f64,
 }
 
-/// What is delivered of an offered load.
+/// The bandwidth that is delivered for an offered load.
 #[must_use]
 pub fn delivered(offered: f64, limit: f64, sharpness: f64) -> f64 {
     let (low, high) = (offered.min(limit), offered.max(limit));
-    // Scaled by the larger: no power overflows. All of an unlimited controller, or a hard limit, is the plain minimum.
+    // Dividing by the larger one avoids overflow of the power. For an unlimited controller or a hard limit, the result is the minimum.
     if low <= 0.0 || !high.is_finite() || !sharpness.is_finite() {
         return low;
     }
     low * (1.0 + (low / high).powf(sharpness)).powf(-1.0 / sharpness)
 }
 
-/// Why no curve passes through some points.
+/// Why no curve passes through the given points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CurveFault {
     Numbers,
@@ -56,11 +56,11 @@ impl fmt::Display for CurveFault {
 }
 
 impl Curve {
-    /// The curve through one, two or three measured points (cores, bytes a second), in rising order of cores.
-    /// One point is taken for the limit, and no core is limited by itself; two points make a hard limit.
+    /// The curve through one, two or three measured points (cores, bytes per second), in ascending order of cores. One point is assumed to
+    /// be the limit, with no limit for a single core; two points make a hard limit.
     ///
     /// # Errors
-    /// Says which points no curve passes through.
+    /// When no curve passes through the points.
     pub fn through(streams: Streams, points: &[(f64, f64)]) -> Result<Self, CurveFault> {
         if points.iter().any(|(cores, rate)| !(cores.is_finite() && *cores >= 1.0 && rate.is_finite() && *rate > 0.0)) {
             return Err(CurveFault::Numbers);
@@ -90,7 +90,7 @@ impl Curve {
     }
 }
 
-/// Core, limit and sharpness of the curve through three points: the sharpness by bisection, the others follow from the ends.
+/// Core, limit and sharpness of the curve through three points: the sharpness by bisection, the others from the first and last point.
 fn bent(one: f64, (bend, middle): (f64, f64), (last, all): (f64, f64)) -> (f64, f64, f64) {
     let missing = |sharpness: f64| {
         let (core, limit) = ends(one, (last, all), sharpness)?;
@@ -114,7 +114,8 @@ fn bent(one: f64, (bend, middle): (f64, f64), (last, all): (f64, f64)) -> (f64, 
     }
 }
 
-/// Core and limit so that the curve of this sharpness passes through its ends; none where the last point is beyond `last` cores alone.
+/// Core and limit for which a curve of this sharpness passes through the first and last point; none if the last point exceeds what `last`
+/// cores could draw.
 fn ends(one: f64, (last, all): (f64, f64), sharpness: f64) -> Option<(f64, f64)> {
     // With u = core^-p and v = limit^-p in units of the first point: 1 = u + v and (all/one)^-p = last^-p u + v.
     let (all, last) = ((all / one).powf(-sharpness), last.powf(-sharpness));
@@ -144,7 +145,7 @@ mod tests {
         }
     }
 
-    /// Check that a bend above any smooth curve is a hard limit, and that a reading beyond the line is no panic.
+    /// Check that a bend above any smooth curve gives a hard limit, and that a reading above the line does not panic.
     #[test]
     fn odd_points_have_a_curve() {
         assert!(Curve::through(LOAD, &[(1.0, 10.0), (2.0, 20.0), (4.0, 20.0)]).unwrap().sharpness.is_infinite());
@@ -152,7 +153,7 @@ mod tests {
         assert!(Curve::through(LOAD, &[(1.0, 10.0), (2.0, 9.0), (4.0, 8.0)]).unwrap().limit > 0.0);
     }
 
-    /// Check the table of points that make no curve.
+    /// Check the table of points through which no curve passes.
     #[test]
     fn nonsense_is_refused() {
         let nan = f64::NAN;

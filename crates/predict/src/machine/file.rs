@@ -1,4 +1,4 @@
-//! The description as it is written: TOML, every number with its source.
+//! The machine description as TOML: every number has a source.
 
 use super::{MachineError, Streams};
 use serde::Deserialize;
@@ -12,7 +12,7 @@ pub struct File {
     pub schema: String,
     pub name: String,
     pub title: String,
-    /// What the short names of sources stand for.
+    /// The explanations of the short names of sources.
     #[serde(default)]
     pub sources: BTreeMap<String, String>,
     #[serde(default)]
@@ -37,7 +37,7 @@ pub struct Fit {
     pub rows: Vec<String>,
 }
 
-/// A number, or one a node.
+/// One number for all nodes, or one for each.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
@@ -82,7 +82,7 @@ pub struct Flag {
 #[serde(deny_unknown_fields)]
 pub struct Curve {
     pub streams: Streams,
-    /// Cores of one node that run, and the bandwidth they report together, GB/s.
+    /// (cores of one node that run, the bandwidth they report together in GB/s).
     pub points: Vec<(f64, f64)>,
     pub source: String,
 }
@@ -93,7 +93,7 @@ pub struct Core {
     pub remote_gb_per_s: Option<Number>,
 }
 
-/// A link from each node to each other.
+/// Links between all pairs of nodes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interconnect {
@@ -108,7 +108,7 @@ pub struct Link {
     pub gb_per_s: Number,
 }
 
-/// Bandwidth of all pairs: rows are the memory's node, columns the node whose cores run.
+/// Bandwidth of all pairs in GB/s: rows are the node of the memory, columns the node whose cores run.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bandwidth {

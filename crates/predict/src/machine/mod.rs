@@ -19,7 +19,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A machine that can be computed with: every number is finite and positive, every node reaches every other.
+/// A machine that the model can compute with: every number is finite and positive, and every node reaches every other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     pub name: String,
@@ -28,15 +28,15 @@ pub struct Machine {
     pub links: Vec<Link>,
     /// The links from memory node m to the cores of node c, at m * nodes + c.
     routes: Vec<Vec<usize>>,
-    /// Nanoseconds an idle load takes, rows the node of the cores.
+    /// Latency of an idle load in ns; rows are the node of the cores.
     pub latencies: Option<Vec<Vec<f64>>>,
-    /// Whether a store reads its line first.
+    /// Whether a store first reads its cache line.
     pub write_allocate: bool,
-    /// Published rows its numbers come from, as `EXPERIMENT: ROW`; `*` at the end stands for all rows that begin so.
+    /// The published rows that its numbers come from, as `EXPERIMENT: ROW`; `*` at the end stands for all rows with this beginning.
     pub fitted: Vec<String>,
-    /// Every number of the description, with where it comes from.
+    /// Every number of the description with its source.
     pub facts: Vec<Fact>,
-    /// What the short names of sources stand for.
+    /// The explanations of the short names of sources.
     pub sources: BTreeMap<String, String>,
 }
 
@@ -44,14 +44,14 @@ pub struct Machine {
 pub struct Node {
     pub package: usize,
     pub cores: usize,
-    /// Hardware threads a core.
+    /// Hardware threads per core.
     pub smt: usize,
     pub memory: Option<Volume>,
-    /// What of the memory was free when the published measurement was made.
+    /// The memory that was free during the published measurement.
     pub free: Option<Volume>,
-    /// By rising share of writes; at least one.
+    /// One curve per measured mix, sorted by the fraction of writes; at least one.
     pub curves: Vec<Curve>,
-    /// What one core draws from other nodes at most.
+    /// The most that one core draws from other nodes.
     pub core_remote: Bandwidth,
 }
 
@@ -63,7 +63,7 @@ pub struct Link {
     pub capacity: Bandwidth,
 }
 
-/// A number of a description, and where it comes from.
+/// A number of a description, and its source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fact {
     pub what: String,
@@ -91,25 +91,25 @@ impl Machine {
     /// Reads a description (docs/model.md has its format).
     ///
     /// # Errors
-    /// Names the place and what is wrong there.
+    /// When the description is invalid: names the place and the problem.
     pub fn parse(text: &str) -> Result<Self, MachineError> {
         build::build(&file::parse(text)?)
     }
 
-    /// The links that data of memory node `memory` passes on its way to the cores of node `cpu`; none when they are the same.
+    /// The links that data pass from the memory of node `memory` to the cores of node `cpu`; none if the nodes are the same.
     #[must_use]
     pub fn route(&self, memory: usize, cpu: usize) -> &[usize] {
         self.routes.get(memory * self.nodes.len() + cpu).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether its numbers come from a published row.
+    /// Whether its numbers come from this published row.
     #[must_use]
     pub fn is_fitted_to(&self, experiment: &str, row: &str) -> bool {
         let name = format!("{experiment}: {row}");
         self.fitted.iter().any(|entry| entry.strip_suffix('*').map_or(*entry == name, |start| name.starts_with(start)))
     }
 
-    /// Cores of all nodes.
+    /// The number of cores of all nodes.
     #[must_use]
     pub fn cores(&self) -> usize {
         self.nodes.iter().map(|node| node.cores).sum()
@@ -117,7 +117,7 @@ impl Machine {
 }
 
 impl Node {
-    /// The controller's curve for a share of writes: between two measured mixes the times a byte takes are in proportion.
+    /// The controller's curve for a fraction of writes: between two measured mixes, the time per byte is interpolated linearly.
     #[must_use]
     pub fn curve(&self, write_share: f64) -> Curve {
         let above = self.curves.partition_point(|curve| curve.write_share <= write_share);

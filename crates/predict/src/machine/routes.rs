@@ -1,9 +1,9 @@
-//! The way of data between nodes: the fewest links, and of those the first found in the order of the description.
+//! The route of data between nodes: the fewest links; of several such routes, the first in the order of the description.
 
 use super::Link;
 use std::collections::VecDeque;
 
-/// The links from each node to each other, at from * nodes + to. Names a pair without a way.
+/// The links from each node to each other, at from * nodes + to. The error is a pair of nodes without a route.
 pub fn routes(nodes: usize, links: &[Link]) -> Result<Vec<Vec<usize>>, (usize, usize)> {
     let mut leaving = vec![Vec::new(); nodes];
     for (index, link) in links.iter().enumerate() {
@@ -65,7 +65,7 @@ mod tests {
         assert!(table[0].is_empty());
     }
 
-    /// Check that a node nobody reaches is named.
+    /// Check that an unreachable node is reported.
     #[test]
     fn a_missing_way_is_named() {
         assert_eq!(routes(3, &[link(0, 1), link(1, 0), link(2, 0)]), Err((0, 2)));

@@ -1,10 +1,10 @@
-//! What a loop reads and writes: the streams of a kernel, and from them the traffic behind a published bandwidth.
+//! The arrays that a loop reads and writes, and the actual traffic behind a published bandwidth.
 
 use serde::Deserialize;
 use std::fmt;
 
-/// Arrays a loop streams through. A published bandwidth counts what the program reads and writes; a store to a line that is not in
-/// the cache also reads it first (write allocate), which nobody counts.
+/// The numbers of arrays that a loop streams through. A published bandwidth counts what the program reads and writes. A store to a cache
+/// line that is not in the cache also reads the line first (write allocate), and this is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Streams {
@@ -13,7 +13,7 @@ pub struct Streams {
     pub allocate: f64,
 }
 
-/// Numbers of streams that are no counts, or all 0.
+/// The numbers of arrays are not valid counts, or are all 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StreamsFault;
 
@@ -24,13 +24,13 @@ impl fmt::Display for StreamsFault {
 }
 
 impl Streams {
-    /// Real traffic over counted bytes.
+    /// Actual traffic / counted bytes.
     #[must_use]
     pub fn traffic_factor(self) -> f64 {
         (self.read + self.write + self.allocate) / (self.read + self.write)
     }
 
-    /// The part of the real traffic that is written.
+    /// The fraction of the actual traffic that is written.
     #[must_use]
     pub fn write_share(self) -> f64 {
         self.write / (self.read + self.write + self.allocate)

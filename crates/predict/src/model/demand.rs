@@ -1,4 +1,4 @@
-//! What working threads ask of a machine: the resources each passes, and what each could draw alone.
+//! The demand of a working thread on a machine: the resources that its traffic passes, and the rate that it could reach alone.
 
 use super::Thread;
 use crate::machine::Machine;
@@ -7,25 +7,25 @@ use crate::machine::curve::delivered;
 /// One thread's use of the machine while it works on one stretch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Demand {
-    /// The most it could move, by itself on the machine, bytes a second.
+    /// The highest rate that it could reach alone on the machine, bytes per second.
     pub cap: f64,
-    /// The part of its traffic that is written.
+    /// The fraction of its traffic that is written.
     pub write_share: f64,
-    /// Resources with the bytes they carry for each byte the thread moves.
+    /// Resources, each with the bytes that it carries for each byte the thread moves.
     pub uses: Vec<(usize, f64)>,
 }
 
-/// Controllers come first, by node; then links, in the machine's order.
+/// The index of a link's resource. Controllers come first, by node; then links, in the machine's order.
 pub fn link(machine: &Machine, index: usize) -> usize {
     machine.nodes.len() + index
 }
 
-/// The demand of a thread whose bytes lie on nodes in these shares (they sum to 1), on a core it shares with others.
+/// The demand of a thread whose bytes are on nodes in the given shares (sum 1), on a core with `on_core` working threads.
 pub fn demand(machine: &Machine, thread: &Thread, shares: &[(usize, f64)], on_core: usize) -> Demand {
     let node = thread.seat.node;
     let write = thread.write_share;
     let mut uses: Vec<(usize, f64)> = Vec::with_capacity(3 * shares.len());
-    // A byte takes a core 1/b seconds, and b is another for each place: a mix takes the mean of the times.
+    // A byte takes a core 1/b seconds, and b depends on the node: a mix takes the mean of the times.
     let mut time_per_byte = 0.0;
     let local = machine.nodes[node].curve(write).core;
     for &(memory, share) in shares.iter().filter(|(_, share)| *share > 0.0) {
@@ -50,8 +50,9 @@ pub fn demand(machine: &Machine, thread: &Thread, shares: &[(usize, f64)], on_co
     Demand { cap: core.min(thread.compute.0), write_share: write, uses }
 }
 
-/// What each resource carries at most while threads would offer so much to each, with so much of it written. A controller delivers less
-/// than its limit before its queue is full (see `curve`): by the load its threads would offer if nothing else held them back.
+/// The capacity of each resource for an offered load in bytes per second, `written` of which is written. A controller delivers less than
+/// its limit before its queue is full (see `curve`): its capacity follows from the load that its threads would offer if nothing else
+/// limited them.
 pub fn capacities(machine: &Machine, (offered, written): (&[f64], &[f64]), capacities: &mut Vec<f64>) {
     let controllers = machine.nodes.iter().zip(offered.iter().zip(written)).map(|(node, (&offered, &written))| {
         if offered <= 0.0 {

@@ -1,27 +1,29 @@
-//! Max-min fair sharing by progressive filling: all rates rise together; whoever meets a limit stays there, the rest go on.
+//! Max-min fair sharing by progressive filling: all rates rise together; a thread that reaches a limit keeps its rate, and the others
+//! continue.
 //!
-//! What all threads together ask of each resource is kept from one call to the next, so that a thread that comes or goes costs what it
-//! uses, not what all use. A round stops all whose cap lies below the level where the next resource is full (that level can only rise by
-//! it), or else all who use that resource; it costs what they use, and the last round nothing.
+//! The sums over all threads' demands on each resource are kept from one call to the next, so that a thread that begins or ends costs only
+//! as much as it uses. A round stops all threads whose cap lies below the level at which the next resource is full (stopping them can only
+//! raise that level), or else all threads that use that resource. A round costs as much as the stopped threads use; the last round costs
+//! nothing.
 
 use super::demand::Demand;
 
-/// A resource is full, a rate at its cap, within this part of it.
+/// Relative tolerance for a full resource, or a rate at its cap.
 const CLOSE: f64 = 1e-12;
-/// Sums from which threads were subtracted this often are made anew: rounding adds up.
+/// After this many subtractions, the sums are computed anew, because rounding errors accumulate.
 const SUBTRACTIONS: usize = 256;
 
 /// Threads that share resources.
 pub struct Filling {
     demands: Vec<Option<Demand>>,
-    /// Of each resource: what all working threads take of it for each byte a second, and how many use it.
+    /// For each resource: the sum of what all working threads use of it per byte they move, and the number of these threads.
     total: Vec<f64>,
     users: Vec<u32>,
-    /// What it would carry if nothing but caps held the threads back, and the part of that which is written.
+    /// What each resource would carry if only caps limited the threads, bytes per second; and the written part of it.
     asked: Vec<f64>,
     written: Vec<f64>,
     subtracted: usize,
-    /// The state of one call, kept for its memory.
+    /// The state of one call, kept to reuse its memory.
     round: Round,
 }
 
@@ -31,13 +33,13 @@ struct Round {
     users: Vec<u32>,
     frozen: Vec<f64>,
     is_full: Vec<bool>,
-    /// Resources that could be full.
+    /// Resources that could become full.
     scarce: Vec<usize>,
     threads: Vec<usize>,
 }
 
 impl Filling {
-    /// `threads` threads that do nothing yet, on so many resources.
+    /// `threads` idle threads on `resources` resources.
     pub fn new(threads: usize, resources: usize) -> Self {
         let nothing = || vec![0.0; resources];
         Self {
@@ -51,7 +53,7 @@ impl Filling {
         }
     }
 
-    /// A thread begins, goes on to something else, or ends.
+    /// Changes a thread's demand: it begins, goes on to another stretch, or ends (`None`).
     pub fn set(&mut self, thread: usize, demand: Option<Demand>) {
         if let Some(before) = self.demands[thread].take() {
             self.subtracted += 1;
@@ -77,7 +79,7 @@ impl Filling {
         for &(resource, share) in &demand.uses {
             let users = &mut self.users[resource];
             *users = if sign > 0.0 { *users + 1 } else { users.saturating_sub(1) };
-            // What rounding leaves of a sum is no thread.
+            // Without users, what is left of a sum is a rounding error.
             let keep = if *users == 0 { 0.0 } else { 1.0 };
             let asked = sign * share * demand.cap;
             self.total[resource] = keep * (self.total[resource] + sign * share);
@@ -90,12 +92,12 @@ impl Filling {
         self.demands[thread].as_ref()
     }
 
-    /// What each resource would carry if nothing but caps held the threads back, and the part of that which is written.
+    /// What each resource would carry if only caps limited the threads, bytes per second; and the written part of it.
     pub fn offered(&self) -> (&[f64], &[f64]) {
         (&self.asked, &self.written)
     }
 
-    /// The rate of each working thread, bytes a second, into `rates`. No resource carries more than its capacity.
+    /// Writes the rate of each working thread in bytes per second to `rates`. No resource carries more than its capacity.
     pub fn rates(&mut self, capacities: &[f64], rates: &mut [f64]) {
         let Self { demands, total, users, asked, round, .. } = self;
         round.begin(total, users, capacities, asked);
@@ -105,7 +107,7 @@ impl Filling {
         while !round.threads.is_empty() {
             level = round.next_full(capacities).max(level);
             let cap = |thread: usize| demands[thread].as_ref().map_or(0.0, |demand| demand.cap);
-            // With nothing scarce left, all go as fast as they can.
+            // If no scarce resource is left, all threads run at their caps.
             let capped = level.is_infinite() || round.threads.iter().any(|thread| cap(*thread) <= level);
             if !capped {
                 round.fill(capacities, level);
@@ -152,13 +154,13 @@ impl Round {
         ((capacities[resource] - self.frozen[resource]) / self.rising[resource]).max(0.0)
     }
 
-    /// The level at which the next resource is full.
+    /// The level (a rate in bytes per second) at which the next resource is full.
     fn next_full(&self, capacities: &[f64]) -> f64 {
         let used = self.scarce.iter().filter(|resource| self.users[**resource] > 0);
         used.map(|resource| self.full_at(capacities, *resource)).fold(f64::INFINITY, f64::min)
     }
 
-    /// Marks what is full at this level.
+    /// Marks the resources that are full at this level.
     fn fill(&mut self, capacities: &[f64], level: f64) {
         for index in 0..self.scarce.len() {
             let resource = self.scarce[index];
@@ -170,12 +172,12 @@ impl Round {
         demand.uses.iter().any(|(resource, _)| self.is_full[*resource])
     }
 
-    /// A thread stays at this rate.
+    /// Fixes the rate of a thread.
     fn stop(&mut self, demand: &Demand, rate: f64) {
         for &(resource, share) in &demand.uses {
             self.frozen[resource] += share * rate;
             self.users[resource] -= 1;
-            // What rounding leaves of a sum is no thread.
+            // Without users, what is left of a sum is a rounding error.
             self.rising[resource] = if self.users[resource] == 0 { 0.0 } else { self.rising[resource] - share };
         }
     }
@@ -197,7 +199,7 @@ mod tests {
         rates
     }
 
-    /// Check the text-book cases: an equal share, a small one that leaves room, one long way against two short ones.
+    /// Check the textbook cases: equal shares, a small demand that leaves room, one long route against two short ones.
     #[test]
     fn shares_are_max_min_fair() {
         let all = |cap| demand(cap, &[(0, 1.0)]);
@@ -216,8 +218,8 @@ mod tests {
         assert!((rates[0] - 6.0).abs() < 1e-9 && (rates[1] - 6.0).abs() < 1e-9, "{rates:?}");
     }
 
-    /// Check on many machines and teams that nothing is overfull, that each rate is held by something, and that more of any
-    /// capacity never lowers the least rate.
+    /// Check on many machines and teams that no resource is overfull, that something limits each rate, and that more of any capacity never
+    /// lowers the least rate.
     #[test]
     fn every_rate_is_held_by_something() {
         let mut state = 7_u64;

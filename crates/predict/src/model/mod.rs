@@ -1,4 +1,4 @@
-//! Threads at work: what each moves from and to which nodes, and how long that takes together.
+//! Working threads: how much each moves from and to each node, and how long they take together.
 
 mod demand;
 mod fill;
@@ -9,17 +9,17 @@ pub use simulate::{Outcome, simulate, simulate_pool};
 use crate::units::{Bandwidth, Volume};
 use std::fmt;
 
-/// Where a thread runs. Threads of one core share what it can draw.
+/// Where a thread runs. Threads on one core share its bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seat {
     pub node: usize,
     pub core: usize,
 }
 
-/// A piece of a thread's work, done at one rate: bytes of several nodes in a fixed mix.
+/// A piece of a thread's work, done at one rate: bytes on several nodes in a fixed mix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stretch {
-    /// Bytes of each node; a node once at most.
+    /// Bytes by node; each node at most once.
     pub parts: Vec<(usize, Volume)>,
 }
 
@@ -30,30 +30,30 @@ impl Stretch {
     }
 }
 
-/// A thread's work, one stretch after the other.
+/// A thread's work: its stretches, one after the other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Thread {
     pub seat: Seat,
     pub work: Vec<Stretch>,
-    /// The part of its traffic that is written.
+    /// The fraction of its traffic that is written.
     pub write_share: f64,
-    /// What it would move if memory were infinitely fast.
+    /// The rate at which it would move data if memory were infinitely fast.
     pub compute: Bandwidth,
 }
 
-/// Who does which part of the work.
+/// How work is divided among threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
-    /// Each thread its own; the last to end ends all.
+    /// Each thread does its own work; the last thread determines the time.
     Static,
-    /// Whoever is free takes the next piece: all work in one pool, in its mean mix, and all end together.
+    /// A free thread takes the next piece: all work is in one pool with its mean mix, and all threads end at the same time.
     Dynamic,
 }
 
-/// A team that cannot be computed.
+/// Why the model refuses a team.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TeamError {
-    /// No accesses to memory larger than a core's cache, on pages of known nodes, were seen.
+    /// No accesses were observed to memory larger than a core's cache on known nodes.
     NoTraffic,
     /// A page is on a node that the machine does not have.
     PageNode {
@@ -67,7 +67,7 @@ pub enum TeamError {
         machine: String,
         nodes: usize,
     },
-    /// The program as it is would take no time, or for ever.
+    /// The program as it is would take no time, or infinite time.
     Time {
         seconds: f64,
     },
@@ -79,15 +79,15 @@ pub enum TeamError {
     },
 }
 
-/// What is wrong with a thread.
+/// Why the model refuses a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ThreadFault {
     Seat(Seat),
-    /// Its share of writes or its speed is no possible one.
+    /// Its share of writes or its speed is out of range.
     Speed,
-    /// It uses memory of a node that does not exist.
+    /// It uses memory of a node that the machine does not have.
     Node(usize),
-    /// It moves no possible volume.
+    /// Its volume is out of range, bytes.
     Volume(f64),
 }
 

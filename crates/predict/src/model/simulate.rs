@@ -1,4 +1,4 @@
-//! The fluid simulation: between events nothing changes, and an event is a thread that ends a stretch.
+//! The fluid simulation: rates are constant between events, and an event is the end of a thread's stretch.
 
 use super::demand::{capacities, demand, link};
 use super::fill::Filling;
@@ -7,16 +7,16 @@ use crate::machine::Machine;
 use crate::units::{Seconds, Volume};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Stretches end together when they end within this part of a step.
+/// Stretches that end within this fraction of a step of each other end together.
 const TOGETHER: f64 = 1e-9;
 
-/// What came of it.
+/// The result of a simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub time: Seconds,
-    /// When each thread had nothing left to do.
+    /// When each thread had finished its work.
     pub ended: Vec<Seconds>,
-    /// Bytes from and to other nodes, over all bytes.
+    /// Bytes from and to other nodes / all bytes.
     pub remote_fraction: f64,
     /// Bytes each controller carried.
     pub controllers: Vec<Volume>,
@@ -25,7 +25,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// One phase after another.
+    /// This outcome followed by another: two phases, one after the other.
     #[must_use]
     pub fn then(self, next: Self) -> Self {
         let volume = |outcome: &Self| outcome.controllers.iter().map(|bytes| bytes.0).sum::<f64>();
@@ -44,10 +44,10 @@ impl Outcome {
     }
 }
 
-/// Lets a team work on a machine.
+/// Simulates a team on a machine.
 ///
 /// # Errors
-/// A thread that sits or works on a node that does not exist, volumes or limits that are no numbers.
+/// When a thread runs on, or uses memory of, a node that does not exist, or a volume or limit is not a valid number.
 pub fn simulate(machine: &Machine, threads: &[Thread], schedule: Schedule) -> Result<Outcome, TeamError> {
     match schedule {
         Schedule::Static => {
@@ -61,8 +61,8 @@ pub fn simulate(machine: &Machine, threads: &[Thread], schedule: Schedule) -> Re
     }
 }
 
-/// Lets a team work of which each thread has work of its own, and takes pieces of a pool as they come: all of `pool`'s work. Who has none
-/// there takes none.
+/// Simulates a team in which each thread has work of its own, and takes pieces of a common pool: the work of all threads in `pool`. Threads
+/// without work in `pool` take no pieces.
 ///
 /// # Errors
 /// As [`simulate`].
@@ -94,7 +94,8 @@ fn check(machine: &Machine, threads: &[Thread]) -> Result<(), TeamError> {
     Ok(())
 }
 
-/// Each thread's own work, and of the pool, in its mean mix, what it manages in the time that all need together for that.
+/// Each thread's own work, plus its part of the pool: as much of the pool's mean mix as the thread does in the time that all threads
+/// together need for the pool.
 fn pooled(machine: &Machine, own: &[Thread], pool: &[Thread]) -> Vec<Thread> {
     let mut sums = vec![0.0; machine.nodes.len()];
     for (node, volume) in pool.iter().flat_map(|thread| &thread.work).flat_map(|stretch| &stretch.parts) {
@@ -137,23 +138,23 @@ fn sitting(seats: impl Iterator<Item = Seat>) -> BTreeMap<Seat, usize> {
     sitting
 }
 
-/// How fast each thread is while nobody ends.
+/// Computes the speed of each thread until the next event.
 fn speed(machine: &Machine, work: &mut Filling, limits: &mut Vec<f64>, speeds: &mut [f64]) {
     capacities(machine, work.offered(), limits);
     work.rates(limits, speeds);
 }
 
-/// Threads on their way through their work.
+/// The state of threads during the simulation.
 struct Progress<'a> {
     machine: &'a Machine,
     threads: &'a [Thread],
-    /// Threads that still work sit here.
+    /// The number of working threads in each seat.
     seated: BTreeMap<Seat, usize>,
-    /// The stretch that each is at, and the bytes that are left of it.
+    /// The current stretch of each thread, and the bytes left of it.
     stretch: Vec<usize>,
     left: Vec<f64>,
     work: Filling,
-    /// Bytes by resource, of stretches that are done.
+    /// Bytes that each resource carried for stretches that are finished.
     carried: Vec<f64>,
 }
 
@@ -174,7 +175,7 @@ impl<'a> Progress<'a> {
         progress
     }
 
-    /// The thread goes on with its first stretch from `stretch` on that moves anything, if there is one.
+    /// Starts the thread's first stretch from `stretch` on that moves anything, if there is one.
     fn begin(&mut self, thread: usize, stretch: usize) {
         let work = &self.threads[thread].work;
         let next = (stretch..work.len()).find(|stretch| work[*stretch].volume().0 > 0.0);
@@ -183,7 +184,7 @@ impl<'a> Progress<'a> {
         self.ask(thread);
     }
 
-    /// What the thread asks for now.
+    /// Updates the demand of the thread.
     fn ask(&mut self, thread: usize) {
         let this = &self.threads[thread];
         let demand = this.work.get(self.stretch[thread]).map(|stretch| {
@@ -194,7 +195,7 @@ impl<'a> Progress<'a> {
         self.work.set(thread, demand);
     }
 
-    /// The thread has ended its stretch; whether it has nothing left to do.
+    /// Ends the thread's stretch. Returns whether the thread has finished.
     fn end(&mut self, thread: usize) -> bool {
         let volume = self.threads[thread].work[self.stretch[thread]].volume().0;
         for &(resource, share) in self.work.demand(thread).iter().flat_map(|demand| &demand.uses) {
@@ -204,7 +205,7 @@ impl<'a> Progress<'a> {
         self.work.demand(thread).is_none()
     }
 
-    /// Who stays on the cores of those who left has more of them.
+    /// The remaining threads on the cores of finished threads get a larger share of the core.
     fn leave(&mut self, gone: &[usize], working: &[usize]) {
         let mut freed: BTreeSet<Seat> = BTreeSet::new();
         for thread in gone {

@@ -1,48 +1,48 @@
-//! Which placement for which object: what a plan will do, and the best that a search through all combinations finds.
+//! Chooses a placement for each object: for the plan, and as the best of a search through all combinations.
 
 use super::{Placement, Program};
 use crate::model::TeamError;
 use std::collections::BTreeMap;
 
-/// All chosen placements together may take at most this much longer than the program as it is.
+/// All chosen placements together may take at most this many times as long as the program as it is.
 const WORSE: f64 = 1.01;
-/// A later option must be this much faster than an earlier one, and so must a change of what was chosen.
+/// A later option must take at most this many times as long as an earlier one; so must a change of a chosen placement.
 const BETTER: f64 = 0.99;
 
-/// A placement for each object, by id; others stay as they are.
+/// The placement of each object, by id; other objects stay as they are.
 pub type PerObject = BTreeMap<i64, Placement>;
 
-/// A difference in time below this is noise of the samples.
+/// A time ratio above this (and below 1) is noise of the samples.
 const CLEARLY: f64 = 0.995;
-/// A placement that gains no time must not make this much more of all accesses remote.
+/// A placement without a gain may add at most this fraction of all accesses to the remote ones.
 const REMOTE: f64 = 0.02;
 
-/// What may be done to an object's memory.
+/// The possible placements of an object's memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     pub object: i64,
-    /// The preferred one first. `AsIs` is not among them.
+    /// The preferred option first, without `AsIs`.
     pub options: Vec<Placement>,
 }
 
 /// Why an object is left as it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Left {
-    /// Its best option by itself, and the time with it over the time as it is.
+    /// Its best option by itself is slower: that option, and its time / the time as it is.
     Slower(Placement, f64),
-    /// Together with the placements of other objects it would cost time.
+    /// Together with the placements of other objects, it would cost time.
     Together,
 }
 
-/// What is to be done.
+/// The chosen placements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// By object; all others stay as they are.
     pub placements: PerObject,
     pub left: Vec<(i64, Left)>,
-    /// Time over that of the program as it is.
+    /// Time with the placements / time as it is.
     pub time_ratio: f64,
-    /// Remote part of the traffic, before and after.
+    /// Remote fraction of the traffic, before and after.
     pub remote: [f64; 2],
 }
 
@@ -50,19 +50,19 @@ pub struct Choice {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     pub placements: PerObject,
-    /// Objects that were varied; the others follow the plan.
+    /// The number of objects that were varied; other objects follow the plan.
     pub objects: usize,
-    /// Combinations that were computed.
+    /// The number of combinations that were computed.
     pub tried: usize,
 }
 
 impl Program<'_> {
-    /// A placement for each object that can be placed: every one in its best way where that costs no time, as far as all of them together do
-    /// not; then each changed as long as that gains; and none that gains no time and makes
-    /// accesses remote.
+    /// Chooses a placement for each object that can be placed. First, each object gets its best option that costs no time by itself.
+    /// Options are dropped while all together cost time. Then each placement is changed as long as that gains time. Finally, placements
+    /// that gain no time but make accesses remote are removed.
     ///
     /// # Errors
-    /// A team that the model refuses.
+    /// When the model refuses the team.
     pub fn choose(&self, candidates: &[Candidate]) -> Result<Choice, TeamError> {
         let (as_is, remote_before) = self.outcome_of(&|_| Placement::AsIs)?;
         if !(as_is.0.is_finite() && as_is.0 > 0.0) {
@@ -82,7 +82,7 @@ impl Program<'_> {
             alone.iter().filter(|(_, (_, ratio))| *ratio <= WORSE).map(|(object, (option, _))| (*object, *option)).collect();
         let mut ratio = time(&chosen)?;
         while ratio > WORSE && !chosen.is_empty() {
-            // Drop the object whose placement costs most.
+            // Drop the object whose placement costs the most.
             let mut best: Option<(i64, f64)> = None;
             for object in chosen.keys() {
                 let without = time(&chosen.iter().filter(|(other, _)| *other != object).map(|(id, option)| (*id, *option)).collect())?;
@@ -115,7 +115,7 @@ impl Program<'_> {
         Ok(Choice { placements: chosen, left, time_ratio: ratio, remote })
     }
 
-    /// Changes one object after the other, for as long as that makes the whole faster.
+    /// Changes one object after the other, as long as that makes the program faster.
     fn improve(
         &self,
         candidates: &[Candidate],
@@ -123,7 +123,7 @@ impl Program<'_> {
         ratio: &mut f64,
         time: &dyn Fn(&PerObject) -> Result<f64, TeamError>,
     ) -> Result<(), TeamError> {
-        // Each pass gains at least 1 %, or is the last.
+        // Each pass gains at least 1 %, or is the last one.
         loop {
             let before = *ratio;
             for candidate in candidates {
@@ -149,11 +149,11 @@ impl Program<'_> {
         }
     }
 
-    /// Computes all combinations of placements: as it is, first touched in parallel, interleaved, by weights, and on each node, for as many
-    /// of the objects with most traffic as `most` combinations allow. The others are placed as in `plan`.
+    /// Computes all combinations of placements: as it is, parallel first touch, interleaved, by weights, and on each node. As many of the
+    /// objects with the most traffic are varied as `most` combinations allow; the others are placed as in `plan`.
     ///
     /// # Errors
-    /// A team that the model refuses.
+    /// When the model refuses the team.
     pub fn search(&self, plan: &PerObject, most: usize) -> Result<Found, TeamError> {
         let mut options = vec![Placement::AsIs, Placement::ParallelFirstTouch, Placement::Interleave, Placement::WeightedInterleave];
         options.extend(self.nodes.iter().map(|node| Placement::OneNode { node: *node }));

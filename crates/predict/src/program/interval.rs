@@ -1,5 +1,5 @@
-//! The interval of a figure: resampling (Efron's bootstrap with Poisson weights) by rounds, as the samples of one round see the same phase of
-//! the program; widened by the model's own error.
+//! The interval of a figure: resampling (Efron's bootstrap with Poisson weights) by rounds, because the samples of one round see the same
+//! phase of the program; widened by the model's own error.
 
 use super::volumes::Weights;
 use crate::model::TeamError;
@@ -8,16 +8,16 @@ use firsttouch_model::Z95;
 use firsttouch_model::traffic::Traffic;
 use std::collections::BTreeMap;
 
-/// With fewer rounds, resample single samples: so few rounds say little of their spread.
+/// With fewer rounds, resample single samples, because the spread of so few rounds is unreliable.
 const LEAST_ROUNDS: usize = 20;
 
-/// Figures of each draw.
+/// The figures of each draw.
 pub struct Resampled {
     draws: Vec<Vec<f64>>,
 }
 
 impl Resampled {
-    /// Computes the figures `count` times, the same draws each time.
+    /// Computes the figures `count` times. The draws are the same in every run.
     pub fn new(traffic: &Traffic, count: usize, figures: impl Fn(&Weights) -> Result<Vec<f64>, TeamError>) -> Result<Self, TeamError> {
         let mut units: BTreeMap<u64, usize> = BTreeMap::new();
         for sample in traffic.objects.iter().flat_map(|object| &object.samples) {
@@ -39,8 +39,8 @@ impl Resampled {
         Ok(Self { draws: draws.collect::<Result<_, _>>()? })
     }
 
-    /// The 95 % interval of figure `index`, a ratio of two predictions, around its value: percentiles of the draws, widened by
-    /// the relative error of each prediction. The two errors count as independent.
+    /// The 95 % interval of figure `index`, a ratio of two predictions, around `value`: percentiles of the draws, widened by the relative
+    /// error of each prediction. The errors count as independent.
     pub fn interval(&self, index: usize, value: f64, model_error: f64) -> [f64; 2] {
         let mut logs: Vec<f64> = self.draws.iter().filter_map(|draw| draw.get(index)).map(|figure| (figure / value).ln()).collect();
         logs.retain(|log| log.is_finite());

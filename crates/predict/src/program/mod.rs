@@ -1,7 +1,7 @@
-//! A recorded program on a machine: what each placement of its memory costs.
+//! A recorded program on a machine: the cost of each placement of its memory.
 //!
-//! The program's traffic is known from samples. Each worker's bytes to each node follow from them and a placement; the model says
-//! how long that takes. Resampling gives the interval (`interval.rs`).
+//! Samples give the program's traffic. From the traffic and a placement follow each worker's bytes to each node, and the model computes how
+//! long these take. Resampling gives the interval (`interval.rs`).
 
 mod caps;
 mod choose;
@@ -23,7 +23,7 @@ use place::Places;
 use serde::Serialize;
 use volumes::{Mix, Phase, Weights, volumes};
 
-/// Number of draws: as many as this much work allows.
+/// The number of draws: as many as the amount of work allows.
 const DRAWS: std::ops::RangeInclusive<usize> = 20..=200;
 const WORK: usize = 400_000;
 
@@ -31,33 +31,33 @@ const WORK: usize = 400_000;
 pub struct Program<'a> {
     machine: &'a Machine,
     traffic: &'a Traffic,
-    /// Nodes that memory can be put on.
+    /// The nodes that memory can be placed on.
     nodes: Vec<usize>,
     seats: Vec<Seat>,
     schedule: Schedule,
-    /// The part of the traffic that is written.
+    /// The fraction of the traffic that is written.
     write_share: f64,
     compute: Vec<Bandwidth>,
     caps: Caps,
-    /// Relative standard error of the model on such a machine.
+    /// The relative standard error of the model on this machine.
     model_error: f64,
-    /// What [`Placement::Plan`] and [`Placement::Exhaustive`] stand for.
+    /// The placements for [`Placement::Plan`] and [`Placement::Exhaustive`].
     plan: PerObject,
     found: PerObject,
 }
 
-/// What a placement is predicted to cost.
+/// The predicted cost of a placement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Predicted {
     pub placement: Placement,
-    /// Time over that of the best placement.
+    /// Time / time with the best placement.
     pub slowdown: f64,
-    /// 95 %, from the samples and from the model's own error.
+    /// 95 % interval from the samples and the model's error.
     pub interval: [f64; 2],
-    /// 95 %, from the samples alone.
+    /// 95 % interval from the samples alone.
     pub interval_of_samples: [f64; 2],
     pub remote_fraction: f64,
-    /// The controller and the link nearest to their limits; `None` if nothing is carried.
+    /// The controller and the link with the highest utilisation; `None` if they carry nothing.
     pub controller: Option<Controller>,
     pub link: Option<Link>,
 }
@@ -65,7 +65,7 @@ pub struct Predicted {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Controller {
     pub node: usize,
-    /// What it carries, over the most it could.
+    /// What it carries / the most that it could carry.
     pub utilisation: f64,
 }
 
@@ -81,15 +81,15 @@ pub struct Link {
 pub struct Assumptions {
     pub write_share: f64,
     pub caps: Caps,
-    /// Relative standard error of one prediction of the model.
+    /// The relative standard error of one prediction of the model.
     pub model_error: f64,
 }
 
 impl<'a> Program<'a> {
-    /// Workers sit where the traffic says, each on a core of its own while there are any.
+    /// Workers run where the traffic says, each on a core of its own while there are free cores.
     ///
     /// # Errors
-    /// No traffic, or workers or pages on nodes that the machine does not have.
+    /// When there is no traffic, or workers or pages are on nodes that the machine does not have.
     pub fn new(machine: &'a Machine, traffic: &'a Traffic, nodes: Vec<usize>, assumptions: Assumptions) -> Result<Self, TeamError> {
         if traffic.objects.iter().all(|object| object.samples.is_empty()) {
             return Err(TeamError::NoTraffic);
@@ -128,17 +128,17 @@ impl<'a> Program<'a> {
         Ok(program)
     }
 
-    /// Sets what [`Placement::Plan`] stands for; until then, the program as it is.
+    /// Sets the placements for [`Placement::Plan`]; before, they are those of the program as it is.
     pub fn follow(&mut self, plan: PerObject) {
         self.plan = plan;
     }
 
-    /// Sets what [`Placement::Exhaustive`] stands for.
+    /// Sets the placements for [`Placement::Exhaustive`].
     pub fn follow_found(&mut self, found: PerObject) {
         self.found = found;
     }
 
-    /// What limits a thread besides memory, as decided.
+    /// What limits a thread besides memory: the choice that was made.
     #[must_use]
     pub fn caps(&self) -> Caps {
         self.caps
@@ -149,7 +149,7 @@ impl<'a> Program<'a> {
         self.schedule == Schedule::Dynamic
     }
 
-    /// Part of the traffic that flows while one thread works alone.
+    /// Fraction of the traffic that flows while one thread works alone.
     #[must_use]
     pub fn serial(&self) -> f64 {
         let samples = || self.traffic.objects.iter().flat_map(|object| &object.samples);
@@ -158,7 +158,7 @@ impl<'a> Program<'a> {
         if all > 0.0 { serial / all } else { 0.0 }
     }
 
-    /// Workers that move anything at the same time.
+    /// The number of workers that access memory at the same time.
     #[must_use]
     pub fn team(&self) -> usize {
         let home = |_: usize, sample: &TrafficSample| Mix::Node(sample.home as usize);
@@ -166,16 +166,16 @@ impl<'a> Program<'a> {
         works.iter().filter(|bytes| bytes.iter().any(|bytes| *bytes > 0.0)).count()
     }
 
-    /// The node that the main thread sits on: where serial initialisation puts everything.
+    /// The node of the main thread, on which serial initialisation places all memory.
     #[must_use]
     pub fn main_node(&self) -> usize {
         self.traffic.workers.first().map_or(0, |worker| worker.node as usize)
     }
 
-    /// Predicts placements of everything, in this order.
+    /// Predicts the placements of the whole program, in the given order.
     ///
     /// # Errors
-    /// A team that the model refuses.
+    /// When the model refuses the team.
     pub fn predict(&self, placements: &[Placement]) -> Result<Vec<Predicted>, TeamError> {
         let outcomes = self.outcomes(&Weights::Same, placements)?;
         let best = fastest(&outcomes);
@@ -201,34 +201,34 @@ impl<'a> Program<'a> {
         Ok(predicted.collect())
     }
 
-    /// How long the program would take by the traffic that was sampled: right up to a factor that is the same for every placement.
+    /// The time that the program would take for the sampled traffic. It is right except for a factor that is the same for every placement.
     ///
     /// # Errors
-    /// A team that the model refuses.
+    /// When the model refuses the team.
     pub fn time(&self, placement: Placement) -> Result<Seconds, TeamError> {
         Ok(self.run(&Weights::Same, &|_| placement)?.time)
     }
 
-    /// The same, and the remote part, with a placement for each object by its id.
+    /// The time and the remote fraction, with a placement for each object by its id.
     ///
     /// # Errors
-    /// A team that the model refuses.
+    /// When the model refuses the team.
     pub fn outcome_of(&self, placement: &dyn Fn(i64) -> Placement) -> Result<(Seconds, f64), TeamError> {
         self.run(&Weights::Same, placement).map(|outcome| (outcome.time, outcome.remote_fraction))
     }
 
-    /// What placing one object in another way would gain, everything else as it is.
+    /// The gain of placing one object differently, with everything else as it is.
     ///
     /// # Errors
-    /// A team that the model refuses.
+    /// When the model refuses the team.
     pub fn gain(&self, object: i64, placement: Placement) -> Result<Gain, TeamError> {
         self.gain_of(&|id| if id == object { placement } else { Placement::AsIs })
     }
 
-    /// What placing each object, by its id, in a way of its own would gain.
+    /// The gain of placing each object, by its id, in its own way.
     ///
     /// # Errors
-    /// A team that the model refuses.
+    /// When the model refuses the team.
     pub fn gain_of(&self, placement: &dyn Fn(i64) -> Placement) -> Result<Gain, TeamError> {
         let ratio = |weights: &Weights| -> Result<f64, TeamError> {
             let before = self.run(weights, &|_| Placement::AsIs)?;
@@ -267,7 +267,7 @@ impl<'a> Program<'a> {
         if self.serial() <= 0.0 {
             return Ok(team);
         }
-        // Serial phases add to the time, wherever in the run they are.
+        // The time of serial phases is added, wherever in the run they are.
         Ok(simulate(self.machine, &self.threads(of(Phase::Serial)), Schedule::Static)?.then(team))
     }
 
@@ -300,7 +300,7 @@ impl<'a> Program<'a> {
     }
 }
 
-/// Dynamic if most bytes go to objects without owners.
+/// Dynamic if most bytes are accesses to objects without owners.
 fn schedule(traffic: &Traffic) -> Schedule {
     let bytes = |dealt: bool| -> f64 {
         let objects = traffic.objects.iter().filter(|object| (object.division == Division::DealtOut) == dealt);
@@ -309,13 +309,13 @@ fn schedule(traffic: &Traffic) -> Schedule {
     if bytes(true) > bytes(false) { Schedule::Dynamic } else { Schedule::Static }
 }
 
-/// The first of the best placements.
+/// The best placement; of several, the first.
 #[must_use]
 pub fn best(placements: &[Predicted]) -> Option<&Predicted> {
     placements.iter().find(|placement| placement.slowdown <= 1.0 + 1e-9)
 }
 
-/// The first of the fastest.
+/// The index of the fastest outcome; of several, the first.
 fn fastest(outcomes: &[Outcome]) -> usize {
     (0..outcomes.len())
         .reduce(|best, next| if outcomes[next].time.0 < outcomes[best].time.0 * (1.0 - 1e-9) { next } else { best })

@@ -1,4 +1,4 @@
-//! Where pages would be: a placement gives every sampled address its nodes.
+//! Assigns nodes to every sampled address, according to a placement.
 
 use super::volumes::Mix;
 use crate::machine::Machine;
@@ -8,28 +8,28 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// A way to place memory.
+/// A placement of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "name")]
 pub enum Placement {
     /// As the program placed it.
     AsIs,
-    /// Every thread touches first what it uses: its own part where parts have owners, else an equal block in order of threads.
+    /// Every thread first touches what it uses: its own part if parts have owners, else an equal block in order of threads.
     ParallelFirstTouch,
-    /// Pages go round all nodes.
+    /// Pages on all nodes in turn.
     Interleave,
-    /// Pages go round by the bandwidth of the nodes' controllers.
+    /// Pages on all nodes in turn, weighted by the bandwidth of the nodes' controllers.
     WeightedInterleave,
     /// All pages on one node.
     OneNode { node: usize },
-    /// Each object as was decided for it ([`super::Program::follow`]).
+    /// The placement chosen for each object ([`super::Program::follow`]).
     Plan,
-    /// Each object as the search through all combinations found best ([`super::Program::follow_found`]).
+    /// The placement that the search through all combinations found best for each object ([`super::Program::follow_found`]).
     Exhaustive,
 }
 
 impl Placement {
-    /// As the JSON has it.
+    /// The name in the JSON.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -58,20 +58,20 @@ impl fmt::Display for Placement {
     }
 }
 
-/// What placing needs.
+/// The input of a placement.
 pub struct Places<'a> {
     pub machine: &'a Machine,
     pub traffic: &'a Traffic,
     pub nodes: &'a [usize],
 }
 
-/// The nodes of each sample, after what did not fit has moved on.
+/// The nodes of each sample, after bytes that do not fit on a node have been moved.
 pub struct Mixes<'a> {
     traffic: &'a Traffic,
     rules: Vec<Rule>,
-    /// By rule that spreads pages, their nodes.
+    /// By rule that spreads pages: its nodes, with shares.
     spreads: Vec<Vec<(usize, f64)>>,
-    /// By node, where its pages went.
+    /// By node: the nodes that its pages end up on, with shares.
     moved: Vec<Vec<(usize, f64)>>,
 }
 
@@ -86,7 +86,7 @@ enum Rule {
 }
 
 impl Mixes<'_> {
-    /// Nodes of a sample of the object with this index.
+    /// The nodes of a sample of the object with this index.
     pub fn of(&self, object: usize, sample: &TrafficSample) -> Mix<'_> {
         let node = match self.rules[object] {
             Rule::AsIs => sample.home as usize,
@@ -100,7 +100,7 @@ impl Mixes<'_> {
         }
     }
 
-    /// The node of the part's owner.
+    /// The node of the worker that owns the sample's part.
     fn owner(&self, sample: &TrafficSample) -> usize {
         let most = || sample.bytes.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(worker, _)| *worker);
         let worker = sample.owner.or_else(most).and_then(|worker| self.traffic.workers.get(worker));
@@ -109,8 +109,8 @@ impl Mixes<'_> {
 }
 
 impl<'a> Places<'a> {
-    /// Places every object, by its id. What a node has no room for goes to the nearest that has; pages of a full node are moved alike,
-    /// wherever they lie.
+    /// Places every object, by its id. What does not fit on a node goes to the nearest node with room; all pages of a full node are moved
+    /// in the same proportion, wherever they are.
     pub fn place(&self, placement: &dyn Fn(i64) -> Placement) -> Mixes<'a> {
         let count = self.machine.nodes.len();
         let stay = (0..count).map(|node| vec![(node, 1.0)]).collect();
@@ -118,7 +118,7 @@ impl<'a> Places<'a> {
             Mixes { traffic: self.traffic, rules: Vec::new(), spreads: vec![self.round_robin(false), self.round_robin(true)], moved: stay };
         for object in &self.traffic.objects {
             mixes.rules.push(match placement(object.id) {
-                // `Plan` and `Exhaustive` were resolved before.
+                // The caller has already resolved `Plan` and `Exhaustive`.
                 Placement::AsIs | Placement::Plan | Placement::Exhaustive => Rule::AsIs,
                 Placement::OneNode { node } => Rule::Node(node),
                 Placement::Interleave => Rule::Spread(0),
@@ -154,7 +154,7 @@ impl<'a> Places<'a> {
         self.nodes.iter().map(|node| (*node, weight(*node) / sum)).collect()
     }
 
-    /// The object in equal blocks by its users, its traffic even over them.
+    /// The object in equal blocks for its users, with its traffic spread evenly over them.
     fn blocks(&self, object: &ObjectTraffic) -> Vec<(usize, f64)> {
         let users: BTreeSet<usize> = object.samples.iter().flat_map(|sample| &sample.bytes).map(|(worker, _)| *worker).collect();
         let mut blocks: BTreeMap<usize, f64> = BTreeMap::new();
@@ -165,7 +165,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// For each node and the bytes on it, where these bytes end up: what the node has no room for goes to the nearest with room.
+/// For each node, where the bytes on it end up: what does not fit goes to the nearest node with room.
 fn spill(machine: &Machine, load: &[f64]) -> Vec<Vec<(usize, f64)>> {
     let limits = room(machine);
     let mut free: Vec<f64> = limits.iter().zip(load).map(|(room, load)| (room - load).max(0.0)).collect();

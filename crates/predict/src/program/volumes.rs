@@ -1,9 +1,9 @@
-//! From samples to bytes: what each worker moves from and to each node.
+//! Converts samples to bytes: how much each worker moves from and to each node.
 
 use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
 use std::collections::BTreeMap;
 
-/// How often each sample counts.
+/// The weight of each sample.
 pub enum Weights {
     Same,
     /// By object and sample.
@@ -19,13 +19,13 @@ impl Weights {
     }
 }
 
-/// With fewer samples a thread, a thread without samples may still use the object.
+/// With fewer samples per thread, a thread without samples may still use the object.
 const ENOUGH: usize = 5;
 
 /// The nodes of a sample.
 pub enum Mix<'a> {
     Node(usize),
-    /// In shares that sum to 1.
+    /// Nodes with shares that sum to 1.
     Spread(&'a [(usize, f64)]),
 }
 
@@ -33,10 +33,10 @@ pub enum Mix<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     All,
-    /// While one thread works alone.
+    /// The traffic while one thread works alone.
     Serial,
     Team,
-    /// The team's traffic to parts with an owner; and the rest of it, which moves with the work.
+    /// The team's traffic to parts with an owner; and the team's other traffic, which follows the work.
     TeamOwned,
     TeamPool,
 }
@@ -54,8 +54,8 @@ impl Phase {
     }
 }
 
-/// Bytes by worker and node. Workers whose shares of an object do not differ beyond chance get equal ones: the noise of few samples would
-/// else make one of them late.
+/// Bytes by worker and node. Workers whose shares of an object do not differ significantly get equal shares, because the noise of few
+/// samples would otherwise delay one of them.
 pub fn volumes<'m>(
     traffic: &Traffic,
     weights: &Weights,
@@ -74,7 +74,7 @@ pub fn volumes<'m>(
             }
             let mix = mix(index, sample);
             for &(worker, bytes) in &sample.bytes {
-                // Shares are evened among the team only.
+                // Shares are equalised only within the team.
                 let bytes = weight * bytes * if sample.serial { 1.0 } else { factors.of[worker] };
                 match mix {
                     Mix::Node(node) => volumes[worker][node] += bytes,
@@ -87,11 +87,11 @@ pub fn volumes<'m>(
     volumes
 }
 
-/// By worker, the factor that makes shares equal which count as equal; 1 for all others.
+/// By worker: the factor that equalises shares that count as equal; 1 for all others.
 struct Factors {
     of: Vec<f64>,
     sums: Vec<f64>,
-    /// Workers that use anything, by node.
+    /// The number of workers that use any object, by node.
     team: BTreeMap<u32, usize>,
     members: usize,
 }
@@ -122,7 +122,7 @@ impl Factors {
         let mut seen: BTreeMap<u32, usize> = BTreeMap::new();
         users().for_each(|worker| *seen.entry(traffic.workers[worker].node).or_default() += 1);
         let count: usize = seen.values().sum();
-        // Count all threads of a node, not only those that were seen.
+        // Count all threads of a node, not only those with samples.
         let unseen = object.samples.len() < ENOUGH * self.members && seen.keys().eq(self.team.keys());
         for worker in object.even.iter().copied().filter(|worker| self.sums[*worker] > 0.0) {
             let node = traffic.workers[worker].node;

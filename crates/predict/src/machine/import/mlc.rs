@@ -1,8 +1,8 @@
 //! The text of Intel's Memory Latency Checker, as `mlc` prints it without options (versions 2 to 3): idle latencies and bandwidths of pairs,
 //! and peak bandwidth by mix of reads and writes. Loaded latencies and transfers between caches are not used.
 //!
-//! MLC counts what passes the controllers, lines that stores read first too: a mix of 3:1 is three reads for each write, whatever the
-//! program does. Its rows are the node of the cores, its megabytes are of 10^6.
+//! MLC counts what passes the controllers, including cache lines that stores read first: a mix of 3:1 is three reads for each write,
+//! whatever the program does. Its rows are the node of the cores, and its megabytes have 10^6 bytes.
 
 use super::super::assumed::typical;
 use super::super::file::{Bandwidth, Controller, Curve, File, Interconnect, Nodes, SCHEMA};
@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 
 type Result<T> = std::result::Result<T, MachineError>;
 
-/// The lines that sections begin with.
+/// The first words of the sections.
 const LATENCIES: &str = "Measuring idle latencies";
 const PEAKS: &str = "Measuring Peak";
 const PAIRS: &str = "Measuring Memory Bandwidths";
 
-/// Whether a text is MLC's.
+/// Whether a text is the output of MLC.
 #[must_use]
 pub fn is_mlc(text: &str) -> bool {
     text.lines().any(|line| line.contains("Memory Latency Checker") || [LATENCIES, PEAKS, PAIRS].iter().any(|start| starts(line, start)))
@@ -30,7 +30,7 @@ fn starts(line: &str, words: &str) -> bool {
 /// A machine from MLC's text.
 ///
 /// # Errors
-/// Names the line, or the section that is missing.
+/// Names the invalid line or the missing section.
 pub fn mlc(name: &str, text: &str) -> Result<Machine> {
     build::build(&Sections::read(text)?.description(name)?)
 }
@@ -39,10 +39,10 @@ fn refused<T>(line: usize, reason: impl Into<String>) -> Result<T> {
     Err(MachineError { place: format!("line {line}"), reason: reason.into() })
 }
 
-/// A matrix as it stands there; `None` for what was not measured (`-`, `N/A`).
+/// A matrix from the text; `None` for figures that were not measured (`-`, `N/A`).
 struct Pairs {
     line: usize,
-    /// Rows are the cores' nodes.
+    /// A row for each node of the cores.
     rows: Vec<Vec<Option<f64>>>,
 }
 
@@ -50,7 +50,7 @@ struct Pairs {
 struct Sections {
     latencies: Option<Pairs>,
     pairs: Option<Pairs>,
-    /// Reads and writes of the mix, MB/s of all nodes together.
+    /// (reads and writes of the mix, MB/s of all nodes together).
     peaks: Vec<(f64, f64, f64)>,
 }
 
@@ -82,7 +82,7 @@ impl Sections {
         Ok(sections)
     }
 
-    /// Numbers of nodes with cores and memory: rows and columns that were measured.
+    /// The numbers of nodes with cores and memory: rows and columns that were measured.
     fn nodes(&self) -> Result<Vec<usize>> {
         let Some(table) = self.pairs.as_ref().or(self.latencies.as_ref()) else {
             let reason = "neither a table of bandwidths nor one of idle latencies tells how many nodes there are (`mlc` without options prints both)";
@@ -121,7 +121,7 @@ impl Sections {
         let curves: Vec<Curve> = curves.collect();
         let bandwidth = self.pairs.as_ref().map(|pairs| {
             let rates = complete(pairs, &nodes, "bandwidth")?;
-            // Ours has a row for the memory's node.
+            // A description has a row for each node of the memory, MLC one for each node of the cores.
             let gb_per_s = (0..nodes.len()).map(|memory| rates.iter().map(|row| row[memory] / 1e3).collect()).collect();
             Ok(Bandwidth { gb_per_s, streams: Streams { read: 1.0, write: 0.0, allocate: 0.0 }, source: FILE.to_owned() })
         });
@@ -166,7 +166,7 @@ impl Sections {
     }
 }
 
-/// The table of these nodes, which must have no gaps.
+/// The table of these nodes; an error if it has gaps.
 fn complete(table: &Pairs, nodes: &[usize], what: &str) -> Result<Vec<Vec<f64>>> {
     let cell = |from: usize, to: usize| {
         let value = table.rows[from][to];
@@ -175,7 +175,7 @@ fn complete(table: &Pairs, nodes: &[usize], what: &str) -> Result<Vec<Vec<f64>>>
     nodes.iter().map(|from| nodes.iter().map(|to| cell(*from, *to)).collect()).collect()
 }
 
-/// A mix and its bandwidth; other mixes are those of non-temporal stores, which no kernel of the model does.
+/// A mix and its bandwidth; `None` for mixes with non-temporal stores, which the model has no kernel for.
 fn peak(line: &str, number: usize) -> Result<Option<(f64, f64, f64)>> {
     let Some((label, value)) = line.split_once(" :").or_else(|| line.rsplit_once(':')) else { return Ok(None) };
     let label = label.trim();
@@ -186,7 +186,7 @@ fn peak(line: &str, number: usize) -> Result<Option<(f64, f64, f64)>> {
     Ok(Some((reads, writes, rate)))
 }
 
-/// `3:1 Reads-Writes`.
+/// The numbers in `3:1 Reads-Writes`.
 fn ratio(label: &str) -> Option<(f64, f64)> {
     let (ratio, words) = label.split_once(char::is_whitespace)?;
     let (reads, writes) = ratio.split_once(':')?;
@@ -195,7 +195,7 @@ fn ratio(label: &str) -> Option<(f64, f64)> {
     words.trim().eq_ignore_ascii_case("Reads-Writes").then_some(both)
 }
 
-/// A number; none for one that was not measured.
+/// A number; `None` if it was not measured.
 fn positive(word: &str, line: usize) -> Result<Option<f64>> {
     if matches!(word, "-" | "N/A" | "n/a") {
         return Ok(None);
@@ -207,7 +207,7 @@ fn positive(word: &str, line: usize) -> Result<Option<f64>> {
     }
 }
 
-/// The table after a section's first line: words, a line with the columns' nodes, a row a node.
+/// The table after a section's first line: headings, a line with the nodes of the columns, and a row per node.
 fn pairs<'a>(lines: &mut std::iter::Peekable<impl Iterator<Item = (&'a str, usize)>>, start: usize) -> Result<Pairs> {
     let whole = |word: &str| word.parse::<usize>().ok();
     let mut columns = None;
@@ -216,7 +216,7 @@ fn pairs<'a>(lines: &mut std::iter::Peekable<impl Iterator<Item = (&'a str, usiz
             return refused(number, "the bandwidths are of other traffic than reads; run mlc --bandwidth_matrix without -W");
         }
         let words: Vec<&str> = line.split_whitespace().collect();
-        // `Numa node 0 1`; older: `Socket 0 1`.
+        // `Numa node 0 1`; in older versions `Socket 0 1`.
         let numbers: Vec<usize> = words.iter().filter_map(|word| whole(word)).collect();
         let named = words.len() - numbers.len();
         if (1..=2).contains(&named) && !numbers.is_empty() && ["numa", "socket", "memory"].contains(&words[0].to_ascii_lowercase().as_str())

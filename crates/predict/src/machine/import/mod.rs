@@ -1,5 +1,5 @@
-//! Descriptions from what other tools write: hwloc's XML with memory attributes, and the text of Intel's Memory Latency Checker.
-//! What these do not tell is assumed, and each assumption is a number's source, as in any description.
+//! Machine descriptions from the output of other tools: hwloc's XML with memory attributes, and the text of Intel's Memory Latency Checker.
+//! Missing numbers are assumed, and each assumption is the source of its number, as in any description.
 
 mod mlc;
 mod pairs;
@@ -10,7 +10,7 @@ pub use pairs::{Imported, pairs};
 use super::assumed::Typical;
 use super::file::{Matrix, Number, Value};
 
-/// The source of what the file itself tells, by its short name.
+/// The short name of the source of numbers from the file itself.
 const FILE: &str = "file";
 
 fn number(value: f64, source: &str) -> Number {
@@ -21,7 +21,7 @@ fn matrix(values: Vec<Vec<f64>>) -> Matrix {
     Matrix { values, source: FILE.to_owned() }
 }
 
-/// GB/s between two nodes of which the file does not tell: in proportion to the controller's.
+/// GB/s between two nodes for which the file has no figure: the median machine's fraction of the controller's bandwidth.
 fn assumed_link(typical: &Typical, controller: f64) -> f64 {
     controller * typical.link
 }

@@ -10,19 +10,19 @@ use std::collections::BTreeMap;
 
 const GB_PER_MIB: f64 = 1_048_576.0 / 1e9;
 
-/// A machine made of a topology and figures of pairs.
+/// A machine from a topology and the figures of pairs of nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
     pub machine: Machine,
-    /// Whether its nodes are all those of the topology, under the same numbers.
+    /// Whether its nodes are all nodes of the topology, with the same numbers.
     pub same_nodes: bool,
 }
 
-/// Nodes that have CPUs and memory, with the bandwidth that the file tells of each from its own CPUs, and of each pair where it does.
-/// `None` where it tells of no node's own: then only the nodes are known.
+/// The machine of the nodes that have CPUs and memory, with the file's bandwidth of each node from its own CPUs, and of each pair if the
+/// file has it. `None` if the file has no bandwidth of a node from its own CPUs: then only the nodes are known.
 ///
 /// # Errors
-/// More nodes or cores than a machine may have.
+/// When a machine may not have that many nodes or cores.
 pub fn pairs(name: &str, topology: &Topology, figures: &[PairFigure]) -> Result<Option<Imported>, MachineError> {
     let has_both = |node: &&Node| !node.cpus.is_empty() && node.memory.is_none_or(|memory| memory.total_bytes > 0);
     let nodes: Vec<&Node> = topology.nodes.iter().filter(has_both).collect();
@@ -30,7 +30,7 @@ pub fn pairs(name: &str, topology: &Topology, figures: &[PairFigure]) -> Result<
     let read = table(figures, PairKind::ReadBandwidth);
     let any = table(figures, PairKind::Bandwidth);
     let known = |table: &Table| ids.iter().flat_map(|m| ids.iter().map(move |c| (*m, *c))).filter(|pair| table.contains_key(pair)).count();
-    // Of equal ones that which says what it counts.
+    // If both have equally many figures, prefer the attribute whose mix is known.
     let (kind, bandwidth) = if known(&any) > known(&read) { ("Bandwidth", any) } else { ("ReadBandwidth", read) };
     let own: Vec<f64> = ids.iter().filter_map(|node| bandwidth.get(&(*node, *node))).map(|mib| *mib as f64 * GB_PER_MIB).collect();
     if own.is_empty() {
@@ -71,10 +71,10 @@ pub fn pairs(name: &str, topology: &Topology, figures: &[PairFigure]) -> Result<
     Ok(Some(Imported { machine: build::build(&file)?, same_nodes }))
 }
 
-/// By memory's node and CPUs' node.
+/// MiB/s or ns, by (node of the memory, node of the CPUs).
 type Table = BTreeMap<(u32, u32), u64>;
 
-/// The figures of one kind, that of fewer nodes before that of more.
+/// The figures of one kind. A figure for fewer nodes takes precedence over one for more nodes.
 fn table(figures: &[PairFigure], kind: PairKind) -> Table {
     let mut own: Vec<&PairFigure> = figures.iter().filter(|figure| figure.kind == kind && figure.value > 0).collect();
     own.sort_by_key(|figure| std::cmp::Reverse(figure.from.len()));
@@ -82,9 +82,9 @@ fn table(figures: &[PairFigure], kind: PairKind) -> Table {
 }
 
 struct Filled {
-    /// GB/s; rows are the memory's node.
+    /// GB/s; rows are the node of the memory.
     matrix: Vec<Vec<f64>>,
-    /// Pairs that the file does not tell of, in words.
+    /// The pairs without a figure in the file, as text.
     missing: String,
 }
 
@@ -157,7 +157,7 @@ fn sizes(topology: &Topology, nodes: &[&Node], same_nodes: bool) -> Nodes {
     }
 }
 
-/// ns; rows: node of the CPUs. None unless every pair is known.
+/// Latencies in ns, rows are the node of the CPUs. None unless every pair is known.
 fn latency(ids: &[u32], figures: &[PairFigure]) -> Option<Matrix> {
     let of = |kind: PairKind| {
         let table = table(figures, kind);

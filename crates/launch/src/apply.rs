@@ -1,4 +1,4 @@
-//! A placement taken by this process, so that the program it becomes inherits it.
+//! Applies a placement to this process, so that the program that it executes inherits the placement.
 
 use crate::{Error, Result};
 use firsttouch_placement::Placement;
@@ -6,7 +6,7 @@ use firsttouch_system::calls::affinity::bind_to_cpus;
 use firsttouch_system::calls::mempolicy::set_policy;
 use firsttouch_system::launch::restore_cpus;
 
-/// What could not be had. With `--best-effort` the program runs without it.
+/// The placements that the kernel refused. With `--best-effort`, the program runs without them.
 #[derive(Debug, Default)]
 pub struct Refusals {
     is_best_effort: bool,
@@ -19,10 +19,10 @@ impl Refusals {
         Self { is_best_effort, refused: Vec::new() }
     }
 
-    /// The value; `None` where it was refused and the program may run without it.
+    /// The value; `None` if it was refused and the program may run without it.
     ///
     /// # Errors
-    /// The refusal, without `--best-effort`.
+    /// When it was refused and `--best-effort` is not set.
     pub fn accept<T>(&mut self, result: Result<T>) -> Result<Option<T>> {
         match result {
             Ok(value) => Ok(Some(value)),
@@ -34,7 +34,7 @@ impl Refusals {
         }
     }
 
-    /// The refusals since the last call.
+    /// Returns the refusals since the last call.
     pub fn take(&mut self) -> Vec<Error> {
         std::mem::take(&mut self.refused)
     }
@@ -43,10 +43,10 @@ impl Refusals {
 /// Binds this process to the placement's CPUs and sets its memory policy.
 ///
 /// # Errors
-/// What the kernel refuses, without `--best-effort`.
+/// When the kernel refuses something and `--best-effort` is not set.
 pub fn apply(placement: &Placement, refusals: &mut Refusals) -> Result<()> {
     if let Some(first) = placement.threads.first() {
-        // The program begins on the first thread's CPU, and may run on all of them until it has a second thread.
+        // The program starts on the first thread's CPU. Until it creates a second thread, it may run on all CPUs of the placement.
         refusals.accept(bind_to_cpus(&[*first]).map_err(Error::from_system))?;
     }
     if let Some(cpus) = &placement.cpus
@@ -65,7 +65,7 @@ pub fn apply(placement: &Placement, refusals: &mut Refusals) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Check that a refusal ends a strict run, and is kept for a warning with `--best-effort`.
+    /// Check that a refusal ends a strict run, and becomes a warning with `--best-effort`.
     #[test]
     fn refusals() {
         let refused = || Err::<u32, _>(Error::usage("--membind: there is no node 9"));

@@ -1,4 +1,4 @@
-//! Why a placement cannot be had.
+//! The error of this crate: why a placement is not possible.
 
 use std::error::Error as StdError;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Hands the plan's table to the preloaded library, as a file in memory that all processes of the run map. The library removes the file
-//! when the program ends; after a killed program, the next run does.
+//! Passes the plan's table to the preloaded library, as a file in memory that all processes of the run map. The library removes the file
+//! when the program ends. If the program is killed, the next run removes it.
 
 use crate::{Error, Result};
 use std::fs;

@@ -1,5 +1,5 @@
-//! How `firsttouch run` starts a program: the command line's lists, expressions and plans become a placement on this machine, which this
-//! process takes before it becomes the program.
+//! Starts a program for `firsttouch run`: the lists, expressions and plans of the command line become a placement on this machine. This
+//! process applies it to itself, then executes the program.
 
 mod apply;
 mod error;

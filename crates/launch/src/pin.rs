@@ -1,4 +1,4 @@
-//! Pins threads that no OpenMP runtime places, by a library that the program preloads.
+//! Pins threads that no OpenMP runtime pins, with a preloaded library.
 
 use crate::{Error, Result};
 use firsttouch_native::PIN as PIN_LIBRARY;
@@ -12,17 +12,17 @@ const PIN: &str = "FIRSTTOUCH_PIN";
 const SKIP: &str = "FIRSTTOUCH_PIN_SKIP";
 const PRELOAD: &str = "LD_PRELOAD";
 
-/// The library's variables: the CPU of each thread, and the threads, by order of creation, that it leaves alone.
+/// The library's variables: the CPU of each thread, and the threads, by order of creation, that it does not pin.
 pub fn variables(cpus: &[u32], skipped: &[u32]) -> Vec<(String, String)> {
     let list = |numbers: &[u32]| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-    // Both are always set: an inherited value belongs to another program.
+    // Always set both: an inherited value belongs to another program.
     vec![(PIN.to_owned(), list(cpus)), (SKIP.to_owned(), list(skipped))]
 }
 
-/// The variable that loads the library, or why the program loads no library: a warning.
+/// The variable that loads the library; or, as a warning, why the program cannot load a library.
 ///
 /// # Errors
-/// When the library cannot be written.
+/// When the library cannot be written to the cache.
 pub fn preload(program: &[OsString]) -> Result<std::result::Result<(String, String), String>> {
     if let Some(path) = program.first().and_then(|name| find_program(name))
         && let Err(reason) = accepts_agent(&path)
@@ -50,7 +50,7 @@ pub fn library(name: &str, bytes: &[u8]) -> Result<String> {
     path.into_string().map_err(|path| Error::system(format!("cannot preload {name}: its path is not text: {}", path.display())))
 }
 
-/// Why a program loads no library; `None` where it may load one.
+/// Why a program cannot load a library; `None` if it can.
 pub fn why_not(reason: &Agentless) -> Option<String> {
     Some(match reason {
         Agentless::Static => "is a static program, which loads no library".to_owned(),

@@ -1,5 +1,5 @@
-//! `firsttouch run --plan`: the plan on this machine and in the files that will run, passed to the library in the program. What is not
-//! possible becomes a warning, and the program runs.
+//! `firsttouch run --plan`: resolves the plan on this machine and in the files that will run, and passes it to the library in the program.
+//! Parts that are not possible become warnings, and the program runs.
 
 use crate::pin::{self, library, preload_before_users};
 use crate::{Error, Result, handover};
@@ -19,10 +19,10 @@ use std::path::Path;
 
 /// MPOL_BIND (linux/mempolicy.h).
 const BIND: u32 = 2;
-/// The kernel refuses longer strings (MAX_ARG_STRLEN is 128 KiB).
+/// The length limit of a variable. The kernel refuses longer strings (MAX_ARG_STRLEN is 128 KiB).
 const LONGEST_VARIABLE: usize = 100_000;
 
-/// A placement, and what of the plan is not possible.
+/// A placement, and warnings about the parts of the plan that are not possible.
 #[derive(Default)]
 pub struct Prepared {
     pub placement: Placement,
@@ -35,7 +35,7 @@ impl Prepared {
     }
 }
 
-/// A plan with its nodes and threads resolved on this machine.
+/// A plan whose nodes and threads are resolved on this machine.
 struct ResolvedPlan<'a> {
     plan: &'a Plan,
     topology: Topology,
@@ -52,10 +52,10 @@ impl<'a> ResolvedPlan<'a> {
     }
 }
 
-/// Where threads and memory would go; nothing is placed.
+/// Where threads and memory would go; places nothing.
 ///
 /// # Errors
-/// When the topology cannot be read or there is no such program.
+/// When the topology cannot be read, or the program does not exist.
 pub fn explain(plan: &Plan, program: &[OsString], files: &dyn ProgramFiles) -> Result<(Prepared, Vec<PlannedMemory>)> {
     let mut resolved = ResolvedPlan::new(plan)?;
     let mut prepared = Prepared::default();
@@ -92,7 +92,7 @@ pub fn explain(plan: &Plan, program: &[OsString], files: &dyn ProgramFiles) -> R
     Ok((prepared, planned))
 }
 
-/// Resolves the plan of `file`. The caller takes the placement and becomes the program.
+/// Resolves the plan in `file`. The caller then applies the placement and executes the program.
 ///
 /// # Errors
 /// When the topology cannot be read.
@@ -156,7 +156,7 @@ fn run_nodes(topology: &Topology) -> RunNodes {
     RunNodes { nodes }
 }
 
-/// Warns where a node has less free memory than the plan puts on it. A program whose memory is bound there would be killed, so bound
+/// Warns if a node has less free memory than the plan puts on it. A program whose memory is bound to that node would be killed, so bound
 /// entries are left alone.
 fn check_room(plan: &Plan, applied: &mut Applied, topology: &Topology, prepared: &mut Prepared) {
     let mut planned: BTreeMap<u32, u64> = BTreeMap::new();
@@ -182,7 +182,7 @@ fn check_room(plan: &Plan, applied: &mut Applied, topology: &Topology, prepared:
     }
 }
 
-/// Bytes of an entry by node, with the size that was profiled.
+/// Bytes of an entry by node, for the size that was profiled.
 fn shares(entry: &Entry, policies: &KernelPolicy) -> Vec<(u32, u64)> {
     match policies {
         KernelPolicy::Leave => Vec::new(),
@@ -200,7 +200,7 @@ fn shares(entry: &Entry, policies: &KernelPolicy) -> Vec<(u32, u64)> {
     }
 }
 
-/// The CPUs of the threads, and the variables for OpenMP runtimes and the pinning library.
+/// Sets the CPUs of the threads, and the variables for OpenMP runtimes and the pinning library.
 fn pin_threads(applied: &Applied, topology: &Topology, prepared: &mut Prepared) {
     if applied.threads.is_empty() {
         return;
@@ -237,14 +237,14 @@ fn pin_threads(applied: &Applied, topology: &Topology, prepared: &mut Prepared) 
     let mut cpus = threads.clone();
     cpus.sort_unstable();
     cpus.dedup();
-    // Fewer threads than planned spread over all places; more threads share places. The program chooses their number.
+    // The program chooses its number of threads: fewer threads than planned spread over all places, and more threads share places.
     let placement = &mut prepared.placement;
     placement.environment = vec![("OMP_PLACES".to_owned(), places), ("OMP_PROC_BIND".to_owned(), "spread".to_owned())];
     placement.environment.extend(pin::variables(&threads, &[]));
     (placement.cpus, placement.threads) = (Some(cpus), threads);
 }
 
-/// `LD_PRELOAD` with the library that places memory, and that which pins threads.
+/// `LD_PRELOAD` with the library that places memory, and the one that pins threads.
 fn preload(has_threads: bool) -> Result<(String, String)> {
     let pinning = if has_threads { Some(library("libfirsttouch_pin", PIN)?) } else { None };
     Ok(preload_before_users(pinning.into_iter().chain([library("libfirsttouch_plan", PLAN)?]).collect()))

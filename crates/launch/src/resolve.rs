@@ -1,4 +1,4 @@
-//! From options to a placement: every list and expression is resolved on this machine before anything is set.
+//! Makes a placement from options: resolves every list and expression on this machine before anything is set.
 
 use crate::apply::Refusals;
 use crate::{Error, Result, pin};
@@ -11,14 +11,14 @@ use std::path::Path;
 
 const ROOT: &str = "/";
 
-/// A placement as the user wrote it.
+/// A requested placement, as the user wrote it.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     pub cpunodebind: Option<String>,
     pub physcpubind: Option<String>,
     /// The affinity expression of the threads.
     pub pin: Option<String>,
-    /// Threads, by order of creation, that are not pinned.
+    /// Threads, by order of creation, that are not to be pinned.
     pub skip: Vec<u32>,
     pub policy: Option<PolicyRequest>,
     pub home_node: Option<String>,
@@ -29,16 +29,16 @@ pub struct Request {
 #[derive(Clone, Debug)]
 pub struct PolicyRequest {
     pub mode: Mode,
-    /// `None` for local allocation, which names no nodes.
+    /// `None` for local allocation, which has no nodes.
     pub nodes: Option<String>,
-    /// The kernel's balancing may move pages among the nodes.
+    /// Whether the kernel's balancing may move pages between the nodes.
     pub balancing: bool,
 }
 
 /// The placement on this machine.
 ///
 /// # Errors
-/// What does not exist or is not allowed, without `--best-effort`.
+/// When something does not exist or is not allowed, and `--best-effort` is not set.
 pub fn resolve(request: &Request, refusals: &mut Refusals) -> Result<Placement> {
     let mut placement = Placement::default();
     if request.home_node.is_some() {
@@ -69,10 +69,10 @@ pub fn resolve(request: &Request, refusals: &mut Refusals) -> Result<Placement> 
     Ok(placement)
 }
 
-/// The memory policy that is asked for, if one is. `cpus` are those of the other options; `same` means their nodes.
+/// The requested memory policy, if any. `cpus` are the CPUs from the other options; `same` means their nodes.
 ///
 /// # Errors
-/// Nodes that do not exist or are not allowed, or that the policy cannot take.
+/// When nodes do not exist or are not allowed, or the policy does not accept them.
 pub fn policy(request: &Request, cpus: Option<&[u32]>) -> Result<Option<Policy>> {
     let Some(PolicyRequest { mode, nodes, balancing }) = &request.policy else { return Ok(None) };
     let Some(list) = nodes.as_deref() else { return Ok(Some(Policy::new(*mode, Vec::new()))) };
@@ -103,7 +103,7 @@ fn option_of(mode: Mode) -> &'static str {
 /// The node of `--home-node`.
 ///
 /// # Errors
-/// A list that is not one allowed node.
+/// When the list is not exactly one allowed node.
 pub fn home_node(request: &Request, list: &str) -> Result<u32> {
     let known = limited(request, Numbered::nodes(&outline()?));
     let nodes = expression("--home-node", list.parse().and_then(|list: NodeList| list.resolve(&known, None, &device)))?;
@@ -161,7 +161,7 @@ fn pinned(request: &Request, text: &str) -> Result<Vec<u32>> {
     )))
 }
 
-/// Repeats the list where the user asks for more threads than it has.
+/// Repeats the list if the user asks for more threads than it has CPUs.
 fn for_all_threads(cpus: &[u32]) -> Vec<u32> {
     let threads = openmp::threads(&variable).unwrap_or(0).max(cpus.len());
     cpus.iter().copied().cycle().take(threads).collect()
@@ -175,7 +175,7 @@ fn limited(request: &Request, known: Numbered) -> Numbered {
     if request.all { known.without_limits() } else { known }
 }
 
-/// An error in a list or an expression is one of the command line.
+/// Makes an error in a list or an expression a usage error.
 fn expression<T>(option: &str, result: std::result::Result<T, ExpressionError>) -> Result<T> {
     result.map_err(|error| Error::usage(format!("{option}: {error}")))
 }

@@ -1,15 +1,15 @@
-//! Why a stage cannot be reached: a kind, what failed, and the cause.
+//! The error of this crate: a kind, a message about what failed, and the cause.
 
 use std::error::Error;
 use std::fmt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The machine or the pinning that was asked for cannot be used: a wrong command line.
+    /// The requested machine or pinning cannot be used: a usage error.
     Request,
-    /// A file that is no plan, named as one: a wrong command line.
+    /// The file given as a plan is not a plan: a usage error.
     PlanFile,
-    /// A description of a machine cannot be used.
+    /// A machine description cannot be used.
     Machine,
     /// A file is not a readable profile.
     Profile,
@@ -22,23 +22,23 @@ pub enum ErrorKind {
 #[derive(Debug)]
 pub struct PipelineError {
     kind: ErrorKind,
-    /// `None`: the cause says all.
+    /// `None` if the cause needs no further message.
     message: Option<String>,
     cause: Option<Box<dyn Error + Send + Sync>>,
 }
 
 impl PipelineError {
-    /// An error without a deeper cause.
+    /// An error without a cause.
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: Some(message.into()), cause: None }
     }
 
-    /// An error that needs no more words than its cause.
+    /// An error whose cause needs no further message.
     pub(crate) fn of(kind: ErrorKind, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { kind, message: None, cause: Some(cause.into()) }
     }
 
-    /// Puts what failed before the cause.
+    /// An error with a message about what failed, and its cause.
     pub(crate) fn because(kind: ErrorKind, message: impl Into<String>, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { kind, message: Some(message.into()), cause: Some(cause.into()) }
     }
@@ -52,7 +52,7 @@ impl PipelineError {
         self.kind
     }
 
-    /// Whether the command line is at fault.
+    /// Whether it is a usage error.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(self.kind, ErrorKind::Request | ErrorKind::PlanFile)

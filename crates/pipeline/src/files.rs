@@ -1,4 +1,4 @@
-//! What plans ask about program files, read from ELF files on this system.
+//! Answers a plan's questions about program files from ELF files on this system.
 
 use firsttouch_plan::{Frame, ProgramFiles};
 use firsttouch_symbols::{Line, LineSearch, build_id, static_objects};
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 /// ELF address and size of static arrays.
 type Arrays = Vec<(u64, u64)>;
 
-/// Program files, their line tables read once each.
+/// Program files. The line table of each is read once.
 #[derive(Default)]
 pub struct ElfFiles {
-    /// `None` where a file's lines cannot be read.
+    /// `None` if the file's lines cannot be read.
     lines: RefCell<HashMap<PathBuf, Option<LineSearch>>>,
     arrays: RefCell<HashMap<(PathBuf, String), Arrays>>,
 }
@@ -61,7 +61,7 @@ fn as_lines(frames: &[Frame]) -> Vec<Line> {
     frames.iter().map(|frame| Line { function: frame.function.clone(), file: frame.file.clone(), line: frame.line }).collect()
 }
 
-/// Arrays of this name: of their own, and members of a Fortran COMMON block.
+/// Static arrays of this name: variables, and members of a Fortran COMMON block.
 fn static_arrays(path: &Path, name: &str) -> Arrays {
     let Ok(statics) = static_objects(path, 1) else { return Vec::new() };
     let own = statics.objects.iter().map(|object| (object.name.as_str(), object.address, object.bytes));

@@ -1,7 +1,7 @@
-//! From a profile file to what a command prints: reads the profile once, finds the machine that was asked for, and runs the stages
-//! `analysis -> forecast -> plan` on it.
+//! From a profile file to the result of a command: reads the profile once, finds the requested machine, and runs the stages `analysis ->
+//! forecast -> plan` on it.
 //!
-//! The stages themselves are pure (firsttouch-analysis, firsttouch-predict, firsttouch-plan); the files they ask about are read here.
+//! The stages themselves are pure (firsttouch-analysis, firsttouch-predict, firsttouch-plan); this crate reads the files they need.
 
 mod error;
 mod files;

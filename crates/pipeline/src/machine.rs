@@ -1,4 +1,4 @@
-//! Machines that are named on the command line: of the catalogue, described by a file, or of which only the nodes are known.
+//! Finds the machines named on the command line: in the catalogue, in a file, or as a number of nodes.
 
 use crate::{ErrorKind, PipelineError, Result};
 use firsttouch_model::topology::Topology;
@@ -6,23 +6,23 @@ use firsttouch_predict::machine::{self, Machine, MachineError, import};
 use firsttouch_system::TargetMachine;
 use std::path::{Path, PathBuf};
 
-/// No description of a machine, and no output of mlc, is larger.
+/// The largest size of a machine description or an output of mlc, bytes.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// A machine that `--machine` names.
+/// The machine given with `--machine`.
 #[derive(Clone)]
 pub struct RequestedMachine {
-    /// Where threads and pages can be.
+    /// The nodes on which threads and pages can be.
     pub nodes: TargetMachine,
-    /// Its numbers, where they are known.
+    /// Its numbers, if they are known.
     pub description: Option<Machine>,
 }
 
 impl RequestedMachine {
-    /// `virtual:N`, a file, or a name of the catalogue. A file's kind follows from its ending, else from how it begins.
+    /// Parses `virtual:N`, a file, or a name of the catalogue. A file's format follows from its extension, else from its first bytes.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// When the machine cannot be used.
     pub fn parse(text: &str) -> Result<Self> {
         if text.starts_with("virtual:") {
             return Ok(Self { nodes: parse_nodes(text)?, description: None });
@@ -52,7 +52,7 @@ fn parse_nodes(text: &str) -> Result<TargetMachine> {
     TargetMachine::parse(text).map_err(|error| PipelineError::of(ErrorKind::Machine, error))
 }
 
-/// A machine whose nodes are numbered as on a virtual one.
+/// A machine whose nodes are numbered 0..N.
 fn numbered(machine: Machine) -> RequestedMachine {
     RequestedMachine { nodes: TargetMachine::Virtual(machine.nodes.len()), description: Some(machine) }
 }
@@ -84,7 +84,7 @@ fn file(name: &str) -> Result<RequestedMachine> {
     Ok(numbered(Machine::parse(&text).map_err(named)?))
 }
 
-/// hwloc's XML: its nodes, and its numbers where it has bandwidths.
+/// Reads hwloc XML: the nodes, and the machine's numbers if the file has bandwidths.
 fn hwloc(name: &str) -> Result<RequestedMachine> {
     let nodes = parse_nodes(name)?;
     let TargetMachine::Imported(file) = &nodes else { return Ok(RequestedMachine { nodes, description: None }) };
@@ -93,7 +93,7 @@ fn hwloc(name: &str) -> Result<RequestedMachine> {
     else {
         return Ok(RequestedMachine { nodes, description: None });
     };
-    // Threads and pages are counted by the machine's own nodes, so both must have the same.
+    // Nodes are counted by their numbers in the topology, so the description must have the same nodes.
     if !found.same_nodes { Ok(numbered(found.machine)) } else { Ok(RequestedMachine { nodes, description: Some(found.machine) }) }
 }
 
@@ -108,10 +108,10 @@ fn stem(name: &str) -> String {
     Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// A machine whose numbers are known.
+/// A machine with known numbers.
 ///
 /// # Errors
-/// As [`RequestedMachine::parse`]; and one of which only the nodes are known.
+/// As [`RequestedMachine::parse`]; also if only the machine's nodes are known.
 pub fn described_machine(name: &str) -> Result<Machine> {
     let named = RequestedMachine::parse(name)?;
     named.description.ok_or_else(|| match named.nodes {
@@ -126,22 +126,22 @@ fn counted(topology: &Topology) -> String {
     format!("{} with {} CPUs", topology.nodes.len(), topology.cpus.online.len())
 }
 
-/// The catalogue's names, as a sentence has them.
+/// The names in the catalogue, as text for a sentence.
 fn names() -> String {
     machine::names().collect::<Vec<_>>().join(", ")
 }
 
-/// The user's own description of the machine of this name, if there is one: `machines/HOSTNAME.toml` in firsttouch's
-/// configuration directory.
+/// The user's own description of the machine with this name, if it exists: `machines/HOSTNAME.toml` in firsttouch's configuration
+/// directory.
 ///
 /// # Errors
-/// When it is there and cannot be used.
+/// When it exists and cannot be used.
 pub(crate) fn own_description(hostname: &str) -> Result<Option<Machine>> {
     let Some(path) = own_path(hostname).filter(|path| path.is_file()) else { return Ok(None) };
     described_machine(&path.display().to_string()).map(Some)
 }
 
-/// Where [`own_description`] looks.
+/// The path that [`own_description`] reads.
 fn own_path(hostname: &str) -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;

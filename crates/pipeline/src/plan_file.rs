@@ -1,4 +1,4 @@
-//! A plan from its file.
+//! Reads a plan from a file.
 
 use crate::{ErrorKind, PipelineError, Result, is_profile};
 use firsttouch_plan::Plan;
@@ -7,7 +7,7 @@ use std::path::Path;
 /// Reads a plan.
 ///
 /// # Errors
-/// A file that cannot be read, or is no plan.
+/// When the file cannot be read or is not a plan.
 pub fn read_plan(path: &Path) -> Result<Plan> {
     let shown = path.display();
     if is_profile(path) {

@@ -1,14 +1,14 @@
-//! Whether a process that runs now is the one that a profile was taken of.
+//! Checks whether a running process is the one that was profiled.
 
 use firsttouch_model::rows::{Process, Profile};
 use std::fmt;
 
-/// Why a process is not one of a profile's. Its text continues a sentence about the file.
+/// Why a process is not part of a profile. Its text continues a sentence about the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotThisProcess {
     /// The profile is about other processes.
     Others { pids: Vec<i32>, wanted: i32 },
-    /// The profile's process of this number has ended, and another has the number now.
+    /// The profiled process with this number has ended, and another process has the number now.
     Ended { pid: i32 },
 }
 
@@ -26,10 +26,10 @@ impl fmt::Display for NotThisProcess {
 
 impl std::error::Error for NotThisProcess {}
 
-/// The profile's process with this number, if it is the one that runs now.
+/// The profile's process with this number, if it is still running.
 ///
 /// # Errors
-/// Why it is not.
+/// When the running process is not part of the profile.
 pub fn running_process(profile: &Profile, pid: i32) -> Result<&Process, NotThisProcess> {
     let Some(process) = profile.processes.iter().find(|process| process.pid == pid) else {
         return Err(NotThisProcess::Others { pids: profile.processes.iter().map(|process| process.pid).collect(), wanted: pid });

@@ -1,4 +1,4 @@
-//! A profile, read once, and the stages on it.
+//! Reads a profile once, and runs the stages on it.
 
 use crate::{AnalysisRequest, ElfFiles, ErrorKind, FileSources, PipelineError, Result};
 use firsttouch_analysis::{Analysis, analyse, variables};
@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 
 const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
-/// Whether a file is a database of SQLite, as profiles are.
+/// Whether a file is an SQLite database, which is the format of profiles.
 #[must_use]
 pub fn is_profile(path: &Path) -> bool {
     let mut start = [0; 16];
@@ -24,27 +24,27 @@ pub fn is_profile(path: &Path) -> bool {
     read.is_ok() && &start == SQLITE
 }
 
-/// Reads a profile, and gives its frames their lines where it has none.
+/// Reads a profile, and adds lines to its frames if it has none.
 ///
 /// # Errors
-/// A file that is not a readable profile.
+/// When the file is not a readable profile.
 pub fn read_profile(path: &Path) -> Result<Profile> {
     let mut profile = firsttouch_profile::open(path).map_err(|error| PipelineError::of(ErrorKind::Profile, error))?;
     symbolize_profile(&mut profile);
     Ok(profile)
 }
 
-/// A profile, its analysis on the machine that was asked for, and what the later stages need.
+/// A profile, its analysis on the requested machine, and the input of the later stages.
 pub struct AnalysedProfile {
     pub profile: Profile,
     pub analysis: Analysis,
-    /// The machine's numbers, where they are known.
+    /// The machine's numbers, if they are known.
     pub description: Option<Machine>,
-    /// The user's choice of machine and pinning, as options of a command.
+    /// The requested machine and pinning, as options of a command.
     pub options: Vec<String>,
-    /// Nodes of the machine that have memory.
+    /// The machine's nodes that have memory.
     memory_nodes: Vec<usize>,
-    /// Whether the user said where threads sit.
+    /// Whether the user gave a pinning.
     pin_was_named: bool,
     files: ElfFiles,
     machine: OnceCell<ForecastMachine>,
@@ -55,13 +55,13 @@ impl AnalysedProfile {
     /// Reads a profile and analyses it.
     ///
     /// # Errors
-    /// A file that is not a readable profile; a pinning that does not fit its machine.
+    /// When the file is not a readable profile, or the pinning does not fit its machine.
     pub fn open(path: &Path, request: &AnalysisRequest) -> Result<Self> {
         Self::new(read_profile(path)?, request)
     }
 
-    /// The same for a profile that was just recorded: `recorded` is what the recorder holds of the file at `path`, which is read where there
-    /// is none. Sources change, so the names of variables are stored in the profile. Failing to store them is not an error.
+    /// Analyses a profile that was just recorded. `recorded` is the recorder's copy of the file at `path`; without it, the file is read.
+    /// The names of variables are stored in the profile, because sources may change later. Failing to store them is not an error.
     ///
     /// # Errors
     /// As [`AnalysedProfile::open`].
@@ -80,12 +80,12 @@ impl AnalysedProfile {
     /// Analyses a profile.
     ///
     /// # Errors
-    /// A pinning that does not fit its machine; a description of the machine that cannot be used.
+    /// When the pinning does not fit its machine, or the machine's description cannot be used.
     pub fn new(profile: Profile, request: &AnalysisRequest) -> Result<Self> {
         let target = request.target(&profile.machine)?;
         let mut sources = FileSources::new(firsttouch_native::SOURCES);
         if let Some(start) = profile.meta.start_unix_s {
-            // The start is known to the second.
+            // The start is known only to the second.
             sources = sources.until(SystemTime::UNIX_EPOCH + Duration::from_secs(start.saturating_add(1).min(u64::from(u32::MAX))));
         }
         let mut analysis = analyse(&profile, &target, &sources);
@@ -103,16 +103,16 @@ impl AnalysedProfile {
         })
     }
 
-    /// Nodes of the machine that the profile was taken on.
+    /// The number of nodes of the machine that the profile was taken on.
     #[must_use]
     pub fn recorded_nodes(&self) -> usize {
         self.profile.machine.node_cpus.len()
     }
 
-    /// The forecast that a report is joined with: only where the machine's numbers are known, and if there is anything to predict from.
+    /// The forecast for a report: only if the machine's numbers are known and the evidence is enough for a prediction.
     ///
     /// # Errors
-    /// The model cannot be used.
+    /// When the model fails.
     pub fn report_forecast(&self) -> Result<Option<&Forecast>> {
         if self.description.is_none() {
             return Ok(None);
@@ -125,19 +125,20 @@ impl AnalysedProfile {
         }
     }
 
-    /// What each placement costs on the machine, or on one of equal nodes where only its nodes are known.
+    /// The cost of each placement on the machine, or on a machine of equal nodes if only the number of nodes is known.
     ///
     /// # Errors
-    /// There is nothing to predict from.
+    /// When the evidence is not enough for a prediction.
     pub fn predict(&self, options: ForecastOptions) -> Result<Forecast> {
         let machine = self.machine()?;
         self.compute(machine, &self.proposals(machine), options).map_err(|error| PipelineError::of(ErrorKind::Forecast, error))
     }
 
-    /// A policy for each object that a finding is about, as long as it is not predicted to cost time. `made_from` names the profile.
+    /// A plan with a policy for each object of a finding, unless the policy is predicted to cost time. `made_from` is the name of the
+    /// profile.
     ///
     /// # Errors
-    /// The model cannot be used.
+    /// When the model fails.
     pub fn plan(&self, made_from: &str) -> Result<Planned> {
         let machine = self.machine()?;
         let proposals = self.proposals(machine);
@@ -158,7 +159,7 @@ impl AnalysedProfile {
         forecast(&self.analysis.traffic, machine, &proposals.candidates(), &self.analysis.remedies(), options)
     }
 
-    /// Computed once.
+    /// Computes the forecast on the first call.
     fn forecast_from(&self, machine: &ForecastMachine, proposals: &Proposals<'_>) -> std::result::Result<&Forecast, &ForecastError> {
         self.forecast.get_or_init(|| self.compute(machine, proposals, ForecastOptions::default())).as_ref()
     }

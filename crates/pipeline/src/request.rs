@@ -1,4 +1,4 @@
-//! What a user asked to judge a profile on: a machine and a pinning of threads.
+//! The machine and the pinning on which the user wants to judge a profile.
 
 use crate::machine::own_description;
 use crate::{ErrorKind, PipelineError, RequestedMachine, Result};
@@ -10,7 +10,8 @@ use firsttouch_predict::machine::Machine;
 use firsttouch_system::TargetMachine;
 use std::fmt;
 
-/// The machine and the pinning that a user asked for. Without, the profile's own machine or two virtual nodes, and the default pinning.
+/// The requested machine and pinning. The defaults are the profile's own machine (two virtual nodes if it has one node) and the default
+/// pinning.
 #[derive(Default)]
 pub struct AnalysisRequest {
     machine: Option<RequestedMachine>,
@@ -20,7 +21,7 @@ pub struct AnalysisRequest {
 
 impl AnalysisRequest {
     /// # Errors
-    /// When the machine or the pinning cannot be understood, or do not fit each other: a wrong command line.
+    /// When the machine or the pinning is invalid, or they do not fit each other: a usage error.
     pub fn parse(machine: Option<&str>, pin: Option<&str>) -> Result<Self> {
         let given = [("--machine", machine), ("--pin", pin)];
         let options = given.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?.to_owned()])).flatten().collect();
@@ -34,7 +35,7 @@ impl AnalysisRequest {
         Ok(Self { machine, pin, options })
     }
 
-    /// As options of a command.
+    /// The request as options of a command.
     #[must_use]
     pub fn options(&self) -> &[String] {
         &self.options
@@ -45,16 +46,16 @@ impl AnalysisRequest {
         self.pin.is_some()
     }
 
-    /// Whether a machine was named of which only the nodes are known.
+    /// Whether the requested machine is one of which only the nodes are known.
     #[must_use]
     pub fn names_only_nodes(&self) -> bool {
         self.machine.as_ref().is_some_and(|machine| machine.description.is_none())
     }
 
-    /// The machine's numbers, where they are known: of the one named, or of the profile's own.
+    /// The numbers of the requested machine, or of the profile's own, if they are known.
     ///
     /// # Errors
-    /// A description of the user's own that cannot be used.
+    /// When the user's own description cannot be used.
     pub(crate) fn description(&self, recorded: &Recorded) -> Result<Option<Machine>> {
         match &self.machine {
             Some(machine) => Ok(machine.description.clone()),
@@ -65,7 +66,7 @@ impl AnalysisRequest {
         }
     }
 
-    /// Nodes with memory of the machine that is judged on.
+    /// The nodes with memory of the machine that is judged on.
     pub(crate) fn memory_nodes(&self, recorded: &Recorded, target: &Target) -> Vec<usize> {
         match self.machine.as_ref().map(|machine| &machine.nodes) {
             Some(TargetMachine::Imported(machine)) => {
@@ -125,7 +126,7 @@ impl AnalysisRequest {
     }
 }
 
-/// Nodes without CPUs, or of a slower tier than the fastest with CPUs.
+/// Nodes without CPUs, or of a slower tier than the fastest node with CPUs.
 fn slow_nodes(machine: &Recorded) -> Vec<u32> {
     let has_cpus = |node: &u32| machine.node_cpus.get(node).is_some_and(|cpus| !cpus.is_empty());
     let fastest = machine.node_tiers.iter().filter(|(node, _)| has_cpus(node)).map(|(_, tier)| *tier).min();
@@ -133,7 +134,7 @@ fn slow_nodes(machine: &Recorded) -> Vec<u32> {
     machine.node_cpus.keys().copied().filter(|node| !has_cpus(node) || slower(node)).collect()
 }
 
-/// One more than the highest node number: numbers may have holes.
+/// One more than the highest node number, because node numbers may have gaps.
 fn node_numbers<'a>(nodes: impl Iterator<Item = &'a u32>) -> usize {
     nodes.max().map_or(1, |last| *last as usize + 1)
 }
@@ -141,7 +142,7 @@ fn node_numbers<'a>(nodes: impl Iterator<Item = &'a u32>) -> usize {
 /// Why a pinning does not fit a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum SeatFault {
-    /// A node that does not exist.
+    /// The pinning names a node that does not exist.
     Pin(String),
     NoCpus {
         node: u32,
@@ -162,10 +163,10 @@ fn request(message: String) -> PipelineError {
     PipelineError::new(ErrorKind::Request, message)
 }
 
-/// Where a pinning may put threads on a machine that is not the profile's own.
+/// The nodes on which a pinning may put threads, on a machine other than the profile's own.
 struct Seats {
     nodes: usize,
-    /// Nodes with CPUs; empty when all have some.
+    /// Nodes with CPUs; empty if all nodes have CPUs.
     cpu_nodes: Vec<u32>,
 }
 
@@ -227,7 +228,7 @@ mod tests {
         assert_eq!(nothing.target(&tiered).unwrap().slow_nodes, [2, 3]);
     }
 
-    /// A machine of four nodes of one CPU each in holes of numbers, and a node without CPUs, as an hwloc XML file.
+    /// A machine with four nodes of one CPU each whose numbers have gaps, and a node without CPUs, as an hwloc XML file.
     fn imported(folder: &tempfile::TempDir) -> String {
         let node = |id: u32, cpus: &str| format!("<object type='NUMANode' os_index='{id}' cpuset='{cpus}' local_memory='4096'/>");
         let cpu = |id: u32| format!("<object type='PU' os_index='{id}' cpuset='{:#x}'/>", 1 << id);
@@ -238,7 +239,7 @@ mod tests {
         path.display().to_string()
     }
 
-    /// Check that threads are put on the nodes with CPUs of a machine from hwloc's XML, and on no other.
+    /// Check that threads are put only on nodes with CPUs of a machine from hwloc XML.
     #[test]
     fn machines_are_imported() {
         let folder = tempfile::tempdir().unwrap();
@@ -255,7 +256,7 @@ mod tests {
         assert_eq!(error, "cannot use pin '7': node 7 does not exist: the machine has nodes 0-5");
     }
 
-    /// Check that a wrong machine or pinning is refused and named.
+    /// Check that a wrong machine or pinning is refused, and that the error names it.
     #[test]
     fn refusals_name_the_cause() {
         for (machine, pin, message) in [

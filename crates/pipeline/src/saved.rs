@@ -1,4 +1,4 @@
-//! A report from its file: what `firsttouch report --json` printed, or a profile that is judged now.
+//! Loads a report from a file: the output of `firsttouch report --json`, or a profile, which is judged now.
 
 use crate::{AnalysedProfile, AnalysisRequest, ErrorKind, PipelineError, Result, is_profile};
 use firsttouch_analysis::{Analysis, Assessed, REPORT_SCHEMA};
@@ -6,7 +6,7 @@ use firsttouch_model::prediction::Prediction;
 use serde::Deserialize;
 use std::path::Path;
 
-/// An analysis, and what was predicted for it.
+/// An analysis with its prediction.
 pub struct SavedReport {
     pub analysis: Analysis,
     pub prediction: Option<Prediction>,
@@ -19,7 +19,7 @@ impl SavedReport {
     }
 }
 
-/// The keys of a report that are not the analysis' own.
+/// The keys of a report that are not part of the analysis.
 #[derive(Deserialize)]
 struct Head {
     schema: String,
@@ -29,7 +29,7 @@ struct Head {
 /// Analyses a profile, or reads an earlier report.
 ///
 /// # Errors
-/// A file that is neither; a report of another schema.
+/// When the file is neither, or a report with another schema.
 pub fn load_report(path: &Path, request: &AnalysisRequest) -> Result<SavedReport> {
     if is_profile(path) {
         let analysed = AnalysedProfile::open(path, request)?;

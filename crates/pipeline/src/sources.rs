@@ -7,13 +7,13 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// The number of lines around an allocation that may belong to its statement.
+/// An allocation's statement may begin or end this many lines from its line.
 const RADIUS: usize = 4;
 
 /// Source files that come with firsttouch, as (end of the path, text).
 pub type Bundled = &'static [(&'static str, &'static str)];
 
-/// Source files, read once each.
+/// Source files, each read once.
 #[derive(Default)]
 pub struct FileSources {
     cache: RefCell<SourceCache>,
@@ -21,7 +21,7 @@ pub struct FileSources {
 }
 
 impl FileSources {
-    /// Sources on this machine. Those of bundled programs are known without their files.
+    /// Sources on this machine. The sources of bundled programs need no files.
     #[must_use]
     pub fn new(bundled: Bundled) -> Self {
         Self { cache: RefCell::default(), bundled }
@@ -33,7 +33,7 @@ impl FileSources {
         Self { cache: RefCell::new(SourceCache::until(newest)), ..self }
     }
 
-    /// Source files whose lines are not shown because they are not what ran.
+    /// Source files whose lines are not shown, because they were changed after the run.
     #[must_use]
     pub fn notes(&self) -> Vec<Note> {
         self.cache.borrow().changed().iter().map(|file| Note::ChangedSource(file.clone())).collect()
@@ -76,7 +76,7 @@ impl Sources for FileSources {
 mod tests {
     use super::*;
 
-    /// Check lines, variables and owners on a file, and that a missing file has none.
+    /// Check lines, variables and owners in a file, and that a missing file has none.
     #[test]
     fn files_answer() {
         let folder = tempfile::tempdir().unwrap();
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(sources.user_frame(&frames), Some(1));
         assert_eq!(sources.user_frame(&[]), None);
         assert_eq!(sources.cause(&frames, Some("malloc")), "memset");
-        // An array of a static variable has a frame with the line of its declaration alone.
+        // The frame of a static array has only the line of its declaration.
         let declared = [Frame { address: 0x4000, file: Some(file.into()), line: Some(2), ..Frame::default() }];
         assert_eq!(sources.user_frame(&declared), Some(0));
 

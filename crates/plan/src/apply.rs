@@ -1,4 +1,4 @@
-//! A plan on the nodes of one machine: logical nodes become real ones, and threads' parts the nodes of the threads.
+//! Maps a plan onto the nodes of one machine: logical nodes become real ones, and the parts of threads get the nodes of the threads.
 
 use crate::{Blocks, Plan, Policy};
 use firsttouch_model::Pin;
@@ -8,22 +8,22 @@ use std::fmt;
 /// The nodes that a run may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunNodes {
-    /// With CPUs and memory that this process may use, sorted: what logical nodes stand for.
+    /// Nodes with CPUs and memory that this process may use, sorted: the targets of logical nodes.
     pub nodes: Vec<u32>,
 }
 
-/// What the kernel is asked for.
+/// The policy that is requested from the kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KernelPolicy {
-    /// Nothing.
+    /// No policy.
     Leave,
-    /// One of the kernel's policies (linux/mempolicy.h), for all of it.
+    /// One of the kernel's policies (linux/mempolicy.h) for the whole object.
     Whole { mode: u32, nodes: Vec<u32> },
-    /// Each part's own preferred node: (end as a fraction, node).
+    /// A preferred node for each part: (end as a fraction, node).
     Parts { parts: Vec<(f64, u32)>, period_bytes: Option<f64>, rows: u32 },
 }
 
-/// The kernel's numbers of policies.
+/// The kernel's numbers of its policies.
 const PREFERRED: u32 = 1;
 const BIND: u32 = 2;
 const INTERLEAVE: u32 = 3;
@@ -32,22 +32,22 @@ const WEIGHTED_INTERLEAVE: u32 = 6;
 /// A plan on the nodes of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Applied {
-    /// By entry.
+    /// The policy of each entry of the plan.
     pub policies: Vec<KernelPolicy>,
     /// The real node of each thread; empty where threads are not pinned.
     pub threads: Vec<u32>,
-    /// Nodes that entries name and the run does not have.
+    /// Entries that name nodes which the run does not have.
     pub doubts: Vec<AbsentNodes>,
 }
 
-/// An entry that names nodes which do not exist here.
+/// An entry that names nodes which do not exist on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AbsentNodes {
     /// The entry's name.
     pub what: String,
-    /// Logical nodes.
+    /// The logical nodes that do not exist.
     pub nodes: Vec<u32>,
-    /// None of its nodes exists.
+    /// Whether none of its nodes exists, so that its memory is left alone.
     pub is_left_alone: bool,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for AbsentNodes {
     }
 }
 
-/// Maps a plan onto nodes. On one node there is nothing to place, and no thread to keep.
+/// Maps a plan onto nodes. With one node, it places no memory and pins no threads.
 #[must_use]
 pub fn apply(plan: &Plan, run: &RunNodes) -> Applied {
     let mut applied = Applied::default();
@@ -84,7 +84,7 @@ pub fn apply(plan: &Plan, run: &RunNodes) -> Applied {
     applied
 }
 
-/// From logical nodes to those of the run.
+/// Maps logical nodes to the nodes of the run.
 struct Mapping<'a> {
     plan: &'a Plan,
     nodes: &'a [u32],
@@ -96,7 +96,7 @@ impl Mapping<'_> {
         let position = match &self.plan.threads.pin {
             Some(pin @ Pin::Nodes(_)) => {
                 let logical = pin.node(thread as usize, self.plan.threads.count as usize, self.plan.nodes as usize, 1).0 as usize;
-                // On as many nodes as planned, themselves; on others, in proportion.
+                // With as many nodes as planned, each logical node is the node at its index; else nodes are assigned in proportion.
                 logical * count / self.plan.nodes.max(1) as usize
             }
             _ => Pin::Spread.node(thread as usize, self.plan.threads.count as usize, count, 1).0 as usize,
@@ -130,7 +130,7 @@ impl Mapping<'_> {
         (KernelPolicy::Whole { mode, nodes }, absent)
     }
 
-    /// Neighbouring parts of one node are one.
+    /// Merges adjacent parts on one node.
     fn parts(&self, blocks: &Blocks) -> KernelPolicy {
         let mut parts: Vec<(f64, u32)> = Vec::new();
         for (end, thread) in blocks.parts() {

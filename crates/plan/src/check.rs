@@ -1,4 +1,4 @@
-//! What a plan must hold to, whoever wrote it.
+//! The rules for the contents of a plan, whoever wrote it.
 
 use crate::{Blocks, Entry, MOST_ENTRIES, MOST_FRAMES, MOST_PARTS, Origin, Plan, Policy};
 use firsttouch_model::Pin;
@@ -11,7 +11,7 @@ pub enum EntryFault {
     FrameCount,
     NoOffset,
     LastFrameInlined,
-    /// An inlined function that does not have the module and offset of the next frame.
+    /// An inlined function whose module and offset differ from those of the next frame.
     InlinedElsewhere(String),
     Ordinal,
     UnknownNode {
@@ -59,13 +59,13 @@ pub enum PlanFault {
     EntryCount,
     SameModule(String),
     BuildId(String),
-    /// Which node a thread gets would depend on the machine.
+    /// The node of a thread would depend on the machine.
     CompactPin,
     Pin(String),
 }
 
 impl PlanFault {
-    /// The key that it is about, where one line has it.
+    /// The key that the fault is about, if one line has it.
     #[must_use]
     pub fn key(&self) -> Option<&'static str> {
         matches!(self, Self::CompactPin | Self::Pin(_)).then_some("pin")
@@ -86,7 +86,7 @@ impl fmt::Display for PlanFault {
     }
 }
 
-/// Checks one entry against a plan whose other parts are read.
+/// Checks one entry. The other parts of `plan` must have been read.
 pub fn check(entry: &Entry, plan: &Plan) -> Result<(), EntryFault> {
     let known = |module: &String| match plan.modules.iter().any(|known| known.name == *module) {
         true => Ok(()),
@@ -126,7 +126,7 @@ pub fn check(entry: &Entry, plan: &Plan) -> Result<(), EntryFault> {
     }
 }
 
-/// Checks what concerns the whole plan.
+/// Checks the plan as a whole.
 pub fn check_all(plan: &Plan) -> Result<(), PlanFault> {
     if plan.entries.len() > MOST_ENTRIES {
         return Err(PlanFault::EntryCount);

@@ -1,15 +1,15 @@
-//! The stage after the forecast: a policy for the memory of each misplaced object, by the place in the code that allocates it; and that
-//! plan on the nodes and in the program files of a run. Pure: files are read by an implementation of [`ProgramFiles`].
+//! The stage after the forecast: a policy for the memory of each misplaced object, identified by the place in the code that allocates it;
+//! and the mapping of that plan onto the nodes and program files of a run. Pure: an implementation of [`ProgramFiles`] reads the files.
 //!
 //! | module | question |
 //! |---|---|
-//! | `plan.rs`, `site.rs` | what is a plan, and what names a place in the code? |
-//! | `read.rs`, `check.rs`, `print.rs` | how does the TOML file hold it? |
+//! | `plan.rs`, `site.rs` | what is a plan, and what identifies a place in the code? |
+//! | `read.rs`, `check.rs`, `print.rs` | how is a plan stored as TOML? |
 //! | `propose.rs`, `origins.rs`, `threads.rs` | which objects can a plan place, and how? |
-//! | `make.rs` | what goes into the plan, by the forecast? |
+//! | `make.rs` | which placements go into the plan, according to the forecast? |
 //! | `apply.rs` | what does the kernel have to do on these nodes? |
-//! | `locate.rs` | where are its sites in the files that will run? |
-//! | `table.rs` | how does the preloaded library read it? |
+//! | `locate.rs` | where are the plan's sites in the files that will run? |
+//! | `table.rs` | in which form does the preloaded library read the plan? |
 
 mod apply;
 mod check;

@@ -1,23 +1,23 @@
-//! Where a plan's sites are in the files that will run: at the recorded offsets in the same build, at the same lines in another.
+//! Finds a plan's sites in the files that will run: at the recorded offsets in the same build, at the same lines in another build.
 
 use crate::files::static_array;
 use crate::{Code, Entry, Found, Frame, Identity, Module, Origin, Plan, ProgramFiles, Spot, file_name};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// A plan in the files of a run.
+/// The positions of a plan in the files of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Location {
-    /// Of the plan's modules, in their order.
+    /// The identity of each module, in the plan's order.
     pub identities: Vec<Identity>,
-    /// By entry.
+    /// The position of each entry.
     pub found: Vec<Found>,
 }
 
-/// A module's file as it is now.
+/// A module's file in its present state.
 struct Present {
     path: PathBuf,
-    /// The build that was profiled.
+    /// Whether it is the build that was profiled.
     is_same: bool,
 }
 
@@ -31,7 +31,7 @@ pub fn locate(plan: &Plan, program: Option<&Path>, files: &dyn ProgramFiles) -> 
     Location { identities, found: plan.entries.iter().map(|entry| search.entry(entry).unwrap_or(Found::Missing)).collect() }
 }
 
-/// Whether the program is one of the plan's modules, by its name, or a copy of one.
+/// Whether the program is one of the plan's modules, by name, or a copy of one.
 #[must_use]
 pub fn is_in(plan: &Plan, program: &Path, files: &dyn ProgramFiles) -> bool {
     let name = program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -40,7 +40,7 @@ pub fn is_in(plan: &Plan, program: &Path, files: &dyn ProgramFiles) -> bool {
     plan.modules.iter().any(is_it)
 }
 
-/// The program itself where it has the module's name, else the file that was profiled: a launcher may start that.
+/// The program itself if it has the module's name; else the file that was profiled, because the program may be a launcher that starts it.
 fn present(module: &Module, program: Option<&Path>, files: &dyn ProgramFiles) -> Option<Present> {
     let program = program.and_then(|path| files.canonical(path));
     let is_program = program.as_deref().and_then(Path::file_name).is_some_and(|name| name.to_string_lossy() == file_name(&module.path));
@@ -58,9 +58,9 @@ fn identity(path: &Path, files: &dyn ProgramFiles) -> Identity {
 
 struct Search<'a> {
     files: &'a dyn ProgramFiles,
-    /// By module.
+    /// The present file of each module.
     present: Vec<Option<Present>>,
-    /// By the plan's name of a module.
+    /// The index of a module by its name in the plan.
     index: HashMap<&'a str, usize>,
 }
 
@@ -79,12 +79,12 @@ impl Search<'_> {
         }
     }
 
-    /// The code of one function and those inlined into it.
+    /// The code of one function with the functions inlined into it.
     fn code(&self, call: &[Frame], shares_lines: bool) -> Option<Code> {
         let module = *self.index.get(call.first()?.module.as_str())?;
         let file = self.present.get(module)?;
         let Some(offset) = call.first()?.offset else {
-            // A library that is elsewhere now: any code outside of the modules that are known.
+            // The library is at another path now: accept any code outside of the known modules.
             return Some(Code { module: if file.is_some() { module } else { usize::MAX }, ranges: Vec::new() });
         };
         let file = file.as_ref()?;
@@ -102,7 +102,7 @@ impl Search<'_> {
             return Vec::new();
         }
         let mut ranges = self.files.code_at(&file.path, call);
-        // The call may lie between the ranges that the line table has for it, as behind an inlined function.
+        // The line table may have no range for the call itself, for example behind an inlined function.
         if ranges.is_empty() && self.files.is_at(&file.path, offset, call) {
             ranges.push((offset, offset.saturating_add(1)));
         }

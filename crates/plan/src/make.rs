@@ -1,4 +1,4 @@
-//! From proposals and a forecast to a plan: the placements that the forecast chose, as no entry may cost time.
+//! Makes a plan from proposals and a forecast: the placements that the forecast chose, so that no entry costs time.
 
 use crate::plan::{Entry, Gain, Plan, Policy};
 use crate::propose::{Proposal, Proposals};
@@ -10,36 +10,36 @@ use firsttouch_model::traffic::Division;
 use firsttouch_predict::forecast::{Forecast, ForecastError};
 use firsttouch_predict::program::{Left, Placement};
 
-/// With fewer huge pages than these a node, interleaving spreads an object unevenly.
+/// With fewer huge pages than this per node, interleaving spreads an object unevenly.
 const HUGE_PAGES_A_NODE: u64 = 16;
 const HUGE_PAGE: u64 = 2 << 20;
-/// Smaller allocations are left alone, where the profile does not say from which size they were recorded.
+/// Smaller allocations are left alone, if the profile lacks the minimum size that was recorded.
 const LEAST_BYTES: u64 = 64 << 10;
 const UNORDERED: &str = "each thread owns a part, but several threads create threads at a time, and which is which changes from run to run";
 
-/// A plan, and what the model says of it.
+/// A plan, and the model's prediction for it.
 #[derive(Clone, Debug)]
 pub struct Planned {
     pub plan: Plan,
-    /// `None` where there was nothing to compute with.
+    /// `None` if the prediction lacks a basis.
     pub outlook: Option<Outlook>,
 }
 
-/// What is predicted for a run under a plan.
+/// The prediction for a run under a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outlook {
-    /// Only the machine's nodes are known.
+    /// Whether only the machine's nodes are known.
     pub is_assumed: bool,
     pub remote_before: f64,
     pub remote_after: f64,
-    /// Time under the plan over time as it is.
+    /// Time under the plan / time as it is.
     pub time_ratio: f64,
 }
 
 /// Plans for the machine of the forecast. `made_from` names the profile.
 ///
 /// # Errors
-/// The forecast's own error, unless that only says that nothing can be predicted: then the plan is empty and says so.
+/// When the forecast failed. If it only lacks a basis for a prediction, the result is an empty plan that says so.
 pub fn make(
     profile: &Profile,
     analysis: &Analysis,
@@ -75,7 +75,8 @@ pub fn make(
     plan.gain = (!plan.entries.is_empty()).then(|| rounded(forecast.plan_gain));
     let outlook = Outlook {
         is_assumed: forecast.is_assumed,
-        // As the report has it: the model takes shares as equal that do not differ beyond chance.
+        // The same figure as in the report. The model's own figure may differ, because it equalises shares that do not differ
+        // significantly.
         remote_before: analysis.remote_fraction.unwrap_or(choice.remote[0]),
         remote_after: choice.remote[1],
         time_ratio: choice.time_ratio,
@@ -90,7 +91,7 @@ fn names(origin: &Origin, module: &str) -> bool {
     }
 }
 
-/// What was looked at and not planned, a sentence each.
+/// Objects that were considered and not planned, one sentence each.
 fn left_alone(proposals: &Proposals<'_>, forecast: &Forecast) -> Vec<String> {
     let mut list: Vec<String> = proposals.left_alone.iter().map(|(name, why)| format!("{name}: {why}")).collect();
     if proposals.surplus > 0 {
@@ -107,7 +108,7 @@ fn left_alone(proposals: &Proposals<'_>, forecast: &Forecast) -> Vec<String> {
     list
 }
 
-/// Why an object that could be placed is not.
+/// Why an object that could be placed is left alone.
 fn why_left(one: &Proposal<'_>, why: &Left) -> String {
     match why {
         Left::Slower(option, ratio) => {
@@ -132,7 +133,7 @@ fn entry(one: &Proposal<'_>, placement: Placement, gain: Option<Gain>, nodes: us
     }
 }
 
-/// More digits would say more than the model knows.
+/// Rounded: further digits would be more precise than the model.
 fn rounded(gain: prediction::Gain) -> Gain {
     let [value, low, high] = [gain.gain, gain.interval[0], gain.interval[1]].map(|ratio| (ratio * 1e4).round() / 1e4);
     Gain { value, low, high }
@@ -153,7 +154,7 @@ fn defect(finding: &Finding) -> String {
     format!("{}: {:.0} % of its accesses are remote", finding.kind, 100.0 * finding.remote_fraction)
 }
 
-/// `file:line`, else the function.
+/// `file:line`; the function if the line is unknown.
 fn file_and_line(place: &firsttouch_analysis::Place) -> String {
     match (place.file.as_deref().map(file_name), place.line) {
         (Some(file), Some(line)) => format!("{file}:{line}"),

@@ -1,4 +1,4 @@
-//! Where an object comes from: the call or the static array that names it in every run.
+//! The origin of an object: the call or the static array that identifies it in every run.
 
 use crate::files::static_array;
 use crate::{Frame, Module, Origin, ProgramFiles, Site, file_name, hash};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-/// The module that frames of interpreted Python code name.
+/// The module name in frames of interpreted Python code.
 const PYTHON: &str = "python";
 
 const RUST_SOURCES: &str = "/rustc/";
@@ -27,7 +27,7 @@ pub enum Unplaceable {
     NoStaticArray(String),
     PythonCode,
     UnknownCall,
-    /// The call allocates other memory too.
+    /// The call also allocates other memory.
     MixedCall,
 }
 
@@ -48,13 +48,13 @@ impl fmt::Display for Unplaceable {
     }
 }
 
-/// The calls and static arrays of a profile, with a name for each module in the order they come up.
+/// The calls and static arrays of a profile, with a name for each module, in the order of first use.
 pub struct Origins<'a> {
     profile: &'a Profile,
     files: &'a dyn ProgramFiles,
-    /// By path.
+    /// Names of modules by path.
     names: RefCell<BTreeMap<String, String>>,
-    /// By site, what names it; empty until it is asked for.
+    /// The hash of each site; empty until it is needed.
     hashes: RefCell<BTreeMap<Id, String>>,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Origins<'a> {
         Self { profile, files, names: RefCell::default(), hashes: RefCell::default() }
     }
 
-    /// Where an object comes from.
+    /// The origin of an object.
     ///
     /// # Errors
     /// Why a run could not recognise the object.
@@ -97,7 +97,7 @@ impl<'a> Origins<'a> {
         Ok(Site { ordinal: self.ordinal(object, view)?, shares_lines, ..call })
     }
 
-    /// Whether another call that allocates has the same lines.
+    /// Whether another allocating call has the same lines.
     fn shares_lines(&self, object: &Object, call: &Site) -> bool {
         let mut known = self.hashes.borrow_mut();
         if known.is_empty() {
@@ -112,7 +112,7 @@ impl<'a> Origins<'a> {
         known.iter().any(|(site, other)| Some(*site) != object.site && *other == own)
     }
 
-    /// The call that allocated an object, whichever of its allocations that is.
+    /// The call that allocated an object, without regard to which of its allocations that was.
     ///
     /// # Errors
     /// Why a run could not recognise the call.
@@ -129,15 +129,15 @@ impl<'a> Origins<'a> {
         Ok(Site { call: object.call.clone().unwrap_or_default(), frames, ..Site::default() })
     }
 
-    /// From the leaf to the outermost frame that identifies the site. Code without lines stands for any code of its file, as the functions
-    /// inside a library change between its versions; where no frame has lines, offsets identify the site.
+    /// The frames from the leaf to the outermost one that identifies the site. A frame without a line matches any code of its file, because
+    /// the functions inside a library differ between versions. If no frame has a line, offsets identify the site.
     fn frames(&self, recorded: &[profile::Frame]) -> Vec<Frame> {
         let is_lined =
             |frame: &profile::Frame| frame.line.is_some() && frame.file.is_some() && !frame.module.as_deref().is_none_or(is_system);
         let has_lines = recorded.iter().any(is_lined);
         let mut frames: Vec<Frame> = Vec::new();
         let mut keep = 0;
-        // A function and those inlined into it belong together.
+        // Keep a function together with the functions inlined into it.
         for call in recorded.split_inclusive(|frame| !frame.inlined) {
             let Some((module, offset)) = call.first().and_then(|frame| frame.module.clone().zip(frame.offset)) else { continue };
             let name = self.name(&module);
@@ -154,7 +154,7 @@ impl<'a> Origins<'a> {
                 if let Some(last) = frames.last_mut() {
                     last.inlined = false;
                 }
-                // Rust's runtime around main changes with the compiler.
+                // Leave out Rust's runtime around main: it differs between compilers.
                 if !frames.last().is_some_and(|outer| outer.file.starts_with(RUST_SOURCES)) {
                     keep = frames.len();
                 }
@@ -166,7 +166,7 @@ impl<'a> Origins<'a> {
         frames
     }
 
-    /// Which of the site's allocations are meant, where not all are.
+    /// Which of the site's allocations are meant; `None` if all are.
     fn ordinal(&self, object: &Object, view: &ObjectView) -> Result<Option<(u32, u32)>, Unplaceable> {
         let same = |other: &&Object| other.site == object.site && other.process == object.process && other.kind == object.kind;
         let mut all: Vec<(u64, Id, u64)> = self.profile.objects.iter().filter(same).map(|o| (o.born_ns, o.id, o.bytes)).collect();
@@ -202,13 +202,13 @@ impl<'a> Origins<'a> {
         name
     }
 
-    /// The modules that were named so far and are used.
+    /// The modules that have a name and are used.
     pub(crate) fn modules(&self, is_used: impl Fn(&str) -> bool) -> Vec<Module> {
         let start = self.profile.meta.start_unix_s.and_then(|start| i64::try_from(start).ok()).unwrap_or(i64::MAX);
         let names = self.names.borrow();
         let modules = names.iter().filter(|(_, name)| is_used(name)).map(|(path, name)| {
             let file = Path::new(path);
-            // A file that was built anew since then is not the one that was profiled.
+            // A file that was rebuilt since the run is not the file that was profiled.
             let is_same = self.files.modified_unix_s(file).is_some_and(|modified| modified <= start);
             let build_id = if is_same { self.files.build_id(file).unwrap_or_default() } else { String::new() };
             Module { name: name.clone(), path: path.clone(), build_id }
@@ -217,7 +217,7 @@ impl<'a> Origins<'a> {
     }
 }
 
-/// Installed with the system: its debug information is not read, and its next version is another.
+/// Whether a file is part of the system: its debug information is not read, and an update replaces it.
 fn is_system(path: &str) -> bool {
     ["/usr/lib/", "/usr/lib64/", "/lib/", "/lib64/", "["].iter().any(|folder| path.starts_with(folder))
 }

@@ -1,14 +1,14 @@
-//! A plan: where the memory of a program goes, by the place in its code that allocates it. docs/plan.md describes the file.
+//! A plan: where the memory of a program goes, by the place in the code that allocates it. docs/plan.md describes the file.
 //!
-//! Nodes are logical, 0 to `nodes` - 1: a run maps them onto the nodes it finds. What is divided among threads names threads, and their
-//! pinning gives the nodes, so that one plan holds on any number of nodes.
+//! Nodes are logical, 0 to `nodes` - 1: a run maps them onto the nodes it finds. Memory that is divided among threads names threads, and
+//! the pinning of the threads gives the nodes, so that one plan works with any number of nodes.
 
 use crate::{Module, Site};
 use firsttouch_model::Pin;
 
 pub const SCHEMA: &str = "firsttouch.plan/1";
 
-/// No plan that firsttouch makes has more entries, parts, frames, threads or nodes than these.
+/// Limits on the numbers of entries, parts, frames, threads and nodes. No plan that firsttouch makes exceeds them.
 pub const MOST_ENTRIES: usize = 1024;
 pub const MOST_PARTS: usize = 4096;
 pub const MOST_FRAMES: usize = 256;
@@ -21,28 +21,28 @@ pub struct Plan {
     /// The machine that the profile was judged on.
     pub judged_on: String,
     pub command: Vec<String>,
-    /// Logical nodes.
+    /// The number of logical nodes.
     pub nodes: u32,
-    /// Allocations below this are left alone.
+    /// Allocations with fewer bytes are left alone.
     pub least_bytes: u64,
-    /// Of all entries together.
+    /// The gain of all entries together.
     pub gain: Option<Gain>,
     pub threads: Threads,
     pub modules: Vec<Module>,
     pub entries: Vec<Entry>,
-    /// What was looked at and not planned, a sentence each.
+    /// Objects that were considered and not planned, one sentence each.
     pub left_alone: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Threads {
-    /// Threads that the parts are numbered by.
+    /// The number of threads to which the parts' thread numbers refer.
     pub count: u32,
-    /// `None`: threads are not pinned.
+    /// `None` if threads are not pinned.
     pub pin: Option<Pin>,
 }
 
-/// Time as it is over the time under the plan, with its 95 % interval.
+/// Time as it is / time under the plan, with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gain {
     pub value: f64,
@@ -52,21 +52,21 @@ pub struct Gain {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The variable, as the report names it.
+    /// The variable's name in the report.
     pub what: String,
-    /// File and line of its allocation or declaration.
+    /// The file and line of the allocation or declaration.
     pub at: String,
-    /// Its size when it was profiled.
+    /// Its size when it was profiled, bytes.
     pub bytes: u64,
     pub policy: Policy,
-    /// Base pages, where an interleaved object has too few huge ones.
+    /// Whether to use base pages, because an interleaved object has too few huge ones.
     pub small_pages: bool,
     pub reason: String,
     pub gain: Option<Gain>,
     pub origin: Origin,
 }
 
-/// What an entry is about.
+/// The memory that an entry is about.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Origin {
     /// Memory that this call allocates.
@@ -75,7 +75,7 @@ pub enum Origin {
     Symbol { module: String, name: String },
 }
 
-/// Where pages go. Lists of nodes that are empty mean all.
+/// Where pages go. An empty list of nodes means all nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Policy {
     Bind(Vec<u32>),
@@ -87,7 +87,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// As the file has it.
+    /// The policy's name in the file.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -101,21 +101,21 @@ impl Policy {
     }
 }
 
-/// Each thread's part on its node.
+/// Each part on the node of its thread.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Blocks {
     /// The thread of each part, in the order of addresses.
     pub threads: Vec<u32>,
-    /// Where each part ends, as a fraction; empty for equal parts.
+    /// Where each part ends, as a fraction of the period or the object; empty for equal parts.
     pub until: Vec<f64>,
-    /// The parts repeat after so many bytes.
+    /// The parts repeat after this many bytes.
     pub period_bytes: Option<f64>,
-    /// So many allocations, one after another, make up the whole that is divided.
+    /// This many successive allocations make up the whole that is divided.
     pub rows: u32,
 }
 
 impl Blocks {
-    /// (end, thread) of each part.
+    /// (end as a fraction, thread) of each part.
     pub fn parts(&self) -> impl Iterator<Item = (f64, u32)> + '_ {
         let count = self.threads.len().max(1) as f64;
         let end = move |part: usize| self.until.get(part).copied().unwrap_or((part + 1) as f64 / count);
@@ -124,7 +124,7 @@ impl Blocks {
 }
 
 impl Plan {
-    /// Whether nothing is placed.
+    /// Whether the plan places nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.iter().all(|entry| entry.policy == Policy::Leave)

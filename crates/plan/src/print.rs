@@ -1,4 +1,4 @@
-//! A plan as text: TOML with comments for whoever reads or edits it.
+//! A plan as TOML, with comments for people who read or edit it.
 
 use crate::{Blocks, Entry, Frame, Gain, Origin, Plan, Policy, SCHEMA, Threads, hash};
 use firsttouch_model::{Pin, format_bytes};
@@ -144,7 +144,7 @@ fn table(gain: Gain) -> String {
     format!("{{ value = {}, low = {}, high = {} }}", float(gain.value), float(gain.low), float(gain.high))
 }
 
-/// With a point or an exponent, so that TOML reads a float.
+/// A number with a point or an exponent, so that TOML reads a float.
 fn float(number: f64) -> String {
     format!("{number:?}")
 }
@@ -153,7 +153,7 @@ fn joined(words: impl Iterator<Item = String>) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// A basic string of TOML.
+/// A TOML basic string.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -172,7 +172,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Text that stays in its comment.
+/// Text that cannot end its comment.
 fn comment(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

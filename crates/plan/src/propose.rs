@@ -1,5 +1,5 @@
-//! Which objects a plan can place, and how: those of the findings that placement of memory removes, whose origin a run can recognise. The
-//! forecast then chooses among the proposals.
+//! Proposes which objects a plan can place, and how: objects of findings that a placement of memory removes, and whose origin a run can
+//! recognise. The forecast then chooses among the proposals.
 
 use crate::origins::{Origins, Unplaceable};
 use crate::threads::Numbering;
@@ -11,33 +11,33 @@ use firsttouch_model::traffic::{Division, ObjectTraffic};
 use firsttouch_predict::forecast::ForecastMachine;
 use firsttouch_predict::program::{Candidate, Placement};
 
-/// Several parts of unequal size a thread are followed where there are so many samples for each.
+/// Several parts of unequal size per thread are used only with this many samples per part.
 const SAMPLES_A_PART: usize = 8;
 
-/// What a plan could do.
+/// The possible contents of a plan.
 pub struct Proposals<'a> {
     pub(crate) list: Vec<Proposal<'a>>,
-    /// Objects of findings that no plan can place, by name.
+    /// Objects of findings that no plan can place: name and reason.
     pub(crate) left_alone: Vec<(&'a str, Unplaceable)>,
-    /// Proposals beyond what a plan has room for.
+    /// The number of proposals beyond the limit of a plan.
     pub(crate) surplus: usize,
     pub(crate) numbering: Numbering,
     pub(crate) origins: Origins<'a>,
 }
 
-/// An object that a plan can name, and what could be done to it.
+/// An object that a plan can identify, and its possible placement.
 pub(crate) struct Proposal<'a> {
     pub finding: &'a Finding,
     pub view: &'a ObjectView,
     pub object: &'a ObjectTraffic,
     pub blocks: Option<Blocks>,
-    /// Its parts have owners, but which thread is which changes from run to run.
+    /// Its parts have owners, but the order of the threads changes from run to run.
     pub has_unordered_owners: bool,
     pub origin: Origin,
 }
 
 impl<'a> Proposals<'a> {
-    /// Proposes a placement for the objects of an analysis' findings. `pin_was_named`: whether the user said where threads sit.
+    /// Proposes a placement for the objects of an analysis's findings. `pin_was_named`: whether the user gave the pinning of threads.
     #[must_use]
     pub fn new(
         profile: &'a Profile,
@@ -65,7 +65,7 @@ impl<'a> Proposals<'a> {
         proposals
     }
 
-    /// What the forecast may choose from.
+    /// The candidates for the forecast's choice.
     #[must_use]
     pub fn candidates(&self) -> Vec<Candidate> {
         self.list.iter().map(Proposal::candidate).collect()
@@ -89,7 +89,7 @@ impl<'a> Proposals<'a> {
         let threads: Vec<u32> = parts.workers.iter().map(|worker| self.numbering.of_worker(*worker)).collect::<Option<_>>()?;
         let count = threads.len() as f64;
         let equal = parts.ends.iter().enumerate().all(|(part, end)| (end - (part + 1) as f64 / count).abs() < 1e-12);
-        // Borders that were sampled are as exact as the samples on either side; with one part a thread they are few.
+        // Borders from samples are only as precise as the distance of the samples. With one part per thread, there are few borders.
         let several_each = threads.len() > self.numbering.threads.count as usize;
         if !equal && several_each && object.samples.len() < SAMPLES_A_PART * threads.len() {
             return None;
@@ -101,7 +101,7 @@ impl<'a> Proposals<'a> {
 }
 
 impl Proposal<'_> {
-    /// Interleaving must be worth more than giving each thread its part.
+    /// Parallel first touch comes first: interleaving must gain more than giving each thread its part.
     fn candidate(&self) -> Candidate {
         let blocks = self.blocks.as_ref().map(|_| Placement::ParallelFirstTouch);
         Candidate { object: self.view.id, options: blocks.into_iter().chain([Placement::Interleave]).collect() }

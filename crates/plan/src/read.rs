@@ -1,4 +1,4 @@
-//! A plan from its text. An error names its line.
+//! Reads a plan from its text. An error names its line.
 
 use crate::check::{EntryFault, PlanFault, check, check_all};
 use crate::{Blocks, Entry, Frame, Gain, MOST_NODES, MOST_THREADS, Module, Origin, Plan, Policy, SCHEMA, Site, Threads};
@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::str::FromStr;
 use toml::Spanned;
 
-/// What is wrong, and in which line (from 1).
+/// The fault, and its line (from 1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanError {
     pub line: usize,
@@ -17,9 +17,9 @@ pub struct PlanError {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanErrorKind {
-    /// It is not TOML, or a key has another type.
+    /// The text is not TOML, or a value has the wrong type.
     Toml(String),
-    /// Another schema than that of plans.
+    /// The schema is not that of plans.
     Schema(String),
     NodeCount,
     ThreadCount,
@@ -99,7 +99,7 @@ struct FileText {
     place: Vec<Spanned<PlaceText>>,
 }
 
-/// What `firsttouch profile` records from.
+/// The default lower bound for recorded allocations in `firsttouch profile`.
 fn default_least_bytes() -> u64 {
     64 << 10
 }
@@ -193,7 +193,7 @@ impl FromStr for Plan {
         let lines = Lines { text };
         let file: FileText = toml::from_str(text).map_err(|error| {
             let message = error.message().lines().collect::<Vec<_>>().join("; ");
-            // Serde's words for what TOML calls so.
+            // Replace serde's terms by those of TOML.
             let message = message
                 .replace("expected a sequence", "expected a list, such as [0, 1]")
                 .replace("expected u64", "expected a whole number");

@@ -1,33 +1,33 @@
-//! What tells one place in a program's code from others, in every run of it, and in a new build where its lines have not moved.
+//! Identifies a place in a program's code in every run, and in a new build if its lines have not moved.
 
-/// A file that code or static arrays lie in.
+/// A file that contains code or static arrays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Module {
-    /// By which the plan names it: its file name, with a number where two have the same.
+    /// The module's name in the plan: its file name, with a number if several files have the same name.
     pub name: String,
     pub path: String,
-    /// In hexadecimal digits; empty where it has none, or is not the file that was profiled any more.
+    /// In hexadecimal digits; empty if the file has none, or is no longer the file that was profiled.
     pub build_id: String,
 }
 
-/// An allocating call: its stack from the call to the outermost frame that tells it from others.
+/// An allocating call: its stack from the call to the outermost frame that is needed to identify it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Site {
     /// `malloc`, `calloc`, `mmap`, ...
     pub call: String,
     /// Leaf first.
     pub frames: Vec<Frame>,
-    /// Which of the site's allocations: the first, and after how many it is one of them again (0: never). `None`: all.
+    /// Which of the site's allocations are meant: (index of the first, distance to the next one; 0: only the first). `None`: all.
     pub ordinal: Option<(u32, u32)>,
-    /// Other calls have the same lines: only in the build that was profiled, offsets tell them apart.
+    /// Other calls have the same lines, so only offsets identify the call, in the build that was profiled.
     pub shares_lines: bool,
 }
 
-/// A function on the stack. Without a line it stands for one or more frames in code of its module.
+/// A function on the stack. A frame without a line matches one or more frames in code of its module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
     pub module: String,
-    /// Of the call, as an offset into the file; the same for functions that were inlined into the next.
+    /// Offset of the call in the file. Functions inlined into the next frame have the same offset.
     pub offset: Option<u64>,
     pub inlined: bool,
     pub function: String,
@@ -36,13 +36,13 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Whether the source line is known, so that a new build can be searched for it.
+    /// Whether the source line is known, so that it can be found in a new build.
     #[must_use]
     pub fn has_line(&self) -> bool {
         self.line != 0 && !self.file.is_empty()
     }
 
-    /// Whether it stands for any code of its module.
+    /// Whether the frame matches any code of its module.
     #[must_use]
     pub fn is_any(&self) -> bool {
         self.offset.is_none()
@@ -55,8 +55,8 @@ pub fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Names a site: functions, files and lines of the frames that have them, else modules and offsets. Where the file lies does not
-/// count: a program may be built anywhere. (FNV-1a, 64 bits.)
+/// A hash that identifies a site: from functions, files and lines of the frames that have them, else from modules and offsets. The
+/// directory of a file does not count, because a program may be built anywhere. (FNV-1a, 64 bits.)
 #[must_use]
 pub fn hash(site: &Site) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;

@@ -1,4 +1,4 @@
-//! The plan as the library in the program reads it: native/include/firsttouch_plan.h, field by field.
+//! The plan in the form that the preloaded library reads: native/include/firsttouch_plan.h, field by field.
 
 use crate::{Applied, Entry, KernelPolicy, Origin, Plan};
 
@@ -18,7 +18,7 @@ const SMALL_PAGES: u32 = 1;
 const STATIC: u32 = 2;
 const MISSING: u32 = 4;
 
-/// A file that code or static arrays lie in, as the library recognises it: by its build-id, else by what it is on disk.
+/// A file that contains code or static arrays. The library recognises it by its build ID, else by device and inode.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     pub build_id: Vec<u8>,
@@ -26,12 +26,12 @@ pub struct Identity {
     pub inode: u64,
 }
 
-/// Code that one frame stands for.
+/// The code that one frame represents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Code {
-    /// Of the identities.
+    /// Index of the identity.
     pub module: usize,
-    /// Offsets into the file, each from the first to before the second; none for any code of the module, once or several times.
+    /// Half-open ranges of file offsets; if empty, any code of the module, in one or more frames.
     pub ranges: Vec<(u64, u64)>,
 }
 
@@ -39,12 +39,12 @@ pub struct Code {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spot {
     pub module: usize,
-    /// In the ELF file's addresses.
+    /// ELF address.
     pub address: u64,
     pub bytes: u64,
 }
 
-/// Where an entry is in the files that will run.
+/// The position of an entry in the files that will run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     Site(Vec<Code>),
@@ -52,14 +52,14 @@ pub enum Found {
     Missing,
 }
 
-/// What the table is made of.
+/// The contents of the table.
 pub struct Table<'a> {
     pub plan: &'a Plan,
     pub applied: &'a Applied,
     pub identities: &'a [Identity],
-    /// By entry.
+    /// The position of each entry.
     pub found: &'a [Found],
-    /// The process whose end is the end of the run.
+    /// The process at whose end the run ends.
     pub pid: u32,
 }
 
@@ -78,7 +78,7 @@ impl Bytes {
         self.u64(value.to_bits());
     }
 
-    /// Text or digits in a field of fixed size, zeros after it.
+    /// Text or digits in a field of fixed size, padded with zeros.
     fn field(&mut self, bytes: &[u8], size: usize) {
         let taken = bytes.len().min(size);
         self.0.extend(&bytes[..taken]);

@@ -24,7 +24,7 @@ fn applied(plan: &Plan, nodes: &[u32]) -> Applied {
     apply(plan, &RunNodes { nodes: nodes.to_vec() })
 }
 
-/// Check that parts by thread follow the number of nodes, whatever these are called, and that on one node nothing is placed.
+/// Check that parts by thread follow the number of nodes, whatever the nodes' numbers, and that on one node nothing is placed.
 #[test]
 fn parts_follow_the_nodes() {
     let plan: Plan = PLAN.parse().unwrap();
@@ -37,7 +37,7 @@ fn parts_follow_the_nodes() {
     assert_eq!(applied(&plan, &[4]), Applied { policies: vec![KernelPolicy::Leave; 2], ..Applied::default() });
 }
 
-/// Check that named nodes that are absent are said, and that pinning by nodes scales.
+/// Check that missing nodes are reported, and that pinning by nodes scales.
 #[test]
 fn absent_nodes_are_said() {
     let mut plan: Plan = PLAN.parse().unwrap();
@@ -55,7 +55,7 @@ fn absent_nodes_are_said() {
     );
 }
 
-/// Check the table of malformed plans: what is wrong, and in which line.
+/// Check the table of malformed plans: the fault and its line.
 #[test]
 fn malformed_plans_name_the_line() {
     for (from, to, line, word) in [
@@ -86,7 +86,7 @@ fn malformed_plans_name_the_line() {
         assert!(PLAN.contains(from), "{from}");
         let error = PLAN.replacen(from, to, 1).parse::<Plan>().expect_err(to);
         assert!(error.kind.to_string().contains(word), "{to}: {error}");
-        // An entry is named by its own line or the one of its key.
+        // The error is near the line of the entry or of its key.
         assert!(error.line.abs_diff(line) <= 3, "{to}: {error}");
     }
     for text in ["", "\0", "schema = 1", "[[place]]", "schema = \"firsttouch.plan/1\"", "é = 1", "nodes = 99999999999999999999"] {
@@ -94,7 +94,7 @@ fn malformed_plans_name_the_line() {
     }
 }
 
-/// Check that a site's hash does not depend on where the code lies, and does on its lines.
+/// Check that a site's hash depends on the lines of the code, but not on its directory.
 #[test]
 fn hashes_follow_lines() {
     let frame = |line, offset, folder: &str| Frame {

@@ -1,4 +1,4 @@
-//! How a plan numbers and pins threads.
+//! Numbers and pins the threads of a plan.
 
 use crate::{MOST_THREADS, Threads};
 use firsttouch_analysis::{Analysis, ThreadView};
@@ -7,14 +7,14 @@ use firsttouch_model::{NodeId, Pin};
 use firsttouch_predict::forecast::ForecastMachine;
 use std::collections::BTreeMap;
 
-/// Numbers of the threads of the process that is planned for: the one with most traffic.
+/// The thread numbers of the process that is planned for: the one with the most traffic.
 #[derive(Clone, Debug)]
 pub struct Numbering {
     pub process: i64,
     pub threads: Threads,
-    /// Its threads are born in the same order in every run.
+    /// Whether its threads are created in the same order in every run.
     pub is_ordered: bool,
-    /// By worker of the traffic: its number, if it is of that process.
+    /// By worker of the traffic: its number, if it is part of that process.
     of_worker: Vec<Option<u32>>,
 }
 
@@ -41,14 +41,14 @@ impl Numbering {
         Self { process, threads: Threads { count, pin }, is_ordered, of_worker }
     }
 
-    /// The number of a worker of the traffic, if the plan knows it.
+    /// The number of a worker of the traffic, if the plan contains it.
     pub fn of_worker(&self, worker: usize) -> Option<u32> {
         self.of_worker.get(worker).copied().flatten().filter(|number| *number < self.threads.count)
     }
 }
 
-/// Whether threads, given with their creators in the order of their births, must be born in this order: one thread creates all, or each time
-/// that another takes over, it was the last one born, and those before it create no more.
+/// Whether threads, given with their creators in order of birth, are always created in this order: one thread creates all others, or each
+/// new creator is the thread created last, and earlier creators create no more.
 fn births_are_ordered(born: impl Iterator<Item = (i64, Option<i64>)>) -> bool {
     let (mut creator, mut last) = (None, None);
     for (thread, parent) in born.skip(1) {
@@ -64,18 +64,18 @@ struct Pinning<'a> {
     analysis: &'a Analysis,
     machine: &'a ForecastMachine,
     count: u32,
-    /// The node of each thread, by number, as it was judged.
+    /// The node of each thread, by thread number, for which the profile was judged.
     seated: BTreeMap<u32, u32>,
 }
 
 impl Pinning<'_> {
-    /// As judged: spread, or the node of each thread. A single thread is left to the kernel.
+    /// The pinning for which the profile was judged: spread, or a node for each thread. `None` for a single thread.
     fn pin(&self, was_named: bool) -> Option<Pin> {
         let (nodes, count) = (self.analysis.machine.nodes.max(1), self.count);
         if count < 2 {
             return None;
         }
-        // Nodes without CPUs are no logical nodes of a run: where the numbers could mean others, spread.
+        // A run has no logical nodes for nodes without CPUs. If node numbers could be ambiguous for that reason, spread.
         let has_others = self.analysis.threads.iter().any(|view| view.node as usize >= nodes) || self.machine.memory_nodes.len() != nodes;
         let spread = |number: u32| Pin::Spread.node(number as usize, count as usize, nodes, 1);
         if has_others || self.seated.iter().all(|(number, node)| spread(*number).0 == *node) || (!was_named && self.is_crowded()) {
@@ -84,7 +84,7 @@ impl Pinning<'_> {
         Some(Pin::Nodes((0..count).map(|number| self.seated.get(&number).map_or_else(|| spread(number), |node| NodeId(*node))).collect()))
     }
 
-    /// Whether the kernel had put more threads on a node than it has cores: unpinned threads move.
+    /// Whether the kernel had put more threads on a node than it has cores: unpinned threads move away.
     fn is_crowded(&self) -> bool {
         let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
         self.seated.values().for_each(|node| *counts.entry(*node).or_default() += 1);
@@ -100,7 +100,7 @@ impl Pinning<'_> {
 mod tests {
     use super::births_are_ordered;
 
-    /// Check whose births have one order: one creator's, a chain's; not those of two creators at a time.
+    /// Check which births have a fixed order: those by one creator, and chains; not those by two creators at the same time.
     #[test]
     fn births_of_several_creators() {
         let ordered = |parents: &[i64]| {

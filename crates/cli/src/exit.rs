@@ -1,4 +1,4 @@
-//! Exit statuses, and the errors that decide them.
+//! Exit statuses, and the errors that determine them.
 
 use crate::output::message;
 use anyhow::Result;
@@ -11,7 +11,7 @@ pub const DONE: u8 = 0;
 pub const FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
 
-/// A command line that parsed, but asks for something impossible.
+/// A usage error: the command line is valid, but asks for something impossible.
 #[derive(Debug)]
 pub struct Usage(pub anyhow::Error);
 
@@ -23,12 +23,12 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// Marks an error as one of the command line.
+/// Marks an error as a usage error.
 pub fn usage<T>(result: Result<T>) -> Result<T> {
     result.map_err(|error| Usage(error).into())
 }
 
-/// The status of a command that failed.
+/// The exit status of a command that failed.
 pub fn of_error(error: &anyhow::Error) -> u8 {
     let is_usage = error.is::<Usage>()
         || error.downcast_ref::<PipelineError>().is_some_and(PipelineError::is_usage)
@@ -37,12 +37,12 @@ pub fn of_error(error: &anyhow::Error) -> u8 {
     if is_usage { USAGE } else { FAILED }
 }
 
-/// The status of a program, as firsttouch passes it on.
+/// The exit status for a program's status.
 pub fn of_program(code: i32) -> u8 {
     u8::try_from(code & 0xff).unwrap_or(FAILED)
 }
 
-/// The status 126 or 127, as shells have it, for a program that could not be executed. Other errors stay errors.
+/// The status 126 or 127, as in a shell, for a program that could not be executed. Other errors are returned.
 pub fn unless_not_executed(error: impl Into<anyhow::Error>) -> Result<u8> {
     let error = error.into();
     let launch = error.downcast_ref().and_then(LaunchError::exit_code);

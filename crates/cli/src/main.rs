@@ -31,7 +31,7 @@ fn run(words: Vec<OsString>) -> anyhow::Result<u8> {
         Ok(arguments) => arguments,
         Err(refusal) => return output::help_or_usage(refusal),
     };
-    // OMP_PROC_BIND binds this very process before `main`. Only the bundled kernels are OpenMP programs and want that.
+    // OMP_PROC_BIND also binds this process, before `main`. Only the bundled kernels are OpenMP programs and need that.
     if !matches!(arguments.command, Command::Bench(_)) {
         firsttouch_system::launch::restore_cpus();
     }

@@ -1,4 +1,4 @@
-//! Where text goes: results to stdout, messages to stderr.
+//! Output: results go to stdout, messages to stderr.
 
 use crate::exit;
 use anyhow::{Context, Result, anyhow};
@@ -9,7 +9,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Line width without a terminal.
+/// The line width without a terminal, columns.
 const WIDTH: usize = 100;
 /// Limits of a terminal's width: narrower lines cut tables, wider lines are hard to read.
 const TERMINAL: std::ops::RangeInclusive<usize> = 80..=140;
@@ -19,7 +19,7 @@ pub fn print(text: &str) -> Result<()> {
     print_or_end(text).map(|_| ())
 }
 
-/// The same for one of many results: false when the reader has closed the pipe.
+/// As [`print`], for one of several results. Returns false if the reader has closed the pipe.
 pub fn print_or_end(text: &str) -> Result<bool> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -47,7 +47,7 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(cannot)
 }
 
-/// Whether an existing file holds something that firsttouch would not have written there.
+/// Whether an existing file has contents that firsttouch would not have written there.
 fn is_another_kind(path: &Path, text: &str) -> io::Result<bool> {
     const LOOKED_AT: u64 = 1 << 16;
     let known = match std::fs::metadata(path) {
@@ -61,7 +61,7 @@ fn is_another_kind(path: &Path, text: &str) -> io::Result<bool> {
     Ok(!is_alike(&String::from_utf8_lossy(&start), text))
 }
 
-/// Whether one text could be an older version of another: markup, JSON, TOML of one schema, or text with the same first word.
+/// Whether one text could be an older version of the other: markup, JSON, TOML of one schema, or text with the same first word.
 fn is_alike(old: &str, new: &str) -> bool {
     let first = |text: &str| text.trim_start().chars().next();
     let schema = |text: &str| {
@@ -71,7 +71,7 @@ fn is_alike(old: &str, new: &str) -> bool {
     match first(new) {
         Some(mark @ ('<' | '{' | '[')) => first(old) == Some(mark),
         _ if schema(new).is_some() => schema(old) == schema(new),
-        // GitHub's workflow commands are of several kinds, and a result may have none.
+        // GitHub's workflow commands have several first words, and a result may be empty.
         None | Some(':') => first(old).is_none_or(|mark| mark == ':'),
         _ => old.split_whitespace().next() == new.split_whitespace().next(),
     }
@@ -101,17 +101,17 @@ pub fn words(command: &[OsString]) -> Vec<String> {
     command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// Writes to stderr without a prefix. A failure cannot be reported anywhere.
+/// Writes to stderr without a prefix. A failure cannot be reported, so it is ignored.
 pub fn tell(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// A message on stderr with firsttouch's name.
+/// Writes a message to stderr, with firsttouch's name before it.
 pub fn message(text: &str) {
     tell(&format!("firsttouch: {}\n", text.trim_end()));
 }
 
-/// How to write to a stream: its width (`COLUMNS` overrides it), and colour if it is a terminal and NO_COLOR is not set (no-color.org).
+/// The style for a stream: its width (`COLUMNS` overrides it), with colours if it is a terminal and NO_COLOR is not set (no-color.org).
 pub fn style(stream: &(impl IsTerminal + AsFd)) -> Style {
     let terminal = stream.is_terminal();
     let seen = terminal_size::terminal_size_of(stream).filter(|_| terminal).map(|(width, _)| usize::from(width.0));
@@ -122,7 +122,7 @@ pub fn style(stream: &(impl IsTerminal + AsFd)) -> Style {
     Style { width, colour }
 }
 
-/// The width the user asks for, else the terminal's within limits, else [`WIDTH`].
+/// The width that the user sets, else the terminal's within [`TERMINAL`], else [`WIDTH`].
 fn columns(asked: Option<&str>, terminal: Option<usize>) -> usize {
     let asked = asked.and_then(|text| text.trim().parse().ok()).filter(|columns| *columns > 0);
     asked.or_else(|| terminal.map(|width| width.clamp(*TERMINAL.start(), *TERMINAL.end()))).unwrap_or(WIDTH)
@@ -132,7 +132,7 @@ fn columns(asked: Option<&str>, terminal: Option<usize>) -> usize {
 mod tests {
     use super::*;
 
-    /// Check which files a result replaces.
+    /// Check which existing files a result may replace.
     #[test]
     fn only_older_results_are_replaced() {
         let plan = "# Where memory goes\nschema = \"firsttouch.plan/1\"\nnodes = 2\n";
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&fresh).unwrap(), plan);
     }
 
-    /// Check which width wins.
+    /// Check which source of the width takes precedence.
     #[test]
     fn widths() {
         for (asked, terminal, width) in [

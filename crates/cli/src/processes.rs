@@ -1,4 +1,4 @@
-//! The processes that a command line means by a number or a program's name.
+//! Finds the processes that a command line names by number or by program.
 
 use crate::output::message;
 use anyhow::{Result, bail};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 const ROOT: &str = "/";
 
-/// Reads each process meant. Of several processes, those that cannot be read are reported and left out.
+/// Reads each of the processes. If there are several, those that cannot be read are reported and left out.
 pub fn of_each<T>(process: &str, read: impl Fn(i32) -> Result<T>) -> Result<Vec<T>> {
     let mut list = Vec::new();
     let mut refused = None;
@@ -31,7 +31,7 @@ pub fn of_each<T>(process: &str, read: impl Fn(i32) -> Result<T>) -> Result<Vec<
     }
 }
 
-/// The only process meant, for commands that change it.
+/// The process, for commands that change it; an error if there are several.
 pub fn only(process: &str) -> Result<i32> {
     let found = find(process)?;
     match found[..] {

@@ -1,4 +1,4 @@
-//! What is being measured, shown on a terminal and nowhere else.
+//! Progress of measurements, shown on a terminal only.
 
 use crate::output::{message, tell};
 use firsttouch_native::{KernelError, Outcome, Repetitions, Run};
@@ -6,9 +6,9 @@ use std::io::{IsTerminal, stderr};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// A kernel that runs shorter than this shows no progress.
+/// No progress is shown for a kernel that runs for less than this.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often the line is renewed: too seldom to slow a kernel that uses every CPU.
+/// The interval between updates of the line: long enough not to slow a kernel that uses every CPU.
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// A message about the next step.
@@ -26,7 +26,7 @@ pub fn line(text: &str) {
 /// Runs a kernel and counts its repetitions on a line that begins with `what`.
 ///
 /// # Errors
-/// The kernel's.
+/// When the kernel fails.
 pub fn kernel(run: &Run, what: &str) -> Result<Outcome, KernelError> {
     if !stderr().is_terminal() {
         return run.run();

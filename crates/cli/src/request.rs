@@ -1,19 +1,19 @@
-//! From the arguments of a command to the library, and from an analysed profile to what surrounds its report.
+//! Converts arguments of a command to requests of the libraries, and an analysed profile to the context of its report.
 
 use crate::arguments::Judge;
 use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, Result};
 use firsttouch_report::Context;
 use std::path::Path;
 
-/// The machine and the pinning that a command was given.
+/// The requested machine and pinning.
 ///
 /// # Errors
-/// They cannot be understood, or do not fit each other: a wrong command line.
+/// When they are invalid or do not fit each other: a usage error.
 pub fn analysis_request(arguments: &Judge) -> Result<AnalysisRequest> {
     AnalysisRequest::parse(arguments.machine.as_deref(), arguments.pin.as_deref())
 }
 
-/// What surrounds the text report on a profile.
+/// The context of the text report on a profile.
 pub fn report_context(analysed: &AnalysedProfile, profile: &Path, heading: bool) -> Context {
     Context {
         profile: profile.display().to_string(),

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub const THREADS: u32 = 8;
-/// Far larger than any cache, and initialised in a moment.
+/// Far larger than any cache, and fast to initialise, bytes.
 const MATRIX_BYTES: u64 = 256 << 20;
-/// The matrix takes at most this part of the available memory.
+/// The matrix takes at most the available memory divided by this.
 const MEMORY_PART: u64 = 4;
-/// Seconds of work under the profiler: enough samples, and both runs within 30 s.
+/// Seconds of work under the profiler: long enough for samples, short enough that both runs end within 30 s.
 const RUN_S: f64 = 5.0;
-/// Products that measure the speed of this machine.
+/// The number of products with which the speed of this machine is measured.
 const TRIAL_PRODUCTS: u64 = 3;
 
 pub struct DemoProgram {
@@ -28,7 +28,7 @@ impl DemoProgram {
     /// Chooses the size of the matrix and the number of products for this machine.
     ///
     /// # Errors
-    /// When firsttouch's own path is unknown, or the kernel fails.
+    /// When the path of firsttouch is unknown, or the kernel fails.
     pub fn new() -> Result<Self> {
         let firsttouch = std::env::current_exe().context(ErrorKind::System, "cannot find the firsttouch program itself")?;
         let rows = rows(MachineInfo::read(Path::new("/")).map_or(0, |info| info.available_memory_bytes));
@@ -53,10 +53,10 @@ impl DemoProgram {
         fixed.into_iter().chain(sizes.into_iter().flat_map(|(name, value)| [name.to_owned(), value.to_string()])).collect()
     }
 
-    /// Profiles the program, with `firsttouch LAUNCHER` before it unless that is empty, and returns the JSON that it prints.
+    /// Profiles the program and returns the JSON that it prints. If `launcher` is not empty, `firsttouch LAUNCHER` starts the program.
     ///
     /// # Errors
-    /// When the program cannot be started, or fails.
+    /// When the program cannot be started or fails.
     pub fn profile(&self, init: &str, profile: &Path, launcher: &[&OsStr]) -> Result<Value> {
         let mut command = Command::new(&self.firsttouch);
         command.args([OsStr::new("profile"), "--quiet".as_ref(), "-o".as_ref(), profile.as_ref(), "--".as_ref()]);
@@ -76,7 +76,7 @@ fn rows(available_bytes: u64) -> u64 {
     (rows / threads * threads).max(threads)
 }
 
-/// The JSON that a command prints. Its messages go to this process's stderr.
+/// The JSON that a command prints on stdout. Its messages go to this process's stderr.
 fn json_of(command: &mut Command) -> Result<Value> {
     let output = command.stderr(Stdio::inherit()).output().context(ErrorKind::System, "cannot run the bundled program")?;
     if !output.status.success() {

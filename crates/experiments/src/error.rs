@@ -1,4 +1,4 @@
-//! Why a measurement was not made.
+//! The error of this crate: why a measurement was not made.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -36,7 +36,7 @@ impl Error {
         Self::new(ErrorKind::Usage, message)
     }
 
-    /// An error of another crate whose own message is complete.
+    /// An error from another crate whose own message is complete.
     pub(crate) fn from_source(kind: ErrorKind, error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         let error = error.into();
         Self::new(kind, causes(error.as_ref()))
@@ -48,7 +48,7 @@ impl Error {
     }
 }
 
-/// Errors of the crate system.
+/// Errors of the crate `system`.
 impl From<firsttouch_model::Error> for Error {
     fn from(error: firsttouch_model::Error) -> Self {
         Self::from_source(ErrorKind::System, error)

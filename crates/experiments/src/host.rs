@@ -8,11 +8,11 @@ use firsttouch_placement::Numbered;
 use firsttouch_system::{MachineInfo, topology};
 use std::path::Path;
 
-/// Arrays of a default size take at most this part of the free memory.
+/// Arrays of a default size take at most the free memory divided by this.
 const DEFAULT_PART: u64 = 4;
-/// Arrays of a size that the user chose may take this fraction: the kernel needs memory as well.
+/// Arrays of a size that the user chose may take at most this fraction (numerator, denominator): the kernel needs memory as well.
 const MOST: (u64, u64) = (4, 5);
-/// Arrays of this many times the last-level caches are mostly in memory.
+/// Arrays with this many times the size of all last-level caches are mostly in memory.
 const CACHES: u64 = 2;
 const LEAST_BYTES: u64 = 1 << 20;
 
@@ -65,7 +65,8 @@ impl Host {
         }
         let available = MachineInfo::read(Path::new("/")).map_or(0, |info| info.available_memory_bytes);
         let free_on_node = nodes.iter().filter_map(|node| topology.node(node.node)?.memory?.free_bytes).min();
-        // Runs that are bound to a node get that node's memory only. With one node, the available memory counts: it includes caches.
+        // A run that is bound to a node gets only that node's memory. With one node, use the available memory, which includes the page
+        // cache.
         let of_node = if nodes.len() > 1 { free_on_node } else { None };
         let free_bytes = of_node.into_iter().chain((available > 0).then_some(available)).min().unwrap_or(0);
         Ok(Self { nodes, topology, free_bytes })
@@ -82,7 +83,7 @@ impl Host {
         format!("{} {}", if list.len() == 1 { "node" } else { "nodes" }, format_list(&list))
     }
 
-    /// Why placement cannot matter here; `None` where it can.
+    /// Why placement cannot matter on this machine; `None` if it can.
     pub fn impossible(&self) -> Option<String> {
         let [only] = &self.nodes[..] else { return None };
         Some(if self.topology.nodes.len() == 1 {
@@ -95,7 +96,7 @@ impl Host {
         })
     }
 
-    /// Bytes of all arrays of a run: `asked` if it fits, else `usual`, more where caches are large, less where memory is short.
+    /// Bytes of all arrays of a run: `asked` if it fits; else `usual`, but more if caches are large and less if memory is short.
     ///
     /// # Errors
     /// When `asked` is too small or does not fit.
@@ -119,7 +120,7 @@ impl Host {
         }
     }
 
-    /// A note where caches hold so much of the arrays that placement hardly matters.
+    /// A note if caches hold so much of the arrays that placement hardly matters.
     pub fn note_on_size(&self, bytes: u64) -> Option<String> {
         let cache = self.cache_bytes();
         (bytes < CACHES * cache).then(|| {
@@ -139,7 +140,7 @@ impl Host {
     }
 }
 
-/// The first CPU of each core of the node that this process may use; all CPUs where cores are unknown.
+/// The first CPU of each core of the node that this process may use; all CPUs if cores are unknown.
 fn one_cpu_per_core(topology: &Topology, node: u32) -> Vec<u32> {
     let allowed = topology.process.as_ref().and_then(|process| process.allowed_cpus.as_ref());
     let may_run = |cpu: &&u32| allowed.is_none_or(|cpus| cpus.contains(cpu));

@@ -1,4 +1,4 @@
-//! Bundled kernels in processes of their own, placed by `firsttouch run`.
+//! Runs bundled kernels in separate processes, placed by `firsttouch run`.
 
 use crate::Result;
 use crate::error::{Context, Error, ErrorKind};
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-/// Variables that users set for their own programs. They must not change what is measured.
+/// Variables that users set for their own programs. They must not affect the measurement.
 const USERS_VARIABLES: [&str; 6] = ["OMP_NUM_THREADS", "OMP_PLACES", "OMP_PROC_BIND", "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "OMP_SCHEDULE"];
 
 pub struct Kernels {
@@ -15,13 +15,13 @@ pub struct Kernels {
 
 impl Kernels {
     /// # Errors
-    /// When the path of firsttouch's own file is not known.
+    /// When the path of firsttouch is unknown.
     pub fn new() -> Result<Self> {
         let firsttouch = std::env::current_exe();
         Ok(Self { firsttouch: firsttouch.context(ErrorKind::System, "cannot find firsttouch's own file, which runs the kernels")? })
     }
 
-    /// `run PLACEMENT -- bench KERNEL --json`; `bench` alone without a placement.
+    /// `run PLACEMENT -- bench KERNEL --json`; only `bench` without a placement.
     pub fn command<A: AsRef<str>, B: AsRef<str>>(&self, placement: &[A], kernel: &[B]) -> Command {
         let mut command = Command::new(&self.firsttouch);
         if !placement.is_empty() {
@@ -47,7 +47,7 @@ impl Kernels {
 /// The JSON that a kernel printed.
 ///
 /// # Errors
-/// When the kernel failed: the first line of its message.
+/// When the kernel failed: the error has the first line of its message.
 pub fn parse(output: &Output) -> Result<Value> {
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);

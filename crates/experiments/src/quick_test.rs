@@ -1,4 +1,4 @@
-//! A program in four placements, in turn: does placement matter to it?
+//! Runs a program in four placements in turn, to see whether placement matters to it.
 
 use crate::Result;
 use crate::error::{Context, Error, ErrorKind};
@@ -14,10 +14,10 @@ use std::path::Path;
 /// A shell adds this to the number of the signal that ended a program.
 const SIGNALLED: i32 = 128;
 
-/// What became of the test.
+/// The outcome of the test.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QuickTest {
-    /// There are no placements to compare here.
+    /// This machine has no placements to compare.
     NothingToTest {
         nodes: Vec<u32>,
         why: String,
@@ -78,7 +78,7 @@ fn why_nothing(nodes: &[u32], topology: &Topology) -> String {
     )
 }
 
-/// The options of `firsttouch run` for each process of a way.
+/// The options of `firsttouch run` for each process of a way to start the program.
 fn placements(way: Way, nodes: &[u32]) -> Vec<Vec<String>> {
     let at_home = |node: &u32| vec![format!("--cpunodebind={node}"), format!("--membind={node}")];
     let all = format_list(nodes);

@@ -26,7 +26,7 @@ impl Statistics {
         Some(Self { min, median, max, standard_deviation })
     }
 
-    /// Of the rate at which `amount` was done in each of these times.
+    /// Statistics of the rate at which `amount` was done in each of these times.
     #[must_use]
     pub fn rate(amount: f64, seconds: &[f64]) -> Option<Self> {
         Self::of(&seconds.iter().map(|s| amount / s).collect::<Vec<f64>>())

@@ -145,7 +145,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// The form that a failed test shows.
+/// The format in the output of a failed test.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {self:#}", self.0.kind)

@@ -1,9 +1,9 @@
-//! The sources of evidence, by name.
+//! The names of the sources of evidence.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Where a figure comes from. Profiles and reports hold its name.
+/// The source of a figure. Profiles and reports contain its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum EvidenceSource {
@@ -11,15 +11,15 @@ pub enum EvidenceSource {
     Agent,
     /// First touches.
     Touch,
-    /// Accesses, by watchpoints.
+    /// Accesses, from watchpoints.
     Watch,
-    /// Accesses, by the kernel's hinting faults.
+    /// Accesses, from the kernel's hinting faults.
     Hint,
-    /// The node each page is on.
+    /// The node of each page, from the kernel.
     Resident,
-    /// Where threads ran, at equal times.
+    /// Where threads ran, observed at regular intervals ("looks").
     Looks,
-    /// A source that another version of firsttouch recorded.
+    /// A source recorded by another version of firsttouch.
     Other(String),
 }
 
@@ -67,7 +67,7 @@ impl From<EvidenceSource> for String {
 mod tests {
     use super::*;
 
-    /// Check that names are read back, also those that this version does not know.
+    /// Check that names are read back, including unknown ones.
     #[test]
     fn names_are_read_back() {
         for name in ["agent", "touch", "watch", "hint", "resident", "looks", "pmu"] {

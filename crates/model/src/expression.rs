@@ -10,7 +10,7 @@ pub struct ExpressionError {
     pub reason: String,
 }
 
-/// The reason, and below it the expression with a caret under the error.
+/// Shows the reason, and below it the expression with a caret under the error.
 impl fmt::Display for ExpressionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Print one column for each character, so that the caret is in the right place: replace characters that move the cursor.

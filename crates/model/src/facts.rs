@@ -58,7 +58,7 @@ pub struct CpuQuota {
     pub value: String,
 }
 
-/// The kernel's answers to harmless calls.
+/// Results of harmless test calls to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Probes {
     pub get_mempolicy: Probe,
@@ -76,7 +76,7 @@ pub enum Probe {
     #[default]
     NotTried,
     Allowed,
-    /// With the errno.
+    /// The kernel refused the call with this errno.
     Refused(i32),
 }
 

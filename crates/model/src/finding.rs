@@ -8,42 +8,42 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
-    /// One thread initialised what many use.
+    /// One thread initialised an object that many threads use.
     SerialFirstTouch,
-    /// Several threads initialised it, in another partition than they use it.
+    /// Several threads initialised the object, but in another partition than they use.
     MismatchedPartition,
-    /// No thread owns a part of it.
+    /// No thread owns a part of the object.
     NoStablePartition,
-    /// All threads read all of it.
+    /// All threads read the whole object.
     SharedRead,
-    /// The kernel touched it on behalf of one thread.
+    /// The kernel touched the object on behalf of one thread.
     IoFirstTouch,
-    /// Several threads' parts lie in one huge page.
+    /// Several threads' parts are in one huge page.
     HugePageSharing,
-    /// Its pages keep the placement of a former owner.
+    /// The object's pages keep the placement of a former owner.
     RecycledMemory,
     /// Threads moved between nodes while they ran.
     UnpinnedThreads,
     /// The kernel's balancing moves pages back and forth.
     BalancingChurn,
-    /// Its pages went to another node because theirs had no room.
+    /// The object's pages went to another node because theirs was full.
     NodeFull,
-    /// Its memory policy is worse than first touch.
+    /// The object's memory policy is worse than first touch.
     PolicyMismatch,
-    /// It is on a node without CPUs, or on slower memory.
+    /// The object is on a node without CPUs, or on slower memory.
     SlowTier,
 }
 
 /// The placement of memory that removes a defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// Each thread's part on the node of that thread.
+    /// Each thread's part is on the node of that thread.
     ParallelFirstTouch,
-    /// Pages on all nodes in turn.
+    /// Pages are on all nodes in turn.
     Interleave,
 }
 
-/// By remote accesses to the object over all accesses.
+/// The severity, by remote accesses to the object / all accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {

@@ -11,9 +11,9 @@ pub struct Explanation {
     /// The nodes of these CPUs.
     pub nodes: Vec<u32>,
     pub policy: LaunchPolicy,
-    /// The CPUs of each thread, in the order the threads begin; empty if threads are not pinned.
+    /// The CPUs of each thread, in order of creation; empty if threads are not pinned.
     pub threads: Vec<Seat>,
-    /// Where pages go that are first touched from each node. For a pinned program only from nodes that have a thread.
+    /// Where pages go that a thread on each node touches first. For a pinned program, only nodes that have a thread.
     pub first_touch: Vec<FirstTouch>,
     /// Variables that are set for the program.
     pub environment: BTreeMap<String, String>,
@@ -23,7 +23,7 @@ pub struct Explanation {
     pub left_out: Vec<String>,
 }
 
-/// An entry of a plan, on this machine.
+/// An entry of a plan, resolved on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlannedMemory {
     /// The variable, and the line that allocates it.
@@ -44,7 +44,7 @@ pub struct LaunchPolicy {
     pub mode: String,
     pub nodes: Vec<u32>,
     pub balancing: bool,
-    /// Not requested: firsttouch was started with it.
+    /// Whether the policy was not requested: firsttouch was started with it.
     pub inherited: bool,
 }
 
@@ -59,7 +59,7 @@ pub struct Seat {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FirstTouch {
     pub from: u32,
-    /// The first node, then those used when it is full; for an interleaved policy all nodes.
+    /// The first node, then the nodes used when it is full; for an interleaved policy all nodes.
     pub nodes: Vec<u32>,
     pub in_turn: bool,
     /// Whether other nodes are used when all of these are full.
@@ -76,17 +76,17 @@ pub enum Way {
     AllNodes,
     /// On all nodes, with pages interleaved over them.
     Interleaved,
-    /// One process a node at the same time, each bound to its own.
+    /// One process per node at the same time, each bound to its own node.
     OneProcessANode,
 }
 
 pub const WAYS: [Way; 4] = [Way::OneNode, Way::AllNodes, Way::Interleaved, Way::OneProcessANode];
 
-/// The runs of one way.
+/// The runs of the program in one way.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tried {
     pub way: Way,
-    /// With several processes, that of the last to end.
+    /// With several processes, the time of the last one to end, seconds.
     pub wall_s: Spread,
     pub runs: Vec<f64>,
 }

@@ -1,7 +1,7 @@
 //! Metadata of a profile: the keys and values of the table `meta`, typed.
 //!
-//! The file holds text. [`Entry`] is the one place that turns a value into text, [`Metadata::set`] the one place that reads it. A value
-//! that cannot be read counts as absent.
+//! The file contains text. [`Entry`] is the only place that converts a value to text, and [`Metadata::set`] the only place that reads it. A
+//! value that cannot be read counts as absent.
 
 use crate::rows::Id;
 use std::collections::BTreeMap;
@@ -19,13 +19,13 @@ pub enum Symbols {
     /// Frames have addresses only.
     #[default]
     None,
-    /// `profile` looked them up when the program had ended.
+    /// `profile` resolved them when the program had ended.
     InFile,
-    /// The command that read the file looked them up in memory.
+    /// The command that read the file resolved them in memory.
     InMemory,
 }
 
-/// The metadata of a profile. Times are CLOCK_MONOTONIC nanoseconds. `None` where the file does not say.
+/// The metadata of a profile. Times are CLOCK_MONOTONIC nanoseconds. `None` if the file lacks the key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     pub command: Vec<String>,
@@ -33,27 +33,27 @@ pub struct Metadata {
     pub exit_code: Option<i32>,
     /// Start of the program.
     pub start_ns: Option<u64>,
-    /// End of what was observed; updated while the program runs.
+    /// End of the observation; updated while the program runs.
     pub end_ns: Option<u64>,
     /// Wall-clock start, seconds since the epoch.
     pub start_unix_s: Option<u64>,
-    /// Allocations below this were not recorded.
+    /// Smaller allocations were not recorded, bytes.
     pub min_size_bytes: Option<u64>,
     pub symbols: Symbols,
     /// Version of firsttouch that wrote the file.
     pub tool_version: Option<String>,
     pub mode: Option<Mode>,
-    /// Cost of one watchpoint trap as calibrated at the start.
+    /// Cost of one watchpoint trap as calibrated at the start, ns.
     pub trap_ns: Option<f64>,
-    /// Common error of all estimates of windows that were cut off, as a fraction of them.
+    /// The error that all estimates from windows that were cut off have in common, as a fraction of the estimate.
     pub hot_error: Option<f64>,
     /// When watching began; `None` without watch evidence.
     pub watch_start_ns: Option<u64>,
-    /// Child processes that were started and not profiled (without `--follow`).
+    /// The number of child processes that were started and not profiled (without `--follow`).
     pub children_left: u64,
-    /// The most memory of the profiled processes that was seen in swap.
+    /// The largest amount of the profiled processes' memory seen in swap, bytes.
     pub swapped_bytes: u64,
-    /// Variables that allocated memory is assigned to, by site, as the sources had them when the profile was first judged.
+    /// The variables that allocated memory is assigned to, by site, as in the sources when the profile was first judged.
     pub variables: BTreeMap<Id, String>,
     /// Doubts about the measurement.
     pub notes: Vec<String>,
@@ -104,7 +104,7 @@ impl Entry<'_> {
         }
     }
 
-    /// The value as the file holds it.
+    /// The value as text for the file.
     #[must_use]
     pub fn text(&self) -> String {
         match self {
@@ -131,13 +131,13 @@ impl Entry<'_> {
 }
 
 impl Metadata {
-    /// Takes in one row of the table. Keys of later versions are ignored.
+    /// Reads one row of the table. Keys of later versions are ignored.
     pub fn set(&mut self, key: &str, value: &str) {
         fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
             text.parse().ok()
         }
         match key {
-            // A command that is no JSON array is shown as it is.
+            // A command that is not a JSON array is kept as one word.
             "command" => self.command = serde_json::from_str(value).unwrap_or_else(|_| vec![value.to_owned()]),
             "exit_code" => self.exit_code = number(value),
             "start_ns" => self.start_ns = number(value),
@@ -173,7 +173,7 @@ impl Metadata {
         self.mode == Some(Mode::Attach)
     }
 
-    /// Seconds that were observed; 0 where start or end is missing.
+    /// The observed time in seconds; 0 if start or end is missing.
     #[must_use]
     pub fn wall_s(&self) -> f64 {
         self.start_ns.zip(self.end_ns).map_or(0.0, |(start, end)| end.saturating_sub(start) as f64 / 1e9)
@@ -184,7 +184,7 @@ impl Metadata {
 mod tests {
     use super::*;
 
-    /// Check that each entry is read as it was written.
+    /// Check that each entry is read back as it was written.
     #[test]
     fn entries_are_read_as_written() {
         let command = vec!["./a \"b\"".to_owned(), "c\n".to_owned()];
@@ -234,7 +234,7 @@ mod tests {
         assert!(read.is_attached() && read.wall_s() > 1e9);
     }
 
-    /// Check that a value that cannot be read is absent, and that a command that is no array is kept as it is.
+    /// Check that an unreadable value is absent, and that a command that is not an array is kept as it is.
     #[test]
     fn unreadable_values_are_absent() {
         let mut read = Metadata::default();

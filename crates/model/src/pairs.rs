@@ -1,4 +1,4 @@
-//! Figures of pairs in a file: a node's memory, used from certain CPUs.
+//! Figures of pairs: access to a node's memory from certain CPUs.
 
 /// The kind of a figure. Bandwidths are in MiB/s, latencies in ns, as in hwloc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

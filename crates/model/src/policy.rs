@@ -1,4 +1,4 @@
-//! Memory policies of a process.
+//! Memory policies of processes.
 
 use crate::Error;
 use crate::topology::{Topology, format_list};
@@ -41,7 +41,7 @@ const MODES: [(Mode, &str, i32, Option<&str>); 6] = [
     (Mode::Local, "local", 4, None),
 ];
 
-/// The flag MPOL_F_NUMA_BALANCING, and the first kernel that has it.
+/// The flag MPOL_F_NUMA_BALANCING, and the first kernel that supports it.
 const BALANCING: (i32, &str) = (1 << 13, "5.12");
 
 impl Mode {
@@ -97,7 +97,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// As in a message: `bind to nodes 0-1, with balancing`.
+/// The text in messages: `bind to nodes 0-1, with balancing`.
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.mode.fmt(f)?;

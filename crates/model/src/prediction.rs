@@ -1,13 +1,13 @@
-//! What a model says of a program, in short: the figures that reports and limits need.
+//! The predictions of a model for a program, as far as reports and limits need them.
 
 use serde::{Deserialize, Serialize};
 
-/// The program as it is, against the best placement of its memory.
+/// The prediction for the program as it is, compared with the best placement of its memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
-    /// Time over that of the best placement.
+    /// Time / time with the best placement.
     pub slowdown: f64,
-    /// Two-sided, 95 %: low, high.
+    /// Two-sided 95 % interval: low, high.
     pub interval: [f64; 2],
     /// The best placement: `as-is`, `parallel-first-touch`, ...
     pub best: String,
@@ -16,7 +16,7 @@ pub struct Prediction {
 /// How much faster the program would be.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gain {
-    /// Time as it is, over the time after.
+    /// Time as it is / time after the change.
     pub gain: f64,
     pub interval: [f64; 2],
 }

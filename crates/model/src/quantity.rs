@@ -3,10 +3,10 @@
 use crate::Error;
 use std::time::Duration;
 
-/// Bytes: `65536`, `64K`, `64KiB`, `1M`, `2G` (powers of 1024).
+/// Parses a number of bytes: `65536`, `64K`, `64KiB`, `1M`, `2G` (powers of 1024).
 ///
 /// # Errors
-/// Says what was expected.
+/// When the text is invalid: the error says what was expected.
 pub fn parse_size(text: &str) -> Result<u64, Error> {
     let error = || Error::invalid_input(format!("expected a size such as 65536, 64K or 1M, found '{text}'"));
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -24,10 +24,10 @@ pub fn parse_size(text: &str) -> Result<u64, Error> {
     number.checked_mul(1 << shift).ok_or_else(|| Error::invalid_input(format!("'{text}' is too large")))
 }
 
-/// A time: `10`, `1.5`, `10s`, `500ms`, `5m`, `1h`; plain numbers are seconds.
+/// Parses a time: `10`, `1.5`, `10s`, `500ms`, `5m`, `1h`; plain numbers are seconds.
 ///
 /// # Errors
-/// Says what was expected.
+/// When the text is invalid: the error says what was expected.
 pub fn parse_duration(text: &str) -> Result<Duration, Error> {
     let error = || Error::invalid_input(format!("expected a time such as 10, 1.5s, 500ms or 5m, found '{text}'"));
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

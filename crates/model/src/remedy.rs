@@ -1,6 +1,6 @@
-//! The least that helps on a system that forbids memory policies, in the same words for the doctor and the launcher.
+//! The least privileged remedies on a system that forbids memory policies. The doctor and the launcher use the same words.
 
-/// Allows get_mempolicy, mbind and set_mempolicy in the filters of Docker and Podman, but not move_pages.
+/// Allows get_mempolicy, mbind and set_mempolicy in the seccomp filters of Docker and Podman, but not move_pages.
 pub const SYS_NICE: &str = "docker run --cap-add SYS_NICE (Kubernetes: capabilities: add: [SYS_NICE])";
 pub const PROFILE: &str = "a seccomp profile that allows these calls: --security-opt seccomp=FILE";
 pub const NO_NUMA: &str =

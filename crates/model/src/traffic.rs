@@ -1,4 +1,4 @@
-//! Memory traffic of a program, sample by sample: the input of the prediction.
+//! Memory traffic of a program, sample by sample: the input of predictions.
 
 /// The traffic of a program on the machine it was judged on.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -9,14 +9,14 @@ pub struct Traffic {
     pub unknown: f64,
 }
 
-/// A worker: threads that follow each other and need one core.
+/// A worker: threads with successive lifetimes, which need only one core.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Worker {
     /// Indices of its threads, in order of birth.
     pub threads: Vec<usize>,
     /// The node it runs on.
     pub node: u32,
-    /// CPU time of its threads, if it was recorded.
+    /// CPU time of its threads in seconds, if it was recorded.
     pub cpu_s: Option<f64>,
 }
 
@@ -31,18 +31,18 @@ pub enum Division {
     DealtOut,
 }
 
-/// The traffic to one object, or to several that are one variable for the programmer.
+/// The traffic to one object, or to several that are one variable to the programmer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectTraffic {
-    /// The profile's id.
+    /// The object's id in the profile.
     pub id: i64,
     pub name: String,
-    /// Bytes alive at once.
+    /// Bytes alive at the same time.
     pub bytes: u64,
     pub division: Division,
     /// Workers whose shares do not differ significantly and are assumed to be equal.
     pub even: Vec<usize>,
-    /// Adjacent objects in it: rows of equal size that were allocated one by one.
+    /// The number of adjacent objects in it: rows of equal size that were allocated one by one.
     pub rows: usize,
     /// Where each worker's part is, if a rule was recognised that also holds between the samples.
     pub parts: Option<Parts>,
@@ -71,7 +71,7 @@ pub struct TrafficSample {
     pub home: u32,
     /// The owner of the part it lies in, if each part has one.
     pub owner: Option<usize>,
-    /// Whether one worker used it while no team was active: outside parallel regions, or before its process had a second thread.
+    /// Whether a single worker used it while no team was active: outside parallel regions, or before its process had a second thread.
     pub serial: bool,
     /// Bytes that it represents, by worker.
     pub bytes: Vec<(usize, f64)>,

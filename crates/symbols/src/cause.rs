@@ -3,7 +3,7 @@
 use crate::ownership::{Owner, base_name, is_standard_source, owner, text, user_frame_index};
 use firsttouch_model::rows::Frame;
 
-/// The construct that touched memory first. The advice of a report depends on it.
+/// The construct that touched memory first. The advice in a report depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cause {
     /// A loop in the user's code, even if the compiler turned it into a call of memset.
@@ -54,7 +54,7 @@ impl Cause {
 pub fn touch_cause(frames: &[Frame], call: Option<&str>, line_text: Option<&str>) -> Cause {
     let Some(leaf) = frames.first() else { return Cause::Unknown };
     let user = user_frame_index(frames);
-    // Without a frame of the user, `user_frame` is that of a library; treat it as a library's.
+    // Without a user frame, `user_frame` is the frame of a library; treat it as a library's.
     let is_user = |index: &usize| frames.get(*index).is_some_and(|frame| owner(frame) == Owner::User);
     let below = frames.get(..user.filter(is_user).unwrap_or(frames.len())).unwrap_or_default();
     let file = user.and_then(|index| frames.get(index)).map_or("", |frame| text(&frame.file));
@@ -262,7 +262,7 @@ fn by_fortran_line(line: &str, kind: &Leaf) -> Option<Cause> {
         return Some(Cause::FortranAssignment);
     }
     let Some(assigned) = fortran_left_side(&code) else {
-        // Without the line, assume that a memset is an assignment and a store is a loop.
+        // Without the source line, assume that a memset is an assignment and a store is a loop.
         return (*kind == Leaf::Fill).then_some(Cause::FortranAssignment);
     };
     let is_element = assigned.ends_with(')') && !assigned.rsplit('(').next().unwrap_or_default().contains(':');

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 type Entry = DebuggingInformationEntry<Reader>;
 
-/// A block according to one of its declarations.
+/// A block as described by one of its declarations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CommonBlock {
     /// Empty for blank COMMON.
@@ -64,7 +64,7 @@ struct UnitReader<'a> {
     unit: &'a Unit<Reader>,
 }
 
-/// The most references from type to type; damaged types may refer in circles.
+/// The longest chain of references from type to type: in damaged files, types may refer to each other in circles.
 const DEEPEST_TYPE: usize = 16;
 
 impl UnitReader<'_> {

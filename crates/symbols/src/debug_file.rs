@@ -1,4 +1,4 @@
-//! Finds separate debug information the way gdb does: by build id, then by `.gnu_debuglink`.
+//! Finds separate debug information as gdb does: by build ID, then by `.gnu_debuglink`.
 //! <https://sourceware.org/gdb/current/onlinedocs/gdb.html/Separate-Debug-Files.html>
 
 use crate::elf::{Elf, with_elf};
@@ -58,7 +58,7 @@ fn find_by_build_id(id: &[u8], roots: &[PathBuf]) -> Option<PathBuf> {
     installed.chain(downloaded).find(|path| build_id(path).as_deref() == Some(id))
 }
 
-/// Files that gdb or perf downloaded earlier. This crate downloads nothing.
+/// Files that gdb or perf downloaded earlier. This crate does not download files.
 fn debuginfod_cache() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     variable("DEBUGINFOD_CACHE_PATH")

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 /// File and line.
 pub(crate) type Declaration = (PathBuf, u32);
 
-/// The most entries that are read; more would take too long for a line in the report.
+/// Debug information with more bytes is not read, because that would take too long for one line of a report.
 const LARGEST_INFO: usize = 128 << 20;
 
-/// The most references from declaration to declaration; damaged ones may refer in circles.
+/// The longest chain of references from declaration to declaration: damaged ones may refer to each other in circles.
 const DEEPEST: usize = 4;
 
 /// The declarations of the variables at `addresses`. Stops when all are found.
@@ -25,7 +25,7 @@ pub(crate) fn read(dwarf: &Dwarf<Reader>, addresses: &HashSet<u64>) -> HashMap<u
         && let Ok(Some(header)) = headers.next()
     {
         let Ok(unit) = dwarf.unit(header) else { continue };
-        // Keep what was read of a damaged unit.
+        // Keep what was read before the damaged part of a unit.
         let _ = read_unit(dwarf, &unit, addresses, &mut found);
     }
     found
@@ -70,7 +70,7 @@ pub(crate) fn fixed_address(dwarf: &Dwarf<Reader>, unit: &Unit<Reader>, entry: &
     Some(address)
 }
 
-/// What is known so far. A definition omits attributes that equal those of its declaration.
+/// The attributes found so far. A definition omits attributes that equal those of its declaration.
 #[derive(Clone, Default)]
 struct Part {
     file: Option<PathBuf>,

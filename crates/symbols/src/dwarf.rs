@@ -35,8 +35,8 @@ fn load_sections(elf: &Elf<'_>) -> Dwarf<Reader> {
     }
 }
 
-/// Whether lines are known for code that the user wrote. A Rust program built without `-g` carries the standard library's
-/// DWARF all the same; that alone does not count.
+/// Whether lines are known for code that the user wrote. A Rust program built without `-g` still contains the standard library's DWARF,
+/// which does not count.
 pub(crate) fn describes_user_code(dwarf: &Dwarf<Reader>) -> bool {
     let mut units = dwarf.units();
     while let Ok(Some(header)) = units.next() {

@@ -1,5 +1,5 @@
-//! Opens an ELF file and copies what is needed. The file is read, not mapped: a program that is
-//! rebuilt while its profile is being symbolised must not kill the reader with SIGBUS.
+//! Opens an ELF file and copies the parts that are needed. The file is read, not mapped: if a program is rebuilt while its profile is being
+//! symbolised, a mapping would kill the reader with SIGBUS.
 
 use firsttouch_model::error::{Context, Error, Result};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, Sym, SymbolTable};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(crate) type Elf<'data> = ElfFile64<'data, Endianness, &'data ReadCache<File>>;
 type Header = elf::FileHeader64<Endianness>;
 
-/// Opens `path` and hands the parsed headers to `read`.
+/// Opens `path` and calls `read` with the parsed headers.
 pub(crate) fn with_elf<T>(path: &Path, read: impl FnOnce(&Elf<'_>) -> T) -> Result<T> {
     // Check first: opening a FIFO would wait for a writer.
     let kind = fs::metadata(path).with_context(|| format!("cannot open {}", path.display()))?;
@@ -85,7 +85,7 @@ const LARGEST_COMPRESSION: u64 = 1100;
 /// The uncompressed bytes of a section; `None` if it is absent, empty or damaged.
 pub(crate) fn section_bytes(elf: &Elf<'_>, name: &str) -> Option<Arc<[u8]>> {
     let stored = elf.section_by_name(name)?.compressed_data().ok()?;
-    // A damaged header must not cause gigabytes to be cleared. Deflate cannot exceed this ratio, and zstd does not on DWARF.
+    // A damaged header must not make this allocate gigabytes. Deflate cannot exceed this ratio, and zstd does not on DWARF.
     let credible = (stored.data.len() as u64).saturating_mul(LARGEST_COMPRESSION);
     if stored.format != CompressionFormat::None && stored.uncompressed_size > credible {
         return None;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-/// Symbolises a profile whose file was not (firsttouch was killed before it could).
+/// Symbolises a profile in memory if its file is not symbolised (firsttouch was killed before it could do so).
 pub fn symbolize_profile(profile: &mut Profile) {
     if profile.meta.symbols == Symbols::None {
         let start = profile.meta.start_unix_s.and_then(|start| i64::try_from(start).ok()).unwrap_or(i64::MAX);
@@ -38,7 +38,7 @@ pub fn symbolize_sites(sites: &mut BTreeMap<Id, Site>, skip: impl Fn(&str) -> bo
     }
 }
 
-/// Resolves code addresses, module by module, on as many threads as there are CPUs, because the user waits.
+/// Resolves code addresses, module by module, on as many threads as there are CPUs, because the user is waiting.
 fn resolve_all(wanted: BTreeMap<&str, BTreeSet<u64>>, mut progress: impl FnMut(usize, usize)) -> ByOffset {
     let all = wanted.values().map(BTreeSet::len).sum();
     let mut modules: Vec<(&str, BTreeSet<u64>)> = wanted.into_iter().collect();
@@ -65,7 +65,8 @@ fn resolve_all(wanted: BTreeMap<&str, BTreeSet<u64>>, mut progress: impl FnMut(u
 /// A worker: takes modules until all are taken.
 fn resolve_modules(modules: &[(&str, BTreeSet<u64>)], next: &AtomicUsize, sender: mpsc::Sender<((String, u64), Vec<Resolved>)>) {
     while let Some((module, offsets)) = modules.get(next.fetch_add(1, Ordering::Relaxed)) {
-        // Lines in the C library are of no use, and its debug package alone would take longer to read than all the rest.
+        // Do not read lines of system libraries: they are of no use in a report, and the debug package of the C library alone would take
+        // longer to read than everything else.
         let system = ["/usr/lib/", "/usr/lib64/", "/lib/", "/lib64/"].iter().any(|folder| module.starts_with(folder));
         let mut symbolizer = if system { Symbolizer::with_debug_roots(Vec::new()) } else { Symbolizer::new() };
         for &offset in offsets {
@@ -77,7 +78,7 @@ fn resolve_modules(modules: &[(&str, BTreeSet<u64>)], next: &AtomicUsize, sender
     }
 }
 
-/// One code address may be several frames: the functions inlined there, and the one that holds them.
+/// The frames for one code address: the functions inlined there, and the function that contains it.
 fn expand(frame: &Frame, resolved: &ByOffset) -> Vec<Frame> {
     let address = frame.module.clone().zip(frame.offset);
     let Some(resolved) = address.and_then(|address| resolved.get(&address)).filter(|resolved| !resolved.is_empty()) else {

@@ -31,7 +31,7 @@ struct Preference {
 /// How many functions before an address are searched for one that contains it (nested symbols are rare).
 const NESTING: usize = 16;
 
-/// The most bytes of a symbol without a size: at a larger distance, the symbols in between were probably stripped.
+/// The largest size of a function whose symbol has no size, bytes. At larger distances, the symbols in between were probably stripped.
 const LONGEST_UNSIZED: u64 = 64 << 10;
 
 impl FunctionTable {
@@ -65,7 +65,7 @@ impl FunctionTable {
         self.end_unsized();
     }
 
-    /// Hand-written assembly often has no size: such a function ends at the next one, or at the end of the section.
+    /// Sets the end of functions without a size, which are often hand-written assembly: the next function, or the end of the section.
     fn end_unsized(&mut self) {
         let mut next = u64::MAX;
         for entry in self.entries.iter_mut().rev() {

@@ -21,7 +21,7 @@ pub(crate) struct Module {
     lines: Option<Lines>,
     pub(crate) has_line_info: bool,
     pub(crate) is_stripped: bool,
-    /// By file offset: a profile has the same few thousand addresses many times.
+    /// Results by file offset: a profile contains the same few thousand addresses many times.
     answers: HashMap<u64, Vec<Resolved>>,
 }
 
@@ -74,7 +74,7 @@ impl Module {
         frames
     }
 
-    /// Offsets of the code at these lines, the innermost first.
+    /// The code at these lines (innermost first): half-open ranges of file offsets.
     pub(crate) fn find(&mut self, lines: &[Line]) -> Vec<(u64, u64)> {
         let Some(inner) = lines.first() else { return Vec::new() };
         let mut found = Vec::new();
@@ -115,7 +115,7 @@ impl Module {
         frames
     }
 
-    /// From DWARF only; all are marked as inlined.
+    /// The frames from DWARF only; all are marked as inlined.
     fn frames_with_lines(&self, address: u64) -> Vec<Resolved> {
         let mut resolved = Vec::new();
         let Some(lines) = &self.lines else { return resolved };

@@ -1,12 +1,12 @@
-//! The owner of a frame's code: the user, a library, or the language runtime.
+//! Decides the owner of a frame's code: the user, a library, or the language runtime.
 
 use firsttouch_model::rows::Frame;
 
-/// From the most to the least interesting to the user.
+/// Ordered from the most to the least relevant to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Owner {
     User,
-    /// An installed library or an interpreter: used if there is no user code.
+    /// An installed library or an interpreter: shown if there is no user code.
     Library,
     /// The C, C++, Fortran, Rust or OpenMP runtime, an allocator, or this profiler.
     Runtime,
@@ -15,8 +15,8 @@ pub(crate) enum Owner {
 /// The module name of frames of interpreted Python code.
 const PYTHON: &str = "python";
 
-/// The first frame (leaf first) of user code, the user's Python code before native code. Without user code: the first frame of an
-/// installed library or an interpreter, then the first with a function name.
+/// The index of the first frame (leaf first) of user code; the user's Python code takes precedence over native code. Without user code: the
+/// first frame of an installed library or an interpreter, then the first with a function name.
 #[must_use]
 pub fn user_frame(frames: &[Frame]) -> Option<&Frame> {
     user_frame_index(frames).and_then(|index| frames.get(index))
@@ -38,7 +38,7 @@ pub(crate) fn user_frame_index(frames: &[Frame]) -> Option<usize> {
         .or_else(anything)
 }
 
-/// Decided by the source file if it is known, then by the function's name, then by the module.
+/// The owner of a frame: by the source file if it is known, else by the function's name, else by the module.
 pub(crate) fn owner(frame: &Frame) -> Owner {
     let (file, function, module) = (text(&frame.file), text(&frame.function), text(&frame.module));
     if file.is_empty() && function.is_empty() && module.is_empty() {

@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The largest file that is read as source code.
+/// Larger files are not read as source code, bytes.
 const LARGEST_FILE: u64 = 8 << 20;
 
 /// Source files by path. Relative paths are relative to the current directory. Missing or too large files have no lines.

@@ -75,7 +75,7 @@ fn show(result: &BenchResult, options: &KernelOptions) -> Result<()> {
     if options.json { print_json(&BenchJson::new(result)) } else { print(&bench_text(result)) }
 }
 
-/// Becomes `firsttouch run PLACEMENT -- firsttouch bench ...`: this command line without its `--place`.
+/// Executes `firsttouch run PLACEMENT -- firsttouch bench ...` with this command line without its `--place`.
 fn become_placed(placement: &str) -> Result<u8> {
     let firsttouch = std::env::current_exe().context("cannot find firsttouch's own file, to run it placed")?;
     let error = Command::new(&firsttouch)
@@ -89,7 +89,7 @@ fn become_placed(placement: &str) -> Result<u8> {
     Err(error).with_context(|| format!("cannot start {}", firsttouch.display()))
 }
 
-/// The value of `--place` is a list of options of `run`, or a value of its `--pin`.
+/// The value of `--place` is either a list of options of `run`, or a value of its `--pin`.
 fn placement_options(placement: &str) -> Vec<String> {
     if placement.trim_start().starts_with('-') {
         placement.split_whitespace().map(str::to_owned).collect()
@@ -115,7 +115,7 @@ fn without_placement(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
 mod tests {
     use super::*;
 
-    /// Check which words of a command line are kept, and the options of a placement.
+    /// Check which words of a command line are kept, and the options for a placement.
     #[test]
     fn placements_move() {
         let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();

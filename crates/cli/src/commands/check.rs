@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::io::{stderr, stdout};
 use std::path::{Path, PathBuf};
 
-/// A limit was exceeded.
+/// The exit status if a limit was exceeded.
 const EXCEEDED: u8 = 3;
 const DEFAULT_MAX_REMOTE: f64 = 0.2;
 /// The default of `profile`.
@@ -24,7 +24,7 @@ const MIN_SIZE: u64 = 64 << 10;
 pub fn run(arguments: &Check) -> Result<u8> {
     let request = analysis_request(&arguments.judge)?;
     usage(limits_can_be_checked(arguments, &request))?;
-    // A baseline that cannot be used is an error before the program runs for an hour.
+    // Load the baseline first: the program may run for an hour.
     let baseline = arguments.baseline.as_deref().map(|path| load_report(path, &request).context("cannot use the baseline")).transpose()?;
     if let Some(file) = given_profile(&arguments.program) {
         return check_limits(arguments, &AnalysedProfile::open(&file, &request)?, baseline.as_ref(), &file, false);
@@ -46,7 +46,7 @@ pub fn run(arguments: &Check) -> Result<u8> {
     check_limits(arguments, &AnalysedProfile::of_recording(outcome.profile.take(), &file, &request)?, baseline.as_ref(), &file, true)
 }
 
-/// The program's profile, by the words of `profile`.
+/// The arguments of `profile` for this program.
 fn as_profile(arguments: &Check) -> Profile {
     Profile {
         output: None,
@@ -61,7 +61,7 @@ fn as_profile(arguments: &Check) -> Profile {
     }
 }
 
-/// A single word that is, or is called, a profile.
+/// The profile, if the command is a single word that names one.
 fn given_profile(program: &[OsString]) -> Option<PathBuf> {
     let [only] = program else { return None };
     let path = Path::new(only);
@@ -69,7 +69,8 @@ fn given_profile(program: &[OsString]) -> Option<PathBuf> {
     (named || is_profile(path)).then(|| path.to_owned())
 }
 
-/// `check FILE.ftp OPTIONS` as `check OPTIONS FILE.ftp`: what follows a program is the program's own, but a profile has no options.
+/// Rewrites `check FILE.ftp OPTIONS` as `check OPTIONS FILE.ftp`. Words after a program are the program's own options, but a profile has
+/// none.
 pub fn profile_last(mut words: Vec<OsString>) -> Vec<OsString> {
     let is_check = words.get(1).is_some_and(|word| word == "check");
     if is_check && words.get(2).is_some_and(|word| given_profile(std::slice::from_ref(word)).is_some()) {

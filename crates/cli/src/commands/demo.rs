@@ -99,7 +99,7 @@ fn recorded(program: &DemoProgram, init: &str, profile: PathBuf, launcher: &[&Os
     Ok(ProfiledRun { analysed, bench, profile })
 }
 
-/// Writes the plan to the temporary directory, and prints it in words.
+/// Writes the plan to the temporary directory, and prints a summary.
 fn plan_of(serial: &ProfiledRun, folder: &Path, say: &impl Fn(&str) -> Result<()>) -> Result<Planned> {
     let made_from = serial.profile.strip_prefix(folder).unwrap_or(&serial.profile).display().to_string();
     let planned = serial.analysed.plan(&made_from)?;
@@ -126,7 +126,7 @@ fn run_under_plan(program: &DemoProgram, serial: &ProfiledRun, folder: &Path, sa
     Ok(run)
 }
 
-/// The text report. It names the profile as in the printed command.
+/// The text report. It names the profile as the printed command does.
 fn report(run: &ProfiledRun, folder: &Path) -> Result<String> {
     let name = run.profile.strip_prefix(folder).unwrap_or(&run.profile);
     // The profile is deleted with the temporary directory, so the report suggests no further commands.
@@ -147,7 +147,7 @@ fn remote(run: &ProfiledRun) -> String {
     run.analysed.analysis.remote_fraction.map_or("an unknown part".to_owned(), |part| format!("{:.0} %", part * 100.0))
 }
 
-/// Whether evidence is missing without which no run can show the defect.
+/// Whether evidence is missing that is needed to show the defect on any run.
 fn is_blind(run: &ProfiledRun) -> bool {
     let evidence = &run.analysed.analysis.evidence;
     evidence.iter().any(|evidence| !evidence.available && matches!(evidence.source, EvidenceSource::Touch | EvidenceSource::Watch))

@@ -44,7 +44,7 @@ fn this_system(name: Option<&OsStr>) -> Result<Facts> {
 fn look_at(name: &OsStr) -> Result<Program> {
     let cannot = || format!("cannot look at {}", name.display());
     let path = find_program(name).context("there is no such program: check the name and PATH").with_context(cannot)?;
-    // What cannot be opened could be anything: that is no program without OpenMP.
+    // An unreadable file could contain anything, so do not report it as a program without OpenMP.
     std::fs::File::open(&path).with_context(cannot)?;
     Ok(program::look_at(&path))
 }

@@ -1,4 +1,4 @@
-//! The manual pages, made from the command line's own help (docs/man, kept up to date by a test).
+//! The manual pages, generated from the command line's help (docs/man; a test keeps them up to date).
 
 use crate::arguments::Arguments;
 use crate::exit;

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::io::stdout;
 use std::path::Path;
 
-/// Sampled pages of an object.
+/// The number of pages that are sampled in an object.
 const PAGES: u64 = 2000;
 
 pub fn run(arguments: &Maps) -> Result<u8> {
@@ -39,8 +39,8 @@ pub fn run(arguments: &Maps) -> Result<u8> {
 struct NamedObjects {
     file: String,
     profile: Profile,
-    /// The analysis's name of an object, by the object's id, and by the call stack that allocated it: the analysis merges objects of one
-    /// stack.
+    /// Names from the analysis, by the object's id, and by the call stack that allocated it: the analysis merges objects of one stack into
+    /// one.
     by_id: BTreeMap<Id, String>,
     by_site: BTreeMap<Id, String>,
 }
@@ -58,7 +58,7 @@ impl NamedObjects {
         known.or(object.name.as_ref()).cloned().unwrap_or_else(|| format!("{} object", object.kind.as_str()))
     }
 
-    /// Adds the objects that were alive when the profile ended and are of this process.
+    /// Adds the objects of this process that were alive when the profile ended.
     fn add_to(&self, maps: &mut ProcessMaps) {
         let process = match running_process(&self.profile, maps.pid) {
             Ok(process) => process,

@@ -18,7 +18,7 @@ pub fn run(arguments: &Profile) -> Result<u8> {
         Ok(recording) => recording,
         Err(not_started) => return Ok(not_started),
     };
-    // The program has run: firsttouch exits with its status, even if the report fails.
+    // The program has run, so firsttouch exits with its status, even if the report fails.
     if let Some(error) = &recording.profile_error {
         message(&format!("error: {error}"));
     }
@@ -58,7 +58,7 @@ fn report(arguments: &Profile, output: &Path, recording: &Recording, analysed: &
         print_messages(&recording.messages);
         return Ok(());
     }
-    // The report says what was missing, in the words of the evidence.
+    // Do not repeat messages that the report contains as evidence.
     let in_report = |text: &&String| analysed.analysis.evidence.iter().any(|evidence| evidence.detail == **text);
     let others: Vec<String> = recording.messages.iter().filter(|text| !in_report(text)).cloned().collect();
     print_messages(&others);

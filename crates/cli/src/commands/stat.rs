@@ -40,7 +40,7 @@ fn read() -> Counters {
     counters::read(Path::new("/"))
 }
 
-/// What is counted from `before` until `time` has passed.
+/// The growth of the counters from `before` until `time` has passed.
 fn interval(before: &Counters, time: Duration) -> (Counters, Span) {
     let start = Instant::now();
     std::thread::sleep(time);
@@ -78,7 +78,7 @@ fn around_command(arguments: &Stat) -> Result<u8> {
     };
     let counters = read().since(&before);
     let span = Span::Command { command: words(&arguments.program), wall_s: ran.wall_s, exit_code: ran.exit_code };
-    // The program has run: firsttouch ends with its status, also when the result cannot be shown.
+    // The program has run, so firsttouch exits with its status, even if the result cannot be printed.
     if let Err(error) = show(&counters, &span, arguments.json, style(&stderr())) {
         message(&format!("error: {error:#}"));
     }

@@ -1,4 +1,4 @@
-//! One bundled kernel in this process, by one team of threads or by several team sizes.
+//! Runs one bundled kernel in this process, with one team of threads or several team sizes.
 
 mod request;
 
@@ -11,17 +11,17 @@ use firsttouch_model::format_bytes;
 use firsttouch_native::{KernelError, Outcome, Run, Schedule};
 use std::collections::BTreeMap;
 
-/// What an iteration of the kernel does.
+/// The work in one iteration of the kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelWork {
-    /// What an element is called.
+    /// The name of an element in the results.
     pub element: String,
     pub elements: f64,
-    /// Bytes of an element that the program names, and bytes that move.
+    /// Bytes per element that the program accesses, and bytes that actually move.
     pub bytes: f64,
     pub moved: f64,
     pub flops: f64,
-    /// What one iteration is called.
+    /// The name of an iteration in the results.
     pub iteration: String,
 }
 
@@ -35,35 +35,35 @@ pub struct BenchResult {
     /// The value of `--place`.
     pub place: Option<String>,
     pub sizes: BTreeMap<String, u64>,
-    /// The sizes in words.
+    /// The sizes of the arrays in words.
     pub shape: String,
-    /// Memory of all arrays.
+    /// Bytes of all arrays.
     pub bytes: u64,
     pub huge_pages: bool,
     pub iterations: u64,
-    /// CPUs that this process may use.
+    /// The number of CPUs that this process may use.
     pub cpus: usize,
     pub work: KernelWork,
-    /// At least one; several where the number of threads was varied.
+    /// At least one; several if the number of threads was varied.
     pub teams: Vec<TeamResult>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct TeamResult {
     pub threads: u32,
-    /// Of one iteration, by repetition.
+    /// Seconds per iteration, for each repetition.
     pub seconds: Vec<f64>,
     pub worst_error: f64,
     /// CPUs on which its threads ran at the end.
     pub cpus: Vec<u32>,
-    /// Nodes of pages at equal distances in the main array.
+    /// The node of pages at equal distances in the main array; `None` for a page whose node is unknown.
     pub page_nodes: Vec<Option<u32>>,
 }
 
-/// Runs the kernel once for each team size. `run_team` runs it, and gets the beginning of a line about its progress.
+/// Runs the kernel once for each team size. `run_team` runs it; its argument is the beginning of the progress line.
 ///
 /// # Errors
-/// When the arrays do not fit the available memory, and when the kernel fails.
+/// When the arrays do not fit the available memory, or the kernel fails.
 pub fn run(
     request: &Request,
     available_bytes: u64,
@@ -84,7 +84,7 @@ pub fn run(
     Ok(result)
 }
 
-/// Linux grants more memory than it has and kills processes that use it, so this check comes first.
+/// Linux grants more memory than it has, and kills processes that then use it. So check first.
 fn check_memory(run: &Run, available_bytes: u64) -> Result<()> {
     let bytes = run.bytes();
     if available_bytes > 0 && bytes > available_bytes {
@@ -99,7 +99,7 @@ fn check_memory(run: &Run, available_bytes: u64) -> Result<()> {
 }
 
 impl BenchResult {
-    /// The first team's median time over this one's: T(1) / T(p) where the first has one thread.
+    /// The first team's median time / this team's: T(1) / T(p) if the first team has one thread.
     #[must_use]
     pub fn speedup(&self, team: &TeamResult) -> Option<f64> {
         Some(Statistics::of(&self.teams.first()?.seconds)?.median / Statistics::of(&team.seconds)?.median)

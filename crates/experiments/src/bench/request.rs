@@ -1,13 +1,13 @@
-//! What the user asks for, with sizes that default to multiples of the last-level cache.
+//! The requested kernel and sizes. Sizes default to multiples of the last-level cache.
 
 use super::{BenchResult, KernelWork, schedule_name};
 use firsttouch_native::{Form, Initialisation, Kernel, Operation, Run, Schedule, Stream};
 use firsttouch_system::topology;
 use std::path::Path;
 
-/// An array of a default size takes at most this part of the free memory.
+/// An array of a default size takes at most the free memory divided by this.
 const PART_OF_MEMORY: u64 = 10;
-/// Assumed where the cache size is unknown.
+/// Last-level cache size to assume if it is unknown, bytes.
 pub const DEFAULT_CACHE_BYTES: u64 = 32 << 20;
 
 /// A kernel with its sizes.
@@ -26,7 +26,7 @@ pub enum Problem {
         operation: Operation,
         /// Doubles in each array; by default four times the last-level cache.
         elements: Option<u64>,
-        /// Stores go through the caches.
+        /// Whether stores go through the caches.
         temporal: bool,
     },
     Chase {
@@ -35,7 +35,7 @@ pub enum Problem {
     },
     Iso3dfd {
         points: [u64; 3],
-        /// Points of a block; the kernel chooses those that are not given.
+        /// Points of a block; the kernel chooses sizes that are `None`.
         blocks: [Option<u64>; 3],
     },
 }
@@ -51,7 +51,7 @@ pub struct Request {
     pub huge_pages: bool,
     /// Team sizes; empty for the OpenMP runtime's default.
     pub teams: Vec<u32>,
-    /// The placement this process was started with, as the user wrote it.
+    /// The placement with which this process was started, as the user wrote it.
     pub placement: Option<String>,
 }
 
@@ -145,7 +145,7 @@ impl Problem {
         }
     }
 
-    /// What one iteration is called.
+    /// The name of an iteration in the results.
     fn iteration(self) -> &'static str {
         match self {
             Self::Dgemv { .. } | Self::Dmvm { .. } => "product",
@@ -165,7 +165,7 @@ fn initialisation_name(initialisation: Initialisation) -> &'static str {
     }
 }
 
-/// Bytes of an array of a default size.
+/// Bytes of an array of a default size of `bytes`, limited by the free memory.
 fn array_bytes(bytes: u64, available_bytes: u64) -> u64 {
     if available_bytes == 0 { bytes } else { bytes.min(available_bytes / PART_OF_MEMORY) }.max(64 * 64)
 }
@@ -195,7 +195,7 @@ mod tests {
         }
     }
 
-    /// Check what a problem becomes: sizes, blocks, words.
+    /// Check the sizes, blocks and words for a requested problem.
     #[test]
     fn problems_have_sizes() {
         let (run, result) = request(Problem::Iso3dfd { points: [40, 33, 29], blocks: [None, Some(5), None] }).prepare(0);

@@ -1,4 +1,4 @@
-//! Bandwidth and latency of every pair of a node whose CPUs run and a node whose memory they use.
+//! Bandwidth and latency of every pair of a node whose CPUs access memory and a node whose memory is accessed.
 
 mod pairs;
 mod scan;
@@ -19,7 +19,7 @@ pub enum MapKernel {
 }
 
 impl MapKernel {
-    /// As `firsttouch bench` calls it.
+    /// The kernel's name in `firsttouch bench`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ impl MapKernel {
         }
     }
 
-    /// Its mix of reads and writes.
+    /// The kernel's mix of reads and writes.
     #[must_use]
     pub fn about(self) -> &'static str {
         match self {
@@ -47,13 +47,13 @@ impl MapKernel {
 /// What to measure, and how precisely.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Empty: chosen by the number of nodes.
+    /// If empty, the number of nodes determines the kernels.
     pub kernels: Vec<MapKernel>,
-    /// Most runs of a figure.
+    /// The largest number of runs of a figure.
     pub runs: u32,
-    /// The third fastest run must be within this part of the fastest.
+    /// The third fastest run must be within this fraction of the fastest.
     pub spread: f64,
-    /// Leave out the curves of one node.
+    /// Whether to leave out the curves of one node.
     pub pairs_only: bool,
     /// Bytes of an array; by default four times the last-level cache.
     pub array_bytes: Option<u64>,
@@ -63,13 +63,13 @@ pub struct Options {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Best {
     pub value: f64,
-    /// The distance of the third fastest run, as a part of `value`.
+    /// The distance of the third fastest run, as a fraction of `value`.
     pub spread: f64,
     pub runs: u32,
 }
 
 impl Best {
-    /// `None` for fewer than three values. With `most`, the largest value is the fastest, else the smallest.
+    /// `None` for fewer than three values. If `most`, the largest value is the fastest, else the smallest.
     #[must_use]
     pub fn of(values: &[f64], most: bool) -> Option<Self> {
         let mut sorted = values.to_vec();
@@ -91,7 +91,7 @@ impl Best {
 pub struct PairFigure {
     pub cpu_node: u32,
     pub memory_node: u32,
-    /// `None` where the runs failed; `failed` says why.
+    /// `None` if the runs failed; `failed` then has the reason.
     pub best: Option<Best>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
@@ -102,11 +102,11 @@ pub struct PairFigure {
 pub struct PairTable {
     /// A kernel's name, or `latency`.
     pub name: String,
-    /// What it is, in words.
+    /// A description of the quantity in words.
     pub about: String,
     /// `GB/s` or `ns`.
     pub unit: String,
-    /// Bytes that pass the controller over bytes counted: a store may read its line first.
+    /// Bytes that pass the controller / bytes counted: a store may first read its cache line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moved_factor: Option<f64>,
     pub cells: Vec<PairFigure>,
@@ -132,7 +132,7 @@ pub struct CurvePoint {
     pub kernel: String,
     pub threads: u32,
     pub gb_per_s: Option<Best>,
-    /// Of a load that another thread does meanwhile.
+    /// Of a load, while other threads access memory, ns.
     pub latency_ns: Option<Best>,
 }
 
@@ -140,20 +140,20 @@ pub struct CurvePoint {
 pub struct Map {
     pub schema: &'static str,
     pub machine: String,
-    /// Nodes whose CPUs run, and nodes whose memory is used.
+    /// Nodes whose CPUs access memory, and nodes whose memory is accessed.
     pub cpu_nodes: Vec<u32>,
     pub memory_nodes: Vec<u32>,
-    /// CPUs that run on each CPU node, and the number of their cores.
+    /// The number of CPUs that run on each CPU node, and the number of their cores.
     pub threads: Vec<u32>,
     pub cores: Vec<u32>,
     pub array_bytes: u64,
     pub spread_limit: f64,
     pub tables: Vec<PairTable>,
-    /// The node of the curves, on its own memory.
+    /// The node of the curves; its CPUs use its own memory.
     pub curve_node: Option<u32>,
     pub saturation: Vec<CurvePoint>,
     pub loaded_latency: Vec<CurvePoint>,
-    /// What one thread of `curve_node` reads from the nearest other node.
+    /// The bandwidth of one thread of `curve_node` when it reads from the nearest other node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub one_thread_remote: Option<Best>,
     pub notes: Vec<String>,
@@ -163,7 +163,7 @@ pub struct Map {
 mod tests {
     use super::*;
 
-    /// Check which run counts, and how far the others are.
+    /// Check which run is the result, and how far the others are from it.
     #[test]
     fn the_fastest_counts() {
         assert_eq!(Best::of(&[1.0, 2.0], true), None);

@@ -1,4 +1,4 @@
-//! One figure of one pair of nodes: a kernel runs until the fastest runs agree.
+//! Measures one figure of one pair of nodes: repeats a kernel until the fastest runs agree.
 
 use super::Best;
 use crate::Result;
@@ -26,15 +26,15 @@ pub struct Pair {
 
 pub struct PairMeasurement {
     pub best: Option<Best>,
-    /// Bytes that the kernel moves over bytes that it counts.
+    /// Bytes that the kernel moves / bytes that it counts.
     pub moved_factor: Option<f64>,
 }
 
 impl PairBench {
-    /// The fastest of several runs of `bench ARGUMENTS`, by `figure` (`gb_per_s`, `latency_ns`).
+    /// The fastest of several runs of `bench ARGUMENTS`, by the figure named `figure` (`gb_per_s`, `latency_ns`).
     ///
     /// # Errors
-    /// The message of the first run that failed.
+    /// When a run fails: the error has its message.
     pub fn figure(&self, pair: Pair, arguments: &[&str], figure: &str) -> Result<Option<Best>> {
         Ok(self.measured(pair, arguments, figure)?.best)
     }
@@ -42,7 +42,7 @@ impl PairBench {
     /// The same, with the kernel's ratio of moved to counted bytes.
     ///
     /// # Errors
-    /// The message of the first run that failed.
+    /// When a run fails: the error has its message.
     pub fn measured(&self, pair: Pair, arguments: &[&str], figure: &str) -> Result<PairMeasurement> {
         let (mut values, mut moved) = (Vec::new(), None);
         for _ in 0..self.most_runs {
@@ -62,7 +62,7 @@ impl PairBench {
         Ok(value)
     }
 
-    /// Starts a kernel that runs beside others.
+    /// Starts a kernel that runs beside other ones.
     pub fn start(&self, pair: Pair, arguments: &[&str]) -> Result<Child> {
         let mut command: Command = self.kernels.command(&pair.options(), &[arguments, &["--huge-pages"]].concat());
         command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().context(ErrorKind::System, "cannot start the kernel")
@@ -86,12 +86,12 @@ fn is_speed(figure: &str) -> bool {
     figure != "latency_ns"
 }
 
-/// The best repetition in the JSON that a kernel printed.
+/// The figure of the best repetition in the JSON of a kernel.
 pub fn value_of(json: &[u8], figure: &str) -> Result<f64> {
     best(&serde_json::from_slice(json).context(ErrorKind::Kernel, "the kernel printed no result")?, figure)
 }
 
-/// The best repetition of a run.
+/// The figure of the best repetition of a run.
 fn best(value: &Value, figure: &str) -> Result<f64> {
     let key = if is_speed(figure) { "max" } else { "min" };
     value[figure][key].as_f64().ok_or_else(|| Error::new(ErrorKind::Kernel, format!("the kernel printed no {figure}")))
@@ -100,7 +100,7 @@ fn best(value: &Value, figure: &str) -> Result<f64> {
 /// A figure counts only if the kernel found its pages on the node that they were bound to.
 ///
 /// # Errors
-/// When some were elsewhere.
+/// When some pages were on another node.
 pub fn check_page_nodes(value: &Value, memory_node: u32) -> Result<()> {
     let nodes = value["page_nodes"].as_array().into_iter().flatten().filter_map(Value::as_u64);
     let elsewhere = nodes.filter(|node| *node != u64::from(memory_node)).count();

@@ -9,21 +9,21 @@ use crate::kernels::Kernels;
 use crate::{Progress, Result};
 use firsttouch_model::topology::{Core, Distances, Topology};
 
-/// With more nodes than this, one kernel is measured: all kernels would take minutes.
+/// With more nodes than this, only one kernel is measured, because all kernels would take minutes.
 const NODES_WITH_ALL_KERNELS: usize = 2;
-/// An array takes at most this part of a node's free memory: a kernel has up to four arrays.
+/// An array takes at most a node's free memory divided by this: a kernel has up to four arrays.
 const PART_OF_NODE: u64 = 8;
-/// Sweeps and repetitions of one run, and loads of one: a few tens of milliseconds.
+/// Sweeps and repetitions of one bandwidth run, and loads of one latency run: each takes a few tens of milliseconds.
 const SWEEPS: &str = "2";
 const REPETITIONS: &str = "3";
 const LOADS: &str = "300000";
-/// The first mix with writes that was measured in pairs gets a curve beside `read`.
+/// Besides `read`, the first of these kernels that was measured for pairs gets a curve.
 const CURVES_WITH_WRITES: [MapKernel; 4] = [MapKernel::Triad, MapKernel::Copy, MapKernel::Schoenauer, MapKernel::Write];
 
 /// Measures this machine.
 ///
 /// # Errors
-/// When no node can be used, or no pair could be measured.
+/// When no node is usable, or no pair could be measured.
 pub fn scan(topology: &Topology, options: &Options, progress: Progress<'_>) -> Result<Map> {
     let mut scan = Scan::new(options, topology, progress)?;
     for kernel in kernels(options, scan.map.cpu_nodes.len().max(scan.map.memory_nodes.len())) {
@@ -52,10 +52,10 @@ fn kernels(options: &Options, nodes: usize) -> Vec<MapKernel> {
 struct Scan<'a> {
     bench: PairBench,
     map: Map,
-    /// Elements and cache lines of an array, as options of the kernels.
+    /// The numbers of elements and of cache lines of an array, as options of the kernels.
     elements: String,
     lines: String,
-    /// Kernels measured in pairs.
+    /// The kernels that are measured for pairs.
     measured: Vec<MapKernel>,
     distances: Option<Distances>,
     progress: Progress<'a>,
@@ -156,7 +156,7 @@ impl<'a> Scan<'a> {
         self.map.tables.push(PairTable { name: name.to_owned(), about: about.to_owned(), unit: unit.to_owned(), moved_factor, cells });
     }
 
-    /// On the first node that has both: bandwidth by number of threads, and latency while threads read.
+    /// Curves on the first node with CPUs and memory: bandwidth by number of threads, and latency while other threads read.
     fn curves(&mut self) {
         let own = (0..self.map.cpu_nodes.len()).find(|&at| self.map.memory_nodes.contains(&self.map.cpu_nodes[at]));
         let Some(at) = own else { return };
@@ -189,7 +189,7 @@ impl<'a> Scan<'a> {
         [kernel, "--threads", threads, "--elements", &self.elements, "--iterations", SWEEPS, "--repetitions", REPETITIONS]
     }
 
-    /// The other memory node at the least distance.
+    /// The nearest other node with memory.
     fn nearest_other(&self, node: u32) -> Option<u32> {
         let distance = |other: u32| {
             let distances = self.distances.as_ref()?;
@@ -200,14 +200,14 @@ impl<'a> Scan<'a> {
         others.min_by_key(|other| distance(*other).unwrap_or(u32::MAX))
     }
 
-    /// Latency of one thread while others read, and their bandwidth meanwhile.
+    /// Latency of one thread while `threads` others read, and the bandwidth of the others.
     fn loaded(&self, pair: Pair, threads: u32) -> Result<(Option<Best>, Option<Best>)> {
         let chase = ["chase", "--threads", "1", "--lines", &self.lines, "--iterations", LOADS, "--repetitions", REPETITIONS];
         if threads == 0 {
             return Ok((None, self.bench.figure(pair, &chase, "latency_ns")?));
         }
         let count = threads.to_string();
-        // Enough repetitions to read from before the chase starts until after it ends.
+        // Enough repetitions that the readers start before the latency run and end after it.
         let reader = ["read", "--threads", &count, "--elements", &self.elements, "--iterations", SWEEPS, "--repetitions", "40"];
         let (mut speeds, mut latencies) = (Vec::new(), Vec::new());
         for _ in 0..self.bench.most_runs.min(4) {
@@ -221,7 +221,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Cores of a node with a CPU that this process may use; as many as CPUs where cores are unknown.
+/// The number of cores of a node with a CPU that this process may use; the number of CPUs if cores are unknown.
 fn cores_of(topology: &Topology, node: u32, threads: u32, may_run: &impl Fn(&u32) -> bool) -> u32 {
     let Some(node) = topology.nodes.iter().find(|one| one.id == node) else { return threads };
     let runs = |core: &&Core| core.cpus.iter().any(|cpu| node.cpus.contains(cpu) && may_run(cpu));
@@ -229,7 +229,7 @@ fn cores_of(topology: &Topology, node: u32, threads: u32, may_run: &impl Fn(&u32
     u32::try_from(cores).ok().filter(|cores| (1..=threads).contains(cores)).unwrap_or(threads)
 }
 
-/// 1, 2, 3, 4, then doubled, and the last.
+/// 1, 2, 3, 4, then doubled, then `most`.
 fn steps(most: u32) -> Vec<u32> {
     let mut steps: Vec<u32> = (1..=most.min(4)).collect();
     let mut next = 8;

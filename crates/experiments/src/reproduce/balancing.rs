@@ -1,4 +1,4 @@
-//! The slides' table about the kernel's NUMA balancing.
+//! The table of the slides about the kernel's NUMA balancing.
 
 use super::published::{Published, column, predicted};
 use super::rounds::Case;
@@ -16,12 +16,12 @@ use std::path::Path;
 const RUNS: u32 = 5;
 const INITS: [Init; 2] = [Init::Serial, Init::Parallel];
 const STATES: [&str; 2] = ["off", "on"];
-/// Products of a long run, in which balancing has time to move pages, and of a short run, in which it has none.
+/// The number of products in a long run, in which balancing has time to move pages, and in a short run, in which it has not.
 const LONG: u32 = 100;
 const SHORT: u32 = 1;
 const DEFAULT_BYTES: u64 = 256 << 20;
 
-/// Runs of one kernel, with balancing on or off. Seconds are those of one product.
+/// Runs of one kernel with balancing on or off. Seconds are per product.
 struct Series {
     init: Init,
     repetitions: u32,
@@ -62,12 +62,12 @@ pub fn run(runner: &Runner<'_>) -> Result<Reproduction> {
     }))
 }
 
-/// Runs with balancing on and off in turn. The old state is restored, also after Ctrl-C.
+/// Runs with balancing on and off in turn. The previous state is restored, also after Ctrl-C.
 fn switched(runner: &Runner<'_>, case: &Case, rounds: u32) -> Result<Vec<Measured>> {
     let commands = Commands::new().of_kind(ErrorKind::System)?;
     let once = || {
         let timed = timed(runner, case);
-        // The kernel got the terminal's signal as well: its failure is what the user wanted.
+        // Ctrl-C reaches the kernel as well: its failure is then intended.
         match commands.interrupted() {
             Some(signal) => Ok(Timed { wall_s: 0.0, stop: Some(128 + signal) }),
             None => timed,
@@ -88,7 +88,7 @@ fn unswitched(runner: &Runner<'_>, case: &Case, rounds: u32) -> Result<Vec<Measu
     Ok(vec![Measured::new(name, (0..rounds).map(run).collect::<Result<_>>()?)])
 }
 
-/// One run: the seconds of a product, without its initialisation.
+/// One run: seconds per product, without the initialisation.
 fn timed(runner: &Runner<'_>, case: &Case) -> Result<Timed> {
     (runner.progress)(&case.name);
     let value = runner.rounds(1).once(case)?;
@@ -139,7 +139,7 @@ fn times(published: &Published, m: u64, all: &[Series]) -> Result<ResultTable> {
     Ok(times)
 }
 
-/// With balancing on and serial initialisation: migrated pages, and the time of a product.
+/// Results with balancing on and serial initialisation: migrated pages, and the time per product.
 fn migrations(published: &Published, m: u64, all: &[Series]) -> ResultTable {
     let mut moved = ResultTable::new(
         "balancing on, serial initialisation: pages migrated, and the time of a product",
@@ -166,7 +166,7 @@ fn migrations(published: &Published, m: u64, all: &[Series]) -> ResultTable {
 /// The effect of initialisation without balancing, and the effect of balancing on serial initialisation.
 fn effects(runner: &Runner<'_>, published: &Published, all: &[Series], is_switchable: bool) -> Vec<Effect> {
     let speeds = |init, state: &str| seconds(find(all, init, LONG, state)).iter().map(|seconds| 1.0 / seconds).collect::<Vec<f64>>();
-    // Where balancing cannot be switched, its present state.
+    // If balancing cannot be switched, its present state.
     let state = if find(all, Init::Serial, LONG, "off").is_some() { "off" } else { "on" };
     let ratio =
         || Some(published_run(published, Init::Serial, state)?.published / published_run(published, Init::Parallel, state)?.published);
@@ -187,7 +187,7 @@ fn effects(runner: &Runner<'_>, published: &Published, all: &[Series], is_switch
             slower: "with balancing off",
             faster_runs: &speeds(Init::Serial, "on"),
             slower_runs: &speeds(Init::Serial, "off"),
-            // The slides compare one product with a hundred, both with balancing on; the table shows that.
+            // The slides compare one product with a hundred, both with balancing on; the table shows that comparison.
             published: None,
             impossible: impossible.or(not_switched),
         }

@@ -1,4 +1,4 @@
-//! The slides' DGEMV: scaling with threads, and first touch.
+//! The DGEMV of the slides: scaling with threads, and first touch.
 
 use super::published::{Published, column, predicted};
 use super::rounds::{Case, CaseRuns, failures};

@@ -1,4 +1,4 @@
-//! Whether a published effect appears here: only the runs of both sides decide.
+//! Whether a published effect appears on this machine: only the runs of both cases decide.
 
 use crate::Statistics;
 use firsttouch_model::system::are_apart;
@@ -12,16 +12,16 @@ pub struct Claim<'a> {
     /// Speeds of the runs, in any unit.
     pub faster_runs: &'a [f64],
     pub slower_runs: &'a [f64],
-    /// The published ratio.
+    /// The published ratio of speeds.
     pub published: Option<f64>,
-    /// Why it cannot appear on this machine.
+    /// Why the effect cannot appear on this machine; `None` if it can.
     pub impossible: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Effect {
     pub verdict: EffectVerdict,
-    /// Speed of the faster case over the slower.
+    /// Speed of the faster case / speed of the slower case.
     pub ratio: Option<Ratio>,
     pub published_ratio: Option<f64>,
     pub sentence: String,
@@ -30,13 +30,13 @@ pub struct Effect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EffectVerdict {
-    /// Every run of the faster case is faster than every run of the other.
+    /// Every run of the faster case is faster than every run of the other case.
     Appears,
     /// The runs overlap, or are too few.
     NotShown,
-    /// Every run is slower.
+    /// Every run of the faster case is slower.
     Opposite,
-    /// This machine cannot show it.
+    /// This machine cannot show the effect.
     Impossible,
 }
 
@@ -56,7 +56,7 @@ impl Ratio {
 }
 
 impl Claim<'_> {
-    /// Decides the claim by the runs.
+    /// Decides the claim from the runs.
     #[must_use]
     pub fn judged(&self) -> Effect {
         let figures = Statistics::of(self.faster_runs).zip(Statistics::of(self.slower_runs));

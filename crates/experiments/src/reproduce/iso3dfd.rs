@@ -20,7 +20,7 @@ const N3_BLOCK: u64 = 96;
 const BORDER: u64 = 16;
 /// The least number of blocks per thread: with fewer, some threads have no work.
 const BLOCKS_A_THREAD: u64 = 8;
-/// Arrays with four bytes per point.
+/// The number of arrays, with four bytes per point.
 const ARRAYS: u64 = 3;
 
 /// Initialisation and dynamic schedule of the article's four cases; the first is the original program.
@@ -133,10 +133,10 @@ pub fn first_touch(runner: &Runner<'_>) -> Result<Reproduction> {
     }))
 }
 
-/// Smaller gains are ignored.
+/// Smaller gains (ratios of speeds) are ignored.
 const LEAST_GAIN: f64 = 1.1;
 
-/// Where the model contradicts the article.
+/// A sentence about a contradiction between model and article, if there is one.
 fn disagreement(machine: &Machine) -> Result<Option<String>> {
     let speed = |init| model(machine, Sockets::All, init, true).map(|cell| cell.value());
     let gain = speed(Init::Parallel)? / speed(Init::Serial)?;
@@ -165,7 +165,7 @@ fn effects(runner: &Runner<'_>, case_runs: &[CaseRuns], published: Option<f64>) 
 mod tests {
     use super::*;
 
-    /// Check that grids take about what they should, have blocks for all, and never vanish.
+    /// Check that grids have about the requested size, have blocks for all threads, and are never empty.
     #[test]
     fn grids_fit() {
         for (bytes, threads) in [(12 * 448 * 2016 * 1056, 44), (256 << 20, 2), (256 << 20, 256), (1 << 20, 2)] {

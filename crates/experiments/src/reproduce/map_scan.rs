@@ -1,4 +1,4 @@
-//! The slides' ccNUMA map scan with triad.
+//! The ccNUMA map scan of the slides, with triad.
 
 use super::published::{Published, column};
 use super::rounds::{Case, CaseRuns, failures};
@@ -11,7 +11,7 @@ use firsttouch_model::format_bytes;
 use firsttouch_predict::validate::validate;
 
 const RUNS: u32 = 5;
-/// With more pairs, each is measured fewer times.
+/// With more pairs than this, each is measured fewer times.
 const MANY_PAIRS: usize = 16;
 const ARRAYS: u64 = 3;
 const DEFAULT_BYTES: u64 = ARRAYS * (128 << 20);
@@ -108,7 +108,7 @@ fn own_over_other(matrix: &[Vec<f64>]) -> Option<f64> {
     Some(mean(true)? / mean(false)?)
 }
 
-/// How well the model's machine, which is fitted to this matrix, reproduces it.
+/// How well the model's machine, whose numbers are fitted to this matrix, reproduces it.
 fn fit(published: &Published) -> Result<Option<String>> {
     let validation = validate(std::slice::from_ref(&published.experiment)).of_kind(ErrorKind::Internal)?;
     let worst = validation.rows.iter().map(|row| row.error.abs()).reduce(f64::max);

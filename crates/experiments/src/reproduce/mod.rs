@@ -1,4 +1,5 @@
-//! Published experiments, repeated as far as this machine allows, beside what was published and what the model predicts.
+//! Repeats published experiments as far as this machine allows, and shows the published figures and the model's predictions beside the
+//! results.
 
 mod balancing;
 mod dgemv;
@@ -89,7 +90,7 @@ pub struct Options {
 /// Runs an experiment.
 ///
 /// # Errors
-/// When the arrays do not fit, no node can be used, or every kernel failed.
+/// When the arrays do not fit, no node is usable, or every kernel failed.
 pub fn run(name: ExperimentName, options: Options, progress: Progress<'_>) -> Result<Reproduction> {
     let runner = Runner { name, options, host: Host::read()?, kernels: Kernels::new()?, progress };
     match name {
@@ -104,7 +105,7 @@ pub fn run(name: ExperimentName, options: Options, progress: Progress<'_>) -> Re
     }
 }
 
-/// What every experiment needs.
+/// The input of every experiment.
 struct Runner<'a> {
     name: ExperimentName,
     options: Options,
@@ -113,7 +114,7 @@ struct Runner<'a> {
     progress: Progress<'a>,
 }
 
-/// What an experiment measured; the rest of a [`Reproduction`] is the same for all.
+/// The results of an experiment; the rest of a [`Reproduction`] is the same for all experiments.
 struct Results {
     title: &'static str,
     sources: Vec<String>,
@@ -125,12 +126,12 @@ struct Results {
 }
 
 impl Runner<'_> {
-    /// Runs of each case: the user's number, or `usual`.
+    /// The number of runs of each case: the user's, else `usual`.
     fn rounds(&self, usual: u32) -> Rounds<'_> {
         Rounds { kernels: &self.kernels, runs: self.options.runs.unwrap_or(usual), progress: self.progress }
     }
 
-    /// Bytes of all arrays of a run, and a note where caches hold too much of them.
+    /// Bytes of all arrays of a run, and a note if caches hold too much of them.
     fn array_bytes(&self, usual: u64) -> Result<(u64, Vec<String>)> {
         let bytes = self.host.array_bytes(self.options.array_bytes, usual)?;
         Ok((bytes, self.host.note_on_size(bytes).into_iter().collect()))

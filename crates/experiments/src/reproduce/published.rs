@@ -21,24 +21,24 @@ impl Published {
         Ok(Self { experiment, machine: machine::find(machine).of_kind(ErrorKind::Internal)? })
     }
 
-    /// What the source says of an experiment without figures.
+    /// What the source says about an experiment without giving figures.
     pub fn said(&self, experiment: ExperimentName) -> Vec<String> {
         self.experiment.said.get(experiment.as_str()).cloned().unwrap_or_default()
     }
 
-    /// Where it was published, and the machine.
+    /// The publication and the machine.
     pub fn source(&self) -> String {
         format!("{}, on {}", self.experiment.source, self.machine.title)
     }
 }
 
-/// Narrower ranges are not shown.
+/// Ranges narrower than this fraction of the value are not shown.
 const NARROW: f64 = 0.001;
 
-/// The model's answer as a cell.
+/// A prediction as a cell.
 ///
 /// # Errors
-/// A team that the machine cannot have.
+/// When the machine cannot have the team.
 pub fn predicted(answer: std::result::Result<Predicted, firsttouch_predict::model::TeamError>) -> Result<ResultCell> {
     let Predicted { value, range } = answer.of_kind(ErrorKind::Internal)?;
     Ok(ResultCell::Model { value, range: range.filter(|[low, high]| high - low > NARROW * value) })

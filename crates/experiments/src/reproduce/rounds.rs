@@ -1,4 +1,4 @@
-//! Runs of several cases in turn, so that a change on the machine meanwhile affects all of them alike.
+//! Runs several cases in turn, so that a change on the machine during the runs affects all of them alike.
 
 use crate::error::{Context, Error, ErrorKind};
 use crate::kernels::{Kernels, parse};
@@ -8,9 +8,9 @@ use std::process::{Child, Stdio};
 
 /// One way to run a kernel.
 pub struct Case {
-    /// As in the table.
+    /// The case's name in the table.
     pub name: String,
-    /// Options of `firsttouch run`; empty: nothing is placed.
+    /// Options of `firsttouch run`; if empty, nothing is placed.
     pub placement: Vec<String>,
     /// The kernel of `firsttouch bench` and its options.
     pub kernel: Vec<String>,
@@ -22,7 +22,7 @@ impl Case {
     }
 }
 
-/// What the runs of a case printed; after a failure there are fewer than were asked for.
+/// The JSON that the runs of a case printed; after a failure, fewer than requested.
 #[derive(Clone, Debug, Default)]
 pub struct CaseRuns {
     pub printed: Vec<Value>,
@@ -55,10 +55,10 @@ pub struct Rounds<'a> {
 }
 
 impl Rounds<'_> {
-    /// Runs every case once a round. Each round begins with another case. A case that failed is not run again.
+    /// Runs every case once per round. Each round begins with another case. A case that failed is not run again.
     ///
     /// # Errors
-    /// When all cases failed: the first one's reason.
+    /// When all cases failed: the error is that of the first.
     pub fn run(&self, cases: &[Case]) -> Result<Vec<CaseRuns>> {
         let mut all = vec![CaseRuns::default(); cases.len()];
         for round in 0..self.runs as usize {
@@ -101,7 +101,7 @@ impl Rounds<'_> {
     }
 }
 
-/// Why cases have no figures, as notes.
+/// The reasons why cases have no figures, as notes.
 pub fn failures(all: &[CaseRuns]) -> impl Iterator<Item = String> {
     all.iter().filter_map(|runs| runs.failed.as_ref()).map(|why| format!("Not measured: {why}."))
 }

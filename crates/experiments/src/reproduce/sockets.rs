@@ -81,7 +81,7 @@ fn measure(runner: &Runner<'_>, rounds: &Rounds, grid: &Grid) -> Result<SocketRu
     Ok(SocketRuns { single, each })
 }
 
-/// The sum over nodes of each round in which every node has a run.
+/// For each round in which every node has a run, the sum over the nodes.
 fn sums(by_node: &[Vec<f64>]) -> Vec<f64> {
     let rounds = by_node.iter().map(Vec::len).min().unwrap_or(0);
     (0..rounds).map(|round| by_node.iter().map(|runs| runs[round]).sum()).collect()

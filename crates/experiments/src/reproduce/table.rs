@@ -38,7 +38,7 @@ pub struct MeasuredOn {
 pub struct ResultTable {
     pub title: String,
     pub unit: String,
-    /// What the labels of a row are.
+    /// The meanings of a row's labels.
     pub heads: Vec<String>,
     pub columns: Vec<ResultColumn>,
     pub rows: Vec<ResultRow>,
@@ -49,7 +49,7 @@ pub struct ResultTable {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ResultColumn {
     pub source: Source,
-    /// Distinguishes columns of one source: a size, a machine, a node. May be empty.
+    /// Distinguishes the columns of one source: a size, a machine or a node. May be empty.
     pub name: String,
 }
 
@@ -64,11 +64,11 @@ pub enum Source {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ResultRow {
     pub labels: Vec<String>,
-    /// One a column; `None` where a source has no figure.
+    /// One cell per column; `None` if a source has no figure.
     pub cells: Vec<Option<ResultCell>>,
 }
 
-/// A figure with what its source gives to judge it by.
+/// A figure, with the information its source gives about its reliability.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum ResultCell {
@@ -91,16 +91,16 @@ pub enum ResultCell {
 /// How a table is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Drawing {
-    /// Not at all.
+    /// The table is not drawn.
     #[default]
     None,
-    /// Over the last label, with a line for each combination of the other labels.
+    /// Curves over the last label, with a line for each combination of the other labels.
     Lines,
-    /// The same, with one scale for all columns.
+    /// The same, with the same scale for all columns.
     LinesOfOneScale,
-    /// A bar a row.
+    /// One bar per row.
     Bars,
-    /// Rows against columns.
+    /// A heat map: rows against columns.
     Heat,
 }
 
@@ -125,7 +125,7 @@ impl ResultCell {
         }
     }
 
-    /// Least and most, where there are several.
+    /// The least and the largest value, if there are several.
     #[must_use]
     pub fn range(&self) -> Option<[f64; 2]> {
         match self {
@@ -135,7 +135,7 @@ impl ResultCell {
         }
     }
 
-    /// The largest value that is shown.
+    /// The largest value shown, including ranges.
     #[must_use]
     pub fn top(&self) -> f64 {
         self.range().map_or(self.value(), |[_, high]| high.max(self.value()))

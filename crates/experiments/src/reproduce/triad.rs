@@ -1,4 +1,4 @@
-//! The slides' triad by number of domains.
+//! The triad of the slides, by number of domains.
 
 use super::published::{Published, column, predicted};
 use super::rounds::{Case, CaseRuns, failures};
@@ -117,17 +117,17 @@ fn speeds(published: &Published, ways: &[PlacedOn], case_runs: &[CaseRuns]) -> R
     Ok(speeds)
 }
 
-/// The model's speed of all cores of `count` domains.
+/// The predicted speed of all cores of `count` domains.
 fn model(machine: &Machine, placement: Placement, count: usize) -> Result<ResultCell> {
     let cores = |node: usize| machine.nodes.get(node).map_or(0, |node| node.cores);
     let team: Vec<Seat> = (0..count).flat_map(|node| seats::on_node(machine, node, cores(node))).collect();
     predicted(runs::bandwidth(machine, Kernel::Stream, &team, placement.memory(count)))
 }
 
-/// Speeds whose ratio is above this are equal.
+/// Speeds with a ratio above this count as equal.
 const EQUAL: f64 = 0.97;
 
-/// Where the model contradicts the slides.
+/// A sentence about a contradiction between model and slides, if there is one.
 fn disagreement(published: &Published) -> Result<Option<String>> {
     let all = published.machine.nodes.len();
     let speed = |placement| model(&published.machine, placement, all).map(|cell| cell.value());
@@ -140,7 +140,7 @@ fn disagreement(published: &Published) -> Result<Option<String>> {
     }))
 }
 
-/// On all domains: parallel initialisation over interleaving, and that over one domain.
+/// On all domains: the gain of parallel initialisation over interleaving, and over one domain.
 fn effects(runner: &Runner<'_>, ways: &[PlacedOn], case_runs: &[CaseRuns], most: usize) -> Vec<Effect> {
     let runs = |placement: Placement| {
         let index = ways.iter().position(|way| *way == (placement, most));

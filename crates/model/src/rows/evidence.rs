@@ -1,13 +1,13 @@
-//! Sources of evidence: what each saw, and what it lost.
+//! Sources of evidence: the number of samples of each, and of lost ones.
 
-/// A source of evidence: whether it was available, and if not, why and what helps.
+/// A source of evidence: whether it was available, and if not, why and what the user can do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
     /// `touch`, `watch`, `hint`, `resident`, `agent`, ...
     pub source: String,
     pub available: bool,
     pub samples: u64,
-    /// Empty if nothing is missing; else what was not seen, why, and what to do about it.
+    /// Empty if nothing is missing; else what was not seen, why, and what the user can do.
     pub detail: String,
 }
 

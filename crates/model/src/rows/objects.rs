@@ -45,9 +45,9 @@ pub struct Object {
     pub id: Id,
     pub process: Id,
     pub kind: ObjectKind,
-    /// The call that made it: `malloc`, `calloc`, `realloc`, `aligned`, `mmap`, `mremap`.
+    /// The call that created it: `malloc`, `calloc`, `realloc`, `aligned`, `mmap`, `mremap`.
     pub call: Option<String>,
-    /// The variable as the programmer knows it, a symbol, or a mapping's name.
+    /// The variable in the source, a symbol, or a mapping's name.
     pub name: Option<String>,
     pub address: u64,
     pub bytes: u64,
@@ -65,11 +65,12 @@ pub struct FoldedObjects {
     pub call: String,
     pub bytes: u64,
     pub count: u64,
-    /// Sum over the objects of (bytes / 8) x lifetime since watching started, ns: the exposure that watchpoint samples are drawn from.
+    /// The sum over the objects of (bytes / 8) x lifetime since watching started, in words x ns: the exposure from which watchpoint samples
+    /// are drawn.
     pub word_ns: f64,
 }
 
-/// Memory that the program released but kept mapped (madvise): its pages are new from then on.
+/// Memory that the program released but kept mapped (madvise): its pages are new afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Release {
     pub process: Id,
@@ -81,7 +82,7 @@ pub struct Release {
 /// The memory policy of the mapping that an object lies in, from /proc/PID/numa_maps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// The kernel's words: `default`, `interleave:0-1`, `bind:0`, `prefer:1`.
+    /// The policy in the kernel's words: `default`, `interleave:0-1`, `bind:0`, `prefer:1`.
     pub policy: String,
     /// When it was last read.
     pub time_ns: u64,

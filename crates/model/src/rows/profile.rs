@@ -25,7 +25,7 @@ pub struct Profile {
     pub windows: Vec<Window>,
     pub accesses: Vec<Access>,
     pub pages: Vec<Page>,
-    /// By object.
+    /// Policies by object.
     pub policies: BTreeMap<Id, Policy>,
     pub counters: Vec<Counter>,
     pub regions: Vec<Region>,
@@ -33,19 +33,19 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// What the profile says of one source of evidence.
+    /// The profile's information about one source of evidence.
     #[must_use]
     pub fn evidence_of(&self, source: &EvidenceSource) -> Option<&Evidence> {
         self.evidence.iter().find(|evidence| evidence.source == source.as_str())
     }
 
-    /// Records that a source lost, for all reasons together.
+    /// The number of records that a source lost, for all reasons together.
     #[must_use]
     pub fn lost_by(&self, source: &EvidenceSource) -> u64 {
         self.lost.iter().filter(|lost| lost.source == source.as_str()).fold(0, |sum, lost| sum.saturating_add(lost.count))
     }
 
-    /// Growth of a counter of the whole system, or summed over the nodes; `None` if it was not recorded.
+    /// Growth of a counter of the whole system, or the sum over the nodes; `None` if it was not recorded.
     #[must_use]
     pub fn grown(&self, name: &str) -> Option<u64> {
         let all = self.counters.iter().filter(|c| c.name == name);

@@ -14,7 +14,7 @@ pub struct Process {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Thread {
-    /// In order of birth over all processes; 0 is the main thread of the program.
+    /// Ascending in order of birth over all processes; 0 is the main thread of the program.
     pub id: Id,
     pub process: Id,
     pub tid: i32,
@@ -30,17 +30,17 @@ pub struct Thread {
     pub user_faults: Option<u64>,
     /// All minor page faults of the thread, including those of the kernel on its behalf.
     pub all_faults: Option<u64>,
-    /// CPUs it may run on, as the kernel lists them (`0-3,8`), at the last reading.
+    /// CPUs that it may run on, in the kernel's list format (`0-3,8`), at the last reading.
     pub allowed_cpus: Option<String>,
-    /// Readings at which it was on another node than at the reading before.
+    /// The number of readings at which it was on another node than at the reading before.
     pub node_moves: u64,
 }
 
-/// How often a thread was seen on one CPU.
+/// How often a thread was seen on a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// At sampled faults, and at regular readings.
+    /// At sampled faults and at regular readings.
     pub samples: u64,
-    /// At regular readings, if it had used CPU time since the reading before.
+    /// At regular readings, if the thread had used CPU time since the reading before.
     pub looks: u64,
 }

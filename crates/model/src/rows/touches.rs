@@ -12,13 +12,13 @@ pub struct FirstTouch {
     pub cpu: u32,
     /// The address of the access that faulted.
     pub address: u64,
-    /// Faults this sample stands for (the sampling period in force).
+    /// The number of faults that this sample represents (the sampling period in force).
     pub weight: f64,
     /// The kernel touched the page on behalf of the thread (a system call such as read).
     pub by_kernel: bool,
     pub site: Option<Id>,
-    /// Size of the page that was mapped when the access faulted; 0 if no page was mapped. A page was mapped if NUMA balancing had marked
-    /// it (a hinting fault), or if it was shared and written to (zero page, after fork). `None` before Linux 5.11.
+    /// Bytes of the page that was mapped when the access faulted; 0 if no page was mapped. A page was mapped if NUMA balancing had marked
+    /// it (a hinting fault), or if it was shared and was written to (zero page, after fork). `None` before Linux 5.11.
     pub mapped_bytes: Option<u64>,
     /// The node of the page right after the fault, or a negative errno (-14 or -2: the zero page). `None` if it was not queried.
     pub node: Option<i32>,

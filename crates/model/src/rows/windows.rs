@@ -26,9 +26,9 @@ pub struct Access {
     pub window: Id,
     pub thread: Id,
     pub site: Option<Id>,
-    /// Traps taken.
+    /// The number of traps.
     pub hits: u64,
-    /// Accesses in the whole `held_ns`, estimated: equals `hits` unless the hit limit ended the window early.
+    /// The estimated number of accesses in the whole `held_ns`: equals `hits` unless the hit limit ended the window early.
     pub estimate: f64,
     /// Time until the hit limit ended the window for this thread (or `held_ns`).
     pub watched_ns: u64,

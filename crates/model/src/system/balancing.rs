@@ -54,7 +54,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of values in any order; all fields are 0 without values.
+    /// Medians of values in any order; all fields are 0 without values.
     #[must_use]
     pub fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
@@ -65,8 +65,8 @@ impl Spread {
     }
 }
 
-/// The least number of runs in each state for which disjoint ranges show a difference: by chance, the ranges are disjoint in 2 of
-/// binomial(8, 4) = 70 orders, which is below 5 % (the exact rank-sum test); with 3 runs each, in 10 %.
+/// The least number of runs in each state for which disjoint ranges are significant: by chance, the ranges are disjoint in 2 of binomial(8,
+/// 4) = 70 orders, which is below 5 % (the exact rank-sum test); with 3 runs each, in 10 %.
 pub const LEAST_RUNS: usize = 4;
 
 /// Whether the runs in two states differ significantly: enough runs of each, in disjoint ranges.

@@ -1,5 +1,5 @@
-//! The variable that an allocation is assigned to, from its source line. A line without its context may be in any language, so this
-//! recognises patterns and does not parse. If it is not sure, it returns `None`.
+//! Finds the variable that an allocation is assigned to in its source line. A line without its context may be in any language, so this
+//! recognises patterns and does not parse. If the result is uncertain, it is `None`.
 
 mod declared;
 mod explicit;
@@ -76,8 +76,9 @@ fn candidates(text: &Text, call: &str) -> Vec<Candidate> {
     readings.iter().map(|reading| reading(text)).find(|found| !found.is_empty()).unwrap_or_default()
 }
 
-/// If the line has one variable, it is the answer for every index: a constructor may allocate more than once. If the call at the index
-/// is of the wrong kind, the count is wrong (small allocations are not recorded): take the first call of the right kind.
+/// Picks the candidate with this index. If the line has only one variable, it is the answer for every index, because a constructor may
+/// allocate more than once. If the call at the index is of the wrong kind, the count is wrong (small allocations are not recorded): take
+/// the first call of the right kind.
 fn pick(mut candidates: Vec<Candidate>, number: usize) -> Option<String> {
     let index = if candidates.len() == 1 { 0 } else { number };
     let fitting = candidates.get(index)?.fits.then_some(index).or_else(|| candidates.iter().position(|candidate| candidate.fits));

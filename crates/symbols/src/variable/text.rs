@@ -1,6 +1,6 @@
 //! A source line as characters, with literals and comments blanked out, and functions to navigate in it.
 
-/// The longest line: longer ones are generated code, of which only the beginning is examined.
+/// Longer lines are generated code, of which only the beginning is examined.
 const LONGEST_LINE: usize = 2048;
 
 /// Two views of one line, equally long.

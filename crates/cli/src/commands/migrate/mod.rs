@@ -23,7 +23,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 const ROOT: &str = "/";
-/// The time between two lines of progress, and before the first.
+/// The time before the first line of progress, and between two lines.
 const PERIOD: Duration = Duration::from_millis(300);
 
 pub fn run(arguments: &Migrate) -> Result<u8> {
@@ -78,18 +78,19 @@ fn show(arguments: &Migrate, json: &MigrateJson) -> Result<u8> {
     Ok(exit::DONE)
 }
 
-/// Threads that move pages: half of the CPUs, because the process goes on meanwhile, and at most as many as fill the links between nodes.
+/// The number of threads that move pages: half of the CPUs, because the process continues to run, but not more than are needed to fill the
+/// links between nodes.
 fn threads() -> usize {
     const MOST: usize = 4;
     (std::thread::available_parallelism().map_or(1, std::num::NonZero::get) / 2).clamp(1, MOST)
 }
 
-/// Where pages go.
+/// The target of the migration.
 enum Target<'a> {
     Rule(Rule),
-    /// Where this profile saw them used.
+    /// The nodes on which this profile saw the pages used.
     Used(&'a Path),
-    /// Where this plan puts them; the profile, unless the plan was made from it.
+    /// The nodes that this plan chooses, and the profile, unless the plan was made from it.
     Planned(&'a Path, Option<&'a Path>),
 }
 
@@ -116,7 +117,7 @@ fn nodes(option: &str, list: &str, machine: &Topology) -> Result<Vec<u32>> {
     usage(found.with_context(|| option.to_owned()))
 }
 
-/// All resident memory, by mapping.
+/// All resident memory of the process, by mapping.
 fn everywhere(maps: &ProcessMaps, rule: &Rule) -> Vec<Span> {
     let of = |mapping: &Mapping| {
         let page_bytes = mapping.page_bytes?;
@@ -133,7 +134,7 @@ fn everywhere(maps: &ProcessMaps, rule: &Rule) -> Vec<Span> {
     maps.mappings.iter().filter_map(of).collect()
 }
 
-/// Bytes of a mapping that move as a whole.
+/// The number of bytes of a mapping that can only move together.
 fn grain_bytes(mapping: &Mapping, page_bytes: u64) -> u64 {
     if mapping.transparent_huge_bytes == 0 {
         return page_bytes;
@@ -142,7 +143,7 @@ fn grain_bytes(mapping: &Mapping, page_bytes: u64) -> u64 {
     text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(page_bytes)
 }
 
-/// A line of progress on a terminal.
+/// Shows a line of progress on a terminal.
 struct Progress {
     is_terminal: bool,
     all: u64,

@@ -1,4 +1,4 @@
-//! A plan for a process that runs already: a profile of that process tells which of its memory each entry is about.
+//! Applies a plan to a running process. A profile of the process identifies the memory that each entry is about.
 
 use super::used::{Used, nodes_of_threads, within};
 use anyhow::{Context, Result, anyhow};
@@ -12,11 +12,13 @@ use firsttouch_plan::{KernelPolicy, Origin, Origins, Plan, RunNodes, apply, hash
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// KernelPolicy of the kernel that keep memory on some nodes rather than spread it (linux/mempolicy.h).
+/// The kernel's modes that keep memory on some nodes rather than spread it: MPOL_PREFERRED, MPOL_BIND (linux/mempolicy.h).
 const KEEPING: [u32; 2] = [1, 2];
 
+/// The spans of memory to move, according to a plan.
+///
 /// # Errors
-/// A plan or profile that cannot be used; a profile of another process; nothing of the plan in this one.
+/// When the plan or the profile cannot be used, the profile is of another process, or nothing of the plan is in this process.
 pub fn spans(file: &Path, profile: Option<&Path>, pid: i32, maps: &ProcessMaps, machine: &Topology) -> Result<Used> {
     let mut plan = read_plan(file)?;
     let path = profile.map_or_else(|| PathBuf::from(&plan.made_from), Path::to_owned);
@@ -54,7 +56,7 @@ pub fn spans(file: &Path, profile: Option<&Path>, pid: i32, maps: &ProcessMaps, 
     Ok(Used { spans, notes })
 }
 
-/// Threads are taken where they run now, rather than where a run under the plan would pin them.
+/// Sets the threads' nodes to those on which they run now, rather than those to which a run under the plan would pin them.
 fn seat(plan: &mut Plan, profile: &Profile, process: &Process, nodes: &[u32], runs: &BTreeMap<i32, u32>) {
     let mut own: Vec<_> = profile.threads.iter().filter(|thread| thread.process == process.id).collect();
     own.sort_unstable_by_key(|thread| thread.id);
@@ -71,7 +73,7 @@ fn seat(plan: &mut Plan, profile: &Profile, process: &Process, nodes: &[u32], ru
     }
 }
 
-/// The live objects that an entry is about, in order of birth, each with its number among all of its site.
+/// The live objects that an entry is about, in order of birth, each with its index among all objects of its site.
 fn objects<'a>(origin: &Origin, profile: &'a Profile, process: &Process, origins: &Origins<'_>) -> Vec<(u64, &'a Object)> {
     let mut all: Vec<&Object> = profile.objects.iter().filter(|object| object.process == process.id).collect();
     all.sort_unstable_by_key(|object| (object.born_ns, object.id));
@@ -81,7 +83,7 @@ fn objects<'a>(origin: &Origin, profile: &'a Profile, process: &Process, origins
         }
         Origin::Site(site) => {
             let wanted = hash(site);
-            // Objects of a site share what tells it.
+            // Cache by site: all objects of a site match or none.
             let mut known: BTreeMap<Option<i64>, bool> = BTreeMap::new();
             let is_site = |object: &&Object| {
                 matches!(object.kind, ObjectKind::Heap | ObjectKind::Anonymous)
@@ -99,7 +101,7 @@ fn objects<'a>(origin: &Origin, profile: &'a Profile, process: &Process, origins
     (0u64..).zip(numbered).filter(|(_, object)| object.died_ns.is_none()).collect()
 }
 
-/// The ranges of an object, and what the plan wants of each.
+/// The ranges of an object (start, end), and the rule of the plan for each.
 fn pieces(object: &Object, index: u64, policies: &KernelPolicy) -> Vec<(u64, u64, Rule)> {
     let (start, end) = (object.address, object.address.saturating_add(object.bytes));
     match policies {
@@ -107,7 +109,7 @@ fn pieces(object: &Object, index: u64, policies: &KernelPolicy) -> Vec<(u64, u64
         KernelPolicy::Whole { mode, nodes } if KEEPING.contains(mode) => vec![(start, end, Rule::To(nodes.clone()))],
         KernelPolicy::Whole { nodes, .. } => vec![(start, end, Rule::Interleave(nodes.clone()))],
         KernelPolicy::Parts { parts, period_bytes, rows } => {
-            // Rows lie behind one another in the whole that is divided.
+            // The rows are consecutive in the whole that is divided.
             let rows = u64::from((*rows).max(1));
             let first = (index % rows) as f64 * object.bytes as f64;
             let period = period_bytes.unwrap_or(rows as f64 * object.bytes as f64);
@@ -119,7 +121,8 @@ fn pieces(object: &Object, index: u64, policies: &KernelPolicy) -> Vec<(u64, u64
     }
 }
 
-/// The parts of `bytes` bytes from `first` on, of a whole that is divided alike every `period` bytes: from, to, and the node, by offset.
+/// The parts of the `bytes` bytes that begin at `first`, in a whole that is divided in the same way every `period` bytes: (from, to, node),
+/// as offsets from `first`.
 fn divided(first: f64, bytes: f64, period: f64, parts: &[(f64, u32)]) -> Vec<(f64, f64, u32)> {
     // No placement can separate parts smaller than a page.
     const LEAST: f64 = 4096.0;
@@ -150,20 +153,20 @@ fn divided(first: f64, bytes: f64, period: f64, parts: &[(f64, u32)]) -> Vec<(f6
 mod tests {
     use super::*;
 
-    /// Check whole objects, repeated parts and rows: each byte is in one piece, and on the node of its part.
+    /// Check whole objects, repeated parts and rows: each byte is in one piece, on the node of its part.
     #[test]
     fn parts_become_ranges() {
         let halves = [(0.5, 3), (1.0, 7)];
         assert_eq!(divided(0.0, 8e6, 8e6, &halves), [(0.0, 4e6, 3), (4e6, 8e6, 7)]);
         assert_eq!(divided(0.0, 3e6, 2e6, &halves), [(0.0, 1e6, 3), (1e6, 2e6, 7), (2e6, 3e6, 3)]);
-        // The second and the third of four rows, two for each node.
+        // The second and the third of four rows, with two rows per node.
         assert_eq!(divided(1e6, 1e6, 4e6, &halves), [(0.0, 1e6, 3)]);
         assert_eq!(divided(2e6, 1e6, 4e6, &halves), [(0.0, 1e6, 7)]);
         assert_eq!(divided(0.0, 1e6, 100.0, &halves), []);
         assert_eq!(divided(0.0, 1e6, f64::NAN, &halves), []);
     }
 
-    /// Check which pages go where: kept on nodes, spread, or left.
+    /// Check which pages are kept on nodes, which are spread, and which are left alone.
     #[test]
     fn policies_become_rules() {
         let object = Object {

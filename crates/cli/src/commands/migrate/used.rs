@@ -1,4 +1,4 @@
-//! Where a profile of the running process saw its memory used: each part of an object goes to the node on which its thread runs now.
+//! Places memory according to a profile of the running process: each part of an object goes to the node on which its thread runs now.
 
 use anyhow::{Result, anyhow};
 use firsttouch_model::rows::Id;
@@ -14,8 +14,10 @@ pub struct Used {
     pub notes: Vec<String>,
 }
 
+/// The spans of memory to move, according to a profile.
+///
 /// # Errors
-/// A file that is not a profile of this process, or that has no part used by one running thread.
+/// When the file is not a profile of this process, or no part was used by a single thread that still runs.
 pub fn spans(file: &Path, pid: i32, maps: &ProcessMaps) -> Result<Used> {
     let AnalysedProfile { profile, analysis, .. } = AnalysedProfile::open(file, &AnalysisRequest::default())?;
     let own = running_process(&profile, pid).map_err(|why| anyhow!("cannot use {}: it {why}", file.display()))?;
@@ -61,13 +63,13 @@ pub fn spans(file: &Path, pid: i32, maps: &ProcessMaps) -> Result<Used> {
 /// The node that each thread last ran on.
 ///
 /// # Errors
-/// The process has ended, or belongs to another user.
+/// When the process has ended or belongs to another user.
 pub fn nodes_of_threads(pid: i32) -> Result<BTreeMap<i32, u32>> {
     let threads = process::threads(Path::new("/"), pid)?.threads;
     Ok(threads.into_iter().filter_map(|thread| Some((thread.tid, thread.node?))).collect())
 }
 
-/// The whole pages of a range, by mapping. A page on a border goes where its first byte goes.
+/// The whole pages of a range, by mapping. A page at a border follows its first byte.
 pub fn within(maps: &ProcessMaps, start: u64, end: u64, rule: &Rule) -> Vec<Span> {
     let overlapping = maps.mappings.iter().filter(|mapping| mapping.start < end && start < mapping.end);
     let span = |mapping: &firsttouch_model::system::Mapping| {

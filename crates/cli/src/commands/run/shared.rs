@@ -1,4 +1,4 @@
-//! `firsttouch run --shm|--file`: a policy that stays with shared memory, for every process that uses it.
+//! `firsttouch run --shm|--file`: a policy for shared memory, which applies to every process that uses it.
 
 use super::request;
 use crate::arguments::{Run, Segment};

@@ -41,7 +41,7 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
     analyse_by(SOURCES, profile, target, sources)
 }
 
-/// As [`analyse`], with the given sources of evidence.
+/// As `analyse`, with the given sources of evidence.
 pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target: &Target, sources: &dyn Sources) -> Analysis {
     let threads = Threads::new(profile, target);
     let groups = groups(profile);

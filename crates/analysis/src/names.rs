@@ -240,7 +240,7 @@ fn lines_to(object: &Object, places: &Places<'_>) -> Vec<String> {
     lines
 }
 
-/// The name as it is in the code: without the line that [`distinguish`] adds.
+/// The name as it is in the code: without the line that was added to distinguish objects.
 #[must_use]
 pub fn in_code(name: &str) -> &str {
     name.split(" (").next().unwrap_or(name)

@@ -19,7 +19,7 @@ pub fn print(text: &str) -> Result<()> {
     print_or_end(text).map(|_| ())
 }
 
-/// As [`print`], for one of several results. Returns false if the reader has closed the pipe.
+/// As `print`, for one of several results. Returns false if the reader has closed the pipe.
 pub fn print_or_end(text: &str) -> Result<bool> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {

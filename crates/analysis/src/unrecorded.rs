@@ -8,12 +8,21 @@
 //! counts as known, since memory given back and handed out in smaller pieces was at least seen once. Pages of unknown
 //! memory are base pages, unless their faults say otherwise: see [`Unknown::bytes`].
 
-use crate::notes::UnrecordedCause;
 use crate::residents::Residents;
 use crate::touches::BASE_PAGE;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Id, Profile};
 use std::collections::{BTreeMap, HashMap};
+
+/// Why memory belongs to no recorded object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnrecordedCause {
+    /// Allocations below this size were not recorded, and a lower bound would record them.
+    LargeMinSize(u64),
+    /// Allocations below this size were not recorded.
+    MinSize(u64),
+    NoAgent,
+}
 
 /// From this part of the touched memory on, and from this many bytes, the report says so.
 const PART: f64 = 0.20;

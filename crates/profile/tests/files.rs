@@ -1,5 +1,5 @@
 use firsttouch_model::ErrorKind;
-use firsttouch_model::metadata::Entry;
+use firsttouch_model::rows::metadata::Entry;
 use firsttouch_profile::{Writer, open};
 use std::fs;
 

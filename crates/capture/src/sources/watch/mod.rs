@@ -22,7 +22,7 @@ use crate::options::Options;
 use crate::perf::refusal::explain;
 use crate::source::{Account, NEVER, Occasion, Source, Target};
 use crate::track::Tracker;
-use firsttouch_model::metadata::Entry;
+use firsttouch_model::rows::metadata::Entry;
 use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::launch::raise_file_limit;
 use rounds::Rounds;

@@ -3,7 +3,7 @@
 //! The file holds text. [`Entry`] is the one place that turns a value into text, [`Metadata::set`] the one place that reads it. A value
 //! that cannot be read counts as absent.
 
-use crate::rows::Id;
+use super::Id;
 use std::collections::BTreeMap;
 
 /// Whether firsttouch started the program or attached to it.

@@ -120,7 +120,7 @@ fn too_little_to_judge() {
     let analysis = judge(&World::new(8, things), 3, 2);
     sound(&analysis, 2);
     assert!(reason(&analysis, "rare").contains("too few samples"), "{:?}", analysis.not_judged);
-    assert!(reason(&analysis, "never").contains("never hit in"));
+    assert!(reason(&analysis, "never").contains("no access was seen in"));
     assert!(reason(&analysis, "small").contains("fits in a core's cache"));
     assert!(analysis.findings.is_empty());
 }

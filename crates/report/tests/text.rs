@@ -390,7 +390,7 @@ fn reasons_are_grouped() {
     let library = Place { module: Some("/usr/lib/x86_64-linux-gnu/libc.so.6".into()), offset: Some(1), ..Place::default() };
     analysis.objects.push(ObjectView { id: 20, allocated_at: Some(library), ..matrix_a() });
     let text = text(&analysis, &context(), Style { width: 200, colour: false });
-    let expected = "Not judged: 2 objects, never hit while watched: d (3.81 MiB), e (3.81 MiB). f (1.91 MiB, too few samples; \
+    let expected = "Not judged: 2 objects, no access was seen: d (3.81 MiB), e (3.81 MiB). f (1.91 MiB, too few samples; \
                     profile a longer run). 3 objects fit in a core's cache (1 MiB): b (156.2 KiB), c (78.1 KiB), 1 of libraries. Lost";
     let text = text.replace('\n', " ");
     assert!(text.contains(expected), "{text}");

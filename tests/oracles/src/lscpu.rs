@@ -4,7 +4,7 @@ use crate::{list, numbers, parse_list};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// `lscpu --json`: fields by name, those of newer versions with `children` as well.
+/// `lscpu --json`: fields by name, also from newer versions, which nest them in `children`.
 pub struct Lscpu(BTreeMap<String, String>);
 
 impl Lscpu {
@@ -42,7 +42,7 @@ impl Lscpu {
     }
 }
 
-/// CPUs, packages, cores, SMT, caches and nodes of `firsttouch topology --json` against `lscpu --json`.
+/// Compares CPUs, packages, cores, SMT, caches and nodes of `firsttouch topology --json` with `lscpu --json`.
 pub fn summary_agrees(name: &str, json: &Value, text: &str) {
     let told = Lscpu::parse(text);
     let (online, offline) = (numbers(&json["cpus"]["online"]), numbers(&json["cpus"]["offline"]));
@@ -77,24 +77,24 @@ pub fn summary_agrees(name: &str, json: &Value, text: &str) {
     }
     for (field, (bytes, instances)) in sums {
         let Some((told_bytes, told_instances)) = told.cache(&field) else { continue };
-        // QEMU gives the L3 cache that several CPUs share a number for each of them; lscpu counts numbers, firsttouch sets of CPUs.
+        // QEMU gives an L3 cache that several CPUs share one ID for each of them. lscpu counts IDs, firsttouch counts sets of CPUs.
         let (bytes, instances) = if name.starts_with("guest-") && field == "L3 cache" && told_instances > instances {
             (bytes * told_instances / instances, told_instances)
         } else {
             (bytes, instances)
         };
-        // lscpu rounds to one decimal: 1.125 MiB are 1.1 MiB.
+        // lscpu rounds to one decimal: 1.125 MiB become 1.1 MiB.
         assert!((told_bytes - bytes as f64).abs() <= 0.05 * bytes as f64, "{name}: {field}: {bytes} bytes, lscpu: {told_bytes}");
         assert_eq!(instances, told_instances, "{name}: {field}");
     }
 }
 
-/// Each CPU's node, core and package in `firsttouch topology --json` against `lscpu --json --all
+/// Compares each CPU's node, core and package in `firsttouch topology --json` with `lscpu --json --all
 /// --extended=CPU,CORE,SOCKET,NODE,ONLINE`.
 pub fn table_agrees(name: &str, json: &Value, text: &str) {
-    // lscpu 2.38 writes a bare dash, which is no JSON, for what it does not know of CPUs that are offline.
+    // lscpu 2.38 writes a bare dash, which is not JSON, for unknown values of offline CPUs.
     let table: Value = serde_json::from_str(&text.replace(": -", ": null")).unwrap();
-    // lscpu numbers cores and sockets itself: what must agree is who is together.
+    // lscpu has its own numbers for cores and sockets, so compare only which CPUs share them.
     let (mut cores, mut sockets) = (BTreeMap::<u64, Vec<u32>>::new(), BTreeMap::<u64, Vec<u32>>::new());
     for row in list(&table, "cpus") {
         let number = |key: &str| row[key].as_u64().or_else(|| row[key].as_str()?.parse().ok());

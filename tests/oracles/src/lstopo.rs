@@ -1,15 +1,15 @@
-//! lstopo of hwloc 2.9, by its XML, which firsttouch imports.
+//! lstopo of hwloc 2.9: its XML, which firsttouch imports.
 
 use crate::{list, numbers};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A machine as its own files tell it (`json`) against the same as lstopo's XML tells it, imported (`told`).
+/// Compares a machine read from its own files (`json`) with the same machine imported from lstopo's XML (`told`).
 pub fn agrees(name: &str, json: &Value, told: &Value) {
     assert_eq!(told["cpus"], json["cpus"], "{name}");
     assert_eq!(told["page_bytes"], json["page_bytes"], "{name}");
     for key in ["vendor", "model_name", "family", "model"] {
-        // Of a tree that is not the running system, lstopo does not know the architecture, and leaves these out.
+        // For a tree that is not the running system, lstopo does not know the architecture and omits these.
         if told["processor"][key] != "" && !told["processor"][key].is_null() {
             assert_eq!(told["processor"][key], json["processor"][key], "{name}: {key}");
         }
@@ -18,7 +18,7 @@ pub fn agrees(name: &str, json: &Value, told: &Value) {
         for key in ["id", "cpus"] {
             assert_eq!(theirs[key], ours[key], "{name}: node {}", ours["id"]);
         }
-        // Memory of a running system may be plugged between the two.
+        // The memory of a running system can change between the two readings.
         let mib = |node: &Value| node["memory"]["total_bytes"].as_u64().unwrap() >> 20;
         assert_eq!(mib(theirs), mib(ours), "{name}: memory of node {}", ours["id"]);
     }

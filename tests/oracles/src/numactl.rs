@@ -4,7 +4,8 @@ use crate::{list, numbers, parse_list};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Free memory moves between the reading of a file and the answer of a tool: this part of the node, and this much.
+/// The allowed difference in free memory, which changes between the reading of a file and the output of a tool: the larger of this part of
+/// the node and this size.
 const FREE_PART: f64 = 0.05;
 const FREE_MIB: f64 = 256.0;
 
@@ -62,13 +63,13 @@ pub struct Show {
     pub cpus: Vec<u32>,
     pub membind: Vec<u32>,
     pub interleaved: Vec<u32>,
-    /// `None`: the current one.
+    /// `None` if the current node is preferred.
     pub preferred: Option<u32>,
 }
 
 impl Show {
     pub fn parse(text: &str) -> Self {
-        // Where the policy is local, numactl leaves out a line's end: `preferred node: physcpubind: 2 3`.
+        // If the policy is local, numactl omits a newline: `preferred node: physcpubind: 2 3`.
         let value = |key: &str| text.split_once(key).and_then(|(_, rest)| rest.lines().next()).unwrap_or_default().trim().to_owned();
         Self {
             policy: value("policy:"),
@@ -80,7 +81,7 @@ impl Show {
     }
 }
 
-/// Nodes, CPUs, memory and distances of `firsttouch topology --json` against `numactl --hardware`.
+/// Compares nodes, CPUs, memory and distances of `firsttouch topology --json` with `numactl --hardware`.
 pub fn hardware_agrees(name: &str, json: &Value, text: &str) {
     let told = Numactl::parse(text);
     let nodes = list(json, "nodes");
@@ -99,7 +100,7 @@ pub fn hardware_agrees(name: &str, json: &Value, text: &str) {
     }
 }
 
-/// The process's policy and limits in `firsttouch topology --json` against `numactl --show`, which ran in the same place.
+/// Compares the process's policy and limits in `firsttouch topology --json` with `numactl --show`, run in the same place.
 pub fn show_agrees(name: &str, json: &Value, text: &str) {
     let told = Show::parse(text);
     let process = &json["process"];
@@ -118,13 +119,13 @@ pub fn show_agrees(name: &str, json: &Value, text: &str) {
     let online = numbers(&json["cpus"]["online"]);
     let cpus: Vec<u32> = numbers(&process["allowed_cpus"]).into_iter().filter(|cpu| online.contains(cpu)).collect();
     assert_eq!(cpus, told.cpus, "{name}: allowed CPUs");
-    // numactl leaves out nodes without memory, the kernel's list keeps them and nodes that may come.
+    // numactl omits nodes without memory. The kernel's list includes them, and nodes that may be added later.
     let with_memory: Vec<u32> = list(json, "nodes")
         .iter()
         .filter(|node| node["memory"]["total_bytes"].as_u64() > Some(0))
         .map(|node| node["id"].as_u64().unwrap() as u32)
         .collect();
-    // Of a policy that binds, numactl shows its nodes only.
+    // For a bind policy, numactl shows only its nodes.
     if mode == "bind" {
         return;
     }

@@ -1,4 +1,4 @@
-//! `balancing` and its measurement, with a program that surely provokes the kernel's.
+//! `balancing` and `balancing measure`, with a program that reliably triggers the kernel's balancing.
 
 use firsttouch_e2e::process::run;
 use firsttouch_guests::{Setting, first_two_with_cpus, firsttouch, guest_program, json, read_number};
@@ -32,8 +32,8 @@ fn most(measured: &Value, key: &str) -> f64 {
     measured[key]["max"].as_f64().unwrap()
 }
 
-/// Check that faults and migrations of memory that is used from another node are counted with balancing on, and hardly any with it
-/// off; and that the state is as it was.
+/// Check that for memory used from another node, many faults and migrations are counted with balancing on and few with it off, and that
+/// the previous state is restored.
 #[test]
 fn measured() {
     let _before = Setting::set(SWITCH, "0");
@@ -47,8 +47,8 @@ fn measured() {
     assert_eq!(told["schema"], "firsttouch.balancing-measure/1");
     let [on, off] = list(&told, "measured").as_slice() else { panic!("{told:#}") };
     assert_eq!((on["balancing"].as_str(), off["balancing"].as_str()), (Some("on"), Some("off")));
-    // All of its 2,048 pages are on the wrong node; each is caught at least once before it is moved.
+    // All 2,048 pages of the program are on the wrong node. Each has at least one hinting fault before it is moved.
     assert!(most(on, "pages_migrated") > 1024.0 && most(on, "hint_faults") >= most(on, "pages_migrated"), "{told:#}");
-    // Pages of other processes that were marked while it was on are still caught, one by one: 0 to 5 were seen.
+    // Pages of other processes that were marked while balancing was on still fault, one by one: 0 to 5 were observed.
     assert!(most(off, "hint_faults") < 0.01 * most(on, "hint_faults") && most(off, "pages_migrated") < 20.0, "{told:#}");
 }

@@ -8,7 +8,7 @@ use std::fs;
 
 type ByNode = BTreeMap<u32, u64>;
 
-/// What `two_arrays` says of an array, by the kernel's own answer.
+/// An array of `two_arrays`, as the program prints it from the kernel's answer.
 struct Array {
     start: u64,
     end: u64,
@@ -35,7 +35,7 @@ fn by_node(value: &Value) -> ByNode {
     value.as_object().unwrap().iter().map(|(node, bytes)| (node.parse().unwrap(), bytes.as_u64().unwrap())).collect()
 }
 
-/// Two pages of hugetlbfs on each node, given back at the end.
+/// Reserves two pages of hugetlbfs on each node until the value is dropped.
 pub fn huge_pages() -> Vec<Setting> {
     let pool = |node: &Node| format!("/sys/devices/system/node/node{}/hugepages/hugepages-2048kB/nr_hugepages", node.id);
     nodes().iter().map(|node| Setting::set(&pool(node), "2")).collect()
@@ -58,7 +58,7 @@ fn status_bytes(pid: &str, key: &str) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// What `maps` says of the arrays against what move_pages told the program that has them.
+/// Compares the arrays in the output of `maps` with the answers of move_pages that the program printed.
 pub fn assert_arrays(process: &Value, said: &str) {
     let arrays: Vec<Array> = said.lines().take_while(|line| *line != "ready").map(Array::parse).collect();
     assert_eq!(arrays.len(), 3 * nodes().len() + 1, "{said}");
@@ -83,8 +83,8 @@ pub fn assert_arrays(process: &Value, said: &str) {
     }
 }
 
-/// Check mappings against move_pages, page size by page size, and sums against the kernel's; numastat -p counts pages of hugetlbfs
-/// of other sizes wrongly, and is no judge here.
+/// Compare mappings with move_pages for each page size, and sums with the kernel's. numastat -p is not a reference, because it counts
+/// hugetlbfs pages of other sizes incorrectly.
 #[test]
 fn maps_as_move_pages() {
     let _pages = huge_pages();
@@ -97,7 +97,7 @@ fn maps_as_move_pages() {
     assert_eq!(hugetlb, nodes().len() as u64 * (4 << 20));
     let told: u64 = by_node(&process["memory"]["nodes"]).values().sum();
     // The kernel sums the resident pages of each thread in batches (a few pages off); numa_maps leaves out special ones.
-    assert!(told.abs_diff(rss + hugetlb) <= 512 << 10, "{told} told, {rss} + {hugetlb} in status");
+    assert!(told.abs_diff(rss + hugetlb) <= 512 << 10, "{told} in maps, {rss} + {hugetlb} in status");
     assert_arrays(process, &program.end());
 }
 

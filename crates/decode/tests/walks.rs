@@ -47,7 +47,8 @@ impl Code {
     }
 }
 
-/// Check a dot product from each of its instructions: both addresses of the round, their strides, and what moves.
+/// Check a dot product with a sample at each of its instructions: both addresses of the iteration, their strides, and the registers that
+/// change.
 #[test]
 fn a_loop_is_known_from_each_of_its_instructions() {
     let code = code(|a| {
@@ -77,7 +78,7 @@ fn a_loop_is_known_from_each_of_its_instructions() {
     }
 }
 
-/// Check that samples of one entry of a loop have one mark, and those of another entry another.
+/// Check that samples from one execution of a loop have the same mark, and samples from another execution a different one.
 #[test]
 fn entries_of_a_loop_are_told_by_what_stays() {
     let code = code(|a| {
@@ -120,7 +121,7 @@ fn calls_keep_what_they_must() {
     assert!(code.addresses(&walk).contains(&(3, 0x7000)), "between the call and the sample nothing changes rdi: {walk:?}");
 }
 
-/// Check that a loop inside the loop is no part of it, and that what it changes is not known behind it.
+/// Check that an inner loop is not part of the loop, and that the values that it changes are unknown after it.
 #[test]
 fn inner_loops_are_left_out() {
     let code = code(|a| {
@@ -149,7 +150,7 @@ fn inner_loops_are_left_out() {
     assert_eq!(code.addresses(&walk), [(1, 0x6000)], "sampled inside, the inner loop is the loop");
 }
 
-/// Check that a while loop inside, which the shortest way passes by, hides what it changes.
+/// Check that the values that an inner while loop changes are unknown after it, although the shortest path skips it.
 #[test]
 fn inner_loops_with_the_test_on_top() {
     let code = code(|a| {
@@ -173,7 +174,7 @@ fn inner_loops_with_the_test_on_top() {
     assert_eq!(walk.operands.iter().map(|one| one.reach).collect::<Vec<_>>(), [Reach::Here, Reach::Behind]);
 }
 
-/// Check that the arm of a branch that is not taken hides what it changes, and nothing else.
+/// Check that only the values that a branch arm outside the walk changes are unknown after it.
 #[test]
 fn arms_that_are_not_walked() {
     let code = code(|a| {
@@ -247,7 +248,7 @@ fn gathers_read_their_index() {
     }
 }
 
-/// Check that a list is followed through memory.
+/// Check that a linked list is followed through memory.
 #[test]
 fn lists_are_followed() {
     let code = code(|a| {
@@ -267,8 +268,8 @@ fn lists_are_followed() {
     assert_eq!(walk.operands[0].stride, Some(0x6000 - 0x9000));
 }
 
-/// Check that a pointer that was spilled is read from the copy of the stack, that a store into its place counts, and that without a copy
-/// nothing is made up.
+/// Check that a spilled pointer is read from the copy of the stack, that a store to its slot is respected, and that without a copy the
+/// pointer is unknown.
 #[test]
 fn spilled_registers_are_read_from_the_stack() {
     let code = code(|a| {
@@ -292,7 +293,7 @@ fn spilled_registers_are_read_from_the_stack() {
     assert_eq!(walk.operands.iter().filter(|one| one.is_stack && one.access == Access::Update).count(), 1);
 }
 
-/// Check string instructions: the elements at hand, and their steps.
+/// Check string instructions: the current elements, and their strides.
 #[test]
 fn strings_are_loops_of_their_own() {
     let code = code(|a| {
@@ -312,7 +313,7 @@ fn strings_are_loops_of_their_own() {
     );
 }
 
-/// Check that a plan holds for code that lies elsewhere in another process.
+/// Check that a plan is valid for the same code at another address in another process.
 #[test]
 fn plans_move_with_their_code() {
     let code = code(|a| {
@@ -342,7 +343,7 @@ fn plans_move_with_their_code() {
     assert_eq!(walk.around.unwrap().end, code.at[3] + moved);
 }
 
-/// Check that waiting is no work: loops with a pause, and loops that read one place.
+/// Check that waiting loops are recognised: loops with a pause instruction, and loops that read one address.
 #[test]
 fn waiting_is_recognised() {
     let pause = code(|a| {
@@ -364,7 +365,7 @@ fn waiting_is_recognised() {
     }
 }
 
-/// Check straight code: what lies before and behind a sample, as far as registers tell.
+/// Check straight code: the accesses before and after a sample, as far as the registers determine them.
 #[test]
 fn straight_code_is_walked_both_ways() {
     let code = code(|a| {
@@ -383,7 +384,7 @@ fn straight_code_is_walked_both_ways() {
     assert!(walk.around.is_none() && walk.unknown == 1, "{walk:?}");
 }
 
-/// Check that what is no code gives no plan.
+/// Check that bytes that are not code give no plan.
 #[test]
 fn what_is_no_code_has_no_plan() {
     let nothing = Process::default();
@@ -393,7 +394,7 @@ fn what_is_no_code_has_no_plan() {
     assert!(X86.plan(&invalid, u64::MAX).is_none());
 }
 
-/// Check that random bytes are walked without a panic, and that a walk tells the same twice.
+/// Check that walks over random bytes do not panic, and that a repeated walk gives the same result.
 #[test]
 fn random_code_does_no_harm() {
     let mut random = 0x1234_5678_9abc_def1u64;

@@ -247,7 +247,7 @@ fn rust_names_are_demangled() {
         let expected = format!("demo::fill:{} < demo::work:{}", line_of(RUST, "FILL"), line_of(RUST, "CALL"));
         assert!(work.contains(&expected), "{expected} not in {work:?}");
     }
-    // The standard library's own DWARF is no help to the user.
+    // The standard library's own DWARF does not help the user.
     let Some(plain) = shop.build("rustc", &["-O"], "demo.rs", RUST, "plain") else { return };
     let mut symbolizer = Symbolizer::new();
     assert!(!symbolizer.has_line_info(&plain));

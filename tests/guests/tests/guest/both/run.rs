@@ -209,7 +209,6 @@ fn homes_are_for_memory() {
 
 /// Check the limits of a cpuset and an affinity: other nodes and CPUs are errors, relative lists count the allowed ones, and --all includes
 /// the others. (Only in the guest with more memory, because the files that the group reads must fit on its one node.)
-
 #[test]
 fn limits_are_kept() {
     if nodes().len() != 2 {

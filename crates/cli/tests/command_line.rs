@@ -305,8 +305,8 @@ fn stat_of_intervals() {
     let one = firsttouch(&["stat", "--interval", "50ms"]);
     assert!(one.status.success() && text(&one.stdout).starts_with("Counts of 0."), "{}", text(&one.stdout));
     let lines = firsttouch(&["stat", "--watch", "--count", "2", "-i", "20ms", "--json"]);
-    let told: Vec<serde_json::Value> = text(&lines.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(told.len() == 2 && told.iter().all(|one| one["wall_s"].as_f64().unwrap() >= 0.02));
+    let reported: Vec<serde_json::Value> = text(&lines.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(reported.len() == 2 && reported.iter().all(|one| one["wall_s"].as_f64().unwrap() >= 0.02));
     let script = "timeout 20 \"$0\" stat --watch -i 10ms | head -n 1; exit \"${PIPESTATUS[0]}\"";
     let ended = Command::new("bash").args(["-c", script, env!("CARGO_BIN_EXE_firsttouch")]).output().unwrap();
     assert_eq!(ended.status.code(), Some(0));
@@ -360,12 +360,12 @@ fn objects_of_a_profile_are_named() {
     let pid = i32::try_from(child.id()).unwrap();
     // The child has its own stack only after it executes sleep; before, it has a copy of this test's.
     let maps = || serde_json::from_slice::<serde_json::Value>(&firsttouch(&["maps", &pid.to_string(), "--json"]).stdout).unwrap();
-    let mut told = maps();
+    let mut reported = maps();
     let start = std::time::Instant::now();
-    while told["processes"][0]["name"] != "sleep" && start.elapsed().as_secs() < 10 {
-        told = maps();
+    while reported["processes"][0]["name"] != "sleep" && start.elapsed().as_secs() < 10 {
+        reported = maps();
     }
-    let mappings = told["processes"][0]["mappings"].as_array().unwrap();
+    let mappings = reported["processes"][0]["mappings"].as_array().unwrap();
     let stack = mappings.iter().find(|mapping| mapping["name"] == "[stack]").unwrap();
     let write = |name: &str, pid: i32, exe: Option<String>, died_ns: Option<u64>| {
         let path = folder.path().join(name);
@@ -407,8 +407,8 @@ fn objects_of_a_profile_are_named() {
         (write("program.ftp", pid, Some("/other/program".to_owned()), None), "was taken of another process"),
     ] {
         let json: serde_json::Value = serde_json::from_slice(&shown(&profile).stdout).unwrap();
-        let told = &json["processes"][0];
-        assert!(told["objects"].as_array().unwrap().is_empty() && told["doubts"].to_string().contains(doubt), "{told}");
+        let reported = &json["processes"][0];
+        assert!(reported["objects"].as_array().unwrap().is_empty() && reported["doubts"].to_string().contains(doubt), "{reported}");
     }
     child.kill().unwrap();
     child.wait().unwrap();

@@ -63,7 +63,7 @@ fn the_environment_is_examined() {
     assert_eq!(
         finding(&json(&["--", "/bin/ls"], &[("OMP_NUM_THREADS", "60000")]), "more-threads-than-cpus"),
         None,
-        "ls is no OpenMP program"
+        "ls is not an OpenMP program"
     );
 }
 

@@ -78,7 +78,7 @@ fn a_loop_is_known_from_each_of_its_instructions() {
     }
 }
 
-/// Check that samples from one execution of a loop have the same mark, and samples from another execution a different one.
+/// Check that samples from one entry into a loop have the same mark, and samples from another entry a different one.
 #[test]
 fn entries_of_a_loop_are_told_by_what_stays() {
     let code = code(|a| {
@@ -114,7 +114,7 @@ fn calls_keep_what_they_must() {
     assert_eq!(code.addresses(&walk)[..2], [(0, 0x5000), (1, STACK - 8)]);
     assert_eq!(code.addresses(&walk)[2..], [(2, 0x5100), (3, 0x7000)]);
     let reach = |walk: &Walk| walk.operands.iter().find(|one| one.instruction == code.at[3]).map(|one| one.reach);
-    assert_eq!(reach(&walk), Some(Reach::Behind), "rdi may be another behind the call: its value is that of the round before");
+    assert_eq!(reach(&walk), Some(Reach::Behind), "rdi may change in the call, so its value is that of the iteration before");
     let walk = code.walk(2, &[(RBX, 0x5000), (12, 0x9000), (RDI, 0x7000)]);
     assert_eq!(reach(&walk), Some(Reach::Ahead));
     let walk = code.walk(4, &[(RBX, 0x5000), (12, 0x9000), (RDI, 0x7000)]);
@@ -142,12 +142,20 @@ fn inner_loops_are_left_out() {
     let walk = code.walk(0, &[(RBX, 0x5000), (RDX, 0x6000), (RDI, 0x7000), (RSI, 0x9000)]);
     assert_eq!(code.addresses(&walk), [(0, 0x5000), (5, 0x6000), (6, 0x7000)]);
     let of_store = walk.operands.iter().find(|one| one.address == 0x6000).map(|one| one.reach);
-    assert_eq!(of_store, Some(Reach::Behind), "ahead, the inner loop moves rdx; the round before ended with what rdx is now");
+    assert_eq!(
+        of_store,
+        Some(Reach::Behind),
+        "after the sample, the inner loop changes rdx; the iteration before ended with the current value of rdx"
+    );
     assert_eq!(walk.around.unwrap().end, code.at[9]);
     let walk = code.walk(7, &[(RBX, 0x5000), (RDX, 0x6000), (RDI, 0x7000), (RSI, 0x9000)]);
-    assert_eq!(code.addresses(&walk), [(0, 0x5000), (5, 0x6000), (6, 0x7000)], "backward, up to the inner loop, all is known");
+    assert_eq!(
+        code.addresses(&walk),
+        [(0, 0x5000), (5, 0x6000), (6, 0x7000)],
+        "before the sample, back to the inner loop, all values are known"
+    );
     let walk = code.walk(2, &[(RBX, 0x5000), (RDX, 0x6000), (RDI, 0x7000), (RSI, 0x9000)]);
-    assert_eq!(code.addresses(&walk), [(1, 0x6000)], "sampled inside, the inner loop is the loop");
+    assert_eq!(code.addresses(&walk), [(1, 0x6000)], "for a sample inside it, the inner loop is the loop");
 }
 
 /// Check that the values that an inner while loop changes are unknown after it, although the shortest path skips it.
@@ -195,7 +203,7 @@ fn arms_that_are_not_walked() {
     let walk = code.walk(0, &set);
     assert_eq!(code.addresses(&walk), [(0, 0x1010), (4, 0x7010), (5, 0x6000)]);
     let reach = walk.operands.iter().find(|one| one.address == 0x6000).map(|one| one.reach);
-    assert_eq!(reach, Some(Reach::Behind), "the way of the loop skips the arm, which may have moved rdx");
+    assert_eq!(reach, Some(Reach::Behind), "the walk skips the arm, which may have changed rdx");
     let walk = code.walk(3, &set);
     assert_eq!(code.addresses(&walk), [(0, 0x1010), (2, 0x6000), (4, 0x7010), (5, 0x6008)], "from the arm, its own accesses are known");
 }
@@ -223,7 +231,7 @@ fn gathers_read_their_index() {
     assert_eq!(walk.operands.iter().map(|one| one.stride).collect::<Vec<_>>(), [Some(4), Some(24)]);
     scalar.process.data.clear();
     let walk = scalar.walk(0, &set);
-    assert_eq!(scalar.addresses(&walk), [(0, 0x2014), (1, 0x10_0000)], "without the index, the round before is all that is known");
+    assert_eq!(scalar.addresses(&walk), [(0, 0x2014), (1, 0x10_0000)], "without the index, only the iteration before is known");
 
     let vector = code(|a| {
         let mut top = a.create_label();
@@ -284,7 +292,7 @@ fn spilled_registers_are_read_from_the_stack() {
     let set = [(RCX, 10), (RDX, 1)];
     let without = code.walk(0, &set);
     let data = without.operands.iter().find(|one| !one.is_stack).map(|one| (one.address, one.reach));
-    assert_eq!(data, Some((1, Reach::Behind)), "the register still holds the pointer of the round before");
+    assert_eq!(data, Some((1, Reach::Behind)), "the register still holds the pointer of the iteration before");
     let stack: Vec<u8> = [0u64, 0, 0x8000, 0].iter().flat_map(|word| word.to_le_bytes()).collect();
     let code = Code { process: Process { stack, ..code.process }, at: code.at };
     let walk = code.walk(0, &set);

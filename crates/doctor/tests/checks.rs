@@ -124,7 +124,7 @@ fn each_check_is_provoked() {
             "ps -C gdb",
         ),
         ("mempolicy-forbidden", changed(|f| f.probes.mbind = refused), Severity::High, "mbind: EPERM", "--cap-add SYS_NICE"),
-        // Docker's filter allows move_pages only with a capability.
+        // Docker's filter forbids move_pages regardless of capabilities.
         (
             "mempolicy-forbidden",
             changed(|f| f.probes.move_pages = refused),
@@ -258,7 +258,7 @@ fn each_check_is_provoked() {
     provoked.dedup();
     let mut all: Vec<&str> = CHECKS.iter().map(|check| check.id).collect();
     all.sort_unstable();
-    assert_eq!(provoked, all, "no check is without a case");
+    assert_eq!(provoked, all, "every check has a case");
 }
 
 /// Check that on one node, the checks for several nodes are listed as skipped, and the others run.
@@ -312,7 +312,7 @@ fn threads_that_cannot_leave_a_node_are_pinned_enough() {
 #[test]
 fn siblings_are_counted() {
     let bind = [("OMP_PROC_BIND", "close"), ("OMP_PLACES", "cores")];
-    assert_eq!(only(&with(healthy(), &bind), "smt-shared").severity, Severity::Low, "the default team is as large as the CPUs");
+    assert_eq!(only(&with(healthy(), &bind), "smt-shared").severity, Severity::Low, "the default team has one thread per CPU");
     let packed = with(healthy(), &[("OMP_PROC_BIND", "close"), ("OMP_PLACES", "threads"), ("OMP_NUM_THREADS", "4")]);
     let finding = only(&packed, "smt-shared");
     assert!(finding.message.contains("adjacent hardware threads"), "{}", finding.message);

@@ -39,7 +39,7 @@ fn fit_rows(name: &str, machine: &Machine) -> Vec<Experiment> {
             let note = run.note.as_ref().map_or_else(String::new, |note| format!(", {note}"));
             machine.is_fitted_to(&name, &format!("{} m={} threads={}{note}", run.init.name(), run.m, run.threads))
         });
-        assert_eq!(experiment.dgemv.len(), machine.fitted.len(), "every row fitted to exists");
+        assert_eq!(experiment.dgemv.len(), machine.fitted.len(), "every fitted row exists");
     }
     list
 }
@@ -83,7 +83,7 @@ fn check(experiment: &str, name: &str, knobs: &[Knob]) {
     for (index, knob) in knobs.iter().enumerate() {
         let (mut kept, mut found) = (file.clone(), best.clone());
         let ratio = *knob(&mut kept)[0] / *knob(&mut found)[0];
-        assert!((ratio - 1.0).abs() < 0.005, "{name}: number {index} is {ratio} of what least squares gives");
+        assert!((ratio - 1.0).abs() < 0.005, "{name}: number {index} is {ratio} of the least-squares result");
     }
 }
 

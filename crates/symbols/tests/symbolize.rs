@@ -281,6 +281,6 @@ fn a_module_is_read_once() {
     let before = symbolizer.resolve(&binary, offsets.start);
     std::fs::remove_file(&binary).unwrap();
     assert_eq!(symbolizer.resolve(&binary, offsets.start), before);
-    assert!(!symbolizer.resolve(&binary, offsets.end - 1).is_empty(), "units not asked for before can still be read");
+    assert!(!symbolizer.resolve(&binary, offsets.end - 1).is_empty(), "units that were not read before can still be read");
     assert!(symbolizer.resolve(&binary, u64::MAX).is_empty());
 }

@@ -131,7 +131,7 @@ fn facts_survive_damage() {
     assert_eq!(whole.cpu_quota.as_ref().map(|quota| quota.cpus), Some(1.5), "the tightest of both hierarchies");
     assert_eq!(whole.governors.get(&1).map(String::as_str), Some("powersave"));
     assert_eq!(whole.preloaded_everywhere, ["/usr/lib/libjemalloc.so.2"]);
-    assert!(whole.environment.is_none() && whole.probes == Default::default(), "there is no kernel to ask");
+    assert!(whole.environment.is_none() && whole.probes == Default::default(), "a recorded machine has no kernel to ask");
     for (file, content) in DOCTORS.iter().map(|(file, content)| (*file, content.as_bytes())) {
         for seed in SEEDS.iter().copied().chain([&content[..content.len() / 2]]) {
             write(file, seed);
@@ -139,7 +139,7 @@ fn facts_survive_damage() {
         }
         fs::remove_file(copy.path().join(file)).unwrap();
         let without = facts::read(copy.path()).unwrap();
-        assert_eq!(without.doubts, Vec::<String>::new(), "{file}: a missing file is no doubt");
+        assert_eq!(without.doubts, Vec::<String>::new(), "{file}: a missing file causes no doubt");
         write(file, content);
     }
     for (file, content) in

@@ -118,7 +118,7 @@ fn what_only_firsttouch_tells() {
 
     let machine = fixture("guest-memoryless");
     assert_eq!((machine.node(1).unwrap().memory.unwrap().total_bytes, machine.node(1).unwrap().cpus.as_slice()), (0, &[2, 3][..]));
-    assert_eq!(machine.process.unwrap().allowed_nodes, Some(vec![0, 2]), "nodes without memory are no place for it");
+    assert_eq!(machine.process.unwrap().allowed_nodes, Some(vec![0, 2]), "nodes without memory are not allowed for memory");
 
     let machine = fixture("guest-offline-cpus");
     assert_eq!((machine.cpus.online.as_slice(), machine.cpus.offline.as_slice()), (&[0, 2, 3][..], &[1, 4, 5, 6, 7][..]));

@@ -10,13 +10,13 @@ use std::process::Command;
 const UP: &str = "echo 'guest fake: up'";
 const GOOD: &str = "echo 'test a ... ok'; echo 'test result: ok. 1 passed; 0 failed'; echo 'guest fake: status 0'";
 /// Redirects the script's output to the file that `boot` reads, as a guest does. The console is vng's output.
-const TELLS: &str = "for word; do case $word in /tmp/told=*) exec >>\"${word#*=}/output\" ;; esac; done";
+const REDIRECT: &str = "for word; do case $word in /tmp/messages=*) exec >>\"${word#*=}/output\" ;; esac; done";
 
 /// Runs `boot` with a guest that runs `script` instead of booting.
 fn boot(script: &str) -> Outcome {
     let directory = tempfile::tempdir().unwrap();
     let vng = directory.path().join("vng");
-    fs::write(&vng, format!("#!/bin/sh\n{TELLS}\n{script}\n")).unwrap();
+    fs::write(&vng, format!("#!/bin/sh\n{REDIRECT}\n{script}\n")).unwrap();
     fs::set_permissions(&vng, fs::Permissions::from_mode(0o755)).unwrap();
     let boot = Path::new(env!("CARGO_MANIFEST_DIR")).join("boot");
     run(Command::new(boot)

@@ -44,26 +44,26 @@ impl Lscpu {
 
 /// Compares CPUs, packages, cores, SMT, caches and nodes of `firsttouch topology --json` with `lscpu --json`.
 pub fn summary_agrees(name: &str, json: &Value, text: &str) {
-    let told = Lscpu::parse(text);
+    let reported = Lscpu::parse(text);
     let (online, offline) = (numbers(&json["cpus"]["online"]), numbers(&json["cpus"]["offline"]));
-    assert_eq!(told.number("CPU(s)"), Some((online.len() + offline.len()) as u64), "{name}: CPU(s)");
-    assert_eq!(told.cpus("On-line CPU(s) list"), Some(online), "{name}: online");
-    assert_eq!(told.cpus("Off-line CPU(s) list").unwrap_or_default(), offline, "{name}: offline");
+    assert_eq!(reported.number("CPU(s)"), Some((online.len() + offline.len()) as u64), "{name}: CPU(s)");
+    assert_eq!(reported.cpus("On-line CPU(s) list"), Some(online), "{name}: online");
+    assert_eq!(reported.cpus("Off-line CPU(s) list").unwrap_or_default(), offline, "{name}: offline");
     for (field, key) in [("Vendor ID", "vendor"), ("Model name", "model_name")] {
-        if let Some(text) = told.text(field) {
+        if let Some(text) = reported.text(field) {
             assert_eq!(json["processor"][key], *text, "{name}: {field}");
         }
     }
     for (field, key) in [("CPU family", "family"), ("Model", "model")] {
-        assert_eq!(json["processor"][key].as_u64(), told.number(field), "{name}: {field}");
+        assert_eq!(json["processor"][key].as_u64(), reported.number(field), "{name}: {field}");
     }
     let threads = list(json, "cores").iter().map(|core| list(core, "cpus").len() as u64).max();
-    assert_eq!(threads, told.number("Thread(s) per core"), "{name}: threads");
-    assert_eq!(Some(list(json, "packages").len() as u64), told.number("Socket(s)"), "{name}: sockets");
-    assert_eq!(Some(list(json, "nodes").len() as u64), told.number("NUMA node(s)"), "{name}: nodes");
+    assert_eq!(threads, reported.number("Thread(s) per core"), "{name}: threads");
+    assert_eq!(Some(list(json, "packages").len() as u64), reported.number("Socket(s)"), "{name}: sockets");
+    assert_eq!(Some(list(json, "nodes").len() as u64), reported.number("NUMA node(s)"), "{name}: nodes");
     for node in list(json, "nodes") {
         let field = format!("NUMA node{} CPU(s)", node["id"]);
-        assert_eq!(told.cpus(&field).unwrap_or_default(), numbers(&node["cpus"]), "{name}: {field}");
+        assert_eq!(reported.cpus(&field).unwrap_or_default(), numbers(&node["cpus"]), "{name}: {field}");
     }
     let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for cache in list(json, "caches") {
@@ -76,16 +76,16 @@ pub fn summary_agrees(name: &str, json: &Value, text: &str) {
         *sum = (sum.0 + cache["size_bytes"].as_u64().unwrap(), sum.1 + 1);
     }
     for (field, (bytes, instances)) in sums {
-        let Some((told_bytes, told_instances)) = told.cache(&field) else { continue };
+        let Some((reported_bytes, reported_instances)) = reported.cache(&field) else { continue };
         // QEMU gives an L3 cache that several CPUs share one ID for each of them. lscpu counts IDs, firsttouch counts sets of CPUs.
-        let (bytes, instances) = if name.starts_with("guest-") && field == "L3 cache" && told_instances > instances {
-            (bytes * told_instances / instances, told_instances)
+        let (bytes, instances) = if name.starts_with("guest-") && field == "L3 cache" && reported_instances > instances {
+            (bytes * reported_instances / instances, reported_instances)
         } else {
             (bytes, instances)
         };
         // lscpu rounds to one decimal: 1.125 MiB become 1.1 MiB.
-        assert!((told_bytes - bytes as f64).abs() <= 0.05 * bytes as f64, "{name}: {field}: {bytes} bytes, lscpu: {told_bytes}");
-        assert_eq!(instances, told_instances, "{name}: {field}");
+        assert!((reported_bytes - bytes as f64).abs() <= 0.05 * bytes as f64, "{name}: {field}: {bytes} bytes, lscpu: {reported_bytes}");
+        assert_eq!(instances, reported_instances, "{name}: {field}");
     }
 }
 

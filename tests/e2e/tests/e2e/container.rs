@@ -132,11 +132,11 @@ fn topology() {
         for key in ["cpus", "packages", "cores", "caches", "distances"] {
             assert_eq!(inside[key], bare[key], "{key}");
         }
-        let told = container.succeeds(&["topology"]).stdout_text();
-        assert_says(&told, &["get_mempolicy failed", "docker run --cap-add SYS_NICE allows it"]);
+        let reported = container.succeeds(&["topology"]).stdout_text();
+        assert_says(&reported, &["get_mempolicy failed", "docker run --cap-add SYS_NICE allows it"]);
         if inside["process"]["policy"].is_object() {
             assert_eq!(inside["process"]["policy"]["source"], "numa_maps");
-            assert_says(&told, &["taken from /proc/self/numa_maps"]);
+            assert_says(&reported, &["taken from /proc/self/numa_maps"]);
         }
     }
 }
@@ -149,8 +149,8 @@ fn doctor() {
         let findings: Vec<&str> = found["findings"].as_array().expect("findings").iter().filter_map(|one| one["id"].as_str()).collect();
         assert!(findings.contains(&"perf-forbidden"), "{found}");
         assert_eq!(findings.contains(&"mempolicy-forbidden"), found["nodes"].as_u64() > Some(1), "{found}");
-        let told = container.succeeds(&["doctor"]).stdout_text();
-        assert_says(&told, &["perf_event_open:", container.error, "--cap-add PERFMON", "Seccomp: 2"]);
+        let reported = container.succeeds(&["doctor"]).stdout_text();
+        assert_says(&reported, &["perf_event_open:", container.error, "--cap-add PERFMON", "Seccomp: 2"]);
         container.succeeds(&["doctor", "--", "/bin/sh"]);
     }
 }
@@ -175,8 +175,8 @@ fn views_of_a_running_system() {
         container.succeeds(&["ps", &pid]);
         let maps = container.json(&["maps", &pid]);
         assert!(maps["processes"][0]["mappings"].as_array().is_some_and(|mappings| mappings.len() > 3), "{maps}");
-        let told = container.succeeds(&["maps", &pid, "--profile", text(&file)]).stdout_text();
-        assert_says(&told, &missing(container.error)[2..]);
+        let reported = container.succeeds(&["maps", &pid, "--profile", text(&file)]).stdout_text();
+        assert_says(&reported, &missing(container.error)[2..]);
 
         let counters = container.json(&["stat"]);
         assert!(counters["system"].as_object().is_some_and(|system| !system.is_empty()), "{counters}");
@@ -216,8 +216,8 @@ fn bundled_programs() {
         let outcome = run(&mut container.command(&container.firsttouch.command(["demo"])));
         assert_no_panic(&outcome);
         assert_eq!(outcome.status, 1, "{outcome:?}");
-        let told = outcome.stdout_text();
-        assert_says(&told, &missing(container.error)[..2]);
-        assert_says(&told, &["cannot be shown here"]);
+        let reported = outcome.stdout_text();
+        assert_says(&reported, &missing(container.error)[..2]);
+        assert_says(&reported, &["cannot be shown here"]);
     }
 }

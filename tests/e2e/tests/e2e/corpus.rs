@@ -128,9 +128,9 @@ impl Expected {
             let outcome = run(firsttouch.command(["predict", "--exhaustive", "--json", "--machine", machine]).arg(file));
             if outcome.status != 0 {
                 // If everything fits in caches, there is nothing to predict.
-                let told = outcome.stderr_text();
-                return (!told.contains("no accesses to memory larger than a core's cache"))
-                    .then(|| format!("predict on {machine}: {told}"));
+                let reported = outcome.stderr_text();
+                return (!reported.contains("no accesses to memory larger than a core's cache"))
+                    .then(|| format!("predict on {machine}: {reported}"));
             }
             let json: Value = serde_json::from_slice(&outcome.stdout).expect("JSON");
             let placements = json["placements"].as_array().expect("placements");

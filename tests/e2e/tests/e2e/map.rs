@@ -38,8 +38,8 @@ fn saved_for_others() {
     let read_back: Value = serde_json::from_slice(&read_back.stdout).unwrap();
     let access = &read_back["nodes"][0]["access"][0];
     for (name, key) in [("read", "read_bandwidth_mib_s"), ("write", "write_bandwidth_mib_s")] {
-        let (told, measured) = (access[key].as_f64().unwrap(), figure(name) * 1e9 / 1_048_576.0);
-        assert!((told - measured).abs() <= 1.0, "{name}: {told} and {measured}: {access:#}");
+        let (reported, measured) = (access[key].as_f64().unwrap(), figure(name) * 1e9 / 1_048_576.0);
+        assert!((reported - measured).abs() <= 1.0, "{name}: {reported} and {measured}: {access:#}");
     }
     assert!(fs::read_to_string(&attributes).unwrap().contains("<memattr name=\"Latency\" flags=\"6\">"));
 }

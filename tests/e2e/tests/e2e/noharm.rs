@@ -225,7 +225,7 @@ fn without_root() {
     let Some(firsttouch) = Firsttouch::find(name) else { return };
     let reachable = run(Command::new("/usr/bin/test").arg("-x").arg(firsttouch.binary()).uid(NOBODY).gid(NOBODY));
     if reachable.status != 0 {
-        return skipped(name, "the binary lies in a directory that others may not enter");
+        return skipped(name, "the binary is in a directory that other users cannot enter");
     }
     let directory = tempfile::tempdir().expect("a temporary directory");
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).expect("the mode is set");

@@ -78,8 +78,8 @@ fn sites_are_found_again() {
         assert_eq!(outcome.status, 0, "{outcome:?}");
         serde_json::from_slice::<Value>(&outcome.stdout).expect("JSON")["plan"][0].clone()
     };
-    let told = explained(text(&program));
-    assert_eq!((&told["what"], &told["policy"], &told["found"]), (&"a".into(), &"blocked".into(), &true.into()), "{told}");
+    let reported = explained(text(&program));
+    assert_eq!((&reported["what"], &reported["policy"], &reported["found"]), (&"a".into(), &"blocked".into(), &true.into()), "{reported}");
 
     // The same program with its lines moved.
     let moved = folder.path().join("moved");

@@ -48,7 +48,7 @@ fn what_cannot_be_is_refused() {
     let unknown = reproduce(&firsttouch, &["dgemv-scalling"]);
     assert_clear_error(&unknown, &[2], &["dgemv-scalling"]);
     assert!(NAMES.iter().all(|name| unknown.stderr_text().contains(name)), "every name is listed: {unknown:?}");
-    for (words, status, told) in [
+    for (words, status, reported) in [
         (&[][..], 2, "NAME"),
         (&["map-scan", "--runs", "0"], 2, "0"),
         (&["map-scan", "--size", "1K"], 2, "too small"),
@@ -59,7 +59,7 @@ fn what_cannot_be_is_refused() {
     ] {
         let outcome = reproduce(&firsttouch, words);
         assert_clear_error(&outcome, &[status], &[]);
-        assert!(outcome.stderr_text().contains(told), "{words:?}: {outcome:?}");
+        assert!(outcome.stderr_text().contains(reported), "{words:?}: {outcome:?}");
     }
 }
 
@@ -80,7 +80,7 @@ fn every_experiment_runs() {
         let before = fs::read_to_string(BALANCING).ok();
         let outcome = reproduce(&firsttouch, &[name, "--size", "1M", "--runs", "2", "--json"]);
         assert_eq!((outcome.status, outcome.messages().as_str()), (0, ""), "{name}: {outcome:?}");
-        assert_eq!(fs::read_to_string(BALANCING).ok(), before, "{name} leaves balancing as it was");
+        assert_eq!(fs::read_to_string(BALANCING).ok(), before, "{name} changed the balancing");
         let json: Value = serde_json::from_slice(&outcome.stdout).expect("JSON");
         assert_eq!((json["schema"].as_str(), json["experiment"].as_str()), (Some("firsttouch.reproduce/1"), Some(name)));
         let mut seen = std::collections::BTreeSet::new();

@@ -153,7 +153,7 @@ fn programs_that_cannot_run() {
 #[test]
 fn openmp_variables() {
     let Some(firsttouch) = Firsttouch::find("openmp_variables") else { return };
-    let told = |variables: &[(&str, &str)]| {
+    let run_with = |variables: &[(&str, &str)]| {
         let mut command =
             ours(&firsttouch, &["--pin", "0,0", "--", "sh", "-c", "env | grep ^OMP_ | sort; grep Cpus_allowed_list /proc/self/status"]);
         for name in ["OMP_NUM_THREADS", "OMP_PLACES", "OMP_PROC_BIND", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"] {
@@ -170,11 +170,11 @@ fn openmp_variables() {
         (&[("OMP_PROC_BIND", "true")], set(2, "{0},{0}")),
         (&[("GOMP_CPU_AFFINITY", "0 0")], set(2, "{0},{0}")),
     ] {
-        let outcome = told(variables);
+        let outcome = run_with(variables);
         assert_eq!((outcome.status, outcome.stdout_text()), (0, expected), "{variables:?} {outcome:?}");
     }
     for (name, value) in [("OMP_PROC_BIND", "false"), ("OMP_PLACES", "cores"), ("GOMP_CPU_AFFINITY", "0-1"), ("KMP_AFFINITY", "scatter")] {
-        let outcome = told(&[(name, value)]);
+        let outcome = run_with(&[(name, value)]);
         assert_clear_error(&outcome, &[2], &["contradicts the environment", &format!("{name}={value}"), &format!("env -u {name}")]);
     }
 }
@@ -251,8 +251,8 @@ fn explained_is_what_happens() {
         assert_eq!(explained["schema"], "firsttouch.run-explain/1");
         let script = "sed -n 's/^Cpus_allowed_list:\\t//p' /proc/self/status";
         let cpus = run(&mut ours(&firsttouch, &[options, &["--", "sh", "-c", script]].concat())).stdout_text();
-        let told: Vec<u32> = serde_json::from_value(explained["cpus"].clone()).expect("numbers");
-        assert_eq!(told, firsttouch_oracles::parse_list(cpus.trim()), "{options:?}");
+        let reported: Vec<u32> = serde_json::from_value(explained["cpus"].clone()).expect("numbers");
+        assert_eq!(reported, firsttouch_oracles::parse_list(cpus.trim()), "{options:?}");
         let threads = explained["threads"].as_array().expect("threads").len();
         assert_eq!(threads, usize::from(options.first() == Some(&"--pin")), "{options:?}");
         assert_eq!(run(&mut ours(&firsttouch, &[options, &["--explain"]].concat())).status, 0);
@@ -295,7 +295,10 @@ fn quick_test_on_one_node() {
         return; // The tests in guests run it.
     }
     let outcome = run(&mut ours(&firsttouch, &["--quick-test", "--json", "--", "sh", "-c", "echo ran"]));
-    let told: Value = serde_json::from_slice(&outcome.stdout).expect("JSON alone");
-    assert_eq!((outcome.status, told["tried"].as_array().map(Vec::len)), (0, Some(0)), "{outcome:?}");
-    assert!(told["verdict"].as_str().is_some_and(|verdict| verdict.starts_with("Nothing to test: this machine has one node")), "{told}");
+    let reported: Value = serde_json::from_slice(&outcome.stdout).expect("JSON alone");
+    assert_eq!((outcome.status, reported["tried"].as_array().map(Vec::len)), (0, Some(0)), "{outcome:?}");
+    assert!(
+        reported["verdict"].as_str().is_some_and(|verdict| verdict.starts_with("Nothing to test: this machine has one node")),
+        "{reported}"
+    );
 }

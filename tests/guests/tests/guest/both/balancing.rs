@@ -17,12 +17,13 @@ fn switch() -> u64 {
 fn state_and_switch() {
     let _before = Setting::set(SWITCH, "0");
     for (arguments, value, state) in [(&["balancing"][..], 0, "off"), (&["balancing", "on"], 1, "on"), (&["balancing", "off"], 0, "off")] {
-        let told = json(arguments);
-        assert_eq!((told["value"].as_u64(), told["state"].as_str()), (Some(value), Some(state)), "{told:#}");
+        let reported = json(arguments);
+        assert_eq!((reported["value"].as_u64(), reported["state"].as_str()), (Some(value), Some(state)), "{reported:#}");
         assert_eq!(switch(), value, "{arguments:?}");
-        assert!(told["nodes"].as_u64() > Some(1) && list(&told, "doubts").is_empty(), "{told:#}");
+        assert!(reported["nodes"].as_u64() > Some(1) && list(&reported, "doubts").is_empty(), "{reported:#}");
         for name in ["scan_delay_ms", "scan_period_min_ms", "scan_period_max_ms", "scan_size_mb"] {
-            let tunable = list(&told, "tunables").iter().find(|tunable| tunable["name"] == name).unwrap_or_else(|| panic!("{told:#}"));
+            let tunable =
+                list(&reported, "tunables").iter().find(|tunable| tunable["name"] == name).unwrap_or_else(|| panic!("{reported:#}"));
             assert_eq!(tunable["value"], read_number(format!("{TUNABLES}/{name}")), "{name}");
         }
     }
@@ -43,12 +44,12 @@ fn measured() {
     command.arg(guest_program("far_use")).args([&first, &second, "8", "3"]);
     let outcome = run(&mut command);
     assert_eq!((outcome.status, switch()), (0, 0), "{outcome:?}");
-    let told: Value = serde_json::from_slice(&outcome.stdout).unwrap();
-    assert_eq!(told["schema"], "firsttouch.balancing-measure/1");
-    let [on, off] = list(&told, "measured").as_slice() else { panic!("{told:#}") };
+    let reported: Value = serde_json::from_slice(&outcome.stdout).unwrap();
+    assert_eq!(reported["schema"], "firsttouch.balancing-measure/1");
+    let [on, off] = list(&reported, "measured").as_slice() else { panic!("{reported:#}") };
     assert_eq!((on["balancing"].as_str(), off["balancing"].as_str()), (Some("on"), Some("off")));
     // All 2,048 pages of the program are on the wrong node. Each has at least one hinting fault before it is moved.
-    assert!(most(on, "pages_migrated") > 1024.0 && most(on, "hint_faults") >= most(on, "pages_migrated"), "{told:#}");
+    assert!(most(on, "pages_migrated") > 1024.0 && most(on, "hint_faults") >= most(on, "pages_migrated"), "{reported:#}");
     // Pages of other processes that were marked while balancing was on still fault, one by one: 0 to 5 were observed.
-    assert!(most(off, "hint_faults") < 0.01 * most(on, "hint_faults") && most(off, "pages_migrated") < 20.0, "{told:#}");
+    assert!(most(off, "hint_faults") < 0.01 * most(on, "hint_faults") && most(off, "pages_migrated") < 20.0, "{reported:#}");
 }

@@ -256,8 +256,8 @@ fn new_profiles_of_programs_agree() {
             said = format!("{}: {} remote {} {findings:?}", program.name, report["remote_fraction"], report["remote_interval"]);
             println!("{said}");
             // Few windows may observe interleaved memory, so check the lower end of its interval.
-            let told = if program.policy() == "interleave" { &report["remote_interval"][0] } else { &report["remote_fraction"] };
-            remote = told.as_f64().unwrap_or(1.0);
+            let reported = if program.policy() == "interleave" { &report["remote_interval"][0] } else { &report["remote_fraction"] };
+            remote = reported.as_f64().unwrap_or(1.0);
             if remote < allowed {
                 break;
             }

@@ -30,8 +30,8 @@ fn well_placed() {
             // The main thread touched the page with malloc's own data before the array.
             let inside = array.next_multiple_of(4096)..array + ARRAY_BYTES;
             let asked = profile.pages.iter().filter(|page| inside.contains(&page.address) && page.node >= 0);
-            let told: BTreeSet<u32> = asked.map(|page| page.node.unsigned_abs()).collect();
-            assert_eq!(told, [node.id].into(), "pages of {array:x}");
+            let reported: BTreeSet<u32> = asked.map(|page| page.node.unsigned_abs()).collect();
+            assert_eq!(reported, [node.id].into(), "pages of {array:x}");
         }
 
         let report = json(&["report", text(&file)]);

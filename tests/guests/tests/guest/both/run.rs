@@ -154,8 +154,8 @@ fn pages_and_threads_land_where_they_should() {
         let expected: Vec<_> = cpus.iter().map(|cpu| (*cpu, on(cpu))).collect();
         assert_eq!(seats, expected, "{expression}");
         let explained = json(&["run", "--pin", expression, "--explain"]);
-        let told: Vec<u64> = explained["threads"].as_array().unwrap().iter().map(|seat| seat["cpu"].as_u64().unwrap()).collect();
-        assert_eq!(told, cpus.iter().map(|cpu| u64::from(*cpu)).collect::<Vec<_>>(), "{expression}");
+        let reported: Vec<u64> = explained["threads"].as_array().unwrap().iter().map(|seat| seat["cpu"].as_u64().unwrap()).collect();
+        assert_eq!(reported, cpus.iter().map(|cpu| u64::from(*cpu)).collect::<Vec<_>>(), "{expression}");
     }
 }
 

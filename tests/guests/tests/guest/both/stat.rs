@@ -164,6 +164,6 @@ fn since_boot() {
     let text = tool(firsttouch().binary().to_str().unwrap(), &["stat"]);
     let misses = text.lines().find(|line| line.trim_start().starts_with("numa_miss")).unwrap();
     let shown: Vec<String> = misses.split_whitespace().skip(1).take(nodes().len()).map(|word| word.replace(',', "")).collect();
-    let told: Vec<String> = nodes().iter().map(|node| of(&after, node.id, "numa_miss").to_string()).collect();
-    assert_eq!(shown, told, "{text}");
+    let reported: Vec<String> = nodes().iter().map(|node| of(&after, node.id, "numa_miss").to_string()).collect();
+    assert_eq!(shown, reported, "{text}");
 }

@@ -75,9 +75,9 @@ fn the_machine() {
 /// Check that the balancing is shown, that an error names who may change it, and that nothing is changed and no program runs.
 #[test]
 fn balancing() {
-    let told = nobodys(&["balancing"]);
-    assert_eq!(told["state"], "off", "{told:#}");
-    assert!(told["doubts"][0].as_str().unwrap().contains("which only root can read"), "{told:#}");
+    let reported = nobodys(&["balancing"]);
+    assert_eq!(reported["state"], "off", "{reported:#}");
+    assert!(reported["doubts"][0].as_str().unwrap().contains("which only root can read"), "{reported:#}");
     for arguments in [&["balancing", "on"][..], &["balancing", "measure", "--", "touch", "/tmp/measured"]] {
         assert_clear_error(&refused(arguments), &[1], &[SWITCH, "only root (user 0 of the machine", "CAP_SYS_ADMIN"]);
     }

@@ -95,7 +95,7 @@ fn damaged_files(machine: &str) {
     assert_eq!(topology::read(copy.path()).unwrap().doubts, Vec::<String>::new(), "the machine is whole again");
 }
 
-/// What the doctor reads besides the topology, with plausible contents for files that the fixtures lack.
+/// The files that the doctor reads in addition to the topology, with plausible contents for files that the fixtures lack.
 const DOCTORS: [(&str, &str); 12] = [
     ("proc/sys/kernel/numa_balancing", "1"),
     ("proc/sys/vm/zone_reclaim_mode", "0"),

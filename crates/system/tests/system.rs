@@ -28,7 +28,7 @@ fn copy() -> tempfile::TempDir {
     copy
 }
 
-/// Check each node's and the system's counters, and that sums of the nodes' counters are left out.
+/// Check each node's and the system's counters, and that sums of the nodes' counters are omitted.
 #[test]
 fn counters_by_node() {
     let counters = counters::read(&fixture());
@@ -154,7 +154,7 @@ fn processes_are_found() {
     for (subject, message) in [("4712", "cannot find process 4712"), ("solve", "cannot find a process called 'solve'"), ("", "called ''")] {
         assert!(process::find(&fixture(), &Subject::parse(subject), 1).unwrap_err().to_string().contains(message), "{subject}");
     }
-    assert!(process::find(&fixture(), &Subject::parse("solver"), PID).is_err(), "firsttouch itself is never meant");
+    assert!(process::find(&fixture(), &Subject::parse("solver"), PID).is_err(), "firsttouch itself never matches");
     assert!(process::maps(&fixture(), 9).unwrap_err().to_string().contains("cannot find process 9: it has ended, or never existed"));
 }
 
@@ -340,7 +340,7 @@ fn this_process() {
     let threads = process::threads(Path::new("/"), pid).unwrap();
     let maps = process::maps(Path::new("/"), pid).unwrap();
     assert_eq!(threads.threads.iter().filter(|thread| thread.name.starts_with("waiter")).count(), 3);
-    assert!(threads.threads.iter().any(|thread| thread.state == 'R'), "one of them reads this");
+    assert!(threads.threads.iter().any(|thread| thread.state == 'R'), "this thread is running");
     let address = block.as_ptr() as u64;
     let mapping = maps.mappings.iter().find(|mapping| mapping.start <= address && address < mapping.end).unwrap();
     assert!(mapping.resident_bytes >= 63 << 20 && mapping.end - mapping.start >= 64 << 20, "{mapping:?}");

@@ -3,11 +3,11 @@
 //!
 //! ```text
 //! corpus: build = gcc -O2 -g -fopenmp {src} -o {out}
-//! corpus: needs = helper.c sizes.h          (optional: files beside it that the build reads)
+//! corpus: needs = helper.c sizes.h          (optional: files in the same directory that the build reads)
 //! ```
 //!
 //! `{src}`, `{out}` and `{dir}` (the source's directory) are replaced, quoted; the rest is a shell command. The result
-//! lies in `target/test-programs/`, at the source's path without `tests/programs/` and without its extension, and is
+//! is in `target/test-programs/`, at the source's path without `tests/programs/` and without its extension, and is
 //! built again when the source, a needed file, or the command has changed.
 
 use crate::paths::{find_tool, target_dir, workspace_root};
@@ -24,7 +24,7 @@ pub enum BuildError {
     NoHeader,
     /// The compiler is not installed.
     MissingTool(String),
-    /// The build failed; the text says what and how.
+    /// The build failed; the text says which step failed and why.
     Failed(String),
 }
 

@@ -39,7 +39,7 @@ fn truncated_profiles() {
     }
 }
 
-/// Check that an older profile is replaced only by one that is kept.
+/// Check that an older profile is restored if the new one is not kept.
 #[test]
 fn an_older_profile_comes_back() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The ring that the agent writes, where the profiled program may write anything: the file from its counters on. The input
-//! is laid over the header's head, and the slots.
+//! The agent's ring. The profiled program can write anything into the file, from the counters to the end. The input replaces the
+//! counters in the header, and the slots.
 #![no_main]
 
 use firsttouch_capture::agent::ring::AgentRing;
@@ -13,7 +13,8 @@ const SLOT_BYTES: usize = 64;
 const CAPACITY: usize = 64;
 
 fuzz_target!(|input: &[u8]| {
-    // How the rest is laid out, 8 bytes each of head, lost and tail, then slots, with the sequence numbers of sound ones or not.
+    // The input: a byte of flags, 8 bytes each for head, lost and tail, then the slots. Bit 0 of the flags keeps the input's sequence
+    // numbers, bit 1 keeps its head.
     let Some((header, slots)) = input.split_at_checked(25) else { return };
     let mut ring = AgentRing::create(CAPACITY, 1, false).expect("a ring");
     let file = OpenOptions::new().write(true).open(ring.path()).expect("the ring's file");
@@ -30,7 +31,7 @@ fuzz_target!(|input: &[u8]| {
     write(&head, HEAD);
     write(&header[9..17], HEAD + 8);
     write(&header[17..25], HEAD + 64);
-    // Later each time, so that what was never published is given up.
+    // The time advances with each call, so that the reader gives up on slots that are never published.
     for second in 0..8 {
         ring.drain(second * 2_000_000_000, drop);
     }

@@ -12,13 +12,13 @@ fuzz_target!(|text: &str| {
     let topology = machine();
     let (nodes, cpus) = (Numbered::nodes(&topology), Numbered::cpus(&topology));
     if let Some(list) = round_trip::<NodeList>(text) {
-        told(text, &nodes, list.resolve(&nodes, Some(&[0]), &|_| Ok(vec![2])));
+        check_answer(text, &nodes, list.resolve(&nodes, Some(&[0]), &|_| Ok(vec![2])));
     }
     if let Some(list) = round_trip::<CpuList>(text) {
-        told(text, &cpus, list.resolve(&cpus));
+        check_answer(text, &cpus, list.resolve(&cpus));
     }
     if let Some(affinity) = round_trip::<Affinity>(text) {
-        told(text, &cpus, affinity.resolve(&Layout::new(&topology), Some(5)));
+        check_answer(text, &cpus, affinity.resolve(&Layout::new(&topology), Some(5)));
     }
 });
 
@@ -36,7 +36,7 @@ fn round_trip<T: FromStr<Err = ExpressionError> + Display + PartialEq + Debug>(t
     }
 }
 
-fn told(text: &str, known: &Numbered, answer: Result<Vec<u32>, ExpressionError>) {
+fn check_answer(text: &str, known: &Numbered, answer: Result<Vec<u32>, ExpressionError>) {
     match answer {
         Ok(numbers) => assert!(!numbers.is_empty() && numbers.iter().all(|number| known.allowed().contains(number))),
         Err(error) => assert!(error.offset <= text.len(), "{error:?}"),

@@ -1,5 +1,5 @@
-//! What the doctor reads: settings of the kernel, control groups, meminfo, the process's limits, and the environment (the file
-//! `environment`, a variable a line).
+//! The doctor's input: settings of the kernel, control groups, meminfo, the process's limits, and the environment (the file
+//! `environment`, one variable per line).
 #![no_main]
 
 use firsttouch_fuzz::Tree;

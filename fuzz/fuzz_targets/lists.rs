@@ -1,4 +1,4 @@
-//! The kernel's lists of CPUs and nodes (`0-3,8`): parsed, printed, and parsed again.
+//! The kernel's lists of CPUs and nodes (`0-3,8`): parses, prints, and parses again.
 #![no_main]
 
 use firsttouch_model::topology::format_list;

@@ -1,4 +1,4 @@
-//! A plan as a user hands it to `firsttouch run --plan`: what is read prints back to the same, and goes onto nodes and into the table.
+//! A plan for `firsttouch run --plan`: a parsed plan prints and parses to an equal one, applies to nodes, and converts to the table.
 #![no_main]
 
 use firsttouch_plan::{Found, Plan, RunNodes, Table, apply, table};

@@ -1,4 +1,4 @@
-//! A profile file as bytes: opened, judged and reported.
+//! The bytes of a profile file: opens, judges and reports it.
 #![no_main]
 
 use firsttouch_fuzz::{Scratch, judged};

@@ -53,9 +53,9 @@ mod unrecorded;
 
 pub use analyse::analyse;
 pub use names::variables;
-pub use notes::{Note, Spreading, UnrecordedCause};
+pub use notes::{Note, Spreading};
 pub use partition::PartitionKind;
 pub use reason::{Missing, NotJudgedReason};
 pub use report::*;
 pub use target::{Sources, Target};
-pub use unrecorded::Unrecorded;
+pub use unrecorded::{Unrecorded, UnrecordedCause};

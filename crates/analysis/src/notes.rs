@@ -4,7 +4,7 @@ use crate::Target;
 use crate::evidence::Evidence;
 use crate::threads::Threads;
 use crate::touch_index::TouchIndex;
-use crate::unrecorded::Unrecorded;
+use crate::unrecorded::{Unrecorded, UnrecordedCause};
 use firsttouch_model::rows::Profile;
 use firsttouch_model::{Pin, counted, format_bytes};
 use serde::{Deserialize, Serialize};
@@ -37,16 +37,6 @@ pub enum Note {
     Unlisted(usize),
     /// A source file that was changed after the run.
     ChangedSource(PathBuf),
-}
-
-/// Why memory belongs to no recorded object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnrecordedCause {
-    /// Allocations below this size were not recorded, and a lower bound would record them.
-    LargeMinSize(u64),
-    /// Allocations below this size were not recorded.
-    MinSize(u64),
-    NoAgent,
 }
 
 /// How to judge threads that are all on one node.

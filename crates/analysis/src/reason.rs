@@ -81,12 +81,12 @@ impl fmt::Display for NotJudgedReason {
             Self::Cached { cache_bytes } => write!(f, "fits in a core's cache ({})", format_bytes(*cache_bytes)),
             Self::NoAccessEvidence(missing) => write!(f, "no accesses were sampled{missing}"),
             Self::NotSampled => write!(f, "no sample was taken on it: too small a part of the memory, or too short-lived"),
-            Self::NoAccess { samples } => write!(f, "never hit in {}", firsttouch_model::counted(*samples, "watch window")),
+            Self::NoAccess { samples } => write!(f, "no access was seen in {}", firsttouch_model::counted(*samples, "sample")),
             Self::TooFewSamples { seen, source, needed } => {
                 write!(f, "too few samples: {} seen, {needed} are needed; profile a longer run", sampled(*seen, source))
             }
             Self::KernelTouched => {
-                write!(f, "the kernel touched its pages on behalf of several threads (I/O), which cannot be told apart without privilege")
+                write!(f, "the kernel touched its pages on behalf of several threads (I/O), which cannot be distinguished without privilege")
             }
             Self::TouchesLost => write!(f, "records of most of its first touches were lost: profile it again, with less else running"),
             Self::TouchesNotSeen(missing) => write!(f, "its first touches were not seen{missing}"),
@@ -95,7 +95,7 @@ impl fmt::Display for NotJudgedReason {
             }
             Self::UnknownNodes => write!(f, "the node of most of its accessed pages is not known"),
             Self::UnclearPartition { threads, seen, source } => {
-                write!(f, "too few samples to tell how {threads} threads divide it: {} seen", sampled(*seen, source))
+                write!(f, "too few samples to show how {threads} threads divide it: {} seen", sampled(*seen, source))
             }
             Self::Recorded(text) => f.write_str(text),
         }

@@ -9,12 +9,21 @@
 //! that was released and reused in smaller pieces was seen at least once. Pages of unknown memory are base pages, unless their faults show
 //! otherwise: see [`Unknown::bytes`].
 
-use crate::notes::UnrecordedCause;
 use crate::residents::Residents;
 use crate::touches::BASE_PAGE;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Id, Profile};
 use std::collections::{BTreeMap, HashMap};
+
+/// Why memory belongs to no recorded object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnrecordedCause {
+    /// Allocations below this size were not recorded, and a lower bound would record them.
+    LargeMinSize(u64),
+    /// Allocations below this size were not recorded.
+    MinSize(u64),
+    NoAgent,
+}
 
 /// The report mentions unrecorded memory from this fraction of the touched memory and this many bytes on.
 const PART: f64 = 0.20;

@@ -1,4 +1,4 @@
-//! The estimator against a simulated sampler with known truth: bias and coverage over 120 repetitions.
+//! Tests the estimator with a simulated sampler and known truth: bias and coverage over 120 repetitions.
 
 use crate::simulated::*;
 
@@ -78,7 +78,7 @@ fn check(label: &str, world: &World, nodes: usize, within: f64) {
     assert!(1.96 * typical <= within, "{label}: shares spread by {typical}");
 }
 
-/// Check the 3:1 program: two arrays, eight threads in blocks, one touched serially.
+/// Check the 3:1 program: two arrays, eight threads in blocks, one array touched serially.
 #[test]
 fn three_to_one() {
     let mut a = Thing::new("a", 64, Who::One(0), Who::Block(0, 8));
@@ -90,7 +90,7 @@ fn three_to_one() {
     }
 }
 
-/// Check a mix: blocks, cyclic, shared and irregular users, a small hot object, one hardly ever used.
+/// Check a mix: blocks, cyclic, shared and irregular users, a small hot object, and a rarely used object.
 #[test]
 fn all_kinds_of_users() {
     let mut hot = Thing::new("hot", 2, Who::One(0), Who::All(0, 8));
@@ -104,7 +104,7 @@ fn all_kinds_of_users() {
     check("mix", &world, 2, 0.06);
 }
 
-/// Check objects that are born and die, phases, threads born later.
+/// Check objects that are allocated and freed during the run, phases, and threads that start later.
 #[test]
 fn births_and_deaths() {
     let mut early = Thing::new("early", 64, Who::One(0), Who::Block(0, 4));
@@ -120,7 +120,7 @@ fn births_and_deaths() {
     check("births", &world, 2, 0.08);
 }
 
-/// Check few windows with rare hits: a short run, one sweep in a second, page faults sampled one in 64.
+/// Check few windows with rare hits: a short run, one sweep per second, one of 64 page faults sampled.
 #[test]
 fn few_hits() {
     let mut a = Thing::new("a", 256, Who::One(0), Who::Block(0, 4));

@@ -1,4 +1,4 @@
-//! One simulated program for each finding, and near-misses that must be silent.
+//! One simulated program for each finding, and similar programs without a defect, which must have no finding.
 
 use crate::simulated::*;
 use firsttouch_analysis::{PartitionKind, analyse};
@@ -12,7 +12,7 @@ fn one(name: &str, finding: &str) -> Vec<(String, String)> {
     vec![(name.to_owned(), finding.to_owned())]
 }
 
-/// Check the DGEMV story: serial initialisation is found with its line and fix; parallel initialisation is silent.
+/// Check DGEMV: serial initialisation is found with its line and fix; parallel initialisation has no finding.
 #[test]
 fn serial_first_touch() {
     let world =
@@ -40,7 +40,7 @@ fn serial_first_touch() {
     }
 }
 
-/// Check that a loop shown in a fix is closed, however its body begins.
+/// Check that a loop shown in a fix is closed, regardless of how its body begins.
 #[test]
 fn shown_loops_are_closed() {
     let thing = |name, touch| Thing::new(name, 64, touch, Who::Block(0, 4));
@@ -75,7 +75,7 @@ fn causes_have_their_fix() {
     }
 }
 
-/// Check parallel first touch in another partition; slightly other borders are not a defect.
+/// Check parallel first touch in another partition; slightly different borders are not a defect.
 #[test]
 fn mismatched_partition() {
     for touch in [Who::Cyclic(0, 8, 65_536), Who::Block(0, 4), Who::Dynamic(0, 8, 65_536)] {
@@ -94,7 +94,7 @@ fn mismatched_partition() {
     assert_eq!(both(&World::new(8, vec![Thing::new("A", 128, cyclic.clone(), cyclic)]), 4), []);
 }
 
-/// Check dynamic schedules and shared reading, whoever touched.
+/// Check dynamic schedules and shared reading, with serial and with parallel first touch.
 #[test]
 fn no_stable_partition_and_shared_read() {
     for touch in [Who::One(0), Who::Block(0, 8)] {
@@ -126,7 +126,7 @@ fn io_first_touch() {
     let world = World::new(8, vec![thing]);
     let mut profile = world.profile(1);
     add_pages(&mut profile, world.address(0), 64 * MIB, 4096);
-    // While faults in the kernel were seen, what has no record is not the kernel's.
+    // If faults in the kernel were recorded, pages without a record were not touched by the kernel.
     assert!(!analyse(&profile, &target(2), &FakeSources("loop")).objects[0].reason.as_ref().unwrap().to_string().contains("kernel"));
     profile.evidence[0].detail = "faults in system calls are not seen at this privilege".into();
     let silent = analyse(&profile, &target(2), &FakeSources("loop"));
@@ -138,7 +138,7 @@ fn io_first_touch() {
     assert_eq!(found(&analysis), one("A", "io-first-touch"));
     assert!(analysis.findings[0].message.contains("thread 3"), "{}", analysis.findings[0].message);
     assert_eq!(analysis.objects[0].first_touch.by_thread[3], 1.0);
-    // Records were lost, enough to be those that are missing; then too few of them.
+    // Records were lost: first enough to explain the missing ones, then too few.
     profile.lost.push(Lost { source: "touch".into(), reason: "ring full".into(), count: 9000 });
     let lost = analyse(&profile, &target(2), &FakeSources("loop"));
     assert!(
@@ -193,7 +193,7 @@ fn loops_after_calls() {
         let analysis = judge(&World::new(4, vec![thing]), 3, 2);
         assert_eq!((found(&analysis), analysis.objects[0].first_touch.cause.as_deref()), (vec![], Some("loop")));
     }
-    // Cleared within calloc: there is no loop to speak of.
+    // calloc itself clears the memory, so the message must not mention a loop.
     let mut thing = Thing::new("A", 64, Who::One(0), Who::Block(0, 4));
     thing.call = "calloc";
     let mut profile = World::new(4, vec![thing]).profile(3);
@@ -206,7 +206,7 @@ fn loops_after_calls() {
 /// Check that records of different periods, and faults on huge and on base pages, count by the bytes they placed.
 #[test]
 fn records_weigh_what_they_placed() {
-    // A quarter touched by thread 1 with every fault seen, the rest by thread 0 in a burst, one of 31 seen.
+    // Thread 1 touches a quarter with every fault sampled, thread 0 the rest in a burst with one of 31 faults sampled.
     let world = World::new(8, vec![Thing::new("A", 128, Who::One(0), Who::Block(0, 8))]);
     let mut profile = world.profile(1);
     let page = |t: &FirstTouch| (t.address - world.address(0)) / 4096;
@@ -216,7 +216,7 @@ fn records_weigh_what_they_placed() {
     }
     let by = &analyse(&profile, &target(2), &FakeSources("loop")).objects[0].first_touch.by_thread;
     assert!((by[1] - 0.25).abs() < 0.01 && (by[0] - 0.75).abs() < 0.01, "{by:?}");
-    // Its first half in huge pages, by thread 1.
+    // Thread 1 touches its first half in huge pages.
     let mut profile = world.profile(1);
     profile.first_touches.retain(|t| page(t) >= 16_384 || page(t) % 512 == 0);
     for touch in &mut profile.first_touches {
@@ -250,7 +250,7 @@ fn names_and_places() {
         ("A", Some("/src/grid.c"), Some(7), None)
     );
     assert_eq!(object(1).name, "heap object of main (alloc.c:111)");
-    // Two lines of Python that come to the same native code are two places.
+    // Two lines of Python that call the same native code are two sites.
     for (site, line) in [(100, 3), (101, 9)] {
         let native = Frame { address: 1, function: Some("PyArray_New".into()), ..Frame::default() };
         let python = Frame { module: Some("python".into()), file: Some("m.py".into()), line: Some(line), ..Frame::default() };
@@ -266,7 +266,7 @@ fn add_pages(profile: &mut Profile, address: u64, bytes: u64, page_bytes: u64) {
     }
 }
 
-/// Check huge pages that hold several threads' chunks; base pages and large blocks are silent.
+/// Check huge pages that hold several threads' chunks; base pages and large blocks have no finding.
 #[test]
 fn huge_page_sharing() {
     let chunks = Who::Cyclic(0, 8, 256 << 10);
@@ -283,8 +283,8 @@ fn huge_page_sharing() {
     assert_eq!(both(&World::new(8, vec![blocks]), 8), one("A", "serial-first-touch"));
 }
 
-/// Check that one worker that wins nearly every race for a huge page is distinguished from a worker that initialises all: the first enters
-/// the page at its own part, the second where its sweep does. Parts begin exactly at the touched addresses.
+/// Check that a worker that is nearly always the first to touch a huge page is distinguished from a worker that initialises everything: the
+/// former first touches the page at its own part, the latter at the position of its sweep. Parts begin exactly at the touched addresses.
 #[test]
 fn one_winner_of_huge_pages() {
     let chunks = Who::Cyclic(0, 4, 512 << 10);
@@ -305,7 +305,7 @@ fn one_winner_of_huge_pages() {
     }
 }
 
-/// Check memory that a freed object left placed, against a range that was unmapped and touched anew.
+/// Check memory that keeps the placement of a freed object, and a range that was unmapped and touched again.
 #[test]
 fn recycled_memory() {
     let mut former = Thing::new("old", 64, Who::One(0), Who::One(0));
@@ -321,14 +321,14 @@ fn recycled_memory() {
     world.things[1].touch = Some(Who::Block(0, 8));
     world.things[1].from = S + 200 * MS;
     assert_eq!(both(&world, 2), []);
-    // Same users as the former owner: well placed though recycled.
+    // With the same users as the freed object, recycled memory is well placed.
     (world.things[0].touch, world.things[0].user) = (Some(Who::Block(0, 8)), Who::Block(0, 8));
     world.things[1].touch = None;
     world.things[1].from = S + MS;
     assert_eq!(both(&world, 2), []);
 }
 
-/// Check sparse sampling of page faults: defects are still found, well placed blocks are silent.
+/// Check sparse sampling of page faults: defects are still found, well-placed blocks have no finding.
 #[test]
 fn sampled_page_faults() {
     for period in [16, 64, 256] {
@@ -363,7 +363,7 @@ fn rows_are_one_object() {
     assert_eq!(both(&World::new(8, rows(|i| i / 8).collect()), 2), []);
 }
 
-/// Check a team made anew for every loop: its threads are one set of places.
+/// Check a program that creates a new team for every loop: the threads of all teams share one set of slots.
 #[test]
 fn short_lived_teams() {
     let mut world = World::new(1, vec![]);
@@ -387,7 +387,8 @@ fn short_lived_teams() {
     assert_eq!(found(&analysis), one("A", "serial-first-touch"));
 }
 
-/// Check use by one thread: its own first touch is silent, another's is not; other arrays' worth decides.
+/// Check use by one thread: first touch by the same thread has no finding, by another one it has. The object's share of the accesses
+/// matters.
 #[test]
 fn single_user() {
     let own = Thing::new("A", 64, Who::One(7), Who::One(7));
@@ -418,8 +419,8 @@ fn growth_is_one_object() {
     assert_eq!((analysis.objects.len(), analysis.objects[0].count, analysis.objects[0].bytes), (1, 6, 64 * MIB));
 }
 
-/// Check that a mapping whose halves are each used in plain blocks is said to hold two arrays perhaps, without chunk advice; and
-/// that an allocation, or many turns, are chunks.
+/// Check that for a mapping whose halves are each used in plain blocks, the message says that it may hold two arrays, without advice on
+/// chunks, and that an allocation, or many alternations, are chunks.
 #[test]
 fn mappings_may_hold_several_arrays() {
     let with = |kind: ObjectKind, chunk: u64| {

@@ -1,10 +1,10 @@
-//! Fixes in the user's own names and values, and for programs without OpenMP.
+//! Fixes with the user's names and values, and for programs without OpenMP.
 
 use crate::simulated::*;
 use firsttouch_analysis::{Sources, analyse};
 use firsttouch_model::rows::Frame;
 
-/// The lines of one program: what allocates, what touches, what uses; and how it is touched.
+/// The source lines of one program that allocate, touch and use its array, and the cause of the first touch.
 struct Program {
     cause: &'static str,
     allocates: &'static str,
@@ -45,7 +45,7 @@ fn fix(program: &Program, name: &'static str, call: &'static str, extension: &st
     analyse(&profile, &target(2), program).findings.first().unwrap().fix.clone()
 }
 
-/// Check that code does what the user's line did, with its names and values.
+/// Check that the code of a fix does the same as the user's line, with its names and values.
 #[test]
 fn names_and_values_are_the_users() {
     let lines = |cause, allocates, touches| Program { cause, allocates, touches, uses: "s = s + field(i, j)" };
@@ -110,7 +110,7 @@ fn names_and_values_are_the_users() {
     }
 }
 
-/// Check that nothing is made up where the line does not tell: no `p`, no `n`, no value.
+/// Check that a fix invents nothing if the line does not show it: no `p`, no `n`, no value.
 #[test]
 fn nothing_is_made_up() {
     for cause in ["memset", "calloc", "memcpy", "std::fill", "make_unique", "fortran-assignment", "loop"] {
@@ -121,7 +121,7 @@ fn nothing_is_made_up() {
     }
 }
 
-/// Check that the fix for a program without an OpenMP runtime says what the program's own threads can do.
+/// Check that the fix for a program without an OpenMP runtime uses the program's own threads.
 #[test]
 fn own_threads() {
     let program = Program { cause: "memset", allocates: "", touches: "memset(table, 1, n * 4);", uses: "s += table[i];" };

@@ -1,4 +1,4 @@
-//! How long a profile of a million rows takes. A measurement, run by hand:
+//! Measures the time to analyse a profile with a million rows. Run by hand:
 //! `cargo test --release -p firsttouch-analysis -- --ignored --nocapture million_rows`.
 
 use crate::recorded_machine::{faults, host, recorded};
@@ -34,7 +34,7 @@ fn measure(label: &str, profile: &Profile) {
     println!("{label:24} {:9} rows: {:7.0} ms (median of 3)", rows(profile), times[1]);
 }
 
-/// Windows, first touches, both with hinting faults, and memory that is freed and handed out again.
+/// Windows, first touches, both with hinting faults, and memory that is freed and allocated again.
 #[test]
 #[ignore = "a measurement"]
 fn million_rows() {
@@ -59,7 +59,7 @@ fn million_rows() {
     measure("memory handed out again", &handed_out_again());
 }
 
-/// 300 arrays of one place, one after another in the same memory, each touched by its own thread.
+/// 300 arrays of one site, one after another in the same memory, each touched by its own thread.
 fn handed_out_again() -> Profile {
     let things = (0..300u64).map(|i| {
         let mut thing = Thing::new("T", 2, Who::Block(0, 8), Who::Block(0, 8));

@@ -1,4 +1,4 @@
-//! Profiles with little or no evidence, other machines, and hostile profiles: honest answers, never a panic.
+//! Profiles with little or no evidence, other machines, and hostile profiles: the analysis admits what it cannot know, and never panics.
 
 use crate::simulated::*;
 use firsttouch_analysis::{Analysis, Target, analyse};
@@ -47,7 +47,7 @@ fn empty_profile() {
     assert!(analysis.objects.is_empty() && analysis.remote_fraction.is_none());
 }
 
-/// Check the JSON keys that others rely on.
+/// Check the JSON keys that other programs rely on.
 #[test]
 fn json_keys() {
     let world = World::new(4, vec![Thing::new("A", 64, Who::One(0), Who::Block(0, 4))]);
@@ -82,7 +82,7 @@ fn json_keys() {
     }
 }
 
-/// Check that missing evidence is named, with what the profile says about it, and nothing is invented.
+/// Check that missing evidence is named with the reason in the profile, and that nothing is invented.
 #[test]
 fn missing_evidence() {
     let world = World::new(8, vec![Thing::new("A", 64, Who::One(0), Who::Block(0, 8))]);
@@ -120,12 +120,12 @@ fn too_little_to_judge() {
     let analysis = judge(&World::new(8, things), 3, 2);
     sound(&analysis, 2);
     assert!(reason(&analysis, "rare").contains("too few samples"), "{:?}", analysis.not_judged);
-    assert!(reason(&analysis, "never").contains("never hit in"));
+    assert!(reason(&analysis, "never").contains("no access was seen in"));
     assert!(reason(&analysis, "small").contains("fits in a core's cache"));
     assert!(analysis.findings.is_empty());
 }
 
-/// Check windows on memory not yet touched: initialising writes are no use.
+/// Check windows on memory that is not yet touched: initialising writes do not count as use.
 #[test]
 fn initialising_is_not_use() {
     let mut thing = Thing::new("A", 64, Who::One(0), Who::Block(0, 8));
@@ -144,7 +144,7 @@ fn initialising_is_not_use() {
     assert!((analysis.objects[0].used_by_thread[0] - 0.125).abs() < 0.12, "{:?}", analysis.objects[0].used_by_thread);
 }
 
-/// Check targets on which nothing can be remote: said so, no finding.
+/// Check targets on which nothing can be remote: a note says so, and there is no finding.
 #[test]
 fn nothing_to_find() {
     let world = World::new(8, vec![Thing::new("A", 64, Who::One(0), Who::Block(0, 8))]);
@@ -204,7 +204,7 @@ fn memory_without_objects() {
     }
 }
 
-/// Check a real machine: homes are the kernel's answers, threads sit where they were seen.
+/// Check a real machine: the nodes of pages are the kernel's answers, and the nodes of threads are the observed ones.
 #[test]
 fn real_machine() {
     let world = World::new(8, vec![Thing::new("A", 64, Who::One(0), Who::Block(0, 8))]);
@@ -225,7 +225,7 @@ fn real_machine() {
     assert!(analysis.findings.is_empty() && analysis.remote_fraction.unwrap() < 0.05, "{:?}", analysis.remote_fraction);
 }
 
-/// Check random profiles full of contradictions: no panic, and figures stay what they claim to be.
+/// Check random profiles full of contradictions: no panic, and all figures stay in their valid ranges.
 #[test]
 fn hostile_profiles() {
     for seed in 0..300u64 {

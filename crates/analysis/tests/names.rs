@@ -1,4 +1,4 @@
-//! Names of objects: through the program's own allocating functions, for several on a line, and where nothing names them.
+//! Names of objects: allocated through the program's own functions, several on a line, and without a variable.
 
 use crate::simulated::*;
 use firsttouch_analysis::{Analysis, Sources, analyse};
@@ -18,7 +18,7 @@ const SOURCE: &[&str] = &[
     "    return 0;",
 ];
 
-/// Answers from `SOURCE`; frames without a file are a library's.
+/// Answers from `SOURCE`. Frames without a file belong to a library.
 struct Text;
 
 impl Sources for Text {
@@ -83,19 +83,19 @@ fn grid(line: u32, address: u64) -> Vec<Frame> {
     vec![frame("alloc_grid", 2, 0x1107), frame("main", line, address), frame("main", 99, 0x9999)]
 }
 
-/// Check that a function that only returns what it allocates lends its caller's variable, by the order of the calls on a line.
+/// Check that for a function that only returns its allocation, the caller's variable is the name, chosen by the order of the calls on a line.
 #[test]
 fn through_wrappers() {
     assert_eq!(names(&[grid(7, 0x1208), grid(7, 0x1200), grid(8, 0x1300)]), ["b", "a", "c"]);
     // Without a variable at the caller, the function's own variable is the name, distinguished by the callers' lines.
     let unnamed = |line, address| vec![frame("alloc_grid", 2, 0x1107), frame("main", line, address)];
     assert_eq!(names(&[unnamed(11, 0x1400), unnamed(3, 0x1500)]), ["p (sim.c:11)", "p (sim.c:3)"]);
-    // What is kept elsewhere is not handed on.
+    // A function that keeps the allocation itself does not use the caller's variable.
     let kept = vec![frame("init", 10, 0x1107), frame("main", 7, 0x1200)];
     assert_eq!(names(&[kept]), ["grid->data"]);
 }
 
-/// Check that calls on one line are counted together, whatever the compiler made of them.
+/// Check that calls on one line are counted together, even if the compiler replaced some of them by other functions.
 #[test]
 fn several_on_a_line() {
     let mut profile = profile(&[vec![frame("main", 9, 0x1200)], vec![frame("main", 9, 0x1210)]]);
@@ -105,7 +105,7 @@ fn several_on_a_line() {
     assert_eq!(analysis.objects.iter().find(|object| object.id == 1).unwrap().name, "e");
 }
 
-/// Check that objects without a variable are distinguished by where they were allocated: the instruction after the call.
+/// Check that objects without a variable are distinguished by the address of their allocation: the instruction after the call.
 #[test]
 fn without_lines() {
     let main = |address| vec![frame("main", 0, address)];

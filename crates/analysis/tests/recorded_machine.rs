@@ -1,5 +1,5 @@
 //! Machines with several nodes: hinting faults distinguished from first touches and used as evidence, and the findings that need real nodes,
-//! each provoked by a constructed profile and silent on its neighbour.
+//! each triggered by a constructed profile and absent in a similar one without the defect.
 
 use crate::simulated::*;
 use firsttouch_analysis::{Analysis, PartitionKind, Target, analyse};
@@ -7,12 +7,12 @@ use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::FindingKind;
 use firsttouch_model::rows::*;
 
-/// Threads 0 to 3 run on node 0, 4 to 7 on node 1. CPU t is thread t's.
+/// Threads 0 to 3 run on node 0, 4 to 7 on node 1. Thread t runs on CPU t.
 pub fn node(thread: i64) -> i32 {
     i32::from(thread >= 4)
 }
 
-/// A profile as a machine with two nodes gives it: 8 pinned threads, all pages where first touch puts them.
+/// A profile as recorded on a machine with two nodes: 8 pinned threads, and all pages where first touch places them.
 pub fn recorded(world: &World, seed: u64) -> Profile {
     let mut p = world.profile(seed);
     p.machine.node_cpus = [(0, (0..4).collect()), (1, (4..8).collect())].into();
@@ -78,7 +78,7 @@ pub fn faults(p: &mut Profile, world: &World, step: u64, start: u64, who: &Who, 
     }
 }
 
-/// Answers on where pages of the first object are: every 128th page, at each of the times.
+/// Adds the nodes of every 128th page of the first object, at each of the times.
 fn answers(p: &mut Profile, world: &World, times: &[u64], node_at: impl Fn(u64, usize) -> i32) {
     for (i, &time_ns) in times.iter().enumerate() {
         for page in (0..world.things[0].bytes / 4096).step_by(128) {
@@ -88,7 +88,7 @@ fn answers(p: &mut Profile, world: &World, times: &[u64], node_at: impl Fn(u64, 
     }
 }
 
-/// Check that hints leave the first touches alone, at several sampling periods, also where each page is caught many times.
+/// Check that hinting faults do not change the first touches, at several sampling periods, even if each page has many of them.
 #[test]
 fn hints_are_no_first_touches() {
     for (period, step) in [(1, 1), (31, 7), (31, 251), (251, 1)] {
@@ -103,13 +103,13 @@ fn hints_are_no_first_touches() {
         assert_eq!((object.first_touch.partition, object.partition), (PartitionKind::Block, PartitionKind::Block), "1/{period}, 1/{step}");
         assert_eq!(object.hints, (16384u64.div_ceil(step)) * 5);
         assert_eq!(object.evidence.as_str(), "watch");
-        // On a machine that makes no hints these are writes to shared pages.
+        // On a machine without balancing these are writes to shared pages.
         p.machine.numa_balancing = 0;
         assert_eq!(judged(&p).objects[0].hints, 0);
     }
 }
 
-/// Check that without a window hints tell who uses what, and how much of it is remote, with interval and count.
+/// Check that without windows, hinting faults give the users of memory and the remote fraction, with interval and count.
 #[test]
 fn hints_are_evidence() {
     let world = serial();
@@ -128,12 +128,12 @@ fn hints_are_evidence() {
     assert!(object.used_by_thread.iter().all(|share| (share - 0.125).abs() < 0.02));
     assert_eq!(finding.figures["remote"].evidence.as_str(), "hint");
     assert!(finding.message.contains("964 hinting faults"), "{}", finding.message);
-    // The same profile on a virtual machine with threads alike.
+    // The same profile on a virtual machine with the same distribution of threads.
     let alike = analyse(&p, &target(2), &FakeSources("loop"));
     assert!((alike.remote_fraction.unwrap() - analysis.remote_fraction.unwrap()).abs() < 0.03);
 }
 
-/// Check that the interval covers the truth where sampling saw only one thread's part of some scans, and is narrow where it saw all alike.
+/// Check that the interval covers the truth if sampling missed a part of some scans, and is narrow if all scans are sampled alike.
 #[test]
 fn intervals_know_scans() {
     let world = serial();
@@ -142,7 +142,7 @@ fn intervals_know_scans() {
         p.windows.clear();
         p.accesses.clear();
         for scan in 2..8 {
-            // Of every third scan, the part of the threads on node 1 alone.
+            // Of every third scan, only the part of the threads on node 1.
             let change =
                 |fault: &mut FirstTouch| fault.weight = if partly && scan % 3 == 0 && fault.thread < 4 { 1e-9 } else { fault.weight };
             faults(&mut p, &world, 31, scan * S, &Who::Block(0, 8), change);
@@ -154,7 +154,7 @@ fn intervals_know_scans() {
     assert!(all_low < 0.5 && 0.5 < all_high && all_high - all_low < 0.05, "{all_low} {all_high}");
 }
 
-/// Check that few windows and many hints together speak by hints, and that windows which contradict them are believed.
+/// Check that with few windows and many hints the result is based on hints, and that windows which contradict the hints take precedence.
 #[test]
 fn windows_and_hints() {
     let world = serial();
@@ -172,7 +172,7 @@ fn windows_and_hints() {
     assert_eq!(judged(&against).objects[0].evidence.as_str(), "watch");
 }
 
-/// Check that writes which place memory that was only read before are distinguished from hints.
+/// Check that writes which place memory that was only read before are distinguished from hinting faults.
 #[test]
 fn writes_after_reads_place() {
     let world = World { period: 31, ..World::new(8, vec![Thing::new("A", 64, Who::One(0), Who::Block(0, 8))]) };
@@ -213,7 +213,7 @@ fn pages_on_their_way() {
     assert_ne!(one(&unknown), PartitionKind::Block);
 }
 
-/// Check that on a kernel that does not tell which faults are hints, later ones are dropped where balancing is on, and only there.
+/// Check that on a kernel that does not mark hinting faults, later faults are dropped only if balancing is on.
 #[test]
 fn older_kernels() {
     let world = World { period: 31, ..block() };
@@ -228,7 +228,8 @@ fn older_kernels() {
     assert_ne!(judged(&p).objects[0].first_touch.partition, PartitionKind::Block);
 }
 
-/// Check that the real place of pages is judged, that moves are counted, and that the move of the serial matrix to its users ends the finding.
+/// Check that the actual nodes of pages are used, that moves are counted, and that there is no finding after the pages of the serial matrix
+/// moved to their users.
 #[test]
 fn pages_that_moved() {
     let world = serial();
@@ -250,7 +251,7 @@ fn pages_that_moved() {
     assert!(analyse(&p, &target(2), &FakeSources("loop")).objects[0].resident.is_none());
 }
 
-/// Check that a few answers do not speak for pages far away, whose first touches are known.
+/// Check that a few answers do not count for distant pages whose first touches are known.
 #[test]
 fn few_answers_reach_not_far() {
     let world = block();
@@ -263,7 +264,7 @@ fn few_answers_reach_not_far() {
     assert!(analysis.findings.is_empty() && analysis.remote_fraction.unwrap() < 0.01, "{:?}", analysis.remote_fraction);
 }
 
-/// Sets where the pages of the first object went when they were touched, and are.
+/// Sets the nodes of the first object's pages, at their first touch and now.
 fn place(p: &mut Profile, world: &World, node_of: impl Fn(u64) -> i32) {
     let base = world.address(0);
     let inside = |address: u64| address >= base && address - base < world.things[0].bytes;
@@ -291,8 +292,9 @@ fn policy(p: &mut Profile, words: &str) {
     p.policies.insert(0, Policy { policy: words.into(), time_ns: S });
 }
 
-/// Check that an interleaved or bound object which its users touched first is a policy mismatch; that a policy which places like first
-/// touch is not; that interleaving what all threads use is no defect; and that a serial first touch is reported with its policy.
+/// Check that an interleaved or bound object which its users touched first is a policy mismatch; that a policy which places memory like
+/// first touch is not; that interleaving an object which all threads use is not a defect; and that a serial first touch is reported with
+/// its policy.
 #[test]
 fn policy_mismatch() {
     let spread = |world: &World, words: &str| {
@@ -329,7 +331,7 @@ fn policy_mismatch() {
     assert!(serial.findings[0].message.contains("Its memory policy is interleave:0-1"));
 }
 
-/// Check that pages without room on their toucher's node are reported, with the counter, and that enough room is not.
+/// Check that pages that did not fit on their toucher's node are reported with the counter, and that there is no finding if they fit.
 #[test]
 fn node_full() {
     let mut p = recorded(&block(), 3);
@@ -345,7 +347,7 @@ fn node_full() {
     assert!(judged(&room).findings.is_empty());
 }
 
-/// Check that hot memory on a node without CPUs is reported, whatever placed it there, and that cold memory there is not.
+/// Check that hot memory on a node without CPUs is reported, regardless of what placed it there, and that cold memory is not.
 #[test]
 fn slow_tier() {
     let on_slow = |world: &World, bytes: u64| {
@@ -365,11 +367,11 @@ fn slow_tier() {
     assert!(on_slow(&block(), MIB).findings.is_empty() && on_slow(&cold, 64 * MIB).findings.is_empty());
 }
 
-/// Check that memory which its users touched on other nodes is the threads' fault, with the object where one stands out and without where
-/// threads keep moving; and that moves which make nothing remote are silent.
+/// Check that memory which its users touched first, but on other nodes, is reported as unpinned threads, with the object if one dominates
+/// and without an object if threads keep moving; and that moves which make nothing remote have no finding.
 #[test]
 fn unpinned_threads() {
-    // Threads 2 to 5 have changed sides since they touched their parts.
+    // Threads 2 to 5 have moved to the other node since they touched their parts.
     let mut p = recorded(&block(), 3);
     for touch in &mut p.first_touches {
         touch.cpu = [0, 1, 4, 5, 2, 3, 6, 7][touch.thread as usize];
@@ -381,7 +383,7 @@ fn unpinned_threads() {
     assert!(finding.object == Some(0) && finding.fix.contains("pin the threads"), "{}", finding.fix);
     assert!((finding.remote_fraction - 0.5).abs() < 0.1 && finding.figures["touched_by_its_user"].value > 0.95);
     assert!(finding.message.contains("threads have moved since, memory has not"), "{}", finding.message);
-    // Where the memory has followed some of them, nothing else is said.
+    // If the memory followed some of the threads, there is no other finding.
     answers(&mut p, &block(), &[S, 9 * S], |page, time| {
         [0, 0, 1, 1, 0, 0, 1, 1][page as usize / 2048] ^ i32::from(time > 0 && page % 512 == 0)
     });
@@ -399,7 +401,7 @@ fn unpinned_threads() {
             p.threads[thread as usize].node_moves = moves;
             p.threads[thread as usize].allowed_cpus = Some("0-7".into());
         }
-        // Part of the accesses come from the other side; too little of the use is known for an object's finding.
+        // Part of the accesses come from the other node. Too little is known about the use for a finding on an object.
         if away {
             p.accesses.iter_mut().filter(|a| a.window % 10 < 3).for_each(|a| a.cpu = a.cpu.map(|cpu| (cpu + 4) % 8));
         }
@@ -413,11 +415,11 @@ fn unpinned_threads() {
     assert!((finding.figures["off_node"].value - 0.3).abs() < 0.01 && finding.figures["off_node"].samples == 800);
     assert!(finding.message.contains("8 of 8 threads") && finding.message.contains("CPUs 0-7"), "{}", finding.message);
     assert!(floating(20, false).findings.is_empty(), "nothing remote");
-    assert!(floating(0, true).findings.iter().all(|f| f.object.is_some()), "nobody moved");
+    assert!(floating(0, true).findings.iter().all(|f| f.object.is_some()), "no thread moved");
     assert!(judged(&recorded(&block(), 3)).findings.is_empty());
 }
 
-/// Check that pages which come back to nodes they had left are reported, with the counter, and that pages which move once are not.
+/// Check that pages which return to nodes that they had left are reported with the counter, and that pages which move once are not.
 #[test]
 fn balancing_churn() {
     let times: Vec<u64> = (1..9).map(|i| i * S).collect();

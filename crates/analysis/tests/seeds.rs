@@ -1,9 +1,9 @@
-//! The findings over many seeds, program speeds and sampling periods: how often each is right. Well-placed programs must be
-//! silent every time; defects may be missed only where hits are few, and must not be taken for another.
+//! Checks how often each finding is correct, over many seeds, program speeds and sampling periods. Well-placed programs must never have a
+//! finding. A defect may be missed only if there are few hits, and must not be reported as another defect.
 
 use crate::simulated::*;
 
-/// Repetitions of each program; fewer without optimisation, where each takes seven times as long.
+/// Repetitions of each program. Fewer without optimisation, because each then takes seven times as long.
 const SEEDS: u64 = if cfg!(debug_assertions) { 5 } else { 15 };
 
 struct Score {
@@ -22,7 +22,7 @@ fn score(touch: &Who, user: &Who, sweep: u64, period: u64, page: u64, expected: 
         let mut world = World::new(8, vec![thing, other]);
         world.period = period;
         let analysis = judge(&world, seed * 7919 + 3, [2, 4, 8, 3][(seed % 4) as usize]);
-        // One record in 32 pages leaves the borders of 64-page chunks open.
+        // With one record per 32 pages, the borders of 64-page chunks are unknown.
         let borders_known = period == 1 || matches!(touch, Who::Block(..));
         if expected.is_empty() && page == 4096 && borders_known {
             assert!(analysis.remote_fraction.unwrap() < 0.05, "{touch:?} 1/{period}: {:?}", analysis.remote_fraction);
@@ -56,7 +56,7 @@ fn findings_hold_over_seeds() {
         ("", cyclic.clone(), &cyclic, 4096),
         ("", block.clone(), &block, 2 * MIB),
     ];
-    // Each processor takes every other case.
+    // Distribute the cases over the processors.
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     std::thread::scope(|scope| {
         let shares: Vec<_> = (0..processors)

@@ -32,7 +32,7 @@ fn hash(a: u64, b: u64) -> u64 {
     Random(a.wrapping_mul(31).wrapping_add(b)).bits()
 }
 
-/// Who is at a position: for uses by sweep, for touches once.
+/// Which thread accesses a position: for uses in each sweep, for touches once.
 #[derive(Clone, Debug)]
 pub enum Who {
     One(usize),
@@ -78,7 +78,7 @@ pub struct Thing {
     pub by_kernel: bool,
     pub page: u64,
     pub address: Option<u64>,
-    /// Same number: same allocation site (0: a site of its own).
+    /// Objects with the same number have the same allocation site (0: a separate site).
     pub site: i64,
     pub call: &'static str,
 }
@@ -134,11 +134,11 @@ impl Thing {
 
 #[derive(Clone, Debug)]
 pub struct World {
-    /// (born, died) of each thread, ns.
+    /// The (start, end) of each thread, ns.
     pub threads: Vec<(u64, Option<u64>)>,
     pub things: Vec<Thing>,
     pub seconds: u64,
-    /// One of so many page faults is sampled.
+    /// One of this many page faults is sampled.
     pub period: u64,
     pub round_ns: u64,
 }
@@ -267,7 +267,7 @@ impl World {
         let phase = random.below(self.period);
         for page in (0..pages).filter(|page| page % self.period == phase) {
             let x = page * thing.page;
-            // Whoever of a huge page's users comes first touches it at its own part.
+            // The first of a huge page's users touches the page at its own part.
             let at = if thing.page > 4096 { x + random.below(thing.page) / 4096 * 4096 } else { x };
             p.first_touches.push(FirstTouch {
                 id: p.first_touches.len() as i64,
@@ -296,8 +296,8 @@ impl World {
         }
     }
 
-    /// Rounds of four windows; an object's chance goes with the root of its size, the word within it by a shifted golden
-    /// sequence.
+    /// Draws rounds of four windows. An object's probability is proportional to the square root of its size. The word within it follows a
+    /// shifted golden-ratio sequence.
     fn windows(&self, p: &mut Profile, random: &mut Random) {
         let mut next: Vec<f64> = self.things.iter().map(|_| random.unit()).collect();
         let rounds = self.seconds * S / self.round_ns;

@@ -2,9 +2,28 @@
 
 use crate::timeline::{Record, Timeline};
 use crate::track::Tracker;
+use std::fmt;
 
 /// A source that does not want to act at a certain time.
 pub const NEVER: u64 = u64::MAX;
+
+/// Why a source cannot observe here: what is missing, and the least privileged way to get it, as one sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unavailable(String);
+
+impl<T: Into<String>> From<T> for Unavailable {
+    fn from(sentence: T) -> Self {
+        Self(sentence.into())
+    }
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unavailable {}
 
 /// A way to observe the target.
 ///
@@ -18,8 +37,8 @@ pub trait Source {
     /// Finds out whether the source can work here. A source that can only find out on the target itself reports it from `start`.
     ///
     /// # Errors
-    /// What is missing, and the least privileged way to get it, as one sentence.
-    fn probe(&mut self) -> Result<(), String> {
+    /// What is missing here.
+    fn probe(&mut self) -> Result<(), Unavailable> {
         Ok(())
     }
 
@@ -27,7 +46,7 @@ pub trait Source {
     ///
     /// # Errors
     /// As for `probe`.
-    fn start(&mut self, target: &Target<'_>, tracker: &mut Tracker) -> Result<(), String>;
+    fn start(&mut self, target: &Target<'_>, tracker: &mut Tracker) -> Result<(), Unavailable>;
 
     /// Moves what its rings hold to the timeline.
     fn drain(&mut self, drain: &Drain, tracker: &mut Tracker, timeline: &mut Timeline) {

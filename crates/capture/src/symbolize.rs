@@ -1,8 +1,8 @@
 //! Adds functions and lines to the frames of a profile file. Done after the target has ended, so that it costs the target nothing.
 
 use crate::error::{Result, convert};
-use firsttouch_model::metadata::{Entry, Symbols};
 use firsttouch_model::rows::Profile;
+use firsttouch_model::rows::metadata::{Entry, Symbols};
 use firsttouch_profile::Writer;
 use firsttouch_symbols::frames::symbolize_sites;
 use std::path::Path;

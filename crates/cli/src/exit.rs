@@ -1,7 +1,8 @@
 //! Exit statuses, and the errors that determine them.
 
-use crate::output::message;
+use crate::output::{message, print, style};
 use anyhow::Result;
+use clap::error::{ContextKind, ErrorKind};
 use firsttouch_experiments::ErrorKind as ExperimentError;
 use firsttouch_launch::ErrorKind as PlacementError;
 use firsttouch_pipeline::PipelineError;
@@ -26,6 +27,21 @@ impl std::error::Error for Usage {}
 /// Marks an error as a usage error.
 pub fn usage<T>(result: Result<T>) -> Result<T> {
     result.map_err(|error| Usage(error).into())
+}
+
+/// Prints help or the version (stdout, 0), or what is wrong with the command line (stderr, 2).
+pub fn help_or_usage(mut refusal: clap::Error) -> Result<u8> {
+    // clap suggests `-- OPTION` for an unknown option, which misleads: no command takes such values.
+    if refusal.kind() == ErrorKind::UnknownArgument {
+        refusal.remove(ContextKind::Suggested);
+    }
+    let text = refusal.render();
+    if !matches!(refusal.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        message(&text.to_string());
+        return Ok(USAGE);
+    }
+    print(&if style(&std::io::stdout()).colour { text.ansi().to_string() } else { text.to_string() })?;
+    Ok(DONE)
 }
 
 /// The exit status of a command that failed.

@@ -29,7 +29,7 @@ fn run(words: Vec<OsString>) -> anyhow::Result<u8> {
     }
     let arguments = match Arguments::try_parse_from(commands::profile_last(words)) {
         Ok(arguments) => arguments,
-        Err(refusal) => return output::help_or_usage(refusal),
+        Err(refusal) => return exit::help_or_usage(refusal),
     };
     // OMP_PROC_BIND also binds this process, before `main`. Only the bundled kernels are OpenMP programs and need that.
     if !matches!(arguments.command, Command::Bench(_)) {

@@ -1,8 +1,6 @@
 //! Output: results go to stdout, messages to stderr.
 
-use crate::exit;
 use anyhow::{Context, Result, anyhow};
-use clap::error::{ContextKind, ErrorKind};
 use firsttouch_report::Style;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read, Write};
@@ -79,21 +77,6 @@ fn is_alike(old: &str, new: &str) -> bool {
 
 pub fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
-}
-
-/// Prints help or the version (stdout, 0), or what is wrong with the command line (stderr, 2).
-pub fn help_or_usage(mut refusal: clap::Error) -> Result<u8> {
-    // clap suggests `-- OPTION` for an unknown option, which misleads: no command takes such values.
-    if refusal.kind() == ErrorKind::UnknownArgument {
-        refusal.remove(ContextKind::Suggested);
-    }
-    let text = refusal.render();
-    if !matches!(refusal.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        message(&text.to_string());
-        return Ok(exit::USAGE);
-    }
-    print(&if style(&io::stdout()).colour { text.ansi().to_string() } else { text.to_string() })?;
-    Ok(exit::DONE)
 }
 
 /// The words of a command line as text.

@@ -15,7 +15,7 @@ fn pages(folder: &Path) -> Vec<PathBuf> {
     pages
 }
 
-/// Check that docs/man is what the command line's help says today.
+/// Check that docs/man matches the help of the command line.
 #[test]
 fn manual_pages_are_up_to_date() {
     let made = tempfile::tempdir().unwrap();
@@ -31,7 +31,7 @@ fn manual_pages_are_up_to_date() {
     }
 }
 
-/// Check that every command explains itself with examples.
+/// Check that the help of every command has examples.
 #[test]
 fn help_has_examples() {
     for command in [
@@ -69,7 +69,7 @@ fn help_has_examples() {
     }
 }
 
-/// Check that `firsttouch` alone says what there is, as a usage error.
+/// Check that `firsttouch` without arguments lists the commands, as a usage error.
 #[test]
 fn alone_it_gives_an_overview() {
     let output = firsttouch(&[]);
@@ -92,7 +92,7 @@ fn alone_it_gives_an_overview() {
     }
 }
 
-/// Check that errors are one message with the status of their kind.
+/// Check that each error has one message and the exit status of its kind.
 #[test]
 fn errors_are_clear() {
     let folder = tempfile::tempdir().unwrap();
@@ -129,7 +129,7 @@ fn errors_are_clear() {
     }
 }
 
-/// Check that an unknown option is refused without the hint to pass it as a value.
+/// Check that the error for an unknown option does not advise to pass it as a value.
 #[test]
 fn unknown_options_get_no_wrong_hint() {
     let output = firsttouch(&["report", "--html", "x.html", "x.ftp"]);
@@ -137,7 +137,7 @@ fn unknown_options_get_no_wrong_hint() {
     assert!(output.status.code() == Some(2) && error.contains("unexpected argument '--html'") && !error.contains("-- --html"), "{error}");
 }
 
-/// Check that `help` is `--help`, of the program and of each command.
+/// Check that `help` prints the same as `--help`, for the program and for each command.
 #[test]
 fn help_is_a_command() {
     for command in [&[][..], &["profile"], &["report"]] {
@@ -147,7 +147,7 @@ fn help_is_a_command() {
     }
 }
 
-/// Check that a pinning which does not fit the profile's machine is a wrong command line, like one that fits no machine.
+/// Check that a pinning that does not fit the profile's machine is a usage error, like one that fits no machine.
 #[test]
 fn pinning_must_fit_the_profile() {
     let folder = tempfile::tempdir().unwrap();
@@ -160,7 +160,7 @@ fn pinning_must_fit_the_profile() {
     }
 }
 
-/// Check that every kernel runs in every initialisation, and names its figures.
+/// Check that every kernel runs with every initialisation, and prints its figures.
 #[test]
 fn every_kernel_runs() {
     let streams =
@@ -184,7 +184,7 @@ fn every_kernel_runs() {
     }
 }
 
-/// Check the table and the picture of several team sizes.
+/// Check the table and the SVG figure for several team sizes.
 #[test]
 fn bench_shows_scaling() {
     let folder = tempfile::tempdir().unwrap();
@@ -203,7 +203,7 @@ fn bench_shows_scaling() {
     assert_eq!((&value["threads"], value["scaling"][0]["speedup"].as_f64()), (&3.into(), Some(1.0)));
 }
 
-/// Check the JSON of bench: the keys, and that they fit each other.
+/// Check the JSON of bench: the keys, and that the values are consistent.
 #[test]
 fn bench_prints_json() {
     let arguments = ["bench", "dgemv", "--init", "serial", "--m", "64", "--n", "32", "--threads", "3", "--repetitions", "3"];
@@ -221,7 +221,7 @@ fn bench_prints_json() {
     }
 }
 
-/// Check that a reader that goes away is no error, and that a full disk is one.
+/// Check that a reader that closes the pipe is not an error, and that a full disk is one.
 #[test]
 fn output_that_cannot_be_written() {
     let binary = env!("CARGO_BIN_EXE_firsttouch");
@@ -235,7 +235,7 @@ fn output_that_cannot_be_written() {
     assert!(text(&output.stderr).starts_with("firsttouch: error: cannot write to standard output: "), "{}", text(&output.stderr));
 }
 
-/// Check `topology`: text, JSON, and files that are what they are called; of this system, of a recorded one, and of hwloc's XML.
+/// Check `topology`: text, JSON, and files with the format of their name, for this system, a recorded one, and hwloc's XML.
 #[test]
 fn topology_is_shown() {
     let folder = tempfile::tempdir().unwrap();
@@ -267,7 +267,7 @@ fn topology_is_shown() {
     }
 }
 
-/// Check that `stat` passes a program's status and signals on, tells on stderr, and leaves stdout to the program and to JSON.
+/// Check that `stat` passes on a program's exit status and signals, reports on stderr, and leaves stdout to the program and to JSON.
 #[test]
 fn stat_passes_the_status_on() {
     for (script, status) in [("echo out; exit 0", 0), ("echo out; exit 9", 9), ("echo out; kill -TERM $$", 143)] {
@@ -283,7 +283,7 @@ fn stat_passes_the_status_on() {
     assert_eq!(value["command"], serde_json::json!(["sh", "-c", "exit 4"]));
 }
 
-/// Check that a signal sent to `stat` reaches the program, and that its end is `stat`'s.
+/// Check that a signal sent to `stat` reaches the program, and that `stat` ends with the program's status.
 #[test]
 fn stat_passes_signals_on() {
     let script = "trap 'exit 5' USR1; echo ready; while :; do sleep 0.05; done";
@@ -299,14 +299,14 @@ fn stat_passes_signals_on() {
     assert_eq!(child.wait().unwrap().code(), Some(5));
 }
 
-/// Check intervals: one, and several as lines of JSON, and that a reader that goes away ends them.
+/// Check intervals: one, several as lines of JSON, and that they end if the reader closes the pipe.
 #[test]
 fn stat_of_intervals() {
     let one = firsttouch(&["stat", "--interval", "50ms"]);
     assert!(one.status.success() && text(&one.stdout).starts_with("Counts of 0."), "{}", text(&one.stdout));
     let lines = firsttouch(&["stat", "--watch", "--count", "2", "-i", "20ms", "--json"]);
-    let told: Vec<serde_json::Value> = text(&lines.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(told.len() == 2 && told.iter().all(|one| one["wall_s"].as_f64().unwrap() >= 0.02));
+    let reported: Vec<serde_json::Value> = text(&lines.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(reported.len() == 2 && reported.iter().all(|one| one["wall_s"].as_f64().unwrap() >= 0.02));
     let script = "timeout 20 \"$0\" stat --watch -i 10ms | head -n 1; exit \"${PIPESTATUS[0]}\"";
     let ended = Command::new("bash").args(["-c", script, env!("CARGO_BIN_EXE_firsttouch")]).output().unwrap();
     assert_eq!(ended.status.code(), Some(0));
@@ -315,7 +315,7 @@ fn stat_of_intervals() {
     }
 }
 
-/// Check `ps` and `maps` of a process of our own, by number, and what they say of one that is not there.
+/// Check `ps` and `maps` of a process that this test started, by PID, and their errors for a process that does not exist.
 #[test]
 fn processes_are_shown() {
     let mut child = Command::new("sleep").arg("60").spawn().unwrap();
@@ -338,7 +338,7 @@ fn processes_are_shown() {
     }
 }
 
-/// Check `balancing`: its state, and that a command line without a program to measure is refused. Nothing is switched here.
+/// Check `balancing`: its state, and that a command line without a program to measure is an error. The test changes no setting.
 #[test]
 fn balancing_is_shown() {
     let shown = firsttouch(&["balancing"]);
@@ -350,7 +350,7 @@ fn balancing_is_shown() {
     }
 }
 
-/// Check that `maps --profile` names the objects of a profile of that process, with their nodes, and of no other process.
+/// Check that `maps --profile` names the objects of a profile of that process with their nodes, and rejects profiles of other processes.
 #[test]
 fn objects_of_a_profile_are_named() {
     use firsttouch_model::rows::{Machine, Object, ObjectKind, Process};
@@ -358,14 +358,14 @@ fn objects_of_a_profile_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = Command::new("sleep").arg("60").spawn().unwrap();
     let pid = i32::try_from(child.id()).unwrap();
-    // The child has its stack once it runs sleep, not this test's copy.
+    // The child has its own stack only after it executes sleep; before, it has a copy of this test's.
     let maps = || serde_json::from_slice::<serde_json::Value>(&firsttouch(&["maps", &pid.to_string(), "--json"]).stdout).unwrap();
-    let mut told = maps();
+    let mut reported = maps();
     let start = std::time::Instant::now();
-    while told["processes"][0]["name"] != "sleep" && start.elapsed().as_secs() < 10 {
-        told = maps();
+    while reported["processes"][0]["name"] != "sleep" && start.elapsed().as_secs() < 10 {
+        reported = maps();
     }
-    let mappings = told["processes"][0]["mappings"].as_array().unwrap();
+    let mappings = reported["processes"][0]["mappings"].as_array().unwrap();
     let stack = mappings.iter().find(|mapping| mapping["name"] == "[stack]").unwrap();
     let write = |name: &str, pid: i32, exe: Option<String>, died_ns: Option<u64>| {
         let path = folder.path().join(name);
@@ -398,7 +398,7 @@ fn objects_of_a_profile_are_named() {
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let objects = json["processes"][0]["objects"].as_array().unwrap();
     assert_eq!((objects.len(), &objects[0]["name"]), (1, &"grid".into()), "{json}");
-    // Where containers forbid move_pages there is a doubt instead.
+    // In containers that forbid move_pages, there is a doubt instead.
     let present: u64 = objects[0]["pages_by_node"].as_object().unwrap().values().filter_map(serde_json::Value::as_u64).sum();
     assert!(present > 0 || json["processes"][0]["doubts"].to_string().contains("move_pages"), "{json}");
     for (profile, doubt) in [
@@ -407,8 +407,8 @@ fn objects_of_a_profile_are_named() {
         (write("program.ftp", pid, Some("/other/program".to_owned()), None), "was taken of another process"),
     ] {
         let json: serde_json::Value = serde_json::from_slice(&shown(&profile).stdout).unwrap();
-        let told = &json["processes"][0];
-        assert!(told["objects"].as_array().unwrap().is_empty() && told["doubts"].to_string().contains(doubt), "{told}");
+        let reported = &json["processes"][0];
+        assert!(reported["objects"].as_array().unwrap().is_empty() && reported["doubts"].to_string().contains(doubt), "{reported}");
     }
     child.kill().unwrap();
     child.wait().unwrap();

@@ -1,4 +1,4 @@
-//! `firsttouch doctor` on this system, whatever it is, and on recorded ones.
+//! `firsttouch doctor` on any system, and on recorded ones.
 
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
@@ -28,7 +28,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/machines").join(name)
 }
 
-/// Check that a machine where nothing is wrong gets one line, and one with defects its findings, with status 0.
+/// Check that the output has one line for a machine without problems, and the findings for a machine with problems, both with status 0.
 #[test]
 fn recorded_machines() {
     let output = doctor(&["-i", fixture("firecracker-epyc-1-node").to_str().unwrap()], &[]);
@@ -42,7 +42,8 @@ fn recorded_machines() {
     assert!(text.contains("high       node-without-memory\n") && text.contains("\nremedy     populate"), "{text}");
 }
 
-/// Check that this system's environment is seen live: too many threads, and a preloaded allocator, appear and go.
+/// Check that the doctor examines the current environment: findings about too many threads and a preloaded allocator appear with their
+/// variables.
 #[test]
 fn the_environment_is_examined() {
     let calm = json(&[], &[("OMP_NUM_THREADS", "1")]);
@@ -55,18 +56,18 @@ fn the_environment_is_examined() {
     assert_eq!(many["evidence"][0], serde_json::json!({"source": "OMP_NUM_THREADS", "value": "60000"}));
     assert!(many["remedy"].as_str().unwrap().starts_with("export OMP_NUM_THREADS="), "{many:#}");
     assert!(finding(&crowded, "threads-on-one-place").is_some());
-    // The loader says on stderr that there is no such library; that is not ours to judge.
+    // The loader reports on stderr that the library does not exist, so do not check stderr.
     let output = doctor(&["--json"], &[("LD_PRELOAD", "/nowhere/libjemalloc.so.2")]);
     let preloaded: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(finding(&preloaded, "preloaded-allocator").is_some(), "{preloaded:#}");
     assert_eq!(
         finding(&json(&["--", "/bin/ls"], &[("OMP_NUM_THREADS", "60000")]), "more-threads-than-cpus"),
         None,
-        "ls is no OpenMP program"
+        "ls is not an OpenMP program"
     );
 }
 
-/// Check what is told of a program, and that it is not run.
+/// Check the findings about a program, and that the program does not run.
 #[test]
 fn programs_are_looked_at() {
     let plain = json(&["ls", "--json"], &[]);
@@ -79,7 +80,7 @@ fn programs_are_looked_at() {
     assert!(!mark.exists());
 }
 
-/// Check errors: what cannot be read is 1, a wrong command line 2.
+/// Check the exit statuses of errors: 1 for a file that cannot be read, 2 for a usage error.
 #[test]
 fn errors_have_their_status() {
     for (arguments, status, message) in [
@@ -96,10 +97,10 @@ fn errors_have_their_status() {
     }
 }
 
-/// Refuses system calls to the calling process and its children (EPERM), as a container's filter does.
+/// Forbids system calls to the calling process and its children (EPERM), as a container's filter does.
 fn forbid(filter: &[libc::sock_filter]) -> std::io::Result<()> {
     let program = libc::sock_fprog { len: u16::try_from(filter.len()).unwrap_or(0), filter: filter.as_ptr().cast_mut() };
-    // SAFETY: the filter outlives the calls; the kernel only reads it.
+    // SAFETY: the filter lives longer than the calls, and the kernel only reads it.
     let done = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
             && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
@@ -119,14 +120,14 @@ fn filter(calls: &[libc::c_long]) -> Vec<libc::sock_filter> {
     filter
 }
 
-/// Check that a container's filter is found live, with its errno, and that the doctor itself works under it.
+/// Check that the doctor finds a container's filter with its errno, and that the doctor itself works under the filter.
 #[test]
 fn a_sandbox_is_recognised() {
     let filter =
         filter(&[libc::SYS_perf_event_open, libc::SYS_set_mempolicy, libc::SYS_mbind, libc::SYS_get_mempolicy, libc::SYS_move_pages]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_firsttouch"));
     command.args(["doctor", "--json"]);
-    // SAFETY: between fork and exec only prctl is called, on memory prepared before.
+    // SAFETY: between fork and exec only prctl is called, with memory that was prepared before the fork.
     let output = unsafe { command.pre_exec(move || forbid(&filter)) }.output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let diagnosis: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -144,7 +145,7 @@ fn a_sandbox_is_recognised() {
     }
 }
 
-/// Check that OMP_PROC_BIND, which binds this very process before `main`, neither hides CPUs nor confines a profiled program.
+/// Check that OMP_PROC_BIND, which binds firsttouch's own process before `main`, neither hides CPUs nor restricts a profiled program.
 #[test]
 fn binding_is_for_openmp_programs_only() {
     let cpus = std::thread::available_parallelism().unwrap().to_string();

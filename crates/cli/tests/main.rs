@@ -1,4 +1,4 @@
-//! The program as a user meets it, without profiling anything (tests/e2e does that).
+//! Runs the program as a user does, without profiling anything (tests/e2e does that).
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod command_line;

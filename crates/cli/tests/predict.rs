@@ -1,4 +1,4 @@
-//! `firsttouch machines` and `firsttouch validate` as a user meets them.
+//! Runs `firsttouch machines` and `firsttouch validate` as a user does.
 
 use crate::firsttouch;
 use std::path::Path;
@@ -13,7 +13,7 @@ fn json(arguments: &[&str]) -> serde_json::Value {
     serde_json::from_str(&printed(arguments)).unwrap()
 }
 
-/// Check that docs/validation.md is what the model predicts today.
+/// Check that docs/validation.md matches the model's current predictions.
 #[test]
 fn the_table_in_the_documentation_is_up_to_date() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/validation.md");
@@ -26,7 +26,7 @@ fn the_table_in_the_documentation_is_up_to_date() {
     );
 }
 
-/// Check that the JSON's errors are those of its figures, and its summary that of its rows.
+/// Check that the errors in the JSON follow from its figures, and its summary from its rows.
 #[test]
 fn validation_adds_up() {
     let validation = json(&["validate", "--json"]);
@@ -48,7 +48,7 @@ fn validation_adds_up() {
     assert_eq!(all["median"].as_f64().unwrap(), errors[errors.len().div_ceil(2) - 1]);
 }
 
-/// Check that every row a machine says it is fitted to is one of the table.
+/// Check that every row that a machine file names as fitted is in the table.
 #[test]
 fn fitted_rows_exist() {
     let validation = json(&["validate", "--json"]);
@@ -85,7 +85,8 @@ fn machines_are_shown() {
     assert!(unknown.status.code() == Some(1) && String::from_utf8(unknown.stderr).unwrap().contains("pdp-11"));
 }
 
-/// Check that one reader takes every kind of file, by its ending or by what it begins with, and says what it cannot use.
+/// Check that one command reads every kind of file, which it recognises by the name or the first bytes, and that errors say what it cannot
+/// use.
 #[test]
 fn machines_of_files_are_shown() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");

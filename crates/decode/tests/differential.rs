@@ -1,5 +1,5 @@
-//! Random loops, assembled and walked, beside an interpreter that executes them: each address that a walk gives is one that the loop accesses
-//! in the round of the sample or in one beside it.
+//! Compares walks over random assembled loops with an interpreter that executes them: each address of a walk is one that the loop accesses
+//! in the iteration of the sample or in an adjacent one.
 
 use crate::process::{CODE, STACK};
 use firsttouch_decode::{Memory, Registers, Walker, X86};
@@ -22,7 +22,7 @@ impl Random {
     }
 }
 
-/// Registers that random code may write, by number; r13 points to what is stored, and r12 counts the rounds.
+/// Registers that random code may write, by number. r13 points to the stored data, and r12 counts the iterations.
 const POOL: [u64; 9] = [0, 1, 2, 3, 6, 7, 8, 9, 10];
 const STORED: u64 = 0x5000_0000_0000;
 
@@ -49,7 +49,7 @@ enum Op {
     Load32(u64, Place),
     LoadAdd(u64, Place),
     Store(Place, u64),
-    /// Skips so many operations where the register has none of these bits.
+    /// Skips this many operations if the register has none of these bits set.
     Skip(u64, i32, usize),
 }
 
@@ -89,7 +89,7 @@ fn memory(place: Place) -> AsmMemoryOperand {
     wide(place.base) + wide(place.index) * place.scale as i32 + place.displacement
 }
 
-/// The loop's bytes, and the address of the instruction of each operation that accesses memory (of the others, of their first).
+/// The loop's bytes, and for each operation the address of the instruction that accesses memory, or else of its first instruction.
 fn assemble(ops: &[Op]) -> (Vec<u8>, Vec<u64>) {
     let mut a = CodeAssembler::new(64).unwrap();
     let mut top = a.create_label();
@@ -133,7 +133,7 @@ fn assemble(ops: &[Op]) -> (Vec<u8>, Vec<u64>) {
     (bytes, first.iter().map(|index| all[*index]).collect())
 }
 
-/// The word at an address that nobody writes: small numbers, so that sums of them stay apart from what is stored.
+/// The word at an address that is never written: a small number, so that sums of such words differ from stored values.
 fn word(address: u64) -> u64 {
     (address >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
 }
@@ -172,7 +172,7 @@ struct Executed {
     address: Option<u64>,
 }
 
-/// Executes rounds of the loop; by round and operation.
+/// Executes iterations of the loop. The result is by iteration and operation.
 fn execute(ops: &[Op], mut r: [u64; 16], rounds: usize) -> Vec<Vec<Option<Executed>>> {
     let mut all = Vec::new();
     for _ in 0..rounds {

@@ -1,4 +1,4 @@
-//! Walks over assembled code: loops whose accesses are known by construction, and random loops beside an interpreter of their own.
+//! Walks over assembled code: loops whose accesses are known by construction, and random loops that are compared with an interpreter.
 
 #![allow(clippy::unwrap_used)]
 

@@ -47,7 +47,8 @@ impl Code {
     }
 }
 
-/// Check a dot product from each of its instructions: both addresses of the round, their strides, and what moves.
+/// Check a dot product with a sample at each of its instructions: both addresses of the iteration, their strides, and the registers that
+/// change.
 #[test]
 fn a_loop_is_known_from_each_of_its_instructions() {
     let code = code(|a| {
@@ -77,7 +78,7 @@ fn a_loop_is_known_from_each_of_its_instructions() {
     }
 }
 
-/// Check that samples of one entry of a loop have one mark, and those of another entry another.
+/// Check that samples from one entry into a loop have the same mark, and samples from another entry a different one.
 #[test]
 fn entries_of_a_loop_are_told_by_what_stays() {
     let code = code(|a| {
@@ -113,14 +114,14 @@ fn calls_keep_what_they_must() {
     assert_eq!(code.addresses(&walk)[..2], [(0, 0x5000), (1, STACK - 8)]);
     assert_eq!(code.addresses(&walk)[2..], [(2, 0x5100), (3, 0x7000)]);
     let reach = |walk: &Walk| walk.operands.iter().find(|one| one.instruction == code.at[3]).map(|one| one.reach);
-    assert_eq!(reach(&walk), Some(Reach::Behind), "rdi may be another behind the call: its value is that of the round before");
+    assert_eq!(reach(&walk), Some(Reach::Behind), "rdi may change in the call, so its value is that of the iteration before");
     let walk = code.walk(2, &[(RBX, 0x5000), (12, 0x9000), (RDI, 0x7000)]);
     assert_eq!(reach(&walk), Some(Reach::Ahead));
     let walk = code.walk(4, &[(RBX, 0x5000), (12, 0x9000), (RDI, 0x7000)]);
     assert!(code.addresses(&walk).contains(&(3, 0x7000)), "between the call and the sample nothing changes rdi: {walk:?}");
 }
 
-/// Check that a loop inside the loop is no part of it, and that what it changes is not known behind it.
+/// Check that an inner loop is not part of the loop, and that the values that it changes are unknown after it.
 #[test]
 fn inner_loops_are_left_out() {
     let code = code(|a| {
@@ -141,15 +142,23 @@ fn inner_loops_are_left_out() {
     let walk = code.walk(0, &[(RBX, 0x5000), (RDX, 0x6000), (RDI, 0x7000), (RSI, 0x9000)]);
     assert_eq!(code.addresses(&walk), [(0, 0x5000), (5, 0x6000), (6, 0x7000)]);
     let of_store = walk.operands.iter().find(|one| one.address == 0x6000).map(|one| one.reach);
-    assert_eq!(of_store, Some(Reach::Behind), "ahead, the inner loop moves rdx; the round before ended with what rdx is now");
+    assert_eq!(
+        of_store,
+        Some(Reach::Behind),
+        "after the sample, the inner loop changes rdx; the iteration before ended with the current value of rdx"
+    );
     assert_eq!(walk.around.unwrap().end, code.at[9]);
     let walk = code.walk(7, &[(RBX, 0x5000), (RDX, 0x6000), (RDI, 0x7000), (RSI, 0x9000)]);
-    assert_eq!(code.addresses(&walk), [(0, 0x5000), (5, 0x6000), (6, 0x7000)], "backward, up to the inner loop, all is known");
+    assert_eq!(
+        code.addresses(&walk),
+        [(0, 0x5000), (5, 0x6000), (6, 0x7000)],
+        "before the sample, back to the inner loop, all values are known"
+    );
     let walk = code.walk(2, &[(RBX, 0x5000), (RDX, 0x6000), (RDI, 0x7000), (RSI, 0x9000)]);
-    assert_eq!(code.addresses(&walk), [(1, 0x6000)], "sampled inside, the inner loop is the loop");
+    assert_eq!(code.addresses(&walk), [(1, 0x6000)], "for a sample inside it, the inner loop is the loop");
 }
 
-/// Check that a while loop inside, which the shortest way passes by, hides what it changes.
+/// Check that the values that an inner while loop changes are unknown after it, although the shortest path skips it.
 #[test]
 fn inner_loops_with_the_test_on_top() {
     let code = code(|a| {
@@ -173,7 +182,7 @@ fn inner_loops_with_the_test_on_top() {
     assert_eq!(walk.operands.iter().map(|one| one.reach).collect::<Vec<_>>(), [Reach::Here, Reach::Behind]);
 }
 
-/// Check that the arm of a branch that is not taken hides what it changes, and nothing else.
+/// Check that only the values that a branch arm outside the walk changes are unknown after it.
 #[test]
 fn arms_that_are_not_walked() {
     let code = code(|a| {
@@ -194,7 +203,7 @@ fn arms_that_are_not_walked() {
     let walk = code.walk(0, &set);
     assert_eq!(code.addresses(&walk), [(0, 0x1010), (4, 0x7010), (5, 0x6000)]);
     let reach = walk.operands.iter().find(|one| one.address == 0x6000).map(|one| one.reach);
-    assert_eq!(reach, Some(Reach::Behind), "the way of the loop skips the arm, which may have moved rdx");
+    assert_eq!(reach, Some(Reach::Behind), "the walk skips the arm, which may have changed rdx");
     let walk = code.walk(3, &set);
     assert_eq!(code.addresses(&walk), [(0, 0x1010), (2, 0x6000), (4, 0x7010), (5, 0x6008)], "from the arm, its own accesses are known");
 }
@@ -222,7 +231,7 @@ fn gathers_read_their_index() {
     assert_eq!(walk.operands.iter().map(|one| one.stride).collect::<Vec<_>>(), [Some(4), Some(24)]);
     scalar.process.data.clear();
     let walk = scalar.walk(0, &set);
-    assert_eq!(scalar.addresses(&walk), [(0, 0x2014), (1, 0x10_0000)], "without the index, the round before is all that is known");
+    assert_eq!(scalar.addresses(&walk), [(0, 0x2014), (1, 0x10_0000)], "without the index, only the iteration before is known");
 
     let vector = code(|a| {
         let mut top = a.create_label();
@@ -247,7 +256,7 @@ fn gathers_read_their_index() {
     }
 }
 
-/// Check that a list is followed through memory.
+/// Check that a linked list is followed through memory.
 #[test]
 fn lists_are_followed() {
     let code = code(|a| {
@@ -267,8 +276,8 @@ fn lists_are_followed() {
     assert_eq!(walk.operands[0].stride, Some(0x6000 - 0x9000));
 }
 
-/// Check that a pointer that was spilled is read from the copy of the stack, that a store into its place counts, and that without a copy
-/// nothing is made up.
+/// Check that a spilled pointer is read from the copy of the stack, that a store to its slot is respected, and that without a copy the
+/// pointer is unknown.
 #[test]
 fn spilled_registers_are_read_from_the_stack() {
     let code = code(|a| {
@@ -283,7 +292,7 @@ fn spilled_registers_are_read_from_the_stack() {
     let set = [(RCX, 10), (RDX, 1)];
     let without = code.walk(0, &set);
     let data = without.operands.iter().find(|one| !one.is_stack).map(|one| (one.address, one.reach));
-    assert_eq!(data, Some((1, Reach::Behind)), "the register still holds the pointer of the round before");
+    assert_eq!(data, Some((1, Reach::Behind)), "the register still holds the pointer of the iteration before");
     let stack: Vec<u8> = [0u64, 0, 0x8000, 0].iter().flat_map(|word| word.to_le_bytes()).collect();
     let code = Code { process: Process { stack, ..code.process }, at: code.at };
     let walk = code.walk(0, &set);
@@ -292,7 +301,7 @@ fn spilled_registers_are_read_from_the_stack() {
     assert_eq!(walk.operands.iter().filter(|one| one.is_stack && one.access == Access::Update).count(), 1);
 }
 
-/// Check string instructions: the elements at hand, and their steps.
+/// Check string instructions: the current elements, and their strides.
 #[test]
 fn strings_are_loops_of_their_own() {
     let code = code(|a| {
@@ -312,7 +321,7 @@ fn strings_are_loops_of_their_own() {
     );
 }
 
-/// Check that a plan holds for code that lies elsewhere in another process.
+/// Check that a plan is valid for the same code at another address in another process.
 #[test]
 fn plans_move_with_their_code() {
     let code = code(|a| {
@@ -342,7 +351,7 @@ fn plans_move_with_their_code() {
     assert_eq!(walk.around.unwrap().end, code.at[3] + moved);
 }
 
-/// Check that waiting is no work: loops with a pause, and loops that read one place.
+/// Check that waiting loops are recognised: loops with a pause instruction, and loops that read one address.
 #[test]
 fn waiting_is_recognised() {
     let pause = code(|a| {
@@ -364,7 +373,7 @@ fn waiting_is_recognised() {
     }
 }
 
-/// Check straight code: what lies before and behind a sample, as far as registers tell.
+/// Check straight code: the accesses before and after a sample, as far as the registers determine them.
 #[test]
 fn straight_code_is_walked_both_ways() {
     let code = code(|a| {
@@ -383,7 +392,7 @@ fn straight_code_is_walked_both_ways() {
     assert!(walk.around.is_none() && walk.unknown == 1, "{walk:?}");
 }
 
-/// Check that what is no code gives no plan.
+/// Check that bytes that are not code give no plan.
 #[test]
 fn what_is_no_code_has_no_plan() {
     let nothing = Process::default();
@@ -393,7 +402,7 @@ fn what_is_no_code_has_no_plan() {
     assert!(X86.plan(&invalid, u64::MAX).is_none());
 }
 
-/// Check that random bytes are walked without a panic, and that a walk tells the same twice.
+/// Check that walks over random bytes do not panic, and that a repeated walk gives the same result.
 #[test]
 fn random_code_does_no_harm() {
     let mut random = 0x1234_5678_9abc_def1u64;

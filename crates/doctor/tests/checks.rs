@@ -1,4 +1,4 @@
-//! Each check on constructed facts: one set that provokes it, and the same machine without the cause, where it stays silent.
+//! Each check on constructed facts: one set that triggers it, and the same machine without the cause, which must have no finding.
 
 use firsttouch_doctor::{CHECKS, Diagnosis, Finding, Scope, Severity, examine};
 use firsttouch_model::facts::{Compiler, CpuQuota, Facts, OpenMp, Probe, Probes, Program, Swap};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 const GIB: u64 = 1 << 30;
 
-/// Two nodes of two cores with two SMT siblings each; half of the memory free; everything allowed; threads bound, one a core.
+/// Two nodes of two cores with two SMT siblings each; half of the memory free; everything allowed; one bound thread per core.
 fn healthy() -> Facts {
     let node = |id: u32| Node {
         id,
@@ -107,7 +107,7 @@ fn nothing_wrong_is_nothing_found() {
     assert_eq!(examine(&healthy()).checked.len(), CHECKS.len());
 }
 
-/// Check that each cause provokes only its own check, with the file, the value and a command.
+/// Check that each cause triggers only its own check, with the file, the value and a command.
 #[test]
 fn each_check_is_provoked() {
     let refused = Probe::Refused(1);
@@ -124,7 +124,7 @@ fn each_check_is_provoked() {
             "ps -C gdb",
         ),
         ("mempolicy-forbidden", changed(|f| f.probes.mbind = refused), Severity::High, "mbind: EPERM", "--cap-add SYS_NICE"),
-        // Docker's filter allows move_pages with no capability at all.
+        // Docker's filter forbids move_pages regardless of capabilities.
         (
             "mempolicy-forbidden",
             changed(|f| f.probes.move_pages = refused),
@@ -258,10 +258,10 @@ fn each_check_is_provoked() {
     provoked.dedup();
     let mut all: Vec<&str> = CHECKS.iter().map(|check| check.id).collect();
     all.sort_unstable();
-    assert_eq!(provoked, all, "no check is without a case");
+    assert_eq!(provoked, all, "every check has a case");
 }
 
-/// Check that on one node the checks for several nodes are left out by name, and the others are made.
+/// Check that on one node, the checks for several nodes are listed as skipped, and the others run.
 #[test]
 fn one_node_is_spared() {
     let mut facts = with(healthy(), &[]);
@@ -308,11 +308,11 @@ fn threads_that_cannot_leave_a_node_are_pinned_enough() {
     only(&facts, "unpinned-threads");
 }
 
-/// Check teams against cores: the default team, packing, one thread a core, and machines without SMT.
+/// Check the team size against the cores: the default team, packing, one thread per core, and machines without SMT.
 #[test]
 fn siblings_are_counted() {
     let bind = [("OMP_PROC_BIND", "close"), ("OMP_PLACES", "cores")];
-    assert_eq!(only(&with(healthy(), &bind), "smt-shared").severity, Severity::Low, "the default team is as large as the CPUs");
+    assert_eq!(only(&with(healthy(), &bind), "smt-shared").severity, Severity::Low, "the default team has one thread per CPU");
     let packed = with(healthy(), &[("OMP_PROC_BIND", "close"), ("OMP_PLACES", "threads"), ("OMP_NUM_THREADS", "4")]);
     let finding = only(&packed, "smt-shared");
     assert!(finding.message.contains("adjacent hardware threads"), "{}", finding.message);
@@ -326,7 +326,7 @@ fn siblings_are_counted() {
     silent(&with(healthy(), &[("KMP_AFFINITY", "compact"), ("KMP_HW_SUBSET", "1t")]));
 }
 
-/// Check quotas: one that suffices, and one below what a default team would be.
+/// Check quotas: one that is sufficient, and one below the size of a default team.
 #[test]
 fn quotas_are_compared_with_threads() {
     let with_quota = |cpus: f64, variables: &[(&str, &str)]| {
@@ -343,7 +343,7 @@ fn quotas_are_compared_with_threads() {
     assert!(finding.remedy.contains("OMP_NUM_THREADS=1"), "{}", finding.remedy);
 }
 
-/// Check a cpuset that keeps CPUs and memory together: worth knowing, not a defect.
+/// Check that a cpuset with CPUs and memory of the same nodes is a note, not a defect.
 #[test]
 fn a_consistent_cpuset_is_a_note() {
     let mut facts = healthy();

@@ -1,4 +1,4 @@
-//! The doctor on recorded machines: the checks that a copy of /proc and /sys suffices for.
+//! The doctor on recorded machines: the checks that need only a copy of /proc and /sys.
 
 use firsttouch_doctor::{Diagnosis, examine};
 use firsttouch_system::facts;
@@ -17,7 +17,7 @@ fn ids(diagnosis: &Diagnosis) -> Vec<&'static str> {
     diagnosis.findings.iter().map(|finding| finding.id).collect()
 }
 
-/// Check machines by their shape alone: defects are found, on the right node.
+/// Check findings that depend only on the machine's shape: they name the correct node.
 #[test]
 fn shapes_are_judged() {
     assert_eq!(ids(&examined("firecracker-epyc-1-node")), Vec::<&str>::new());
@@ -36,7 +36,7 @@ fn shapes_are_judged() {
     }
 }
 
-/// Check that an environment that was not recorded is not judged, and that recordings cause no doubts.
+/// Check that there are no findings about an environment that was not recorded, and that recordings cause no doubts.
 #[test]
 fn what_was_not_recorded_is_not_judged() {
     for entry in fs::read_dir(machines()).unwrap().flatten().filter(|entry| entry.path().is_dir()) {

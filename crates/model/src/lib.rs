@@ -7,7 +7,6 @@ pub mod facts;
 pub mod finding;
 mod interval;
 pub mod launch;
-pub mod metadata;
 pub mod pairs;
 mod pin;
 pub mod policy;

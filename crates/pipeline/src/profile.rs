@@ -2,8 +2,8 @@
 
 use crate::{AnalysisRequest, ElfFiles, ErrorKind, FileSources, PipelineError, Result};
 use firsttouch_analysis::{Analysis, analyse, variables};
-use firsttouch_model::metadata::Entry;
 use firsttouch_model::rows::Profile;
+use firsttouch_model::rows::metadata::Entry;
 use firsttouch_plan::{Planned, Proposals, make};
 use firsttouch_predict::forecast::{Forecast, ForecastError, ForecastMachine, ForecastOptions, forecast};
 use firsttouch_predict::machine::Machine;

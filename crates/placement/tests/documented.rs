@@ -1,5 +1,5 @@
-//! Meanings of expressions, worked out by hand from likwid's and hwloc's documentation: on the machines of these documents, whose SMT
-//! siblings are numbered after all cores, and on recorded ones.
+//! Meanings of expressions, derived by hand from likwid's and hwloc's documentation, on the machines of these documents, whose SMT
+//! siblings are numbered after all cores, and on recorded machines.
 
 use firsttouch_model::ExpressionError;
 use firsttouch_model::topology::{Cache, CacheKind, Core, CpuLists, Node, Package, Topology};
@@ -7,13 +7,13 @@ use firsttouch_placement::{Affinity, Layout};
 use firsttouch_system::topology;
 use std::path::Path;
 
-/// A recorded machine's layout, with the limits of its recorder.
+/// A recorded machine's layout, with the limits of the process that recorded it.
 fn recorded(name: &str) -> Layout {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/machines").join(name);
     Layout::new(&topology::read(&path).unwrap())
 }
 
-/// A machine of equal nodes with two threads a core: core c has CPUs c and c + cores. A package's cores share an L3 cache.
+/// A machine of equal nodes with two threads per core: core c has CPUs c and c + cores. A package's cores share an L3 cache.
 fn with_smt(packages: u32, nodes_a_package: u32, cores_a_node: u32) -> Layout {
     let (nodes, cores) = (packages * nodes_a_package, packages * nodes_a_package * cores_a_node);
     let cpus_of = |objects: u32, object: u32| {
@@ -102,7 +102,7 @@ fn domains_with_smt_and_sub_numa() {
             ("S1:scatter:5", &[4, 5, 6, 7, 12]),
             ("S:balanced:5", &[0, 8, 1, 4, 12]),
             ("S:cbalanced:5", &[0, 1, 2, 4, 5]),
-            // More threads than cores: as few cores twice as possible, with adjacent thread numbers.
+            // More threads than cores: as few cores as possible get two threads, and these have adjacent numbers.
             ("S:cbalanced:12", &[0, 8, 1, 9, 2, 3, 4, 12, 5, 13, 6, 7]),
             ("E:S0:4:1:2:1", &[8, 9, 10, 11]),
             // Overlapping chunks, and strides past the end, which start again.
@@ -140,7 +140,7 @@ fn objects_with_smt_and_sub_numa() {
     );
 }
 
-/// Check the words on the same machine, for known and unknown numbers of threads.
+/// Check the keywords on the same machine, for known and unknown numbers of threads.
 #[test]
 fn threads_over_nodes() {
     let layout = sub_numa();
@@ -159,7 +159,7 @@ fn threads_over_nodes() {
     }
 }
 
-/// Check SMT siblings that are numbered in a row, on a recorded machine: two packages of two nodes, one core each.
+/// Check SMT siblings with consecutive numbers, on a recorded machine: two packages of two nodes, one core each.
 #[test]
 fn siblings_in_a_row() {
     check(
@@ -181,7 +181,7 @@ fn siblings_in_a_row() {
     );
 }
 
-/// Check numbers with holes, on a recorded machine: CPUs 0 and 2 online of four, node 2 of memory only.
+/// Check numbers with holes, on a recorded machine: of four CPUs, 0 and 2 are online, and node 2 has only memory.
 #[test]
 fn numbers_with_holes() {
     check(

@@ -23,7 +23,7 @@ enum Answer {
     Numbers(Vec<u32>),
     /// An error.
     Refused,
-    /// It printed a warning, and this answer.
+    /// The tool printed a warning, and this answer.
     Complained(String),
 }
 
@@ -55,7 +55,7 @@ impl Case {
         self.theirs == Answer::Refused && self.ours.is_ok()
     }
 
-    /// Whether the process may use less than the machine has.
+    /// Whether the process may use only a part of the machine.
     fn is_limited(&self) -> bool {
         self.nodes_left_out() || Numbered::cpus(&self.topology).allowed() != self.topology.cpus.online
     }
@@ -75,7 +75,7 @@ impl Case {
         !self.topology.cpus.offline.is_empty()
     }
 
-    /// Whether the threads of a core have numbers in a row.
+    /// Whether the threads of a core have consecutive numbers.
     fn siblings_in_a_row(&self) -> bool {
         self.topology.cores.iter().any(|core| core.cpus.windows(2).any(|pair| pair[1] == pair[0] + 1))
     }
@@ -147,7 +147,7 @@ const NUMACTL: &[Rule] = &[
     }),
 ];
 
-/// Those of CPUs besides.
+/// The additional rules for CPUs.
 const NUMACTL_CPUS: &[Rule] = &[
     NUMACTL[0],
     NUMACTL[1],
@@ -169,7 +169,7 @@ fn cpus_as_numactl() {
     compare("numactl-cpus.txt", NUMACTL_CPUS, equal, |topology, text| text.parse::<CpuList>()?.resolve(&Numbered::cpus(topology)));
 }
 
-/// Check objects against hwloc-calc, as sets: hwloc's have no order. hwloc was asked about whole machines.
+/// Check objects against hwloc-calc, as sets, because hwloc's have no order. hwloc-calc ran for whole machines.
 #[test]
 fn objects_as_hwloc() {
     let rules: &[Rule] = &[

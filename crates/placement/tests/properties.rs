@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 
-/// A small random generator (xorshift64), so that a failure repeats.
+/// A small random generator (xorshift64), so that a failure can be reproduced.
 struct Random(u64);
 
 impl Random {
@@ -162,7 +162,7 @@ fn machines() -> Vec<Machine> {
         .collect()
 }
 
-/// Parses a text as every kind of expression, on all machines; returns whether it was any.
+/// Parses a text as every kind of expression, on all machines. Returns whether any kind accepts it.
 fn read_everywhere(text: &str, machines: &[Machine]) -> bool {
     let (nodes, cpus, affinity) = (round_trip::<NodeList>(text), round_trip::<CpuList>(text), round_trip::<Affinity>(text));
     for machine in machines {

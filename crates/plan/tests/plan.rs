@@ -1,9 +1,9 @@
-//! What holds for every plan: it prints back to an equal one, and goes onto any nodes.
+//! Properties of every plan: its printed form parses to an equal plan, and it applies to any nodes.
 
 use firsttouch_model::{NodeId, Pin};
 use firsttouch_plan::{Blocks, Entry, Frame, Gain, KernelPolicy, Module, Origin, Plan, Policy, RunNodes, Site, Threads, apply};
 
-/// A small random generator (xorshift64), so that a failure repeats.
+/// A small random generator (xorshift64), so that a failure can be reproduced.
 struct Random(u64);
 
 impl Random {
@@ -108,7 +108,7 @@ impl Random {
     }
 }
 
-/// Check that a plan printed is read back as an equal one.
+/// Check that a printed plan parses to an equal plan.
 #[test]
 fn plans_print_back() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
@@ -120,7 +120,7 @@ fn plans_print_back() {
     }
 }
 
-/// Check that on any nodes every part gets one of them, in rising parts that end with the whole.
+/// Check that on any nodes, each part gets one of these nodes, and that the ends of the parts ascend to the end of the object.
 #[test]
 fn plans_go_onto_any_nodes() {
     let mut random = Random(77);
@@ -144,7 +144,7 @@ fn plans_go_onto_any_nodes() {
     }
 }
 
-/// Check that damaged plans are refused with a place, or read; never more.
+/// Check that a damaged plan either parses or is an error with its line.
 #[test]
 fn damaged_plans_do_no_harm() {
     let mut random = Random(5);

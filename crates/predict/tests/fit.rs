@@ -1,4 +1,4 @@
-//! The numbers that machine files call fitted are what least squares on their fit rows gives.
+//! Checks that the numbers marked as fitted in machine files are the least-squares result for their fit rows.
 
 use firsttouch_predict::experiments::{self, Experiment};
 use firsttouch_predict::machine::{self, Machine};
@@ -39,7 +39,7 @@ fn fit_rows(name: &str, machine: &Machine) -> Vec<Experiment> {
             let note = run.note.as_ref().map_or_else(String::new, |note| format!(", {note}"));
             machine.is_fitted_to(&name, &format!("{} m={} threads={}{note}", run.init.name(), run.m, run.threads))
         });
-        assert_eq!(experiment.dgemv.len(), machine.fitted.len(), "every row fitted to exists");
+        assert_eq!(experiment.dgemv.len(), machine.fitted.len(), "every fitted row exists");
     }
     list
 }
@@ -55,7 +55,7 @@ fn turned(machine: &Machine, knob: Knob, factor: f64) -> Machine {
     machine
 }
 
-/// Pattern search from where the file is: the best numbers, to a thousandth.
+/// Pattern search that starts with the file's numbers. Returns the best numbers, to a thousandth.
 fn fitted(rows: &[Experiment], start: &Machine, knobs: &[Knob]) -> Machine {
     let (mut best, mut least) = (start.clone(), squares(rows, start));
     let mut step = 0.08;
@@ -83,17 +83,17 @@ fn check(experiment: &str, name: &str, knobs: &[Knob]) {
     for (index, knob) in knobs.iter().enumerate() {
         let (mut kept, mut found) = (file.clone(), best.clone());
         let ratio = *knob(&mut kept)[0] / *knob(&mut found)[0];
-        assert!((ratio - 1.0).abs() < 0.005, "{name}: number {index} is {ratio} of what least squares gives");
+        assert!((ratio - 1.0).abs() < 0.005, "{name}: number {index} is {ratio} of the least-squares result");
     }
 }
 
-/// Check the E5620 pair: one core, the controller, how sharp the bend between them is.
+/// Check the machine with two E5620: the limit of one core, that of the controller, and the sharpness of the bend between them.
 #[test]
 fn e5620() {
     check("dgemv-e5620", "xeon-e5620x2", &[core, limit, sharpness]);
 }
 
-/// Check the E5-2620 v4 pair: one core on local and on remote memory.
+/// Check the machine with two E5-2620 v4: one core on local and on remote memory.
 #[test]
 fn e5_2620v4() {
     check("balancing-e5-2620v4", "xeon-e5-2620v4x2", &[core, remote]);

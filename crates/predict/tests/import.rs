@@ -1,4 +1,4 @@
-//! Machines from what other tools write.
+//! Machines imported from the output of other tools.
 
 use firsttouch_model::pairs::{PairFigure, PairKind};
 use firsttouch_model::topology::{Core, CpuLists, Memory, Node, Package, Topology};
@@ -20,14 +20,14 @@ fn read(machine: &Machine, cpus: usize, memory: usize) -> f64 {
     bandwidth(machine, Kernel::Load, &seats::on_node(machine, cpus, machine.nodes[cpus].cores), Where::Node(memory)).unwrap().value
 }
 
-/// Check MLC's text against the catalogue's machine of the same figures: every pair alike, and peaks by mix besides.
+/// Compare MLC's text with the catalogue's machine of the same figures: all pairs, and also the peaks by mix.
 #[test]
 fn mlc_is_read() {
     let (found, known) = (import::mlc("icelake", ICELAKE).unwrap(), machine::find("xeon-icelake-sp-x2").unwrap());
     assert!(import::is_mlc(ICELAKE) && found.name == "icelake" && found.nodes.len() == 2);
     for (cpus, memory) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         let (one, other) = (read(&found, cpus, memory), read(&known, cpus, memory));
-        // The peak of both nodes stands for each, so that nodes differ no more.
+        // The peak of both nodes applies to each node, so the imported nodes do not differ.
         assert!((one / other - 1.0).abs() < 0.002, "cores {cpus}, memory {memory}: {one} {other}");
     }
     assert_eq!(found.nodes[0].curves.len(), 4, "{:?}", found.nodes[0].curves);
@@ -37,7 +37,7 @@ fn mlc_is_read() {
     assert_eq!(source(&found, "latency"), "file");
 }
 
-/// Check the older form, which has no peaks; and a node without cores, which is left out with a word.
+/// Check the older form, which has no peaks, and a node without cores, which is omitted with a note.
 #[test]
 fn other_forms_of_mlc() {
     let sockets = import::mlc("old", SOCKETS).unwrap();
@@ -45,14 +45,14 @@ fn other_forms_of_mlc() {
     let three = import::mlc("cxl", MEMORY_ONLY).unwrap();
     assert_eq!(three.nodes.len(), 2);
     assert!(source(&three, "nodes.count").contains("numbered anew"));
-    // Peaks alone, with a table of latencies: the links are assumed, and said to be.
+    // With only peaks and a table of latencies, the links are assumed, and marked as assumed.
     let end = ICELAKE.find("Measuring Memory Bandwidths").unwrap();
     let unlinked = import::mlc("peaks", &ICELAKE[..end]).unwrap();
     assert!(source(&unlinked, "interconnect.gb_per_s").starts_with("assumed"));
     assert!(read(&unlinked, 0, 1) < read(&unlinked, 0, 0));
 }
 
-/// Check that what is damaged is refused, with its line.
+/// Check that damaged text is an error with its line.
 #[test]
 fn damaged_texts_of_mlc() {
     for (from, to, message) in [
@@ -126,8 +126,8 @@ fn pairs_are_read() {
     assert_eq!(source(&found.machine, "bandwidth.gb_per_s"), "pairs");
 }
 
-/// Check firmware's figures, of each node's own CPUs only: what crosses is assumed and said to be. Without any, there is no machine;
-/// with holes in the numbers, nodes are numbered anew.
+/// Check the firmware's figures, which cover only each node's own CPUs: figures between nodes are assumed, and marked as assumed. Without
+/// any figures there is no machine. If the node numbers have holes, the nodes are renumbered.
 #[test]
 fn missing_pairs_are_assumed() {
     let own = [figure(PairKind::Bandwidth, 0, &[0], 50_000), figure(PairKind::Bandwidth, 3, &[3], 50_000)];

@@ -1,4 +1,4 @@
-//! Malformed descriptions are refused, with the place.
+//! Checks that malformed descriptions are errors with a position.
 
 use firsttouch_predict::machine::Machine;
 
@@ -23,7 +23,7 @@ values = [[80, 130], [130, 80]]
 source = "us"
 "#;
 
-/// Check that a matrix alone makes a machine: controllers from its diagonal, links from the rest, said to be inferred.
+/// Check that a matrix alone is sufficient for a machine: controllers come from its diagonal, links from the rest, marked as inferred.
 #[test]
 fn a_matrix_is_enough() {
     let machine = Machine::parse(GOOD).unwrap();
@@ -34,7 +34,7 @@ fn a_matrix_is_enough() {
     assert!(links.source.starts_with("inferred"));
 }
 
-/// Check the table of nonsense: each is refused, and the place is named.
+/// Check that each malformed description is an error that names the position.
 #[test]
 fn nonsense_is_refused_with_its_place() {
     let matrix = "[[30.0, 10.0], [12.0, 31.0]]";
@@ -78,7 +78,7 @@ fn nonsense_is_refused_with_its_place() {
     assert!(Machine::parse("").is_err());
 }
 
-/// Check that a machine of one node needs no links, and one of several without links is refused.
+/// Check that a machine with one node needs no links, and that several nodes without links are an error.
 #[test]
 fn nodes_are_connected() {
     let curves = "[[controller.curves]]\nstreams = { read = 1, write = 0, allocate = 0 }\npoints = [[1, 5], [4, 9]]\nsource = \"us\"\n";

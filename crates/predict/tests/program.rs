@@ -1,4 +1,4 @@
-//! Programs known in full, predicted from samples of their traffic.
+//! Fully known programs, predicted from samples of their traffic.
 
 use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
 use firsttouch_predict::machine::Machine;
@@ -29,7 +29,7 @@ fn machine(memory: u32) -> Machine {
     Machine::parse(&text).unwrap()
 }
 
-/// Eight workers, four a node, on one object in blocks; its pages on `home(owner's node)`. Rates vary from sample to sample.
+/// Eight workers, four per node, use one object in blocks. Its pages are on `home(owner's node)`. Rates vary between samples.
 fn program(division: Division, cpu_s: f64, home: impl Fn(u32) -> u32) -> Traffic {
     let worker = |index: usize| Worker { threads: vec![index], node: (index / 4) as u32, cpu_s: Some(cpu_s) };
     let sample = |index: usize| {
@@ -67,7 +67,8 @@ fn near(value: f64, truth: f64) -> bool {
     (value / truth - 1.0).abs() < 0.02
 }
 
-/// Check the worked example from its samples: serial initialisation costs 3.5 times, interleaving 1.75 times; and the fix gains 3.5.
+/// Check the worked example from its samples: serial initialisation is 3.5 times slower, interleaving 1.75 times, and the gain of the fix is
+/// 3.5.
 #[test]
 fn the_worked_example() {
     let (machine, traffic) = (machine(65536), program(Division::Owned, 0.1, |_| 0));
@@ -87,7 +88,7 @@ fn the_worked_example() {
     assert!(near(gain.gain, 3.5) && gain.interval[0] < 3.3 && gain.interval[1] > 3.7, "{gain:?}");
 }
 
-/// Check that a well placed program is its own best, and that the model's error widens intervals.
+/// Check that the best placement of a well-placed program is its own, and that the model's error widens intervals.
 #[test]
 fn well_placed_programs_stay() {
     let traffic = program(Division::Owned, 0.1, |node| node);
@@ -97,8 +98,9 @@ fn well_placed_programs_stay() {
     assert!(wide[2].interval[1] > 1.2 * sharp[2].interval[1] && wide[2].interval_of_samples == sharp[2].interval_of_samples);
 }
 
-/// Check phases: the main thread reads 4 GB alone, then the team its 8 GB. On a core's 5 GB/s the first takes 0.8 s wherever the team's memory
-/// is, so serial initialisation costs (0.8 + 1) / (0.8 + 2/7), and interleaving slows both parts: (4/4.4 + 0.5) / (0.8 + 2/7).
+/// Check phases: the main thread reads 4 GB alone, then the team reads 8 GB. With a core's 5 GB/s the first phase takes 0.8 s regardless of
+/// the team's placement, so the slowdown of serial initialisation is (0.8 + 1) / (0.8 + 2/7). Interleaving slows both phases:
+/// (4/4.4 + 0.5) / (0.8 + 2/7).
 #[test]
 fn serial_phases_take_their_own_time() {
     let mut traffic = program(Division::Owned, 0.1, |_| 0);
@@ -130,13 +132,13 @@ fn serial_phases_take_their_own_time() {
     }
     // Half of the team's bytes, none of the main thread's.
     assert!(near(found[0].remote_fraction, 4.0 / 12.0), "{:?}", found[0]);
-    // Taken for work of the team, it would count as one thread's that is late.
+    // If the phase counted as work of the team, it would look like the work of one late thread.
     traffic.objects[1].samples.iter_mut().for_each(|sample| sample.serial = false);
     let at_once = predicted(&machine, &traffic, ask(Caps::Machine, 0.0));
     assert!(at_once[0].slowdown < 0.95 * found[0].slowdown, "{:?}", at_once[0]);
 }
 
-/// Check that memory which does not fit goes to the other node: three quarters of the object do.
+/// Check that memory that does not fit on a node goes to the other node: three quarters of the object do.
 #[test]
 fn full_nodes_spill() {
     let traffic = program(Division::Owned, 0.1, |_| 0);
@@ -146,7 +148,7 @@ fn full_nodes_spill() {
     assert!(found[3].slowdown < roomy[3].slowdown - 0.1);
 }
 
-/// Check that a program which computes loses little, where its speed was recorded, and all where that is to be left aside.
+/// Check that a compute-bound program loses little if its speed was recorded, and the full amount if the recorded speed is ignored.
 #[test]
 fn computing_hides_memory() {
     let traffic = program(Division::Owned, 100.0, |_| 0);
@@ -157,7 +159,8 @@ fn computing_hides_memory() {
     assert!(near(predicted(&machine, &traffic, ask(Caps::Machine, 0.0))[0].slowdown, 3.5));
 }
 
-/// Check that work dealt out ends together: 16 GB/s interleaved (two links full), 14 from one controller; placing by owner helps no more.
+/// Check that threads with dynamically scheduled work end together: 16 GB/s interleaved (two links full), 14 from one controller. Placement
+/// by owner does not help.
 #[test]
 fn work_dealt_out() {
     let traffic = program(Division::DealtOut, 0.1, |_| 0);
@@ -168,7 +171,7 @@ fn work_dealt_out() {
     assert!(near(found[1].slowdown, found[2].slowdown) && near(found[0].slowdown, 16.0 / 14.0), "{found:?}");
 }
 
-/// Check that what cannot be is refused, and named.
+/// Check that an impossible program is an error that names the problem.
 #[test]
 fn impossible_programs_are_refused() {
     let machine = machine(65536);
@@ -189,7 +192,8 @@ fn two_objects(home: impl Fn(u32) -> u32) -> Traffic {
     traffic
 }
 
-/// Check what a plan does: each thread's part to its node, where that is best; interleaving where it is the only way; nothing that costs.
+/// Check the decisions of a plan: each thread's part on its node if that is best, interleaving if that is the only way, and nothing that
+/// makes the program slower.
 #[test]
 fn the_best_way_is_chosen() {
     let machine = machine(65536);
@@ -207,8 +211,8 @@ fn the_best_way_is_chosen() {
     assert_eq!(program.choose(&[]).unwrap().time_ratio, 1.0);
 }
 
-/// Check the search: among all combinations of two objects' placements it finds the one that the machine's numbers say is best, and the
-/// plan is as good; the placements that stand for others are predicted as what they stand for.
+/// Check the search: among all combinations of two objects' placements it finds the best one according to the machine's numbers, and the
+/// plan is as good. Placements that represent others have the same prediction as those.
 #[test]
 fn the_plan_is_as_good_as_any_combination() {
     let machine = machine(65536);

@@ -1,4 +1,4 @@
-//! What must hold on any machine and for any team.
+//! Properties that hold on any machine and for any team.
 
 use firsttouch_predict::machine::Machine;
 use firsttouch_predict::model::{Outcome, Schedule, Seat, Stretch, Thread, simulate};
@@ -25,10 +25,10 @@ impl Random {
     }
 }
 
-/// Cores a node of every machine here.
+/// Cores per node of every machine in this file.
 const CORES: usize = 4;
 
-/// A machine whose controllers bend softly; links are `link(from, to)` GB/s.
+/// A machine whose controllers saturate gradually. Each link has `link()` GB/s.
 fn machine(nodes: usize, core: f64, middle: f64, all: f64, remote: f64, mut link: impl FnMut() -> f64) -> Machine {
     let mut text = format!(
         r#"
@@ -122,7 +122,7 @@ fn faster(machine: &Machine, factor: f64) -> Machine {
     machine
 }
 
-/// Check that twice the bytes take twice the time, and bandwidths all raised by a factor divide the time by it.
+/// Check that twice the bytes take twice the time, and that raising all bandwidths by a factor divides the time by it.
 #[test]
 fn time_scales_with_bytes_and_bandwidths() {
     each_case(|random, machine, team, schedule| {
@@ -146,7 +146,7 @@ fn threads_have_no_rank() {
     });
 }
 
-/// A team alike on every node: as many threads, each with the same bytes on its own node and on each other.
+/// A team that is the same on every node: the same number of threads, each with the same bytes on its own node and on each other node.
 fn even_team(nodes: usize, threads: usize, own: f64, other: f64) -> Vec<Thread> {
     let work = |node: usize| vec![Stretch { parts: (0..nodes).map(|at| (at, Volume(if at == node { own } else { other }))).collect() }];
     let thread =
@@ -154,7 +154,7 @@ fn even_team(nodes: usize, threads: usize, own: f64, other: f64) -> Vec<Thread> 
     (0..nodes).flat_map(|node| (0..threads).map(move |core| (node, core))).map(|(node, core)| thread(node, core)).collect()
 }
 
-/// Check that on a machine that is the same from every node, a team that is too ends everywhere at once.
+/// Check that on a symmetric machine, all threads of a symmetric team end at the same time.
 #[test]
 fn symmetric_machines_give_symmetric_answers() {
     for case in 0..CASES {
@@ -169,7 +169,7 @@ fn symmetric_machines_give_symmetric_answers() {
     }
 }
 
-/// Check that more of any kind of capacity never slows a team that is alike everywhere.
+/// Check that more capacity of any kind never slows a symmetric team.
 #[test]
 fn more_bandwidth_never_slows_an_even_team() {
     for case in 0..CASES {
@@ -194,8 +194,8 @@ fn more_bandwidth_never_slows_an_even_team() {
     }
 }
 
-/// Check the known exception, which fair sharing itself has: where a thread's one way is widened it takes more of its other way too,
-/// and who shares that other way ends later, although all together end earlier.
+/// Check the known exception, which is a property of fair sharing: if one path of a thread becomes faster, the thread also takes more of its
+/// other path, and a thread that shares the other path ends later, although the team as a whole ends earlier.
 #[test]
 fn fair_sharing_can_slow_a_third_thread() {
     let mut machine = machine(2, 100.0, 200.0, 390.0, 100.0, || 10.0);
@@ -214,10 +214,10 @@ fn fair_sharing_can_slow_a_third_thread() {
     assert!(after.time.0 < before.time.0);
 }
 
-/// Check that a page's node decides: interleaved over two nodes, half of each thread's bytes pass the link.
+/// Check that the node of a page matters: with pages interleaved over two nodes, half of each thread's bytes cross the link.
 #[test]
 fn a_worked_example() {
-    // docs/model.md: two nodes, cores 5 GB/s, controllers 14 GB/s, links 4 GB/s, remote 4 GB/s a core; four threads a node, 1 GB each.
+    // docs/model.md: two nodes, cores 5 GB/s, controllers 14 GB/s, links 4 GB/s, remote 4 GB/s per core; four threads per node, 1 GB each.
     let machine = machine(2, 5.0, 10.0, 14.0, 4.0, || 4.0);
     let local = run(&machine, &even_team(2, 4, 1e9, 0.0), Schedule::Static);
     assert!(close(local.time.0, 8.0 / 28.0), "{:?}", local.time);
@@ -229,7 +229,7 @@ fn a_worked_example() {
     assert!(close(serial.time.0, 1.0) && close(serial.remote_fraction, 0.5), "{:?}", serial.time);
 }
 
-/// Check that teams that cannot be are refused, with the thread.
+/// Check that an impossible team is an error that names the thread.
 #[test]
 fn impossible_teams_are_refused() {
     let machine = machine(2, 5.0, 9.0, 14.0, 4.0, || 4.0);

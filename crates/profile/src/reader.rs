@@ -2,14 +2,14 @@
 
 use crate::{APPLICATION_ID, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Error, Result};
-use firsttouch_model::metadata::Metadata;
+use firsttouch_model::rows::metadata::Metadata;
 use firsttouch_model::rows::{
     Access, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy, Process, Profile, Region,
     Release, Seen, Site, Thread, Window,
 };
 use rusqlite::{Connection, OpenFlags, Row};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Reads the profile at `path`.
 ///
@@ -56,8 +56,7 @@ pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
         }
     }
     let context = || format!("cannot open profile {name}");
-    let connection =
-        Connection::open_with_flags(crate::writer::plain(path), flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).with_context(context)?;
+    let connection = Connection::open_with_flags(plain(path), flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).with_context(context)?;
     let damaged = || format!("cannot read profile {name}: the file is damaged");
     let id: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0)).with_context(damaged)?;
     let version: i32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).with_context(damaged)?;
@@ -70,6 +69,11 @@ pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
         )));
     }
     Ok(connection)
+}
+
+/// A name that SQLite treats as a path; it gives `:memory:` and `file:...` another meaning.
+pub(crate) fn plain(path: &Path) -> PathBuf {
+    if path.is_absolute() { path.to_owned() } else { Path::new(".").join(path) }
 }
 
 fn wal_exists(path: &Path) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Error, Result};
-use firsttouch_model::metadata::Entry;
+use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{
     Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process, Region, Release, Seen, Site, Thread,
     Window,
@@ -77,7 +77,7 @@ impl Writer {
     /// Creates the tables in an empty file.
     fn prepare(path: &Path, flags: OpenFlags, journal: &str) -> Result<Self> {
         let context = || "cannot prepare its tables";
-        let connection = Connection::open_with_flags(plain(path), flags).with_context(context)?;
+        let connection = Connection::open_with_flags(crate::reader::plain(path), flags).with_context(context)?;
         // Without waiting for the disk, a crash of the machine may destroy the profile, a crash of firsttouch does not.
         connection.pragma_update(None, "synchronous", "OFF").with_context(context)?;
         connection.pragma_update(None, "application_id", APPLICATION_ID).with_context(context)?;
@@ -376,9 +376,4 @@ fn rename_older(path: &Path) -> Result<PathBuf> {
     std::fs::rename(path, &aside)?;
     remove_sides(path)?;
     Ok(aside)
-}
-
-/// A name that SQLite treats as a path; it gives `:memory:` and `file:...` another meaning.
-pub(crate) fn plain(path: &Path) -> PathBuf {
-    if path.is_absolute() { path.to_owned() } else { Path::new(".").join(path) }
 }

@@ -1,5 +1,5 @@
 use firsttouch_model::ErrorKind;
-use firsttouch_model::metadata::Entry;
+use firsttouch_model::rows::metadata::Entry;
 use firsttouch_profile::{Writer, open};
 use std::fs;
 
@@ -39,7 +39,7 @@ fn truncated_profiles() {
     }
 }
 
-/// Check that an older profile is replaced only by one that is kept.
+/// Check that an older profile is restored if the new one is not kept.
 #[test]
 fn an_older_profile_comes_back() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Reports of results made by hand and of recorded machines.
+//! Reports of hand-made results and of recorded machines.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod system;

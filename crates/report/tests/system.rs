@@ -56,7 +56,7 @@ Zero: pgmigrate_fail, thp_migration_success.
     assert_eq!(text, expected);
 }
 
-/// Check that the counters of many nodes go on below each other.
+/// Check that the counters of many nodes continue in further tables below.
 #[test]
 fn many_nodes_stay_narrow() {
     let node = |id| NodeCounters { id, counters: [("numa_hit".to_owned(), 123_456_789_012)].into() };
@@ -88,7 +88,7 @@ memory: node 0 1.00 GiB (99 %), node 1 8.03 MiB (1 %)
     assert!(all.contains("[vdso]") && !all.contains("--all"), "{all}");
 }
 
-/// Check that machines with many nodes, names that steer terminals, and objects of a profile fit in.
+/// Check mappings on machines with many nodes, names with terminal control sequences, and objects of a profile.
 #[test]
 fn the_text_of_odd_mappings() {
     let mut odd = maps();
@@ -146,7 +146,7 @@ fn the_text_of_balancing() {
     assert!(few.contains("100.0 % longer"));
 }
 
-/// Check the keys of the JSON that others rely on (docs/system.md).
+/// Check the JSON keys that other programs rely on (docs/system.md).
 #[test]
 fn json_has_its_keys() {
     let keys = |json: &serde_json::Value| json.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");

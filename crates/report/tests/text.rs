@@ -1,4 +1,4 @@
-//! The text report against expected text, on analyses made by hand.
+//! Compares the text report of hand-made analyses with expected text.
 
 use firsttouch_analysis::{
     Analysis, EvidenceView, Finding, FirstTouchView, LostView, MachineView, NotJudged, NotJudgedReason, ObjectMap, ObjectView,
@@ -187,17 +187,17 @@ fn nothing_judged() {
     assert!(text.contains("remote [0.3, 2.1], but no object could be judged"), "{text}");
 }
 
-/// Check that memory of no recorded object takes the all-clear away, also in colour.
+/// Check that the report gives no all-clear if much memory belongs to no recorded object, also in colour.
 #[test]
 fn no_all_clear() {
     let analysis = Analysis { unrecorded: Some(0.89), notes: vec!["89 % of the touched memory ...".into()], ..well_placed() };
     let text = text(&analysis, &context(), Style { width: 200, colour: true });
-    let told = "No finding among the recorded objects (1.2 % of accesses would be remote [0.3, 2.1]), but that is no all-clear: 89 % of the \
+    let reported = "No finding among the recorded objects (1.2 % of accesses would be remote [0.3, 2.1]), but that is no all-clear: 89 % of the \
                 touched memory belongs to no recorded object and was not judged.";
-    assert!(text.contains(&format!("\n{told}\n")), "{text}");
+    assert!(text.contains(&format!("\n{reported}\n")), "{text}");
 }
 
-/// Check that programs without threads get one clear sentence, and attached ones no advice that cannot help.
+/// Check that programs without threads get one clear sentence, and that attached programs get no advice that cannot help.
 #[test]
 fn nothing_to_compare() {
     let mut analysis = Analysis { remote_fraction: None, remote_interval: None, ..well_placed() };
@@ -211,7 +211,7 @@ fn nothing_to_compare() {
     assert!(!single.contains("Longer") && !single.contains("nothing to find"), "{single}");
 }
 
-/// Check the order of things on a narrow terminal, and that no line is wider.
+/// Check the layout on a narrow terminal, and that no line is wider.
 #[test]
 fn narrow() {
     check(
@@ -249,7 +249,7 @@ More: firsttouch report dgemv.ftp --machine virtual:4 | firsttouch report dgemv.
     );
 }
 
-/// Check that no line of any report is wider than asked, at any width, with long and wide names everywhere.
+/// Check that no line of any report is wider than the given width, at any width, with long and wide names everywhere.
 #[test]
 fn lines_fit() {
     let mut analysis = serial();
@@ -277,7 +277,7 @@ fn lines_fit() {
     }
 }
 
-/// Check that missing and partial evidence, notes and losses are told with what to do.
+/// Check that missing and partial evidence, notes and losses are reported with the remedy.
 #[test]
 fn doubts_are_told() {
     let mut analysis = well_placed();
@@ -317,7 +317,7 @@ More: firsttouch report dgemv.ftp --machine virtual:4 | firsttouch report dgemv.
     );
 }
 
-/// Check what is said of programs without lines and without symbols.
+/// Check the advice for programs without line information and without symbols.
 #[test]
 fn what_would_help() {
     let mut analysis = serial();
@@ -330,12 +330,12 @@ fn what_would_help() {
     assert!(no_lines.contains("- dgemv has no line numbers. Compiling it with -g"), "{no_lines}");
     analysis.objects[0].used_at[0].function = None;
     let stripped = text(&analysis, &context(), PLAIN);
-    // The address after the access: that is what a trap and a call leave.
+    // The recorded address is the one after the access, for traps and for calls.
     assert!(stripped.contains("used           before dgemv+0x1234  8 threads, each its own block\n"), "{stripped}");
     assert!(stripped.contains("- Some code of dgemv has no names: it was stripped."), "{stripped}");
 }
 
-/// Check that what a system library lacks, and what no finding shows, is no note.
+/// Check that missing debug information of a system library, or of code in no finding, causes no note.
 #[test]
 fn no_help_for_libraries() {
     let mut analysis = serial();
@@ -346,7 +346,7 @@ fn no_help_for_libraries() {
     assert!(!text.contains("has no names") && !text.contains("line numbers"), "{text}");
 }
 
-/// Check several places: who is told first, the shares stand in one column, and what is not listed is counted.
+/// Check several places: their order, that the shares are in one column, and that places that are not listed are counted.
 #[test]
 fn several_places() {
     let mut analysis = serial();
@@ -363,7 +363,7 @@ fn several_places() {
     assert!(text.contains(expected), "{text}");
 }
 
-/// Check that allocations side by side and in turn are told from each other.
+/// Check that simultaneous and successive allocations are distinguished.
 #[test]
 fn numbers_of_allocations() {
     let mut analysis = serial();
@@ -373,7 +373,7 @@ fn numbers_of_allocations() {
     assert!(text(&analysis, &context(), PLAIN).contains("1. A   10 in turn, up to 1.53 MiB   serial"));
 }
 
-/// Check that objects left out for one reason are listed together, the program's own by name.
+/// Check that objects omitted for the same reason are listed together, and that the program's own objects are named.
 #[test]
 fn reasons_are_grouped() {
     let mut analysis = serial();
@@ -390,13 +390,13 @@ fn reasons_are_grouped() {
     let library = Place { module: Some("/usr/lib/x86_64-linux-gnu/libc.so.6".into()), offset: Some(1), ..Place::default() };
     analysis.objects.push(ObjectView { id: 20, allocated_at: Some(library), ..matrix_a() });
     let text = text(&analysis, &context(), Style { width: 200, colour: false });
-    let expected = "Not judged: 2 objects, never hit while watched: d (3.81 MiB), e (3.81 MiB). f (1.91 MiB, too few samples; \
+    let expected = "Not judged: 2 objects, no access was seen: d (3.81 MiB), e (3.81 MiB). f (1.91 MiB, too few samples; \
                     profile a longer run). 3 objects fit in a core's cache (1 MiB): b (156.2 KiB), c (78.1 KiB), 1 of libraries. Lost";
     let text = text.replace('\n', " ");
     assert!(text.contains(expected), "{text}");
 }
 
-/// Check that few windows, or a wide interval, are no verdict.
+/// Check that few windows or a wide interval give no verdict.
 #[test]
 fn too_little_for_a_verdict() {
     let mut analysis = well_placed();

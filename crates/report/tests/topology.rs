@@ -1,4 +1,4 @@
-//! The topology's text, picture and XML, of recorded machines.
+//! The topology's text, SVG picture and XML, for recorded machines.
 
 use firsttouch_model::topology::{Cache, CacheKind, Distances, Node, Topology};
 use firsttouch_report::{Style, TopologyJson, hwloc_xml, picture, topology_text};
@@ -62,7 +62,7 @@ Scheduling domains, from the innermost
     assert_eq!(topology_text(&machine("guest-holes"), PLAIN), expected);
 }
 
-/// Check that the text says what is special: nodes of memory only, firmware's figures, sub-NUMA modes, pools, limits, doubts.
+/// Check that the text shows special properties: nodes with only memory, the firmware's figures, sub-NUMA modes, pools, limits, doubts.
 #[test]
 fn the_text_says_what_is_special() {
     for (name, lines) in [
@@ -87,7 +87,7 @@ fn the_text_says_what_is_special() {
     assert!(text.contains("   1        1       none ") && text.contains("  -  sys/x\u{fffd}[2J: is odd\n"), "{text}");
 }
 
-/// Check that lines keep to the width where they can be broken.
+/// Check that lines keep to the width if they can be wrapped.
 #[test]
 fn long_lists_are_folded() {
     let cpus: Vec<u32> = (0..200).map(|cpu| 2 * cpu).collect();
@@ -97,7 +97,7 @@ fn long_lists_are_folded() {
     assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
 }
 
-/// Check that XML written of a machine and read again is the machine, but for what hwloc's format cannot tell.
+/// Check that a machine written as XML and read again is equal, except for properties that hwloc's format cannot express.
 #[test]
 fn xml_goes_round() {
     for machine in all() {
@@ -129,7 +129,7 @@ fn xml_goes_round() {
     }
 }
 
-/// Check that caches that overlap each other, which no tree can hold, leave the XML readable.
+/// Check that the XML is readable even if caches overlap each other, which a tree cannot represent.
 #[test]
 fn contradictions_leave_the_xml_readable() {
     let mut machine = machine("guest-4-nodes-snc2");
@@ -171,7 +171,7 @@ fn pictures_show_all() {
     }
 }
 
-/// Check that names from a machine cannot leave their place in the picture or the XML.
+/// Check that names from a machine are escaped in the picture and the XML.
 #[test]
 fn names_are_escaped() {
     let mut machine = machine("guest-memoryless");
@@ -180,7 +180,7 @@ fn names_are_escaped() {
     assert_eq!(hwloc::read(&hwloc_xml(&machine)).unwrap().processor.model_name, "<script>\"&\u{fffd}");
 }
 
-/// Check that pictures of many nodes, and of machines of which nothing is known, are drawn.
+/// Check that pictures of machines with many nodes, and of machines about which nothing is known, are drawn.
 #[test]
 fn pictures_of_extremes() {
     let count = 64;
@@ -193,7 +193,7 @@ fn pictures_of_extremes() {
     }
 }
 
-/// Check the keys of the JSON that others rely on (docs/topology.md).
+/// Check the JSON keys that other programs rely on (docs/topology.md).
 #[test]
 fn json_has_its_keys() {
     let machine = machine("guest-hmat");

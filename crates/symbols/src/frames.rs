@@ -1,7 +1,7 @@
 //! Adds functions and lines to the frames of a profile in memory.
 
 use crate::{Resolved, Symbolizer};
-use firsttouch_model::metadata::Symbols;
+use firsttouch_model::rows::metadata::Symbols;
 use firsttouch_model::rows::{Frame, Id, Profile, Site};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt;

@@ -5,7 +5,7 @@ use firsttouch_symbols::{Symbolizer, static_objects};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A small random generator (xorshift64), so that a failure repeats.
+/// A small random generator (xorshift64), so that a failure can be reproduced.
 struct Random(u64);
 
 impl Random {

@@ -247,7 +247,7 @@ fn rust_names_are_demangled() {
         let expected = format!("demo::fill:{} < demo::work:{}", line_of(RUST, "FILL"), line_of(RUST, "CALL"));
         assert!(work.contains(&expected), "{expected} not in {work:?}");
     }
-    // The standard library's own DWARF is no help to the user.
+    // The standard library's own DWARF does not help the user.
     let Some(plain) = shop.build("rustc", &["-O"], "demo.rs", RUST, "plain") else { return };
     let mut symbolizer = Symbolizer::new();
     assert!(!symbolizer.has_line_info(&plain));
@@ -281,6 +281,6 @@ fn a_module_is_read_once() {
     let before = symbolizer.resolve(&binary, offsets.start);
     std::fs::remove_file(&binary).unwrap();
     assert_eq!(symbolizer.resolve(&binary, offsets.start), before);
-    assert!(!symbolizer.resolve(&binary, offsets.end - 1).is_empty(), "units not asked for before can still be read");
+    assert!(!symbolizer.resolve(&binary, offsets.end - 1).is_empty(), "units that were not read before can still be read");
     assert!(symbolizer.resolve(&binary, u64::MAX).is_empty());
 }

@@ -11,7 +11,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
 }
 
-/// A copy of a fixture, to be damaged; without the output of other tools.
+/// A copy of a fixture that the tests can damage, without the output of other tools.
 fn copy(machine: &str) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     for file in files(&fixtures().join("machines").join(machine)) {
@@ -24,7 +24,7 @@ fn copy(machine: &str) -> tempfile::TempDir {
     copy
 }
 
-/// Properties of every result, however damaged its sources: lists are consistent.
+/// Checks properties of every result, regardless of the damage: lists are consistent.
 fn check(topology: &Topology) {
     assert!(!topology.cpus.online.is_empty());
     for node in &topology.nodes {
@@ -61,7 +61,7 @@ const SEEDS: [&[u8]; 14] = [
     b"0::\n1:cpuset\n::::\n0::/../..\n0::/a/../../b",
 ];
 
-/// Check that each file of a machine, replaced, truncated or missing, only costs its own values.
+/// Check that if a file of a machine is replaced, truncated or missing, only its own values are lost.
 #[test]
 fn damage_is_survived() {
     std::thread::scope(|scope| {
@@ -95,7 +95,7 @@ fn damaged_files(machine: &str) {
     assert_eq!(topology::read(copy.path()).unwrap().doubts, Vec::<String>::new(), "the machine is whole again");
 }
 
-/// What the doctor reads besides the topology, with plausible contents for files that the fixtures lack.
+/// The files that the doctor reads in addition to the topology, with plausible contents for files that the fixtures lack.
 const DOCTORS: [(&str, &str); 12] = [
     ("proc/sys/kernel/numa_balancing", "1"),
     ("proc/sys/vm/zone_reclaim_mode", "0"),
@@ -131,7 +131,7 @@ fn facts_survive_damage() {
     assert_eq!(whole.cpu_quota.as_ref().map(|quota| quota.cpus), Some(1.5), "the tightest of both hierarchies");
     assert_eq!(whole.governors.get(&1).map(String::as_str), Some("powersave"));
     assert_eq!(whole.preloaded_everywhere, ["/usr/lib/libjemalloc.so.2"]);
-    assert!(whole.environment.is_none() && whole.probes == Default::default(), "there is no kernel to ask");
+    assert!(whole.environment.is_none() && whole.probes == Default::default(), "a recorded machine has no kernel to ask");
     for (file, content) in DOCTORS.iter().map(|(file, content)| (*file, content.as_bytes())) {
         for seed in SEEDS.iter().copied().chain([&content[..content.len() / 2]]) {
             write(file, seed);
@@ -139,7 +139,7 @@ fn facts_survive_damage() {
         }
         fs::remove_file(copy.path().join(file)).unwrap();
         let without = facts::read(copy.path()).unwrap();
-        assert_eq!(without.doubts, Vec::<String>::new(), "{file}: what is not there is no doubt");
+        assert_eq!(without.doubts, Vec::<String>::new(), "{file}: a missing file causes no doubt");
         write(file, content);
     }
     for (file, content) in
@@ -190,7 +190,7 @@ fn doubts_name_the_file() {
     }
 }
 
-/// Check that only a machine without any CPU is an error, which says where CPUs were looked for.
+/// Check that only a machine without any CPU is an error, which names the files that were searched for CPUs.
 #[test]
 fn no_cpus_at_all() {
     let nothing = tempfile::tempdir().unwrap();
@@ -202,7 +202,7 @@ fn no_cpus_at_all() {
     assert_eq!((topology.cpus.online.as_slice(), topology.nodes.len(), topology.nodes[0].cpus.len()), (&[0, 1][..], 1, 2));
 }
 
-/// Check scheduling domains of schedstat's versions, and names from debugfs where there are no spans.
+/// Check scheduling domains of schedstat's versions, and names from debugfs if there are no spans.
 #[test]
 fn scheduling_domains() {
     let domains = |files: &[(&str, &str)]| {
@@ -262,8 +262,8 @@ fn damaged_xml() {
     }
 }
 
-/// Check that a CPU that the XML has in two cores, dies or packages is in the first, with a doubt, and that a file with more
-/// nodes than any kernel has is refused: it would take minutes.
+/// Check that a CPU that the XML lists in two cores, dies or packages is assigned to the first, with a doubt, and that a file with more
+/// nodes than any kernel supports is an error, because reading it would take minutes.
 #[test]
 fn contradictory_xml() {
     let pu = |cpu: u32| format!("<object type='PU' os_index='{cpu}' cpuset='{:#x}'/>", 1 << cpu);

@@ -1,5 +1,5 @@
-//! Every machine of fixtures/machines: the JSON of `firsttouch topology`, field by field against what numactl, lscpu and
-//! lstopo said on the same machine.
+//! Compares the JSON of `firsttouch topology` for every machine of fixtures/machines, field by field, with the output of numactl, lscpu and
+//! lstopo on the same machine.
 
 use firsttouch_model::topology::Node;
 use firsttouch_oracles::{lscpu, lstopo, numactl};
@@ -17,7 +17,7 @@ fn machines() -> Vec<PathBuf> {
     machines
 }
 
-/// The topology as JSON, and the output of the tool, for each machine where it was installed.
+/// The topology as JSON, and the output of the tool, for each machine that has it.
 fn each(tool: &str, mut check: impl FnMut(&str, &Value, &str)) {
     let mut seen = 0;
     for machine in machines() {
@@ -93,7 +93,7 @@ fn fixture(name: &str) -> firsttouch_model::topology::Topology {
     topology::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/machines").join(name)).unwrap()
 }
 
-/// Check what no tool reports, or not in the same form: HMAT figures, limits by control group, pools of huge pages, nodes without
+/// Check properties that no other tool reports in the same form: HMAT figures, limits by control group, pools of huge pages, nodes without
 /// memory, holes, names of sub-NUMA modes.
 #[test]
 fn what_only_firsttouch_tells() {
@@ -118,7 +118,7 @@ fn what_only_firsttouch_tells() {
 
     let machine = fixture("guest-memoryless");
     assert_eq!((machine.node(1).unwrap().memory.unwrap().total_bytes, machine.node(1).unwrap().cpus.as_slice()), (0, &[2, 3][..]));
-    assert_eq!(machine.process.unwrap().allowed_nodes, Some(vec![0, 2]), "nodes without memory are no place for it");
+    assert_eq!(machine.process.unwrap().allowed_nodes, Some(vec![0, 2]), "nodes without memory are not allowed for memory");
 
     let machine = fixture("guest-offline-cpus");
     assert_eq!((machine.cpus.online.as_slice(), machine.cpus.offline.as_slice()), (&[0, 2, 3][..], &[1, 4, 5, 6, 7][..]));

@@ -68,7 +68,7 @@ fn one_node() {
     assert_eq!(info.doubts, Vec::<String>::new());
 }
 
-/// Check that two nodes keep their CPUs, SMT siblings interleaved as on real machines.
+/// Check that two nodes have the correct CPUs, with SMT siblings interleaved as on real machines.
 #[test]
 fn two_nodes() {
     let root = machine(&[

@@ -1,4 +1,4 @@
-//! Counters, processes and balancing: of a constructed tree with known sums, damaged in every way, and of this system.
+//! Counters, processes and balancing, read from a constructed tree with known sums, from damaged copies of it, and from this system.
 
 use crate::tree::files;
 use firsttouch_model::Error;
@@ -17,7 +17,7 @@ fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/processes/constructed-two-nodes")
 }
 
-/// A copy of the fixture, to be damaged.
+/// A copy of the fixture that the tests can damage.
 fn copy() -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     for file in files(&fixture()) {
@@ -28,7 +28,7 @@ fn copy() -> tempfile::TempDir {
     copy
 }
 
-/// Check each node's and the system's counters, and that sums of the nodes' counters are left out.
+/// Check each node's and the system's counters, and that sums of the nodes' counters are omitted.
 #[test]
 fn counters_by_node() {
     let counters = counters::read(&fixture());
@@ -96,7 +96,7 @@ fn mappings_of_other_kernels() {
     let old: String = text.lines().map(|line| line.split(" kernelpagesize_kB").next().unwrap().to_owned() + "\n").collect();
     fs::write(&path, &old).unwrap();
     assert_eq!(process::maps(copy.path(), PID).unwrap(), process::maps(&fixture(), PID).unwrap());
-    // Without smaps, the size of huge pages is unknown: they are left out, with a doubt.
+    // Without smaps, the size of huge pages is unknown, so they are omitted with a doubt.
     let threads = process::threads(copy.path(), PID).unwrap();
     assert_eq!(threads.memory.nodes.unwrap()[&0], NODE0 - (1 << 30));
     assert_eq!(threads.doubts, ["the size of huge pages is unknown for 2 mappings; not counted by node"]);
@@ -154,7 +154,7 @@ fn processes_are_found() {
     for (subject, message) in [("4712", "cannot find process 4712"), ("solve", "cannot find a process called 'solve'"), ("", "called ''")] {
         assert!(process::find(&fixture(), &Subject::parse(subject), 1).unwrap_err().to_string().contains(message), "{subject}");
     }
-    assert!(process::find(&fixture(), &Subject::parse("solver"), PID).is_err(), "firsttouch itself is never meant");
+    assert!(process::find(&fixture(), &Subject::parse("solver"), PID).is_err(), "firsttouch itself never matches");
     assert!(process::maps(&fixture(), 9).unwrap_err().to_string().contains("cannot find process 9: it has ended, or never existed"));
 }
 
@@ -193,7 +193,7 @@ fn state(root: &Path) -> String {
     fs::read_to_string(root.join("proc/sys/kernel/numa_balancing")).unwrap().trim().to_owned()
 }
 
-/// Raises the counters as if balancing had caught faults and moved pages.
+/// Raises the counters as if balancing had caused faults and moved pages.
 fn count_more(root: &Path) {
     if state(root) == "0" {
         return;
@@ -317,7 +317,7 @@ fn truncations_are_survived() {
     }
 }
 
-/// Check this process, with threads and 64 MiB touched: the sums are what the kernel says in other files, within what changes.
+/// Check this process, with threads and 64 MiB touched: the sums match the kernel's other files, within what changes meanwhile.
 #[test]
 fn this_process() {
     let pid = i32::try_from(std::process::id()).unwrap();
@@ -340,11 +340,11 @@ fn this_process() {
     let threads = process::threads(Path::new("/"), pid).unwrap();
     let maps = process::maps(Path::new("/"), pid).unwrap();
     assert_eq!(threads.threads.iter().filter(|thread| thread.name.starts_with("waiter")).count(), 3);
-    assert!(threads.threads.iter().any(|thread| thread.state == 'R'), "one of them reads this");
+    assert!(threads.threads.iter().any(|thread| thread.state == 'R'), "this thread is running");
     let address = block.as_ptr() as u64;
     let mapping = maps.mappings.iter().find(|mapping| mapping.start <= address && address < mapping.end).unwrap();
     assert!(mapping.resident_bytes >= 63 << 20 && mapping.end - mapping.start >= 64 << 20, "{mapping:?}");
-    // Other tests run in this process meanwhile; VmRSS is exact to some pages a CPU.
+    // Other tests run in this process at the same time, and VmRSS is off by some pages per CPU.
     let near = |sum: u64, rss: u64| assert!(sum.abs_diff(rss) < 16 << 20, "{sum} of {rss}");
     let rss = maps.memory.rss_bytes.unwrap() + maps.memory.hugetlb_bytes.unwrap_or(0);
     near(maps.mappings.iter().map(|mapping| mapping.resident_bytes).sum(), rss);

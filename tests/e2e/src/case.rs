@@ -24,7 +24,7 @@ pub struct Case {
     under_plan: bool,
 }
 
-/// What a run left: its outcome and the files named as artifacts (`None`: not there).
+/// The result of a run: its outcome and the files named as artifacts (`None` if a file is missing).
 struct Run {
     outcome: Outcome,
     artifacts: Vec<Option<Vec<u8>>>,
@@ -56,13 +56,13 @@ impl Case {
         self
     }
 
-    /// Prepares the fresh working directory each run gets.
+    /// Prepares the new working directory of each run.
     pub fn setup(mut self, setup: impl Fn(&Path) + 'static) -> Self {
         self.setup = Some(Box::new(setup));
         self
     }
 
-    /// A file in the working directory that must come out the same.
+    /// A file in the working directory that each run must write with the same content.
     pub fn artifact(mut self, name: &str) -> Self {
         self.artifacts.push(name.to_owned());
         self
@@ -80,13 +80,13 @@ impl Case {
         self
     }
 
-    /// Runs the program once more under a plan that looks at every allocation.
+    /// Runs the program once more under a plan that examines every allocation.
     pub fn also_under_a_plan(mut self) -> Self {
         self.under_plan = true;
         self
     }
 
-    /// Check that two bare runs agree (else the test itself is worth nothing), then that profiled runs agree with them.
+    /// Check that two bare runs agree (otherwise the test proves nothing), then that profiled runs agree with them.
     pub fn check(&self) {
         let base = tempfile::tempdir().expect("a temporary directory");
         let directory = base.path().join("work");
@@ -128,7 +128,7 @@ impl Case {
     fn run(&self, directory: &Path, mut command: Command) -> Run {
         // The same path for each run, because programs print it and compilers record it.
         if directory.exists() {
-            fs::remove_dir_all(directory).expect("the working directory is ours");
+            fs::remove_dir_all(directory).expect("the working directory is removed");
         }
         fs::create_dir(directory).expect("the working directory is made");
         fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).expect("its mode is set");
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(first_difference("a", "a\n"), "only in line ends");
     }
 
-    /// Check that a program whose bare runs differ is refused.
+    /// Check that a program whose bare runs differ fails the test.
     #[test]
     #[should_panic(expected = "stdout differs")]
     fn nondeterminism_is_refused() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The programs of corpus/, by what their headers promise (corpus/README.md), the bundled kernels, and plans made for them.
+//! The programs of corpus/ with the promises in their headers (corpus/README.md), the bundled kernels, and plans made for them.
 
 use crate::paths::{target_dir, workspace_root};
 use crate::process::run;
@@ -13,11 +13,11 @@ use std::time::SystemTime;
 /// A kernel of `firsttouch bench`, with one thread that initialises its arrays.
 pub struct Kernel {
     pub name: &'static str,
-    /// So small that a guest under emulation runs it.
+    /// Small enough for a guest under emulation.
     pub sizes: &'static [&'static str],
-    /// Iterations of some seconds on the host, where it is profiled.
+    /// Iterations that take some seconds on the host, where the kernel is profiled.
     pub iterations: &'static str,
-    /// Where each thread's part of the main array ends.
+    /// The end of each thread's part of the main array, as a fraction of the array.
     pub ends: [f64; 4],
 }
 
@@ -29,7 +29,7 @@ pub const KERNELS: [Kernel; 4] = [
 ];
 
 const EQUAL: [f64; 4] = [0.25, 0.5, 0.75, 1.0];
-/// One block of 40 planes, five slabs of the kernel's bricks, for each thread, and 8 planes on either side of them.
+/// For each thread one block of 40 planes, which are five slabs of the kernel's bricks, and 8 planes on either side of the blocks.
 const ISO3DFD: [&str; 10] = ["--n1", "64", "--n2", "64", "--n3", "176", "--n2-block", "48", "--n3-block", "40"];
 
 /// Threads of the kernels: as many as the guests have CPUs.
@@ -51,10 +51,10 @@ pub struct Program {
     header: BTreeMap<String, String>,
 }
 
-/// All of them, by name.
+/// All programs of corpus/, by name.
 ///
 /// # Panics
-/// Without the folder.
+/// If corpus/ is missing.
 #[must_use]
 pub fn programs() -> Vec<Program> {
     let corpus = workspace_root().join("corpus");
@@ -102,7 +102,7 @@ impl Program {
         }
     }
 
-    /// The command line, once the program is built; none (said) where its compiler or interpreter is missing.
+    /// Builds the program and returns its command line. Reports a skip and returns `None` if its compiler or interpreter is missing.
     ///
     /// # Panics
     /// If the build fails.
@@ -130,17 +130,17 @@ impl Program {
     }
 }
 
-/// Where the plan of a program or kernel lies: made on the host for `virtual:2`, followed in guests.
+/// The path of the plan of a program or kernel. The host makes the plan for `virtual:2`, and the guests follow it.
 #[must_use]
 pub fn plan_of(name: &str) -> PathBuf {
     target_dir().join("plans").join(format!("{name}.toml"))
 }
 
-/// Makes the plan of a command, if there is none that is newer than the program and firsttouch. The evidence is a sample: up to three
-/// profiles.
+/// Makes the plan of a command, unless there is a plan that is newer than the program and firsttouch. Makes up to three profiles,
+/// because the samples of one may not be sufficient.
 ///
 /// # Panics
-/// If the command or firsttouch fails, or nothing is found to plan.
+/// If the command or firsttouch fails, or no profile leads to a plan with entries.
 pub fn make_plan(firsttouch: &Firsttouch, name: &str, command: &[&str]) {
     let time = |path: &Path| path.metadata().and_then(|file| file.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     let plan = plan_of(name);

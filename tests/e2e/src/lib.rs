@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the end-to-end tests share: find the firsttouch under test, build the programs under `tests/programs` and
-//! `corpus`, run a command bare and profiled, compare.
+//! Shared code of the end-to-end tests: finds the firsttouch under test, builds the programs under `tests/programs` and
+//! `corpus`, runs a command bare and profiled, and compares the results.
 //!
 //! ```text
-//! paths     where things are             programs  build from the `corpus: build` header, cached
+//! paths     paths of files and tools     programs  build from the `corpus: build` header, cached
 //! process   run, signal, time out        case      one program, run bare and profiled, compared
 //! tool      the firsttouch under test    terminal  run on a pseudo-terminal
 //! corpus    what the corpus promises     recorded  profiles recorded once, read by tests

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where things are.
+//! Paths of the repository, of cargo's target directory, and of tools.
 
 use std::path::{Path, PathBuf};
 

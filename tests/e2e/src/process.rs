@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How every line of firsttouch's own messages begins.
+/// The start of every line of firsttouch's own messages.
 pub const MESSAGE_PREFIX: &str = "firsttouch: ";
 
-/// No test program needs as long; one that does hangs.
+/// No test program needs this long; a program that does hangs.
 const TIME_LIMIT: Duration = Duration::from_secs(180);
 
-/// What a command did.
+/// The result of a command.
 #[derive(Clone)]
 pub struct Outcome {
     pub stdout: Vec<u8>,
@@ -32,17 +32,17 @@ impl Outcome {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// Everything on stderr, ours and the program's.
+    /// Everything on stderr, from firsttouch and from the program.
     pub fn stderr_text(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
 
-    /// What firsttouch said on stderr: its messages, and from its summary line on (the program has ended) the report.
+    /// firsttouch's part of stderr: its messages, and the report, which begins with the summary line after the program has ended.
     pub fn messages(&self) -> String {
         self.divide().1
     }
 
-    /// What the program said on stderr.
+    /// The program's part of stderr.
     pub fn program_stderr(&self) -> String {
         self.divide().0
     }
@@ -80,7 +80,7 @@ impl Running {
     /// Starts `command` as the leader of a new process group, with `input` on its stdin.
     pub fn start(command: &mut Command, input: &[u8]) -> Self {
         let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
-        // A shell's background jobs ignore the interrupt, as CI may be one, and so would what they start.
+        // Background jobs of a shell, such as CI, ignore SIGINT, and the processes that they start inherit that.
         // SAFETY: signal is async-signal-safe.
         unsafe {
             command.pre_exec(|| {
@@ -97,7 +97,7 @@ impl Running {
             .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
         if let Some(mut pipe) = child.stdin.take() {
             let input = input.to_vec();
-            // The command may end without reading all: a broken pipe is its business.
+            // A broken pipe is not an error: the command may end without reading all input.
             std::thread::spawn(move || pipe.write_all(&input));
         }
         let stdout = Collector::start(child.stdout.take().expect("stdout is piped"));
@@ -171,12 +171,12 @@ impl Running {
     }
 }
 
-/// Until the process ends, or the deadline passes. Looking again and again would take a fifth of an emulated CPU.
+/// Sleeps until the process ends or the deadline passes. Polling would take a fifth of an emulated CPU.
 fn sleep_until_exit(pid: i32, deadline: Instant) {
     // SAFETY: pidfd_open only takes numbers.
     let opened = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     let Ok(fd @ 0..) = i32::try_from(opened) else { return std::thread::sleep(Duration::from_millis(2)) };
-    // SAFETY: the descriptor is new, and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     let process = unsafe { OwnedFd::from_raw_fd(fd) };
     let left = deadline.saturating_duration_since(Instant::now()).as_millis();
     let mut poll = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -184,15 +184,15 @@ fn sleep_until_exit(pid: i32, deadline: Instant) {
     unsafe { libc::poll(&raw mut poll, 1, i32::try_from(left).unwrap_or(i32::MAX).saturating_add(1)) };
 }
 
-/// Where every thread of a process group stands, for who must explain a hang: state, system call and, as far as the
-/// kernel and an installed gdb tell them, stacks.
+/// Describes every thread of a process group, to explain a hang: state, system call and, if the kernel and an installed gdb
+/// provide them, stacks.
 fn stuck_threads(group: i32) -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let mut text = String::new();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     for pid in processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
         let stat = read(&format!("/proc/{pid}/stat"));
-        // The name, in parentheses, may hold spaces; behind it: state, parent, process group.
+        // The name, in parentheses, may contain spaces. After it come the state, the parent and the process group.
         let fields: Vec<&str> = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().collect()).unwrap_or_default();
         if fields.get(2) != Some(&group.to_string().as_str()) {
             continue;
@@ -257,7 +257,7 @@ impl Collector {
             while let Ok(count @ 1..) = pipe.read(&mut buffer) {
                 sink.lock().expect("no reader panics").extend_from_slice(&buffer[..count]);
             }
-            // The receiver is gone when nobody waits any more.
+            // Sending fails if the test no longer waits.
             let _ = done.send(());
         });
         Collector { bytes, at_end, thread }
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(run(&mut shell("kill -9 $$")).status, 137);
     }
 
-    /// Check that firsttouch's messages are told from the program's.
+    /// Check that firsttouch's messages are separated from the program's.
     #[test]
     fn messages_are_separated() {
         let outcome = run(&mut shell("echo one >&2; echo 'firsttouch: two' >&2; printf three >&2"));
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!((outcome.program_stderr().as_str(), outcome.messages()), ("one\n", format!("{report}\nNo finding\n")));
     }
 
-    /// Check that input larger than a pipe goes through, and that output is complete.
+    /// Check that a command receives input larger than a pipe's buffer, and that its output is complete.
     #[test]
     fn input_reaches_the_command() {
         let input = vec![b'x'; 1 << 20];

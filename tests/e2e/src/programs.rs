@@ -3,11 +3,11 @@
 //!
 //! ```text
 //! corpus: build = gcc -O2 -g -fopenmp {src} -o {out}
-//! corpus: needs = helper.c sizes.h          (optional: files beside it that the build reads)
+//! corpus: needs = helper.c sizes.h          (optional: files in the same directory that the build reads)
 //! ```
 //!
 //! `{src}`, `{out}` and `{dir}` (the source's directory) are replaced, quoted; the rest is a shell command. The result
-//! lies in `target/test-programs/`, at the source's path without `tests/programs/` and without its extension, and is
+//! is in `target/test-programs/`, at the source's path without `tests/programs/` and without its extension, and is
 //! built again when the source, a needed file, or the command has changed.
 
 use crate::paths::{find_tool, target_dir, workspace_root};
@@ -20,11 +20,11 @@ use std::process::Command;
 /// Why a program was not built.
 #[derive(Debug)]
 pub enum BuildError {
-    /// The source has no `corpus: build` header: it needs no build, or is no program.
+    /// The source has no `corpus: build` header: it needs no build, or is not a program.
     NoHeader,
     /// The compiler is not installed.
     MissingTool(String),
-    /// The build failed; the text says what and how.
+    /// The build failed; the text says which step failed and why.
     Failed(String),
 }
 
@@ -32,11 +32,11 @@ pub enum BuildError {
 #[derive(Debug)]
 pub struct Built {
     pub path: PathBuf,
-    /// False if the result of an earlier build was still good.
+    /// False if the result of an earlier build was still up to date.
     pub fresh: bool,
 }
 
-/// The program `tests/programs/<name>.c`, built; `None` (after reporting the skip) without its compiler.
+/// Builds the program `tests/programs/<name>.c`. Reports a skip and returns `None` if its compiler is missing.
 ///
 /// # Panics
 /// If the build fails.
@@ -68,7 +68,7 @@ pub fn build(source: &Path) -> Result<Built, BuildError> {
     let out = output_path(&source);
     let out_directory = out.parent().expect("the output has a directory");
     fs::create_dir_all(out_directory).map_err(|error| failed("make the output directory", &error))?;
-    // Tests of one run, and several runs, build at the same time.
+    // The tests of one or several runs build at the same time.
     let _lock = Lock::take(&sidecar(&out, "lock")).map_err(|error| failed("lock the output", &error))?;
 
     let temporary = sidecar(&out, "new");
@@ -93,7 +93,7 @@ pub fn build(source: &Path) -> Result<Built, BuildError> {
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(failed(&format!("run `{}`", fill(&temporary)), &errors));
     }
-    // A program that still runs keeps its old file.
+    // Rename, because a program that is still running needs its old file.
     fs::rename(&temporary, &out).map_err(|error| failed("put the result in place", &error))?;
     fs::write(&record, command).map_err(|error| failed("record the command", &error))?;
     Ok(Built { path: out, fresh: true })
@@ -119,7 +119,7 @@ struct Header {
 }
 
 impl Header {
-    /// The header's lines may stand in any comment syntax.
+    /// The header's lines may use any comment syntax.
     fn parse(text: &str) -> Option<Self> {
         let value = |key: &str| {
             text.lines().take(60).find_map(|line| {
@@ -190,7 +190,7 @@ mod tests {
         }
     }
 
-    /// Check that a program is built once, again after a change of its command, and that a broken one says why.
+    /// Check that a program is built once and again after a change of its command, and that a failed build gives the reason.
     #[test]
     fn builds_are_cached() {
         let directory = tempfile::tempdir().expect("a temporary directory");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Profiles recorded once (`fixtures/profiles`), so that tests of what follows a profile do not depend on the samples of one run.
+//! Profiles recorded once (`fixtures/profiles`), so that tests of later stages do not depend on the samples of one run.
 
 use crate::corpus::KERNELS;
 use crate::paths::workspace_root;
@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 
 /// DGEMV with 8 threads, the matrix a hundredth of the published one.
 const DGEMV: &str = "dgemv --m 4000 --n 4000 --threads 8 --iterations 300 --repetitions 1";
-/// The published grid scaled down, in the article's blocks, one a thread.
+/// The published grid scaled down, in the article's blocks, one block per thread.
 const ISO3DFD: &str =
     "iso3dfd --n1 112 --n2 544 --n3 208 --n1-block 112 --n2-block 24 --n3-block 96 --threads 44 --iterations 400 --repetitions 1";
 
-/// What one recording runs.
+/// The program of a recording.
 enum Recorded {
     /// `firsttouch bench` with these words.
     Bench(String),
@@ -47,10 +47,10 @@ pub fn names() -> Vec<String> {
     recordings().into_iter().map(|(name, _)| name).collect()
 }
 
-/// A copy of the recording `name` in `folder`, with `FIRSTTOUCH_LIVE=1` a profile made now.
+/// A copy of the recording `name` in `folder`. With `FIRSTTOUCH_LIVE=1`, makes a new profile instead.
 ///
 /// # Panics
-/// Without such a recording.
+/// If there is no such recording.
 pub fn recorded(firsttouch: &Firsttouch, name: &str, folder: &Path) -> PathBuf {
     if std::env::var("FIRSTTOUCH_LIVE").as_deref() == Ok("1") {
         return record(firsttouch, name, folder);
@@ -60,13 +60,13 @@ pub fn recorded(firsttouch: &Firsttouch, name: &str, folder: &Path) -> PathBuf {
     copy
 }
 
-/// Where the recording `name` lies in the repository.
+/// The path of the recording `name` in the repository.
 #[must_use]
 pub fn fixture(name: &str) -> PathBuf {
     workspace_root().join("fixtures/profiles").join(name).with_extension("ftp")
 }
 
-/// Profiles what the recording `name` profiles.
+/// Profiles the program of the recording `name`.
 ///
 /// # Panics
 /// If there is no such recording, or its program fails.

@@ -7,10 +7,10 @@ use std::io::Write;
 /// Reports that `test` does not run here.
 ///
 /// # Panics
-/// Where `FIRSTTOUCH_NO_SKIP=1`.
+/// If `FIRSTTOUCH_NO_SKIP=1`.
 pub fn skipped(test: &str, reason: &str) {
     let line = format!("SKIPPED {test}: {reason}\n");
-    // One write, so that lines of tests that run at the same time do not mix. A closed stderr is no reason to fail.
+    // One write, so that lines of tests that run at the same time do not mix. A closed stderr is not an error.
     let _ = std::io::stderr().write_all(line.as_bytes());
     assert!(std::env::var("FIRSTTOUCH_NO_SKIP").as_deref() != Ok("1"), "{test} may not be skipped here: {reason}");
 }

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs `command` on a fresh terminal, types `keys` once `prompt` is on the screen, and returns what was shown and the
+/// Runs `command` on a new terminal, types `keys` once `prompt` is on the screen, and returns the screen's text and the
 /// status as a shell shows it.
 pub fn run_on_terminal(command: &mut Command, prompt: &str, keys: &[u8]) -> (String, i32) {
     let (mut controller, terminal) = open_terminal().expect("a pseudo-terminal");
     let stdio = || terminal.try_clone().expect("a descriptor");
     command.stdin(stdio()).stdout(stdio()).stderr(stdio());
-    // A shell's background jobs ignore the interrupt, and so would what they start.
+    // Background jobs of a shell ignore SIGINT, and the processes that they start inherit that.
     // SAFETY: only async-signal-safe calls (signal, setsid, ioctl) run between fork and exec.
     unsafe {
         command.pre_exec(|| {
@@ -30,7 +30,7 @@ pub fn run_on_terminal(command: &mut Command, prompt: &str, keys: &[u8]) -> (Str
         });
     }
     let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
-    // The command object keeps copies of the terminal, which would keep the screen from ending.
+    // The command object holds copies of the terminal. Drop them: otherwise reading the screen never ends.
     command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     drop(terminal);
 
@@ -41,12 +41,12 @@ pub fn run_on_terminal(command: &mut Command, prompt: &str, keys: &[u8]) -> (Str
         controller.write_all(keys).expect("the keys are typed");
     }
     loop {
-        assert!(Instant::now() < deadline, "no end on the terminal: {}", String::from_utf8_lossy(&screen));
+        assert!(Instant::now() < deadline, "the command on the terminal did not end: {}", String::from_utf8_lossy(&screen));
         if !is_readable(&controller) {
             continue;
         }
         let mut buffer = [0; 4096];
-        // EIO: the last process on the terminal is gone.
+        // EIO: the last process on the terminal has ended.
         let Ok(count @ 1..) = controller.read(&mut buffer) else { break };
         screen.extend_from_slice(&buffer[..count]);
         if !typed && String::from_utf8_lossy(&screen).contains(prompt) {
@@ -83,7 +83,7 @@ fn is_readable(file: &File) -> bool {
 mod tests {
     use super::*;
 
-    /// Check that Ctrl-C typed on the terminal interrupts, and that the screen is seen.
+    /// Check that Ctrl-C typed on the terminal interrupts the command, and that the screen's text is returned.
     #[test]
     fn control_c_interrupts() {
         let mut command = Command::new("/bin/sh");

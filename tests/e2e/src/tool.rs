@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// The user without privileges that tests become when they run as root.
+/// The unprivileged user that tests switch to when they run as root.
 pub const NOBODY: u32 = 65534;
 
 /// The binary: `FIRSTTOUCH_BIN`, else `target/release/firsttouch`.
@@ -57,10 +57,10 @@ impl Firsttouch {
         run(self.command(["report"]).arg(file).args(options))
     }
 
-    /// The JSON report of a profile that must be readable.
+    /// The JSON report of a readable profile.
     ///
     /// # Panics
-    /// If it is not.
+    /// If the report fails.
     pub fn report_json(&self, file: &Path) -> Value {
         let outcome = self.report(file, &["--json"]);
         assert_eq!(outcome.status, 0, "report of {} failed: {}", file.display(), outcome.stderr_text());
@@ -71,7 +71,7 @@ impl Firsttouch {
     }
 }
 
-/// A directory that goes with the value.
+/// A directory that is removed when the value is dropped.
 pub fn temporary_directory() -> TempDir {
     tempfile::tempdir().expect("a temporary directory")
 }
@@ -90,11 +90,11 @@ pub fn good_profile(test: &str, firsttouch: &Firsttouch, directory: &Path) -> Op
     Some(file)
 }
 
-/// Check that `outcome` is an error as a user should see it: the status, our prefix, the cause, nothing on stdout, and
+/// Check that `outcome` is an error as a user should see it: the status, firsttouch's prefix, the cause, nothing on stdout, and
 /// no trace of a panic.
 pub fn assert_clear_error(outcome: &Outcome, statuses: &[i32], mentions: &[&str]) {
     let messages = outcome.messages();
-    assert!(statuses.contains(&outcome.status), "status {} is none of {statuses:?}: {outcome:?}", outcome.status);
+    assert!(statuses.contains(&outcome.status), "status {} is not one of {statuses:?}: {outcome:?}", outcome.status);
     assert!(!messages.is_empty(), "no message that starts with \"firsttouch: \": {outcome:?}");
     assert!(outcome.stdout.is_empty(), "an error leaves stdout empty: {}", outcome.stdout_text());
     assert_no_panic(outcome);

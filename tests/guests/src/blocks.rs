@@ -1,4 +1,4 @@
-//! Profiles of the program `blocks`, judged on this guest's nodes.
+//! Profiles of the program `blocks`, evaluated on this guest's nodes.
 
 use crate::{Setting, firsttouch, guest_program, json};
 use firsttouch_e2e::process::run;
@@ -11,12 +11,12 @@ use std::process::Command;
 const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
 const TUNABLES: &str = "/sys/kernel/debug/sched/numa_balancing";
 
-/// The kernel's balancing off, until this is dropped.
+/// Disables the kernel's balancing until the value is dropped.
 pub fn balancing_off() -> Setting {
     Setting::set(BALANCING, "0")
 }
 
-/// The kernel's balancing on, marking all memory some times a second, until this is dropped.
+/// Enables the kernel's balancing, with scans of all memory several times a second, until the value is dropped.
 pub fn balancing_fast() -> Vec<Setting> {
     let fast = [("scan_delay_ms", "100"), ("scan_period_min_ms", "200"), ("scan_period_max_ms", "400")];
     let tunables = fast.map(|(name, value)| Setting::set(&format!("{TUNABLES}/{name}"), value));
@@ -28,7 +28,7 @@ pub struct Blocks<'a> {
     pub launcher: &'a [&'a str],
     pub seconds: u32,
     pub mib: u32,
-    /// One a thread.
+    /// One CPU per thread.
     pub cpus: Vec<u32>,
     pub way: &'a str,
 }
@@ -51,7 +51,7 @@ impl<'a> Blocks<'a> {
     /// Profiles it, and returns the report.
     ///
     /// # Panics
-    /// If that fails, or the report is not of this guest's own nodes.
+    /// If that fails, or the report is not for this guest's own nodes.
     pub fn profiled(&self, file: &Path) -> Value {
         let outcome = run(&mut self.profile(file));
         assert_eq!(outcome.status, 0, "{outcome:?}");
@@ -64,13 +64,13 @@ impl<'a> Blocks<'a> {
 /// The array of `blocks` in a report.
 ///
 /// # Panics
-/// If it is not there, or was not judged: silence about it would mean nothing.
+/// If it is missing or was not judged: a report without findings on it would then prove nothing.
 pub fn parts(report: &Value) -> &Value {
     let found = list(report, "objects").iter().find(|object| object["name"] == "parts");
     found.filter(|object| object["judged"] == true).unwrap_or_else(|| panic!("parts are not judged: {report:#}"))
 }
 
-/// The report's findings, as (what, about what).
+/// The report's findings, as (kind, object).
 pub fn findings(report: &Value) -> Vec<(&str, &str)> {
     list(report, "findings").iter().map(|finding| (word(finding, "id"), word(finding, "object_name"))).collect()
 }
@@ -78,7 +78,7 @@ pub fn findings(report: &Value) -> Vec<(&str, &str)> {
 /// The finding of a kind.
 ///
 /// # Panics
-/// If it is not there.
+/// If there is no such finding.
 pub fn finding<'a>(report: &'a Value, id: &str) -> &'a Value {
     list(report, "findings").iter().find(|finding| finding["id"] == id).unwrap_or_else(|| panic!("no {id}: {report:#}"))
 }
@@ -87,7 +87,7 @@ fn word<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// A figure of a finding: its value.
+/// The value of a finding's figure.
 ///
 /// # Panics
 /// If the finding does not have it.

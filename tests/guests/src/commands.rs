@@ -1,4 +1,4 @@
-//! firsttouch and the field's own tools, run to their end.
+//! Runs firsttouch and other tools to their end.
 
 use firsttouch_e2e::process::run;
 use firsttouch_e2e::tool::Firsttouch;
@@ -16,13 +16,13 @@ pub fn guest() -> String {
 /// The firsttouch under test.
 ///
 /// # Panics
-/// Outside a guest, and where it was not built.
+/// Outside a guest, and if firsttouch is not built.
 pub fn firsttouch() -> Firsttouch {
     let guest = guest();
     Firsttouch::find(&guest).expect("scripts/test-guests builds firsttouch")
 }
 
-/// What `firsttouch ARGUMENTS... --json` prints.
+/// The output of `firsttouch ARGUMENTS... --json`.
 ///
 /// # Panics
 /// If it fails.
@@ -30,7 +30,7 @@ pub fn json(arguments: &[&str]) -> Value {
     json_of(firsttouch().command(arguments).arg("--json"))
 }
 
-/// What `LAUNCHER... firsttouch ARGUMENTS... --json` prints.
+/// The output of `LAUNCHER... firsttouch ARGUMENTS... --json`.
 ///
 /// # Panics
 /// If it fails.
@@ -38,7 +38,7 @@ pub fn json_under(launcher: &[&str], arguments: &[&str]) -> Value {
     json_of(Command::new(launcher[0]).args(&launcher[1..]).arg(firsttouch().binary()).args(arguments).arg("--json"))
 }
 
-/// What a command prints, which must be JSON.
+/// The output of a command, which must be JSON.
 ///
 /// # Panics
 /// If it fails.
@@ -47,15 +47,15 @@ pub fn json_of(command: &mut Command) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{command:?} printed no JSON ({error}): {text}"))
 }
 
-/// What a tool prints.
+/// The output of a tool.
 ///
 /// # Panics
-/// If it fails: in a guest, every tool that the tests use is there.
+/// If it fails: a guest has every tool that the tests use.
 pub fn tool(name: &str, arguments: &[&str]) -> String {
     said(Command::new(name).args(arguments).env("LC_ALL", "C"))
 }
 
-/// What a command prints.
+/// The output of a command.
 ///
 /// # Panics
 /// If it fails.

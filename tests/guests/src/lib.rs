@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the tests inside guests share. `scripts/test-guests` boots each guest once and runs its tests in it, one after another, as root.
+//! Shared code of the tests in guests. `scripts/test-guests` boots each guest once and runs its tests in it, one after another, as root.
 //! The guest sees the host's files read-only, except `/tmp` and the target directory.
 //!
 //! ```text
-//! blocks    profile a program that divides an array in blocks
-//! commands  run firsttouch and other tools       nodes     this guest's nodes, and a node with hardly any room
-//! programs  start a test program, and end it     settings  change a file of the kernel, and put it back
+//! blocks    profile a program that divides an array into blocks
+//! commands  run firsttouch and other tools       nodes     this guest's nodes, and a node with little free memory
+//! programs  start a test program, and end it     settings  change a file of the kernel, and restore it
 //! sampled   tests whose outcome depends on samples
 //! ```
 

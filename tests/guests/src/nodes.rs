@@ -1,4 +1,4 @@
-//! This guest's nodes, read apart from firsttouch.
+//! This guest's nodes, read independently of firsttouch.
 
 use crate::programs::Waiting;
 use crate::settings::Setting;
@@ -32,9 +32,10 @@ pub struct FullNode {
 
 impl FullNode {
     pub fn fill(node: u32) -> Self {
-        // What the kernel keeps back for itself is more than that with huge pages: programs would never get as far.
+        // With huge pages, the kernel's reserve is larger than 4 %, so programs could never fill the node that far.
         let reserve = Setting::set("/proc/sys/vm/min_free_kbytes", "2048");
-        // Cached files would be given up for what comes later. Some of what is given up now comes free a little later: several times.
+        // The kernel would drop cached files to satisfy later allocations, so drop them now. Some pages become free only later, so check
+        // several times.
         Setting::write("/proc/sys/vm/drop_caches", "3");
         let (total, bind) = (mib_of(node, "MemTotal:"), format!("--membind={node}"));
         let (mut fillers, mut looks_full) = (Vec::new(), 0);

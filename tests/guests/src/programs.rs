@@ -10,12 +10,12 @@ const SIGKILL: i32 = 9;
 /// A program of tests/programs/guests, built on the host.
 ///
 /// # Panics
-/// Without it.
+/// If it is not built.
 pub fn guest_program(name: &str) -> PathBuf {
     program(name, &format!("guests/{name}")).expect("scripts/test-guests builds it")
 }
 
-/// A test program that said `ready`, and waits to be killed: at the latest when this is dropped.
+/// A test program that has printed `ready` and waits. Dropping the value kills it.
 pub struct Waiting {
     running: Option<Running>,
 }
@@ -39,7 +39,7 @@ impl Waiting {
         self.running.as_ref().unwrap().pid().to_string()
     }
 
-    /// Ends it, and returns what it printed.
+    /// Kills the program and returns its output.
     pub fn end(mut self) -> String {
         let running = self.running.take().unwrap();
         running.signal_group(SIGKILL);

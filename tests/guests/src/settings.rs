@@ -1,10 +1,10 @@
-//! Files of the kernel that a test changes. The tests of a guest share its kernel: what one changes it puts back.
+//! Files of the kernel that a test changes. The tests of a guest share its kernel, so each test restores what it changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A file with another value, until it is dropped.
+/// Changes the value of a file until this is dropped.
 pub struct Setting {
     file: PathBuf,
     before: String,
@@ -13,13 +13,13 @@ pub struct Setting {
 impl Setting {
     pub fn set(file: &str, value: &str) -> Self {
         let before = fs::read_to_string(file).unwrap_or_else(|error| panic!("{file}: {error}"));
-        // Of a choice, the word in brackets is the one in force: `always [madvise] never`.
+        // In a list of choices, the word in brackets is the current one: `always [madvise] never`.
         let before = before.split_once('[').and_then(|(_, rest)| rest.split(']').next()).unwrap_or(&before).trim().to_owned();
         Self::write(file, value);
         Self { file: file.into(), before }
     }
 
-    /// Writes what need not be put back.
+    /// Writes a value that need not be restored.
     pub fn write(file: &str, value: &str) {
         fs::write(file, value).unwrap_or_else(|error| panic!("cannot write {value} to {file}: {error}"));
     }
@@ -28,7 +28,7 @@ impl Setting {
 impl Drop for Setting {
     fn drop(&mut self) {
         if let Err(error) = fs::write(&self.file, &self.before) {
-            println!("{} keeps the value of a test: {error}", self.file.display());
+            println!("cannot restore {}: {error}", self.file.display());
         }
     }
 }
@@ -38,7 +38,7 @@ pub fn read_number(file: impl AsRef<Path>) -> u64 {
     fs::read_to_string(&file).unwrap().trim().parse().unwrap()
 }
 
-/// A control group with the controller `cpuset`, without processes, until it is dropped.
+/// A control group with the controller `cpuset` and without processes. Dropping the value removes it.
 pub struct Group {
     folder: PathBuf,
 }
@@ -65,7 +65,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir(&self.folder) {
-            println!("{} stays: {error}", self.folder.display());
+            println!("cannot remove {}: {error}", self.folder.display());
         }
     }
 }

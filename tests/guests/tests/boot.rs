@@ -1,4 +1,4 @@
-//! How `tests/guests/boot` judges a guest, with a script in place of virtme-ng and QEMU.
+//! Tests how `tests/guests/boot` evaluates a guest, with a script in place of virtme-ng and QEMU.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use firsttouch_e2e::process::{Outcome, run};
@@ -9,14 +9,14 @@ use std::process::Command;
 
 const UP: &str = "echo 'guest fake: up'";
 const GOOD: &str = "echo 'test a ... ok'; echo 'test result: ok. 1 passed; 0 failed'; echo 'guest fake: status 0'";
-/// What a guest prints goes to a file of a directory that is given to it; its console is vng's output.
-const TELLS: &str = "for word; do case $word in /tmp/told=*) exec >>\"${word#*=}/output\" ;; esac; done";
+/// Redirects the script's output to the file that `boot` reads, as a guest does. The console is vng's output.
+const REDIRECT: &str = "for word; do case $word in /tmp/messages=*) exec >>\"${word#*=}/output\" ;; esac; done";
 
-/// Boots a guest that does what `script` says instead of booting.
+/// Runs `boot` with a guest that runs `script` instead of booting.
 fn boot(script: &str) -> Outcome {
     let directory = tempfile::tempdir().unwrap();
     let vng = directory.path().join("vng");
-    fs::write(&vng, format!("#!/bin/sh\n{TELLS}\n{script}\n")).unwrap();
+    fs::write(&vng, format!("#!/bin/sh\n{REDIRECT}\n{script}\n")).unwrap();
     fs::set_permissions(&vng, fs::Permissions::from_mode(0o755)).unwrap();
     let boot = Path::new(env!("CARGO_MANIFEST_DIR")).join("boot");
     run(Command::new(boot)
@@ -29,7 +29,7 @@ fn boot(script: &str) -> Outcome {
         .env("FIRSTTOUCH_GUEST_S", "4"))
 }
 
-/// The harness's lines go through as they are, and the times are told.
+/// Check the status and the output of `boot`, and that it reports a failure of the guest itself in the harness's format.
 #[track_caller]
 fn assert_ended(script: &str, status: i32, says: &[&str]) {
     let outcome = boot(script);
@@ -38,13 +38,13 @@ fn assert_ended(script: &str, status: i32, says: &[&str]) {
     assert_eq!(said.contains("test guest fake ... FAILED"), status != 0 && !said.contains("test result: FAILED"), "{outcome:?}");
 }
 
-/// Check that tests that pass are a success, and that what they print goes through.
+/// Check that passing tests are a success, and that their output is printed unchanged, with the times.
 #[test]
 fn passed() {
     assert_ended(&format!("{UP}; {GOOD}"), 0, &["test a ... ok\ntest result: ok. 1 passed; 0 failed\n", "1 tests in"]);
 }
 
-/// Check that failed tests fail without the console, which has nothing to say of them.
+/// Check that failed tests are a failure, without the console, which says nothing about them.
 #[test]
 fn failed() {
     let script = format!(
@@ -54,7 +54,7 @@ fn failed() {
     assert!(!boot(&script).stdout_text().contains("console"));
 }
 
-/// Check that a guest that panics before, in, or after its tests fails, and the console is shown.
+/// Check that a guest that panics before, in, or after its tests is a failure, and that the console is printed.
 #[test]
 fn panicked() {
     let panic = "echo 'Kernel panic - not syncing' >&2; exit 255";
@@ -68,7 +68,7 @@ fn panicked() {
     assert_ended(&format!("{UP}; {killed}"), 1, &["ended without a good result (status 137 of the tests, 0 of vng)"]);
 }
 
-/// Check that a guest that hangs while it boots, or in a test, or makes no end, is ended, and the console is shown.
+/// Check that a guest that hangs while it boots or in a test, or that never ends, is killed, and that the console is printed.
 #[test]
 fn hung() {
     let hang = "echo 'last words' >&2; exec sleep 100";

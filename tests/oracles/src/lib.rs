@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the field's own tools say of a machine, understood, and compared field by field with firsttouch's JSON: of recorded
-//! machines (crates/machine/tests/machines.rs) and of running ones (tests/guests). Written from the tools' output.
-//! A difference is a panic, which is how a test fails.
+//! Parses the output of lscpu, lstopo and numactl for a machine and compares it field by field with firsttouch's JSON, for recorded
+//! machines (crates/system/tests/machines.rs) and for running ones (tests/guests). Written from the tools' output.
+//! A difference panics, so that the test fails.
 #![allow(clippy::unwrap_used, reason = "this crate is a part of tests")]
 
 pub mod lscpu;
@@ -10,7 +10,7 @@ pub mod numactl;
 
 use serde_json::Value;
 
-/// The kernel's list format for CPUs and nodes, read apart from the reader under test.
+/// Parses the kernel's list format for CPUs and nodes, independently of the parser under test.
 pub fn parse_list(text: &str) -> Vec<u32> {
     let number = |word: &str| word.parse::<u32>().unwrap();
     let parts = text.trim().split(',').filter(|part| !part.is_empty());
@@ -36,7 +36,7 @@ pub fn list<'a>(value: &'a Value, key: &str) -> &'a Vec<Value> {
 mod tests {
     use super::*;
 
-    /// Check the lists that the tools' formats are read with.
+    /// Check the parser of lists, which the readers of the tools' formats use.
     #[test]
     fn lists_are_the_kernels() {
         assert_eq!(parse_list("0,2,4-5"), [0, 2, 4, 5]);

@@ -4,7 +4,7 @@ use crate::{list, numbers, parse_list};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// `lscpu --json`: fields by name, those of newer versions with `children` as well.
+/// `lscpu --json`: fields by name, also from newer versions, which nest them in `children`.
 pub struct Lscpu(BTreeMap<String, String>);
 
 impl Lscpu {
@@ -42,28 +42,28 @@ impl Lscpu {
     }
 }
 
-/// CPUs, packages, cores, SMT, caches and nodes of `firsttouch topology --json` against `lscpu --json`.
+/// Compares CPUs, packages, cores, SMT, caches and nodes of `firsttouch topology --json` with `lscpu --json`.
 pub fn summary_agrees(name: &str, json: &Value, text: &str) {
-    let told = Lscpu::parse(text);
+    let reported = Lscpu::parse(text);
     let (online, offline) = (numbers(&json["cpus"]["online"]), numbers(&json["cpus"]["offline"]));
-    assert_eq!(told.number("CPU(s)"), Some((online.len() + offline.len()) as u64), "{name}: CPU(s)");
-    assert_eq!(told.cpus("On-line CPU(s) list"), Some(online), "{name}: online");
-    assert_eq!(told.cpus("Off-line CPU(s) list").unwrap_or_default(), offline, "{name}: offline");
+    assert_eq!(reported.number("CPU(s)"), Some((online.len() + offline.len()) as u64), "{name}: CPU(s)");
+    assert_eq!(reported.cpus("On-line CPU(s) list"), Some(online), "{name}: online");
+    assert_eq!(reported.cpus("Off-line CPU(s) list").unwrap_or_default(), offline, "{name}: offline");
     for (field, key) in [("Vendor ID", "vendor"), ("Model name", "model_name")] {
-        if let Some(text) = told.text(field) {
+        if let Some(text) = reported.text(field) {
             assert_eq!(json["processor"][key], *text, "{name}: {field}");
         }
     }
     for (field, key) in [("CPU family", "family"), ("Model", "model")] {
-        assert_eq!(json["processor"][key].as_u64(), told.number(field), "{name}: {field}");
+        assert_eq!(json["processor"][key].as_u64(), reported.number(field), "{name}: {field}");
     }
     let threads = list(json, "cores").iter().map(|core| list(core, "cpus").len() as u64).max();
-    assert_eq!(threads, told.number("Thread(s) per core"), "{name}: threads");
-    assert_eq!(Some(list(json, "packages").len() as u64), told.number("Socket(s)"), "{name}: sockets");
-    assert_eq!(Some(list(json, "nodes").len() as u64), told.number("NUMA node(s)"), "{name}: nodes");
+    assert_eq!(threads, reported.number("Thread(s) per core"), "{name}: threads");
+    assert_eq!(Some(list(json, "packages").len() as u64), reported.number("Socket(s)"), "{name}: sockets");
+    assert_eq!(Some(list(json, "nodes").len() as u64), reported.number("NUMA node(s)"), "{name}: nodes");
     for node in list(json, "nodes") {
         let field = format!("NUMA node{} CPU(s)", node["id"]);
-        assert_eq!(told.cpus(&field).unwrap_or_default(), numbers(&node["cpus"]), "{name}: {field}");
+        assert_eq!(reported.cpus(&field).unwrap_or_default(), numbers(&node["cpus"]), "{name}: {field}");
     }
     let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for cache in list(json, "caches") {
@@ -76,25 +76,25 @@ pub fn summary_agrees(name: &str, json: &Value, text: &str) {
         *sum = (sum.0 + cache["size_bytes"].as_u64().unwrap(), sum.1 + 1);
     }
     for (field, (bytes, instances)) in sums {
-        let Some((told_bytes, told_instances)) = told.cache(&field) else { continue };
-        // QEMU gives the L3 cache that several CPUs share a number for each of them; lscpu counts numbers, firsttouch sets of CPUs.
-        let (bytes, instances) = if name.starts_with("guest-") && field == "L3 cache" && told_instances > instances {
-            (bytes * told_instances / instances, told_instances)
+        let Some((reported_bytes, reported_instances)) = reported.cache(&field) else { continue };
+        // QEMU gives an L3 cache that several CPUs share one ID for each of them. lscpu counts IDs, firsttouch counts sets of CPUs.
+        let (bytes, instances) = if name.starts_with("guest-") && field == "L3 cache" && reported_instances > instances {
+            (bytes * reported_instances / instances, reported_instances)
         } else {
             (bytes, instances)
         };
-        // lscpu rounds to one decimal: 1.125 MiB are 1.1 MiB.
-        assert!((told_bytes - bytes as f64).abs() <= 0.05 * bytes as f64, "{name}: {field}: {bytes} bytes, lscpu: {told_bytes}");
-        assert_eq!(instances, told_instances, "{name}: {field}");
+        // lscpu rounds to one decimal: 1.125 MiB become 1.1 MiB.
+        assert!((reported_bytes - bytes as f64).abs() <= 0.05 * bytes as f64, "{name}: {field}: {bytes} bytes, lscpu: {reported_bytes}");
+        assert_eq!(instances, reported_instances, "{name}: {field}");
     }
 }
 
-/// Each CPU's node, core and package in `firsttouch topology --json` against `lscpu --json --all
+/// Compares each CPU's node, core and package in `firsttouch topology --json` with `lscpu --json --all
 /// --extended=CPU,CORE,SOCKET,NODE,ONLINE`.
 pub fn table_agrees(name: &str, json: &Value, text: &str) {
-    // lscpu 2.38 writes a bare dash, which is no JSON, for what it does not know of CPUs that are offline.
+    // lscpu 2.38 writes a bare dash, which is not JSON, for unknown values of offline CPUs.
     let table: Value = serde_json::from_str(&text.replace(": -", ": null")).unwrap();
-    // lscpu numbers cores and sockets itself: what must agree is who is together.
+    // lscpu has its own numbers for cores and sockets, so compare only which CPUs share them.
     let (mut cores, mut sockets) = (BTreeMap::<u64, Vec<u32>>::new(), BTreeMap::<u64, Vec<u32>>::new());
     for row in list(&table, "cpus") {
         let number = |key: &str| row[key].as_u64().or_else(|| row[key].as_str()?.parse().ok());

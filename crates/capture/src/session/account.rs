@@ -2,7 +2,7 @@
 
 use super::{Recording, Session, SourceAccount, Summary};
 use crate::source::Occasion;
-use firsttouch_model::metadata::{Entry, Mode};
+use firsttouch_model::rows::metadata::{Entry, Mode};
 use firsttouch_system::calls::clock::monotonic_ns;
 
 impl Session<'_> {

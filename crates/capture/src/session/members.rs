@@ -1,6 +1,6 @@
 //! The sources of a run: which of them work, and what they cost.
 
-use crate::source::{Account, Drain, NEVER, Occasion, Source, Target};
+use crate::source::{Account, Drain, NEVER, Occasion, Source, Target, Unavailable};
 use crate::timeline::{Record, Timeline};
 use crate::track::Tracker;
 use firsttouch_model::rows::Evidence;
@@ -18,7 +18,7 @@ enum State {
     Untried,
     Probed,
     Running,
-    Missing(String),
+    Missing(Unavailable),
 }
 
 impl Member {
@@ -27,7 +27,7 @@ impl Member {
     }
 
     /// A source that was probed before it was needed elsewhere.
-    pub(super) fn probed(source: impl Source + 'static, outcome: Result<(), String>) -> Self {
+    pub(super) fn probed(source: impl Source + 'static, outcome: Result<(), Unavailable>) -> Self {
         Self { source: Box::new(source), state: outcome.map_or_else(State::Missing, |()| State::Probed), own_ns: 0 }
     }
 
@@ -51,7 +51,7 @@ impl Member {
 
     fn account(&self, tracker: &Tracker) -> Option<Account> {
         match &self.state {
-            State::Missing(reason) => Some(Account::missing(0, reason)),
+            State::Missing(reason) => Some(Account::missing(0, reason.to_string())),
             _ => self.source.account(tracker),
         }
     }
@@ -167,13 +167,13 @@ mod tests {
             self.name
         }
 
-        fn probe(&mut self) -> Result<(), String> {
-            self.probe.map_or(Ok(()), |reason| Err(reason.to_owned()))
+        fn probe(&mut self) -> Result<(), Unavailable> {
+            self.probe.map_or(Ok(()), |reason| Err(reason.into()))
         }
 
-        fn start(&mut self, _target: &Target<'_>, _tracker: &mut Tracker) -> Result<(), String> {
+        fn start(&mut self, _target: &Target<'_>, _tracker: &mut Tracker) -> Result<(), Unavailable> {
             assert!(self.probe.is_none(), "a source that cannot work is not started");
-            self.start.map_or(Ok(()), |reason| Err(reason.to_owned()))
+            self.start.map_or(Ok(()), |reason| Err(reason.into()))
         }
 
         fn drain(&mut self, _drain: &Drain, tracker: &mut Tracker, timeline: &mut Timeline) {
@@ -211,7 +211,7 @@ mod tests {
             Member::new(Fake { name: "b", probe: Some("no permission"), wants_ns: 1, ..Fake::default() }),
             Member::new(Fake { name: "c", start: Some("no such thread"), wants_ns: 1, ..Fake::default() }),
             Member::probed(Fake { name: "d", wants_ns: 50, ..Fake::default() }, Ok(())),
-            Member::probed(Fake { name: "e", wants_ns: 1, ..Fake::default() }, Err("no program".to_owned())),
+            Member::probed(Fake { name: "e", wants_ns: 1, ..Fake::default() }, Err("no program".into())),
         ]);
         members.start(&Target { pid: 10, tids: &[10], is_launched: false }, &mut tracker);
         let mut timeline = Timeline::default();

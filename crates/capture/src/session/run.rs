@@ -3,7 +3,7 @@
 use super::Session;
 use crate::source::{Drain, Occasion};
 use crate::timeline::Record;
-use firsttouch_model::metadata::Entry;
+use firsttouch_model::rows::metadata::Entry;
 use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::launch::reap;
 use firsttouch_system::launch::signals::{Notice, Signals, process_runs, send};

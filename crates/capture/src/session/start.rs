@@ -9,7 +9,7 @@ use crate::sources::hint::Hint;
 use crate::sources::resident::Resident;
 use crate::sources::touch::Touch;
 use crate::sources::watch::{Calibration, Watch, calibrate};
-use firsttouch_model::metadata::Mode;
+use firsttouch_model::rows::metadata::Mode;
 use firsttouch_profile::Writer;
 use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::launch::signals::{Notice, Signals, process_exists, process_runs, send};

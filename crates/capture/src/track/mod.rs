@@ -19,7 +19,7 @@ pub mod touched;
 
 use crate::sink::Sink;
 use activity::Activity;
-use firsttouch_model::metadata::Entry;
+use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{Id, Window};
 use modules::Modules;
 use objects::Objects;

@@ -1,7 +1,8 @@
 //! What an instruction computes. An instruction that is not understood makes what it writes unknown: never a wrong value.
 
+use super::numbers::{low_bits, sign_extended};
 use super::path::Step;
-use super::state::{State, low_bits, sign_extended};
+use super::state::State;
 use super::vectors::{self, WIDEST};
 use crate::Memory;
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};

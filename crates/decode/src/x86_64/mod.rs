@@ -2,6 +2,7 @@
 
 mod backward;
 mod forward;
+mod numbers;
 mod path;
 mod state;
 mod vectors;

@@ -1,5 +1,6 @@
 //! Which registers are known, and their values.
 
+use super::numbers::low_bits;
 use super::vectors::Vectors;
 use crate::Registers;
 use iced_x86::Register;
@@ -70,16 +71,6 @@ impl State {
     }
 }
 
-pub fn low_bits(bytes: usize) -> u64 {
-    if bytes >= 8 { u64::MAX } else { (1 << (8 * bytes)) - 1 }
-}
-
-/// Extends a value of `bytes` bytes with its sign.
-pub fn sign_extended(value: u64, bytes: usize) -> u64 {
-    let unused = 64 - 8 * bytes.clamp(1, 8) as u32;
-    ((value << unused).cast_signed() >> unused).cast_unsigned()
-}
-
 fn is_high_byte(register: Register) -> bool {
     matches!(register, Register::AH | Register::BH | Register::CH | Register::DH)
 }
@@ -107,15 +98,5 @@ mod tests {
         for (register, is_kept) in [(Register::RBX, true), (Register::RSP, true), (Register::R12, true), (Register::RCX, false)] {
             assert_eq!(state.get(register).is_some(), is_kept, "{register:?}");
         }
-    }
-
-    /// Check signs at the ends of each size.
-    #[test]
-    fn signs_are_extended() {
-        assert_eq!(sign_extended(0x80, 1), 0xffff_ffff_ffff_ff80);
-        assert_eq!(sign_extended(0x7fff, 2), 0x7fff);
-        assert_eq!(sign_extended(0xffff_ffff, 4), u64::MAX);
-        assert_eq!(sign_extended(5, 8), 5);
-        assert_eq!((low_bits(1), low_bits(4), low_bits(8)), (0xff, 0xffff_ffff, u64::MAX));
     }
 }

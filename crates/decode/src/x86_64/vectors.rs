@@ -1,6 +1,6 @@
 //! Contents of vector registers, as far as the emulated code loaded them from memory: the indices of gathers and scatters.
 
-use super::state::sign_extended;
+use super::numbers::sign_extended;
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 /// Bytes of the widest vector register.

@@ -5,6 +5,7 @@
 mod counters;
 mod evidence;
 mod machine;
+pub mod metadata;
 mod objects;
 mod pages;
 mod profile;

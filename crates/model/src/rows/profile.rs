@@ -1,11 +1,11 @@
 //! A whole profile in memory.
 
+use super::metadata::Metadata;
 use super::{
     Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Lost, Machine, Object, Page, Policy, Process, Region, Release, Seen, Site,
     Thread, Window,
 };
 use crate::evidence::EvidenceSource;
-use crate::metadata::Metadata;
 use std::collections::BTreeMap;
 
 /// A whole profile in memory.

@@ -52,7 +52,7 @@ fn is_alike(one: &NotJudgedReason, other: &NotJudgedReason) -> bool {
 /// The reason of a group, without the figures of its members.
 fn words(reason: &NotJudgedReason) -> String {
     match reason {
-        NotJudgedReason::NoAccess { .. } => "never hit while watched".to_owned(),
+        NotJudgedReason::NoAccess { .. } => "no access was seen".to_owned(),
         NotJudgedReason::TooFewSamples { .. } => "too few samples; profile a longer run".to_owned(),
         other => other.to_string(),
     }

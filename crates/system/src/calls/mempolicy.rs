@@ -2,12 +2,11 @@
 
 use super::refusal::Refusal;
 use super::{mask, policy_refused, refused};
+use crate::proc::numa_maps::MODES;
 use firsttouch_model::policy::Policy;
 use firsttouch_model::topology::MemoryPolicy;
 use std::io;
 
-/// The kernel's names by number (mm/mempolicy.c, `policy_modes`; linux/mempolicy.h).
-pub(crate) const MODES: [&str; 7] = ["default", "prefer", "bind", "interleave", "local", "prefer (many)", "weighted interleave"];
 /// Mode flags and their words (linux/mempolicy.h).
 const FLAGS: [(libc::c_int, &str); 3] =
     [(libc::MPOL_F_STATIC_NODES, "static"), (libc::MPOL_F_RELATIVE_NODES, "relative"), (libc::MPOL_F_NUMA_BALANCING, "balancing")];

@@ -5,7 +5,6 @@
 //! kernelpagesize_kB is right for both. `numastat -p` assumes the default huge page size for every mapping marked `huge`, and
 //! is wrong for other sizes (numactl issues 115, 147, 152).
 
-use crate::calls::mempolicy::MODES;
 use firsttouch_model::topology::MemoryPolicy;
 use std::collections::BTreeMap;
 
@@ -22,6 +21,9 @@ pub struct NumaMapping {
     /// Pages of `page_bytes` by node.
     pub pages: BTreeMap<u32, u64>,
 }
+
+/// The kernel's names by number (mm/mempolicy.c, `policy_modes`; linux/mempolicy.h).
+pub(crate) const MODES: [&str; 7] = ["default", "prefer", "bind", "interleave", "local", "prefer (many)", "weighted interleave"];
 
 /// Larger node numbers are damage (CONFIG_NODES_SHIFT ends at 10).
 const MOST_NODES: u32 = 1024;

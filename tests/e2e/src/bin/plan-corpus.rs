@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Profiles on this machine what the guests run under a plan, and leaves the plans in target/plans.
+//! Makes the plans for the tests in guests: profiles their programs on this machine, and writes the plans to target/plans.
 
 use firsttouch_e2e::corpus::{KERNELS, make_plan, programs};
 use firsttouch_e2e::tool::{Firsttouch, text};

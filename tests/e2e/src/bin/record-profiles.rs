@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Renews the profiles in fixtures/profiles: `record-profiles [NAME...]`, by default all. Needs sqlite3. The profiles are samples: run
-//! `make e2e E2E='check:: diff:: plan:: predict::'` after it, and record again what an unlucky sample fails.
+//! Records the profiles in fixtures/profiles again: `record-profiles [NAME...]`, by default all. Needs sqlite3. The profiles are samples:
+//! run `make e2e E2E='check:: diff:: plan:: predict::'` afterwards, and record a profile again if its samples fail a test by chance.
 
 use firsttouch_e2e::paths::workspace_root;
 use firsttouch_e2e::process::run;
@@ -8,7 +8,7 @@ use firsttouch_e2e::recorded::{fixture, names, record};
 use firsttouch_e2e::tool::{Firsttouch, temporary_directory, text};
 use std::process::Command;
 
-/// Paths of the machine that recorded mean nothing elsewhere.
+/// Replaces the repository's path on the recording machine, which means nothing on other machines.
 const ROOT: &str = "/home/user/firsttouch";
 
 fn main() {

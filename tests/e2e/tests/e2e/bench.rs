@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `bench`: where it is placed, what it refuses, and what it makes of odd sizes.
+//! `bench`: placement, impossible arguments, and odd sizes.
 
 #![allow(clippy::unwrap_used, reason = "this file is a test")]
 
@@ -15,7 +15,7 @@ fn measured(firsttouch: &Firsttouch, arguments: &[&str]) -> Value {
     serde_json::from_slice(&outcome.stdout).unwrap()
 }
 
-/// Check that a kernel runs where it is placed, by an expression and by options of `run`.
+/// Check that `--place` places a kernel, with an affinity expression and with options of `run`.
 #[test]
 fn placed_as_run_does() {
     let Some(firsttouch) = Firsttouch::find("placed_as_run_does") else { return };
@@ -35,7 +35,7 @@ fn placed_as_run_does() {
     }
 }
 
-/// Check sizes that no run could have: refused before anything is allocated.
+/// Check that impossible sizes are rejected before anything is allocated.
 #[test]
 fn impossible_sizes() {
     let Some(firsttouch) = Firsttouch::find("impossible_sizes") else { return };
@@ -57,7 +57,7 @@ fn impossible_sizes() {
     }
 }
 
-/// Check odd sizes and blocks, and more threads than CPUs: the answer is right all the same.
+/// Check that kernels compute the correct result with odd sizes and blocks, and with more threads than CPUs.
 #[test]
 fn odd_sizes() {
     let Some(firsttouch) = Firsttouch::find("odd_sizes") else { return };

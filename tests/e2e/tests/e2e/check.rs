@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `firsttouch check`: exit statuses, and what each format says.
+//! `firsttouch check`: exit statuses and output formats.
 
 use firsttouch_e2e::process::{Outcome, run};
 use firsttouch_e2e::recorded::recorded;
@@ -11,7 +11,7 @@ fn check(firsttouch: &Firsttouch, words: &[&str]) -> Outcome {
     run(&mut firsttouch.command([&["check"], words].concat()))
 }
 
-/// Check the gate: a misplaced program exceeds, a well placed one does not, by each limit; and each format says so.
+/// Check that a misplaced program exceeds each limit and a well-placed one does not, and that each format reports it.
 #[test]
 fn misplaced_programs_are_held_back() {
     let Some(firsttouch) = Firsttouch::find("misplaced_programs_are_held_back") else { return };
@@ -34,7 +34,7 @@ fn misplaced_programs_are_held_back() {
         let shown = outcome.stdout_text();
         assert!(shown.contains(if status == 3 { "FAILED" } else { "passed" }) && shown.lines().count() < 24, "{shown}");
     }
-    // A baseline may be a report as well, but of the same machine.
+    // A baseline can also be a report, but only one for the same machine.
     let report = folder.path().join("known-good.json");
     std::fs::write(&report, firsttouch.report(Path::new(parallel), &["--json"]).stdout).expect("a file");
     assert_eq!(check(&firsttouch, &["--baseline", text(&report), serial]).status, 3);
@@ -76,7 +76,8 @@ fn formats(firsttouch: &Firsttouch, serial: &str) {
     assert_eq!((&json["limits"][0]["name"], &json["limits"][0]["verdict"]), (&"max-remote".into(), &"exceeded".into()));
 }
 
-/// Check that a program's output and failure stay its own, and that what cannot be held is a usage error before it runs.
+/// Check that a program's output and exit status are unchanged, and that a limit that cannot be checked is a usage error before the
+/// program runs.
 #[test]
 fn programs_keep_their_status() {
     let Some(firsttouch) = Firsttouch::find("programs_keep_their_status") else { return };

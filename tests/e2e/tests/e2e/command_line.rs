@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The command line: what is refused, with which status, and that it is said clearly.
+//! The command line: invalid arguments, their exit statuses and their messages.
 
 use firsttouch_e2e::process::run;
 use firsttouch_e2e::tool::{Firsttouch, assert_clear_error, assert_no_panic, good_profile, temporary_directory};
@@ -30,7 +30,7 @@ fn usage_errors() {
         assert_eq!(outcome.status, 2, "{arguments:?}: {outcome:?}");
         assert!(outcome.stdout.is_empty() && !outcome.stderr.is_empty(), "usage goes to stderr: {outcome:?}");
     }
-    assert_eq!(fs::read_dir(directory.path()).expect("the directory is there").count(), 0, "nothing was written");
+    assert_eq!(fs::read_dir(directory.path()).expect("the directory exists").count(), 0, "nothing was written");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn pins_that_cannot_be() {
     }
 }
 
-/// Check that a reader that goes away (`firsttouch report x | head -1`) is no error worth a message.
+/// Check that a reader that closes the pipe (`firsttouch report x | head -1`) causes no message.
 #[test]
 fn output_into_a_closed_pipe() {
     let name = "output_into_a_closed_pipe";

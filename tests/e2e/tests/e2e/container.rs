@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Every command in a container whose seccomp filter forbids perf_event_open and the calls of memory policies, by EPERM as
-//! Docker's does, and by ENOSYS as sandboxes do: what runs under it is not harmed, what is missing is named with what opens
-//! it, and the rest is shown.
+//! Every command in a container whose seccomp filter forbids perf_event_open and the calls for memory policies, with EPERM as
+//! Docker does, and with ENOSYS as sandboxes do. Programs run unharmed, each missing source is named with the way to enable it,
+//! and everything else is shown.
 
 use firsttouch_e2e::process::{Outcome, Running, run};
 use firsttouch_e2e::programs::program;
@@ -14,14 +14,14 @@ use std::process::Command;
 
 const ERRORS: [&str; 2] = ["EPERM", "ENOSYS"];
 
-/// A container's view of firsttouch.
+/// firsttouch in a container whose filter returns `error`.
 struct Container {
     forbid: PathBuf,
     firsttouch: Firsttouch,
     error: &'static str,
 }
 
-/// One container for each way of refusing; none (the skip is told) where something is missing.
+/// One container for each error. Reports a skip and returns none if a program is missing.
 fn containers(test: &str) -> Vec<Container> {
     let (Some(forbid), Some(firsttouch)) = (program(test, "noharm/forbid"), Firsttouch::find(test)) else { return Vec::new() };
     ERRORS.iter().map(|error| Container { forbid: forbid.clone(), firsttouch: firsttouch.clone(), error }).collect()
@@ -42,14 +42,14 @@ impl Container {
         outcome
     }
 
-    /// What the command prints with `--json`.
+    /// The command's output with `--json`.
     fn json(&self, arguments: &[&str]) -> Value {
         let arguments: Vec<&str> = arguments.iter().copied().chain(["--json"]).collect();
         let outcome = self.succeeds(&arguments);
         serde_json::from_slice(&outcome.stdout).unwrap_or_else(|error| panic!("{arguments:?} is not JSON ({error}): {outcome:?}"))
     }
 
-    /// A profile of a program that sleeps 300 ms, and what was said meanwhile.
+    /// Profiles a program that sleeps 300 ms. Returns the file and the outcome.
     fn profile(&self, ticker: &Path, folder: &Path) -> (PathBuf, Outcome) {
         let file = folder.join(format!("{}.ftp", self.error));
         let profile = self.firsttouch.profile(&file, &[], &[text(ticker), "300", text(&folder.join("result"))]);
@@ -57,7 +57,7 @@ impl Container {
     }
 }
 
-/// Sentences may be folded at any space.
+/// Joins the lines of a text, because sentences may be wrapped at any space.
 fn unfolded(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -66,11 +66,11 @@ fn unfolded(text: &str) -> String {
 fn assert_says(said: &str, wanted: &[&str]) {
     let said = unfolded(said);
     for wanted in wanted {
-        assert!(said.contains(wanted), "{wanted:?} is not said: {said}");
+        assert!(said.contains(wanted), "{wanted:?} is missing: {said}");
     }
 }
 
-/// What the kernel would have been asked for, and what opens it, in the words of each error.
+/// The names of the forbidden calls and the ways to allow them, as the messages for each error have them.
 fn missing(error: &str) -> [&'static str; 4] {
     match error {
         "EPERM" => {
@@ -85,8 +85,8 @@ fn missing(error: &str) -> [&'static str; 4] {
     }
 }
 
-/// Check that a program is profiled as if nothing were missing to it, and that profile and report name each missing source and what
-/// opens it; and that the report of someone else, who reads the file in a container, has nothing to complain of.
+/// Check that a profiled program runs unchanged, and that profile and report name each missing source and the way to enable it. Check
+/// that a report made in a container succeeds.
 #[test]
 fn profile_and_report() {
     let name = "profile_and_report";
@@ -105,13 +105,13 @@ fn profile_and_report() {
         for said in [outcome.messages(), report.stdout_text()] {
             assert_says(&said, &missing(container.error));
             assert_says(&said, &["Evidence 'touch' not available", "Evidence 'watch' not available", "Evidence 'resident' not available"]);
-            assert!(!unfolded(&said).contains("Longer runs"), "longer runs would see no more: {said}");
+            assert!(!unfolded(&said).contains("Longer runs"), "longer runs would not help: {said}");
         }
         let report = container.json(&["report", text(&file)]);
         assert_eq!(report["exit_code"], 0);
         assert!(report["objects"].as_array().is_some_and(|objects| !objects.is_empty()), "the agent saw the allocations: {report}");
         assert!(report["threads"].as_array().is_some_and(|threads| threads.len() > 1), "{report}");
-        // Attaching asks the same calls.
+        // Attaching uses the same calls.
         let running = Running::start(Command::new(&ticker).args(["3000", text(&folder.path().join("attached"))]), &[]);
         running.wait_for_stdout("ready");
         let file = folder.path().join("attached.ftp");
@@ -121,7 +121,7 @@ fn profile_and_report() {
     }
 }
 
-/// Check that the machine is shown whole, and that the policy is taken from where it still can be read.
+/// Check that the whole machine is shown, and that the policy comes from /proc if the system call is forbidden.
 #[test]
 fn topology() {
     let name = "topology";
@@ -132,16 +132,16 @@ fn topology() {
         for key in ["cpus", "packages", "cores", "caches", "distances"] {
             assert_eq!(inside[key], bare[key], "{key}");
         }
-        let told = container.succeeds(&["topology"]).stdout_text();
-        assert_says(&told, &["get_mempolicy failed", "docker run --cap-add SYS_NICE allows it"]);
+        let reported = container.succeeds(&["topology"]).stdout_text();
+        assert_says(&reported, &["get_mempolicy failed", "docker run --cap-add SYS_NICE allows it"]);
         if inside["process"]["policy"].is_object() {
             assert_eq!(inside["process"]["policy"]["source"], "numa_maps");
-            assert_says(&told, &["taken from /proc/self/numa_maps"]);
+            assert_says(&reported, &["taken from /proc/self/numa_maps"]);
         }
     }
 }
 
-/// Check that the doctor names what is forbidden, call by call, and what opens it. Memory policies matter with several nodes only.
+/// Check that the doctor names each forbidden call and the way to allow it. Memory policies matter only on several nodes.
 #[test]
 fn doctor() {
     for container in containers("doctor") {
@@ -149,14 +149,13 @@ fn doctor() {
         let findings: Vec<&str> = found["findings"].as_array().expect("findings").iter().filter_map(|one| one["id"].as_str()).collect();
         assert!(findings.contains(&"perf-forbidden"), "{found}");
         assert_eq!(findings.contains(&"mempolicy-forbidden"), found["nodes"].as_u64() > Some(1), "{found}");
-        let told = container.succeeds(&["doctor"]).stdout_text();
-        assert_says(&told, &["perf_event_open:", container.error, "--cap-add PERFMON", "Seccomp: 2"]);
+        let reported = container.succeeds(&["doctor"]).stdout_text();
+        assert_says(&reported, &["perf_event_open:", container.error, "--cap-add PERFMON", "Seccomp: 2"]);
         container.succeeds(&["doctor", "--", "/bin/sh"]);
     }
 }
 
-/// Check the views of a running process, and of the system: none of them needs a forbidden call, but for the nodes of a profile's
-/// objects.
+/// Check the views of a running process and of the system: only the nodes of a profile's objects need a forbidden call.
 #[test]
 fn views_of_a_running_system() {
     let name = "views_of_a_running_system";
@@ -167,7 +166,7 @@ fn views_of_a_running_system() {
         running.wait_for_stdout("ready");
         let pid = running.pid().to_string();
         let file = folder.path().join("ticker.ftp");
-        // The profile is made outside, where the kernel tells all.
+        // Make the profile outside the container, where all sources are available.
         let outcome = run(&mut container.firsttouch.command(["profile", "--quiet", "-o", text(&file), "--duration", "0.5", "--pid", &pid]));
         assert_eq!(outcome.status, 0, "{outcome:?}");
 
@@ -176,19 +175,19 @@ fn views_of_a_running_system() {
         container.succeeds(&["ps", &pid]);
         let maps = container.json(&["maps", &pid]);
         assert!(maps["processes"][0]["mappings"].as_array().is_some_and(|mappings| mappings.len() > 3), "{maps}");
-        let told = container.succeeds(&["maps", &pid, "--profile", text(&file)]).stdout_text();
-        assert_says(&told, &missing(container.error)[2..]);
+        let reported = container.succeeds(&["maps", &pid, "--profile", text(&file)]).stdout_text();
+        assert_says(&reported, &missing(container.error)[2..]);
 
         let counters = container.json(&["stat"]);
         assert!(counters["system"].as_object().is_some_and(|system| !system.is_empty()), "{counters}");
         container.succeeds(&["stat"]);
         assert_eq!(container.json(&["balancing"])["schema"], "firsttouch.balancing/1");
         container.succeeds(&["balancing"]);
-        assert_eq!(running.wait().stdout_text(), "ready\ndone\n", "the process went on as if nobody had looked");
+        assert_eq!(running.wait().stdout_text(), "ready\ndone\n", "the process ran undisturbed");
     }
 }
 
-/// Check that what `stat` runs keeps its output and status, and that `balancing measure` says what it lacks.
+/// Check that a program under `stat` keeps its output and status, and that `balancing measure` names the missing capability.
 #[test]
 fn commands_are_run_unharmed() {
     for container in containers("commands_are_run_unharmed") {
@@ -197,7 +196,7 @@ fn commands_are_run_unharmed() {
         assert_no_panic(&outcome);
         assert_eq!((outcome.status, outcome.stdout_text().as_str()), (7, "out\n"), "{outcome:?}");
         assert!(outcome.stderr_text().starts_with("err\n") && outcome.stderr_text().contains("numa_hit"), "{outcome:?}");
-        // Not as root: the state of the machine is not a test's to change.
+        // Not as root, because a test must not change the machine's settings.
         let mut measure = container.command(&container.firsttouch.command(["balancing", "measure", "--rounds", "1", "--", "/bin/true"]));
         if is_root() {
             measure.uid(NOBODY).gid(NOBODY);
@@ -206,7 +205,7 @@ fn commands_are_run_unharmed() {
     }
 }
 
-/// Check that the bundled program runs and checks its answer, and that the demo tells that it could not show its story, and why.
+/// Check that the bundled program runs and checks its result, and that the demo reports that it cannot show its findings, and why.
 #[test]
 fn bundled_programs() {
     for container in containers("bundled_programs") {
@@ -217,8 +216,8 @@ fn bundled_programs() {
         let outcome = run(&mut container.command(&container.firsttouch.command(["demo"])));
         assert_no_panic(&outcome);
         assert_eq!(outcome.status, 1, "{outcome:?}");
-        let told = outcome.stdout_text();
-        assert_says(&told, &missing(container.error)[..2]);
-        assert_says(&told, &["cannot be shown here"]);
+        let reported = outcome.stdout_text();
+        assert_says(&reported, &missing(container.error)[..2]);
+        assert_says(&reported, &["cannot be shown here"]);
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Every program of the corpus: its defect is found on the right object and lines, and nothing is found in well-placed ones.
-//! What each must give stands in its own header and markers (corpus/README.md).
+//! Every program of the corpus: firsttouch finds its defect on the right object and lines, and finds nothing in well-placed programs.
+//! The header and the markers of each program define its expected result (corpus/README.md).
 //!
-//! The evidence is a sample of some two seconds, so a program may be profiled up to three times; each attempt after the
-//! first is said on stderr.
+//! The evidence is a sample of about two seconds, so a program may be profiled up to three times. Each failed attempt is reported on
+//! stderr.
 
 use firsttouch_e2e::corpus::{Program, plan_of, programs};
 use firsttouch_e2e::process::run;
@@ -13,12 +13,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 const ATTEMPTS: usize = 3;
-/// Machines on which plans are compared with all combinations, and how many times as long as the best a plan may take: two real ones, of two
-/// nodes and of eight; and an assumed one, where four threads do not fill a controller: there, memory that any thread may use is
-/// best (by 6 %) all on one node, whose threads then take more of the work. No plan does that: with more threads it would be far the worst.
+/// Machines on which plans are compared with all combinations, and the limit on a plan's time relative to the best combination. The first
+/// two are real, with two and eight nodes. On the third, an assumed one, four threads do not saturate a memory controller: there, memory that
+/// any thread may use is best (by 6 %) on a single node, whose threads then do more of the work. No plan does that, because with more
+/// threads it would be by far the worst.
 const RANKED_ON: [(&str, f64); 3] = [("xeon-e5620x2", 1.05), ("epyc-7451x2", 1.05), ("virtual:2", 1.07)];
 
-/// What a program's comments promise.
+/// The expected result of a program, from its comments.
 struct Expected {
     program: Program,
     lines: BTreeMap<&'static str, Vec<u64>>,
@@ -39,7 +40,7 @@ impl Expected {
         self.program.get(key)
     }
 
-    /// What is wrong with a report; empty when nothing is.
+    /// The errors in a report.
     fn problems(&self, report: &Value) -> Vec<String> {
         let findings = report["findings"].as_array().expect("findings");
         let object = self.get("object").unwrap_or_default();
@@ -47,7 +48,8 @@ impl Expected {
             let mut problems: Vec<String> = findings.iter().map(|f| format!("unexpected {} on {}", f["id"], f["object_name"])).collect();
             let objects = report["objects"].as_array().expect("objects");
             let unjudged = objects.iter().filter(|o| o["name"] == object && o["judged"] == false);
-            // A small table is not judged by design; anything else must be, or silence would prove nothing.
+            // By design, a small table is not judged. Every other object must be judged, because otherwise a report without findings
+            // proves nothing.
             problems.extend(
                 unjudged
                     .filter(|o| !o["reason"].as_str().unwrap_or_default().contains("fits in a core's cache"))
@@ -94,8 +96,8 @@ impl Expected {
 }
 
 impl Expected {
-    /// What is wrong with the plan; empty when nothing is. A plan places what a finding is about, each thread's part on its node where
-    /// parts have owners, and nothing else.
+    /// The errors in the plan. A plan must place only the objects of findings, and place each thread's part on the thread's node if parts
+    /// have owners.
     fn plan_problems(&self, plan: &Value) -> Vec<String> {
         let entries = plan["entries"].as_array().expect("entries");
         let ratio = plan["outlook"]["time_ratio"].as_f64();
@@ -116,19 +118,19 @@ impl Expected {
 }
 
 impl Expected {
-    /// What is wrong with the plan's place among all combinations of placements: it must be predicted near the best, on machines of
-    /// several kinds. Of a program without a defect, whose plan is empty, the samples must allow that. Programs whose memory a plan cannot
-    /// place, or not in the best way (their header says how), are left out, and so is all of Python's, of which few windows tell.
+    /// The errors in the plan's rank among all combinations of placements: on machines of several kinds, its predicted time must be near the
+    /// best. For a program without a defect, whose plan is empty, the interval of the samples must include that. Excludes programs whose
+    /// memory a plan cannot place, or cannot place in the best way (as their header says), and Python programs, which have few windows.
     fn ranking_problems(&self, firsttouch: &Firsttouch, file: &Path) -> Vec<String> {
         let is_planned = self.program.policy() != "none";
         let is_plannable = (is_planned && self.get("plan").is_none()) || (self.get("finding") == Some("none") && !self.program.is_python());
         let on = |(machine, most): &(&str, f64)| {
             let outcome = run(firsttouch.command(["predict", "--exhaustive", "--json", "--machine", machine]).arg(file));
             if outcome.status != 0 {
-                // Where everything fits in caches there is nothing to predict.
-                let told = outcome.stderr_text();
-                return (!told.contains("no accesses to memory larger than a core's cache"))
-                    .then(|| format!("predict on {machine}: {told}"));
+                // If everything fits in caches, there is nothing to predict.
+                let reported = outcome.stderr_text();
+                return (!reported.contains("no accesses to memory larger than a core's cache"))
+                    .then(|| format!("predict on {machine}: {reported}"));
             }
             let json: Value = serde_json::from_slice(&outcome.stdout).expect("JSON");
             let placements = json["placements"].as_array().expect("placements");
@@ -142,7 +144,7 @@ impl Expected {
             let words = || format!("on {machine} the plan takes {plan:.3}, as it is {as_is:.3}, the best combination {best:.3}");
             (held > *most || plan > 1.011 * as_is || best > 1.0 + 1e-6).then(words)
         };
-        // Each program on one of the machines: all on each take a minute more.
+        // Check each program on one of the machines only: all machines would take a minute more.
         let turn = self.program.name.bytes().map(usize::from).sum::<usize>() % RANKED_ON.len();
         let asked = if std::env::var_os("FIRSTTOUCH_RANK_ALL").is_some() { &RANKED_ON[..] } else { &RANKED_ON[turn..=turn] };
         asked.iter().filter(|_| is_plannable).filter_map(on).collect()
@@ -178,7 +180,7 @@ fn every_defect_is_found_and_nothing_else() {
         let file = directory.path().join(format!("{name}.ftp"));
         let mut problems = Vec::new();
         for attempt in 1..=ATTEMPTS {
-            // Where NumPy stands on OpenBLAS, its idle threads would be counted among those of the program.
+            // If NumPy uses OpenBLAS, the idle threads of OpenBLAS would count as threads of the program.
             let outcome = run(firsttouch.profile(&file, &["--quiet"], &command).env("OPENBLAS_NUM_THREADS", "1"));
             assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{}: {outcome:?}", name);
             problems = expected.problems(&firsttouch.report_json(&file));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `firsttouch diff`: what changed between two profiles, and what may be chance.
+//! `firsttouch diff`: the differences between two profiles, and which of them may be chance.
 
 use firsttouch_e2e::paths::workspace_root;
 use firsttouch_e2e::process::{Outcome, run};
@@ -22,8 +22,8 @@ fn json(firsttouch: &Firsttouch, words: &[&str]) -> Value {
     json
 }
 
-/// Check a repaired program against its former self, and a profile against itself: what is significant, which findings are gone or new, and
-/// that text and JSON say the same; reports stand for their profiles.
+/// Compare a repaired program with its earlier version, and a profile with itself: check which differences are significant, which findings
+/// are gone or new, that text and JSON agree, and that a report can replace its profile.
 #[test]
 fn repaired_programs_differ() {
     let Some(firsttouch) = Firsttouch::find("repaired_programs_differ") else { return };
@@ -70,7 +70,7 @@ fn repaired_programs_differ() {
     reports(&firsttouch, folder.path(), serial, parallel);
 }
 
-/// Check that reports stand for their profiles, on the machine they were judged on.
+/// Check that a report can replace its profile, for the machine of the report.
 fn reports(firsttouch: &Firsttouch, folder: &Path, serial: &str, parallel: &str) {
     let report = folder.join("before.json");
     std::fs::write(&report, firsttouch.report(Path::new(serial), &["--json"]).stdout).expect("a file");
@@ -82,7 +82,7 @@ fn reports(firsttouch: &Firsttouch, folder: &Path, serial: &str, parallel: &str)
     assert_eq!(described["slowdown"]["significant"], true, "{:#}", described["slowdown"]);
 }
 
-/// Check that what is no profile is refused, by its name.
+/// Check that a file that is not a profile is an error that names the file.
 #[test]
 fn damaged_files_are_refused() {
     let Some(firsttouch) = Firsttouch::find("damaged_files_are_refused") else { return };

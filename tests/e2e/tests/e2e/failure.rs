@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! When something is missing or goes wrong: the program is not harmed, what was recorded is kept, and the user reads
-//! what is wrong and what to do, never a panic. (The profile's file has its own tests: `profile_file.rs`.)
+//! Missing permissions and failures: the program is not harmed, the recorded data are kept, and the message says what is wrong
+//! and what to do. firsttouch never panics. (The profile's file has its own tests: `profile_file.rs`.)
 
 use firsttouch_e2e::process::{Outcome, Running, run};
 use firsttouch_e2e::programs::program;
@@ -27,7 +27,7 @@ fn check_forbidden(test: &str, error: &str) {
     assert_eq!((outcome.status, outcome.program_stderr().as_str()), (0, ""), "{outcome:?}");
     assert_no_panic(&outcome);
 
-    // Said when it happens, and again in the report, which someone else may read later.
+    // Both `profile` and `report` must say so, because someone else may read the report later.
     let report = firsttouch.report(&file, &[]);
     assert_eq!(report.status, 0, "{report:?}");
     let report_text = report.stdout_text() + &report.messages();
@@ -54,7 +54,7 @@ fn kernel_without_perf() {
     check_forbidden("kernel_without_perf", "ENOSYS");
 }
 
-/// Check that a user without privileges, at the paranoid level this machine has, gets first touches or reads why not.
+/// Check that an unprivileged user, at this machine's paranoid level, gets first touches or a message that says why not.
 #[test]
 fn user_without_privileges() {
     let name = "user_without_privileges";
@@ -102,7 +102,7 @@ fn target_not_executable() {
     }
 }
 
-/// Check that a script without `#!` fails or runs as it does from a shell, but says something sensible.
+/// Check that a script with a missing interpreter fails with a clear message.
 #[test]
 fn target_with_a_bad_interpreter() {
     let Some(firsttouch) = Firsttouch::find("target_with_a_bad_interpreter") else { return };
@@ -114,9 +114,9 @@ fn target_with_a_bad_interpreter() {
     assert_clear_error(&outcome, &[126, 127], &[text(&script)]);
 }
 
-// --------------------------------------------------------------------------------------------------- ends before the end
+// ------------------------------------------------------------------------------------------------------ early termination
 
-/// Check that the profile of a program that was killed is kept, with its status.
+/// Check that firsttouch keeps the profile of a killed program, with its status.
 #[test]
 fn target_killed() {
     let name = "target_killed";
@@ -188,8 +188,8 @@ fn sighup_to_firsttouch_alone_is_forwarded() {
     assert_eq!((outcome.status, outcome.stdout_text().as_str()), (129, "ready\n"), "{outcome:?}");
 }
 
-/// Check with a true Ctrl-C: the kernel sends it to the target itself, so firsttouch must not send it once more (a
-/// second one means "at once" to many programs).
+/// Check with a true Ctrl-C: the kernel sends SIGINT to the target itself, so firsttouch must not send it again (many programs
+/// exit immediately on the second one).
 #[test]
 fn control_c_reaches_the_target_once() {
     let name = "control_c_reaches_the_target_once";
@@ -205,7 +205,7 @@ fn control_c_reaches_the_target_once() {
     assert_eq!(firsttouch.report_json(&file)["exit_code"], 7);
 }
 
-/// Check that the target survives the sudden death of firsttouch, does all its work, and leaves a readable profile.
+/// Check that if firsttouch is killed, the target completes its work and the profile is readable.
 #[test]
 fn firsttouch_killed_with_9() {
     let name = "firsttouch_killed_with_9";
@@ -219,15 +219,15 @@ fn firsttouch_killed_with_9() {
     std::thread::sleep(std::time::Duration::from_millis(1500));
     running.signal(libc::SIGKILL);
     let outcome = running.wait();
-    assert_eq!(outcome.status, 137, "firsttouch's own end: {outcome:?}");
+    assert_eq!(outcome.status, 137, "firsttouch's own status: {outcome:?}");
     assert_eq!(outcome.stdout_text(), "ready\ndone\n", "the target's output is complete: {outcome:?}");
     assert_eq!(fs::read_to_string(&result).expect("the program's result"), "wrong bytes 0\n");
     let report = firsttouch.report_json(&file);
-    assert!(report["threads"].as_array().is_some_and(|threads| !threads.is_empty()), "what was seen is there: {report}");
-    assert!(report["exit_code"].is_null(), "nobody saw the program end: {report}");
+    assert!(report["threads"].as_array().is_some_and(|threads| !threads.is_empty()), "the data recorded so far are kept: {report}");
+    assert!(report["exit_code"].is_null(), "firsttouch did not see the program end: {report}");
 }
 
-// ------------------------------------------------------------------------------------------------------ little to be seen
+// ------------------------------------------------------------------------------------------------------------- short targets
 
 #[test]
 fn target_runs_20_ms() {
@@ -268,12 +268,12 @@ fn static_binary_is_said_to_be_static() {
     for (where_said, said) in [("profile", outcome.messages()), ("report", report.stdout_text())] {
         assert!(said.contains("static"), "{where_said} does not say that the binary is static: {said}");
     }
-    // It lives for a tenth of a second, and its mappings are looked for from time to time.
+    // firsttouch reads the mappings periodically and the program runs for only 0.1 s, so try three times.
     let has_objects = (0..3).any(|_| {
         assert_eq!(run(&mut firsttouch.profile(&file, &["--quiet"], &[&binary])).status, 0);
         firsttouch.report_json(&file)["objects"].as_array().is_some_and(|objects| !objects.is_empty())
     });
-    assert!(has_objects, "its mappings are its objects");
+    assert!(has_objects, "the mappings of a static binary are its objects");
 }
 
 // ----------------------------------------------------------------------------------------------------------- attaching
@@ -286,7 +286,7 @@ fn attach_to_nobody() {
         let mut command = firsttouch.command(["profile", "--duration", "1", "--pid", pid]);
         run(command.current_dir(directory.path()))
     };
-    // Above the highest pid_max the kernel allows, and that of a process that has ended.
+    // A PID above the highest pid_max that the kernel allows, and the PID of a process that has ended.
     let mut ended = Command::new("/bin/true").spawn().expect("true starts");
     let ended_pid = ended.id().to_string();
     ended.wait().expect("true ends");
@@ -304,7 +304,7 @@ fn attach_to_nobody() {
 fn attach_to_another_users_process() {
     let name = "attach_to_another_users_process";
     if !is_root() {
-        // PID 1 is somebody else's.
+        // PID 1 belongs to another user.
         let Some(firsttouch) = Firsttouch::find(name) else { return };
         let directory = temporary_directory();
         let mut command = firsttouch.command(["profile", "--duration", "1", "--pid", "1"]);

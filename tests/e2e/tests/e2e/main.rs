@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! All end-to-end tests in one binary, which links once. A module is a command or a question; `make e2e E2E=noharm::` runs one module.
+//! All end-to-end tests in one binary, which links once. Each module tests a command or a property; `make e2e E2E=noharm::` runs one module.
 //!
-//! `corpus` and `truth` profile programs and judge the figures, so nothing else may run beside them: `scripts/e2e` runs them last, one
-//! test at a time. The other modules compare outputs, or read the recorded profiles in `fixtures/profiles`.
+//! `corpus` and `truth` profile programs and check the figures, so no other test may run at the same time: `scripts/e2e` runs them last,
+//! one test at a time. The other modules compare outputs, or read the recorded profiles in `fixtures/profiles`.
 
 mod bench;
 mod check;

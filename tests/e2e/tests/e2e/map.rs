@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `map` on this machine: what it saves can be used, and what cannot be measured or written is said.
+//! `map` on this machine: other commands can read the files that it saves, and it reports files that it cannot write.
 
 #![allow(clippy::unwrap_used, reason = "this file is a test")]
 
@@ -8,10 +8,10 @@ use firsttouch_e2e::tool::{Firsttouch, assert_clear_error, temporary_directory, 
 use serde_json::Value;
 use std::fs;
 
-/// Arguments of a quick scan: tiny arrays, so its figures are those of caches.
+/// Arguments of a quick scan. The arrays are tiny, so the figures are those of the caches.
 const QUICK: [&str; 8] = ["map", "--runs", "3", "--spread", "50%", "--size", "1M", "--kernels"];
 
-/// Check that a saved description is one of this machine with the printed figures, and that the memory attributes are read back.
+/// Check that a saved description has the printed figures, and that `topology` reads the saved memory attributes.
 #[test]
 fn saved_for_others() {
     let Some(firsttouch) = Firsttouch::find("saved_for_others") else { return };
@@ -38,13 +38,13 @@ fn saved_for_others() {
     let read_back: Value = serde_json::from_slice(&read_back.stdout).unwrap();
     let access = &read_back["nodes"][0]["access"][0];
     for (name, key) in [("read", "read_bandwidth_mib_s"), ("write", "write_bandwidth_mib_s")] {
-        let (told, measured) = (access[key].as_f64().unwrap(), figure(name) * 1e9 / 1_048_576.0);
-        assert!((told - measured).abs() <= 1.0, "{name}: {told} and {measured}: {access:#}");
+        let (reported, measured) = (access[key].as_f64().unwrap(), figure(name) * 1e9 / 1_048_576.0);
+        assert!((reported - measured).abs() <= 1.0, "{name}: {reported} and {measured}: {access:#}");
     }
     assert!(fs::read_to_string(&attributes).unwrap().contains("<memattr name=\"Latency\" flags=\"6\">"));
 }
 
-/// Check what is printed, and where: a file that is `-` takes the place of the table.
+/// Check the output: with the file name `-`, the file replaces the table on stdout.
 #[test]
 fn printed() {
     let Some(firsttouch) = Firsttouch::find("printed") else { return };
@@ -56,7 +56,7 @@ fn printed() {
     assert!(!saved.stdout_text().contains("spread at most"), "{saved:?}");
 }
 
-/// Check that a file that cannot be written is named.
+/// Check that the error names a file that cannot be written.
 #[test]
 fn not_writable() {
     let Some(firsttouch) = Firsttouch::find("not_writable") else { return };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `firsttouch migrate` where there is nowhere to move, and what is refused. The guests (tests/guests) have several nodes.
+//! `firsttouch migrate` on a machine with one node, and with invalid arguments. The guests (tests/guests) have several nodes.
 
 use firsttouch_e2e::process::run;
 use firsttouch_e2e::tool::{Firsttouch, assert_clear_error};
 use std::process::{Child, Command};
 
-/// A process of ours, killed in the end.
+/// A process that this test started. Dropping the value kills it.
 struct Sleeping(Child);
 
 impl Sleeping {
@@ -25,7 +25,7 @@ impl Drop for Sleeping {
     }
 }
 
-/// Check that without a place to go to the user is told how to give one, and that wrong ones and processes are named.
+/// Check that without a target the message says how to give one, and that errors name invalid nodes and processes.
 #[test]
 fn what_cannot_be_moved() {
     let Some(firsttouch) = Firsttouch::find("what_cannot_be_moved") else { return };

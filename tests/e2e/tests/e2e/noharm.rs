@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! No harm: a program's output, exit status and files are the same with and without `firsttouch profile`.
 //!
-//! The programs in `tests/programs/noharm` hold one hazard each and say in their first lines which.
+//! Each program in `tests/programs/noharm` has one hazard, which its first lines describe.
 
 use firsttouch_e2e::case::Case;
 use firsttouch_e2e::process::{Running, run};
@@ -21,8 +21,8 @@ fn hazard(test: &str, source: &str, arguments: &[&str]) -> Option<Case> {
     Some(Case::new(test, argv))
 }
 
-/// `name: source [arguments] => status`. Each runs with every allocation recorded too (`--min-size 1`), which takes the
-/// agent through its paths most often, and with children followed.
+/// `name: source [arguments] => status`. Each also runs with every allocation recorded (`--min-size 1`), which exercises the
+/// agent most, with `--follow`, and under a plan.
 macro_rules! hazards {
     ($($name:ident: $source:literal [$($argument:expr),*] => $status:literal;)*) => {$(
         #[test]
@@ -106,7 +106,7 @@ fn environment_with_a_preload_of_its_own() {
     let Some(library) = program(name, "noharm/dlopen_plugin") else { return };
     let Some(case) = hazard(name, "environment", &[]) else { return };
     let library = library.to_str().expect("a readable path").to_owned();
-    // firsttouch itself must not stumble over the user's preload either.
+    // The user's preload must not disturb firsttouch itself either.
     case.environment("LD_PRELOAD", &library).check();
 }
 
@@ -125,7 +125,7 @@ fn stdin_is_the_programs() {
     case.input(input).also_with(&["--follow"]).check();
 }
 
-/// Check that a program on a terminal stays in the foreground: it may read the keyboard.
+/// Check that a program on a terminal stays in the foreground, so that it can read the keyboard.
 #[test]
 fn keyboard_is_the_programs() {
     let name = "keyboard_is_the_programs";
@@ -140,7 +140,7 @@ fn keyboard_is_the_programs() {
     firsttouch.report_json(&file);
 }
 
-/// Check that a child that outlives its parent neither holds the profiler up nor is harmed by its end.
+/// Check that a child that outlives its parent does not delay the end of the profiler, and that this end does not harm the child.
 #[test]
 fn daemon_outlives_its_parent() {
     let name = "daemon_outlives_its_parent";
@@ -153,7 +153,7 @@ fn daemon_outlives_its_parent() {
         let outcome = run(&mut command);
         assert_eq!(outcome.stdout_text(), "the parent leaves\n", "{label}: {outcome:?}");
         assert_eq!(outcome.status, 3, "{label}: {outcome:?}");
-        assert!(!done.exists(), "{label}: the child waits for us");
+        assert!(!done.exists(), "{label}: the child waits for its release");
         fs::write(&go, "").expect("the child is released");
         for _ in 0..1000 {
             if fs::read_to_string(&done).is_ok_and(|text| text == "the child was here, memory intact\n") {
@@ -173,7 +173,7 @@ fn daemon_outlives_its_parent() {
     check("profiled", &|file, go, done| firsttouch.profile(file, &[], &[program, go, done]));
 }
 
-/// Check that `--pid` looks at a running program without disturbing it, and stops after `--duration`.
+/// Check that `--pid` profiles a running program without disturbing it, and stops after `--duration`.
 #[test]
 fn attach_to_a_running_program() {
     let name = "attach_to_a_running_program";
@@ -187,16 +187,16 @@ fn attach_to_a_running_program() {
     let mut attach = firsttouch.command(["profile", "--pid", &pid, "--duration", "1", "-o"]);
     let attached = run(attach.arg(&file));
     assert_eq!(attached.status, 0, "{attached:?}");
-    assert!(attached.wall.as_secs_f64() < 3.5, "one second was asked for, it took {:?}", attached.wall);
+    assert!(attached.wall.as_secs_f64() < 3.5, "--duration was one second, it took {:?}", attached.wall);
     assert_no_panic(&attached);
     let outcome = running.wait();
     assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ready\ndone\n"), "{outcome:?}");
-    assert!(outcome.stderr.is_empty(), "the program's terminal is not ours: {outcome:?}");
+    assert!(outcome.stderr.is_empty(), "firsttouch wrote to the program's stderr: {outcome:?}");
     assert_eq!(fs::read_to_string(&result).expect("the program's result"), "wrong bytes 0\n");
     firsttouch.report_json(&file);
 }
 
-/// Check that profiling a profiler of the same kind leaves the program inside alone.
+/// Check that profiling `firsttouch profile` does not change the profiled program's output.
 #[test]
 fn profile_inside_a_profile() {
     let name = "profile_inside_a_profile";
@@ -213,19 +213,19 @@ fn profile_inside_a_profile() {
     firsttouch.report_json(&outer);
 }
 
-/// Check that a user without privileges gets the same output and a profile.
+/// Check that an unprivileged user gets the same output and a profile.
 #[test]
 fn without_root() {
     let name = "without_root";
     if !is_root() {
-        return; // then every other test here is this test
+        return; // all other tests already run without root
     }
     let Some(short) = program(name, "noharm/short_run") else { return };
     let bare = run(&mut Command::new(&short));
     let Some(firsttouch) = Firsttouch::find(name) else { return };
     let reachable = run(Command::new("/usr/bin/test").arg("-x").arg(firsttouch.binary()).uid(NOBODY).gid(NOBODY));
     if reachable.status != 0 {
-        return skipped(name, "the binary lies in a directory that others may not enter");
+        return skipped(name, "the binary is in a directory that other users cannot enter");
     }
     let directory = tempfile::tempdir().expect("a temporary directory");
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).expect("the mode is set");
@@ -247,9 +247,9 @@ fn default_output_name() {
     let outcome = run(firsttouch.command(["profile", "--"]).arg(&short).current_dir(directory.path()));
     assert_eq!(outcome.status, 0, "{outcome:?}");
     let names: Vec<_> = fs::read_dir(directory.path())
-        .expect("the directory is there")
+        .expect("the directory exists")
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("a readable name"))
         .collect();
-    assert_eq!(names, ["short_run.ftp"], "one file, and no leftovers of SQLite's");
+    assert_eq!(names, ["short_run.ftp"], "one file, and no remaining files of SQLite");
     firsttouch.report_json(&directory.path().join("short_run.ftp"));
 }

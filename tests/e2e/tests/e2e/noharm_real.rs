@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! No harm, on real programs: what a user of a distribution runs every day gives the same output, files and status with
-//! and without `firsttouch profile`.
+//! No harm, on real programs: common programs of a distribution give the same output, files and status with and without
+//! `firsttouch profile`.
 
 use firsttouch_e2e::case::Case;
 use firsttouch_e2e::paths::target_dir;
@@ -14,7 +14,7 @@ fn bash(test: &str, script: &str) -> Case {
     Case::new(test, ["bash", "-c", script])
 }
 
-/// A directory for what these tests build, which outlives them as a cache.
+/// A directory for the programs that these tests build. It stays after the tests, as a cache.
 fn build_dir() -> PathBuf {
     let directory = target_dir().join("test-programs/real");
     fs::create_dir_all(&directory).expect("the build directory is made");
@@ -322,6 +322,6 @@ public class Threads {
     let setup = move |directory: &Path| {
         fs::write(directory.join("Threads.java"), &source).expect("the source is written");
     };
-    // Not a file that every JVM on the machine shares, whose clean-up differs from run to run.
+    // Without UsePerfData, because all JVMs on the machine share its directory, and its clean-up differs from run to run.
     Case::new(name, ["java", "-Xmx256m", "-XX:-UsePerfData", "Threads.java"]).setup(setup).status(6).check();
 }

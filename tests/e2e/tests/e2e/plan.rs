@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `firsttouch plan` and `run --plan` on any machine: what is planned, which sites a run finds again, what is refused. The tests in guests
-//! check where the pages go (tests/guests/tests/guest/both/plan.rs).
+//! `firsttouch plan` and `run --plan` on any machine: the content of plans, the sites that a run matches, invalid plans. The tests in
+//! guests check where the pages go (tests/guests/tests/guest/both/plan.rs).
 
 use firsttouch_e2e::corpus::KERNELS;
 use firsttouch_e2e::paths::workspace_root;
@@ -13,8 +13,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Builds a copy of corpus/serial_loop.c that runs for `RUN_S` seconds (an environment variable; else 2), and profiles it for long enough
-/// that one profile has its finding while other tests use the CPUs: the source, the program, the profile.
+/// Builds a copy of corpus/serial_loop.c that runs for `RUN_S` seconds (an environment variable, default 2), and profiles it long enough
+/// that the profile has the finding even if other tests use the CPUs. Returns the source, the program and the profile.
 fn profiled(firsttouch: &Firsttouch, folder: &Path) -> (PathBuf, PathBuf, PathBuf) {
     let (source, program, file) = (folder.join("serial_loop.c"), folder.join("serial_loop"), folder.join("a.ftp"));
     let words = fs::read_to_string(workspace_root().join("corpus/serial_loop.c")).expect("a source");
@@ -43,7 +43,8 @@ fn under(firsttouch: &Firsttouch, plan: &Path, program: &[&str]) -> Outcome {
     outcome
 }
 
-/// Check the way of a plan: planned as found, met in the same build, and by its lines in another; not in other programs.
+/// Check that a plan places the object of the finding, that it matches in the same build and, by its lines, in another build, and that it
+/// matches nothing in other programs.
 #[test]
 fn sites_are_found_again() {
     const TEST: &str = "sites_are_found_again";
@@ -70,17 +71,17 @@ fn sites_are_found_again() {
     let rebuilt = under(&firsttouch, &plan, &[text(&again)]);
     assert!(rebuilt.stderr_text().contains("plan: 1 of 1 site matched 1 allocation\n"), "{}\n{words}", rebuilt.stderr_text());
 
-    // What would be is told, and nothing runs.
+    // `--explain` shows what the run would do, and runs nothing.
     let explained = |program: &str| -> Value {
         let mut command = firsttouch.command(["run", "--explain", "--json", "--plan"]);
         let outcome = run(command.arg(&plan).args(["--", program]));
         assert_eq!(outcome.status, 0, "{outcome:?}");
         serde_json::from_slice::<Value>(&outcome.stdout).expect("JSON")["plan"][0].clone()
     };
-    let told = explained(text(&program));
-    assert_eq!((&told["what"], &told["policy"], &told["found"]), (&"a".into(), &"blocked".into(), &true.into()), "{told}");
+    let reported = explained(text(&program));
+    assert_eq!((&reported["what"], &reported["policy"], &reported["found"]), (&"a".into(), &"blocked".into(), &true.into()), "{reported}");
 
-    // The same program, its lines moved.
+    // The same program with its lines moved.
     let moved = folder.path().join("moved");
     fs::create_dir(&moved).expect("a folder");
     let text_of_source = fs::read_to_string(&source).expect("a source");
@@ -117,7 +118,7 @@ fn plans_are_never_worse() {
         let folder = temporary_directory();
         let file = recorded(&firsttouch, name, folder.path());
         let all = machines.iter().filter_map(|machine| machine["name"].as_str()).chain(["virtual:2", "virtual:4", "virtual:8"]);
-        // The first on all, the second on every third.
+        // The first profile on all machines, the second on every third.
         let step = if name == "serial_loop" { 1 } else { 3 };
         for machine in all.step_by(step) {
             let outcome = run(firsttouch.command(["plan"]).arg(&file).args(["--json", "--machine", machine]));
@@ -152,7 +153,7 @@ fn plans_for_kernels_are_near_the_best() {
     }
 }
 
-/// Check that what is wrong with a plan is said with its line, and that nothing runs then.
+/// Check that an error in a plan is reported with its line, and that the program does not run.
 #[test]
 fn broken_plans_are_refused() {
     let Some(firsttouch) = Firsttouch::find("broken_plans_are_refused") else { return };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `firsttouch predict`: what the placements of recorded programs would cost, against what was published of such programs; and what is
-//! refused.
+//! `firsttouch predict`: the predicted cost of placements of recorded programs, compared with published measurements, and invalid input.
 
 use firsttouch_e2e::process::{Outcome, run};
 use firsttouch_e2e::recorded::recorded;
@@ -28,8 +27,8 @@ fn slowdown(json: &Value, name: &str) -> f64 {
     placement(json, name)["slowdown"].as_f64().expect("a number")
 }
 
-/// Check DGEMV with 8 threads on the E5620 pair, matrix and memory a hundredth of what they were: serial over parallel within 15 % of the
-/// published 1.61.
+/// Check DGEMV with 8 threads on two E5620, with the matrix and the memory scaled down by a hundred: the ratio of serial to parallel is
+/// within 15 % of the published 1.61.
 #[test]
 fn dgemv_on_the_slides_machine() {
     let Some(firsttouch) = Firsttouch::find("dgemv_on_the_slides_machine") else { return };
@@ -52,9 +51,9 @@ fn dgemv_on_the_slides_machine() {
     assert!(serial["best"] == "parallel-first-touch" && slowdown(&parallel, "as-is") < 1.1, "{serial:#} {parallel:#}");
 }
 
-/// Check iso3dfd on the E5-2699 v4 pair, a scaled grid in the article's blocks, one a thread: serial initialisation with the dynamic schedule
-/// against the best placement, within 15 % of the published 5682 over 2766; and the quotient with first touch and the static schedule,
-/// which few windows sample (docs/model.md), by its interval.
+/// Check iso3dfd on two E5-2699 v4, with a scaled grid in the article's blocks, one block per thread. The slowdown of serial initialisation
+/// with the dynamic schedule, relative to the best placement, is within 15 % of the published 5682 / 2766. The interval of its ratio to
+/// parallel first touch with the static schedule, which few windows sample (docs/model.md), includes the published ratio.
 #[test]
 fn iso3dfd_on_the_articles_machine() {
     let Some(firsttouch) = Firsttouch::find("iso3dfd_on_the_articles_machine") else { return };
@@ -73,7 +72,7 @@ fn iso3dfd_on_the_articles_machine() {
     assert!(serial.0 / parallel.2 <= published && published <= serial.2 / parallel.0, "{serial:?} {parallel:?}");
 }
 
-/// Check that every kind of machine is taken, that its placements hang together, and that a report shows the figures of `predict`.
+/// Check that `predict` accepts every kind of machine, that its placements are consistent, and that a report shows the same figures.
 #[test]
 fn machines_of_every_kind() {
     let Some(firsttouch) = Firsttouch::find("machines_of_every_kind") else { return };
@@ -97,7 +96,7 @@ fn machines_of_every_kind() {
             assert!((0.0..=1.0).contains(&number(&one["remote_fraction"])), "{one}");
             assert!(number(&one["controller"]["utilisation"]) <= 1.0 + 1e-9, "{one}");
         }
-        // One thread initialised: what is there is what one node would be.
+        // One thread initialised the data, so the placement as it is equals the placement on one node.
         let (now, one) = (slowdown(&json, "as-is"), slowdown(&json, "one-node"));
         assert!((now / one - 1.0).abs() < 0.1, "{machine}: {now} {one}");
     }
@@ -109,12 +108,12 @@ fn machines_of_every_kind() {
     let finding = &report["findings"][0];
     let gain = finding["predicted_gain"].as_f64().expect("a gain");
     assert!(gain > 1.3 && finding["predicted_gain_interval"][1].as_f64().is_some_and(|high| high >= gain), "{finding}");
-    // Of virtual machines nothing is known: reports say nothing.
+    // Virtual machines have no known bandwidths, so reports have no prediction.
     let plain = firsttouch.report_json(&file);
     assert!(plain["prediction"].is_null() && plain["findings"][0]["predicted_gain"].is_null());
 }
 
-/// Check that what cannot be predicted is refused, and why.
+/// Check that an impossible prediction is an error that gives the reason.
 #[test]
 fn what_cannot_be_predicted() {
     let Some(firsttouch) = Firsttouch::find("what_cannot_be_predicted") else { return };
@@ -131,7 +130,7 @@ fn what_cannot_be_predicted() {
     }
     let writes = predict(&firsttouch, &file, "--machine xeon-e5620x2 --writes 120%");
     assert!(writes.status == 2 && writes.stderr_text().contains("120%"), "{writes:?}");
-    // Without a machine, as `report`: two nodes, or those of this machine.
+    // Without a machine, `predict` uses the same machine as `report`: two nodes, or those of this machine.
     let nothing = run(firsttouch.command(["predict"]).arg(&file));
     assert_no_panic(&nothing);
     assert_clear_error(&nothing, &[1], &["no accesses to memory larger than a core's cache"]);

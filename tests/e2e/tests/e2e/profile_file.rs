@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The profile's file: where it cannot be written, and what `report` makes of a file that is damaged or no profile.
+//! The profile's file: places where it cannot be written, and `report` with a file that is damaged or is not a profile.
 
 use firsttouch_e2e::process::{Running, run};
 use firsttouch_e2e::programs::program;
@@ -21,7 +21,7 @@ fn marker_program(directory: &Path) -> (PathBuf, Vec<String>) {
 
 // ------------------------------------------------------------------------------------------------- the profile's file
 
-/// Check that `profile -o file` refuses before the program starts.
+/// Check that `profile -o file` fails before the program starts.
 fn check_refused(test: &str, file: impl Fn(&Path) -> PathBuf, cause: &str) {
     let Some(firsttouch) = Firsttouch::find(test) else { return };
     let directory = temporary_directory();
@@ -29,7 +29,7 @@ fn check_refused(test: &str, file: impl Fn(&Path) -> PathBuf, cause: &str) {
     let file = file(directory.path());
     let outcome = run(&mut firsttouch.profile(&file, &[], &command));
     assert_clear_error(&outcome, &[1], &[text(&file), cause]);
-    assert!(!marker.exists(), "the program ran, though its profile cannot be written");
+    assert!(!marker.exists(), "the program ran although its profile cannot be written");
 }
 
 #[test]
@@ -44,11 +44,11 @@ fn output_is_a_directory() {
 
 #[test]
 fn output_may_not_be_written() {
-    // Root may write everywhere but here.
+    // Even root cannot create a file here.
     check_refused("output_may_not_be_written", |_| PathBuf::from("/proc/x.ftp"), "");
 }
 
-/// A file of the user's is not a profile: it is not overwritten.
+/// Check that `profile` does not overwrite a file that is not a profile.
 #[test]
 fn output_is_somebody_elses_file() {
     let file = |directory: &Path| {
@@ -74,7 +74,7 @@ fn output_is_an_older_profile() {
     }
 }
 
-/// A small file system of its own, unmounted when dropped.
+/// A separate small file system, which is unmounted when dropped.
 struct SmallDisk(TempDir);
 
 impl SmallDisk {
@@ -95,7 +95,7 @@ impl SmallDisk {
         Some(SmallDisk(directory))
     }
 
-    /// Takes every byte that is left.
+    /// Fills all free space.
     fn fill(&self) {
         use std::io::Write;
         let mut filler = fs::File::create(self.0.path().join("filler")).expect("the filler is made");
@@ -111,7 +111,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: a target that still runs may hold it.
+        // Unmount lazily, because a target that is still running may use it.
         let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
     }
 }
@@ -124,7 +124,7 @@ fn disk_is_full_at_the_start() {
     check_refused(name, |_| disk.path().join("full.ftp"), "");
 }
 
-/// Check that a disk that fills up while the program runs costs the profile's rest, not the program.
+/// Check that if the disk fills up while the program runs, only the rest of the profile is lost, and the program is not harmed.
 #[test]
 fn disk_fills_up_on_the_way() {
     let name = "disk_fills_up_on_the_way";
@@ -142,13 +142,13 @@ fn disk_fills_up_on_the_way() {
     assert_eq!(fs::read_to_string(&result).expect("the program's result"), "wrong bytes 0\n");
     assert_no_panic(&outcome);
     let messages = outcome.messages();
-    assert!(messages.contains("full") || messages.contains("space"), "nobody said that the disk is full: {outcome:?}");
+    assert!(messages.contains("full") || messages.contains("space"), "no message says that the disk is full: {outcome:?}");
     let report = firsttouch.report(&file, &[]);
     assert_no_panic(&report);
     assert!([0, 1].contains(&report.status), "{report:?}");
 }
 
-// ------------------------------------------------------------------------------------------------ files that are no profile
+// --------------------------------------------------------------------------------------------- files that are not profiles
 
 fn check_unreadable(firsttouch: &Firsttouch, file: &Path, mentions: &[&str]) {
     for options in [&[][..], &["--json"]] {
@@ -176,7 +176,7 @@ fn profile_is_missing_or_something_else() {
     check_unreadable(&firsttouch, &write("head.ftp", b"SQLite format 3\0"), &[]);
     check_unreadable(&firsttouch, directory.path(), &[]);
     check_unreadable(&firsttouch, Path::new("/dev/null"), &[]);
-    let text_file = fs::read(directory.path().join("text.ftp")).expect("the file is still there");
+    let text_file = fs::read(directory.path().join("text.ftp")).expect("the file still exists");
     assert_eq!(text_file, b"this is a letter, not a profile\n", "report changes nothing");
     assert!(!directory.path().join("missing.ftp").exists(), "report creates nothing");
 }
@@ -197,7 +197,7 @@ fn profile_may_not_be_read() {
     assert_clear_error(&run(command.current_dir("/")), &[1], &[text(&file)]);
 }
 
-/// Check that a profile that may only be read (mode, directory) is read.
+/// Check that `report` reads a read-only profile in a read-only directory.
 #[test]
 fn profile_in_a_read_only_directory() {
     let name = "profile_in_a_read_only_directory";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `firsttouch reproduce`: every experiment in small, what it shows, and what is refused.
+//! `firsttouch reproduce`: every experiment at a small size, its output, and invalid arguments.
 
 use firsttouch_e2e::process::{Outcome, run};
 use firsttouch_e2e::tool::{Firsttouch, assert_clear_error, temporary_directory, text};
@@ -26,7 +26,7 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a Vec<Value> {
     value[key].as_array().unwrap_or_else(|| panic!("no list '{key}' in {value}"))
 }
 
-/// Check that the list has every experiment with a line, also as JSON.
+/// Check that the list has one line for every experiment, and that the JSON list has the same experiments.
 #[test]
 fn experiments_are_listed() {
     let Some(firsttouch) = Firsttouch::find("experiments_are_listed") else { return };
@@ -41,14 +41,14 @@ fn experiments_are_listed() {
     assert_eq!((json["schema"].as_str(), &names[..]), (Some("firsttouch.reproduce-list/1"), &NAMES[..]));
 }
 
-/// Check that what is not known, does not fit or cannot be written is refused before anything runs.
+/// Check that an unknown name, a size that does not fit or a file that cannot be written is an error before anything runs.
 #[test]
 fn what_cannot_be_is_refused() {
     let Some(firsttouch) = Firsttouch::find("what_cannot_be_is_refused") else { return };
     let unknown = reproduce(&firsttouch, &["dgemv-scalling"]);
     assert_clear_error(&unknown, &[2], &["dgemv-scalling"]);
-    assert!(NAMES.iter().all(|name| unknown.stderr_text().contains(name)), "every name is told: {unknown:?}");
-    for (words, status, told) in [
+    assert!(NAMES.iter().all(|name| unknown.stderr_text().contains(name)), "every name is listed: {unknown:?}");
+    for (words, status, reported) in [
         (&[][..], 2, "NAME"),
         (&["map-scan", "--runs", "0"], 2, "0"),
         (&["map-scan", "--size", "1K"], 2, "too small"),
@@ -59,11 +59,11 @@ fn what_cannot_be_is_refused() {
     ] {
         let outcome = reproduce(&firsttouch, words);
         assert_clear_error(&outcome, &[status], &[]);
-        assert!(outcome.stderr_text().contains(told), "{words:?}: {outcome:?}");
+        assert!(outcome.stderr_text().contains(reported), "{words:?}: {outcome:?}");
     }
 }
 
-/// Figures of a table that were measured: in order, and as many runs as asked for.
+/// Check a measured figure of a table: minimum, median and maximum are in order, and the number of runs is as requested.
 fn check_measured(cell: &Value, runs: usize) {
     let figure = |key: &str| cell[key].as_f64().unwrap_or_else(|| panic!("no {key}: {cell}"));
     assert!(figure("min") <= figure("median") && figure("median") <= figure("max"), "{cell}");
@@ -71,8 +71,8 @@ fn check_measured(cell: &Value, runs: usize) {
     assert!(count == runs || count == 1, "{count} runs: {cell}");
 }
 
-/// Check each experiment's JSON: tables that are whole, something published or predicted, something measured, and effects that
-/// one node cannot show.
+/// Check each experiment's JSON: complete tables, published or predicted figures, measured figures, and effects that one node cannot
+/// show.
 #[test]
 fn every_experiment_runs() {
     let Some(firsttouch) = Firsttouch::find("every_experiment_runs") else { return };
@@ -80,7 +80,7 @@ fn every_experiment_runs() {
         let before = fs::read_to_string(BALANCING).ok();
         let outcome = reproduce(&firsttouch, &[name, "--size", "1M", "--runs", "2", "--json"]);
         assert_eq!((outcome.status, outcome.messages().as_str()), (0, ""), "{name}: {outcome:?}");
-        assert_eq!(fs::read_to_string(BALANCING).ok(), before, "{name} leaves balancing as it was");
+        assert_eq!(fs::read_to_string(BALANCING).ok(), before, "{name} changed the balancing");
         let json: Value = serde_json::from_slice(&outcome.stdout).expect("JSON");
         assert_eq!((json["schema"].as_str(), json["experiment"].as_str()), (Some("firsttouch.reproduce/1"), Some(name)));
         let mut seen = std::collections::BTreeSet::new();
@@ -116,7 +116,7 @@ fn every_experiment_runs() {
     }
 }
 
-/// Check the published figures in the text, that it keeps within 100 columns, and that the figure is drawn.
+/// Check that the text has the published figures and at most 100 columns, and that the SVG figure is drawn.
 #[test]
 fn published_and_measured_are_side_by_side() {
     let Some(firsttouch) = Firsttouch::find("published_and_measured_are_side_by_side") else { return };

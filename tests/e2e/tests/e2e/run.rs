@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `firsttouch run` on any machine: what is refused, and how; what reaches the program; what stays its own.
+//! `firsttouch run` on any machine: invalid arguments and their messages, the program's environment, and the properties of the process
+//! that must not change.
 
 use firsttouch_e2e::process::{Outcome, Running, run};
 use firsttouch_e2e::programs::program;
@@ -12,7 +13,7 @@ fn ours(firsttouch: &Firsttouch, words: &[&str]) -> Command {
     firsttouch.command([&["run"], words].concat())
 }
 
-/// The program must not have started: it would make this file.
+/// Check that firsttouch fails with this status and message, and does not start the program, which would create a file.
 fn refuses(firsttouch: &Firsttouch, options: &[&str], status: i32, words: &[&str]) -> Outcome {
     let folder = temporary_directory();
     let file = folder.path().join("started");
@@ -22,7 +23,7 @@ fn refuses(firsttouch: &Firsttouch, options: &[&str], status: i32, words: &[&str
     outcome
 }
 
-/// Check that what is not there, and what cannot be read, is refused with its place before the program starts.
+/// Check that a missing node or CPU and a syntax error are reported with their position before the program starts.
 #[test]
 fn lists_and_expressions_are_refused() {
     let Some(firsttouch) = Firsttouch::find("lists_and_expressions_are_refused") else { return };
@@ -39,7 +40,7 @@ fn lists_and_expressions_are_refused() {
         (&["--pin", "compact:0"], "--pin: expected a number of threads", "  compact:0\n          ^\n"),
     ] {
         let outcome = refuses(&firsttouch, options, 2, &[words]);
-        assert!(outcome.stderr_text().contains(shown), "the spot is shown:\n{}", outcome.stderr_text());
+        assert!(outcome.stderr_text().contains(shown), "the message shows the position:\n{}", outcome.stderr_text());
     }
     for (options, words) in [
         (&["--membind", "0", "--interleave", "0"][..], "cannot be used with"),
@@ -56,7 +57,7 @@ fn lists_and_expressions_are_refused() {
     }
 }
 
-/// Check that with --best-effort whatever is refused is a warning, and the program runs as if it had not been asked for.
+/// Check that with --best-effort a placement that is not possible is a warning, and that the program runs without it.
 #[test]
 fn best_effort_runs_without() {
     let Some(firsttouch) = Firsttouch::find("best_effort_runs_without") else { return };
@@ -78,7 +79,7 @@ fn best_effort_runs_without() {
     }
 }
 
-/// Check that a container that forbids memory policies is named with what opens it, and that --best-effort goes on.
+/// Check that the error in a container that forbids memory policies says how to allow them, and that --best-effort continues.
 #[test]
 fn containers_that_forbid_policies() {
     let name = "containers_that_forbid_policies";
@@ -93,7 +94,7 @@ fn containers_that_forbid_policies() {
             assert_eq!((outcome.status, outcome.stdout_text().as_str()), (4, "ran\n"), "{outcome:?}");
             assert!(outcome.messages().contains("warning: cannot set the memory policy"), "{outcome:?}");
         }
-        // CPUs are not policies.
+        // Binding to CPUs needs no memory policy.
         let outcome = inside(&ours(&firsttouch, &["--cpunodebind", "0", "--", "echo", "ran"]));
         assert_eq!((outcome.status, outcome.stdout_text().as_str(), outcome.messages().as_str()), (0, "ran\n", ""), "{outcome:?}");
         let explained = inside(&ours(&firsttouch, &["--explain", "--json"]));
@@ -101,7 +102,8 @@ fn containers_that_forbid_policies() {
     }
 }
 
-/// Check that the program is this very process: its number, its status, its signals, its streams, and nothing left behind.
+/// Check that the program replaces firsttouch's process: PID, status, signals and streams are the program's, and nothing of firsttouch
+/// remains.
 #[test]
 fn the_program_takes_the_place() {
     let Some(firsttouch) = Firsttouch::find("the_program_takes_the_place") else { return };
@@ -113,14 +115,14 @@ fn the_program_takes_the_place() {
     for (script, status) in [("kill -TERM $$", 143), ("kill -SEGV $$", 139), ("exit 255", 255)] {
         assert_eq!(run(&mut ours(&firsttouch, &[&place[..], &["sh", "-c", script]].concat())).status, status, "{script}");
     }
-    // An interrupt ends the program by its own handler.
+    // The program's own handler receives an interrupt.
     let script = "trap 'echo bye; exit 9' INT; echo ready; while :; do sleep 0.1; done";
     let running = Running::start(&mut ours(&firsttouch, &[&place[..], &["sh", "-c", script]].concat()), &[]);
     running.wait_for_stdout("ready\n");
     running.signal(2);
     let outcome = running.wait();
     assert_eq!((outcome.status, outcome.stdout_text().as_str()), (9, "ready\nbye\n"), "{outcome:?}");
-    // Signals that are ignored, descriptors and limits are as without firsttouch, also from odd surroundings.
+    // Ignored signals, descriptors and limits are the same as without firsttouch, also with unusual settings of the parent.
     let script = "grep -E '^Sig(Blk|Ign|Cgt)|^Seccomp:' /proc/self/status; ls /proc/self/fd; ulimit -n; ulimit -c";
     for setting in [":", "trap '' CHLD PIPE", "exec <&-", "exec 2>&-", "ulimit -Sn 77"] {
         let shell = |launcher: &[&str]| {
@@ -133,7 +135,7 @@ fn the_program_takes_the_place() {
     }
 }
 
-/// Check the statuses of shells for what cannot be executed.
+/// Check that the statuses for programs that cannot be executed are those of shells.
 #[test]
 fn programs_that_cannot_run() {
     let Some(firsttouch) = Firsttouch::find("programs_that_cannot_run") else { return };
@@ -147,11 +149,11 @@ fn programs_that_cannot_run() {
     }
 }
 
-/// Check what an OpenMP program is told, that its own variables are respected, and that contradictions are named.
+/// Check the variables that an OpenMP program gets, that the user's variables are respected, and that contradictions are reported.
 #[test]
 fn openmp_variables() {
     let Some(firsttouch) = Firsttouch::find("openmp_variables") else { return };
-    let told = |variables: &[(&str, &str)]| {
+    let run_with = |variables: &[(&str, &str)]| {
         let mut command =
             ours(&firsttouch, &["--pin", "0,0", "--", "sh", "-c", "env | grep ^OMP_ | sort; grep Cpus_allowed_list /proc/self/status"]);
         for name in ["OMP_NUM_THREADS", "OMP_PLACES", "OMP_PROC_BIND", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"] {
@@ -168,25 +170,25 @@ fn openmp_variables() {
         (&[("OMP_PROC_BIND", "true")], set(2, "{0},{0}")),
         (&[("GOMP_CPU_AFFINITY", "0 0")], set(2, "{0},{0}")),
     ] {
-        let outcome = told(variables);
+        let outcome = run_with(variables);
         assert_eq!((outcome.status, outcome.stdout_text()), (0, expected), "{variables:?} {outcome:?}");
     }
     for (name, value) in [("OMP_PROC_BIND", "false"), ("OMP_PLACES", "cores"), ("GOMP_CPU_AFFINITY", "0-1"), ("KMP_AFFINITY", "scatter")] {
-        let outcome = told(&[(name, value)]);
+        let outcome = run_with(&[(name, value)]);
         assert_clear_error(&outcome, &[2], &["contradicts the environment", &format!("{name}={value}"), &format!("env -u {name}")]);
     }
 }
 
 /// The first and the last CPU of this process.
 fn first_and_last_cpu() -> [u32; 2] {
-    let status = fs::read_to_string("/proc/self/status").expect("the kernel tells");
+    let status = fs::read_to_string("/proc/self/status").expect("a readable status");
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).expect("CPUs");
     let cpus = firsttouch_oracles::parse_list(list.trim());
     [cpus[0], cpus[cpus.len() - 1]]
 }
 
-/// Check that a program's own threads get their CPUs in the order in which they begin, the programs it starts from the first CPU on, and
-/// that threads are left alone that the user names.
+/// Check that a program's threads get their CPUs in the order in which they start, that programs which it starts begin again with the first
+/// CPU, and that threads named by --skip are not pinned.
 #[test]
 fn threads_get_their_cpus_in_order() {
     let name = "threads_get_their_cpus_in_order";
@@ -197,14 +199,14 @@ fn threads_get_their_cpus_in_order() {
     for (options, how, expected) in [
         (&[][..], "threads", format!("main: {both}\nthread 1: {first}\nthread 2: {last}\nthread 3: {first}\nmain: {last}\n")),
         (&["--skip", "1"], "threads", format!("main: {both}\nthread 1: {both}\nthread 2: {first}\nthread 3: {last}\nmain: {last}\n")),
-        // Whoever is left alone is not confined to the CPU of its creator.
+        // A skipped thread does not inherit the single CPU of the thread that created it.
         (&["--skip", "2"], "threads", format!("main: {both}\nthread 1: {first}\nthread 2: {both}\nthread 3: {last}\nmain: {last}\n")),
     ] {
         let program = ["--pin", &list, "--", text(&threads), how, "3"];
         let outcome = run(&mut ours(&firsttouch, &[options, &program].concat()));
         assert_eq!((outcome.status, outcome.stdout_text(), outcome.stderr_text().as_str()), (0, expected, ""), "{options:?}");
     }
-    // By way of a script, and beside what the user preloads.
+    // From a script, and together with the user's preloaded library.
     let script = format!("{} threads 1; echo $LD_PRELOAD", text(&threads));
     let mut command = ours(&firsttouch, &["--pin", &list, "--", "sh", "-c", &script]);
     let outcome = run(command.env("LD_PRELOAD", "libm.so.6"));
@@ -217,7 +219,8 @@ fn threads_get_their_cpus_in_order() {
     }
 }
 
-/// Check that an OpenMP team sits in the expression's order, under GCC's runtime and LLVM's, also with more threads than CPUs.
+/// Check that the threads of an OpenMP team are pinned in the expression's order, with GCC's runtime and LLVM's, also with more threads
+/// than CPUs.
 #[test]
 fn openmp_threads_sit_in_order() {
     let name = "openmp_threads_sit_in_order";
@@ -237,7 +240,7 @@ fn openmp_threads_sit_in_order() {
     }
 }
 
-/// Check `--explain` against where the program then is.
+/// Check that `--explain` names the CPUs on which the program then runs.
 #[test]
 fn explained_is_what_happens() {
     let Some(firsttouch) = Firsttouch::find("explained_is_what_happens") else { return };
@@ -248,15 +251,16 @@ fn explained_is_what_happens() {
         assert_eq!(explained["schema"], "firsttouch.run-explain/1");
         let script = "sed -n 's/^Cpus_allowed_list:\\t//p' /proc/self/status";
         let cpus = run(&mut ours(&firsttouch, &[options, &["--", "sh", "-c", script]].concat())).stdout_text();
-        let told: Vec<u32> = serde_json::from_value(explained["cpus"].clone()).expect("numbers");
-        assert_eq!(told, firsttouch_oracles::parse_list(cpus.trim()), "{options:?}");
+        let reported: Vec<u32> = serde_json::from_value(explained["cpus"].clone()).expect("numbers");
+        assert_eq!(reported, firsttouch_oracles::parse_list(cpus.trim()), "{options:?}");
         let threads = explained["threads"].as_array().expect("threads").len();
         assert_eq!(threads, usize::from(options.first() == Some(&"--pin")), "{options:?}");
         assert_eq!(run(&mut ours(&firsttouch, &[options, &["--explain"]].concat())).status, 0);
     }
 }
 
-/// Check that --hardware and --show are topology's output, and that shared memory is placed, dumped and refused.
+/// Check that --hardware and --show print the output of `topology`, and that shared memory can be placed and dumped, with errors for invalid
+/// arguments.
 #[test]
 fn other_things_than_running() {
     let Some(firsttouch) = Firsttouch::find("other_things_than_running") else { return };
@@ -283,7 +287,7 @@ fn other_things_than_running() {
     assert_clear_error(&shared(&["--touch", "--offset", "64K"]), &[1], &["empty"]);
 }
 
-/// Check that a machine with one node is told why there is nothing to test, and the program does not run.
+/// Check that --quick-test on one node says why there is nothing to test, and does not run the program.
 #[test]
 fn quick_test_on_one_node() {
     let Some(firsttouch) = Firsttouch::find("quick_test_on_one_node") else { return };
@@ -291,7 +295,10 @@ fn quick_test_on_one_node() {
         return; // The tests in guests run it.
     }
     let outcome = run(&mut ours(&firsttouch, &["--quick-test", "--json", "--", "sh", "-c", "echo ran"]));
-    let told: Value = serde_json::from_slice(&outcome.stdout).expect("JSON alone");
-    assert_eq!((outcome.status, told["tried"].as_array().map(Vec::len)), (0, Some(0)), "{outcome:?}");
-    assert!(told["verdict"].as_str().is_some_and(|verdict| verdict.starts_with("Nothing to test: this machine has one node")), "{told}");
+    let reported: Value = serde_json::from_slice(&outcome.stdout).expect("JSON alone");
+    assert_eq!((outcome.status, reported["tried"].as_array().map(Vec::len)), (0, Some(0)), "{outcome:?}");
+    assert!(
+        reported["verdict"].as_str().is_some_and(|verdict| verdict.starts_with("Nothing to test: this machine has one node")),
+        "{reported}"
+    );
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Started from odd surroundings (ignored signals, limits, closed descriptors, no PATH), the program still behaves as without
-//! firsttouch, and an older profile is only replaced by a new one.
+//! Unusual settings of the parent (ignored signals, limits, closed descriptors, no PATH): the program behaves as it does without
+//! firsttouch, and only a new profile replaces an older one.
 
 use firsttouch_e2e::process::{Outcome, run};
 use firsttouch_e2e::programs::program;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Runs firsttouch's command line from a bash that first does `setting`.
+/// Runs firsttouch's command line from a bash that first runs `setting`.
 fn from_shell(setting: &str, command: &Command) -> Outcome {
     let outcome = run(Command::new("bash")
         .args(["-c", &format!("{setting}; exec \"$@\""), "bash"])
@@ -27,7 +27,7 @@ fn says(firsttouch: &Firsttouch, setting: &str, script: &str, file: &Path) -> (S
     (plain.stdout_text(), plain.status)
 }
 
-/// Check that the status is had although the parent ignores SIGCHLD, and that the program inherits that.
+/// Check that firsttouch gets the program's status even if the parent ignores SIGCHLD, and that the program inherits that setting.
 #[test]
 fn sigchld_is_ignored() {
     let Some(firsttouch) = Firsttouch::find("sigchld_is_ignored") else { return };
@@ -36,7 +36,7 @@ fn sigchld_is_ignored() {
     assert_eq!(says(&firsttouch, "trap \"\" CHLD", script, &directory.path().join("a.ftp")).1, 3);
 }
 
-/// Check that standard descriptors that were closed stay so.
+/// Check that closed standard descriptors stay closed.
 #[test]
 fn standard_input_is_closed() {
     let Some(firsttouch) = Firsttouch::find("standard_input_is_closed") else { return };
@@ -45,7 +45,7 @@ fn standard_input_is_closed() {
     assert_eq!(says(&firsttouch, "exec <&-", script, &directory.path().join("a.ftp")).0, "closed\n");
 }
 
-/// Check that a limit on file sizes costs the profile at most, and is said.
+/// Check that a limit on file sizes affects at most the profile, and that a message names it.
 #[test]
 fn file_sizes_are_limited() {
     let Some(firsttouch) = Firsttouch::find("file_sizes_are_limited") else { return };
@@ -59,7 +59,7 @@ fn file_sizes_are_limited() {
     }
 }
 
-/// Check that without PATH commands are found where execvp looks.
+/// Check that without PATH, firsttouch finds commands in the directories that execvp searches.
 #[test]
 fn path_is_unset() {
     let Some(firsttouch) = Firsttouch::find("path_is_unset") else { return };
@@ -68,7 +68,7 @@ fn path_is_unset() {
     assert_eq!(outcome.status, 4, "{outcome:?}");
 }
 
-/// Check that a command that cannot be run leaves an older profile as it was.
+/// Check that a command that cannot be run leaves an older profile unchanged.
 #[test]
 fn failed_launch_keeps_the_older_profile() {
     let Some(firsttouch) = Firsttouch::find("failed_launch_keeps_the_older_profile") else { return };
@@ -84,7 +84,7 @@ fn failed_launch_keeps_the_older_profile() {
     assert!(left.iter().all(|name| !name.to_string_lossy().contains(".old-")), "{left:?}");
 }
 
-/// Check that the program's status stays the command's although its report cannot be printed.
+/// Check that firsttouch returns the program's status even if its report cannot be printed.
 #[test]
 fn report_cannot_be_printed() {
     let Some(firsttouch) = Firsttouch::find("report_cannot_be_printed") else { return };
@@ -93,7 +93,7 @@ fn report_cannot_be_printed() {
     assert_eq!(from_shell("exec >/dev/full", &profile).status, 3);
 }
 
-/// Check that names which SQLite reads in its own way are files like others.
+/// Check that names with a special meaning in SQLite are ordinary files.
 #[test]
 fn names_that_sqlite_knows() {
     let Some(firsttouch) = Firsttouch::find("names_that_sqlite_knows") else { return };
@@ -106,7 +106,8 @@ fn names_that_sqlite_knows() {
     }
 }
 
-/// Check that an attached firsttouch ends with the target, not with the parent's taking note of it; and refuses a process that ended.
+/// Check that an attached firsttouch ends when the target ends, even if the parent does not reap it, and that attaching to a process that
+/// has ended is an error.
 #[test]
 fn nobody_reaps_the_target() {
     let Some(firsttouch) = Firsttouch::find("nobody_reaps_the_target") else { return };

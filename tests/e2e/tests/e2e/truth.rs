@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs that count their own accesses (tests/programs/truth): the report's shares and remote fractions against the truth.
+//! Compares the report's shares and remote fractions with the counts of programs that count their own accesses (tests/programs/truth).
 //!
-//! One 10 s run each by default, up to three where a figure misses by more than 3 points (the evidence is a sample).
-//! `FIRSTTOUCH_TRUTH_RUNS=10` makes that many runs of each instead, prints every figure, and asks that the 95 % intervals
-//! cover the truth in nine of ten runs.
+//! By default each program has one run of 10 s, and up to three if a figure is off by more than 3 points (the evidence is a sample).
+//! `FIRSTTOUCH_TRUTH_RUNS=10` makes that many runs of each program instead, prints every figure, and requires that the 95 % intervals
+//! cover the truth in nine of ten cases.
 
 use firsttouch_e2e::process::run;
 use firsttouch_e2e::programs::program;
@@ -16,7 +16,7 @@ const TOLERANCE: f64 = 0.03;
 /// The status of a program that cannot run on this processor.
 const LACKS_INSTRUCTIONS: i32 = 77;
 
-/// A figure of the report beside the true one.
+/// A figure of the report and the true one.
 struct Figure {
     what: String,
     got: f64,
@@ -25,7 +25,7 @@ struct Figure {
 }
 
 impl Figure {
-    /// Within three points of the truth, or where that cannot be had within the interval.
+    /// Whether the figure is within three points of the truth or, for a doubtful figure, the interval covers the truth.
     fn close(&self, doubtful: bool) -> bool {
         (self.got - self.truth).abs() <= TOLERANCE || (doubtful && self.covered())
     }
@@ -96,9 +96,10 @@ fn check(name: &str, init: &str) {
     let directory = temporary_directory();
     let file = directory.path().join("truth.ftp");
     let wanted: usize = std::env::var("FIRSTTOUCH_TRUTH_RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
-    // Most of the time goes into initialising fresh memory, and little is left to watch.
+    // The program spends most of its time initialising new memory, so few windows observe its accesses.
     let sparse = name == "born_and_die";
-    // b is read every 10 us: where a trap takes longer than that, more than three points of its share are in doubt, and the report says so.
+    // b is read every 10 us. On a machine where a trap takes longer than that, its share is uncertain by more than three points, and the
+    // report says so.
     let hot = name == "dgemv";
     let (mut close_runs, mut covered, mut figures_seen, mut far) = (0, 0, 0, Vec::new());
     for attempt in 1..=if wanted > 0 { wanted } else { 3 } {
@@ -114,19 +115,19 @@ fn check(name: &str, init: &str) {
         figures_seen += figures.len();
         close_runs += usize::from(far.is_empty());
         eprintln!("{test} run {attempt}: {} figures, {} beyond 3 points {far:?}", figures.len(), far.len());
-        // Nine in ten intervals are enough of a sparse sample.
+        // With a sparse sample, nine in ten figures are sufficient.
         if wanted == 0 && far.len() <= if sparse { figures.len() / 10 } else { 0 } {
             return;
         }
     }
     if wanted == 0 {
-        panic!("{test}: in three runs some figure was more than 3 points off; last: {far:?}");
+        panic!("{test}: in each of three runs a figure was more than 3 points off; last: {far:?}");
     }
     eprintln!("{test}: all figures within 3 points in {close_runs} of {wanted} runs; intervals cover {covered} of {figures_seen} figures");
     assert!(covered * 10 >= figures_seen * 9, "{test}: the intervals cover only {covered} of {figures_seen}");
 }
 
-/// One test, so that no two programs run at a time.
+/// One test, so that the programs run one at a time.
 #[test]
 fn figures_are_true() {
     let serial = ["ratio31", "dgemv", "triad", "unequal", "cyclic", "copies", "wide", "late_threads", "born_and_die"];

@@ -2,7 +2,7 @@
 
 use crate::agent::ring::{AgentRing, SILENT_ADDRESS_SPACE, SILENT_SANDBOX};
 use crate::options::Options;
-use crate::source::{Account, Drain, NEVER, Occasion, Source, Target};
+use crate::source::{Account, Drain, NEVER, Occasion, Source, Target, Unavailable};
 use crate::timeline::Timeline;
 use crate::track::Tracker;
 use firsttouch_system::preload::target::accepts_agent;
@@ -76,8 +76,8 @@ impl Source for Agent {
     }
 
     /// Unpacks the library and makes the ring, if the program can load it.
-    fn probe(&mut self) -> Result<(), String> {
-        let Some((program, bytes)) = &self.program else { return Err(ATTACHED.to_owned()) };
+    fn probe(&mut self) -> Result<(), Unavailable> {
+        let Some((program, bytes)) = &self.program else { return Err(ATTACHED.into()) };
         accepts_agent(program).map_err(|reason| reason.to_string())?;
         let library = Unpacked::write(bytes).map_err(|error| format!("{error:#}: objects are named by mapping"))?;
         let ring = AgentRing::create(RING_SLOTS, self.min_size, self.follow)
@@ -86,7 +86,7 @@ impl Source for Agent {
         Ok(())
     }
 
-    fn start(&mut self, target: &Target<'_>, tracker: &mut Tracker) -> Result<(), String> {
+    fn start(&mut self, target: &Target<'_>, tracker: &mut Tracker) -> Result<(), Unavailable> {
         if let Some((_, ring)) = &self.loaded {
             ring.set_root(target.pid);
             tracker.scope.by_mapping = false;

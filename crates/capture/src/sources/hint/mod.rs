@@ -1,7 +1,7 @@
 //! Access evidence from the hinting faults of NUMA balancing: the kernel marks pages to see who uses them. The page-fault event
 //! reports these faults together with first touches; the size of the page that was mapped distinguishes them.
 
-use crate::source::{Account, NEVER, Occasion, Source, Target};
+use crate::source::{Account, NEVER, Occasion, Source, Target, Unavailable};
 use crate::timeline::Record;
 use crate::track::Tracker;
 use firsttouch_model::rows::Machine;
@@ -44,7 +44,7 @@ impl Source for Hint {
         "hint"
     }
 
-    fn start(&mut self, _target: &Target<'_>, tracker: &mut Tracker) -> Result<(), String> {
+    fn start(&mut self, _target: &Target<'_>, tracker: &mut Tracker) -> Result<(), Unavailable> {
         self.read_setting(monotonic_ns(), tracker);
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! pages again and again, so that pages which move are seen to move.
 
 use crate::random::Random;
-use crate::source::{Account, NEVER, Occasion, Source, Target};
+use crate::source::{Account, NEVER, Occasion, Source, Target, Unavailable};
 use crate::track::Tracker;
 use crate::track::live::LiveObject;
 use firsttouch_model::rows::Id;
@@ -24,7 +24,7 @@ impl Source for Resident {
         "resident"
     }
 
-    fn start(&mut self, _target: &Target<'_>, _tracker: &mut Tracker) -> Result<(), String> {
+    fn start(&mut self, _target: &Target<'_>, _tracker: &mut Tracker) -> Result<(), Unavailable> {
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use super::period::{Switch, is_storm, periods};
 use crate::perf::records::{PerfRecord, parse};
 use crate::perf::refusal::explain;
 use crate::perf::ring::PerfRing;
+use crate::source::Unavailable;
 use firsttouch_system::calls::perf::{Attributes, Event, kernel_reports_page_sizes};
 use std::collections::HashMap;
 use std::io;
@@ -54,7 +55,7 @@ impl TouchEvents {
     ///
     /// # Errors
     /// Why events cannot be opened, and the least privileged way to get them.
-    pub fn open(root: &Path, tids: &[i32], cpus: &[u32], launch: bool, follow: bool) -> Result<Self, String> {
+    pub fn open(root: &Path, tids: &[i32], cpus: &[u32], launch: bool, follow: bool) -> Result<Self, Unavailable> {
         let mut refused = None;
         for sees_kernel in [true, false] {
             for threads_only in [!follow, false] {
@@ -69,7 +70,7 @@ impl TouchEvents {
             }
         }
         let error = refused.unwrap_or_else(|| io::Error::from_raw_os_error(libc::ENODEV));
-        Err(explain(root, &error))
+        Err(explain(root, &error).into())
     }
 
     fn open_as(tids: &[i32], cpus: &[u32], mode: Mode) -> io::Result<Self> {

@@ -8,7 +8,7 @@ mod period;
 use crate::options::Options;
 use crate::perf::records::PerfRecord;
 use crate::random::Random;
-use crate::source::{Account, Drain, NEVER, Occasion, Source, Target};
+use crate::source::{Account, Drain, NEVER, Occasion, Source, Target, Unavailable};
 use crate::timeline::{Fault, Record, Timeline};
 use crate::track::Tracker;
 use events::TouchEvents;
@@ -45,7 +45,7 @@ impl Source for Touch {
         "touch"
     }
 
-    fn start(&mut self, target: &Target<'_>, tracker: &mut Tracker) -> Result<(), String> {
+    fn start(&mut self, target: &Target<'_>, tracker: &mut Tracker) -> Result<(), Unavailable> {
         let events = TouchEvents::open(&tracker.scope.root, target.tids, &self.cpus, target.is_launched, self.follow);
         self.events = Some(events.map_err(|reason| format!("{reason}; continuing without first-touch evidence"))?);
         tracker.activity.is_reported = true;

@@ -20,9 +20,9 @@ pub use calibrate::{Calibration, calibrate};
 
 use crate::options::Options;
 use crate::perf::refusal::explain;
-use crate::source::{Account, NEVER, Occasion, Source, Target};
+use crate::source::{Account, NEVER, Occasion, Source, Target, Unavailable};
 use crate::track::Tracker;
-use firsttouch_model::metadata::Entry;
+use firsttouch_model::rows::metadata::Entry;
 use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::launch::raise_file_limit;
 use rounds::Rounds;
@@ -76,7 +76,7 @@ impl Source for Watch {
         "watch"
     }
 
-    fn probe(&mut self) -> Result<(), String> {
+    fn probe(&mut self) -> Result<(), Unavailable> {
         if self.calibration.is_some() {
             return Ok(());
         }
@@ -86,10 +86,10 @@ impl Source for Watch {
         } else {
             explain(Path::new("/"), &error)
         };
-        Err(format!("{reason}; continuing without access evidence"))
+        Err(format!("{reason}; continuing without access evidence").into())
     }
 
-    fn start(&mut self, target: &Target<'_>, tracker: &mut Tracker) -> Result<(), String> {
+    fn start(&mut self, target: &Target<'_>, tracker: &mut Tracker) -> Result<(), Unavailable> {
         let Some(calibration) = self.calibration else { return Ok(()) };
         let start_ns = monotonic_ns();
         let seed = start_ns.rotate_left(17) ^ u64::from(target.pid.unsigned_abs());

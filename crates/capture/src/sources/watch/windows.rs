@@ -6,7 +6,7 @@ use super::rate::accesses;
 use super::select::Watchpoint;
 use super::thread::SlotResult;
 use crate::track::Tracker;
-use firsttouch_model::metadata::Entry;
+use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{Access, Id, Window};
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! `balancing` and its measurement, with a program that surely provokes the kernel's.
+//! `balancing` and `balancing measure`, with a program that reliably triggers the kernel's balancing.
 
 use firsttouch_e2e::process::run;
 use firsttouch_guests::{Setting, first_two_with_cpus, firsttouch, guest_program, json, read_number};
@@ -17,12 +17,13 @@ fn switch() -> u64 {
 fn state_and_switch() {
     let _before = Setting::set(SWITCH, "0");
     for (arguments, value, state) in [(&["balancing"][..], 0, "off"), (&["balancing", "on"], 1, "on"), (&["balancing", "off"], 0, "off")] {
-        let told = json(arguments);
-        assert_eq!((told["value"].as_u64(), told["state"].as_str()), (Some(value), Some(state)), "{told:#}");
+        let reported = json(arguments);
+        assert_eq!((reported["value"].as_u64(), reported["state"].as_str()), (Some(value), Some(state)), "{reported:#}");
         assert_eq!(switch(), value, "{arguments:?}");
-        assert!(told["nodes"].as_u64() > Some(1) && list(&told, "doubts").is_empty(), "{told:#}");
+        assert!(reported["nodes"].as_u64() > Some(1) && list(&reported, "doubts").is_empty(), "{reported:#}");
         for name in ["scan_delay_ms", "scan_period_min_ms", "scan_period_max_ms", "scan_size_mb"] {
-            let tunable = list(&told, "tunables").iter().find(|tunable| tunable["name"] == name).unwrap_or_else(|| panic!("{told:#}"));
+            let tunable =
+                list(&reported, "tunables").iter().find(|tunable| tunable["name"] == name).unwrap_or_else(|| panic!("{reported:#}"));
             assert_eq!(tunable["value"], read_number(format!("{TUNABLES}/{name}")), "{name}");
         }
     }
@@ -32,8 +33,8 @@ fn most(measured: &Value, key: &str) -> f64 {
     measured[key]["max"].as_f64().unwrap()
 }
 
-/// Check that faults and migrations of memory that is used from another node are counted with balancing on, and hardly any with it
-/// off; and that the state is as it was.
+/// Check that for memory used from another node, many faults and migrations are counted with balancing on and few with it off, and that
+/// the previous state is restored.
 #[test]
 fn measured() {
     let _before = Setting::set(SWITCH, "0");
@@ -43,12 +44,12 @@ fn measured() {
     command.arg(guest_program("far_use")).args([&first, &second, "8", "3"]);
     let outcome = run(&mut command);
     assert_eq!((outcome.status, switch()), (0, 0), "{outcome:?}");
-    let told: Value = serde_json::from_slice(&outcome.stdout).unwrap();
-    assert_eq!(told["schema"], "firsttouch.balancing-measure/1");
-    let [on, off] = list(&told, "measured").as_slice() else { panic!("{told:#}") };
+    let reported: Value = serde_json::from_slice(&outcome.stdout).unwrap();
+    assert_eq!(reported["schema"], "firsttouch.balancing-measure/1");
+    let [on, off] = list(&reported, "measured").as_slice() else { panic!("{reported:#}") };
     assert_eq!((on["balancing"].as_str(), off["balancing"].as_str()), (Some("on"), Some("off")));
-    // All of its 2,048 pages are on the wrong node; each is caught at least once before it is moved.
-    assert!(most(on, "pages_migrated") > 1024.0 && most(on, "hint_faults") >= most(on, "pages_migrated"), "{told:#}");
-    // Pages of other processes that were marked while it was on are still caught, one by one: 0 to 5 were seen.
-    assert!(most(off, "hint_faults") < 0.01 * most(on, "hint_faults") && most(off, "pages_migrated") < 20.0, "{told:#}");
+    // All 2,048 pages of the program are on the wrong node. Each has at least one hinting fault before it is moved.
+    assert!(most(on, "pages_migrated") > 1024.0 && most(on, "hint_faults") >= most(on, "pages_migrated"), "{reported:#}");
+    // Pages of other processes that were marked while balancing was on still fault, one by one: 0 to 5 were observed.
+    assert!(most(off, "hint_faults") < 0.01 * most(on, "hint_faults") && most(off, "pages_migrated") < 20.0, "{reported:#}");
 }

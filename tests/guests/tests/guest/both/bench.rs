@@ -1,4 +1,4 @@
-//! `bench` on real nodes: its initialisations place pages as they say.
+//! `bench` on real nodes: each initialisation places pages as documented.
 
 use firsttouch_guests::{Setting, first_two_with_cpus, firsttouch, json, nodes};
 
@@ -12,10 +12,11 @@ fn pages(kernel: &[&str], init: &str, cpus: (u32, u32)) -> Vec<Option<u64>> {
     bench["page_nodes"].as_array().unwrap().iter().map(|node| node.as_u64()).collect()
 }
 
-/// Check the four initialisations of every kind of kernel. Where two parts meet, a page belongs to whoever was first.
+/// Check the four initialisations of every kind of kernel. A page at the border of two parts belongs to the thread that touched it first.
 #[test]
 fn initialisations_place_pages() {
-    // A huge page that parts of two threads share is its first toucher's. dgemv's matrix, which malloc places, begins anywhere in one.
+    // A huge page that two parts share is on the node of its first toucher. malloc places dgemv's matrix, so it can begin anywhere in a huge
+    // page.
     let _small = Setting::set("/sys/kernel/mm/transparent_hugepage/enabled", "madvise");
     let [one, other] = first_two_with_cpus();
     let cpus = (one.cpus[0], other.cpus[0]);
@@ -28,7 +29,7 @@ fn initialisations_place_pages() {
         &["dmvm", "--m", "1024", "--n", "1024"],
         &["chase", "--lines", "131072"],
     ];
-    // Where a part goes does not depend on how many other nodes there are.
+    // The node of a part does not depend on the number of other nodes, so each guest tests some of the kernels.
     let kernels = if nodes().len() == 2 { &kernels[..3] } else { &kernels[3..] };
     for kernel in kernels {
         let serial = pages(kernel, "serial", cpus);

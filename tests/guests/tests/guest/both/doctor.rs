@@ -1,4 +1,4 @@
-//! `doctor`: each finding where it is provoked, and only there.
+//! `doctor`: each finding appears if its cause is present, and only then.
 
 use firsttouch_e2e::programs::program;
 use firsttouch_guests::{FullNode, Group, Setting, first_two_with_cpus, firsttouch, json_of, nodes};
@@ -10,10 +10,10 @@ use std::process::Command;
 use super::balancing::SWITCH;
 
 pub const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
-/// What the guests are by their shape.
+/// Findings that follow from the shape of the guests.
 const SHAPE: [&str; 2] = ["node-without-cpus", "sub-numa"];
 
-/// An environment where threads are bound, and fit.
+/// Sets an environment in which threads are bound and fit on the CPUs.
 pub fn calm(command: &mut Command) -> &mut Command {
     command.envs([("OMP_PROC_BIND", "close"), ("OMP_PLACES", "cores"), ("OMP_NUM_THREADS", "2")])
 }
@@ -31,7 +31,7 @@ fn doctor() -> Command {
     firsttouch().command(["doctor"])
 }
 
-/// Check that nothing is found where nothing is wrong, beyond what the machine's shape deserves.
+/// Check that without a problem there is no finding, except those that follow from the machine's shape.
 #[test]
 fn silent() {
     let _rare = Setting::set(HUGE_PAGES, "madvise");
@@ -41,7 +41,7 @@ fn silent() {
     assert_eq!(is_found("node-without-cpus"), nodes().iter().any(|node| node.cpus.is_empty()), "{diagnosis:#}");
 }
 
-/// Check what is wrong in the environment of a program, and in the kernel's switches.
+/// Check findings about the environment of a program and about the kernel's settings.
 #[test]
 fn environment_and_switches() {
     let _rare = Setting::set(HUGE_PAGES, "madvise");
@@ -57,7 +57,7 @@ fn environment_and_switches() {
     assert_eq!(ids(&switched), ["numa-balancing", "huge-pages-always"]);
 }
 
-/// Check limits on where memory may be: a policy, and a control group that leaves CPUs without memory of their own.
+/// Check limits on the placement of memory: a policy, and a control group with CPUs on a node whose memory it does not allow.
 #[test]
 fn bound_memory() {
     let _rare = Setting::set(HUGE_PAGES, "madvise");
@@ -77,7 +77,7 @@ fn bound_memory() {
     assert_eq!((&cpuset["group"], &cpuset["nodes"]), (&"/firsttouch-doctor".into(), &[first.id][..].into()), "{topology:#}");
 }
 
-/// Check a node with hardly any room. (Where nodes are small, and soon full.)
+/// Check a node with little free memory. (Only in the guest with small nodes, which fill quickly.)
 #[test]
 fn full_node() {
     if nodes().len() == 2 {

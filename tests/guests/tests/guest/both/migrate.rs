@@ -1,4 +1,4 @@
-//! `migrate`: where pages of a running program land, against numa_maps; and its rate beside migratepages'.
+//! `migrate`: compares the nodes of a running program's pages with numa_maps, and its rate with that of migratepages.
 
 use firsttouch_e2e::process::{Running, run};
 use firsttouch_e2e::tool::{temporary_directory, text};
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 const MIB: &str = "48";
 const BYTES: u64 = 48 << 20;
-/// Of a kernel that goes on.
+/// The recorded time of a kernel that continues to run.
 const RECORDED: Duration = Duration::from_secs(8);
 
-/// The nodes of a process's largest mapping, as the kernel says.
+/// The nodes of a process's largest mapping, from numa_maps.
 fn largest(pid: &str) -> BTreeMap<u32, u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/numa_maps")).unwrap();
     let nodes = |line: &str| -> BTreeMap<u32, u64> {
@@ -32,7 +32,7 @@ fn migrate(pid: &str, options: &[&str]) -> Value {
     json(&[&["migrate", pid], options].concat())
 }
 
-/// Check that pages of both kinds land on the node asked for, all of them, and are counted; and that nothing moves the second time.
+/// Check that all pages of both kinds move to the requested node and are counted, and that nothing moves the second time.
 #[test]
 fn pages_land_on_a_node() {
     let [from, to] = first_two_with_cpus().map(|node| node.id);
@@ -43,12 +43,12 @@ fn pages_land_on_a_node() {
         assert!(moved["moved_bytes"].as_u64().unwrap() >= BYTES && moved["to"][to.to_string()].as_u64().unwrap() >= BYTES, "{moved:#}");
         let again = migrate(&program.pid(), &["--to", &to.to_string()]);
         assert!(again["moved_bytes"].as_u64().unwrap() < 1 << 20 && again["there_bytes"].as_u64().unwrap() >= BYTES, "{again:#}");
-        // It still waits, unharmed.
+        // The program still waits, unharmed.
         assert!(fs::read_to_string(format!("/proc/{}/stat", program.pid())).unwrap().contains(") S "));
     }
 }
 
-/// Check that interleaved pages lie on both nodes in equal parts, and that the text says what happened.
+/// Check that interleaved pages are on both nodes in equal parts, and that the text reports it.
 #[test]
 fn pages_are_interleaved() {
     let [one, other] = first_two_with_cpus().map(|node| node.id);
@@ -59,8 +59,9 @@ fn pages_are_interleaved() {
     assert_eq!(largest(&program.pid()), [(one, BYTES / 2), (other, BYTES / 2)].into(), "{said}");
 }
 
-/// The rate at which pages move beside migratepages', in turn: printed, and held loosely, since in a guest it says little. Of
-/// migratepages' time what it takes with nothing to move is subtracted; ours is what it tells of the moving.
+/// Compare the rate of `migrate` with that of migratepages, alternately. Prints the ratio, and checks only a loose limit, because the rate
+/// in a guest means little. From migratepages' time the test subtracts the time of a run with nothing to move; firsttouch reports the
+/// time of the move itself.
 #[test]
 fn rate_beside_migratepages() {
     let [from, to] = first_two_with_cpus().map(|node| node.id);
@@ -92,8 +93,9 @@ fn rate_beside_migratepages() {
     assert!(ratios[1] > 0.2, "{ratios:?}");
 }
 
-/// A kernel that one thread initialised, on the first node, used by threads on both: profiled for a while, it goes on. Its pages go where the
-/// profile saw them used; and from one node again to where a plan made from that profile wants them.
+/// Profiles a kernel for a while and lets it continue. One thread initialised its array, on the first node, and threads on both nodes use it.
+/// `migrate --profile` moves its pages to their users. Then, from one node again, `migrate --plan` moves them to the places of a plan made
+/// from that profile.
 fn placed_while_it_runs() {
     let _settings = (balancing_off(), Setting::set("/sys/kernel/mm/transparent_hugepage/enabled", "madvise"));
     let folder = temporary_directory();
@@ -103,7 +105,7 @@ fn placed_while_it_runs() {
     let program = [&[text(ours.binary())], &kernel[..], &["--repetitions", "1"]].concat();
     let mut command = ours.profile(&profile, &["--duration", &format!("{}ms", RECORDED.as_millis())], &program);
     let running = Running::start(command.envs([("OMP_PROC_BIND", "spread"), ("OMP_PLACES", "cores")]), &[]);
-    // SQLite's log is there while the profile is written.
+    // SQLite's log exists while the profile is written.
     let (start, log) = (Instant::now(), folder.path().join("a.ftp-wal"));
     while start.elapsed() < RECORDED || log.exists() {
         assert!(start.elapsed().as_secs() < 120, "the profile does not end");
@@ -130,7 +132,7 @@ fn placed_while_it_runs() {
     running.wait();
 }
 
-/// Check both ways of a profile of the running program. (On one guest: profiles under emulation take their time.)
+/// Check `--profile` and `--plan` with a profile of the running program. (In one guest only, because profiles under emulation take long.)
 #[test]
 fn pages_go_to_their_users() {
     if nodes().len() == 2 {

@@ -1,5 +1,5 @@
-//! The whole way on real nodes: profile -> plan -> run --plan. The pages are where their users are, a new profile agrees, and the
-//! program says what it said before.
+//! The whole sequence on real nodes: profile -> plan -> run --plan. The pages are on the nodes of their users, a new profile confirms it,
+//! and the program's output does not change.
 
 use firsttouch_e2e::corpus::{KERNEL_THREADS as THREADS, KERNELS, Program, plan_of, programs};
 use firsttouch_e2e::process::{Running, run};
@@ -15,7 +15,7 @@ use std::time::Duration;
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const THREADS_OF_KERNELS: usize = 4;
 
-/// A kernel initialised by one thread, all of it on the first node, with threads spread over the nodes.
+/// Profiles a kernel that one thread initialised, so that all data are on the first node, with threads spread over the nodes.
 fn profiled(file: &Path, kernel: &[&str]) -> Value {
     let ours = firsttouch();
     let program = [&[text(ours.binary()), "bench"], kernel, &["--init", "serial", "--threads", THREADS, "--repetitions", "1"]].concat();
@@ -25,7 +25,7 @@ fn profiled(file: &Path, kernel: &[&str]) -> Value {
     json(&["report", text(file)])
 }
 
-/// The node of each of 64 pages at equal distances in the kernel's main array, and what the plan's library said.
+/// The node of each of 64 pages at equal distances in the kernel's main array, and the messages of the plan's library.
 fn under_plan(plan: &Path, kernel: &[&str]) -> (Vec<u64>, String) {
     let ours = firsttouch();
     let mut command = ours.command(["run", "--plan"]);
@@ -37,7 +37,7 @@ fn under_plan(plan: &Path, kernel: &[&str]) -> (Vec<u64>, String) {
     (pages, outcome.stderr_text())
 }
 
-/// Profile, plan, run: of a block partition by thread, each page is on the node of its part.
+/// Profiles, plans and runs a kernel that is partitioned into one block per thread. Checks that each page is on the node of its part.
 fn mended(kernel: &[&str]) {
     let _settings = (balancing_off(), Setting::set(HUGE_PAGES, "madvise"));
     let folder = temporary_directory();
@@ -52,7 +52,7 @@ fn mended(kernel: &[&str]) {
     let with_cpus: Vec<u64> = nodes().iter().filter(|node| !node.cpus.is_empty()).map(|node| u64::from(node.id)).collect();
     assert!(pages.len() >= 60, "{pages:?}");
     let wanted = |page: usize| with_cpus[page * with_cpus.len() / pages.len()];
-    // A page at a border may be either side's.
+    // A page at a border may be on the node of either side.
     let right = pages.iter().enumerate().filter(|(page, node)| **node == wanted(*page)).count();
     assert!(right * 100 >= pages.len() * 97, "{right} of {}: {pages:?}\n{text_of_plan}", pages.len());
 
@@ -69,7 +69,7 @@ fn mended(kernel: &[&str]) {
     assert!(remote < 0.05, "{remote} of {:?}: {report:#}", report["remote_interval"]);
 }
 
-/// Check DGEMV. (On one guest: profiles under emulation take their time.)
+/// Check DGEMV. (In one guest only, because profiles under emulation take long.)
 #[test]
 fn dgemv_goes_to_its_users() {
     if nodes().len() != 2 {
@@ -78,7 +78,7 @@ fn dgemv_goes_to_its_users() {
     sampled(|| mended(&["dgemv", "--m", "2000", "--n", "2000", "--iterations", "100"]));
 }
 
-/// Bytes of the mappings that have a policy of their own, and of these what lies where the policy wants it, by node.
+/// Bytes of the mappings that have their own policy, and how many of these are where the policy wants them, by node.
 #[derive(Clone, Debug, Default)]
 struct Policed {
     /// Preferred: bytes on the preferred node. Interleaved: all.
@@ -87,7 +87,7 @@ struct Policed {
     interleaved: u64,
 }
 
-/// By numa_maps.
+/// Reads them from numa_maps.
 fn policed(pid: i32) -> Option<Policed> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/numa_maps")).ok()?;
     let mut sums = Policed::default();
@@ -113,16 +113,16 @@ fn policed(pid: i32) -> Option<Policed> {
     Some(sums)
 }
 
-/// What is wrong with a program of the corpus under the plan that was made for it on the host, on one node; none if nothing is.
+/// Runs a program of the corpus under the plan that was made for it on the host, on one node. Returns what is wrong, `None` if it is correct.
 fn problem(program: &Program) -> Option<String> {
     let plan = plan_of(&program.name);
     let text_of_plan = std::fs::read_to_string(&plan).unwrap_or_else(|error| panic!("{}: {error}", plan.display()));
     let command = program.command_when_built();
     let mut running = Running::start(firsttouch().command(["run", "--plan"]).arg(&plan).arg("--").args(&command), &[]);
-    // Its memory comes and goes: what counts is when it has most.
+    // The program allocates and frees memory, so evaluate the moment when it has most.
     let mut most = Policed::default();
     while !running.has_ended() {
-        // Walking the page tables of four programs is dear in a guest.
+        // Walking the page tables of four programs is slow in a guest.
         if let Some(now) = policed(running.pid()).filter(|now| now.all >= most.all) {
             most = now;
         }
@@ -150,13 +150,13 @@ fn problem(program: &Program) -> Option<String> {
     Some(format!("{}: {why}\n{text_of_plan}", program.name))
 }
 
-/// Check programs whose defect a placement mends, under plans made on one node: what is planned lies where the plan wants it, each node has
-/// its part, and the program says what it says by itself. (Six at a time: nothing is measured.)
+/// Check programs whose defect a placement fixes, under plans made on one node: planned memory is where the plan wants it, each node has
+/// its part, and the program's output does not change. (Six programs at a time, because nothing is measured.)
 #[test]
 fn programs_with_a_defect_are_mended() {
     let _off = (balancing_off(), Setting::set(HUGE_PAGES, "madvise"));
     let wanted: Vec<Program> = programs().into_iter().filter(|program| program.policy() != "none").collect();
-    // All of them on two nodes; of each policy and language some on others.
+    // All programs on two nodes. In the other guest some of each policy and language.
     let some = ["serial_loop", "vector_constructor", "array_assignment", "static_array", "row_pointers", "random_gather"];
     let is_asked = |program: &&Program| nodes().len() == 2 || some.contains(&program.name.as_str());
     let asked: Vec<&Program> = wanted.iter().filter(is_asked).collect();
@@ -169,7 +169,7 @@ fn programs_with_a_defect_are_mended() {
     assert!(problems.is_empty(), "{} of {}:\n{}", problems.len(), asked.len(), problems.join("\n"));
 }
 
-/// Check the bundled kernels under plans made on one node: of 64 pages of the main array, each is on the node of its part.
+/// Check the bundled kernels under plans made on one node: each of 64 pages of the main array is on the node of its part.
 #[test]
 fn kernels_are_mended() {
     let _off = (balancing_off(), Setting::set(HUGE_PAGES, "madvise"));
@@ -192,7 +192,7 @@ fn kernels_are_mended() {
         nodes.dedup();
         assert_eq!((&nodes, &explained["plan"][0]["found"]), (&with_cpus, &true.into()), "{}: {explained:#}", kernel.name);
         let right = pages.iter().enumerate().filter(|(page, node)| **node == wanted(*page)).count();
-        // Borders of iso3dfd, whose parts are unequal, are known from samples.
+        // The parts of iso3dfd are unequal, and their borders are estimated from samples.
         let least = if kernel.ends[0] == 0.25 { 97 } else { 92 };
         println!("{}: {right} of {}", kernel.name, pages.len());
         assert!(
@@ -204,8 +204,8 @@ fn kernels_are_mended() {
     }
 }
 
-/// Check the bundled kernels by a new profile each, under plans made on one node: next to nothing is remote. (Too long for every day; run it
-/// with `scripts/test-guests -- --ignored --nocapture`.)
+/// Check with a new profile of each bundled kernel, under plans made on one node, that almost no access is remote. (Too slow for every run;
+/// run it with `scripts/test-guests -- --ignored --nocapture`.)
 #[test]
 #[ignore = "takes some minutes in each guest"]
 fn new_profiles_of_kernels_agree() {
@@ -222,15 +222,15 @@ fn new_profiles_of_kernels_agree() {
             let report = json(&["report", text(&file)]);
             println!("{}: {} remote {}", kernel.name, report["remote_fraction"], report["remote_interval"]);
             let remote = report["remote_fraction"].as_f64().unwrap_or_else(|| panic!("{}: {report:#}", kernel.name));
-            // Of iso3dfd's reads some cross a border between parts, by vectors 24 of some 2,300 a column: 1 % for each of the borders.
+            // Some of iso3dfd's reads cross a border between parts: 24 of about 2,300 vectors in a column, 1 % for each border.
             let crossing = if kernel.name == "iso3dfd" { 0.01 * (nodes().len().min(3) - 1) as f64 } else { 0.0 };
             assert!(remote < 0.05 + crossing, "{}: {remote}: {report:#}", kernel.name);
         });
     }
 }
 
-/// Check each program of the corpus that a placement mends by a new profile, under the plan made on one node: next to nothing of a partition is
-/// remote; of what is interleaved, what lies on the other nodes. (Too long for every day, as above.)
+/// Check with a new profile of each program of the corpus that a placement fixes, under the plan made on one node: for a partition almost
+/// no access is remote; for interleaved memory, only the share on the other nodes. (Too slow for every run, as above.)
 #[test]
 #[ignore = "takes four minutes in each guest"]
 fn new_profiles_of_programs_agree() {
@@ -240,7 +240,7 @@ fn new_profiles_of_programs_agree() {
     for program in programs().into_iter().filter(|program| program.policy() != "none") {
         let allowed = if program.policy() == "interleave" { 1.02 - 1.0 / with_cpus } else { 0.05 };
         let (mut remote, mut said) = (1.0, String::new());
-        // Few windows are hit under emulation: up to three samples.
+        // Few windows have hits under emulation, so make up to three profiles.
         for _ in 0..3 {
             let (ours, folder) = (firsttouch(), temporary_directory());
             let file = folder.path().join("after.ftp");
@@ -255,9 +255,9 @@ fn new_profiles_of_programs_agree() {
                 list(&report, "findings").iter().map(|finding| format!("{} {}", finding["id"], finding["object_name"])).collect();
             said = format!("{}: {} remote {} {findings:?}", program.name, report["remote_fraction"], report["remote_interval"]);
             println!("{said}");
-            // Of what is interleaved few windows may tell: it is held by its interval.
-            let told = if program.policy() == "interleave" { &report["remote_interval"][0] } else { &report["remote_fraction"] };
-            remote = told.as_f64().unwrap_or(1.0);
+            // Few windows may observe interleaved memory, so check the lower end of its interval.
+            let reported = if program.policy() == "interleave" { &report["remote_interval"][0] } else { &report["remote_fraction"] };
+            remote = reported.as_f64().unwrap_or(1.0);
             if remote < allowed {
                 break;
             }
@@ -269,7 +269,7 @@ fn new_profiles_of_programs_agree() {
     assert!(problems.is_empty(), "{}:\n{}", problems.len(), problems.join("\n"));
 }
 
-/// Check that in a container which forbids policies the program runs as it is, and the reason is said.
+/// Check that in a container that forbids policies the program runs unchanged, and that a message gives the reason.
 #[test]
 fn containers_that_forbid_policies() {
     let program = programs().into_iter().find(|program| program.name == "serial_loop").unwrap();
@@ -284,8 +284,8 @@ fn containers_that_forbid_policies() {
     }
 }
 
-/// Check that a program whose plan wants a node that is nearly full runs to its end. (How much of it is free then varies, and so whether
-/// that is said.) (Where nodes are small, and soon full.)
+/// Check that a program whose plan wants a node that is nearly full runs to its end. The node's free memory varies, so the test does not
+/// check the message about it. (Only in the guest with small nodes, which fill quickly.)
 #[test]
 fn too_little_memory() {
     if nodes().len() == 2 {
@@ -299,7 +299,7 @@ fn too_little_memory() {
     assert!(outcome.stderr_text().contains(" matched "), "{outcome:?}");
 }
 
-/// Check that a plan of another program and one without room are said, and that the program runs.
+/// Check that a plan of another program, for nodes that do not exist here, is reported, and that the program runs.
 #[test]
 fn stale_plans_do_no_harm() {
     let folder = temporary_directory();

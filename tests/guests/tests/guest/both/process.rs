@@ -8,7 +8,7 @@ use std::fs;
 
 type ByNode = BTreeMap<u32, u64>;
 
-/// What `two_arrays` says of an array, by the kernel's own answer.
+/// An array of `two_arrays`, as the program prints it from the kernel's answer.
 struct Array {
     start: u64,
     end: u64,
@@ -35,7 +35,7 @@ fn by_node(value: &Value) -> ByNode {
     value.as_object().unwrap().iter().map(|(node, bytes)| (node.parse().unwrap(), bytes.as_u64().unwrap())).collect()
 }
 
-/// Two pages of hugetlbfs on each node, given back at the end.
+/// Reserves two pages of hugetlbfs on each node until the value is dropped.
 pub fn huge_pages() -> Vec<Setting> {
     let pool = |node: &Node| format!("/sys/devices/system/node/node{}/hugepages/hugepages-2048kB/nr_hugepages", node.id);
     nodes().iter().map(|node| Setting::set(&pool(node), "2")).collect()
@@ -58,7 +58,7 @@ fn status_bytes(pid: &str, key: &str) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// What `maps` says of the arrays against what move_pages told the program that has them.
+/// Compares the arrays in the output of `maps` with the answers of move_pages that the program printed.
 pub fn assert_arrays(process: &Value, said: &str) {
     let arrays: Vec<Array> = said.lines().take_while(|line| *line != "ready").map(Array::parse).collect();
     assert_eq!(arrays.len(), 3 * nodes().len() + 1, "{said}");
@@ -73,18 +73,22 @@ pub fn assert_arrays(process: &Value, said: &str) {
             "transparent" => (4096, false, size),
             _ => (2 << 20, true, 0),
         };
-        let told = (&found["page_bytes"], &found["hugetlb"], &found["transparent_huge_bytes"]);
-        assert_eq!((told.0.as_u64().unwrap(), told.1.as_bool().unwrap(), told.2.as_u64().unwrap()), expected, "{kind} {policy}: {found:#}");
-        let policy_told = found["policy"].as_str().unwrap();
-        assert!(policy_told == policy || policy_told.starts_with(&format!("{policy}:")), "{policy}: {found:#}");
+        let reported = (&found["page_bytes"], &found["hugetlb"], &found["transparent_huge_bytes"]);
+        assert_eq!(
+            (reported.0.as_u64().unwrap(), reported.1.as_bool().unwrap(), reported.2.as_u64().unwrap()),
+            expected,
+            "{kind} {policy}: {found:#}"
+        );
+        let reported_policy = found["policy"].as_str().unwrap();
+        assert!(reported_policy == policy || reported_policy.starts_with(&format!("{policy}:")), "{policy}: {found:#}");
         if policy.starts_with("bind") {
             assert_eq!(by_node(&found["nodes"]), [(policy[5..].parse().unwrap(), size)].into(), "{found:#}");
         }
     }
 }
 
-/// Check mappings against move_pages, page size by page size, and sums against the kernel's; numastat -p counts pages of hugetlbfs
-/// of other sizes wrongly, and is no judge here.
+/// Compare mappings with move_pages for each page size, and sums with the kernel's. numastat -p is not a reference, because it counts
+/// hugetlbfs pages of other sizes incorrectly.
 #[test]
 fn maps_as_move_pages() {
     let _pages = huge_pages();
@@ -95,9 +99,9 @@ fn maps_as_move_pages() {
     assert_eq!((process["name"].as_str(), process["doubts"].as_array().map(Vec::len)), (Some("two_arrays"), Some(0)), "{process:#}");
     assert_eq!(process["memory"]["hugetlb_bytes"], hugetlb);
     assert_eq!(hugetlb, nodes().len() as u64 * (4 << 20));
-    let told: u64 = by_node(&process["memory"]["nodes"]).values().sum();
+    let reported: u64 = by_node(&process["memory"]["nodes"]).values().sum();
     // The kernel sums the resident pages of each thread in batches (a few pages off); numa_maps leaves out special ones.
-    assert!(told.abs_diff(rss + hugetlb) <= 512 << 10, "{told} told, {rss} + {hugetlb} in status");
+    assert!(reported.abs_diff(rss + hugetlb) <= 512 << 10, "{reported} in maps, {rss} + {hugetlb} in status");
     assert_arrays(process, &program.end());
 }
 
@@ -115,8 +119,8 @@ fn ps_of_bound_threads() {
     for Node { id, cpus } in with_cpus {
         let name = format!("on-node-{id}");
         let thread = list(process, "threads").iter().find(|thread| thread["name"] == name).unwrap_or_else(|| panic!("{process:#}"));
-        let told = (thread["cpu"].as_u64(), thread["node"].as_u64(), thread["state"].as_str(), numbers(&thread["allowed_cpus"]));
-        assert_eq!(told, (Some(cpus[0].into()), Some(id.into()), Some("S"), vec![cpus[0]]), "{thread:#}");
+        let reported = (thread["cpu"].as_u64(), thread["node"].as_u64(), thread["state"].as_str(), numbers(&thread["allowed_cpus"]));
+        assert_eq!(reported, (Some(cpus[0].into()), Some(id.into()), Some("S"), vec![cpus[0]]), "{thread:#}");
     }
     let all: Vec<u32> = nodes().iter().map(|node| node.id).collect();
     assert!(list(process, "threads").iter().all(|thread| numbers(&thread["allowed_nodes"]) == all), "{process:#}");

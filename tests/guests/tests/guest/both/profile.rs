@@ -1,4 +1,4 @@
-//! `profile` and `report` on real nodes: where pages are is the kernel's answer, not derived.
+//! `profile` and `report` on real nodes: the nodes of pages are the kernel's answers, not derived.
 
 use firsttouch_e2e::process::run;
 use firsttouch_e2e::tool::{temporary_directory, text};
@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 const ARRAY_BYTES: u64 = 8 << 20;
 
-/// Check a program whose two threads use what they touched first: judged on this machine, each array's pages are on the node of
-/// its thread, all accesses are local, and there is no finding. (On one guest: on the other, two::dgemv does.)
+/// Check a program whose two threads use what they touched first: in a report for this machine, each array's pages are on the node of
+/// its thread, all accesses are local, and there is no finding. (In one guest; two::dgemv checks it in the other.)
 #[test]
 fn well_placed() {
     if nodes().len() == 2 {
@@ -27,11 +27,11 @@ fn well_placed() {
 
         let profile = firsttouch_profile::open(&file).unwrap();
         for (array, node) in arrays.iter().zip([&first, &second]) {
-            // The page of malloc's own words before it is the main thread's.
+            // The main thread touched the page with malloc's own data before the array.
             let inside = array.next_multiple_of(4096)..array + ARRAY_BYTES;
             let asked = profile.pages.iter().filter(|page| inside.contains(&page.address) && page.node >= 0);
-            let told: BTreeSet<u32> = asked.map(|page| page.node.unsigned_abs()).collect();
-            assert_eq!(told, [node.id].into(), "pages of {array:x}");
+            let reported: BTreeSet<u32> = asked.map(|page| page.node.unsigned_abs()).collect();
+            assert_eq!(reported, [node.id].into(), "pages of {array:x}");
         }
 
         let report = json(&["report", text(&file)]);
@@ -42,13 +42,13 @@ fn well_placed() {
         assert_eq!(seats, [u64::from(first.id), u64::from(second.id)], "{report:#}");
         let remote = report["remote_fraction"].as_f64().unwrap();
         assert!(remote < 0.03, "{remote}: {report:#}");
-        // Both threads had their share in what was seen.
+        // Both threads have a share of the observed accesses.
         for node in [&first, &second] {
             let share = report["matrix"][node.id as usize][node.id as usize].as_f64().unwrap();
             assert!(share > 0.2, "node {}: {report:#}", node.id);
         }
 
-        // The same on the machine of an XML file, which is this one.
+        // The same with the XML file of this machine.
         let xml = folder.path().join("a-machine.xml");
         said(firsttouch().command(["topology", "--xml"]).arg(&xml));
         let there = json(&["report", text(&file), "--machine", text(&xml)]);

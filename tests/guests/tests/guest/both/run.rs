@@ -1,4 +1,4 @@
-//! `run` against numactl on real nodes, and against the kernel's own answers on where pages are.
+//! Compares `run` with numactl on real nodes, and with the kernel's answers about the nodes of pages.
 
 use firsttouch_e2e::process::{Outcome, run};
 use firsttouch_e2e::tool::assert_clear_error;
@@ -23,24 +23,24 @@ fn numactl(options: &[&str], command: &[&str]) -> Command {
     numactl
 }
 
-/// A difference that docs/expressions.md lists: numactl goes on with an empty list, or takes a downward range or an octal number.
+/// A difference that docs/expressions.md lists: numactl accepts an empty list, a downward range or an octal number.
 fn is_listed_difference(outcome: &Outcome) -> bool {
     ["this selects no", "a range must run upwards", "octal"].iter().any(|reason| outcome.stderr_text().contains(reason))
 }
 
-/// The lists of numactl's kind that the recorded machines are asked about too.
+/// The lists in numactl's syntax that the tests with recorded machines use too.
 fn expressions(file: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../peers/expressions").join(file);
     fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// What `numactl --show` says, but for the node whose turn it is: the pages that were allocated until then decide about that.
+/// The output of `numactl --show` without the next node of an interleave policy, which depends on the pages allocated before.
 fn shown(outcome: &Outcome) -> Vec<String> {
     let its_turn = |line: &&str| line.contains("(interleave next)") || line.starts_with("interleavenode:");
     outcome.stdout_text().lines().filter(|line| !its_turn(line)).map(str::to_owned).collect()
 }
 
-/// What `run` and numactl made of the same options.
+/// The result of comparing `run` and numactl with the same options.
 #[derive(Clone, Copy, PartialEq)]
 enum Verdict {
     Equal,
@@ -48,8 +48,8 @@ enum Verdict {
     ListedDifference,
 }
 
-/// Check that a program started under each option, and under each list, finds the same policy, CPUs and nodes as under numactl; and that
-/// what one refuses the other refuses. (On one guest, that with more kinds of nodes: each of the many programs started is read anew.)
+/// Check that a program started with each option and each list has the same policy, CPUs and nodes as under numactl, and that both reject
+/// the same options. (Only in the guest with more kinds of nodes, because the test starts many programs, which is slow.)
 #[test]
 fn as_numactl() {
     if nodes().len() == 2 {
@@ -80,11 +80,11 @@ fn as_numactl() {
     .map(|words| words.iter().map(|word| (*word).to_owned()).collect())
     .collect();
     cases.extend(expressions("nodes.txt").iter().map(|list| vec![format!("--membind={list}")]));
-    // Lists of CPUs know nothing of nodes, and both guests have four: one of them is enough.
+    // Lists of CPUs do not depend on nodes, and both guests have four CPUs, so one guest is sufficient.
     let cpus = if nodes().len() == 2 { expressions("cpus.txt") } else { Vec::new() };
     cases.extend(cpus.iter().map(|list| vec![format!("--physcpubind={list}")]));
     cases.extend(["0", "1", "all", "!0", "+1", "0-1"].map(|list| vec![format!("--cpunodebind={list}")]));
-    // Several at once: nothing is measured here, and most of the time a guest starts processes.
+    // Run several at a time: nothing is measured, and most of the time goes into starting processes.
     let compare = |options: &Vec<String>| {
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         let [ours, theirs] = [&mut ours(&options, &["numactl", "--show"]), &mut numactl(&options, &["numactl", "--show"])].map(run);
@@ -120,7 +120,7 @@ fn placed(command: &mut Command) -> Vec<(u32, Vec<(u32, usize)>)> {
     text.lines().map(thread).collect()
 }
 
-/// Check by the kernel's word that pages land where each policy says, and threads where each expression says.
+/// Check with the kernel's answers that each policy places pages, and each expression threads, as documented.
 #[test]
 fn pages_and_threads_land_where_they_should() {
     let (program, llvm) = (guest_program("placed"), guest_program("placed_llvm"));
@@ -154,12 +154,12 @@ fn pages_and_threads_land_where_they_should() {
         let expected: Vec<_> = cpus.iter().map(|cpu| (*cpu, on(cpu))).collect();
         assert_eq!(seats, expected, "{expression}");
         let explained = json(&["run", "--pin", expression, "--explain"]);
-        let told: Vec<u64> = explained["threads"].as_array().unwrap().iter().map(|seat| seat["cpu"].as_u64().unwrap()).collect();
-        assert_eq!(told, cpus.iter().map(|cpu| u64::from(*cpu)).collect::<Vec<_>>(), "{expression}");
+        let reported: Vec<u64> = explained["threads"].as_array().unwrap().iter().map(|seat| seat["cpu"].as_u64().unwrap()).collect();
+        assert_eq!(reported, cpus.iter().map(|cpu| u64::from(*cpu)).collect::<Vec<_>>(), "{expression}");
     }
 }
 
-/// Check that threads without an OpenMP runtime get their CPUs on both nodes in the order in which they begin.
+/// Check that threads without an OpenMP runtime get their CPUs on both nodes in the order in which they start.
 #[test]
 fn plain_threads_get_their_cpus_in_order() {
     let [Node { cpus: a, .. }, Node { cpus: b, .. }] = first_two_with_cpus();
@@ -170,7 +170,7 @@ fn plain_threads_get_their_cpus_in_order() {
     assert_eq!(cpus, [a[1], a[0], b[0], b[0]].map(|cpu| cpu.to_string()), "{said}");
 }
 
-/// Check that shared memory keeps its policy, that its pages land by it, and that numactl says the same of them.
+/// Check that shared memory keeps its policy, that the policy places its pages, and that numactl reports the same.
 #[test]
 fn shared_memory_is_placed() {
     let [a, b] = first_two_with_cpus().map(|node| node.id);
@@ -196,7 +196,7 @@ fn shared_memory_is_placed() {
     said(Command::new("sh").args(["-c", "rm /dev/shm/placed*; ipcrm --all=shm"]));
 }
 
-/// Check that a home node is refused for a process, and taken or refused with the kernel that has it for memory.
+/// Check that a home node is an error for a process, and that it works for a range of memory.
 #[test]
 fn homes_are_for_memory() {
     let outcome = run(&mut ours(&["--home-node", "0", "--membind", "0"], &["true"]));
@@ -207,8 +207,8 @@ fn homes_are_for_memory() {
     fs::remove_file("/dev/shm/home").unwrap();
 }
 
-/// Check what a cpuset and an affinity leave: other nodes and CPUs are refused, lists count what is left, --all sees the rest. (On one guest,
-/// that with more memory: the group has one node for all files that it reads.)
+/// Check the limits of a cpuset and an affinity: other nodes and CPUs are errors, relative lists count the allowed ones, and --all includes
+/// the others. (Only in the guest with more memory, because the files that the group reads must fit on its one node.)
 #[test]
 fn limits_are_kept() {
     if nodes().len() != 2 {
@@ -230,7 +230,7 @@ fn limits_are_kept() {
         let outcome = inside(&ours(&[&["--best-effort"], &options[..]].concat(), &["echo", "ran"]));
         assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ran\n"), "{outcome:?}");
         assert!(outcome.stderr_text().contains("warning: "), "{outcome:?}");
-        // The kernel's own word: nothing of it is in the group's cpuset.
+        // The kernel rejects it, because it is not in the group's cpuset.
         let outcome = inside(&ours(&[&["--all"], &options[..]].concat(), &["true"]));
         assert_clear_error(&outcome, &[1], &["Invalid argument", "firsttouch topology"]);
     }
@@ -242,7 +242,7 @@ fn limits_are_kept() {
         );
         assert_eq!((ours.status, &ours.stdout), (theirs.status, &theirs.stdout), "{options:?} {ours:?}");
     }
-    // Bound to one CPU, by taskset: --all still reaches the others, as numactl's does.
+    // Bound to one CPU by taskset, `run --all` can use the other CPUs, as numactl --all can.
     let bound = |command: &Command| run(Command::new("taskset").args(["-c", &a_cpu]).arg(command.get_program()).args(command.get_args()));
     let other = format!("--physcpubind={}", b_cpus[0]);
     assert_clear_error(&bound(&ours(&[&other], &["true"])), &[2], &["is not allowed here"]);
@@ -251,7 +251,8 @@ fn limits_are_kept() {
     assert_eq!((ours.status, &ours.stdout), (0, &theirs.stdout), "{ours:?}");
 }
 
-/// Check that what this kernel lacks is told with the kernel that has it, and does not harm with --best-effort.
+/// Check that an error about a feature that this kernel lacks names the first kernel that has it, and that with --best-effort the program
+/// runs.
 #[test]
 fn older_kernels_are_told() {
     let refused = run(&mut ours(&["--weighted-interleave", "all"], &["true"]));
@@ -262,7 +263,7 @@ fn older_kernels_are_told() {
     assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ran\n"), "{outcome:?}");
 }
 
-/// Check that the quick test times each way, one process on each node that has CPUs, and ends with a sentence.
+/// Check that the quick test times each placement, with one process on each node that has CPUs, and ends with a verdict.
 #[test]
 fn quick_test_times_each_way() {
     let program = guest_program("placed");
@@ -276,6 +277,6 @@ fn quick_test_times_each_way() {
     assert_eq!(result["tried"].as_array().unwrap().len(), 4);
     assert!(result["tried"].as_array().unwrap().iter().all(|tried| tried["wall_s"]["median"].as_f64().unwrap() > 0.0), "{result:#}");
     assert!(result["ratios"]["all_over_home"].is_number() && result["verdict"].as_str().unwrap().len() > 20, "{result:#}");
-    // One bound process, two on all nodes, and one bound process a node: so many first threads.
+    // One bound process, two on all nodes, and one bound process per node: each prints a first thread.
     assert_eq!(output.lines().filter(|line| line.starts_with("thread 0 ")).count(), 3 + with_cpus.len(), "{output}");
 }

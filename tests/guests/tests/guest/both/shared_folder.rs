@@ -1,4 +1,4 @@
-//! Profiles on a directory of the host, over 9p: it takes SQLite's WAL mode, and then has no shared memory for it.
+//! Profiles on a directory of the host, over 9p, which accepts SQLite's WAL mode but has no shared memory for it.
 
 use firsttouch_e2e::process::Running;
 use firsttouch_e2e::tool::text;
@@ -13,7 +13,7 @@ fn beside(file: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(file.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path != file).collect()
 }
 
-/// Check that a profile is written there and read back, as one file.
+/// Check that a profile can be written there and read back, as one file.
 #[test]
 fn profile_over_9p() {
     let folder = tempfile::tempdir_in("/tmp/host").unwrap();
@@ -27,7 +27,7 @@ fn profile_over_9p() {
     assert!(shown.contains("virtme-ng"), "{shown}");
 }
 
-/// Check that what was written there until firsttouch was killed can be read.
+/// Check that after firsttouch was killed, the data written there so far can be read.
 #[test]
 fn killed_over_9p() {
     let folder = tempfile::tempdir_in("/tmp/host").unwrap();

@@ -1,4 +1,4 @@
-//! `stat`: counters of known programs, between what the kernel's files said just before and just after.
+//! `stat`: compares the counters of known programs with the kernel's files read immediately before and after.
 
 use firsttouch_e2e::process::run;
 use firsttouch_guests::{FullNode, first_two_with_cpus, firsttouch, guest_program, json, nodes, tool};
@@ -7,11 +7,11 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// What `fill` touches, and the pages of it.
+/// The memory that `fill` touches, in MiB and pages.
 const MIB: u64 = 16;
 const PAGES: u64 = MIB << 20 >> 12;
 
-/// By node and name; `system` for what is counted for all together.
+/// By node and name, with `system` for the counters of the whole system.
 type Counts = BTreeMap<(String, String), u64>;
 
 fn read_pairs(owner: &str, text: &str, counts: &mut Counts) {
@@ -34,7 +34,7 @@ fn now() -> Counts {
     counts
 }
 
-/// A shell's way to print the same, each owner's after a line `# OWNER`.
+/// A shell script that prints the same counters, each owner's after a line `# OWNER`.
 const KEEP: &str = "for n in /sys/devices/system/node/node[0-9]*; do echo \"# ${n##*node}\"; cat $n/numastat $n/vmstat; done; \
                     echo '# system'; cat /proc/vmstat";
 
@@ -57,8 +57,8 @@ fn counted(stat: &Value) -> Counts {
     counts
 }
 
-/// Runs `fill` under `stat`, within a shell that reads the kernel's counters just before and just after it, while this test reads
-/// them around all. Checks that every counter of `stat` lies between the two, and returns them.
+/// Runs `fill` under `stat`, in a shell that reads the kernel's counters immediately before and after it. This test reads them before and
+/// after the whole command. Checks that every counter of `stat` is between the two differences, and returns the counters.
 fn around_fill(policy: &str, mib: u64) -> Counts {
     let script = format!("({KEEP}); echo @; \"$@\"; echo @; ({KEEP})");
     let before = now();
@@ -111,13 +111,13 @@ fn of_an_interleaved_program() {
     let share = PAGES / all.len() as u64;
     for node in all {
         let here = of(&counts, node.id, "interleave_hit");
-        // The program's own few pages are in turn as well.
+        // The few other pages of the program are interleaved as well.
         assert!((share..share + 600).contains(&here), "node {}: {here} of {share}", node.id);
     }
 }
 
-/// Check a program that prefers a node without room: what it gets elsewhere is foreign to that node, and a miss where it is.
-/// (Where nodes are small, and soon full.)
+/// Check a program that prefers a full node: a page on another node counts as foreign on the full node, and as a miss on the other.
+/// (Only in the guest with small nodes, which fill quickly.)
 #[test]
 fn of_a_program_that_prefers_a_full_node() {
     if nodes().len() == 2 {
@@ -128,9 +128,9 @@ fn of_a_program_that_prefers_a_full_node() {
     let counts = around_fill(&format!("--preferred={}", full.id), 3 * MIB);
     let foreign = of(&counts, full.id, "numa_foreign");
     let missed: u64 = nodes().iter().filter(|node| node.id != full.id).map(|node| of(&counts, node.id, "numa_miss")).sum();
-    // 4 % of it, and what the kernel finds when it looks for more, are free there.
+    // On the full node, 4 % of its memory is free, and the kernel may reclaim some more.
     assert!(foreign > PAGES, "{counts:?}");
-    // Each such page is counted once on either side; the files are read one after the other.
+    // Each such page counts once on either side, but the files are read one after the other.
     assert!(foreign.abs_diff(missed) < 64, "{foreign} foreign, {missed} missed");
     assert_eq!(of(&counts, full.id, "numa_miss"), 0, "{counts:?}");
 }
@@ -151,7 +151,7 @@ fn numastat() -> Counts {
     counts
 }
 
-/// Check the totals since boot between numastat's just before and just after, and that the text shows them.
+/// Check that the totals since boot are between those of numastat immediately before and after, and that the text shows them.
 #[test]
 fn since_boot() {
     let before = numastat();
@@ -164,6 +164,6 @@ fn since_boot() {
     let text = tool(firsttouch().binary().to_str().unwrap(), &["stat"]);
     let misses = text.lines().find(|line| line.trim_start().starts_with("numa_miss")).unwrap();
     let shown: Vec<String> = misses.split_whitespace().skip(1).take(nodes().len()).map(|word| word.replace(',', "")).collect();
-    let told: Vec<String> = nodes().iter().map(|node| of(&after, node.id, "numa_miss").to_string()).collect();
-    assert_eq!(shown, told, "{text}");
+    let reported: Vec<String> = nodes().iter().map(|node| of(&after, node.id, "numa_miss").to_string()).collect();
+    assert_eq!(shown, reported, "{text}");
 }

@@ -1,4 +1,4 @@
-//! `topology` of the running guest, against the tools that ask the same kernel.
+//! Compares `topology` of the running guest with tools that ask the same kernel.
 
 use firsttouch_e2e::tool::{temporary_directory, text};
 use firsttouch_guests::{firsttouch, guest, json, json_under, nodes, tool};
@@ -40,7 +40,7 @@ fn as_lscpu_table() {
     lscpu::table_agrees(&name(), &json(&["topology"]), &table);
 }
 
-/// Check the machine against lstopo's XML of it; and that lstopo, which reads firsttouch's, sees the same machine there.
+/// Compare the machine with lstopo's XML, and check that lstopo reads the same machine from firsttouch's XML.
 #[test]
 fn as_lstopo() {
     let folder = temporary_directory();

@@ -1,4 +1,4 @@
-//! What a user without any privilege gets of own processes, at perf_event_paranoid 2, and is told of what root alone may.
+//! An unprivileged user at perf_event_paranoid 2: own processes are shown completely, and messages name what only root may do.
 
 use super::balancing::SWITCH;
 use super::process::{assert_arrays, huge_pages, places};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Root's additional groups are left behind with the user.
+/// Runs a command as nobody. Changing the user also drops root's supplementary groups.
 fn by_nobody(command: &mut Command) -> &mut Command {
     command.uid(NOBODY).gid(NOBODY).env("HOME", "/nonexistent").current_dir("/tmp")
 }
@@ -23,7 +23,7 @@ fn refused(arguments: &[&str]) -> Outcome {
     run(by_nobody(&mut firsttouch().command(arguments)))
 }
 
-/// Check that processes of the same user are seen whole: threads, nodes and policies of all memory.
+/// Check that processes of the same user are shown completely: threads, nodes and policies of all memory.
 #[test]
 fn own_processes() {
     let _pages = huge_pages();
@@ -37,7 +37,7 @@ fn own_processes() {
     assert_arrays(&maps["processes"][0], &program.end());
 }
 
-/// Check that of another user's process the threads are told, and of its memory who may see it.
+/// Check that for another user's process, the threads are shown, and that a message says who may see its memory.
 #[test]
 fn processes_of_others() {
     let program = Waiting::start("fill", &["1", "base", "wait"]);
@@ -48,7 +48,7 @@ fn processes_of_others() {
     assert_clear_error(&refused(&["maps", &program.pid()]), &[1], &["it belongs to user 0, and firsttouch runs as user 65534", "sudo"]);
 }
 
-/// Check counters around a program, the topology, and that the doctor finds nothing that is forbidden.
+/// Check the counters of a program and the topology, and that the doctor reports no forbidden call.
 #[test]
 fn the_machine() {
     assert_eq!(read_number("/proc/sys/kernel/perf_event_paranoid"), 2);
@@ -72,12 +72,12 @@ fn the_machine() {
     }
 }
 
-/// Check that the balancing is shown, and that whoever may switch it is named; nothing is switched, and nothing runs.
+/// Check that the balancing is shown, that an error names who may change it, and that nothing is changed and no program runs.
 #[test]
 fn balancing() {
-    let told = nobodys(&["balancing"]);
-    assert_eq!(told["state"], "off", "{told:#}");
-    assert!(told["doubts"][0].as_str().unwrap().contains("which only root can read"), "{told:#}");
+    let reported = nobodys(&["balancing"]);
+    assert_eq!(reported["state"], "off", "{reported:#}");
+    assert!(reported["doubts"][0].as_str().unwrap().contains("which only root can read"), "{reported:#}");
     for arguments in [&["balancing", "on"][..], &["balancing", "measure", "--", "touch", "/tmp/measured"]] {
         assert_clear_error(&refused(arguments), &[1], &[SWITCH, "only root (user 0 of the machine", "CAP_SYS_ADMIN"]);
     }

@@ -5,7 +5,7 @@ mod slow_tier;
 use firsttouch_guests::json;
 use firsttouch_oracles::{list, numbers};
 
-/// Check that the guest is the machine that the tests in it are written for.
+/// Check that the guest is the machine that its tests assume.
 #[test]
 fn is_the_machine_meant() {
     let topology = json(&["topology"]);

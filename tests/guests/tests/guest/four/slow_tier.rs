@@ -1,4 +1,4 @@
-//! `slow-tier`: memory on node 3, which has no CPUs, used all the time, or touched once.
+//! `slow-tier`: memory on node 3, which has no CPUs, either used all the time or touched once.
 
 use firsttouch_e2e::tool::temporary_directory;
 use firsttouch_guests::{Blocks, balancing_fast, figure, finding, findings, parts, sampled};
@@ -10,7 +10,7 @@ fn profiled(launcher: &[&str], way: &str) -> Value {
     Blocks { launcher, ..Blocks::on(&[0, 2, 3], way) }.profiled(&folder.path().join("slow.ftp"))
 }
 
-/// Check hot memory there, whatever put it there; that the balancing's hinting faults tell of it; and what is advised.
+/// Check the finding about hot memory there, that its evidence is the balancing's hinting faults, and its advice.
 #[test]
 fn hot_memory_on_the_node_without_cpus() {
     sampled(|| {
@@ -25,7 +25,7 @@ fn hot_memory_on_the_node_without_cpus() {
     });
 }
 
-/// Check that memory there which nobody uses any more is no finding.
+/// Check that there is no finding about memory there that is no longer used.
 #[test]
 fn cold_memory_on_the_node_without_cpus() {
     sampled(|| {

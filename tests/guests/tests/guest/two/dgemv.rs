@@ -1,7 +1,7 @@
-//! The slides' experiment: DGEMV on two nodes, with the matrix initialised by one thread or by those that use it.
+//! The experiment of the slides: DGEMV on two nodes, with the matrix initialised by one thread or by the threads that use it.
 //!
-//! In an emulated guest few watch windows fit into a second, so a run of half a minute gives some 150 with hits, and the 95 %
-//! interval of a fraction of 0.5 is +-0.08 wide.
+//! An emulated guest has few watch windows per second, so a run of half a minute gives about 150 with hits, and the 95 % interval
+//! of a fraction of 0.5 is +-0.08 wide.
 
 use firsttouch_e2e::process::run;
 use firsttouch_e2e::tool::{temporary_directory, text};
@@ -11,10 +11,11 @@ use serde_json::Value;
 use std::path::Path;
 
 const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
-/// Of the matrix's 16 huge pages the middle one is used from both nodes: up to 3 % of it would be remote, whoever touches it first.
+/// The middle one of the matrix's 16 huge pages is used from both nodes, so up to 3 % of the accesses would be remote, regardless of which
+/// thread touches it first.
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// A profile of 100 products and more by four threads, two a node, and its report on this machine.
+/// Profiles DGEMV with four threads, two per node, and returns the report for this machine.
 fn dgemv(file: &Path, init: &str, iterations: &str) -> Value {
     let firsttouch = firsttouch();
     let size = ["--m", "2000", "--n", "2000", "--iterations", iterations, "--threads", "4"];
@@ -36,7 +37,7 @@ fn matrix(report: &Value) -> Value {
 }
 
 /// Check serial initialisation: all of the matrix is on node 0, half of the accesses are remote, the finding names the line that
-/// initialises, and the same profile judged on two virtual nodes agrees.
+/// initialises, and the report of the same profile for two virtual nodes agrees.
 #[test]
 fn serial_initialisation() {
     sampled(|| {
@@ -62,7 +63,7 @@ fn serial_initialisation() {
     });
 }
 
-/// Check parallel initialisation: next to nothing is remote, and there is no finding.
+/// Check parallel initialisation: almost no access is remote, and there is no finding.
 #[test]
 fn parallel_initialisation() {
     sampled(|| {
@@ -77,7 +78,7 @@ fn parallel_initialisation() {
     });
 }
 
-/// Check that with the kernel's balancing on, the pages it moves to their users are counted and shown.
+/// Check that with the kernel's balancing on, the pages that it moves to their users are counted and shown.
 #[test]
 fn balancing_moves_the_matrix() {
     sampled(|| {
@@ -91,7 +92,7 @@ fn balancing_moves_the_matrix() {
         assert!(moved.at_end > moved.at_start, "{moved:?}");
         let shown = firsttouch_guests::said(firsttouch().command(["report"]).arg(&file));
         assert!(shown.contains("moved by the balancing"), "{shown}");
-        // Most of the matrix went from node 0 to its users: half of them are on node 1.
+        // Most of the matrix moved from node 0 to its users, half of which are on node 1.
         assert!(remote(&report) < 0.3, "{report:#}");
     });
 }

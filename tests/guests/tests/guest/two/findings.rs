@@ -1,7 +1,7 @@
-//! The findings that need real nodes, each provoked with `profile` and `report`, and each silent on its neighbour.
+//! The findings that need real nodes: each is triggered with `profile` and `report`, and absent in a similar case without the defect.
 //!
-//! CPUs 0 and 1 are on node 0, CPUs 2 and 3 on node 1. Where the balancing is on, the kernel's hinting faults tell who uses what,
-//! within seconds; memory with an interleave policy gets none, and there watchpoints must do.
+//! CPUs 0 and 1 are on node 0, CPUs 2 and 3 on node 1. With the balancing on, the kernel's hinting faults show within seconds which
+//! thread uses which memory. Memory with an interleave policy has no hinting faults, so watchpoints are the only evidence.
 
 use firsttouch_e2e::tool::temporary_directory;
 use firsttouch_guests::{Blocks, FullNode, Setting, balancing_fast, balancing_off, figure, finding, findings, parts, sampled};
@@ -24,8 +24,8 @@ fn message<'a>(report: &'a Value, id: &str) -> &'a str {
     finding(report, id)["message"].as_str().unwrap()
 }
 
-/// Check that with the balancing on, hinting faults are the evidence of use, unless watchpoints happened to tell as much, and agree
-/// with what each thread does: a third of the pages each, in a block that it touched first.
+/// Check that with the balancing on, hinting faults are the evidence of use, unless watchpoints happen to be as precise, and that they
+/// agree with the program: each thread uses a third of the pages, in a block that it touched first.
 fn assert_seen_by_hints(report: &Value) {
     let parts = parts(report);
     let by_hints = (report["remote_evidence"].as_str(), parts["evidence"].as_str()) == (Some("hint"), Some("hint"));
@@ -34,14 +34,14 @@ fn assert_seen_by_hints(report: &Value) {
     let hints = list(report, "evidence").iter().find(|evidence| evidence["source"] == "hint").unwrap();
     assert!(hints["samples"].as_u64() >= Some(100), "{hints:#}");
     assert_eq!((&parts["partition"], &parts["first_touch"]["partition"]), (&"block".into(), &"block".into()), "{report:#}");
-    // Some first touches are not seen while the sampling period changes.
+    // Some first touches are missed while the sampling period changes.
     for (shares, within) in [(&parts["used_by_thread"], 0.15), (&parts["first_touch"]["by_thread"], 0.25)] {
         let shares: Vec<f64> = shares.as_array().unwrap().iter().map(|share| share.as_f64().unwrap()).collect();
         assert!(shares.len() == 3 && shares.iter().all(|share| (share - 1.0 / 3.0).abs() < within), "{shares:?} of {report:#}");
     }
 }
 
-/// Check a program that is placed well, and one whose policy places its memory as well as first touch does.
+/// Check a well-placed program, and one whose policy places its memory as well as first touch does.
 #[test]
 fn well_placed_under_balancing() {
     sampled(|| {
@@ -56,7 +56,7 @@ fn well_placed_under_balancing() {
     });
 }
 
-/// Check memory that is bound to one node, and that the thread on the other is the third of it that is remote.
+/// Check memory that is bound to one node: the third that the thread on the other node uses is remote.
 #[test]
 fn bound_to_one_node() {
     sampled(|| {
@@ -74,7 +74,7 @@ fn bound_to_one_node() {
     });
 }
 
-/// Check memory that is interleaved: a defect where threads own their parts, the remedy where all use all of it.
+/// Check interleaved memory: a finding if threads own parts of it, but not if all threads use all of it.
 #[test]
 fn interleaved() {
     sampled(|| {
@@ -91,7 +91,7 @@ fn interleaved() {
     });
 }
 
-/// Check a thread whose node has no room for its part, and threads that have nothing to do with the full node.
+/// Check a thread whose node has no free memory for its part, and threads that do not use the full node.
 #[test]
 fn full_node() {
     sampled(|| {
@@ -100,11 +100,11 @@ fn full_node() {
         let (report, profile) = profiled(&Blocks { mib: 128, ..Blocks::on(&[0, 2], "stay") });
         assert_eq!(findings(&report), [("node-full", "parts")], "{report:#}");
         let found = finding(&report, "node-full");
-        // Half of its 32,768 pages were wanted on node 1; the kernel's own count is of the whole system.
+        // Half of the 32,768 pages should be on node 1. The kernel's count is for the whole system.
         let foreign = profile.grown_on("numa_foreign", 1).unwrap();
         let displaced = figure(found, "displaced");
         assert!((0.2..0.6).contains(&displaced) && (displaced * 32_768.0 - foreign as f64).abs() < 3_300.0, "{foreign}: {found:#}");
-        // Some of the pages go home later, as the kernel moves them; and few windows are hit under emulation.
+        // The kernel moves some of the pages to node 1 later, and few windows have hits under emulation.
         let low = found["interval"][0].as_f64().unwrap();
         assert!(low - 0.02 < displaced && figure(found, "remote") > 0.1, "{displaced}: {found:#}");
         assert!(figure(found, "remote_by_first_touch") < 0.03, "{found:#}");
@@ -116,7 +116,7 @@ fn full_node() {
     });
 }
 
-/// Check threads that went to another node after they touched their parts, and threads that change nodes all the time.
+/// Check threads that moved to another node after they touched their parts, and threads that change nodes all the time.
 #[test]
 fn threads_that_move() {
     sampled(|| {
@@ -135,12 +135,12 @@ fn threads_that_move() {
     });
 }
 
-/// Check pages that the balancing moves to and fro between threads that use them in turns, and pages that it moves once.
+/// Check pages that the balancing moves back and forth between threads that use them in turn, and pages that it moves once.
 #[test]
 fn pages_that_move() {
     sampled(|| {
         let _on = balancing_fast();
-        // Whether and when pages follow a thread is the kernel's decision.
+        // The kernel decides whether and when pages follow a thread.
         let (turns, _) = profiled(&Blocks { seconds: 11, ..Blocks::on(&[0, 2], "turns") });
         assert!(findings(&turns).contains(&("balancing-churn", "pages")), "{turns:#}");
         let found = finding(&turns, "balancing-churn");
@@ -149,7 +149,7 @@ fn pages_that_move() {
             "{found:#}"
         );
 
-        // Late enough for the pages to be asked about before.
+        // Delay the scans, so that firsttouch asks for the nodes of the pages before they move.
         let _later = Setting::set("/sys/kernel/debug/sched/numa_balancing/scan_delay_ms", "2000");
         let (once, profile) = profiled(&Blocks { seconds: 6, ..Blocks::on(&[0, 2], "leave") });
         assert!(profile.grown("numa_pages_migrated") > Some(1_500), "{once:#}");

@@ -1,4 +1,4 @@
-//! `map` on two nodes: a figure counts only if the kernel says that its pages were where they were meant to be.
+//! `map` on two nodes: a figure counts only if the kernel confirms that its pages were on the intended nodes.
 
 use firsttouch_e2e::tool::{temporary_directory, text};
 use firsttouch_guests::json;
@@ -23,7 +23,7 @@ fn every_pair_is_measured() {
     assert!(map["one_thread_remote"]["value"].as_f64() > Some(0.0), "{map:#}");
     assert_eq!(list(&map, "loaded_latency").len(), 2);
 
-    // What was saved is a machine of two nodes, each a package with two cores.
+    // The saved machine has two nodes, each a package with two cores.
     let machine = json(&["machines", "show", text(&saved)]);
     let fact = |name: &str| {
         list(&machine, "numbers").iter().find(|fact| fact["what"] == name).unwrap_or_else(|| panic!("{machine:#}"))["value"].clone()

@@ -9,7 +9,7 @@ use crate::both::doctor::{HUGE_PAGES, calm};
 use firsttouch_guests::{Setting, firsttouch, json, said};
 use firsttouch_oracles::{list, numbers};
 
-/// Check that the guest is the machine that the tests in it are written for.
+/// Check that the guest is the machine that its tests assume.
 #[test]
 fn is_the_machine_meant() {
     let topology = json(&["topology"]);
@@ -21,7 +21,7 @@ fn is_the_machine_meant() {
     assert_eq!(packages, cpus);
 }
 
-/// Check that a machine where nothing spoils placement gets one line of the doctor, and no check is left out.
+/// Check that the doctor prints one line on a machine where nothing hurts placement, and that no check is skipped.
 #[test]
 fn nothing_wrong_is_one_line() {
     let _rare = Setting::set(HUGE_PAGES, "madvise");

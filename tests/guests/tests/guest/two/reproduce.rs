@@ -1,10 +1,10 @@
-//! `reproduce` on two nodes: the experiment's runs place their pages as it says, beside what was published.
+//! `reproduce` on two nodes: the runs of an experiment place their pages as described, and the output has the published figures.
 
 use firsttouch_guests::{Setting, json};
 use firsttouch_oracles::list;
 use serde_json::Value;
 
-/// A huge page that parts of two threads share is its first toucher's.
+/// A huge page that two parts share is on the node of its first toucher.
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
 
@@ -16,7 +16,8 @@ fn pages(reproduction: &Value, init: &str) -> [f64; 2] {
     [0, 1].map(|node| row["cells"][node]["median"].as_f64().unwrap())
 }
 
-/// Check that one thread's matrix is all on its node, that each thread's rows are on its own, and that the effect is judged by the runs.
+/// Check that with serial initialisation the whole matrix is on one node, that with parallel initialisation each thread's rows are on its
+/// node, and that the verdict on the effect follows from the runs.
 #[test]
 fn first_touch_places_the_matrix() {
     let _settings = (Setting::set(HUGE_PAGES, "never"), Setting::set(BALANCING, "0"));
@@ -27,11 +28,11 @@ fn first_touch_places_the_matrix() {
     let times = &list(&reproduction, "tables")[0];
     let published: Vec<f64> = list(times, "rows").iter().filter_map(|row| row["cells"][0]["value"].as_f64()).collect();
     assert_eq!(published, [0.87, 0.54]);
-    // Two runs of each decide nothing, but the machine could show it.
+    // Two runs of each are not sufficient to show the effect, although the machine could show it.
     assert_eq!(reproduction["effects"][0]["verdict"], "not-shown", "{reproduction:#}");
 }
 
-/// Check that what takes two nodes is measured on both: no case fails, and every row of this machine has a figure.
+/// Check that experiments that need two nodes measure both: no case fails, and every row of this machine has a figure.
 #[test]
 fn both_nodes_are_measured() {
     for (name, figures) in [("triad-domains", 6), ("one-socket-two-sockets", 5), ("map-scan", 4)] {
@@ -41,6 +42,6 @@ fn both_nodes_are_measured() {
         let rows = list(&reproduction, "tables").iter().flat_map(|table| list(table, "rows"));
         let measured = rows.flat_map(|row| list(row, "cells")).filter(|cell| cell["median"].as_f64() > Some(0.0));
         assert_eq!(measured.count(), figures, "{name}: {reproduction:#}");
-        assert_eq!(reproduction["effects"][0]["verdict"], "not-shown", "{name}: one run decides nothing");
+        assert_eq!(reproduction["effects"][0]["verdict"], "not-shown", "{name}: one run is not sufficient");
     }
 }

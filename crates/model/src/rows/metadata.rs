@@ -3,7 +3,7 @@
 //! The file contains text. [`Entry`] is the only place that converts a value to text, and [`Metadata::set`] the only place that reads it. A
 //! value that cannot be read counts as absent.
 
-use crate::rows::Id;
+use super::Id;
 use std::collections::BTreeMap;
 
 /// Whether firsttouch started the program or attached to it.

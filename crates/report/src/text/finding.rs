@@ -71,8 +71,8 @@ pub fn gained(gain: f64, range: Option<Interval>) -> String {
     if gain < LEAST_GAIN { format!("no gain predicted if fixed{range}") } else { format!("{gain:.1}x faster if fixed{range}") }
 }
 
-/// `node 0 100 % when first asked, node 0 52 %, node 1 48 % at the end (192 pages asked about); 48 % of those asked again had moved [41,
-/// 55]; policy interleave:0-1`
+/// `node 0 100 % when first asked, node 0 52 %, node 1 48 % at the end (192 pages asked about); ...`, then the
+/// fraction that moved, as in `48 % of those asked again had moved [41, 55]`, and the policy. `None` on a machine with one node.
 fn resident(view: &ResidentView, policy: Option<&str>) -> Option<String> {
     let nodes = |shares: &[f64]| {
         let some = shares.iter().enumerate().filter(|(_, share)| **share > 0.0);

@@ -23,7 +23,7 @@ pub enum Note {
     Merged { name: String, arrays: u64 },
     /// The machine has one node.
     OneNode { machine: String },
-    /// All threads sit on one node.
+    /// All threads run on one node.
     ThreadsOnOneNode { machine: String, remedy: Spreading },
     /// Processes that the program started and that were not profiled. They may have done its work.
     ChildrenLeft(u64),
@@ -75,13 +75,13 @@ impl fmt::Display for Note {
                 }
             }
             Self::Merged { name, arrays } => {
-                write!(f, "{name} may hold {arrays} arrays, each used in plain blocks: a mapping does not tell allocations apart")
+                write!(f, "{name} may hold {arrays} arrays, each used in plain blocks: a mapping does not show single allocations")
             }
             Self::OneNode { machine } => {
                 write!(f, "{machine} has one node: nothing can be remote; judge on a machine with several (--machine virtual:2)")
             }
             Self::ThreadsOnOneNode { machine, remedy } => {
-                write!(f, "All threads sit on one node of {machine}: nothing can be remote; ")?;
+                write!(f, "All threads run on one node of {machine}: nothing can be remote; ")?;
                 match remedy {
                     Spreading::Virtual(nodes) => write!(f, "judge on a virtual machine (--machine virtual:{nodes})"),
                     Spreading::Pin => write!(f, "judge with --pin spread"),
@@ -102,7 +102,7 @@ impl fmt::Display for Note {
             }
             Self::UnevenSampling(objects) => write!(
                 f,
-                "{} {} sampled more or less often than size and life say; access shares there rest on the samples alone",
+                "{} {} sampled more or less often than size and lifetime predict; access shares there rest on the samples alone",
                 counted(*objects as u64, "object"),
                 was(*objects as u64)
             ),

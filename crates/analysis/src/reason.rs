@@ -86,7 +86,10 @@ impl fmt::Display for NotJudgedReason {
                 write!(f, "too few samples: {} seen, {needed} are needed; profile a longer run", sampled(*seen, source))
             }
             Self::KernelTouched => {
-                write!(f, "the kernel touched its pages on behalf of several threads (I/O), which cannot be distinguished without privilege")
+                write!(
+                    f,
+                    "the kernel touched its pages on behalf of several threads (I/O), which cannot be distinguished without privilege"
+                )
             }
             Self::TouchesLost => write!(f, "records of most of its first touches were lost: profile it again, with less else running"),
             Self::TouchesNotSeen(missing) => write!(f, "its first touches were not seen{missing}"),

@@ -152,7 +152,7 @@ fn nothing_to_find() {
     assert!(analysis.findings.is_empty() && analysis.matrix == [[1.0]] && notes(&analysis).iter().any(|n| n.contains("one node")));
     let packed = Target { pin: Pin::Nodes(vec![NodeId(1)]), ..target(2) };
     let analysis = analyse(&world.profile(1), &packed, &FakeSources("loop"));
-    assert!(analysis.findings.is_empty() && notes(&analysis).iter().any(|n| n.contains("All threads sit on one node")));
+    assert!(analysis.findings.is_empty() && notes(&analysis).iter().any(|n| n.contains("All threads run on one node")));
     let single = World::new(1, vec![Thing::new("A", 64, Who::One(0), Who::One(0))]);
     let analysis = judge(&single, 1, 2);
     assert!(analysis.findings.is_empty() && analysis.notes.is_empty(), "{:?}", analysis.notes);

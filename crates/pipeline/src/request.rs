@@ -104,7 +104,7 @@ impl AnalysisRequest {
             }
             TargetMachine::Recorded if self.pin.is_some() => {
                 return Err(request(format!(
-                    "cannot use --pin on {}: its threads sit where they were seen; name a virtual machine, such as --machine virtual:{nodes}",
+                    "cannot use --pin on {}: its threads keep their recorded nodes; name a virtual machine, such as --machine virtual:{nodes}",
                     recorded.hostname
                 )));
             }
@@ -268,6 +268,6 @@ mod tests {
         }
         let pinned = request(None, Some("spread")).unwrap();
         let error = pinned.target(&recorded(2)).err().unwrap().to_string();
-        assert!(error.starts_with("cannot use --pin on nine: its threads sit where they were seen"), "{error}");
+        assert!(error.starts_with("cannot use --pin on nine: its threads keep their recorded nodes"), "{error}");
     }
 }

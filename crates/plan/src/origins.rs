@@ -43,7 +43,7 @@ impl fmt::Display for Unplaceable {
             Self::NoStaticArray(name) => write!(f, "no file of the program has one static array '{name}' of its size"),
             Self::PythonCode => write!(f, "it is allocated by Python code, whose stacks a run does not follow"),
             Self::UnknownCall => write!(f, "the call that allocated it is not known"),
-            Self::MixedCall => write!(f, "the same call allocates other memory too, in no order that a run could follow"),
+            Self::MixedCall => write!(f, "the same call allocates other memory too, without a fixed order"),
         }
     }
 }

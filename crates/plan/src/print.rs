@@ -74,7 +74,7 @@ fn write_entry(f: &mut fmt::Formatter<'_>, entry: &Entry) -> fmt::Result {
         _ => {}
     }
     if entry.small_pages {
-        writeln!(f, "small_pages = true  # no huge pages: they are too few to be dealt out")?;
+        writeln!(f, "small_pages = true  # no huge pages: they are too few to divide")?;
     }
     writeln!(f, "reason = {}", quoted(&entry.reason))?;
     if let Some(gain) = entry.gain {

@@ -52,7 +52,7 @@ impl fmt::Display for PlanErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Toml(message) => write!(f, "{message}"),
-            Self::Schema(found) => write!(f, "this is no plan of firsttouch: schema is '{found}', expected '{SCHEMA}'"),
+            Self::Schema(found) => write!(f, "this is not a plan of firsttouch: schema is '{found}', expected '{SCHEMA}'"),
             Self::NodeCount => write!(f, "nodes must be 1 to {MOST_NODES}"),
             Self::ThreadCount => write!(f, "count must be 1 to {MOST_THREADS}"),
             Self::Pin { text, reason } => write!(f, "pin = '{text}': {reason}, or none"),

@@ -59,7 +59,7 @@ fn absent_nodes_are_said() {
 #[test]
 fn malformed_plans_name_the_line() {
     for (from, to, line, word) in [
-        ("firsttouch.plan/1", "firsttouch.plan/9", 1, "no plan of firsttouch"),
+        ("firsttouch.plan/1", "firsttouch.plan/9", 1, "not a plan of firsttouch"),
         ("nodes = 2", "nodes = 0", 2, "nodes must be"),
         ("nodes = 2", "nodes = two", 2, ""),
         ("nodes = 2", "nodse = 2", 2, "nodse"),

@@ -143,7 +143,7 @@ fn assumptions(forecast: &Forecast) -> Vec<String> {
             assumed.join(", ")
         ));
     }
-    list.push("Every access to a watched word moves 8 bytes of memory: what shared caches and reuse save is not seen.".to_owned());
+    list.push("Every access to a watched word moves 8 bytes of memory: savings by shared caches and reuse are not modelled.".to_owned());
     list.push(format!("{} of the traffic is written (--writes).", percent(forecast.write_share)));
     list.push(match forecast.caps {
         Caps::Recorded => "Threads compute as fast as when they were recorded, in CPU time: they moved far less than this machine's \

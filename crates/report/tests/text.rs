@@ -192,7 +192,7 @@ fn nothing_judged() {
 fn no_all_clear() {
     let analysis = Analysis { unrecorded: Some(0.89), notes: vec!["89 % of the touched memory ...".into()], ..well_placed() };
     let text = text(&analysis, &context(), Style { width: 200, colour: true });
-    let reported = "No finding among the recorded objects (1.2 % of accesses would be remote [0.3, 2.1]), but that is no all-clear: 89 % of the \
+    let reported = "No finding among the recorded objects (1.2 % of accesses would be remote [0.3, 2.1]), but that is not an all-clear: 89 % of the \
                 touched memory belongs to no recorded object and was not judged.";
     assert!(text.contains(&format!("\n{reported}\n")), "{text}");
 }

@@ -141,7 +141,7 @@ impl Context<'_> {
     /// How to stop the kernel from moving pages back and forth.
     pub(super) fn churn_advice(&self) -> String {
         format!(
-            "{}. If threads on several nodes use the same pages in turn, no place is right for long: give each thread its own part, \
+            "{}. If threads on several nodes use the same pages in turn, no placement suits for long: give each thread its own part, \
              or spread the pages and keep them there: numactl --interleave=all CMD (the balancing leaves memory with a policy alone). \
              Whether the balancing pays off: firsttouch balancing measure -- CMD; switching it off for the whole system needs root: firsttouch balancing off",
             capital(&self.pin_advice())

@@ -83,7 +83,7 @@ impl Context<'_> {
                 format!("{name} was first touched by {touched} and is used by {used}: {figures}.{before}")
             }
             FindingKind::MismatchedPartition => format!(
-                "{name} was first touched in parallel ({}), but in another partition than it is used, by {used}: {figures}.",
+                "{name} was first touched in parallel ({}), but in a different partition from its use, by {used}: {figures}.",
                 touch_place(case)
             ),
             FindingKind::NoStablePartition => format!(
@@ -97,7 +97,7 @@ impl Context<'_> {
                 self.toucher(case)
             ),
             FindingKind::HugePageSharing => format!(
-                "{name} is first touched by the threads that use it, but its pages are {} and hold the parts of several threads; each page went to whichever came first. It is used by {used}: {figures}.",
+                "{name} is first touched by the threads that use it, but its pages are {} and hold the parts of several threads; the first thread to touch a page placed it. It is used by {used}: {figures}.",
                 format_bytes(case.subject.touch.page_bytes)
             ),
             FindingKind::RecycledMemory => format!(
@@ -233,11 +233,11 @@ fn main_user(subject: &Subject) -> usize {
     best.map_or(0, |(thread, _)| thread)
 }
 
-/// ` 43 % [35, 52] of its pages were moved to another node while it ran (of 192 asked again).`; empty below [`MOVED_BAR`].
+/// ` 43 % [35, 52] of its pages were moved to another node while it ran (of 192 queried again).`; empty below [`MOVED_BAR`].
 fn moved_words(case: &Case<'_>) -> String {
     let moved = case.moves.part(case.moves.moved).filter(|e| e.low > MOVED_BAR);
     moved.map_or_else(String::new, |e| {
-        format!(" {} of its pages were moved to another node while it ran (of {} asked again).", ranged(e), e.samples)
+        format!(" {} of its pages were moved to another node while it ran (of {} queried again).", ranged(e), e.samples)
     })
 }
 

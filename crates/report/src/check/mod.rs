@@ -77,7 +77,7 @@ fn words(limit: &LimitCheck, machine: &MachineView) -> String {
     let range = |words: &dyn Fn([f64; 2]) -> String| limit.interval.map_or(String::new(), |range| format!(" {}", words(range)));
     let percents = |[low, high]: [f64; 2]| crate::text::words::interval([low, high]);
     let verb = if machine.virtual_machine { "would be" } else { "are" };
-    let unknown = || "what could be seen says nothing of it".to_owned();
+    let unknown = || "not enough evidence".to_owned();
     let unsure = if limit.status == LimitStatus::Unsure { ", but that may be chance" } else { "" };
     match (limit.kind, limit.value) {
         (LimitKind::MaxRemote | LimitKind::BaselineRemote, None) => format!("remote accesses: {}", unknown()),

@@ -163,7 +163,7 @@ fn no_finding(analysis: &Analysis) -> String {
     if let Some(part) = analysis.unrecorded {
         let rest = format!("{} of the touched memory belongs to no recorded object and was not judged", percent(part));
         return match remote(analysis) {
-            Some(remote) => format!("No finding among the recorded objects ({remote}), but that is no all-clear: {rest}."),
+            Some(remote) => format!("No finding among the recorded objects ({remote}), but that is not an all-clear: {rest}."),
             None => format!("No finding, and no judgement: no accesses to objects of known placement were seen, and {rest}."),
         };
     }

@@ -116,7 +116,7 @@ fn by_threads(case: &Case<'_>, cause: &str) -> String {
     let function = used(case).and_then(|place| place.function.as_deref()).map_or_else(String::new, |f| format!(" {f}()"));
     format!(
         "let each thread initialise its own part of {name} in its thread function{function}, with the bounds of the loop that uses it{}; {instead}. \
-         Where a thread reads parts of others, let all have done so first (a barrier){}",
+         Where a thread reads parts of others, wait until all are done (a barrier){}",
         at(used(case)),
         code(&part.unwrap_or_default())
     )

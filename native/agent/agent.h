@@ -218,7 +218,7 @@ uint64_t ft_stack_id(struct ft_caller caller);
 /* Call in the constructor: the unwinder's first use takes a lock. */
 void ft_stack_prepare(void);
 
-/* python.c */
+/* python_stack.c */
 /* Finds a Python that can be read and sets ft_agent.runs_python. Takes the loader's lock: for the constructor only. */
 void ft_python_prepare(void);
 /* The id of this thread's Python stack, whose text is in the ring; 0 if the thread does not run Python, or the stack is new
@@ -227,7 +227,7 @@ uint64_t ft_python_id(void);
 /* Call before each munmap by the program, if ft_agent.runs_python. */
 void ft_python_forget_pages(void);
 
-/* python_lines.c */
+/* python_line_table.c */
 struct ft_python_lines {
     uint64_t wanted; /* the code unit whose line is asked for */
     uint64_t unit;   /* the first code unit not read yet */

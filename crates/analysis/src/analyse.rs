@@ -1,5 +1,6 @@
 //! The whole step: profile -> analysis.
 
+use crate::code_locations::CodeLocations;
 use crate::evidence::{Evidence, Hit, Reader, SOURCES, Sampled, Source, SourceRef};
 use crate::faults::Faults;
 use crate::findings::{Case, Context, Program, SERIAL, figure};
@@ -9,7 +10,6 @@ use crate::matrix::matrix;
 use crate::names::{Language, names};
 use crate::notes::{NoteContext, notes};
 use crate::object_map::object_map;
-use crate::places::Places;
 use crate::report::{
     Analysis, CounterView, EvidenceView, FirstTouchView, Interval, KernelView, LostView, MachineView, NodeMemoryView, NotJudged,
     ObjectView, ResidentView, ThreadView,
@@ -21,7 +21,7 @@ use crate::touch_index::TouchIndex;
 use crate::touch_summary::final_node;
 use crate::touches::TouchReader;
 use crate::traffic::traffic;
-use crate::unrecorded::Unrecorded;
+use crate::unowned_memory::Unrecorded;
 use crate::{Sources, Target};
 use firsttouch_model::Estimate;
 use firsttouch_model::evidence::EvidenceSource;
@@ -50,7 +50,7 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     let index = TouchIndex::new(profile, &threads);
     let mut touch_reader = TouchReader::new(profile, &threads, &index, &residents, &faults);
     let uses = Reader::new(profile, target, &threads, &groups, &residents).read(list, &mut touch_reader);
-    let places = Places { profile, sources };
+    let places = CodeLocations { profile, sources };
     let names = names(profile, &groups, &places);
     let judge = |source| Judge { profile, target, threads: &threads, design: &uses.of(source).design, source };
     let subjects: Vec<Subject> = groups.iter().enumerate().filter_map(|(g, group)| subject(&judge, &uses, g, group)).collect();
@@ -160,7 +160,7 @@ struct Builder<'a> {
     residents: &'a Residents,
     threads: &'a Threads,
     uses: &'a Evidence,
-    places: &'a Places<'a>,
+    places: &'a CodeLocations<'a>,
     names: &'a [(String, usize)],
 }
 
@@ -183,7 +183,7 @@ impl Builder<'_> {
         let (name, ordinal) = self.names[subject.group].clone();
         let allocated_at = self.places.place(object.site);
         let first_touch = self.first_touch(subject, object.call.as_deref());
-        let file = |place: Option<&crate::Place>| place.and_then(|p| p.file.as_deref()).and_then(Language::of);
+        let file = |place: Option<&crate::CodeLocation>| place.and_then(|p| p.file.as_deref()).and_then(Language::of);
         let language = file(allocated_at.as_ref()).or_else(|| file(first_touch.at.first()));
         let weighed = hits.iter().flat_map(|h| h.sites.iter().map(|&(site, rate)| (site, rate * sampled.design.weight(h.draw))));
         ObjectView {

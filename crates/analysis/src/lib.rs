@@ -15,12 +15,14 @@
 //! | `partition/` | how do threads divide an object? |
 //! | `judge.rs`, `findings/` | is the placement a defect, of which kind, and how is it fixed? |
 //! | `traffic.rs` | which traffic would a machine have to carry? |
-//! | `unrecorded.rs` | how much memory belongs to no recorded object, so that the report does not cover it? |
-//! | `limits.rs` | does the program stay within the limits that a user sets? |
+//! | `unowned_memory.rs` | how much memory belongs to no recorded object, so that the report does not cover it? |
+//! | `check_limits.rs` | does the program stay within the limits that a user sets? |
 //! | `notes.rs`, `reason.rs` | what is uncertain or not judged, why, and what can the user do about it? |
 //! | `report.rs` | the result |
 
 mod analyse;
+pub mod check_limits;
+mod code_locations;
 pub mod diff;
 mod estimator;
 mod evidence;
@@ -30,14 +32,12 @@ mod generations;
 mod groups;
 mod homes;
 mod judge;
-pub mod limits;
 mod matrix;
 mod names;
 mod notes;
 mod object_map;
 mod partition;
 mod phases;
-mod places;
 mod reason;
 mod report;
 mod residents;
@@ -49,7 +49,7 @@ mod touch_index;
 mod touch_summary;
 mod touches;
 mod traffic;
-mod unrecorded;
+mod unowned_memory;
 
 pub use analyse::analyse;
 pub use names::variables;
@@ -58,4 +58,4 @@ pub use partition::PartitionKind;
 pub use reason::{Missing, NotJudgedReason};
 pub use report::*;
 pub use target::{Sources, Target};
-pub use unrecorded::{Unrecorded, UnrecordedCause};
+pub use unowned_memory::{Unrecorded, UnrecordedCause};

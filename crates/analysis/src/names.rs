@@ -1,7 +1,7 @@
 //! Names of objects as in the program's source, and the language of the source.
 
+use crate::code_locations::{CodeLocations, next_instruction};
 use crate::groups::Group;
-use crate::places::{Places, next_instruction};
 use crate::report::Analysis;
 use firsttouch_model::rows::{Frame, Id, Object, Profile};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ const LINES_TO_RETURN: u32 = 40;
 /// (file:line)` with as much as is known, `heap object of module+offset`, or kind and address. If several objects have the same name, the
 /// line of the innermost caller in which they differ is added.
 #[must_use]
-pub fn names(profile: &Profile, groups: &[Group], places: &Places<'_>) -> Vec<(String, usize)> {
+pub fn names(profile: &Profile, groups: &[Group], places: &CodeLocations<'_>) -> Vec<(String, usize)> {
     let object = |group: &Group| &profile.objects[group.representative];
     let chains: Vec<Vec<Call<'_>>> = groups.iter().map(|group| chain(object(group), places)).collect();
     let ordinals = Ordinals::new(&chains);
@@ -50,7 +50,7 @@ impl Call<'_> {
 
 /// The calls that made an object, innermost first: the allocation, and for each function that only returns the object, the call of that
 /// function.
-fn chain<'a>(object: &'a Object, places: &Places<'a>) -> Vec<Call<'a>> {
+fn chain<'a>(object: &'a Object, places: &CodeLocations<'a>) -> Vec<Call<'a>> {
     let mut rest = places.frames(object.site);
     let Some(frame) = places.user_frame(rest) else { return Vec::new() };
     let mut calls = vec![Call { frame, callee: object.call.as_deref().unwrap_or_default() }];
@@ -66,7 +66,7 @@ fn chain<'a>(object: &'a Object, places: &Places<'a>) -> Vec<Call<'a>> {
 
 /// `xmalloc at cls.cpp:29`: the program's outermost allocating function, and the line that calls it.
 #[must_use]
-pub fn made_by(object: &Object, places: &Places<'_>) -> Option<String> {
+pub fn made_by(object: &Object, places: &CodeLocations<'_>) -> Option<String> {
     let calls = chain(object, places);
     let (file, line) = calls.get(1..)?.last()?.line()?;
     Some(format!("{} at {}:{line}", calls.last()?.callee, base(file)))
@@ -79,7 +79,7 @@ fn last_name(function: &str) -> &str {
 }
 
 /// Whether a function returns the result of the call: `return malloc(n);`, or `p = malloc(n); ... return p;`.
-fn returns_it(call: &Call<'_>, places: &Places<'_>) -> bool {
+fn returns_it(call: &Call<'_>, places: &CodeLocations<'_>) -> bool {
     let Some((file, line)) = call.line() else { return false };
     let Some(text) = places.sources.line(file, line) else { return false };
     let Some(variable) = places.sources.variable(file, line, call.callee, 0) else {
@@ -165,7 +165,7 @@ pub fn variables(profile: &Profile, analysis: &Analysis) -> BTreeMap<Id, String>
     names
 }
 
-fn name(object: &Object, chain: &[Call<'_>], places: &Places<'_>, ordinals: &Ordinals, kept: &BTreeMap<Id, String>) -> String {
+fn name(object: &Object, chain: &[Call<'_>], places: &CodeLocations<'_>, ordinals: &Ordinals, kept: &BTreeMap<Id, String>) -> String {
     if let Some(name) = object.name.as_deref().filter(|n| !n.is_empty()) {
         return name.to_owned();
     }
@@ -204,7 +204,7 @@ fn base(path: &str) -> &str {
 }
 
 /// Adds a line to each name that several objects of one process share: the innermost line at which their stacks differ.
-fn distinguish(profile: &Profile, groups: &[Group], places: &Places<'_>, list: &mut [(String, usize)]) {
+fn distinguish(profile: &Profile, groups: &[Group], places: &CodeLocations<'_>, list: &mut [(String, usize)]) {
     let mut same: BTreeMap<(Id, String), Vec<usize>> = BTreeMap::new();
     for (g, group) in groups.iter().enumerate() {
         let object = &profile.objects[group.representative];
@@ -228,7 +228,7 @@ fn distinguish(profile: &Profile, groups: &[Group], places: &Places<'_>, list: &
 }
 
 /// `file:line` of each frame of the program's own code that leads to an allocation, innermost first.
-fn lines_to(object: &Object, places: &Places<'_>) -> Vec<String> {
+fn lines_to(object: &Object, places: &CodeLocations<'_>) -> Vec<String> {
     let mut rest = places.frames(object.site);
     let mut lines = Vec::new();
     while let Some(at) = places.sources.user_frame(rest) {

@@ -4,7 +4,7 @@ use crate::Target;
 use crate::evidence::Evidence;
 use crate::threads::Threads;
 use crate::touch_index::TouchIndex;
-use crate::unrecorded::{Unrecorded, UnrecordedCause};
+use crate::unowned_memory::{Unrecorded, UnrecordedCause};
 use firsttouch_model::rows::Profile;
 use firsttouch_model::{Pin, counted, format_bytes};
 use serde::{Deserialize, Serialize};

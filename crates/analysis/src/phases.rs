@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// The parallel time of one process.
 #[derive(Clone, Debug, Default)]
-struct Team {
+struct RegionTeams {
     /// Birth of its second thread, ns; None if it never had one.
     second: Option<u64>,
     /// Parallel regions (start, end) in ns, merged and sorted; empty if they were not recorded.
@@ -16,7 +16,7 @@ struct Team {
 /// Serial and parallel phases of each process.
 #[derive(Debug, Default)]
 pub struct Phases {
-    teams: BTreeMap<Id, Team>,
+    teams: BTreeMap<Id, RegionTeams>,
 }
 
 impl Phases {
@@ -26,10 +26,10 @@ impl Phases {
         for thread in &profile.threads {
             births.entry(thread.process).or_default().push(thread.born_ns);
         }
-        let mut teams: BTreeMap<Id, Team> = BTreeMap::new();
+        let mut teams: BTreeMap<Id, RegionTeams> = BTreeMap::new();
         for (process, mut times) in births {
             times.sort_unstable();
-            teams.insert(process, Team { second: times.get(1).copied(), regions: Vec::new() });
+            teams.insert(process, RegionTeams { second: times.get(1).copied(), regions: Vec::new() });
         }
         // If some regions are missing, time outside the recorded ones may be parallel.
         if !profile.lost.iter().any(|lost| lost.source == "regions") {

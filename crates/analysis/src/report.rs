@@ -123,7 +123,7 @@ pub struct ObjectView {
     pub ordinal: usize,
     /// `c`, `c++`, `fortran`, `rust`, `python`, or null.
     pub language: Option<String>,
-    pub allocated_at: Option<Place>,
+    pub allocated_at: Option<CodeLocation>,
     /// Share of all sampled accesses; null without watch evidence.
     pub access_share: Option<f64>,
     pub access_share_interval: Option<Interval>,
@@ -140,7 +140,7 @@ pub struct ObjectView {
     pub used_by_thread_interval: Vec<Interval>,
     /// The number of traps by thread.
     pub used_by_thread_samples: Vec<u64>,
-    pub used_at: Vec<Place>,
+    pub used_at: Vec<CodeLocation>,
     pub partition: PartitionKind,
     pub page_bytes: u64,
     /// On the recorded machine: the memory policy of its mapping, and where its pages were.
@@ -156,7 +156,7 @@ pub struct ObjectView {
 pub struct FirstTouchView {
     /// Share of the touched pages by thread; all zero when unknown.
     pub by_thread: Vec<f64>,
-    pub at: Vec<Place>,
+    pub at: Vec<CodeLocation>,
     pub partition: PartitionKind,
     /// The construct that touched the memory (`loop`, `memset`, `calloc`, ...).
     pub cause: Option<String>,
@@ -170,7 +170,7 @@ pub struct FirstTouchView {
 
 /// A place in the code, with its share of the figure under which it is listed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Place {
+pub struct CodeLocation {
     pub file: Option<String>,
     pub line: Option<u32>,
     pub function: Option<String>,

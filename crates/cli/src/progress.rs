@@ -1,7 +1,7 @@
 //! Progress of measurements, shown on a terminal only.
 
 use crate::output::{message, tell};
-use firsttouch_native::{KernelError, Outcome, Repetitions, Run};
+use firsttouch_native::{KernelError, KernelResult, KernelRun, Repetitions};
 use std::io::{IsTerminal, stderr};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ pub fn line(text: &str) {
 ///
 /// # Errors
 /// When the kernel fails.
-pub fn kernel(run: &Run, what: &str) -> Result<Outcome, KernelError> {
+pub fn kernel(run: &KernelRun, what: &str) -> Result<KernelResult, KernelError> {
     if !stderr().is_terminal() {
         return run.run();
     }

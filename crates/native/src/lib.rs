@@ -3,7 +3,7 @@
 
 mod kernels;
 
-pub use kernels::{Cost, Form, Initialisation, Kernel, KernelError, Operation, Outcome, Repetitions, Run, Schedule, Stream};
+pub use kernels::{Cost, Form, Initialisation, Kernel, KernelError, KernelResult, KernelRun, Operation, Repetitions, Schedule, Stream};
 
 /// `libfirsttouch_agent.so`: loaded through LD_PRELOAD into a profiled program.
 pub static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libfirsttouch_agent.so"));

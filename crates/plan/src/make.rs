@@ -155,7 +155,7 @@ fn defect(finding: &Finding) -> String {
 }
 
 /// `file:line`; the function if the line is unknown.
-fn file_and_line(place: &firsttouch_analysis::Place) -> String {
+fn file_and_line(place: &firsttouch_analysis::CodeLocation) -> String {
     match (place.file.as_deref().map(file_name), place.line) {
         (Some(file), Some(line)) => format!("{file}:{line}"),
         _ => place.function.clone().unwrap_or_default(),

@@ -117,7 +117,7 @@ pub fn table(table: &Table<'_>) -> Vec<u8> {
         }
         write_entry(
             &mut entries,
-            &Row {
+            &TableRow {
                 entry,
                 found,
                 policies,
@@ -149,7 +149,7 @@ pub fn table(table: &Table<'_>) -> Vec<u8> {
     bytes.0
 }
 
-struct Row<'a> {
+struct TableRow<'a> {
     entry: &'a Entry,
     found: &'a Found,
     policies: &'a KernelPolicy,
@@ -157,7 +157,7 @@ struct Row<'a> {
     parts: (usize, usize),
 }
 
-fn write_entry(bytes: &mut Bytes, row: &Row<'_>) {
+fn write_entry(bytes: &mut Bytes, row: &TableRow<'_>) {
     let start = bytes.0.len();
     let (first, every) = match &row.entry.origin {
         Origin::Site(site) => site.ordinal.unwrap_or((0, 1)),

@@ -2,7 +2,7 @@
 
 use crate::experiments::{Dgemv, Init, Iso3dfd, Kernel, Quantity, Sockets};
 use crate::machine::{Machine, Streams};
-use crate::model::{Outcome, Schedule, Seat, Stretch, TeamError, Thread, simulate};
+use crate::model::{Schedule, Seat, Simulation, Stretch, TeamError, Thread, simulate};
 use crate::placement::{Layout, room};
 use crate::seats;
 use crate::units::{Bandwidth, Volume};
@@ -123,7 +123,7 @@ pub fn bandwidth(machine: &Machine, kernel: Kernel, seats: &[Seat], memory: Memo
     let streams = Streams { read, write, allocate: if machine.write_allocate { allocate } else { 0.0 } };
     let work = |seat: &Seat| vec![Stretch { parts: memory.parts(*seat) }];
     let team: Vec<Thread> = seats.iter().map(|seat| worker(*seat, work(seat), streams.write_share())).collect();
-    let Outcome { time, .. } = simulate(machine, &team, Schedule::Static)?;
+    let Simulation { time, .. } = simulate(machine, &team, Schedule::Static)?;
     let counted = STREAMED * (team.len() as f64 / streams.traffic_factor());
     Ok(Predicted::from((counted / time).gb_per_s()))
 }

@@ -15,7 +15,7 @@ pub const FAR: f64 = 0.15;
 
 /// One published figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct ValidationRow {
     pub experiment: String,
     pub machine: String,
     pub row: String,
@@ -55,7 +55,7 @@ pub struct LeftOut {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Validation {
     pub schema: &'static str,
-    pub rows: Vec<Row>,
+    pub rows: Vec<ValidationRow>,
     /// The summary of all experiments, then of each one.
     pub summary: Vec<Summary>,
     pub left_out: Vec<LeftOut>,
@@ -150,7 +150,7 @@ pub fn validate_on(
 struct Comparison<'a> {
     find: &'a dyn Fn(&str) -> Result<Machine, MachineError>,
     machines: BTreeMap<String, Machine>,
-    rows: Vec<Row>,
+    rows: Vec<ValidationRow>,
 }
 
 impl Comparison<'_> {
@@ -213,7 +213,7 @@ impl Comparison<'_> {
             return Err(RowFault::Figures { row, published, predicted: value });
         }
         let fitted = described.is_fitted_to(&experiment.name, &row);
-        self.rows.push(Row {
+        self.rows.push(ValidationRow {
             experiment: experiment.name.clone(),
             machine: machine.to_owned(),
             row,
@@ -228,8 +228,8 @@ impl Comparison<'_> {
     }
 }
 
-fn summary<'a>(of: &str, rows: impl Iterator<Item = &'a Row>) -> Summary {
-    let (fitted, predicted): (Vec<&Row>, Vec<&Row>) = rows.partition(|row| row.fitted);
+fn summary<'a>(of: &str, rows: impl Iterator<Item = &'a ValidationRow>) -> Summary {
+    let (fitted, predicted): (Vec<&ValidationRow>, Vec<&ValidationRow>) = rows.partition(|row| row.fitted);
     let mut errors: Vec<f64> = predicted.iter().map(|row| row.error.abs()).collect();
     errors.sort_by(f64::total_cmp);
     // Nearest rank.

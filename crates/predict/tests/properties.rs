@@ -1,7 +1,7 @@
 //! Properties that hold on any machine and for any team.
 
 use firsttouch_predict::machine::Machine;
-use firsttouch_predict::model::{Outcome, Schedule, Seat, Stretch, Thread, simulate};
+use firsttouch_predict::model::{Schedule, Seat, Simulation, Stretch, Thread, simulate};
 use firsttouch_predict::units::{Bandwidth, Volume};
 use std::fmt::Write;
 
@@ -86,7 +86,7 @@ fn each_case(mut check: impl FnMut(&mut Random, &Machine, &[Thread], Schedule)) 
     }
 }
 
-fn run(machine: &Machine, team: &[Thread], schedule: Schedule) -> Outcome {
+fn run(machine: &Machine, team: &[Thread], schedule: Schedule) -> Simulation {
     simulate(machine, team, schedule).unwrap()
 }
 

@@ -1,8 +1,8 @@
 //! Compares the text report of hand-made analyses with expected text.
 
 use firsttouch_analysis::{
-    Analysis, EvidenceView, Finding, FirstTouchView, LostView, MachineView, NotJudged, NotJudgedReason, ObjectMap, ObjectView,
-    PartitionKind, Place, ThreadView,
+    Analysis, CodeLocation, EvidenceView, Finding, FirstTouchView, LostView, MachineView, NotJudged, NotJudgedReason, ObjectMap,
+    ObjectView, PartitionKind, ThreadView,
 };
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::{FindingKind, Severity};
@@ -16,8 +16,8 @@ fn context() -> Context {
     Context { profile: "dgemv.ftp".into(), options: Vec::new(), recorded_nodes: 1, heading: true, more: true, prefix: "" }
 }
 
-fn place(line: u32, function: &str, text: &str, share: f64) -> Place {
-    Place {
+fn place(line: u32, function: &str, text: &str, share: f64) -> CodeLocation {
+    CodeLocation {
         file: Some("/home/me/src/dgemv.c".into()),
         line: Some(line),
         function: Some(function.into()),
@@ -256,12 +256,12 @@ fn lines_fit() {
     let long = "行列".repeat(40);
     analysis.command.push("x".repeat(500));
     analysis.findings[0].object_name.clone_from(&long);
-    analysis.objects[0].allocated_at = Some(Place {
+    analysis.objects[0].allocated_at = Some(CodeLocation {
         file: Some(format!("/дом/{long}/{long}.cpp")),
         line: Some(123_456),
         function: Some("std::vector<std::pair<int, double>>::resize".repeat(5)),
         text: Some("auto v = std::vector<double>(n); ".repeat(20)),
-        ..Place::default()
+        ..CodeLocation::default()
     });
     analysis.objects[0].map =
         ObjectMap { users: (0..32).map(|piece| piece * 40).collect(), homes: (0..32).map(|piece| piece % 64).collect() };
@@ -339,7 +339,7 @@ fn what_would_help() {
 #[test]
 fn no_help_for_libraries() {
     let mut analysis = serial();
-    let nameless = |module: &str| Place { module: Some(module.into()), offset: Some(1), share: 0.2, ..Place::default() };
+    let nameless = |module: &str| CodeLocation { module: Some(module.into()), offset: Some(1), share: 0.2, ..CodeLocation::default() };
     analysis.objects[0].used_at.push(nameless("/usr/lib/x86_64-linux-gnu/libc.so.6"));
     analysis.objects.push(ObjectView { id: 9, used_at: vec![nameless("/home/me/libown.so")], ..matrix_a() });
     let text = text(&analysis, &context(), PLAIN);
@@ -350,7 +350,7 @@ fn no_help_for_libraries() {
 #[test]
 fn several_places() {
     let mut analysis = serial();
-    let at = |line, text, share| Place { share, ..place(line, "product", text, share) };
+    let at = |line, text, share| CodeLocation { share, ..place(line, "product", text, share) };
     analysis.objects[0].used_at = vec![at(23, "+ in[i]", 0.42), at(24, "out[i] = 0.25 * (in[i - 1]", 0.21), at(25, "+ 1", 0.21)];
     let text = text(&analysis, &context(), PLAIN);
     let expected = "
@@ -387,7 +387,7 @@ fn reasons_are_grouped() {
         one(7, "e", 4_000_000, NotJudgedReason::NoAccess { samples: 7 }),
         one(7, "f", 2_000_000, NotJudgedReason::TooFewSamples { seen: 3, source: EvidenceSource::Watch, needed: 16 }),
     ];
-    let library = Place { module: Some("/usr/lib/x86_64-linux-gnu/libc.so.6".into()), offset: Some(1), ..Place::default() };
+    let library = CodeLocation { module: Some("/usr/lib/x86_64-linux-gnu/libc.so.6".into()), offset: Some(1), ..CodeLocation::default() };
     analysis.objects.push(ObjectView { id: 20, allocated_at: Some(library), ..matrix_a() });
     let text = text(&analysis, &context(), Style { width: 200, colour: false });
     let expected = "Not judged: 2 objects, no access was seen: d (3.81 MiB), e (3.81 MiB). f (1.91 MiB, too few samples; \
@@ -435,7 +435,7 @@ fn hostile_names_are_harmless() {
     analysis.findings[0].object_name = evil.into();
     analysis.findings[0].kind = FindingKind::SerialFirstTouch;
     analysis.objects[0].used_at[0].text = Some(evil.into());
-    analysis.objects[0].allocated_at = Some(Place { file: Some(evil.into()), line: Some(1), ..Place::default() });
+    analysis.objects[0].allocated_at = Some(CodeLocation { file: Some(evil.into()), line: Some(1), ..CodeLocation::default() });
     analysis.not_judged[0].name = evil.into();
     analysis.notes = vec![evil.into()];
     let options = ["--machine", "epyc-7451x2"].map(str::to_owned).to_vec();

@@ -449,7 +449,7 @@ test_samples() {
 test_python() {
     local python name
     gcc -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Wall -Wextra -I"$source_dir/../include" -o python_lines \
-        "$here/python_lines.c" "$source_dir/python_lines.c" || exit 1
+        "$here/python_lines.c" "$source_dir/python_line_table.c" || exit 1
     equal "line tables of random bytes" "done" "$(./python_lines fuzz 300000 2>&1)"
     [ -n "$(pythons)" ] || skip "Python stacks" "no Python 3.11, 3.12 or 3.13"
     for python in $(pythons); do

@@ -6,9 +6,9 @@ mod serial;
 
 use super::loops::{Loop, indexing_loop};
 use super::{Case, Context};
+use crate::code_locations::describe;
 use crate::names::{Language, in_code};
-use crate::places::describe;
-use crate::{PartitionKind, Place};
+use crate::{CodeLocation, PartitionKind};
 use firsttouch_model::finding::FindingKind;
 
 const INTERLEAVE: &str = "without touching the source, spread its pages over the nodes: numactl --interleave=all CMD (which spreads \
@@ -16,7 +16,7 @@ const INTERLEAVE: &str = "without touching the source, spread its pages over the
 
 /// What divides the program's work among threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Team {
+enum ThreadTeam {
     /// An OpenMP runtime: a pragma can divide a loop.
     OpenMp,
     /// The program's own thread functions: a pragma would have no effect.
@@ -30,11 +30,13 @@ impl Context<'_> {
         match kind {
             FindingKind::SerialFirstTouch => serial::serial(self, case, language),
             FindingKind::MismatchedPartition => match self.team() {
-                Team::OpenMp => format!(
+                ThreadTeam::OpenMp => format!(
                     "initialise {name} with the loop that uses it: same bounds, same schedule and chunk, same number of threads{}",
                     code(&self.parallel_loop(case, language))
                 ),
-                Team::Own => format!("let each thread initialise the part of {name} that it uses: same bounds, same number of threads"),
+                ThreadTeam::Own => {
+                    format!("let each thread initialise the part of {name} that it uses: same bounds, same number of threads")
+                }
             },
             FindingKind::NoStablePartition if !case.subject.partition.dealt_out => format!(
                 "{INTERLEAVE}. If each thread reads all of {name}, one copy a node, made by a thread of that node, is better still; if its parts \
@@ -75,12 +77,12 @@ impl Context<'_> {
     /// Advice on how to pin the threads.
     pub(super) fn pin_advice(&self) -> String {
         match self.team() {
-            Team::OpenMp => {
+            ThreadTeam::OpenMp => {
                 "pin the threads: OMP_PROC_BIND=spread OMP_PLACES=cores CMD (close instead of spread where fewer threads than one node \
                              has cores share data)"
                     .to_owned()
             }
-            Team::Own => {
+            ThreadTeam::Own => {
                 "pin the threads: let each call pthread_setaffinity_np (or sched_setaffinity) before it touches its memory, or confine the \
                           program to one node where that is enough: numactl --cpunodebind=0 --localalloc CMD"
                     .to_owned()
@@ -101,7 +103,7 @@ impl Context<'_> {
     }
 
     /// Whether an OpenMP runtime was seen. If no stack shows which modules ran, assume one.
-    fn team(&self) -> Team {
+    fn team(&self) -> ThreadTeam {
         const RUNTIMES: &[&str] = &["libgomp", "libomp", "libiomp", "libnvomp"];
         const OUTLINED: &[&str] = &["_omp_fn", "omp_outlined", "GOMP_", "__kmp", "__nv_"];
         let is_recorded = !self.profile.regions.is_empty() || self.profile.threads.iter().any(|t| t.omp_number.is_some());
@@ -112,7 +114,7 @@ impl Context<'_> {
             let function = frame.function.as_deref().unwrap_or_default();
             RUNTIMES.iter().any(|name| module.starts_with(name)) || OUTLINED.iter().any(|name| function.contains(name))
         });
-        if is_recorded || is_openmp || !is_known { Team::OpenMp } else { Team::Own }
+        if is_recorded || is_openmp || !is_known { ThreadTeam::OpenMp } else { ThreadTeam::Own }
     }
 
     /// The user's initialising loop, if the source shows which one it is.
@@ -175,14 +177,14 @@ fn code(text: &str) -> String {
 }
 
 /// ` (pt.c:29)`; empty if the line is unknown.
-fn at(place: Option<&Place>) -> String {
+fn at(place: Option<&CodeLocation>) -> String {
     place.filter(|place| place.line.is_some()).map_or_else(String::new, |place| format!(" ({})", describe(place)))
 }
 
-fn static_schedule(language: Option<Language>, team: Team) -> &'static str {
+fn static_schedule(language: Option<Language>, team: ThreadTeam) -> &'static str {
     match (language, team) {
-        (Some(Language::C | Language::Cpp), Team::OpenMp) => "#pragma omp for schedule(static) instead of dynamic, guided or tasks",
-        (Some(Language::Fortran), Team::OpenMp) => "!$omp do schedule(static) instead of dynamic, guided or tasks",
+        (Some(Language::C | Language::Cpp), ThreadTeam::OpenMp) => "#pragma omp for schedule(static) instead of dynamic, guided or tasks",
+        (Some(Language::Fortran), ThreadTeam::OpenMp) => "!$omp do schedule(static) instead of dynamic, guided or tasks",
         _ => "a static split instead of dynamic scheduling",
     }
 }
@@ -190,7 +192,7 @@ fn static_schedule(language: Option<Language>, team: Team) -> &'static str {
 fn io(context: &Context<'_>, case: &Case<'_>, language: Option<Language>) -> String {
     let name = case.view.name.as_str();
     let reads = at(case.view.first_touch.at.first());
-    if context.team() == Team::Own {
+    if context.team() == ThreadTeam::Own {
         return format!("let each thread touch its own part of {name} (write one byte a page) before it is read into{reads}");
     }
     let touch = match language {

@@ -31,17 +31,17 @@ mod fix;
 mod huge;
 mod loops;
 mod program;
-mod real;
+mod real_nodes;
 mod text;
 
 pub use program::Program;
 
-use real::RealNodes;
+use real_nodes::RealNodes;
 
+use crate::code_locations::CodeLocations;
 use crate::evidence::{Evidence, Hit, SourceRef};
 use crate::groups::Group;
 use crate::judge::Subject;
-use crate::places::Places;
 use crate::residents::Moves;
 use crate::threads::Threads;
 use crate::{Figure, Finding, Interval, ObjectView, PartitionKind, Target};
@@ -70,7 +70,7 @@ pub struct Context<'a> {
     pub target: &'a Target,
     pub threads: &'a Threads,
     pub uses: &'a Evidence,
-    pub places: &'a Places<'a>,
+    pub places: &'a CodeLocations<'a>,
     /// Accesses to all objects larger than a core's cache, according to a source.
     pub counted: &'a dyn Fn(SourceRef) -> f64,
     /// The groups and their names, to name former owners.

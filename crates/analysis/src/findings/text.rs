@@ -1,12 +1,12 @@
 //! The message of a finding: which threads touched the object, which use it, and how much of that is remote.
 
 use super::{Case, Context};
+use crate::code_locations::describe;
 use crate::evidence::SourceRef;
 use crate::groups::Group;
 use crate::judge::Subject;
 use crate::names::made_by;
-use crate::places::describe;
-use crate::{ObjectView, PartitionKind, Place};
+use crate::{CodeLocation, ObjectView, PartitionKind};
 use firsttouch_model::finding::FindingKind;
 use firsttouch_model::format_bytes;
 use firsttouch_model::rows::Object;
@@ -209,7 +209,7 @@ fn before_the_loop(case: &Case<'_>) -> Option<String> {
 }
 
 /// The first touch, if the program's own code made it after calloc or realloc returned.
-pub(super) fn loop_after_call(view: &ObjectView) -> Option<&Place> {
+pub(super) fn loop_after_call(view: &ObjectView) -> Option<&CodeLocation> {
     let place = view.first_touch.at.first().filter(|p| p.line.is_some())?;
     let after = matches!(view.first_touch.cause.as_deref(), Some("calloc" | "realloc")) && view.first_touch.cause == view.call;
     let within = view.allocated_at.as_ref().is_some_and(|call| (&call.file, call.line) == (&place.file, place.line));

@@ -2,7 +2,7 @@
 
 pub mod activity;
 mod agent_events;
-pub mod live;
+pub mod live_objects;
 mod lookups;
 pub mod modules;
 pub mod objects;

@@ -1,6 +1,6 @@
 //! Births and deaths of objects, and the rows they become.
 
-use super::live::{LiveObject, LiveObjects};
+use super::live_objects::{LiveObject, LiveObjects};
 use super::processes::Process;
 use crate::sink::Sink;
 use firsttouch_model::rows::{FoldedObjects, Id, ObjectKind, Release};

@@ -1,6 +1,6 @@
 //! Processes: their memory, code and unwind tables.
 
-use super::live::LiveObjects;
+use super::live_objects::LiveObjects;
 use super::schedule::Schedule;
 use super::scope::Scope;
 use super::touched::TouchedPages;

@@ -7,7 +7,7 @@ use crate::recording::{record, status};
 use crate::request::analysis_request;
 use anyhow::{Context, Result, anyhow, bail};
 use firsttouch_analysis::Assessed;
-use firsttouch_analysis::limits::{LimitStatus, Limits, check};
+use firsttouch_analysis::check_limits::{LimitStatus, Limits, check};
 use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, SavedReport, is_profile, load_report};
 use firsttouch_predict::forecast::Forecast;
 use firsttouch_report::{CheckJson, check_github, check_junit, check_sarif, check_text};

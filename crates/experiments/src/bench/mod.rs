@@ -8,7 +8,7 @@ pub use request::{Problem, Request};
 use crate::error::{Context, Error, ErrorKind};
 use crate::{Result, Statistics};
 use firsttouch_model::format_bytes;
-use firsttouch_native::{KernelError, Outcome, Run, Schedule};
+use firsttouch_native::{KernelError, KernelResult, KernelRun, Schedule};
 use std::collections::BTreeMap;
 
 /// The work in one iteration of the kernel.
@@ -67,7 +67,7 @@ pub struct TeamResult {
 pub fn run(
     request: &Request,
     available_bytes: u64,
-    run_team: impl Fn(&Run, &str) -> std::result::Result<Outcome, KernelError>,
+    run_team: impl Fn(&KernelRun, &str) -> std::result::Result<KernelResult, KernelError>,
 ) -> Result<BenchResult> {
     let (kernel_run, mut result) = request.prepare(available_bytes);
     check_memory(&kernel_run, available_bytes)?;
@@ -75,9 +75,9 @@ pub fn run(
     let teams = if request.teams.is_empty() { &default_team[..] } else { &request.teams };
     for (index, &threads) in teams.iter().enumerate() {
         let what = if teams.len() > 1 { format!("{threads} threads ({} of {})", index + 1, teams.len()) } else { result.kernel.clone() };
-        let outcome = run_team(&Run { threads, ..kernel_run }, &what).of_kind(ErrorKind::Kernel)?;
+        let outcome = run_team(&KernelRun { threads, ..kernel_run }, &what).of_kind(ErrorKind::Kernel)?;
         outcome.form.name().clone_into(&mut result.form);
-        let Outcome { threads, seconds, worst_error, bytes, cpus, page_nodes, .. } = outcome;
+        let KernelResult { threads, seconds, worst_error, bytes, cpus, page_nodes, .. } = outcome;
         result.bytes = bytes;
         result.teams.push(TeamResult { threads, seconds, worst_error, cpus, page_nodes });
     }
@@ -85,7 +85,7 @@ pub fn run(
 }
 
 /// Linux grants more memory than it has, and kills processes that then use it. So check first.
-fn check_memory(run: &Run, available_bytes: u64) -> Result<()> {
+fn check_memory(run: &KernelRun, available_bytes: u64) -> Result<()> {
     let bytes = run.bytes();
     if available_bytes > 0 && bytes > available_bytes {
         return Err(Error::usage(format!(

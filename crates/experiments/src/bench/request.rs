@@ -1,7 +1,7 @@
 //! The requested kernel and sizes. Sizes default to multiples of the last-level cache.
 
 use super::{BenchResult, KernelWork, schedule_name};
-use firsttouch_native::{Form, Initialisation, Kernel, Operation, Run, Schedule, Stream};
+use firsttouch_native::{Form, Initialisation, Kernel, KernelRun, Operation, Schedule, Stream};
 use firsttouch_system::topology;
 use std::path::Path;
 
@@ -57,7 +57,7 @@ pub struct Request {
 
 impl Request {
     /// The kernel's options for the default team, and the result before any team has run.
-    pub(super) fn prepare(&self, available_bytes: u64) -> (Run, BenchResult) {
+    pub(super) fn prepare(&self, available_bytes: u64) -> (KernelRun, BenchResult) {
         let named = self.problem.sizes(available_bytes);
         let mut sizes = [1; 3];
         for (size, (_, value)) in sizes.iter_mut().zip(&named) {
@@ -67,7 +67,7 @@ impl Request {
             Problem::Iso3dfd { blocks, .. } => blocks.map(|points| points.unwrap_or(0)),
             _ => [0; 3],
         };
-        let run = Run {
+        let run = KernelRun {
             kernel: self.problem.kernel(),
             sizes,
             blocks,

@@ -1,9 +1,9 @@
 //! Bandwidth and latency of every pair of a node whose CPUs access memory and a node whose memory is accessed.
 
-mod pairs;
+mod one_pair;
 mod scan;
 
-pub(crate) use pairs::{Pair, check_page_nodes};
+pub(crate) use one_pair::{Pair, check_page_nodes};
 pub use scan::scan;
 
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! The scan: tables of all pairs, then curves on one node.
 
-use super::pairs::{PairBench, value_of};
+use super::one_pair::{PairBench, value_of};
 use super::{Best, CurvePoint, Map, MapKernel, Options, Pair, PairFigure, PairTable};
 use crate::bench::DEFAULT_CACHE_BYTES;
 use crate::error::{Context, Error, ErrorKind};

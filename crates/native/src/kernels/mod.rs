@@ -12,4 +12,4 @@ mod run;
 mod tests;
 
 pub use kernel::{Cost, Kernel, Operation, Stream};
-pub use run::{Form, Initialisation, KernelError, Outcome, Repetitions, Run, Schedule};
+pub use run::{Form, Initialisation, KernelError, KernelResult, KernelRun, Repetitions, Schedule};

@@ -58,7 +58,7 @@ impl Form {
 
 /// One run of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct KernelRun {
     pub kernel: Kernel,
     /// Meaning by [`Kernel`]; unused ones are 1.
     pub sizes: [u64; 3],
@@ -77,7 +77,7 @@ pub struct Run {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct KernelResult {
     /// Seconds an iteration, of each repetition.
     pub seconds: Vec<f64>,
     /// The team size that ran.
@@ -122,7 +122,7 @@ impl std::error::Error for KernelError {}
 /// Points at each side of iso3dfd's grid that keep their values.
 const BORDER: u64 = 8;
 
-impl Run {
+impl KernelRun {
     /// Elements that one iteration computes.
     #[must_use]
     pub fn elements(&self) -> f64 {
@@ -162,7 +162,7 @@ impl Run {
     ///
     /// # Errors
     /// Options out of range, no memory, instructions this CPU lacks, or a wrong answer.
-    pub fn run(&self) -> Result<Outcome, KernelError> {
+    pub fn run(&self) -> Result<KernelResult, KernelError> {
         self.run_counted(&Repetitions::default())
     }
 
@@ -170,7 +170,7 @@ impl Run {
     ///
     /// # Errors
     /// As [`Run::run`].
-    pub fn run_counted(&self, counted: &Repetitions) -> Result<Outcome, KernelError> {
+    pub fn run_counted(&self, counted: &Repetitions) -> Result<KernelResult, KernelError> {
         let kernel = self.kernel.name();
         let (schedule, chunk) = match self.schedule {
             Schedule::Static { chunk } => (0, chunk),
@@ -204,7 +204,7 @@ impl Run {
         // function validates the options before it uses them.
         let status = unsafe { self.kernel.function()(&raw const options, seconds.as_ptr().cast_mut().cast(), &raw mut result) };
         match status {
-            0 => Ok(Outcome {
+            0 => Ok(KernelResult {
                 seconds: seconds.iter().take(count).map(|time| f64::from_bits(time.load(Ordering::Relaxed))).collect(),
                 threads: result.threads,
                 form: match result.form {

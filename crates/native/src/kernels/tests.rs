@@ -10,8 +10,8 @@ fn all_kernels() -> impl Iterator<Item = Kernel> {
     KERNELS.into_iter().chain(streams.map(Kernel::Stream))
 }
 
-fn small(kernel: Kernel) -> Run {
-    Run {
+fn small(kernel: Kernel) -> KernelRun {
+    KernelRun {
         kernel,
         sizes: match kernel {
             Kernel::Iso3dfd => [33, 29, 27],
@@ -45,7 +45,7 @@ fn answers_are_right() {
         for initialisation in [Initialisation::Serial, Initialisation::Parallel, Initialisation::Mismatched, Initialisation::Blocked] {
             for (schedule, threads) in schedules.into_iter().zip([3, 1, 4, 7, 2]) {
                 for form in forms {
-                    let run = Run { initialisation, schedule, threads, form, ..small(kernel) };
+                    let run = KernelRun { initialisation, schedule, threads, form, ..small(kernel) };
                     let outcome = match run.run() {
                         Err(KernelError::Form { .. }) => continue,
                         outcome => outcome.unwrap_or_else(|error| panic!("{run:?}: {error}")),
@@ -66,7 +66,7 @@ fn iso3dfd_is_right_on_any_grid_and_block() {
     for sizes in [[17, 17, 17], [18, 31, 19], [49, 20, 33], [65, 24, 17], [32, 32, 48], [17, 18, 90]] {
         for blocks in [[0, 0, 0], [1, 1, 1], [5, 3, 7], [16, 4, 2], [1000, 1000, 1000], [15, 9, 1]] {
             for form in [Form::Portable, Form::Avx2, Form::Avx512] {
-                let run = Run { sizes, blocks, form, repetitions: 2, ..small(Kernel::Iso3dfd) };
+                let run = KernelRun { sizes, blocks, form, repetitions: 2, ..small(Kernel::Iso3dfd) };
                 match run.run() {
                     Err(KernelError::Form { .. }) => {}
                     outcome => {
@@ -85,13 +85,13 @@ fn sizes_at_edges_are_right() {
     for size in (1..70).chain([4095, 4096, 4097, 8191]) {
         for operation in OPERATIONS {
             for temporal in [false, true] {
-                let run = Run { sizes: [size, 1, 1], repetitions: 1, ..small(Kernel::Stream(Stream { operation, temporal })) };
+                let run = KernelRun { sizes: [size, 1, 1], repetitions: 1, ..small(Kernel::Stream(Stream { operation, temporal })) };
                 run.run().unwrap_or_else(|error| panic!("{run:?}: {error}"));
             }
         }
         for kernel in [Kernel::Dgemv, Kernel::DgemvTuned, Kernel::Dmvm] {
             for sizes in [[size.min(70), 5, 1], [5, size, 1]] {
-                let run = Run { sizes, repetitions: 1, ..small(kernel) };
+                let run = KernelRun { sizes, repetitions: 1, ..small(kernel) };
                 run.run().unwrap_or_else(|error| panic!("{run:?}: {error}"));
             }
         }
@@ -102,7 +102,7 @@ fn sizes_at_edges_are_right() {
 #[test]
 fn a_chain_takes_time() {
     for threads in [1, 2] {
-        let run = Run { sizes: [2048, 1, 1], iterations: 1_000_000, threads, ..small(Kernel::Chase) };
+        let run = KernelRun { sizes: [2048, 1, 1], iterations: 1_000_000, threads, ..small(Kernel::Chase) };
         let outcome = run.run().unwrap();
         assert!(outcome.seconds.iter().all(|seconds| *seconds > 1e-10), "{outcome:?}");
     }
@@ -114,28 +114,28 @@ fn bad_options_are_refused() {
     for kernel in all_kernels() {
         let good = small(kernel);
         for run in [
-            Run { sizes: [0, 20, 20], ..good },
-            Run { sizes: [20, 0, 20], ..good },
-            Run { sizes: [u64::MAX; 3], ..good },
-            Run { sizes: [1 << 31, 1 << 30, 1], ..good },
-            Run { iterations: 0, ..good },
-            Run { repetitions: 0, ..good },
-            Run { threads: u32::MAX, ..good },
+            KernelRun { sizes: [0, 20, 20], ..good },
+            KernelRun { sizes: [20, 0, 20], ..good },
+            KernelRun { sizes: [u64::MAX; 3], ..good },
+            KernelRun { sizes: [1 << 31, 1 << 30, 1], ..good },
+            KernelRun { iterations: 0, ..good },
+            KernelRun { repetitions: 0, ..good },
+            KernelRun { threads: u32::MAX, ..good },
         ] {
             assert_eq!(run.run(), Err(KernelError::Options { kernel: kernel.name() }), "{run:?}");
         }
     }
     for sizes in [[16, 20, 20], [20, 16, 20], [20, 20, 16]] {
-        assert!(Run { sizes, ..small(Kernel::Iso3dfd) }.run().is_err(), "{sizes:?}");
+        assert!(KernelRun { sizes, ..small(Kernel::Iso3dfd) }.run().is_err(), "{sizes:?}");
     }
-    assert!(Run { sizes: [2, 1, 1], ..small(Kernel::Chase) }.run().is_err(), "fewer lines than threads");
+    assert!(KernelRun { sizes: [2, 1, 1], ..small(Kernel::Chase) }.run().is_err(), "fewer lines than threads");
 }
 
 /// Check that failing to allocate is an error, not a crash.
 #[test]
 fn no_memory_is_an_error() {
     for kernel in [Kernel::Dgemv, Kernel::Dmvm, Kernel::Stream(Stream { operation: Operation::Triad, temporal: false }), Kernel::Chase] {
-        let run = Run { sizes: [1 << 54, 1, 1], ..small(kernel) };
+        let run = KernelRun { sizes: [1 << 54, 1, 1], ..small(kernel) };
         assert_eq!(run.run(), Err(KernelError::Memory { kernel: kernel.name() }), "{run:?}");
     }
 }

@@ -4,7 +4,7 @@ mod demand;
 mod fill;
 mod simulate;
 
-pub use simulate::{Outcome, simulate, simulate_pool};
+pub use simulate::{Simulation, simulate, simulate_pool};
 
 use crate::units::{Bandwidth, Volume};
 use std::fmt;

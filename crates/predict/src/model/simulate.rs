@@ -12,7 +12,7 @@ const TOGETHER: f64 = 1e-9;
 
 /// The result of a simulation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct Simulation {
     pub time: Seconds,
     /// When each thread had finished its work.
     pub ended: Vec<Seconds>,
@@ -24,7 +24,7 @@ pub struct Outcome {
     pub links: Vec<Volume>,
 }
 
-impl Outcome {
+impl Simulation {
     /// This outcome followed by another: two phases, one after the other.
     #[must_use]
     pub fn then(self, next: Self) -> Self {
@@ -48,7 +48,7 @@ impl Outcome {
 ///
 /// # Errors
 /// When a thread runs on, or uses memory of, a node that does not exist, or a volume or limit is not a valid number.
-pub fn simulate(machine: &Machine, threads: &[Thread], schedule: Schedule) -> Result<Outcome, TeamError> {
+pub fn simulate(machine: &Machine, threads: &[Thread], schedule: Schedule) -> Result<Simulation, TeamError> {
     match schedule {
         Schedule::Static => {
             check(machine, threads)?;
@@ -66,7 +66,7 @@ pub fn simulate(machine: &Machine, threads: &[Thread], schedule: Schedule) -> Re
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn simulate_pool(machine: &Machine, own: &[Thread], pool: &[Thread]) -> Result<Outcome, TeamError> {
+pub fn simulate_pool(machine: &Machine, own: &[Thread], pool: &[Thread]) -> Result<Simulation, TeamError> {
     check(machine, own)?;
     check(machine, pool)?;
     Ok(run(machine, &pooled(machine, own, pool)))
@@ -223,7 +223,7 @@ impl<'a> Progress<'a> {
     }
 }
 
-fn run(machine: &Machine, threads: &[Thread]) -> Outcome {
+fn run(machine: &Machine, threads: &[Thread]) -> Simulation {
     let mut at = Progress::new(machine, threads);
     let mut working: Vec<usize> = (0..threads.len()).filter(|thread| at.work.demand(*thread).is_some()).collect();
     let mut ended = vec![Seconds(0.0); threads.len()];
@@ -246,7 +246,7 @@ fn run(machine: &Machine, threads: &[Thread]) -> Outcome {
         at.leave(&gone, &working);
     }
     let nodes = machine.nodes.len();
-    Outcome {
+    Simulation {
         time: Seconds(now),
         ended,
         remote_fraction: remote_fraction(threads),

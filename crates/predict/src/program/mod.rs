@@ -14,7 +14,7 @@ pub use choose::{Candidate, Choice, Found, Left, PerObject};
 pub use place::Placement;
 
 use crate::machine::Machine;
-use crate::model::{Outcome, Schedule, Seat, Stretch, TeamError, Thread, simulate, simulate_pool};
+use crate::model::{Schedule, Seat, Simulation, Stretch, TeamError, Thread, simulate, simulate_pool};
 use crate::units::{Bandwidth, Seconds, Volume};
 use firsttouch_model::prediction::Gain;
 use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
@@ -246,11 +246,11 @@ impl<'a> Program<'a> {
         Resampled::new(self.traffic, count, figures)
     }
 
-    fn outcomes(&self, weights: &Weights, placements: &[Placement]) -> Result<Vec<Outcome>, TeamError> {
+    fn outcomes(&self, weights: &Weights, placements: &[Placement]) -> Result<Vec<Simulation>, TeamError> {
         placements.iter().map(|placement| self.run(weights, &|_| *placement)).collect()
     }
 
-    fn run(&self, weights: &Weights, placement: &dyn Fn(i64) -> Placement) -> Result<Outcome, TeamError> {
+    fn run(&self, weights: &Weights, placement: &dyn Fn(i64) -> Placement) -> Result<Simulation, TeamError> {
         let count = self.machine.nodes.len();
         let places = Places { machine: self.machine, traffic: self.traffic, nodes: &self.nodes };
         let of = |placements: &PerObject, id: i64| placements.get(&id).copied().unwrap_or(Placement::AsIs);
@@ -282,7 +282,7 @@ impl<'a> Program<'a> {
             .collect()
     }
 
-    fn controller(&self, outcome: &Outcome) -> Option<Controller> {
+    fn controller(&self, outcome: &Simulation) -> Option<Controller> {
         let used = outcome.controllers.iter().enumerate().filter(|(_, bytes)| bytes.0 > 0.0).map(|(node, bytes)| Controller {
             node,
             utilisation: (*bytes / outcome.time).0 / self.machine.nodes[node].curve(self.write_share).limit,
@@ -290,7 +290,7 @@ impl<'a> Program<'a> {
         used.reduce(|most, next| if next.utilisation > most.utilisation + 1e-9 { next } else { most })
     }
 
-    fn link(&self, outcome: &Outcome) -> Option<Link> {
+    fn link(&self, outcome: &Simulation) -> Option<Link> {
         let used = outcome.links.iter().zip(&self.machine.links).filter(|(bytes, _)| bytes.0 > 0.0).map(|(bytes, link)| Link {
             from: link.from,
             to: link.to,
@@ -316,7 +316,7 @@ pub fn best(placements: &[Predicted]) -> Option<&Predicted> {
 }
 
 /// The index of the fastest outcome; of several, the first.
-fn fastest(outcomes: &[Outcome]) -> usize {
+fn fastest(outcomes: &[Simulation]) -> usize {
     (0..outcomes.len())
         .reduce(|best, next| if outcomes[next].time.0 < outcomes[best].time.0 * (1.0 - 1e-9) { next } else { best })
         .unwrap_or(0)

@@ -2,7 +2,7 @@
 //! (docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands).
 
 use super::{CheckJson, sentence};
-use firsttouch_analysis::limits::LimitStatus;
+use firsttouch_analysis::check_limits::LimitStatus;
 use std::fmt::Write;
 
 /// One line for each limit that was not kept, and one for each finding, with its file and line.

@@ -3,7 +3,7 @@
 use super::{CheckJson, sentence};
 use crate::report_json::FindingJson;
 use crate::xml::escape;
-use firsttouch_analysis::limits::LimitStatus;
+use firsttouch_analysis::check_limits::LimitStatus;
 use std::fmt::Write;
 
 /// The result as a test suite.

@@ -13,8 +13,8 @@ pub use text::check_text;
 use crate::report_json::FindingJson;
 use crate::text::layout::GLUE;
 use crate::text::words::{percent, times};
-use firsttouch_analysis::limits::{LimitCheck, LimitKind, LimitStatus};
-use firsttouch_analysis::{Analysis, MachineView, Place};
+use firsttouch_analysis::check_limits::{LimitCheck, LimitKind, LimitStatus};
+use firsttouch_analysis::{Analysis, CodeLocation, MachineView};
 use firsttouch_predict::forecast::Forecast;
 use serde::Serialize;
 use std::path::Path;
@@ -54,7 +54,7 @@ impl<'a> CheckJson<'a> {
     }
 
     /// The line to show for a finding: where the object was first touched, else allocated, else used. Only places with a line count.
-    fn place(&self, finding: &FindingJson<'_>) -> Option<(&'a Place, &'a str, u32)> {
+    fn place(&self, finding: &FindingJson<'_>) -> Option<(&'a CodeLocation, &'a str, u32)> {
         let object = self.analysis.objects.iter().find(|object| Some(object.id) == finding.object)?;
         let places = object.first_touch.at.first().into_iter().chain(&object.allocated_at).chain(object.used_at.first());
         places.filter_map(|place| Some((place, place.file.as_deref()?, place.line?))).next()

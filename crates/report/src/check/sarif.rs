@@ -2,7 +2,7 @@
 
 use super::{CheckJson, sentence};
 use crate::report_json::FindingJson;
-use firsttouch_analysis::limits::LimitStatus;
+use firsttouch_analysis::check_limits::LimitStatus;
 use firsttouch_model::finding::Severity;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -8,7 +8,7 @@ use crate::text::layout::clean;
 use crate::text::paint::Paint;
 use crate::text::words::percent;
 use crate::topology::table::Align::Left;
-use firsttouch_analysis::limits::LimitStatus;
+use firsttouch_analysis::check_limits::LimitStatus;
 
 /// The number of findings shown.
 const MOST_FINDINGS: usize = 8;

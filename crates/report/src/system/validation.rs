@@ -3,7 +3,7 @@
 use super::{Lines, row};
 use crate::text::Style;
 use crate::topology::table::Align::{Left, Right};
-use firsttouch_predict::validate::{FAR, Row, Summary, Validation};
+use firsttouch_predict::validate::{FAR, Summary, Validation, ValidationRow};
 use std::fmt::Write;
 
 fn figure(value: f64) -> String {
@@ -16,7 +16,7 @@ fn percent(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{:.1} %", 100.0 * value))
 }
 
-fn cells(row: &Row) -> [String; 5] {
+fn cells(row: &ValidationRow) -> [String; 5] {
     let range = row.range.filter(|[low, high]| high - low > 0.001 * row.predicted);
     [
         row.row.clone(),

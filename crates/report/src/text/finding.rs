@@ -3,8 +3,8 @@
 use super::layout::{clean, cut, cut_front, pad, width, wrap};
 use super::paint::Paint;
 use super::words::{by_threads, interval, percent, place, thousands, times, within};
-use super::{Style, strip};
-use firsttouch_analysis::{Finding, Interval, ObjectView, Place, ResidentView};
+use super::{Style, object_map};
+use firsttouch_analysis::{CodeLocation, Finding, Interval, ObjectView, ResidentView};
 use firsttouch_model::format_bytes;
 use firsttouch_model::prediction::Gain;
 use firsttouch_model::rows::ObjectKind;
@@ -23,7 +23,7 @@ const LEAST_GAIN: f64 = 1.05;
 const LEAST_SHARE: f64 = 0.05;
 
 /// A row of the table of places: where the object was allocated, first touched and used.
-struct Row {
+struct LineRow {
     label: &'static str,
     place: String,
     text: String,
@@ -37,7 +37,7 @@ pub fn finding(out: &mut Vec<String>, number: usize, finding: &Finding, object: 
         if let Some(words) = object.resident.as_ref().and_then(|r| resident(r, object.policy.as_deref())) {
             labelled(out, "pages", &words, style);
         }
-        strip::strip(out, &object.map, LABEL, style);
+        object_map::push_map(out, &object.map, LABEL, style);
     }
     labelled(out, "why", &finding.message, style);
     labelled(out, "fix", &finding.fix, style);
@@ -118,14 +118,14 @@ enum Address {
     After,
 }
 
-fn rows(object: &ObjectView) -> Vec<Row> {
+fn rows(object: &ObjectView) -> Vec<LineRow> {
     let mut rows = Vec::new();
     rows.push(match &object.allocated_at {
         Some(at) => {
             let function = at.function.as_ref().filter(|_| at.file.is_some());
             row("allocated", at, Address::After, function.map_or(String::new(), |function| within(function)))
         }
-        None => Row { label: "allocated", place: String::new(), text: origin(object.kind).to_owned(), remark: String::new() },
+        None => LineRow { label: "allocated", place: String::new(), text: origin(object.kind).to_owned(), remark: String::new() },
     });
     let touch = &object.first_touch;
     let mut by = by_threads(&touch.by_thread, touch.partition);
@@ -145,7 +145,7 @@ fn rows(object: &ObjectView) -> Vec<Row> {
 /// address of the call.
 fn touching_address(object: &ObjectView) -> Address {
     let cause = object.first_touch.cause.as_deref();
-    let offset = |place: Option<&Place>| place.and_then(|place| place.offset);
+    let offset = |place: Option<&CodeLocation>| place.and_then(|place| place.offset);
     let within_call = offset(object.first_touch.at.first()) == offset(object.allocated_at.as_ref());
     let itself = matches!(cause, None | Some("loop")) || (cause == object.call.as_deref() && !within_call);
     if itself { Address::Itself } else { Address::After }
@@ -153,28 +153,28 @@ fn touching_address(object: &ObjectView) -> Address {
 
 /// Adds the places under one label. A single place is on one line with the threads (`by`); several places follow a line with the threads,
 /// each with its share.
-fn places(rows: &mut Vec<Row>, label: &'static str, at: &[Place], address: Address, by: String, nothing: &str) {
-    let shown: Vec<&Place> =
+fn places(rows: &mut Vec<LineRow>, label: &'static str, at: &[CodeLocation], address: Address, by: String, nothing: &str) {
+    let shown: Vec<&CodeLocation> =
         at.iter().enumerate().filter(|(i, place)| *i == 0 || place.share >= LEAST_SHARE).map(|(_, place)| place).collect();
     let shown = shown.get(..MOST_PLACES).unwrap_or(&shown);
     let rest = 1.0 - shown.iter().map(|place| place.share).sum::<f64>();
     match shown {
         [] => {
             let text = if by.is_empty() { nothing.to_owned() } else { "at a place that was not recorded".to_owned() };
-            rows.push(Row { label, place: String::new(), text, remark: by });
+            rows.push(LineRow { label, place: String::new(), text, remark: by });
         }
         [only] if rest <= LEAST_SHARE => rows.push(row(label, only, address, by)),
         several => {
-            rows.push(Row { label, place: String::new(), text: by, remark: String::new() });
+            rows.push(LineRow { label, place: String::new(), text: by, remark: String::new() });
             rows.extend(several.iter().map(|place| row("", place, address, percent(place.share))));
             if rest > LEAST_SHARE {
-                rows.push(Row { label: "", place: "others".to_owned(), text: String::new(), remark: percent(rest) });
+                rows.push(LineRow { label: "", place: "others".to_owned(), text: String::new(), remark: percent(rest) });
             }
         }
     }
 }
 
-fn row(label: &'static str, at: &Place, address: Address, remark: String) -> Row {
+fn row(label: &'static str, at: &CodeLocation, address: Address, remark: String) -> LineRow {
     let text = match (&at.text, &at.function) {
         (Some(text), _) => text.trim().to_owned(),
         (None, Some(function)) if at.file.is_some() => within(function),
@@ -184,7 +184,7 @@ fn row(label: &'static str, at: &Place, address: Address, remark: String) -> Row
     let remark = if remark == text { String::new() } else { remark };
     let unnamed = at.file.is_none() && at.function.is_none() && at.offset.is_some();
     let place = if unnamed && address == Address::After { format!("before {}", place(at)) } else { place(at) };
-    Row { label, place, text, remark }
+    LineRow { label, place, text, remark }
 }
 
 fn origin(kind: ObjectKind) -> &'static str {
@@ -198,8 +198,8 @@ fn origin(kind: ObjectKind) -> &'static str {
     }
 }
 
-fn table(out: &mut Vec<String>, rows: &[Row], style: Style) {
-    let widest = |cell: fn(&Row) -> &str| rows.iter().map(|row| width(cell(row))).max().unwrap_or(0);
+fn table(out: &mut Vec<String>, rows: &[LineRow], style: Style) {
+    let widest = |cell: fn(&LineRow) -> &str| rows.iter().map(|row| width(cell(row))).max().unwrap_or(0);
     let room = style.width.saturating_sub(LABEL);
     let text_wanted = rows.iter().filter(|row| !row.place.is_empty()).map(|row| width(&row.text)).max().unwrap_or(0);
     // If no source line is known, the place may use all the room.

@@ -1,7 +1,7 @@
 //! Figures and shares of threads in words.
 
 use super::layout::GLUE;
-use firsttouch_analysis::{Interval, PartitionKind, Place};
+use firsttouch_analysis::{CodeLocation, Interval, PartitionKind};
 use firsttouch_symbols::readable_function;
 use std::path::Path;
 
@@ -76,7 +76,7 @@ pub fn by_threads(shares: &[f64], partition: PartitionKind) -> String {
 }
 
 /// `dgemv.c:41`, `function()`, `libfoo.so+0x1a2b`: the most precise that is known.
-pub fn place(place: &Place) -> String {
+pub fn place(place: &CodeLocation) -> String {
     match (&place.file, place.line) {
         (Some(file), Some(line)) => format!("{}:{line}", file_name(file)),
         (Some(file), None) => file_name(file).to_owned(),
@@ -148,22 +148,22 @@ mod tests {
     /// Check that a place is named by the most precise that is known.
     #[test]
     fn places_degrade() {
-        let full = Place {
+        let full = CodeLocation {
             file: Some("/src/дом/dgemv.c".into()),
             line: Some(41),
             function: Some("allocate".into()),
             module: Some("/bin/dgemv".into()),
             offset: Some(0x1a2b),
-            ..Place::default()
+            ..CodeLocation::default()
         };
         assert_eq!(place(&full), "dgemv.c:41");
-        assert_eq!(place(&Place { line: None, ..full.clone() }), "dgemv.c");
-        let no_lines = Place { file: None, ..full };
+        assert_eq!(place(&CodeLocation { line: None, ..full.clone() }), "dgemv.c");
+        let no_lines = CodeLocation { file: None, ..full };
         assert_eq!(place(&no_lines), "allocate()");
-        let outlined = Place { function: Some("main._omp_fn.0".into()), ..no_lines.clone() };
+        let outlined = CodeLocation { function: Some("main._omp_fn.0".into()), ..no_lines.clone() };
         assert_eq!(place(&outlined), "main (parallel region)");
-        let stripped = Place { function: None, ..no_lines };
+        let stripped = CodeLocation { function: None, ..no_lines };
         assert_eq!(place(&stripped), "dgemv+0x1a2b");
-        assert_eq!(place(&Place::default()), "unknown code");
+        assert_eq!(place(&CodeLocation::default()), "unknown code");
     }
 }

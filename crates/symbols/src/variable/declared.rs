@@ -1,11 +1,11 @@
 //! Allocations without an explicit call of an allocator: Fortran's `allocate`, C++ containers, plain assignments.
 
-use super::Candidate;
+use super::VariableCandidate;
 use super::explicit::assigned;
 use super::text::{Text, is_keyword, is_reserved, is_word};
 
 /// The variables of a Fortran `allocate` statement.
-pub(super) fn fortran(text: &Text) -> Vec<Candidate> {
+pub(super) fn fortran(text: &Text) -> Vec<VariableCandidate> {
     let Some(open) = allocate_statement(text) else { return Vec::new() };
     let code_end = (open..text.len()).find(|place| text.at(*place) == '!').unwrap_or(text.len());
     let end = text.closing(open).min(code_end);
@@ -32,7 +32,7 @@ fn allocate_statement(text: &Text) -> Option<usize> {
 }
 
 /// `a(n)`, `x%field(n)`, `real(8) :: a(n)`; not `stat=ierr`.
-fn fortran_object(text: &Text, start: usize, end: usize) -> Option<Candidate> {
+fn fortran_object(text: &Text, start: usize, end: usize) -> Option<VariableCandidate> {
     let code = text.code(start, end);
     if (start..end).any(|place| text.at(place) == '=') {
         return None;
@@ -50,7 +50,7 @@ fn fortran_object(text: &Text, start: usize, end: usize) -> Option<Candidate> {
     let name = text.source(from, bounds.unwrap_or(to).max(from));
     // If the statement is cut off within a bracket, the bounds remain.
     let name = if bounds.is_none() { name.split('(').next().unwrap_or_default().to_owned() } else { name };
-    (name.chars().next().is_some_and(is_word)).then(|| Candidate::of(from, name))
+    (name.chars().next().is_some_and(is_word)).then(|| VariableCandidate::of(from, name))
 }
 
 /// Methods that make a container allocate.
@@ -77,7 +77,7 @@ const GROWING: &[&str] = &[
 ];
 
 /// `a.resize(n)`, `p->a.reserve(n)`.
-pub(super) fn growing(text: &Text) -> Vec<Candidate> {
+pub(super) fn growing(text: &Text) -> Vec<VariableCandidate> {
     let mut found = Vec::new();
     for open in (0..text.len()).filter(|place| text.at(*place) == '(') {
         let start = text.word_start(open);
@@ -88,14 +88,14 @@ pub(super) fn growing(text: &Text) -> Vec<Candidate> {
             _ => continue,
         };
         if let Some(name) = text.place_before(object).filter(|_| is_method) {
-            found.push(Candidate::of(start, name));
+            found.push(VariableCandidate::of(start, name));
         }
     }
     found
 }
 
 /// Members that a C++ constructor initialises: `Grid(int n) : data_(n), more_{n} {}`.
-pub(super) fn member_initialisers(text: &Text) -> Vec<Candidate> {
+pub(super) fn member_initialisers(text: &Text) -> Vec<VariableCandidate> {
     let Some(start) = initialiser_list(text) else { return Vec::new() };
     let mut found = Vec::new();
     let mut place = start;
@@ -112,7 +112,7 @@ pub(super) fn member_initialisers(text: &Text) -> Vec<Candidate> {
         let close = text.closing(open);
         // `data_()` allocates nothing.
         if !text.code(open + 1, close).trim().is_empty() {
-            found.push(Candidate::of(from, text.source(from, end)));
+            found.push(VariableCandidate::of(from, text.source(from, end)));
         }
         place = text.skip_blanks(close + 1);
         if text.at(place) != ',' {
@@ -137,7 +137,7 @@ fn initialiser_list(text: &Text) -> Option<usize> {
 }
 
 /// Variables declared with a constructor call: `std::vector<double> a(n), b(n, 0.0);`, `Matrix m{n, n};`.
-pub(super) fn declarations(text: &Text) -> Vec<Candidate> {
+pub(super) fn declarations(text: &Text) -> Vec<VariableCandidate> {
     statements(text).into_iter().flat_map(|(start, end)| declaration(text, start, end)).collect()
 }
 
@@ -162,7 +162,7 @@ fn statements(text: &Text) -> Vec<(usize, usize)> {
     found
 }
 
-fn declaration(text: &Text, start: usize, end: usize) -> Vec<Candidate> {
+fn declaration(text: &Text, start: usize, end: usize) -> Vec<VariableCandidate> {
     let Some(declarators) = after_type(text, start, end) else { return Vec::new() };
     let parts = text.split_commas(declarators, end).into_iter();
     parts.filter_map(|(from, to)| declarator(text, from, to)).collect()
@@ -197,7 +197,7 @@ fn after_type(text: &Text, start: usize, end: usize) -> Option<usize> {
     (separated && name < end).then_some(name)
 }
 
-fn declarator(text: &Text, start: usize, end: usize) -> Option<Candidate> {
+fn declarator(text: &Text, start: usize, end: usize) -> Option<VariableCandidate> {
     let mut from = text.skip_blanks(start);
     while matches!(text.at(from), '*' | '&') {
         from = text.skip_blanks(from + 1);
@@ -211,11 +211,11 @@ fn declarator(text: &Text, start: usize, end: usize) -> Option<Candidate> {
         _ => false,
     };
     let name = text.source(from, to);
-    (is_word_first && initialised && !is_reserved(&name)).then(|| Candidate::of(from, name))
+    (is_word_first && initialised && !is_reserved(&name)).then(|| VariableCandidate::of(from, name))
 }
 
 /// The left side of the first assignment on the line; several variables (`a, b = ...`) are all candidates.
-pub(super) fn assignments(text: &Text) -> Vec<Candidate> {
+pub(super) fn assignments(text: &Text) -> Vec<VariableCandidate> {
     let mut place = 0;
     while place < text.len() {
         match text.at(place) {
@@ -224,7 +224,7 @@ pub(super) fn assignments(text: &Text) -> Vec<Candidate> {
                 let names: Vec<_> = (0..8).map_while(|number| assigned(text, place, number)).collect();
                 let mut distinct = names;
                 distinct.dedup();
-                return distinct.into_iter().map(|name| Candidate::of(place, name)).collect();
+                return distinct.into_iter().map(|name| VariableCandidate::of(place, name)).collect();
             }
             _ => {}
         }

@@ -1,6 +1,6 @@
 //! Allocations that are called by name (`malloc`, `new`, `vec!`, `np.zeros`), and what their result is assigned to.
 
-use super::Candidate;
+use super::VariableCandidate;
 use super::text::{Text, is_keyword, is_word};
 
 /// Calls that allocate without "alloc" in their names.
@@ -39,12 +39,12 @@ const TAKES: &[&str] = &["reset", "push_back", "emplace_back", "push", "insert",
 
 /// Variables that explicit allocations on this line are assigned to. `None` stands for an allocation without a variable, so that the
 /// other allocations keep their index.
-pub(super) fn candidates(text: &Text, call: &str) -> Vec<Candidate> {
+pub(super) fn candidates(text: &Text, call: &str) -> Vec<VariableCandidate> {
     let all = occurrences(text, call);
     // If the call is a function of the program, look only for that function.
     let exact: Vec<&Occurrence> = all.iter().filter(|occurrence| !is_family(call) && occurrence.word == call).collect();
     let chosen = if exact.is_empty() { all.iter().collect() } else { exact };
-    let targets = chosen.iter().enumerate().map(|(number, occurrence)| Candidate {
+    let targets = chosen.iter().enumerate().map(|(number, occurrence)| VariableCandidate {
         position: occurrence.start,
         name: occurrence
             .first_argument_is_result(text)

@@ -8,7 +8,7 @@ mod text;
 use text::Text;
 
 /// An allocation on a line.
-struct Candidate {
+struct VariableCandidate {
     /// Its position, in characters.
     position: usize,
     /// What it is assigned to, if anything.
@@ -17,7 +17,7 @@ struct Candidate {
     fits: bool,
 }
 
-impl Candidate {
+impl VariableCandidate {
     /// A variable that receives every allocation at this position.
     fn of(position: usize, name: String) -> Self {
         Self { position, name: Some(name), fits: true }
@@ -66,8 +66,8 @@ pub fn variable_near(source: &[&str], line_index: usize, call: &str, nth_on_line
 }
 
 /// Tries the interpretations of the line from the most to the least specific, and returns the first that finds a variable.
-fn candidates(text: &Text, call: &str) -> Vec<Candidate> {
-    let readings: [fn(&Text) -> Vec<Candidate>; 5] =
+fn candidates(text: &Text, call: &str) -> Vec<VariableCandidate> {
+    let readings: [fn(&Text) -> Vec<VariableCandidate>; 5] =
         [declared::fortran, declared::growing, declared::member_initialisers, declared::declarations, declared::assignments];
     let explicit = explicit::candidates(text, call);
     if !explicit.is_empty() {
@@ -79,7 +79,7 @@ fn candidates(text: &Text, call: &str) -> Vec<Candidate> {
 /// Picks the candidate with this index. If the line has only one variable, it is the answer for every index, because a constructor may
 /// allocate more than once. If the call at the index is of the wrong kind, the count is wrong (small allocations are not recorded): take
 /// the first call of the right kind.
-fn pick(mut candidates: Vec<Candidate>, number: usize) -> Option<String> {
+fn pick(mut candidates: Vec<VariableCandidate>, number: usize) -> Option<String> {
     let index = if candidates.len() == 1 { 0 } else { number };
     let fitting = candidates.get(index)?.fits.then_some(index).or_else(|| candidates.iter().position(|candidate| candidate.fits));
     candidates.swap_remove(fitting.unwrap_or(index)).name

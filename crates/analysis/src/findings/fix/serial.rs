@@ -2,11 +2,11 @@
 //! work.
 
 use super::lines::{arguments, bounds, elements, fortran_value, is_name, vector};
-use super::{Team, at, code};
+use super::{ThreadTeam, at, code};
 use crate::findings::text::loop_after_call;
 use crate::findings::{Case, Context};
 use crate::names::{Language, in_code};
-use crate::{PartitionKind, Place};
+use crate::{CodeLocation, PartitionKind};
 
 const PARALLEL_FOR: &str = "#pragma omp parallel for schedule(static)";
 
@@ -32,7 +32,7 @@ pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<La
              that steals work, as rayon's, come to the parts in any order){}",
             code(&context.parallel_loop(case, language))
         ),
-        _ if context.team() == Team::Own && language != Some(Language::Python) => by_threads(case, cause),
+        _ if context.team() == ThreadTeam::Own && language != Some(Language::Python) => by_threads(case, cause),
         ("calloc" | "realloc", _) if is_c && loop_after_call(case.view).is_some() => format!(
             "write {name} first in the loop that uses it ({}){}",
             if cause == "calloc" { "calloc itself touches nothing" } else { "or reserve all of it at once, so that realloc moves nothing" },
@@ -80,11 +80,11 @@ pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<La
     }
 }
 
-fn touch<'c>(case: &'c Case<'_>) -> Option<&'c Place> {
+fn touch<'c>(case: &'c Case<'_>) -> Option<&'c CodeLocation> {
     case.view.first_touch.at.first()
 }
 
-fn used<'c>(case: &'c Case<'_>) -> Option<&'c Place> {
+fn used<'c>(case: &'c Case<'_>) -> Option<&'c CodeLocation> {
     case.view.used_at.first()
 }
 
@@ -267,7 +267,8 @@ pub(super) fn fortran_loop(case: &Case<'_>, value: &str) -> Option<String> {
 
 /// For an object whose source lines and language are unknown: where to look, and what to do for a better report.
 fn unnamed(case: &Case<'_>) -> String {
-    let place = |place: Option<&Place>| place.map_or_else(|| "a place that was not recorded".to_owned(), crate::places::describe);
+    let place =
+        |place: Option<&CodeLocation>| place.map_or_else(|| "a place that was not recorded".to_owned(), crate::code_locations::describe);
     let (touch, used) = (place(touch(case)), place(used(case)));
     format!(
         "the code at {touch} writes it first, in one thread: divide that among the threads like the loop at {used}. A build with -g \

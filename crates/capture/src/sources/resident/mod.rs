@@ -4,7 +4,7 @@
 use crate::random::Random;
 use crate::source::{Account, NEVER, Occasion, Source, Target, Unavailable};
 use crate::track::Tracker;
-use crate::track::live::LiveObject;
+use crate::track::live_objects::LiveObject;
 use firsttouch_model::rows::Id;
 use firsttouch_system::calls::pages::explain_refusal;
 

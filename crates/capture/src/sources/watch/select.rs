@@ -17,7 +17,7 @@ const CONSIDERED: usize = 4096;
 #[derive(Clone, Copy)]
 pub struct Watchpoint {
     pub object: Id,
-    /// See [`crate::track::live::LiveObject::group`].
+    /// See [`crate::track::live_objects::LiveObject::group`].
     pub group: Id,
     pub start: u64,
     pub bytes: u64,

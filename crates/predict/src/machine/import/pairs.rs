@@ -29,7 +29,8 @@ pub fn pairs(name: &str, topology: &Topology, figures: &[PairFigure]) -> Result<
     let ids: Vec<u32> = nodes.iter().map(|node| node.id).collect();
     let read = table(figures, PairKind::ReadBandwidth);
     let any = table(figures, PairKind::Bandwidth);
-    let known = |table: &Table| ids.iter().flat_map(|m| ids.iter().map(move |c| (*m, *c))).filter(|pair| table.contains_key(pair)).count();
+    let known =
+        |table: &PairTable| ids.iter().flat_map(|m| ids.iter().map(move |c| (*m, *c))).filter(|pair| table.contains_key(pair)).count();
     // If both have equally many figures, prefer the attribute whose mix is known.
     let (kind, bandwidth) = if known(&any) > known(&read) { ("Bandwidth", any) } else { ("ReadBandwidth", read) };
     let own: Vec<f64> = ids.iter().filter_map(|node| bandwidth.get(&(*node, *node))).map(|mib| *mib as f64 * GB_PER_MIB).collect();
@@ -72,10 +73,10 @@ pub fn pairs(name: &str, topology: &Topology, figures: &[PairFigure]) -> Result<
 }
 
 /// MiB/s or ns, by (node of the memory, node of the CPUs).
-type Table = BTreeMap<(u32, u32), u64>;
+type PairTable = BTreeMap<(u32, u32), u64>;
 
 /// The figures of one kind. A figure for fewer nodes takes precedence over one for more nodes.
-fn table(figures: &[PairFigure], kind: PairKind) -> Table {
+fn table(figures: &[PairFigure], kind: PairKind) -> PairTable {
     let mut own: Vec<&PairFigure> = figures.iter().filter(|figure| figure.kind == kind && figure.value > 0).collect();
     own.sort_by_key(|figure| std::cmp::Reverse(figure.from.len()));
     own.into_iter().flat_map(|figure| figure.from.iter().map(move |from| ((figure.memory, *from), figure.value))).collect()
@@ -88,7 +89,7 @@ struct Filled {
     missing: String,
 }
 
-fn filled(ids: &[u32], bandwidth: &Table, own: &[f64]) -> Result<Filled, MachineError> {
+fn filled(ids: &[u32], bandwidth: &PairTable, own: &[f64]) -> Result<Filled, MachineError> {
     let typical = typical()?;
     let mut sorted = own.to_vec();
     sorted.sort_by(f64::total_cmp);

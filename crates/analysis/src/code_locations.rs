@@ -1,6 +1,6 @@
 //! Places in the code where objects are allocated, first touched and used.
 
-use crate::{Place, Sources};
+use crate::{CodeLocation, Sources};
 use firsttouch_model::rows::{Frame, Id, Profile};
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 const MOST: usize = 5;
 
 /// Finds the places in the code for sites.
-pub struct Places<'a> {
+pub struct CodeLocations<'a> {
     pub profile: &'a Profile,
     pub sources: &'a dyn Sources,
 }
 
-impl<'a> Places<'a> {
+impl<'a> CodeLocations<'a> {
     /// The frames of a site.
     #[must_use]
     pub fn frames(&self, site: Option<Id>) -> &'a [Frame] {
@@ -30,10 +30,10 @@ impl<'a> Places<'a> {
 
     /// The place in the code that represents a site. None for an empty stack.
     #[must_use]
-    pub fn place(&self, site: Option<Id>) -> Option<Place> {
+    pub fn place(&self, site: Option<Id>) -> Option<CodeLocation> {
         let frame = self.user_frame(self.frames(site))?;
         let text = frame.file.as_deref().zip(frame.line).and_then(|(file, line)| self.sources.line(file, line));
-        Some(Place {
+        Some(CodeLocation {
             file: frame.file.clone(),
             line: frame.line,
             function: frame.function.clone(),
@@ -46,7 +46,7 @@ impl<'a> Places<'a> {
 
     /// Places with their shares, largest first. Sites on one line are merged; so are sites in one function without line numbers.
     #[must_use]
-    pub fn ranked(&self, weights: impl Iterator<Item = (Option<Id>, f64)>) -> Vec<Place> {
+    pub fn ranked(&self, weights: impl Iterator<Item = (Option<Id>, f64)>) -> Vec<CodeLocation> {
         let mut by_site: BTreeMap<Option<Id>, f64> = BTreeMap::new();
         for (site, weight) in weights {
             *by_site.entry(site).or_default() += weight;
@@ -56,14 +56,14 @@ impl<'a> Places<'a> {
             return Vec::new();
         }
         type Key = (Option<String>, Option<u32>, Option<String>, Option<u64>);
-        let mut by_place: BTreeMap<Key, Place> = BTreeMap::new();
+        let mut by_place: BTreeMap<Key, CodeLocation> = BTreeMap::new();
         for (site, weight) in by_site {
             let Some(place) = self.place(site) else { continue };
             let unnamed = if place.line.is_none() && place.function.is_none() { place.offset } else { None };
             let key = (place.file.clone(), place.line, place.function.clone(), unnamed);
-            by_place.entry(key).or_insert(Place { share: 0.0, ..place }).share += weight / total;
+            by_place.entry(key).or_insert(CodeLocation { share: 0.0, ..place }).share += weight / total;
         }
-        let mut list: Vec<Place> = by_place.into_values().collect();
+        let mut list: Vec<CodeLocation> = by_place.into_values().collect();
         list.sort_by(|a, b| b.share.total_cmp(&a.share));
         list.truncate(MOST);
         list
@@ -86,7 +86,7 @@ pub fn next_instruction(frame: &Frame) -> Option<u64> {
 
 /// `file:line`, or the function, or module and offset.
 #[must_use]
-pub fn describe(place: &Place) -> String {
+pub fn describe(place: &CodeLocation) -> String {
     let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     match (&place.file, place.line, &place.function) {
         (Some(file), Some(line), _) => format!("{}:{line}", base(file)),

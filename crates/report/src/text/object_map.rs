@@ -8,7 +8,7 @@ use firsttouch_analysis::ObjectMap;
 const SEVERAL: i64 = -1;
 const UNKNOWN: i64 = -2;
 
-pub fn strip(out: &mut Vec<String>, map: &ObjectMap, label_columns: usize, style: Style) {
+pub fn push_map(out: &mut Vec<String>, map: &ObjectMap, label_columns: usize, style: Style) {
     let known = |pieces: &[i64]| pieces.iter().any(|piece| *piece != UNKNOWN);
     if !known(&map.users) && !known(&map.homes) {
         return;

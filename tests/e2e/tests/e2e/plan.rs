@@ -161,7 +161,7 @@ fn broken_plans_are_refused() {
     let plan = folder.path().join("broken.toml");
     for (content, word) in [
         ("", "schema"),
-        ("schema = 'other'\nnodes = 2\n", "broken.toml:1: this is no plan"),
+        ("schema = 'other'\nnodes = 2\n", "broken.toml:1: this is not a plan"),
         ("schema = 'firsttouch.plan/1'\nnodes = 0\n", "broken.toml:2: nodes must be"),
         ("schema = 'firsttouch.plan/1'\nnodes = 2\nnode = 3\n", "broken.toml:3: "),
     ] {

@@ -4,8 +4,8 @@
  * scheduler's tick, which comes anyway, so a sample costs a signal's delivery and return and nothing in between.
  *
  * The signal is SIGSETXID (33), one of the two that the C library keeps for itself. No program can block, catch, wait for or list
- * it: sigfillset, pthread_sigmask and sigaction leave it out. Its own use, tgkill by setuid and its relatives, is told by si_code
- * and goes on to the C library's handler.
+ * it: sigfillset, pthread_sigmask and sigaction leave it out. Its own use, tgkill by setuid and its relatives, is recognised by
+ * si_code and passed to the C library's handler.
  *
  * System calls are not interrupted where the kernel handles expiry on the way back to user mode (POSIX_CPU_TIMERS_TASK_WORK, Linux
  * 5.9): a thread that sleeps uses no CPU time, and a tick that hits one within a call waits for the call's end. Older kernels post

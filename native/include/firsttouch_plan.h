@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * The plan as `firsttouch run --plan` passes it to the library in the program: a file that all processes of the run map. crates/placement/src/plan/table.rs writes it, field by field; change both together.
+ * The plan as `firsttouch run --plan` passes it to the library in the program: a file that all processes of the run map.
+ * crates/plan/src/table.rs writes it, field by field; change both together.
  *
  * After the header come the modules, entries, frames, ranges and parts, one array after another. Only the counters are
  * written after that.

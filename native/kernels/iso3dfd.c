@@ -49,7 +49,7 @@ struct grid {
     size_t floats;   /* in one field */
 };
 
-static size_t index_of(const struct grid *g, size_t x, size_t y, size_t z) {
+static size_t cell(const struct grid *g, size_t x, size_t y, size_t z) {
     const size_t at = x + INNER_AT - HALF, lane = at & (g->width - 1);
     return z / DEPTH * (size_t)g->slab + y / ROWS * (size_t)g->group + (at - lane) * LINES +
            LINE(z % DEPTH, y % ROWS) * g->width + lane;
@@ -251,7 +251,7 @@ static FT_NOINLINE void initialise(const struct grid *g, const struct blocks *b,
                 for (size_t z = from[2]; z < to[2]; z++) {
                     for (size_t y = from[1]; y < to[1]; y++) {
                         for (size_t x = from[0]; x < to[0]; x++) {
-                            const size_t o = index_of(g, x, y, z);
+                            const size_t o = cell(g, x, y, z);
                             previous[o] = (float)start_value(g, x, y, z, 0);
                             now[o] = (float)start_value(g, x, y, z, 1);
                             speed[o] = (float)speed_at(x, y, z);
@@ -281,13 +281,12 @@ static FT_NOINLINE void step(const struct grid *g, const struct blocks *b, block
 }
 
 /* Declares `laplacian`, for one point, in double precision. */
-#define LAPLACIAN(field, x, y, z, g)                                                                              \
-    double laplacian = 3 * exact[0] * (double)(field)[index_of(g, x, y, z)];                                      \
-    for (size_t k = 1; k <= HALF; k++) {                                                                          \
-        laplacian +=                                                                                              \
-            exact[k] * ((double)(field)[index_of(g, (x)-k, y, z)] + (double)(field)[index_of(g, (x) + k, y, z)] + \
-                        (double)(field)[index_of(g, x, (y)-k, z)] + (double)(field)[index_of(g, x, (y) + k, z)] + \
-                        (double)(field)[index_of(g, x, y, (z)-k)] + (double)(field)[index_of(g, x, y, (z) + k)]); \
+#define LAPLACIAN(field, x, y, z, g)                                                                               \
+    double laplacian = 3 * exact[0] * (double)(field)[cell(g, x, y, z)];                                           \
+    for (size_t k = 1; k <= HALF; k++) {                                                                           \
+        laplacian += exact[k] * ((double)(field)[cell(g, (x)-k, y, z)] + (double)(field)[cell(g, (x) + k, y, z)] + \
+                                 (double)(field)[cell(g, x, (y)-k, z)] + (double)(field)[cell(g, x, (y) + k, z)] + \
+                                 (double)(field)[cell(g, x, y, (z)-k)] + (double)(field)[cell(g, x, y, (z) + k)]); \
     }
 
 struct deviation {
@@ -312,8 +311,8 @@ static bool check_whole(const struct grid *g, uint64_t steps, const float *field
     for (size_t z = 0; ok && z < g->n[2]; z++) {
         for (size_t y = 0; y < g->n[1]; y++) {
             for (size_t x = 0; x < g->n[0]; x++) {
-                other[index_of(g, x, y, z)] = (float)start_value(g, x, y, z, 0);
-                now[index_of(g, x, y, z)] = (float)start_value(g, x, y, z, 1);
+                other[cell(g, x, y, z)] = (float)start_value(g, x, y, z, 0);
+                now[cell(g, x, y, z)] = (float)start_value(g, x, y, z, 1);
             }
         }
     }
@@ -321,7 +320,7 @@ static bool check_whole(const struct grid *g, uint64_t steps, const float *field
         for (size_t z = HALF; z < g->n[2] - HALF; z++) {
             for (size_t y = HALF; y < g->n[1] - HALF; y++) {
                 for (size_t x = HALF; x < g->n[0] - HALF; x++) {
-                    const size_t o = index_of(g, x, y, z);
+                    const size_t o = cell(g, x, y, z);
                     LAPLACIAN(now, x, y, z, g)
                     other[o] = 2 * now[o] - other[o] + (double)(float)speed_at(x, y, z) * laplacian;
                 }
@@ -334,7 +333,7 @@ static bool check_whole(const struct grid *g, uint64_t steps, const float *field
     for (size_t z = 0; ok && z < g->n[2]; z++) {
         for (size_t y = 0; y < g->n[1]; y++) {
             for (size_t x = 0; x < g->n[0]; x++) {
-                const size_t o = index_of(g, x, y, z);
+                const size_t o = cell(g, x, y, z);
                 compare(d, (double)field[o], now[o], o);
             }
         }
@@ -369,7 +368,7 @@ static bool check_sample(const struct grid *g, const struct blocks *b, block_fun
             /* The eight corners come first. */
             x[k] = HALF + (i < 8 ? (i >> k & 1) * (inner - 1) : random % inner);
         }
-        const size_t o = index_of(g, x[0], x[1], x[2]);
+        const size_t o = cell(g, x[0], x[1], x[2]);
         LAPLACIAN(now, x[0], x[1], x[2], g)
         sample->points[i] = o;
         sample->expected[i] = 2 * (double)now[o] - (double)next[o] + (double)speed[o] * laplacian;

@@ -10,7 +10,7 @@ mod resolve;
 
 pub use apply::{Refusals, apply};
 pub use error::{Error, ErrorKind};
-pub use pin::preload as preload_pinning;
+pub use pin::{Pinning, preload as preload_pinning};
 pub use planned::{Prepared, explain, prepare};
 pub use resolve::{PolicyRequest, Request, home_node, policy, resolve};
 

@@ -19,21 +19,31 @@ pub fn variables(cpus: &[u32], skipped: &[u32]) -> Vec<(String, String)> {
     vec![(PIN.to_owned(), list(cpus)), (SKIP.to_owned(), list(skipped))]
 }
 
-/// The variable that loads the library; or, as a warning, why the program cannot load a library.
+/// How a program's threads are pinned one by one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pinning {
+    /// The environment variable, name and value, that loads the library.
+    Preloaded(String, String),
+    /// The program cannot load a library; what that means for its threads, as one sentence.
+    Impossible(String),
+}
+
+/// Prepares the library for a program.
 ///
 /// # Errors
 /// When the library cannot be written to the cache.
-pub fn preload(program: &[OsString]) -> Result<std::result::Result<(String, String), String>> {
+pub fn preload(program: &[OsString]) -> Result<Pinning> {
     if let Some(path) = program.first().and_then(|name| find_program(name))
         && let Err(reason) = accepts_agent(&path)
         && let Some(why) = why_not(&reason)
     {
-        return Ok(Err(format!(
+        return Ok(Pinning::Impossible(format!(
             "{} {why}: its threads stay on the CPUs of --pin, but the kernel moves them among these, unless an OpenMP runtime places them",
             path.display()
         )));
     }
-    Ok(Ok(preload_before_users(vec![library("libfirsttouch_pin", PIN_LIBRARY)?])))
+    let (name, value) = preload_before_users(vec![library("libfirsttouch_pin", PIN_LIBRARY)?]);
+    Ok(Pinning::Preloaded(name, value))
 }
 
 /// `LD_PRELOAD` with these libraries before the user's.

@@ -1,7 +1,7 @@
 //! The error type of the libraries: a kind for code, and a chain of messages for users.
 //!
 //! A message names an action and its object; its source says why that failed. `{error}` shows the outermost message, `{error:#}` the
-//! whole chain in one line. (The shape follows blazesym's errors; where other crates use anyhow, `?` converts into it.)
+//! whole chain in one line. (The shape follows blazesym's errors; the command line uses anyhow, and `?` converts into it.)
 
 use std::error::Error as StdError;
 use std::fmt;

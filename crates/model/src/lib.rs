@@ -30,9 +30,6 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct NodeId(pub u32);
 
-/// A thread's index in order of birth; 0 is the main thread.
-pub type ThreadIndex = usize;
-
 /// Formats a byte count the way the reports do: `64 KiB`, `2.98 GiB`.
 #[must_use]
 pub fn format_bytes(bytes: u64) -> String {

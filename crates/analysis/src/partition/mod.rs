@@ -55,14 +55,6 @@ pub enum PartitionKind {
     Unknown,
 }
 
-impl PartitionKind {
-    /// Whether each part has a permanent owner.
-    #[must_use]
-    pub fn is_stable(self) -> bool {
-        matches!(self, Self::Single | Self::Block | Self::BlockCyclic)
-    }
-}
-
 /// The workers seen at one position.
 #[derive(Clone, Debug)]
 pub struct Unit {

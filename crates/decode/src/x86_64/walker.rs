@@ -47,7 +47,7 @@ impl Walker for X86 {
     }
 }
 
-/// The operands of an instruction's memory accesses: one a scalar access, one a lane of a gather.
+/// The operands of an instruction's memory accesses: one for a scalar access, one for each lane of a gather.
 #[derive(Default)]
 struct Found {
     operands: Vec<Operand>,
@@ -102,7 +102,7 @@ impl Found {
     }
 }
 
-/// The addresses of an operand: none where a register is not known, one a lane where it has lanes.
+/// The addresses of an operand: one, or one for each lane of a gather. Empty if a register is not known.
 fn addresses(operand: &MemoryOperand, state: &State, data: &Data<'_>) -> Vec<u64> {
     let bias = if operand.is_relative { data.bias } else { 0 };
     let displacement = operand.displacement.wrapping_add(bias);

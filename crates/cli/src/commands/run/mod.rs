@@ -8,7 +8,7 @@ use crate::exit::{self, unless_not_executed};
 use crate::output::{message, print, print_json, style, tell, words};
 use anyhow::Result;
 use firsttouch_experiments::quick_test::{self, QuickTest};
-use firsttouch_launch::{PolicyRequest, Refusals, Request, apply, preload_pinning, resolve};
+use firsttouch_launch::{Pinning, PolicyRequest, Refusals, Request, apply, preload_pinning, resolve};
 use firsttouch_model::launch::{Explanation, PlannedMemory};
 use firsttouch_model::policy::Mode;
 use firsttouch_placement::{Placement, explain};
@@ -38,8 +38,8 @@ pub fn run(arguments: &Run) -> Result<u8> {
     }
     if !placement.threads.is_empty() {
         match refusals.accept(preload_pinning(&arguments.program))? {
-            Some(Ok(variable)) => placement.environment.push(variable),
-            Some(Err(warning)) => message(&format!("warning: {warning}")),
+            Some(Pinning::Preloaded(name, value)) => placement.environment.push((name, value)),
+            Some(Pinning::Impossible(warning)) => message(&format!("warning: {warning}")),
             None => {}
         }
     }

@@ -7,7 +7,7 @@
 //!    code that made the first touches: several threads initialise at the same time, each its own parts ([`comes_later`]).
 //! 3. Else the 8 nearest records in address decide: their thread if they agree, else that of the nearest one, marked as uncertain. (If the
 //!    touches follow a rule, such as a period or one worker per row, the rule decides instead of an uncertain neighbour:
-//!    `evidence/home.rs`.)
+//!    `evidence/sample_home.rs`.)
 //! 4. Without any record: the thread for which the kernel touched the pages, if that was derived; else unknown.
 //!
 //! On the recorded machine, the kernel's answer for a page nearby replaces the node.

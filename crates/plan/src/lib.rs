@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `plan.rs`, `site.rs` | what is a plan, and what identifies a place in the code? |
 //! | `read.rs`, `check.rs`, `print.rs` | how is a plan stored as TOML? |
-//! | `propose.rs`, `origins.rs`, `threads.rs` | which objects can a plan place, and how? |
+//! | `propose.rs`, `identify.rs`, `threads.rs` | which objects can a plan place, and how? |
 //! | `make.rs` | which placements go into the plan, according to the forecast? |
 //! | `apply.rs` | what does the kernel have to do on these nodes? |
 //! | `locate.rs` | where are the plan's sites in the files that will run? |
@@ -14,9 +14,9 @@
 mod apply;
 mod check;
 mod files;
+mod identify;
 mod locate;
 mod make;
-mod origins;
 mod plan;
 mod print;
 mod propose;
@@ -28,9 +28,9 @@ mod threads;
 pub use apply::{AbsentNodes, Applied, KernelPolicy, RunNodes, apply};
 pub use check::{EntryFault, PlanFault};
 pub use files::ProgramFiles;
+pub use identify::{Origins, Unplaceable};
 pub use locate::{Location, is_in, locate};
 pub use make::{Outlook, Planned, make};
-pub use origins::{Origins, Unplaceable};
 pub use plan::{
     Blocks, Entry, Gain, MOST_ENTRIES, MOST_FRAMES, MOST_NODES, MOST_PARTS, MOST_THREADS, Origin, Plan, Policy, SCHEMA, Threads,
 };

@@ -1,7 +1,7 @@
 //! Proposes which objects a plan can place, and how: objects of findings that a placement of memory removes, and whose origin a run can
 //! recognise. The forecast then chooses among the proposals.
 
-use crate::origins::{Origins, Unplaceable};
+use crate::identify::{Origins, Unplaceable};
 use crate::threads::Numbering;
 use crate::{Blocks, MOST_ENTRIES, Origin, Policy, ProgramFiles};
 use firsttouch_analysis::{Analysis, Finding, ObjectView};

@@ -2,11 +2,11 @@
 //!
 //! Each source is a folder here and an entry in [`SOURCES`]. It implements [`Source`]: it turns rows of the profile into samples (draws of
 //! a sampling design, and hits), and states what its figures count. The rest is common to all sources: the node of a sampled page
-//! (`home.rs`), the choice of the source for a figure ([`Evidence::best`]), and the reports.
+//! (`sample_home.rs`), the choice of the source for a figure ([`Evidence::best`]), and the reports.
 
 mod hint;
-mod home;
 mod read;
+mod sample_home;
 mod watch;
 
 #[cfg(test)]

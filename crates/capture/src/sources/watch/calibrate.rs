@@ -1,8 +1,8 @@
 //! What watchpoints cost on this machine, measured on firsttouch itself.
 
+use super::debug_registers::{RING_PAGES, SLOTS, STACK_BYTES};
 use super::pace::ArmedCost;
 use super::pattern::median;
-use super::thread::{RING_PAGES, SLOTS, STACK_BYTES};
 use crate::perf::ring::PerfRing;
 use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::calls::fresh_pages::touch_fresh_pages;

@@ -5,6 +5,7 @@
 //! on earlier rounds only (`pace`), so that every window stays an unbiased sample.
 
 mod calibrate;
+mod debug_registers;
 mod draw;
 mod hot;
 mod pace;
@@ -13,7 +14,6 @@ mod pattern;
 mod rate;
 mod rounds;
 mod select;
-mod thread;
 mod windows;
 
 pub use calibrate::{Calibration, calibrate};
@@ -22,13 +22,13 @@ use crate::options::Options;
 use crate::perf::refusal::explain;
 use crate::source::{Account, NEVER, Occasion, Source, Target, Unavailable};
 use crate::track::Tracker;
+use debug_registers::WatchedThread;
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::launch::raise_file_limit;
 use rounds::Rounds;
 use std::collections::HashSet;
 use std::path::Path;
-use thread::WatchedThread;
 
 /// How often waits are counted: while watchpoints are armed each wait costs more in a virtual machine.
 const WAITS_NS: u64 = 100_000_000;

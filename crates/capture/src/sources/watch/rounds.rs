@@ -1,9 +1,9 @@
 //! Rounds: arms all threads on the words drawn, then collects their hits.
 
 use super::calibrate::Calibration;
+use super::debug_registers::{ArmRequest, SLOTS, SlotResult, WatchedThread};
 use super::pace::Pace;
 use super::select::{Selector, Slots, Watchpoint, live_bytes};
-use super::thread::{ArmRequest, SLOTS, SlotResult, WatchedThread};
 use super::windows::{Round, Windows};
 use crate::random::Random;
 use crate::track::Tracker;

@@ -1,9 +1,9 @@
 //! Which words a round watches.
 
+use super::debug_registers::SLOTS;
 use super::draw::{Positions, SamplingUnit, draw_objects, word_at};
 use super::hot::HotGroups;
 use super::pace::Pace;
-use super::thread::SLOTS;
 use crate::random::Random;
 use crate::track::Tracker;
 use crate::track::processes::Process;

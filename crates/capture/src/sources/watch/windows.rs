@@ -1,10 +1,10 @@
 //! From what the threads saw in a window to its rows.
 
+use super::debug_registers::SlotResult;
 use super::hot::{CutPart, HotGroups};
 use super::pace::Pace;
 use super::rate::accesses;
 use super::select::Watchpoint;
-use super::thread::SlotResult;
 use crate::track::Tracker;
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{Access, Id, Window};

@@ -212,6 +212,12 @@ impl Design {
         design
     }
 
+    /// The design of timer samples: each draw stands for itself, and a round is a sample. `groups`: number of groups.
+    #[must_use]
+    pub fn of_rounds(draws: Vec<Draw>, groups: usize) -> Self {
+        Self { least_rounds: ROUNDS, ..Self::of_scans(draws, groups) }
+    }
+
     /// The same design with this common relative error of the rates of cut windows.
     #[must_use]
     pub fn with_hot_error(self, hot_error: f64) -> Self {

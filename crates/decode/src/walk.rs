@@ -53,6 +53,8 @@ pub struct Operand {
     pub stride: Option<i64>,
     /// The data lie on the stack of the thread: spilled registers and locals, hardly ever an object that a user places.
     pub is_stack: bool,
+    /// One element of a repeated string instruction, which the processor moves in larger pieces.
+    pub is_repeated: bool,
 }
 
 /// A register that grows by the same step in each round: two samples in one entry of a loop tell by it how many rounds lie between them.

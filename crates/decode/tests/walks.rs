@@ -425,3 +425,37 @@ fn random_code_does_no_harm() {
     }
     assert!(planned > 1000, "{planned}");
 }
+
+/// Check that an inner loop which an outer one enters again and again keeps its strides and its progress: what the outer loop sets before
+/// the inner loop begins is another entry, not another arm of the same round.
+#[test]
+fn an_outer_loop_does_not_hide_the_progress_of_the_inner_one() {
+    let code = code(|a| {
+        let (mut row, mut column, mut end) = (a.create_label(), a.create_label(), a.create_label());
+        a.set_label(&mut row)?;
+        a.xor(eax, eax)?;
+        a.test(rcx, rcx)?;
+        a.je(end)?;
+        a.set_label(&mut column)?;
+        a.movsd_2(xmm0, qword_ptr(rdx + rax * 8))?;
+        a.mulsd(xmm0, qword_ptr(rsi + rax * 8))?;
+        a.add(rax, 1)?;
+        a.addsd(xmm1, xmm0)?;
+        a.cmp(rcx, rax)?;
+        a.jne(column)?;
+        a.set_label(&mut end)?;
+        a.movsd_2(qword_ptr(rdi), xmm1)?;
+        a.add(rdi, 8)?;
+        a.add(rdx, r8)?;
+        a.cmp(rdi, r9)?;
+        a.jne(row)?;
+        a.ret()
+    });
+    for index in 3..9 {
+        let walk = code.walk(index, &[(RAX, 10), (RCX, 1000), (RDX, 0x10_0000), (RSI, 0x20_0000), (RDI, 0x30_0000)]);
+        assert_eq!(walk.operands.len(), 2);
+        assert!(walk.operands.iter().all(|operand| operand.stride == Some(8)), "{index}: {walk:?}");
+        let induction = walk.around.and_then(|around| around.induction);
+        assert_eq!(induction.map(|one| (one.register, one.value, one.step)), Some((0, 10, 1)), "{index}");
+    }
+}

@@ -13,6 +13,8 @@ pub enum EvidenceSource {
     Touch,
     /// Accesses, from watchpoints.
     Watch,
+    /// Accesses, from the registers of threads at ticks of their CPU clocks.
+    Sample,
     /// Accesses, from the kernel's hinting faults.
     Hint,
     /// The node of each page, from the kernel.
@@ -30,6 +32,7 @@ impl EvidenceSource {
             Self::Agent => "agent",
             Self::Touch => "touch",
             Self::Watch => "watch",
+            Self::Sample => "sample",
             Self::Hint => "hint",
             Self::Resident => "resident",
             Self::Looks => "looks",
@@ -46,7 +49,7 @@ impl fmt::Display for EvidenceSource {
 
 impl From<&str> for EvidenceSource {
     fn from(name: &str) -> Self {
-        let known = [Self::Agent, Self::Touch, Self::Watch, Self::Hint, Self::Resident, Self::Looks];
+        let known = [Self::Agent, Self::Touch, Self::Watch, Self::Sample, Self::Hint, Self::Resident, Self::Looks];
         known.into_iter().find(|source| source.as_str() == name).unwrap_or_else(|| Self::Other(name.to_owned()))
     }
 }
@@ -70,7 +73,7 @@ mod tests {
     /// Check that names are read back, including unknown ones.
     #[test]
     fn names_are_read_back() {
-        for name in ["agent", "touch", "watch", "hint", "resident", "looks", "pmu"] {
+        for name in ["agent", "touch", "watch", "sample", "hint", "resident", "looks", "pmu"] {
             assert_eq!(EvidenceSource::from(name).as_str(), name);
         }
         assert_eq!(EvidenceSource::from("watch"), EvidenceSource::Watch);

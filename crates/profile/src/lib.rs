@@ -10,5 +10,7 @@ pub use writer::Writer;
 pub const SCHEMA: &str = include_str!("schema.sql");
 /// `PRAGMA application_id`: "FTP1".
 pub const APPLICATION_ID: i32 = 0x4654_5031;
-/// `PRAGMA user_version`; readers refuse other versions.
-pub const SCHEMA_VERSION: i32 = 2;
+/// `PRAGMA user_version` of new profiles.
+pub const SCHEMA_VERSION: i32 = 3;
+/// The oldest version that is read. Version 2 has no timer samples.
+pub const OLDEST_VERSION: i32 = 2;

@@ -1,11 +1,11 @@
 //! Reads a whole profile. The error for another kind of file, a damaged file or another schema says which it is.
 
-use crate::{APPLICATION_ID, SCHEMA_VERSION};
+use crate::{APPLICATION_ID, OLDEST_VERSION, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::rows::metadata::Metadata;
 use firsttouch_model::rows::{
-    Access, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy, Process, Profile, Region,
-    Release, Seen, Site, Thread, Window,
+    Access, AccessKind, SampleState, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy,
+    Process, Profile, Progress, Region, Release, SampledAccess, SampledLoop, Seen, Site, Thread, TimerSample, Window,
 };
 use rusqlite::{Connection, OpenFlags, Row};
 use std::io::Read;
@@ -63,9 +63,9 @@ pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
     if id != APPLICATION_ID {
         return Err(other_database());
     }
-    if version != SCHEMA_VERSION {
+    if !(OLDEST_VERSION..=SCHEMA_VERSION).contains(&version) {
         return Err(Error::unsupported(format!(
-            "cannot read profile {name}: it has schema version {version}, this firsttouch reads version {SCHEMA_VERSION}: take the profile again"
+            "cannot read profile {name}: it has schema version {version}, this firsttouch reads versions {OLDEST_VERSION} to {SCHEMA_VERSION}: take the profile again"
         )));
     }
     Ok(connection)
@@ -209,6 +209,8 @@ fn load(c: &Connection) -> Result<Profile> {
                 cpu: r.get(7)?,
             })
         })?,
+        samples: samples(c)?,
+        sampled_accesses: sampled_accesses(c)?,
         pages: rows(c, "SELECT process, object, address, time_ns, node, page_bytes FROM pages", |r| {
             Ok(Page {
                 process: r.get(0)?,
@@ -264,6 +266,58 @@ fn load(c: &Connection) -> Result<Profile> {
         }
     }
     Ok(profile)
+}
+
+/// Version 2 has no table of this name.
+fn has_table(c: &Connection, name: &str) -> Result<bool> {
+    let count: i64 = c
+        .query_row("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?", [name], |row| row.get(0))
+        .map_err(|error| Error::invalid_data(error.to_string()))?;
+    Ok(count > 0)
+}
+
+fn samples(c: &Connection) -> Result<Vec<TimerSample>> {
+    if !has_table(c, "samples")? {
+        return Ok(Vec::new());
+    }
+    rows(
+        c,
+        "SELECT id, thread, time_ns, cpu, cpu_ns, site, state, loop_end, loop_entry, progress, step, unknown, elsewhere FROM samples ORDER BY id",
+        |r| {
+            let progress = maybe(r, 9)?.zip(r.get(10)?).map(|(value, step)| Progress { value, step });
+            Ok(TimerSample {
+                id: r.get(0)?,
+                thread: r.get(1)?,
+                time_ns: unsigned(r, 2)?,
+                cpu: r.get(3)?,
+                cpu_ns: unsigned(r, 4)?,
+                site: r.get(5)?,
+                state: SampleState::from_number(r.get(6)?),
+                around: maybe(r, 7)?.zip(maybe(r, 8)?).map(|(end, entry)| SampledLoop { end, entry, progress }),
+                unknown: r.get(11)?,
+                elsewhere: r.get(12)?,
+            })
+        },
+    )
+}
+
+fn sampled_accesses(c: &Connection) -> Result<Vec<SampledAccess>> {
+    if !has_table(c, "sampled_accesses")? {
+        return Ok(Vec::new());
+    }
+    rows(c, "SELECT sample, object, address, bytes, words, kind, site, stride FROM sampled_accesses", |r| {
+        let kind = r.get(5)?;
+        Ok(SampledAccess {
+            sample: r.get(0)?,
+            object: r.get(1)?,
+            address: unsigned(r, 2)?,
+            bytes: r.get(3)?,
+            words: r.get(4)?,
+            kind: AccessKind::from_number(kind).ok_or(rusqlite::Error::IntegralValueOutOfRange(5, kind))?,
+            site: r.get(6)?,
+            stride: r.get(7)?,
+        })
+    })
 }
 
 fn machine(c: &Connection) -> Result<Machine> {

@@ -1,4 +1,4 @@
--- firsttouch profile, schema version 2. Documented in docs/profile-format.md. Times are CLOCK_MONOTONIC nanoseconds.
+-- firsttouch profile, schema version 3. Documented in docs/profile-format.md. Times are CLOCK_MONOTONIC nanoseconds.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE machine (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE evidence (source TEXT PRIMARY KEY, available INTEGER NOT NULL, samples INTEGER NOT NULL, detail TEXT NOT NULL) WITHOUT ROWID;
@@ -21,6 +21,11 @@ CREATE TABLE windows (id INTEGER PRIMARY KEY, round INTEGER NOT NULL, object INT
     held_ns INTEGER NOT NULL, round_ns INTEGER NOT NULL, inclusion REAL NOT NULL);
 CREATE TABLE accesses (window INTEGER NOT NULL, thread INTEGER NOT NULL, site INTEGER, hits INTEGER NOT NULL, estimate REAL NOT NULL,
     watched_ns INTEGER NOT NULL, cut INTEGER NOT NULL, cpu INTEGER);
+CREATE TABLE samples (id INTEGER PRIMARY KEY, thread INTEGER NOT NULL, time_ns INTEGER NOT NULL, cpu INTEGER NOT NULL, cpu_ns INTEGER NOT NULL,
+    site INTEGER, state INTEGER NOT NULL, loop_end INTEGER, loop_entry INTEGER, progress INTEGER, step INTEGER, unknown INTEGER NOT NULL,
+    elsewhere REAL NOT NULL);
+CREATE TABLE sampled_accesses (sample INTEGER NOT NULL, object INTEGER NOT NULL, address INTEGER NOT NULL, bytes INTEGER NOT NULL, words REAL NOT NULL,
+    kind INTEGER NOT NULL, site INTEGER, stride INTEGER);
 CREATE TABLE pages (process INTEGER NOT NULL, object INTEGER, address INTEGER NOT NULL, time_ns INTEGER NOT NULL, node INTEGER NOT NULL, page_bytes INTEGER NOT NULL);
 CREATE TABLE policies (object INTEGER PRIMARY KEY, policy TEXT NOT NULL, time_ns INTEGER NOT NULL);
 CREATE TABLE counters (name TEXT NOT NULL, node INTEGER NOT NULL, at_start INTEGER NOT NULL, at_end INTEGER NOT NULL, PRIMARY KEY (name, node)) WITHOUT ROWID;

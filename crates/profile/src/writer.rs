@@ -4,8 +4,8 @@ use crate::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{
-    Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process, Region, Release, Seen, Site, Thread,
-    Window,
+    Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process, Region, Release, SampledAccess, Seen, Site,
+    Thread, TimerSample, Window,
 };
 use firsttouch_system::proc::limits;
 use rusqlite::{Connection, OpenFlags, params};
@@ -308,6 +308,36 @@ impl Writer {
         self.run(
             "INSERT INTO accesses VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             params![a.window, a.thread, a.site, signed(a.hits), a.estimate, signed(a.watched_ns), a.cut, a.cpu],
+        )
+    }
+
+    pub fn sample(&self, s: &TimerSample) -> Result<()> {
+        let around = s.around.as_ref();
+        let progress = around.and_then(|around| around.progress);
+        self.run(
+            "INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            params![
+                s.id,
+                s.thread,
+                signed(s.time_ns),
+                s.cpu,
+                signed(s.cpu_ns),
+                s.site,
+                s.state.number(),
+                around.map(|around| signed(around.end)),
+                around.map(|around| signed(around.entry)),
+                progress.map(|progress| signed(progress.value)),
+                progress.map(|progress| progress.step),
+                s.unknown,
+                s.elsewhere
+            ],
+        )
+    }
+
+    pub fn sampled_access(&self, a: &SampledAccess) -> Result<()> {
+        self.run(
+            "INSERT INTO sampled_accesses VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            params![a.sample, a.object, signed(a.address), a.bytes, a.words, a.kind.number(), a.site, a.stride],
         )
     }
 

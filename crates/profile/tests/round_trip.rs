@@ -1,6 +1,6 @@
 use firsttouch_model::rows::{
-    Access, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy, Process, Profile, Region,
-    Release, Seen, Site, Thread, Window,
+    Access, AccessKind, SampleState, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy, Process, Profile, Progress,
+    Region, Release, SampledAccess, SampledLoop, Seen, Site, Thread, TimerSample, Window,
 };
 use firsttouch_profile::{Writer, open};
 
@@ -47,6 +47,9 @@ fn profile() -> Profile {
         mapped_bytes: Some(0),
         node: Some(-2),
     };
+    let around = Some(SampledLoop { end: 77, entry: u64::MAX, progress: Some(Progress { value: u64::MAX - 1, step: -8 }) });
+    let state = SampleState::Computing;
+    let sample = TimerSample { id: 1, thread: 0, time_ns: 3, cpu: 1, cpu_ns: 4, site: Some(1), state, around, unknown: 2, elsewhere: 3.5 };
     let access = Access { window: 1, thread: 0, site: Some(1), hits: 5, estimate: 7.5, watched_ns: 10, cut: true, cpu: Some(1) };
     Profile {
         machine: Machine { hostname: "host".into(), node_cpus: [(0, vec![0, 1])].into(), page_bytes: 4096, ..Machine::default() },
@@ -61,6 +64,17 @@ fn profile() -> Profile {
         releases: vec![Release { process: 1, time_ns: 3, address: 4096, bytes: 4096 }],
         windows: vec![Window { id: 1, round: 2, object: 1, address: 8, start_ns: 1, held_ns: 2, round_ns: 3, inclusion: 0.25 }],
         accesses: vec![access],
+        samples: vec![sample.clone(), TimerSample { id: 2, state: SampleState::Waiting, around: None, site: None, ..sample }],
+        sampled_accesses: vec![SampledAccess {
+            sample: 1,
+            object: 1,
+            address: u64::MAX - 7,
+            bytes: 8,
+            words: 0.125,
+            kind: AccessKind::Update,
+            site: None,
+            stride: Some(-64),
+        }],
         pages: vec![Page { process: 1, object: Some(1), address: 4096, time_ns: 4, node: -2, page_bytes: 0 }],
         policies: [(1, Policy { policy: "interleave:0-1".into(), time_ns: 5 })].into(),
         counters: vec![Counter { name: "numa_hit".into(), node: None, at_start: 1, at_end: 2 }],
@@ -89,6 +103,8 @@ fn rows_are_read_as_written() {
     written.releases.iter().for_each(|row| w.release(row).unwrap());
     written.windows.iter().for_each(|row| w.window(row).unwrap());
     written.accesses.iter().for_each(|row| w.access(row).unwrap());
+    written.samples.iter().for_each(|row| w.sample(row).unwrap());
+    written.sampled_accesses.iter().for_each(|row| w.sampled_access(row).unwrap());
     written.pages.iter().for_each(|row| w.page(row).unwrap());
     written.policies.iter().for_each(|(object, row)| w.policy(*object, row).unwrap());
     written.counters.iter().for_each(|row| w.counter(row).unwrap());

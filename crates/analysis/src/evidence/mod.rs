@@ -6,6 +6,7 @@
 
 mod hint;
 mod read;
+mod sample;
 mod sample_home;
 mod watch;
 
@@ -29,7 +30,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 /// All sources, the most trusted first. A later source is used where it is more precise and does not contradict the earlier ones.
-pub const SOURCES: &[&dyn Source] = &[&watch::Watch, &hint::Hint];
+pub const SOURCES: &[&dyn Source] = &[&sample::TimerSamples, &watch::Watch, &hint::Hint];
 
 /// What the figures of a source count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

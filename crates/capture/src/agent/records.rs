@@ -45,6 +45,8 @@ pub enum AgentEvent {
         id: u64,
         frames: Vec<PythonFrame>,
     },
+    /// The registers of the thread at a tick of its CPU clock.
+    Tick(Box<Tick>),
     Thread {
         creator: i32,
     },
@@ -60,6 +62,20 @@ pub enum AgentEvent {
         id: u64,
         number: u64,
     },
+}
+
+/// A thread at a tick of its CPU clock, before the instruction at the instruction pointer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tick {
+    pub instruction_pointer: u64,
+    /// The general registers in the processor's own numbering.
+    pub registers: [u64; 16],
+    pub cpu: u32,
+    /// The thread's CPU time so far, ns.
+    pub cpu_ns: u64,
+    /// A copy of the memory from this address on, around the stack pointer.
+    pub stack_address: u64,
+    pub stack: Vec<u8>,
 }
 
 /// A frame of a Python stack; the innermost comes first.

@@ -1,6 +1,6 @@
 //! Reads the agent's ring. The format and its rules are native/include/firsttouch_ring.h.
 
-use super::records::{AgentEvent, AgentRecord, PythonFrame};
+use super::records::{AgentEvent, AgentRecord, PythonFrame, Tick};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -12,6 +12,8 @@ const HEADER_BYTES: usize = 4096;
 const SLOT_BYTES: usize = 64;
 const IPS_PER_SLOT: usize = 7;
 const STACK_MAX: usize = 32;
+const SAMPLE_REGISTERS: usize = 16;
+const SAMPLE_STACK_MAX: usize = 48;
 const TEXT_PER_SLOT: usize = 56;
 const PYTHON_TEXT_MAX: usize = 2240;
 /// A slot reserved but never published belongs to a thread that died between the two: skipped after this long.
@@ -23,10 +25,15 @@ const TAIL: usize = 128;
 const ATTACHED: usize = 192;
 const CLOSED: usize = 196;
 const SILENT: usize = 200;
+const SAMPLE_US: usize = 204;
+const UNSAMPLED_THREADS: usize = 208;
+const SKIPPED_SAMPLES: usize = 216;
 
 pub const FLAG_FOLLOW: u32 = 1;
 /// The kernel's clock source is the time-stamp counter, so the agent may read that.
 pub const FLAG_TICKS: u32 = 2;
+/// Take samples of the registers.
+pub const FLAG_SAMPLE: u32 = 4;
 /// A process restricted its own system calls (seccomp, `PR_SET_TSC`): it is not recorded from then on.
 pub const SILENT_SANDBOX: u32 = 1;
 /// A limit on address space left no room for the ring: the process is not recorded.
@@ -83,6 +90,24 @@ impl AgentRing {
     /// The process the agent belongs to.
     pub fn set_root(&self, pid: i32) {
         self.word32(24).store(pid.unsigned_abs(), Ordering::Release);
+    }
+
+    /// Asks for a sample of each thread's registers after each `us` microseconds of its CPU time. Before the target starts.
+    pub fn sample_every(&self, us: u32) {
+        self.word32(SAMPLE_US).store(us, Ordering::Relaxed);
+        self.word32(28).fetch_or(FLAG_SAMPLE, Ordering::Release);
+    }
+
+    /// Threads that got no timer for samples.
+    #[must_use]
+    pub fn unsampled_threads(&self) -> u64 {
+        self.word64(UNSAMPLED_THREADS).load(Ordering::Relaxed)
+    }
+
+    /// Samples that fell into the agent's own recording, or found the ring full.
+    #[must_use]
+    pub fn skipped_samples(&self) -> u64 {
+        self.word64(SKIPPED_SAMPLES).load(Ordering::Relaxed)
     }
 
     /// Where another process of the same user opens the ring.
@@ -189,6 +214,15 @@ impl AgentRing {
         self.word64(TAIL).store(tail, Ordering::Release);
     }
 
+    /// The first `count` words in the slots that follow slot `number`.
+    fn following_words(&self, number: u64, first: &[u64; 8], count: usize) -> Vec<u64> {
+        let mut words = Vec::with_capacity(count);
+        for i in 0..continuation_slots(first) {
+            words.extend(self.words(number + 1 + i as u64)[1..].iter().take(count - words.len()));
+        }
+        words
+    }
+
     fn decode(&self, number: u64, w: &[u64; 8]) -> Option<AgentRecord> {
         let kind = (w[0] >> 32) as u16;
         let call = (w[0] >> 48) as u8;
@@ -200,18 +234,13 @@ impl AgentRing {
             4 => AgentEvent::Map { call: call_name(call), file: call == 6, address, bytes, stack, python },
             5 | 11 => AgentEvent::Unmap { address, bytes, advise: kind == 11 },
             6 => {
-                let depth = depth(w);
-                let mut frames = Vec::with_capacity(depth);
-                for i in 0..continuation_slots(w) {
-                    let words = self.words(number + 1 + i as u64);
-                    frames.extend(words[1..].iter().take(depth - frames.len()));
-                }
-                AgentEvent::Stack { id: stack, frames }
+AgentEvent::Stack { id: stack, frames: self.following_words(number, w, depth(w)) }
             }
             7 => AgentEvent::Thread { creator: (aux as u32).cast_signed() },
             8 => AgentEvent::ParallelBegin { code: address, id: aux, team_size: bytes },
             9 => AgentEvent::ParallelEnd { id: aux },
             10 => AgentEvent::ImplicitTask { id: aux, number: address },
+            13 => AgentEvent::Tick(Box::new(tick(w, &self.following_words(number, w, sampled_words(w)))?)),
             12 => {
                 let slots = (1..=continuation_slots(w)).map(|i| self.words(number + i as u64));
                 let text: Vec<u8> =
@@ -225,6 +254,24 @@ impl AgentRing {
     }
 }
 
+/// A sample from its first slot and the words that follow it. `None` if registers are missing.
+fn tick(w: &[u64; 8], words: &[u64]) -> Option<Tick> {
+    let (registers, stack) = words.split_first_chunk::<SAMPLE_REGISTERS>()?;
+    Some(Tick {
+        instruction_pointer: w[3],
+        registers: *registers,
+        cpu: w[6] as u32,
+        cpu_ns: w[4],
+        stack_address: w[5],
+        stack: stack.iter().flat_map(|word| word.to_le_bytes()).collect(),
+    })
+}
+
+/// Words of registers and stack that follow a sample.
+fn sampled_words(first: &[u64; 8]) -> usize {
+    usize::from((first[0] >> 56) as u8).min(SAMPLE_REGISTERS + SAMPLE_STACK_MAX)
+}
+
 fn depth(first: &[u64; 8]) -> usize {
     usize::from((first[0] >> 56) as u8).min(STACK_MAX)
 }
@@ -233,6 +280,7 @@ fn continuation_slots(first: &[u64; 8]) -> usize {
     match (first[0] >> 32) as u16 {
         6 => depth(first).div_ceil(IPS_PER_SLOT),
         12 => text_bytes(first).div_ceil(TEXT_PER_SLOT),
+        13 => sampled_words(first).div_ceil(IPS_PER_SLOT),
         _ => 0,
     }
 }

@@ -1,6 +1,7 @@
 //! The loop of a run.
 
 use super::Session;
+use crate::agent::records::{AgentEvent, AgentRecord};
 use crate::source::{Drain, Occasion};
 use crate::timeline::Record;
 use firsttouch_model::rows::metadata::Entry;
@@ -149,6 +150,7 @@ impl Session<'_> {
                 self.tracker.task(event);
                 None
             }
+            Record::Agent(AgentRecord { event: AgentEvent::Tick(_), .. }) => self.sources.take(&record, &mut self.tracker),
             Record::Agent(record) => {
                 self.tracker.agent(record);
                 None

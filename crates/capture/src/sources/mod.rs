@@ -3,5 +3,6 @@
 pub mod agent;
 pub mod hint;
 pub mod resident;
+pub mod sample;
 pub mod touch;
 pub mod watch;

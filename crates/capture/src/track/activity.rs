@@ -16,6 +16,15 @@ pub struct Activity {
     pub in_storm: bool,
     /// Waits of all threads so far.
     pub waits: f64,
+    /// The agent samples registers; `None` if it does not.
+    pub sampling: Option<Sampling>,
     /// Accesses of some thread are sampled, so objects are known already.
     pub is_sampled: bool,
+}
+
+/// What the agent counts of its samples of registers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sampling {
+    /// Threads that got no timer.
+    pub unsampled_threads: u64,
 }

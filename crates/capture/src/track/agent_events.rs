@@ -50,6 +50,8 @@ impl Tracker {
                     self.sites.define_python_stack(process.id, id, frames);
                 }
             }
+            // A source takes these.
+            AgentEvent::Tick(_) => {}
             AgentEvent::Thread { creator } => {
                 self.thread(pid, tid, Some(creator), time);
             }

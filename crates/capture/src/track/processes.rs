@@ -49,9 +49,9 @@ impl Process {
 
     /// File and offset of a code address.
     #[must_use]
-    pub fn locate(&self, address: u64) -> Option<(String, u64)> {
+    pub fn module_at(&self, address: u64) -> Option<(&str, u64)> {
         let (start, (end, file_offset, path)) = self.modules.range(..=address).next_back()?;
-        (address < *end).then(|| (path.clone(), address - start + file_offset))
+        (address < *end).then(|| (path.as_str(), address - start + file_offset))
     }
 
     /// The process replaced its program: its memory and code are new. Its objects were ended before.

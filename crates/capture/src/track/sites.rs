@@ -116,7 +116,7 @@ fn located(process: &Process, stack: &[u64], leaf_returned: bool) -> Vec<Frame> 
         .enumerate()
         .map(|(depth, &address)| {
             let inside = if depth > 0 || leaf_returned { address.wrapping_sub(1) } else { address };
-            let (module, offset) = process.locate(inside).unzip();
+            let (module, offset) = process.module_at(inside).map(|(path, offset)| (path.to_owned(), offset)).unzip();
             Frame { address, module, offset, ..Frame::default() }
         })
         .collect()

@@ -18,6 +18,8 @@ const MOST_STRAIGHT: usize = 96;
 const BYTES_BEFORE: usize = 64;
 /// The first bytes of that window are decoded from few starts only, so they are not trusted.
 const BYTES_UNSURE: u64 = 16;
+/// Code at most so far before a loop leads into it: what comes from there has left the loop, and enters it again.
+const BYTES_LEADING_IN: u64 = 512;
 
 /// An access of an instruction to memory, with its address as a sum of registers.
 #[derive(Clone, Debug)]
@@ -168,15 +170,19 @@ impl Code<'_> {
         way
     }
 
-    /// What code beside the way writes between leaving it and coming back, for the branch at `index`: positions on the way where it comes
-    /// back, and the registers.
+    /// What code beside the way writes between leaving it and coming back: positions on the way where it comes back, and the registers.
+    /// Control that comes back from just before the loop has gone round an outer loop, so it is another entry and not another arm.
     fn detour(&mut self, way: &BTreeMap<u64, usize>, start: u64, info: &mut InstructionInfoFactory) -> Detour {
         let mut detour = Detour::default();
         let mut seen = BTreeSet::from([start]);
-        let mut queue = VecDeque::from([start]);
-        while let Some(address) = queue.pop_front() {
+        let mut queue = VecDeque::from([(start, None)]);
+        let head = way.keys().next().copied().unwrap_or(0);
+        let leads_in = |from: u64| from < head && head - from <= BYTES_LEADING_IN;
+        while let Some((address, from)) = queue.pop_front() {
             if let Some(index) = way.get(&address) {
-                detour.joins.insert(*index);
+                if !from.is_some_and(leads_in) {
+                    detour.joins.insert(*index);
+                }
                 continue;
             }
             if seen.len() > MOST_SEARCHED {
@@ -186,7 +192,8 @@ impl Code<'_> {
             let (general, vector) = writes(&instruction, info);
             detour.writes |= general;
             detour.writes_vectors |= vector != 0;
-            queue.extend(Self::successors(&instruction).filter(|next| seen.insert(*next)));
+            let next = Self::successors(&instruction).filter(|next| way.contains_key(next) || seen.insert(*next));
+            queue.extend(next.map(|next| (next, Some(address))));
         }
         detour
     }
@@ -205,7 +212,7 @@ pub fn plan(memory: &dyn Memory, start: u64) -> Option<Plan> {
     let mut code = Code { memory, known: HashMap::new() };
     let first = code.at(start)?;
     // A repeated string instruction is a loop of its own.
-    let repeats = first.is_string_instruction() && (first.has_rep_prefix() || first.has_repne_prefix());
+    let repeats = is_repeated(&first);
     let cycle = if repeats { Some(vec![first]) } else { code.cycle(start) };
     let is_loop = cycle.is_some();
     let way = cycle.unwrap_or_else(|| code.straight(start));
@@ -222,6 +229,10 @@ pub fn plan(memory: &dyn Memory, start: u64) -> Option<Plan> {
         ahead,
         behind,
     })
+}
+
+pub fn is_repeated(instruction: &Instruction) -> bool {
+    instruction.is_string_instruction() && (instruction.has_rep_prefix() || instruction.has_repne_prefix())
 }
 
 /// Forgets what code beside the loop may have written, and marks the loops inside the loop.

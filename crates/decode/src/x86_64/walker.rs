@@ -2,7 +2,7 @@
 
 use super::backward::undo;
 use super::forward::{self, Data};
-use super::path::{self, MemoryOperand, Plan, Step};
+use super::path::{self, MemoryOperand, Plan, Step, is_repeated};
 use super::state::State;
 use super::vectors::indices;
 use crate::{Induction, Loop, Memory, Operand, Reach, Registers, Walk, Walker};
@@ -71,6 +71,7 @@ impl Found {
                 reach,
                 stride: None,
                 is_stack: operand.base == Register::RSP || data.is_stack(address),
+                is_repeated: is_repeated(&step.instruction),
             }));
             if found.operands.len() == before {
                 found.unknown += 1;

@@ -2,8 +2,8 @@
 
 use super::metadata::Metadata;
 use super::{
-    Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Lost, Machine, Object, Page, Policy, Process, Region, Release, Seen, Site,
-    Thread, Window,
+    Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Lost, Machine, Object, Page, Policy, Process, Region, Release, SampledAccess, Seen,
+    Site, Thread, TimerSample, Window,
 };
 use crate::evidence::EvidenceSource;
 use std::collections::BTreeMap;
@@ -24,6 +24,8 @@ pub struct Profile {
     pub releases: Vec<Release>,
     pub windows: Vec<Window>,
     pub accesses: Vec<Access>,
+    pub samples: Vec<TimerSample>,
+    pub sampled_accesses: Vec<SampledAccess>,
     pub pages: Vec<Page>,
     /// Policies by object.
     pub policies: BTreeMap<Id, Policy>,

@@ -13,6 +13,7 @@
 //! | [`mapped_file`] | mmap of files |
 //! | [`clock`] | clock_gettime |
 //! | [`fresh_pages`] | mmap: the time of first touches |
+//! | [`process_memory`] | process_vm_readv |
 //! | [`identity`], [`sysconf`] | the user of this process; page size and clock ticks |
 //!
 //! Affinity and memory policy apply to the calling thread, and to the processes that it starts or becomes (execve keeps both).
@@ -29,6 +30,7 @@ pub mod page_sizes;
 pub mod pages;
 pub mod perf;
 pub mod probe;
+pub mod process_memory;
 mod refusal;
 pub mod shared_memory;
 pub mod sysconf;
@@ -52,6 +54,13 @@ fn policy_refused(refusal: Refusal, since: Option<&'static str>) -> Refusal {
         }
         _ => refusal,
     }
+}
+
+/// Whether the running kernel handles the expiry of CPU-time timers on the way back to user mode (`POSIX_CPU_TIMERS_TASK_WORK`, since
+/// Linux 5.9 on x86). Older kernels post the signal in the timer interrupt, so that a system call that is about to sleep can be interrupted.
+#[must_use]
+pub fn cpu_timers_spare_system_calls() -> bool {
+    !is_older(&running_kernel(), "5.9")
 }
 
 /// Whether a seccomp filter restricts this process, as in most containers.

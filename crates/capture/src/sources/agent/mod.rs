@@ -2,9 +2,11 @@
 
 use crate::agent::ring::{AgentRing, SILENT_ADDRESS_SPACE, SILENT_SANDBOX};
 use crate::options::Options;
+use crate::sources::sample::interval_us;
 use crate::source::{Account, Drain, NEVER, Occasion, Source, Target, Unavailable};
 use crate::timeline::Timeline;
 use crate::track::Tracker;
+use crate::track::activity::Sampling;
 use firsttouch_system::preload::target::accepts_agent;
 use firsttouch_system::preload::unpack::Unpacked;
 use std::ffi::{CString, OsStr};
@@ -28,6 +30,8 @@ pub struct Agent {
     program: Option<(PathBuf, &'static [u8])>,
     min_size: u64,
     follow: bool,
+    /// CPU time of a thread between two samples of its registers, if they are to be sampled.
+    sample_us: Option<u32>,
     loaded: Option<(Library, AgentRing)>,
     /// Found out when the run ended.
     missing: Option<&'static str>,
@@ -38,7 +42,7 @@ impl Agent {
     #[must_use]
     pub fn new(program: Option<PathBuf>, options: &Options) -> Self {
         let program = program.map(|program| (program, options.agent));
-        Self { program, min_size: options.min_size, follow: options.follow, loaded: None, missing: None }
+        Self { program, min_size: options.min_size, follow: options.follow, sample_us: interval_us(options.cpus().len()).ok(), loaded: None, missing: None }
     }
 
     /// The library, which must stay until the program has ended.
@@ -90,6 +94,10 @@ impl Source for Agent {
         if let Some((_, ring)) = &self.loaded {
             ring.set_root(target.pid);
             tracker.scope.by_mapping = false;
+            if let Some(us) = self.sample_us {
+                ring.sample_every(us);
+                tracker.activity.sampling = Some(Sampling::default());
+            }
         }
         Ok(())
     }
@@ -104,15 +112,18 @@ impl Source for Agent {
     }
 
     fn act(&mut self, occasion: Occasion, _now: u64, tracker: &mut Tracker) -> u64 {
-        if let Some((_, ring)) = &self.loaded
-            && occasion == Occasion::End
-        {
+        let Some((_, ring)) = &self.loaded else { return NEVER };
+        if let Some(sampling) = &mut tracker.activity.sampling {
+            sampling.unsampled_threads = ring.unsampled_threads();
+        }
+        if occasion == Occasion::End {
             self.missing = match () {
                 () if ring.silent() & SILENT_ADDRESS_SPACE != 0 => Some(NO_ADDRESS_SPACE),
                 () if ring.attached() == 0 => Some(NOT_LOADED),
                 () => None,
             };
             tracker.sink.lose("agent", "records of allocations dropped because the ring was full", ring.lost());
+            tracker.sink.lose("sample", "samples that fell into the agent's own recording, or found the ring full", ring.skipped_samples());
         }
         NEVER
     }

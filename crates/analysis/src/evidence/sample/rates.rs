@@ -1,0 +1,157 @@
+//! How often a loop goes round: what makes time at loops comparable as accesses.
+//!
+//! Two successive samples of one thread in one loop tell by the loop's progress how many rounds lie between them:
+//! - in one entry of the loop, the register that grows by a constant step in each round;
+//! - in different entries (an outer loop lies between them), the address of an operand with a constant stride, if the loop goes through
+//!   memory without gaps. Whether it does shows in the pairs themselves: only then do they agree.
+//!
+//! CPU time of all pairs of a loop / rounds of all pairs is the time of a round. Loops without such pairs (short ones, gathers, straight
+//! code) are taken to access as many words a ns as the rated loops do on average; that is uncertain, and their draws are marked.
+
+use firsttouch_model::rows::{Id, Profile, SampleState, SampledAccess, TimerSample};
+use std::collections::HashMap;
+
+/// Pairs that rate a loop.
+const PAIRS: usize = 4;
+/// Pairs from different entries: how many are needed, and how many of them must lie within a factor of [`AGREEMENT`] of the median.
+const CROSSING_PAIRS: usize = 8;
+const AGREEING: f64 = 0.7;
+const AGREEMENT: f64 = 1.5;
+/// Progress beyond this is no loop's: rounds a ns.
+const MOST_ROUNDS_A_NS: f64 = 8.0;
+/// A sample stands for at most this many times the usual CPU time between two samples: longer gaps are lost samples.
+const LONGEST: f64 = 4.0;
+
+/// A loop of one process.
+type Loop = (Id, u64);
+
+/// CPU time and rounds between two samples.
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    ns: f64,
+    rounds: f64,
+}
+
+/// The rates of all loops, and the time that each sample stands for.
+#[derive(Debug)]
+pub struct Rates {
+    /// CPU time of a round, ns.
+    of_loop: HashMap<Loop, f64>,
+    process_of: HashMap<Id, Id>,
+    /// CPU time that a sample stands for, ns.
+    time: HashMap<Id, f64>,
+    /// Words a ns of the rated loops.
+    usual: f64,
+}
+
+impl Rates {
+    /// `accesses`: those of each sample, in the order of the samples.
+    pub fn new(profile: &Profile, accesses: &[&[SampledAccess]]) -> Self {
+        let process_of: HashMap<Id, Id> = profile.threads.iter().map(|thread| (thread.id, thread.process)).collect();
+        let mut rates = Self { of_loop: HashMap::new(), process_of, time: HashMap::new(), usual: 1.0 };
+        let mut entries: HashMap<Loop, Vec<Pair>> = HashMap::new();
+        let mut crossings: HashMap<Loop, Vec<Pair>> = HashMap::new();
+        let mut last: HashMap<Id, usize> = HashMap::new();
+        let mut gaps = Vec::new();
+        for (at, sample) in profile.samples.iter().enumerate() {
+            let Some(before) = last.insert(sample.thread, at) else { continue };
+            let previous = &profile.samples[before];
+            let ns = sample.cpu_ns.saturating_sub(previous.cpu_ns) as f64;
+            gaps.push(ns);
+            rates.time.insert(sample.id, ns);
+            let Some((around, then)) = sample.around.zip(previous.around).filter(|(now, then)| now.end == then.end) else { continue };
+            let Some(key) = rates.key(sample) else { continue };
+            if around.entry == then.entry {
+                entries.entry(key).or_default().extend(progress(&around, &then).map(|rounds| Pair { ns, rounds }));
+            } else {
+                crossings.entry(key).or_default().extend(advance(accesses[at], accesses[before]).map(|rounds| Pair { ns, rounds }));
+            }
+        }
+        rates.limit_times(profile, gaps);
+        for (key, pairs) in crossings {
+            rates.of_loop.extend(agreed(pairs).map(|ns| (key, ns)));
+        }
+        for (key, pairs) in entries.into_iter().filter(|(_, pairs)| pairs.len() >= PAIRS) {
+            rates.of_loop.extend(ratio(&pairs).map(|ns| (key, ns)));
+        }
+        rates.usual = rates.words_a_ns(profile, accesses).unwrap_or(1.0);
+        rates
+    }
+
+    fn key(&self, sample: &TimerSample) -> Option<Loop> {
+        Some((*self.process_of.get(&sample.thread)?, sample.around?.end))
+    }
+
+    /// First samples of threads stand for the usual time, and no sample for much more.
+    fn limit_times(&mut self, profile: &Profile, mut gaps: Vec<f64>) {
+        gaps.sort_by(f64::total_cmp);
+        let usual = gaps.get(gaps.len() / 2).copied().filter(|ns| *ns > 0.0).unwrap_or(1.0);
+        for sample in &profile.samples {
+            let time = self.time.entry(sample.id).or_insert((sample.cpu_ns as f64).min(usual));
+            *time = time.clamp(1.0, LONGEST * usual);
+        }
+    }
+
+    /// Words a ns of the rated loops.
+    fn words_a_ns(&self, profile: &Profile, accesses: &[&[SampledAccess]]) -> Option<f64> {
+        let (mut all, mut time) = (0.0, 0.0);
+        for (sample, own) in profile.samples.iter().zip(accesses).filter(|(sample, _)| sample.state == SampleState::Computing) {
+            if let Some(ns) = self.key(sample).and_then(|key| self.of_loop.get(&key)) {
+                let own_time = self.time.get(&sample.id).copied().unwrap_or(0.0);
+                all += own_time / ns * in_round(sample, own);
+                time += own_time;
+            }
+        }
+        (all > 0.0 && time > 0.0).then(|| all / time)
+    }
+
+    /// How many rounds of its loop a sample stands for, and whether the loop's own progress tells so.
+    pub fn rounds(&self, sample: &TimerSample, accesses: &[SampledAccess]) -> (f64, bool) {
+        let time = self.time.get(&sample.id).copied().unwrap_or(1.0);
+        match self.key(sample).and_then(|key| self.of_loop.get(&key)) {
+            Some(ns) => (time / ns, true),
+            None => (time * self.usual / in_round(sample, accesses).max(1.0), false),
+        }
+    }
+}
+
+/// Words that one round accesses, inside and outside of recorded objects.
+fn in_round(sample: &TimerSample, accesses: &[SampledAccess]) -> f64 {
+    sample.elsewhere + accesses.iter().map(|access| access.words).sum::<f64>()
+}
+
+/// Rounds between two samples in one entry of a loop.
+fn progress(now: &firsttouch_model::rows::SampledLoop, then: &firsttouch_model::rows::SampledLoop) -> Option<f64> {
+    let (now, then) = now.progress.zip(then.progress).filter(|(now, then)| now.step == then.step && now.step != 0)?;
+    let moved = now.value.wrapping_sub(then.value).cast_signed();
+    Some(moved as f64 / now.step as f64).filter(|rounds| *rounds > 0.0)
+}
+
+/// Rounds by the address of the first operand with a constant stride that both samples have.
+fn advance(now: &[SampledAccess], then: &[SampledAccess]) -> Option<f64> {
+    let moved = |access: &SampledAccess| {
+        let stride = access.stride.filter(|stride| *stride != 0)?;
+        let before = then.iter().find(|one| one.site == access.site && one.stride == access.stride && one.object == access.object)?;
+        Some(access.address.wrapping_sub(before.address).cast_signed() as f64 / stride as f64)
+    };
+    now.iter().find_map(moved).filter(|rounds| *rounds > 0.0)
+}
+
+/// CPU time of a round.
+fn ratio(pairs: &[Pair]) -> Option<f64> {
+    let (ns, rounds) = pairs.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.ns, sum.1 + pair.rounds));
+    (rounds > 0.0 && ns > 0.0 && rounds / ns <= MOST_ROUNDS_A_NS).then(|| ns / rounds)
+}
+
+/// CPU time of a round by pairs from different entries, if they agree.
+fn agreed(pairs: Vec<Pair>) -> Option<f64> {
+    let mut times: Vec<f64> = pairs.iter().map(|pair| pair.ns / pair.rounds).filter(|ns| ns.is_finite()).collect();
+    if times.len() < CROSSING_PAIRS {
+        return None;
+    }
+    times.sort_by(f64::total_cmp);
+    let median = times[times.len() / 2];
+    let near = |ns: f64| (median / AGREEMENT..=median * AGREEMENT).contains(&ns);
+    let agreeing: Vec<Pair> = pairs.into_iter().filter(|pair| near(pair.ns / pair.rounds)).collect();
+    if (agreeing.len() as f64) < AGREEING * times.len() as f64 { None } else { ratio(&agreeing) }
+}

@@ -1,0 +1,182 @@
+//! Accesses, from the registers of running threads at ticks of their CPU clocks: the innermost loop around each sample is decoded and
+//! walked, which gives every memory operand of it an exact address (`firsttouch_decode`).
+//!
+//! The agent takes the samples (native/agent/sample.c). `code.rs` finds and keeps the decoded code, `memory.rs` reads the memory that the
+//! code needs, and this file turns each sample into rows.
+
+mod code;
+mod memory;
+
+use crate::agent::records::{AgentEvent, AgentRecord, Tick};
+use crate::perf::records::Sample as PerfSample;
+use crate::source::{Account, Source, Target, Unavailable};
+use crate::timeline::Record;
+use crate::track::Tracker;
+use crate::track::processes::Process;
+use code::Codes;
+use firsttouch_decode::{Access, Operand, Registers, Walk, Walker, X86};
+use firsttouch_model::rows::{AccessKind, Id, Progress, SampleState, SampledAccess, SampledLoop, TimerSample};
+use firsttouch_system::calls::cpu_timers_spare_system_calls;
+use memory::SampledMemory;
+
+/// CPU time of a thread between two of its samples, us: less than a tick of the scheduler at 250 Hz, so that each tick gives one.
+const EVERY_US: u32 = 3_000;
+/// Samples that firsttouch takes a second at most, from all CPUs together.
+const MOST_A_SECOND: u32 = 4_000;
+const NO_AGENT: &str = "the agent is not in the program, so no registers were sampled";
+const OLD_KERNEL: &str =
+    "this kernel is older than Linux 5.9, where timers could interrupt the program's system calls: continuing without samples of registers";
+const OTHER_PROCESSOR: &str = "firsttouch decodes the code of x86-64 only: continuing without samples of registers";
+
+/// CPU time of a thread between two of its samples on a machine with this many CPUs, us; or why there are none.
+pub fn interval_us(cpus: usize) -> Result<u32, Unavailable> {
+    if !cfg!(target_arch = "x86_64") {
+        return Err(OTHER_PROCESSOR.into());
+    }
+    if !cpu_timers_spare_system_calls() {
+        return Err(OLD_KERNEL.into());
+    }
+    let cpus = u32::try_from(cpus).unwrap_or(u32::MAX);
+    Ok(EVERY_US.max(cpus.saturating_mul(1_000_000 / MOST_A_SECOND)))
+}
+
+/// The source. `Sample` alone is a record of a performance event.
+pub struct TimerSamples {
+    allowed: Result<u32, Unavailable>,
+    codes: Codes,
+    samples: Id,
+}
+
+impl TimerSamples {
+    /// `allowed`: what [`interval_us`] returned.
+    #[must_use]
+    pub fn new(allowed: Result<u32, Unavailable>) -> Self {
+        Self { allowed, codes: Codes::default(), samples: 0 }
+    }
+
+    fn tick(&mut self, pid: i32, tid: i32, time: u64, tick: &Tick, tracker: &mut Tracker) {
+        let thread = tracker.thread(pid, tid, None, time);
+        let Some(process) = tracker.processes.live.get_mut(&pid) else { return };
+        self.samples += 1;
+        let id = self.samples;
+        let registers = Registers { instruction_pointer: tick.instruction_pointer, general: tick.registers };
+        let (state, walk) = {
+            let memory = SampledMemory { process, tick };
+            match self.codes.plan(process, &memory, tick.instruction_pointer) {
+                _ if memory.follows_system_call() => (SampleState::InKernel, Walk::default()),
+                None => (SampleState::Undecoded, Walk::default()),
+                Some(plan) => {
+                    let walk = X86.walk(plan, &registers, &memory);
+                    let is_waiting = walk.around.is_some_and(|around| around.is_waiting);
+                    (if is_waiting { SampleState::Waiting } else { SampleState::Computing }, walk)
+                }
+            }
+        };
+        let mut stack = stack(process, tick);
+        let site = Some(tracker.sites.intern(process, &stack, false, &mut tracker.sink));
+        let mut elsewhere = 0.0;
+        if state == SampleState::Computing {
+            for operand in &walk.operands {
+                let Some(object) = object_at(process, operand.address) else {
+                    elsewhere += if operand.is_stack { 0.0 } else { words(operand) };
+                    continue;
+                };
+                stack[0] = operand.instruction;
+                let site = Some(tracker.sites.intern(process, &stack, false, &mut tracker.sink));
+                let row = SampledAccess {
+                    sample: id,
+                    object,
+                    address: operand.address,
+                    bytes: operand.bytes,
+                    words: words(operand),
+                    kind: kind(operand.access),
+                    site,
+                    stride: operand.stride,
+                };
+                tracker.sink.write(|w| w.sampled_access(&row));
+            }
+        }
+        let around = walk.around.map(|around| SampledLoop {
+            end: around.end,
+            entry: around.entry,
+            progress: around.induction.map(|induction| Progress { value: induction.value, step: induction.step }),
+        });
+        let unknown = walk.unknown;
+        let row =
+            TimerSample { id, thread, time_ns: time, cpu: tick.cpu, cpu_ns: tick.cpu_ns, site, state, around, unknown, elsewhere };
+        tracker.sink.write(|w| w.sample(&row));
+    }
+}
+
+impl Source for TimerSamples {
+    fn name(&self) -> &'static str {
+        "sample"
+    }
+
+    fn probe(&mut self) -> Result<(), Unavailable> {
+        self.allowed.clone().map(drop)
+    }
+
+    fn start(&mut self, _target: &Target<'_>, tracker: &mut Tracker) -> Result<(), Unavailable> {
+        if tracker.activity.sampling.is_none() {
+            return Err(NO_AGENT.into());
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, record: &Record, tracker: &mut Tracker) -> bool {
+        let Record::Agent(AgentRecord { pid, tid, time, event: AgentEvent::Tick(tick) }) = record else { return false };
+        if tracker.scope.includes(*pid) && tracker.processes.live.contains_key(pid) {
+            self.tick(*pid, *tid, *time, tick, tracker);
+        } else {
+            tracker.sink.lose("sample", "samples of a process that had ended, or that lives in another PID namespace", 1);
+        }
+        true
+    }
+
+    fn account(&self, tracker: &Tracker) -> Option<Account> {
+        let account = Account::available(self.samples.unsigned_abs());
+        let unsampled = tracker.activity.sampling.as_ref().map_or(0, |sampling| sampling.unsampled_threads);
+        if unsampled == 0 {
+            return Some(account);
+        }
+        let detail = format!("{unsampled} threads got no timer, so their registers were not sampled: raise the limit on pending signals (ulimit -i)");
+        Some(Account { detail, is_warning: true, ..account })
+    }
+}
+
+/// Code addresses, the sampled instruction first, then its callers as far as the copied stack reaches.
+fn stack(process: &mut Process, tick: &Tick) -> Vec<u64> {
+    let (stack_pointer, base_pointer) = (tick.registers[4], tick.registers[5]);
+    let from = usize::try_from(stack_pointer.saturating_sub(tick.stack_address)).unwrap_or(usize::MAX);
+    process.unwinder.stack(&PerfSample {
+        ip: tick.instruction_pointer,
+        registers: vec![0, 0, 0, base_pointer, stack_pointer, tick.instruction_pointer],
+        stack: tick.stack.get(from..).unwrap_or_default().to_vec(),
+        ..PerfSample::default()
+    })
+}
+
+/// The recorded object at an address.
+fn object_at(process: &mut Process, address: u64) -> Option<Id> {
+    let (start, object) = process.objects.by_address.range_mut(..=address).next_back()?;
+    let is_inside = address - start < object.bytes;
+    if !is_inside || !object.is_sampled() {
+        return None;
+    }
+    object.has_evidence = true;
+    Some(object.id)
+}
+
+/// 8-byte words that one execution accesses, the unit in which watchpoints count.
+fn words(operand: &Operand) -> f64 {
+    if operand.is_repeated { f64::from(operand.bytes) / 8.0 } else { f64::from(operand.bytes.div_ceil(8).max(1)) }
+}
+
+fn kind(access: Access) -> AccessKind {
+    match access {
+        Access::Read => AccessKind::Read,
+        Access::Write => AccessKind::Write,
+        Access::Update => AccessKind::Update,
+    }
+}

@@ -41,7 +41,7 @@
 //! Not in the interval: the error from pages whose first toucher is uncertain (see `homes.rs`).
 
 use firsttouch_model::Estimate;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Below this many windows a group keeps K = 1.
 const RATIO_WINDOWS: usize = 8;
@@ -65,6 +65,17 @@ pub struct Draw {
     pub rate: f64,
     /// The hit limit ended the window early, so the rate depends on the estimated cost of a trap.
     pub cut: bool,
+    /// What this draw stands for has an error that other draws have in common.
+    pub doubt: Option<Doubt>,
+}
+
+/// An error that the weights of several draws have in common: those of one loop, whose rate was estimated once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Doubt {
+    /// Draws with the same number have the error in common.
+    pub class: u32,
+    /// The relative error of their weights.
+    pub error: f64,
 }
 
 /// The draws on one group, and sums over them. The names follow the equations above.
@@ -127,6 +138,8 @@ pub struct Design {
     others: Vec<(f64, f64)>,
     /// The relative error that the rates of all cut windows have in common.
     hot_error: f64,
+    /// By class of doubts: estimated accesses, and the relative error.
+    doubts: BTreeMap<u32, (f64, f64)>,
     /// The least number of rounds for which rounds are used as units.
     least_rounds: usize,
 }
@@ -200,7 +213,21 @@ impl Design {
         let cut = strata.iter().map(|s| s.cut).sum();
         let round_e2 = round_e.iter().map(|e| e * e).sum();
         let others = others(&strata);
-        Self { draws, strata, round, round_e, round_e2, total, cut, others, hot_error: 0.0, least_rounds: ROUNDS }
+        let mut design = Self {
+            draws,
+            strata,
+            round,
+            round_e,
+            round_e2,
+            total,
+            cut,
+            others,
+            hot_error: 0.0,
+            doubts: BTreeMap::new(),
+            least_rounds: ROUNDS,
+        };
+        design.doubts = design.doubtful((0..design.draws.len()).map(|i| (i, design.weight(i) * design.draws[i].rate)));
+        design
     }
 
     /// The design of hinting faults, in which each draw was hit and a round is a scan. The exposure is unknown, so each draw stands for
@@ -288,7 +315,26 @@ impl Design {
         }
         let by_sampling = self.interval(share, sums, hits, own.draws.iter().copied());
         let by_traps = share * (own.cut / own.total - self.cut / self.total).abs() * self.hot_error;
-        Some(by_sampling.widened(by_traps))
+        let of_own = self.doubtful(own.draws.iter().map(|&i| (i, self.weight(i) * self.draws[i].rate)));
+        let by_doubts: f64 = self
+            .doubts
+            .iter()
+            .map(|(class, &(all, error))| (error * (of_own.get(class).map_or(0.0, |own| own.0) - share * all)).powi(2))
+            .sum();
+        Some(by_sampling.widened(by_traps).widened(by_doubts.sqrt() / self.total))
+    }
+
+    /// Sums of (draw, value) over the draws of each class of doubts, with the error of the class. Ordered, so that every run gives identical
+    /// digits.
+    fn doubtful(&self, values: impl Iterator<Item = (usize, f64)>) -> BTreeMap<u32, (f64, f64)> {
+        let mut sums = BTreeMap::new();
+        for (draw, value) in values {
+            if let Some(doubt) = self.draws[draw].doubt {
+                let sum: &mut (f64, f64) = sums.entry(doubt.class).or_insert((0.0, doubt.error));
+                sum.0 += value;
+            }
+        }
+        sums
     }
 
     /// The fraction that `parts` is of `whole`, as an estimate. `whole`: (draw, rate) of draws with hits, each draw once; `parts`: for each
@@ -347,7 +393,9 @@ impl Design {
         if sums.rounds < self.least_rounds {
             sums.by_round = 0.0;
         }
-        Some(self.interval(value, sums, whole.len() as u64, whole.iter().map(|&(i, _)| i)))
+        let doubtful = self.doubtful(whole.iter().zip(parts).map(|(&(i, rate), part)| (i, self.weight(i) * (part - value * rate))));
+        let by_doubts: f64 = doubtful.values().map(|(sum, error)| (sum * error).powi(2)).sum();
+        Some(self.interval(value, sums, whole.len() as u64, whole.iter().map(|&(i, _)| i)).widened(by_doubts.sqrt() / sum))
     }
 
     fn interval(&self, value: f64, sums: Sums, hits: u64, draws: impl Iterator<Item = usize>) -> Estimate {
@@ -378,7 +426,11 @@ mod tests {
     use super::*;
 
     fn draws(group: usize, rates: &[f64]) -> Vec<Draw> {
-        rates.iter().enumerate().map(|(i, &rate)| Draw { group, round: i as u64, z: 1.0, held_ns: 1.0, rate, cut: false }).collect()
+        rates
+            .iter()
+            .enumerate()
+            .map(|(i, &rate)| Draw { group, round: i as u64, z: 1.0, held_ns: 1.0, rate, cut: false, doubt: None })
+            .collect()
     }
 
     /// Check that the exposure scales a group with enough windows, and not one with few.

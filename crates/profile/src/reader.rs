@@ -4,8 +4,8 @@ use crate::{APPLICATION_ID, OLDEST_VERSION, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::rows::metadata::Metadata;
 use firsttouch_model::rows::{
-    Access, AccessKind, SampleState, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy,
-    Process, Profile, Progress, Region, Release, SampledAccess, SampledLoop, Seen, Site, Thread, TimerSample, Window,
+    Access, AccessKind, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy, Process,
+    Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, Site, Thread, TimerSample, Window,
 };
 use rusqlite::{Connection, OpenFlags, Row};
 use std::io::Read;

@@ -4,8 +4,8 @@ use crate::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{
-    Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process, Region, Release, SampledAccess, Seen, Site,
-    Thread, TimerSample, Window,
+    Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process, Region, Release, SampledAccess, Seen,
+    Site, Thread, TimerSample, Window,
 };
 use firsttouch_system::proc::limits;
 use rusqlite::{Connection, OpenFlags, params};

@@ -1,6 +1,6 @@
 use firsttouch_model::rows::{
-    Access, AccessKind, SampleState, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy, Process, Profile, Progress,
-    Region, Release, SampledAccess, SampledLoop, Seen, Site, Thread, TimerSample, Window,
+    Access, AccessKind, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy, Process,
+    Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, Site, Thread, TimerSample, Window,
 };
 use firsttouch_profile::{Writer, open};
 

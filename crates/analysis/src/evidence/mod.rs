@@ -70,6 +70,12 @@ pub trait Source: Debug + Sync {
     /// The unit of the samples after a number in a sentence: `samples`, `hinting faults`.
     fn unit(&self, count: u64) -> &'static str;
 
+    /// Whether the profile was recorded by a version of firsttouch, and on a machine, that has this source. Sources that were not recorded are
+    /// not read, so that the reasons for missing evidence come from the others.
+    fn is_recorded(&self, _profile: &Profile) -> bool {
+        true
+    }
+
     /// Whether the profile contains any draws of the source.
     fn has_draws(&self, profile: &Profile) -> bool;
 
@@ -211,10 +217,19 @@ impl Evidence {
         measured.reduce(|best, next| if replaces(figure(&best.1), figure(&next.1)) { next } else { best })
     }
 
-    /// The source that gives the relative accesses to different objects: the most trusted one that counts accesses and saw any.
+    /// The source that gives the relative accesses to different objects: the most trusted one that counts accesses and saw any,
+    /// unless it is imprecise and a later one is less so.
     #[must_use]
     pub fn volumes(&self) -> Option<SourceRef> {
-        self.sources().find(|source| source.counts() == Counts::Accesses && self.of(*source).design.any())
+        let widest = |source: &SourceRef| {
+            let design = &self.of(*source).design;
+            (0..self.summaries.len()).filter_map(|group| design.share(group)).map(|share| share.half_width()).fold(0.0, f64::max)
+        };
+        let counting = self.sources().filter(|source| source.counts() == Counts::Accesses && self.of(*source).design.any());
+        counting
+            .map(|source| (source, widest(&source)))
+            .reduce(|best, next| if best.1 > NARROW && next.1 < best.1 { next } else { best })
+            .map(|best| best.0)
     }
 
     /// The number of groups that a source sampled more or less often than their size and lifetime predict.

@@ -92,6 +92,7 @@ impl<'a> Reader<'a> {
 
     /// Reads all sources.
     pub fn read(&self, sources: &[&'static dyn Source], touches: &mut TouchReader<'_>) -> Evidence {
+        let sources: Vec<&'static dyn Source> = sources.iter().copied().filter(|source| source.is_recorded(self.profile)).collect();
         let mut samples: Vec<Samples> = sources.iter().map(|source| source.read(self)).collect();
         let mut evidence = Evidence::default();
         self.read_touches(&samples, touches, &mut evidence.touches);
@@ -100,7 +101,7 @@ impl<'a> Reader<'a> {
         }
         let summary = |group| Rc::new(TouchSummary::new(group, &evidence.touches, self.threads));
         evidence.summaries = self.groups.iter().map(summary).collect();
-        for (&source, samples) in sources.iter().zip(samples) {
+        for (source, samples) in sources.into_iter().zip(samples) {
             let sampled = self.locate(source, samples, &mut evidence);
             evidence.sampled.push(sampled);
         }

@@ -26,7 +26,7 @@ impl Source for Timer {
             let offset = (round * (BYTES / SAMPLES)) & !7;
             let thread = (offset * 4 / BYTES) as usize;
             let (start, node) = (1000 + round, reader.threads.list[thread].node);
-            samples.draws.push(Draw { group, round, z: 1.0, held_ns: 1.0, rate: 0.0, cut: false });
+            samples.draws.push(Draw { group, round, z: 1.0, held_ns: 1.0, rate: 0.0, cut: false, doubt: None });
             samples.hits[group].push(Hit {
                 draw: round as usize,
                 object,

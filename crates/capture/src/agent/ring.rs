@@ -233,9 +233,7 @@ impl AgentRing {
             3 => AgentEvent::Free { address },
             4 => AgentEvent::Map { call: call_name(call), file: call == 6, address, bytes, stack, python },
             5 | 11 => AgentEvent::Unmap { address, bytes, advise: kind == 11 },
-            6 => {
-AgentEvent::Stack { id: stack, frames: self.following_words(number, w, depth(w)) }
-            }
+            6 => AgentEvent::Stack { id: stack, frames: self.following_words(number, w, depth(w)) },
             7 => AgentEvent::Thread { creator: (aux as u32).cast_signed() },
             8 => AgentEvent::ParallelBegin { code: address, id: aux, team_size: bytes },
             9 => AgentEvent::ParallelEnd { id: aux },

@@ -3,6 +3,7 @@
 use super::numbers::{low_bits, sign_extended};
 use super::path::Step;
 use super::state::State;
+use super::strings::element;
 use super::vectors::{self, WIDEST};
 use crate::Memory;
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
@@ -144,11 +145,6 @@ fn string(state: &mut State, step: &Step, data: &mut Data<'_>) {
     if instruction.has_rep_prefix() || instruction.has_repne_prefix() {
         state.set(Register::RCX, count.map(|count| count.wrapping_sub(1)));
     }
-}
-
-/// Bytes of one element of a string instruction.
-pub fn element(instruction: &Instruction) -> usize {
-    instruction.memory_size().size().max(1)
 }
 
 fn forget_writes(state: &mut State, step: &Step) {

@@ -5,6 +5,7 @@ mod forward;
 mod numbers;
 mod path;
 mod state;
+mod strings;
 mod vectors;
 mod walker;
 

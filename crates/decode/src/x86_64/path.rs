@@ -5,6 +5,7 @@
 //! writes is forgotten.
 
 use super::state::CALLER_SAVED;
+use super::strings::{element, is_repeated};
 use crate::{Access, Memory};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -231,10 +232,6 @@ pub fn plan(memory: &dyn Memory, start: u64) -> Option<Plan> {
     })
 }
 
-pub fn is_repeated(instruction: &Instruction) -> bool {
-    instruction.is_string_instruction() && (instruction.has_rep_prefix() || instruction.has_repne_prefix())
-}
-
 /// Forgets what code beside the loop may have written, and marks the loops inside the loop.
 ///
 /// Positions are counted from the head of the loop, its lowest address: control that comes back to a position before the branch has gone
@@ -288,7 +285,8 @@ fn step(instruction: &Instruction, info: &mut InstructionInfoFactory) -> Step {
         if matches!(memory.segment(), Register::FS | Register::GS) {
             return None;
         }
-        let bytes = memory.memory_size().size();
+        // Of a repeated string instruction, one element is one round.
+        let bytes = if is_repeated(instruction) { element(instruction) } else { memory.memory_size().size() };
         let is_vector = memory.index().is_vector_register();
         Some(MemoryOperand {
             base: memory.base(),

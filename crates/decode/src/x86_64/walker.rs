@@ -2,8 +2,9 @@
 
 use super::backward::undo;
 use super::forward::{self, Data};
-use super::path::{self, MemoryOperand, Plan, Step, is_repeated};
+use super::path::{self, MemoryOperand, Plan, Step};
 use super::state::State;
+use super::strings::is_repeated;
 use super::vectors::indices;
 use crate::{Induction, Loop, Memory, Operand, Reach, Registers, Walk, Walker};
 use iced_x86::Register;

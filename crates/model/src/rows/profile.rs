@@ -2,8 +2,8 @@
 
 use super::metadata::Metadata;
 use super::{
-    Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Lost, Machine, Object, Page, Policy, Process, Region, Release, SampledAccess, Seen,
-    Site, Thread, TimerSample, Window,
+    Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Lost, Machine, Object, Page, Policy, Process, Region, Release, SampledAccess,
+    Seen, Site, Thread, TimerSample, Window,
 };
 use crate::evidence::EvidenceSource;
 use std::collections::BTreeMap;

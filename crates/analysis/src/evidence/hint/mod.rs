@@ -58,7 +58,7 @@ impl Source for Hint {
                         home: Home::Unknown,
                     });
                     let z = placed.covers() * thin as f64;
-                    samples.draws.push(Draw { group: g, round, z, held_ns: 1.0, rate: 1.0, cut: false });
+                    samples.draws.push(Draw { group: g, round, z, held_ns: 1.0, rate: 1.0, cut: false, doubt: None });
                 }
             }
         }

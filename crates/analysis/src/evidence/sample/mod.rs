@@ -20,8 +20,6 @@ use rates::Rates;
 
 /// A write this soon after the first touch of its page belongs to the initialisation.
 const SETTLED_NS: u64 = 10_000_000;
-/// The relative error that the rates of all loops without progress have in common.
-const UNRATED_ERROR: f64 = 0.7;
 
 /// Samples of registers.
 #[derive(Debug)]
@@ -42,7 +40,7 @@ impl Source for TimerSamples {
                 samples.refused += u64::from(!own.is_empty());
                 continue;
             };
-            let (rounds, is_rated) = rates.rounds(sample, own);
+            let (rounds, doubt) = rates.rounds(sample, own);
             for access in *own {
                 let Some((object, group)) = reader.object(access.object) else {
                     samples.refused += 1;
@@ -65,18 +63,18 @@ impl Source for TimerSamples {
                     start: settled,
                     end: sample.time_ns,
                     round: sample.id.unsigned_abs(),
-                    by_thread: vec![ByThread { thread, rate: 1.0, hits: 1, cut: !is_rated, node }],
+                    by_thread: vec![ByThread { thread, rate: 1.0, hits: 1, cut: false, node }],
                     sites: vec![(access.site, 1.0)],
                     home: Home::Unknown,
                 });
-                samples.draws.push(Draw { group, round: sample.id.unsigned_abs(), z, held_ns: 1.0, rate: 0.0, cut: false });
+                samples.draws.push(Draw { group, round: sample.id.unsigned_abs(), z, held_ns: 1.0, rate: 0.0, cut: false, doubt });
             }
         }
         samples
     }
 
     fn design(&self, reader: &Reader<'_>, draws: Vec<Draw>) -> Design {
-        Design::of_rounds(draws, reader.groups.len()).with_hot_error(UNRATED_ERROR)
+        Design::of_rounds(draws, reader.groups.len())
     }
 
     fn counts(&self) -> Counts {
@@ -93,6 +91,10 @@ impl Source for TimerSamples {
 
     fn unit(&self, count: u64) -> &'static str {
         if count == 1 { "sample" } else { "samples" }
+    }
+
+    fn is_recorded(&self, profile: &Profile) -> bool {
+        !profile.samples.is_empty()
     }
 
     fn has_draws(&self, profile: &Profile) -> bool {

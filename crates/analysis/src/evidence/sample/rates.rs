@@ -3,27 +3,40 @@
 //! Two successive samples of one thread in one loop tell by the loop's progress how many rounds lie between them:
 //! - in one entry of the loop, the register that grows by a constant step in each round;
 //! - in different entries (an outer loop lies between them), the address of an operand with a constant stride, if the loop goes through
-//!   memory without gaps. Whether it does shows in the pairs themselves: only then do they agree.
+//!   memory without gaps.
 //!
-//! CPU time of all pairs of a loop / rounds of all pairs is the time of a round. Loops without such pairs (short ones, gathers, straight
+//! Neither is certain: a loop that is entered again with the same registers looks like one entry, and a sweep may have begun anew. It
+//! shows in the pairs themselves: the times of a round agree only if none of this happened between most of them.
+//!
+//! CPU time of all pairs of a loop / rounds of all pairs is the time of a round. Its error is common to all samples of the loop. Loops without such pairs (short ones, gathers, straight
 //! code) are taken to access as many words a ns as the rated loops do on average; that is uncertain, and their draws are marked.
 
+use crate::estimator::Doubt;
 use firsttouch_model::rows::{Id, Profile, SampleState, SampledAccess, TimerSample};
 use std::collections::HashMap;
 
-/// Pairs that rate a loop.
-const PAIRS: usize = 4;
-/// Pairs from different entries: how many are needed, and how many of them must lie within a factor of [`AGREEMENT`] of the median.
-const CROSSING_PAIRS: usize = 8;
+/// Pairs that rate a loop: how many are needed, and how many of them must lie within a factor of [`AGREEMENT`] of the median.
+const PAIRS: usize = 6;
 const AGREEING: f64 = 0.7;
+/// Samples further apart than this many times the usual CPU time have others between them that were lost.
+const ADJACENT: f64 = 1.7;
 const AGREEMENT: f64 = 1.5;
-/// Progress beyond this is no loop's: rounds a ns.
-const MOST_ROUNDS_A_NS: f64 = 8.0;
+/// Progress beyond this is no loop's: rounds a ns. (A string instruction moves up to 64 elements of one byte a cycle.)
+const MOST_ROUNDS_A_NS: f64 = 400.0;
+/// The relative error of the rates of loops without progress.
+const UNRATED_ERROR: f64 = 0.7;
 /// A sample stands for at most this many times the usual CPU time between two samples: longer gaps are lost samples.
 const LONGEST: f64 = 4.0;
 
 /// A loop of one process.
 type Loop = (Id, u64);
+
+/// CPU time of a round, and its relative error.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    ns: f64,
+    error: f64,
+}
 
 /// CPU time and rounds between two samples.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +49,9 @@ struct Pair {
 #[derive(Debug)]
 pub struct Rates {
     /// CPU time of a round, ns.
-    of_loop: HashMap<Loop, f64>,
+    of_loop: HashMap<Loop, Rate>,
+    /// Numbers of all loops, and of code outside of loops.
+    number: HashMap<Option<Loop>, u32>,
     process_of: HashMap<Id, Id>,
     /// CPU time that a sample stands for, ns.
     time: HashMap<Id, f64>,
@@ -48,17 +63,17 @@ impl Rates {
     /// `accesses`: those of each sample, in the order of the samples.
     pub fn new(profile: &Profile, accesses: &[&[SampledAccess]]) -> Self {
         let process_of: HashMap<Id, Id> = profile.threads.iter().map(|thread| (thread.id, thread.process)).collect();
-        let mut rates = Self { of_loop: HashMap::new(), process_of, time: HashMap::new(), usual: 1.0 };
+        let mut rates = Self { of_loop: HashMap::new(), number: HashMap::new(), process_of, time: HashMap::new(), usual: 1.0 };
         let mut entries: HashMap<Loop, Vec<Pair>> = HashMap::new();
         let mut crossings: HashMap<Loop, Vec<Pair>> = HashMap::new();
-        let mut last: HashMap<Id, usize> = HashMap::new();
-        let mut gaps = Vec::new();
-        for (at, sample) in profile.samples.iter().enumerate() {
-            let Some(before) = last.insert(sample.thread, at) else { continue };
-            let previous = &profile.samples[before];
+        let successive = successive(profile);
+        let usual = rates.limit_times(profile, &successive);
+        for &(before, at) in &successive {
+            let (previous, sample) = (&profile.samples[before], &profile.samples[at]);
             let ns = sample.cpu_ns.saturating_sub(previous.cpu_ns) as f64;
-            gaps.push(ns);
-            rates.time.insert(sample.id, ns);
+            if ns > ADJACENT * usual {
+                continue;
+            }
             let Some((around, then)) = sample.around.zip(previous.around).filter(|(now, then)| now.end == then.end) else { continue };
             let Some(key) = rates.key(sample) else { continue };
             if around.entry == then.entry {
@@ -67,12 +82,13 @@ impl Rates {
                 crossings.entry(key).or_default().extend(advance(accesses[at], accesses[before]).map(|rounds| Pair { ns, rounds }));
             }
         }
-        rates.limit_times(profile, gaps);
-        for (key, pairs) in crossings {
-            rates.of_loop.extend(agreed(pairs).map(|ns| (key, ns)));
+        // Progress within an entry is the better evidence.
+        for (key, pairs) in crossings.into_iter().chain(entries) {
+            rates.of_loop.extend(agreed(pairs).map(|rate| (key, rate)));
         }
-        for (key, pairs) in entries.into_iter().filter(|(_, pairs)| pairs.len() >= PAIRS) {
-            rates.of_loop.extend(ratio(&pairs).map(|ns| (key, ns)));
+        for sample in &profile.samples {
+            let next = u32::try_from(rates.number.len()).unwrap_or(u32::MAX);
+            rates.number.entry(rates.key(sample)).or_insert(next);
         }
         rates.usual = rates.words_a_ns(profile, accesses).unwrap_or(1.0);
         rates
@@ -82,37 +98,56 @@ impl Rates {
         Some((*self.process_of.get(&sample.thread)?, sample.around?.end))
     }
 
-    /// First samples of threads stand for the usual time, and no sample for much more.
-    fn limit_times(&mut self, profile: &Profile, mut gaps: Vec<f64>) {
+    /// The time that each sample stands for: first samples of threads stand for the usual time, and no sample for much more. Returns the
+    /// usual time.
+    fn limit_times(&mut self, profile: &Profile, successive: &[(usize, usize)]) -> f64 {
+        let mut gaps = Vec::with_capacity(successive.len());
+        for &(before, at) in successive {
+            let ns = profile.samples[at].cpu_ns.saturating_sub(profile.samples[before].cpu_ns) as f64;
+            self.time.insert(profile.samples[at].id, ns);
+            gaps.push(ns);
+        }
         gaps.sort_by(f64::total_cmp);
         let usual = gaps.get(gaps.len() / 2).copied().filter(|ns| *ns > 0.0).unwrap_or(1.0);
         for sample in &profile.samples {
             let time = self.time.entry(sample.id).or_insert((sample.cpu_ns as f64).min(usual));
             *time = time.clamp(1.0, LONGEST * usual);
         }
+        usual
     }
 
     /// Words a ns of the rated loops.
     fn words_a_ns(&self, profile: &Profile, accesses: &[&[SampledAccess]]) -> Option<f64> {
         let (mut all, mut time) = (0.0, 0.0);
         for (sample, own) in profile.samples.iter().zip(accesses).filter(|(sample, _)| sample.state == SampleState::Computing) {
-            if let Some(ns) = self.key(sample).and_then(|key| self.of_loop.get(&key)) {
+            if let Some(rate) = self.key(sample).and_then(|key| self.of_loop.get(&key)) {
                 let own_time = self.time.get(&sample.id).copied().unwrap_or(0.0);
-                all += own_time / ns * in_round(sample, own);
+                all += own_time / rate.ns * in_round(sample, own);
                 time += own_time;
             }
         }
         (all > 0.0 && time > 0.0).then(|| all / time)
     }
 
-    /// How many rounds of its loop a sample stands for, and whether the loop's own progress tells so.
-    pub fn rounds(&self, sample: &TimerSample, accesses: &[SampledAccess]) -> (f64, bool) {
+    /// How many rounds of its loop a sample stands for, and the error of this number, which all samples of the loop have in common.
+    pub fn rounds(&self, sample: &TimerSample, accesses: &[SampledAccess]) -> (f64, Option<Doubt>) {
         let time = self.time.get(&sample.id).copied().unwrap_or(1.0);
-        match self.key(sample).and_then(|key| self.of_loop.get(&key)) {
-            Some(ns) => (time / ns, true),
-            None => (time * self.usual / in_round(sample, accesses).max(1.0), false),
-        }
+        let key = self.key(sample);
+        let rate = key.and_then(|key| self.of_loop.get(&key));
+        let rounds = match rate {
+            Some(rate) => time / rate.ns,
+            None => time * self.usual / in_round(sample, accesses).max(f64::MIN_POSITIVE),
+        };
+        let error = rate.map_or(UNRATED_ERROR, |rate| rate.error);
+        (rounds, self.number.get(&key).map(|&class| Doubt { class, error }))
     }
+}
+
+/// Indices of successive samples of one thread.
+fn successive(profile: &Profile) -> Vec<(usize, usize)> {
+    let mut last: HashMap<Id, usize> = HashMap::new();
+    let with_last = |(at, sample): (usize, &TimerSample)| last.insert(sample.thread, at).map(|before| (before, at));
+    profile.samples.iter().enumerate().filter_map(with_last).collect()
 }
 
 /// Words that one round accesses, inside and outside of recorded objects.
@@ -124,7 +159,7 @@ fn in_round(sample: &TimerSample, accesses: &[SampledAccess]) -> f64 {
 fn progress(now: &firsttouch_model::rows::SampledLoop, then: &firsttouch_model::rows::SampledLoop) -> Option<f64> {
     let (now, then) = now.progress.zip(then.progress).filter(|(now, then)| now.step == then.step && now.step != 0)?;
     let moved = now.value.wrapping_sub(then.value).cast_signed();
-    Some(moved as f64 / now.step as f64).filter(|rounds| *rounds > 0.0)
+    Some(moved as f64 / now.step as f64)
 }
 
 /// Rounds by the address of the first operand with a constant stride that both samples have.
@@ -134,19 +169,23 @@ fn advance(now: &[SampledAccess], then: &[SampledAccess]) -> Option<f64> {
         let before = then.iter().find(|one| one.site == access.site && one.stride == access.stride && one.object == access.object)?;
         Some(access.address.wrapping_sub(before.address).cast_signed() as f64 / stride as f64)
     };
-    now.iter().find_map(moved).filter(|rounds| *rounds > 0.0)
+    now.iter().find_map(moved)
 }
 
-/// CPU time of a round.
-fn ratio(pairs: &[Pair]) -> Option<f64> {
+/// CPU time of a round: a ratio of sums, with its error by linearisation.
+fn ratio(pairs: &[Pair]) -> Option<Rate> {
     let (ns, rounds) = pairs.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.ns, sum.1 + pair.rounds));
-    (rounds > 0.0 && ns > 0.0 && rounds / ns <= MOST_ROUNDS_A_NS).then(|| ns / rounds)
+    if rounds <= 0.0 || ns <= 0.0 || rounds / ns > MOST_ROUNDS_A_NS {
+        return None;
+    }
+    let residuals: f64 = pairs.iter().map(|pair| (pair.ns - ns / rounds * pair.rounds).powi(2)).sum();
+    Some(Rate { ns: ns / rounds, error: residuals.sqrt() / ns })
 }
 
-/// CPU time of a round by pairs from different entries, if they agree.
-fn agreed(pairs: Vec<Pair>) -> Option<f64> {
-    let mut times: Vec<f64> = pairs.iter().map(|pair| pair.ns / pair.rounds).filter(|ns| ns.is_finite()).collect();
-    if times.len() < CROSSING_PAIRS {
+/// CPU time of a round by pairs that agree.
+fn agreed(pairs: Vec<Pair>) -> Option<Rate> {
+    let mut times: Vec<f64> = pairs.iter().map(|pair| pair.ns / pair.rounds).collect();
+    if times.len() < PAIRS {
         return None;
     }
     times.sort_by(f64::total_cmp);

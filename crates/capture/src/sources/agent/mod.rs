@@ -2,8 +2,8 @@
 
 use crate::agent::ring::{AgentRing, SILENT_ADDRESS_SPACE, SILENT_SANDBOX};
 use crate::options::Options;
-use crate::sources::sample::interval_us;
 use crate::source::{Account, Drain, NEVER, Occasion, Source, Target, Unavailable};
+use crate::sources::sample::interval_us;
 use crate::timeline::Timeline;
 use crate::track::Tracker;
 use crate::track::activity::Sampling;
@@ -42,7 +42,14 @@ impl Agent {
     #[must_use]
     pub fn new(program: Option<PathBuf>, options: &Options) -> Self {
         let program = program.map(|program| (program, options.agent));
-        Self { program, min_size: options.min_size, follow: options.follow, sample_us: interval_us(options.cpus().len()).ok(), loaded: None, missing: None }
+        Self {
+            program,
+            min_size: options.min_size,
+            follow: options.follow,
+            sample_us: interval_us(options.cpus().len()).ok(),
+            loaded: None,
+            missing: None,
+        }
     }
 
     /// The library, which must stay until the program has ended.

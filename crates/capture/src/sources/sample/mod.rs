@@ -102,8 +102,7 @@ impl TimerSamples {
             progress: around.induction.map(|induction| Progress { value: induction.value, step: induction.step }),
         });
         let unknown = walk.unknown;
-        let row =
-            TimerSample { id, thread, time_ns: time, cpu: tick.cpu, cpu_ns: tick.cpu_ns, site, state, around, unknown, elsewhere };
+        let row = TimerSample { id, thread, time_ns: time, cpu: tick.cpu, cpu_ns: tick.cpu_ns, site, state, around, unknown, elsewhere };
         tracker.sink.write(|w| w.sample(&row));
     }
 }
@@ -140,7 +139,9 @@ impl Source for TimerSamples {
         if unsampled == 0 {
             return Some(account);
         }
-        let detail = format!("{unsampled} threads got no timer, so their registers were not sampled: raise the limit on pending signals (ulimit -i)");
+        let detail = format!(
+            "{unsampled} threads got no timer, so their registers were not sampled: raise the limit on pending signals (ulimit -i)"
+        );
         Some(Account { detail, is_warning: true, ..account })
     }
 }

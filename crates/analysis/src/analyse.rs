@@ -23,9 +23,9 @@ use crate::touches::TouchReader;
 use crate::traffic::traffic;
 use crate::unowned_memory::Unrecorded;
 use crate::{Sources, Target};
-use firsttouch_model::Estimate;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Counter, Id, Profile};
+use firsttouch_model::{Estimate, TouchCause};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
@@ -227,13 +227,13 @@ impl Builder<'_> {
         let frames = self.places.frames(site);
         let serial = touch.main_worker().is_some_and(|(_, share)| share >= SERIAL);
         let cause = if touch.by_kernel >= 0.5 && touch.sites.is_empty() {
-            Some("io".to_owned())
+            Some(TouchCause::Io)
         } else {
-            (!frames.is_empty()).then(|| self.places.sources.cause(frames, call)).filter(|c| !c.is_empty())
+            (!frames.is_empty()).then(|| self.places.sources.cause(frames, call))
         };
         // The touching code is a loop, but a user whose object came from calloc or realloc looks for that call: name the call.
-        let cause = match (cause.as_deref(), call) {
-            (Some("loop"), Some("calloc" | "realloc")) if serial => call.map(str::to_owned),
+        let cause = match cause {
+            Some(TouchCause::Loop) if serial => call.and_then(TouchCause::of_call).or(cause),
             _ => cause,
         };
         FirstTouchView {

@@ -2,6 +2,7 @@
 //! section 7). Other tools depend on the names. An analysis can be read back from that JSON.
 
 use crate::{NotJudgedReason, Note, PartitionKind};
+use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::{FindingKind, Remedy, Severity};
 use firsttouch_model::prediction::Prediction;
@@ -158,8 +159,8 @@ pub struct FirstTouchView {
     pub by_thread: Vec<f64>,
     pub at: Vec<CodeLocation>,
     pub partition: PartitionKind,
-    /// The construct that touched the memory (`loop`, `memset`, `calloc`, ...).
-    pub cause: Option<String>,
+    /// The construct that touched the memory.
+    pub cause: Option<TouchCause>,
     /// The number of first-touch records behind the figures.
     pub samples: u64,
     /// Share of the touched pages that the kernel touched on a thread's behalf.
@@ -250,7 +251,7 @@ pub struct Finding {
     pub severity: Severity,
     pub message: String,
     pub fix: String,
-    pub cause: Option<String>,
+    pub cause: Option<TouchCause>,
     /// Fraction of the accesses to this object (without an object: of all accesses) that are remote.
     pub remote_fraction: f64,
     pub interval: Interval,

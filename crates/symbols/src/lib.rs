@@ -21,7 +21,7 @@ mod statics;
 mod symbolizer;
 mod variable;
 
-pub use cause::{Cause, touch_cause};
+pub use cause::touch_cause;
 pub use names::readable_function;
 pub use ownership::user_frame;
 pub use search::{Line, LineSearch, build_id};

@@ -45,10 +45,10 @@ use crate::judge::Subject;
 use crate::residents::Moves;
 use crate::threads::Threads;
 use crate::{Figure, Finding, Interval, ObjectView, PartitionKind, Target};
-use firsttouch_model::Estimate;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::{FindingKind, Severity};
 use firsttouch_model::rows::{Object, Profile};
+use firsttouch_model::{Estimate, TouchCause};
 use std::collections::{BTreeMap, HashMap};
 
 /// The lower limit of the remote fraction's interval must exceed this.
@@ -103,7 +103,7 @@ impl Context<'_> {
             severity: Severity::of(remote_share),
             message: self.message(kind, case),
             fix: self.fix(kind, case),
-            cause: case.view.first_touch.cause.clone(),
+            cause: case.view.first_touch.cause,
             remote_fraction: remote.value,
             interval,
             remote_share,
@@ -157,7 +157,7 @@ impl Context<'_> {
         if huge::is_huge_page_sharing(case, self.threads) {
             return Some(FindingKind::HugePageSharing);
         }
-        if touch.by_kernel >= 0.5 || case.view.first_touch.cause.as_deref() == Some("io") {
+        if touch.by_kernel >= 0.5 || case.view.first_touch.cause == Some(TouchCause::Io) {
             return Some(FindingKind::IoFirstTouch);
         }
         Some(if serial { FindingKind::SerialFirstTouch } else { FindingKind::MismatchedPartition })

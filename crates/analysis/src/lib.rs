@@ -52,7 +52,6 @@ mod traffic;
 mod unowned_memory;
 
 pub use analyse::analyse;
-pub use names::variables;
 pub use notes::{Note, Spreading};
 pub use partition::PartitionKind;
 pub use reason::{Missing, NotJudgedReason};

@@ -6,7 +6,7 @@ use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::{FindingKind, Remedy, Severity};
 use firsttouch_model::prediction::Prediction;
-use firsttouch_model::rows::ObjectKind;
+use firsttouch_model::rows::{Id, ObjectKind};
 use firsttouch_model::traffic::Traffic;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -53,6 +53,9 @@ pub struct Analysis {
     /// The memory traffic, as input for the model of a machine. Not in the JSON.
     #[serde(skip)]
     pub traffic: Traffic,
+    /// The variables that the listed objects are assigned to, by allocation site, for storage in the profile. Not in the JSON.
+    #[serde(skip)]
+    pub variables: BTreeMap<Id, String>,
 }
 
 impl Analysis {

@@ -1,7 +1,7 @@
 //! Reads a profile once, and runs the stages on it.
 
 use crate::{AnalysisRequest, ElfFiles, ErrorKind, FileSources, PipelineError, Result};
-use firsttouch_analysis::{Analysis, analyse, variables};
+use firsttouch_analysis::{Analysis, analyse};
 use firsttouch_model::rows::Profile;
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_plan::{Planned, Proposals, make};
@@ -67,10 +67,10 @@ impl AnalysedProfile {
     /// As [`AnalysedProfile::open`].
     pub fn of_recording(recorded: Option<Profile>, path: &Path, request: &AnalysisRequest) -> Result<Self> {
         let analysed = recorded.map_or_else(|| Self::open(path, request), |profile| Self::new(profile, request))?;
-        let variables = variables(&analysed.profile, &analysed.analysis);
+        let variables = &analysed.analysis.variables;
         if !variables.is_empty() {
             let _ = Writer::reopen(path).and_then(|writer| {
-                writer.meta(Entry::Variables(&variables))?;
+                writer.meta(Entry::Variables(variables))?;
                 writer.finish()
             });
         }

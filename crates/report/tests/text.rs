@@ -113,6 +113,7 @@ fn serial() -> Analysis {
         unrecorded: None,
         lost: vec![],
         traffic: Traffic::default(),
+        variables: std::collections::BTreeMap::new(),
     }
 }
 

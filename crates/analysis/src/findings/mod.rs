@@ -42,6 +42,7 @@ use crate::code_locations::CodeLocations;
 use crate::evidence::{Evidence, Hit, SourceRef};
 use crate::groups::Group;
 use crate::judge::Subject;
+use crate::names::ObjectName;
 use crate::residents::Moves;
 use crate::threads::Threads;
 use crate::{Figure, Finding, Interval, ObjectView, PartitionKind, Target};
@@ -75,7 +76,7 @@ pub struct Context<'a> {
     pub counted: &'a dyn Fn(SourceRef) -> f64,
     /// The groups and their names, to name former owners.
     pub groups: &'a [Group],
-    pub names: &'a [(String, usize)],
+    pub names: &'a [ObjectName],
 }
 
 /// One object that is being judged.

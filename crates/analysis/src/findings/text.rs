@@ -194,7 +194,7 @@ impl Context<'_> {
                 there && o.born_ns <= time && o.died_ns.is_some_and(|died| time < died)
             })
         });
-        owner.map_or_else(String::new, |group| format!(" by {}, since freed", self.names[group].0))
+        owner.map_or_else(String::new, |group| format!(" by {}, since freed", self.names[group].shown))
     }
 }
 

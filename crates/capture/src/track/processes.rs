@@ -67,7 +67,7 @@ impl Process {
 }
 
 fn exe(scope: &Scope, pid: i32) -> Option<String> {
-    std::fs::read_link(scope.root.join(format!("proc/{pid}/exe"))).ok().map(|path| path.to_string_lossy().into_owned())
+    proc::executable(&scope.root, pid).ok().map(|path| path.to_string_lossy().into_owned())
 }
 
 #[derive(Default)]

@@ -39,7 +39,7 @@ impl MachineInfo {
     pub fn read(at: &Path) -> Result<Self> {
         let root = Root::new(at);
         let mut doubts = Vec::new();
-        let node_cpus = nodes::read(&root, &mut doubts)?;
+        let node_cpus = nodes::read(at, &mut doubts)?;
         let caches = caches::read(&root, node_cpus.values().flatten().min().copied().unwrap_or(0))?;
         let page_bytes = files::page_bytes(at).unwrap_or_else(|| {
             doubts.push(format!("the page size could not be read from proc/self/auxv; {USUAL_PAGE_BYTES} bytes assumed"));

@@ -46,6 +46,7 @@ mod stacks;
 mod target;
 mod threads;
 mod touch_index;
+mod touch_record;
 mod touch_summary;
 mod touches;
 mod traffic;

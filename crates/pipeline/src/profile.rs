@@ -6,7 +6,7 @@ use firsttouch_model::rows::Profile;
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_plan::{Planned, Proposals, make};
 use firsttouch_predict::forecast::{Forecast, ForecastError, ForecastMachine, ForecastOptions, forecast};
-use firsttouch_predict::machine::Machine;
+use firsttouch_predict::machine::MachineModel;
 use firsttouch_profile::Writer;
 use firsttouch_symbols::frames::symbolize_profile;
 use std::cell::OnceCell;
@@ -39,7 +39,7 @@ pub struct AnalysedProfile {
     pub profile: Profile,
     pub analysis: Analysis,
     /// The machine's numbers, if they are known.
-    pub description: Option<Machine>,
+    pub description: Option<MachineModel>,
     /// The requested machine and pinning, as options of a command.
     pub options: Vec<String>,
     /// The machine's nodes that have memory.

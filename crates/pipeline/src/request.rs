@@ -4,9 +4,9 @@ use crate::machine::own_description;
 use crate::{ErrorKind, PipelineError, RequestedMachine, Result};
 use firsttouch_analysis::Target;
 use firsttouch_model::Pin;
-use firsttouch_model::rows::Machine as Recorded;
+use firsttouch_model::rows::Machine;
 use firsttouch_model::topology::{Node, format_list};
-use firsttouch_predict::machine::Machine;
+use firsttouch_predict::machine::MachineModel;
 use firsttouch_system::TargetMachine;
 use std::fmt;
 
@@ -56,7 +56,7 @@ impl AnalysisRequest {
     ///
     /// # Errors
     /// When the user's own description cannot be used.
-    pub(crate) fn description(&self, recorded: &Recorded) -> Result<Option<Machine>> {
+    pub(crate) fn description(&self, recorded: &Machine) -> Result<Option<MachineModel>> {
         match &self.machine {
             Some(machine) => Ok(machine.description.clone()),
             None => {
@@ -67,7 +67,7 @@ impl AnalysisRequest {
     }
 
     /// The nodes with memory of the machine that is judged on.
-    pub(crate) fn memory_nodes(&self, recorded: &Recorded, target: &Target) -> Vec<usize> {
+    pub(crate) fn memory_nodes(&self, recorded: &Machine, target: &Target) -> Vec<usize> {
         match self.machine.as_ref().map(|machine| &machine.nodes) {
             Some(TargetMachine::Imported(machine)) => {
                 let has_memory = |node: &&Node| node.memory.is_none_or(|memory| memory.total_bytes > 0);
@@ -80,7 +80,7 @@ impl AnalysisRequest {
 
     /// # Errors
     /// When the pinning does not fit the machine of the profile.
-    pub(crate) fn target(&self, recorded: &Recorded) -> Result<Target> {
+    pub(crate) fn target(&self, recorded: &Machine) -> Result<Target> {
         let nodes = recorded.node_cpus.len();
         let machine = self.machine.as_ref().map_or_else(|| TargetMachine::default_for(nodes), |machine| machine.nodes.clone());
         let cores = recorded.node_cpus.values().map(Vec::len).max().unwrap_or(1).max(1);
@@ -127,7 +127,7 @@ impl AnalysisRequest {
 }
 
 /// Nodes without CPUs, or of a slower tier than the fastest node with CPUs.
-fn slow_nodes(machine: &Recorded) -> Vec<u32> {
+fn slow_nodes(machine: &Machine) -> Vec<u32> {
     let has_cpus = |node: &u32| machine.node_cpus.get(node).is_some_and(|cpus| !cpus.is_empty());
     let fastest = machine.node_tiers.iter().filter(|(node, _)| has_cpus(node)).map(|(_, tier)| *tier).min();
     let slower = |node: &u32| machine.node_tiers.get(node).zip(fastest).is_some_and(|(tier, fastest)| *tier > fastest);
@@ -209,9 +209,9 @@ mod tests {
         AnalysisRequest::parse(machine, pin)
     }
 
-    fn recorded(nodes: u32) -> Recorded {
+    fn recorded(nodes: u32) -> Machine {
         let node_cpus = (0..nodes).map(|node| (node, vec![2 * node, 2 * node + 1])).collect();
-        Recorded { hostname: "nine".into(), node_cpus, ..Recorded::default() }
+        Machine { hostname: "nine".into(), node_cpus, ..Machine::default() }
     }
 
     /// Check the default machine: the profile's own if it has two nodes, else two virtual ones.

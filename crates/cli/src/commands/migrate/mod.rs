@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow};
 use firsttouch_model::system::{Mapping, ProcessMaps};
 use firsttouch_model::topology::Topology;
 use firsttouch_model::{ExpressionError, format_bytes};
-use firsttouch_placement::migrate::{Migrated, Rule, Span, migrate, refusal};
+use firsttouch_placement::move_pages::{Migrated, Rule, Span, migrate, refusal};
 use firsttouch_placement::{Device, NodeList, Numbered};
 use firsttouch_report::{MigrateJson, MigrateTarget, migrate_text};
 use firsttouch_system::calls::pages::Pages;

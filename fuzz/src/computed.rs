@@ -1,12 +1,12 @@
 //! A property of every machine read from a description: the model can compute with it.
 
-use firsttouch_predict::machine::Machine;
+use firsttouch_predict::machine::MachineModel;
 use firsttouch_predict::model::{Schedule, Seat, Stretch, Thread, simulate};
 use firsttouch_predict::units::{Bandwidth, Volume};
 use firsttouch_report::{MachineJson, Style, machine_text};
 
 /// Two threads, on the first and the last node; each uses memory of both.
-pub fn computed(machine: &Machine) {
+pub fn computed(machine: &MachineModel) {
     let last = machine.nodes.len().checked_sub(1).expect("a machine has a node");
     assert!(machine.nodes.iter().all(|node| node.cores > 0));
     for (from, to) in [(0, last), (last, 0)] {

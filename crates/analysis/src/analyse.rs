@@ -7,7 +7,7 @@ use crate::findings::{Case, Context, Program, SERIAL, figure};
 use crate::groups::{Group, groups};
 use crate::judge::{Judge, Subject, Usage, counted_accesses};
 use crate::matrix::matrix;
-use crate::names::{Language, names};
+use crate::names::{Language, ObjectName, names};
 use crate::notes::{NoteContext, notes};
 use crate::object_map::object_map;
 use crate::report::{
@@ -23,9 +23,9 @@ use crate::touches::TouchReader;
 use crate::traffic::traffic;
 use crate::unowned_memory::Unrecorded;
 use crate::{Sources, Target};
-use firsttouch_model::Estimate;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Counter, Id, Profile};
+use firsttouch_model::{Estimate, TouchCause};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
@@ -69,7 +69,7 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         names: &names,
     };
     let (mut objects, mut findings, mut merged, mut unlisted) = (Vec::new(), Vec::new(), Vec::new(), 0);
-    let mut moves = Moves::default();
+    let (mut moves, mut variables) = (Moves::default(), BTreeMap::new());
     for subject in listed(&subjects, &groups, &stacks(profile), &mut unlisted) {
         let group = &groups[subject.group];
         let own = builder.moves(group);
@@ -78,6 +78,7 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         }
         let view = builder.object(subject, group, &own);
         let object = &profile.objects[group.representative];
+        variables.extend(object.site.zip(names[subject.group].storable_variable().map(str::to_owned)));
         if let Some(arrays) = subject.arrays_in_mapping(object.kind).filter(|_| subject.reason.is_none()) {
             merged.push((view.name.clone(), arrays));
         }
@@ -123,6 +124,7 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
             .map(|l| LostView { source: l.source.as_str().into(), reason: l.reason.clone(), count: l.count })
             .collect(),
         traffic: traffic(profile, &threads, &uses, &groups, &subjects, &names),
+        variables,
     }
 }
 
@@ -161,7 +163,7 @@ struct Builder<'a> {
     threads: &'a Threads,
     uses: &'a Evidence,
     places: &'a CodeLocations<'a>,
-    names: &'a [(String, usize)],
+    names: &'a [ObjectName],
 }
 
 impl Builder<'_> {
@@ -180,7 +182,7 @@ impl Builder<'_> {
         let object = &self.profile.objects[group.representative];
         let sampled = self.uses.of(subject.source);
         let hits: &[Hit] = &sampled.hits[subject.group];
-        let (name, ordinal) = self.names[subject.group].clone();
+        let name = &self.names[subject.group];
         let allocated_at = self.places.place(object.site);
         let first_touch = self.first_touch(subject, object.call.as_deref());
         let file = |place: Option<&crate::CodeLocation>| place.and_then(|p| p.file.as_deref()).and_then(Language::of);
@@ -188,14 +190,14 @@ impl Builder<'_> {
         let weighed = hits.iter().flat_map(|h| h.sites.iter().map(|&(site, rate)| (site, rate * sampled.design.weight(h.draw))));
         ObjectView {
             id: object.id,
-            name,
+            name: name.shown.clone(),
             bytes: object.bytes,
             count: group.members.len(),
             total_bytes: if group.growth { object.bytes } else { group.extent() },
             kind: object.kind,
             call: object.call.clone(),
             process: object.process,
-            ordinal,
+            ordinal: name.ordinal,
             language: language.map(|l| l.as_str().to_owned()),
             allocated_at,
             access_share: subject.access_share.map(|s| s.value),
@@ -227,13 +229,13 @@ impl Builder<'_> {
         let frames = self.places.frames(site);
         let serial = touch.main_worker().is_some_and(|(_, share)| share >= SERIAL);
         let cause = if touch.by_kernel >= 0.5 && touch.sites.is_empty() {
-            Some("io".to_owned())
+            Some(TouchCause::Io)
         } else {
-            (!frames.is_empty()).then(|| self.places.sources.cause(frames, call)).filter(|c| !c.is_empty())
+            (!frames.is_empty()).then(|| self.places.sources.cause(frames, call))
         };
         // The touching code is a loop, but a user whose object came from calloc or realloc looks for that call: name the call.
-        let cause = match (cause.as_deref(), call) {
-            (Some("loop"), Some("calloc" | "realloc")) if serial => call.map(str::to_owned),
+        let cause = match cause {
+            Some(TouchCause::Loop) if serial => call.and_then(TouchCause::of_call).or(cause),
             _ => cause,
         };
         FirstTouchView {

@@ -25,7 +25,7 @@
 //!
 //! Limit: a cell of which only a part was touched twice looks like one that was touched once.
 
-use crate::touches::{BASE_PAGE, Placed};
+use crate::touch_record::{BASE_PAGE, Placed};
 use std::borrow::Borrow;
 
 /// The least number of generations for which a cell keeps a history.
@@ -223,7 +223,7 @@ fn generation<R: Borrow<Placed>>(cell: &mut Vec<R>, bytes: f64, typical: f64, st
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::touches::Touch;
+    use crate::touch_record::Touch;
 
     const PAGES: u64 = 8192;
 

@@ -13,7 +13,8 @@
 //! On the recorded machine, the kernel's answer for a page nearby replaces the node.
 
 use crate::residents::Residents;
-use crate::touches::{ObjectTouches, Placed};
+use crate::touch_record::Placed;
+use crate::touches::ObjectTouches;
 use firsttouch_model::rows::Object;
 
 /// The number of nearest records that must agree if the page itself has none.
@@ -150,7 +151,7 @@ pub fn observed(derived: Home, residents: &Residents, object: &Object, address: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::touches::Touch;
+    use crate::touch_record::Touch;
 
     fn touches(list: &[(u64, u64, usize)]) -> ObjectTouches {
         let placed = list.iter().map(|&(offset, time, thread)| {

@@ -46,13 +46,13 @@ mod stacks;
 mod target;
 mod threads;
 mod touch_index;
+mod touch_record;
 mod touch_summary;
 mod touches;
 mod traffic;
 mod unowned_memory;
 
 pub use analyse::analyse;
-pub use names::variables;
 pub use notes::{Note, Spreading};
 pub use partition::PartitionKind;
 pub use reason::{Missing, NotJudgedReason};

@@ -2,35 +2,53 @@
 
 use crate::code_locations::{CodeLocations, next_instruction};
 use crate::groups::Group;
-use crate::report::Analysis;
 use firsttouch_model::rows::{Frame, Id, Object, Profile};
 use std::collections::BTreeMap;
 
 /// The function may return its variable up to this many lines below the allocation.
 const LINES_TO_RETURN: u32 = 40;
 
-/// The name and ordinal (the index among objects of this name, in order of birth) of each group.
+/// The name of a group of objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectName {
+    /// The name that reports show.
+    pub shown: String,
+    /// The index among the objects of this name, in order of birth.
+    pub ordinal: usize,
+    /// The variable that the program's code assigns the object to; `None` if it is not known, or if the object has a name of its own.
+    pub variable: Option<String>,
+}
+
+impl ObjectName {
+    /// The variable, unless its name does not fit in the profile, which stores one name a line.
+    #[must_use]
+    pub fn storable_variable(&self) -> Option<&str> {
+        self.variable.as_deref().filter(|name| !name.contains(['\t', '\n']))
+    }
+}
+
+/// The name of each group.
 ///
 /// The name is the object's own if it has one, else the variable that the allocating line assigns to. If the function only returns that
 /// variable (`xmalloc`), the caller's variable is used, and so on outwards. Without a variable, the name is `heap object of function
 /// (file:line)` with as much as is known, `heap object of module+offset`, or kind and address. If several objects have the same name, the
 /// line of the innermost caller in which they differ is added.
 #[must_use]
-pub fn names(profile: &Profile, groups: &[Group], places: &CodeLocations<'_>) -> Vec<(String, usize)> {
+pub fn names(profile: &Profile, groups: &[Group], places: &CodeLocations<'_>) -> Vec<ObjectName> {
     let object = |group: &Group| &profile.objects[group.representative];
     let chains: Vec<Vec<Call<'_>>> = groups.iter().map(|group| chain(object(group), places)).collect();
     let ordinals = Ordinals::new(&chains);
     // Use the stored names: the sources may have changed since the run.
     let kept = &profile.meta.variables;
     let name = |group: &Group, chain: &Vec<Call<'_>>| name(object(group), chain, places, &ordinals, kept);
-    let mut list: Vec<(String, usize)> = groups.iter().zip(&chains).map(|(group, chain)| (name(group, chain), 0)).collect();
+    let mut list: Vec<ObjectName> = groups.iter().zip(&chains).map(|(group, chain)| name(group, chain)).collect();
     distinguish(profile, groups, places, &mut list);
     let mut order: Vec<usize> = (0..groups.len()).collect();
     order.sort_by_key(|&g| (object(&groups[g]).born_ns, object(&groups[g]).id));
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for g in order {
-        let count = seen.entry(list[g].0.clone()).or_default();
-        list[g].1 = *count;
+        let count = seen.entry(list[g].shown.clone()).or_default();
+        list[g].ordinal = *count;
         *count += 1;
     }
     list
@@ -150,35 +168,30 @@ impl Ordinals {
     }
 }
 
-/// The names of variables in an analysis, by site, for storage in the profile.
-#[must_use]
-pub fn variables(profile: &Profile, analysis: &Analysis) -> BTreeMap<Id, String> {
-    let mut names = BTreeMap::new();
-    for view in &analysis.objects {
-        let object = profile.objects.iter().find(|object| object.id == view.id && object.name.is_none());
-        let name = in_code(&view.name);
-        let is_variable = !view.name.contains(" object of ") && !view.name.contains(" at 0x") && !name.contains(['\t', '\n']);
-        if let Some(site) = object.and_then(|object| object.site).filter(|_| is_variable) {
-            names.insert(site, name.to_owned());
-        }
-    }
-    names
+fn name(object: &Object, chain: &[Call<'_>], places: &CodeLocations<'_>, ordinals: &Ordinals, kept: &BTreeMap<Id, String>) -> ObjectName {
+    let own = object.name.clone().filter(|name| !name.is_empty());
+    let variable = if own.is_some() { None } else { variable(object, chain, places, ordinals, kept) };
+    let shown = own.or_else(|| variable.clone()).unwrap_or_else(|| without_variable(object, chain));
+    ObjectName { shown, ordinal: 0, variable }
 }
 
-fn name(object: &Object, chain: &[Call<'_>], places: &CodeLocations<'_>, ordinals: &Ordinals, kept: &BTreeMap<Id, String>) -> String {
-    if let Some(name) = object.name.as_deref().filter(|n| !n.is_empty()) {
-        return name.to_owned();
-    }
-    let variable = chain.iter().enumerate().rev().find_map(|(depth, call)| {
+/// The variable in the sources, else the stored one: the sources may be gone.
+fn variable(
+    object: &Object,
+    chain: &[Call<'_>],
+    places: &CodeLocations<'_>,
+    ordinals: &Ordinals,
+    kept: &BTreeMap<Id, String>,
+) -> Option<String> {
+    let in_source = chain.iter().enumerate().rev().find_map(|(depth, call)| {
         let (file, line) = call.line()?;
         places.sources.variable(file, line, call.callee, ordinals.of(call, depth == 0))
     });
-    if let Some(variable) = variable {
-        return variable;
-    }
-    if let Some(variable) = object.site.and_then(|site| kept.get(&site)) {
-        return variable.clone();
-    }
+    in_source.or_else(|| kept.get(&object.site?).cloned())
+}
+
+/// The name of an object that no variable is known for: where it was allocated.
+fn without_variable(object: &Object, chain: &[Call<'_>]) -> String {
     let kind = object.kind.as_str();
     let Some(call) = chain.first() else { return format!("{kind} at {:#x}", object.address) };
     let frame = call.frame;
@@ -204,12 +217,12 @@ fn base(path: &str) -> &str {
 }
 
 /// Adds a line to each name that several objects of one process share: the innermost line at which their stacks differ.
-fn distinguish(profile: &Profile, groups: &[Group], places: &CodeLocations<'_>, list: &mut [(String, usize)]) {
+fn distinguish(profile: &Profile, groups: &[Group], places: &CodeLocations<'_>, list: &mut [ObjectName]) {
     let mut same: BTreeMap<(Id, String), Vec<usize>> = BTreeMap::new();
     for (g, group) in groups.iter().enumerate() {
         let object = &profile.objects[group.representative];
         if object.name.is_none() && !places.frames(object.site).is_empty() {
-            same.entry((object.process, list[g].0.clone())).or_default().push(g);
+            same.entry((object.process, list[g].shown.clone())).or_default().push(g);
         }
     }
     for ((_, name), members) in same.into_iter().filter(|(_, members)| members.len() > 1) {
@@ -218,7 +231,7 @@ fn distinguish(profile: &Profile, groups: &[Group], places: &CodeLocations<'_>, 
             (0..ways.iter().map(Vec::len).max().unwrap_or(0)).find(|&depth| ways.iter().any(|way| way.get(depth) != ways[0].get(depth)));
         for (g, way) in members.into_iter().zip(&ways) {
             if let Some(line) = depth.and_then(|depth| way.get(depth)) {
-                list[g].0 = match name.strip_suffix(')').filter(|name| name.contains(" (")) {
+                list[g].shown = match name.strip_suffix(')').filter(|name| name.contains(" (")) {
                     Some(open) => format!("{open}, from {line})"),
                     None => format!("{name} ({line})"),
                 };

@@ -2,10 +2,11 @@
 //! section 7). Other tools depend on the names. An analysis can be read back from that JSON.
 
 use crate::{NotJudgedReason, Note, PartitionKind};
+use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::{FindingKind, Remedy, Severity};
 use firsttouch_model::prediction::Prediction;
-use firsttouch_model::rows::ObjectKind;
+use firsttouch_model::rows::{Id, ObjectKind};
 use firsttouch_model::traffic::Traffic;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -52,6 +53,9 @@ pub struct Analysis {
     /// The memory traffic, as input for the model of a machine. Not in the JSON.
     #[serde(skip)]
     pub traffic: Traffic,
+    /// The variables that the listed objects are assigned to, by allocation site, for storage in the profile. Not in the JSON.
+    #[serde(skip)]
+    pub variables: BTreeMap<Id, String>,
 }
 
 impl Analysis {
@@ -158,8 +162,8 @@ pub struct FirstTouchView {
     pub by_thread: Vec<f64>,
     pub at: Vec<CodeLocation>,
     pub partition: PartitionKind,
-    /// The construct that touched the memory (`loop`, `memset`, `calloc`, ...).
-    pub cause: Option<String>,
+    /// The construct that touched the memory.
+    pub cause: Option<TouchCause>,
     /// The number of first-touch records behind the figures.
     pub samples: u64,
     /// Share of the touched pages that the kernel touched on a thread's behalf.
@@ -250,7 +254,7 @@ pub struct Finding {
     pub severity: Severity,
     pub message: String,
     pub fix: String,
-    pub cause: Option<String>,
+    pub cause: Option<TouchCause>,
     /// Fraction of the accesses to this object (without an object: of all accesses) that are remote.
     pub remote_fraction: f64,
     pub interval: Interval,

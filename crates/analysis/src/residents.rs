@@ -1,6 +1,6 @@
 //! The kernel's answers about pages: how much of an object is resident, with which page size, and on which node.
 
-use crate::touches::BASE_PAGE;
+use crate::touch_record::BASE_PAGE;
 use firsttouch_model::Estimate;
 use firsttouch_model::rows::{Id, Object, Page, Profile};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -5,7 +5,7 @@
 //! page. So mappings of equal size that lie exactly a guard page apart count as stacks, and so does a single mapping of 8 MiB, as
 //! long as there are no more of them than threads besides the main thread. Mappings with sampled accesses are always reported.
 
-use crate::touches::BASE_PAGE;
+use crate::touch_record::BASE_PAGE;
 use firsttouch_model::rows::{Id, ObjectKind, Profile};
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -1,7 +1,7 @@
 //! The machine that a profile is judged on, and the interface for questions about source code.
 
-use firsttouch_model::Pin;
 use firsttouch_model::rows::Frame;
+use firsttouch_model::{Pin, TouchCause};
 
 /// The machine a profile is judged on.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,9 +37,8 @@ impl Target {
 pub trait Sources {
     /// The text of a source line.
     fn line(&self, file: &str, line: u32) -> Option<String>;
-    /// The construct of a first-touching stack: `loop`, `memset`, `calloc`, `std::vector`, `fortran-assignment`, `memcpy`, `realloc`,
-    /// `numpy`, `io`, ...
-    fn cause(&self, frames: &[Frame], call: Option<&str>) -> String;
+    /// The construct of a first-touching stack, for an object that `call` allocated.
+    fn cause(&self, frames: &[Frame], call: Option<&str>) -> TouchCause;
     /// The index of the innermost frame of the user's own code.
     fn user_frame(&self, frames: &[Frame]) -> Option<usize>;
     /// The variable that the `nth` call of `call` (from 0) on this line is assigned to.

@@ -1,7 +1,7 @@
 //! All recorded touches, indexed by address, by time and by site.
 
 use crate::threads::Threads;
-use crate::touches::Touch;
+use crate::touch_record::Touch;
 use firsttouch_model::rows::{Id, Object, Profile};
 use std::collections::{BTreeMap, HashMap};
 

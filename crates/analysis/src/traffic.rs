@@ -9,6 +9,7 @@ use crate::evidence::{Evidence, Hit};
 use crate::groups::Group;
 use crate::homes::Home;
 use crate::judge::Subject;
+use crate::names::ObjectName;
 use crate::partition::Divided;
 use crate::phases::Phases;
 use crate::threads::Threads;
@@ -35,7 +36,7 @@ pub fn traffic(
     uses: &Evidence,
     groups: &[Group],
     subjects: &[Subject],
-    names: &[(String, usize)],
+    names: &[ObjectName],
 ) -> Traffic {
     let (workers, worker_of) = workers(profile, threads);
     let builder = Builder { threads, uses, worker_of: &worker_of, phases: Phases::new(profile) };
@@ -56,7 +57,7 @@ pub fn traffic(
         if seen > 0.0 {
             objects.push(ObjectTraffic {
                 id: object.id,
-                name: names[subject.group].0.clone(),
+                name: names[subject.group].shown.clone(),
                 bytes: group.extent(),
                 division: division(subject.partition.kind),
                 // If some use is serial, the shares of all use do not describe the team.

@@ -10,7 +10,7 @@
 //! otherwise: see [`Unknown::bytes`].
 
 use crate::residents::Residents;
-use crate::touches::BASE_PAGE;
+use crate::touch_record::BASE_PAGE;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Id, Profile};
 use std::collections::{BTreeMap, HashMap};

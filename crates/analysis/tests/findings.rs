@@ -2,6 +2,7 @@
 
 use crate::simulated::*;
 use firsttouch_analysis::{PartitionKind, analyse};
+use firsttouch_model::TouchCause;
 use firsttouch_model::rows::{FirstTouch, Frame, Lost, Object, ObjectKind, Page, Profile};
 
 fn both(world: &World, nodes: usize) -> Vec<(String, String)> {
@@ -23,7 +24,7 @@ fn serial_first_touch() {
         let (finding, object) = (&analysis.findings[0], &analysis.objects[0]);
         let exact = 1.0 - 1.0 / nodes as f64;
         assert!(finding.interval[0] <= exact && exact <= finding.interval[1]);
-        assert_eq!((finding.severity.as_str(), finding.cause.as_deref()), ("high", Some("loop")));
+        assert_eq!((finding.severity.as_str(), finding.cause), ("high", Some(TouchCause::Loop)));
         assert!(finding.message.contains("thread 0 alone (loop, touch.c:20)"), "{}", finding.message);
         assert!(finding.message.contains("8 threads, each its own block"), "{}", finding.message);
         assert!(finding.fix.contains("#pragma omp parallel for schedule(static)\n  for (i = 0; i < n; i++)"), "{}", finding.fix);
@@ -55,17 +56,21 @@ fn shown_loops_are_closed() {
 fn causes_have_their_fix() {
     let world = World::new(4, vec![Thing::new("A", 64, Who::One(0), Who::Block(0, 4))]);
     for (cause, file, expected) in [
-        ("calloc", "a.c", "malloc"),
-        ("memset", "a.cpp", "memset runs in one thread"),
-        ("memcpy", "a.c", "memcpy runs in one thread"),
-        ("std::vector", "a.cpp", "allocator that does not initialise"),
-        ("fortran-assignment", "a.f90", "replace it by a parallel loop"),
-        ("loop", "a.F90", "divide the loop that initialises A (a.F90:20) among the threads, like the one that uses it (a.F90:30)"),
-        ("numpy", "a.py", "numpy.array_split"),
-        ("loop", "a.rs", "std::thread::scope"),
-        ("std::fill", "a.cpp", "std::fill runs in one thread (a.cpp:20): set A"),
-        ("make_unique", "a.cpp", "std::make_unique_for_overwrite"),
-        ("loop", "a.unknown", "the code at a.unknown:20 writes it first"),
+        (TouchCause::Calloc, "a.c", "malloc"),
+        (TouchCause::Memset, "a.cpp", "memset runs in one thread"),
+        (TouchCause::Memcpy, "a.c", "memcpy runs in one thread"),
+        (TouchCause::StdVector, "a.cpp", "allocator that does not initialise"),
+        (TouchCause::FortranAssignment, "a.f90", "replace it by a parallel loop"),
+        (
+            TouchCause::Loop,
+            "a.F90",
+            "divide the loop that initialises A (a.F90:20) among the threads, like the one that uses it (a.F90:30)",
+        ),
+        (TouchCause::Numpy, "a.py", "numpy.array_split"),
+        (TouchCause::Loop, "a.rs", "std::thread::scope"),
+        (TouchCause::StdFill, "a.cpp", "std::fill runs in one thread (a.cpp:20): set A"),
+        (TouchCause::MakeUnique, "a.cpp", "std::make_unique_for_overwrite"),
+        (TouchCause::Loop, "a.unknown", "the code at a.unknown:20 writes it first"),
     ] {
         let mut profile = world.profile(3);
         profile.sites.values_mut().flat_map(|s| &mut s.frames).for_each(|f| f.file = Some(file.to_owned()));
@@ -121,33 +126,35 @@ fn io_first_touch() {
     assert_eq!(both(&World::new(8, vec![thing.clone()]), 2), one("A", "io-first-touch"));
     thing.by_kernel = false;
     let world = World::new(8, vec![thing.clone()]);
-    assert_eq!(found(&analyse(&world.profile(1), &target(2), &FakeSources("io"))), one("A", "io-first-touch"));
+    assert_eq!(found(&analyse(&world.profile(1), &target(2), &FakeSources(TouchCause::Io))), one("A", "io-first-touch"));
     thing.touch = None;
     let world = World::new(8, vec![thing]);
     let mut profile = world.profile(1);
     add_pages(&mut profile, world.address(0), 64 * MIB, 4096);
     // If faults in the kernel were recorded, pages without a record were not touched by the kernel.
-    assert!(!analyse(&profile, &target(2), &FakeSources("loop")).objects[0].reason.as_ref().unwrap().to_string().contains("kernel"));
+    assert!(
+        !analyse(&profile, &target(2), &FakeSources(TouchCause::Loop)).objects[0].reason.as_ref().unwrap().to_string().contains("kernel")
+    );
     profile.evidence[0].detail = "faults in system calls are not seen at this privilege".into();
-    let silent = analyse(&profile, &target(2), &FakeSources("loop"));
+    let silent = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
     assert!(silent.findings.is_empty() && silent.objects[0].reason.as_ref().unwrap().to_string().contains("kernel touched"));
     for thread in &mut profile.threads {
         (thread.user_faults, thread.all_faults) = (Some(10), Some(if thread.id == 3 { 16_500 } else { 12 }));
     }
-    let analysis = analyse(&profile, &target(2), &FakeSources("loop"));
+    let analysis = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
     assert_eq!(found(&analysis), one("A", "io-first-touch"));
     assert!(analysis.findings[0].message.contains("thread 3"), "{}", analysis.findings[0].message);
     assert_eq!(analysis.objects[0].first_touch.by_thread[3], 1.0);
     // Records were lost: first enough to explain the missing ones, then too few.
     profile.lost.push(Lost { source: "touch".into(), reason: "ring full".into(), count: 9000 });
-    let lost = analyse(&profile, &target(2), &FakeSources("loop"));
+    let lost = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
     assert!(
         lost.findings.is_empty() && lost.objects[0].reason.as_ref().unwrap().to_string().contains("were lost"),
         "{:?}",
         lost.objects[0].reason
     );
     profile.lost[0].count = 100;
-    assert_eq!(found(&analyse(&profile, &target(2), &FakeSources("loop"))), one("A", "io-first-touch"));
+    assert_eq!(found(&analyse(&profile, &target(2), &FakeSources(TouchCause::Loop))), one("A", "io-first-touch"));
 }
 
 /// Check reading before writing: the reads of one thread map the zero page and place nothing, at any sampling period. The same
@@ -165,7 +172,7 @@ fn zero_page() {
         }
         let reads = other.first_touches.into_iter().map(|t| FirstTouch { thread: 0, id: t.id + 1_000_000, site: Some(100), ..t });
         profile.first_touches.extend(reads);
-        let analysis = analyse(&profile, &target(nodes), &FakeSources("loop"));
+        let analysis = analyse(&profile, &target(nodes), &FakeSources(TouchCause::Loop));
         assert_eq!(found(&analysis), [], "1 of {period}: {:?}", analysis.objects[0].remote_fraction);
         assert!(analysis.remote_fraction.unwrap() < 0.05 && analysis.objects[0].first_touch.by_thread[0] < 0.16);
         assert_eq!(analysis.objects[0].first_touch.partition, PartitionKind::Block);
@@ -173,7 +180,11 @@ fn zero_page() {
             touch.time_ns += if touch.thread == 0 && touch.id >= 1_000_000 { 150 * MS } else { 0 };
             touch.time_ns -= if touch.id < 1_000_000 { 150 * MS } else { 0 };
         }
-        assert_eq!(found(&analyse(&profile, &target(nodes), &FakeSources("loop"))), one("A", "serial-first-touch"), "1 of {period}");
+        assert_eq!(
+            found(&analyse(&profile, &target(nodes), &FakeSources(TouchCause::Loop))),
+            one("A", "serial-first-touch"),
+            "1 of {period}"
+        );
     }
 }
 
@@ -186,19 +197,19 @@ fn loops_after_calls() {
         thing.call = call;
         let analysis = judge(&World::new(4, vec![thing.clone()]), 3, 2);
         assert_eq!(found(&analysis), one("A", "serial-first-touch"));
-        assert_eq!(analysis.findings[0].cause.as_deref(), Some(call));
+        assert_eq!(analysis.findings[0].cause.map(TouchCause::as_str), Some(call));
         assert!(analysis.findings[0].message.contains(text), "{}", analysis.findings[0].message);
         assert!(analysis.findings[0].fix.contains("for (i = 0; i < n; i++)\n      ..."), "{}", analysis.findings[0].fix);
         thing.touch = Some(Who::Block(0, 4));
         let analysis = judge(&World::new(4, vec![thing]), 3, 2);
-        assert_eq!((found(&analysis), analysis.objects[0].first_touch.cause.as_deref()), (vec![], Some("loop")));
+        assert_eq!((found(&analysis), analysis.objects[0].first_touch.cause), (vec![], Some(TouchCause::Loop)));
     }
     // calloc itself clears the memory, so the message must not mention a loop.
     let mut thing = Thing::new("A", 64, Who::One(0), Who::Block(0, 4));
     thing.call = "calloc";
     let mut profile = World::new(4, vec![thing]).profile(3);
     profile.first_touches.iter_mut().for_each(|t| t.site = Some(100));
-    let analysis = analyse(&profile, &target(2), &FakeSources("calloc"));
+    let analysis = analyse(&profile, &target(2), &FakeSources(TouchCause::Calloc));
     assert!(!analysis.findings[0].message.contains("nobody had touched"), "{}", analysis.findings[0].message);
     assert!(analysis.findings[0].fix.contains("calloc clears A"), "{}", analysis.findings[0].fix);
 }
@@ -214,7 +225,7 @@ fn records_weigh_what_they_placed() {
     for touch in &mut profile.first_touches {
         (touch.thread, touch.weight) = if page(touch) < 8192 { (1, 1.0) } else { (0, 31.0) };
     }
-    let by = &analyse(&profile, &target(2), &FakeSources("loop")).objects[0].first_touch.by_thread;
+    let by = &analyse(&profile, &target(2), &FakeSources(TouchCause::Loop)).objects[0].first_touch.by_thread;
     assert!((by[1] - 0.25).abs() < 0.01 && (by[0] - 0.75).abs() < 0.01, "{by:?}");
     // Thread 1 touches its first half in huge pages.
     let mut profile = world.profile(1);
@@ -227,7 +238,7 @@ fn records_weigh_what_they_placed() {
         let address = world.address(0) + i * MIB;
         profile.pages.push(Page { process: 1, object: Some(0), address, time_ns: 9 * S, node: 0, page_bytes: size });
     }
-    let analysis = analyse(&profile, &target(2), &FakeSources("loop"));
+    let analysis = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
     let by = &analysis.objects[0].first_touch.by_thread;
     assert!((by[1] - 0.5).abs() < 0.02, "{by:?}");
     assert_eq!(analysis.objects[0].first_touch.recycled, 0.0);
@@ -242,7 +253,7 @@ fn names_and_places() {
     (profile.objects[0].call, profile.objects[1].name) = (None, None);
     let declared = Frame { address: world.address(0), file: Some("/src/grid.c".into()), line: Some(7), ..Frame::default() };
     profile.sites.get_mut(&100).unwrap().frames = vec![declared];
-    let analysis = analyse(&profile, &target(2), &FakeSources("loop"));
+    let analysis = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
     let object = |id| analysis.objects.iter().find(|o| o.id == id).unwrap();
     let place = object(0).allocated_at.as_ref().unwrap();
     assert_eq!(
@@ -257,7 +268,7 @@ fn names_and_places() {
         profile.sites.get_mut(&site).unwrap().frames = vec![native, python];
     }
     profile.objects[0] = Object { kind: ObjectKind::Heap, call: Some("malloc".into()), name: None, ..profile.objects[0].clone() };
-    assert_eq!(analyse(&profile, &target(2), &FakeSources("numpy")).objects.len(), 2);
+    assert_eq!(analyse(&profile, &target(2), &FakeSources(TouchCause::Numpy)).objects.len(), 2);
 }
 
 fn add_pages(profile: &mut Profile, address: u64, bytes: u64, page_bytes: u64) {
@@ -299,7 +310,7 @@ fn one_winner_of_huge_pages() {
                 touch.address = world.address(0) + i as u64 * 2 * MIB + worker * (512 << 10);
                 touch.thread = worker as i64;
             }
-            let analysis = analyse(&profile, &target(2), &FakeSources("loop"));
+            let analysis = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
             assert_eq!(found(&analysis), one("A", expected), "{workers:?} {seed} {:?}", analysis.objects[0]);
         }
     }
@@ -381,7 +392,7 @@ fn short_lived_teams() {
         let window = &profile.windows[row.window as usize];
         row.thread += (window.start_ns / (200 * MS)) as i64 * 4;
     }
-    let analysis = analyse(&profile, &target(2), &FakeSources("loop"));
+    let analysis = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
     assert_eq!(analysis.threads.iter().map(|t| t.slot).max(), Some(4));
     assert_eq!(analysis.objects[0].partition, PartitionKind::Block);
     assert_eq!(found(&analysis), one("A", "serial-first-touch"));
@@ -427,7 +438,7 @@ fn mappings_may_hold_several_arrays() {
         let world = World::new(4, vec![Thing::new("A", 64, Who::One(0), Who::Cyclic(0, 4, chunk * MIB))]);
         let mut profile = world.profile(1);
         profile.objects[0].kind = kind;
-        let analysis = analyse(&profile, &target(2), &FakeSources("loop"));
+        let analysis = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
         assert_eq!((found(&analysis)[0].1.as_str(), analysis.objects[0].partition), ("serial-first-touch", PartitionKind::BlockCyclic));
         (analysis.notes.iter().any(|n| n.to_string().starts_with("A may hold 2 arrays")), analysis.findings[0].fix.contains("CHUNK"))
     };

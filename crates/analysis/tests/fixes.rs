@@ -2,11 +2,12 @@
 
 use crate::simulated::*;
 use firsttouch_analysis::{Sources, analyse};
+use firsttouch_model::TouchCause;
 use firsttouch_model::rows::Frame;
 
 /// The source lines of one program that allocate, touch and use its array, and the cause of the first touch.
 struct Program {
-    cause: &'static str,
+    cause: TouchCause,
     allocates: &'static str,
     touches: &'static str,
     uses: &'static str,
@@ -22,8 +23,8 @@ impl Sources for Program {
         };
         Some(text.to_owned())
     }
-    fn cause(&self, _: &[Frame], _: Option<&str>) -> String {
-        self.cause.into()
+    fn cause(&self, _: &[Frame], _: Option<&str>) -> TouchCause {
+        self.cause
     }
     fn user_frame(&self, frames: &[Frame]) -> Option<usize> {
         (!frames.is_empty()).then_some(0)
@@ -51,23 +52,23 @@ fn names_and_values_are_the_users() {
     let lines = |cause, allocates, touches| Program { cause, allocates, touches, uses: "s = s + field(i, j)" };
     for (program, name, call, extension, expected) in [
         (
-            lines("memset", "", "memset(table, 1, len * sizeof *table);"),
+            lines(TouchCause::Memset, "", "memset(table, 1, len * sizeof *table);"),
             "table",
             "malloc",
             "c",
             "for (size_t i = 0; i < len; i++) memset(&table[i], 1, sizeof table[i]);",
         ),
         (
-            lines("calloc", "double *t = calloc(n + 1, sizeof *t);", ""),
+            lines(TouchCause::Calloc, "double *t = calloc(n + 1, sizeof *t);", ""),
             "t",
             "malloc",
             "c",
             "t = malloc((n + 1) * sizeof *t);\n  #pragma omp parallel for schedule(static)\n  \
              for (size_t i = 0; i < n + 1; i++) memset(&t[i], 0, sizeof t[i]);",
         ),
-        (lines("memcpy", "", "memcpy(c, b, n * sizeof *c);"), "c", "malloc", "c", "for (size_t i = 0; i < n; i++) c[i] = b[i];"),
+        (lines(TouchCause::Memcpy, "", "memcpy(c, b, n * sizeof *c);"), "c", "malloc", "c", "for (size_t i = 0; i < n; i++) c[i] = b[i];"),
         (
-            lines("std::vector", "std::vector<double> x(n, 1.0);", ""),
+            lines(TouchCause::StdVector, "std::vector<double> x(n, 1.0);", ""),
             "x",
             "malloc",
             "cpp",
@@ -75,14 +76,14 @@ fn names_and_values_are_the_users() {
              for (size_t i = 0; i < x.size(); i++) x[i] = 1.0;",
         ),
         (
-            lines("std::fill", "", "std::fill(data_, data_ + r * c, T(0));"),
+            lines(TouchCause::StdFill, "", "std::fill(data_, data_ + r * c, T(0));"),
             "data_",
             "malloc",
             "cpp",
             "for (size_t i = 0; i < r * c; i++) data_[i] = T(0);",
         ),
         (
-            lines("make_unique", "auto v = std::make_unique<double[]>(n * n);", ""),
+            lines(TouchCause::MakeUnique, "auto v = std::make_unique<double[]>(n * n);", ""),
             "v",
             "malloc",
             "cpp",
@@ -90,20 +91,26 @@ fn names_and_values_are_the_users() {
              for (size_t i = 0; i < n * n; i++) v[i] = 0;",
         ),
         (
-            lines("fortran-assignment", "", "  field = 1.5d0"),
+            lines(TouchCause::FortranAssignment, "", "  field = 1.5d0"),
             "field",
             "malloc",
             "f90",
             "do j = 1, size(field, 2)\n    field(:, j) = 1.5d0\n  end do",
         ),
         (
-            lines("fortran-assignment", "allocate(field(0:n))", "  field = other"),
+            lines(TouchCause::FortranAssignment, "allocate(field(0:n))", "  field = other"),
             "field",
             "malloc",
             "f90",
             "do i = lbound(field, 1), ubound(field, 1)\n    field(i) = ...\n  end do",
         ),
-        (lines("loop", "", "for (int k = 0; k < m; k++) a[k] = k;"), "a", "malloc", "c", "\n  for (int k = 0; k < m; k++) a[k] = k;"),
+        (
+            lines(TouchCause::Loop, "", "for (int k = 0; k < m; k++) a[k] = k;"),
+            "a",
+            "malloc",
+            "c",
+            "\n  for (int k = 0; k < m; k++) a[k] = k;",
+        ),
     ] {
         let fix = fix(&program, name, call, extension, Some("/usr/lib/libgomp.so.1"));
         assert!(fix.contains(expected), "{fix}\nlacks\n{expected}");
@@ -113,10 +120,23 @@ fn names_and_values_are_the_users() {
 /// Check that a fix invents nothing if the line does not show it: no `p`, no `n`, no value.
 #[test]
 fn nothing_is_made_up() {
-    for cause in ["memset", "calloc", "memcpy", "std::fill", "make_unique", "fortran-assignment", "loop"] {
+    for cause in [
+        TouchCause::Memset,
+        TouchCause::Calloc,
+        TouchCause::Memcpy,
+        TouchCause::StdFill,
+        TouchCause::MakeUnique,
+        TouchCause::FortranAssignment,
+        TouchCause::Loop,
+    ] {
         let program = Program { cause, allocates: "", touches: "work(here);", uses: "" };
-        let fix =
-            fix(&program, "table", "malloc", if cause == "fortran-assignment" { "f90" } else { "cpp" }, Some("/usr/lib/libgomp.so.1"));
+        let fix = fix(
+            &program,
+            "table",
+            "malloc",
+            if cause == TouchCause::FortranAssignment { "f90" } else { "cpp" },
+            Some("/usr/lib/libgomp.so.1"),
+        );
         assert!(!fix.contains('\n') && fix.contains("table"), "{cause}: {fix}");
     }
 }
@@ -124,7 +144,7 @@ fn nothing_is_made_up() {
 /// Check that the fix for a program without an OpenMP runtime uses the program's own threads.
 #[test]
 fn own_threads() {
-    let program = Program { cause: "memset", allocates: "", touches: "memset(table, 1, n * 4);", uses: "s += table[i];" };
+    let program = Program { cause: TouchCause::Memset, allocates: "", touches: "memset(table, 1, n * 4);", uses: "s += table[i];" };
     let fix = fix(&program, "table", "malloc", "c", Some("/home/me/pt"));
     assert!(!fix.contains("#pragma"), "{fix}");
     assert!(fix.starts_with("let each thread initialise its own part of table in its thread function main()"), "{fix}");

@@ -4,6 +4,7 @@
 use crate::recorded_machine::{faults, host, recorded};
 use crate::simulated::*;
 use firsttouch_analysis::analyse;
+use firsttouch_model::TouchCause;
 use firsttouch_model::rows::*;
 use std::time::Instant;
 
@@ -26,7 +27,7 @@ fn measure(label: &str, profile: &Profile) {
     let mut times: Vec<f64> = Vec::new();
     for _ in 0..3 {
         let start = Instant::now();
-        let analysis = analyse(profile, &host(), &FakeSources("loop"));
+        let analysis = analyse(profile, &host(), &FakeSources(TouchCause::Loop));
         times.push(start.elapsed().as_secs_f64() * 1e3);
         assert!(!analysis.objects.is_empty());
     }

@@ -3,7 +3,7 @@
 use crate::simulated::*;
 use firsttouch_analysis::{Analysis, Target, analyse};
 use firsttouch_model::rows::*;
-use firsttouch_model::{NodeId, Pin};
+use firsttouch_model::{NodeId, Pin, TouchCause};
 use firsttouch_report::ReportJson;
 
 fn reason(analysis: &Analysis, name: &str) -> String {
@@ -42,7 +42,7 @@ fn sound(analysis: &Analysis, nodes: usize) {
 /// Check that an empty profile gives an empty answer.
 #[test]
 fn empty_profile() {
-    let analysis = analyse(&Profile::default(), &target(2), &FakeSources("loop"));
+    let analysis = analyse(&Profile::default(), &target(2), &FakeSources(TouchCause::Loop));
     sound(&analysis, 2);
     assert!(analysis.objects.is_empty() && analysis.remote_fraction.is_none());
 }
@@ -90,7 +90,7 @@ fn missing_evidence() {
     touch_only.windows.clear();
     touch_only.accesses.clear();
     touch_only.evidence[1] = Evidence { source: "watch".into(), available: false, samples: 0, detail: "no debug registers".into() };
-    let analysis = analyse(&touch_only, &target(2), &FakeSources("loop"));
+    let analysis = analyse(&touch_only, &target(2), &FakeSources(TouchCause::Loop));
     sound(&analysis, 2);
     assert!(
         reason(&analysis, "A").contains("no debug registers") && analysis.findings.is_empty() && analysis.objects[0].access_share.is_none()
@@ -99,13 +99,13 @@ fn missing_evidence() {
     let mut watch_only = world.profile(1);
     watch_only.first_touches.clear();
     watch_only.evidence[0] = Evidence { source: "touch".into(), available: false, samples: 0, detail: "perf_event_paranoid is 3".into() };
-    let analysis = analyse(&watch_only, &target(2), &FakeSources("loop"));
+    let analysis = analyse(&watch_only, &target(2), &FakeSources(TouchCause::Loop));
     sound(&analysis, 2);
     assert!(
         reason(&analysis, "A").contains("perf_event_paranoid is 3") && analysis.remote_fraction.is_none() && analysis.findings.is_empty()
     );
     watch_only.meta.set("mode", "attach");
-    assert!(reason(&analyse(&watch_only, &target(2), &FakeSources("loop")), "A").contains("attached after"));
+    assert!(reason(&analyse(&watch_only, &target(2), &FakeSources(TouchCause::Loop)), "A").contains("attached after"));
 }
 
 /// Check that few hits, no hits and small objects are not judged, with the reason.
@@ -139,7 +139,7 @@ fn initialising_is_not_use() {
         let row = Access { window, thread: 0, site: None, hits: 50, estimate: 50.0, watched_ns: MS, cut: false, cpu: None };
         profile.accesses.push(row);
     }
-    let analysis = analyse(&profile, &target(2), &FakeSources("loop"));
+    let analysis = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
     assert!(notes(&analysis).iter().any(|n| n.contains("being initialised")), "{:?}", analysis.notes);
     assert!((analysis.objects[0].used_by_thread[0] - 0.125).abs() < 0.12, "{:?}", analysis.objects[0].used_by_thread);
 }
@@ -151,14 +151,14 @@ fn nothing_to_find() {
     let analysis = judge(&world, 1, 1);
     assert!(analysis.findings.is_empty() && analysis.matrix == [[1.0]] && notes(&analysis).iter().any(|n| n.contains("one node")));
     let packed = Target { pin: Pin::Nodes(vec![NodeId(1)]), ..target(2) };
-    let analysis = analyse(&world.profile(1), &packed, &FakeSources("loop"));
+    let analysis = analyse(&world.profile(1), &packed, &FakeSources(TouchCause::Loop));
     assert!(analysis.findings.is_empty() && notes(&analysis).iter().any(|n| n.contains("All threads run on one node")));
     let single = World::new(1, vec![Thing::new("A", 64, Who::One(0), Who::One(0))]);
     let analysis = judge(&single, 1, 2);
     assert!(analysis.findings.is_empty() && analysis.notes.is_empty(), "{:?}", analysis.notes);
     let mut waiting = single.profile(1);
     waiting.meta.set("children_left", "3");
-    let analysis = analyse(&waiting, &target(2), &FakeSources("loop"));
+    let analysis = analyse(&waiting, &target(2), &FakeSources(TouchCause::Loop));
     assert!(notes(&analysis)[0].contains("started 3 processes") && notes(&analysis)[0].contains("--follow"), "{:?}", analysis.notes);
 }
 
@@ -169,10 +169,10 @@ fn threads_on_one_node() {
     let mut two = world.profile(1);
     two.processes.push(Process { id: 2, parent: Some(1), ..two.processes[0].clone() });
     two.threads[1].process = 2;
-    let analysis = analyse(&two, &target(2), &FakeSources("loop"));
+    let analysis = analyse(&two, &target(2), &FakeSources(TouchCause::Loop));
     assert!(notes(&analysis).iter().all(|n| !n.contains("--pin")), "{:?}", analysis.notes);
     let real = Target { name: "host".into(), virtual_machine: false, pin: Pin::Compact, ..target(2) };
-    let analysis = analyse(&world.profile(1), &real, &FakeSources("loop"));
+    let analysis = analyse(&world.profile(1), &real, &FakeSources(TouchCause::Loop));
     assert!(notes(&analysis).iter().any(|n| n.contains("one node of host") && n.contains("--machine virtual:2")), "{:?}", analysis.notes);
 }
 
@@ -189,7 +189,7 @@ fn memory_without_objects() {
             let touch = FirstTouch { id, address, weight: 31.0, ..profile.first_touches[0].clone() };
             profile.first_touches.push(touch);
         }
-        analyse(&profile, &target(2), &FakeSources("loop"))
+        analyse(&profile, &target(2), &FakeSources(TouchCause::Loop))
     };
     let much = with(64 * 256, "65536", true);
     assert!((much.unrecorded.unwrap() - 0.5).abs() < 0.01 && much.findings.is_empty());
@@ -214,14 +214,14 @@ fn real_machine() {
         profile.thread_cpus.insert((i64::from(thread), thread), Seen { samples: 100, looks: 0 });
     }
     let real = Target { name: "host".into(), virtual_machine: false, ..target(2) };
-    let analysis = analyse(&profile, &real, &FakeSources("loop"));
+    let analysis = analyse(&profile, &real, &FakeSources(TouchCause::Loop));
     assert_eq!(found(&analysis).len(), 1);
     assert!(analysis.findings[0].message.contains("are remote on host"));
     for i in 0..256u64 {
         let address = world.address(0) + i * (64 * MIB / 256);
         profile.pages.push(Page { process: 1, object: Some(0), address, time_ns: S, node: i32::from(i >= 128), page_bytes: 4096 });
     }
-    let analysis = analyse(&profile, &real, &FakeSources("loop"));
+    let analysis = analyse(&profile, &real, &FakeSources(TouchCause::Loop));
     assert!(analysis.findings.is_empty() && analysis.remote_fraction.unwrap() < 0.05, "{:?}", analysis.remote_fraction);
 }
 
@@ -243,7 +243,10 @@ fn hostile_profiles() {
             slow_nodes: vec![u32::MAX, 1],
             ..target(nodes)
         };
-        sound(&analyse(&profile, &target, &FakeSources(["loop", "io", ""][r.below(3) as usize])), nodes);
+        sound(
+            &analyse(&profile, &target, &FakeSources([TouchCause::Loop, TouchCause::Io, TouchCause::Unknown][r.below(3) as usize])),
+            nodes,
+        );
     }
 }
 

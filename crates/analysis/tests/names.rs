@@ -2,6 +2,7 @@
 
 use crate::simulated::*;
 use firsttouch_analysis::{Analysis, Sources, analyse};
+use firsttouch_model::TouchCause;
 use firsttouch_model::rows::{Frame, Process, Profile};
 
 const SOURCE: &[&str] = &[
@@ -25,8 +26,8 @@ impl Sources for Text {
     fn line(&self, _: &str, line: u32) -> Option<String> {
         SOURCE.get((line as usize).checked_sub(1)?).map(|text| (*text).to_owned())
     }
-    fn cause(&self, _: &[Frame], _: Option<&str>) -> String {
-        "loop".into()
+    fn cause(&self, _: &[Frame], _: Option<&str>) -> TouchCause {
+        TouchCause::Loop
     }
     fn user_frame(&self, frames: &[Frame]) -> Option<usize> {
         frames.iter().position(|frame| frame.module.as_deref() != Some("/usr/lib/libc.so.6"))

@@ -3,6 +3,7 @@
 
 use crate::simulated::*;
 use firsttouch_analysis::{Analysis, PartitionKind, Target, analyse};
+use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::FindingKind;
 use firsttouch_model::rows::*;
@@ -40,7 +41,7 @@ pub fn host() -> Target {
 }
 
 fn judged(profile: &Profile) -> Analysis {
-    analyse(profile, &host(), &FakeSources("loop"))
+    analyse(profile, &host(), &FakeSources(TouchCause::Loop))
 }
 
 fn ids(analysis: &Analysis) -> Vec<&str> {
@@ -129,7 +130,7 @@ fn hints_are_evidence() {
     assert_eq!(finding.figures["remote"].evidence.as_str(), "hint");
     assert!(finding.message.contains("964 hinting faults"), "{}", finding.message);
     // The same profile on a virtual machine with the same distribution of threads.
-    let alike = analyse(&p, &target(2), &FakeSources("loop"));
+    let alike = analyse(&p, &target(2), &FakeSources(TouchCause::Loop));
     assert!((alike.remote_fraction.unwrap() - analysis.remote_fraction.unwrap()).abs() < 0.03);
 }
 
@@ -198,7 +199,7 @@ fn pages_on_their_way() {
     let partition = |p: &Profile| judged(p).objects[0].first_touch.partition;
     assert_eq!(partition(&p), PartitionKind::Block);
     // The same on one node.
-    let one = |p: &Profile| analyse(p, &target(2), &FakeSources("loop")).objects[0].first_touch.partition;
+    let one = |p: &Profile| analyse(p, &target(2), &FakeSources(TouchCause::Loop)).objects[0].first_touch.partition;
     p.machine.node_cpus = [(0, (0..8).collect())].into();
     assert_eq!(one(&p), PartitionKind::Block);
     let mut given_back = p.clone();
@@ -248,7 +249,7 @@ fn pages_that_moved() {
     let resident = moved.objects[0].resident.as_ref().unwrap();
     assert_eq!((resident.nodes_first[0], resident.nodes_last[0], resident.moved.as_ref().unwrap().value), (1.0, 0.5, 0.5));
     assert_eq!(resident.returned.as_ref().unwrap().value, 0.0);
-    assert!(analyse(&p, &target(2), &FakeSources("loop")).objects[0].resident.is_none());
+    assert!(analyse(&p, &target(2), &FakeSources(TouchCause::Loop)).objects[0].resident.is_none());
 }
 
 /// Check that a few answers do not count for distant pages whose first touches are known.
@@ -314,7 +315,7 @@ fn policy_mismatch() {
     place(&mut bound, &block(), |_| 0);
     policy(&mut bound, "bind:0");
     assert_eq!(ids(&judged(&bound)), ["policy-mismatch"]);
-    assert!(analyse(&bound, &target(2), &FakeSources("loop")).findings.is_empty(), "a virtual machine has no policy");
+    assert!(analyse(&bound, &target(2), &FakeSources(TouchCause::Loop)).findings.is_empty(), "a virtual machine has no policy");
 
     let mut local = recorded(&block(), 3);
     place(&mut local, &block(), |page| i32::from(page >= 8192));
@@ -355,7 +356,7 @@ fn slow_tier() {
         p.machine.node_cpus.insert(2, Vec::new());
         place(&mut p, world, |page| if page * 4096 < bytes { 2 } else { i32::from(page >= 8192) });
         policy(&mut p, "bind:2");
-        analyse(&p, &Target { nodes: 3, slow_nodes: vec![2], ..host() }, &FakeSources("loop"))
+        analyse(&p, &Target { nodes: 3, slow_nodes: vec![2], ..host() }, &FakeSources(TouchCause::Loop))
     };
     let found = on_slow(&block(), 64 * MIB);
     assert_eq!(ids(&found), ["slow-tier"]);

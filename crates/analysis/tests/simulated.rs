@@ -1,8 +1,8 @@
 //! A simulated target and sampler with known truth: objects swept by threads, windows drawn as `crates/capture` draws them.
 
 use firsttouch_analysis::{Analysis, Sources, Target, analyse};
-use firsttouch_model::Pin;
 use firsttouch_model::rows::*;
+use firsttouch_model::{Pin, TouchCause};
 
 pub const MS: u64 = 1_000_000;
 pub const S: u64 = 1_000_000_000;
@@ -349,7 +349,7 @@ impl World {
 }
 
 /// Sources that know a few lines and give every touch the same cause.
-pub struct FakeSources(pub &'static str);
+pub struct FakeSources(pub TouchCause);
 
 impl Sources for FakeSources {
     fn line(&self, file: &str, line: u32) -> Option<String> {
@@ -361,8 +361,8 @@ impl Sources for FakeSources {
             _ => None,
         }
     }
-    fn cause(&self, _: &[Frame], _: Option<&str>) -> String {
-        self.0.into()
+    fn cause(&self, _: &[Frame], _: Option<&str>) -> TouchCause {
+        self.0
     }
     fn user_frame(&self, frames: &[Frame]) -> Option<usize> {
         (!frames.is_empty()).then_some(0)
@@ -386,7 +386,7 @@ pub fn target(nodes: usize) -> Target {
 }
 
 pub fn judge(world: &World, seed: u64, nodes: usize) -> Analysis {
-    analyse(&world.profile(seed), &target(nodes), &FakeSources("loop"))
+    analyse(&world.profile(seed), &target(nodes), &FakeSources(TouchCause::Loop))
 }
 
 /// (object name, finding) of each finding.

@@ -16,12 +16,14 @@ pub mod remedy;
 pub mod rows;
 pub mod system;
 pub mod topology;
+mod touch_cause;
 pub mod traffic;
 
 pub use error::{Error, ErrorKind};
 pub use expression::ExpressionError;
 pub use interval::{Estimate, Z95};
 pub use pin::Pin;
+pub use touch_cause::TouchCause;
 
 use serde::{Deserialize, Serialize};
 

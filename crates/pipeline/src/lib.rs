@@ -5,12 +5,14 @@
 
 mod error;
 mod files;
+mod judged_machine;
 mod machine;
 mod plan_file;
 mod process;
 mod profile;
 mod request;
 mod saved;
+mod seats;
 mod sources;
 
 pub use error::{ErrorKind, PipelineError};

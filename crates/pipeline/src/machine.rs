@@ -2,7 +2,7 @@
 
 use crate::{ErrorKind, PipelineError, Result};
 use firsttouch_model::topology::Topology;
-use firsttouch_predict::machine::{self, Machine, MachineError, import};
+use firsttouch_predict::machine::{self, MachineError, MachineModel, import};
 use firsttouch_system::TargetMachine;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub struct RequestedMachine {
     /// The nodes on which threads and pages can be.
     pub nodes: TargetMachine,
     /// Its numbers, if they are known.
-    pub description: Option<Machine>,
+    pub description: Option<MachineModel>,
 }
 
 impl RequestedMachine {
@@ -53,7 +53,7 @@ fn parse_nodes(text: &str) -> Result<TargetMachine> {
 }
 
 /// A machine whose nodes are numbered 0..N.
-fn numbered(machine: Machine) -> RequestedMachine {
+fn numbered(machine: MachineModel) -> RequestedMachine {
     RequestedMachine { nodes: TargetMachine::Virtual(machine.nodes.len()), description: Some(machine) }
 }
 
@@ -81,7 +81,7 @@ fn file(name: &str) -> Result<RequestedMachine> {
             "cannot use machine '{name}': it is neither a description (.toml), nor hwloc XML (lstopo --of xml), nor the output of mlc"
         )));
     }
-    Ok(numbered(Machine::parse(&text).map_err(named)?))
+    Ok(numbered(MachineModel::parse(&text).map_err(named)?))
 }
 
 /// Reads hwloc XML: the nodes, and the machine's numbers if the file has bandwidths.
@@ -112,7 +112,7 @@ fn stem(name: &str) -> String {
 ///
 /// # Errors
 /// As [`RequestedMachine::parse`]; also if only the machine's nodes are known.
-pub fn described_machine(name: &str) -> Result<Machine> {
+pub fn described_machine(name: &str) -> Result<MachineModel> {
     let named = RequestedMachine::parse(name)?;
     named.description.ok_or_else(|| match named.nodes {
         TargetMachine::Imported(file) => {
@@ -136,7 +136,7 @@ fn names() -> String {
 ///
 /// # Errors
 /// When it exists and cannot be used.
-pub(crate) fn own_description(hostname: &str) -> Result<Option<Machine>> {
+pub(crate) fn own_description(hostname: &str) -> Result<Option<MachineModel>> {
     let Some(path) = own_path(hostname).filter(|path| path.is_file()) else { return Ok(None) };
     described_machine(&path.display().to_string()).map(Some)
 }

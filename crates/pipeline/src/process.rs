@@ -1,7 +1,9 @@
 //! Checks whether a running process is the one that was profiled.
 
 use firsttouch_model::rows::{Process, Profile};
+use firsttouch_system::proc;
 use std::fmt;
+use std::path::Path;
 
 /// Why a process is not part of a profile. Its text continues a sentence about the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +36,7 @@ pub fn running_process(profile: &Profile, pid: i32) -> Result<&Process, NotThisP
     let Some(process) = profile.processes.iter().find(|process| process.pid == pid) else {
         return Err(NotThisProcess::Others { pids: profile.processes.iter().map(|process| process.pid).collect(), wanted: pid });
     };
-    let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok().map(|path| path.to_string_lossy().into_owned());
+    let program = proc::executable(Path::new("/"), pid).ok().map(|path| path.to_string_lossy().into_owned());
     let is_another = process.exe.as_ref().zip(program.as_ref()).is_some_and(|(recorded, now)| recorded != now);
     if process.died_ns.is_some() || is_another { Err(NotThisProcess::Ended { pid }) } else { Ok(process) }
 }

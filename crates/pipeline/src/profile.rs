@@ -1,12 +1,12 @@
 //! Reads a profile once, and runs the stages on it.
 
 use crate::{AnalysisRequest, ElfFiles, ErrorKind, FileSources, PipelineError, Result};
-use firsttouch_analysis::{Analysis, analyse, variables};
+use firsttouch_analysis::{Analysis, analyse};
 use firsttouch_model::rows::Profile;
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_plan::{Planned, Proposals, make};
 use firsttouch_predict::forecast::{Forecast, ForecastError, ForecastMachine, ForecastOptions, forecast};
-use firsttouch_predict::machine::Machine;
+use firsttouch_predict::machine::MachineModel;
 use firsttouch_profile::Writer;
 use firsttouch_symbols::frames::symbolize_profile;
 use std::cell::OnceCell;
@@ -39,7 +39,7 @@ pub struct AnalysedProfile {
     pub profile: Profile,
     pub analysis: Analysis,
     /// The machine's numbers, if they are known.
-    pub description: Option<Machine>,
+    pub description: Option<MachineModel>,
     /// The requested machine and pinning, as options of a command.
     pub options: Vec<String>,
     /// The machine's nodes that have memory.
@@ -67,10 +67,10 @@ impl AnalysedProfile {
     /// As [`AnalysedProfile::open`].
     pub fn of_recording(recorded: Option<Profile>, path: &Path, request: &AnalysisRequest) -> Result<Self> {
         let analysed = recorded.map_or_else(|| Self::open(path, request), |profile| Self::new(profile, request))?;
-        let variables = variables(&analysed.profile, &analysed.analysis);
+        let variables = &analysed.analysis.variables;
         if !variables.is_empty() {
             let _ = Writer::reopen(path).and_then(|writer| {
-                writer.meta(Entry::Variables(&variables))?;
+                writer.meta(Entry::Variables(variables))?;
                 writer.finish()
             });
         }

@@ -1,6 +1,7 @@
 //! Answers the analysis's questions about source code from files on this machine.
 
 use firsttouch_analysis::{Note, Sources};
+use firsttouch_model::TouchCause;
 use firsttouch_model::rows::Frame;
 use firsttouch_symbols::{SourceCache, touch_cause, user_frame, variable_near};
 use std::cell::RefCell;
@@ -51,10 +52,10 @@ impl Sources for FileSources {
         cache.line(Path::new(file), line).or_else(|| line_in(self.bundled(file)?)).map(str::to_owned)
     }
 
-    fn cause(&self, frames: &[Frame], call: Option<&str>) -> String {
+    fn cause(&self, frames: &[Frame], call: Option<&str>) -> TouchCause {
         let own = user_frame(frames);
         let text = own.and_then(|frame| self.line(frame.file.as_deref()?, frame.line?));
-        touch_cause(frames, call, text.as_deref()).as_str().to_owned()
+        touch_cause(frames, call, text.as_deref())
     }
 
     fn user_frame(&self, frames: &[Frame]) -> Option<usize> {
@@ -110,7 +111,7 @@ mod tests {
         ];
         assert_eq!(sources.user_frame(&frames), Some(1));
         assert_eq!(sources.user_frame(&[]), None);
-        assert_eq!(sources.cause(&frames, Some("malloc")), "memset");
+        assert_eq!(sources.cause(&frames, Some("malloc")), TouchCause::Memset);
         // The frame of a static array has only the line of its declaration.
         let declared = [Frame { address: 0x4000, file: Some(file.into()), line: Some(2), ..Frame::default() }];
         assert_eq!(sources.user_frame(&declared), Some(0));

@@ -1,12 +1,12 @@
 //! Where threads and memory go: numactl's lists of nodes and CPUs, affinity expressions of likwid and hwloc, memory policies. The
 //! calls that apply them are in `firsttouch_system::calls`.
 //!
-//! All modules but [`migrate`] are pure: their input is a [`firsttouch_model::topology::Topology`].
+//! All modules but [`move_pages`] are pure: their input is a [`firsttouch_model::topology::Topology`].
 
 mod affinity;
 mod explain;
 mod list;
-pub mod migrate;
+pub mod move_pages;
 pub mod openmp;
 mod scan;
 

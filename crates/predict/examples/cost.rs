@@ -4,7 +4,7 @@
 //! one, and whose threads each have another mix of nodes; then a whole prediction from the traffic to 100,000 objects.
 
 use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
-use firsttouch_predict::machine::{Machine, assumed};
+use firsttouch_predict::machine::{MachineModel, assumed};
 use firsttouch_predict::model::{Schedule, Seat, Stretch, Thread, simulate};
 use firsttouch_predict::program::{Assumptions, Caps, Placement, Program};
 use firsttouch_predict::units::{Bandwidth, Volume};
@@ -70,7 +70,7 @@ fn fastest(mut run: impl FnMut() -> Result<(), Failure>) -> Result<f64, Failure>
     Ok(best)
 }
 
-fn model(machine: &Machine, team: &[Thread]) -> Result<f64, Failure> {
+fn model(machine: &MachineModel, team: &[Thread]) -> Result<f64, Failure> {
     fastest(|| Ok(simulate(machine, team, Schedule::Static).map(|_| ())?))
 }
 

@@ -2,7 +2,7 @@
 //! gain.
 
 use crate::experiments::{self, ExperimentError};
-use crate::machine::{Machine, MachineError, assumed};
+use crate::machine::{MachineError, MachineModel, assumed};
 use crate::model::TeamError;
 use crate::model_error::{ModelError, model_error};
 use crate::program::{Assumptions, Candidate, Caps, Choice, Found, Placement, Predicted, Program, best};
@@ -19,7 +19,7 @@ const COMBINATIONS: usize = 5_000;
 /// The machine to compute with.
 #[derive(Clone, Debug)]
 pub struct ForecastMachine {
-    pub machine: Machine,
+    pub machine: MachineModel,
     /// Whether only the machine's nodes are known, so that its bandwidths are those of a median machine.
     pub is_assumed: bool,
     /// Nodes that have memory.
@@ -29,7 +29,7 @@ pub struct ForecastMachine {
 impl ForecastMachine {
     /// A machine whose numbers are known.
     #[must_use]
-    pub fn described(machine: Machine, memory_nodes: Vec<usize>) -> Self {
+    pub fn described(machine: MachineModel, memory_nodes: Vec<usize>) -> Self {
         Self { machine, is_assumed: false, memory_nodes }
     }
 
@@ -50,7 +50,7 @@ impl ForecastMachine {
 
     /// The machine's description, if its numbers are known.
     #[must_use]
-    pub fn description(&self) -> Option<&Machine> {
+    pub fn description(&self) -> Option<&MachineModel> {
         (!self.is_assumed).then_some(&self.machine)
     }
 }
@@ -74,7 +74,7 @@ impl Default for ForecastOptions {
 /// The predictions for a program, and the assumptions behind them.
 #[derive(Clone, Debug)]
 pub struct Forecast {
-    pub machine: Machine,
+    pub machine: MachineModel,
     /// Whether only the machine's nodes are known, so that its bandwidths are those of a median machine.
     pub is_assumed: bool,
     /// The program as it is, then the placements that it is compared with.

@@ -1,7 +1,7 @@
 //! The model's error on published measurements. The interval of a prediction includes it in addition to the samples' spread.
 
 use crate::experiments::Experiment;
-use crate::machine::Machine;
+use crate::machine::MachineModel;
 use crate::validate::{Validation, ValidationError, validate_on};
 use serde::Serialize;
 
@@ -32,7 +32,7 @@ impl ModelError {
 ///
 /// # Errors
 /// When an experiment cannot be predicted.
-pub fn model_error(machine: &Machine, experiments: &[Experiment]) -> Result<ModelError, ValidationError> {
+pub fn model_error(machine: &MachineModel, experiments: &[Experiment]) -> Result<ModelError, ValidationError> {
     let find = |name: &str| if name == machine.name { Ok(machine.clone()) } else { crate::machine::find(name) };
     let own: Vec<Experiment> = experiments.iter().map(|experiment| experiment.on(&machine.name)).collect();
     let of = |name: &str, validation: &Validation| {

@@ -1,6 +1,6 @@
 //! Where an object's bytes are, and on which nodes a thread finds the part that it works on.
 
-use crate::machine::Machine;
+use crate::machine::MachineModel;
 use crate::model::Stretch;
 use crate::units::Volume;
 
@@ -25,7 +25,7 @@ impl Layout {
     /// the nearest node with room (fewest links, then the lowest number), as in the kernel's zone lists. `room` is reduced by what is
     /// allocated. What fits nowhere stays on the first node (the kernel would swap or kill).
     #[must_use]
-    pub fn first_touched(machine: &Machine, touches: &[(usize, Volume)], room: &mut [f64]) -> Self {
+    pub fn first_touched(machine: &MachineModel, touches: &[(usize, Volume)], room: &mut [f64]) -> Self {
         let mut pieces: Vec<(f64, Vec<(usize, f64)>)> = Vec::new();
         for &(node, volume) in touches {
             let mut left = volume.0;
@@ -63,13 +63,13 @@ impl Layout {
 
 /// The free memory of each node before the program allocates anything; infinite if it is unknown.
 #[must_use]
-pub fn room(machine: &Machine) -> Vec<f64> {
+pub fn room(machine: &MachineModel) -> Vec<f64> {
     machine.nodes.iter().map(|node| node.free.or(node.memory).map_or(f64::INFINITY, |volume| volume.0)).collect()
 }
 
 /// All nodes, nearest first: fewest links, then the lowest number.
 #[must_use]
-pub fn nearest(machine: &Machine, node: usize) -> Vec<usize> {
+pub fn nearest(machine: &MachineModel, node: usize) -> Vec<usize> {
     let mut nodes: Vec<usize> = (0..machine.nodes.len()).collect();
     nodes.sort_by_key(|other| (machine.route(*other, node).len(), *other));
     nodes

@@ -1,7 +1,7 @@
 //! Runs of the published experiments on a machine of the model.
 
 use crate::experiments::{Dgemv, Init, Iso3dfd, Kernel, Quantity, Sockets};
-use crate::machine::{Machine, Streams};
+use crate::machine::{MachineModel, Streams};
 use crate::model::{Schedule, Seat, Simulation, Stretch, TeamError, Thread, simulate};
 use crate::placement::{Layout, room};
 use crate::seats;
@@ -32,7 +32,7 @@ impl From<f64> for Predicted {
 ///
 /// # Errors
 /// When this machine cannot have the team.
-pub fn dgemv(machine: &Machine, run: &Dgemv) -> Result<Predicted> {
+pub fn dgemv(machine: &MachineModel, run: &Dgemv) -> Result<Predicted> {
     let row = Volume(f64::from(run.m) * 8.0);
     let block = (run.m as usize).checked_div(run.threads).ok_or(TeamError::NoThreads)?;
     // The last thread takes the remainder.
@@ -69,7 +69,7 @@ fn distribution(mut values: Vec<f64>) -> Predicted {
 ///
 /// # Errors
 /// When this machine cannot have the team.
-pub fn iso3dfd(machine: &Machine, run: &Iso3dfd) -> Result<Predicted> {
+pub fn iso3dfd(machine: &MachineModel, run: &Iso3dfd) -> Result<Predicted> {
     let traffic = Volume(run.points * ISO3DFD_BYTES);
     let team = |seats: &[Seat]| -> Vec<Thread> {
         let touches: Vec<(usize, Volume)> = match run.init {
@@ -118,7 +118,7 @@ impl Memory {
 ///
 /// # Errors
 /// When this machine lacks the seats or the memory.
-pub fn bandwidth(machine: &Machine, kernel: Kernel, seats: &[Seat], memory: Memory) -> Result<Predicted> {
+pub fn bandwidth(machine: &MachineModel, kernel: Kernel, seats: &[Seat], memory: Memory) -> Result<Predicted> {
     let (read, write, allocate) = kernel.streams();
     let streams = Streams { read, write, allocate: if machine.write_allocate { allocate } else { 0.0 } };
     let work = |seat: &Seat| vec![Stretch { parts: memory.parts(*seat) }];

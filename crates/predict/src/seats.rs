@@ -1,6 +1,6 @@
 //! Where threads run: pinned, or where the system puts them.
 
-use crate::machine::Machine;
+use crate::machine::MachineModel;
 use crate::model::Seat;
 use crate::random::SplitMix;
 
@@ -8,21 +8,21 @@ use crate::random::SplitMix;
 pub const DRAWS: usize = 1000;
 
 /// A node's hardware threads.
-fn cpus_of(machine: &Machine, node: usize) -> impl Iterator<Item = Seat> + Clone + use<> {
+fn cpus_of(machine: &MachineModel, node: usize) -> impl Iterator<Item = Seat> + Clone + use<> {
     let (cores, smt) = machine.nodes.get(node).map_or((0, 0), |node| (node.cores, node.smt));
     (0..smt).flat_map(move |_| (0..cores).map(move |core| Seat { node, core }))
 }
 
 /// Threads in order, one per core, filling one node before the next. More threads than cores start again from the first core.
 #[must_use]
-pub fn compact(machine: &Machine, threads: usize) -> Vec<Seat> {
+pub fn compact(machine: &MachineModel, threads: usize) -> Vec<Seat> {
     let all = (0..machine.nodes.len()).flat_map(|node| (0..machine.nodes[node].cores).map(move |core| Seat { node, core }));
     all.cycle().take(threads).collect()
 }
 
 /// Threads on the cores of one node, one each. More threads than cores start again from the first core.
 #[must_use]
-pub fn on_node(machine: &Machine, node: usize, threads: usize) -> Vec<Seat> {
+pub fn on_node(machine: &MachineModel, node: usize, threads: usize) -> Vec<Seat> {
     let cores = machine.nodes.get(node).map_or(0, |node| node.cores);
     (0..cores).map(|core| Seat { node, core }).cycle().take(threads).collect()
 }
@@ -30,7 +30,7 @@ pub fn on_node(machine: &Machine, node: usize, threads: usize) -> Vec<Seat> {
 /// An unpinned team: the system puts each thread on a hardware thread of its own while there are free ones, and every such choice is
 /// equally likely. The same arguments give the same draws.
 #[must_use]
-pub fn unpinned(machine: &Machine, threads: usize) -> Vec<Vec<Seat>> {
+pub fn unpinned(machine: &MachineModel, threads: usize) -> Vec<Vec<Seat>> {
     let all: Vec<Seat> = (0..machine.nodes.len()).flat_map(|node| cpus_of(machine, node)).collect();
     let mut random = SplitMix::new();
     (0..DRAWS)

@@ -1,7 +1,7 @@
 //! Compares the model with published measurements: the prediction and its error for every row.
 
 use crate::experiments::{Experiment, Quantity};
-use crate::machine::{self, Machine, MachineError};
+use crate::machine::{self, MachineError, MachineModel};
 use crate::model::TeamError;
 use crate::runs::{self, Memory, Predicted};
 use crate::seats;
@@ -124,7 +124,7 @@ pub fn validate(experiments: &[Experiment]) -> Result<Validation, ValidationErro
 /// As [`validate`].
 pub fn validate_on(
     experiments: &[Experiment],
-    find: &dyn Fn(&str) -> Result<Machine, MachineError>,
+    find: &dyn Fn(&str) -> Result<MachineModel, MachineError>,
 ) -> Result<Validation, ValidationError> {
     let mut comparison = Comparison { find, machines: BTreeMap::new(), rows: Vec::new() };
     for experiment in experiments {
@@ -148,8 +148,8 @@ pub fn validate_on(
 }
 
 struct Comparison<'a> {
-    find: &'a dyn Fn(&str) -> Result<Machine, MachineError>,
-    machines: BTreeMap<String, Machine>,
+    find: &'a dyn Fn(&str) -> Result<MachineModel, MachineError>,
+    machines: BTreeMap<String, MachineModel>,
     rows: Vec<ValidationRow>,
 }
 
@@ -202,7 +202,7 @@ impl Comparison<'_> {
         row: String,
         unit: &'static str,
         published: f64,
-        run: impl FnOnce(&Machine) -> Result<Predicted, TeamError>,
+        run: impl FnOnce(&MachineModel) -> Result<Predicted, TeamError>,
     ) -> Result<(), RowFault> {
         if !self.machines.contains_key(machine) {
             self.machines.insert(machine.to_owned(), (self.find)(machine).map_err(RowFault::Machine)?);

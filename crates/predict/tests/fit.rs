@@ -1,25 +1,25 @@
 //! Checks that the numbers marked as fitted in machine files are the least-squares result for their fit rows.
 
 use firsttouch_predict::experiments::{self, Experiment};
-use firsttouch_predict::machine::{self, Machine};
+use firsttouch_predict::machine::{self, MachineModel};
 use firsttouch_predict::units::Bandwidth;
 use firsttouch_predict::validate::validate_on;
 
-type Knob = fn(&mut Machine) -> Vec<&mut f64>;
+type Knob = fn(&mut MachineModel) -> Vec<&mut f64>;
 
-fn core(machine: &mut Machine) -> Vec<&mut f64> {
+fn core(machine: &mut MachineModel) -> Vec<&mut f64> {
     machine.nodes.iter_mut().map(|node| &mut node.curves[0].core).collect()
 }
 
-fn limit(machine: &mut Machine) -> Vec<&mut f64> {
+fn limit(machine: &mut MachineModel) -> Vec<&mut f64> {
     machine.nodes.iter_mut().map(|node| &mut node.curves[0].limit).collect()
 }
 
-fn sharpness(machine: &mut Machine) -> Vec<&mut f64> {
+fn sharpness(machine: &mut MachineModel) -> Vec<&mut f64> {
     machine.nodes.iter_mut().map(|node| &mut node.curves[0].sharpness).collect()
 }
 
-fn remote(machine: &mut Machine) -> Vec<&mut f64> {
+fn remote(machine: &mut MachineModel) -> Vec<&mut f64> {
     machine
         .nodes
         .iter_mut()
@@ -31,7 +31,7 @@ fn remote(machine: &mut Machine) -> Vec<&mut f64> {
 }
 
 /// The rows of the experiment that the machine is fitted to.
-fn fit_rows(name: &str, machine: &Machine) -> Vec<Experiment> {
+fn fit_rows(name: &str, machine: &MachineModel) -> Vec<Experiment> {
     let mut list: Vec<Experiment> = experiments::all().unwrap().into_iter().filter(|experiment| experiment.name == name).collect();
     for experiment in &mut list {
         let name = experiment.name.clone();
@@ -44,19 +44,19 @@ fn fit_rows(name: &str, machine: &Machine) -> Vec<Experiment> {
     list
 }
 
-fn squares(rows: &[Experiment], machine: &Machine) -> f64 {
+fn squares(rows: &[Experiment], machine: &MachineModel) -> f64 {
     let found = validate_on(rows, &|_| Ok(machine.clone())).unwrap();
     found.rows.iter().map(|row| row.error * row.error).sum()
 }
 
-fn turned(machine: &Machine, knob: Knob, factor: f64) -> Machine {
+fn turned(machine: &MachineModel, knob: Knob, factor: f64) -> MachineModel {
     let mut machine = machine.clone();
     knob(&mut machine).into_iter().for_each(|value| *value *= factor);
     machine
 }
 
 /// Pattern search that starts with the file's numbers. Returns the best numbers, to a thousandth.
-fn fitted(rows: &[Experiment], start: &Machine, knobs: &[Knob]) -> Machine {
+fn fitted(rows: &[Experiment], start: &MachineModel, knobs: &[Knob]) -> MachineModel {
     let (mut best, mut least) = (start.clone(), squares(rows, start));
     let mut step = 0.08;
     while step > 0.0005 {

@@ -3,7 +3,7 @@
 use firsttouch_model::pairs::{PairFigure, PairKind};
 use firsttouch_model::topology::{Core, CpuLists, Memory, Node, Package, Topology};
 use firsttouch_predict::experiments::Kernel;
-use firsttouch_predict::machine::{self, Machine, import};
+use firsttouch_predict::machine::{self, MachineModel, import};
 use firsttouch_predict::runs::{Memory as Where, bandwidth};
 use firsttouch_predict::seats;
 
@@ -11,12 +11,12 @@ const ICELAKE: &str = include_str!("../../../fixtures/mlc/icelake.txt");
 const SOCKETS: &str = include_str!("../../../fixtures/mlc/sockets.txt");
 const MEMORY_ONLY: &str = include_str!("../../../fixtures/mlc/memory-only.txt");
 
-fn source<'a>(machine: &'a Machine, what: &str) -> &'a str {
+fn source<'a>(machine: &'a MachineModel, what: &str) -> &'a str {
     &machine.facts.iter().find(|fact| fact.what == what).unwrap_or_else(|| panic!("{what}: {:?}", machine.facts)).source
 }
 
 /// GB/s of all cores of `cpus` reading memory of `memory`.
-fn read(machine: &Machine, cpus: usize, memory: usize) -> f64 {
+fn read(machine: &MachineModel, cpus: usize, memory: usize) -> f64 {
     bandwidth(machine, Kernel::Load, &seats::on_node(machine, cpus, machine.nodes[cpus].cores), Where::Node(memory)).unwrap().value
 }
 

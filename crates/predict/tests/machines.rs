@@ -1,6 +1,6 @@
 //! Checks that malformed descriptions are errors with a position.
 
-use firsttouch_predict::machine::Machine;
+use firsttouch_predict::machine::MachineModel;
 
 const GOOD: &str = r#"
 schema = "firsttouch.machine/1"
@@ -26,7 +26,7 @@ source = "us"
 /// Check that a matrix alone is sufficient for a machine: controllers come from its diagonal, links from the rest, marked as inferred.
 #[test]
 fn a_matrix_is_enough() {
-    let machine = Machine::parse(GOOD).unwrap();
+    let machine = MachineModel::parse(GOOD).unwrap();
     assert_eq!(machine.nodes[0].curve(0.0).limit, 30e9);
     assert_eq!(machine.nodes[1].cores, 2);
     assert_eq!(machine.links[machine.route(1, 0)[0]].capacity.gb_per_s(), 12.0);
@@ -72,10 +72,10 @@ fn nonsense_is_refused_with_its_place() {
         ("[bandwidth]", "[bandwidth", "line 13"),
     ] {
         assert!(GOOD.contains(from), "{from}");
-        let error = Machine::parse(&GOOD.replacen(from, to, 1)).expect_err(to);
+        let error = MachineModel::parse(&GOOD.replacen(from, to, 1)).expect_err(to);
         assert_eq!(error.place, place, "{to}: {error}");
     }
-    assert!(Machine::parse("").is_err());
+    assert!(MachineModel::parse("").is_err());
 }
 
 /// Check that a machine with one node needs no links, and that several nodes without links are an error.
@@ -83,8 +83,8 @@ fn nonsense_is_refused_with_its_place() {
 fn nodes_are_connected() {
     let curves = "[[controller.curves]]\nstreams = { read = 1, write = 0, allocate = 0 }\npoints = [[1, 5], [4, 9]]\nsource = \"us\"\n";
     let start = GOOD.split("[bandwidth]").next().unwrap();
-    let error = Machine::parse(&format!("{start}{curves}")).unwrap_err();
+    let error = MachineModel::parse(&format!("{start}{curves}")).unwrap_err();
     assert!(error.to_string().contains("no way leads from node 0 to node 1"), "{error}");
     let single = start.replace("value = 2,", "value = 1,").replace("[4, 2]", "4");
-    assert!(Machine::parse(&format!("{single}{curves}")).unwrap().links.is_empty());
+    assert!(MachineModel::parse(&format!("{single}{curves}")).unwrap().links.is_empty());
 }

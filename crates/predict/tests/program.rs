@@ -1,13 +1,13 @@
 //! Fully known programs, predicted from samples of their traffic.
 
 use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
-use firsttouch_predict::machine::Machine;
+use firsttouch_predict::machine::MachineModel;
 use firsttouch_predict::program::{Assumptions, Candidate, Caps, Left, Placement, Predicted, Program, best};
 
 const SAMPLES: usize = 400;
 
 /// The machine of docs/model.md's worked example; `memory` in MiB.
-fn machine(memory: u32) -> Machine {
+fn machine(memory: u32) -> MachineModel {
     let text = format!(
         r#"
         schema = "firsttouch.machine/1"
@@ -26,7 +26,7 @@ fn machine(memory: u32) -> Machine {
         source = "assumed"
         "#
     );
-    Machine::parse(&text).unwrap()
+    MachineModel::parse(&text).unwrap()
 }
 
 /// Eight workers, four per node, use one object in blocks. Its pages are on `home(owner's node)`. Rates vary between samples.
@@ -59,7 +59,7 @@ fn ask(caps: Caps, model_error: f64) -> Assumptions {
 
 const ALL: [Placement; 4] = [Placement::AsIs, Placement::ParallelFirstTouch, Placement::Interleave, Placement::OneNode { node: 0 }];
 
-fn predicted(machine: &Machine, traffic: &Traffic, question: Assumptions) -> Vec<Predicted> {
+fn predicted(machine: &MachineModel, traffic: &Traffic, question: Assumptions) -> Vec<Predicted> {
     Program::new(machine, traffic, vec![0, 1], question).unwrap().predict(&ALL).unwrap()
 }
 

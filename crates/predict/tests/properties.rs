@@ -1,6 +1,6 @@
 //! Properties that hold on any machine and for any team.
 
-use firsttouch_predict::machine::Machine;
+use firsttouch_predict::machine::MachineModel;
 use firsttouch_predict::model::{Schedule, Seat, Simulation, Stretch, Thread, simulate};
 use firsttouch_predict::units::{Bandwidth, Volume};
 use std::fmt::Write;
@@ -29,7 +29,7 @@ impl Random {
 const CORES: usize = 4;
 
 /// A machine whose controllers saturate gradually. Each link has `link()` GB/s.
-fn machine(nodes: usize, core: f64, middle: f64, all: f64, remote: f64, mut link: impl FnMut() -> f64) -> Machine {
+fn machine(nodes: usize, core: f64, middle: f64, all: f64, remote: f64, mut link: impl FnMut() -> f64) -> MachineModel {
     let mut text = format!(
         r#"
         schema = "firsttouch.machine/1"
@@ -51,17 +51,17 @@ fn machine(nodes: usize, core: f64, middle: f64, all: f64, remote: f64, mut link
             write!(text, "\n[[links]]\nfrom = {from}\nto = {to}\ngb_per_s = {{ value = {}, source = \"assumed\" }}\n", link()).unwrap();
         }
     }
-    Machine::parse(&text).unwrap()
+    MachineModel::parse(&text).unwrap()
 }
 
-fn any_machine(random: &mut Random) -> Machine {
+fn any_machine(random: &mut Random) -> MachineModel {
     let nodes = 1 + random.below(5);
     let core = random.between(2.0, 10.0);
     let (middle, all, remote) = (core * random.between(1.2, 2.0), core * random.between(2.0, 3.9), core * random.between(0.2, 1.0));
     machine(nodes, core, middle, all, remote, || random.between(1.0, 20.0))
 }
 
-fn any_team(random: &mut Random, machine: &Machine) -> Vec<Thread> {
+fn any_team(random: &mut Random, machine: &MachineModel) -> Vec<Thread> {
     let nodes = machine.nodes.len();
     (0..=random.below(12))
         .map(|_| {
@@ -75,7 +75,7 @@ fn any_team(random: &mut Random, machine: &Machine) -> Vec<Thread> {
         .collect()
 }
 
-fn each_case(mut check: impl FnMut(&mut Random, &Machine, &[Thread], Schedule)) {
+fn each_case(mut check: impl FnMut(&mut Random, &MachineModel, &[Thread], Schedule)) {
     for case in 0..CASES {
         let mut random = Random(case);
         let machine = any_machine(&mut random);
@@ -86,7 +86,7 @@ fn each_case(mut check: impl FnMut(&mut Random, &Machine, &[Thread], Schedule)) 
     }
 }
 
-fn run(machine: &Machine, team: &[Thread], schedule: Schedule) -> Simulation {
+fn run(machine: &MachineModel, team: &[Thread], schedule: Schedule) -> Simulation {
     simulate(machine, team, schedule).unwrap()
 }
 
@@ -112,7 +112,7 @@ fn nothing_carries_more_than_it_can() {
     });
 }
 
-fn faster(machine: &Machine, factor: f64) -> Machine {
+fn faster(machine: &MachineModel, factor: f64) -> MachineModel {
     let mut machine = machine.clone();
     for node in &mut machine.nodes {
         node.core_remote.0 *= factor;

@@ -4,6 +4,7 @@ use firsttouch_analysis::{
     Analysis, EvidenceView, Figure, Finding, Interval, KernelView, LostView, MachineView, NotJudged, Note, ObjectView, REPORT_SCHEMA,
     ThreadView,
 };
+use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::{FindingKind, Severity};
 use firsttouch_model::prediction::Prediction;
@@ -47,7 +48,7 @@ pub struct FindingJson<'a> {
     /// Time as it is / time after the fix of this object alone; null without a description of the machine.
     pub predicted_gain: Option<f64>,
     pub predicted_gain_interval: Option<Interval>,
-    pub cause: Option<&'a str>,
+    pub cause: Option<TouchCause>,
     pub remote_fraction: f64,
     pub interval: Interval,
     pub remote_share: f64,
@@ -99,7 +100,7 @@ impl<'a> FindingJson<'a> {
             fix: &finding.fix,
             predicted_gain: gain.map(|gain| gain.gain),
             predicted_gain_interval: gain.map(|gain| gain.interval),
-            cause: finding.cause.as_deref(),
+            cause: finding.cause,
             remote_fraction: finding.remote_fraction,
             interval: finding.interval,
             remote_share: finding.remote_share,

@@ -4,6 +4,7 @@ use firsttouch_analysis::{
     Analysis, CodeLocation, EvidenceView, Finding, FirstTouchView, LostView, MachineView, NotJudged, NotJudgedReason, ObjectMap,
     ObjectView, PartitionKind, ThreadView,
 };
+use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::{FindingKind, Severity};
 use firsttouch_model::rows::ObjectKind;
@@ -57,7 +58,7 @@ fn matrix_a() -> ObjectView {
             by_thread: vec![1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
             at: vec![place(46, "initialise", "A[i * n + j] = (double)(i + j);", 1.0)],
             partition: PartitionKind::Single,
-            cause: Some("loop".into()),
+            cause: Some(TouchCause::Loop),
             samples: 1310,
             by_kernel: 0.0,
             recycled: 0.0,
@@ -100,7 +101,7 @@ fn serial() -> Analysis {
             message: "Thread 0 touched all of A first, so all of it is on node 0; 8 threads use it, each its own block.".into(),
             fix: "initialise A in the loop that uses it:\n  #pragma omp parallel for schedule(static)\n  for (i = 0; i < m; i++) ..."
                 .into(),
-            cause: Some("loop".into()),
+            cause: Some(TouchCause::Loop),
             remote_fraction: 0.5,
             interval: [0.48, 0.52],
             remote_share: 0.49,
@@ -112,6 +113,7 @@ fn serial() -> Analysis {
         unrecorded: None,
         lost: vec![],
         traffic: Traffic::default(),
+        variables: std::collections::BTreeMap::new(),
     }
 }
 

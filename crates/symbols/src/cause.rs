@@ -1,58 +1,14 @@
 //! The construct that first touched memory, from the stack of the touch and the source line of the user's frame.
 
 use crate::ownership::{Owner, base_name, is_standard_source, owner, text, user_frame_index};
+use firsttouch_model::TouchCause;
 use firsttouch_model::rows::Frame;
-
-/// The construct that touched memory first. The advice in a report depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Cause {
-    /// A loop in the user's code, even if the compiler turned it into a call of memset.
-    Loop,
-    Memset,
-    Calloc,
-    /// memcpy, memmove and `std::copy`.
-    Memcpy,
-    Realloc,
-    /// A constructor, resize or growth of a container of the C++ standard library.
-    StdVector,
-    /// `std::fill` on memory that the program allocated.
-    StdFill,
-    /// `std::make_unique` and `std::make_shared`, which clear the memory.
-    MakeUnique,
-    /// A whole-array assignment.
-    FortranAssignment,
-    Numpy,
-    /// Reading from a file or a socket.
-    Io,
-    Unknown,
-}
-
-impl Cause {
-    /// The name used in reports.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Loop => "loop",
-            Self::Memset => "memset",
-            Self::Calloc => "calloc",
-            Self::Memcpy => "memcpy",
-            Self::Realloc => "realloc",
-            Self::StdVector => "std::vector",
-            Self::StdFill => "std::fill",
-            Self::MakeUnique => "make_unique",
-            Self::FortranAssignment => "fortran-assignment",
-            Self::Numpy => "numpy",
-            Self::Io => "io",
-            Self::Unknown => "unknown",
-        }
-    }
-}
 
 /// The construct that touched memory, from the stack of the touch (leaf first), the call that allocated the object, and the source
 /// line of [`crate::user_frame`].
 #[must_use]
-pub fn touch_cause(frames: &[Frame], call: Option<&str>, line_text: Option<&str>) -> Cause {
-    let Some(leaf) = frames.first() else { return Cause::Unknown };
+pub fn touch_cause(frames: &[Frame], call: Option<&str>, line_text: Option<&str>) -> TouchCause {
+    let Some(leaf) = frames.first() else { return TouchCause::Unknown };
     let user = user_frame_index(frames);
     // Without a user frame, `user_frame` is the frame of a library; treat it as a library's.
     let is_user = |index: &usize| frames.get(*index).is_some_and(|frame| owner(frame) == Owner::User);
@@ -63,26 +19,26 @@ pub fn touch_cause(frames: &[Frame], call: Option<&str>, line_text: Option<&str>
 }
 
 /// The cause according to the library frames between the touch and the user's code.
-fn by_library(below: &[Frame], leaf: &Frame) -> Option<Cause> {
+fn by_library(below: &[Frame], leaf: &Frame) -> Option<TouchCause> {
     let called = |names: &[&str]| below.iter().any(|frame| names.contains(&plain_name(text(&frame.function))));
     let matches = |test: fn(&Frame) -> bool| below.iter().any(test) || test(leaf);
     if called(&["calloc"]) {
-        Some(Cause::Calloc)
+        Some(TouchCause::Calloc)
     } else if called(&["realloc", "reallocarray", "mremap"]) {
-        Some(Cause::Realloc)
+        Some(TouchCause::Realloc)
     } else if matches(reads) {
-        Some(Cause::Io)
+        Some(TouchCause::Io)
     } else if matches(|frame| text(&frame.module).contains("numpy") || text(&frame.module).contains("_multiarray_umath")) {
-        Some(Cause::Numpy)
+        Some(TouchCause::Numpy)
     } else if matches(fills_container) {
-        Some(Cause::StdVector)
+        Some(TouchCause::StdVector)
     } else if matches(fills_memory) {
-        Some(Cause::StdFill)
+        Some(TouchCause::StdFill)
     } else if matches(|frame| MAKERS.iter().any(|name| text(&frame.function).contains(name))) {
-        Some(Cause::MakeUnique)
+        Some(TouchCause::MakeUnique)
     } else if matches(|frame| is_cpp_library(frame) && ["std::copy", "__copy_move"].iter().any(|name| text(&frame.function).contains(name)))
     {
-        Some(Cause::Memcpy)
+        Some(TouchCause::Memcpy)
     } else {
         None
     }
@@ -196,43 +152,43 @@ fn kind_of(leaf: &Frame) -> Leaf {
 }
 
 /// The cause according to the user's line. It takes precedence over memset, which the compiler may have made from a loop.
-fn by_line(file: &str, line: &str, leaf: &Frame, call: Option<&str>) -> Option<Cause> {
+fn by_line(file: &str, line: &str, leaf: &Frame, call: Option<&str>) -> Option<TouchCause> {
     let kind = kind_of(leaf);
     if is_fortran_file(file) {
         return by_fortran_line(line, &kind);
     }
     let calls = |name: &str| line.contains(&format!("{name}("));
     if calls("memset") || calls("bzero") {
-        Some(Cause::Memset)
+        Some(TouchCause::Memset)
     } else if calls("memcpy") || calls("memmove") {
-        Some(Cause::Memcpy)
+        Some(TouchCause::Memcpy)
     } else if kind == Leaf::Unnamed && calls("calloc") {
-        Some(Cause::Calloc)
+        Some(TouchCause::Calloc)
     } else if kind == Leaf::Unnamed && calls("realloc") && call == Some("realloc") {
-        Some(Cause::Realloc)
+        Some(TouchCause::Realloc)
     } else if kind == Leaf::Unnamed && ["read", "pread", "fread", "recv"].iter().any(|name| calls(name)) {
-        Some(Cause::Io)
+        Some(TouchCause::Io)
     } else if kind != Leaf::Other && (line.contains("std::vector") || calls(".resize")) {
-        Some(Cause::StdVector)
+        Some(TouchCause::StdVector)
     } else if kind != Leaf::Other && (calls("std::fill") || calls("std::fill_n")) {
-        Some(Cause::StdFill)
+        Some(TouchCause::StdFill)
     } else if kind != Leaf::Other && MAKERS.iter().any(|name| line.contains(name)) {
-        Some(Cause::MakeUnique)
+        Some(TouchCause::MakeUnique)
     } else if is_loop(line) {
-        Some(Cause::Loop)
+        Some(TouchCause::Loop)
     } else {
         None
     }
 }
 
-fn by_leaf(leaf: &Frame) -> Cause {
+fn by_leaf(leaf: &Frame) -> TouchCause {
     match kind_of(leaf) {
-        Leaf::Fill => Cause::Memset,
-        Leaf::Copy => Cause::Memcpy,
-        Leaf::Unnamed => Cause::Unknown,
+        Leaf::Fill => TouchCause::Memset,
+        Leaf::Copy => TouchCause::Memcpy,
+        Leaf::Unnamed => TouchCause::Unknown,
         // Inlined code of the C++ and Rust standard libraries (iterators, operators) is part of a loop.
-        Leaf::Other if owner(leaf) != Owner::Runtime || is_standard_source(text(&leaf.file)) => Cause::Loop,
-        Leaf::Other => Cause::Unknown,
+        Leaf::Other if owner(leaf) != Owner::Runtime || is_standard_source(text(&leaf.file)) => TouchCause::Loop,
+        Leaf::Other => TouchCause::Unknown,
     }
 }
 
@@ -252,21 +208,21 @@ fn is_fortran_file(file: &str) -> bool {
     ["f", "for", "ftn", "f77", "f90", "f95", "f03", "f08", "f18", "fpp"].contains(&extension.as_str())
 }
 
-fn by_fortran_line(line: &str, kind: &Leaf) -> Option<Cause> {
+fn by_fortran_line(line: &str, kind: &Leaf) -> Option<TouchCause> {
     let code = line.split('!').next().unwrap_or_default().trim().to_ascii_lowercase();
     let head = ["do ", "do,", "end do", "enddo", "forall"].iter().any(|word| code.starts_with(word));
     if head || code == "do" {
-        return Some(Cause::Loop);
+        return Some(TouchCause::Loop);
     }
     if allocates_and_fills(&code) {
-        return Some(Cause::FortranAssignment);
+        return Some(TouchCause::FortranAssignment);
     }
     let Some(assigned) = fortran_left_side(&code) else {
         // Without the source line, assume that a memset is an assignment and a store is a loop.
-        return (*kind == Leaf::Fill).then_some(Cause::FortranAssignment);
+        return (*kind == Leaf::Fill).then_some(TouchCause::FortranAssignment);
     };
     let is_element = assigned.ends_with(')') && !assigned.rsplit('(').next().unwrap_or_default().contains(':');
-    Some(if is_element { Cause::Loop } else { Cause::FortranAssignment })
+    Some(if is_element { TouchCause::Loop } else { TouchCause::FortranAssignment })
 }
 
 /// `allocate (a(n), source=x)`: the statement that allocates also assigns.

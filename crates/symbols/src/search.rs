@@ -3,16 +3,9 @@
 use crate::debug_file::{Links, default_roots};
 use crate::elf::with_elf;
 use crate::module::Module;
+use crate::resolved::Line;
 use firsttouch_model::error::Result;
 use std::path::Path;
-
-/// A function at a line, as in [`crate::Resolved`]; innermost first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    pub function: String,
-    pub file: String,
-    pub line: u32,
-}
 
 /// Looks up code by lines.
 pub struct LineSearch {

@@ -2,21 +2,9 @@
 
 use crate::debug_file::default_roots;
 use crate::module::Module;
+use crate::resolved::Resolved;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-
-/// One function at an address.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Resolved {
-    /// Demangled, without parameters; `None` if neither DWARF nor a symbol names it.
-    pub function: Option<String>,
-    /// The source file as passed to the compiler, made absolute if DWARF has the directory.
-    pub file: Option<PathBuf>,
-    /// For the first entry the line of the address; for the others the line of the inlined call.
-    pub line: Option<u32>,
-    /// Whether the function was inlined into the next entry.
-    pub inlined: bool,
-}
 
 /// Resolves file offsets in ELF modules. A module is read once, when it is first needed; unreadable modules are remembered.
 #[derive(Default)]

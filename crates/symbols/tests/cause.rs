@@ -1,7 +1,8 @@
 //! Stacks as in profiles, and the construct that touched the memory.
 
+use firsttouch_model::TouchCause;
 use firsttouch_model::rows::Frame;
-use firsttouch_symbols::{Cause, touch_cause};
+use firsttouch_symbols::touch_cause;
 
 const LIBC: &str = "/usr/lib/x86_64-linux-gnu/libc.so.6";
 const EXE: &str = "/home/me/demo";
@@ -9,7 +10,7 @@ const NUMPY: &str = "/usr/lib/python3/dist-packages/numpy/core/_multiarray_umath
 const HEADER: &str = "/usr/include/c++/12/bits/stl_vector.h";
 
 /// Stack, allocating call, line, cause.
-type Case<'a> = (&'a [&'a str], Option<&'a str>, Option<&'a str>, Cause);
+type Case<'a> = (&'a [&'a str], Option<&'a str>, Option<&'a str>, TouchCause);
 
 /// `module|function|file`; empty parts are unknown.
 fn frame(text: &str) -> Frame {
@@ -20,7 +21,7 @@ fn frame(text: &str) -> Frame {
 
 #[test]
 fn causes_of_touches() {
-    use Cause::{Calloc, FortranAssignment, Io, Loop, MakeUnique, Memcpy, Memset, Numpy, Realloc, StdFill, StdVector, Unknown};
+    use TouchCause::{Calloc, FortranAssignment, Io, Loop, MakeUnique, Memcpy, Memset, Numpy, Realloc, StdFill, StdVector, Unknown};
     let main = format!("{EXE}|main|/home/me/demo.c");
     let cpp = format!("{EXE}|main|/home/me/demo.cpp");
     let fortran = format!("{EXE}|prog|/home/me/demo.f90");

@@ -3,7 +3,8 @@
 use super::{Evidence, Hit, Reader};
 use crate::groups::Group;
 use crate::homes::{Home, comes_later, home, home_between, observed};
-use crate::touches::{BASE_PAGE, ObjectTouches, Placed};
+use crate::touch_record::{BASE_PAGE, Placed};
+use crate::touches::ObjectTouches;
 use firsttouch_model::rows::Id;
 use std::collections::HashMap;
 

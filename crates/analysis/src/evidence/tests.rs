@@ -4,9 +4,9 @@
 use super::*;
 use crate::analyse::analyse_by;
 use crate::target::{Sources, Target};
-use firsttouch_model::Pin;
 use firsttouch_model::finding::FindingKind;
 use firsttouch_model::rows::{FirstTouch, Frame, Object, ObjectKind, Thread};
+use firsttouch_model::{Pin, TouchCause};
 
 const BYTES: u64 = 64 << 20;
 const SAMPLES: u64 = 200;
@@ -68,8 +68,8 @@ impl Sources for NoText {
     fn line(&self, _: &str, _: u32) -> Option<String> {
         None
     }
-    fn cause(&self, _: &[Frame], _: Option<&str>) -> String {
-        String::new()
+    fn cause(&self, _: &[Frame], _: Option<&str>) -> TouchCause {
+        TouchCause::Unknown
     }
     fn user_frame(&self, _: &[Frame]) -> Option<usize> {
         None

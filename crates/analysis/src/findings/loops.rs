@@ -243,6 +243,7 @@ fn indentation(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use firsttouch_model::TouchCause;
     use firsttouch_model::rows::Frame;
 
     struct Text(&'static str);
@@ -251,8 +252,8 @@ mod tests {
         fn line(&self, _: &str, line: u32) -> Option<String> {
             self.0.lines().nth((line as usize).checked_sub(1)?).map(str::to_owned)
         }
-        fn cause(&self, _: &[Frame], _: Option<&str>) -> String {
-            String::new()
+        fn cause(&self, _: &[Frame], _: Option<&str>) -> TouchCause {
+            TouchCause::Unknown
         }
         fn user_frame(&self, _: &[Frame]) -> Option<usize> {
             None

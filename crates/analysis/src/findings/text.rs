@@ -7,6 +7,7 @@ use crate::groups::Group;
 use crate::judge::Subject;
 use crate::names::made_by;
 use crate::{CodeLocation, ObjectView, PartitionKind};
+use firsttouch_model::TouchCause;
 use firsttouch_model::finding::FindingKind;
 use firsttouch_model::format_bytes;
 use firsttouch_model::rows::Object;
@@ -193,15 +194,15 @@ impl Context<'_> {
                 there && o.born_ns <= time && o.died_ns.is_some_and(|died| time < died)
             })
         });
-        owner.map_or_else(String::new, |group| format!(" by {}, since freed", self.names[group].0))
+        owner.map_or_else(String::new, |group| format!(" by {}, since freed", self.names[group].shown))
     }
 }
 
 /// What calloc or realloc did, if a loop was the first to write the memory they returned.
 fn before_the_loop(case: &Case<'_>) -> Option<String> {
     let place = describe(loop_after_call(case.view)?);
-    match case.view.first_touch.cause.as_deref()? {
-        "calloc" => Some(format!("calloc gave zero pages that nobody had touched; the code at {place} wrote them first")),
+    match case.view.first_touch.cause? {
+        TouchCause::Calloc => Some(format!("calloc gave zero pages that nobody had touched; the code at {place} wrote them first")),
         _ => Some(format!(
             "realloc gave memory whose new part nobody had touched (and moved the old pages along, where they were); the code at {place} wrote it first"
         )),
@@ -211,7 +212,8 @@ fn before_the_loop(case: &Case<'_>) -> Option<String> {
 /// The first touch, if the program's own code made it after calloc or realloc returned.
 pub(super) fn loop_after_call(view: &ObjectView) -> Option<&CodeLocation> {
     let place = view.first_touch.at.first().filter(|p| p.line.is_some())?;
-    let after = matches!(view.first_touch.cause.as_deref(), Some("calloc" | "realloc")) && view.first_touch.cause == view.call;
+    let call = view.call.as_deref().and_then(TouchCause::of_call);
+    let after = call.is_some() && view.first_touch.cause == call;
     let within = view.allocated_at.as_ref().is_some_and(|call| (&call.file, call.line) == (&place.file, place.line));
     (after && !within).then_some(place)
 }
@@ -219,9 +221,9 @@ pub(super) fn loop_after_call(view: &ObjectView) -> Option<&CodeLocation> {
 fn touch_place(case: &Case<'_>) -> String {
     let view = &case.view.first_touch;
     let place = view.at.first().map(describe);
-    match (view.cause.as_ref().filter(|cause| *cause != "unknown"), place) {
+    match (view.cause.filter(|cause| *cause != TouchCause::Unknown), place) {
         (Some(cause), Some(place)) => format!("{cause}, {place}"),
-        (Some(cause), None) => cause.clone(),
+        (Some(cause), None) => cause.to_string(),
         (None, Some(place)) => place,
         (None, None) => "its place in the code is not known".to_owned(),
     }

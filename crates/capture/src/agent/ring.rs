@@ -4,6 +4,7 @@ use super::records::{AgentEvent, AgentRecord, PythonFrame, Tick};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const MAGIC: u64 = 0x3147_4e49_5254_4646;
@@ -41,8 +42,7 @@ pub const SILENT_ADDRESS_SPACE: u32 = 2;
 
 /// The kernel's clock source is the CPUs' time-stamp counter. (`kvm-clock` may be based on it as well, but does not say so.)
 fn clock_runs_by_ticks() -> bool {
-    let name = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-    cfg!(target_arch = "x86_64") && name.is_ok_and(|name| name.trim() == "tsc")
+    cfg!(target_arch = "x86_64") && firsttouch_system::machine::clock_source(Path::new("/")).as_deref() == Some("tsc")
 }
 
 /// The ring, made and read by firsttouch.

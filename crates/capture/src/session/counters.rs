@@ -2,7 +2,7 @@
 
 use crate::track::Tracker;
 use firsttouch_model::rows::Counter;
-use firsttouch_model::system::Counters as SystemCounters;
+use firsttouch_model::system::Counters;
 use firsttouch_system::counters;
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ const EVERY_NS: u64 = 5_000_000_000;
 type Values = BTreeMap<(String, Option<u32>), u64>;
 
 #[derive(Default)]
-pub(super) struct Counters {
+pub(super) struct CounterRecorder {
     start: Values,
     next_ns: u64,
 }
 
-impl Counters {
+impl CounterRecorder {
     /// Reads the counters, and the memory of each node, if it is time or the run ends.
     pub(super) fn read(&mut self, tracker: &mut Tracker, now: u64, is_end: bool) {
         if now < self.next_ns && !is_end {
@@ -41,7 +41,7 @@ impl Counters {
     }
 }
 
-fn flat(counters: &SystemCounters) -> Values {
+fn flat(counters: &Counters) -> Values {
     let system = counters.system.iter().map(|(name, &value)| ((name.clone(), None), value));
     let nodes = counters.nodes.iter().flat_map(|n| n.counters.iter().map(|(name, &value)| ((name.clone(), Some(n.id)), value)));
     system.chain(nodes).collect()

@@ -15,7 +15,7 @@ use crate::sink::Sink;
 use crate::timeline::Timeline;
 use crate::track::Tracker;
 use crate::track::scope::Scope;
-use counters::Counters;
+use counters::CounterRecorder;
 use firsttouch_model::rows::Profile;
 use firsttouch_profile::Writer;
 use firsttouch_system::calls::clock::monotonic_ns;
@@ -55,7 +55,7 @@ struct Session<'a> {
     pid: i32,
     sources: Members,
     timeline: Timeline,
-    counters: Counters,
+    counters: CounterRecorder,
     start_ns: u64,
     end_ns: u64,
     last_tick_ns: u64,
@@ -96,7 +96,7 @@ impl<'a> Session<'a> {
             pid,
             sources: Members::new(sources),
             timeline: Timeline::default(),
-            counters: Counters::default(),
+            counters: CounterRecorder::default(),
             start_ns: now,
             end_ns: now,
             last_tick_ns: now,

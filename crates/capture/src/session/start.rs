@@ -97,7 +97,7 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Recording> {
         return refuse("it is firsttouch itself: name another");
     }
     let tids = proc::thread_ids(Path::new("/"), pid);
-    match std::fs::read_link(format!("/proc/{pid}/exe")).map_err(|error| error.kind()) {
+    match proc::executable(Path::new("/"), pid).map_err(|error| error.kind()) {
         Ok(_) if !tids.is_empty() => {}
         Err(std::io::ErrorKind::NotFound) => return refuse("it is a thread of the kernel, which has no memory of its own"),
         _ => return refuse("it belongs to another user or has ended: run as that user"),

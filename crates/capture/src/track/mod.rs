@@ -2,6 +2,7 @@
 
 pub mod activity;
 mod agent_events;
+mod child_processes;
 pub mod live_objects;
 mod lookups;
 pub mod modules;

@@ -1,7 +1,7 @@
 //! Births and deaths of objects, and the rows they become.
 
 use super::live_objects::{LiveObject, LiveObjects};
-use super::processes::Process;
+use super::processes::LiveProcess;
 use crate::sink::Sink;
 use firsttouch_model::rows::{FoldedObjects, Id, ObjectKind, Release};
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ impl Objects {
         Self { min_size, seen: 0, releases: 0, sampled_from_ns: u64::MAX, deaths: HashMap::new(), folded: HashMap::new() }
     }
 
-    pub(super) fn add(&mut self, process: &mut Process, new: NewObject, time: u64, sink: &mut Sink) {
+    pub(super) fn add(&mut self, process: &mut LiveProcess, new: NewObject, time: u64, sink: &mut Sink) {
         if new.bytes == 0 {
             return;
         }
@@ -86,7 +86,7 @@ impl Objects {
     }
 
     /// A range was unmapped, or (`advise`) its pages were given back.
-    pub(super) fn unmapped(&mut self, process: &mut Process, address: u64, bytes: u64, advise: bool, time: u64, sink: &mut Sink) {
+    pub(super) fn unmapped(&mut self, process: &mut LiveProcess, address: u64, bytes: u64, advise: bool, time: u64, sink: &mut Sink) {
         process.touched.remove(address, bytes);
         if advise {
             // The object lives on, its pages are fresh.
@@ -105,7 +105,7 @@ impl Objects {
     }
 
     /// A range of an object was unmapped. The rest of a mapping lives on: programs give back both ends of a mapping to align it.
-    fn cut(&mut self, process: &mut Process, start: u64, (from, to): (u64, u64), time: u64, sink: &mut Sink) {
+    fn cut(&mut self, process: &mut LiveProcess, start: u64, (from, to): (u64, u64), time: u64, sink: &mut Sink) {
         let Some(object) = process.objects.by_address.get(&start) else { return };
         let end = start.saturating_add(object.bytes);
         let mut left = [(start, from.saturating_sub(start)), (to, end.saturating_sub(to))];
@@ -124,7 +124,7 @@ impl Objects {
     }
 
     /// Ends all objects of a process that `which` picks.
-    pub(super) fn end_all(&mut self, process: &mut Process, time: u64, sink: &mut Sink, which: impl Fn(&LiveObject) -> bool) {
+    pub(super) fn end_all(&mut self, process: &mut LiveProcess, time: u64, sink: &mut Sink, which: impl Fn(&LiveObject) -> bool) {
         let starts: Vec<u64> = process.objects.by_address.iter().filter(|(_, o)| which(o)).map(|(&a, _)| a).collect();
         for start in starts {
             self.end(process, start, time, sink);
@@ -132,7 +132,7 @@ impl Objects {
     }
 
     /// An object dies. It becomes a row if there is evidence of it, and else is added to the totals of its site.
-    pub(super) fn end(&mut self, process: &mut Process, address: u64, time: u64, sink: &mut Sink) {
+    pub(super) fn end(&mut self, process: &mut LiveProcess, address: u64, time: u64, sink: &mut Sink) {
         let Some(object) = process.objects.by_address.remove(&address) else { return };
         let evidence = object.has_evidence || object.written || process.touched.any_in(address, object.bytes);
         self.deaths.insert(object.id, time);
@@ -155,7 +155,7 @@ impl Objects {
     }
 
     /// Writes the live objects that have no row yet, so that a profile cut short knows them.
-    pub(super) fn write_live(process: &mut Process, sink: &mut Sink) {
+    pub(super) fn write_live(process: &mut LiveProcess, sink: &mut Sink) {
         for (&address, object) in process.objects.by_address.iter_mut().filter(|(_, object)| !object.written) {
             object.written = true;
             object.write(process.id, address, None, sink);

@@ -6,13 +6,13 @@ use super::scope::Scope;
 use super::touched::TouchedPages;
 use crate::sink::Sink;
 use crate::unwind::{TableStore, Unwinder};
-use firsttouch_model::rows::{Id, Process as ProcessRow};
+use firsttouch_model::rows::{Id, Process};
 use firsttouch_system::calls::page_sizes::PageSizes;
 use firsttouch_system::proc;
 use std::collections::{BTreeMap, HashMap};
 
 /// A live process.
-pub struct Process {
+pub struct LiveProcess {
     pub id: Id,
     pub pid: i32,
     pub parent: Option<Id>,
@@ -29,7 +29,7 @@ pub struct Process {
     pub has_agent: bool,
 }
 
-impl Process {
+impl LiveProcess {
     fn new(id: Id, pid: i32, parent: Option<Id>, time: u64, scope: &Scope) -> Self {
         Self {
             id,
@@ -61,19 +61,19 @@ impl Process {
     }
 
     fn write(&self, died_ns: Option<u64>, sink: &mut Sink) {
-        let row = ProcessRow { id: self.id, pid: self.pid, parent: self.parent, exe: self.exe.clone(), born_ns: self.born_ns, died_ns };
+        let row = Process { id: self.id, pid: self.pid, parent: self.parent, exe: self.exe.clone(), born_ns: self.born_ns, died_ns };
         sink.write(|w| w.process(&row));
     }
 }
 
 fn exe(scope: &Scope, pid: i32) -> Option<String> {
-    std::fs::read_link(scope.root.join(format!("proc/{pid}/exe"))).ok().map(|path| path.to_string_lossy().into_owned())
+    proc::executable(&scope.root, pid).ok().map(|path| path.to_string_lossy().into_owned())
 }
 
 #[derive(Default)]
 pub struct Processes {
     /// By pid.
-    pub live: HashMap<i32, Process>,
+    pub live: HashMap<i32, LiveProcess>,
     seen: i64,
     /// Unwind tables, shared by all processes.
     tables: TableStore,
@@ -83,7 +83,7 @@ impl Processes {
     pub(super) fn add(&mut self, pid: i32, parent: Option<Id>, time: u64, scope: &Scope, sink: &mut Sink) -> Id {
         let id = self.seen;
         self.seen += 1;
-        let process = Process::new(id, pid, parent, time, scope);
+        let process = LiveProcess::new(id, pid, parent, time, scope);
         process.write(None, sink);
         self.live.insert(pid, process);
         id

@@ -1,6 +1,6 @@
 //! Queries of where pages are. Several sources make them; what refuses one (a container's seccomp profile) refuses all.
 
-use super::processes::Process;
+use super::processes::LiveProcess;
 use crate::sink::Sink;
 use firsttouch_model::rows::{Id, Page};
 use firsttouch_system::calls::pages::nodes_of;
@@ -19,7 +19,7 @@ impl Residency {
     ///
     /// # Errors
     /// The kernel's; nothing is written then.
-    pub fn query(&mut self, process: &mut Process, pages: &[(Id, u64)], now: u64, sink: &mut Sink) -> io::Result<()> {
+    pub fn query(&mut self, process: &mut LiveProcess, pages: &[(Id, u64)], now: u64, sink: &mut Sink) -> io::Result<()> {
         let addresses: Vec<u64> = pages.iter().map(|&(_, address)| address).collect();
         let nodes = nodes_of(process.pid, &addresses)?;
         for (&(object, address), node) in pages.iter().zip(nodes) {

@@ -1,6 +1,6 @@
 //! Call stacks, each stored once, with addresses turned into (file, offset) while the mappings are known.
 
-use super::processes::Process;
+use super::processes::LiveProcess;
 use crate::agent::records::PythonFrame;
 use crate::sink::Sink;
 use firsttouch_model::rows::{Frame, Id, Site};
@@ -25,7 +25,7 @@ pub struct Sites {
 impl Sites {
     /// The site of a stack, leaf first. `leaf_returned`: the leaf, like every caller, is the address after the instruction that is
     /// meant (a watch hit, a system call).
-    pub fn intern(&mut self, process: &Process, stack: &[u64], leaf_returned: bool, sink: &mut Sink) -> Id {
+    pub fn intern(&mut self, process: &LiveProcess, stack: &[u64], leaf_returned: bool, sink: &mut Sink) -> Id {
         let stack = if self.by_stack.len() < WHOLE_STACKS { stack } else { &stack[..stack.len().min(1)] };
         let entry = match self.by_stack.entry((process.id, leaf_returned, stack.into())) {
             Entry::Occupied(known) => return *known.get(),
@@ -38,7 +38,7 @@ impl Sites {
     }
 
     /// The site of one of the agent's stacks, possibly before its frames are known; with a Python stack (not 0), the site of both.
-    pub fn of_agent_stack(&mut self, process: &Process, stack: u64, python: u64, sink: &mut Sink) -> Option<Id> {
+    pub fn of_agent_stack(&mut self, process: &LiveProcess, stack: u64, python: u64, sink: &mut Sink) -> Option<Id> {
         let python_frames = self.python.get(&(process.id, python));
         let python = if python_frames.is_some() { python } else { 0 };
         if stack == 0 && python == 0 {
@@ -59,7 +59,7 @@ impl Sites {
     }
 
     /// The frames of one of the agent's stacks: all return addresses.
-    pub fn define_agent_stack(&mut self, process: &Process, stack: u64, frames: &[u64], sink: &mut Sink) {
+    pub fn define_agent_stack(&mut self, process: &LiveProcess, stack: u64, frames: &[u64], sink: &mut Sink) {
         if let Some(id) = self.of_agent_stack(process, stack, 0, sink) {
             write(id, process, located(process, frames, true), sink);
             if self.native.len() < WHOLE_STACKS {
@@ -84,7 +84,7 @@ impl Sites {
     }
 
     /// The line that declares a static object, as the site of its allocation.
-    pub fn of_declaration(&mut self, process: &Process, address: u64, file: &Path, line: u32, sink: &mut Sink) -> Id {
+    pub fn of_declaration(&mut self, process: &LiveProcess, address: u64, file: &Path, line: u32, sink: &mut Sink) -> Id {
         let id = self.new_id();
         let frame = Frame { address, file: Some(file.to_string_lossy().into_owned()), line: Some(line), ..Frame::default() };
         write(id, process, vec![frame], sink);
@@ -105,12 +105,12 @@ impl Sites {
     }
 }
 
-fn write(id: Id, process: &Process, frames: Vec<Frame>, sink: &mut Sink) {
+fn write(id: Id, process: &LiveProcess, frames: Vec<Frame>, sink: &mut Sink) {
     let site = Site { id, process: process.id, frames };
     sink.write(|w| w.site(&site));
 }
 
-fn located(process: &Process, stack: &[u64], leaf_returned: bool) -> Vec<Frame> {
+fn located(process: &LiveProcess, stack: &[u64], leaf_returned: bool) -> Vec<Frame> {
     stack
         .iter()
         .enumerate()

@@ -2,7 +2,7 @@
 
 use super::scope::Scope;
 use crate::sink::Sink;
-use firsttouch_model::rows::{Id, Seen, Thread as ThreadRow};
+use firsttouch_model::rows::{Id, Seen, Thread};
 use firsttouch_system::proc;
 use std::collections::{BTreeMap, HashMap};
 
@@ -205,7 +205,7 @@ impl Threads {
 
 impl ThreadState {
     fn write(&self, died_ns: Option<u64>, sink: &mut Sink) {
-        let row = ThreadRow {
+        let row = Thread {
             id: self.id,
             process: self.process,
             tid: self.tid,

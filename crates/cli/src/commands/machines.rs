@@ -4,14 +4,14 @@ use crate::arguments::MachinesAction;
 use crate::output::{print, print_json, style};
 use anyhow::Result;
 use firsttouch_pipeline::described_machine;
-use firsttouch_predict::machine::{self, Machine};
+use firsttouch_predict::machine::{self, MachineModel};
 use firsttouch_report::{MachineJson, MachinesJson, machine_text, machines_text};
 use std::io::stdout;
 
 pub fn run(action: &MachinesAction) -> Result<u8> {
     match action {
         MachinesAction::List(arguments) => {
-            let machines = machine::names().map(machine::find).collect::<Result<Vec<Machine>, _>>()?;
+            let machines = machine::names().map(machine::find).collect::<Result<Vec<MachineModel>, _>>()?;
             if arguments.json {
                 print_json(&MachinesJson::new(&machines))?;
             } else {

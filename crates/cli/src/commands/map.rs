@@ -8,7 +8,7 @@ use anyhow::Result;
 use firsttouch_experiments::map::{Map, Options, scan};
 use firsttouch_model::topology::Topology;
 use firsttouch_report::{Origin, heat_maps, machine_toml, map_text, map_xml};
-use firsttouch_system::topology;
+use firsttouch_system::{machine, topology};
 use std::path::Path;
 
 pub fn run(arguments: &Arguments) -> Result<u8> {
@@ -49,6 +49,5 @@ fn show(arguments: &Arguments, map: &Map, topology: &Topology) -> Result<()> {
 }
 
 fn host_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    if name.trim().is_empty() { "this-machine".to_owned() } else { name.trim().to_owned() }
+    machine::host_name(Path::new("/")).unwrap_or_else(|| "this-machine".to_owned())
 }

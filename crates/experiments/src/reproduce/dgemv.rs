@@ -7,7 +7,7 @@ use crate::Result;
 use firsttouch_model::format_bytes;
 use firsttouch_model::topology::format_list;
 use firsttouch_predict::experiments::{Dgemv, Init, Quantity};
-use firsttouch_predict::machine::Machine;
+use firsttouch_predict::machine::MachineModel;
 use firsttouch_predict::runs;
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ pub fn kernel(init: Init, m: u64, threads: usize, more: &str) -> String {
     format!("dgemv --init {} --m {m} --n {m} --threads {threads} {more}", init.name())
 }
 
-fn seconds(machine: &Machine, init: Init, m: u32, threads: usize) -> Result<ResultCell> {
+fn seconds(machine: &MachineModel, init: Init, m: u32, threads: usize) -> Result<ResultCell> {
     let run = Dgemv { machine: machine.name.clone(), note: None, init, m, threads, quantity: Quantity::Seconds, published: 0.0 };
     predicted(runs::dgemv(machine, &run))
 }

@@ -6,7 +6,7 @@ use super::{Claim, Drawing, Effect, Reproduction, ResultCell, ResultRow, ResultT
 use crate::Result;
 use firsttouch_model::format_bytes;
 use firsttouch_predict::experiments::{Init, Iso3dfd, Sockets};
-use firsttouch_predict::machine::Machine;
+use firsttouch_predict::machine::MachineModel;
 use firsttouch_predict::runs;
 
 pub const EXPERIMENT: &str = "iso3dfd-e5-2699v4";
@@ -74,7 +74,7 @@ fn schedule(dynamic: bool) -> &'static str {
 }
 
 /// The model's speed of the article's grid.
-pub fn model(machine: &Machine, sockets: Sockets, init: Init, dynamic: bool) -> Result<ResultCell> {
+pub fn model(machine: &MachineModel, sockets: Sockets, init: Init, dynamic: bool) -> Result<ResultCell> {
     let run =
         Iso3dfd { machine: machine.name.clone(), name: String::new(), sockets, init, dynamic, points: 1e9, published_mpoints_per_s: 0.0 };
     predicted(runs::iso3dfd(machine, &run))
@@ -137,7 +137,7 @@ pub fn first_touch(runner: &Runner<'_>) -> Result<Reproduction> {
 const LEAST_GAIN: f64 = 1.1;
 
 /// A sentence about a contradiction between model and article, if there is one.
-fn disagreement(machine: &Machine) -> Result<Option<String>> {
+fn disagreement(machine: &MachineModel) -> Result<Option<String>> {
     let speed = |init| model(machine, Sockets::All, init, true).map(|cell| cell.value());
     let gain = speed(Init::Parallel)? / speed(Init::Serial)?;
     Ok((gain > LEAST_GAIN).then(|| {

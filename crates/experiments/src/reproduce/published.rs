@@ -4,13 +4,13 @@ use super::{ExperimentName, ResultCell, ResultColumn, Source};
 use crate::Result;
 use crate::error::{Context, ErrorKind};
 use firsttouch_predict::experiments::{self, Experiment};
-use firsttouch_predict::machine::{self, Machine};
+use firsttouch_predict::machine::{self, MachineModel};
 use firsttouch_predict::runs::Predicted;
 
 /// A published experiment and the machine that it ran on.
 pub struct Published {
     pub experiment: Experiment,
-    pub machine: Machine,
+    pub machine: MachineModel,
 }
 
 impl Published {

@@ -7,7 +7,7 @@ use crate::Result;
 use firsttouch_model::format_bytes;
 use firsttouch_model::topology::format_list;
 use firsttouch_predict::experiments::Kernel;
-use firsttouch_predict::machine::Machine;
+use firsttouch_predict::machine::MachineModel;
 use firsttouch_predict::model::Seat;
 use firsttouch_predict::runs::{self, Memory};
 use firsttouch_predict::seats;
@@ -118,7 +118,7 @@ fn speeds(published: &Published, ways: &[PlacedOn], case_runs: &[CaseRuns]) -> R
 }
 
 /// The predicted speed of all cores of `count` domains.
-fn model(machine: &Machine, placement: Placement, count: usize) -> Result<ResultCell> {
+fn model(machine: &MachineModel, placement: Placement, count: usize) -> Result<ResultCell> {
     let cores = |node: usize| machine.nodes.get(node).map_or(0, |node| node.cores);
     let team: Vec<Seat> = (0..count).flat_map(|node| seats::on_node(machine, node, cores(node))).collect();
     predicted(runs::bandwidth(machine, Kernel::Stream, &team, placement.memory(count)))

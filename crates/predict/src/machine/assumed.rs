@@ -1,6 +1,6 @@
 //! A machine of which only nodes and cores are known: the ratios of its numbers are taken from the catalogue.
 
-use super::{Machine, MachineError, catalogue};
+use super::{MachineError, MachineModel, catalogue};
 use crate::units::Bandwidth;
 use std::sync::OnceLock;
 
@@ -17,7 +17,7 @@ struct Ratios {
 }
 
 impl Ratios {
-    fn of(machine: &Machine) -> Self {
+    fn of(machine: &MachineModel) -> Self {
         let limit = machine.nodes.first().map_or(f64::NAN, |node| node.curve(0.0).limit);
         let core = machine.nodes.first().map(|node| node.curve(0.0).core / limit);
         let link = machine.links.iter().map(|link| link.capacity.0 / limit).reduce(f64::min);
@@ -87,7 +87,7 @@ fn of_the_catalogue() -> Result<Typical, MachineError> {
 ///
 /// # Errors
 /// When a machine may not have that many nodes or cores.
-pub fn assumed(name: &str, nodes: usize, cores: usize) -> Result<Machine, MachineError> {
+pub fn assumed(name: &str, nodes: usize, cores: usize) -> Result<MachineModel, MachineError> {
     let Typical { limit, core, link, remote, .. } = typical()?;
     let (core, link) = (limit * core, limit * link);
     let gb = |bytes: f64| Bandwidth(bytes).gb_per_s();
@@ -103,7 +103,7 @@ pub fn assumed(name: &str, nodes: usize, cores: usize) -> Result<Machine, Machin
         gb(core * remote),
         gb(link)
     );
-    Ok(Machine { name: name.to_owned(), ..Machine::parse(&text)? })
+    Ok(MachineModel { name: name.to_owned(), ..MachineModel::parse(&text)? })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::curve::Curve;
 use super::file::{Bandwidth as Pairs, File, Matrix, Number, Value};
 use super::routes::routes;
-use super::{Fact, Link, Machine, MachineError, Node};
+use super::{Fact, Link, MachineError, MachineModel, Node};
 use crate::units::{Bandwidth, Volume};
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ fn refused<T>(place: impl Into<String>, reason: impl std::fmt::Display) -> Resul
     Err(MachineError { place: place.into(), reason: reason.to_string() })
 }
 
-pub fn build(file: &File) -> Result<Machine> {
+pub fn build(file: &File) -> Result<MachineModel> {
     let mut facts = Facts { list: Vec::new(), sources: &file.sources };
     let count = one("nodes.count", &file.nodes.count, MOST_NODES, &mut facts)?;
     let per_package = one("nodes.per_package", &file.nodes.per_package, MOST_NODES, &mut facts)?;
@@ -61,7 +61,7 @@ pub fn build(file: &File) -> Result<Machine> {
             core_remote: Bandwidth::from_gb_per_s(remote[index]),
         })
         .collect();
-    Ok(Machine {
+    Ok(MachineModel {
         name: file.name.clone(),
         title: file.title.clone(),
         nodes,

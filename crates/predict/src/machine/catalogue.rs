@@ -1,6 +1,6 @@
 //! The machines that come with firsttouch: `machines/*.toml`.
 
-use super::{Machine, MachineError};
+use super::{MachineError, MachineModel};
 
 const FILES: &[(&str, &str)] = &[
     ("a64fx", include_str!("../../machines/a64fx.toml")),
@@ -32,12 +32,12 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 ///
 /// # Errors
 /// When the catalogue lacks the name.
-pub fn find(name: &str) -> Result<Machine, MachineError> {
+pub fn find(name: &str) -> Result<MachineModel, MachineError> {
     let Some((_, text)) = FILES.iter().find(|(known, _)| *known == name) else {
         let reason = "there is no such machine in the catalogue (`firsttouch machines list` shows it)".to_owned();
         return Err(MachineError { place: name.to_owned(), reason });
     };
-    Machine::parse(text).map_err(|error| MachineError { place: format!("{name}: {}", error.place), ..error })
+    MachineModel::parse(text).map_err(|error| MachineError { place: format!("{name}: {}", error.place), ..error })
 }
 
 #[cfg(test)]

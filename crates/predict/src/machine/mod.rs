@@ -1,4 +1,4 @@
-//! A machine as the model needs it: nodes with controllers, cores, links and routes. Made from a description by [`Machine::parse`].
+//! A machine as the model needs it: nodes with controllers, cores, links and routes. Made from a description by [`MachineModel::parse`].
 
 mod assumed;
 mod build;
@@ -21,7 +21,7 @@ use std::fmt;
 
 /// A machine that the model can compute with: every number is finite and positive, and every node reaches every other.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Machine {
+pub struct MachineModel {
     pub name: String,
     pub title: String,
     pub nodes: Vec<Node>,
@@ -87,7 +87,7 @@ impl fmt::Display for MachineError {
 
 impl std::error::Error for MachineError {}
 
-impl Machine {
+impl MachineModel {
     /// Reads a description (docs/model.md has its format).
     ///
     /// # Errors

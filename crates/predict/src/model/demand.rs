@@ -1,7 +1,7 @@
 //! The demand of a working thread on a machine: the resources that its traffic passes, and the rate that it could reach alone.
 
 use super::Thread;
-use crate::machine::Machine;
+use crate::machine::MachineModel;
 use crate::machine::curve::delivered;
 
 /// One thread's use of the machine while it works on one stretch.
@@ -16,12 +16,12 @@ pub struct Demand {
 }
 
 /// The index of a link's resource. Controllers come first, by node; then links, in the machine's order.
-pub fn link(machine: &Machine, index: usize) -> usize {
+pub fn link(machine: &MachineModel, index: usize) -> usize {
     machine.nodes.len() + index
 }
 
 /// The demand of a thread whose bytes are on nodes in the given shares (sum 1), on a core with `on_core` working threads.
-pub fn demand(machine: &Machine, thread: &Thread, shares: &[(usize, f64)], on_core: usize) -> Demand {
+pub fn demand(machine: &MachineModel, thread: &Thread, shares: &[(usize, f64)], on_core: usize) -> Demand {
     let node = thread.seat.node;
     let write = thread.write_share;
     let mut uses: Vec<(usize, f64)> = Vec::with_capacity(3 * shares.len());
@@ -53,7 +53,7 @@ pub fn demand(machine: &Machine, thread: &Thread, shares: &[(usize, f64)], on_co
 /// The capacity of each resource for an offered load in bytes per second, `written` of which is written. A controller delivers less than
 /// its limit before its queue is full (see `curve`): its capacity follows from the load that its threads would offer if nothing else
 /// limited them.
-pub fn capacities(machine: &Machine, (offered, written): (&[f64], &[f64]), capacities: &mut Vec<f64>) {
+pub fn capacities(machine: &MachineModel, (offered, written): (&[f64], &[f64]), capacities: &mut Vec<f64>) {
     let controllers = machine.nodes.iter().zip(offered.iter().zip(written)).map(|(node, (&offered, &written))| {
         if offered <= 0.0 {
             return node.curve(0.0).limit;

@@ -3,7 +3,7 @@
 use super::demand::{capacities, demand, link};
 use super::fill::Filling;
 use super::{Schedule, Seat, Stretch, TeamError, Thread, ThreadFault};
-use crate::machine::Machine;
+use crate::machine::MachineModel;
 use crate::units::{Seconds, Volume};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +48,7 @@ impl Simulation {
 ///
 /// # Errors
 /// When a thread runs on, or uses memory of, a node that does not exist, or a volume or limit is not a valid number.
-pub fn simulate(machine: &Machine, threads: &[Thread], schedule: Schedule) -> Result<Simulation, TeamError> {
+pub fn simulate(machine: &MachineModel, threads: &[Thread], schedule: Schedule) -> Result<Simulation, TeamError> {
     match schedule {
         Schedule::Static => {
             check(machine, threads)?;
@@ -66,13 +66,13 @@ pub fn simulate(machine: &Machine, threads: &[Thread], schedule: Schedule) -> Re
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn simulate_pool(machine: &Machine, own: &[Thread], pool: &[Thread]) -> Result<Simulation, TeamError> {
+pub fn simulate_pool(machine: &MachineModel, own: &[Thread], pool: &[Thread]) -> Result<Simulation, TeamError> {
     check(machine, own)?;
     check(machine, pool)?;
     Ok(run(machine, &pooled(machine, own, pool)))
 }
 
-fn check(machine: &Machine, threads: &[Thread]) -> Result<(), TeamError> {
+fn check(machine: &MachineModel, threads: &[Thread]) -> Result<(), TeamError> {
     let nodes = machine.nodes.len();
     for (index, thread) in threads.iter().enumerate() {
         let refused = |fault: ThreadFault| Err(TeamError::Thread { index, fault });
@@ -96,7 +96,7 @@ fn check(machine: &Machine, threads: &[Thread]) -> Result<(), TeamError> {
 
 /// Each thread's own work, plus its part of the pool: as much of the pool's mean mix as the thread does in the time that all threads
 /// together need for the pool.
-fn pooled(machine: &Machine, own: &[Thread], pool: &[Thread]) -> Vec<Thread> {
+fn pooled(machine: &MachineModel, own: &[Thread], pool: &[Thread]) -> Vec<Thread> {
     let mut sums = vec![0.0; machine.nodes.len()];
     for (node, volume) in pool.iter().flat_map(|thread| &thread.work).flat_map(|stretch| &stretch.parts) {
         sums[*node] += volume.0;
@@ -139,14 +139,14 @@ fn sitting(seats: impl Iterator<Item = Seat>) -> BTreeMap<Seat, usize> {
 }
 
 /// Computes the speed of each thread until the next event.
-fn speed(machine: &Machine, work: &mut Filling, limits: &mut Vec<f64>, speeds: &mut [f64]) {
+fn speed(machine: &MachineModel, work: &mut Filling, limits: &mut Vec<f64>, speeds: &mut [f64]) {
     capacities(machine, work.offered(), limits);
     work.rates(limits, speeds);
 }
 
 /// The state of threads during the simulation.
 struct Progress<'a> {
-    machine: &'a Machine,
+    machine: &'a MachineModel,
     threads: &'a [Thread],
     /// The number of working threads in each seat.
     seated: BTreeMap<Seat, usize>,
@@ -159,7 +159,7 @@ struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    fn new(machine: &'a Machine, threads: &'a [Thread]) -> Self {
+    fn new(machine: &'a MachineModel, threads: &'a [Thread]) -> Self {
         let works = |thread: &&Thread| thread.work.iter().any(|stretch| stretch.volume().0 > 0.0);
         let resources = link(machine, machine.links.len());
         let mut progress = Self {
@@ -223,7 +223,7 @@ impl<'a> Progress<'a> {
     }
 }
 
-fn run(machine: &Machine, threads: &[Thread]) -> Simulation {
+fn run(machine: &MachineModel, threads: &[Thread]) -> Simulation {
     let mut at = Progress::new(machine, threads);
     let mut working: Vec<usize> = (0..threads.len()).filter(|thread| at.work.demand(*thread).is_some()).collect();
     let mut ended = vec![Seconds(0.0); threads.len()];

@@ -13,7 +13,7 @@ pub use caps::Caps;
 pub use choose::{Candidate, Choice, Found, Left, PerObject};
 pub use place::Placement;
 
-use crate::machine::Machine;
+use crate::machine::MachineModel;
 use crate::model::{Schedule, Seat, Simulation, Stretch, TeamError, Thread, simulate, simulate_pool};
 use crate::units::{Bandwidth, Seconds, Volume};
 use firsttouch_model::prediction::Gain;
@@ -29,7 +29,7 @@ const WORK: usize = 400_000;
 
 /// A program, and the machine it would run on.
 pub struct Program<'a> {
-    machine: &'a Machine,
+    machine: &'a MachineModel,
     traffic: &'a Traffic,
     /// The nodes that memory can be placed on.
     nodes: Vec<usize>,
@@ -90,7 +90,7 @@ impl<'a> Program<'a> {
     ///
     /// # Errors
     /// When there is no traffic, or workers or pages are on nodes that the machine does not have.
-    pub fn new(machine: &'a Machine, traffic: &'a Traffic, nodes: Vec<usize>, assumptions: Assumptions) -> Result<Self, TeamError> {
+    pub fn new(machine: &'a MachineModel, traffic: &'a Traffic, nodes: Vec<usize>, assumptions: Assumptions) -> Result<Self, TeamError> {
         if traffic.objects.iter().all(|object| object.samples.is_empty()) {
             return Err(TeamError::NoTraffic);
         }

@@ -1,7 +1,7 @@
 //! Assigns nodes to every sampled address, according to a placement.
 
 use super::volumes::Mix;
-use crate::machine::Machine;
+use crate::machine::MachineModel;
 use crate::placement::{nearest, room};
 use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
 use serde::Serialize;
@@ -60,7 +60,7 @@ impl fmt::Display for Placement {
 
 /// The input of a placement.
 pub struct Places<'a> {
-    pub machine: &'a Machine,
+    pub machine: &'a MachineModel,
     pub traffic: &'a Traffic,
     pub nodes: &'a [usize],
 }
@@ -166,7 +166,7 @@ impl<'a> Places<'a> {
 }
 
 /// For each node, where the bytes on it end up: what does not fit goes to the nearest node with room.
-fn spill(machine: &Machine, load: &[f64]) -> Vec<Vec<(usize, f64)>> {
+fn spill(machine: &MachineModel, load: &[f64]) -> Vec<Vec<(usize, f64)>> {
     let limits = room(machine);
     let mut free: Vec<f64> = limits.iter().zip(load).map(|(room, load)| (room - load).max(0.0)).collect();
     let moved = (0..load.len()).map(|node| {

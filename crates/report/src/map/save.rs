@@ -2,7 +2,7 @@
 
 use firsttouch_experiments::map::{Best, CurvePoint, Map, PairTable};
 use firsttouch_model::topology::Topology;
-use firsttouch_predict::machine::{Machine, Streams, curve::Curve};
+use firsttouch_predict::machine::{MachineModel, Streams, curve::Curve};
 use std::fmt::{self, Write};
 
 /// Where a map was measured.
@@ -93,7 +93,7 @@ pub fn machine_toml(map: &Map, topology: &Topology, origin: &Origin) -> Result<S
     }
     distances(&mut out, topology, &nodes);
     // Do not write a description that cannot be read back.
-    Machine::parse(&out).map_err(|error| SaveError::new(SaveErrorKind::Invalid, error.to_string()))?;
+    MachineModel::parse(&out).map_err(|error| SaveError::new(SaveErrorKind::Invalid, error.to_string()))?;
     Ok(out)
 }
 

@@ -1,7 +1,7 @@
 //! A table as horizontal bars: one panel per column, one bar per row, with the range as a line and every run as a dot.
 
 use super::digits;
-use super::figure::{BLUE, panel_title};
+use super::panel::{BLUE, panel_title};
 use crate::bench::nice;
 use crate::canvas::{Anchor, Area, Canvas, text_width};
 use firsttouch_experiments::reproduce::{ResultCell, ResultTable};

@@ -10,8 +10,6 @@ use firsttouch_experiments::reproduce::{Drawing, Reproduction, ResultCell, Resul
 const MARGIN: f64 = 20.0;
 const GAP: f64 = 36.0;
 
-pub const BLUE: &str = "#2b6cb0";
-
 /// All tables with a drawing, one below the other.
 #[must_use]
 pub fn reproduction_figure(reproduction: &Reproduction) -> String {
@@ -31,17 +29,6 @@ pub fn reproduction_figure(reproduction: &Reproduction) -> String {
         top = canvas.bottom() + GAP;
     }
     canvas.finish(&title, MARGIN)
-}
-
-/// The title of a column's panel.
-pub fn panel_title(table: &ResultTable, column: usize) -> String {
-    table.columns.get(column).map_or_else(String::new, |column| {
-        if column.name.is_empty() {
-            source_words(column.source).to_owned()
-        } else {
-            format!("{}: {}", source_words(column.source), column.name)
-        }
-    })
 }
 
 fn heat(table: &ResultTable) -> HeatMap {

@@ -1,6 +1,6 @@
 //! A table as curves: one panel per column, the last label along the x axis, and a line for each combination of the other labels.
 
-use super::figure::panel_title;
+use super::panel::panel_title;
 use crate::bench::{label, nice};
 use crate::canvas::{Anchor, Area, Canvas};
 use firsttouch_experiments::reproduce::{Drawing, ResultCell, ResultRow, ResultTable};

@@ -4,6 +4,7 @@ mod bars;
 mod columns;
 mod figure;
 mod lines;
+mod panel;
 mod text;
 
 pub use figure::reproduction_figure;

@@ -3,7 +3,7 @@
 use super::{Lines, row};
 use crate::text::Style;
 use crate::topology::table::Align::{Left, Right};
-use firsttouch_predict::machine::{Fact, Machine};
+use firsttouch_predict::machine::{Fact, MachineModel};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -26,8 +26,8 @@ pub struct Listed<'a> {
 
 impl<'a> MachinesJson<'a> {
     #[must_use]
-    pub fn new(machines: &'a [Machine]) -> Self {
-        let listed = |machine: &'a Machine| Listed {
+    pub fn new(machines: &'a [MachineModel]) -> Self {
+        let listed = |machine: &'a MachineModel| Listed {
             name: &machine.name,
             title: &machine.title,
             nodes: machine.nodes.len(),
@@ -53,7 +53,7 @@ pub struct MachineJson<'a> {
 
 impl<'a> MachineJson<'a> {
     #[must_use]
-    pub fn new(machine: &'a Machine) -> Self {
+    pub fn new(machine: &'a MachineModel) -> Self {
         Self {
             schema: "firsttouch.machine-shown/1",
             name: &machine.name,
@@ -69,7 +69,7 @@ impl<'a> MachineJson<'a> {
 
 /// The catalogue as text.
 #[must_use]
-pub fn machines_text(machines: &[Machine], style: Style) -> String {
+pub fn machines_text(machines: &[MachineModel], style: Style) -> String {
     let mut out = Lines::new(style);
     let mut rows = vec![row(["name", "nodes", "cores", "machine"])];
     for machine in machines {
@@ -81,7 +81,7 @@ pub fn machines_text(machines: &[Machine], style: Style) -> String {
 
 /// One machine as text.
 #[must_use]
-pub fn machine_text(machine: &Machine, style: Style) -> String {
+pub fn machine_text(machine: &MachineModel, style: Style) -> String {
     let mut out = Lines::new(style);
     out.heading(&format!("{}: {}", machine.name, machine.title));
     let mut rows = vec![row(["number", "value", "source"])];

@@ -8,7 +8,7 @@ use crate::topology::table::Align::{Left, Right};
 use firsttouch_model::format_bytes;
 use firsttouch_model::system::{ByNode, ProcessMaps};
 use firsttouch_model::topology::{Topology, format_list};
-use firsttouch_placement::migrate::{Migrated, Rule, reason};
+use firsttouch_placement::move_pages::{Migrated, Rule, reason};
 use serde::Serialize;
 
 const GIB: f64 = 1_073_741_824.0;

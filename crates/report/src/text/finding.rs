@@ -5,6 +5,7 @@ use super::paint::Paint;
 use super::words::{by_threads, interval, percent, place, thousands, times, within};
 use super::{Style, object_map};
 use firsttouch_analysis::{CodeLocation, Finding, Interval, ObjectView, ResidentView};
+use firsttouch_model::TouchCause;
 use firsttouch_model::format_bytes;
 use firsttouch_model::prediction::Gain;
 use firsttouch_model::rows::ObjectKind;
@@ -132,7 +133,7 @@ fn rows(object: &ObjectView) -> Vec<LineRow> {
     if touch.by_kernel >= 0.5 {
         by = format!("{by}, in the kernel (I/O)");
     }
-    if let Some(cause) = touch.cause.as_deref().filter(|cause| !matches!(*cause, "loop" | "unknown" | "")) {
+    if let Some(cause) = touch.cause.filter(|cause| !matches!(cause, TouchCause::Loop | TouchCause::Unknown)) {
         by = format!("{cause}, {by}");
     }
     places(&mut rows, "first touched", &touch.at, touching_address(object), by, "not seen");
@@ -144,10 +145,11 @@ fn rows(object: &ObjectView) -> Vec<LineRow> {
 /// A page fault has the address of the instruction that touched. If that is in a library (memset), the address in the program is the return
 /// address of the call.
 fn touching_address(object: &ObjectView) -> Address {
-    let cause = object.first_touch.cause.as_deref();
+    let cause = object.first_touch.cause;
+    let call = object.call.as_deref().and_then(TouchCause::of_call);
     let offset = |place: Option<&CodeLocation>| place.and_then(|place| place.offset);
     let within_call = offset(object.first_touch.at.first()) == offset(object.allocated_at.as_ref());
-    let itself = matches!(cause, None | Some("loop")) || (cause == object.call.as_deref() && !within_call);
+    let itself = matches!(cause, None | Some(TouchCause::Loop)) || (cause == call && !within_call);
     if itself { Address::Itself } else { Address::After }
 }
 

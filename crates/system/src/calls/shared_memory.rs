@@ -46,7 +46,7 @@ pub enum Source {
 
 /// Memory mapped into this process until this is dropped.
 #[derive(Debug)]
-pub struct Segment {
+pub struct SharedMemory {
     /// Start of the mapping: `skipped` bytes before the memory that was asked for.
     mapping: *mut libc::c_void,
     mapped_bytes: usize,
@@ -66,7 +66,7 @@ pub struct Part<T> {
     pub value: T,
 }
 
-impl Segment {
+impl SharedMemory {
     /// # Errors
     /// When it does not exist and cannot be created, is too short, or does not begin and end at pages.
     pub fn attach(wanted: &Wanted) -> Result<Self, Error> {
@@ -251,7 +251,7 @@ impl Segment {
     }
 }
 
-impl Drop for Segment {
+impl Drop for SharedMemory {
     fn drop(&mut self) {
         // SAFETY: this segment's mapping, to which no references remain.
         unsafe {

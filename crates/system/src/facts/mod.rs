@@ -8,6 +8,7 @@ mod quota;
 
 use crate::calls::{mempolicy, probe};
 use crate::files::{Reader, chosen, short};
+use crate::machine::HUGE_PAGE_BYTES;
 use crate::proc::meminfo;
 use crate::proc::status::Status;
 use crate::topology;
@@ -52,7 +53,7 @@ fn beside(root: &Path, topology: Topology) -> Facts {
         zone_reclaim_mode: reader.number("proc/sys/vm/zone_reclaim_mode"),
         perf_event_paranoid: reader.number("proc/sys/kernel/perf_event_paranoid"),
         transparent_huge_pages: choices.and_then(|text| chosen(&text).map(str::to_owned)),
-        huge_page_bytes: reader.number("sys/kernel/mm/transparent_hugepage/hpage_pmd_size"),
+        huge_page_bytes: reader.number(HUGE_PAGE_BYTES),
         seccomp: seccomp(&mut reader),
     };
     let mut facts = Facts {

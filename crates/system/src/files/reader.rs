@@ -1,6 +1,8 @@
-//! Reads small files below a root; a file that cannot be parsed becomes a doubt.
+//! Reads small files below a root; a file that cannot be parsed becomes a doubt. A caller that must not go on without it asks for
+//! [`Reader::first_damage`].
 
 use super::{Root, parse_list};
+use firsttouch_model::error::{Error, Result};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs;
@@ -13,11 +15,12 @@ const MOST_DOUBTS: usize = 40;
 pub struct Reader {
     root: Root,
     pub doubts: Vec<String>,
+    damage: Option<Error>,
 }
 
 impl Reader {
     pub fn new(root: &Path) -> Self {
-        Self { root: Root::new(root), doubts: Vec::new() }
+        Self { root: Root::new(root), doubts: Vec::new(), damage: None }
     }
 
     /// Records that the contents of a file cannot be used.
@@ -29,12 +32,21 @@ impl Reader {
         }
     }
 
+    /// The first file that could not be parsed, as an error.
+    ///
+    /// # Errors
+    /// When there was one.
+    pub fn first_damage(&mut self) -> Result<()> {
+        self.damage.take().map_or(Ok(()), Err)
+    }
+
     /// The trimmed text of a file; `None` if it is missing, hidden or damaged.
     pub fn text(&mut self, relative: &str) -> Option<String> {
         match self.root.text(relative) {
             Ok(text) => text,
             Err(error) => {
                 self.doubt(relative, error.root_cause());
+                self.damage.get_or_insert(error);
                 None
             }
         }
@@ -44,7 +56,10 @@ impl Reader {
         let text = self.text(relative)?;
         let number = text.parse().ok();
         if number.is_none() {
-            self.doubt(relative, format_args!("expected a number, found {}", short(&text)));
+            let what = format!("expected a number, found {}", short(&text));
+            self.doubt(relative, &what);
+            let message = format!("cannot read {}", self.root.path(relative).display());
+            self.damage.get_or_insert_with(|| Error::caused_by(Error::invalid_data(what), message));
         }
         number
     }
@@ -56,6 +71,8 @@ impl Reader {
             Ok(list) => Some(list),
             Err(error) => {
                 self.doubt(relative, format_args!("expected a list such as 0-3,8, found {}: {}", short(&text), error.reason));
+                let message = format!("cannot read {}", self.root.path(relative).display());
+                self.damage.get_or_insert_with(|| Error::caused_by(error, message));
                 None
             }
         }

@@ -3,10 +3,13 @@
 //! A damaged file is an error here: a wrong machine in a profile would be worse than no profile.
 
 mod caches;
+mod kernel;
 mod nodes;
 mod permissions;
 mod target;
 
+pub(crate) use kernel::HUGE_PAGE_BYTES;
+pub use kernel::{clock_source, host_name, huge_page_bytes};
 pub use permissions::Permissions;
 pub use target::{ImportedMachine, TargetError, TargetMachine};
 
@@ -36,18 +39,18 @@ impl MachineInfo {
     pub fn read(at: &Path) -> Result<Self> {
         let root = Root::new(at);
         let mut doubts = Vec::new();
-        let node_cpus = nodes::read(&root, &mut doubts)?;
+        let node_cpus = nodes::read(at, &mut doubts)?;
         let caches = caches::read(&root, node_cpus.values().flatten().min().copied().unwrap_or(0))?;
         let page_bytes = files::page_bytes(at).unwrap_or_else(|| {
             doubts.push(format!("the page size could not be read from proc/self/auxv; {USUAL_PAGE_BYTES} bytes assumed"));
             USUAL_PAGE_BYTES
         });
         let machine = Machine {
-            hostname: root.text("proc/sys/kernel/hostname")?.unwrap_or_default(),
+            hostname: root.text(kernel::HOST_NAME)?.unwrap_or_default(),
             kernel: root.text("proc/sys/kernel/osrelease")?.unwrap_or_default(),
             node_cpus,
             page_bytes,
-            huge_page_bytes: root.number("sys/kernel/mm/transparent_hugepage/hpage_pmd_size")?.unwrap_or(0),
+            huge_page_bytes: root.number(HUGE_PAGE_BYTES)?.unwrap_or(0),
             transparent_huge_pages: root
                 .text("sys/kernel/mm/transparent_hugepage/enabled")?
                 .and_then(|text| chosen(&text).map(str::to_owned))

@@ -128,10 +128,10 @@ pub(crate) fn dynamic_texts(
     endian: object::Endianness,
     segments: &[elf::ProgramHeader64<object::Endianness>],
     data: &[u8],
-    kind: u32,
+    kind: elf::DynamicTag,
 ) -> Vec<String> {
     let entries = segments.iter().find_map(|s| s.dynamic(endian, data).ok().flatten()).unwrap_or_default();
-    let value = |tag: u32| entries.iter().filter(move |e| e.d_tag.get(endian) == u64::from(tag)).map(|e| e.d_val.get(endian));
+    let value = |tag: elf::DynamicTag| entries.iter().filter(move |e| e.d_tag.get(endian) == tag).map(|e| e.d_val.get(endian));
     let Some(names) = value(elf::DT_STRTAB).next() else { return Vec::new() };
     let text = |at: u64| {
         let address = names.checked_add(at)?;

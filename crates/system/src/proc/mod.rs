@@ -28,13 +28,21 @@ pub mod stat;
 pub mod status;
 
 use std::fs::{self, File};
-use std::io::Read;
-use std::path::Path;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 /// Thread ids of a process, ascending; empty if it has ended.
 #[must_use]
 pub fn thread_ids(root: &Path, pid: i32) -> Vec<i32> {
     numbers(&root.join(format!("proc/{pid}/task")))
+}
+
+/// The file of the program that a process runs.
+///
+/// # Errors
+/// `NotFound` for threads of the kernel, and when the process has ended; `PermissionDenied` for processes of other users.
+pub fn executable(root: &Path, pid: i32) -> io::Result<PathBuf> {
+    fs::read_link(root.join(format!("proc/{pid}/exe")))
 }
 
 /// Process ids, ascending.

@@ -12,7 +12,7 @@ const CPUS: &str = "sys/devices/system/cpu";
 ///
 /// # Errors
 /// When nothing names a CPU.
-pub fn lists(reader: &mut Reader) -> Result<CpuLists> {
+pub fn online(reader: &mut Reader) -> Result<Vec<u32>> {
     let mut online = reader.list(&format!("{CPUS}/online")).unwrap_or_default();
     if online.is_empty() {
         online = from_nodes(reader);
@@ -26,6 +26,15 @@ pub fn lists(reader: &mut Reader) -> Result<CpuLists> {
             "cannot find this machine's CPUs: neither {CPUS}/online nor proc/stat names any{causes}; is /proc or /sys missing in this container?"
         )));
     }
+    Ok(online)
+}
+
+/// The CPUs that are online, and those that could be.
+///
+/// # Errors
+/// When nothing names a CPU.
+pub fn lists(reader: &mut Reader) -> Result<CpuLists> {
+    let online = online(reader)?;
     // `offline` also lists empty slots, of which virtual machines have hundreds; lscpu uses `present` too.
     let present = reader.list(&format!("{CPUS}/present"));
     if let Some(cpu) = present.as_ref().and_then(|present| online.iter().find(|cpu| present.binary_search(cpu).is_err())) {

@@ -3,10 +3,10 @@
 //! A damaged or contradictory file only costs its own values, and a doubt names it. The only error is a machine without any known CPU.
 
 mod caches;
-mod cpus;
+pub(crate) mod cpus;
 mod distances;
 mod domains;
-mod nodes;
+pub(crate) mod nodes;
 mod process;
 mod processor;
 pub(crate) mod sub_numa;

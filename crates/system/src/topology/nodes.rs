@@ -5,7 +5,7 @@ use crate::proc::meminfo;
 use firsttouch_model::topology::{Access, CpuLists, HugePages, Memory, MemorySideCache, Node};
 use std::collections::BTreeMap;
 
-const NODES: &str = "sys/devices/system/node";
+pub const NODES: &str = "sys/devices/system/node";
 /// Kernels support at most 1024 nodes (CONFIG_NODES_SHIFT ends at 10): larger numbers are damage.
 const MOST: u32 = 1024;
 
@@ -20,8 +20,8 @@ pub fn read(reader: &mut Reader, cpus: &CpuLists) -> Vec<Node> {
     nodes
 }
 
-/// Only the nodes' CPUs and memory.
-pub fn outline(reader: &mut Reader, cpus: &CpuLists) -> Vec<Node> {
+/// The numbers of the nodes: those that are online, or the nodeN directories if the kernel does not list them. Empty without NUMA support.
+pub fn numbers(reader: &mut Reader) -> Vec<u32> {
     let mut numbers = reader.list(&format!("{NODES}/online")).unwrap_or_default();
     if numbers.iter().any(|number| *number >= MOST) {
         reader.doubt(&format!("{NODES}/online"), format_args!("names nodes above {}, which no kernel has; not used", MOST - 1));
@@ -31,6 +31,12 @@ pub fn outline(reader: &mut Reader, cpus: &CpuLists) -> Vec<Node> {
         numbers = reader.numbered(NODES, "node");
         numbers.retain(|number| *number < MOST);
     }
+    numbers
+}
+
+/// Only the nodes' CPUs and memory.
+pub fn outline(reader: &mut Reader, cpus: &CpuLists) -> Vec<Node> {
+    let numbers = numbers(reader);
     if numbers.is_empty() {
         return vec![only_node(reader, cpus)];
     }

@@ -7,6 +7,7 @@ use crate::findings::text::loop_after_call;
 use crate::findings::{Case, Context};
 use crate::names::{Language, in_code};
 use crate::{CodeLocation, PartitionKind};
+use firsttouch_model::TouchCause;
 
 const PARALLEL_FOR: &str = "#pragma omp parallel for schedule(static)";
 
@@ -20,10 +21,10 @@ pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<La
     if case.subject.partition.kind == PartitionKind::Single {
         return format!("let the thread that uses {name} allocate and initialise it");
     }
-    let cause = case.view.first_touch.cause.as_deref().unwrap_or_default();
+    let cause = case.view.first_touch.cause.unwrap_or(TouchCause::Unknown);
     let is_c = matches!(language, Some(Language::C | Language::Cpp));
     match (cause, language) {
-        ("numpy", _) => format!(
+        (TouchCause::Numpy, _) => format!(
             "NumPy fills {name} in one thread: start from numpy.empty and fill it in the threads that use it{}",
             code(&context.parallel_loop(case, Some(Language::Python)))
         ),
@@ -33,37 +34,41 @@ pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<La
             code(&context.parallel_loop(case, language))
         ),
         _ if context.team() == ThreadTeam::Own && language != Some(Language::Python) => by_threads(case, cause),
-        ("calloc" | "realloc", _) if is_c && loop_after_call(case.view).is_some() => format!(
+        (TouchCause::Calloc | TouchCause::Realloc, _) if is_c && loop_after_call(case.view).is_some() => format!(
             "write {name} first in the loop that uses it ({}){}",
-            if cause == "calloc" { "calloc itself touches nothing" } else { "or reserve all of it at once, so that realloc moves nothing" },
+            if cause == TouchCause::Calloc {
+                "calloc itself touches nothing"
+            } else {
+                "or reserve all of it at once, so that realloc moves nothing"
+            },
             code(&context.parallel_loop(case, language))
         ),
-        ("calloc", _) if is_c => format!(
+        (TouchCause::Calloc, _) if is_c => format!(
             "calloc clears {name} in one thread: allocate with malloc and clear it in a loop divided like the one that uses it{}",
             code(&calloc(case))
         ),
-        ("memset", _) if is_c => format!(
+        (TouchCause::Memset, _) if is_c => format!(
             "memset runs in one thread{}: set {name} in a loop divided like the one that uses it{}",
             at(touch(case)),
             code(&memset(case))
         ),
-        ("memcpy" | "realloc", _) if is_c => format!(
+        (TouchCause::Memcpy | TouchCause::Realloc, _) if is_c => format!(
             "{cause} runs in one thread{}: copy into {name} in a loop divided like the one that uses it, into memory nobody touched before{}",
             at(touch(case)),
             code(&memcpy(case))
         ),
-        ("std::vector", _) => format!(
+        (TouchCause::StdVector, _) => format!(
             "std::vector fills {name} in one thread: give it an allocator that does not initialise, and fill it in a loop divided like \
              the one that uses it{}",
             code(&vector_code(case))
         ),
-        ("std::fill", _) => format!(
+        (TouchCause::StdFill, _) => format!(
             "std::fill runs in one thread{}: set {name} in a loop divided like the one that uses it{}",
             at(touch(case)),
             code(&fill(case))
         ),
-        ("make_unique", _) => format!("{}{}", make_unique(case), code(&make_unique_code(case))),
-        ("fortran-assignment", _) => fortran(case),
+        (TouchCause::MakeUnique, _) => format!("{}{}", make_unique(case), code(&make_unique_code(case))),
+        (TouchCause::FortranAssignment, _) => fortran(case),
         (_, None) => unnamed(case),
         _ => {
             let shown = context.parallel_loop(case, language);
@@ -97,17 +102,17 @@ fn allocation_line<'c>(case: &'c Case<'_>) -> &'c str {
 }
 
 /// For a program with its own threads: each thread initialises its own part.
-fn by_threads(case: &Case<'_>, cause: &str) -> String {
+fn by_threads(case: &Case<'_>, cause: TouchCause) -> String {
     let name = case.view.name.as_str();
     let at_touch = at(touch(case));
     let instead = match cause {
-        "calloc" if loop_after_call(case.view).is_none() => "allocate it with malloc: calloc clears it in one thread".to_owned(),
-        "memset" | "memcpy" | "std::fill" => format!("leave out the {cause} in one thread{at_touch}"),
-        "std::vector" => "use an allocator that does not initialise, since std::vector fills it in one thread".to_owned(),
-        "make_unique" => make_unique(case),
+        TouchCause::Calloc if loop_after_call(case.view).is_none() => "allocate it with malloc: calloc clears it in one thread".to_owned(),
+        TouchCause::Memset | TouchCause::Memcpy | TouchCause::StdFill => format!("leave out the {cause} in one thread{at_touch}"),
+        TouchCause::StdVector => "use an allocator that does not initialise, since std::vector fills it in one thread".to_owned(),
+        TouchCause::MakeUnique => make_unique(case),
         _ => format!("not all of it in one thread{at_touch}"),
     };
-    let part = arguments(touch_line(case), "memset").filter(|_| cause == "memset").and_then(|list| match list.as_slice() {
+    let part = arguments(touch_line(case), "memset").filter(|_| cause == TouchCause::Memset).and_then(|list| match list.as_slice() {
         [object, value, _] if is_name(object) => {
             Some(format!("memset(&{object}[lo], {value}, (hi - lo) * sizeof {object}[0]); /* lo, hi: its part */"))
         }

@@ -1,7 +1,7 @@
 //! Decoded code around samples, kept by file and offset; code that is in no file (just-in-time compiled) by process and address.
 
 use super::memory::SampledMemory;
-use crate::track::processes::Process;
+use crate::track::processes::LiveProcess;
 use firsttouch_decode::{Memory, Walker, X86, X86Plan};
 use firsttouch_model::rows::Id;
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ struct Generated {
 
 impl Codes {
     /// The code around an address; `None` where it cannot be read or decoded.
-    pub fn plan(&mut self, process: &Process, memory: &SampledMemory<'_>, address: u64) -> Option<&X86Plan> {
+    pub fn plan(&mut self, process: &LiveProcess, memory: &SampledMemory<'_>, address: u64) -> Option<&X86Plan> {
         let Some((path, offset)) = process.module_at(address) else { return self.generated(process.id, memory, address) };
         let file = match self.files.get(path) {
             Some(&file) => file,

@@ -1,7 +1,7 @@
 //! The memory of a process at a sample, as far as it is known.
 
 use crate::agent::records::Tick;
-use crate::track::processes::Process;
+use crate::track::processes::LiveProcess;
 use firsttouch_decode::Memory;
 use firsttouch_system::calls::process_memory;
 use std::fs::File;
@@ -12,7 +12,7 @@ const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
 
 /// Reads the process itself, and the sample's copy of the stack.
 pub struct SampledMemory<'a> {
-    pub process: &'a Process,
+    pub process: &'a LiveProcess,
     pub tick: &'a Tick,
 }
 

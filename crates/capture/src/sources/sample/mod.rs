@@ -12,7 +12,7 @@ use crate::perf::records::Sample as PerfSample;
 use crate::source::{Account, Source, Target, Unavailable};
 use crate::timeline::Record;
 use crate::track::Tracker;
-use crate::track::processes::Process;
+use crate::track::processes::LiveProcess;
 use code::Codes;
 use firsttouch_decode::{Access, Operand, Registers, Walk, Walker, X86};
 use firsttouch_model::rows::{AccessKind, Id, Progress, SampleState, SampledAccess, SampledLoop, TimerSample};
@@ -147,7 +147,7 @@ impl Source for TimerSamples {
 }
 
 /// Code addresses, the sampled instruction first, then its callers as far as the copied stack reaches.
-fn stack(process: &mut Process, tick: &Tick) -> Vec<u64> {
+fn stack(process: &mut LiveProcess, tick: &Tick) -> Vec<u64> {
     let (stack_pointer, base_pointer) = (tick.registers[4], tick.registers[5]);
     let from = usize::try_from(stack_pointer.saturating_sub(tick.stack_address)).unwrap_or(usize::MAX);
     process.unwinder.stack(&PerfSample {
@@ -159,7 +159,7 @@ fn stack(process: &mut Process, tick: &Tick) -> Vec<u64> {
 }
 
 /// The recorded object at an address.
-fn object_at(process: &mut Process, address: u64) -> Option<Id> {
+fn object_at(process: &mut LiveProcess, address: u64) -> Option<Id> {
     let (start, object) = process.objects.by_address.range_mut(..=address).next_back()?;
     let is_inside = address - start < object.bytes;
     if !is_inside || !object.is_sampled() {

@@ -6,7 +6,7 @@ use super::hot::HotGroups;
 use super::pace::Pace;
 use crate::random::Random;
 use crate::track::Tracker;
-use crate::track::processes::Process;
+use crate::track::processes::LiveProcess;
 use firsttouch_model::rows::Id;
 use std::collections::HashMap;
 
@@ -95,7 +95,7 @@ impl Selector {
     }
 
     /// The next word of an object, moved to a page whose first toucher is known if the neighbouring pages have several.
-    fn word(&mut self, process: &mut Process, unit: &SamplingUnit, group: Id, random: &mut Random, page_bytes: u64) -> Option<u64> {
+    fn word(&mut self, process: &mut LiveProcess, unit: &SamplingUnit, group: Id, random: &mut Random, page_bytes: u64) -> Option<u64> {
         let object = process.objects.by_address.get_mut(&unit.address)?;
         let position = self.positions.entry(group).or_insert_with(|| Positions::new(random)).advance();
         let word = word_at(unit.address, unit.bytes, position)?;

@@ -12,12 +12,12 @@ use anyhow::{Context, Result, anyhow};
 use firsttouch_model::system::{Mapping, ProcessMaps};
 use firsttouch_model::topology::Topology;
 use firsttouch_model::{ExpressionError, format_bytes};
-use firsttouch_placement::migrate::{Migrated, Rule, Span, migrate, refusal};
+use firsttouch_placement::move_pages::{Migrated, Rule, Span, migrate, refusal};
 use firsttouch_placement::{Device, NodeList, Numbered};
 use firsttouch_report::{MigrateJson, MigrateTarget, migrate_text};
 use firsttouch_system::calls::pages::Pages;
 use firsttouch_system::process;
-use firsttouch_system::{balancing, topology};
+use firsttouch_system::{balancing, machine, topology};
 use std::io::{IsTerminal, stderr, stdout};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -139,8 +139,7 @@ fn grain_bytes(mapping: &Mapping, page_bytes: u64) -> u64 {
     if mapping.transparent_huge_bytes == 0 {
         return page_bytes;
     }
-    let text = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
-    text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(page_bytes)
+    machine::huge_page_bytes(Path::new("/")).unwrap_or(page_bytes)
 }
 
 /// Shows a line of progress on a terminal.

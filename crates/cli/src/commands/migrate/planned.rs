@@ -7,7 +7,7 @@ use firsttouch_model::system::ProcessMaps;
 use firsttouch_model::topology::Topology;
 use firsttouch_model::{NodeId, Pin};
 use firsttouch_pipeline::{ElfFiles, read_plan, read_profile, running_process};
-use firsttouch_placement::migrate::Rule;
+use firsttouch_placement::move_pages::Rule;
 use firsttouch_plan::{KernelPolicy, Origin, Origins, Plan, RunNodes, apply, hash};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

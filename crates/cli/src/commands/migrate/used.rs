@@ -4,7 +4,7 @@ use anyhow::{Result, anyhow};
 use firsttouch_model::rows::Id;
 use firsttouch_model::system::ProcessMaps;
 use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, running_process};
-use firsttouch_placement::migrate::{Rule, Span};
+use firsttouch_placement::move_pages::{Rule, Span};
 use firsttouch_system::process;
 use std::collections::BTreeMap;
 use std::path::Path;

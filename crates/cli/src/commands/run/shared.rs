@@ -7,7 +7,7 @@ use crate::output::print;
 use anyhow::{Result, anyhow};
 use firsttouch_launch::{home_node, policy};
 use firsttouch_model::policy::Mode;
-use firsttouch_system::calls::shared_memory::{Segment as SharedMemory, Source, Wanted};
+use firsttouch_system::calls::shared_memory::{SharedMemory, Source, Wanted};
 use std::fmt::Write;
 
 /// The shared memory that the options name, if any.

@@ -6,7 +6,7 @@
 
 use super::super::assumed::typical;
 use super::super::file::{Bandwidth, Controller, Curve, File, Interconnect, Nodes, SCHEMA};
-use super::super::{Machine, MachineError, Streams, build};
+use super::super::{MachineError, MachineModel, Streams, build};
 use super::{FILE, assumed_link, matrix, number};
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ fn starts(line: &str, words: &str) -> bool {
 ///
 /// # Errors
 /// Names the invalid line or the missing section.
-pub fn mlc(name: &str, text: &str) -> Result<Machine> {
+pub fn mlc(name: &str, text: &str) -> Result<MachineModel> {
     build::build(&Sections::read(text)?.description(name)?)
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::assumed::typical;
 use super::super::file::{Bandwidth, File, Matrix, Nodes, Number, SCHEMA, Value};
-use super::super::{Machine, MachineError, Streams, build};
+use super::super::{MachineError, MachineModel, Streams, build};
 use super::{FILE, assumed_link, matrix, number};
 use firsttouch_model::pairs::{PairFigure, PairKind};
 use firsttouch_model::topology::{Node, Topology, format_list};
@@ -13,7 +13,7 @@ const GB_PER_MIB: f64 = 1_048_576.0 / 1e9;
 /// A machine from a topology and the figures of pairs of nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
-    pub machine: Machine,
+    pub machine: MachineModel,
     /// Whether its nodes are all nodes of the topology, with the same numbers.
     pub same_nodes: bool,
 }

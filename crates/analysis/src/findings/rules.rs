@@ -1,0 +1,123 @@
+//! The rules of findings. An object has at most one finding, the first in the order of the table whose rule holds. The whole program may have
+//! further ones.
+//!
+//! **Bars for all findings on objects:**
+//! - the object is judged (see `judge.rs`);
+//! - the 95 % interval of its remote fraction lies above 0.05;
+//! - this does not depend on guessed homes: either the interval over only the windows whose home is certain (at least 8) lies above 0.05
+//!   too, or the touched pages themselves (at least 16 records) disagree with the users' stable partition, by node, for more than 0.25 of
+//!   them at the lower end of the interval;
+//! - its remote accesses are at least 2 % of the accesses to all objects larger than a core's cache.
+//!
+//! So a well-placed program has no finding, and no program has one on a target with one node.
+//!
+//! | finding | rule beyond the bars |
+//! |---|---|
+//! | `slow-tier`, `policy-mismatch`, `node-full`, `unpinned-threads` | on the recorded machine only: first touch is not what placed the pages, or the threads have moved since (`real_nodes.rs`) |
+//! | `shared-read` | use is `shared`, by threads on at least two nodes |
+//! | `no-stable-partition` | use is `irregular` |
+//! | `recycled-memory` | use is stable; at least half of its touched pages were touched under a former owner (`touches.rs`) |
+//! | `huge-page-sharing` | use is stable; pages are huge; several workers race for them; the first touches obey the users' partition at the touched address, and the remote pages hold parts of their home's own users (`huge.rs`) |
+//! | `io-first-touch` | use is stable; the kernel touched at least half of it (recorded or derived), or the touching code is I/O |
+//! | `serial-first-touch` | use is stable; one worker touched at least 90 % of it |
+//! | `mismatched-partition` | use is stable; none of the above: several threads touched it, in another partition |
+//!
+//! `unpinned-threads` and `balancing-churn` may also be about the whole program (`program.rs`): their object is null.
+//!
+//! Stable is `single`, `block` or `block-cyclic`. If use is not stable, no first touch would be right, so the use determines the finding,
+//! and the message adds who touched the object.
+
+use super::real_nodes::RealNodes;
+use super::{Case, Context, huge};
+use crate::PartitionKind;
+use crate::judge::Subject;
+use firsttouch_model::finding::FindingKind;
+use firsttouch_model::{Estimate, TouchCause};
+use std::collections::HashMap;
+
+/// The lower limit of the remote fraction's interval must exceed this.
+const REMOTE_BAR: f64 = 0.05;
+/// The remote accesses to an object must be at least this fraction of the accesses to all objects larger than a core's cache.
+const WORTH_BAR: f64 = 0.02;
+/// The least number of windows whose home is certain.
+const SURE_WINDOWS: u64 = 8;
+/// The least number of records for which first touches are compared with the users' partition. The lower limit of the fraction that
+/// disagrees must exceed `DISAGREEMENT_BAR`.
+const DISAGREEING_RECORDS: f64 = 16.0;
+const DISAGREEMENT_BAR: f64 = 0.25;
+/// First touch counts as serial if one worker touched at least this fraction of the pages.
+pub(crate) const SERIAL: f64 = 0.90;
+
+impl Context<'_> {
+    /// The kind of an object's finding; `None` if no rule holds.
+    pub(super) fn kind(&self, case: &Case<'_>) -> Option<FindingKind> {
+        let subject = case.subject;
+        if subject.reason.is_some() || !self.passes_bars(subject) {
+            return None;
+        }
+        match self.kind_on_real_nodes(case) {
+            RealNodes::Kind(kind) => return Some(kind),
+            RealNodes::Nothing => return None,
+            RealNodes::Default => {}
+        }
+        match subject.partition.kind {
+            PartitionKind::Unknown => return None,
+            PartitionKind::Shared => return self.on_several_nodes(subject).then_some(FindingKind::SharedRead),
+            PartitionKind::Irregular => return Some(FindingKind::NoStablePartition),
+            PartitionKind::Single | PartitionKind::Block | PartitionKind::BlockCyclic => {}
+        }
+        let touch = &subject.touch;
+        if touch.recycled >= 0.5 {
+            return Some(FindingKind::RecycledMemory);
+        }
+        let serial = touch.main_worker().is_some_and(|(_, share)| share >= SERIAL);
+        if huge::is_huge_page_sharing(case, self.threads) {
+            return Some(FindingKind::HugePageSharing);
+        }
+        if touch.by_kernel >= 0.5 || case.view.first_touch.cause == Some(TouchCause::Io) {
+            return Some(FindingKind::IoFirstTouch);
+        }
+        Some(if serial { FindingKind::SerialFirstTouch } else { FindingKind::MismatchedPartition })
+    }
+
+    fn passes_bars(&self, subject: &Subject) -> bool {
+        let above = |e: Option<Estimate>| e.is_some_and(|e| e.low > REMOTE_BAR);
+        let remote = subject.remote.map_or(0.0, |r| r.value) * self.accesses(subject);
+        let counted = (self.counted)(subject.source);
+        let sure = subject.sure.is_some_and(|s| s.samples >= SURE_WINDOWS) && above(subject.sure);
+        above(subject.remote) && (sure || self.touches_disagree(subject)) && counted > 0.0 && remote >= WORTH_BAR * counted
+    }
+
+    /// Accesses to an object, according to the source of its figures.
+    fn accesses(&self, subject: &Subject) -> f64 {
+        self.uses.of(subject.source).design.accesses(subject.group)
+    }
+
+    /// Whether the first toucher and the user of the touched addresses are on different nodes more often than chance explains.
+    fn touches_disagree(&self, subject: &Subject) -> bool {
+        let process = self.profile.objects[self.groups[subject.group].representative].process;
+        let node_of: HashMap<usize, u32> = self.threads.list.iter().filter(|t| t.process == process).map(|t| (t.worker, t.node)).collect();
+        let (mut apart, mut all, mut squares) = (0.0, 0.0, 0.0);
+        for &(position, worker, pages) in &subject.touch.placed {
+            if let Some(owner) = subject.partition.owner(position) {
+                all += pages;
+                squares += pages * pages;
+                apart += if node_of.get(&owner) == node_of.get(&worker) { 0.0 } else { pages };
+            }
+        }
+        if all <= 0.0 {
+            return false;
+        }
+        let (fraction, records) = (apart / all, (all * all / squares).min(subject.hit_windows as f64));
+        let error = (fraction * (1.0 - fraction) / records).sqrt();
+        records >= DISAGREEING_RECORDS && Estimate::fraction(fraction, error, records as u64).low > DISAGREEMENT_BAR
+    }
+
+    fn on_several_nodes(&self, subject: &Subject) -> bool {
+        let used = subject.used_by.iter().enumerate().filter(|(_, share)| share.is_some_and(|s| s.value >= 0.01));
+        let mut nodes: Vec<u32> = used.map(|(thread, _)| self.threads.list[thread].node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes.len() >= 2
+    }
+}

@@ -1,0 +1,29 @@
+//! Follows fork and exec: what a child process inherits, and what is left when a process replaces its program.
+
+use super::Tracker;
+
+impl Tracker {
+    /// A child process: it starts with its parent's objects and pages (copy on write).
+    pub(super) fn forked(&mut self, pid: i32, parent_pid: i32, parent_tid: i32, time: u64) {
+        let parent = self.process(parent_pid, time);
+        self.processes.add(pid, Some(parent), time, &self.scope, &mut self.sink);
+        self.thread(pid, pid, Some(parent_tid), time);
+        self.processes.inherit_modules(parent_pid, pid);
+        let Some(from) = self.processes.live.get(&parent_pid) else { return };
+        let objects = self.objects.inherit(&from.objects, time);
+        if let Some(child) = self.processes.live.get_mut(&pid) {
+            child.objects = objects;
+        }
+    }
+
+    /// The process replaced its program: memory, modules and all other threads are gone.
+    pub(super) fn executed(&mut self, pid: i32, time: u64) {
+        self.process(pid, time);
+        let Some(process) = self.processes.live.get_mut(&pid) else { return };
+        self.objects.end_all(process, time, &mut self.sink, |_| true);
+        self.threads.end_others(pid, time, &mut self.sink);
+        self.modules.forget_unread(pid);
+        process.replace_program(time, &self.scope);
+        self.sites.forget_agent_stacks(process.id);
+    }
+}

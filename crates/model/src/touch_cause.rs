@@ -1,0 +1,98 @@
+//! The construct that touched memory first. The advice in a report depends on it.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The construct that touched memory first. Its name is part of the JSON of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TouchCause {
+    /// A loop in the user's code, even if the compiler turned it into a call of memset.
+    Loop,
+    Memset,
+    Calloc,
+    /// memcpy, memmove and `std::copy`.
+    Memcpy,
+    Realloc,
+    /// A constructor, resize or growth of a container of the C++ standard library.
+    #[serde(rename = "std::vector")]
+    StdVector,
+    /// `std::fill` on memory that the program allocated.
+    #[serde(rename = "std::fill")]
+    StdFill,
+    /// `std::make_unique` and `std::make_shared`, which clear the memory.
+    #[serde(rename = "make_unique")]
+    MakeUnique,
+    /// A whole-array assignment.
+    FortranAssignment,
+    Numpy,
+    /// Reading from a file or a socket.
+    Io,
+    Unknown,
+}
+
+impl TouchCause {
+    pub const ALL: [Self; 12] = [
+        Self::Loop,
+        Self::Memset,
+        Self::Calloc,
+        Self::Memcpy,
+        Self::Realloc,
+        Self::StdVector,
+        Self::StdFill,
+        Self::MakeUnique,
+        Self::FortranAssignment,
+        Self::Numpy,
+        Self::Io,
+        Self::Unknown,
+    ];
+
+    /// The name used in reports.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Loop => "loop",
+            Self::Memset => "memset",
+            Self::Calloc => "calloc",
+            Self::Memcpy => "memcpy",
+            Self::Realloc => "realloc",
+            Self::StdVector => "std::vector",
+            Self::StdFill => "std::fill",
+            Self::MakeUnique => "make_unique",
+            Self::FortranAssignment => "fortran-assignment",
+            Self::Numpy => "numpy",
+            Self::Io => "io",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The cause if this allocating call itself wrote the memory that it returned; `None` for calls that write none.
+    #[must_use]
+    pub fn of_call(call: &str) -> Option<Self> {
+        match call {
+            "calloc" => Some(Self::Calloc),
+            "realloc" => Some(Self::Realloc),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for TouchCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that every cause has the same name in the text and in the JSON of a report.
+    #[test]
+    fn names_agree_with_json() {
+        for cause in TouchCause::ALL {
+            assert_eq!(serde_json::to_value(cause).unwrap(), cause.as_str());
+            assert_eq!(serde_json::from_value::<TouchCause>(cause.as_str().into()).unwrap(), cause);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The machine that a profile is judged on: the requested one, else the profile's own, or two virtual nodes if that has one node.
+
+use crate::machine::own_description;
+use crate::request::refused;
+use crate::seats::{Seats, node_numbers};
+use crate::{AnalysisRequest, Result};
+use firsttouch_analysis::Target;
+use firsttouch_model::Pin;
+use firsttouch_model::rows::Machine;
+use firsttouch_model::topology::Node;
+use firsttouch_predict::machine::MachineModel;
+use firsttouch_system::TargetMachine;
+
+impl AnalysisRequest {
+    /// The numbers of the requested machine, or of the profile's own, if they are known.
+    ///
+    /// # Errors
+    /// When the user's own description cannot be used.
+    pub(crate) fn description(&self, recorded: &Machine) -> Result<Option<MachineModel>> {
+        match &self.machine {
+            Some(machine) => Ok(machine.description.clone()),
+            None => {
+                let nodes = node_numbers(recorded.node_cpus.keys());
+                Ok(own_description(&recorded.hostname)?.filter(|machine| nodes >= 2 && machine.nodes.len() == nodes))
+            }
+        }
+    }
+
+    /// The nodes with memory of the machine that is judged on.
+    pub(crate) fn memory_nodes(&self, recorded: &Machine, target: &Target) -> Vec<usize> {
+        match self.machine.as_ref().map(|machine| &machine.nodes) {
+            Some(TargetMachine::Imported(machine)) => {
+                let has_memory = |node: &&Node| node.memory.is_none_or(|memory| memory.total_bytes > 0);
+                machine.topology.nodes.iter().filter(has_memory).map(|node| node.id as usize).collect()
+            }
+            None if !target.virtual_machine => recorded.node_cpus.keys().map(|node| *node as usize).collect(),
+            _ => (0..target.nodes).collect(),
+        }
+    }
+
+    /// # Errors
+    /// When the pinning does not fit the machine of the profile.
+    pub(crate) fn target(&self, recorded: &Machine) -> Result<Target> {
+        let nodes = recorded.node_cpus.len();
+        let machine = self.machine.as_ref().map_or_else(|| TargetMachine::default_for(nodes), |machine| machine.nodes.clone());
+        let cores = recorded.node_cpus.values().map(Vec::len).max().unwrap_or(1).max(1);
+        let pin = self.pin.clone().unwrap_or(Pin::Spread);
+        let mut target = Target {
+            name: String::new(),
+            nodes,
+            virtual_machine: true,
+            pin,
+            cores_per_node: cores,
+            cpu_nodes: Vec::new(),
+            slow_nodes: Vec::new(),
+            private_cache_bytes: recorded.private_cache_bytes,
+        };
+        match &machine {
+            TargetMachine::Virtual(nodes) => (target.name, target.nodes) = (format!("virtual:{nodes}"), *nodes),
+            TargetMachine::Imported(machine) => {
+                target.name.clone_from(&machine.name);
+                target.cores_per_node = machine.topology.nodes.iter().map(|node| node.cpus.len()).max().unwrap_or(1).max(1);
+                target.private_cache_bytes = machine.private_cache_bytes().unwrap_or(recorded.private_cache_bytes);
+            }
+            TargetMachine::Recorded if self.pin.is_some() => {
+                return Err(refused(format!(
+                    "cannot use --pin on {}: its threads keep their recorded nodes; name a virtual machine, such as --machine virtual:{nodes}",
+                    recorded.hostname
+                )));
+            }
+            TargetMachine::Recorded => {
+                (target.name, target.virtual_machine) = (recorded.hostname.clone(), false);
+                target.nodes = node_numbers(recorded.node_cpus.keys());
+                target.slow_nodes = slow_nodes(recorded);
+            }
+        }
+        if let Some(seats) = Seats::of(&machine) {
+            seats.check(&target.pin).map_err(|reason| refused(format!("cannot use --pin on {}: {reason}", target.name)))?;
+            (target.nodes, target.cpu_nodes) = (seats.nodes, seats.cpu_nodes);
+        }
+        if let Some(machine) = self.machine.as_ref().and_then(|machine| machine.description.as_ref()) {
+            target.name.clone_from(&machine.name);
+            target.cores_per_node = machine.nodes.iter().map(|node| node.cores).max().unwrap_or(1);
+        }
+        Ok(target)
+    }
+}
+
+/// Nodes without CPUs, or of a slower tier than the fastest node with CPUs.
+fn slow_nodes(machine: &Machine) -> Vec<u32> {
+    let has_cpus = |node: &u32| machine.node_cpus.get(node).is_some_and(|cpus| !cpus.is_empty());
+    let fastest = machine.node_tiers.iter().filter(|(node, _)| has_cpus(node)).map(|(_, tier)| *tier).min();
+    let slower = |node: &u32| machine.node_tiers.get(node).zip(fastest).is_some_and(|(tier, fastest)| *tier > fastest);
+    machine.node_cpus.keys().copied().filter(|node| !has_cpus(node) || slower(node)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(machine: Option<&str>, pin: Option<&str>) -> Result<AnalysisRequest> {
+        AnalysisRequest::parse(machine, pin)
+    }
+
+    fn recorded(nodes: u32) -> Machine {
+        let node_cpus = (0..nodes).map(|node| (node, vec![2 * node, 2 * node + 1])).collect();
+        Machine { hostname: "nine".into(), node_cpus, ..Machine::default() }
+    }
+
+    /// Check the default machine: the profile's own if it has two nodes, else two virtual ones.
+    #[test]
+    fn the_default_machine() {
+        let nothing = request(None, None).unwrap();
+        let one = nothing.target(&recorded(1)).unwrap();
+        assert_eq!((one.name.as_str(), one.nodes, one.virtual_machine), ("virtual:2", 2, true));
+        let two = nothing.target(&recorded(2)).unwrap();
+        assert_eq!((two.name.as_str(), two.nodes, two.virtual_machine, two.cores_per_node), ("nine", 2, false, 2));
+        let mut tiered = recorded(3);
+        tiered.node_cpus.insert(3, Vec::new());
+        tiered.node_tiers = [(0, 4), (1, 4), (2, 22)].into();
+        assert_eq!(nothing.target(&tiered).unwrap().slow_nodes, [2, 3]);
+    }
+
+    /// A machine with four nodes of one CPU each whose numbers have gaps, and a node without CPUs, as an hwloc XML file.
+    fn imported(folder: &tempfile::TempDir) -> String {
+        let node = |id: u32, cpus: &str| format!("<object type='NUMANode' os_index='{id}' cpuset='{cpus}' local_memory='4096'/>");
+        let cpu = |id: u32| format!("<object type='PU' os_index='{id}' cpuset='{:#x}'/>", 1 << id);
+        let objects = [cpu(0), cpu(2), node(0, "0x1"), node(3, "0x4"), node(5, "0x5")].concat();
+        let path = folder.path().join("big.iron.xml");
+        std::fs::write(&path, format!("<topology version='2.0'><object type='Machine' cpuset='0x5'>{objects}</object></topology>"))
+            .unwrap();
+        path.display().to_string()
+    }
+
+    /// Check that threads are put only on nodes with CPUs of a machine from hwloc XML.
+    #[test]
+    fn machines_are_imported() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = imported(&folder);
+        let target = request(Some(&file), None).unwrap().target(&recorded(1)).unwrap();
+        assert_eq!((target.name.as_str(), target.nodes, target.virtual_machine), ("big.iron", 6, true));
+        assert_eq!((target.cpu_nodes.as_slice(), target.cores_per_node), (&[0, 3][..], 1));
+        assert_eq!((0..4).map(|slot| target.seat(slot, 4)).collect::<Vec<_>>(), [0, 0, 3, 3]);
+
+        let error = request(Some(&file), Some("0,5")).err().unwrap().to_string();
+        assert_eq!(error, "cannot use pin '0,5': node 5 has no CPUs; nodes with CPUs are 0,3");
+        assert!(request(Some(&file), Some("3,0")).is_ok());
+        let error = request(Some(&file), Some("7")).err().unwrap().to_string();
+        assert_eq!(error, "cannot use pin '7': node 7 does not exist: the machine has nodes 0-5");
+    }
+
+    /// Check that the recorded machine takes no pinning, and that the error names the machine.
+    #[test]
+    fn the_recorded_machine_has_no_pinning() {
+        let pinned = request(None, Some("spread")).unwrap();
+        let error = pinned.target(&recorded(2)).err().unwrap().to_string();
+        assert!(error.starts_with("cannot use --pin on nine: its threads keep their recorded nodes"), "{error}");
+    }
+}

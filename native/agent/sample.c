@@ -181,10 +181,25 @@ void ft_sample_keep_handler(void) {
     }
 }
 
+static struct timespec duration(uint64_t ns) {
+    return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+}
+
+/* A number below `end`, different for each thread (Marsaglia's xorshift). */
+static uint64_t random_below(uint64_t end) {
+    uint64_t state = ft_now() ^ ((uint64_t)ft_tid() << 32) ^ 0x9e3779b97f4a7c15u;
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return end == 0 ? 0 : state % end;
+}
+
+/* The kernel looks at the timers in each tick. A timer that expires at once fires in the first tick of the thread, whose time is random:
+ * so even a thread that ends before the second tick is sampled as often as its CPU time says. */
 static struct itimerspec interval(void) {
-    uint32_t us = ft_agent.ring->sample_us;
-    struct timespec each = {us / 1000000u, (long)(us % 1000000u) * 1000};
-    return (struct itimerspec){each, each};
+    uint64_t first_ns = 1 + random_below((uint64_t)ft_agent.ring->first_sample_us * 1000u);
+    return (struct itimerspec){.it_interval = duration((uint64_t)ft_agent.ring->sample_us * 1000u),
+                               .it_value = duration(first_ns)};
 }
 
 /* The timer measures the CPU time of the thread that creates it. */

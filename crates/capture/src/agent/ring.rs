@@ -29,6 +29,7 @@ const SILENT: usize = 200;
 const SAMPLE_US: usize = 204;
 const UNSAMPLED_THREADS: usize = 208;
 const SKIPPED_SAMPLES: usize = 216;
+const FIRST_SAMPLE_US: usize = 224;
 
 pub const FLAG_FOLLOW: u32 = 1;
 /// The kernel's clock source is the time-stamp counter, so the agent may read that.
@@ -43,6 +44,14 @@ pub const SILENT_ADDRESS_SPACE: u32 = 2;
 /// The kernel's clock source is the CPUs' time-stamp counter. (`kvm-clock` may be based on it as well, but does not say so.)
 fn clock_runs_by_ticks() -> bool {
     cfg!(target_arch = "x86_64") && firsttouch_system::machine::clock_source(Path::new("/")).as_deref() == Some("tsc")
+}
+
+/// CPU time of a thread between two samples of its registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampleInterval {
+    pub each_us: u32,
+    /// The first sample comes at a random time up to this.
+    pub first_us: u32,
 }
 
 /// The ring, made and read by firsttouch.
@@ -92,9 +101,10 @@ impl AgentRing {
         self.word32(24).store(pid.unsigned_abs(), Ordering::Release);
     }
 
-    /// Asks for a sample of each thread's registers after each `us` microseconds of its CPU time. Before the target starts.
-    pub fn sample_every(&self, us: u32) {
-        self.word32(SAMPLE_US).store(us, Ordering::Relaxed);
+    /// Asks for samples of each thread's registers. Before the target starts.
+    pub fn sample(&self, interval: SampleInterval) {
+        self.word32(SAMPLE_US).store(interval.each_us, Ordering::Relaxed);
+        self.word32(FIRST_SAMPLE_US).store(interval.first_us, Ordering::Relaxed);
         self.word32(28).fetch_or(FLAG_SAMPLE, Ordering::Release);
     }
 

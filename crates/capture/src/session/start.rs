@@ -7,7 +7,7 @@ use crate::source::{Source, Target};
 use crate::sources::agent::Agent;
 use crate::sources::hint::Hint;
 use crate::sources::resident::Resident;
-use crate::sources::sample::{TimerSamples, interval_us};
+use crate::sources::sample::{TimerSamples, interval};
 use crate::sources::touch::Touch;
 use crate::sources::watch::{Calibration, Watch, calibrate};
 use firsttouch_model::rows::metadata::Mode;
@@ -31,7 +31,7 @@ fn sources(options: &Options, calibration: Option<Calibration>, agent: Member) -
         Member::new(Touch::new(options)),
         Member::new(Watch::new(calibration, options)),
         agent,
-        Member::new(TimerSamples::new(interval_us(options.cpus().len()))),
+        Member::new(TimerSamples::new(interval(options.cpus().len()))),
         Member::new(Resident),
         Member::new(Hint::new(options.machine.clone())),
     ]

@@ -110,7 +110,7 @@ impl Rates {
         gaps.sort_by(f64::total_cmp);
         let usual = gaps.get(gaps.len() / 2).copied().filter(|ns| *ns > 0.0).unwrap_or(1.0);
         for sample in &profile.samples {
-            let time = self.time.entry(sample.id).or_insert((sample.cpu_ns as f64).min(usual));
+            let time = self.time.entry(sample.id).or_insert(usual);
             *time = time.clamp(1.0, LONGEST * usual);
         }
         usual

@@ -1,9 +1,9 @@
 //! Allocations, threads and OpenMP regions, recorded by the agent: a small library that the target preloads (native/agent).
 
-use crate::agent::ring::{AgentRing, SILENT_ADDRESS_SPACE, SILENT_SANDBOX};
+use crate::agent::ring::{AgentRing, SILENT_ADDRESS_SPACE, SILENT_SANDBOX, SampleInterval};
 use crate::options::Options;
 use crate::source::{Account, Drain, NEVER, Occasion, Source, Target, Unavailable};
-use crate::sources::sample::interval_us;
+use crate::sources::sample::interval;
 use crate::timeline::Timeline;
 use crate::track::Tracker;
 use crate::track::activity::Sampling;
@@ -30,8 +30,8 @@ pub struct Agent {
     program: Option<(PathBuf, &'static [u8])>,
     min_size: u64,
     follow: bool,
-    /// CPU time of a thread between two samples of its registers, if they are to be sampled.
-    sample_us: Option<u32>,
+    /// How often registers are sampled, if they are.
+    sampling: Option<SampleInterval>,
     loaded: Option<(Library, AgentRing)>,
     /// Found out when the run ended.
     missing: Option<&'static str>,
@@ -46,7 +46,7 @@ impl Agent {
             program,
             min_size: options.min_size,
             follow: options.follow,
-            sample_us: interval_us(options.cpus().len()).ok(),
+            sampling: interval(options.cpus().len()).ok(),
             loaded: None,
             missing: None,
         }
@@ -101,8 +101,8 @@ impl Source for Agent {
         if let Some((_, ring)) = &self.loaded {
             ring.set_root(target.pid);
             tracker.scope.by_mapping = false;
-            if let Some(us) = self.sample_us {
-                ring.sample_every(us);
+            if let Some(interval) = self.sampling {
+                ring.sample(interval);
                 tracker.activity.sampling = Some(Sampling::default());
             }
         }

@@ -8,6 +8,7 @@ mod code;
 mod memory;
 
 use crate::agent::records::{AgentEvent, AgentRecord, Tick};
+use crate::agent::ring::SampleInterval;
 use crate::perf::records::Sample as PerfSample;
 use crate::source::{Account, Source, Target, Unavailable};
 use crate::timeline::Record;
@@ -16,41 +17,48 @@ use crate::track::processes::LiveProcess;
 use code::Codes;
 use firsttouch_decode::{Access, Operand, Registers, Walk, Walker, X86};
 use firsttouch_model::rows::{AccessKind, Id, Progress, SampleState, SampledAccess, SampledLoop, TimerSample};
+use firsttouch_system::calls::clock::tick_ns;
 use firsttouch_system::calls::cpu_timers_spare_system_calls;
 use memory::SampledMemory;
 
-/// CPU time of a thread between two of its samples, us: less than a tick of the scheduler at 250 Hz, so that each tick gives one.
-const EVERY_US: u32 = 3_000;
+/// CPU time of a thread between two of its samples, at least, ns.
+const LEAST_NS: u64 = 3_500_000;
 /// Samples that firsttouch takes a second at most, from all CPUs together.
-const MOST_A_SECOND: u32 = 4_000;
+const MOST_A_SECOND: u64 = 4_000;
 const NO_AGENT: &str = "the agent is not in the program, so no registers were sampled";
 const OLD_KERNEL: &str =
     "this kernel is older than Linux 5.9, where timers could interrupt the program's system calls: continuing without samples of registers";
 const OTHER_PROCESSOR: &str = "firsttouch decodes the code of x86-64 only: continuing without samples of registers";
 
-/// CPU time of a thread between two of its samples on a machine with this many CPUs, us; or why there are none.
-pub fn interval_us(cpus: usize) -> Result<u32, Unavailable> {
+/// How often threads are sampled on a machine with this many CPUs, or why they are not.
+///
+/// The kernel looks at CPU-time timers in the ticks of the scheduler. An interval is a whole number of ticks, less a quarter of one: the
+/// timer of a thread that runs without a pause then fires in each of these ticks.
+pub fn interval(cpus: usize) -> Result<SampleInterval, Unavailable> {
     if !cfg!(target_arch = "x86_64") {
         return Err(OTHER_PROCESSOR.into());
     }
     if !cpu_timers_spare_system_calls() {
         return Err(OLD_KERNEL.into());
     }
-    let cpus = u32::try_from(cpus).unwrap_or(u32::MAX);
-    Ok(EVERY_US.max(cpus.saturating_mul(1_000_000 / MOST_A_SECOND)))
+    let tick_ns = tick_ns().clamp(100_000, 100_000_000);
+    let wanted_ns = LEAST_NS.max(cpus as u64 * 1_000_000_000 / MOST_A_SECOND);
+    let ticks = wanted_ns.div_ceil(tick_ns);
+    let us = |ns: u64| u32::try_from(ns / 1000).unwrap_or(u32::MAX);
+    Ok(SampleInterval { each_us: us(ticks * tick_ns - tick_ns / 4), first_us: us((ticks - 1) * tick_ns) })
 }
 
 /// The source. `Sample` alone is a record of a performance event.
 pub struct TimerSamples {
-    allowed: Result<u32, Unavailable>,
+    allowed: Result<SampleInterval, Unavailable>,
     codes: Codes,
     samples: Id,
 }
 
 impl TimerSamples {
-    /// `allowed`: what [`interval_us`] returned.
+    /// `allowed`: what [`interval`] returned.
     #[must_use]
-    pub fn new(allowed: Result<u32, Unavailable>) -> Self {
+    pub fn new(allowed: Result<SampleInterval, Unavailable>) -> Self {
         Self { allowed, codes: Codes::default(), samples: 0 }
     }
 

@@ -141,6 +141,7 @@ pub struct Hit {
     pub by_thread: Vec<ByThread>,
     /// Accesses per ns, by site.
     pub sites: Vec<(Option<Id>, f64)>,
+    /// The node of the page. A source may set it to [`Home::Untouched`]; the rest is found later.
     pub home: Home,
 }
 

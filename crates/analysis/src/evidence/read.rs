@@ -126,7 +126,9 @@ impl<'a> Reader<'a> {
         for (group, hits) in hits.iter_mut().enumerate() {
             let logical = if source.sees_initialisation() { self.logical(group, hits, &evidence.touches) } else { None };
             hits.retain_mut(|hit| {
-                hit.home = self.home(hit, group, evidence, logical.as_ref());
+                if hit.home != Home::Untouched {
+                    hit.home = self.home(hit, group, evidence, logical.as_ref());
+                }
                 let counts = hit.home != Home::Untouched || !source.sees_initialisation();
                 if counts {
                     draws[hit.draw].rate = hit.rate();

@@ -5,9 +5,10 @@
 //! that stands for rounds x 8-byte words. The accesses of one sample are one round.
 //!
 //! A loop that writes memory for the first time is sampled just behind its page faults. So a write counts as use only if the page was
-//! touched [`SETTLED_NS`] earlier.
+//! touched [`SETTLED_NS`] earlier, and if an earlier sweep had passed it (`sweeps.rs`).
 
 mod rates;
+mod sweeps;
 
 use super::{ByThread, Counts, Hit, Reader, Samples, Source};
 use crate::NotJudgedReason;
@@ -17,6 +18,7 @@ use crate::partition::Sight;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Profile, SampledAccess};
 use rates::Rates;
+use sweeps::sweeps;
 
 /// A write this soon after the first touch of its page belongs to the initialisation.
 const SETTLED_NS: u64 = 10_000_000;
@@ -35,13 +37,14 @@ impl Source for TimerSamples {
         let mut samples = Samples::of_groups(reader.groups.len());
         let accesses = by_sample(profile);
         let rates = Rates::new(profile, &accesses);
-        for (sample, own) in profile.samples.iter().zip(&accesses) {
+        let sweeps = sweeps(profile, &accesses, &rates);
+        for ((sample, own), firsts) in profile.samples.iter().zip(&accesses).zip(&sweeps.is_first) {
             let Some(thread) = reader.threads.index(sample.thread) else {
                 samples.refused += u64::from(!own.is_empty());
                 continue;
             };
             let (rounds, doubt) = rates.rounds(sample, own);
-            for access in *own {
+            for (access, &is_first) in own.iter().zip(firsts) {
                 let Some((object, group)) = reader.object(access.object) else {
                     samples.refused += 1;
                     continue;
@@ -65,7 +68,7 @@ impl Source for TimerSamples {
                     round: sample.id.unsigned_abs(),
                     by_thread: vec![ByThread { thread, rate: 1.0, hits: 1, cut: false, node }],
                     sites: vec![(access.site, 1.0)],
-                    home: Home::Unknown,
+                    home: if is_first { Home::Untouched } else { Home::Unknown },
                 });
                 samples.draws.push(Draw { group, round: sample.id.unsigned_abs(), z, held_ns: 1.0, rate: 0.0, cut: false, doubt });
             }

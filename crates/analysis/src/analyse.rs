@@ -54,7 +54,14 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     let names = names(profile, &groups, &places);
     let judge = |source| Judge { profile, target, threads: &threads, design: &uses.of(source).design, source };
     let subjects: Vec<Subject> = groups.iter().enumerate().filter_map(|(g, group)| subject(&judge, &uses, g, group)).collect();
-    let remote_by = |source: SourceRef| judge(source).remote(counted_hits(&subjects, &uses, source));
+    let remote_by = |source: SourceRef| {
+        let design = &uses.of(source).design;
+        let counted = || subjects.iter().filter(|subject| subject.counts);
+        let guessed: f64 = counted().map(|subject| design.accesses(subject.group) * subject.touch.home_error).sum();
+        let all: f64 = counted().map(|subject| design.accesses(subject.group)).sum();
+        let remote = judge(source).remote(counted_hits(&subjects, &uses, source))?;
+        Some(remote.widened(guessed / all.max(f64::MIN_POSITIVE)))
+    };
     let (source, remote) = uses.best(remote_by, |remote| *remote).unzip();
     let remote = remote.flatten();
     let builder = Builder { profile, target, threads: &threads, uses: &uses, places: &places, names: &names, residents: &residents };

@@ -150,8 +150,10 @@ impl Judge<'_> {
             partition,
             used_by: usage.used_by,
             traps: usage.traps,
-            remote: usage.remote,
-            sure: self.remote(hits.iter().filter(|h| matches!(h.home, Home::Known { sure: true, .. }))),
+            remote: usage.remote.map(|remote| remote.widened(touch.home_error)),
+            sure: self
+                .remote(hits.iter().filter(|h| matches!(h.home, Home::Known { sure: true, .. })))
+                .map(|remote| remote.widened(touch.home_error)),
             by_first_touch: self.fraction(hits.iter(), |home, by| match home {
                 Home::Known { first: Some(first), .. } => Some(by.node != first),
                 _ => None,

@@ -9,6 +9,9 @@ use firsttouch_model::Estimate;
 use firsttouch_model::rows::Id;
 use std::collections::{BTreeMap, HashMap};
 
+/// The number of records that are searched for one on another page.
+const NEAR: usize = 16;
+
 /// The first touches of a group. Pages are base pages; a fault on a huge page touches all base pages in it.
 #[derive(Clone, Debug)]
 pub struct TouchSummary {
@@ -36,6 +39,8 @@ pub struct TouchSummary {
     pub partition: Partition,
     /// (address, time) of the first recorded touch under a former owner.
     pub former: Option<(u64, u64)>,
+    /// The fraction of pages for which the nearest record names a thread on another node than their own first toucher.
+    pub home_error: f64,
     /// (logical position, worker, pages) of each record.
     pub placed: Vec<(u64, usize, f64)>,
 }
@@ -59,6 +64,7 @@ impl TouchSummary {
             sites: BTreeMap::new(),
             partition: Partition::unknown(),
             former: None,
+            home_error: 0.0,
             placed: Vec::new(),
         };
         let (mut displaced, mut placed_pages, mut squares) = (0.0, 0.0, 0.0);
@@ -115,7 +121,31 @@ impl TouchSummary {
         }
         s.enough = !s.incomplete && (enough_by_kernel || s.records >= 8 || (s.records > 0 && s.records as u64 >= all_pages.div_ceil(2)));
         s.partition = s.classified(group);
+        s.home_error = s.guess_error(threads);
         s
+    }
+
+    /// How often the node of a page is guessed wrong from the records of other pages: each record is guessed from the nearest one on another
+    /// page. Pages without a record are half as far from the nearest record as records are from each other, so half of it is taken. (0 if all
+    /// pages have records, because then nothing is guessed.)
+    fn guess_error(&self, threads: &Threads) -> f64 {
+        let node_of: HashMap<usize, u32> = threads.list.iter().map(|thread| (thread.worker, thread.node)).collect();
+        let mut records: Vec<(u64, u32, f64)> =
+            self.placed.iter().filter_map(|&(position, worker, pages)| Some((position, *node_of.get(&worker)?, pages))).collect();
+        records.sort_unstable_by_key(|record| record.0);
+        let page = |position: u64| position / self.page_bytes.max(1);
+        let (mut wrong, mut all) = (0.0, 0.0);
+        for (i, &(position, node, pages)) in records.iter().enumerate() {
+            let is_other = |other: &&(u64, u32, f64)| page(other.0) != page(position);
+            let near = [records[..i].iter().rev().take(NEAR).find(is_other), records[i + 1..].iter().take(NEAR).find(is_other)];
+            if let Some(near) = near.into_iter().flatten().min_by_key(|other| other.0.abs_diff(position)) {
+                // Only the pages that the record stands for besides its own are guessed.
+                let guessed = (pages - 1.0).max(0.0);
+                wrong += if near.1 == node { 0.0 } else { guessed };
+            }
+            all += pages;
+        }
+        if all > 0.0 { wrong / all / 2.0 } else { 0.0 }
     }
 
     fn classified(&self, group: &Group) -> Partition {

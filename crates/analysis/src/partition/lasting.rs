@@ -20,9 +20,29 @@ pub(super) fn lasts(units: &[&Unit], chance: &Chance, owners: &Owners) -> bool {
         return true;
     }
     let Some(expected) = of_half(&early, owners) else { return true };
+    let expected = match expected {
+        Owners::Nearest(list, _) => {
+            let reach = usual_distance(&list, &late);
+            Owners::Nearest(list, reach)
+        }
+        other => other,
+    };
     let agreements: Vec<f64> = late.iter().filter_map(|unit| expected.owner(unit.position).map(|worker| unit.share(worker))).collect();
     let n = agreements.len();
     n < MIN_UNITS || chance.kappa(agreements.iter().sum::<f64>() / n as f64) >= LASTING * neighbours::threshold(n)
+}
+
+/// The median distance between the later units and the nearest of the earlier ones. It is larger than the distance between units of the same
+/// half where one worker is seen several times in a row, at positions close to each other.
+fn usual_distance(early: &[(u64, usize)], late: &[&Unit]) -> u64 {
+    let distance = |unit: &&Unit| {
+        let place = early.partition_point(|entry| entry.0 <= unit.position);
+        let near = [place.checked_sub(1).and_then(|i| early.get(i)), early.get(place)];
+        near.into_iter().flatten().map(|entry| entry.0.abs_diff(unit.position)).min()
+    };
+    let mut distances: Vec<u64> = late.iter().filter_map(distance).collect();
+    distances.sort_unstable();
+    distances.get(distances.len() / 2).copied().unwrap_or(0)
 }
 
 /// Finds owners of the same kind from some of the units.

@@ -1,7 +1,7 @@
 //! The whole step: profile -> analysis.
 
 use crate::code_locations::CodeLocations;
-use crate::evidence::{Evidence, Hit, Reader, SOURCES, Sampled, Source, SourceRef};
+use crate::evidence::{Evidence, Hit, Reader, SOURCES, Sampled, Source, SourceRef, derived_touches};
 use crate::faults::Faults;
 use crate::findings::{Case, Context, Program, SERIAL, figure};
 use crate::groups::{Group, groups};
@@ -43,6 +43,8 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
 
 /// As `analyse`, with the given sources of evidence.
 pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target: &Target, sources: &dyn Sources) -> Analysis {
+    let derived = derived_touches(profile).map(|first_touches| Profile { first_touches, ..profile.clone() });
+    let profile = derived.as_ref().unwrap_or(profile);
     let threads = Threads::new(profile, target);
     let groups = groups(profile);
     let residents = Residents::new(profile);
@@ -250,7 +252,7 @@ impl Builder<'_> {
             at: self.places.ranked(touch.sites.iter().map(|(&site, &pages)| (site, pages))),
             partition: touch.partition.kind,
             cause,
-            samples: touch.records as u64,
+            samples: touch.samples,
             by_kernel: touch.by_kernel,
             recycled: touch.recycled,
         }

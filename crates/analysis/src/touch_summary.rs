@@ -7,7 +7,7 @@ use crate::threads::Threads;
 use crate::touches::ObjectTouches;
 use firsttouch_model::Estimate;
 use firsttouch_model::rows::Id;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The number of records that are searched for one on another page.
 const NEAR: usize = 16;
@@ -21,6 +21,8 @@ pub struct TouchSummary {
     /// The number of all touched pages, including those touched by an unknown thread.
     pub pages: f64,
     pub records: usize,
+    /// The number of faults or sweeps that the records come from.
+    pub samples: u64,
     /// As fractions of `pages`.
     pub by_kernel: f64,
     pub recycled: f64,
@@ -54,6 +56,7 @@ impl TouchSummary {
             by_worker: BTreeMap::new(),
             pages: 0.0,
             records: 0,
+            samples: 0,
             by_kernel: 0.0,
             recycled: 0.0,
             kernel_unknown: false,
@@ -71,6 +74,7 @@ impl TouchSummary {
         let mut all_pages = 0u64;
         let mut enough_by_kernel = false;
         let (mut kernel, mut recycled, mut unknown) = (0.0, 0.0, 0.0);
+        let mut moments = BTreeSet::new();
         for &object in &group.members {
             let Some(own) = touches.get(&object) else { continue };
             s.page_bytes = s.page_bytes.max(own.page_bytes);
@@ -86,6 +90,7 @@ impl TouchSummary {
                 *s.sites.entry(touch.site).or_default() += pages;
                 s.pages += pages;
                 s.records += 1;
+                moments.insert((touch.time, touch.thread));
                 if touch.found == Some(true) && !placed.recycled {
                     displaced += if touch.node == touch.cpu_node { 0.0 } else { pages };
                     placed_pages += pages;
@@ -120,6 +125,7 @@ impl TouchSummary {
             s.kernel_unknown = unknown > s.pages / 2.0;
         }
         s.enough = !s.incomplete && (enough_by_kernel || s.records >= 8 || (s.records > 0 && s.records as u64 >= all_pages.div_ceil(2)));
+        s.samples = moments.len() as u64;
         s.partition = s.classified(group);
         s.home_error = s.guess_error(threads);
         s

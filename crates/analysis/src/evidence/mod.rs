@@ -14,6 +14,7 @@ mod watch;
 mod tests;
 
 pub use read::{Reader, Samples};
+pub use sample::derived_touches;
 
 use crate::estimator::{Design, Draw};
 use crate::homes::Home;

@@ -7,6 +7,7 @@
 //! A loop that writes memory for the first time is sampled just behind its page faults. So a write counts as use only if the page was
 //! touched [`SETTLED_NS`] earlier, and if an earlier sweep had passed it (`sweeps.rs`).
 
+mod derived;
 mod rates;
 mod sweeps;
 
@@ -15,6 +16,8 @@ use crate::NotJudgedReason;
 use crate::estimator::{Design, Draw};
 use crate::homes::Home;
 use crate::partition::Sight;
+use crate::touch_record::BASE_PAGE;
+pub use derived::derived_touches;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Profile, SampledAccess};
 use rates::Rates;

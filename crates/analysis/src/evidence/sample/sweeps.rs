@@ -19,6 +19,8 @@ pub struct Sweep {
     pub start: u64,
     pub end: u64,
     pub writes: bool,
+    /// At least two samples lie in the entry, so it lasted, and the thread passed this range without a gap.
+    pub is_certain: bool,
 }
 
 /// The sweeps of a profile.
@@ -70,26 +72,43 @@ pub fn sweeps(profile: &Profile, accesses: &[&[SampledAccess]], rates: &Rates) -
     let bounds: HashMap<Id, (u64, u64)> =
         profile.objects.iter().map(|object| (object.id, (object.address, object.address.saturating_add(object.bytes)))).collect();
     let mut finder = Finder { bounds, passed: HashMap::new(), first: Vec::new() };
+    let lasts = lasting(profile);
     let mut last: HashMap<Id, usize> = HashMap::new();
     let mut is_first = Vec::with_capacity(accesses.len());
     for (at, (sample, own)) in profile.samples.iter().zip(accesses).enumerate() {
-        let before = last.insert(sample.thread, at).map(|index| (&profile.samples[index], accesses[index]));
+        let earlier = last.insert(sample.thread, at);
+        let before = earlier.map(|index| (&profile.samples[index], accesses[index]));
         let reach = rates.rounds(sample, own).0;
         if let Some((previous, theirs)) = before.filter(|(previous, _)| !is_one_entry(previous, sample)) {
             // The loop before went on until, at the latest, this sample.
             let theirs_reach = rates.rounds(sample, theirs).0;
-            theirs.iter().for_each(|access| finder.pass(previous, access, access.address, reached(access, theirs_reach)));
+            let is_certain = earlier.is_some_and(|index| lasts[index]);
+            theirs.iter().for_each(|access| finder.pass(previous, access, (access.address, reached(access, theirs_reach)), is_certain));
         }
         let mut firsts = Vec::with_capacity(own.len());
         for access in *own {
             firsts.push(access.kind.writes() && access.stride.is_some_and(|stride| stride != 0) && !finder.has_passed(access));
             let from = before.filter(|(previous, _)| is_one_entry(previous, sample)).and_then(|(_, theirs)| same_operand(theirs, access));
             let from = from.unwrap_or_else(|| reached(access, -reach));
-            finder.pass(sample, access, from, access.address);
+            finder.pass(sample, access, (from, access.address), lasts[at]);
         }
         is_first.push(firsts);
     }
     Sweeps { is_first, first: finder.first }
+}
+
+/// For each sample, whether the sample before or behind it of its thread is in the same entry of a loop.
+fn lasting(profile: &Profile) -> Vec<bool> {
+    let mut lasts = vec![false; profile.samples.len()];
+    let mut last: HashMap<Id, usize> = HashMap::new();
+    for (at, sample) in profile.samples.iter().enumerate() {
+        if let Some(before) = last.insert(sample.thread, at)
+            && is_one_entry(&profile.samples[before], sample)
+        {
+            (lasts[before], lasts[at]) = (true, true);
+        }
+    }
+    lasts
 }
 
 fn is_one_entry(previous: &TimerSample, sample: &TimerSample) -> bool {
@@ -122,7 +141,7 @@ impl Finder {
     }
 
     /// The operand passed all addresses from one to the other, the ends included.
-    fn pass(&mut self, sample: &TimerSample, access: &SampledAccess, from: u64, to: u64) {
+    fn pass(&mut self, sample: &TimerSample, access: &SampledAccess, (from, to): (u64, u64), is_certain: bool) {
         let Some(&(low, high)) = self.bounds.get(&access.object).filter(|_| access.stride.is_some_and(|stride| stride != 0)) else {
             return;
         };
@@ -137,6 +156,7 @@ impl Finder {
                 start,
                 end,
                 writes: access.kind.writes(),
+                is_certain,
             });
         }
     }

@@ -174,7 +174,7 @@ static inline bool ft_is_early_block(const void *block) {
  * change errno, as realloc does. */
 void *ft_realloc_early_block(void *block, size_t size);
 
-/* record.c. Pre-condition of all: attached. */
+/* ring.c. Pre-condition of all: attached. */
 /* Writes one record. Of `record`, these read type, kind, time_ns, address, size, aux (and ft_record_plain stack_id). A record
  * that finds no room, or whose hook interrupted another recorder of this thread, is counted as lost. */
 void ft_record_plain(const struct ft_record *record);

@@ -49,7 +49,8 @@ struct ft_ring_header {
     uint32_t sample_us;             /* FT_FLAG_SAMPLE: CPU time of a thread between two of its samples */
     uint64_t unsampled_threads;     /* threads that got no timer */
     uint64_t skipped_samples;       /* samples that fell into the agent's own recording, or found the ring full */
-    uint32_t first_sample_us;       /* a thread's first sample comes at a random time up to this, so that short threads count in full */
+    uint32_t
+        first_sample_us; /* a thread's first sample comes at a random time up to this, so that short threads count in full */
 };
 
 #define FT_FLAG_FOLLOW 1u /* record in children too */

@@ -10,6 +10,7 @@ use crate::matrix::matrix;
 use crate::names::{Language, ObjectName, names};
 use crate::notes::{NoteContext, notes};
 use crate::object_map::object_map;
+use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sight};
 use crate::report::{
     Analysis, CounterView, EvidenceView, FirstTouchView, Interval, KernelView, LostView, MachineView, NodeMemoryView, NotJudged,
     ObjectView, ResidentView, ThreadView,
@@ -137,10 +138,29 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     }
 }
 
+/// How the threads divide a group. A source that shows one of the threads at an address cannot tell memory that all threads use in full from
+/// memory that is dealt out anew each time. A source that shows all of them can. Without one, memory that is only read counts as
+/// used in full: either way a copy for each node, or pages in turn on all nodes, are the remedies.
+fn partition<'a>(judge: &impl Fn(SourceRef) -> Judge<'a>, uses: &Evidence, g: usize, group: &Group, source: SourceRef) -> Partition {
+    let hits = &uses.of(source).hits[g];
+    let own = judge(source).partition(group, hits);
+    if own.kind != PartitionKind::Irregular || source.sight() != Sight::One {
+        return own;
+    }
+    let seeing = uses.sources().filter(|other| other.sight() == Sight::All && uses.of(*other).hits[g].len() >= MIN_UNITS);
+    let others = seeing.map(|other| judge(other).partition(group, &uses.of(other).hits[g]));
+    let is_open = |partition: &Partition| matches!(partition.kind, PartitionKind::Shared | PartitionKind::Irregular);
+    others.into_iter().find(is_open).unwrap_or_else(|| {
+        let is_read_only = hits.iter().all(|hit| hit.writes == Some(false));
+        if is_read_only { Partition::shared() } else { own }
+    })
+}
+
 /// Measures one group with the most informative source.
 fn subject<'a>(judge: &impl Fn(SourceRef) -> Judge<'a>, uses: &Evidence, g: usize, group: &Group) -> Option<Subject> {
     let (source, usage) = uses.best(|source| judge(source).usage(&uses.of(source).hits[g]), Usage::main)?;
-    let subject = judge(source).measure(g, group, &uses.of(source).hits[g], usage, Rc::clone(&uses.summaries[g]));
+    let partition = partition(judge, uses, g, group, source);
+    let subject = judge(source).measure(g, group, &uses.of(source).hits[g], usage, Some(partition), Rc::clone(&uses.summaries[g]));
     // One source gives the access share of every object, so that the shares can be compared.
     let share = uses.volumes().and_then(|volumes| uses.of(volumes).design.share(g));
     Some(Subject { access_share: share.or(subject.access_share), ..subject })

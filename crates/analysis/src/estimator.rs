@@ -74,7 +74,7 @@ pub struct Draw {
 pub struct Doubt {
     /// Draws with the same number have the error in common.
     pub class: u32,
-    /// The relative error of their weights.
+    /// The relative error of their weights, as half a 95 % interval.
     pub error: f64,
 }
 

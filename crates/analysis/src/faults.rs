@@ -23,7 +23,7 @@
 //!
 //! Limit: if balancing is on, copies that a parent makes when it writes after fork count as hints.
 
-use crate::generations::{Cells, keep_first, keep_last};
+use crate::repeated_faults::{Cells, keep_first, keep_last};
 use crate::touch_record::{Placed, Touch};
 use firsttouch_model::rows::{Id, Object, ObjectKind, Profile, Release};
 use std::borrow::Borrow;

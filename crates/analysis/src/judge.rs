@@ -132,16 +132,30 @@ impl Judge<'_> {
         Usage { used_by, traps, remote: self.remote(hits.iter()) }
     }
 
-    /// Measures one group with known usage.
+    /// How the threads divide a group.
     #[must_use]
-    pub fn measure(&self, index: usize, group: &Group, hits: &[Hit], usage: Usage, touch: Rc<TouchSummary>) -> Subject {
+    pub fn partition(&self, group: &Group, hits: &[Hit]) -> Partition {
         let mut workers: BTreeMap<usize, f64> = BTreeMap::new();
         for hit in hits {
             for by in &hit.by_thread {
                 *workers.entry(self.threads.list[by.thread].worker).or_default() += by.rate * self.design.weight(hit.draw);
             }
         }
-        let partition = self.classified(group, hits, workers);
+        self.classified(group, hits, workers)
+    }
+
+    /// Measures one group with known usage, and with its partition if another source knows it better.
+    #[must_use]
+    pub fn measure(
+        &self,
+        index: usize,
+        group: &Group,
+        hits: &[Hit],
+        usage: Usage,
+        partition: Option<Partition>,
+        touch: Rc<TouchSummary>,
+    ) -> Subject {
+        let partition = partition.unwrap_or_else(|| self.partition(group, hits));
         let mut subject = Subject {
             group: index,
             source: self.source,

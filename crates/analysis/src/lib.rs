@@ -10,7 +10,7 @@
 //! | `threads.rs`, `phases.rs` | on which node does each thread run, and when does a process run serially? |
 //! | `groups.rs`, `stacks.rs` | which objects are one to the programmer, and which are stacks? |
 //! | `faults.rs` | which page faults placed a page, and which only show that one was used? |
-//! | `touches.rs`, `generations.rs`, `homes.rs`, `residents.rs` | which thread first touched each page, and on which node is it? |
+//! | `touches.rs`, `recycled.rs`, `repeated_faults.rs`, `homes.rs`, `residents.rs` | which thread first touched each page, and on which node is it? |
 //! | `evidence/`, `estimator.rs` | which threads access an object, how much, and with which uncertainty? Each source of evidence is a folder. |
 //! | `partition/` | how do threads divide an object? |
 //! | `judge.rs`, `findings/` | is the placement a defect, of which kind, and how is it fixed? |
@@ -28,7 +28,6 @@ mod estimator;
 mod evidence;
 mod faults;
 mod findings;
-mod generations;
 mod groups;
 mod homes;
 mod judge;
@@ -39,6 +38,8 @@ mod object_map;
 mod partition;
 mod phases;
 mod reason;
+mod recycled;
+mod repeated_faults;
 mod report;
 mod residents;
 mod slots;

@@ -22,6 +22,12 @@ pub struct Target {
 }
 
 impl Target {
+    /// The number of cores of a node for `compact`: as many as the largest node has, at least one.
+    #[must_use]
+    pub fn cores_per_node(nodes: impl IntoIterator<Item = usize>) -> usize {
+        nodes.into_iter().max().unwrap_or(1).max(1)
+    }
+
     /// The node of thread slot `slot` of `slots`, according to the pinning.
     #[must_use]
     pub fn seat(&self, slot: usize, slots: usize) -> u32 {

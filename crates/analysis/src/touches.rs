@@ -6,17 +6,17 @@
 //! - touches after the object's birth are its own; so are older ones made inside the allocating call (calloc, realloc),
 //!   or while another object of its group was alive there;
 //! - if an object's own touches cover less than half of its resident bytes (of its size, if residency is unknown), older ones are
-//!   added, the latest first, until all is covered; they are marked as *recycled*;
+//!   added, the latest first, until all is covered; they are marked as *recycled* (`recycled.rs`);
 //! - `realloc` and `mremap` move pages: touches of the predecessors count at the same offset;
 //! - faults that NUMA balancing caused, or that waited for a page being migrated, placed nothing (`faults.rs`); of several other
-//!   faults on one page, the last one placed it (`generations.rs`).
+//!   faults on one page, the last one placed it (`repeated_faults.rs`).
 //!
 //! A record stands for as many faults as the sampling period at its time, and a fault on a huge page places the whole page. So
 //! sums are in bytes: weight x page size.
 
 use crate::faults::Faults;
-use crate::generations::History;
 use crate::groups::{Group, PYTHON};
+use crate::repeated_faults::History;
 use crate::residents::Residents;
 use crate::threads::Threads;
 use crate::touch_index::{TouchIndex, range};
@@ -69,7 +69,7 @@ pub struct TouchReader<'a> {
     pub residents: &'a Residents,
     pub faults: &'a Faults,
     /// Cached answers to "was this touch made while the group owned the address?", by (group's first object, address, time).
-    owned: HashMap<(usize, u64, u64), bool>,
+    pub(crate) owned: HashMap<(usize, u64, u64), bool>,
     /// Sites of touches inside the allocating call, by that call's site.
     inside: HashMap<Id, Rc<BTreeSet<Id>>>,
 }
@@ -124,7 +124,7 @@ impl<'a> TouchReader<'a> {
     }
 
     /// A touch as part of an object; pages of unknown size get `page_bytes`.
-    fn placed(&self, object: &Object, touch: &Touch, page_bytes: u64) -> Placed {
+    pub(crate) fn placed(&self, object: &Object, touch: &Touch, page_bytes: u64) -> Placed {
         let there = touch.mapped.filter(|&bytes| bytes >= BASE_PAGE);
         let near = || self.residents.page_bytes_near(object, touch.address, self.profile.machine.huge_page_bytes);
         let page_bytes = there.or_else(near).unwrap_or(page_bytes);
@@ -143,35 +143,6 @@ impl<'a> TouchReader<'a> {
         touches.into_iter().map(|touch| self.placed(object, touch, page_bytes)).collect()
     }
 
-    /// The touches under former owners. The caller decides whether a former owner belongs to the same group, so that a touch is not
-    /// recycled.
-    fn older_touches(&mut self, group: &Group, this: &Object, page_bytes: u64) -> Vec<Placed> {
-        let all = self.index.within(this.process, this.address, this.bytes);
-        let before = all.iter().filter(|t| t.time < this.born_ns && !self.faults.is_caught(t));
-        let own_sites = self.sites_inside(this.site);
-        let older = before.filter(|t| !(is_of_thread(self.threads, this, t) && t.site.is_some_and(|site| own_sites.contains(&site))));
-        let mut older: Vec<Placed> = older.map(|t| Placed { recycled: true, ..self.placed(this, t, page_bytes) }).collect();
-        if matches!(this.call.as_deref(), Some("realloc" | "mremap")) && group.growth {
-            older.extend(self.moved_along(group, this, page_bytes));
-        }
-        older
-    }
-
-    /// Touches by predecessors whose pages a realloc or mremap moved here.
-    fn moved_along(&self, group: &Group, this: &Object, page_bytes: u64) -> Vec<Placed> {
-        let objects = group.members.iter().rev().map(|&i| &self.profile.objects[i]);
-        let earlier = objects.filter(|o| o.born_ns < this.born_ns && o.address != this.address).take(64);
-        let mut moved = Vec::new();
-        for object in earlier {
-            for touch in self.index.within(object.process, object.address, object.bytes.min(this.bytes)) {
-                if touch.time >= object.born_ns && touch.time <= this.born_ns {
-                    moved.push(Placed { offset: touch.address - object.address, touch: touch.clone(), recycled: false, page_bytes });
-                }
-            }
-        }
-        moved
-    }
-
     /// The touches before an object's birth that were made inside the call that allocated it (calloc, realloc): their stacks contain that
     /// call.
     fn inside_allocating_call(&mut self, object: &Object) -> Vec<&'a Touch> {
@@ -188,7 +159,7 @@ impl<'a> TouchReader<'a> {
     }
 
     /// The sites of touches whose stacks contain the call at `allocation`, sorted.
-    fn sites_inside(&mut self, allocation: Option<Id>) -> Rc<BTreeSet<Id>> {
+    pub(crate) fn sites_inside(&mut self, allocation: Option<Id>) -> Rc<BTreeSet<Id>> {
         let Some(allocation) = allocation else { return Rc::default() };
         if let Some(known) = self.inside.get(&allocation) {
             return Rc::clone(known);
@@ -205,18 +176,6 @@ impl<'a> TouchReader<'a> {
         let found: Rc<BTreeSet<Id>> = Rc::new(touched.filter(inside).copied().collect());
         self.inside.insert(allocation, Rc::clone(&found));
         found
-    }
-
-    /// Whether an object of the group was alive at the touched address when it was touched.
-    fn owned_by_group(&mut self, group: &Group, touch: &Touch) -> bool {
-        let key = (group.representative, touch.address, touch.time);
-        let profile = self.profile;
-        *self.owned.entry(key).or_insert_with(|| {
-            group.members.iter().map(|&i| &profile.objects[i]).any(|o| {
-                let alive = o.born_ns <= touch.time && o.died_ns.is_none_or(|died| touch.time < died);
-                alive && touch.address.checked_sub(o.address).is_some_and(|offset| offset < o.bytes)
-            })
-        })
     }
 
     /// Sets `incomplete` if the records represent less than half of the resident pages, and at least half of the missing ones could be
@@ -296,6 +255,6 @@ impl<'a> TouchReader<'a> {
 }
 
 /// Whether a touch was made by the thread that allocated the object.
-fn is_of_thread(threads: &Threads, object: &Object, touch: &Touch) -> bool {
+pub(crate) fn is_of_thread(threads: &Threads, object: &Object, touch: &Touch) -> bool {
     object.thread.and_then(|id| threads.index(id)) == Some(touch.thread)
 }

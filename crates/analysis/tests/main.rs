@@ -8,5 +8,6 @@ mod large;
 mod limits;
 mod names;
 mod recorded_machine;
+mod samples;
 mod seeds;
 mod simulated;

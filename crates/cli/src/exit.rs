@@ -61,12 +61,30 @@ pub fn of_program(code: i32) -> u8 {
 /// The status 126 or 127, as in a shell, for a program that could not be executed. Other errors are returned.
 pub fn unless_not_executed(error: impl Into<anyhow::Error>) -> Result<u8> {
     let error = error.into();
-    let launch = error.downcast_ref().and_then(LaunchError::exit_code);
+    let launch = error.downcast_ref().and_then(LaunchError::not_executed);
+    let capture = error.downcast_ref::<firsttouch_capture::Error>().and_then(|error| error.launch()?.not_executed());
     let experiment = error.downcast_ref::<firsttouch_experiments::Error>().and_then(|error| match error.kind() {
-        ExperimentError::NotExecuted { exit_code } => Some(exit_code),
+        ExperimentError::NotExecuted { errno } => Some(errno),
         _ => None,
     });
-    let Some(status) = launch.or(experiment) else { return Err(error) };
+    let Some(errno) = launch.or(capture).or(experiment) else { return Err(error) };
     message(&format!("error: {error:#}"));
-    Ok(of_program(status))
+    Ok(of_unexecuted(errno))
+}
+
+/// 127 if there is no such program, 126 if it exists but cannot be executed.
+fn of_unexecuted(errno: i32) -> u8 {
+    let kind = std::io::Error::from_raw_os_error(errno).kind();
+    if matches!(kind, std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) { 127 } else { 126 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check the statuses of programs that cannot be executed, as a shell gives them.
+    #[test]
+    fn programs_that_cannot_be_executed() {
+        assert_eq!([libc::ENOENT, libc::ENOTDIR, libc::EACCES, libc::ENOEXEC].map(of_unexecuted), [127, 127, 126, 126]);
+    }
 }

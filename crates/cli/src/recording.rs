@@ -7,7 +7,6 @@ use anyhow::Result;
 use firsttouch_capture::{Options, Recording};
 use firsttouch_report::thousands;
 use firsttouch_system::MachineInfo;
-use firsttouch_system::launch::LaunchError;
 use std::path::Path;
 
 /// Below this count of call stacks, show no progress.
@@ -30,11 +29,7 @@ pub fn record(arguments: &Profile, output: &Path) -> Result<std::result::Result<
     };
     match firsttouch_capture::profile(&options) {
         Ok(recording) => Ok(Ok(recording)),
-        Err(error) => {
-            let Some(status) = error.launch().and_then(LaunchError::exit_code) else { return Err(error.into()) };
-            message(&format!("error: {error:#}"));
-            Ok(Err(exit::of_program(status)))
-        }
+        Err(error) => exit::unless_not_executed(error).map(Err),
     }
 }
 

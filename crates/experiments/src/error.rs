@@ -12,7 +12,7 @@ pub enum ErrorKind {
     /// A kernel failed or printed no result.
     Kernel,
     /// The user's program cannot be executed. A shell would end with this status.
-    NotExecuted { exit_code: i32 },
+    NotExecuted { errno: i32 },
     /// The user interrupted the measurement.
     Interrupted,
     /// The embedded tables or machines are invalid. Tests run every experiment.

@@ -5,7 +5,7 @@
 //! own for each run, because the placement of a process is inherited at its start.
 
 pub mod bench;
-pub mod demo;
+pub mod demo_program;
 mod error;
 mod host;
 mod kernels;

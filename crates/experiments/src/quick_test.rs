@@ -51,7 +51,7 @@ pub fn run(program: &[OsString], rounds: u32) -> Result<QuickTest> {
             let placed = |options| placed_program(firsttouch.as_os_str().to_owned(), options, program);
             let started: Vec<Vec<OsString>> = placements(way, &nodes).into_iter().map(placed).collect();
             let ran = commands.run_together(&started).map_err(|error| {
-                let kind = error.exit_code().map_or(ErrorKind::System, |exit_code| ErrorKind::NotExecuted { exit_code });
+                let kind = error.not_executed().map_or(ErrorKind::System, |errno| ErrorKind::NotExecuted { errno });
                 Error::from_source(kind, error)
             })?;
             let stop = ran.interrupted.map(|signal| SIGNALLED + signal).or((ran.exit_code != 0).then_some(ran.exit_code));

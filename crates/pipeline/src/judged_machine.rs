@@ -43,7 +43,7 @@ impl AnalysisRequest {
     pub(crate) fn target(&self, recorded: &Machine) -> Result<Target> {
         let nodes = recorded.node_cpus.len();
         let machine = self.machine.as_ref().map_or_else(|| TargetMachine::default_for(nodes), |machine| machine.nodes.clone());
-        let cores = recorded.node_cpus.values().map(Vec::len).max().unwrap_or(1).max(1);
+        let cores = Target::cores_per_node(recorded.node_cpus.values().map(Vec::len));
         let pin = self.pin.clone().unwrap_or(Pin::Spread);
         let mut target = Target {
             name: String::new(),
@@ -59,7 +59,7 @@ impl AnalysisRequest {
             TargetMachine::Virtual(nodes) => (target.name, target.nodes) = (format!("virtual:{nodes}"), *nodes),
             TargetMachine::Imported(machine) => {
                 target.name.clone_from(&machine.name);
-                target.cores_per_node = machine.topology.nodes.iter().map(|node| node.cpus.len()).max().unwrap_or(1).max(1);
+                target.cores_per_node = Target::cores_per_node(machine.topology.nodes.iter().map(|node| node.cpus.len()));
                 target.private_cache_bytes = machine.private_cache_bytes().unwrap_or(recorded.private_cache_bytes);
             }
             TargetMachine::Recorded if self.pin.is_some() => {
@@ -80,7 +80,7 @@ impl AnalysisRequest {
         }
         if let Some(machine) = self.machine.as_ref().and_then(|machine| machine.description.as_ref()) {
             target.name.clone_from(&machine.name);
-            target.cores_per_node = machine.nodes.iter().map(|node| node.cores).max().unwrap_or(1);
+            target.cores_per_node = Target::cores_per_node(machine.nodes.iter().map(|node| node.cores));
         }
         Ok(target)
     }

@@ -140,6 +140,8 @@ pub struct Hit {
     /// Samples of one round were taken at the same time.
     pub round: u64,
     pub by_thread: Vec<ByThread>,
+    /// Whether it writes, if the source can tell.
+    pub writes: Option<bool>,
     /// Accesses per ns, by site.
     pub sites: Vec<(Option<Id>, f64)>,
     /// The node of the page. A source may set it to [`Home::Untouched`]; the rest is found later.

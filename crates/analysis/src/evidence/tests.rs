@@ -36,6 +36,7 @@ impl Source for Timer {
                 end: start,
                 round,
                 by_thread: vec![ByThread { thread, rate: 1.0, hits: 1, cut: false, node }],
+                writes: None,
                 sites: vec![(None, 1.0)],
                 home: Home::Unknown,
             });

@@ -136,6 +136,12 @@ impl Partition {
         Self::new(PartitionKind::Unknown, Owners::Nobody)
     }
 
+    /// All workers use all of it.
+    #[must_use]
+    pub fn shared() -> Self {
+        Self::new(PartitionKind::Shared, Owners::Nobody)
+    }
+
     /// The worker that owns a position, if the partition follows a rule (a period, or one worker per row) that also holds between samples.
     #[must_use]
     pub fn owner_by_rule(&self, position: u64) -> Option<usize> {

@@ -71,6 +71,7 @@ impl Session<'_> {
             summary: Summary {
                 threads: self.tracker.threads.count(),
                 wall_s: end.saturating_sub(self.start_ns) as f64 / 1e9,
+                register_samples: samples("sample"),
                 watch_hits: samples("watch"),
                 first_touches: samples("touch"),
                 touch_weight: self.tracker.activity.faults,

@@ -42,6 +42,8 @@ pub struct Recording {
 pub struct Summary {
     pub threads: u64,
     pub wall_s: f64,
+    /// Samples of the registers of threads.
+    pub register_samples: u64,
     pub watch_hits: u64,
     pub first_touches: u64,
     /// Faults that the sampled first touches stand for.

@@ -5,7 +5,7 @@ use crate::exit;
 use crate::output::{print, print_json, style, tell, write};
 use crate::request::report_context;
 use anyhow::{Context as _, Result};
-use firsttouch_experiments::demo::{DemoProgram, THREADS};
+use firsttouch_experiments::demo_program::{DemoProgram, THREADS};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::FindingKind;
 use firsttouch_model::format_bytes;

@@ -72,7 +72,7 @@ fn print_messages(messages: &[String]) {
     }
 }
 
-/// `8 threads, 6.2 s, 1,904 accesses seen by watchpoints, 1,310 first touches (1 in 599 sampled) -> dgemv.ftp`
+/// `8 threads, 6.2 s, 12,020 samples of registers, 1,904 accesses seen by watchpoints, 1,310 first touches (1 in 599 sampled) -> dgemv.ftp`
 fn summary(summary: &Summary, output: &Path) -> String {
     let threads = if summary.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", thousands(summary.threads)) };
     let one_of = if summary.first_touches > 0 && summary.touch_weight > 1.5 * summary.first_touches as f64 {
@@ -81,8 +81,9 @@ fn summary(summary: &Summary, output: &Path) -> String {
         String::new()
     };
     format!(
-        "{threads}, {:.1} s, {} accesses seen by watchpoints, {} first touches{one_of} -> {}",
+        "{threads}, {:.1} s, {} samples of registers, {} accesses seen by watchpoints, {} first touches{one_of} -> {}",
         summary.wall_s,
+        thousands(summary.register_samples),
         thousands(summary.watch_hits),
         thousands(summary.first_touches),
         output.display()
@@ -107,13 +108,23 @@ mod tests {
     /// Check the summary line, with and without sampling.
     #[test]
     fn the_summary_is_one_line() {
-        let mut one =
-            Summary { threads: 8, wall_s: 6.21, watch_hits: 1904, first_touches: 1310, touch_weight: 784_690.0, ..Summary::default() };
+        let mut one = Summary {
+            threads: 8,
+            wall_s: 6.21,
+            register_samples: 12_020,
+            watch_hits: 1904,
+            first_touches: 1310,
+            touch_weight: 784_690.0,
+            ..Summary::default()
+        };
         assert_eq!(
             summary(&one, Path::new("dgemv.ftp")),
-            "8 threads, 6.2 s, 1,904 accesses seen by watchpoints, 1,310 first touches (1 in 599 sampled) -> dgemv.ftp"
+            "8 threads, 6.2 s, 12,020 samples of registers, 1,904 accesses seen by watchpoints, 1,310 first touches (1 in 599 sampled) -> dgemv.ftp"
         );
         (one.threads, one.touch_weight) = (1, 1310.0);
-        assert_eq!(summary(&one, Path::new("x.ftp")), "1 thread, 6.2 s, 1,904 accesses seen by watchpoints, 1,310 first touches -> x.ftp");
+        assert_eq!(
+            summary(&one, Path::new("x.ftp")),
+            "1 thread, 6.2 s, 12,020 samples of registers, 1,904 accesses seen by watchpoints, 1,310 first touches -> x.ftp"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! hwloc's locations: `package:0.core:0-3`, separated by blanks.
 
-use super::layout::Level;
+use super::levels::Level;
 use crate::scan::{At, Fault, Scanner};
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! likwid's expressions: lists of CPUs, domains and ways to fill them, joined by `@`.
 
-use super::layout::Level;
+use super::levels::Level;
 use crate::scan::{At, Fault, Scanner};
 use std::fmt;
 

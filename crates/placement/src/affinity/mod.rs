@@ -3,17 +3,17 @@
 //! Three languages, distinguished by how they begin: likwid's (`0,2-4`, `S0:0-3@S1:0-3`, `E:N:4:1:2`, `M:scatter`), hwloc's
 //! (`package:0.core:0-3`), and the words `compact`, `scatter` and `spread`.
 
-mod fill;
+mod distribute;
 mod hwloc;
-mod layout;
+mod levels;
 mod likwid;
 mod objects;
 mod parts;
 
-pub use layout::{Layout, Level};
+pub use levels::{Layout, Level};
 
 use crate::scan::{At, Fault, Scanner};
-use fill::{FILLS, Fill};
+use distribute::{FILLS, Fill};
 use firsttouch_model::ExpressionError;
 use std::fmt;
 use std::str::FromStr;

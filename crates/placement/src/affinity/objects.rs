@@ -1,7 +1,7 @@
 //! hwloc's locations on a machine.
 
 use super::hwloc::{Location, Operator, Range, Step};
-use super::layout::{Layout, Level};
+use super::levels::{Layout, Level};
 use crate::scan::{At, Fault};
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
 //! likwid's expressions on a machine.
 
 use super::MOST_THREADS;
-use super::fill::{balanced, in_turn};
-use super::layout::Layout;
+use super::distribute::{balanced, in_turn};
+use super::levels::Layout;
 use super::likwid::{Domain, Part, Span, Stride, Way};
 use crate::scan::{At, Fault};
 use firsttouch_model::Error;

@@ -18,12 +18,11 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
-    /// 127 if there is no such command, 126 if it exists but cannot be executed; `None` for other failures.
+    /// Why the command could not be executed, as an error number; `None` for other failures.
     #[must_use]
-    pub fn exit_code(&self) -> Option<i32> {
+    pub fn not_executed(&self) -> Option<i32> {
         match self {
-            Self::NotExecuted { errno: libc::ENOENT | libc::ENOTDIR, .. } => Some(127),
-            Self::NotExecuted { .. } => Some(126),
+            Self::NotExecuted { errno, .. } => Some(*errno),
             Self::NotPrepared(_) => None,
         }
     }

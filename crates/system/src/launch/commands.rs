@@ -119,7 +119,7 @@ mod tests {
         let none = vec![OsString::from("/nonexistent/program")];
         let start = std::time::Instant::now();
         let error = commands.run_together(&[sh("sleep 20"), none, sh("sleep 20")]).expect_err("no such program");
-        assert_eq!(error.exit_code(), Some(127));
+        assert_eq!(error.not_executed(), Some(libc::ENOENT));
         assert!(start.elapsed().as_secs() < 15);
     }
 
@@ -132,7 +132,7 @@ mod tests {
             assert_eq!((ran.exit_code, ran.interrupted), (exit_code, None), "{script}");
         }
         let error = commands.run(&[OsString::from("/nonexistent/program")]).expect_err("no such program");
-        assert_eq!(error.exit_code(), Some(127));
+        assert_eq!(error.not_executed(), Some(libc::ENOENT));
         assert_eq!(commands.interrupted(), None);
     }
 }

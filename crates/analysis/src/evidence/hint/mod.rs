@@ -54,6 +54,7 @@ impl Source for Hint {
                         end: touch.time,
                         round,
                         by_thread: vec![ByThread { thread: touch.thread, rate: 1.0, hits: 1, cut: false, node: touch.cpu_node }],
+                        writes: None,
                         sites: vec![(touch.site, 1.0)],
                         home: Home::Unknown,
                     });

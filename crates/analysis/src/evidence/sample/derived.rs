@@ -3,7 +3,7 @@
 //! The first sweep over a part of an object touches its pages if it writes them, and if nothing can have touched them before without being
 //! sampled. So an object counts only if
 //! - it is so large that touching it takes several ticks ([`LEAST_BYTES`]), because shorter loops may fall between two samples;
-//! - the first sweeps over most of it write, in entries of a loop that were sampled at least twice, so that no gap is taken for touched. Where the first sweeps read, something else had filled the memory: the kernel, for `read()`.
+//! - most of it lies between two samples in one entry of a loop that writes it, and no sweep had passed it before. Where the first sweeps read, something else had filled the memory: the kernel, for `read()`.
 //!
 //! Each sweep becomes records at equal distances, which stand for the pages between them.
 

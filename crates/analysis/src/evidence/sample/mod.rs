@@ -70,6 +70,7 @@ impl Source for TimerSamples {
                     end: sample.time_ns,
                     round: sample.id.unsigned_abs(),
                     by_thread: vec![ByThread { thread, rate: 1.0, hits: 1, cut: false, node }],
+                    writes: Some(access.kind.writes()),
                     sites: vec![(access.site, 1.0)],
                     home: if is_first { Home::Untouched } else { Home::Unknown },
                 });

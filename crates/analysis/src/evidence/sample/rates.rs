@@ -23,15 +23,18 @@ const ADJACENT: f64 = 1.7;
 const AGREEMENT: f64 = 1.5;
 /// Progress beyond this is no loop's: rounds a ns. (A string instruction moves up to 64 elements of one byte a cycle.)
 const MOST_ROUNDS_A_NS: f64 = 400.0;
-/// The relative error of the rates of loops without progress.
-const UNRATED_ERROR: f64 = 0.7;
+/// The relative error of the rates of loops without progress, as half a 95 % interval. Words a ns of loops in cache and of loops that wait
+/// for memory differ by more than a factor of ten.
+const UNRATED_ERROR: f64 = 2.0;
+/// Half a 95 % interval in standard errors.
+const NORMAL: f64 = 1.96;
 /// A sample stands for at most this many times the usual CPU time between two samples: longer gaps are lost samples.
 const LONGEST: f64 = 4.0;
 
 /// A loop of one process.
 type Loop = (Id, u64);
 
-/// CPU time of a round, and its relative error.
+/// CPU time of a round, and its relative error as half a 95 % interval.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     ns: f64,
@@ -179,7 +182,7 @@ fn ratio(pairs: &[Pair]) -> Option<Rate> {
         return None;
     }
     let residuals: f64 = pairs.iter().map(|pair| (pair.ns - ns / rounds * pair.rounds).powi(2)).sum();
-    Some(Rate { ns: ns / rounds, error: residuals.sqrt() / ns })
+    Some(Rate { ns: ns / rounds, error: NORMAL * residuals.sqrt() / ns })
 }
 
 /// CPU time of a round by pairs that agree.

@@ -19,7 +19,7 @@ pub struct Sweep {
     pub start: u64,
     pub end: u64,
     pub writes: bool,
-    /// At least two samples lie in the entry, so it lasted, and the thread passed this range without a gap.
+    /// The range lies between two samples in one entry of a loop: the thread passed it without a gap.
     pub is_certain: bool,
 }
 
@@ -72,43 +72,26 @@ pub fn sweeps(profile: &Profile, accesses: &[&[SampledAccess]], rates: &Rates) -
     let bounds: HashMap<Id, (u64, u64)> =
         profile.objects.iter().map(|object| (object.id, (object.address, object.address.saturating_add(object.bytes)))).collect();
     let mut finder = Finder { bounds, passed: HashMap::new(), first: Vec::new() };
-    let lasts = lasting(profile);
     let mut last: HashMap<Id, usize> = HashMap::new();
     let mut is_first = Vec::with_capacity(accesses.len());
     for (at, (sample, own)) in profile.samples.iter().zip(accesses).enumerate() {
-        let earlier = last.insert(sample.thread, at);
-        let before = earlier.map(|index| (&profile.samples[index], accesses[index]));
+        let before = last.insert(sample.thread, at).map(|index| (&profile.samples[index], accesses[index]));
         let reach = rates.rounds(sample, own).0;
         if let Some((previous, theirs)) = before.filter(|(previous, _)| !is_one_entry(previous, sample)) {
             // The loop before went on until, at the latest, this sample.
             let theirs_reach = rates.rounds(sample, theirs).0;
-            let is_certain = earlier.is_some_and(|index| lasts[index]);
-            theirs.iter().for_each(|access| finder.pass(previous, access, (access.address, reached(access, theirs_reach)), is_certain));
+            theirs.iter().for_each(|access| finder.pass(previous, access, (access.address, reached(access, theirs_reach)), false));
         }
         let mut firsts = Vec::with_capacity(own.len());
         for access in *own {
             firsts.push(access.kind.writes() && access.stride.is_some_and(|stride| stride != 0) && !finder.has_passed(access));
             let from = before.filter(|(previous, _)| is_one_entry(previous, sample)).and_then(|(_, theirs)| same_operand(theirs, access));
-            let from = from.unwrap_or_else(|| reached(access, -reach));
-            finder.pass(sample, access, (from, access.address), lasts[at]);
+            let is_certain = from.is_some();
+            finder.pass(sample, access, (from.unwrap_or_else(|| reached(access, -reach)), access.address), is_certain);
         }
         is_first.push(firsts);
     }
     Sweeps { is_first, first: finder.first }
-}
-
-/// For each sample, whether the sample before or behind it of its thread is in the same entry of a loop.
-fn lasting(profile: &Profile) -> Vec<bool> {
-    let mut lasts = vec![false; profile.samples.len()];
-    let mut last: HashMap<Id, usize> = HashMap::new();
-    for (at, sample) in profile.samples.iter().enumerate() {
-        if let Some(before) = last.insert(sample.thread, at)
-            && is_one_entry(&profile.samples[before], sample)
-        {
-            (lasts[before], lasts[at]) = (true, true);
-        }
-    }
-    lasts
 }
 
 fn is_one_entry(previous: &TimerSample, sample: &TimerSample) -> bool {

@@ -1,7 +1,7 @@
 //! Watchpoints: every access to one word of memory in one window of time.
 //!
 //! A window counts as use only if its page had been touched before it began: until then it sees initialising writes. For memory that is
-//! initialised repeatedly (`generations.rs`), a window is left out only if it saw the initialisation.
+//! initialised repeatedly (`repeated_faults.rs`), a window is left out only if it saw the initialisation.
 
 mod exposure;
 
@@ -57,6 +57,7 @@ impl Source for Watch {
                 end: window.start_ns.saturating_add(window.held_ns),
                 round: window.round,
                 by_thread,
+                writes: None,
                 sites,
                 home: Home::Unknown,
             });

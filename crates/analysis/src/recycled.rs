@@ -1,0 +1,49 @@
+//! Recycled memory: touches that other owners of an object's addresses made before it was allocated there.
+
+use crate::groups::Group;
+use crate::touch_record::{Placed, Touch};
+use crate::touches::{TouchReader, is_of_thread};
+use firsttouch_model::rows::Object;
+
+impl TouchReader<'_> {
+    /// The touches under former owners. The caller decides whether a former owner belongs to the same group, so that a touch is not
+    /// recycled.
+    pub(crate) fn older_touches(&mut self, group: &Group, this: &Object, page_bytes: u64) -> Vec<Placed> {
+        let all = self.index.within(this.process, this.address, this.bytes);
+        let before = all.iter().filter(|t| t.time < this.born_ns && !self.faults.is_caught(t));
+        let own_sites = self.sites_inside(this.site);
+        let older = before.filter(|t| !(is_of_thread(self.threads, this, t) && t.site.is_some_and(|site| own_sites.contains(&site))));
+        let mut older: Vec<Placed> = older.map(|t| Placed { recycled: true, ..self.placed(this, t, page_bytes) }).collect();
+        if matches!(this.call.as_deref(), Some("realloc" | "mremap")) && group.growth {
+            older.extend(self.moved_along(group, this, page_bytes));
+        }
+        older
+    }
+
+    /// Touches by predecessors whose pages a realloc or mremap moved here.
+    fn moved_along(&self, group: &Group, this: &Object, page_bytes: u64) -> Vec<Placed> {
+        let objects = group.members.iter().rev().map(|&i| &self.profile.objects[i]);
+        let earlier = objects.filter(|o| o.born_ns < this.born_ns && o.address != this.address).take(64);
+        let mut moved = Vec::new();
+        for object in earlier {
+            for touch in self.index.within(object.process, object.address, object.bytes.min(this.bytes)) {
+                if touch.time >= object.born_ns && touch.time <= this.born_ns {
+                    moved.push(Placed { offset: touch.address - object.address, touch: touch.clone(), recycled: false, page_bytes });
+                }
+            }
+        }
+        moved
+    }
+
+    /// Whether an object of the group was alive at the touched address when it was touched.
+    pub(crate) fn owned_by_group(&mut self, group: &Group, touch: &Touch) -> bool {
+        let key = (group.representative, touch.address, touch.time);
+        let profile = self.profile;
+        *self.owned.entry(key).or_insert_with(|| {
+            group.members.iter().map(|&i| &profile.objects[i]).any(|o| {
+                let alive = o.born_ns <= touch.time && o.died_ns.is_none_or(|died| touch.time < died);
+                alive && touch.address.checked_sub(o.address).is_some_and(|offset| offset < o.bytes)
+            })
+        })
+    }
+}

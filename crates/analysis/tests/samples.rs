@@ -1,0 +1,224 @@
+//! Samples of registers, simulated: threads alternate between two loops of known speed, and a tick samples each of them.
+
+use crate::simulated::{FakeSources, MIB, MS, Random, S, target};
+use firsttouch_analysis::{Analysis, PartitionKind, analyse};
+use firsttouch_model::TouchCause;
+use firsttouch_model::finding::FindingKind;
+use firsttouch_model::rows::*;
+
+const THREADS: usize = 4;
+const TICK: u64 = 4 * MS;
+const BYTES: u64 = 64 * MIB;
+const A: u64 = 0x10_0000_0000;
+const B: u64 = 0x20_0000_0000;
+
+/// A loop over a thread's block of one object, one word a round.
+#[derive(Clone, Copy)]
+struct Kernel {
+    object: Id,
+    base: u64,
+    ns_a_round: f64,
+    usual_ns: f64,
+    /// The loop's register shows its progress.
+    has_progress: bool,
+}
+
+/// A run, and the rounds of both loops.
+struct Run {
+    profile: Profile,
+    rounds: [f64; 2],
+}
+
+fn object(id: Id, name: &str, address: u64) -> Object {
+    Object {
+        id,
+        process: 1,
+        kind: ObjectKind::Heap,
+        call: Some("malloc".into()),
+        name: Some(name.into()),
+        address,
+        bytes: BYTES,
+        born_ns: 0,
+        died_ns: None,
+        site: Some(id),
+        thread: Some(0),
+    }
+}
+
+fn thread(id: Id) -> Thread {
+    Thread {
+        id,
+        process: 1,
+        tid: 10 + i32::try_from(id).unwrap(),
+        parent: (id > 0).then_some(0),
+        name: None,
+        born_ns: 0,
+        died_ns: None,
+        cpu_ns: Some(10 * S),
+        omp_number: None,
+        user_faults: None,
+        all_faults: None,
+        allowed_cpus: None,
+        node_moves: 0,
+    }
+}
+
+fn site(id: Id, line: u32) -> (Id, Site) {
+    let frame = Frame { address: 0x1000 * u64::from(line), file: Some("a.c".into()), line: Some(line), ..Frame::default() };
+    (id, Site { id, process: 1, frames: vec![frame] })
+}
+
+fn run(seed: u64, loops: [Kernel; 2], seconds: u64) -> Run {
+    let mut random = Random(seed);
+    let mut profile = Profile {
+        processes: vec![Process { id: 1, pid: 10, parent: None, exe: None, born_ns: 0, died_ns: None }],
+        threads: (0..THREADS as Id).map(thread).collect(),
+        objects: vec![object(1, "A", A), object(2, "B", B)],
+        sites: [site(1, 1), site(2, 2), site(11, 11), site(12, 12), site(20, 20)].into(),
+        evidence: vec![Evidence { source: "sample".into(), available: true, samples: 1, detail: String::new() }],
+        ..Profile::default()
+    };
+    profile.meta.set("start_ns", "0");
+    profile.meta.set("end_ns", &(seconds * S).to_string());
+    for (id, base) in [(1u64, A), (2, B)] {
+        profile.first_touches.extend((0..BYTES / 65536).map(|page| FirstTouch {
+            id: Id::try_from(id * 100_000 + page).unwrap(),
+            process: 1,
+            time_ns: 1 + page,
+            thread: 0,
+            cpu: 0,
+            address: base + page * 65536,
+            weight: 16.0,
+            by_kernel: false,
+            site: Some(20),
+            mapped_bytes: None,
+            node: None,
+        }));
+    }
+    let (mut rounds, mut samples) = ([0.0, 0.0], Vec::new());
+    for thread in 0..THREADS {
+        let (mut cpu, mut next, mut which) = (0.0, random.unit() * TICK as f64, 0);
+        while cpu < (seconds * S) as f64 {
+            let kernel = loops[which];
+            let length = kernel.usual_ns * (0.8 + 0.4 * random.unit());
+            rounds[which] += length / kernel.ns_a_round;
+            while next < cpu + length {
+                samples.push((next as u64, thread, which, ((next - cpu) / kernel.ns_a_round) as u64));
+                next += TICK as f64;
+            }
+            cpu += length;
+            which = 1 - which;
+        }
+    }
+    samples.sort_unstable();
+    for (number, (cpu_ns, thread, which, round)) in samples.into_iter().enumerate() {
+        let (kernel, id, block) = (loops[which], Id::try_from(number).unwrap() + 1, BYTES / THREADS as u64);
+        let progress = kernel.has_progress.then_some(Progress { value: round, step: 1 });
+        profile.samples.push(TimerSample {
+            id,
+            thread: thread as Id,
+            time_ns: S + cpu_ns,
+            cpu: 0,
+            cpu_ns,
+            site: Some(10 + kernel.object),
+            state: SampleState::Computing,
+            around: Some(SampledLoop { end: 0x100 * which as u64, entry: thread as u64, progress }),
+            unknown: 0,
+            elsewhere: 0.0,
+        });
+        profile.sampled_accesses.push(SampledAccess {
+            sample: id,
+            object: kernel.object,
+            address: kernel.base + thread as u64 * block + round * 8 % block,
+            bytes: 8,
+            words: 1.0,
+            kind: AccessKind::Read,
+            site: Some(10 + kernel.object),
+            stride: Some(8),
+        });
+    }
+    Run { profile, rounds }
+}
+
+const FAST: Kernel = Kernel { object: 1, base: A, ns_a_round: 2.0, usual_ns: 30e6, has_progress: true };
+const SLOW: Kernel = Kernel { object: 2, base: B, ns_a_round: 8.0, usual_ns: 60e6, has_progress: true };
+
+fn judged(run: &Run) -> Analysis {
+    analyse(&run.profile, &target(2), &FakeSources(TouchCause::Loop))
+}
+
+/// Check that loops are compared by accesses and not by time: A has a third of the time and two thirds of the accesses. The intervals cover the
+/// truth, the blocks and the serial first touch are found, and the figures say which source they come from.
+#[test]
+fn accesses_are_rated_by_progress() {
+    let (mut inside, mut sum, runs) = (0, 0.0, 60);
+    for seed in 0..runs {
+        let run = run(seed, [FAST, SLOW], 5);
+        let truth = run.rounds[0] / (run.rounds[0] + run.rounds[1]);
+        let analysis = judged(&run);
+        let a = analysis.objects.iter().find(|object| object.name == "A").unwrap();
+        let [low, high] = a.access_share_interval.unwrap();
+        inside += u64::from((low..=high).contains(&truth));
+        sum += a.access_share.unwrap() - truth;
+        assert!(high - low < 0.08, "{low} {high}");
+        assert_eq!((a.partition, a.evidence.as_str()), (PartitionKind::Block, "sample"));
+        let kinds: Vec<FindingKind> = analysis.findings.iter().map(|finding| finding.kind).collect();
+        assert_eq!(kinds, [FindingKind::SerialFirstTouch; 2]);
+        let remote = analysis.remote_interval.unwrap();
+        assert!(remote[0] < 0.5 && 0.5 < remote[1] && remote[1] - remote[0] < 0.06, "{remote:?}");
+    }
+    assert!(inside * 100 >= runs * 93, "{inside} of {runs} intervals contain the truth");
+    assert!((sum / runs as f64).abs() < 0.01, "bias {}", sum / runs as f64);
+}
+
+/// Check that a loop without progress is not taken to be as fast as its time suggests: the interval is wide, and contains the truth.
+#[test]
+fn unrated_loops_widen_the_interval() {
+    let unrated = Kernel { has_progress: false, ..SLOW };
+    let mut run = run(1, [FAST, unrated], 5);
+    run.profile.sampled_accesses.iter_mut().filter(|access| access.object == 2).for_each(|access| access.stride = None);
+    let analysis = judged(&run);
+    let a = analysis.objects.iter().find(|object| object.name == "A").unwrap();
+    let ([low, high], truth) = (a.access_share_interval.unwrap(), run.rounds[0] / (run.rounds[0] + run.rounds[1]));
+    assert!(low < truth && truth < high && high - low > 0.2, "{low} {truth} {high}");
+    let thread = a.used_by_thread_interval[0];
+    assert!(thread[1] - thread[0] < 0.1, "shares within one loop do not depend on its rate: {thread:?}");
+}
+
+/// Check that first touches are derived from sweeps only where the kernel could not report them: thread 0 writes each object once, and
+/// then all threads use their blocks.
+#[test]
+fn first_touches_without_perf() {
+    let mut run = run(7, [FAST, SLOW], 2);
+    run.profile.first_touches.clear();
+    run.profile.evidence.push(Evidence { source: "touch".into(), available: false, samples: 0, detail: "perf is forbidden".into() });
+    let unseen = judged(&run);
+    assert!(unseen.findings.is_empty() && unseen.objects.iter().all(|object| !object.judged), "{:?}", unseen.findings);
+    let mut own: Vec<(TimerSample, SampledAccess)> = run.profile.samples.drain(..).zip(run.profile.sampled_accesses.drain(..)).collect();
+    own.retain(|(sample, _)| sample.thread != 0 || sample.cpu_ns > 200 * MS);
+    // 64 MiB in 64 ms, twice: 16 ticks each.
+    let writing = |tick: u64| {
+        let (id, base) = if tick < 16 { (1, A) } else { (2, B) };
+        let round = (tick % 16) * BYTES / 16 / 8 + 1000;
+        let around = Some(SampledLoop { end: 0x500, entry: base, progress: Some(Progress { value: round, step: 1 }) });
+        let time_ns = S / 2 + tick * TICK;
+        let (state, site) = (SampleState::Computing, Some(20));
+        let sample =
+            TimerSample { id: 0, thread: 0, time_ns, cpu: 0, cpu_ns: tick * TICK, site, state, around, unknown: 0, elsewhere: 0.0 };
+        let kind = AccessKind::Write;
+        (sample, SampledAccess { sample: 0, object: id, address: base + round * 8, bytes: 8, words: 1.0, kind, site, stride: Some(8) })
+    };
+    let all: Vec<(TimerSample, SampledAccess)> = (0..32).map(writing).chain(own).collect();
+    for (number, (sample, access)) in all.into_iter().enumerate() {
+        let id = Id::try_from(number).unwrap() + 1;
+        run.profile.samples.push(TimerSample { id, ..sample });
+        run.profile.sampled_accesses.push(SampledAccess { sample: id, ..access });
+    }
+    let analysis = judged(&run);
+    let kinds: Vec<FindingKind> = analysis.findings.iter().map(|finding| finding.kind).collect();
+    assert_eq!(kinds, [FindingKind::SerialFirstTouch; 2], "{:?}", analysis.not_judged);
+    let a = analysis.objects.iter().find(|object| object.name == "A").unwrap();
+    assert_eq!(a.first_touch.by_thread[0], 1.0);
+    assert!((10..=18).contains(&a.first_touch.samples), "sweeps are counted, not the records made of them: {}", a.first_touch.samples);
+    assert!(analysis.notes.iter().any(|note| note.to_string().contains("32 samples saw memory being initialised")), "{:?}", analysis.notes);
+}

@@ -120,6 +120,7 @@ fn run(seed: u64, loops: [Kernel; 2], seconds: u64) -> Run {
             time_ns: S + cpu_ns,
             cpu: 0,
             cpu_ns,
+            weight: 1.0,
             site: Some(10 + kernel.object),
             state: SampleState::Computing,
             around: Some(SampledLoop { end: 0x100 * which as u64, entry: thread as u64, progress }),
@@ -203,8 +204,19 @@ fn first_touches_without_perf() {
         let around = Some(SampledLoop { end: 0x500, entry: base, progress: Some(Progress { value: round, step: 1 }) });
         let time_ns = S / 2 + tick * TICK;
         let (state, site) = (SampleState::Computing, Some(20));
-        let sample =
-            TimerSample { id: 0, thread: 0, time_ns, cpu: 0, cpu_ns: tick * TICK, site, state, around, unknown: 0, elsewhere: 0.0 };
+        let sample = TimerSample {
+            id: 0,
+            thread: 0,
+            time_ns,
+            cpu: 0,
+            cpu_ns: tick * TICK,
+            weight: 1.0,
+            site,
+            state,
+            around,
+            unknown: 0,
+            elsewhere: 0.0,
+        };
         let kind = AccessKind::Write;
         (sample, SampledAccess { sample: 0, object: id, address: base + round * 8, bytes: 8, words: 1.0, kind, site, stride: Some(8) })
     };

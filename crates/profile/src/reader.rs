@@ -282,20 +282,21 @@ fn samples(c: &Connection) -> Result<Vec<TimerSample>> {
     }
     rows(
         c,
-        "SELECT id, thread, time_ns, cpu, cpu_ns, site, state, loop_end, loop_entry, progress, step, unknown, elsewhere FROM samples ORDER BY id",
+        "SELECT id, thread, time_ns, cpu, cpu_ns, weight, site, state, loop_end, loop_entry, progress, step, unknown, elsewhere FROM samples ORDER BY id",
         |r| {
-            let progress = maybe(r, 9)?.zip(r.get(10)?).map(|(value, step)| Progress { value, step });
+            let progress = maybe(r, 10)?.zip(r.get(11)?).map(|(value, step)| Progress { value, step });
             Ok(TimerSample {
                 id: r.get(0)?,
                 thread: r.get(1)?,
                 time_ns: unsigned(r, 2)?,
                 cpu: r.get(3)?,
                 cpu_ns: unsigned(r, 4)?,
-                site: r.get(5)?,
-                state: SampleState::from_number(r.get(6)?),
-                around: maybe(r, 7)?.zip(maybe(r, 8)?).map(|(end, entry)| SampledLoop { end, entry, progress }),
-                unknown: r.get(11)?,
-                elsewhere: r.get(12)?,
+                weight: r.get(5)?,
+                site: r.get(6)?,
+                state: SampleState::from_number(r.get(7)?),
+                around: maybe(r, 8)?.zip(maybe(r, 9)?).map(|(end, entry)| SampledLoop { end, entry, progress }),
+                unknown: r.get(12)?,
+                elsewhere: r.get(13)?,
             })
         },
     )

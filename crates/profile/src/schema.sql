@@ -22,7 +22,7 @@ CREATE TABLE windows (id INTEGER PRIMARY KEY, round INTEGER NOT NULL, object INT
 CREATE TABLE accesses (window INTEGER NOT NULL, thread INTEGER NOT NULL, site INTEGER, hits INTEGER NOT NULL, estimate REAL NOT NULL,
     watched_ns INTEGER NOT NULL, cut INTEGER NOT NULL, cpu INTEGER);
 CREATE TABLE samples (id INTEGER PRIMARY KEY, thread INTEGER NOT NULL, time_ns INTEGER NOT NULL, cpu INTEGER NOT NULL, cpu_ns INTEGER NOT NULL,
-    site INTEGER, state INTEGER NOT NULL, loop_end INTEGER, loop_entry INTEGER, progress INTEGER, step INTEGER, unknown INTEGER NOT NULL,
+    weight REAL NOT NULL, site INTEGER, state INTEGER NOT NULL, loop_end INTEGER, loop_entry INTEGER, progress INTEGER, step INTEGER, unknown INTEGER NOT NULL,
     elsewhere REAL NOT NULL);
 CREATE TABLE sampled_accesses (sample INTEGER NOT NULL, object INTEGER NOT NULL, address INTEGER NOT NULL, bytes INTEGER NOT NULL, words REAL NOT NULL,
     kind INTEGER NOT NULL, site INTEGER, stride INTEGER);

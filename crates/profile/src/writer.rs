@@ -315,13 +315,14 @@ impl Writer {
         let around = s.around.as_ref();
         let progress = around.and_then(|around| around.progress);
         self.run(
-            "INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             params![
                 s.id,
                 s.thread,
                 signed(s.time_ns),
                 s.cpu,
                 signed(s.cpu_ns),
+                s.weight,
                 s.site,
                 s.state.number(),
                 around.map(|around| signed(around.end)),

@@ -49,7 +49,19 @@ fn profile() -> Profile {
     };
     let around = Some(SampledLoop { end: 77, entry: u64::MAX, progress: Some(Progress { value: u64::MAX - 1, step: -8 }) });
     let state = SampleState::Computing;
-    let sample = TimerSample { id: 1, thread: 0, time_ns: 3, cpu: 1, cpu_ns: 4, site: Some(1), state, around, unknown: 2, elsewhere: 3.5 };
+    let sample = TimerSample {
+        id: 1,
+        thread: 0,
+        time_ns: 3,
+        cpu: 1,
+        cpu_ns: 4,
+        weight: 2.0,
+        site: Some(1),
+        state,
+        around,
+        unknown: 2,
+        elsewhere: 3.5,
+    };
     let access = Access { window: 1, thread: 0, site: Some(1), hits: 5, estimate: 7.5, watched_ns: 10, cut: true, cpu: Some(1) };
     Profile {
         machine: Machine { hostname: "host".into(), node_cpus: [(0, vec![0, 1])].into(), page_bytes: 4096, ..Machine::default() },

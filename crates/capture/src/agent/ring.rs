@@ -389,6 +389,33 @@ mod tests {
         assert_eq!(ring.lost(), u64::MAX);
     }
 
+    /// Check that registers and stack words of a sample are read from the slots that follow it, and that one without registers is dropped.
+    #[test]
+    fn samples_come_through_the_ring() {
+        let mut ring = AgentRing::create(64, 1, false).unwrap();
+        let words: Vec<u64> = (100..119).collect();
+        let mut slots = vec![[13 << 32 | 19 << 56, 7 | 8 << 32, 5, 0x4000, 900, 0x7ff0, 3, 0]];
+        for part in words.chunks(IPS_PER_SLOT) {
+            let mut slot = [0; 8];
+            slot[1..=part.len()].copy_from_slice(part);
+            slots.push(slot);
+        }
+        slots.push([13 << 32 | 2 << 56, 7 | 8 << 32, 6, 0x4000, 900, 0x7ff0, 3, 0]);
+        slots.push([0; 8]);
+        publish(&ring, &slots);
+        let mut records = Vec::new();
+        ring.drain(0, |record| records.push(record));
+        let tick = Tick {
+            instruction_pointer: 0x4000,
+            registers: std::array::from_fn(|i| 100 + i as u64),
+            cpu: 3,
+            cpu_ns: 900,
+            stack_address: 0x7ff0,
+            stack: [116u64, 117, 118].iter().flat_map(|word| word.to_le_bytes()).collect(),
+        };
+        assert_eq!(records, [AgentRecord { pid: 7, tid: 8, time: 5, event: AgentEvent::Tick(Box::new(tick)) }]);
+    }
+
     #[test]
     fn python_stacks_come_through_the_ring() {
         let mut ring = AgentRing::create(128, 1, false).unwrap();

@@ -58,6 +58,8 @@ pub struct TimerSample {
     pub cpu: u32,
     /// The thread's CPU time so far.
     pub cpu_ns: u64,
+    /// The number of ticks that this one stands for: more than 1 once a long run is sampled only part of the time.
+    pub weight: f64,
     pub site: Option<Id>,
     pub state: SampleState,
     pub around: Option<SampledLoop>,

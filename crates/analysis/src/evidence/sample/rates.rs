@@ -28,8 +28,10 @@ const MOST_ROUNDS_A_NS: f64 = 400.0;
 const UNRATED_ERROR: f64 = 2.0;
 /// Half a 95 % interval in standard errors.
 const NORMAL: f64 = 1.96;
-/// A sample stands for at most this many times the usual CPU time between two samples: longer gaps are lost samples.
+/// A sample stands for at most this many times the usual CPU time between two samples, times its weight.
 const LONGEST: f64 = 4.0;
+/// Recorders do not thin out more than this.
+const MOST_WEIGHT: f64 = 1e6;
 
 /// A loop of one process.
 type Loop = (Id, u64);
@@ -107,14 +109,16 @@ impl Rates {
         let mut gaps = Vec::with_capacity(successive.len());
         for &(before, at) in successive {
             let ns = profile.samples[at].cpu_ns.saturating_sub(profile.samples[before].cpu_ns) as f64;
-            self.time.insert(profile.samples[at].id, ns);
             gaps.push(ns);
+            self.time.insert(profile.samples[at].id, ns);
         }
         gaps.sort_by(f64::total_cmp);
         let usual = gaps.get(gaps.len() / 2).copied().filter(|ns| *ns > 0.0).unwrap_or(1.0);
         for sample in &profile.samples {
             let time = self.time.entry(sample.id).or_insert(usual);
-            *time = time.clamp(1.0, LONGEST * usual);
+            // In a longer gap the thread was not sampled on purpose, or samples were lost.
+            *time = if *time > LONGEST * usual { usual } else { time.max(1.0) };
+            *time *= if sample.weight.is_finite() { sample.weight.clamp(1.0, MOST_WEIGHT) } else { 1.0 };
         }
         usual
     }

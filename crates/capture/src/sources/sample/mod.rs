@@ -6,6 +6,7 @@
 
 mod code;
 mod memory;
+mod thinning;
 
 use crate::agent::records::{AgentEvent, AgentRecord, Tick};
 use crate::agent::ring::SampleInterval;
@@ -20,6 +21,7 @@ use firsttouch_model::rows::{AccessKind, Id, Progress, SampleState, SampledAcces
 use firsttouch_system::calls::clock::tick_ns;
 use firsttouch_system::calls::cpu_timers_spare_system_calls;
 use memory::SampledMemory;
+use thinning::Thinning;
 
 /// CPU time of a thread between two of its samples, at least, ns.
 const LEAST_NS: u64 = 3_500_000;
@@ -52,6 +54,7 @@ pub fn interval(cpus: usize) -> Result<SampleInterval, Unavailable> {
 pub struct TimerSamples {
     allowed: Result<SampleInterval, Unavailable>,
     codes: Codes,
+    thinning: Thinning,
     samples: Id,
 }
 
@@ -59,11 +62,12 @@ impl TimerSamples {
     /// `allowed`: what [`interval`] returned.
     #[must_use]
     pub fn new(allowed: Result<SampleInterval, Unavailable>) -> Self {
-        Self { allowed, codes: Codes::default(), samples: 0 }
+        Self { allowed, codes: Codes::default(), thinning: Thinning::default(), samples: 0 }
     }
 
     fn tick(&mut self, pid: i32, tid: i32, time: u64, tick: &Tick, tracker: &mut Tracker) {
         let thread = tracker.thread(pid, tid, None, time);
+        let Some(weight) = self.thinning.weight(time) else { return };
         let Some(process) = tracker.processes.live.get_mut(&pid) else { return };
         self.samples += 1;
         let id = self.samples;
@@ -110,7 +114,8 @@ impl TimerSamples {
             progress: around.induction.map(|induction| Progress { value: induction.value, step: induction.step }),
         });
         let unknown = walk.unknown;
-        let row = TimerSample { id, thread, time_ns: time, cpu: tick.cpu, cpu_ns: tick.cpu_ns, site, state, around, unknown, elsewhere };
+        let row =
+            TimerSample { id, thread, time_ns: time, cpu: tick.cpu, cpu_ns: tick.cpu_ns, weight, site, state, around, unknown, elsewhere };
         tracker.sink.write(|w| w.sample(&row));
     }
 }
@@ -187,5 +192,24 @@ fn kind(access: Access) -> AccessKind {
         Access::Read => AccessKind::Read,
         Access::Write => AccessKind::Write,
         Access::Update => AccessKind::Update,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that an interval is a whole number of ticks less a quarter, that the first sample comes within it, and that many CPUs together
+    /// do not give more samples than firsttouch takes.
+    #[test]
+    fn intervals_are_whole_ticks() {
+        let tick_us = tick_ns() as f64 / 1e3;
+        for cpus in [1, 2, 64, 1024] {
+            let interval = interval(cpus).expect("x86-64 and a recent kernel");
+            let ticks = f64::from(interval.each_us) / tick_us + 0.25;
+            assert!((ticks - ticks.round()).abs() < 0.01 && ticks > 0.9, "{cpus}: {interval:?}");
+            assert!(cpus as f64 * 1e6 / (ticks * tick_us) <= MOST_A_SECOND as f64 * 1.01, "{cpus}: {interval:?}");
+            assert!(f64::from(interval.first_us) <= (ticks - 1.0) * tick_us + 1.0, "{cpus}: {interval:?}");
+        }
     }
 }

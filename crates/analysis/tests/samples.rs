@@ -23,10 +23,18 @@ struct Kernel {
     has_progress: bool,
 }
 
-/// A run, and the rounds of both loops.
+/// A run, and the rounds of both loops, by thread.
 struct Run {
     profile: Profile,
-    rounds: [f64; 2],
+    by_thread: [[f64; 2]; THREADS],
+}
+
+impl Run {
+    /// A's share of all rounds.
+    fn share_of_a(&self) -> f64 {
+        let sum = |which: usize| self.by_thread.iter().map(|rounds| rounds[which]).sum::<f64>();
+        sum(0) / (sum(0) + sum(1))
+    }
 }
 
 fn object(id: Id, name: &str, address: u64) -> Object {
@@ -68,7 +76,8 @@ fn site(id: Id, line: u32) -> (Id, Site) {
     (id, Site { id, process: 1, frames: vec![frame] })
 }
 
-fn run(seed: u64, loops: [Kernel; 2], seconds: u64) -> Run {
+/// `slower`: how much slower each thread is than the loops say.
+fn run_of(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS]) -> Run {
     let mut random = Random(seed);
     let mut profile = Profile {
         processes: vec![Process { id: 1, pid: 10, parent: None, exe: None, born_ns: 0, died_ns: None }],
@@ -95,15 +104,16 @@ fn run(seed: u64, loops: [Kernel; 2], seconds: u64) -> Run {
             node: None,
         }));
     }
-    let (mut rounds, mut samples) = ([0.0, 0.0], Vec::new());
+    let (mut by_thread, mut samples) = ([[0.0; 2]; THREADS], Vec::new());
     for thread in 0..THREADS {
         let (mut cpu, mut next, mut which) = (0.0, random.unit() * TICK as f64, 0);
         while cpu < (seconds * S) as f64 {
             let kernel = loops[which];
+            let ns_a_round = kernel.ns_a_round * slower[thread];
             let length = kernel.usual_ns * (0.8 + 0.4 * random.unit());
-            rounds[which] += length / kernel.ns_a_round;
+            by_thread[thread][which] += length / ns_a_round;
             while next < cpu + length {
-                samples.push((next as u64, thread, which, ((next - cpu) / kernel.ns_a_round) as u64));
+                samples.push((next as u64, thread, which, ((next - cpu) / ns_a_round) as u64));
                 next += TICK as f64;
             }
             cpu += length;
@@ -138,7 +148,11 @@ fn run(seed: u64, loops: [Kernel; 2], seconds: u64) -> Run {
             stride: Some(8),
         });
     }
-    Run { profile, rounds }
+    Run { profile, by_thread }
+}
+
+fn run(seed: u64, loops: [Kernel; 2], seconds: u64) -> Run {
+    run_of(seed, loops, seconds, [1.0; THREADS])
 }
 
 const FAST: Kernel = Kernel { object: 1, base: A, ns_a_round: 2.0, usual_ns: 30e6, has_progress: true };
@@ -155,7 +169,7 @@ fn accesses_are_rated_by_progress() {
     let (mut inside, mut sum, runs) = (0, 0.0, 60);
     for seed in 0..runs {
         let run = run(seed, [FAST, SLOW], 5);
-        let truth = run.rounds[0] / (run.rounds[0] + run.rounds[1]);
+        let truth = run.share_of_a();
         let analysis = judged(&run);
         let a = analysis.objects.iter().find(|object| object.name == "A").unwrap();
         let [low, high] = a.access_share_interval.unwrap();
@@ -172,6 +186,19 @@ fn accesses_are_rated_by_progress() {
     assert!((sum / runs as f64).abs() < 0.01, "bias {}", sum / runs as f64);
 }
 
+/// Check that a thread which is slower in the same loop, as on remote memory, gets no larger share for it.
+#[test]
+fn slow_threads_are_not_overestimated() {
+    let run = run_of(3, [FAST, SLOW], 8, [1.0, 1.0, 2.0, 3.0]);
+    let analysis = judged(&run);
+    let a = analysis.objects.iter().find(|object| object.name == "A").unwrap();
+    let all: f64 = run.by_thread.iter().map(|rounds| rounds[0]).sum();
+    for (thread, rounds) in run.by_thread.iter().enumerate() {
+        let (truth, [low, high]) = (rounds[0] / all, a.used_by_thread_interval[thread]);
+        assert!(low < truth && truth < high && (a.used_by_thread[thread] - truth).abs() < 0.02, "{thread}: {low} {truth} {high}");
+    }
+}
+
 /// Check that a loop without progress is not taken to be as fast as its time suggests: the interval is wide, and contains the truth.
 #[test]
 fn unrated_loops_widen_the_interval() {
@@ -180,7 +207,7 @@ fn unrated_loops_widen_the_interval() {
     run.profile.sampled_accesses.iter_mut().filter(|access| access.object == 2).for_each(|access| access.stride = None);
     let analysis = judged(&run);
     let a = analysis.objects.iter().find(|object| object.name == "A").unwrap();
-    let ([low, high], truth) = (a.access_share_interval.unwrap(), run.rounds[0] / (run.rounds[0] + run.rounds[1]));
+    let ([low, high], truth) = (a.access_share_interval.unwrap(), run.share_of_a());
     assert!(low < truth && truth < high && high - low > 0.2, "{low} {truth} {high}");
     let thread = a.used_by_thread_interval[0];
     assert!(thread[1] - thread[0] < 0.1, "shares within one loop do not depend on its rate: {thread:?}");

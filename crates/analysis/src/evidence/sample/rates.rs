@@ -8,7 +8,8 @@
 //! Neither is certain: a loop that is entered again with the same registers looks like one entry, and a sweep may have begun anew. It
 //! shows in the pairs themselves: the times of a round agree only if none of this happened between most of them.
 //!
-//! CPU time of all pairs of a loop / rounds of all pairs is the time of a round. Its error is common to all samples of the loop. Loops without such pairs (short ones, gathers, straight
+//! CPU time of all pairs of a loop / rounds of all pairs is the time of a round. Its error is common to all samples of the loop. Threads with
+//! enough pairs have a rate of their own, because the same loop is slower on remote memory. Loops without such pairs (short ones, gathers, straight
 //! code) are taken to access as many words a ns as the rated loops do on average; that is uncertain, and their draws are marked.
 
 use crate::estimator::Doubt;
@@ -55,8 +56,10 @@ struct Pair {
 pub struct Rates {
     /// CPU time of a round, ns.
     of_loop: HashMap<Loop, Rate>,
-    /// Numbers of all loops, and of code outside of loops.
-    number: HashMap<Option<Loop>, u32>,
+    /// The same of one thread: threads on remote memory, or on a busy CPU, are slower.
+    of_thread: HashMap<(Loop, Id), Rate>,
+    /// Numbers of all that have an error in common: a loop of a thread, a loop, or code outside of loops.
+    number: HashMap<(Option<Loop>, Option<Id>), u32>,
     process_of: HashMap<Id, Id>,
     /// CPU time that a sample stands for, ns.
     time: HashMap<Id, f64>,
@@ -68,9 +71,16 @@ impl Rates {
     /// `accesses`: those of each sample, in the order of the samples.
     pub fn new(profile: &Profile, accesses: &[&[SampledAccess]]) -> Self {
         let process_of: HashMap<Id, Id> = profile.threads.iter().map(|thread| (thread.id, thread.process)).collect();
-        let mut rates = Self { of_loop: HashMap::new(), number: HashMap::new(), process_of, time: HashMap::new(), usual: 1.0 };
-        let mut entries: HashMap<Loop, Vec<Pair>> = HashMap::new();
-        let mut crossings: HashMap<Loop, Vec<Pair>> = HashMap::new();
+        let mut rates = Self {
+            of_loop: HashMap::new(),
+            of_thread: HashMap::new(),
+            number: HashMap::new(),
+            process_of,
+            time: HashMap::new(),
+            usual: 1.0,
+        };
+        let mut entries: HashMap<Loop, HashMap<Id, Vec<Pair>>> = HashMap::new();
+        let mut crossings: HashMap<Loop, HashMap<Id, Vec<Pair>>> = HashMap::new();
         let successive = successive(profile);
         let usual = rates.limit_times(profile, &successive);
         for &(before, at) in &successive {
@@ -81,19 +91,27 @@ impl Rates {
             }
             let Some((around, then)) = sample.around.zip(previous.around).filter(|(now, then)| now.end == then.end) else { continue };
             let Some(key) = rates.key(sample) else { continue };
-            if around.entry == then.entry {
-                entries.entry(key).or_default().extend(progress(&around, &then).map(|rounds| Pair { ns, rounds }));
+            let (pairs, rounds) = if around.entry == then.entry {
+                (&mut entries, progress(&around, &then))
             } else {
-                crossings.entry(key).or_default().extend(advance(accesses[at], accesses[before]).map(|rounds| Pair { ns, rounds }));
-            }
+                (&mut crossings, advance(accesses[at], accesses[before]))
+            };
+            let own = pairs.entry(key).or_default().entry(sample.thread).or_default();
+            own.extend(rounds.map(|rounds| Pair { ns, rounds }));
         }
         // Progress within an entry is the better evidence.
-        for (key, pairs) in crossings.into_iter().chain(entries) {
-            rates.of_loop.extend(agreed(pairs).map(|rate| (key, rate)));
+        for (key, threads) in crossings.into_iter().chain(entries) {
+            let mut all: Vec<(Id, Vec<Pair>)> = threads.into_iter().collect();
+            all.sort_unstable_by_key(|(thread, _)| *thread);
+            for (thread, pairs) in &all {
+                rates.of_thread.extend(agreed(pairs).map(|rate| ((key, *thread), rate)));
+            }
+            let of_all: Vec<Pair> = all.into_iter().flat_map(|(_, pairs)| pairs).collect();
+            rates.of_loop.extend(agreed(&of_all).map(|rate| (key, rate)));
         }
         for sample in &profile.samples {
             let next = u32::try_from(rates.number.len()).unwrap_or(u32::MAX);
-            rates.number.entry(rates.key(sample)).or_insert(next);
+            rates.number.entry(rates.class(sample)).or_insert(next);
         }
         rates.usual = rates.words_a_ns(profile, accesses).unwrap_or(1.0);
         rates
@@ -101,6 +119,19 @@ impl Rates {
 
     fn key(&self, sample: &TimerSample) -> Option<Loop> {
         Some((*self.process_of.get(&sample.thread)?, sample.around?.end))
+    }
+
+    /// The rate of the loop that a sample is in, of its own thread if that is known.
+    fn rate(&self, sample: &TimerSample) -> Option<Rate> {
+        let key = self.key(sample)?;
+        self.of_thread.get(&(key, sample.thread)).or_else(|| self.of_loop.get(&key)).copied()
+    }
+
+    /// What shares the error of its rate with this sample.
+    fn class(&self, sample: &TimerSample) -> (Option<Loop>, Option<Id>) {
+        let key = self.key(sample);
+        let is_own = key.is_some_and(|key| self.of_thread.contains_key(&(key, sample.thread)));
+        (key, is_own.then_some(sample.thread))
     }
 
     /// The time that each sample stands for: first samples of threads stand for the usual time, and no sample for much more. Returns the
@@ -127,7 +158,7 @@ impl Rates {
     fn words_a_ns(&self, profile: &Profile, accesses: &[&[SampledAccess]]) -> Option<f64> {
         let (mut all, mut time) = (0.0, 0.0);
         for (sample, own) in profile.samples.iter().zip(accesses).filter(|(sample, _)| sample.state == SampleState::Computing) {
-            if let Some(rate) = self.key(sample).and_then(|key| self.of_loop.get(&key)) {
+            if let Some(rate) = self.rate(sample) {
                 let own_time = self.time.get(&sample.id).copied().unwrap_or(0.0);
                 all += own_time / rate.ns * in_round(sample, own);
                 time += own_time;
@@ -139,14 +170,13 @@ impl Rates {
     /// How many rounds of its loop a sample stands for, and the error of this number, which all samples of the loop have in common.
     pub fn rounds(&self, sample: &TimerSample, accesses: &[SampledAccess]) -> (f64, Option<Doubt>) {
         let time = self.time.get(&sample.id).copied().unwrap_or(1.0);
-        let key = self.key(sample);
-        let rate = key.and_then(|key| self.of_loop.get(&key));
+        let rate = self.rate(sample);
         let rounds = match rate {
             Some(rate) => time / rate.ns,
             None => time * self.usual / in_round(sample, accesses).max(f64::MIN_POSITIVE),
         };
         let error = rate.map_or(UNRATED_ERROR, |rate| rate.error);
-        (rounds, self.number.get(&key).map(|&class| Doubt { class, error }))
+        (rounds, self.number.get(&self.class(sample)).map(|&class| Doubt { class, error }))
     }
 }
 
@@ -190,7 +220,7 @@ fn ratio(pairs: &[Pair]) -> Option<Rate> {
 }
 
 /// CPU time of a round by pairs that agree.
-fn agreed(pairs: Vec<Pair>) -> Option<Rate> {
+fn agreed(pairs: &[Pair]) -> Option<Rate> {
     let mut times: Vec<f64> = pairs.iter().map(|pair| pair.ns / pair.rounds).collect();
     if times.len() < PAIRS {
         return None;
@@ -198,6 +228,6 @@ fn agreed(pairs: Vec<Pair>) -> Option<Rate> {
     times.sort_by(f64::total_cmp);
     let median = times[times.len() / 2];
     let near = |ns: f64| (median / AGREEMENT..=median * AGREEMENT).contains(&ns);
-    let agreeing: Vec<Pair> = pairs.into_iter().filter(|pair| near(pair.ns / pair.rounds)).collect();
+    let agreeing: Vec<Pair> = pairs.iter().copied().filter(|pair| near(pair.ns / pair.rounds)).collect();
     if (agreeing.len() as f64) < AGREEING * times.len() as f64 { None } else { ratio(&agreeing) }
 }

@@ -5,23 +5,24 @@
 //! - in different entries (an outer loop lies between them), the address of an operand with a constant stride, if the loop goes through
 //!   memory without gaps.
 //!
-//! Neither is certain: a loop that is entered again with the same registers looks like one entry, and a sweep may have begun anew. It
-//! shows in the pairs themselves: the times of a round agree only if none of this happened between most of them.
+//! Neither is certain: a loop that is entered again with the same registers looks like one entry, and a sweep may have begun anew. The
+//! progress of all samples spans a *lap*. Progress below 0 means that the loop began anew once, so a lap is added. If the mean is more than
+//! a third of a lap, loops begin anew too often between two samples, and the loop is not rated.
 //!
 //! CPU time of all pairs of a loop / rounds of all pairs is the time of a round. Its error is common to all samples of the loop. Threads with
 //! enough pairs have a rate of their own, because the same loop is slower on remote memory. Loops without such pairs (short ones, gathers, straight
 //! code) are taken to access as many words a ns as the rated loops do on average; that is uncertain, and their draws are marked.
 
 use crate::estimator::Doubt;
-use firsttouch_model::rows::{Id, Profile, SampleState, SampledAccess, TimerSample};
+use firsttouch_model::rows::{Id, Profile, SampleState, SampledAccess, SampledLoop, TimerSample};
 use std::collections::HashMap;
 
-/// Pairs that rate a loop: how many are needed, and how many of them must lie within a factor of [`AGREEMENT`] of the median.
+/// Pairs that are needed to rate a loop.
 const PAIRS: usize = 6;
-const AGREEING: f64 = 0.7;
+/// The mean progress between two samples must be less than this part of a lap.
+const PART_OF_A_LAP: f64 = 1.0 / 3.0;
 /// Samples further apart than this many times the usual CPU time have others between them that were lost.
 const ADJACENT: f64 = 1.7;
-const AGREEMENT: f64 = 1.5;
 /// Progress beyond this is no loop's: rounds a ns. (A string instruction moves up to 64 elements of one byte a cycle.)
 const MOST_ROUNDS_A_NS: f64 = 400.0;
 /// The relative error of the rates of loops without progress, as half a 95 % interval. Words a ns of loops in cache and of loops that wait
@@ -48,7 +49,46 @@ struct Rate {
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     ns: f64,
+    /// Below 0 if the loop began anew in between.
     rounds: f64,
+    /// Rounds from the first to the last that was seen.
+    lap: f64,
+}
+
+/// Lowest and highest values seen.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    low: u64,
+    high: u64,
+}
+
+impl Span {
+    fn rounds(self, step: i64) -> f64 {
+        (self.high - self.low) as f64 / step.unsigned_abs().max(1) as f64 + 1.0
+    }
+}
+
+/// The spans that loops go through: of the register in an entry, and of the operands.
+#[derive(Debug, Default)]
+struct Spans {
+    of_entry: HashMap<(Loop, Id, u64), Span>,
+    of_operand: HashMap<(Loop, Id, Option<Id>, i64), Span>,
+}
+
+impl Spans {
+    fn see(&mut self, key: Loop, sample: &TimerSample, accesses: &[SampledAccess]) {
+        let widen = |span: &mut Span, value: u64| (span.low, span.high) = (span.low.min(value), span.high.max(value));
+        if let Some((around, progress)) = sample.around.and_then(|around| Some((around, around.progress?))) {
+            let first = Span { low: progress.value, high: progress.value };
+            widen(self.of_entry.entry((key, sample.thread, around.entry)).or_insert(first), progress.value);
+        }
+        for access in accesses {
+            if let Some(stride) = access.stride {
+                let first = Span { low: access.address, high: access.address };
+                widen(self.of_operand.entry((key, sample.thread, access.site, stride)).or_insert(first), access.address);
+            }
+        }
+    }
 }
 
 /// The rates of all loops, and the time that each sample stands for.
@@ -83,6 +123,12 @@ impl Rates {
         let mut crossings: HashMap<Loop, HashMap<Id, Vec<Pair>>> = HashMap::new();
         let successive = successive(profile);
         let usual = rates.limit_times(profile, &successive);
+        let mut spans = Spans::default();
+        for (sample, own) in profile.samples.iter().zip(accesses) {
+            if let Some(key) = rates.key(sample) {
+                spans.see(key, sample, own);
+            }
+        }
         for &(before, at) in &successive {
             let (previous, sample) = (&profile.samples[before], &profile.samples[at]);
             let ns = sample.cpu_ns.saturating_sub(previous.cpu_ns) as f64;
@@ -91,23 +137,24 @@ impl Rates {
             }
             let Some((around, then)) = sample.around.zip(previous.around).filter(|(now, then)| now.end == then.end) else { continue };
             let Some(key) = rates.key(sample) else { continue };
-            let (pairs, rounds) = if around.entry == then.entry {
-                (&mut entries, progress(&around, &then))
+            let (pairs, moved) = if around.entry == then.entry {
+                (&mut entries, progress(&around, &then, spans.of_entry.get(&(key, sample.thread, around.entry))))
             } else {
-                (&mut crossings, advance(accesses[at], accesses[before]))
+                let span = |access: &SampledAccess, stride| spans.of_operand.get(&(key, sample.thread, access.site, stride)).copied();
+                (&mut crossings, advance(accesses[at], accesses[before], span))
             };
             let own = pairs.entry(key).or_default().entry(sample.thread).or_default();
-            own.extend(rounds.map(|rounds| Pair { ns, rounds }));
+            own.extend(moved.map(|(rounds, lap)| Pair { ns, rounds, lap }));
         }
         // Progress within an entry is the better evidence.
         for (key, threads) in crossings.into_iter().chain(entries) {
             let mut all: Vec<(Id, Vec<Pair>)> = threads.into_iter().collect();
             all.sort_unstable_by_key(|(thread, _)| *thread);
             for (thread, pairs) in &all {
-                rates.of_thread.extend(agreed(pairs).map(|rate| ((key, *thread), rate)));
+                rates.of_thread.extend(rated(pairs).map(|rate| ((key, *thread), rate)));
             }
             let of_all: Vec<Pair> = all.into_iter().flat_map(|(_, pairs)| pairs).collect();
-            rates.of_loop.extend(agreed(&of_all).map(|rate| (key, rate)));
+            rates.of_loop.extend(rated(&of_all).map(|rate| (key, rate)));
         }
         for sample in &profile.samples {
             let next = u32::try_from(rates.number.len()).unwrap_or(u32::MAX);
@@ -192,19 +239,20 @@ fn in_round(sample: &TimerSample, accesses: &[SampledAccess]) -> f64 {
     sample.elsewhere + accesses.iter().map(|access| access.words).sum::<f64>()
 }
 
-/// Rounds between two samples in one entry of a loop.
-fn progress(now: &firsttouch_model::rows::SampledLoop, then: &firsttouch_model::rows::SampledLoop) -> Option<f64> {
+/// Rounds between two samples in one entry of a loop, and in a lap.
+fn progress(now: &SampledLoop, then: &SampledLoop, span: Option<&Span>) -> Option<(f64, f64)> {
     let (now, then) = now.progress.zip(then.progress).filter(|(now, then)| now.step == then.step && now.step != 0)?;
     let moved = now.value.wrapping_sub(then.value).cast_signed();
-    Some(moved as f64 / now.step as f64)
+    Some((moved as f64 / now.step as f64, span?.rounds(now.step)))
 }
 
-/// Rounds by the address of the first operand with a constant stride that both samples have.
-fn advance(now: &[SampledAccess], then: &[SampledAccess]) -> Option<f64> {
+/// Rounds, and those in a lap, by the address of the first operand with a constant stride that both samples have.
+fn advance(now: &[SampledAccess], then: &[SampledAccess], span: impl Fn(&SampledAccess, i64) -> Option<Span>) -> Option<(f64, f64)> {
     let moved = |access: &SampledAccess| {
         let stride = access.stride.filter(|stride| *stride != 0)?;
         let before = then.iter().find(|one| one.site == access.site && one.stride == access.stride && one.object == access.object)?;
-        Some(access.address.wrapping_sub(before.address).cast_signed() as f64 / stride as f64)
+        let rounds = access.address.wrapping_sub(before.address).cast_signed() as f64 / stride as f64;
+        Some((rounds, span(access, stride)?.rounds(stride)))
     };
     now.iter().find_map(moved)
 }
@@ -219,15 +267,13 @@ fn ratio(pairs: &[Pair]) -> Option<Rate> {
     Some(Rate { ns: ns / rounds, error: NORMAL * residuals.sqrt() / ns })
 }
 
-/// CPU time of a round by pairs that agree.
-fn agreed(pairs: &[Pair]) -> Option<Rate> {
-    let mut times: Vec<f64> = pairs.iter().map(|pair| pair.ns / pair.rounds).collect();
-    if times.len() < PAIRS {
+/// CPU time of a round, if the loop seldom begins anew between two samples.
+fn rated(pairs: &[Pair]) -> Option<Rate> {
+    if pairs.len() < PAIRS {
         return None;
     }
-    times.sort_by(f64::total_cmp);
-    let median = times[times.len() / 2];
-    let near = |ns: f64| (median / AGREEMENT..=median * AGREEMENT).contains(&ns);
-    let agreeing: Vec<Pair> = pairs.iter().copied().filter(|pair| near(pair.ns / pair.rounds)).collect();
-    if (agreeing.len() as f64) < AGREEING * times.len() as f64 { None } else { ratio(&agreeing) }
+    let whole: Vec<Pair> =
+        pairs.iter().map(|pair| Pair { rounds: if pair.rounds < 0.0 { pair.rounds + pair.lap } else { pair.rounds }, ..*pair }).collect();
+    let (rounds, laps) = whole.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.rounds, sum.1 + pair.lap));
+    if rounds < PART_OF_A_LAP * laps { ratio(&whole) } else { None }
 }

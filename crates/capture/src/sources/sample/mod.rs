@@ -18,7 +18,7 @@ use crate::track::processes::LiveProcess;
 use code::Codes;
 use firsttouch_decode::{Access, Operand, Registers, Walk, Walker, X86};
 use firsttouch_model::rows::{AccessKind, Id, Progress, SampleState, SampledAccess, SampledLoop, TimerSample};
-use firsttouch_system::calls::clock::tick_ns;
+use firsttouch_system::calls::clock::{monotonic_ns, tick_ns};
 use firsttouch_system::calls::cpu_timers_spare_system_calls;
 use memory::SampledMemory;
 use thinning::Thinning;
@@ -139,7 +139,9 @@ impl Source for TimerSamples {
     fn take(&mut self, record: &Record, tracker: &mut Tracker) -> bool {
         let Record::Agent(AgentRecord { pid, tid, time, event: AgentEvent::Tick(tick) }) = record else { return false };
         if tracker.scope.includes(*pid) && tracker.processes.live.contains_key(pid) {
+            let began = monotonic_ns();
             self.tick(*pid, *tid, *time, tick, tracker);
+            self.thinning.spend(monotonic_ns().saturating_sub(began));
         } else {
             tracker.sink.lose("sample", "samples of a process that had ended, or that lives in another PID namespace", 1);
         }

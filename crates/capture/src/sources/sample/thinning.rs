@@ -1,26 +1,53 @@
-//! Long runs: samples are taken only part of the time, so that the profile grows with the logarithm of the run's length.
+//! Samples are left out where they would cost too much, or make the profile of a long run too large.
+//!
+//! Time is divided into windows; of every 2^n windows, one is sampled, and its samples stand for 2^n. Pairs of successive samples remain.
 
-/// Samples taken without thinning; after each further so many, half of the time is left out.
+/// Samples taken without thinning for size; after each further so many, half of the time is left out.
 const FULL: u64 = 100_000;
 const HALVED: u64 = 50_000;
-/// Samples are taken or left out for this long. Pairs of successive samples remain.
-const WINDOW_NS: u64 = 2_000_000_000;
+const WINDOW_NS: u64 = 100_000_000;
+/// firsttouch spends at most this part of one CPU on samples. More is allowed at the start, when code is decoded for the first time.
+const BUDGET: f64 = 0.02;
+const START_NS: u64 = 1_000_000_000;
+/// At most one window of 2^10 is sampled for reasons of cost.
+const MOST_BY_COST: u32 = 10;
 
 #[derive(Debug, Default)]
 pub struct Thinning {
     taken: u64,
+    spent_ns: u64,
+    began_ns: Option<u64>,
+    window: u64,
+    /// Halvings because of the cost.
+    by_cost: u32,
 }
 
 impl Thinning {
     /// The number of samples that one at this time stands for; `None` if it is left out.
     pub fn weight(&mut self, time_ns: u64) -> Option<f64> {
-        let halvings = if self.taken < FULL { 0 } else { 1 + (self.taken - FULL) / HALVED };
-        let one_of = 1u64 << halvings.min(20);
-        if !(time_ns / WINDOW_NS).is_multiple_of(one_of) {
+        let began = *self.began_ns.get_or_insert(time_ns);
+        let window = time_ns / WINDOW_NS;
+        if window > self.window {
+            self.window = window;
+            let part = self.spent_ns as f64 / (time_ns.saturating_sub(began) + START_NS) as f64;
+            if part > BUDGET {
+                self.by_cost = (self.by_cost + 1).min(MOST_BY_COST);
+            } else if part < BUDGET / 2.0 {
+                self.by_cost = self.by_cost.saturating_sub(1);
+            }
+        }
+        let by_size = if self.taken < FULL { 0 } else { 1 + u32::try_from((self.taken - FULL) / HALVED).unwrap_or(u32::MAX) };
+        let one_of = 1u64 << by_size.max(self.by_cost).min(20);
+        if !window.is_multiple_of(one_of) {
             return None;
         }
         self.taken += 1;
         Some(one_of as f64)
+    }
+
+    /// A sample took firsttouch so long.
+    pub fn spend(&mut self, ns: u64) {
+        self.spent_ns += ns;
     }
 }
 
@@ -37,5 +64,23 @@ mod tests {
         assert!(taken.len() < 400_000, "{}", taken.len());
         let sum: f64 = taken.iter().sum();
         assert!((sum / all as f64 - 1.0).abs() < 0.05, "{sum}");
+    }
+
+    /// Check that expensive samples keep within the budget, and still stand for all.
+    #[test]
+    fn cost_is_bounded() {
+        let mut thinning = Thinning::default();
+        let (tick, cost, all) = (1_000_000u64, 300_000u64, 100_000u64);
+        let mut sum = 0.0;
+        let mut spent = 0;
+        for i in 0..all {
+            if let Some(weight) = thinning.weight(i * tick) {
+                sum += weight;
+                spent += cost;
+                thinning.spend(cost);
+            }
+        }
+        assert!((spent as f64) < 1.5 * BUDGET * (all * tick) as f64, "{spent}");
+        assert!((sum / all as f64 - 1.0).abs() < 0.2, "{sum}");
     }
 }

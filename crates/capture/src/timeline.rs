@@ -27,7 +27,7 @@ pub enum Record {
 /// horizon. Equal times keep the order of arrival. A record is put in its place once, when it is pushed.
 ///
 /// The agent's records keep the order of their ring, whose slots are reserved before the time is taken. They come out ahead of the
-/// first kernel record that is newer, and the rest at the end of a drain.
+/// first kernel record that is newer, and those up to the horizon at the end of a drain.
 #[derive(Default)]
 pub struct Timeline {
     kernel: BinaryHeap<Waiting>,
@@ -71,8 +71,14 @@ impl Timeline {
         self.kernel.pop().map(|waiting| waiting.record)
     }
 
-    /// The agent's next record, whatever its time.
-    pub fn next_agent(&mut self) -> Option<Record> {
+    /// The agent's next record, if it is at or before the horizon. A later one waits: a kernel record that precedes it, such as that of
+    /// exec, may still be in its ring.
+    pub fn next_of_agent(&mut self, horizon: u64) -> Option<Record> {
+        self.agent.front().filter(|first| first.time <= horizon)?;
+        self.next_agent()
+    }
+
+    fn next_agent(&mut self) -> Option<Record> {
         self.agent.pop_front().map(Record::Agent)
     }
 
@@ -164,7 +170,8 @@ mod tests {
             timeline.push_task(exit(time, 0));
         }
         assert_eq!(times(&mut timeline, 45), [10, 15, -15, -12, 20, -30, 40]);
-        assert_eq!(timeline.next_agent(), Some(Record::Agent(agent(70))));
+        assert_eq!(timeline.next_of_agent(69), None);
+        assert_eq!(timeline.next_of_agent(70), Some(Record::Agent(agent(70))));
         assert!(timeline.is_empty());
     }
 

@@ -120,7 +120,7 @@ impl Session<'_> {
                 break;
             }
         }
-        while let Some(record) = self.timeline.next_agent() {
+        while let Some(record) = self.timeline.next_of_agent(horizon) {
             self.take(record);
         }
         self.sources.act(Occasion::Drained, now, &mut self.tracker);

@@ -11,22 +11,31 @@ const MOST: usize = 20_000;
 /// Bytes at the sample by which replaced code is recognised.
 const CHECKED: usize = 32;
 
+/// What is known of the code at an address.
+pub struct Code {
+    /// `None` where it cannot be read or decoded.
+    pub plan: Option<X86Plan>,
+    /// The instruction before it is a system call.
+    pub follows_system_call: bool,
+}
+
+impl Code {
+    fn at(memory: &SampledMemory<'_>, address: u64) -> Self {
+        Self { plan: X86.plan(memory, address), follows_system_call: memory.follows_system_call() }
+    }
+}
+
 #[derive(Default)]
 pub struct Codes {
     /// Numbers of files, by path.
     files: HashMap<String, u32>,
-    in_files: HashMap<(u32, u64), Option<X86Plan>>,
-    generated: HashMap<(Id, u64), Generated>,
-}
-
-struct Generated {
-    bytes: [u8; CHECKED],
-    plan: Option<X86Plan>,
+    in_files: HashMap<(u32, u64), Code>,
+    generated: HashMap<(Id, u64), ([u8; CHECKED], Code)>,
 }
 
 impl Codes {
-    /// The code around an address; `None` where it cannot be read or decoded.
-    pub fn plan(&mut self, process: &LiveProcess, memory: &SampledMemory<'_>, address: u64) -> Option<&X86Plan> {
+    /// The code around the sampled address.
+    pub fn at(&mut self, process: &LiveProcess, memory: &SampledMemory<'_>, address: u64) -> &Code {
         let Some((path, offset)) = process.module_at(address) else { return self.generated(process.id, memory, address) };
         let file = match self.files.get(path) {
             Some(&file) => file,
@@ -38,21 +47,20 @@ impl Codes {
         if self.in_files.len() > MOST {
             self.in_files.clear();
         }
-        self.in_files.entry((file, offset)).or_insert_with(|| X86.plan(memory, address)).as_ref()
+        self.in_files.entry((file, offset)).or_insert_with(|| Code::at(memory, address))
     }
 
     /// The program may put other code at the same address, so the bytes are compared.
-    fn generated(&mut self, process: Id, memory: &SampledMemory<'_>, address: u64) -> Option<&X86Plan> {
+    fn generated(&mut self, process: Id, memory: &SampledMemory<'_>, address: u64) -> &Code {
         let mut bytes = [0; CHECKED];
         memory.code(address, &mut bytes);
         if self.generated.len() > MOST {
             self.generated.clear();
         }
-        let new = || Generated { bytes, plan: X86.plan(memory, address) };
-        let kept = self.generated.entry((process, address)).or_insert_with(new);
-        if kept.bytes != bytes {
-            *kept = new();
+        let kept = self.generated.entry((process, address)).or_insert_with(|| (bytes, Code::at(memory, address)));
+        if kept.0 != bytes {
+            *kept = (bytes, Code::at(memory, address));
         }
-        kept.plan.as_ref()
+        &kept.1
     }
 }

@@ -73,9 +73,10 @@ impl TimerSamples {
         let id = self.samples;
         let registers = Registers { instruction_pointer: tick.instruction_pointer, general: tick.registers };
         let (state, walk) = {
-            let memory = SampledMemory { process, tick };
-            match self.codes.plan(process, &memory, tick.instruction_pointer) {
-                _ if memory.follows_system_call() => (SampleState::InKernel, Walk::default()),
+            let memory = SampledMemory::new(process, tick);
+            let code = self.codes.at(process, &memory, tick.instruction_pointer);
+            match &code.plan {
+                _ if code.follows_system_call => (SampleState::InKernel, Walk::default()),
                 None => (SampleState::Undecoded, Walk::default()),
                 Some(plan) => {
                     let walk = X86.walk(plan, &registers, &memory);

@@ -33,6 +33,8 @@ use std::rc::Rc;
 /// The number of objects without observed accesses that are listed; the largest are kept.
 const UNUSED_LISTED: usize = 200;
 
+/// Memory counts as written if at least one of so many samples writes it.
+const WRITTEN: usize = 10;
 /// The number of members of a group whose pages are looked up.
 const MOST_MEMBERS: usize = 4096;
 
@@ -138,10 +140,21 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     }
 }
 
+/// How the threads divide a group. Memory that several threads write all the time is not used in full by each of them, whatever its
+/// watchpoints suggest: they would overwrite each other's results.
+fn partition<'a>(judge: &impl Fn(SourceRef) -> Judge<'a>, uses: &Evidence, g: usize, group: &Group, source: SourceRef) -> Partition {
+    let partition = open_partition(judge, uses, g, group, source);
+    let is_written = uses.sources().any(|source| {
+        let known: Vec<bool> = uses.of(source).hits[g].iter().filter_map(|hit| hit.writes).collect();
+        known.len() >= MIN_UNITS && known.iter().filter(|writes| **writes).count() * WRITTEN >= known.len()
+    });
+    if partition.kind == PartitionKind::Shared && is_written { Partition::dealt_out_anew() } else { partition }
+}
+
 /// How the threads divide a group. A source that shows one of the threads at an address cannot tell memory that all threads use in full from
 /// memory that is dealt out anew each time. A source that shows all of them can. Without one, memory that is only read counts as
 /// used in full: either way a copy for each node, or pages in turn on all nodes, are the remedies.
-fn partition<'a>(judge: &impl Fn(SourceRef) -> Judge<'a>, uses: &Evidence, g: usize, group: &Group, source: SourceRef) -> Partition {
+fn open_partition<'a>(judge: &impl Fn(SourceRef) -> Judge<'a>, uses: &Evidence, g: usize, group: &Group, source: SourceRef) -> Partition {
     let hits = &uses.of(source).hits[g];
     let own = judge(source).partition(group, hits);
     if own.kind != PartitionKind::Irregular || source.sight() != Sight::One {

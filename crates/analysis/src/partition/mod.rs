@@ -142,6 +142,12 @@ impl Partition {
         Self::new(PartitionKind::Shared, Owners::Nobody)
     }
 
+    /// Parts are dealt out to one worker at a time, differently each time.
+    #[must_use]
+    pub fn dealt_out_anew() -> Self {
+        Self { dealt_out: true, ..Self::new(PartitionKind::Irregular, Owners::Nobody) }
+    }
+
     /// The worker that owns a position, if the partition follows a rule (a period, or one worker per row) that also holds between samples.
     #[must_use]
     pub fn owner_by_rule(&self, position: u64) -> Option<usize> {

@@ -150,9 +150,10 @@ impl Rates {
         for (key, threads) in crossings.into_iter().chain(entries) {
             let mut all: Vec<(Id, Vec<Pair>)> = threads.into_iter().collect();
             all.sort_unstable_by_key(|(thread, _)| *thread);
-            for (thread, pairs) in &all {
-                rates.of_thread.extend(rated(pairs).map(|rate| ((key, *thread), rate)));
-            }
+            // Threads of one loop are compared with each other, so all of them have rates of their own, or none.
+            let own: Option<Vec<(Id, Rate)>> =
+                all.iter().filter(|(_, pairs)| pairs.len() >= PAIRS).map(|(thread, pairs)| Some((*thread, rated(pairs)?))).collect();
+            rates.of_thread.extend(own.into_iter().flatten().map(|(thread, rate)| ((key, thread), rate)));
             let of_all: Vec<Pair> = all.into_iter().flat_map(|(_, pairs)| pairs).collect();
             rates.of_loop.extend(rated(&of_all).map(|rate| (key, rate)));
         }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // corpus: object = x
-// corpus: finding = no-stable-partition
-// corpus: partition = irregular
+// corpus: finding = shared-read
+// corpus: partition = shared
+// corpus: watch = none (watchpoints do not show whether places without a stride are only read)
 // corpus: remote = 0.5
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}

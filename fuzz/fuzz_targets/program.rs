@@ -2,7 +2,7 @@
 #![no_main]
 
 use firsttouch_fuzz::Scratch;
-use firsttouch_system::preload::target::accepts_agent;
+use firsttouch_system::preload::accepts_agent::accepts_agent;
 use firsttouch_system::program::look_at;
 use libfuzzer_sys::fuzz_target;
 

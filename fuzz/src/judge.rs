@@ -14,6 +14,7 @@ pub fn judged(profile: &Profile) {
             nodes,
             virtual_machine,
             pin: Pin::Spread,
+            place_all_threads: false,
             cores_per_node: 2,
             cpu_nodes: Vec::new(),
             slow_nodes: Vec::new(),

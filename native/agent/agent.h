@@ -18,7 +18,7 @@
  *                       the start of a thread must leave none of our frames on the stack.
  *
  * Terms:
- *   threshold  the smallest recorded size minus one; SIZE_MAX while the agent is silent
+ *   threshold  the smallest recorded size minus one; SIZE_MAX while the agent is silent (min_size.h)
  *   silent     forwards calls and does nothing else
  *   caller     the return address of the interposed call, the stack pointer after it returns, and the frame pointer
  *   native     the stack the thread was started on, as opposed to an alternate signal stack or a coroutine's
@@ -117,6 +117,12 @@ struct ft_thread {
     volatile uint64_t clock_rate;
     volatile uint64_t clock_span;
     struct ft_timer *timer; /* sample.c: of this thread, or NULL */
+    /* small.c */
+    uint64_t small_left;     /* bytes until the next sample; negative as a signed number: it is due */
+    uint64_t small_random;   /* state of the generator; 0 before the first allocation */
+    uint32_t small_mean;     /* bytes between two samples, on average */
+    uint32_t small_recorded; /* samples since then */
+    uint64_t small_since;    /* when the mean was last adapted */
 };
 extern _Thread_local struct ft_thread ft_thread __attribute__((tls_model("initial-exec")));
 
@@ -124,14 +130,7 @@ static inline bool ft_on_native_stack(uintptr_t address) {
     return address - ft_thread.native_low < ft_thread.native_top - ft_thread.native_low;
 }
 
-/* Larger sizes are recorded: one comparison for the hot hooks. */
-static inline size_t ft_threshold(void) {
-    return __atomic_load_n(&ft_wiped.min_size, __ATOMIC_RELAXED) - 1;
-}
-
-static inline bool ft_silent(void) {
-    return ft_threshold() == SIZE_MAX;
-}
+#include "min_size.h"
 
 /* clock.c */
 /* CLOCK_MONOTONIC, ns; takes new readings for ft_now. Not to be called under a sandbox: see sandbox.c. */
@@ -210,6 +209,17 @@ void ft_sample_after_fork(void);
 /* Stops all timers, which a sandbox may turn into the program's end, and starts them again. */
 void ft_sample_pause(void);
 void ft_sample_resume(void);
+
+/* small.c: a sample of the blocks below the threshold */
+/* Counts a request below the threshold. Is a sample due? Then the hook ends in ft_small_allocated. */
+static inline bool ft_small_is_due(size_t size) {
+    uint64_t left = ft_thread.small_left - size;
+    ft_thread.small_left = left;
+    return (int64_t)left < 0;
+}
+/* Records the block, and draws when the next sample is due. Pre-condition: `caller` is of the interposed function that is
+ * running. Callable when the agent is silent. */
+void ft_small_allocated(const struct ft_record *record, struct ft_caller caller);
 
 /* stack.c */
 /* The id of the caller's stack, whose frames are in the ring; 0 if it is new and the ring has no room for them.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
  * What the agent does in each memory hook (preload/memory_hooks.h): it records the call if its size is at or above the
- * threshold.
+ * threshold, and a sample of the allocations below it (small.c).
  *
  * Order (see firsttouch_ring.h): a release is recorded before the real call and an allocation after it, both with the
  * time of entry. mremap may fail, so its release reserves a slot that is filled after the call (ft_open_record).
@@ -9,36 +9,42 @@
 #include "agent.h"
 
 static inline bool ft_hook_ignores(size_t size) {
-    return size <= ft_threshold();
+    return ft_likely(size <= ft_threshold()) && ft_likely(!ft_small_is_due(size));
 }
 
+/* Under a sandbox the agent is silent, and must not read the clock. */
 static inline uint64_t ft_hook_enter(void) {
-    return ft_now();
+    return ft_silent() ? 0 : ft_now();
 }
 
 static inline void ft_hook_allocated(void *block, size_t size, uint8_t kind, uint64_t time_ns,
                                      struct ft_caller caller) {
-    if (ft_likely(block != NULL)) {
-        ft_mark_block(block);
-        ft_record_with_stack(
-            &(struct ft_record){
-                .type = FT_REC_ALLOC, .kind = kind, .time_ns = time_ns, .address = (uintptr_t)block, .size = size},
-            caller);
+    if (ft_unlikely(block == NULL)) {
+        return;
     }
+    const struct ft_record record = {
+        .type = FT_REC_ALLOC, .kind = kind, .time_ns = time_ns, .address = (uintptr_t)block, .size = size};
+    if (size <= ft_threshold()) {
+        ft_small_allocated(&record, caller);
+        return;
+    }
+    ft_mark_block(block);
+    ft_record_with_stack(&record, caller);
 }
 
 static void record_free(void *block, uint64_t time_ns) {
     ft_record_plain(&(struct ft_record){.type = FT_REC_FREE, .time_ns = time_ns, .address = (uintptr_t)block});
 }
 
+/* The old or the new block is large, or a sample of small ones is due. */
 static FT_NOINLINE void *large_realloc(void *block, size_t size, size_t old_size) {
-    uint64_t time_ns = ft_now();
+    uint64_t time_ns = ft_hook_enter();
     bool was_large = old_size > ft_threshold();
     if (was_large) {
         record_free(block, time_ns);
     }
     void *moved = ft_real.realloc(block, size);
-    if (moved != NULL && size > ft_threshold()) {
+    if (size > ft_threshold() || !was_large) {
         ft_hook_allocated(moved, size, FT_KIND_REALLOC, time_ns, ft_caller());
     }
     /* Out of memory: the old block stays live. (A size of 0 has released it.) SIZE_MAX means marked, size unknown. */
@@ -53,7 +59,7 @@ static inline void *ft_hook_realloc(void *block, size_t size) {
         return ft_realloc_early_block(block, size);
     }
     size_t old_size = ft_usable_size(block);
-    if (ft_likely(size <= ft_threshold() && old_size <= ft_threshold())) {
+    if (ft_likely(size <= ft_threshold() && old_size <= ft_threshold() && !ft_small_is_due(size))) {
         return ft_real.realloc(block, size);
     }
     return large_realloc(block, size, old_size);

@@ -24,8 +24,8 @@
 #define FRAMES_MAX 8u
 #define STEPS_MAX 64u /* including the interpreter's own frames */
 #define FILE_BYTES 200u
-#define FUNCTION_BYTES 60u
-#define FRAME_BYTES (FILE_BYTES + 1 + FUNCTION_BYTES + 1 + 10 + 1)
+#define FUNCTION_BYTES 56u
+#define FRAME_BYTES (FILE_BYTES + 1 + FUNCTION_BYTES + 1 + 10 + 1 + 10 + 1)
 _Static_assert(FRAMES_MAX *FRAME_BYTES <= FT_PYTHON_TEXT_MAX, "the text of all frames");
 
 #define FRAME_OWNED_BY_INTERPRETER 3 /* FRAME_OWNED_BY_CSTACK, since 3.12 */
@@ -338,15 +338,24 @@ static uint32_t line_of(const struct frame *frame) {
     return lines.found ? (uint32_t)lines.line : frame->first_line;
 }
 
-static void append_line(struct text *text, uint32_t line) {
+static void append_number(struct text *text, uint32_t number) {
     char digits[10];
     uint32_t count = 0;
     do {
-        digits[count++] = (char)('0' + line % 10);
-        line /= 10;
-    } while (line != 0);
+        digits[count++] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number != 0);
     while (count > 0) {
         append(text, digits[--count]);
+    }
+}
+
+/* `line@instruction`: several calls on one line are distinguished by their instructions. */
+static void append_place(struct text *text, const struct frame *frame) {
+    append_number(text, line_of(frame));
+    if (frame->unit >= 0 && frame->unit <= UINT32_MAX) {
+        append(text, '@');
+        append_number(text, (uint32_t)frame->unit);
     }
     append(text, '\0');
 }
@@ -358,7 +367,7 @@ static FT_NOINLINE bool define(uint64_t id, const struct frame *frames, uint32_t
     for (uint32_t i = 0; i < count; i++) {
         append_text(&text, frames[i].file, FILE_BYTES);
         append_text(&text, frames[i].function, FUNCTION_BYTES);
-        append_line(&text, line_of(&frames[i]));
+        append_place(&text, &frames[i]);
     }
     return ft_write_python(id, text.data, text.bytes);
 }

@@ -6,6 +6,8 @@
  */
 #include "agent.h"
 
+#include <errno.h>
+#include <linux/futex.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -148,6 +150,21 @@ static void end(void) {
     ft_thread.recording = 0;
 }
 
+/* Wakes firsttouch, if it asked for an allocation of this size: it has closed its page-fault events, and opens them for the new memory.
+ * The first thread that takes the request back makes the call, which never waits; without a waiter it does nothing. */
+static FT_NOINLINE void wake_reader(uint64_t size) {
+    struct ft_ring_header *ring = ft_agent.ring;
+    uint64_t least = __atomic_load_n(&ring->wake_size, __ATOMIC_RELAXED);
+    if (least == 0 || size < least || ft_sandboxed() ||
+        !__atomic_compare_exchange_n(&ring->wake_size, &least, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+        return;
+    }
+    int saved_errno = errno;
+    __atomic_fetch_add(&ring->wakes, 1, __ATOMIC_RELEASE);
+    syscall(SYS_futex, &ring->wakes, FUTEX_WAKE, 1, NULL, NULL, 0);
+    errno = saved_errno;
+}
+
 void ft_record_plain(const struct ft_record *record) {
     if (begin((uintptr_t)__builtin_frame_address(0))) {
         write_record(record, record->stack_id, 0);
@@ -164,6 +181,10 @@ void ft_record_with_stack(const struct ft_record *record, struct ft_caller calle
             count_lost();
         }
         end();
+        if (ft_unlikely(__atomic_load_n(&ft_agent.ring->wake_size, __ATOMIC_RELAXED) != 0) &&
+            record->kind != FT_KIND_MMAP_FILE) {
+            wake_reader(record->size);
+        }
     }
 }
 

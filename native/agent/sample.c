@@ -240,6 +240,7 @@ void ft_sample_thread(void) {
         ft_release_slot(&timer->held);
     }
     __atomic_fetch_add(&ft_agent.ring->unsampled_threads, 1, __ATOMIC_RELAXED);
+    ft_record_plain(&(struct ft_record){.type = FT_REC_NO_TIMER, .time_ns = ft_now()});
 }
 
 void ft_sample_prepare(void) {

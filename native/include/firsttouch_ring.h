@@ -21,6 +21,7 @@
 #ifndef FIRSTTOUCH_RING_H
 #define FIRSTTOUCH_RING_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define FT_RING_MAGIC 0x31474e4952544646ull /* "FFTRING1" little endian */
@@ -51,6 +52,9 @@ struct ft_ring_header {
     uint64_t skipped_samples;       /* samples that fell into the agent's own recording, or found the ring full */
     uint32_t
         first_sample_us; /* a thread's first sample comes at a random time up to this, so that short threads count in full */
+    uint32_t wakes;      /* a futex (shared): the agent adds 1 and wakes firsttouch */
+    uint64_t wake_size;  /* set by firsttouch: the next allocation of at least this size wakes it, once; 0: none does */
+    uint32_t small_mean; /* blocks below min_size: one sample for so many bytes that a thread allocates; 0: none */
 };
 
 #define FT_FLAG_FOLLOW 1u /* record in children too */
@@ -81,6 +85,10 @@ enum ft_record_type {
         13, /* the thread's registers: address = instruction pointer, size = CPU time of the thread in ns, aux = CPU,
                            stack_id = address of the first word of stack, depth = words in continuation slots (struct
                            ft_record_frames): the general registers in the processor's numbering, then words of the stack */
+    FT_REC_NO_TIMER = 14, /* the thread got no timer: its registers are sampled from outside, if at all */
+    FT_REC_SMALL =
+        15, /* a sampled block below min_size: as FT_REC_ALLOC, aux = mean bytes between two samples. Its release
+                             is not recorded */
 };
 
 enum ft_alloc_kind {
@@ -125,6 +133,8 @@ struct ft_record_text {
     char text[FT_TEXT_PER_SLOT];
 };
 
+_Static_assert(offsetof(struct ft_ring_header, wakes) == 228 && offsetof(struct ft_ring_header, wake_size) == 232,
+               "as in ring.rs");
 _Static_assert(sizeof(struct ft_record) == FT_SLOT_BYTES, "one slot");
 _Static_assert(sizeof(struct ft_record_frames) == FT_SLOT_BYTES, "one slot");
 _Static_assert(sizeof(struct ft_record_text) == FT_SLOT_BYTES, "one slot");

@@ -5,7 +5,8 @@
  * loaded later reads the main thread's affinity mask and uses no other CPUs.)
  *
  * Not pinned: threads of OpenMP runtimes, which pin their own (OMP_PLACES); helper threads of communication and accelerator
- * libraries; threads created with a CPU set; and those that the user names.
+ * libraries; threads created with a CPU set; those that the user names; and those that a plan found idle, which take no
+ * CPU of the list either.
  */
 #include "pin.h"
 
@@ -17,7 +18,7 @@
 
 #define CPUS_MAX 8192u /* the largest NR_CPUS of a kernel */
 #define CPU_LIST_MAX 4096u
-#define SKIPS_MAX 64u
+#define NUMBERS_MAX 4096u
 
 union cpu_set {
     cpu_set_t set; /* for the type */
@@ -26,11 +27,18 @@ union cpu_set {
 
 static uint16_t cpus[CPU_LIST_MAX];
 static uint32_t cpu_count;
-static uint32_t skips[SKIPS_MAX];
-static uint32_t skip_count;
 static union cpu_set all;
 
-static uint32_t created; /* threads since the process began */
+/* Numbers of threads, by order of creation. */
+struct numbers {
+    uint32_t list[NUMBERS_MAX];
+    uint32_t count;
+};
+static struct numbers skipped;
+static struct numbers idle;
+
+static uint32_t born;    /* threads created since the process began */
+static uint32_t counted; /* those of them that --skip counts */
 static uint32_t pinned;  /* those of them that got a CPU */
 
 static _Thread_local int pinned_index = -1;
@@ -68,11 +76,11 @@ static bool parse_cpus(const char *text) {
     return false;
 }
 
-static void parse_skips(const char *text) {
+static void parse_numbers(const char *text, struct numbers *numbers) {
     unsigned long first, last;
     while (text != NULL && (text = parse_range(text, &first, &last)) != NULL) {
-        for (unsigned long skip = first; skip <= last && skip_count < SKIPS_MAX; skip++) {
-            skips[skip_count++] = (uint32_t)skip;
+        for (unsigned long number = first; number <= last && numbers->count < NUMBERS_MAX; number++) {
+            numbers->list[numbers->count++] = (uint32_t)number;
         }
         text = *text == '\0' ? NULL : text + 1;
     }
@@ -82,9 +90,9 @@ bool ft_is_pinning(void) {
     return cpu_count != 0;
 }
 
-static bool is_skipped(uint32_t number) {
-    for (uint32_t i = 0; i < skip_count; i++) {
-        if (skips[i] == number) {
+static bool contains(const struct numbers *numbers, uint32_t number) {
+    for (uint32_t i = 0; i < numbers->count; i++) {
+        if (numbers->list[i] == number) {
             return true;
         }
     }
@@ -148,20 +156,27 @@ static void pin(pid_t thread, int cpu_index) {
 }
 
 int ft_choose_cpu(void *(*routine)(void *), const pthread_attr_t *attributes) {
+    /* The plan counted all threads, also those of runtimes. */
+    if (contains(&idle, __atomic_add_fetch(&born, 1, __ATOMIC_RELAXED))) {
+        return -1;
+    }
     if (is_of_a_runtime(routine) || has_cpu_set(attributes)) {
         return -1;
     }
-    if (is_skipped(__atomic_add_fetch(&created, 1, __ATOMIC_RELAXED))) {
+    if (contains(&skipped, __atomic_add_fetch(&counted, 1, __ATOMIC_RELAXED))) {
         return -1;
     }
-    int cpu_index = (int)(__atomic_add_fetch(&pinned, 1, __ATOMIC_RELAXED) & 0x3fffffff);
-    if (cpu_index == 1 && is_unrestricted(getpid())) {
+    int turn = (int)(__atomic_add_fetch(&pinned, 1, __ATOMIC_RELAXED) & 0x3fffffff);
+    if (contains(&idle, 0)) {
+        return turn - 1; /* the main thread takes no CPU */
+    }
+    if (turn == 1 && is_unrestricted(getpid())) {
         pin(getpid(), 0);
         if (gettid() == getpid()) {
             pinned_index = 0;
         }
     }
-    return cpu_index;
+    return turn;
 }
 
 void ft_pin_this_thread(int cpu_index) {
@@ -202,7 +217,8 @@ void ft_narrow(bool was_widened) {
 static void after_fork_in_child(void) {
     ft_widen();
     pinned_index = -1;
-    created = 0;
+    born = 0;
+    counted = 0;
     pinned = 0;
 }
 
@@ -219,6 +235,7 @@ __attribute__((constructor)) static void construct(void) {
     if (list != NULL && (!parse_cpus(list) || pthread_atfork(NULL, NULL, after_fork_in_child) != 0)) {
         cpu_count = 0;
     }
-    parse_skips(getenv(FT_PIN_SKIP_ENV));
+    parse_numbers(getenv(FT_PIN_SKIP_ENV), &skipped);
+    parse_numbers(getenv(FT_PIN_IDLE_ENV), &idle);
     errno = saved_errno;
 }

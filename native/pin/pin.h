@@ -14,7 +14,9 @@
  * from the first CPU of the list on:
  *
  *   FIRSTTOUCH_PIN=0,2,4-7      the CPUs of the first thread, the second, and so on; after the last the list starts again
- *   FIRSTTOUCH_PIN_SKIP=1,3     threads that are not pinned, by order of creation: 1 is the first that a process creates
+ *   FIRSTTOUCH_PIN_SKIP=1,3     threads that are not pinned, by order of creation: 1 is the first that a process creates;
+ *                               threads of runtimes are not counted
+ *   FIRSTTOUCH_PIN_IDLE=0,2     the same with all threads counted; 0 is the main thread, which otherwise takes the first CPU
  */
 #ifndef FIRSTTOUCH_PIN_H
 #define FIRSTTOUCH_PIN_H
@@ -24,6 +26,7 @@
 
 #define FT_PIN_ENV "FIRSTTOUCH_PIN"
 #define FT_PIN_SKIP_ENV "FIRSTTOUCH_PIN_SKIP"
+#define FT_PIN_IDLE_ENV "FIRSTTOUCH_PIN_IDLE"
 
 #pragma GCC visibility push(hidden)
 

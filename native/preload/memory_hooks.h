@@ -4,7 +4,7 @@
  * the library does on each call:
  *
  *   bool ft_hook_ignores(size_t size)
- *       Is a request for `size` bytes forwarded and nothing else? One comparison: every small allocation pays for it.
+ *       Is a request for `size` bytes forwarded and nothing else? At most a few instructions: every small allocation pays for them.
  *   uint64_t ft_hook_enter(void)
  *       Before the real call. The result is passed on as `entered`.
  *   void ft_hook_allocated(void *block, size_t size, uint8_t kind, uint64_t entered, struct ft_caller caller)

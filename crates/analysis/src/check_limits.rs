@@ -3,10 +3,11 @@
 //! A limit is exceeded if the whole 95 % interval lies above it, so that chance rarely fails a build: of programs exactly at a limit, one
 //! in forty fails. If only the value is above it, the result is unsure.
 
-use crate::{Analysis, Assessed, Interval, NotJudgedReason, ObjectView};
+use crate::{Analysis, Assessed, Coverage, Finding, Interval, NotJudgedReason, ObjectView};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::FindingKind;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The limits. `None`: no limit.
@@ -100,12 +101,15 @@ pub fn check(assessed: Assessed<'_>, limits: &Limits<'_>) -> Vec<LimitCheck> {
     checked
 }
 
-/// The remote fraction. It is 0 for a program with one thread. It is unknown without evidence, and if the program has memory larger than a
-/// cache but none of it could be judged.
+/// The remote fraction. It is 0 for a program with one thread. It is unknown without evidence, if the program has memory larger than a
+/// cache but none of it could be judged, and if the judged memory receives too few of the accesses.
 fn remote(analysis: &Analysis) -> Option<f64> {
-    let is_open = |object: &ObjectView| !object.judged && !matches!(object.reason, Some(NotJudgedReason::Cached { .. }));
+    let is_open = |object: &ObjectView| {
+        !object.judged && !matches!(object.reason, Some(NotJudgedReason::Cached { .. } | NotJudgedReason::TouchedPartCached { .. }))
+    };
     let objects = &analysis.objects;
-    if analysis.threads.len() > 1 && objects.iter().any(is_open) && !objects.iter().any(|object| object.judged) {
+    let uncovered = analysis.coverage.as_ref().is_some_and(Coverage::is_too_small);
+    if analysis.threads.len() > 1 && (uncovered || objects.iter().any(is_open) && !objects.iter().any(|object| object.judged)) {
         return None;
     }
     let blind = analysis
@@ -126,13 +130,23 @@ fn compare(kind: LimitKind, limit: f64, (value, interval): (Option<f64>, Option<
     LimitCheck { kind, limit, value, interval, status, new_findings: Vec::new() }
 }
 
-/// Two findings are the same if the kind and the object's name are equal: ids differ from run to run.
+/// Two findings are the same if the kind and the name of an object are equal: ids differ from run to run, and so do the objects that are judged
+/// together.
 fn new_findings(analysis: &Analysis, before: &Analysis) -> LimitCheck {
-    let known = |kind: FindingKind, name: &str| before.findings.iter().any(|finding| finding.kind == kind && finding.object_name == name);
+    let names = |analysis: &Analysis, finding: &Finding| -> BTreeSet<String> {
+        let ids: BTreeSet<i64> = finding.objects().collect();
+        let of_objects = analysis.objects.iter().filter(|object| ids.contains(&object.id)).map(|object| object.name.clone());
+        of_objects.chain([finding.object_name.clone()]).collect()
+    };
+    let known: Vec<(FindingKind, BTreeSet<String>)> = before.findings.iter().map(|one| (one.kind, names(before, one))).collect();
+    let is_known = |finding: &Finding| {
+        let own = names(analysis, finding);
+        known.iter().any(|(kind, names)| *kind == finding.kind && !names.is_disjoint(&own))
+    };
     let new: Vec<String> = analysis
         .findings
         .iter()
-        .filter(|finding| !known(finding.kind, &finding.object_name))
+        .filter(|finding| !is_known(finding))
         .map(|finding| format!("{} {}", finding.kind, finding.object_name))
         .collect();
     let status = if new.is_empty() { LimitStatus::Within } else { LimitStatus::Exceeded };

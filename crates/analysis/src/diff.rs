@@ -288,16 +288,19 @@ fn object((before, after, matched_by): &Pair<'_>) -> ObjectChange {
 
 /// Whether two findings are the same: of one kind, on paired objects.
 fn same(before: &Finding, after: &Finding, pairs: &[Pair<'_>]) -> bool {
-    let (Some(of_before), Some(of_after)) = (before.object, after.object) else {
+    let (Some(_), Some(_)) = (before.object, after.object) else {
         return before.kind == after.kind && before.object == after.object && before.object_name == after.object_name;
     };
-    let is_pair = |(a, b, _): &Pair<'_>| a.is_some_and(|a| a.id == of_before) && b.is_some_and(|b| b.id == of_after);
+    let is_about = |finding: &Finding, object: Option<&ObjectView>| object.is_some_and(|one| finding.objects().any(|id| id == one.id));
+    let is_pair = |(a, b, _): &Pair<'_>| is_about(before, *a) && is_about(after, *b);
     before.kind == after.kind && pairs.iter().any(is_pair)
 }
 
 /// Whether the other analysis judged the object of the finding as well; for a finding on the whole program, whether it has any evidence.
 fn judged_in(finding: &Finding, pairs: &[Pair<'_>], other: &Analysis, other_is_before: bool) -> bool {
-    let Some(id) = finding.object else { return other.remote_fraction.is_some() };
+    if finding.object.is_none() {
+        return other.remote_fraction.is_some();
+    }
     let own = |pair: &Pair<'_>| {
         if other_is_before {
             (pair.1.map(|o| o.id), pair.0.is_some_and(|o| o.judged))
@@ -305,7 +308,7 @@ fn judged_in(finding: &Finding, pairs: &[Pair<'_>], other: &Analysis, other_is_b
             (pair.0.map(|o| o.id), pair.1.is_some_and(|o| o.judged))
         }
     };
-    pairs.iter().map(own).any(|(own, judged)| own == Some(id) && judged)
+    pairs.iter().map(own).any(|(own, judged)| judged && finding.objects().any(|id| own == Some(id)))
 }
 
 fn change(finding: &Finding, before: Option<&Finding>, after: Option<&Finding>, object_in_both: bool) -> FindingChange {

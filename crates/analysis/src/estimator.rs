@@ -38,7 +38,9 @@
 //! **Hot addresses.** Rates of cut windows depend on the cost of a trap, which is known only to within `hot_error` (a part of the rate, the
 //! same for all): a share's interval is widened by share x |cut part of the group - cut part of all| x `hot_error`, in quadrature.
 //!
-//! Not in the interval: the error from pages whose first toucher is uncertain (see `homes.rs`).
+//! The error from pages whose first toucher is uncertain is added where remote fractions are made (`TouchSummary::home_error`).
+//!
+//! The derivation is part of the file, which is why the file is longer than others.
 
 use firsttouch_model::Estimate;
 use std::collections::{BTreeMap, HashMap};
@@ -65,11 +67,11 @@ pub struct Draw {
     pub rate: f64,
     /// The hit limit ended the window early, so the rate depends on the estimated cost of a trap.
     pub cut: bool,
-    /// What this draw stands for has an error that other draws have in common.
-    pub doubt: Option<Doubt>,
+    /// What this draw stands for has errors that other draws have in common.
+    pub doubts: [Option<Doubt>; 2],
 }
 
-/// An error that the weights of several draws have in common: those of one loop, whose rate was estimated once.
+/// An error that the weights of several draws have in common: those of one loop, whose rate was estimated once, or those of one thread in it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Doubt {
     /// Draws with the same number have the error in common.
@@ -281,41 +283,49 @@ impl Design {
         self.strata[group].mismatch
     }
 
-    /// The group's share of all accesses. None when no access was seen at all.
+    /// The share of some groups together in all accesses. None when no access was seen at all.
     #[must_use]
-    pub fn share(&self, group: usize) -> Option<Estimate> {
+    pub fn share(&self, groups: &[usize]) -> Option<Estimate> {
         if self.total <= 0.0 {
             return None;
         }
-        let own = &self.strata[group];
-        let share = own.total / self.total;
-        let hits = own.draws.iter().filter(|&&i| self.draws[i].rate > 0.0).count() as u64;
+        let own = || groups.iter().map(|&group| &self.strata[group]);
+        let sum = |part: fn(&Stratum) -> f64| own().map(part).sum::<f64>();
+        let (accesses, one_hit) = (sum(|own| own.total), own().map(|own| own.one_hit).fold(0.0, f64::max));
+        let share = accesses / self.total;
+        let draws: Vec<usize> = own().flat_map(|own| own.draws.iter().copied()).collect();
+        let hits = draws.iter().filter(|&&i| self.draws[i].rate > 0.0).count() as u64;
         let (of_own, of_others) = ((1.0 - share) / self.total, share / self.total);
-        let others = self.others[group];
+        let others = match groups {
+            [group] => self.others[*group],
+            _ => self.others_than(groups),
+        };
         let mut sums = Sums {
             windows: self.draws.len(),
-            by_window: of_own.powi(2) * own.variance() + of_others.powi(2) * others.0,
-            fourth: of_own.powi(4) * own.e4 + of_others.powi(4) * others.1,
+            by_window: of_own.powi(2) * sum(Stratum::variance) + of_others.powi(2) * others.0,
+            fourth: of_own.powi(4) * sum(|own| own.e4) + of_others.powi(4) * others.1,
             ..Sums::default()
         };
-        // Rounds: all of them with -share x e, those with windows of the group corrected.
+        // Rounds: all of them with -share x e, those with windows of the groups corrected.
         let mut own_e = RoundSums::default();
-        for &i in &own.draws {
-            own_e.add(self.round[i], own.k * self.draws[i].z * (self.draws[i].rate - own.mean));
+        for own in own() {
+            for &i in &own.draws {
+                own_e.add(self.round[i], own.k * self.draws[i].z * (self.draws[i].rate - own.mean));
+            }
         }
         let all = share * share * self.round_e2;
         let corrected: f64 =
             own_e.sums().into_iter().map(|(r, e)| (e - share * self.round_e[r]).powi(2) - (share * self.round_e[r]).powi(2)).sum();
         sums.by_round = (all + corrected) / self.total.powi(2);
-        if own.total <= 0.0 {
+        if accesses <= 0.0 {
             // Never hit: at most as many accesses as three hits represent, on top of those seen.
-            let worth = self.total / own.one_hit.max(f64::MIN_POSITIVE);
+            let worth = self.total / one_hit.max(f64::MIN_POSITIVE);
             let bound = Estimate::fraction(0.0, 0.0, worth.clamp(1.0, 1e12) as u64);
             return Some(Estimate { samples: 0, ..bound });
         }
-        let by_sampling = self.interval(share, sums, hits, own.draws.iter().copied());
-        let by_traps = share * (own.cut / own.total - self.cut / self.total).abs() * self.hot_error;
-        let of_own = self.doubtful(own.draws.iter().map(|&i| (i, self.weight(i) * self.draws[i].rate)));
+        let by_sampling = self.interval(share, sums, hits, draws.iter().copied());
+        let by_traps = share * (sum(|own| own.cut) / accesses - self.cut / self.total).abs() * self.hot_error;
+        let of_own = self.doubtful(draws.iter().map(|&i| (i, self.weight(i) * self.draws[i].rate)));
         let by_doubts: f64 = self
             .doubts
             .iter()
@@ -324,12 +334,18 @@ impl Design {
         Some(by_sampling.widened(by_traps).widened(by_doubts.sqrt() / self.total))
     }
 
+    /// Variance and sum of e^4 over all groups but these.
+    fn others_than(&self, groups: &[usize]) -> (f64, f64) {
+        let others = self.strata.iter().enumerate().filter(|(group, _)| !groups.contains(group));
+        others.fold((0.0, 0.0), |sum, (_, other)| (sum.0 + other.variance(), sum.1 + other.e4))
+    }
+
     /// Sums of (draw, value) over the draws of each class of doubts, with the error of the class. Ordered, so that every run gives identical
     /// digits.
     fn doubtful(&self, values: impl Iterator<Item = (usize, f64)>) -> BTreeMap<u32, (f64, f64)> {
         let mut sums = BTreeMap::new();
         for (draw, value) in values {
-            if let Some(doubt) = self.draws[draw].doubt {
+            for doubt in self.draws[draw].doubts.into_iter().flatten() {
                 let sum: &mut (f64, f64) = sums.entry(doubt.class).or_insert((0.0, doubt.error));
                 sum.0 += value;
             }
@@ -429,7 +445,7 @@ mod tests {
         rates
             .iter()
             .enumerate()
-            .map(|(i, &rate)| Draw { group, round: i as u64, z: 1.0, held_ns: 1.0, rate, cut: false, doubt: None })
+            .map(|(i, &rate)| Draw { group, round: i as u64, z: 1.0, held_ns: 1.0, rate, cut: false, doubts: [None; 2] })
             .collect()
     }
 
@@ -445,7 +461,7 @@ mod tests {
     fn never_hit_is_bounded() {
         let rates: Vec<f64> = vec![1.0; 300];
         let design = Design::new([draws(0, &rates), draws(1, &[0.0; 300])].concat(), &[300.0, 300.0]);
-        let share = design.share(1).unwrap();
+        let share = design.share(&[1]).unwrap();
         assert_eq!((share.value, share.low, share.samples), (0.0, 0.0, 0));
         assert!((share.high - 0.01).abs() < 0.002, "{share:?}");
     }
@@ -467,7 +483,7 @@ mod tests {
             let mut all = [draws(0, &[4.0; 400]), draws(1, &[4.0; 400])].concat();
             all.iter_mut().for_each(|draw| draw.cut = hot[draw.group]);
             let design = Design::new(all, &[400.0, 400.0]).with_hot_error(0.2);
-            design.share(1).unwrap().half_width()
+            design.share(&[1]).unwrap().half_width()
         };
         let (none, one, both) = (half(&[false, false]), half(&[true, false]), half(&[true, true]));
         assert!(none < 0.01 && (one - 0.05).abs() < 0.01 && (both - none).abs() < 1e-9, "{none} {one} {both}");

@@ -6,8 +6,9 @@
 //! - **Growth:** objects of different sizes from one site that replace each other (vector growth, realloc). Two of them may be alive at the
 //!   same time only while one is copied into the next (at most half of the younger one's life). The largest represents the group; of
 //!   several largest, the last.
-//! - Anything else (symbols, mappings, objects without a site): each object is a group of its own.
+//! - Anything else (symbols, mappings, pools of small blocks, objects without a site): each object is a group of its own.
 
+use crate::pool::Pool;
 use crate::slots::{Lifetime, lowest_free_slots};
 use firsttouch_model::rows::{Frame, Id, Object, ObjectKind, Profile};
 use std::collections::{BTreeMap, HashMap};
@@ -23,10 +24,14 @@ pub struct Group {
     pub rows: usize,
     /// Bytes from one slot to the next.
     pub stride: u64,
+    /// The groups that are judged together as this one; empty for a group of the profile.
+    parts: Vec<Group>,
     /// The member that stands for the group (index into `profile.objects`).
     pub representative: usize,
     /// Whether the members replaced one another while growing.
     pub growth: bool,
+    /// If the group is a pool of small blocks: what is known of them.
+    pub pool: Option<Pool>,
     place: HashMap<usize, usize>,
 }
 
@@ -44,30 +49,67 @@ impl Group {
             members.first().copied().unwrap_or(0)
         };
         let place = members.iter().enumerate().map(|(place, &i)| (i, place)).collect();
-        Self { members, slots, rows: rows.max(1), stride, representative, growth, place }
+        Self { members, slots, rows: rows.max(1), stride, parts: Vec::new(), representative, growth, pool: None, place }
     }
 
-    /// Bytes of the logical address range: the memory alive at the same time.
+    /// Several groups as one: their logical ranges are scaled to the largest of them, and lie over each other.
+    #[must_use]
+    pub fn together(parts: &[&Self]) -> Self {
+        let members: Vec<usize> = parts.iter().flat_map(|part| part.members.iter().copied()).collect();
+        let place = parts.iter().enumerate().flat_map(|(at, part)| part.members.iter().map(move |&object| (object, at))).collect();
+        Self {
+            slots: Vec::new(),
+            rows: 1,
+            stride: parts.iter().map(|part| part.extent()).max().unwrap_or(0),
+            representative: parts.first().map_or(0, |part| part.representative),
+            growth: false,
+            pool: None,
+            parts: parts.iter().map(|&part| part.clone()).collect(),
+            members,
+            place,
+        }
+    }
+
+    /// The number of groups that are judged together as this one; 0 for a group of the profile.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Bytes of the memory alive at the same time; for a group of the profile, of the logical address range.
     #[must_use]
     pub fn extent(&self) -> u64 {
-        self.stride.saturating_mul(self.rows as u64)
+        if self.parts.is_empty() {
+            return self.stride.saturating_mul(self.rows as u64);
+        }
+        self.parts.iter().map(Self::extent).fold(0, u64::saturating_add)
     }
 
     /// The slot of the member with this object index.
     #[must_use]
     pub fn slot(&self, object: usize) -> usize {
-        self.place.get(&object).map_or(0, |&place| self.slots[place])
+        self.place.get(&object).and_then(|&place| self.slots.get(place)).copied().unwrap_or(0)
     }
 
     /// Position in the logical range of `offset` into the member with this object index.
     #[must_use]
     pub fn position(&self, object: usize, offset: u64) -> u64 {
+        if let Some(part) = self.place.get(&object).and_then(|&at| self.parts.get(at)) {
+            return scaled(part.position(object, offset), part.extent(), self.stride);
+        }
         (self.slot(object) as u64).saturating_mul(self.stride).saturating_add(offset)
     }
 }
 
+/// A position in a range of `from` bytes as one in a range of `to` bytes.
+#[must_use]
+pub fn scaled(position: u64, from: u64, to: u64) -> u64 {
+    let product = u128::from(position) * u128::from(to) / u128::from(from.max(1));
+    u64::try_from(product).unwrap_or(u64::MAX)
+}
+
 /// Two stacks with equal keys are the same place in the code, also in different processes: module and offset of each native frame,
-/// file and line of each interpreted one.
+/// file, line and instruction of each interpreted one.
 pub type SiteKey = Vec<(Option<String>, u64)>;
 
 /// The module name of frames of interpreted Python code.
@@ -82,7 +124,7 @@ pub fn site_key(frames: &[Frame]) -> SiteKey {
     let frames = frames.iter().filter(|f| !f.inlined);
     frames
         .map(|f| match (&f.module, f.offset) {
-            (Some(module), _) if module == PYTHON => (f.file.clone(), u64::from(f.line.unwrap_or(0))),
+            (Some(module), _) if module == PYTHON => (f.file.clone(), u64::from(f.line.unwrap_or(0)) | f.address << 32),
             (Some(module), Some(offset)) => (Some(module.clone()), offset),
             _ => (None, f.address),
         })
@@ -91,7 +133,7 @@ pub fn site_key(frames: &[Frame]) -> SiteKey {
 
 /// Groups all objects; every object is in exactly one group.
 #[must_use]
-pub fn groups(profile: &Profile) -> Vec<Group> {
+pub fn groups(profile: &Profile, pools: Option<&HashMap<Id, Pool>>) -> Vec<Group> {
     let mut keys: HashMap<SiteKey, usize> = HashMap::new();
     let mut key_of_site: HashMap<Id, usize> = HashMap::new();
     for (id, site) in profile.sites.iter().filter(|(_, site)| !site.frames.is_empty()) {
@@ -120,6 +162,9 @@ pub fn groups(profile: &Profile) -> Vec<Group> {
             by_size.entry(profile.objects[i].bytes).or_default().push(i);
         }
         result.extend(by_size.into_values().map(|members| Group::new(profile, members, false)));
+    }
+    if let Some(pools) = pools {
+        result.iter_mut().for_each(|group| group.pool = pools.get(&profile.objects[group.representative].id).cloned());
     }
     result
 }

@@ -1,38 +1,36 @@
-//! Measures one group: how much it is used, by which threads, in which partition, and how much of that is remote. Decides whether the
-//! evidence is enough to judge it.
-//!
-//! A group is **judged** if it
-//! - is larger than a core's private cache, counting the memory alive at the same time;
-//! - has at least 16 windows with hits that count as use;
-//! - has first touches that identify the toucher: 8 records, or one for at least every second page, or the kernel on behalf of a known
-//!   thread;
-//! - has a known home for at least half of its sampled accesses;
-//! - has a known partition of use.
+//! Measures one group: how much it is used, by which threads, in which partition, and how much of that is remote. `not_judged.rs` decides
+//! whether the evidence is enough to judge it.
 //!
 //! The remote fraction and the matrix **count** every group larger than the cache, judged or not, if homes are known: leaving out groups
 //! with few hits would bias the result towards memory that is used a lot.
 
 use crate::estimator::Design;
-use crate::evidence::{ByThread, Hit, SourceRef, missing};
+use crate::evidence::{ByThread, Evidence, Hit, SourceRef};
 use crate::groups::Group;
 use crate::homes::Home;
-use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Unit, classify, thinning, turns};
+use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Sight, Unit, classify, thinning, turns};
+use crate::residents::Residents;
 use crate::threads::Threads;
 use crate::touch_summary::TouchSummary;
-use crate::{Missing, NotJudgedReason, Target};
+use crate::{NotJudgedReason, Target};
 use firsttouch_model::Estimate;
-use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{ObjectKind, Profile};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// The measurements of one group.
 #[derive(Debug)]
 pub struct Subject {
+    /// The group, or the first of several that are judged together.
     pub group: usize,
     /// The source of the figures on its use.
     pub source: SourceRef,
+    /// The number of accesses, according to the source.
+    pub accesses: f64,
     pub access_share: Option<Estimate>,
+    /// CPU time at it / CPU time at all recorded objects, if a source knows that.
+    pub time_share: Option<Estimate>,
     pub partition: Partition,
     /// How many times the workers take turns over the range.
     pub turns: Option<u64>,
@@ -87,7 +85,10 @@ pub struct Judge<'a> {
     pub target: &'a Target,
     pub threads: &'a Threads,
     pub design: &'a Design,
+    pub residents: &'a Residents,
     pub source: SourceRef,
+    /// By group: it would fit in a core's cache by itself, but does not stay there (`cache.rs`).
+    pub pushed_out: &'a [bool],
 }
 
 /// Which threads use a group, and from which nodes: the basis on which sources are compared.
@@ -144,11 +145,12 @@ impl Judge<'_> {
         self.classified(group, hits, workers)
     }
 
-    /// Measures one group with known usage, and with its partition if another source knows it better.
+    /// Measures one group with known usage, and with its partition if another source knows it better. `indices`: its index, or those of the
+    /// groups that it consists of.
     #[must_use]
     pub fn measure(
         &self,
-        index: usize,
+        indices: &[usize],
         group: &Group,
         hits: &[Hit],
         usage: Usage,
@@ -157,9 +159,11 @@ impl Judge<'_> {
     ) -> Subject {
         let partition = partition.unwrap_or_else(|| self.partition(group, hits));
         let mut subject = Subject {
-            group: index,
+            group: indices.first().copied().unwrap_or_default(),
             source: self.source,
-            access_share: self.design.share(index),
+            accesses: indices.iter().map(|&index| self.design.accesses(index)).sum(),
+            access_share: self.design.share(indices),
+            time_share: None,
             turns: if partition.kind == PartitionKind::BlockCyclic { turns(hits.iter().map(|hit| self.unit(hit))) } else { None },
             partition,
             used_by: usage.used_by,
@@ -178,10 +182,10 @@ impl Judge<'_> {
             }),
             touch,
             hit_windows: hits.len(),
-            counts: group.extent() > self.target.private_cache_bytes,
+            counts: !self.is_cached(group, indices) && self.cached_part(group, hits).is_none(),
             reason: None,
         };
-        subject.reason = self.reason(group, hits, &subject);
+        subject.reason = self.reason(group, indices, hits, &subject);
         subject
     }
 
@@ -234,43 +238,65 @@ impl Judge<'_> {
             sight: self.source.sight(),
         })
     }
+}
 
-    /// Why the group cannot be judged; `None` if it can.
-    fn reason(&self, group: &Group, hits: &[Hit], subject: &Subject) -> Option<NotJudgedReason> {
-        let touch = &subject.touch;
-        let (seen, source) = (hits.len() as u64, self.source.name());
-        if group.extent() <= self.target.private_cache_bytes {
-            return Some(NotJudgedReason::Cached { cache_bytes: self.target.private_cache_bytes });
-        }
-        if hits.is_empty() {
-            return Some(self.source.unseen(self.profile, self.design.windows(subject.group) as u64));
-        }
-        if hits.len() < MIN_UNITS {
-            return Some(NotJudgedReason::TooFewSamples { seen, source, needed: MIN_UNITS as u64 });
-        }
-        if touch.kernel_unknown {
-            return Some(NotJudgedReason::KernelTouched);
-        }
-        let known: f64 = hits.iter().filter(|h| matches!(h.home, Home::Known { .. })).map(|h| self.design.weight(h.draw) * h.rate()).sum();
-        let observed = !self.target.virtual_machine && subject.remote.is_some();
-        if !touch.enough && !observed {
-            let attached = self.profile.meta.is_attached();
-            let missing = || if attached { Missing::Attached } else { missing(self.profile, EvidenceSource::Touch) };
-            let pages = group.extent() / touch.page_bytes.max(1);
-            return Some(match touch.records {
-                _ if touch.incomplete => NotJudgedReason::TouchesLost,
-                0 => NotJudgedReason::TouchesNotSeen(missing()),
-                records => NotJudgedReason::TooFewTouches { records: records as u64, pages, missing: missing() },
-            });
-        }
-        if known < self.design.accesses(subject.group) / 2.0 {
-            return Some(NotJudgedReason::UnknownNodes);
-        }
-        if subject.partition.kind == PartitionKind::Unknown {
-            return Some(NotJudgedReason::UnclearPartition { threads: subject.users(self.threads).len(), seen, source });
-        }
-        None
+/// Memory counts as written if at least one of so many samples writes it.
+const WRITTEN: usize = 10;
+
+/// The samples of a group by each source.
+pub type HitsOf<'a> = dyn Fn(SourceRef) -> Cow<'a, [Hit]> + 'a;
+
+/// How the threads divide a group. Memory that several threads write all the time is not used in full by each of them, whatever its
+/// watchpoints suggest: they would overwrite each other's results.
+pub fn divided<'j>(
+    judge: &dyn Fn(SourceRef) -> Judge<'j>,
+    uses: &Evidence,
+    hits: &HitsOf<'_>,
+    group: &Group,
+    source: SourceRef,
+) -> Partition {
+    let partition = divided_or_open(judge, uses, hits, group, source);
+    let is_written = uses.sources().any(|source| {
+        let known: Vec<bool> = hits(source).iter().filter_map(|hit| hit.writes).collect();
+        known.len() >= MIN_UNITS && known.iter().filter(|writes| **writes).count() * WRITTEN >= known.len()
+    });
+    if partition.kind == PartitionKind::Shared && is_written { Partition::dealt_out_anew() } else { partition }
+}
+
+/// A source that shows one of the threads at an address cannot tell memory that all threads use in full from memory that is dealt out anew
+/// each time. A source that shows all of them can. Tables that are only read, at places without a stride, count as used in full, and so does
+/// memory that is only read if no source can tell: either way a copy for each node, or pages in turn on all nodes, are the remedies.
+fn divided_or_open<'j>(
+    judge: &dyn Fn(SourceRef) -> Judge<'j>,
+    uses: &Evidence,
+    hits: &HitsOf<'_>,
+    group: &Group,
+    source: SourceRef,
+) -> Partition {
+    let own = judge(source).partition(group, &hits(source));
+    if own.kind != PartitionKind::Irregular {
+        return own;
     }
+    let known: Vec<(bool, bool)> =
+        uses.sources().flat_map(|one| hits(one).iter().filter_map(|hit| hit.writes.zip(hit.strided)).collect::<Vec<_>>()).collect();
+    // A table is written before it is used: sorted, or filled in parts.
+    let is_read_only = known.len() >= MIN_UNITS && known.iter().filter(|(writes, _)| *writes).count() * WRITTEN < known.len();
+    let gathered = known.iter().filter(|(_, strided)| !strided).count();
+    if is_read_only && 2 * gathered > known.len() {
+        return Partition::shared();
+    }
+    if source.sight() != Sight::One {
+        return own;
+    }
+    let seeing = uses.sources().filter(|other| other.sight() == Sight::All && hits(*other).len() >= MIN_UNITS);
+    let others: Vec<Partition> = seeing.map(|other| judge(other).partition(group, &hits(other))).collect();
+    let tells = |partition: &&Partition| match partition.kind {
+        PartitionKind::Shared => true,
+        PartitionKind::Irregular => partition.dealt_out || !is_read_only,
+        _ => false,
+    };
+    let clearer = others.iter().find(tells).cloned();
+    clearer.unwrap_or_else(|| if is_read_only { Partition::shared() } else { own })
 }
 
 /// The sum of accesses over the groups that count, according to one source.

@@ -4,25 +4,41 @@
 //!
 //! | module | question |
 //! |---|---|
-//! | module | question |
-//! |---|---|
+//! | `analyse.rs` | all steps in their order |
+//! | `target.rs` | on which machine is the profile judged, and on which of its nodes is each thread (`--pin`)? |
 //! | `slots.rs` | which slots do threads, and rows of an array, share one after another? |
-//! | `threads.rs`, `phases.rs` | on which node does each thread run, and when does a process run serially? |
-//! | `groups.rs`, `stacks.rs` | which objects are one to the programmer, and which are stacks? |
+//! | `activity.rs`, `places.rs` | which threads do something, and on which nodes do they take places? |
+//! | `threads.rs`, `phases.rs` | which number has each thread, on which node does it run, and when does a process run serially? |
+//! | `pool.rs`, `pools/` | to which allocating line does memory in small blocks belong? |
+//! | `groups.rs` | which objects are one to the programmer? |
+//! | `stacks.rs` | which mappings are stacks of threads, and so are not reported? |
+//! | `names.rs`, `calls_on_lines.rs`, `instances.rs` | what is an object called: the variable, of several on a line, of several instances? |
+//! | `source_code.rs` | which lines allocate, touch and use an object? |
 //! | `faults.rs` | which page faults placed a page, and which only show that one was used? |
-//! | `touches.rs`, `recycled.rs`, `repeated_faults.rs`, `homes.rs`, `residents.rs` | which thread first touched each page, and on which node is it? |
+//! | `touches.rs`, `touch_index.rs`, `touch_record.rs`, `touch_summary.rs`, `recycled.rs`, `repeated_faults.rs` | which thread first touched each page? |
+//! | `homes.rs`, `residents.rs` | on which node is each page? |
 //! | `evidence/`, `estimator.rs` | which threads access an object, how much, and with which uncertainty? Each source of evidence is a folder. |
+//! | `cache.rs` | which objects stay in a core's cache beside the others? |
 //! | `partition/` | how do threads divide an object? |
-//! | `judge.rs`, `findings/` | is the placement a defect, of which kind, and how is it fixed? |
+//! | `judge.rs`, `not_judged.rs` | how remote is an object? Is the evidence enough to judge it, and if not, why? |
+//! | `together.rs` | which objects are judged together, because each alone has too few samples? |
+//! | `findings/` | is the placement a defect, of which kind (`rules.rs`; `real_nodes.rs` for kinds that need several nodes, `program.rs` for the whole program), and how is it fixed (`fix.rs`)? |
+//! | `object_map.rs`, `matrix.rs` | which thread uses each part of an object; which node accesses which |
 //! | `traffic.rs` | which traffic would a machine have to carry? |
+//! | `candidates.rs` | which objects may be misplaced, with too few samples for a verdict? |
+//! | `coverage.rs` | which part of the accesses do the verdicts cover? |
 //! | `unowned_memory.rs` | how much memory belongs to no recorded object, so that the report does not cover it? |
-//! | `check_limits.rs` | does the program stay within the limits that a user sets? |
-//! | `notes.rs`, `reason.rs` | what is uncertain or not judged, why, and what can the user do about it? |
-//! | `report.rs` | the result |
+//! | `check_limits.rs`, `diff.rs` | does the program stay within the limits that a user sets; what changed between two profiles? |
+//! | `notes.rs` | what did the analysis have to assume, or could not do? (what capture could not see: firsttouch-capture's `perf/refusal.rs`) |
+//! | `report.rs`, `views.rs` | the result |
 
+mod activity;
 mod analyse;
+mod cache;
+mod calls_on_lines;
+mod candidates;
 pub mod check_limits;
-mod code_locations;
+mod coverage;
 pub mod diff;
 mod estimator;
 mod evidence;
@@ -30,33 +46,41 @@ mod faults;
 mod findings;
 mod groups;
 mod homes;
+mod instances;
 mod judge;
 mod matrix;
 mod names;
+mod not_judged;
 mod notes;
 mod object_map;
 mod partition;
 mod phases;
-mod reason;
+mod places;
+mod pool;
+mod pools;
 mod recycled;
 mod repeated_faults;
 mod report;
 mod residents;
 mod slots;
+mod source_code;
 mod stacks;
 mod target;
 mod threads;
+mod together;
 mod touch_index;
 mod touch_record;
 mod touch_summary;
 mod touches;
 mod traffic;
 mod unowned_memory;
+mod views;
 
 pub use analyse::analyse;
+pub use coverage::Coverage;
+pub use not_judged::{Missing, NotJudgedReason};
 pub use notes::{Note, Spreading};
 pub use partition::PartitionKind;
-pub use reason::{Missing, NotJudgedReason};
 pub use report::*;
 pub use target::{Sources, Target};
 pub use unowned_memory::{Unrecorded, UnrecordedCause};

@@ -1,8 +1,12 @@
 //! Names of objects as in the program's source, and the language of the source.
 
-use crate::code_locations::{CodeLocations, next_instruction};
+use crate::calls_on_lines::CallsOnLines;
 use crate::groups::Group;
-use firsttouch_model::rows::{Frame, Id, Object, Profile};
+use crate::instances;
+use crate::pool::Pool;
+use crate::source_code::{CodeLocations, next_instruction};
+use firsttouch_model::generated_code::{UNNAMED, is_generated};
+use firsttouch_model::rows::{Frame, Id, Object, ObjectKind, Profile};
 use std::collections::BTreeMap;
 
 /// The function may return its variable up to this many lines below the allocation.
@@ -29,20 +33,24 @@ impl ObjectName {
 
 /// The name of each group.
 ///
-/// The name is the object's own if it has one, else the variable that the allocating line assigns to. If the function only returns that
+/// The name is the object's own if it has one, else the variable that the allocating line assigns to; if it can be one of several variables of
+/// that line, all of them (`a or b`). If the function only returns that
 /// variable (`xmalloc`), the caller's variable is used, and so on outwards. Without a variable, the name is `heap object of function
 /// (file:line)` with as much as is known, `heap object of module+offset`, or kind and address. If several objects have the same name, the
-/// line of the innermost caller in which they differ is added.
+/// line of the innermost caller in which they differ is added, with the variable that holds the instance if that caller constructs one.
 #[must_use]
 pub fn names(profile: &Profile, groups: &[Group], places: &CodeLocations<'_>) -> Vec<ObjectName> {
     let object = |group: &Group| &profile.objects[group.representative];
-    let chains: Vec<Vec<Call<'_>>> = groups.iter().map(|group| chain(object(group), places)).collect();
-    let ordinals = Ordinals::new(&chains);
+    let chains: Vec<Vec<Call<'_>>> = groups.iter().map(|group| chain(object(group).site, object(group).call.as_deref(), places)).collect();
+    let calls = CallsOnLines::new(profile, places);
     // Use the stored names: the sources may have changed since the run.
     let kept = &profile.meta.variables;
-    let name = |group: &Group, chain: &Vec<Call<'_>>| name(object(group), chain, places, &ordinals, kept);
+    let name = |group: &Group, chain: &Vec<Call<'_>>| match &group.pool {
+        Some(pool) if pool.sites.len() > 1 => of_several_sites(object(group), pool, places, &calls, kept),
+        _ => name(object(group), chain, places, &calls, kept),
+    };
     let mut list: Vec<ObjectName> = groups.iter().zip(&chains).map(|(group, chain)| name(group, chain)).collect();
-    distinguish(profile, groups, places, &mut list);
+    instances::distinguish(profile, groups, places, &mut list);
     let mut order: Vec<usize> = (0..groups.len()).collect();
     order.sort_by_key(|&g| (object(&groups[g]).born_ns, object(&groups[g]).id));
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
@@ -55,23 +63,23 @@ pub fn names(profile: &Profile, groups: &[Group], places: &CodeLocations<'_>) ->
 }
 
 /// A call on the way to an allocation: a frame of the program's own code, and the function it calls (`malloc`, or one of the program's).
-struct Call<'a> {
-    frame: &'a Frame,
-    callee: &'a str,
+pub(crate) struct Call<'a> {
+    pub frame: &'a Frame,
+    pub callee: &'a str,
 }
 
 impl Call<'_> {
-    fn line(&self) -> Option<(&str, u32)> {
+    pub fn line(&self) -> Option<(&'_ str, u32)> {
         self.frame.file.as_deref().zip(self.frame.line)
     }
 }
 
 /// The calls that made an object, innermost first: the allocation, and for each function that only returns the object, the call of that
 /// function.
-fn chain<'a>(object: &'a Object, places: &CodeLocations<'a>) -> Vec<Call<'a>> {
-    let mut rest = places.frames(object.site);
+pub(crate) fn chain<'a>(site: Option<Id>, call: Option<&'a str>, places: &CodeLocations<'a>) -> Vec<Call<'a>> {
+    let mut rest = places.frames(site);
     let Some(frame) = places.user_frame(rest) else { return Vec::new() };
-    let mut calls = vec![Call { frame, callee: object.call.as_deref().unwrap_or_default() }];
+    let mut calls = vec![Call { frame, callee: call.unwrap_or_default() }];
     while let Some(last) = calls.last().filter(|last| returns_it(last, places)) {
         let Some(at) = rest.iter().position(|frame| std::ptr::eq(frame, last.frame)) else { break };
         let Some(function) = last.frame.function.as_deref().map(last_name).filter(|name| !name.is_empty()) else { break };
@@ -85,13 +93,13 @@ fn chain<'a>(object: &'a Object, places: &CodeLocations<'a>) -> Vec<Call<'a>> {
 /// `xmalloc at cls.cpp:29`: the program's outermost allocating function, and the line that calls it.
 #[must_use]
 pub fn made_by(object: &Object, places: &CodeLocations<'_>) -> Option<String> {
-    let calls = chain(object, places);
+    let calls = chain(object.site, object.call.as_deref(), places);
     let (file, line) = calls.get(1..)?.last()?.line()?;
     Some(format!("{} at {}:{line}", calls.last()?.callee, base(file)))
 }
 
 /// `make` for `grid::make<double>`.
-fn last_name(function: &str) -> &str {
+pub(crate) fn last_name(function: &str) -> &str {
     let plain = function.split(['<', '(', '.']).next().unwrap_or_default();
     plain.rsplit("::").next().unwrap_or_default()
 }
@@ -104,14 +112,20 @@ fn returns_it(call: &Call<'_>, places: &CodeLocations<'_>) -> bool {
         // The whole function may be on one line.
         return text.split([';', '{', '}']).any(|statement| statement.trim_start().starts_with("return "));
     };
+    returns(file, line, &variable, places)
+}
+
+/// Whether the function around a line returns this variable below that line.
+pub(crate) fn returns(file: &str, line: u32, variable: &str, places: &CodeLocations<'_>) -> bool {
+    let Some(text) = places.sources.line(file, line) else { return false };
     let own = indentation(&text);
-    if text.split([';', '{', '}']).skip(1).any(|statement| gives(statement, &variable)) {
+    if text.split([';', '{', '}']).skip(1).any(|statement| gives(statement, variable)) {
         return true;
     }
     for below in line + 1..=line.saturating_add(LINES_TO_RETURN) {
         let Some(text) = places.sources.line(file, below) else { return false };
         let code = text.split("//").next().unwrap_or_default().trim();
-        if gives(code.trim_end_matches(['}', ' ']), &variable) || (code == variable && Language::of(file) == Some(Language::Rust)) {
+        if gives(code.trim_end_matches(['}', ' ']), variable) || (code == variable && Language::of(file) == Some(Language::Rust)) {
             return true;
         }
         // The function ends here.
@@ -138,119 +152,82 @@ fn indentation(text: &str) -> usize {
     text.len() - text.trim_start().len()
 }
 
-/// Numbers the calls on one source line by their address. Calls of allocation functions are numbered together, because compilers turn
-/// malloc into calloc; calls of each of the program's own functions are numbered separately.
-struct Ordinals(BTreeMap<(String, u32, String), Vec<u64>>);
-
-impl Ordinals {
-    fn new(chains: &[Vec<Call<'_>>]) -> Self {
-        let mut lines: BTreeMap<_, Vec<u64>> = BTreeMap::new();
-        for (depth, call) in chains.iter().flat_map(|chain| chain.iter().enumerate()) {
-            if let Some(key) = Self::key(call, depth == 0) {
-                lines.entry(key).or_default().push(call.frame.address);
-            }
-        }
-        for addresses in lines.values_mut() {
-            addresses.sort_unstable();
-            addresses.dedup();
-        }
-        Self(lines)
-    }
-
-    fn key(call: &Call<'_>, innermost: bool) -> Option<(String, u32, String)> {
-        let (file, line) = call.line()?;
-        Some((file.to_owned(), line, if innermost { String::new() } else { call.callee.to_owned() }))
-    }
-
-    fn of(&self, call: &Call<'_>, innermost: bool) -> usize {
-        let addresses = Self::key(call, innermost).and_then(|key| self.0.get(&key));
-        addresses.and_then(|list| list.binary_search(&call.frame.address).ok()).unwrap_or(0)
-    }
-}
-
-fn name(object: &Object, chain: &[Call<'_>], places: &CodeLocations<'_>, ordinals: &Ordinals, kept: &BTreeMap<Id, String>) -> ObjectName {
+fn name(object: &Object, chain: &[Call<'_>], places: &CodeLocations<'_>, calls: &CallsOnLines, kept: &BTreeMap<Id, String>) -> ObjectName {
     let own = object.name.clone().filter(|name| !name.is_empty());
-    let variable = if own.is_some() { None } else { variable(object, chain, places, ordinals, kept) };
-    let shown = own.or_else(|| variable.clone()).unwrap_or_else(|| without_variable(object, chain));
+    let found = if own.is_some() { Vec::new() } else { variables(object, chain, places, calls, kept) };
+    let shown = own.or_else(|| one_of(&found)).unwrap_or_else(|| without_variable(object, chain));
+    let variable = if let [one] = found.as_slice() { Some(one.clone()) } else { None };
     ObjectName { shown, ordinal: 0, variable }
 }
 
-/// The variable in the sources, else the stored one: the sources may be gone.
-fn variable(
+/// Blocks of several sites that lie between each other: `a and b`.
+fn of_several_sites(
+    object: &Object,
+    pool: &Pool,
+    places: &CodeLocations<'_>,
+    calls: &CallsOnLines,
+    kept: &BTreeMap<Id, String>,
+) -> ObjectName {
+    let of_site = |(site, call): &(Option<Id>, String)| {
+        let one = Object { site: *site, call: Some(call.clone()), name: None, ..object.clone() };
+        name(&one, &chain(*site, Some(call), places), places, calls, kept).shown
+    };
+    let mut names: Vec<String> = pool.sites.iter().map(of_site).collect();
+    names.sort();
+    names.dedup();
+    ObjectName { shown: names.join(" and "), ordinal: 0, variable: None }
+}
+
+/// `a`; `a or b` if either can be it.
+fn one_of(variables: &[String]) -> Option<String> {
+    match variables {
+        [] => None,
+        [one] => Some(one.clone()),
+        [others @ .., last] => Some(format!("{} or {last}", others.join(", "))),
+    }
+}
+
+/// The variables in the sources that the object can be, else the stored one: the sources may be gone.
+fn variables(
     object: &Object,
     chain: &[Call<'_>],
     places: &CodeLocations<'_>,
-    ordinals: &Ordinals,
+    calls: &CallsOnLines,
     kept: &BTreeMap<Id, String>,
-) -> Option<String> {
-    let in_source = chain.iter().enumerate().rev().find_map(|(depth, call)| {
-        let (file, line) = call.line()?;
-        places.sources.variable(file, line, call.callee, ordinals.of(call, depth == 0))
-    });
-    in_source.or_else(|| kept.get(&object.site?).cloned())
+) -> Vec<String> {
+    let in_source =
+        chain.iter().enumerate().rev().map(|(depth, call)| calls.variables(call, depth == 0, places)).find(|found| !found.is_empty());
+    in_source.unwrap_or_else(|| object.site.and_then(|site| kept.get(&site).cloned()).into_iter().collect())
 }
 
 /// The name of an object that no variable is known for: where it was allocated.
 fn without_variable(object: &Object, chain: &[Call<'_>]) -> String {
     let kind = object.kind.as_str();
     let Some(call) = chain.first() else { return format!("{kind} at {:#x}", object.address) };
+    let kind = if object.kind == ObjectKind::Pool { "small blocks".to_owned() } else { format!("{kind} object") };
     let frame = call.frame;
     let line = call.line().map(|(file, line)| format!("{}:{line}", base(file)));
     let code = frame.module.as_deref().zip(frame.offset).map(|(module, _)| code_address(module, frame));
     match (&frame.function, line, code) {
-        (Some(function), Some(line), _) => format!("{kind} object of {function} ({line})"),
-        (Some(function), None, Some(code)) => format!("{kind} object of {function} ({code})"),
-        (Some(function), None, None) => format!("{kind} object of {function}"),
-        (None, Some(line), _) => format!("{kind} object of {line}"),
-        (None, None, Some(code)) => format!("{kind} object of {code}"),
+        (Some(function), Some(line), _) => format!("{kind} of {function} ({line})"),
+        (Some(function), None, Some(code)) => format!("{kind} of {function} ({code})"),
+        (Some(function), None, None) => format!("{kind} of {function}"),
+        (None, Some(line), _) => format!("{kind} of {line}"),
+        (None, None, Some(code)) => format!("{kind} of {code}"),
         (None, None, None) => format!("{kind} at {:#x}", object.address),
     }
 }
 
 /// `program+0x1107`: an address that a disassembly lists (see [`next_instruction`]).
 fn code_address(module: &str, frame: &Frame) -> String {
+    if is_generated(module) {
+        return if frame.function.is_some() { "generated code" } else { UNNAMED }.to_owned();
+    }
     format!("{}+{:#x}", base(module), next_instruction(frame).unwrap_or_default())
 }
 
-fn base(path: &str) -> &str {
+pub(crate) fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
-}
-
-/// Adds a line to each name that several objects of one process share: the innermost line at which their stacks differ.
-fn distinguish(profile: &Profile, groups: &[Group], places: &CodeLocations<'_>, list: &mut [ObjectName]) {
-    let mut same: BTreeMap<(Id, String), Vec<usize>> = BTreeMap::new();
-    for (g, group) in groups.iter().enumerate() {
-        let object = &profile.objects[group.representative];
-        if object.name.is_none() && !places.frames(object.site).is_empty() {
-            same.entry((object.process, list[g].shown.clone())).or_default().push(g);
-        }
-    }
-    for ((_, name), members) in same.into_iter().filter(|(_, members)| members.len() > 1) {
-        let ways: Vec<Vec<String>> = members.iter().map(|&g| lines_to(&profile.objects[groups[g].representative], places)).collect();
-        let depth =
-            (0..ways.iter().map(Vec::len).max().unwrap_or(0)).find(|&depth| ways.iter().any(|way| way.get(depth) != ways[0].get(depth)));
-        for (g, way) in members.into_iter().zip(&ways) {
-            if let Some(line) = depth.and_then(|depth| way.get(depth)) {
-                list[g].shown = match name.strip_suffix(')').filter(|name| name.contains(" (")) {
-                    Some(open) => format!("{open}, from {line})"),
-                    None => format!("{name} ({line})"),
-                };
-            }
-        }
-    }
-}
-
-/// `file:line` of each frame of the program's own code that leads to an allocation, innermost first.
-fn lines_to(object: &Object, places: &CodeLocations<'_>) -> Vec<String> {
-    let mut rest = places.frames(object.site);
-    let mut lines = Vec::new();
-    while let Some(at) = places.sources.user_frame(rest) {
-        if let Some((file, line)) = rest.get(at).and_then(|frame| frame.file.as_deref().zip(frame.line)) {
-            lines.push(format!("{}:{line}", base(file)));
-        }
-        rest = rest.get(at + 1..).unwrap_or_default();
-    }
-    lines
 }
 
 /// The name as it is in the code: without the line that was added to distinguish objects.

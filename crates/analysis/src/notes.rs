@@ -1,6 +1,7 @@
 //! Doubts about an analysis and its limits, each with what the user can do about it.
 
 use crate::Target;
+use crate::candidates::Candidates;
 use crate::evidence::Evidence;
 use crate::threads::Threads;
 use crate::touch_index::TouchIndex;
@@ -21,10 +22,16 @@ pub enum Note {
     Unrecorded { unrecorded: Unrecorded, cause: UnrecordedCause },
     /// A judged mapping that seems to hold several arrays.
     Merged { name: String, arrays: u64 },
+    /// Objects that may be misplaced, with too few samples for a verdict.
+    Candidates(Candidates),
     /// The machine has one node.
     OneNode { machine: String },
     /// All threads run on one node.
     ThreadsOnOneNode { machine: String, remedy: Spreading },
+    /// Threads that did nothing, of all threads, and so took no place.
+    IdleThreads { idle: usize, all: usize, machine: String },
+    /// The number of processes whose threads stay together on one node.
+    TogetherOnNodes(usize),
     /// Processes that the program started and that were not profiled. They may have done its work.
     ChildrenLeft(u64),
     /// The number of samples left out because they saw memory being initialised.
@@ -62,7 +69,7 @@ impl fmt::Display for Note {
                 match cause {
                     UnrecordedCause::LargeMinSize(size) => write!(
                         f,
-                        "allocations below --min-size ({}), or stacks; profile it with --min-size 4K to see them",
+                        "single allocations below --min-size ({}), or stacks; profile it with --min-size 4K to see them",
                         format_bytes(*size)
                     ),
                     UnrecordedCause::MinSize(size) => {
@@ -77,6 +84,19 @@ impl fmt::Display for Note {
             Self::Merged { name, arrays } => {
                 write!(f, "{name} may hold {arrays} arrays, each used in plain blocks: a mapping does not show single allocations")
             }
+            Self::Candidates(Candidates { named, count, bytes }) => {
+                let more = count.saturating_sub(named.len());
+                let others = if more > 0 { format!(" and {more} more") } else { String::new() };
+                let (was, is) = if *count == 1 { ("was", "is") } else { ("were", "are") };
+                write!(
+                    f,
+                    "{} ({}{others}; {}) {was} first touched by one thread and {is} used on other nodes too, but with too few samples for a \
+                     verdict: candidates for serial-first-touch; profile a longer run",
+                    counted(*count, "object"),
+                    named.join(", "),
+                    format_bytes(*bytes)
+                )
+            }
             Self::OneNode { machine } => {
                 write!(f, "{machine} has one node: nothing can be remote; judge on a machine with several (--machine virtual:2)")
             }
@@ -87,6 +107,19 @@ impl fmt::Display for Note {
                     Spreading::Pin => write!(f, "judge with --pin spread"),
                 }
             }
+            Self::IdleThreads { idle, all, machine } => {
+                let did = if *idle == 1 { "thread did" } else { "threads did" };
+                write!(
+                    f,
+                    "{idle} of {all} {did} next to nothing and took no place on {machine}: under 2 % of the busiest thread's CPU time, and hardly \
+                     any memory; to place every thread: --place-all-threads"
+                )
+            }
+            Self::TogetherOnNodes(processes) => write!(
+                f,
+                "The threads of each of the {processes} processes are on one node, as ranks are launched; to spread each process over all \
+                 nodes: --place-all-threads"
+            ),
             Self::ChildrenLeft(children) => {
                 let processes = if *children == 1 { "process" } else { "processes" };
                 let were = was(*children);
@@ -145,6 +178,7 @@ pub struct NoteContext<'a> {
     /// The number of objects that are not listed.
     pub unlisted: usize,
     pub unrecorded: Option<Unrecorded>,
+    pub candidates: Option<Candidates>,
     /// Judged mappings that seem to hold several arrays: name, number.
     pub merged: Vec<(String, u64)>,
 }
@@ -160,7 +194,9 @@ pub fn notes(context: NoteContext<'_>) -> Vec<Note> {
     let mut notes: Vec<Note> = profile.meta.notes.iter().cloned().map(Note::Recorded).collect();
     notes.extend(context.unrecorded.map(|unrecorded| Note::Unrecorded { unrecorded, cause: Unrecorded::cause(profile) }));
     notes.extend(context.merged.into_iter().map(|(name, arrays)| Note::Merged { name, arrays }));
+    notes.extend(context.candidates.map(Note::Candidates));
     notes.extend(remote);
+    notes.extend(of_places(context.threads, context.target));
     let unusable = uses.refused.saturating_add(context.index.refused);
     let uneven = uses.mismatched();
     notes.extend((uses.initialising > 0).then_some(Note::Initialising(uses.initialising)));
@@ -168,6 +204,17 @@ pub fn notes(context: NoteContext<'_>) -> Vec<Note> {
     notes.extend((uneven > 0).then_some(Note::UnevenSampling(uneven)));
     notes.extend((context.unlisted > 0).then_some(Note::Unlisted(context.unlisted)));
     notes
+}
+
+/// Which threads took no place on a virtual machine, and which processes stay together.
+fn of_places(threads: &Threads, target: &Target) -> Vec<Note> {
+    let idle = threads.list.iter().filter(|thread| thread.idle).count();
+    if !target.virtual_machine || target.nodes < 2 {
+        return Vec::new();
+    }
+    let took_none = (idle > 0).then(|| Note::IdleThreads { idle, all: threads.list.len(), machine: target.name.clone() });
+    let together = (threads.together > 1).then_some(Note::TogetherOnNodes(threads.together));
+    took_none.into_iter().chain(together).collect()
 }
 
 /// Why the threads cannot have remote memory on this target; `None` if they can.

@@ -1,7 +1,7 @@
 //! The result of an analysis. firsttouch-report writes it as JSON, together with a forecast: the contract `firsttouch.report/1` (DESIGN.md,
 //! section 7). Other tools depend on the names. An analysis can be read back from that JSON.
 
-use crate::{NotJudgedReason, Note, PartitionKind};
+use crate::{Coverage, NotJudgedReason, Note, PartitionKind};
 use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::{FindingKind, Remedy, Severity};
@@ -34,6 +34,9 @@ pub struct Analysis {
     /// without evidence.
     pub remote_samples: u64,
     pub remote_evidence: Option<EvidenceSource>,
+    /// The same figure by other sources of evidence.
+    #[serde(default)]
+    pub cross_checks: Vec<CrossCheck>,
     /// `[node of thread][node of page]`: shares of accesses, sum 1 (all zero without evidence).
     pub matrix: Vec<Vec<f64>>,
     /// Sorted by access share, descending.
@@ -41,6 +44,9 @@ pub struct Analysis {
     /// Sorted by remote share of all accesses, descending.
     pub findings: Vec<Finding>,
     pub not_judged: Vec<NotJudged>,
+    /// Which part of the accesses the verdicts cover; null without evidence.
+    #[serde(default)]
+    pub coverage: Option<Coverage>,
     /// What the kernel counted for the whole system while the program ran; null if it was not recorded.
     pub kernel: Option<KernelView>,
     /// Doubts and limits, each with what the user can do about it.
@@ -58,11 +64,30 @@ pub struct Analysis {
     pub variables: BTreeMap<Id, String>,
 }
 
+/// The remote fraction by another source than the report's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CrossCheck {
+    pub evidence: EvidenceSource,
+    pub remote_fraction: f64,
+    pub interval: Interval,
+    pub samples: u64,
+    /// Whether the intervals of both sources have values in common.
+    pub agrees: bool,
+}
+
 impl Analysis {
-    /// The objects of the findings, with the placement that removes each defect.
+    /// The objects of each finding, with the placement that removes the defect.
     #[must_use]
-    pub fn remedies(&self) -> Vec<(i64, Remedy)> {
-        self.findings.iter().filter_map(|finding| Some((finding.object?, finding.kind.remedy()?))).collect()
+    pub fn remedies(&self) -> Vec<(Vec<i64>, Remedy)> {
+        let of_objects = self.findings.iter().filter(|finding| finding.object.is_some());
+        of_objects.filter_map(|finding| Some((finding.objects().collect(), finding.kind.remedy()?))).collect()
+    }
+}
+
+impl Finding {
+    /// The ids of all objects that it is about.
+    pub fn objects(&self) -> impl Iterator<Item = i64> {
+        self.object.into_iter().chain(self.together.iter().copied())
     }
 }
 
@@ -86,6 +111,9 @@ pub struct MachineView {
 pub struct ThreadView {
     pub index: usize,
     pub node: u32,
+    /// Whether it did nothing, and so took no place of its own. Absent in reports of earlier versions.
+    #[serde(default)]
+    pub idle: bool,
     pub name: Option<String>,
     /// Index among the concurrent threads of its process; threads with successive lifetimes share one.
     pub slot: usize,
@@ -131,6 +159,11 @@ pub struct ObjectView {
     /// Share of all sampled accesses; null without watch evidence.
     pub access_share: Option<f64>,
     pub access_share_interval: Option<Interval>,
+    /// CPU time at this object / CPU time at all recorded objects; null if no samples of registers were taken.
+    #[serde(default)]
+    pub time_share: Option<f64>,
+    #[serde(default)]
+    pub time_share_interval: Option<Interval>,
     /// The source of the figures on its use: `watch` or `hint`. Access shares always come from watch windows if any were hit.
     pub evidence: EvidenceSource,
     /// The number of watch windows on it; of windows with hits that count as use; of hinting faults.
@@ -153,6 +186,9 @@ pub struct ObjectView {
     pub judged: bool,
     /// Why it is not judged; null if it is.
     pub reason: Option<NotJudgedReason>,
+    /// The ids of the objects that it was judged together with, because each of them alone has too few samples.
+    #[serde(default)]
+    pub together: Vec<i64>,
     pub map: ObjectMap,
 }
 
@@ -250,6 +286,9 @@ pub struct Finding {
     pub kind: FindingKind,
     /// Null if the finding is about the threads or the whole program; `object_name` is then `threads` or `pages`.
     pub object: Option<i64>,
+    /// The ids of the other objects that it is about, if several objects were judged together.
+    #[serde(default)]
+    pub together: Vec<i64>,
     pub object_name: String,
     pub severity: Severity,
     pub message: String,

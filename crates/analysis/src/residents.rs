@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The least number of answers for a resident fraction.
 const ENOUGH_ANSWERS: usize = 4;
+/// The least number of answers for a bound of the touched part.
+const ENOUGH_FOR_A_BOUND: usize = 16;
 /// The number of answers examined on each side of an address.
 const NEAR: usize = 64;
 
@@ -71,6 +73,17 @@ impl Residents {
             fraction: (latest.len() >= ENOUGH_ANSWERS).then(|| present as f64 / latest.len() as f64),
             page_bytes: sizes.into_iter().max_by_key(|&(_, count)| count).map(|(bytes, _)| bytes),
         }
+    }
+
+    /// An upper bound of the touched bytes of an object: the upper end of a 95 % interval of the pages present, of random ones that were
+    /// queried. `None` with few answers.
+    #[must_use]
+    pub fn touched_at_most(&self, object: &Object) -> Option<u64> {
+        let latest: BTreeMap<u64, bool> = self.alive(object).map(|page| (page.address / BASE_PAGE, page.node >= 0)).collect();
+        let (queried, present) = (latest.len() as f64, latest.values().filter(|&&present| present).count() as f64);
+        let pages = (object.bytes.div_ceil(BASE_PAGE) + 1) as f64;
+        let most = if queried + 1.0 >= pages { present } else { (present + 2.0 + 2.0 * (present + 1.0).sqrt()) / queried * pages };
+        (latest.len() >= ENOUGH_FOR_A_BOUND).then(|| ((most * BASE_PAGE as f64) as u64).min(object.bytes))
     }
 
     /// The size in bytes of the page at `address` during the object's life: from an answer in the same huge page's range, where all pages

@@ -12,6 +12,8 @@ pub struct Target {
     /// `true`: homes are derived from first touches. `false`: they are read from the kernel's answers in the profile.
     pub virtual_machine: bool,
     pub pin: Pin,
+    /// Whether threads that did nothing take places too, and each process is spread over the nodes by itself.
+    pub place_all_threads: bool,
     pub cores_per_node: usize,
     /// Nodes with CPUs, on which `pin` puts threads; empty if all nodes have CPUs.
     pub cpu_nodes: Vec<u32>,
@@ -28,7 +30,13 @@ impl Target {
         nodes.into_iter().max().unwrap_or(1).max(1)
     }
 
-    /// The node of thread slot `slot` of `slots`, according to the pinning.
+    /// The number of nodes on which `pin` puts threads, at least one.
+    #[must_use]
+    pub fn places(&self) -> usize {
+        if self.cpu_nodes.is_empty() { self.nodes.max(1) } else { self.cpu_nodes.len() }
+    }
+
+    /// The node of place `slot` of `slots`, according to the pinning.
     #[must_use]
     pub fn seat(&self, slot: usize, slots: usize) -> u32 {
         if self.cpu_nodes.is_empty() || matches!(self.pin, Pin::Nodes(_)) {
@@ -63,6 +71,7 @@ mod tests {
             nodes: 8,
             virtual_machine: true,
             pin: Pin::Spread,
+            place_all_threads: false,
             cores_per_node: 2,
             cpu_nodes: vec![1, 4, 7],
             slow_nodes: vec![],

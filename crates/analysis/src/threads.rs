@@ -1,8 +1,10 @@
 //! Threads: their index, their worker, and their node on the target.
 
 use crate::Target;
+use crate::activity::{WorkerId, idle_workers};
+use crate::places::{self, Member};
 use crate::slots::{Lifetime, lowest_free_slots};
-use firsttouch_model::rows::{Id, Machine, Profile, Seen};
+use firsttouch_model::rows::{Id, Machine, Profile, Seen, Thread as ThreadRow};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A thread's exit may be recorded shortly after the thread that joined it started the next one. So its slot counts as free this long
@@ -20,6 +22,8 @@ pub struct Thread {
     /// that a team whose threads are created anew for every loop counts as one team.
     pub worker: usize,
     pub node: u32,
+    /// Whether its worker did nothing, and so takes no place.
+    pub idle: bool,
     /// The number of faults that the kernel took on the thread's behalf (all minor faults less those in user mode), if known.
     pub kernel_faults: Option<u64>,
 }
@@ -32,50 +36,52 @@ pub struct Threads {
     cpu_nodes: HashMap<u32, u32>,
     /// Whether the target is the machine of the profile.
     pub real: bool,
+    /// The number of processes whose threads stay together on one node; 0 if the threads of each process are spread.
+    pub together: usize,
 }
 
 impl Threads {
     /// Numbers the threads and places each on a node of the target.
     ///
-    /// On a virtual machine the node is `target.seat(worker, workers of the process)`. On the recorded machine it is the node where the
-    /// thread was seen most often, or that of the pinning if it was never seen.
+    /// On a virtual machine, the threads that do something have places ([`places`]). On the recorded machine, a thread's node is the one
+    /// where it was seen most often; threads that were never seen have places.
     #[must_use]
     pub fn new(profile: &Profile, target: &Target) -> Self {
         let mut order: Vec<usize> = (0..profile.threads.len()).collect();
         order.sort_by_key(|&i| (profile.threads[i].id, i));
         order.dedup_by_key(|i| profile.threads[*i].id);
-        let mut places = HashMap::new();
-        let mut members: BTreeMap<Id, Vec<usize>> = BTreeMap::new();
-        for &i in &order {
-            members.entry(profile.threads[i].process).or_default().push(i);
-        }
-        for list in members.values() {
-            let lifetimes: Vec<Lifetime> = list.iter().map(|&i| lifetime(&profile.threads[i])).collect();
-            let (slots, count) = lowest_free_slots(&lifetimes);
-            places.extend(list.iter().zip(slots).map(|(&i, slot)| (i, (slot, count))));
-        }
-        let cpu_nodes = cpu_nodes(&profile.machine);
-        let seen = if target.virtual_machine { HashMap::new() } else { seen_nodes(profile, &cpu_nodes) };
-        let list: Vec<Thread> = order
+        let rows: Vec<&ThreadRow> = order.into_iter().map(|i| &profile.threads[i]).collect();
+        let worker_of = workers(&rows);
+        let idle = if target.place_all_threads { HashSet::new() } else { idle_workers(profile, &worker_of) };
+        let by_id: HashMap<Id, usize> = rows.iter().enumerate().map(|(index, row)| (row.id, index)).collect();
+        let members: Vec<Member> = rows
             .iter()
-            .map(|&i| {
-                let thread = &profile.threads[i];
-                let (worker, workers) = places.get(&i).copied().unwrap_or((0, 1));
-                let pinned = || target.seat(worker, workers);
-                let last = u32::try_from(target.nodes.max(1) - 1).unwrap_or(u32::MAX);
-                Thread {
-                    id: thread.id,
-                    process: thread.process,
-                    name: thread.name.clone(),
-                    omp_number: thread.omp_number,
-                    worker,
-                    node: seen.get(&thread.id).copied().unwrap_or_else(pinned).min(last),
-                    kernel_faults: thread.all_faults.zip(thread.user_faults).map(|(all, user)| all.saturating_sub(user)),
-                }
+            .map(|row| {
+                let worker = worker_of.get(&row.id).copied().unwrap_or((row.process, 0));
+                let parent = row.parent.and_then(|parent| by_id.get(&parent).copied());
+                Member { process: row.process, worker: worker.1, idle: idle.contains(&worker), parent, life: lifetime(row) }
             })
             .collect();
-        let by_id = list.iter().enumerate().map(|(index, t)| (t.id, index)).collect();
-        Self { list, by_id, cpu_nodes, real: !target.virtual_machine }
+        let cpu_nodes = cpu_nodes(&profile.machine);
+        let seen = if target.virtual_machine { HashMap::new() } else { seen_nodes(profile, &cpu_nodes) };
+        let (nodes, together) = places::nodes(&members, target, |index| seen.get(&rows[index].id).copied());
+        let last = u32::try_from(target.nodes.max(1) - 1).unwrap_or(u32::MAX);
+        let list: Vec<Thread> = rows
+            .iter()
+            .zip(&members)
+            .zip(nodes)
+            .map(|((row, member), node)| Thread {
+                id: row.id,
+                process: row.process,
+                name: row.name.clone(),
+                omp_number: row.omp_number,
+                worker: member.worker,
+                node: node.min(last),
+                idle: member.idle,
+                kernel_faults: row.all_faults.zip(row.user_faults).map(|(all, user)| all.saturating_sub(user)),
+            })
+            .collect();
+        Self { list, by_id, cpu_nodes, real: !target.virtual_machine, together }
     }
 
     /// The index of the thread with this id.
@@ -113,7 +119,22 @@ impl Threads {
     }
 }
 
-fn lifetime(thread: &firsttouch_model::rows::Thread) -> Lifetime {
+/// The worker of each thread.
+fn workers(rows: &[&ThreadRow]) -> HashMap<Id, WorkerId> {
+    let mut members: BTreeMap<Id, Vec<&ThreadRow>> = BTreeMap::new();
+    for row in rows {
+        members.entry(row.process).or_default().push(row);
+    }
+    let mut worker_of = HashMap::new();
+    for (process, list) in members {
+        let lifetimes: Vec<Lifetime> = list.iter().map(|row| lifetime(row)).collect();
+        let (slots, _) = lowest_free_slots(&lifetimes);
+        worker_of.extend(list.iter().zip(slots).map(|(row, slot)| (row.id, (process, slot))));
+    }
+    worker_of
+}
+
+fn lifetime(thread: &ThreadRow) -> Lifetime {
     let released = thread.died_ns.map_or(u64::MAX, |died| {
         let life = died.saturating_sub(thread.born_ns);
         died - LATE_EXIT_NS.min(life / 4)

@@ -2,7 +2,7 @@
 
 use crate::threads::Threads;
 use crate::touch_record::Touch;
-use firsttouch_model::rows::{Id, Object, Profile};
+use firsttouch_model::rows::{FirstTouch, Id, Object, Profile};
 use std::collections::{BTreeMap, HashMap};
 
 /// All touches, by process.
@@ -53,10 +53,11 @@ impl ProcessTouches {
 }
 
 impl TouchIndex {
+    /// `derived`: first touches that other evidence shows, besides the recorded ones.
     #[must_use]
-    pub fn new(profile: &Profile, threads: &Threads) -> Self {
+    pub fn new(profile: &Profile, derived: &[FirstTouch], threads: &Threads) -> Self {
         let mut index = Self::default();
-        for touch in &profile.first_touches {
+        for touch in profile.first_touches.iter().chain(derived) {
             let Some(thread) = threads.index(touch.thread).filter(|_| touch.weight.is_finite() && touch.weight > 0.0) else {
                 index.refused += 1;
                 continue;

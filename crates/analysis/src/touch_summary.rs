@@ -4,11 +4,16 @@ use crate::groups::Group;
 use crate::homes::{Home, home};
 use crate::partition::{Partition, Sample, Sight, Unit, classify, thinning};
 use crate::threads::Threads;
+use crate::touch_record::BASE_PAGE;
 use crate::touches::ObjectTouches;
 use firsttouch_model::Estimate;
 use firsttouch_model::rows::Id;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+/// Records that are effectively fewer do not identify the threads that touched an object.
+const EFFECTIVE_RECORDS: f64 = 3.0;
+/// A record stands for at most this part (1 / `MOST_PART`) of its object.
+const MOST_PART: u64 = 8;
 /// The number of records that are searched for one on another page.
 const NEAR: usize = 16;
 
@@ -81,9 +86,11 @@ impl TouchSummary {
             all_pages = all_pages.saturating_add(own.bytes.div_ceil(own.page_bytes.max(1)));
             enough_by_kernel |= own.enough(0, 1);
             s.incomplete |= own.incomplete;
+            // One record says little, for however many faults it stands.
+            let most = (own.bytes / BASE_PAGE / MOST_PART).max(1) as f64;
             for placed in &own.placed {
                 let touch = &placed.touch;
-                let pages = placed.pages();
+                let pages = placed.pages().min(most);
                 let worker = threads.list[touch.thread].worker;
                 *s.by_thread.entry(touch.thread).or_default() += pages;
                 *s.by_worker.entry(worker).or_default() += pages;
@@ -124,11 +131,19 @@ impl TouchSummary {
             s.recycled = recycled / s.pages;
             s.kernel_unknown = unknown > s.pages / 2.0;
         }
-        s.enough = !s.incomplete && (enough_by_kernel || s.records >= 8 || (s.records > 0 && s.records as u64 >= all_pages.div_ceil(2)));
+        let is_spread = s.effective_records() >= EFFECTIVE_RECORDS;
+        s.enough = !s.incomplete
+            && (enough_by_kernel || (s.records >= 8 && is_spread) || (s.records > 0 && s.records as u64 >= all_pages.div_ceil(2)));
         s.samples = moments.len() as u64;
         s.partition = s.classified(group);
         s.home_error = s.guess_error(threads);
         s
+    }
+
+    /// How many records of equal weight say as much as these (Kish's effective sample size).
+    fn effective_records(&self) -> f64 {
+        let (sum, squares) = self.placed.iter().fold((0.0, 0.0), |(sum, squares), (_, _, pages)| (sum + pages, squares + pages * pages));
+        if squares > 0.0 { sum * sum / squares } else { 0.0 }
     }
 
     /// How often the node of a page is guessed wrong from the records of other pages: each record is guessed from the nearest one on another

@@ -5,8 +5,8 @@
 //!
 //! - touches after the object's birth are its own; so are older ones made inside the allocating call (calloc, realloc),
 //!   or while another object of its group was alive there;
-//! - if an object's own touches cover less than half of its resident bytes (of its size, if residency is unknown), older ones are
-//!   added, the latest first, until all is covered; they are marked as *recycled* (`recycled.rs`);
+//! - if an object's own touches cover less than half of its resident bytes (of its size, if residency is unknown), though new ones would
+//!   have been recorded, older ones are added, the latest first, until all is covered; they are marked as *recycled* (`recycled.rs`);
 //! - `realloc` and `mremap` move pages: touches of the predecessors count at the same offset;
 //! - faults that NUMA balancing caused, or that waited for a page being migrated, placed nothing (`faults.rs`); of several other
 //!   faults on one page, the last one placed it (`repeated_faults.rs`).
@@ -24,6 +24,9 @@ use crate::touch_record::{BASE_PAGE, Placed, Touch};
 use firsttouch_model::rows::{Frame, Id, Object, ObjectKind, Profile};
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
+
+/// Of at least so many expected records, half do not fail to appear by chance.
+const LEAST_SHOWN: f64 = 8.0;
 
 /// How an object's pages were created.
 #[derive(Clone, Debug)]
@@ -94,7 +97,7 @@ impl<'a> TouchReader<'a> {
         let page = page_bytes as f64;
         let wanted = resident.fraction.map_or(this.bytes as f64, |f| f * this.bytes as f64).max(page.min(this.bytes as f64));
         let mut covered: f64 = own.iter().map(Placed::covers).sum();
-        if covered < wanted / 2.0 {
+        if covered < wanted / 2.0 && self.would_show(this, wanted / page) {
             let mut older = self.older_touches(group, this, page_bytes);
             older.sort_by_key(|p| std::cmp::Reverse(p.touch.time));
             for mut placed in older {
@@ -121,6 +124,13 @@ impl<'a> TouchReader<'a> {
         self.note_losses(this, &resident, &mut result);
         self.derive_kernel(this, &resident, &mut result);
         result
+    }
+
+    /// Whether faults on so many pages would have been recorded during the object's life. If so, pages without a record have an older one;
+    /// if not, they may have been touched anew, and older records say nothing about them.
+    fn would_show(&self, object: &Object, pages: f64) -> bool {
+        let period = self.index.longest_period(object);
+        period <= 1.0 || pages / period >= LEAST_SHOWN
     }
 
     /// A touch as part of an object; pages of unknown size get `page_bytes`.

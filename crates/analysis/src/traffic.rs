@@ -148,7 +148,7 @@ fn workers(profile: &Profile, threads: &Threads) -> (Vec<Worker>, Vec<usize>) {
     let mut workers: Vec<Worker> = Vec::new();
     let worker_of = threads.list.iter().enumerate().map(|(index, thread)| {
         let worker = *places.entry((thread.process, thread.worker)).or_insert_with(|| {
-            workers.push(Worker { threads: Vec::new(), node: thread.node, cpu_s: Some(0.0) });
+            workers.push(Worker { threads: Vec::new(), node: thread.node, idle: thread.idle, cpu_s: Some(0.0) });
             workers.len() - 1
         });
         let own = cpu_ns.get(&thread.id).copied().flatten().map(|ns| ns as f64 / 1e9);

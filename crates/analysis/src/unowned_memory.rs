@@ -1,7 +1,7 @@
 //! How much of the touched memory belongs to no recorded object.
 //!
-//! Watchpoints are drawn from recorded objects. Other memory (allocations below `--min-size`, stacks, memory that was mapped before
-//! firsttouch attached) is in no figure of the report. So if there is much of it, a report without findings does not mean that the program
+//! Watchpoints are drawn from recorded objects, and pools (`pools/`) are made of sampled small blocks. Other memory (stacks, memory that was
+//! mapped before firsttouch attached, small blocks where few were sampled) is in no figure of the report. So if there is much of it, a report without findings does not mean that the program
 //! is well placed.
 //!
 //! Bytes are those of the first touches' pages (weight x page size). An object counts with its resident bytes if these are more, because
@@ -9,6 +9,7 @@
 //! that was released and reused in smaller pieces was seen at least once. Pages of unknown memory are base pages, unless their faults show
 //! otherwise: see [`Unknown::bytes`].
 
+use crate::pools::Pooled;
 use crate::residents::Residents;
 use crate::touch_record::BASE_PAGE;
 use firsttouch_model::evidence::EvidenceSource;
@@ -45,7 +46,7 @@ pub struct Unrecorded {
 impl Unrecorded {
     /// None if there is little of it.
     #[must_use]
-    pub fn of(profile: &Profile, residents: &Residents) -> Option<Self> {
+    pub fn of(profile: &Profile, residents: &Residents, pooled: Option<&Pooled>) -> Option<Self> {
         let objects = Recorded::new(profile);
         let mut known: HashMap<usize, f64> = HashMap::new();
         let mut unknown: HashMap<Id, Unknown> = HashMap::new();
@@ -56,6 +57,8 @@ impl Unrecorded {
                     let size = residents.page_bytes_near(&profile.objects[object], touch.address, profile.machine.huge_page_bytes);
                     *known.entry(object).or_default() += weight * size.unwrap_or(BASE_PAGE) as f64;
                 }
+                // Counted at its address in the pool.
+                None if pooled.is_some_and(|pooled| pooled.holds(touch.process, touch.address)) => {}
                 None => unknown.entry(touch.process).or_default().0.push((touch.address, weight)),
             }
         }

@@ -125,6 +125,18 @@ fn too_little_to_judge() {
     assert!(analysis.findings.is_empty());
 }
 
+/// Check that an object whose first touches fell into a burst of page faults, of which few were recorded, is not judged for that reason.
+#[test]
+fn touches_in_a_burst() {
+    let things = vec![Thing::new("A", 64, Who::One(0), Who::Block(0, 8)), Thing::new("b", 16, Who::One(0), Who::Block(0, 8))];
+    let world = World { period: 2_008, ..World::new(8, things) };
+    let analysis = judge(&world, 3, 2);
+    sound(&analysis, 2);
+    let reason = reason(&analysis, "b");
+    assert!(reason.contains("too few of its first touches were recorded (2)") && reason.contains("one in 2008"), "{reason}");
+    assert_eq!(analysis.not_judged.len(), 1, "{:?}", analysis.not_judged);
+}
+
 /// Check windows on memory that is not yet touched: initialising writes do not count as use.
 #[test]
 fn initialising_is_not_use() {

@@ -4,10 +4,13 @@
 mod estimator;
 mod findings;
 mod fixes;
+mod idle_threads;
 mod large;
 mod limits;
 mod names;
+mod pools;
 mod recorded_machine;
 mod samples;
 mod seeds;
 mod simulated;
+mod together;

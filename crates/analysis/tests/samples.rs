@@ -53,7 +53,7 @@ fn object(id: Id, name: &str, address: u64) -> Object {
     }
 }
 
-fn thread(id: Id) -> Thread {
+pub fn thread(id: Id) -> Thread {
     Thread {
         id,
         process: 1,
@@ -176,6 +176,9 @@ fn accesses_are_rated_by_progress() {
         inside += u64::from((low..=high).contains(&truth));
         sum += a.access_share.unwrap() - truth;
         assert!(high - low < 0.08, "{low} {high}");
+        // 30 ms of each 90 ms.
+        let (time, [low, high]) = (a.time_share.unwrap(), a.time_share_interval.unwrap());
+        assert!((time - 1.0 / 3.0).abs() < 0.03 && low < 1.0 / 3.0 && 1.0 / 3.0 < high, "{low} {time} {high}");
         assert_eq!((a.partition, a.evidence.as_str()), (PartitionKind::Block, "sample"));
         let kinds: Vec<FindingKind> = analysis.findings.iter().map(|finding| finding.kind).collect();
         assert_eq!(kinds, [FindingKind::SerialFirstTouch; 2]);
@@ -213,15 +216,22 @@ fn unrated_loops_widen_the_interval() {
     assert!(thread[1] - thread[0] < 0.1, "shares within one loop do not depend on its rate: {thread:?}");
 }
 
-/// Check that first touches are derived from sweeps only where the kernel could not report them: thread 0 writes each object once, and
-/// then all threads use their blocks.
+/// Check that the first sweep over memory that is older than the attachment counts as use, and that over younger memory as initialisation.
 #[test]
-fn first_touches_without_perf() {
-    let mut run = run(7, [FAST, SLOW], 2);
+fn writes_after_an_attachment() {
+    let mut run = run(5, [FAST, SLOW], 5);
+    run.profile.sampled_accesses.iter_mut().for_each(|access| access.kind = AccessKind::Write);
     run.profile.first_touches.clear();
-    run.profile.evidence.push(Evidence { source: "touch".into(), available: false, samples: 0, detail: "perf is forbidden".into() });
-    let unseen = judged(&run);
-    assert!(unseen.findings.is_empty() && unseen.objects.iter().all(|object| !object.judged), "{:?}", unseen.findings);
+    let initialises = |run: &Run| judged(run).notes.iter().any(|note| note.to_string().contains("being initialised"));
+    assert!(initialises(&run));
+    run.profile.meta.set("mode", "attach");
+    assert!(!initialises(&run));
+    run.profile.objects[0].born_ns = S;
+    assert!(initialises(&run));
+}
+
+/// Thread 0 writes each object once, before all threads use their blocks.
+fn initialise_in_thread_0(run: &mut Run) {
     let mut own: Vec<(TimerSample, SampledAccess)> = run.profile.samples.drain(..).zip(run.profile.sampled_accesses.drain(..)).collect();
     own.retain(|(sample, _)| sample.thread != 0 || sample.cpu_ns > 200 * MS);
     // 64 MiB in 64 ms, twice: 16 ticks each.
@@ -253,6 +263,18 @@ fn first_touches_without_perf() {
         run.profile.samples.push(TimerSample { id, ..sample });
         run.profile.sampled_accesses.push(SampledAccess { sample: id, ..access });
     }
+}
+
+/// Check that first touches are derived from sweeps only where the kernel could not report them: thread 0 writes each object once, and
+/// then all threads use their blocks.
+#[test]
+fn first_touches_without_perf() {
+    let mut run = run(7, [FAST, SLOW], 2);
+    run.profile.first_touches.clear();
+    run.profile.evidence.push(Evidence { source: "touch".into(), available: false, samples: 0, detail: "perf is forbidden".into() });
+    let unseen = judged(&run);
+    assert!(unseen.findings.is_empty() && unseen.objects.iter().all(|object| !object.judged), "{:?}", unseen.findings);
+    initialise_in_thread_0(&mut run);
     let analysis = judged(&run);
     let kinds: Vec<FindingKind> = analysis.findings.iter().map(|finding| finding.kind).collect();
     assert_eq!(kinds, [FindingKind::SerialFirstTouch; 2], "{:?}", analysis.not_judged);
@@ -260,4 +282,88 @@ fn first_touches_without_perf() {
     assert_eq!(a.first_touch.by_thread[0], 1.0);
     assert!((10..=18).contains(&a.first_touch.samples), "sweeps are counted, not the records made of them: {}", a.first_touch.samples);
     assert!(analysis.notes.iter().any(|note| note.to_string().contains("32 samples saw memory being initialised")), "{:?}", analysis.notes);
+}
+
+/// Check that accesses to memory of no recorded object are a part of what the report says it covers.
+#[test]
+fn coverage_counts_other_memory() {
+    let mut run = run_of(1, [FAST, SLOW], 2, [1.0; THREADS]);
+    let covered = |profile: &Profile| analyse(profile, &target(2), &FakeSources(TouchCause::Loop)).coverage.expect("samples");
+    let before = covered(&run.profile);
+    assert!(before.judged > 0.999 && before.elsewhere == Some(0.0), "{before:?}");
+    run.profile.samples.iter_mut().for_each(|sample| sample.elsewhere = 3.0);
+    let after = covered(&run.profile);
+    assert!((after.judged - 0.25).abs() < 0.03 && (after.elsewhere.unwrap() - 0.75).abs() < 0.03, "{after:?}");
+    assert!(!after.is_too_small() && !before.is_too_small(), "small blocks are not recorded, and stay in a cache");
+}
+
+/// Check that sweeps also show first touches whose faults fell into a burst of which few were recorded, and that they do not where the
+/// faults would have been recorded: then a former owner had touched the memory.
+#[test]
+fn first_touches_within_a_burst() {
+    for (weight, is_hidden) in [(4000.0, true), (31.0, false)] {
+        let mut run = run(7, [FAST, SLOW], 2);
+        initialise_in_thread_0(&mut run);
+        let elsewhere = FirstTouch { address: 0x30_0000_0000, weight, time_ns: S / 2, ..run.profile.first_touches[0].clone() };
+        run.profile.first_touches = vec![elsewhere];
+        run.profile.evidence.push(Evidence { source: "touch".into(), available: true, samples: 1, detail: String::new() });
+        let analysis = judged(&run);
+        let found: Vec<FindingKind> = analysis.findings.iter().map(|finding| finding.kind).collect();
+        assert_eq!(found, if is_hidden { vec![FindingKind::SerialFirstTouch; 2] } else { vec![] }, "{weight}");
+        assert!(is_hidden || analysis.objects.iter().all(|object| !object.judged));
+    }
+}
+
+/// Check that objects which one thread filled and others use are candidates if their samples are too few, and that objects which their
+/// users filled are not.
+#[test]
+fn candidates_have_too_few_samples() {
+    for (is_serial, named) in [(true, "2 objects (A, B; 128 MiB) were first touched by one thread"), (false, "no object")] {
+        let mut run = run(3, [FAST, SLOW], 1);
+        if !is_serial {
+            let block = BYTES / THREADS as u64;
+            run.profile.first_touches.iter_mut().for_each(|touch| touch.thread = Id::try_from(touch.address % (1 << 32) / block).unwrap());
+        }
+        let kept: Vec<Id> = (1..=2).flat_map(|object| few(&run.profile, object)).collect();
+        run.profile.samples.retain(|sample| kept.contains(&sample.id));
+        run.profile.sampled_accesses.retain(|access| kept.contains(&access.sample));
+        let analysis = judged(&run);
+        assert!(analysis.findings.is_empty() && analysis.objects.iter().all(|object| !object.judged));
+        let notes: Vec<String> = analysis.notes.iter().map(ToString::to_string).filter(|note| note.contains("candidates")).collect();
+        assert_eq!(notes.len(), usize::from(is_serial), "{notes:?}");
+        assert!(notes.iter().all(|note| note.starts_with(named)), "{notes:?}");
+    }
+}
+
+/// A sample of each thread on an object.
+fn few(profile: &Profile, object: Id) -> Vec<Id> {
+    let on_it = |thread: usize| {
+        let own = profile.samples.iter().filter(move |sample| sample.thread == thread as Id).map(|sample| sample.id);
+        own.filter(|id| profile.sampled_accesses.iter().any(|access| access.sample == *id && access.object == object)).take(1)
+    };
+    (0..THREADS).flat_map(on_it).collect()
+}
+
+/// Check that an object of which a small part was touched is not judged by its size, and that it is where its samples are spread.
+#[test]
+fn touched_part_fits_in_a_cache() {
+    for spread in [65_536, BYTES] {
+        let mut run = run(3, [FAST, SLOW], 2);
+        let of_a = run.profile.sampled_accesses.iter_mut().filter(|access| access.object == 1);
+        of_a.for_each(|access| access.address = A + (access.address - A) % spread);
+        run.profile.pages.extend((0..1000).map(|page| Page {
+            process: 1,
+            object: Some(1),
+            address: A + page * 16 * 4096,
+            time_ns: S,
+            node: if page == 0 { 0 } else { -2 },
+            page_bytes: 4096,
+        }));
+        let analysis = judged(&run);
+        let a = analysis.objects.iter().find(|object| object.name == "A").unwrap();
+        let reason = a.reason.as_ref().map(ToString::to_string).unwrap_or_default();
+        assert_eq!(reason.starts_with("at most 382"), spread < BYTES, "{reason}");
+        let coverage = analysis.coverage.unwrap();
+        assert_eq!(coverage.cached > 0.4, spread < BYTES, "{coverage:?}");
+    }
 }

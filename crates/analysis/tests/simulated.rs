@@ -378,6 +378,7 @@ pub fn target(nodes: usize) -> Target {
         nodes,
         virtual_machine: true,
         pin: Pin::Spread,
+        place_all_threads: false,
         cores_per_node: 4,
         cpu_nodes: vec![],
         slow_nodes: vec![],

@@ -1,20 +1,25 @@
 //! Adds functions and lines to the frames of a profile file. Done after the target has ended, so that it costs the target nothing.
 
 use crate::error::{Result, convert};
+use crate::generated_names;
+use crate::track::generated_code::GeneratedCode;
+use firsttouch_model::generated_code::is_generated;
 use firsttouch_model::rows::Profile;
 use firsttouch_model::rows::metadata::{Entry, Symbols};
 use firsttouch_profile::Writer;
 use firsttouch_symbols::frames::symbolize_sites;
 use std::path::Path;
 
-/// Symbolises the profile file at `path` in place, except code of the modules `without`. Calls `progress` with (done, all). Returns
-/// the profile as it is in the file now, so that it need not be read again.
+/// Symbolises the profile file at `path` in place, except code of the modules `without`. Names of `generated` code come from the files
+/// of its runtimes. Calls `progress` with (done, all). Returns the profile as it is in the file now, so that it need not be read again.
 ///
 /// # Errors
 /// When the file cannot be read or written.
-pub fn symbolize_file(path: &Path, without: &[String], progress: impl FnMut(usize, usize)) -> Result<Profile> {
+pub fn symbolize_file(path: &Path, without: &[String], generated: &GeneratedCode, progress: impl FnMut(usize, usize)) -> Result<Profile> {
     let mut profile = firsttouch_profile::open(path).map_err(convert::profile)?;
-    symbolize_sites(&mut profile.sites, |module| without.iter().any(|w| w == module), progress);
+    generated_names::name_sites(&mut profile.sites, generated);
+    symbolize_sites(&mut profile.sites, |module| is_generated(module) || without.iter().any(|w| w == module), progress);
+    profile.meta.notes.extend(generated_names::notes(&profile.sites, generated));
     write(path, &profile).map_err(convert::profile)?;
     profile.meta.symbols = Symbols::InFile;
     Ok(profile)
@@ -24,6 +29,9 @@ fn write(path: &Path, profile: &Profile) -> convert::Written {
     let mut writer = Writer::reopen(path)?;
     for site in profile.sites.values() {
         writer.site(site)?;
+    }
+    if !profile.meta.notes.is_empty() {
+        writer.meta(Entry::Notes(&profile.meta.notes))?;
     }
     writer.meta(Entry::Symbolized)?;
     writer.flush()?;
@@ -48,7 +56,7 @@ mod tests {
         let writer = Writer::create(&path).expect("a profile");
         writer.site(&Site { id: 1, process: 0, frames }).expect("a site");
         writer.finish().expect("a file");
-        let returned = symbolize_file(&path, &[], |_, _| {}).expect("symbols");
+        let returned = symbolize_file(&path, &[], &GeneratedCode::default(), |_, _| {}).expect("symbols");
         assert!(returned.sites[&1].frames.iter().any(|frame| frame.function.is_some()), "{:?}", returned.sites[&1]);
         assert_eq!(returned, firsttouch_profile::open(&path).expect("the profile"));
     }

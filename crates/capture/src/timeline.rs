@@ -2,6 +2,7 @@
 
 use crate::agent::records::AgentRecord;
 use crate::perf::records::{Sample, TaskEvent};
+use crate::perf::ticks::ThreadTick;
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -16,6 +17,8 @@ pub struct Fault {
 #[derive(Debug, PartialEq)]
 pub enum Record {
     Fault(Fault),
+    /// The registers of a thread at a tick of its CPU clock, taken by the kernel.
+    Tick(Box<ThreadTick>),
     Task(TaskEvent),
     Agent(AgentRecord),
 }
@@ -44,6 +47,10 @@ struct Waiting {
 impl Timeline {
     pub fn push_fault(&mut self, fault: Fault) {
         self.push(fault.sample.time, Record::Fault(fault));
+    }
+
+    pub fn push_tick(&mut self, tick: Box<ThreadTick>) {
+        self.push(tick.time, Record::Tick(tick));
     }
 
     pub fn push_task(&mut self, event: TaskEvent) {
@@ -138,6 +145,7 @@ mod tests {
     fn times(timeline: &mut Timeline, horizon: u64) -> Vec<i64> {
         let time = |record| match record {
             Record::Fault(fault) => fault.sample.time.cast_signed(),
+            Record::Tick(tick) => tick.time.cast_signed(),
             Record::Task(event) => event.time().cast_signed(),
             Record::Agent(record) => -record.time.cast_signed(),
         };

@@ -1,6 +1,7 @@
 //! Exit statuses, and the errors that determine them.
 
-use crate::output::{message, print, style};
+use crate::output::{message, print};
+use crate::terminal::style;
 use anyhow::Result;
 use clap::error::{ContextKind, ErrorKind};
 use firsttouch_experiments::ErrorKind as ExperimentError;

@@ -1,4 +1,15 @@
 //! The command `firsttouch`: arguments, messages and exit statuses. The work is done in the other crates.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `arguments/` | the options of each command, with their help |
+//! | `commands/` | one file a command: calls the crate that does the work, prints the result |
+//! | `exit.rs` | exit statuses, and the errors that determine them |
+//! | `output.rs` | results go to stdout or a file, messages to stderr |
+//! | `terminal.rs`, `progress.rs` | colours and width; progress on a terminal |
+//! | `record.rs` | starts a recording, for `profile` and `check` |
+//! | `processes.rs` | finds the processes that a command line names |
+//! | `request.rs` | from arguments to requests of the libraries |
 
 mod arguments;
 mod commands;
@@ -6,8 +17,9 @@ mod exit;
 mod output;
 mod processes;
 mod progress;
-mod recording;
+mod record;
 mod request;
+mod terminal;
 
 use arguments::{Arguments, Command, OVERVIEW};
 use clap::Parser;

@@ -1,16 +1,9 @@
 //! Output: results go to stdout, messages to stderr.
 
 use anyhow::{Context, Result, anyhow};
-use firsttouch_report::Style;
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Read, Write};
-use std::os::fd::AsFd;
+use std::io::{self, Read, Write};
 use std::path::Path;
-
-/// The line width without a terminal, columns.
-const WIDTH: usize = 100;
-/// Limits of a terminal's width: narrower lines cut tables, wider lines are hard to read.
-const TERMINAL: std::ops::RangeInclusive<usize> = 80..=140;
 
 /// Writes a result to stdout. A reader that has closed the pipe (`| head`) is not an error.
 pub fn print(text: &str) -> Result<()> {
@@ -94,23 +87,6 @@ pub fn message(text: &str) {
     tell(&format!("firsttouch: {}\n", text.trim_end()));
 }
 
-/// The style for a stream: its width (`COLUMNS` overrides it), with colours if it is a terminal and NO_COLOR is not set (no-color.org).
-pub fn style(stream: &(impl IsTerminal + AsFd)) -> Style {
-    let terminal = stream.is_terminal();
-    let seen = terminal_size::terminal_size_of(stream).filter(|_| terminal).map(|(width, _)| usize::from(width.0));
-    let width = columns(std::env::var("COLUMNS").ok().as_deref(), seen);
-    let colour = terminal
-        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-        && std::env::var_os("TERM").is_none_or(|value| value != "dumb");
-    Style { width, colour }
-}
-
-/// The width that the user sets, else the terminal's within [`TERMINAL`], else [`WIDTH`].
-fn columns(asked: Option<&str>, terminal: Option<usize>) -> usize {
-    let asked = asked.and_then(|text| text.trim().parse().ok()).filter(|columns| *columns > 0);
-    asked.or_else(|| terminal.map(|width| width.clamp(*TERMINAL.start(), *TERMINAL.end()))).unwrap_or(WIDTH)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,22 +120,5 @@ mod tests {
             write(&fresh, plan).unwrap();
         }
         assert_eq!(std::fs::read_to_string(&fresh).unwrap(), plan);
-    }
-
-    /// Check which source of the width takes precedence.
-    #[test]
-    fn widths() {
-        for (asked, terminal, width) in [
-            (None, None, 100),
-            (None, Some(120), 120),
-            (None, Some(300), 140),
-            (None, Some(20), 80),
-            (Some("60"), Some(120), 60),
-            (Some("200"), None, 200),
-            (Some("0"), None, 100),
-            (Some("wide"), Some(90), 90),
-        ] {
-            assert_eq!(columns(asked, terminal), width, "{asked:?} {terminal:?}");
-        }
     }
 }

@@ -10,7 +10,8 @@ use std::path::Path;
 /// # Errors
 /// When they are invalid or do not fit each other: a usage error.
 pub fn analysis_request(arguments: &Judge) -> Result<AnalysisRequest> {
-    AnalysisRequest::parse(arguments.machine.as_deref(), arguments.pin.as_deref())
+    let request = AnalysisRequest::parse(arguments.machine.as_deref(), arguments.pin.as_deref())?;
+    Ok(if arguments.place_all_threads { request.placing_all_threads() } else { request })
 }
 
 /// The context of the text report on a profile.

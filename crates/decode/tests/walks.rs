@@ -1,4 +1,5 @@
-//! Walks over code whose accesses are known: each loop is assembled here, and its addresses follow from its registers.
+//! Walks over code whose accesses are known: each loop is assembled here, and its addresses follow from its registers. One table of kinds of
+//! loops, so it is one file.
 
 use crate::process::{CODE, Process, STACK};
 use firsttouch_decode::{Access, Operand, Reach, Registers, Walk, Walker, X86};
@@ -35,7 +36,15 @@ impl Code {
         registers.general[4] = STACK;
         set.iter().for_each(|(register, value)| registers.general[*register] = *value);
         let plan = X86.plan(&self.process, self.at[index]).expect("there is an instruction");
-        X86.walk(&plan, &registers, &self.process)
+        let walk = X86.walk(&plan, &registers, &self.process);
+        // The plans of other instructions of the same loop lead to the same plan.
+        for other in self.at.iter().filter_map(|at| X86.plan(&self.process, *at)) {
+            let beside = X86.plan_beside(&other, self.at[index]);
+            assert_eq!(beside.is_some(), X86.members(&other).contains(&self.at[index]));
+            let again = beside.map(|plan| X86.walk(&plan, &registers, &self.process));
+            assert!(again.as_ref().is_none_or(|again| *again == walk), "sampled at {index}: {again:#?} and {walk:#?}");
+        }
+        walk
     }
 
     /// Addresses by instruction index.

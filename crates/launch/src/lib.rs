@@ -1,5 +1,12 @@
 //! Starts a program for `firsttouch run`: the lists, expressions and plans of the command line become a placement on this machine. This
 //! process applies it to itself, then executes the program.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `resolve.rs` | from options to a placement on this machine |
+//! | `apply.rs` | sets it: CPUs, memory policy |
+//! | `pin.rs` | `--pin`: OpenMP's variables, or the preloaded pin library |
+//! | `planned.rs`, `handover.rs` | `--plan`: finds the plan's sites in the files that will run, and passes the plan to the preloaded library |
 
 mod apply;
 mod error;

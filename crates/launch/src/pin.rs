@@ -3,20 +3,22 @@
 use crate::{Error, Result};
 use firsttouch_native::PIN as PIN_LIBRARY;
 use firsttouch_system::launch::find_program;
+use firsttouch_system::preload::accepts_agent::{Agentless, accepts_agent};
 use firsttouch_system::preload::cached;
-use firsttouch_system::preload::target::{Agentless, accepts_agent};
 use std::env;
 use std::ffi::OsString;
 
 const PIN: &str = "FIRSTTOUCH_PIN";
 const SKIP: &str = "FIRSTTOUCH_PIN_SKIP";
+const IDLE: &str = "FIRSTTOUCH_PIN_IDLE";
 const PRELOAD: &str = "LD_PRELOAD";
 
-/// The library's variables: the CPU of each thread, and the threads, by order of creation, that it does not pin.
-pub fn variables(cpus: &[u32], skipped: &[u32]) -> Vec<(String, String)> {
+/// The library's variables: the CPU of each thread that takes one, and the threads that it does not pin, by order of creation: those that
+/// the user names, without counting threads of runtimes, and those that a plan found idle, counting all.
+pub fn variables(cpus: &[u32], skipped: &[u32], idle: &[u32]) -> Vec<(String, String)> {
     let list = |numbers: &[u32]| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-    // Always set both: an inherited value belongs to another program.
-    vec![(PIN.to_owned(), list(cpus)), (SKIP.to_owned(), list(skipped))]
+    // Always set all: an inherited value belongs to another program.
+    vec![(PIN.to_owned(), list(cpus)), (SKIP.to_owned(), list(skipped)), (IDLE.to_owned(), list(idle))]
 }
 
 /// How a program's threads are pinned one by one.

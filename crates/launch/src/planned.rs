@@ -11,7 +11,7 @@ use firsttouch_placement::{Layout, Level, Numbered, Placement, openmp};
 use firsttouch_plan::{Applied, Entry, Found, KernelPolicy, Location, Plan, ProgramFiles, RunNodes, Table, apply, is_in, locate, table};
 use firsttouch_system::calls::mbind::try_mbind;
 use firsttouch_system::launch::find_program;
-use firsttouch_system::preload::target::accepts_agent;
+use firsttouch_system::preload::accepts_agent::accepts_agent;
 use firsttouch_system::topology;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -240,7 +240,8 @@ fn pin_threads(applied: &Applied, topology: &Topology, prepared: &mut Prepared) 
     // The program chooses its number of threads: fewer threads than planned spread over all places, and more threads share places.
     let placement = &mut prepared.placement;
     placement.environment = vec![("OMP_PLACES".to_owned(), places), ("OMP_PROC_BIND".to_owned(), "spread".to_owned())];
-    placement.environment.extend(pin::variables(&threads, &[]));
+    placement.environment.extend(pin::variables(&threads, &[], &applied.idle));
+    placement.unpinned.clone_from(&applied.idle);
     (placement.cpus, placement.threads) = (Some(cpus), threads);
 }
 

@@ -60,7 +60,7 @@ pub fn resolve(request: &Request, refusals: &mut Refusals) -> Result<Placement> 
         cpus.sort_unstable();
         cpus.dedup();
         placement.environment = openmp::variables(&for_all_threads(&threads), &variable);
-        placement.environment.extend(pin::variables(&threads, &request.skip));
+        placement.environment.extend(pin::variables(&threads, &request.skip, &[]));
         (placement.cpus, placement.threads) = (Some(cpus), threads);
     }
     if request.policy.is_some() {

@@ -1,10 +1,22 @@
 //! The types of the field (topology, traffic, intervals) and the rows of a profile. No I/O.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `rows/` | the tables of a profile, a file each; `metadata.rs` is the table `meta`, `recording.rs` the figures of a recording |
+//! | `topology.rs`, `system/`, `facts.rs` | a machine; the state of a system (counters, processes, balancing); what the doctor judges |
+//! | `pin.rs` | `--pin` on a virtual machine: the node of each thread under spread, compact, or a list |
+//! | `policy.rs`, `launch.rs`, `expression.rs` | memory policies; how a program would be started; errors in lists and expressions |
+//! | `evidence.rs`, `touch_cause.rs`, `finding.rs`, `remedy.rs` | names of evidence sources, constructs that touch memory, findings, and remedies where the system forbids calls |
+//! | `interval.rs`, `traffic.rs`, `prediction.rs`, `pairs.rs` | estimates with intervals; traffic of a program; a model's figures; figures of pairs of nodes |
+//! | `quantity.rs` | sizes and times as users type them |
+//! | `error.rs` | the error type of the libraries |
 
 pub mod error;
 pub mod evidence;
 mod expression;
 pub mod facts;
 pub mod finding;
+pub mod generated_code;
 mod interval;
 pub mod launch;
 pub mod pairs;
@@ -12,6 +24,7 @@ mod pin;
 pub mod policy;
 pub mod prediction;
 pub mod quantity;
+mod recording;
 pub mod remedy;
 pub mod rows;
 pub mod system;
@@ -23,6 +36,7 @@ pub use error::{Error, ErrorKind};
 pub use expression::ExpressionError;
 pub use interval::{Estimate, Z95};
 pub use pin::Pin;
+pub use recording::RecordingSummary;
 pub use touch_cause::TouchCause;
 
 use serde::{Deserialize, Serialize};

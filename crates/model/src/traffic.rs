@@ -16,6 +16,8 @@ pub struct Worker {
     pub threads: Vec<usize>,
     /// The node it runs on.
     pub node: u32,
+    /// Whether its threads did nothing, so that it needs no core.
+    pub idle: bool,
     /// CPU time of its threads in seconds, if it was recorded.
     pub cpu_s: Option<f64>,
 }

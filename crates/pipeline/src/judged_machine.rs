@@ -1,8 +1,8 @@
 //! The machine that a profile is judged on: the requested one, else the profile's own, or two virtual nodes if that has one node.
 
-use crate::machine::own_description;
+use crate::pinnable_nodes::{PinnableNodes, node_numbers};
 use crate::request::refused;
-use crate::seats::{Seats, node_numbers};
+use crate::requested_machine::own_description;
 use crate::{AnalysisRequest, Result};
 use firsttouch_analysis::Target;
 use firsttouch_model::Pin;
@@ -50,6 +50,7 @@ impl AnalysisRequest {
             nodes,
             virtual_machine: true,
             pin,
+            place_all_threads: self.place_all_threads,
             cores_per_node: cores,
             cpu_nodes: Vec::new(),
             slow_nodes: Vec::new(),
@@ -74,7 +75,7 @@ impl AnalysisRequest {
                 target.slow_nodes = slow_nodes(recorded);
             }
         }
-        if let Some(seats) = Seats::of(&machine) {
+        if let Some(seats) = PinnableNodes::of(&machine) {
             seats.check(&target.pin).map_err(|reason| refused(format!("cannot use --pin on {}: {reason}", target.name)))?;
             (target.nodes, target.cpu_nodes) = (seats.nodes, seats.cpu_nodes);
         }

@@ -2,27 +2,38 @@
 //! forecast -> plan` on it.
 //!
 //! The stages themselves are pure (firsttouch-analysis, firsttouch-predict, firsttouch-plan); this crate reads the files they need.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `profile.rs` | reads a profile, and runs the stages on it; a report has a forecast only if the machine's bandwidths are described |
+//! | `saved.rs` | reads a report from JSON or from a profile, for `check` and `diff` |
+//! | `plan_file.rs` | reads a plan |
+//! | `requested_machine.rs` | finds the machine that the user names: in the catalogue or in a file, whose format it recognises (a description, hwloc's XML, mlc's output); `virtual:N` is firsttouch-system's `machine/target_machine.rs` |
+//! | `judged_machine.rs` | on which machine is a profile judged, if none is named? |
+//! | `pinnable_nodes.rs` | which nodes may `--pin` name? (the node of each thread: `Pin` in firsttouch-model) |
+//! | `source_code.rs`, `program_files.rs` | answer questions of analysis and plan from source files and ELF files |
+//! | `profiled_process.rs` | is a running process the one that was profiled? |
 
 mod error;
-mod files;
 mod judged_machine;
-mod machine;
+mod pinnable_nodes;
 mod plan_file;
-mod process;
 mod profile;
+mod profiled_process;
+mod program_files;
 mod request;
+mod requested_machine;
 mod saved;
-mod seats;
-mod sources;
+mod source_code;
 
 pub use error::{ErrorKind, PipelineError};
-pub use files::ElfFiles;
-pub use machine::{RequestedMachine, described_machine};
 pub use plan_file::read_plan;
-pub use process::{NotThisProcess, running_process};
 pub use profile::{AnalysedProfile, is_profile, read_profile};
+pub use profiled_process::{NotThisProcess, running_process};
+pub use program_files::ElfFiles;
 pub use request::AnalysisRequest;
+pub use requested_machine::{RequestedMachine, described_machine};
 pub use saved::{SavedReport, load_report};
-pub use sources::FileSources;
+pub use source_code::FileSources;
 
 pub type Result<T> = std::result::Result<T, PipelineError>;

@@ -1,15 +1,17 @@
 //! The machine and the pinning that the user asks for.
 
-use crate::seats::Seats;
+use crate::pinnable_nodes::PinnableNodes;
 use crate::{ErrorKind, PipelineError, RequestedMachine, Result};
 use firsttouch_model::Pin;
 
-/// The requested machine and pinning. The defaults are the profile's own machine (two virtual nodes if it has one node) and the default
-/// pinning.
+/// The requested machine and pinning. The defaults are the profile's own machine (two virtual nodes if it has one node), and the default
+/// pinning of the threads that did something.
 #[derive(Default)]
 pub struct AnalysisRequest {
     pub(crate) machine: Option<RequestedMachine>,
     pub(crate) pin: Option<Pin>,
+    /// Whether threads that did nothing take places too.
+    pub(crate) place_all_threads: bool,
     options: Vec<String>,
 }
 
@@ -23,10 +25,18 @@ impl AnalysisRequest {
         let text = pin.unwrap_or_default();
         let pin = pin.map(parse_pin).transpose()?;
         if let (Some(machine), Some(pin)) = (&machine, &pin) {
-            let seats = Seats::of(&machine.nodes);
+            let seats = PinnableNodes::of(&machine.nodes);
             seats.map_or(Ok(()), |seats| seats.check(pin)).map_err(|reason| refused(format!("cannot use pin '{text}': {reason}")))?;
         }
-        Ok(Self { machine, pin, options })
+        Ok(Self { machine, pin, place_all_threads: false, options })
+    }
+
+    /// Gives every thread a place, and spreads each process by itself.
+    #[must_use]
+    pub fn placing_all_threads(mut self) -> Self {
+        self.place_all_threads = true;
+        self.options.push("--place-all-threads".to_owned());
+        self
     }
 
     /// The request as options of a command.

@@ -11,8 +11,10 @@ pub struct Placement {
     pub policy: Option<Policy>,
     /// CPUs the process is bound to.
     pub cpus: Option<Vec<u32>>,
-    /// The CPU of each thread.
+    /// The CPU of each thread that is pinned.
     pub threads: Vec<u32>,
+    /// The numbers of the threads that are not, ascending.
+    pub unpinned: Vec<u32>,
     /// Variables for the program.
     pub environment: Vec<(String, String)>,
 }
@@ -22,8 +24,9 @@ pub struct Placement {
 pub fn explain(placement: &Placement, topology: &Topology, inherited: Option<&MemoryPolicy>, left_out: Vec<String>) -> Explanation {
     let allowed = || crate::Numbered::cpus(topology).allowed().to_vec();
     let cpus = placement.cpus.clone().unwrap_or_else(allowed);
-    let threads: Vec<Seat> =
-        placement.threads.iter().enumerate().map(|(thread, &cpu)| Seat { thread, cpu, node: topology.node_of_cpu(cpu) }).collect();
+    let pinned = (0..).filter(|number| placement.unpinned.binary_search(number).is_err()).map(|number| number as usize);
+    let seat = |(&cpu, thread)| Seat { thread, cpu, node: topology.node_of_cpu(cpu) };
+    let threads: Vec<Seat> = placement.threads.iter().zip(pinned).map(seat).collect();
     let seats: BTreeSet<u32> = threads.iter().filter_map(|seat| seat.node).collect();
     let nodes = topology.nodes_of(&cpus);
     let from = if threads.is_empty() { nodes.clone() } else { seats.into_iter().collect() };
@@ -132,6 +135,9 @@ mod tests {
         let explained = explain(&placement, &machine(), None, vec![]);
         let seats: Vec<_> = explained.threads.iter().map(|seat| (seat.thread, seat.cpu, seat.node)).collect();
         assert_eq!(seats, [(0, 3, Some(1)), (1, 2, Some(1)), (2, 9, None)]);
+        let placement = Placement { threads: vec![3, 2], unpinned: vec![0, 2], ..placement };
+        let seats: Vec<_> = explain(&placement, &machine(), None, vec![]).threads.iter().map(|seat| (seat.thread, seat.cpu)).collect();
+        assert_eq!(seats, [(1, 3), (3, 2)]);
         assert_eq!((explained.nodes, explained.policy.mode.as_str(), explained.policy.inherited), (vec![1], "unknown", true));
         assert_eq!(explained.first_touch, [FirstTouch { from: 1, nodes: vec![1], in_turn: false, or_others: true }]);
     }

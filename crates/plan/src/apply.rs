@@ -34,8 +34,10 @@ const WEIGHTED_INTERLEAVE: u32 = 6;
 pub struct Applied {
     /// The policy of each entry of the plan.
     pub policies: Vec<KernelPolicy>,
-    /// The real node of each thread; empty where threads are not pinned.
+    /// The real node of each thread that takes a place, in the order of their numbers; empty where threads are not pinned.
     pub threads: Vec<u32>,
+    /// The numbers of the threads that take no place and are not pinned.
+    pub idle: Vec<u32>,
     /// Entries that name nodes which the run does not have.
     pub doubts: Vec<AbsentNodes>,
 }
@@ -71,7 +73,9 @@ pub fn apply(plan: &Plan, run: &RunNodes) -> Applied {
     }
     let mapping = Mapping { plan, nodes: &run.nodes };
     if plan.threads.pin.is_some() {
-        applied.threads = (0..plan.threads.count).map(|thread| mapping.node_of_thread(thread)).collect();
+        let placed = (0..plan.threads.count).filter(|thread| !plan.threads.is_idle(*thread));
+        applied.threads = placed.map(|thread| mapping.node_of_thread(thread)).collect();
+        applied.idle.clone_from(&plan.threads.idle);
     }
     for entry in &plan.entries {
         let (policy, absent) = mapping.policy(&entry.policy);
@@ -92,14 +96,14 @@ struct Mapping<'a> {
 
 impl Mapping<'_> {
     fn node_of_thread(&self, thread: u32) -> u32 {
-        let count = self.nodes.len();
-        let position = match &self.plan.threads.pin {
+        let (count, threads) = (self.nodes.len(), &self.plan.threads);
+        let position = match &threads.pin {
             Some(pin @ Pin::Nodes(_)) => {
-                let logical = pin.node(thread as usize, self.plan.threads.count as usize, self.plan.nodes as usize, 1).0 as usize;
+                let logical = pin.node(thread as usize, threads.count as usize, self.plan.nodes as usize, 1).0 as usize;
                 // With as many nodes as planned, each logical node is the node at its index; else nodes are assigned in proportion.
                 logical * count / self.plan.nodes.max(1) as usize
             }
-            _ => Pin::Spread.node(thread as usize, self.plan.threads.count as usize, count, 1).0 as usize,
+            _ => Pin::Spread.node(threads.place(thread) as usize, threads.placed() as usize, count, 1).0 as usize,
         };
         self.nodes[position.min(count - 1)]
     }

@@ -1,6 +1,6 @@
 //! The rules for the contents of a plan, whoever wrote it.
 
-use crate::{Blocks, Entry, MOST_ENTRIES, MOST_FRAMES, MOST_PARTS, Origin, Plan, Policy};
+use crate::{Blocks, Entry, MOST_ENTRIES, MOST_FRAMES, MOST_PARTS, Origin, Plan, Policy, Threads};
 use firsttouch_model::Pin;
 use std::fmt;
 
@@ -62,13 +62,21 @@ pub enum PlanFault {
     /// The node of a thread would depend on the machine.
     CompactPin,
     Pin(String),
+    /// A thread that does not exist, or all threads, are idle.
+    Idle {
+        threads: u32,
+    },
 }
 
 impl PlanFault {
     /// The key that the fault is about, if one line has it.
     #[must_use]
     pub fn key(&self) -> Option<&'static str> {
-        matches!(self, Self::CompactPin | Self::Pin(_)).then_some("pin")
+        match self {
+            Self::CompactPin | Self::Pin(_) => Some("pin"),
+            Self::Idle { .. } => Some("idle"),
+            _ => None,
+        }
     }
 }
 
@@ -82,6 +90,7 @@ impl fmt::Display for PlanFault {
             }
             Self::CompactPin => write!(f, "pin = \"compact\" depends on the machine: write the node of each thread, such as 0,0,1,1"),
             Self::Pin(why) => write!(f, "pin: {why}"),
+            Self::Idle { threads } => write!(f, "idle names some of the threads 0-{}, not all", threads.saturating_sub(1)),
         }
     }
 }
@@ -139,6 +148,10 @@ pub fn check_all(plan: &Plan) -> Result<(), PlanFault> {
     let is_digits = |text: &str| text.len() <= 64 && text.len().is_multiple_of(2) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if let Some(module) = plan.modules.iter().find(|module| !is_digits(&module.build_id)) {
         return Err(PlanFault::BuildId(module.name.clone()));
+    }
+    let Threads { count, idle, .. } = &plan.threads;
+    if idle.last().is_some_and(|last| last >= count) || (!idle.is_empty() && idle.len() >= *count as usize) {
+        return Err(PlanFault::Idle { threads: *count });
     }
     match &plan.threads.pin {
         Some(Pin::Compact) => Err(PlanFault::CompactPin),

@@ -1,6 +1,6 @@
 //! The origin of an object: the call or the static array that identifies it in every run.
 
-use crate::files::static_array;
+use crate::program_files::static_array;
 use crate::{Frame, Module, Origin, ProgramFiles, Site, file_name, hash};
 use firsttouch_analysis::ObjectView;
 use firsttouch_model::finding::FindingKind;
@@ -29,6 +29,8 @@ pub enum Unplaceable {
     UnknownCall,
     /// The call also allocates other memory.
     MixedCall,
+    /// Blocks below the minimum size.
+    SmallBlocks,
 }
 
 impl fmt::Display for Unplaceable {
@@ -43,6 +45,9 @@ impl fmt::Display for Unplaceable {
             Self::NoStaticArray(name) => write!(f, "no file of the program has one static array '{name}' of its size"),
             Self::PythonCode => write!(f, "it is allocated by Python code, whose stacks a run does not follow"),
             Self::UnknownCall => write!(f, "the call that allocated it is not known"),
+            Self::SmallBlocks => {
+                write!(f, "its blocks are too small for a run to place one by one: let the threads that use them allocate them")
+            }
             Self::MixedCall => write!(f, "the same call allocates other memory too, without a fixed order"),
         }
     }
@@ -69,10 +74,14 @@ impl<'a> Origins<'a> {
     /// # Errors
     /// Why a run could not recognise the object.
     pub fn origin(&self, view: &ObjectView) -> Result<Origin, Unplaceable> {
+        if view.kind == ObjectKind::Pool {
+            return Err(Unplaceable::SmallBlocks);
+        }
         let object = self.profile.objects.iter().find(|object| object.id == view.id).ok_or(Unplaceable::NotInProfile)?;
         match object.kind {
             ObjectKind::Static => self.symbol(object),
             ObjectKind::Heap | ObjectKind::Anonymous => self.site(object, view).map(Origin::Site),
+            ObjectKind::Pool => Err(Unplaceable::SmallBlocks),
             ObjectKind::Stack | ObjectKind::File | ObjectKind::Mapping => Err(Unplaceable::NoCall(object.kind)),
         }
     }

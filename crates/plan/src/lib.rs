@@ -13,12 +13,12 @@
 
 mod apply;
 mod check;
-mod files;
 mod identify;
 mod locate;
 mod make;
 mod plan;
 mod print;
+mod program_files;
 mod propose;
 mod read;
 mod site;
@@ -27,13 +27,13 @@ mod threads;
 
 pub use apply::{AbsentNodes, Applied, KernelPolicy, RunNodes, apply};
 pub use check::{EntryFault, PlanFault};
-pub use files::ProgramFiles;
 pub use identify::{Origins, Unplaceable};
 pub use locate::{Location, is_in, locate};
 pub use make::{Outlook, Planned, make};
 pub use plan::{
     Blocks, Entry, Gain, MOST_ENTRIES, MOST_FRAMES, MOST_NODES, MOST_PARTS, MOST_THREADS, Origin, Plan, Policy, SCHEMA, Threads,
 };
+pub use program_files::ProgramFiles;
 pub use propose::Proposals;
 pub use read::{PlanError, PlanErrorKind};
 pub use site::{Frame, Module, Site, file_name, hash};

@@ -1,6 +1,6 @@
 //! Finds a plan's sites in the files that will run: at the recorded offsets in the same build, at the same lines in another build.
 
-use crate::files::static_array;
+use crate::program_files::static_array;
 use crate::{Code, Entry, Found, Frame, Identity, Module, Origin, Plan, ProgramFiles, Spot, file_name};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -38,8 +38,30 @@ pub struct Plan {
 pub struct Threads {
     /// The number of threads to which the parts' thread numbers refer.
     pub count: u32,
+    /// Threads that did nothing, ascending: they are not pinned, and the others share the places.
+    pub idle: Vec<u32>,
     /// `None` if threads are not pinned.
     pub pin: Option<Pin>,
+}
+
+impl Threads {
+    /// The number of threads that take places.
+    #[must_use]
+    pub fn placed(&self) -> u32 {
+        self.count.saturating_sub(u32::try_from(self.idle.len()).unwrap_or(u32::MAX)).max(1)
+    }
+
+    /// The place of a thread among those that take places. An idle thread has that of the next one.
+    #[must_use]
+    pub fn place(&self, thread: u32) -> u32 {
+        let idle = self.idle.partition_point(|idle| *idle < thread);
+        thread.saturating_sub(u32::try_from(idle).unwrap_or(u32::MAX)).min(self.placed() - 1)
+    }
+
+    #[must_use]
+    pub fn is_idle(&self, thread: u32) -> bool {
+        self.idle.binary_search(&thread).is_ok()
+    }
 }
 
 /// Time as it is / time under the plan, with its 95 % interval.

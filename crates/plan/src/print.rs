@@ -46,8 +46,15 @@ fn write_threads(f: &mut fmt::Formatter<'_>, threads: &Threads) -> fmt::Result {
         return Ok(());
     }
     writeln!(f, "\n[threads]\ncount = {}", threads.count)?;
+    if !threads.idle.is_empty() {
+        let idle = joined(threads.idle.iter().map(u32::to_string));
+        writeln!(f, "idle = [{idle}]  # threads that did nothing: not pinned, and without a place among the others")?;
+    }
     match &threads.pin {
         None => writeln!(f, "pin = \"none\""),
+        Some(Pin::Spread) if !threads.idle.is_empty() => {
+            writeln!(f, "pin = \"spread\"  # the others in equal blocks on the nodes; \"none\" leaves threads alone")
+        }
         Some(Pin::Spread) => writeln!(f, "pin = \"spread\"  # thread i on node i * nodes / count; \"none\" leaves threads alone"),
         Some(Pin::Compact) => writeln!(f, "pin = \"compact\""),
         Some(Pin::Nodes(nodes)) => {

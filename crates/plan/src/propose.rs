@@ -54,10 +54,15 @@ impl<'a> Proposals<'a> {
             origins: Origins::new(profile, files),
         };
         for finding in &analysis.findings {
-            let Some(id) = finding.object.filter(|id| proposals.list.iter().all(|one| one.view.id != *id)) else { continue };
-            match proposals.propose(analysis, finding, id) {
-                Ok(one) => proposals.list.push(one),
-                Err(why) => proposals.left_alone.push((&finding.object_name, why)),
+            for id in finding.objects() {
+                if proposals.list.iter().any(|one| one.view.id == id) {
+                    continue;
+                }
+                let name = analysis.objects.iter().find(|object| object.id == id).map_or(&finding.object_name, |object| &object.name);
+                match proposals.propose(analysis, finding, id) {
+                    Ok(one) => proposals.list.push(one),
+                    Err(why) => proposals.left_alone.push((name, why)),
+                }
             }
         }
         proposals.surplus = proposals.list.len().saturating_sub(MOST_ENTRIES);

@@ -108,6 +108,8 @@ fn default_least_bytes() -> u64 {
 #[serde(deny_unknown_fields)]
 struct ThreadsText {
     count: Spanned<u32>,
+    #[serde(default)]
+    idle: Vec<u32>,
     pin: Spanned<String>,
 }
 
@@ -247,7 +249,7 @@ impl Lines<'_> {
     }
 
     fn threads(&self, text: Spanned<ThreadsText>) -> Result<Threads, PlanError> {
-        let ThreadsText { count, pin } = text.into_inner();
+        let ThreadsText { count, mut idle, pin } = text.into_inner();
         if !(1..=MOST_THREADS).contains(count.get_ref()) {
             return Err(self.error(&count.span(), PlanErrorKind::ThreadCount));
         }
@@ -258,7 +260,9 @@ impl Lines<'_> {
                 self.error(&span, PlanErrorKind::Pin { text: text.to_owned(), reason: error.reason })
             })?),
         };
-        Ok(Threads { count: count.into_inner(), pin })
+        idle.sort_unstable();
+        idle.dedup();
+        Ok(Threads { count: count.into_inner(), idle, pin })
     }
 
     fn gain(&self, text: Spanned<GainText>) -> Result<Gain, PlanError> {

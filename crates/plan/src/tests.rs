@@ -37,6 +37,25 @@ fn parts_follow_the_nodes() {
     assert_eq!(applied(&plan, &[4]), Applied { policies: vec![KernelPolicy::Leave; 2], ..Applied::default() });
 }
 
+/// Check that idle threads take no place: the others are spread as if there were no idle ones, also in the parts of memory.
+#[test]
+fn idle_threads_take_no_place() {
+    let mut plan: Plan = PLAN.replace("count = 8", "count = 8\nidle = [6, 0, 1, 6, 7]").parse().unwrap();
+    assert_eq!(plan.threads.idle, [0, 1, 6, 7]);
+    let here = applied(&plan, &[2, 5]);
+    assert_eq!((here.threads, here.idle), (vec![2, 2, 5, 5], vec![0, 1, 6, 7]));
+    let nodes = |plan: &Plan| match &applied(plan, &[2, 5]).policies[0] {
+        KernelPolicy::Parts { parts, .. } => parts.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(nodes(&plan), [(0.5, 2), (1.0, 5)], "threads 2 and 3, and the idle ones before them, then 4 to 7");
+    plan.threads.pin = Some(Pin::Nodes((0..8).map(|thread| NodeId(thread % 2)).collect()));
+    assert_eq!(applied(&plan, &[2, 5]).threads, [2, 5, 2, 5], "threads 2 to 5, by their numbers");
+    assert_eq!(plan.to_string().parse::<Plan>().unwrap(), plan);
+    plan.threads.pin = None;
+    assert_eq!(applied(&plan, &[2, 5]).idle, [0; 0]);
+}
+
 /// Check that missing nodes are reported, and that pinning by nodes scales.
 #[test]
 fn absent_nodes_are_said() {
@@ -64,6 +83,8 @@ fn malformed_plans_name_the_line() {
         ("nodes = 2", "nodes = two", 2, ""),
         ("nodes = 2", "nodse = 2", 2, "nodse"),
         ("count = 8", "count = 0", 4, "count must be"),
+        ("count = 8", "count = 8\nidle = [8]", 5, "threads 0-7, not all"),
+        ("count = 8", "count = 8\nidle = [0, 1, 2, 3, 4, 5, 6, 7]", 5, "not all"),
         ("count = 8", "count = 4", 9, "thread 4 does not exist"),
         ("\"spread\"", "\"wide\"", 5, "or none"),
         ("\"spread\"", "\"0,7\"", 5, "node 7 does not exist"),

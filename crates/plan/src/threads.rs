@@ -36,9 +36,14 @@ impl Numbering {
         let count = of_worker.iter().flatten().max().map_or(1, |last| last + 1).min(MOST_THREADS);
         let born = profile.threads.iter().filter(|thread| thread.process == process).take(count as usize);
         let is_ordered = births_are_ordered(born.map(|thread| (thread.id, thread.parent)));
-        let seated = traffic.workers.iter().zip(&of_worker).filter_map(|(worker, number)| Some(((*number)?, worker.node))).collect();
-        let pin = Pinning { analysis, machine, count, seated }.pin(pin_was_named);
-        Self { process, threads: Threads { count, pin }, is_ordered, of_worker }
+        let numbered = || traffic.workers.iter().zip(&of_worker).filter_map(|(worker, number)| Some((worker, (*number)?)));
+        let mut idle: Vec<u32> = numbered().filter(|(worker, _)| worker.idle).map(|(_, number)| number).collect();
+        idle.retain(|number| *number < count);
+        idle.sort_unstable();
+        let seated = numbered().filter(|(worker, _)| !worker.idle).map(|(worker, number)| (number, worker.node)).collect();
+        let mut threads = Threads { count, idle, pin: None };
+        threads.pin = Pinning { analysis, machine, process, threads: &threads, seated }.pin(pin_was_named);
+        Self { process, threads, is_ordered, of_worker }
     }
 
     /// The number of a worker of the traffic, if the plan contains it.
@@ -63,25 +68,36 @@ fn births_are_ordered(born: impl Iterator<Item = (i64, Option<i64>)>) -> bool {
 struct Pinning<'a> {
     analysis: &'a Analysis,
     machine: &'a ForecastMachine,
-    count: u32,
-    /// The node of each thread, by thread number, for which the profile was judged.
+    process: i64,
+    threads: &'a Threads,
+    /// The node of each thread that takes a place, by thread number, for which the profile was judged.
     seated: BTreeMap<u32, u32>,
 }
 
 impl Pinning<'_> {
-    /// The pinning for which the profile was judged: spread, or a node for each thread. `None` for a single thread.
+    /// The pinning for which the profile was judged: spread, or a node for each thread. `None` for a single thread, and for a process that
+    /// shares the machine with others: a run pins the threads of all of them alike, so they would all be on the nodes of this one.
     fn pin(&self, was_named: bool) -> Option<Pin> {
-        let (nodes, count) = (self.analysis.machine.nodes.max(1), self.count);
-        if count < 2 {
+        let (nodes, threads) = (self.analysis.machine.nodes.max(1), self.threads);
+        if threads.placed() < 2 || self.is_kept_together() {
             return None;
         }
         // A run has no logical nodes for nodes without CPUs. If node numbers could be ambiguous for that reason, spread.
         let has_others = self.analysis.threads.iter().any(|view| view.node as usize >= nodes) || self.machine.memory_nodes.len() != nodes;
-        let spread = |number: u32| Pin::Spread.node(number as usize, count as usize, nodes, 1);
+        let spread = |number: u32| Pin::Spread.node(threads.place(number) as usize, threads.placed() as usize, nodes, 1);
         if has_others || self.seated.iter().all(|(number, node)| spread(*number).0 == *node) || (!was_named && self.is_crowded()) {
             return Some(Pin::Spread);
         }
-        Some(Pin::Nodes((0..count).map(|number| self.seated.get(&number).map_or_else(|| spread(number), |node| NodeId(*node))).collect()))
+        Some(Pin::Nodes(
+            (0..threads.count).map(|number| self.seated.get(&number).map_or_else(|| spread(number), |node| NodeId(*node))).collect(),
+        ))
+    }
+
+    /// Whether all threads of this process are on one node, and threads of other processes on others.
+    fn is_kept_together(&self) -> bool {
+        let Some(node) = self.seated.values().next() else { return false };
+        let elsewhere = |view: &ThreadView| !view.idle && view.process != self.process && view.node != *node;
+        self.seated.values().all(|other| other == node) && self.analysis.threads.iter().any(elsewhere)
     }
 
     /// Whether the kernel had put more threads on a node than it has cores: unpinned threads move away.

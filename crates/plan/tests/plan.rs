@@ -81,6 +81,8 @@ impl Random {
             1 => Some(Pin::Spread),
             _ => Some(Pin::Nodes((0..count).map(|_| NodeId(self.below(nodes))).collect())),
         };
+        // Not all threads are idle.
+        let idle = (1..count).filter(|_| self.below(4) == 0).collect();
         let module = |name: &str| Module { name: name.into(), path: format!("/a \"b\"/{name}"), build_id: "00ff".into() };
         let entries = (0..self.below(5)).map(|_| Entry {
             what: self.text(),
@@ -100,7 +102,7 @@ impl Random {
             nodes,
             least_bytes: u64::from(self.below(1 << 20)),
             gain: self.gain(),
-            threads: Threads { count, pin },
+            threads: Threads { count, idle, pin },
             modules: vec![module("m"), module("libstdc++.so.6")],
             entries,
             left_alone: (0..self.below(3)).map(|_| self.text()).collect(),

@@ -39,7 +39,7 @@ impl ForecastMachine {
     /// When the catalogue cannot be read.
     pub fn assumed(name: &str, nodes: usize, traffic: &Traffic, memory_nodes: Vec<usize>) -> Result<Self, MachineError> {
         let mut seated = vec![0; nodes];
-        for worker in &traffic.workers {
+        for worker in traffic.workers.iter().filter(|worker| !worker.idle) {
             if let Some(count) = seated.get_mut(worker.node as usize) {
                 *count += 1;
             }
@@ -81,7 +81,7 @@ pub struct Forecast {
     pub placements: Vec<Predicted>,
     /// The best placements of the objects that a plan can place.
     pub choice: Choice,
-    /// The gain of the remedy of each finding by itself, by object.
+    /// The gain of the remedy of each finding by itself, by the (first) object of the finding.
     pub gains: BTreeMap<i64, Gain>,
     /// The gain of each chosen placement by itself, by object.
     pub chosen_gains: BTreeMap<i64, Gain>,
@@ -161,7 +161,7 @@ impl From<ValidationError> for ForecastError {
 }
 
 /// Predicts the cost of each placement, the best placement for each candidate (an object that a plan can place), and the gain of each
-/// finding's remedy, by object.
+/// finding's remedy. A remedy comes with the ids of its objects.
 ///
 /// # Errors
 /// When there is nothing to predict from, or the model refuses the program.
@@ -169,7 +169,7 @@ pub fn forecast(
     traffic: &Traffic,
     machine: &ForecastMachine,
     candidates: &[Candidate],
-    remedies: &[(i64, Remedy)],
+    remedies: &[(Vec<i64>, Remedy)],
     options: ForecastOptions,
 ) -> Result<Forecast, ForecastError> {
     let ForecastOptions { write_share, caps, exhaustive } = options;
@@ -188,8 +188,9 @@ pub fn forecast(
     }
     program.follow(choice.placements.clone());
     let mut gains = BTreeMap::new();
-    for (object, remedy) in remedies {
-        gains.insert(*object, program.gain(*object, placement(*remedy))?);
+    for (objects, remedy) in remedies {
+        let gain = program.gain_of(&|id| if objects.contains(&id) { placement(*remedy) } else { Placement::AsIs })?;
+        gains.extend(objects.first().map(|object| (*object, gain)));
     }
     let mut chosen_gains = BTreeMap::new();
     for (object, placement) in &choice.placements {

@@ -31,7 +31,7 @@ fn machine(memory: u32) -> MachineModel {
 
 /// Eight workers, four per node, use one object in blocks. Its pages are on `home(owner's node)`. Rates vary between samples.
 fn program(division: Division, cpu_s: f64, home: impl Fn(u32) -> u32) -> Traffic {
-    let worker = |index: usize| Worker { threads: vec![index], node: (index / 4) as u32, cpu_s: Some(cpu_s) };
+    let worker = |index: usize| Worker { threads: vec![index], node: (index / 4) as u32, idle: false, cpu_s: Some(cpu_s) };
     let sample = |index: usize| {
         let position = (index as f64 + 0.5) / SAMPLES as f64;
         let user = if division == Division::Owned { (position * 8.0) as usize } else { index * 5 % 8 };

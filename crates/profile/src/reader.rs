@@ -5,7 +5,7 @@ use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::rows::metadata::Metadata;
 use firsttouch_model::rows::{
     Access, AccessKind, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy, Process,
-    Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, Site, Thread, TimerSample, Window,
+    Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, Site, SmallBlock, Thread, TimerSample, Window,
 };
 use rusqlite::{Connection, OpenFlags, Row};
 use std::io::Read;
@@ -163,6 +163,7 @@ fn load(c: &Connection) -> Result<Profile> {
         folded_objects: rows(c, "SELECT site, call, bytes, count, word_ns FROM folded_objects", |r| {
             Ok(FoldedObjects { site: r.get(0)?, call: r.get(1)?, bytes: unsigned(r, 2)?, count: unsigned(r, 3)?, word_ns: r.get(4)? })
         })?,
+        small_blocks: small_blocks(c)?,
         first_touches: rows(
             c,
             "SELECT id, process, time_ns, thread, cpu, address, weight, by_kernel, site, mapped_bytes, node FROM first_touches ORDER BY id",
@@ -274,6 +275,25 @@ fn has_table(c: &Connection, name: &str) -> Result<bool> {
         .query_row("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?", [name], |row| row.get(0))
         .map_err(|error| Error::invalid_data(error.to_string()))?;
     Ok(count > 0)
+}
+
+/// Early files of version 3, and all of version 2, lack the table.
+fn small_blocks(c: &Connection) -> Result<Vec<SmallBlock>> {
+    if !has_table(c, "small_blocks")? {
+        return Ok(Vec::new());
+    }
+    rows(c, "SELECT process, thread, site, call, address, bytes, weight, time_ns FROM small_blocks", |r| {
+        Ok(SmallBlock {
+            process: r.get(0)?,
+            thread: r.get(1)?,
+            site: r.get(2)?,
+            call: r.get(3)?,
+            address: unsigned(r, 4)?,
+            bytes: unsigned(r, 5)?,
+            weight: r.get(6)?,
+            time_ns: unsigned(r, 7)?,
+        })
+    })
 }
 
 fn samples(c: &Connection) -> Result<Vec<TimerSample>> {

@@ -5,7 +5,7 @@ use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{
     Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process, Region, Release, SampledAccess, Seen,
-    Site, Thread, TimerSample, Window,
+    Site, SmallBlock, Thread, TimerSample, Window,
 };
 use firsttouch_system::proc::limits;
 use rusqlite::{Connection, OpenFlags, params};
@@ -253,6 +253,13 @@ impl Writer {
         self.run(
             "INSERT OR REPLACE INTO folded_objects VALUES (?, ?, ?, ?, ?)",
             params![f.site, f.call, signed(f.bytes), signed(f.count), f.word_ns],
+        )
+    }
+
+    pub fn small_block(&self, b: &SmallBlock) -> Result<()> {
+        self.run(
+            "INSERT INTO small_blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            params![b.process, b.thread, b.site, b.call, signed(b.address), signed(b.bytes), b.weight, signed(b.time_ns)],
         )
     }
 

@@ -1,6 +1,6 @@
 use firsttouch_model::rows::{
     Access, AccessKind, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy, Process,
-    Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, Site, Thread, TimerSample, Window,
+    Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, Site, SmallBlock, Thread, TimerSample, Window,
 };
 use firsttouch_profile::{Writer, open};
 
@@ -72,6 +72,16 @@ fn profile() -> Profile {
         sites: [(1, Site { id: 1, process: 1, frames: vec![frame.clone(), Frame { inlined: true, ..frame }] })].into(),
         objects: vec![object],
         folded_objects: vec![FoldedObjects { site: 1, call: "malloc".into(), bytes: 64, count: 3, word_ns: 1e12 }],
+        small_blocks: vec![SmallBlock {
+            process: 1,
+            thread: 0,
+            site: None,
+            call: "realloc".into(),
+            address: u64::MAX - 7,
+            bytes: 48,
+            weight: 32_792.5,
+            time_ns: 9,
+        }],
         first_touches: vec![touch],
         releases: vec![Release { process: 1, time_ns: 3, address: 4096, bytes: 4096 }],
         windows: vec![Window { id: 1, round: 2, object: 1, address: 8, start_ns: 1, held_ns: 2, round_ns: 3, inclusion: 0.25 }],
@@ -111,6 +121,7 @@ fn rows_are_read_as_written() {
     written.sites.values().for_each(|row| w.site(row).unwrap());
     written.objects.iter().for_each(|row| w.object(row).unwrap());
     written.folded_objects.iter().for_each(|row| w.folded_objects(row).unwrap());
+    written.small_blocks.iter().for_each(|row| w.small_block(row).unwrap());
     written.first_touches.iter().for_each(|row| w.first_touch(row).unwrap());
     written.releases.iter().for_each(|row| w.release(row).unwrap());
     written.windows.iter().for_each(|row| w.window(row).unwrap());

@@ -3,7 +3,8 @@
 use crate::system::{Lines, row};
 use crate::text::Style;
 use crate::text::layout::{GLUE, clean, cut};
-use crate::text::words::{count, file_name, interval, percent, thousands, times};
+use crate::text::place::file_name;
+use crate::text::words::{count, interval, percent, thousands, times};
 use crate::topology::table::Align::{Left, Right};
 use firsttouch_analysis::diff::{Change, Diff, FindingChange, ObjectChange, Presence};
 use firsttouch_model::format_bytes;

@@ -1,4 +1,11 @@
 //! Results as text for people, as JSON, and in the formats of other tools.
+//!
+//! A module is named after its command: `bench/`, `check/` (text, SARIF, JUnit, GitHub), `diff.rs`, `doctor.rs`, `map/`, `plan.rs`, `predict.rs`,
+//! `profile.rs`, `reproduce/`, `run.rs`, `topology/`; `system/` holds `balancing`, `machines`, `maps`, `migrate`, `ps`, `stat` and `validate`.
+//!
+//! `firsttouch report` is `report_json.rs` and `text/`: `finding.rs`, `not_judged.rs` (objects without a verdict), `doubts.rs` (missing evidence,
+//! notes, and what would help), `kernel.rs` (the kernel's counters), `object_map.rs`, `paint.rs` (colours), `place.rs` (a line, a function, or module and
+//! offset), `words.rs` (figures, shares of threads), `layout.rs`.
 
 mod bench;
 mod canvas;
@@ -8,6 +15,7 @@ mod doctor;
 mod map;
 mod plan;
 mod predict;
+mod profile;
 mod report_json;
 mod reproduce;
 mod run;
@@ -23,6 +31,7 @@ pub use doctor::{DoctorJson, doctor_text};
 pub use map::{Origin, SaveError, SaveErrorKind, heat_maps, machine_toml, map_text, map_xml};
 pub use plan::{PlanJson, plan_text};
 pub use predict::{Compared, PredictJson, PredictMachine, predict_text};
+pub use profile::profile_summary;
 pub use report_json::{FindingJson, ReportJson};
 pub use reproduce::{reproduction_figure, reproduction_text};
 pub use run::{ExplainJson, QuickTestJson, explain_text, quick_test_text};

@@ -1,8 +1,8 @@
 //! The JSON of `firsttouch report`: the contract `firsttouch.report/1` (DESIGN.md, section 7). It combines an analysis with its forecast.
 
 use firsttouch_analysis::{
-    Analysis, EvidenceView, Figure, Finding, Interval, KernelView, LostView, MachineView, NotJudged, Note, ObjectView, REPORT_SCHEMA,
-    ThreadView,
+    Analysis, Coverage, CrossCheck, EvidenceView, Figure, Finding, Interval, KernelView, LostView, MachineView, NotJudged, Note,
+    ObjectView, REPORT_SCHEMA, ThreadView,
 };
 use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;
@@ -26,12 +26,15 @@ pub struct ReportJson<'a> {
     pub remote_interval: Option<Interval>,
     pub remote_samples: u64,
     pub remote_evidence: &'a Option<EvidenceSource>,
+    pub cross_checks: &'a [CrossCheck],
     pub matrix: &'a [Vec<f64>],
     /// Null without a description of the machine.
     pub prediction: Option<Prediction>,
     pub objects: &'a [ObjectView],
     pub findings: Vec<FindingJson<'a>>,
     pub not_judged: &'a [NotJudged],
+    /// Shares of the accesses seen; null without evidence.
+    pub coverage: &'a Option<Coverage>,
     pub kernel: &'a Option<KernelView>,
     pub notes: &'a [Note],
     pub lost: &'a [LostView],
@@ -41,6 +44,7 @@ pub struct ReportJson<'a> {
 pub struct FindingJson<'a> {
     pub id: FindingKind,
     pub object: Option<i64>,
+    pub together: &'a [i64],
     pub object_name: &'a str,
     pub severity: Severity,
     pub message: &'a str,
@@ -70,11 +74,13 @@ impl<'a> ReportJson<'a> {
             remote_interval: analysis.remote_interval,
             remote_samples: analysis.remote_samples,
             remote_evidence: &analysis.remote_evidence,
+            cross_checks: &analysis.cross_checks,
             matrix: &analysis.matrix,
             prediction: forecast.and_then(Forecast::prediction),
             objects: &analysis.objects,
             findings: FindingJson::all(analysis, forecast),
             not_judged: &analysis.not_judged,
+            coverage: &analysis.coverage,
             kernel: &analysis.kernel,
             notes: &analysis.notes,
             lost: &analysis.lost,
@@ -94,6 +100,7 @@ impl<'a> FindingJson<'a> {
         Self {
             id: finding.kind,
             object: finding.object,
+            together: &finding.together,
             object_name: &finding.object_name,
             severity: finding.severity,
             message: &finding.message,

@@ -1,5 +1,10 @@
 //! Compares the text report of hand-made analyses with expected text.
 
+mod generated_code;
+mod hostile_names;
+mod several_sources;
+mod together;
+
 use firsttouch_analysis::{
     Analysis, CodeLocation, EvidenceView, Finding, FirstTouchView, LostView, MachineView, NotJudged, NotJudgedReason, ObjectMap,
     ObjectView, PartitionKind, ThreadView,
@@ -11,9 +16,9 @@ use firsttouch_model::rows::ObjectKind;
 use firsttouch_model::traffic::Traffic;
 use firsttouch_report::{Context, Style};
 
-const PLAIN: Style = Style { width: 100, colour: false };
+pub const PLAIN: Style = Style { width: 100, colour: false };
 
-fn context() -> Context {
+pub fn context() -> Context {
     Context { profile: "dgemv.ftp".into(), options: Vec::new(), recorded_nodes: 1, heading: true, more: true, prefix: "" }
 }
 
@@ -33,7 +38,7 @@ fn evidence(source: &str, samples: u64) -> EvidenceView {
     EvidenceView { source: source.into(), available: true, samples, lost: 0, detail: String::new() }
 }
 
-fn matrix_a() -> ObjectView {
+pub fn matrix_a() -> ObjectView {
     ObjectView {
         id: 7,
         name: "A".into(),
@@ -48,6 +53,8 @@ fn matrix_a() -> ObjectView {
         allocated_at: Some(place(41, "run", "double *A = malloc(m * n * sizeof *A);", 1.0)),
         access_share: Some(0.98),
         access_share_interval: Some([0.97, 0.99]),
+        time_share: None,
+        time_share_interval: None,
         evidence: "watch".into(),
         windows: 300,
         hit_windows: 290,
@@ -73,11 +80,12 @@ fn matrix_a() -> ObjectView {
         resident: None,
         judged: true,
         reason: None,
+        together: Vec::new(),
         map: ObjectMap { users: (0..16).map(|piece| piece / 2).collect(), homes: vec![0; 16] },
     }
 }
 
-fn serial() -> Analysis {
+pub fn serial() -> Analysis {
     Analysis {
         command: vec!["./dgemv".into(), "20000".into()],
         exit_code: Some(0),
@@ -91,11 +99,13 @@ fn serial() -> Analysis {
         remote_interval: Some([0.47, 0.52]),
         remote_samples: 290,
         remote_evidence: Some("watch".into()),
+        cross_checks: vec![],
         matrix: vec![vec![0.5, 0.0], vec![0.5, 0.0]],
         objects: vec![matrix_a()],
         findings: vec![Finding {
             kind: FindingKind::SerialFirstTouch,
             object: Some(7),
+            together: Vec::new(),
             object_name: "A".into(),
             severity: Severity::High,
             message: "Thread 0 touched all of A first, so all of it is on node 0; 8 threads use it, each its own block.".into(),
@@ -108,6 +118,7 @@ fn serial() -> Analysis {
             figures: std::collections::BTreeMap::new(),
         }],
         not_judged: vec![NotJudged { id: 8, name: "b".into(), bytes: 160_000, count: 1, reason: "fits in cache".into() }],
+        coverage: None,
         kernel: None,
         notes: vec![],
         unrecorded: None,
@@ -118,11 +129,11 @@ fn serial() -> Analysis {
 }
 
 /// The report without a forecast.
-fn text(analysis: &Analysis, context: &Context, style: Style) -> String {
+pub fn text(analysis: &Analysis, context: &Context, style: Style) -> String {
     firsttouch_report::text(analysis, None, context, style)
 }
 
-fn well_placed() -> Analysis {
+pub fn well_placed() -> Analysis {
     Analysis { findings: vec![], remote_fraction: Some(0.012), remote_interval: Some([0.003, 0.021]), not_judged: vec![], ..serial() }
 }
 
@@ -425,24 +436,4 @@ fn colour_changes_no_text() {
         assert!(coloured.contains('\u{1b}'));
         assert_eq!(bare, text(&analysis, &context(), PLAIN));
     }
-}
-
-/// Check that a hostile name cannot reach the terminal, and that commands to copy are quoted.
-#[test]
-fn hostile_names_are_harmless() {
-    let mut analysis = serial();
-    let evil = "\u{1b}]0;owned\u{7}\r\n";
-    analysis.command = vec![evil.into()];
-    analysis.machine.name = evil.into();
-    analysis.findings[0].object_name = evil.into();
-    analysis.findings[0].kind = FindingKind::SerialFirstTouch;
-    analysis.objects[0].used_at[0].text = Some(evil.into());
-    analysis.objects[0].allocated_at = Some(CodeLocation { file: Some(evil.into()), line: Some(1), ..CodeLocation::default() });
-    analysis.not_judged[0].name = evil.into();
-    analysis.notes = vec![evil.into()];
-    let options = ["--machine", "epyc-7451x2"].map(str::to_owned).to_vec();
-    let context = Context { profile: "my run's.ftp".into(), options, ..context() };
-    let text = text(&analysis, &context, PLAIN);
-    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
-    assert!(text.contains(r"firsttouch report 'my run'\''s.ftp' --machine epyc-7451x2 --json"), "{text}");
 }

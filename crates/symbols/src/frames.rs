@@ -1,6 +1,7 @@
 //! Adds functions and lines to the frames of a profile in memory.
 
 use crate::{Resolved, Symbolizer};
+use firsttouch_model::generated_code::is_generated;
 use firsttouch_model::rows::metadata::Symbols;
 use firsttouch_model::rows::{Frame, Id, Profile, Site};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,7 +14,7 @@ use std::sync::mpsc;
 pub fn symbolize_profile(profile: &mut Profile) {
     if profile.meta.symbols == Symbols::None {
         let start = profile.meta.start_unix_s.and_then(|start| i64::try_from(start).ok()).unwrap_or(i64::MAX);
-        let changed = |module: &str| std::fs::metadata(module).is_ok_and(|file| file.mtime() > start);
+        let changed = |module: &str| is_generated(module) || std::fs::metadata(module).is_ok_and(|file| file.mtime() > start);
         symbolize_sites(&mut profile.sites, changed, |_, _| {});
         profile.meta.symbols = Symbols::InMemory;
     }

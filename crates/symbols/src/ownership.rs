@@ -1,5 +1,6 @@
 //! Decides the owner of a frame's code: the user, a library, or the language runtime.
 
+use firsttouch_model::generated_code::is_generated;
 use firsttouch_model::rows::Frame;
 
 /// Ordered from the most to the least relevant to the user.
@@ -47,10 +48,24 @@ pub(crate) fn owner(frame: &Frame) -> Owner {
     if is_python(frame) {
         return if is_python_library(file) { Owner::Library } else { Owner::User };
     }
+    if !module.is_empty() && is_generated(module) {
+        return generated_owner(function, file);
+    }
     if is_runtime_module(module) || is_standard_source(file) || is_runtime_function(function, file) {
         return Owner::Runtime;
     }
     if is_library_module(module) || file.contains("/.cargo/registry/") { Owner::Library } else { Owner::User }
+}
+
+/// The owner of code that was generated while the program ran; without a name it is most likely the program's.
+fn generated_owner(function: &str, file: &str) -> Owner {
+    const RUNTIME: &[&str] = &["Builtin:", "BytecodeHandler:", "Stub:", "RegExp:", "StubRoutines", "I2C/C2I", "vtable stub", "itable stub"];
+    const LIBRARIES: &[&str] = &["java.", "javax.", "jdk.", "sun."];
+    if RUNTIME.iter().any(|start| function.starts_with(start)) || ["Interpreter", "call_stub", "flush_icache_stub"].contains(&function) {
+        return Owner::Runtime;
+    }
+    let is_library = LIBRARIES.iter().any(|start| function.starts_with(start)) || function.contains(" (node:");
+    if is_library || (!file.is_empty() && is_python_library(file)) { Owner::Library } else { Owner::User }
 }
 
 pub(crate) fn text(value: &Option<String>) -> &str {
@@ -119,6 +134,7 @@ fn is_library_module(module: &str) -> bool {
         || ["/site-packages/", "/dist-packages/", "/numpy/"].iter().any(|part| module.contains(part))
         || name.starts_with("libpython")
         || is_interpreter(name)
+        || is_generating_runtime(module)
 }
 
 fn is_python(frame: &Frame) -> bool {
@@ -129,6 +145,11 @@ fn is_python(frame: &Frame) -> bool {
 fn is_python_library(file: &str) -> bool {
     const PARTS: &[&str] = &["/site-packages/", "/dist-packages/", "/numpy/", "/lib/python3", "/lib64/python3"];
     file.is_empty() || file.starts_with("<frozen ") || PARTS.iter().any(|part| file.contains(part))
+}
+
+/// Runtimes that generate code: what the program does is in that code.
+fn is_generating_runtime(module: &str) -> bool {
+    ["/bin/node", "/bin/nodejs", "/bin/java", "/libnode.so", "/libjvm.so"].iter().any(|end| module.ends_with(end))
 }
 
 /// `python3`, `python3.11`, ...
@@ -236,6 +257,18 @@ mod tests {
             ("python", "zeros", "/home/me/numpy/core/numeric.py", Library),
             ("python", "_find_and_load", "<frozen importlib._bootstrap>", Library),
             ("python", "x", "", Library),
+            ("[generated code]", "", "", User),
+            ("//anon", "", "", User),
+            ("[generated code]", "fill (fill.js:1)", "", User),
+            ("[generated code]", "Fill.fill", "", User),
+            ("[generated code]", "java.lang.String.hashCode", "", Library),
+            ("[generated code]", "setup (node:internal/process/pre_execution:165)", "", Library),
+            ("[generated code]", "x", "/home/me/env/lib/python3.11/site-packages/numba/x.py", Library),
+            ("[generated code]", "Builtin:FulfillPromise", "", Runtime),
+            ("[generated code]", "Interpreter", "", Runtime),
+            ("/opt/node/bin/node", "v8::base::OS::Allocate", "", Library),
+            ("/opt/jdk/lib/server/libjvm.so", "os::reserve_memory", "", Library),
+            ("/home/me/node", "main", "", User),
         ] {
             assert_eq!(owner(&frame(module, function, file)), expected, "{module} {function} {file}");
         }

@@ -9,7 +9,7 @@
 //! | [`proc`] | parsers of /proc, one file each | |
 //! | `files` | small files below a root; lists, sizes and choices as the kernel writes them | |
 //! | [`topology`] | nodes, CPUs, caches, distances | `files`, `proc` |
-//! | [`machine`] | the machine that a profile is taken on, and the one it is judged on | `files`, `proc`, [`hwloc`] |
+//! | [`machine`] | the machine that a profile is taken on, and the one it is judged on (`target_machine.rs`: `virtual:N`, hwloc files) | `files`, `proc`, [`hwloc`] |
 //! | [`process`] | threads and memory of a process | `proc` |
 //! | [`counters`], [`balancing`], [`devices`] | counters of placement; NUMA balancing; the node of a device | `files` |
 //! | [`facts`] | what `firsttouch doctor` judges | all of the above |

@@ -3,7 +3,7 @@
 //! The search follows ld.so(8): DT_RPATH or DT_RUNPATH, LD_LIBRARY_PATH, the loader's cache, the default folders. Nothing is run.
 
 use crate::calls::mapped_file::{self, MappedFile};
-use crate::preload::target::dynamic_texts;
+use crate::preload::accepts_agent::dynamic_texts;
 use firsttouch_model::facts::{Compiler, OpenMp, Program};
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader};

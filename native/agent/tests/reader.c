@@ -2,11 +2,13 @@
  *
  * A reader for tests: makes a ring, runs a program with the agent preloaded, and writes its records as text.
  *
- *   reader [-m MIN_SIZE] [-c CAPACITY] [-f] [-t] [-k] [-q] [-x N] [-r] AGENT OUT PROGRAM [ARGUMENT...]
+ *   reader [-m MIN_SIZE] [-b BYTES] [-c CAPACITY] [-f] [-t] [-k] [-q] [-x N] [-r] AGENT OUT PROGRAM [ARGUMENT...]
  *
  *   -t  FT_FLAG_TICKS          -s  US: FT_FLAG_SAMPLE
+ *   -b  BYTES: small_mean
  *   -f  FT_FLAG_FOLLOW         -k  keep: never consume      -q  consume without writing
  *   -x  close after N records  -r  write a wrong magic
+ *   -w  SIZE: asks to be woken by the next allocation of this size, again and again
  *
  * An LD_PRELOAD that is already set is kept, after the agent. Exits as the program does (128 + signal).
  */
@@ -14,10 +16,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,9 +35,9 @@ static FILE *out;
 static uint64_t records;
 static int quiet;
 
-static const char *const type_names[] = {"NONE",          "ATTACH",      "ALLOC",  "FREE",           "MAP",
-                                         "UNMAP",         "STACK",       "THREAD", "PARALLEL_BEGIN", "PARALLEL_END",
-                                         "IMPLICIT_TASK", "ADVISE_FREE", "PYTHON", "SAMPLE"};
+static const char *const type_names[] = {
+    "NONE",           "ATTACH",       "ALLOC",         "FREE",        "MAP",    "UNMAP",  "STACK",    "THREAD",
+    "PARALLEL_BEGIN", "PARALLEL_END", "IMPLICIT_TASK", "ADVISE_FREE", "PYTHON", "SAMPLE", "NO_TIMER", "SMALL"};
 static const char *const kind_names[] = {"-", "malloc", "calloc", "realloc", "aligned", "mmap", "mmap_file", "mremap"};
 
 static void *published(uint64_t number) {
@@ -66,7 +71,8 @@ static int print_record(uint64_t at, const struct ft_record *record, uint64_t *s
             fprintf(out, " %" PRIx64, frames->ip[i % FT_IPS_PER_SLOT]);
         }
         fprintf(out, "\n");
-    } else if (record->type == FT_REC_PYTHON) { /* id, then the frames as file|function|line, separated by blanks */
+    } else if (record->type ==
+               FT_REC_PYTHON) { /* id, then the frames as file|function|line@instruction, separated by blanks */
         fprintf(out, "PYTHON %u %016" PRIx64 " ", record->pid, record->python_id);
         for (uint32_t i = 0, strings = 0; i < record->size; i++) {
             const struct ft_record_text *slot = published(at + 1 + i / FT_TEXT_PER_SLOT);
@@ -76,7 +82,7 @@ static int print_record(uint64_t at, const struct ft_record *record, uint64_t *s
         fprintf(out, "\n");
     } else {
         fprintf(out, "%s %u %u %" PRIx64 " %" PRIu64 " %s %016" PRIx64 " %" PRIu64 " %" PRIu64 " %016" PRIx64 "\n",
-                record->type <= FT_REC_SAMPLE ? type_names[record->type] : "?", record->pid, record->tid,
+                record->type <= FT_REC_SMALL ? type_names[record->type] : "?", record->pid, record->tid,
                 record->address, record->size, record->kind < 8 ? kind_names[record->kind] : "?", record->stack_id,
                 record->aux, record->time_ns, record->python_id);
     }
@@ -121,6 +127,21 @@ static uint64_t drain(uint64_t close_after) {
     return records - before;
 }
 
+static uint64_t wake_size;
+static unsigned woken;
+
+/* Counts how often the agent wakes a waiter, and asks again. */
+static void *wait_for_wakes(void *nothing) {
+    for (;;) {
+        uint32_t seen = __atomic_load_n(&ring->wakes, __ATOMIC_ACQUIRE);
+        __atomic_store_n(&ring->wake_size, wake_size, __ATOMIC_RELEASE);
+        if (syscall(SYS_futex, &ring->wakes, FUTEX_WAIT, seen, NULL, NULL, 0) == 0) {
+            __atomic_fetch_add(&woken, 1, __ATOMIC_RELAXED);
+        }
+    }
+    return nothing;
+}
+
 static void set_variables(const char *agent, pid_t reader, int fd) {
     char value[PATH_MAX + 4096];
     const char *preload = getenv("LD_PRELOAD");
@@ -132,12 +153,15 @@ static void set_variables(const char *agent, pid_t reader, int fd) {
 
 int main(int argc, char **argv) {
     uint64_t min_size = 65536, close_after = 0;
-    uint32_t capacity = 65536, flags = 0, sample_us = 0;
+    uint32_t capacity = 65536, flags = 0, sample_us = 0, small_mean = 0;
     int keep = 0, wrong_magic = 0;
-    for (int option; (option = getopt(argc, argv, "+m:c:ftkqx:rs:")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "+m:b:c:ftkqx:rs:w:")) != -1;) {
         switch (option) {
         case 'm':
             min_size = strtoull(optarg, NULL, 0);
+            break;
+        case 'b':
+            small_mean = (uint32_t)strtoul(optarg, NULL, 0);
             break;
         case 'c':
             capacity = (uint32_t)strtoul(optarg, NULL, 0);
@@ -160,6 +184,9 @@ int main(int argc, char **argv) {
         case 's':
             flags |= FT_FLAG_SAMPLE;
             sample_us = (uint32_t)strtoul(optarg, NULL, 0);
+            break;
+        case 'w':
+            wake_size = strtoull(optarg, NULL, 0);
             break;
         case 'r':
             wrong_magic = 1;
@@ -187,6 +214,7 @@ int main(int argc, char **argv) {
     ring->min_size = min_size;
     ring->flags = flags;
     ring->sample_us = sample_us;
+    ring->small_mean = small_mean;
     pid_t reader = getpid(), child = fork();
     if (child == 0) {
         ring->root_pid = (uint32_t)getpid();
@@ -195,6 +223,10 @@ int main(int argc, char **argv) {
         _exit(127);
     }
     int status;
+    pthread_t waiter;
+    if (wake_size != 0 && pthread_create(&waiter, NULL, wait_for_wakes, NULL) != 0) {
+        return 2;
+    }
     for (;;) {
         pid_t ended = waitpid(child, &status, WNOHANG);
         if (!keep && drain(close_after) == 0 && ended == 0) {
@@ -211,9 +243,9 @@ int main(int argc, char **argv) {
     }
     fprintf(out,
             "SUMMARY lost %" PRIu64 " attached %u unread %" PRIu64 " skipped %" PRIu64 " silent %u unsampled %" PRIu64
-            " skipped_samples %" PRIu64 "\n",
+            " skipped_samples %" PRIu64 " wakes %u woken %u\n",
             ring->lost, ring->attached, ring->head - ring->tail, skipped, ring->silent, ring->unsampled_threads,
-            ring->skipped_samples);
+            ring->skipped_samples, ring->wakes, woken);
     fclose(out);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

@@ -32,14 +32,17 @@ summary() { sed -n "s/^SUMMARY.* $1 \([0-9]*\).*/\1/p" "${2:-out.rec}"; } # lost
 under() { ./reader -m 65536 "$agent" out.rec "$@"; }
 follow=
 followed() { follow=-f same "$@"; } # as `same`, with FOLLOW
+wake=
+wakeful() { wake=65536 same "$@"; } # as `same`, with a wake at each allocation of 64 KiB that finds the reader waiting
 sample=
+small=
 sampled() { sample=1000 same "$@"; } # as `same`, with samples each millisecond of CPU time
 same() { # NAME COMMAND...: same output and status with the agent as without
     local name=$1 bare agented
     shift
     { timeout 120 "$@" >bare.out 2>bare.err </dev/null; } 2>/dev/null
     bare=$?
-    { timeout 120 ./reader ${follow:+"$follow"} ${sample:+-s "$sample"} "$agent" out.rec "$@" >agent.out 2>agent.err </dev/null; } 2>/dev/null
+    { timeout 120 ./reader ${follow:+"$follow"} ${sample:+-s "$sample"} ${wake:+-w "$wake"} ${small:+-b "$small"} "$agent" out.rec "$@" >agent.out 2>agent.err </dev/null; } 2>/dev/null
     agented=$?
     if [ "$bare" != "$agented" ]; then
         fail "$name" "status $bare, with the agent $agented"
@@ -62,7 +65,7 @@ build() {
             -o "$agent" "$source_dir"/*.c -static-libgcc -Wl,--exclude-libs,ALL -Wl,-z,now -Wl,-z,relro \
             -Wl,-z,initfirst -Wl,-soname,libfirsttouch_agent.so || exit 1
     fi
-    gcc -O2 -g -Wall -Wextra -I"$source_dir/../include" -o reader "$here/reader.c" || exit 1
+    gcc -O2 -g -Wall -Wextra -I"$source_dir/../include" -o reader "$here/reader.c" -lpthread || exit 1
     gcc -O2 -Wall -Wextra -o cost "$here/cost.c" || exit 1
 }
 
@@ -70,7 +73,7 @@ build_programs() {
     local program
     # No PIE, so that addr2line needs no load address; -O1 keeps the functions that the tests name.
     for program in ticks kinds errnos execs forks threads flood loads signals coroutines bounds remaps \
-        cramped spawns clock; do
+        cramped spawns clock wakes smalls; do
         gcc -O1 -g -no-pie -fno-optimize-sibling-calls -w -o "$program" "$here/programs/$program.c" -ldl -lpthread ||
             exit 1
     done
@@ -128,6 +131,39 @@ test_kinds() {
     equal "kinds: times rise within the thread's entries" "" \
         "$(awk '$1 == "FREE" && $9 < last { print "FREE goes back" } $1 == "FREE" { last = $9 }' out.rec)"
     same "errno and results as without the agent" ./errnos
+}
+
+# A sampled block of s bytes stands for s / (1 - exp(-s / mean)) bytes: the sums must be the bytes that the program allocated.
+test_small_blocks() {
+    rm -f all.rec expected
+    for _ in 1 2 3 4 5 6; do
+        ./reader -b 8192 "$agent" out.rec ./smalls 200000 4 >>expected || echo "status $?" >>expected
+        grep '^SMALL' out.rec >>all.rec
+    done
+    awk 'FILENAME == "all.rec" { if ($5 > 0) b[$6] += $5 / (1 - exp(-$5 / $8)); next } { bytes[$1] += $3 }
+         END { for (name in bytes) if (b[name] < 0.93 * bytes[name] || b[name] > 1.07 * bytes[name])
+               print name ": " b[name] " bytes, not " bytes[name] }' all.rec expected >wrong
+    equal "small blocks: the sample estimates the bytes of each function" "malloc calloc realloc aligned $(cat wrong)" \
+        "$(head -4 expected | cut -d' ' -f1 | paste -sd' ') "
+    equal "small blocks: nothing lost" 0 "$(summary lost)"
+    more_than "small blocks: the mean grows" 8192 "$(awk '$1 == "SMALL" { print $8 }' out.rec | sort -n | tail -1)"
+    resolve_stacks out.rec smalls
+    equal "small blocks: each has its call stack" "aligned by_aligned,calloc by_calloc,malloc by_malloc,realloc by_realloc" \
+        "$(awk 'FILENAME == "stacks" { top[$1] = $2; next } $1 == "SMALL" && top[$7] ~ /^by_/ { print $6, top[$7] }' stacks out.rec |
+            sort -u | paste -sd,)"
+    ./reader "$agent" out.rec ./smalls 20000 2 >/dev/null
+    equal "small blocks: none if they are not asked for" 0 "$(count '^SMALL')"
+    small=2048 same "small blocks: execs of itself" "$work/execs" 0
+    small=2048 followed "FOLLOW: small blocks: children" "$work/forks"
+    small=2048 same "small blocks: handlers that map memory at 10 kHz" ./signals
+    small=2048 same "small blocks: exceptions" ./exceptions
+    small=2048 same "small blocks: coroutine stacks and longjmp" ./coroutines
+    small=2048 same "small blocks: 1000 threads, ended in every way" ./threads
+    small=64 same "small blocks: allocations in constructors" ./early
+    local way
+    for way in strict tsc thread fork; do
+        small=16 same "small blocks: sandbox: $way" "$work/sandbox" $way
+    done
 }
 
 # Times derived from the time-stamp counter equal those of the clock, within the time of one reading.
@@ -412,7 +448,7 @@ pythons() {
 # Every block of `allocates.py`, by its size, must have the innermost function and line that the program prints.
 check_python() { # NAME
     awk 'FILENAME == "agent.out" { want[$1] = $2 ":" $3; next }
-         $1 == "PYTHON" { split($0, part, "|"); split(part[3], line, " "); leaf[$3] = part[2] ":" line[1]; next }
+         $1 == "PYTHON" { split($0, part, "|"); split(part[3], line, "[ @]"); leaf[$3] = part[2] ":" line[1]; next }
          $1 == "ALLOC" || $1 == "MAP" {
              for (more = 0; more <= 64; more++) if (($5 - more) in want) {
                  size = $5 - more; seen[size] = 1
@@ -420,6 +456,32 @@ check_python() { # NAME
              } }
          END { for (size in want) if (!(size in seen)) print size ": not seen" }' agent.out out.rec >wrong
     equal "$1" "" "$(head -3 wrong)"
+}
+
+# The agent wakes the reader if it asks for that, and disturbs nothing.
+test_wakes() {
+    local way
+    wake=1048576 same "wakes: results and errno" ./wakes
+    equal "wakes: at the large allocations of memory, once each" "3 3" "$(summary wakes) $(summary woken)"
+    same "wakes: not asked for" ./wakes
+    equal "wakes: not asked for, and not made" 0 "$(summary wakes)"
+    # Not `signals`: its handlers nest if they take longer than 0.1 ms, as they may on a busy machine.
+    for way in ./ticks ./coroutines ./exceptions ./forks ./threads "./flood 20000"; do
+        # shellcheck disable=SC2086
+        wakeful "wakes: $way" $way
+        more_than "wakes: $way: they are made" 0 "$(summary wakes)"
+    done
+    wakeful "wakes: exec with bad pointers" "$work/bad_exec"
+    for way in strict tsc thread fork "exec $work/execs_static 50" refused; do
+        # shellcheck disable=SC2086
+        wakeful "wakes: sandbox: $way" "$work/sandbox" $way
+    done
+    rm -f flood_ended
+    (./reader -w 65536 "$agent" killed.rec ./flood 20000 "$work/flood_ended" 10 >/dev/null & echo $! >reader.pid; wait) 2>/dev/null &
+    sleep 0.2
+    kill -9 "$(cat reader.pid)"
+    for _ in $(seq 300); do [ -e flood_ended ] && break; sleep 0.1; done
+    equal "wakes: reader killed: the program goes on" yes "$([ -e flood_ended ] && echo yes)"
 }
 
 # Samples of the registers must be there, of every thread, and disturb nothing.
@@ -444,6 +506,7 @@ test_samples() {
     (ulimit -i 100 && exec ./reader -s 1000 "$agent" out.rec ./threads) >threads.out
     more_than "samples: where few signals may be pending, none are taken" 999 "$(summary unsampled)"
     equal "samples: and none is there" 0 "$(count '^SAMPLE')"
+    equal "samples: each thread without a timer says so" "$(summary unsampled)" "$(count '^NO_TIMER')"
 }
 
 test_python() {
@@ -460,7 +523,7 @@ test_python() {
         same "$name: allocations" "$python" "$here/programs/allocates.py"
         check_python "$name: $(wc -l <agent.out) lines that allocate"
         equal "$name: names that are long or not ASCII" "1 1" \
-            "$(grep -a -c -F 'x/中文.py|<module>|2 ' out.rec) $(grep -a -c -F ' made üp.py|<module>|4 ' out.rec)"
+            "$(grep -a -c -E 'x/中文\.py\|<module>\|2@[0-9]+ ' out.rec) $(grep -a -c -E ' made üp\.py\|<module>\|4@[0-9]+ ' out.rec)"
         equal "$name: at most eight frames" 8 "$(awk '$1 == "PYTHON" { n = gsub(/\|/, "") / 2; if (n > most) most = n } END { print most }' out.rec)"
         same "$name: exceptions and exit" "$python" -c 'import sys
 class A(Exception): pass
@@ -519,6 +582,7 @@ if [ "${1:-}" != --cost ]; then
     test_children
     test_follow
     test_sandbox
+    test_small_blocks
     test_tight_places
     test_threads
     test_ring
@@ -527,6 +591,7 @@ if [ "${1:-}" != --cost ]; then
     test_programs
     test_python
     test_samples
+    test_wakes
 fi
 # NO_COST skips the timings.
 if [ -z "${NO_COST:-}" ]; then cost; fi

@@ -142,6 +142,8 @@ pub struct Hit {
     pub by_thread: Vec<ByThread>,
     /// Whether it writes, if the source can tell.
     pub writes: Option<bool>,
+    /// Whether a loop passes over the memory with a constant stride, if the source can tell.
+    pub strided: Option<bool>,
     /// Accesses per ns, by site.
     pub sites: Vec<(Option<Id>, f64)>,
     /// The node of the page. A source may set it to [`Home::Untouched`]; the rest is found later.
@@ -161,10 +163,14 @@ impl Hit {
 pub struct Sampled {
     pub source: &'static dyn Source,
     pub design: Design,
+    /// The same draws, each standing for the CPU time at its memory.
+    pub time: Option<Design>,
     /// Hits by group.
     pub hits: Vec<Vec<Hit>>,
     /// The number of samples found, by group, if not all of them are used.
     found: Option<Vec<u64>>,
+    /// Accesses to memory of no recorded object, in the unit of the design; `None` if the source does not see those.
+    pub elsewhere: Option<f64>,
 }
 
 /// All evidence of accesses.
@@ -222,18 +228,31 @@ impl Evidence {
     }
 
     /// The source that gives the relative accesses to different objects: the most trusted one that counts accesses and saw any,
-    /// unless it is imprecise and a later one is less so.
+    /// unless it is imprecise and a later one is less so, which looked at all objects with a share that matters.
     #[must_use]
     pub fn volumes(&self) -> Option<SourceRef> {
         let widest = |source: &SourceRef| {
             let design = &self.of(*source).design;
-            (0..self.summaries.len()).filter_map(|group| design.share(group)).map(|share| share.half_width()).fold(0.0, f64::max)
+            (0..self.summaries.len()).filter_map(|group| design.share(&[group])).map(|share| share.half_width()).fold(0.0, f64::max)
         };
         let counting = self.sources().filter(|source| source.counts() == Counts::Accesses && self.of(*source).design.any());
         counting
             .map(|source| (source, widest(&source)))
-            .reduce(|best, next| if best.1 > NARROW && next.1 < best.1 { next } else { best })
+            .reduce(|best, next| if best.1 > NARROW && next.1 < best.1 && self.looked_at_all(best.0, next.0) { next } else { best })
             .map(|best| best.0)
+    }
+
+    /// The share of some groups together in the CPU time at all recorded objects.
+    #[must_use]
+    pub fn time_share(&self, groups: &[usize]) -> Option<Estimate> {
+        self.sampled.iter().find_map(|sampled| sampled.time.as_ref())?.share(groups)
+    }
+
+    /// Whether a source took samples of all groups that have a share according to another one. No watchpoint is set on small blocks.
+    fn looked_at_all(&self, seen: SourceRef, source: SourceRef) -> bool {
+        let (seen, source) = (&self.of(seen).design, &self.of(source).design);
+        let has_share = |group: usize| seen.share(&[group]).is_some_and(|share| share.value > NARROW);
+        (0..self.summaries.len()).all(|group| !has_share(group) || source.windows(group) > 0)
     }
 
     /// The number of groups that a source sampled more or less often than their size and lifetime predict.

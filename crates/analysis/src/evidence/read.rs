@@ -39,6 +39,10 @@ pub struct Samples {
     pub found: Option<Vec<u64>>,
     /// The number of unusable rows.
     pub refused: u64,
+    /// Accesses to memory of no recorded object.
+    pub elsewhere: Option<f64>,
+    /// By draw, the CPU time that it stands for, ns; empty if the source does not know it.
+    pub time: Vec<f64>,
 }
 
 impl Samples {
@@ -56,12 +60,17 @@ impl Samples {
             return;
         }
         let first = self.draws.len();
+        // Draws of page faults have no time.
+        if !other.draws.is_empty() {
+            self.time.clear();
+        }
         self.draws.extend(other.draws);
         for (group, hits) in other.hits.into_iter().enumerate() {
             self.hits[group].extend(hits.into_iter().map(|hit| Hit { draw: first + hit.draw, ..hit }));
         }
         self.found = self.found.take().or(other.found);
         self.refused += other.refused;
+        self.elsewhere = self.elsewhere.or(other.elsewhere);
     }
 }
 
@@ -121,7 +130,7 @@ impl<'a> Reader<'a> {
     /// Finds the node of each sample's page. Samples of memory that is still being initialised are left out if the source sees those. Their
     /// draws stay, because the time in which nobody used the memory counts too.
     fn locate(&self, source: &'static dyn Source, samples: Samples, evidence: &mut Evidence) -> Sampled {
-        let Samples { mut draws, mut hits, found, refused } = samples;
+        let Samples { mut draws, mut hits, found, refused, elsewhere, time } = samples;
         hits.resize_with(self.groups.len(), Vec::new);
         for (group, hits) in hits.iter_mut().enumerate() {
             let logical = if source.sees_initialisation() { self.logical(group, hits, &evidence.touches) } else { None };
@@ -140,6 +149,8 @@ impl<'a> Reader<'a> {
             });
         }
         evidence.refused += refused;
-        Sampled { source, design: source.design(self, draws), hits, found }
+        let timed: Vec<Draw> = draws.iter().zip(time).map(|(draw, z)| Draw { z, doubts: [None; 2], ..*draw }).collect();
+        let time = (!timed.is_empty()).then(|| source.design(self, timed));
+        Sampled { source, design: source.design(self, draws), time, hits, found, elsewhere }
     }
 }

@@ -26,7 +26,7 @@ impl Source for Timer {
             let offset = (round * (BYTES / SAMPLES)) & !7;
             let thread = (offset * 4 / BYTES) as usize;
             let (start, node) = (1000 + round, reader.threads.list[thread].node);
-            samples.draws.push(Draw { group, round, z: 1.0, held_ns: 1.0, rate: 0.0, cut: false, doubt: None });
+            samples.draws.push(Draw { group, round, z: 1.0, held_ns: 1.0, rate: 0.0, cut: false, doubts: [None; 2] });
             samples.hits[group].push(Hit {
                 draw: round as usize,
                 object,
@@ -37,6 +37,7 @@ impl Source for Timer {
                 round,
                 by_thread: vec![ByThread { thread, rate: 1.0, hits: 1, cut: false, node }],
                 writes: None,
+                strided: None,
                 sites: vec![(None, 1.0)],
                 home: Home::Unknown,
             });
@@ -139,6 +140,7 @@ fn a_third_source_is_used() {
         nodes: 2,
         virtual_machine: true,
         pin: Pin::Spread,
+        place_all_threads: false,
         cores_per_node: 2,
         cpu_nodes: vec![],
         slow_nodes: vec![],

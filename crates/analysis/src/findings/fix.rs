@@ -3,13 +3,16 @@
 
 mod lines;
 mod serial;
+mod small_blocks;
 
 use super::loops::{Loop, indexing_loop};
 use super::{Case, Context};
-use crate::code_locations::describe;
 use crate::names::{Language, in_code};
+use crate::source_code::describe;
 use crate::{CodeLocation, PartitionKind};
+use firsttouch_model::counted;
 use firsttouch_model::finding::FindingKind;
+use small_blocks::small_blocks;
 
 const INTERLEAVE: &str = "without touching the source, spread its pages over the nodes: numactl --interleave=all CMD (which spreads \
                           all other memory too, the well-placed as well)";
@@ -25,8 +28,23 @@ enum ThreadTeam {
 
 impl Context<'_> {
     pub(super) fn fix(&self, kind: FindingKind, case: &Case<'_>) -> String {
+        let fix = self.fix_of_one(kind, case);
+        match case.group.parts() {
+            0 => fix,
+            parts => format!(
+                "for {}, and likewise for the other {}: {fix}",
+                case.view.name,
+                counted(parts as u64 - 1, "object").trim_start_matches("1 ")
+            ),
+        }
+    }
+
+    fn fix_of_one(&self, kind: FindingKind, case: &Case<'_>) -> String {
         let name = case.view.name.as_str();
         let language = self.language(case);
+        if let Some(text) = small_blocks(self, kind, case) {
+            return text;
+        }
         match kind {
             FindingKind::SerialFirstTouch => serial::serial(self, case, language),
             FindingKind::MismatchedPartition => match self.team() {

@@ -18,12 +18,12 @@ mod text;
 pub use program::Program;
 pub(crate) use rules::SERIAL;
 
-use crate::code_locations::CodeLocations;
-use crate::evidence::{Evidence, Hit, SourceRef};
+use crate::evidence::{Hit, SourceRef};
 use crate::groups::Group;
 use crate::judge::Subject;
 use crate::names::ObjectName;
 use crate::residents::Moves;
+use crate::source_code::CodeLocations;
 use crate::threads::Threads;
 use crate::{Figure, Finding, Interval, ObjectView, Target};
 use firsttouch_model::Estimate;
@@ -37,7 +37,6 @@ pub struct Context<'a> {
     pub profile: &'a Profile,
     pub target: &'a Target,
     pub threads: &'a Threads,
-    pub uses: &'a Evidence,
     pub places: &'a CodeLocations<'a>,
     /// Accesses to all objects larger than a core's cache, according to a source.
     pub counted: &'a dyn Fn(SourceRef) -> f64,
@@ -54,6 +53,8 @@ pub struct Case<'a> {
     pub object: &'a Object,
     pub view: &'a ObjectView,
     pub moves: &'a Moves,
+    /// The names of all objects, if several are judged together. The view is then that of the first.
+    pub together: Option<&'a str>,
 }
 
 impl Context<'_> {
@@ -67,7 +68,8 @@ impl Context<'_> {
         Some(Finding {
             kind,
             object: Some(case.object.id),
-            object_name: case.view.name.clone(),
+            together: Vec::new(),
+            object_name: case.together.unwrap_or(&case.view.name).to_owned(),
             severity: Severity::of(remote_share),
             message: self.message(kind, case),
             fix: self.fix(kind, case),

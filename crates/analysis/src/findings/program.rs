@@ -61,6 +61,7 @@ impl Context<'_> {
         Finding {
             kind,
             object: None,
+            together: Vec::new(),
             object_name: name.to_owned(),
             severity: Severity::of(remote.value),
             message,

@@ -82,15 +82,10 @@ impl Context<'_> {
 
     fn passes_bars(&self, subject: &Subject) -> bool {
         let above = |e: Option<Estimate>| e.is_some_and(|e| e.low > REMOTE_BAR);
-        let remote = subject.remote.map_or(0.0, |r| r.value) * self.accesses(subject);
+        let remote = subject.remote.map_or(0.0, |r| r.value) * subject.accesses;
         let counted = (self.counted)(subject.source);
         let sure = subject.sure.is_some_and(|s| s.samples >= SURE_WINDOWS) && above(subject.sure);
         above(subject.remote) && (sure || self.touches_disagree(subject)) && counted > 0.0 && remote >= WORTH_BAR * counted
-    }
-
-    /// Accesses to an object, according to the source of its figures.
-    fn accesses(&self, subject: &Subject) -> f64 {
-        self.uses.of(subject.source).design.accesses(subject.group)
     }
 
     /// Whether the first toucher and the user of the touched addresses are on different nodes more often than chance explains.

@@ -1,11 +1,12 @@
 //! The message of a finding: which threads touched the object, which use it, and how much of that is remote.
 
 use super::{Case, Context};
-use crate::code_locations::describe;
 use crate::evidence::SourceRef;
 use crate::groups::Group;
 use crate::judge::Subject;
 use crate::names::made_by;
+use crate::pool::Pool;
+use crate::source_code::describe;
 use crate::{CodeLocation, ObjectView, PartitionKind};
 use firsttouch_model::TouchCause;
 use firsttouch_model::finding::FindingKind;
@@ -18,12 +19,18 @@ const MOVED_BAR: f64 = 0.01;
 impl Context<'_> {
     /// One or two sentences, with figures and intervals.
     pub(super) fn message(&self, kind: FindingKind, case: &Case<'_>) -> String {
-        let name = self.object_name(case);
+        let name = match case.together {
+            Some(names) => together(names, case),
+            None => self.object_name(case),
+        };
         let touched = self.touched(case);
         let used = self.used(case);
         let figures = self.figures(case);
         let real = self.real_message(kind, case, &name, &used, &figures);
         let said = real.unwrap_or_else(|| self.plain_message(kind, case, (&name, &touched, &used, &figures)));
+        // The name may be a phrase, and stand at the beginning.
+        let phrase = case.together.and_then(|_| said.strip_prefix("each of "));
+        let said = phrase.map_or(said.clone(), |rest| format!("Each of {rest}"));
         format!("{said}{}{}", self.policy_words(kind, case), moved_words(case))
     }
 
@@ -115,13 +122,13 @@ impl Context<'_> {
         }
     }
 
-    /// `49 % of its accesses would be remote on virtual:2 [47, 52], which is 31 % of all accesses (812 samples)`.
+    /// `49 % of its accesses would be remote on virtual:2 [47, 52], which is 31 % of the accesses to all objects (812 samples)`.
     fn figures(&self, case: &Case<'_>) -> String {
         let remote = case.subject.remote;
         let (value, low, high) = remote.map_or((0.0, 0.0, 0.0), |r| (r.value, r.low, r.high));
         let verb = if self.target.virtual_machine { "would be" } else { "are" };
         format!(
-            "{} of its accesses {verb} remote on {} [{}, {}], which is {} of all accesses ({})",
+            "{} of its accesses {verb} remote on {} [{}, {}], which is {} of the accesses to all objects ({})",
             percent(value),
             self.target.name,
             digits(low),
@@ -165,7 +172,10 @@ impl Context<'_> {
     fn object_name(&self, case: &Case<'_>) -> String {
         let size = format_bytes(case.view.total_bytes);
         let (rows, all) = (case.group.rows, case.group.members.len());
+        let pool = case.group.pool.as_ref();
+        let blocks = |pool: &Pool| format!("about {} blocks of {}, {size}", thousands(pool.blocks), format_bytes(pool.block_bytes));
         let size = match all {
+            _ if pool.is_some() => pool.map_or_else(String::new, blocks),
             _ if case.group.growth => format!("{} steps up to {size}", thousands(all as u64)),
             _ if rows > 1 => format!("{} allocations, {size}", thousands(rows as u64)),
             all if all > 1 => format!("{size}, {} times in turn", thousands(all as u64)),
@@ -196,6 +206,12 @@ impl Context<'_> {
         });
         owner.map_or_else(String::new, |group| format!(" by {}, since freed", self.names[group].shown))
     }
+}
+
+/// `each of m_x, m_y, m_z and 8 more (11 objects, 23.4 MiB, judged together because each has few samples)`.
+fn together(names: &str, case: &Case<'_>) -> String {
+    let size = format_bytes(case.view.total_bytes);
+    format!("each of {names} ({} objects, {size}, judged together because each has few samples)", case.group.parts())
 }
 
 /// What calloc or realloc did, if a loop was the first to write the memory they returned.

@@ -148,6 +148,23 @@ impl Partition {
         Self { dealt_out: true, ..Self::new(PartitionKind::Irregular, Owners::Nobody) }
     }
 
+    /// The same partition of a range that is `to` bytes long instead of `from`.
+    #[must_use]
+    pub fn scaled(&self, from: u64, to: u64) -> Self {
+        let factor = to as f64 / from.max(1) as f64;
+        let at = |position: u64| (position as f64 * factor) as u64;
+        let list = |list: &[(u64, usize)]| list.iter().map(|&(position, worker)| (at(position), worker)).collect();
+        let owners = match &self.owners {
+            Owners::Nobody => Owners::Nobody,
+            Owners::One(worker) => Owners::One(*worker),
+            Owners::Blocks(blocks) => Owners::Blocks(list(blocks)),
+            Owners::Rows(stride, rows) => Owners::Rows(at(*stride).max(1), rows.clone()),
+            Owners::Nearest(nearest, reach) => Owners::Nearest(list(nearest), at(*reach)),
+            Owners::Periodic(period, phases) => Owners::Periodic(period * factor, phases.clone()),
+        };
+        Self { owners, ..self.clone() }
+    }
+
     /// The worker that owns a position, if the partition follows a rule (a period, or one worker per row) that also holds between samples.
     #[must_use]
     pub fn owner_by_rule(&self, position: u64) -> Option<usize> {

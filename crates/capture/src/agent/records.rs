@@ -20,6 +20,15 @@ pub enum AgentEvent {
         stack: u64,
         python: u64,
     },
+    /// A sampled block below the minimum size. `mean`: bytes between two samples of its thread, on average.
+    Small {
+        call: &'static str,
+        address: u64,
+        bytes: u64,
+        stack: u64,
+        python: u64,
+        mean: u64,
+    },
     Free {
         address: u64,
     },
@@ -47,6 +56,8 @@ pub enum AgentEvent {
     },
     /// The registers of the thread at a tick of its CPU clock.
     Tick(Box<Tick>),
+    /// The thread got no timer.
+    NoTimer,
     Thread {
         creator: i32,
     },
@@ -84,4 +95,51 @@ pub struct PythonFrame {
     pub file: String,
     pub function: String,
     pub line: Option<u32>,
+    /// Where the frame is in its code object, in instructions: it distinguishes calls on one line.
+    pub instruction: Option<u32>,
+}
+
+/// The complete frames of a text of `file\0function\0line@instruction\0`. Leaves out frames without a file, and lines that are not numbers.
+pub(super) fn python_frames(text: &[u8]) -> Vec<PythonFrame> {
+    let mut strings = text.split_inclusive(|byte| *byte == 0).map_while(|s| s.strip_suffix(&[0])).map(String::from_utf8_lossy);
+    let mut frames = Vec::new();
+    while let (Some(file), Some(function), Some(line)) = (strings.next(), strings.next(), strings.next()) {
+        if !file.is_empty() {
+            let (line, instruction) = line.split_once('@').map_or((&*line, None), |(line, at)| (line, at.parse().ok()));
+            let line = line.parse().ok().filter(|line| *line > 0);
+            frames.push(PythonFrame { file: file.into_owned(), function: function.into_owned(), line, instruction });
+        }
+    }
+    frames
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(file: &str, function: &str, line: Option<u32>) -> PythonFrame {
+        PythonFrame { file: file.to_owned(), function: function.to_owned(), line, instruction: None }
+    }
+
+    #[test]
+    fn python_text_is_read_as_far_as_it_is_whole() {
+        let prog = frame("/a/prog.py", "Grid.make", Some(22));
+        for (text, frames) in [
+            (&b"/a/prog.py\0Grid.make\x0022\0"[..], vec![prog.clone()]),
+            (b"/a/prog.py\0Grid.make\x0022@31\0", vec![PythonFrame { instruction: Some(31), ..prog.clone() }]),
+            (b"/a/prog.py\0Grid.make\x0022@x\0", vec![prog.clone()]),
+            (b"/a/prog.py\0Grid.make\x0022\0x.py\0<module>\x007\0", vec![prog.clone(), frame("x.py", "<module>", Some(7))]),
+            (b"/a/prog.py\0Grid.make\x0022\0x.py\0<module>\x007", vec![prog.clone()]),
+            (b"/a/prog.py\0Grid.make\x0022\0x.py", vec![prog]),
+            (b"x.py\0\x000\0", vec![frame("x.py", "", None)]),
+            (b"x.py\0f\0-1\0", vec![frame("x.py", "f", None)]),
+            (b"x.py\0f\x0099999999999\0", vec![frame("x.py", "f", None)]),
+            (b"\0f\x001\0", vec![]),
+            (b"\xff.py\0f\x001\0", vec![frame("\u{fffd}.py", "f", Some(1))]),
+            (b"", vec![]),
+            (b"\0\0\0\0", vec![]),
+        ] {
+            assert_eq!(python_frames(text), frames, "{text:?}");
+        }
+    }
 }

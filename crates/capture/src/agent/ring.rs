@@ -1,10 +1,12 @@
 //! Reads the agent's ring. The format and its rules are native/include/firsttouch_ring.h.
 
-use super::records::{AgentEvent, AgentRecord, PythonFrame, Tick};
+use super::memory::RingMemory;
+use super::records::{AgentEvent, AgentRecord, Tick, python_frames};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const MAGIC: u64 = 0x3147_4e49_5254_4646;
@@ -19,7 +21,6 @@ const TEXT_PER_SLOT: usize = 56;
 const PYTHON_TEXT_MAX: usize = 2240;
 /// A slot reserved but never published belongs to a thread that died between the two: skipped after this long.
 const STALLED_NS: u64 = 1_000_000_000;
-
 const HEAD: usize = 64;
 const LOST: usize = 72;
 const TAIL: usize = 128;
@@ -30,6 +31,8 @@ const SAMPLE_US: usize = 204;
 const UNSAMPLED_THREADS: usize = 208;
 const SKIPPED_SAMPLES: usize = 216;
 const FIRST_SAMPLE_US: usize = 224;
+const WAKE_SIZE: usize = 232;
+const SMALL_MEAN: usize = 240;
 
 pub const FLAG_FOLLOW: u32 = 1;
 /// The kernel's clock source is the time-stamp counter, so the agent may read that.
@@ -57,7 +60,7 @@ pub struct SampleInterval {
 /// The ring, made and read by firsttouch.
 pub struct AgentRing {
     file: File,
-    base: *mut u8,
+    memory: Arc<RingMemory>,
     capacity: usize,
     /// The next slot to read. The header has a copy for the producers: a program may overwrite that.
     tail: u64,
@@ -80,12 +83,13 @@ impl AgentRing {
         let file = unsafe { File::from_raw_fd(fd) };
         let length = HEADER_BYTES + capacity * SLOT_BYTES;
         file.set_len(length as u64)?;
-        // SAFETY: a fresh shared mapping of the whole file, released in Drop.
+        // SAFETY: a fresh shared mapping of the whole file, released by `RingMemory`.
         let base = unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, fd, 0) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let ring = Self { file, base: base.cast(), capacity, tail: 0, stalled_since: None, skipped: 0 };
+        let memory = Arc::new(RingMemory::new(base.cast(), length));
+        let ring = Self { file, memory, capacity, tail: 0, stalled_since: None, skipped: 0 };
         ring.word64(0).store(MAGIC, Ordering::Relaxed);
         ring.word32(8).store(VERSION, Ordering::Relaxed);
         ring.word32(12).store(u32::try_from(capacity).unwrap_or(0), Ordering::Relaxed);
@@ -106,6 +110,11 @@ impl AgentRing {
         self.word32(SAMPLE_US).store(interval.each_us, Ordering::Relaxed);
         self.word32(FIRST_SAMPLE_US).store(interval.first_us, Ordering::Relaxed);
         self.word32(28).fetch_or(FLAG_SAMPLE, Ordering::Release);
+    }
+
+    /// Asks for a sample of the blocks below the minimum size: one for so many bytes that a thread allocates. Before the target starts.
+    pub fn sample_small_blocks(&self, mean_bytes: u32) {
+        self.word32(SMALL_MEAN).store(mean_bytes, Ordering::Release);
     }
 
     /// Threads that got no timer for samples.
@@ -149,14 +158,25 @@ impl AgentRing {
         self.word32(CLOSED).store(1, Ordering::Release);
     }
 
+    /// The memory, for a thread that waits for wakes.
+    #[must_use]
+    pub fn memory(&self) -> Arc<RingMemory> {
+        Arc::clone(&self.memory)
+    }
+
+    /// Asks the agents to wake firsttouch at the next allocation of at least `bytes`; 0: not to. Returns whether records have arrived
+    /// that were not read yet: they may be of an allocation before this request.
+    pub fn ask_for_wake(&self, bytes: u64) -> bool {
+        self.word64(WAKE_SIZE).store(bytes, Ordering::SeqCst);
+        bytes != 0 && self.word64(HEAD).load(Ordering::SeqCst) != self.tail
+    }
+
     fn word32(&self, offset: usize) -> &AtomicU32 {
-        // SAFETY: aligned words inside the mapping, shared with the target and accessed atomically on both sides.
-        unsafe { &*self.base.add(offset).cast::<AtomicU32>() }
+        self.memory.word32(offset)
     }
 
     fn word64(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: as `word32`.
-        unsafe { &*self.base.add(offset).cast::<AtomicU64>() }
+        self.memory.word64(offset)
     }
 
     fn slot(&self, number: u64) -> usize {
@@ -253,9 +273,10 @@ impl AgentRing {
                 let slots = (1..=continuation_slots(w)).map(|i| self.words(number + i as u64));
                 let text: Vec<u8> =
                     slots.flat_map(|words| words[1..].iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>()).collect();
-                let frames = python_frames(text.get(..text_bytes(w)).unwrap_or(&text));
-                AgentEvent::PythonStack { id: python, frames }
+                AgentEvent::PythonStack { id: python, frames: python_frames(text.get(..text_bytes(w)).unwrap_or(&text)) }
             }
+            14 => AgentEvent::NoTimer,
+            15 => AgentEvent::Small { call: call_name(call), address, bytes, stack, python, mean: aux },
             _ => return None,
         };
         Some(AgentRecord { pid: (w[1] as u32).cast_signed(), tid: ((w[1] >> 32) as u32).cast_signed(), time: w[2], event })
@@ -297,19 +318,6 @@ fn text_bytes(first: &[u64; 8]) -> usize {
     usize::try_from(first[4]).unwrap_or(usize::MAX).min(PYTHON_TEXT_MAX)
 }
 
-/// The complete frames of a text of `file\0function\0line\0`. Leaves out frames without a file, and lines that are not numbers.
-fn python_frames(text: &[u8]) -> Vec<PythonFrame> {
-    let mut strings = text.split_inclusive(|byte| *byte == 0).map_while(|s| s.strip_suffix(&[0])).map(String::from_utf8_lossy);
-    let mut frames = Vec::new();
-    while let (Some(file), Some(function), Some(line)) = (strings.next(), strings.next(), strings.next()) {
-        if !file.is_empty() {
-            let line = line.parse().ok().filter(|line| *line > 0);
-            frames.push(PythonFrame { file: file.into_owned(), function: function.into_owned(), line });
-        }
-    }
-    frames
-}
-
 fn call_name(kind: u8) -> &'static str {
     match kind {
         1 => "malloc",
@@ -325,37 +333,16 @@ fn call_name(kind: u8) -> &'static str {
 impl Drop for AgentRing {
     fn drop(&mut self) {
         self.close();
-        // SAFETY: the mapping made in `create`, unmapped once.
-        unsafe { libc::munmap(self.base.cast(), HEADER_BYTES + self.capacity * SLOT_BYTES) };
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::records::PythonFrame;
 
     fn frame(file: &str, function: &str, line: Option<u32>) -> PythonFrame {
-        PythonFrame { file: file.to_owned(), function: function.to_owned(), line }
-    }
-
-    #[test]
-    fn python_text_is_read_as_far_as_it_is_whole() {
-        let prog = frame("/a/prog.py", "Grid.make", Some(22));
-        for (text, frames) in [
-            (&b"/a/prog.py\0Grid.make\x0022\0"[..], vec![prog.clone()]),
-            (b"/a/prog.py\0Grid.make\x0022\0x.py\0<module>\x007\0", vec![prog.clone(), frame("x.py", "<module>", Some(7))]),
-            (b"/a/prog.py\0Grid.make\x0022\0x.py\0<module>\x007", vec![prog.clone()]),
-            (b"/a/prog.py\0Grid.make\x0022\0x.py", vec![prog]),
-            (b"x.py\0\x000\0", vec![frame("x.py", "", None)]),
-            (b"x.py\0f\0-1\0", vec![frame("x.py", "f", None)]),
-            (b"x.py\0f\x0099999999999\0", vec![frame("x.py", "f", None)]),
-            (b"\0f\x001\0", vec![]),
-            (b"\xff.py\0f\x001\0", vec![frame("\u{fffd}.py", "f", Some(1))]),
-            (b"", vec![]),
-            (b"\0\0\0\0", vec![]),
-        ] {
-            assert_eq!(python_frames(text), frames, "{text:?}");
-        }
+        PythonFrame { file: file.to_owned(), function: function.to_owned(), line, instruction: None }
     }
 
     /// Writes slots as the agent does.
@@ -387,6 +374,19 @@ mod tests {
             ring.drain(second * 2 * STALLED_NS, |record| panic!("{record:?}"));
         }
         assert_eq!(ring.lost(), u64::MAX);
+    }
+
+    /// Check that a request for a wake says whether an allocation may have come before it.
+    #[test]
+    fn wakes_are_asked_for() {
+        let mut ring = AgentRing::create(64, 1, false).unwrap();
+        assert_eq!(ring.word64(WAKE_SIZE).load(Ordering::Relaxed), 0);
+        assert!(!ring.ask_for_wake(1 << 20));
+        publish(&ring, &[[3 << 32, 0, 5, 0x1000, 0, 0, 0, 0]]);
+        assert!(ring.ask_for_wake(1 << 20) && !ring.ask_for_wake(0));
+        ring.drain(0, |_| {});
+        assert!(!ring.ask_for_wake(1 << 20));
+        assert_eq!(ring.word64(WAKE_SIZE).load(Ordering::Relaxed), 1 << 20);
     }
 
     /// Check that registers and stack words of a sample are read from the slots that follow it, and that one without registers is dropped.

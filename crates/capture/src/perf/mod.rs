@@ -3,3 +3,4 @@
 pub mod records;
 pub mod refusal;
 pub mod ring;
+pub mod ticks;

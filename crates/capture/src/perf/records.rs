@@ -93,7 +93,7 @@ const MISC_COMM_EXEC: u16 = 1 << 13;
 /// Parses the body of a record (after its 8-byte header). `None` for kinds that are not used, and for records that are too short.
 #[must_use]
 pub fn parse(kind: u32, misc: u16, body: &[u8]) -> Option<PerfRecord> {
-    let mut r = Reader { bytes: body, at: 0 };
+    let mut r = Reader::new(body);
     Some(match kind {
         RECORD_SAMPLE => PerfRecord::Sample(Box::new(sample(&mut r, misc)?)),
         RECORD_FORK | RECORD_EXIT => {
@@ -138,13 +138,7 @@ fn sample(r: &mut Reader<'_>, misc: u16) -> Option<Sample> {
             registers.push(r.u64()?);
         }
     }
-    let dumped = usize::try_from(r.u64()?).ok()?;
-    let mut stack = Vec::new();
-    if dumped > 0 {
-        let bytes = r.take(dumped)?;
-        let valid = usize::try_from(r.u64()?).ok()?.min(dumped);
-        stack = bytes.get(..valid)?.to_vec();
-    }
+    let stack = r.user_stack()?;
     let page_bytes = r.u64();
     let in_kernel = misc & MISC_CPUMODE == MISC_KERNEL;
     Some(Sample { ip, pid, tid, time, address, cpu, event, in_kernel, registers, stack, page_bytes })
@@ -156,28 +150,44 @@ fn trailer_time(body: &[u8]) -> Option<u64> {
     Some(u64::from_ne_bytes(body.get(at..at + 8)?.try_into().ok()?))
 }
 
-struct Reader<'a> {
+/// Takes fields off the front of a record's body.
+pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+    /// The bytes of the user stack (`PERF_SAMPLE_STACK_USER`): as many as the kernel could copy.
+    pub(super) fn user_stack(&mut self) -> Option<Vec<u8>> {
+        let dumped = usize::try_from(self.u64()?).ok()?;
+        if dumped == 0 {
+            return Some(Vec::new());
+        }
+        let bytes = self.take(dumped)?;
+        let valid = usize::try_from(self.u64()?).ok()?.min(dumped);
+        Some(bytes.get(..valid)?.to_vec())
+    }
+
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    pub(super) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let end = self.at.checked_add(length)?;
         let bytes = self.bytes.get(self.at..end)?;
         self.at = end;
         Some(bytes)
     }
 
-    fn u64(&mut self) -> Option<u64> {
+    pub(super) fn u64(&mut self) -> Option<u64> {
         Some(u64::from_ne_bytes(self.take(8)?.try_into().ok()?))
     }
 
-    fn u32(&mut self) -> Option<u32> {
+    pub(super) fn u32(&mut self) -> Option<u32> {
         Some(u32::from_ne_bytes(self.take(4)?.try_into().ok()?))
     }
 
-    fn i32(&mut self) -> Option<i32> {
+    pub(super) fn i32(&mut self) -> Option<i32> {
         self.u32().map(u32::cast_signed)
     }
 

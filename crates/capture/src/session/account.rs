@@ -1,7 +1,8 @@
 //! Writes how the run was started, what each source observed, lost and cost, and how the run ended.
 
-use super::{Recording, Session, SourceAccount, Summary};
+use super::{Recording, Session, SourceAccount};
 use crate::source::Occasion;
+use firsttouch_model::RecordingSummary;
 use firsttouch_model::rows::metadata::{Entry, Mode};
 use firsttouch_system::calls::clock::monotonic_ns;
 
@@ -68,7 +69,7 @@ impl Session<'_> {
             exit_code: None,
             profile_error: self.tracker.sink.failure().map(|error| format!("{error:#}")),
             messages: messages(&sources),
-            summary: Summary {
+            summary: RecordingSummary {
                 threads: self.tracker.threads.count(),
                 wall_s: end.saturating_sub(self.start_ns) as f64 / 1e9,
                 register_samples: samples("sample"),

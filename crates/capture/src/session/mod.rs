@@ -16,6 +16,7 @@ use crate::timeline::Timeline;
 use crate::track::Tracker;
 use crate::track::scope::Scope;
 use counters::CounterRecorder;
+use firsttouch_model::RecordingSummary;
 use firsttouch_model::rows::Profile;
 use firsttouch_profile::Writer;
 use firsttouch_system::calls::clock::monotonic_ns;
@@ -31,24 +32,11 @@ pub struct Recording {
     pub profile_error: Option<String>,
     /// What was not seen, why, and what would help; complete sentences.
     pub messages: Vec<String>,
-    pub summary: Summary,
+    pub summary: RecordingSummary,
     /// What each source observed, lost and cost.
     pub sources: Vec<SourceAccount>,
     /// The profile with names, as it was written. `None` if it could not be completed.
     pub profile: Option<Profile>,
-}
-
-#[derive(Debug, Default)]
-pub struct Summary {
-    pub threads: u64,
-    pub wall_s: f64,
-    /// Samples of the registers of threads.
-    pub register_samples: u64,
-    pub watch_hits: u64,
-    pub first_touches: u64,
-    /// Faults that the sampled first touches stand for.
-    pub touch_weight: f64,
-    pub lost: u64,
 }
 
 struct Session<'a> {

@@ -145,7 +145,7 @@ impl Session<'_> {
     fn take(&mut self, record: Record) -> Option<usize> {
         self.taken += 1;
         match record {
-            Record::Fault(_) => self.sources.take(&record, &mut self.tracker),
+            Record::Fault(_) | Record::Tick(_) => self.sources.take(&record, &mut self.tracker),
             Record::Task(event) => {
                 self.tracker.task(event);
                 None

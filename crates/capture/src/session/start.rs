@@ -7,9 +7,10 @@ use crate::source::{Source, Target};
 use crate::sources::agent::Agent;
 use crate::sources::hint::Hint;
 use crate::sources::resident::Resident;
-use crate::sources::sample::{TimerSamples, interval};
+use crate::sources::sample::TimerSamples;
 use crate::sources::touch::Touch;
 use crate::sources::watch::{Calibration, Watch, calibrate};
+use crate::track::generated_code::GeneratedCode;
 use firsttouch_model::rows::metadata::Mode;
 use firsttouch_profile::Writer;
 use firsttouch_system::calls::clock::monotonic_ns;
@@ -31,7 +32,7 @@ fn sources(options: &Options, calibration: Option<Calibration>, agent: Member) -
         Member::new(Touch::new(options)),
         Member::new(Watch::new(calibration, options)),
         agent,
-        Member::new(TimerSamples::new(interval(options.cpus().len()))),
+        Member::new(TimerSamples::new(options.cpus().len())),
         Member::new(Resident),
         Member::new(Hint::new(options.machine.clone())),
     ]
@@ -73,6 +74,7 @@ pub(super) fn launch(options: &Options) -> Result<Recording> {
     let mut exit_code = session.run(&signals, true);
     let mut recording = session.finish(exit_code);
     let replaced = session.tracker.modules.replaced();
+    let generated = session.tracker.take_generated_code();
     // Closes all events and the agent's ring, but not the library, which child processes may still load.
     drop(session);
     if exit_code.is_none() {
@@ -81,7 +83,7 @@ pub(super) fn launch(options: &Options) -> Result<Recording> {
     }
     drop(library);
     recording.exit_code = exit_code;
-    complete(options, &replaced, &mut recording);
+    complete(options, &replaced, &generated, &mut recording);
     Ok(recording)
 }
 
@@ -115,8 +117,9 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Recording> {
     session.run(&signals, false);
     let mut recording = session.finish(None);
     let replaced = session.tracker.modules.replaced();
+    let generated = session.tracker.take_generated_code();
     drop(session);
-    complete(options, &replaced, &mut recording);
+    complete(options, &replaced, &generated, &mut recording);
     Ok(recording)
 }
 
@@ -129,7 +132,7 @@ impl Session<'_> {
 }
 
 /// Names for addresses, after the target has ended.
-fn complete(options: &Options, replaced: &[String], recording: &mut Recording) {
+fn complete(options: &Options, replaced: &[String], generated: &GeneratedCode, recording: &mut Recording) {
     if recording.profile_error.is_some() {
         return;
     }
@@ -138,7 +141,7 @@ fn complete(options: &Options, replaced: &[String], recording: &mut Recording) {
             progress(done, all);
         }
     };
-    match crate::symbolize::symbolize_file(&options.output, replaced, progress) {
+    match crate::symbolize::symbolize_file(&options.output, replaced, generated, progress) {
         Ok(profile) => recording.profile = Some(profile),
         Err(error) => recording.profile_error = Some(format!("{error:#}")),
     }

@@ -6,6 +6,8 @@ pub struct Activity {
     /// Page-fault and task events are open: faults, threads and modules are reported. Without them, threads and modules must be
     /// looked up in /proc.
     pub is_reported: bool,
+    /// When the modules of a call stack were last looked up in /proc.
+    pub scanned_ns: Option<u64>,
     /// Page faults so far, sampled ones by the faults they stand for.
     pub faults: f64,
     /// Page faults were counted since the last tick.
@@ -14,6 +16,10 @@ pub struct Activity {
     pub in_burst: bool,
     /// The burst has lasted long: faults are sampled only part of the time.
     pub in_storm: bool,
+    /// Allocations of at least so many bytes wake firsttouch; 0: none does.
+    pub wake_bytes: u64,
+    /// How often they may still wake it before the next tick.
+    pub wakes_left: u32,
     /// Waits of all threads so far.
     pub waits: f64,
     /// The agent samples registers; `None` if it does not.

@@ -2,6 +2,7 @@
 
 use super::Tracker;
 use super::objects::NewObject;
+use super::small_blocks::NewSmallBlock;
 use crate::agent::records::{AgentEvent, AgentRecord};
 use firsttouch_model::rows::{Id, ObjectKind, Region};
 use firsttouch_system::proc;
@@ -30,6 +31,9 @@ impl Tracker {
                 let kind = if file { ObjectKind::File } else { ObjectKind::Anonymous };
                 self.allocated((pid, tid), kind, call, (address, bytes), (stack, python), time);
             }
+            AgentEvent::Small { call, address, bytes, stack, python, mean } => {
+                self.small_block((pid, tid), NewSmallBlock { call, address, bytes }, (stack, python), mean, time);
+            }
             AgentEvent::Free { address } => {
                 if let Some(process) = self.processes.live.get_mut(&pid) {
                     self.objects.end(process, address, time, &mut self.sink);
@@ -41,6 +45,7 @@ impl Tracker {
                 }
             }
             AgentEvent::Stack { id, frames } => {
+                self.find_modules_of(pid, &frames, time);
                 if let Some(process) = self.processes.live.get(&pid) {
                     self.sites.define_agent_stack(process, id, &frames, &mut self.sink);
                 }
@@ -52,6 +57,12 @@ impl Tracker {
             }
             // A source takes these.
             AgentEvent::Tick(_) => {}
+            AgentEvent::NoTimer => {
+                self.thread(pid, tid, None, time);
+                if let Some(thread) = self.threads.get_mut(pid, tid) {
+                    thread.has_no_timer = true;
+                }
+            }
             AgentEvent::Thread { creator } => {
                 self.thread(pid, tid, Some(creator), time);
             }
@@ -97,6 +108,15 @@ impl Tracker {
         self.objects.add(process, new, time, &mut self.sink);
     }
 
+    /// `stacks`: the agent's ids of the native and the Python stack.
+    fn small_block(&mut self, (pid, tid): (i32, i32), block: NewSmallBlock, stacks: (u64, u64), mean_bytes: u64, time: u64) {
+        let thread: Id = self.thread(pid, tid, None, time);
+        let Some(process) = self.processes.live.get_mut(&pid) else { return };
+        let site = self.sites.of_agent_stack(process, stacks.0, stacks.1, &mut self.sink);
+        process.small_blocks.add(block.address);
+        self.small_blocks.add(block.row((process.id, thread), site, time), mean_bytes, &mut self.sink);
+    }
+
     /// The agent is in this program: its heap objects start from nothing.
     fn agent_attached(&mut self, pid: i32, time: u64) {
         let Some(process) = self.processes.live.get_mut(&pid) else { return };
@@ -104,6 +124,24 @@ impl Tracker {
             matches!(o.kind, ObjectKind::Heap | ObjectKind::Anonymous | ObjectKind::File | ObjectKind::Mapping)
         });
         process.has_agent = true;
+        process.has_timers = self.activity.sampling.is_some();
+    }
+
+    /// The agent's timer samples this thread. No thread may be sampled from outside as well.
+    #[must_use]
+    pub fn has_timer(&self, pid: i32, tid: i32) -> bool {
+        let thread = self.threads.live.get(&tid).filter(|thread| thread.pid == pid);
+        self.processes.live.get(&pid).is_some_and(|process| process.has_timers) && thread.is_none_or(|thread| !thread.has_no_timer)
+    }
+
+    /// The agent sent a sample of this thread.
+    pub fn timer_seen(&mut self, pid: i32, tid: i32) {
+        if let Some(process) = self.processes.live.get_mut(&pid) {
+            process.has_timers = true;
+        }
+        if let Some(thread) = self.threads.get_mut(pid, tid) {
+            thread.has_no_timer = false;
+        }
     }
 }
 
@@ -112,8 +150,54 @@ mod tests {
     use super::*;
     use crate::perf::records::TaskEvent;
     use crate::sink::Sink;
+    use crate::track::activity::Sampling;
     use crate::track::scope::Scope;
     use firsttouch_profile::Writer;
+
+    /// Check which threads are sampled by the agent: all of a program with the agent, but for those that say that they got no timer, and
+    /// those of the program that replaces it.
+    #[test]
+    fn timers_are_known() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let writer = Writer::create(&directory.path().join("a.ftp")).expect("a profile");
+        let mut scope = Scope::of_test(directory.path().to_owned(), 10);
+        scope.follow = true;
+        let mut tracker = Tracker::new(scope, Sink::new(writer));
+        tracker.activity.sampling = Some(Sampling::default());
+        tracker.task(TaskEvent::Comm { time: 1, pid: 10, tid: 10, name: "a".to_owned(), exec: true });
+        assert!(!tracker.has_timer(10, 10));
+        let record = |tracker: &mut Tracker, tid, event| tracker.agent(AgentRecord { pid: 10, tid, time: 2, event });
+        // The agent reports a missing timer before it reports itself.
+        record(&mut tracker, 10, AgentEvent::NoTimer);
+        record(&mut tracker, 10, AgentEvent::Attach);
+        record(&mut tracker, 11, AgentEvent::Thread { creator: 10 });
+        assert_eq!([10, 11, 12].map(|tid| tracker.has_timer(10, tid)), [false, true, true]);
+        tracker.timer_seen(10, 10);
+        assert!(tracker.has_timer(10, 10));
+        // A forked child has its parent's agent, and timers of its own.
+        tracker.task(TaskEvent::Fork { time: 3, pid: 20, parent_pid: 10, tid: 20, parent_tid: 10 });
+        assert!(tracker.has_timer(20, 20));
+        tracker.task(TaskEvent::Comm { time: 4, pid: 20, tid: 20, name: "b".to_owned(), exec: true });
+        assert!(!tracker.has_timer(20, 20) && tracker.has_timer(10, 10));
+    }
+
+    fn here() {}
+
+    /// Check that the code of the agent's first call stack is known where the kernel does not report what is mapped.
+    #[test]
+    fn modules_of_the_first_stack() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let pid = i32::try_from(std::process::id()).expect("a process number");
+        let code = here as fn() as usize as u64 + 1;
+        for is_reported in [false, true] {
+            let writer = Writer::create(&directory.path().join("a.ftp")).expect("a profile");
+            let mut tracker = Tracker::new(Scope::of_test("/".into(), pid), Sink::new(writer));
+            tracker.activity.is_reported = is_reported;
+            tracker.process(pid, 1);
+            tracker.agent(AgentRecord { pid, tid: pid, time: 2, event: AgentEvent::Stack { id: 1, frames: vec![code] } });
+            assert_eq!(tracker.processes.live[&pid].module_at(code).is_some(), !is_reported);
+        }
+    }
 
     /// Check that a record which comes after its thread's end belongs to that thread, and that a tid used again is another thread.
     #[test]

@@ -1,4 +1,4 @@
-//! Follows fork and exec: what a child process inherits, and what is left when a process replaces its program.
+//! Follows fork and exec (`--follow`, which `scope.rs` checks): what a child process inherits, and what is left when a process replaces its program.
 
 use super::Tracker;
 
@@ -6,13 +6,16 @@ impl Tracker {
     /// A child process: it starts with its parent's objects and pages (copy on write).
     pub(super) fn forked(&mut self, pid: i32, parent_pid: i32, parent_tid: i32, time: u64) {
         let parent = self.process(parent_pid, time);
-        self.processes.add(pid, Some(parent), time, &self.scope, &mut self.sink);
+        let child = self.processes.add(pid, Some(parent), time, &self.scope, &mut self.sink);
+        self.generated_code.forked(&self.scope.root, parent, child, pid);
         self.thread(pid, pid, Some(parent_tid), time);
         self.processes.inherit_modules(parent_pid, pid);
         let Some(from) = self.processes.live.get(&parent_pid) else { return };
         let objects = self.objects.inherit(&from.objects, time);
+        let has_timers = from.has_timers;
         if let Some(child) = self.processes.live.get_mut(&pid) {
             child.objects = objects;
+            child.has_timers = has_timers;
         }
     }
 
@@ -25,5 +28,6 @@ impl Tracker {
         self.modules.forget_unread(pid);
         process.replace_program(time, &self.scope);
         self.sites.forget_agent_stacks(process.id);
+        self.generated_code.executed(process.id);
     }
 }

@@ -34,7 +34,7 @@ impl LiveObject {
         self.site.unwrap_or(-1 - self.id)
     }
 
-    /// Accesses to it are sampled. Files and stacks get names, but no samples.
+    /// Accesses to it are sampled. Files get names, but no samples.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         matches!(self.kind, ObjectKind::Heap | ObjectKind::Anonymous | ObjectKind::Static | ObjectKind::Mapping)

@@ -3,32 +3,38 @@
 pub mod activity;
 mod agent_events;
 mod child_processes;
+pub mod generated_code;
 pub mod live_objects;
-mod lookups;
+mod mappings;
 pub mod modules;
 pub mod objects;
+pub mod parallel_regions;
 pub mod policies;
+pub mod policy_schedule;
 pub mod processes;
-pub mod regions;
 pub mod residency;
-pub mod schedule;
 pub mod scope;
 pub mod sites;
+pub mod small_blocks;
+mod static_arrays;
 mod task_events;
 pub mod threads;
 pub mod touched;
 
 use crate::sink::Sink;
 use activity::Activity;
+use firsttouch_model::generated_code::is_generated;
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{Id, Window};
+use generated_code::GeneratedCode;
 use modules::Modules;
 use objects::Objects;
+use parallel_regions::Regions;
 use processes::Processes;
-use regions::Regions;
 use residency::Residency;
 use scope::Scope;
 use sites::Sites;
+use small_blocks::SmallBlocks;
 use threads::Threads;
 
 pub struct Tracker {
@@ -37,10 +43,12 @@ pub struct Tracker {
     pub processes: Processes,
     pub threads: Threads,
     pub objects: Objects,
+    small_blocks: SmallBlocks,
     pub sites: Sites,
     pub modules: Modules,
     pub residency: Residency,
     pub activity: Activity,
+    generated_code: GeneratedCode,
     regions: Regions,
     /// Windows of all sources so far.
     windows: Id,
@@ -55,6 +63,7 @@ impl Tracker {
     pub fn new(scope: Scope, sink: Sink) -> Self {
         Self {
             objects: Objects::new(scope.min_size),
+            small_blocks: SmallBlocks::default(),
             scope,
             sink,
             processes: Processes::default(),
@@ -63,6 +72,7 @@ impl Tracker {
             modules: Modules::default(),
             residency: Residency::default(),
             activity: Activity::default(),
+            generated_code: GeneratedCode::default(),
             regions: Regions::default(),
             windows: 0,
             children_left: 0,
@@ -89,9 +99,10 @@ impl Tracker {
 
     /// An executable mapping: code to unwind and to name, and a module whose static arrays become objects.
     fn module(&mut self, pid: i32, time: u64, start: u64, length: u64, file_offset: u64, path: &str) {
-        self.process(pid, time);
+        let process = self.process(pid, time);
         self.processes.add_module(pid, start, length, file_offset, path);
-        if path.starts_with('/') {
+        self.generated_code.mapped(&self.scope.root, (process, pid), path);
+        if path.starts_with('/') && !is_generated(path) {
             self.modules.add(pid, time, start, file_offset, path);
         }
     }
@@ -129,6 +140,11 @@ impl Tracker {
             self.swapped_bytes = swapped;
             self.sink.write(|w| w.meta(Entry::SwappedBytes(swapped)));
         }
+    }
+
+    /// The files that name the code that processes generated: to be read after the run.
+    pub fn take_generated_code(&mut self) -> GeneratedCode {
+        self.generated_code.take(&self.scope.root)
     }
 
     /// Writes the live objects, processes and threads, and the totals.

@@ -9,6 +9,18 @@ use std::collections::HashMap;
 /// Releases (madvise) written one by one.
 const RELEASES_KEPT: u64 = 100_000;
 
+/// Births of large objects that are kept until they are asked for, and the least size of these.
+const BIRTHS_KEPT: usize = 1_000;
+pub const LARGE_BYTES: u64 = 1 << 20;
+
+/// Where to find a new object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Birth {
+    pub pid: i32,
+    pub address: u64,
+    pub object: Id,
+}
+
 /// An object at its birth.
 pub(super) struct NewObject {
     pub kind: ObjectKind,
@@ -27,6 +39,8 @@ pub struct Objects {
     releases: u64,
     /// When the sampling of accesses started.
     pub sampled_from_ns: u64,
+    /// The large objects of memory that may be new, born since somebody asked.
+    births: Vec<Birth>,
     /// Deaths since the windows on objects were last closed: object -> time.
     pub deaths: HashMap<Id, u64>,
     /// Objects without evidence, by (site, call, bytes).
@@ -35,7 +49,15 @@ pub struct Objects {
 
 impl Objects {
     pub(super) fn new(min_size: u64) -> Self {
-        Self { min_size, seen: 0, releases: 0, sampled_from_ns: u64::MAX, deaths: HashMap::new(), folded: HashMap::new() }
+        Self {
+            min_size,
+            seen: 0,
+            releases: 0,
+            sampled_from_ns: u64::MAX,
+            births: Vec::new(),
+            deaths: HashMap::new(),
+            folded: HashMap::new(),
+        }
     }
 
     pub(super) fn add(&mut self, process: &mut LiveProcess, new: NewObject, time: u64, sink: &mut Sink) {
@@ -63,7 +85,18 @@ impl Objects {
             policy: None,
             written: false,
         };
+        if new.bytes >= LARGE_BYTES
+            && matches!(new.kind, ObjectKind::Heap | ObjectKind::Anonymous | ObjectKind::Static)
+            && self.births.len() < BIRTHS_KEPT
+        {
+            self.births.push(Birth { pid: process.pid, address: new.address, object: object.id });
+        }
         process.objects.by_address.insert(new.address, object);
+    }
+
+    /// The large objects that were born since the last call.
+    pub fn take_births(&mut self) -> Vec<Birth> {
+        std::mem::take(&mut self.births)
     }
 
     /// Copies of a parent's objects for a forked child, with their own ids.

@@ -1,8 +1,9 @@
 //! Processes: their memory, code and unwind tables.
 
 use super::live_objects::LiveObjects;
-use super::schedule::Schedule;
+use super::policy_schedule::Schedule;
 use super::scope::Scope;
+use super::small_blocks::HeapRegions;
 use super::touched::TouchedPages;
 use crate::sink::Sink;
 use crate::unwind::{TableStore, Unwinder};
@@ -22,11 +23,16 @@ pub struct LiveProcess {
     pub modules: BTreeMap<u64, (u64, u64, String)>,
     pub unwinder: Unwinder,
     pub objects: LiveObjects,
+    pub small_blocks: HeapRegions,
     pub touched: TouchedPages,
     pub page_sizes: PageSizes,
     pub policies: Schedule,
     /// The agent announced itself in the current program.
     pub has_agent: bool,
+    /// The agent samples its threads by timers.
+    pub has_timers: bool,
+    /// When its current program was started.
+    pub executed_ns: u64,
 }
 
 impl LiveProcess {
@@ -40,10 +46,13 @@ impl LiveProcess {
             modules: BTreeMap::new(),
             unwinder: Unwinder::default(),
             objects: LiveObjects::default(),
+            small_blocks: HeapRegions::default(),
             touched: TouchedPages::default(),
             page_sizes: PageSizes::open(pid, scope.page_bytes, scope.huge_page_bytes),
             policies: Schedule::new(time),
             has_agent: false,
+            has_timers: false,
+            executed_ns: time,
         }
     }
 

@@ -46,6 +46,7 @@ impl Tracker {
     fn process_ended(&mut self, pid: i32, time: u64) {
         if let Some(process) = self.processes.live.get_mut(&pid) {
             Objects::write_live(process, &mut self.sink);
+            self.generated_code.ended(&self.scope.root, process.id);
         }
         self.processes.end(pid, time, &mut self.sink);
     }

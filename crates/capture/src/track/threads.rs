@@ -17,6 +17,8 @@ pub struct ThreadState {
     pub born_ns: u64,
     pub cpu_ns: Option<u64>,
     pub omp_number: Option<u32>,
+    /// The agent has no timer for it.
+    pub has_no_timer: bool,
     pub user_faults: f64,
     /// (user faults, all faults) read at the same moment.
     pub faults_read: Option<(f64, u64)>,
@@ -111,6 +113,7 @@ impl Threads {
             born_ns: time,
             cpu_ns: None,
             omp_number: None,
+            has_no_timer: false,
             user_faults: 0.0,
             faults_read: None,
             cpus: BTreeMap::new(),
@@ -136,6 +139,9 @@ impl Threads {
         let gone: Vec<i32> = self.live.values().filter(|t| t.pid == pid && t.tid != pid).map(|t| t.tid).collect();
         for tid in gone {
             self.end(tid, time, sink);
+        }
+        if let Some(thread) = self.get_mut(pid, pid) {
+            thread.has_no_timer = false;
         }
     }
 

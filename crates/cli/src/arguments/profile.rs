@@ -85,6 +85,10 @@ pub struct Judge {
     /// node for each thread, such as 0,0,1,1 or 0-3 [default: spread]
     #[arg(long, value_name = "spread|compact|LIST")]
     pub pin: Option<String>,
+    /// Give every thread a place on the nodes of a virtual machine, also threads that did nothing (helper threads, a main thread that only
+    /// waits), and spread each process over all nodes, also if several processes run at the same time
+    #[arg(long)]
+    pub place_all_threads: bool,
 }
 
 fn parse_pid(text: &str) -> Result<i32, String> {

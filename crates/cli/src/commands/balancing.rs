@@ -2,7 +2,8 @@
 
 use crate::arguments::{Balancing, BalancingAction, BalancingMeasure};
 use crate::exit::{self, unless_not_executed};
-use crate::output::{message, print, print_json, style, tell, words};
+use crate::output::{message, print, print_json, tell, words};
+use crate::terminal::style;
 use anyhow::Result;
 use firsttouch_report::{BalancingJson, MeasuredJson, balancing_text, measured_text};
 use firsttouch_system::balancing::{self, Measurement, Timed};

@@ -2,9 +2,10 @@
 
 use crate::arguments::{Check, Format, Profile};
 use crate::exit::{FAILED, usage};
-use crate::output::{message, print, print_json, style, tell, write};
-use crate::recording::{record, status};
+use crate::output::{message, print, print_json, tell, write};
+use crate::record::{record, status};
 use crate::request::analysis_request;
+use crate::terminal::style;
 use anyhow::{Context, Result, anyhow, bail};
 use firsttouch_analysis::Assessed;
 use firsttouch_analysis::check_limits::{LimitStatus, Limits, check};

@@ -2,8 +2,9 @@
 
 use crate::arguments::Demo;
 use crate::exit;
-use crate::output::{print, print_json, style, tell, write};
+use crate::output::{print, print_json, tell, write};
 use crate::request::report_context;
+use crate::terminal::style;
 use anyhow::{Context as _, Result};
 use firsttouch_experiments::demo_program::{DemoProgram, THREADS};
 use firsttouch_model::evidence::EvidenceSource;

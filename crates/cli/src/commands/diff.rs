@@ -1,8 +1,9 @@
 //! `firsttouch diff`
 
 use crate::arguments::Diff;
-use crate::output::{message, print, print_json, style};
+use crate::output::{message, print, print_json};
 use crate::request::analysis_request;
+use crate::terminal::style;
 use anyhow::{Result, bail};
 use firsttouch_analysis::diff::diff;
 use firsttouch_pipeline::load_report;

@@ -2,7 +2,8 @@
 
 use crate::arguments::Doctor;
 use crate::exit;
-use crate::output::{print, print_json, style};
+use crate::output::{print, print_json};
+use crate::terminal::style;
 use anyhow::{Context, Result, bail};
 use firsttouch_model::facts::{Facts, Program};
 use firsttouch_report::{DoctorJson, doctor_text};

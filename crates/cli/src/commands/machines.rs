@@ -1,7 +1,8 @@
 //! `firsttouch machines`
 
 use crate::arguments::MachinesAction;
-use crate::output::{print, print_json, style};
+use crate::output::{print, print_json};
+use crate::terminal::style;
 use anyhow::Result;
 use firsttouch_pipeline::described_machine;
 use firsttouch_predict::machine::{self, MachineModel};

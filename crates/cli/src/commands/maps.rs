@@ -2,8 +2,9 @@
 
 use crate::arguments::Maps;
 use crate::exit;
-use crate::output::{print, print_json, style};
+use crate::output::{print, print_json};
 use crate::processes::of_each;
+use crate::terminal::style;
 use anyhow::Result;
 use firsttouch_model::rows::{Id, Object, Profile};
 use firsttouch_model::system::{MappedObject, ProcessMaps};

@@ -1,8 +1,9 @@
 //! `firsttouch predict`
 
 use crate::arguments::{CapsFrom, Predict};
-use crate::output::{print, print_json, style};
+use crate::output::{print, print_json};
 use crate::request::analysis_request;
+use crate::terminal::style;
 use anyhow::{Context, Result};
 use firsttouch_pipeline::AnalysedProfile;
 use firsttouch_predict::forecast::ForecastOptions;

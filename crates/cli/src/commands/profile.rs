@@ -1,13 +1,14 @@
 //! `firsttouch profile`
 
 use crate::arguments::Profile;
-use crate::output::{message, print_json, style, tell};
-use crate::recording::{record, status};
+use crate::output::{message, print_json, tell};
+use crate::record::{record, status};
 use crate::request::{analysis_request, report_context};
+use crate::terminal::style;
 use anyhow::Result;
-use firsttouch_capture::{Recording, Summary};
+use firsttouch_capture::Recording;
 use firsttouch_pipeline::AnalysedProfile;
-use firsttouch_report::{ReportJson, text, thousands};
+use firsttouch_report::{ReportJson, profile_summary, text};
 use std::io::stderr;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,7 @@ pub fn run(arguments: &Profile) -> Result<u8> {
         message(&format!("error: {error}"));
     }
     if !arguments.quiet {
-        message(&summary(&recording.summary, &output));
+        message(&profile_summary(&recording.summary, &output));
     }
     if arguments.quiet && !arguments.json {
         return Ok(status(&recording));
@@ -72,24 +73,6 @@ fn print_messages(messages: &[String]) {
     }
 }
 
-/// `8 threads, 6.2 s, 12,020 samples of registers, 1,904 accesses seen by watchpoints, 1,310 first touches (1 in 599 sampled) -> dgemv.ftp`
-fn summary(summary: &Summary, output: &Path) -> String {
-    let threads = if summary.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", thousands(summary.threads)) };
-    let one_of = if summary.first_touches > 0 && summary.touch_weight > 1.5 * summary.first_touches as f64 {
-        format!(" (1 in {} sampled)", thousands((summary.touch_weight / summary.first_touches as f64).round() as u64))
-    } else {
-        String::new()
-    };
-    format!(
-        "{threads}, {:.1} s, {} samples of registers, {} accesses seen by watchpoints, {} first touches{one_of} -> {}",
-        summary.wall_s,
-        thousands(summary.register_samples),
-        thousands(summary.watch_hits),
-        thousands(summary.first_touches),
-        output.display()
-    )
-}
-
 /// `./PROGRAM.ftp` or `./pid-PID.ftp`
 fn default_output(arguments: &Profile) -> PathBuf {
     let mut name = match (arguments.pid, arguments.program.first()) {
@@ -99,32 +82,4 @@ fn default_output(arguments: &Profile) -> PathBuf {
     };
     name.push(".ftp");
     PathBuf::from(name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Check the summary line, with and without sampling.
-    #[test]
-    fn the_summary_is_one_line() {
-        let mut one = Summary {
-            threads: 8,
-            wall_s: 6.21,
-            register_samples: 12_020,
-            watch_hits: 1904,
-            first_touches: 1310,
-            touch_weight: 784_690.0,
-            ..Summary::default()
-        };
-        assert_eq!(
-            summary(&one, Path::new("dgemv.ftp")),
-            "8 threads, 6.2 s, 12,020 samples of registers, 1,904 accesses seen by watchpoints, 1,310 first touches (1 in 599 sampled) -> dgemv.ftp"
-        );
-        (one.threads, one.touch_weight) = (1, 1310.0);
-        assert_eq!(
-            summary(&one, Path::new("x.ftp")),
-            "1 thread, 6.2 s, 12,020 samples of registers, 1,904 accesses seen by watchpoints, 1,310 first touches -> x.ftp"
-        );
-    }
 }

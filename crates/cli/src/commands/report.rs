@@ -1,8 +1,9 @@
 //! `firsttouch report`
 
 use crate::arguments::Report;
-use crate::output::{print, print_json, style};
+use crate::output::{print, print_json};
 use crate::request::{analysis_request, report_context};
+use crate::terminal::style;
 use anyhow::Result;
 use firsttouch_pipeline::AnalysedProfile;
 use firsttouch_report::{ReportJson, text};

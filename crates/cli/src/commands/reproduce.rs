@@ -2,8 +2,9 @@
 
 use crate::arguments::Reproduce;
 use crate::exit::{self, usage};
-use crate::output::{is_stdout, print, print_json, style, write};
+use crate::output::{is_stdout, print, print_json, write};
 use crate::progress;
+use crate::terminal::style;
 use anyhow::{Context, Result, anyhow};
 use firsttouch_experiments::reproduce::{ExperimentName, Options, Reproduction, run as reproduce};
 use firsttouch_report::{reproduction_figure, reproduction_text};

@@ -2,7 +2,8 @@
 
 use crate::arguments::Stat;
 use crate::exit::{self, unless_not_executed};
-use crate::output::{message, print, print_json, print_or_end, style, tell, words};
+use crate::output::{message, print, print_json, print_or_end, tell, words};
+use crate::terminal::style;
 use anyhow::{Context, Result};
 use firsttouch_model::system::Counters;
 use firsttouch_report::{Span, StatJson, Style, stat_text};

@@ -2,7 +2,8 @@
 
 use crate::arguments::Topology as Arguments;
 use crate::exit;
-use crate::output::{print, print_json, style, write};
+use crate::output::{print, print_json, write};
+use crate::terminal::style;
 use anyhow::{Context, Result};
 use firsttouch_model::topology::Topology;
 use firsttouch_report::{TopologyJson, hwloc_xml, picture, topology_text};

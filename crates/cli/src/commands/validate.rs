@@ -1,7 +1,8 @@
 //! `firsttouch validate`
 
 use crate::arguments::Validate;
-use crate::output::{print, print_json, style};
+use crate::output::{print, print_json};
+use crate::terminal::style;
 use anyhow::Result;
 use firsttouch_predict::{experiments, validate};
 use firsttouch_report::{validation_markdown, validation_text};

@@ -90,10 +90,11 @@ fn execute(state: &mut State, step: &Step, data: &mut Data<'_>) {
     let address = memory_address(state, instruction, data.bias);
     let bytes = instruction.memory_size().size();
     if instruction.op_count() > 0 && instruction.op_register(0).is_vector_register() && instruction.op_kind(0) == OpKind::Register {
-        let value = vectors::result(instruction, &state.vectors, |needed| data.load_vector(address?, needed));
+        let load = |needed| data.load_vector(address?, needed);
+        let value = if step.is_needed { vectors::result(instruction, &state.vectors, load) } else { None };
         return state.vectors.set(instruction.op_register(0), value);
     }
-    let in_memory = if reads_memory(instruction) { address.and_then(|address| data.load(address, bytes)) } else { None };
+    let in_memory = if step.is_needed && reads_memory(instruction) { address.and_then(|address| data.load(address, bytes)) } else { None };
     if instruction.mnemonic() == Mnemonic::Push {
         let value = operand(state, instruction, 0, in_memory);
         let top = state.stack_pointer().map(|top| top.wrapping_sub(instruction.stack_pointer_increment().unsigned_abs().into()));

@@ -2,6 +2,7 @@
 
 mod backward;
 mod forward;
+mod needs;
 mod numbers;
 mod path;
 mod state;

@@ -45,6 +45,10 @@ pub struct Step {
     pub writes: u16,
     pub forget: u16,
     pub vector_writes: u32,
+    pub reads: u16,
+    pub vector_reads: u32,
+    /// Its value can reach an address.
+    pub is_needed: bool,
     pub forget_vectors: bool,
     pub writes_memory: bool,
     /// It belongs to a loop inside the loop: its operands are seen by the samples taken there.
@@ -60,9 +64,34 @@ pub struct Plan {
     /// Those before it, nearest first; of a loop empty, since `ahead` holds them.
     pub behind: Vec<Step>,
     pub is_loop: bool,
+    /// No other way round the loop is shorter, so that it is the way of all instructions on it.
+    is_shortest: bool,
     /// The last instruction of the loop by address.
     pub end: u64,
     pub has_pause: bool,
+}
+
+impl Plan {
+    /// The address of its first instruction, in the code that it was made from.
+    #[must_use]
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// The instructions that have the same innermost loop.
+    pub fn members(&self) -> impl Iterator<Item = u64> {
+        let steps = if self.is_shortest { self.ahead.as_slice() } else { &[] };
+        steps.iter().filter(|step| !step.is_inner).map(|step| step.instruction.ip())
+    }
+
+    /// The plan of one of the members: the same loop, beginning there.
+    #[must_use]
+    pub fn beside(&self, start: u64) -> Option<Self> {
+        let at = self.members().any(|member| member == start).then(|| self.ahead.iter().position(|step| step.instruction.ip() == start));
+        let mut plan = Self { start, ..self.clone() };
+        plan.ahead.rotate_left(at??);
+        Some(plan)
+    }
 }
 
 /// Instructions of a process, each decoded once a plan.
@@ -217,6 +246,8 @@ pub fn plan(memory: &dyn Memory, start: u64) -> Option<Plan> {
     let cycle = if repeats { Some(vec![first]) } else { code.cycle(start) };
     let is_loop = cycle.is_some();
     let way = cycle.unwrap_or_else(|| code.straight(start));
+    let head = way.iter().map(Instruction::ip).min().unwrap_or(start);
+    let is_shortest = is_loop && !repeats && (head == start || code.cycle(head).is_some_and(|other| other.len() == way.len()));
     let mut ahead: Vec<Step> = way.iter().map(|instruction| step(instruction, &mut info)).collect();
     if is_loop && !repeats {
         forget_detours(&mut code, &mut ahead, &mut info);
@@ -225,6 +256,7 @@ pub fn plan(memory: &dyn Memory, start: u64) -> Option<Plan> {
     Some(Plan {
         start,
         is_loop,
+        is_shortest,
         end: way.iter().map(Instruction::ip).max().unwrap_or(start),
         has_pause: way.iter().any(|one| one.mnemonic() == Mnemonic::Pause),
         ahead,
@@ -271,6 +303,7 @@ fn forget_detours(code: &mut Code<'_>, ahead: &mut [Step], info: &mut Instructio
 
 fn step(instruction: &Instruction, info: &mut InstructionInfoFactory) -> Step {
     let (writes, vector_writes) = writes(instruction, info);
+    let (reads, vector_reads) = reads(instruction, info);
     let used = info.info(instruction);
     let mut writes_memory = false;
     let operands = used.used_memory().iter().filter_map(|memory| {
@@ -300,7 +333,19 @@ fn step(instruction: &Instruction, info: &mut InstructionInfoFactory) -> Step {
         })
     });
     let operands = operands.collect();
-    Step { instruction: *instruction, operands, writes, forget: 0, vector_writes, forget_vectors: false, writes_memory, is_inner: false }
+    Step {
+        instruction: *instruction,
+        operands,
+        writes,
+        forget: 0,
+        vector_writes,
+        reads,
+        vector_reads,
+        is_needed: true,
+        forget_vectors: false,
+        writes_memory,
+        is_inner: false,
+    }
 }
 
 /// Bytes of an index of a gather or scatter, and the number of lanes.
@@ -330,13 +375,25 @@ fn writes(instruction: &Instruction, info: &mut InstructionInfoFactory) -> (u16,
     if matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall) {
         return (CALLER_SAVED, u32::MAX);
     }
+    registers(instruction, info, |access| {
+        matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
+    })
+}
+
+/// General and vector registers that an instruction reads.
+fn reads(instruction: &Instruction, info: &mut InstructionInfoFactory) -> (u16, u32) {
+    registers(instruction, info, |access| {
+        matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
+    })
+}
+
+fn registers(instruction: &Instruction, info: &mut InstructionInfoFactory, is_meant: impl Fn(OpAccess) -> bool) -> (u16, u32) {
     let (mut general, mut vector) = (0, 0);
-    for used in info.info(instruction).used_registers() {
-        let is_written = matches!(used.access(), OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite);
+    for used in info.info(instruction).used_registers().iter().filter(|used| is_meant(used.access())) {
         let full = used.register().full_register();
-        if is_written && full.is_gpr() {
+        if full.is_gpr() {
             general |= 1 << full.number();
-        } else if is_written && full.is_vector_register() {
+        } else if full.is_vector_register() {
             vector |= 1 << full.number();
         }
     }

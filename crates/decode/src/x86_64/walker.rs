@@ -2,6 +2,7 @@
 
 use super::backward::undo;
 use super::forward::{self, Data};
+use super::needs;
 use super::path::{self, MemoryOperand, Plan, Step};
 use super::state::State;
 use super::strings::is_repeated;
@@ -17,7 +18,17 @@ impl Walker for X86 {
     type Plan = Plan;
 
     fn plan(&self, memory: &dyn Memory, instruction_pointer: u64) -> Option<Plan> {
-        path::plan(memory, instruction_pointer)
+        let mut plan = path::plan(memory, instruction_pointer)?;
+        needs::mark(&mut plan.ahead);
+        Some(plan)
+    }
+
+    fn members(&self, plan: &Plan) -> Vec<u64> {
+        plan.members().collect()
+    }
+
+    fn plan_beside(&self, plan: &Plan, instruction_pointer: u64) -> Option<Plan> {
+        plan.beside(instruction_pointer)
     }
 
     fn walk(&self, plan: &Plan, registers: &Registers, memory: &dyn Memory) -> Walk {

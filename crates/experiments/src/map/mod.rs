@@ -1,10 +1,10 @@
 //! Bandwidth and latency of every pair of a node whose CPUs access memory and a node whose memory is accessed.
 
+mod all_pairs;
 mod one_pair;
-mod scan;
 
+pub use all_pairs::scan;
 pub(crate) use one_pair::{Pair, check_page_nodes};
-pub use scan::scan;
 
 use serde::Serialize;
 

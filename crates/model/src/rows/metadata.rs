@@ -53,6 +53,8 @@ pub struct Metadata {
     pub children_left: u64,
     /// The largest amount of the profiled processes' memory seen in swap, bytes.
     pub swapped_bytes: u64,
+    /// The samples of registers that performance events took from outside the program; the agent took the others.
+    pub samples_outside: u64,
     /// The variables that allocated memory is assigned to, by site, as in the sources when the profile was first judged.
     pub variables: BTreeMap<Id, String>,
     /// Doubts about the measurement.
@@ -77,6 +79,7 @@ pub enum Entry<'a> {
     WatchStartNs(u64),
     ChildrenLeft(u64),
     SwappedBytes(u64),
+    SamplesOutside(u64),
     Variables(&'a BTreeMap<Id, String>),
     Notes(&'a [String]),
 }
@@ -99,6 +102,7 @@ impl Entry<'_> {
             Self::WatchStartNs(_) => "watch_start_ns",
             Self::ChildrenLeft(_) => "children_left",
             Self::SwappedBytes(_) => "swapped_bytes",
+            Self::SamplesOutside(_) => "samples_outside",
             Self::Variables(_) => "variables",
             Self::Notes(_) => "notes",
         }
@@ -117,7 +121,8 @@ impl Entry<'_> {
             | Self::MinSizeBytes(value)
             | Self::WatchStartNs(value)
             | Self::ChildrenLeft(value)
-            | Self::SwappedBytes(value) => value.to_string(),
+            | Self::SwappedBytes(value)
+            | Self::SamplesOutside(value) => value.to_string(),
             Self::Symbolized => "yes".to_owned(),
             Self::ToolVersion(version) => (*version).to_owned(),
             Self::Mode(Mode::Launch) => "launch".to_owned(),
@@ -158,6 +163,7 @@ impl Metadata {
             "watch_start_ns" => self.watch_start_ns = number(value),
             "children_left" => self.children_left = number(value).unwrap_or(0),
             "swapped_bytes" => self.swapped_bytes = number(value).unwrap_or(0),
+            "samples_outside" => self.samples_outside = number(value).unwrap_or(0),
             "variables" => {
                 let pairs = value.lines().filter_map(|line| line.split_once('\t'));
                 self.variables = pairs.filter_map(|(site, name)| Some((number(site)?, name.to_owned()))).collect();
@@ -205,6 +211,7 @@ mod tests {
             Entry::WatchStartNs(4),
             Entry::ChildrenLeft(5),
             Entry::SwappedBytes(6),
+            Entry::SamplesOutside(7),
             Entry::Variables(&variables),
             Entry::Notes(&notes),
         ];
@@ -227,6 +234,7 @@ mod tests {
             watch_start_ns: Some(4),
             children_left: 5,
             swapped_bytes: 6,
+            samples_outside: 7,
             variables,
             notes,
         };

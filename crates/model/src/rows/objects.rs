@@ -18,6 +18,8 @@ pub enum ObjectKind {
     File,
     /// A mapping seen only in /proc/PID/maps (no agent).
     Mapping,
+    /// Blocks that are too small to be recorded one by one, of one allocation site. The analysis makes these from [`SmallBlock`]s.
+    Pool,
 }
 
 impl ObjectKind {
@@ -30,13 +32,16 @@ impl ObjectKind {
             Self::Stack => "stack",
             Self::File => "file",
             Self::Mapping => "mapping",
+            Self::Pool => "pool",
         }
     }
 
     /// The inverse of [`ObjectKind::as_str`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Heap, Self::Anonymous, Self::Static, Self::Stack, Self::File, Self::Mapping].into_iter().find(|k| k.as_str() == text)
+        [Self::Heap, Self::Anonymous, Self::Static, Self::Stack, Self::File, Self::Mapping, Self::Pool]
+            .into_iter()
+            .find(|k| k.as_str() == text)
     }
 }
 
@@ -68,6 +73,21 @@ pub struct FoldedObjects {
     /// The sum over the objects of (bytes / 8) x lifetime since watching started, in words x ns: the exposure from which watchpoint samples
     /// are drawn.
     pub word_ns: f64,
+}
+
+/// A sampled allocation below the minimum size. Its release is not known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SmallBlock {
+    pub process: Id,
+    pub thread: Id,
+    pub site: Option<Id>,
+    /// As that of [`Object`].
+    pub call: String,
+    pub address: u64,
+    pub bytes: u64,
+    /// The bytes of allocated blocks that it stands for.
+    pub weight: f64,
+    pub time_ns: u64,
 }
 
 /// Memory that the program released but kept mapped (madvise): its pages are new afterwards.

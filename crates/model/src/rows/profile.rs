@@ -3,7 +3,7 @@
 use super::metadata::Metadata;
 use super::{
     Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Lost, Machine, Object, Page, Policy, Process, Region, Release, SampledAccess,
-    Seen, Site, Thread, TimerSample, Window,
+    Seen, Site, SmallBlock, Thread, TimerSample, Window,
 };
 use crate::evidence::EvidenceSource;
 use std::collections::BTreeMap;
@@ -20,6 +20,7 @@ pub struct Profile {
     pub sites: BTreeMap<Id, Site>,
     pub objects: Vec<Object>,
     pub folded_objects: Vec<FoldedObjects>,
+    pub small_blocks: Vec<SmallBlock>,
     pub first_touches: Vec<FirstTouch>,
     pub releases: Vec<Release>,
     pub windows: Vec<Window>,

@@ -2,6 +2,9 @@
 
 use super::Id;
 
+/// The object of an access to memory that belonged to no recorded object. No object has this id.
+pub const NO_OBJECT: Id = 0;
+
 /// What the thread was doing when its sample was taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SampleState {

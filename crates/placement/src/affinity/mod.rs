@@ -5,10 +5,10 @@
 
 mod distribute;
 mod hwloc;
+mod hwloc_on_machine;
 mod levels;
 mod likwid;
-mod objects;
-mod parts;
+mod likwid_on_machine;
 
 pub use levels::{Layout, Level};
 
@@ -50,8 +50,8 @@ impl Affinity {
 
     fn cpus(&self, layout: &Layout, threads: Option<usize>) -> Result<Vec<u32>, Fault> {
         let cpus = match &self.tree {
-            Tree::Parts(parts) => parts::cpus(parts, layout)?,
-            Tree::Locations(locations) => objects::cpus(locations, layout)?,
+            Tree::Parts(parts) => likwid_on_machine::cpus(parts, layout)?,
+            Tree::Locations(locations) => hwloc_on_machine::cpus(locations, layout)?,
             Tree::Fill(fill, own) => {
                 let nodes: Vec<Vec<u32>> = layout.objects(Level::Node).iter().map(|node| layout.cores_first(node)).collect();
                 let nodes: Vec<Vec<u32>> = nodes.into_iter().filter(|node| !node.is_empty()).collect();

@@ -2,16 +2,16 @@
 
 mod device;
 mod numbered;
-mod tree;
+mod parse;
 
 pub use device::{Device, DeviceKind};
 pub use numbered::Numbered;
 
 use crate::scan::{Fault, Scanner};
 use firsttouch_model::{Error, ExpressionError};
+use parse::Tree;
 use std::fmt;
 use std::str::FromStr;
-use tree::Tree;
 
 /// A list of nodes. Two are equal if they mean the same, however they were written.
 #[derive(Clone, Debug)]

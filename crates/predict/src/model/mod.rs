@@ -1,7 +1,7 @@
 //! Working threads: how much each moves from and to each node, and how long they take together.
 
 mod demand;
-mod fill;
+mod fair_sharing;
 mod simulate;
 
 pub use simulate::{Simulation, simulate, simulate_pool};

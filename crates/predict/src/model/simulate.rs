@@ -1,7 +1,7 @@
 //! The fluid simulation: rates are constant between events, and an event is the end of a thread's stretch.
 
 use super::demand::{capacities, demand, link};
-use super::fill::Filling;
+use super::fair_sharing::Filling;
 use super::{Schedule, Seat, Stretch, TeamError, Thread, ThreadFault};
 use crate::machine::MachineModel;
 use crate::units::{Seconds, Volume};

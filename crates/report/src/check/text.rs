@@ -43,7 +43,7 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
         .map(|finding| {
             let place = check.place(finding).map_or_else(|| "-".to_owned(), |(_, file, line)| format!("{}:{line}", check.relative(file)));
             let gain = finding.predicted_gain.map_or(String::new(), |gain| format!("; {}", gained(gain, finding.predicted_gain_interval)));
-            let share = format!("{} of all accesses{gain}", percent(finding.remote_share));
+            let share = format!("{} of the accesses to all objects{gain}", percent(finding.remote_share));
             vec![format!("  {}", finding.id), clean(finding.object_name), clean(&place), share]
         })
         .collect();

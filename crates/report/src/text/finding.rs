@@ -2,11 +2,13 @@
 
 use super::layout::{clean, cut, cut_front, pad, width, wrap};
 use super::paint::Paint;
-use super::words::{by_threads, interval, percent, place, thousands, times, within};
+use super::place::{place, within};
+use super::words::{by_threads, interval, percent, thousands, times};
 use super::{Style, object_map};
 use firsttouch_analysis::{CodeLocation, Finding, Interval, ObjectView, ResidentView};
 use firsttouch_model::TouchCause;
 use firsttouch_model::format_bytes;
+use firsttouch_model::generated_code::is_generated;
 use firsttouch_model::prediction::Gain;
 use firsttouch_model::rows::ObjectKind;
 
@@ -18,6 +20,8 @@ const MOST_PLACE: usize = 28;
 const LEAST_TEXT: usize = 24;
 /// The number of places listed under one label.
 const MOST_PLACES: usize = 3;
+/// The number of objects listed of those that are judged together.
+const MOST_MEMBERS: usize = 12;
 /// A smaller gain is reported as no gain.
 const LEAST_GAIN: f64 = 1.05;
 /// Places with less than this share are not listed.
@@ -31,10 +35,14 @@ struct LineRow {
     remark: String,
 }
 
-pub fn finding(out: &mut Vec<String>, number: usize, finding: &Finding, object: Option<&ObjectView>, gain: Option<Gain>, style: Style) {
-    head(out, number, finding, object, gain, style);
-    if let Some(object) = object {
+/// `objects`: those that the finding is about. The lines are those of the first one.
+pub fn finding(out: &mut Vec<String>, number: usize, finding: &Finding, objects: &[&ObjectView], gain: Option<Gain>, style: Style) {
+    head(out, number, finding, objects, gain, style);
+    if let Some(&object) = objects.first() {
         table(out, &rows(object), style);
+        if objects.len() > 1 {
+            labelled(out, "together", &members(objects), style);
+        }
         if let Some(words) = object.resident.as_ref().and_then(|r| resident(r, object.policy.as_deref())) {
             labelled(out, "pages", &words, style);
         }
@@ -44,8 +52,21 @@ pub fn finding(out: &mut Vec<String>, number: usize, finding: &Finding, object: 
     labelled(out, "fix", &finding.fix, style);
 }
 
-fn head(out: &mut Vec<String>, number: usize, finding: &Finding, object: Option<&ObjectView>, gain: Option<Gain>, style: Style) {
-    let size = object.map_or(String::new(), |object| format!("   {}", size(object)));
+/// `m_y (1.7 MiB), m_z (1.7 MiB), and 8 more; the lines and the map are those of m_x`.
+fn members(objects: &[&ObjectView]) -> String {
+    let one = |object: &&ObjectView| format!("{} ({})", clean(&object.name), format_bytes(object.total_bytes));
+    let named: Vec<String> = objects.iter().take(MOST_MEMBERS).map(one).collect();
+    let more = objects.len().saturating_sub(MOST_MEMBERS);
+    let more = if more > 0 { format!(", and {} more", thousands(more as u64)) } else { String::new() };
+    format!("{}{more}; the lines above are those of {}", named.join(", "), clean(&objects[0].name))
+}
+
+fn head(out: &mut Vec<String>, number: usize, finding: &Finding, objects: &[&ObjectView], gain: Option<Gain>, style: Style) {
+    let size = match objects {
+        [] => String::new(),
+        [object] => format!("   {}", size(object)),
+        several => format!("   {}", format_bytes(several.iter().map(|object| object.total_bytes).fold(0, u64::saturating_add))),
+    };
     let number = format!("{number}. ");
     let fixed = width(&number) + width(&size) + 3 + width(finding.kind.as_str());
     let name = cut(&clean(&finding.object_name), style.width.saturating_sub(fixed).max(4));
@@ -100,11 +121,12 @@ fn resident(view: &ResidentView, policy: Option<&str>) -> Option<String> {
     Some(words)
 }
 
-/// `2,000 x 31.2 KiB` for objects alive at the same time; `10 in turn, up to 32 MiB` if each replaced the one before.
+/// `2,000 x 31.2 KiB` for objects alive at the same time (`about` that many small blocks); `10 in turn, up to 32 MiB` if each replaced the one before.
 fn size(object: &ObjectView) -> String {
     let bytes = format_bytes(object.bytes);
     match object.count {
         0 | 1 => bytes,
+        many if object.kind == ObjectKind::Pool => format!("about {} x {bytes}", thousands(many as u64)),
         many if object.total_bytes > object.bytes => format!("{} x {bytes}", thousands(many as u64)),
         many => format!("{} in turn, up to {bytes}", thousands(many as u64)),
     }
@@ -184,7 +206,8 @@ fn row(label: &'static str, at: &CodeLocation, address: Address, remark: String)
     };
     // The text already names the function.
     let remark = if remark == text { String::new() } else { remark };
-    let unnamed = at.file.is_none() && at.function.is_none() && at.offset.is_some();
+    let is_generated = at.module.as_deref().is_some_and(is_generated);
+    let unnamed = at.file.is_none() && at.function.is_none() && at.offset.is_some() && !is_generated;
     let place = if unnamed && address == Address::After { format!("before {}", place(at)) } else { place(at) };
     LineRow { label, place, text, remark }
 }
@@ -196,6 +219,7 @@ fn origin(kind: ObjectKind) -> &'static str {
         ObjectKind::File => "a mapped file",
         ObjectKind::Anonymous => "mapped by the program",
         ObjectKind::Mapping => "a mapping; its allocation was not seen",
+        ObjectKind::Pool => "at many places in the code",
         ObjectKind::Heap => "its allocation was not seen",
     }
 }

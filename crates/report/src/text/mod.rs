@@ -7,12 +7,14 @@ pub(crate) mod layout;
 mod not_judged;
 mod object_map;
 pub(crate) mod paint;
+pub(crate) mod place;
 pub(crate) mod words;
 
 pub use words::thousands;
 
-use firsttouch_analysis::Analysis;
+use firsttouch_analysis::{Analysis, Coverage, CrossCheck};
 use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::rows::{Id, ObjectKind};
 use firsttouch_predict::forecast::Forecast;
 use layout::{GLUE, clean, wrap};
 use paint::Paint;
@@ -21,6 +23,10 @@ use words::{count, interval, percent, times};
 /// With fewer samples or a wider interval, the remote fraction gives no verdict.
 const LEAST_SAMPLES: u64 = 16;
 const WIDEST_INTERVAL: f64 = 0.3;
+/// From this share on, the accesses that no verdict covers are named beside the remote fraction.
+const MUCH_UNKNOWN: f64 = 0.2;
+/// Smaller shares of the accesses are not named.
+const LEAST_NAMED: f64 = 0.005;
 /// The report has at least this width, also on a narrower terminal.
 const LEAST_WIDTH: usize = 40;
 
@@ -60,23 +66,26 @@ pub fn text(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context,
     out.push(String::new());
     if analysis.findings.is_empty() {
         for line in wrap(&no_finding(analysis), style.width) {
-            let is_verdict =
-                analysis.unrecorded.is_none() && analysis.objects.iter().any(|object| object.judged) && !is_too_little(analysis);
+            let is_verdict = analysis.unrecorded.is_none()
+                && analysis.objects.iter().any(|object| object.judged)
+                && !is_too_little(analysis)
+                && !is_mostly_uncovered(analysis);
             out.push(if is_verdict { style.paint(Paint::Good, &line) } else { line });
         }
         out.push(String::new());
     }
     for (index, one) in analysis.findings.iter().enumerate() {
-        let object = analysis.objects.iter().find(|object| Some(object.id) == one.object);
+        let object = |id: i64| analysis.objects.iter().find(|object| object.id == id);
         let gain = forecast.and_then(|forecast| forecast.gain(one.object));
-        finding::finding(&mut out, index + 1, one, object, gain, style);
+        finding::finding(&mut out, index + 1, one, &one.objects().filter_map(object).collect::<Vec<_>>(), gain, style);
         out.push(String::new());
     }
     doubts::push_doubts(&mut out, analysis, style);
     if let Some(words) = kernel::sentences(analysis) {
         paragraph(&mut out, &words, style);
     }
-    paragraph(&mut out, &format!("{} {}", not_judged::sentences(analysis), lost(analysis)), style);
+    let covered = covered(analysis).map_or(String::new(), |covered| format!("{covered} "));
+    paragraph(&mut out, &format!("{covered}{}{} {}", cross_checks(analysis), not_judged::sentences(analysis), lost(analysis)), style);
     if context.more {
         out.extend(untouched(analysis, context).map(|commands| format!("Without touching the source: {commands}")));
         out.push(format!("More: {}", more(analysis, context)));
@@ -125,9 +134,18 @@ fn judgement(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context
         return judged;
     }
     match remote(analysis) {
-        Some(remote) => format!("{judged}; {remote}{}", slowdown(forecast)),
+        Some(remote) => format!("{judged}; {remote}{}{}", as_far_as_known(analysis), slowdown(forecast)),
         None => judged,
     }
+}
+
+/// ` as far as known: 40 % of the accesses are to objects not judged`; empty if most accesses are covered.
+fn as_far_as_known(analysis: &Analysis) -> String {
+    let unknown = analysis.coverage.as_ref().map_or(0.0, |coverage| coverage.not_judged);
+    if unknown < MUCH_UNKNOWN {
+        return String::new();
+    }
+    format!(" as far as known: {} of the accesses seen are to objects that were not judged", percent(unknown))
 }
 
 /// `; predicted to take 1.9x as long as with the best placement [1.6, 2.0]`; empty without a forecast.
@@ -142,6 +160,11 @@ fn remote(analysis: &Analysis) -> Option<String> {
     let verb = if analysis.machine.virtual_machine { "would be" } else { "are" };
     let range = analysis.remote_interval.map_or(String::new(), |range| format!(" {}", interval(range)));
     Some(format!("{fraction} of accesses {verb} remote{range}"))
+}
+
+/// Whether the verdicts cover too few of the accesses for an all-clear.
+fn is_mostly_uncovered(analysis: &Analysis) -> bool {
+    analysis.coverage.as_ref().is_some_and(Coverage::is_too_small)
 }
 
 /// Whether the remote fraction is from too few samples to call a program well placed.
@@ -176,6 +199,13 @@ fn no_finding(analysis: &Analysis) -> String {
             };
             format!("Not enough samples for a verdict: {seen}; profile a longer run. As far as seen, {remote}.")
         }
+        Some(remote) if is_mostly_uncovered(analysis) && analysis.objects.iter().any(|object| object.judged) => {
+            let judged = analysis.coverage.as_ref().map_or(0.0, |coverage| coverage.judged);
+            format!(
+                "No finding among the judged objects ({remote}), but that is not an all-clear: they receive {} of the accesses seen.",
+                percent(judged)
+            )
+        }
         Some(remote) if analysis.objects.iter().any(|object| object.judged) => {
             format!("No finding: {remote}, and no judged object is misplaced.")
         }
@@ -209,6 +239,34 @@ fn sees_more(analysis: &Analysis) -> &'static str {
     }
 }
 
+/// `The judged objects receive 96 % of the accesses seen, objects that fit in a core's cache 3 %, memory of no recorded object 1 %.`
+fn covered(analysis: &Analysis) -> Option<String> {
+    let coverage = analysis.coverage.as_ref().filter(|_| analysis.machine.nodes > 1 && several_threads(analysis))?;
+    let parts = [
+        ("objects that fit in a core's cache", coverage.cached),
+        ("objects not judged", coverage.not_judged),
+        ("memory of no recorded object", coverage.elsewhere.unwrap_or(0.0)),
+    ];
+    let others: String =
+        parts.iter().filter(|(_, share)| *share >= LEAST_NAMED).map(|(what, share)| format!(", {what} {}", percent(*share))).collect();
+    Some(format!("The judged objects receive {} of the accesses seen{others}.", percent(coverage.judged)))
+}
+
+/// `Watchpoints agree: 48 % remote [41, 56] (113 samples).` Sources that disagree are among the doubts.
+fn cross_checks(analysis: &Analysis) -> String {
+    let agreeing = analysis.cross_checks.iter().filter(|check| check.agrees);
+    let one = |check: &CrossCheck| {
+        let samples = count(usize::try_from(check.samples).unwrap_or(usize::MAX), "sample");
+        format!(
+            "Another source ({}) agrees: {} remote {} ({samples}). ",
+            clean(check.evidence.as_str()),
+            percent(check.remote_fraction),
+            interval(check.interval)
+        )
+    };
+    agreeing.map(one).collect()
+}
+
 fn lost(analysis: &Analysis) -> String {
     let total = analysis.lost.iter().map(|one| one.count).fold(0, u64::saturating_add);
     if total == 0 {
@@ -223,9 +281,10 @@ fn lost(analysis: &Analysis) -> String {
     format!("Lost samples: {} ({}).", thousands(total), parts.join("; "))
 }
 
-/// The commands that make and apply a plan; `None` if no finding is about an object.
+/// The commands that make and apply a plan; `None` if no finding is about an object that a plan could place.
 fn untouched(analysis: &Analysis, context: &Context) -> Option<String> {
-    analysis.findings.iter().find(|finding| finding.object.is_some())?;
+    let is_pool = |id: Id| analysis.objects.iter().any(|object| object.id == id && object.kind == ObjectKind::Pool);
+    analysis.findings.iter().filter_map(|finding| finding.object).find(|id| !is_pool(*id))?;
     let profile = clean(&context.profile);
     let plan = shell_word(&format!("{}.toml", profile.strip_suffix(".ftp").unwrap_or(&profile)));
     let command: Vec<String> = analysis.command.iter().map(|word| shell_word(&clean(word))).collect();

@@ -1,7 +1,8 @@
 //! Objects that were not judged, by reason; the program's own objects come first.
 
 use super::layout::clean;
-use super::words::{count, is_library, thousands};
+use super::place::is_library;
+use super::words::{count, thousands};
 use firsttouch_analysis::{Analysis, NotJudged, NotJudgedReason};
 use firsttouch_model::format_bytes;
 

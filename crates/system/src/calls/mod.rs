@@ -14,6 +14,7 @@
 //! | [`clock`] | clock_gettime |
 //! | [`fresh_pages`] | mmap: the time of first touches |
 //! | [`process_memory`] | process_vm_readv |
+//! | [`wake`] | futex and eventfd |
 //! | [`identity`], [`sysconf`] | the user of this process; page size and clock ticks |
 //!
 //! Affinity and memory policy apply to the calling thread, and to the processes that it starts or becomes (execve keeps both).
@@ -34,6 +35,7 @@ pub mod process_memory;
 mod refusal;
 pub mod shared_memory;
 pub mod sysconf;
+pub mod wake;
 
 pub use refusal::{Cause, Refusal};
 use std::io;

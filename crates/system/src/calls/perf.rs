@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 pub const PERF_TYPE_SOFTWARE: u32 = 1;
 pub const PERF_TYPE_BREAKPOINT: u32 = 5;
+pub const PERF_COUNT_SW_TASK_CLOCK: u64 = 1;
 pub const PERF_COUNT_SW_PAGE_FAULTS: u64 = 2;
 pub const PERF_COUNT_SW_DUMMY: u64 = 9;
 pub const HW_BREAKPOINT_RW: u32 = 3;
@@ -14,6 +15,7 @@ pub const PERF_SAMPLE_IP: u64 = 1;
 pub const PERF_SAMPLE_TID: u64 = 1 << 1;
 pub const PERF_SAMPLE_TIME: u64 = 1 << 2;
 pub const PERF_SAMPLE_ADDR: u64 = 1 << 3;
+pub const PERF_SAMPLE_READ: u64 = 1 << 4;
 pub const PERF_SAMPLE_ID: u64 = 1 << 6;
 pub const PERF_SAMPLE_CPU: u64 = 1 << 7;
 
@@ -33,12 +35,24 @@ pub const SAMPLE_TYPE: u64 = PERF_SAMPLE_IP
     | PERF_SAMPLE_REGS_USER
     | PERF_SAMPLE_STACK_USER;
 
-/// User registers: those of the unwinder, and the counters of string instructions (capture's `watch/passes.rs`). The kernel stores
+/// User registers: those of the unwinder, and the counters of string instructions (capture's `watch/string_instructions.rs`). The kernel stores
 /// them in ascending order of their bits.
 #[cfg(target_arch = "x86_64")]
 pub const REGS_USER: u64 = (1 << 2) | (1 << 4) | (1 << 5) | (1 << 6) | (1 << 7) | (1 << 8); // cx, si, di, bp, sp, ip: arch/x86/include/uapi/asm/perf_regs.h
 #[cfg(target_arch = "aarch64")]
 pub const REGS_USER: u64 = (1 << 29) | (1 << 30) | (1 << 31) | (1 << 32); // fp, lr, sp, pc: arch/arm64/include/uapi/asm/perf_regs.h
+
+/// The fields of a sample of a thread's CPU clock. `READ` is the clock itself: the thread's CPU time since the event was opened.
+pub const TICK_SAMPLE_TYPE: u64 = PERF_SAMPLE_IP
+    | PERF_SAMPLE_TID
+    | PERF_SAMPLE_TIME
+    | PERF_SAMPLE_READ
+    | PERF_SAMPLE_CPU
+    | PERF_SAMPLE_REGS_USER
+    | PERF_SAMPLE_STACK_USER;
+
+/// All general registers of x86-64 and the instruction pointer, in the kernel's order: ax, bx, cx, dx, si, di, bp, sp, ip, r8 to r15.
+pub const REGS_GENERAL: u64 = 0x1ff | 0xff << 16;
 
 const DISABLED: u64 = 1;
 const INHERIT: u64 = 1 << 1;
@@ -58,6 +72,7 @@ const INHERIT_THREAD: u64 = 1 << 35;
 const IOC_ENABLE: libc::c_ulong = 0x2400;
 const IOC_DISABLE: libc::c_ulong = 0x2401;
 const IOC_REFRESH: libc::c_ulong = 0x2402;
+const IOC_PERIOD: libc::c_ulong = 0x4008_2404;
 const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 const IOC_ID: libc::c_ulong = 0x8008_2407;
 const IOC_MODIFY_ATTRIBUTES: libc::c_ulong = 0x4008_240b;
@@ -126,6 +141,19 @@ impl Attributes {
     pub fn with_page_sizes(mut self, on: bool) -> Self {
         self.sample_type = if on { self.sample_type | PERF_SAMPLE_DATA_PAGE_SIZE } else { self.sample_type & !PERF_SAMPLE_DATA_PAGE_SIZE };
         self
+    }
+
+    /// A thread's CPU clock: a sample after each `period_ns` of CPU time.
+    #[must_use]
+    pub fn cpu_ticks(period_ns: u64, stack_bytes: u32) -> Self {
+        let mut attr = Self::base();
+        attr.kind = PERF_TYPE_SOFTWARE;
+        attr.config = PERF_COUNT_SW_TASK_CLOCK;
+        attr.sample_period = period_ns;
+        attr.sample_type = TICK_SAMPLE_TYPE;
+        attr.sample_regs_user = REGS_GENERAL;
+        attr.sample_stack_user = stack_bytes;
+        attr
     }
 
     /// Births, deaths, names and executable mappings of the threads, without samples: perf's sideband records.
@@ -246,7 +274,7 @@ impl Event {
     }
 
     fn control(&self, request: libc::c_ulong, argument: libc::c_ulong) -> io::Result<()> {
-        // SAFETY: requests used here take an integer (or, for MODIFY_ATTRIBUTES, a pointer that the caller keeps alive).
+        // SAFETY: requests used here take an integer (or, for MODIFY_ATTRIBUTES, PERIOD and ID, a pointer that the caller keeps alive).
         let done = unsafe { libc::ioctl(self.raw(), request, argument) };
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
@@ -267,6 +295,11 @@ impl Event {
     /// Moves a watchpoint. `attr` must equal the attributes it was opened with, except for the address and `disabled`.
     pub fn modify(&self, attr: &Attributes) -> io::Result<()> {
         self.control(IOC_MODIFY_ATTRIBUTES, std::ptr::from_ref(attr) as libc::c_ulong)
+    }
+
+    /// Changes the period. The current one begins anew.
+    pub fn set_period(&self, period: u64) -> io::Result<()> {
+        self.control(IOC_PERIOD, std::ptr::from_ref(&period) as libc::c_ulong)
     }
 
     /// Sends this event's records to another event's ring (same thread or same CPU).

@@ -118,7 +118,7 @@ mod tests {
         assert!((0.3..0.55).contains(&ran.wall_s), "{ran:?}");
         let none = vec![OsString::from("/nonexistent/program")];
         let start = std::time::Instant::now();
-        let error = commands.run_together(&[sh("sleep 20"), none, sh("sleep 20")]).expect_err("no such program");
+        let error = commands.run_together(&[sh("exec sleep 20"), none, sh("exec sleep 20")]).expect_err("no such program");
         assert_eq!(error.not_executed(), Some(libc::ENOENT));
         assert!(start.elapsed().as_secs() < 15);
     }

@@ -6,12 +6,12 @@ mod caches;
 mod kernel;
 mod nodes;
 mod permissions;
-mod target;
+mod target_machine;
 
 pub(crate) use kernel::HUGE_PAGE_BYTES;
 pub use kernel::{clock_source, host_name, huge_page_bytes};
 pub use permissions::Permissions;
-pub use target::{ImportedMachine, TargetError, TargetMachine};
+pub use target_machine::{ImportedMachine, TargetError, TargetMachine};
 
 use crate::files::{Root, USUAL_PAGE_BYTES, chosen};
 use crate::proc::meminfo;

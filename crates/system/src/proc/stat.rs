@@ -3,6 +3,7 @@
 use super::small_file;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 /// Clock ticks a second in every file of /proc (USER_HZ; 100 on all architectures of today).
 pub const TICKS_PER_S: u64 = 100;
@@ -28,6 +29,16 @@ pub fn of_thread(root: &Path, pid: i32, tid: i32) -> Option<Stat> {
 #[must_use]
 pub fn of_process(root: &Path, pid: i32) -> Option<Stat> {
     parse(&small_file(&root.join(format!("proc/{pid}/stat")))?)
+}
+
+/// How long a process has existed; /proc/uptime and its stat have the same clock.
+#[must_use]
+pub fn age(root: &Path, pid: i32) -> Option<Duration> {
+    let up: f64 = small_file(&root.join("proc/uptime"))?.split_ascii_whitespace().next()?.parse().ok()?;
+    let stat = small_file(&root.join(format!("proc/{pid}/stat")))?;
+    // Field 22 of proc(5), where the state after the name is field 3.
+    let started: u64 = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().nth(22 - 3)?.parse().ok()?;
+    Duration::try_from_secs_f64((up - started as f64 / TICKS_PER_S as f64).max(0.0)).ok()
 }
 
 /// Parses a stat line; the name is in parentheses and may itself contain any character.
@@ -56,6 +67,15 @@ pub fn online_cpus(text: &str) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Check that a process that just started is young, and that one that does not exist has no age.
+    #[test]
+    fn ages_of_processes() {
+        let age = age(Path::new("/"), std::process::id().cast_signed()).expect("this process");
+        assert!(age < Duration::from_secs(3600), "{age:?}");
+        assert_eq!(super::age(Path::new("/"), i32::MAX), None);
+        assert_eq!(super::age(Path::new("/nowhere"), 1), None);
+    }
 
     /// Check that names with parentheses and spaces do not shift the fields.
     #[test]

@@ -68,6 +68,18 @@ impl Status {
         self.value("Uid")?.split_whitespace().next()?.parse().ok()
     }
 
+    /// The effective user, who owns the files that the process creates.
+    #[must_use]
+    pub fn effective_user(&self) -> Option<u32> {
+        self.value("Uid")?.split_whitespace().nth(1)?.parse().ok()
+    }
+
+    /// The process's id as it sees itself: that of its innermost PID namespace.
+    #[must_use]
+    pub fn innermost_id(&self) -> Option<i32> {
+        self.value("NSpid")?.split_whitespace().next_back()?.parse().ok().filter(|pid| *pid >= 1)
+    }
+
     /// Effective capabilities, a bit each.
     #[must_use]
     pub fn capabilities(&self) -> Option<u64> {
@@ -102,13 +114,13 @@ mod tests {
     #[test]
     fn values_are_read() {
         let status = Status::parse(
-            "Name:\ta\nTgid:\t12\nUid:\t7\t0\t0\t0\nVmRSS:\t    8 kB\nVmSwap:\t 0 kB\nCapEff:\t00f0\nCpus_allowed:\tf\n\
+            "Name:\ta\nTgid:\t12\nNSpid:\t12\t3\nUid:\t7\t0\t0\t0\nVmRSS:\t    8 kB\nVmSwap:\t 0 kB\nCapEff:\t00f0\nCpus_allowed:\tf\n\
              Cpus_allowed_list:\t0-3\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t9\n"
                 .to_owned(),
         );
         assert_eq!((status.process(), status.user(), status.waits(), status.capabilities()), (Some(12), Some(7), Some(5), Some(0xf0)));
         assert_eq!((status.resident_bytes(), status.swapped_bytes(), status.hugetlb_bytes()), (Some(8192), Some(0), None));
-        assert_eq!(status.allowed_cpus(), Some("0-3"));
+        assert_eq!((status.allowed_cpus(), status.effective_user(), status.innermost_id()), (Some("0-3"), Some(0), Some(3)));
     }
 
     /// Check that damaged values are `None`.

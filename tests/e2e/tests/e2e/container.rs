@@ -3,7 +3,6 @@
 //! Docker does, and with ENOSYS as sandboxes do. Programs run unharmed, each missing source is named with the way to enable it,
 //! and everything else is shown.
 
-use firsttouch_e2e::corpus::programs;
 use firsttouch_e2e::process::{Outcome, Running, run};
 use firsttouch_e2e::programs::program;
 use firsttouch_e2e::skip::is_root;
@@ -156,22 +155,22 @@ fn doctor() {
     }
 }
 
-/// Check that samples of registers suffice for a verdict: one thread initialises an array that four threads use in blocks.
+/// Check that samples of registers suffice for a verdict: one thread initialises an array that four threads use in blocks. The array is so large
+/// that its initialisation takes dozens of ticks.
 #[test]
 fn a_verdict_without_perf() {
     let name = "a_verdict_without_perf";
-    let serial = programs().into_iter().find(|program| program.name == "serial_loop").expect("a program of the corpus");
-    let Some(command) = serial.command() else { return };
-    let command: Vec<&str> = command.iter().map(String::as_str).collect();
+    let Some(program) = program(name, "truth/dgemv") else { return };
+    let command = [text(&program), "--threads", "4", "--seconds", "3", "--mib", "1024", "--init", "serial"];
     for container in containers(name) {
         let folder = temporary_directory();
         let file = folder.path().join("serial.ftp");
         let profile = container.firsttouch.profile(&file, &["--quiet"], &command);
         let outcome = run(&mut container.command(&profile));
-        assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{outcome:?}");
+        assert_eq!(outcome.status, 0, "{outcome:?}");
         let report = container.json(&["report", text(&file)]);
         let finding = &report["findings"][0];
-        assert_eq!((finding["id"].as_str(), finding["object_name"].as_str()), (Some("serial-first-touch"), Some("a")), "{report:#}");
+        assert_eq!((finding["id"].as_str(), finding["object_name"].as_str()), (Some("serial-first-touch"), Some("A")), "{report:#}");
         assert_eq!(report["remote_evidence"], "sample", "{report:#}");
         let bound = |index: usize| report["remote_interval"][index].as_f64().unwrap_or(f64::NAN);
         assert!(bound(0) < 0.5 && 0.5 < bound(1) && bound(1) - bound(0) < 0.3, "{report:#}");

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 const ATTEMPTS: usize = 3;
+/// Each source of evidence must find the defect, and nothing else, on its own: the tables of the other one are emptied.
+const ALONE: [(&str, [&str; 2]); 2] = [("sample", ["accesses", "windows"]), ("watch", ["sampled_accesses", "samples"])];
 /// Machines on which plans are compared with all combinations, and the limit on a plan's time relative to the best combination. The first
 /// two are real, with two and eight nodes. On the third, an assumed one, four threads do not saturate a memory controller: there, memory that
 /// any thread may use is best (by 6 %) on a single node, whose threads then do more of the work. No plan does that, because with more
@@ -168,6 +170,22 @@ impl Expected {
     }
 }
 
+impl Expected {
+    /// The errors in the reports on one source of evidence alone.
+    fn problems_of_each_source(&self, firsttouch: &Firsttouch, file: &Path) -> Vec<String> {
+        let of_one = |(source, emptied): &(&str, [&str; 2])| -> Vec<String> {
+            let alone = file.with_extension(format!("{source}.ftp"));
+            std::fs::copy(file, &alone).expect("a copy of the profile");
+            let profile = rusqlite::Connection::open(&alone).expect("a profile");
+            emptied.iter().for_each(|table| assert!(profile.execute(&format!("DELETE FROM {table}"), []).is_ok(), "{table}"));
+            drop(profile);
+            self.problems(&firsttouch.report_json(&alone)).into_iter().map(|problem| format!("by {source} alone: {problem}")).collect()
+        };
+        let by_watch = !self.get("watch").is_some_and(|word| word.starts_with("none"));
+        ALONE.iter().filter(|(source, _)| *source != "watch" || by_watch).flat_map(of_one).collect()
+    }
+}
+
 #[test]
 fn every_defect_is_found_and_nothing_else() {
     let Some(firsttouch) = Firsttouch::find("corpus") else { return };
@@ -184,6 +202,7 @@ fn every_defect_is_found_and_nothing_else() {
             let outcome = run(firsttouch.profile(&file, &["--quiet"], &command).env("OPENBLAS_NUM_THREADS", "1"));
             assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{}: {outcome:?}", name);
             problems = expected.problems(&firsttouch.report_json(&file));
+            problems.extend(expected.problems_of_each_source(&firsttouch, &file));
             if problems.is_empty() {
                 // The guests run the program under this plan (scripts/test-guests).
                 let plan = plan_of(name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! All end-to-end tests in one binary, which links once. Each module tests a command or a property; `make e2e E2E=noharm::` runs one module.
 //!
-//! `corpus` and `truth` profile programs and check the figures, so no other test may run at the same time: `scripts/e2e` runs them last,
+//! `corpus`, `truth` and `outside` profile programs and check the figures, so no other test may run at the same time: `scripts/e2e` runs them last,
 //! one test at a time. The other modules compare outputs, or read the recorded profiles in `fixtures/profiles`.
 
 mod bench;
@@ -15,6 +15,7 @@ mod map;
 mod migrate;
 mod noharm;
 mod noharm_real;
+mod outside;
 mod plan;
 mod predict;
 mod profile_file;

@@ -206,6 +206,15 @@ fn threads_get_their_cpus_in_order() {
         let outcome = run(&mut ours(&firsttouch, &[options, &program].concat()));
         assert_eq!((outcome.status, outcome.stdout_text(), outcome.stderr_text().as_str()), (0, expected, ""), "{options:?}");
     }
+    // A plan's idle threads take no CPU; thread 0 is the main thread, which then is not pinned.
+    for (idle, expected) in [
+        ("1", format!("main: {both}\nthread 1: {both}\nthread 2: {first}\nthread 3: {last}\nmain: {last}\n")),
+        ("0,2", format!("main: {both}\nthread 1: {last}\nthread 2: {both}\nthread 3: {first}\nmain: {both}\n")),
+    ] {
+        let script = format!("FIRSTTOUCH_PIN_IDLE={idle} exec {} threads 3", text(&threads));
+        let outcome = run(&mut ours(&firsttouch, &["--pin", &list, "--", "sh", "-c", &script]));
+        assert_eq!((outcome.status, outcome.stdout_text(), outcome.stderr_text().as_str()), (0, expected, ""), "idle {idle}");
+    }
     // From a script, and together with the user's preloaded library.
     let script = format!("{} threads 1; echo $LD_PRELOAD", text(&threads));
     let mut command = ours(&firsttouch, &["--pin", &list, "--", "sh", "-c", &script]);

@@ -55,11 +55,12 @@ impl Source for Hint {
                         round,
                         by_thread: vec![ByThread { thread: touch.thread, rate: 1.0, hits: 1, cut: false, node: touch.cpu_node }],
                         writes: None,
+                        strided: None,
                         sites: vec![(touch.site, 1.0)],
                         home: Home::Unknown,
                     });
                     let z = placed.covers() * thin as f64;
-                    samples.draws.push(Draw { group: g, round, z, held_ns: 1.0, rate: 1.0, cut: false, doubt: None });
+                    samples.draws.push(Draw { group: g, round, z, held_ns: 1.0, rate: 1.0, cut: false, doubts: [None; 2] });
                 }
             }
         }

@@ -7,7 +7,7 @@
 //! A loop that writes memory for the first time is sampled just behind its page faults. So a write counts as use only if the page was
 //! touched [`SETTLED_NS`] earlier, and if an earlier sweep had passed it (`sweeps.rs`).
 
-mod derived;
+mod derived_touches;
 mod rates;
 mod sweeps;
 
@@ -17,14 +17,33 @@ use crate::estimator::{Design, Draw};
 use crate::homes::Home;
 use crate::partition::Sight;
 use crate::touch_record::BASE_PAGE;
-pub use derived::derived_touches;
+pub use derived_touches::derived_touches;
 use firsttouch_model::evidence::EvidenceSource;
-use firsttouch_model::rows::{Profile, SampledAccess};
+use firsttouch_model::rows::{Id, Profile, SampledAccess};
 use rates::Rates;
+use std::collections::HashMap;
 use sweeps::sweeps;
 
 /// A write this soon after the first touch of its page belongs to the initialisation.
 const SETTLED_NS: u64 = 10_000_000;
+
+/// Objects that firsttouch finds this soon after it attached were there before, ns.
+const FOUND_NS: u64 = 500_000_000;
+
+/// The stride of each instruction, if most of its samples agree on one. Two rounds of a loop that looks up computed places have a stride too, but
+/// a different one in each sample.
+fn steady_strides(profile: &Profile) -> HashMap<Option<Id>, i64> {
+    let mut counts: HashMap<Option<Id>, HashMap<Option<i64>, usize>> = HashMap::new();
+    for access in &profile.sampled_accesses {
+        *counts.entry(access.site).or_default().entry(access.stride).or_default() += 1;
+    }
+    let most = |(site, strides): (Option<Id>, HashMap<Option<i64>, usize>)| {
+        let all: usize = strides.values().sum();
+        let steady = strides.into_iter().find(|(_, count)| 2 * count > all)?.0?;
+        Some((site, steady))
+    };
+    counts.into_iter().filter_map(most).collect()
+}
 
 /// Samples of registers.
 #[derive(Debug)]
@@ -37,16 +56,26 @@ impl Source for TimerSamples {
 
     fn read(&self, reader: &Reader<'_>) -> Samples {
         let profile = reader.profile;
-        let mut samples = Samples::of_groups(reader.groups.len());
+        let (mut samples, mut elsewhere) = (Samples::of_groups(reader.groups.len()), 0.0);
         let accesses = by_sample(profile);
         let rates = Rates::new(profile, &accesses);
         let sweeps = sweeps(profile, &accesses, &rates);
+        // The first sweep that an attached firsttouch sees is not the first one over older memory.
+        let attached_ns = profile.meta.is_attached().then(|| profile.meta.start_ns.unwrap_or(0));
+        let is_older = |born_ns: u64| attached_ns.is_some_and(|at| born_ns <= at.saturating_add(FOUND_NS));
+        let steady = steady_strides(profile);
         for ((sample, own), firsts) in profile.samples.iter().zip(&accesses).zip(&sweeps.is_first) {
             let Some(thread) = reader.threads.index(sample.thread) else {
                 samples.refused += u64::from(!own.is_empty());
                 continue;
             };
-            let (rounds, doubt) = rates.rounds(sample, own);
+            let (rounds, doubts) = rates.rounds(sample, own);
+            let words = sample.elsewhere + own.iter().map(|access| access.words).sum::<f64>();
+            let time = rates.time(sample) / words.max(f64::MIN_POSITIVE);
+            let outside = rounds * sample.elsewhere;
+            if outside.is_finite() && outside > 0.0 {
+                elsewhere += outside;
+            }
             for (access, &is_first) in own.iter().zip(firsts) {
                 let Some((object, group)) = reader.object(access.object) else {
                     samples.refused += 1;
@@ -71,13 +100,15 @@ impl Source for TimerSamples {
                     round: sample.id.unsigned_abs(),
                     by_thread: vec![ByThread { thread, rate: 1.0, hits: 1, cut: false, node }],
                     writes: Some(access.kind.writes()),
+                    strided: Some(access.stride.is_some_and(|stride| stride != 0 && steady.get(&access.site) == Some(&stride))),
                     sites: vec![(access.site, 1.0)],
-                    home: if is_first { Home::Untouched } else { Home::Unknown },
+                    home: if is_first && !is_older(this.born_ns) { Home::Untouched } else { Home::Unknown },
                 });
-                samples.draws.push(Draw { group, round: sample.id.unsigned_abs(), z, held_ns: 1.0, rate: 0.0, cut: false, doubt });
+                samples.time.push((time * access.words).clamp(0.0, f64::MAX));
+                samples.draws.push(Draw { group, round: sample.id.unsigned_abs(), z, held_ns: 1.0, rate: 0.0, cut: false, doubts });
             }
         }
-        samples
+        Samples { elsewhere: Some(elsewhere), ..samples }
     }
 
     fn design(&self, reader: &Reader<'_>, draws: Vec<Draw>) -> Design {

@@ -28,6 +28,9 @@ const MOST_ROUNDS_A_NS: f64 = 400.0;
 /// The relative error of the rates of loops without progress, as half a 95 % interval. Words a ns of loops in cache and of loops that wait
 /// for memory differ by more than a factor of ten.
 const UNRATED_ERROR: f64 = 2.0;
+/// The relative error of the rate of one thread in a loop, if only the loop has a rate or none: threads share a processor, or come when others
+/// are at work. Half a 95 % interval.
+const THREAD_ERROR: f64 = 0.3;
 /// Half a 95 % interval in standard errors.
 const NORMAL: f64 = 1.96;
 /// A sample stands for at most this many times the usual CPU time between two samples, times its weight.
@@ -98,7 +101,7 @@ pub struct Rates {
     of_loop: HashMap<Loop, Rate>,
     /// The same of one thread: threads on remote memory, or on a busy CPU, are slower.
     of_thread: HashMap<(Loop, Id), Rate>,
-    /// Numbers of all that have an error in common: a loop of a thread, a loop, or code outside of loops.
+    /// Numbers of all that have an error in common: a loop of a thread, a loop, or code outside of loops (of a thread).
     number: HashMap<(Option<Loop>, Option<Id>), u32>,
     process_of: HashMap<Id, Id>,
     /// CPU time that a sample stands for, ns.
@@ -108,6 +111,11 @@ pub struct Rates {
 }
 
 impl Rates {
+    /// CPU time that a sample stands for, ns.
+    pub fn time(&self, sample: &TimerSample) -> f64 {
+        self.time.get(&sample.id).copied().unwrap_or(0.0)
+    }
+
     /// `accesses`: those of each sample, in the order of the samples.
     pub fn new(profile: &Profile, accesses: &[&[SampledAccess]]) -> Self {
         let process_of: HashMap<Id, Id> = profile.threads.iter().map(|thread| (thread.id, thread.process)).collect();
@@ -160,6 +168,8 @@ impl Rates {
         for sample in &profile.samples {
             let next = u32::try_from(rates.number.len()).unwrap_or(u32::MAX);
             rates.number.entry(rates.class(sample)).or_insert(next);
+            let next = u32::try_from(rates.number.len()).unwrap_or(u32::MAX);
+            rates.number.entry((rates.key(sample), Some(sample.thread))).or_insert(next);
         }
         rates.usual = rates.words_a_ns(profile, accesses).unwrap_or(1.0);
         rates
@@ -207,7 +217,7 @@ impl Rates {
         let (mut all, mut time) = (0.0, 0.0);
         for (sample, own) in profile.samples.iter().zip(accesses).filter(|(sample, _)| sample.state == SampleState::Computing) {
             if let Some(rate) = self.rate(sample) {
-                let own_time = self.time.get(&sample.id).copied().unwrap_or(0.0);
+                let own_time = self.time(sample);
                 all += own_time / rate.ns * in_round(sample, own);
                 time += own_time;
             }
@@ -215,8 +225,9 @@ impl Rates {
         (all > 0.0 && time > 0.0).then(|| all / time)
     }
 
-    /// How many rounds of its loop a sample stands for, and the error of this number, which all samples of the loop have in common.
-    pub fn rounds(&self, sample: &TimerSample, accesses: &[SampledAccess]) -> (f64, Option<Doubt>) {
+    /// How many rounds of its loop a sample stands for, and the errors of this number that all samples of the loop have in common, and those
+    /// of the thread.
+    pub fn rounds(&self, sample: &TimerSample, accesses: &[SampledAccess]) -> (f64, [Option<Doubt>; 2]) {
         let time = self.time.get(&sample.id).copied().unwrap_or(1.0);
         let rate = self.rate(sample);
         let rounds = match rate {
@@ -224,7 +235,10 @@ impl Rates {
             None => time * self.usual / in_round(sample, accesses).max(f64::MIN_POSITIVE),
         };
         let error = rate.map_or(UNRATED_ERROR, |rate| rate.error);
-        (rounds, self.number.get(&self.class(sample)).map(|&class| Doubt { class, error }))
+        let class = self.class(sample);
+        let doubt = |class, error| self.number.get(&class).map(|&class| Doubt { class, error });
+        let of_thread = if class.1.is_none() { doubt((class.0, Some(sample.thread)), THREAD_ERROR) } else { None };
+        (rounds, [doubt(class, error), of_thread])
     }
 }
 

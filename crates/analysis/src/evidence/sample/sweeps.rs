@@ -5,7 +5,7 @@
 //! the thread. So a few samples show which part of an object had been accessed at a certain time: a write to another part initialises it.
 
 use super::rates::Rates;
-use firsttouch_model::rows::{Id, Profile, SampledAccess, TimerSample};
+use firsttouch_model::rows::{AccessKind, Id, Profile, SampledAccess, TimerSample};
 use std::collections::{BTreeMap, HashMap};
 
 /// A range of an object that one thread passed.
@@ -19,6 +19,8 @@ pub struct Sweep {
     pub start: u64,
     pub end: u64,
     pub writes: bool,
+    /// The loop writes the object and does not read it, as code that initialises memory does.
+    pub fills: bool,
     /// The range lies between two samples in one entry of a loop: the thread passed it without a gap.
     pub is_certain: bool,
 }
@@ -80,14 +82,19 @@ pub fn sweeps(profile: &Profile, accesses: &[&[SampledAccess]], rates: &Rates) -
         if let Some((previous, theirs)) = before.filter(|(previous, _)| !is_one_entry(previous, sample)) {
             // The loop before went on until, at the latest, this sample.
             let theirs_reach = rates.rounds(sample, theirs).0;
-            theirs.iter().for_each(|access| finder.pass(previous, access, (access.address, reached(access, theirs_reach)), false));
+            theirs
+                .iter()
+                .for_each(|access| finder.pass(previous, access, (access.address, reached(access, theirs_reach)), Passed::default()));
         }
         let mut firsts = Vec::with_capacity(own.len());
         for access in *own {
             firsts.push(access.kind.writes() && access.stride.is_some_and(|stride| stride != 0) && !finder.has_passed(access));
             let from = before.filter(|(previous, _)| is_one_entry(previous, sample)).and_then(|(_, theirs)| same_operand(theirs, access));
-            let is_certain = from.is_some();
-            finder.pass(sample, access, (from.unwrap_or_else(|| reached(access, -reach)), access.address), is_certain);
+            let passed = Passed {
+                is_certain: from.is_some(),
+                fills: own.iter().filter(|other| other.object == access.object).all(|other| other.kind == AccessKind::Write),
+            };
+            finder.pass(sample, access, (from.unwrap_or_else(|| reached(access, -reach)), access.address), passed);
         }
         is_first.push(firsts);
     }
@@ -112,6 +119,13 @@ fn reached(access: &SampledAccess, rounds: f64) -> u64 {
     access.address.saturating_add_signed((rounds * stride).clamp(-9e18, 9e18) as i64)
 }
 
+/// What is known of a sweep.
+#[derive(Clone, Copy, Debug, Default)]
+struct Passed {
+    is_certain: bool,
+    fills: bool,
+}
+
 struct Finder {
     bounds: HashMap<Id, (u64, u64)>,
     passed: HashMap<Id, Ranges>,
@@ -124,7 +138,7 @@ impl Finder {
     }
 
     /// The operand passed all addresses from one to the other, the ends included.
-    fn pass(&mut self, sample: &TimerSample, access: &SampledAccess, (from, to): (u64, u64), is_certain: bool) {
+    fn pass(&mut self, sample: &TimerSample, access: &SampledAccess, (from, to): (u64, u64), passed: Passed) {
         let Some(&(low, high)) = self.bounds.get(&access.object).filter(|_| access.stride.is_some_and(|stride| stride != 0)) else {
             return;
         };
@@ -139,7 +153,8 @@ impl Finder {
                 start,
                 end,
                 writes: access.kind.writes(),
-                is_certain,
+                fills: passed.fills,
+                is_certain: passed.is_certain,
             });
         }
     }

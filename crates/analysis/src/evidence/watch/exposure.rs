@@ -1,7 +1,7 @@
 //! What the watch windows sample: words x ns of every group within the watched span.
 
 use crate::groups::{Group, SiteKey, site_key};
-use firsttouch_model::rows::{Id, Profile};
+use firsttouch_model::rows::{Id, ObjectKind, Profile};
 use std::collections::HashMap;
 
 /// The span of the run in which windows were drawn, ns.
@@ -32,6 +32,10 @@ impl Span {
                 (o.bytes / 8).max(1) as f64 * to.saturating_sub(from) as f64
             });
             let first = &profile.objects[group.representative];
+            // No windows are held on small blocks.
+            if first.kind == ObjectKind::Pool {
+                return 0.0;
+            }
             let site = first.site.and_then(|id| profile.sites.get(&id));
             let mut sizes: Vec<u64> = group.members.iter().map(|&i| profile.objects[i].bytes).collect();
             sizes.sort_unstable();

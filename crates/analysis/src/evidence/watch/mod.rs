@@ -42,7 +42,7 @@ impl Source for Watch {
                 continue;
             };
             let held_ns = window.held_ns as f64;
-            samples.draws.push(Draw { group, round: window.round, z, held_ns, rate: 0.0, cut: false, doubt: None });
+            samples.draws.push(Draw { group, round: window.round, z, held_ns, rate: 0.0, cut: false, doubts: [None; 2] });
             let own = rows.of(window.id);
             if own.is_empty() {
                 continue;
@@ -58,6 +58,7 @@ impl Source for Watch {
                 round: window.round,
                 by_thread,
                 writes: None,
+                strided: None,
                 sites,
                 home: Home::Unknown,
             });

@@ -273,7 +273,7 @@ pub(super) fn fortran_loop(case: &Case<'_>, value: &str) -> Option<String> {
 /// For an object whose source lines and language are unknown: where to look, and what to do for a better report.
 fn unnamed(case: &Case<'_>) -> String {
     let place =
-        |place: Option<&CodeLocation>| place.map_or_else(|| "a place that was not recorded".to_owned(), crate::code_locations::describe);
+        |place: Option<&CodeLocation>| place.map_or_else(|| "a place that was not recorded".to_owned(), crate::source_code::describe);
     let (touch, used) = (place(touch(case)), place(used(case)));
     format!(
         "the code at {touch} writes it first, in one thread: divide that among the threads like the loop at {used}. A build with -g \

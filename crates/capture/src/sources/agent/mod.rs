@@ -1,13 +1,14 @@
 //! Allocations, threads and OpenMP regions, recorded by the agent: a small library that the target preloads (native/agent).
 
 use crate::agent::ring::{AgentRing, SILENT_ADDRESS_SPACE, SILENT_SANDBOX, SampleInterval};
+use crate::agent::waker::Waker;
 use crate::options::Options;
 use crate::source::{Account, Drain, NEVER, Occasion, Source, Target, Unavailable};
 use crate::sources::sample::interval;
 use crate::timeline::Timeline;
 use crate::track::Tracker;
 use crate::track::activity::Sampling;
-use firsttouch_system::preload::target::accepts_agent;
+use firsttouch_system::preload::accepts_agent::accepts_agent;
 use firsttouch_system::preload::unpack::Unpacked;
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -16,6 +17,9 @@ use std::rc::Rc;
 
 /// Slots of the agent's ring (64 bytes each).
 const RING_SLOTS: usize = 1 << 16;
+/// Of the blocks below the minimum size, one is sampled for so many bytes that a thread allocates, on average, and fewer from threads that
+/// allocate much.
+const SMALL_MEAN_BYTES: u32 = 32 << 10;
 const ATTACHED: &str = "attached to a running program, so there is no agent: objects are named by mapping, and allocations and first touches before the start were not seen";
 const SANDBOXED: &str = "the program restricted its own system calls (seccomp, PR_SET_TSC), so the agent stopped recording: allocations and releases after that were not seen";
 const NO_ADDRESS_SPACE: &str =
@@ -33,6 +37,7 @@ pub struct Agent {
     /// How often registers are sampled, if they are.
     sampling: Option<SampleInterval>,
     loaded: Option<(Library, AgentRing)>,
+    waker: Option<Waker>,
     /// Found out when the run ended.
     missing: Option<&'static str>,
 }
@@ -48,6 +53,7 @@ impl Agent {
             follow: options.follow,
             sampling: interval(options.cpus().len()).ok(),
             loaded: None,
+            waker: None,
             missing: None,
         }
     }
@@ -100,6 +106,9 @@ impl Source for Agent {
     fn start(&mut self, target: &Target<'_>, tracker: &mut Tracker) -> Result<(), Unavailable> {
         if let Some((_, ring)) = &self.loaded {
             ring.set_root(target.pid);
+            // Without a waker, large allocations are seen at the next tick.
+            self.waker = Waker::start(ring.memory()).ok();
+            ring.sample_small_blocks(SMALL_MEAN_BYTES);
             tracker.scope.by_mapping = false;
             if let Some(interval) = self.sampling {
                 ring.sample(interval);
@@ -109,7 +118,10 @@ impl Source for Agent {
         Ok(())
     }
 
-    fn drain(&mut self, drain: &Drain, _tracker: &mut Tracker, timeline: &mut Timeline) {
+    fn drain(&mut self, drain: &Drain, tracker: &mut Tracker, timeline: &mut Timeline) {
+        if self.waker.as_ref().is_some_and(|waker| waker.bell().take()) {
+            tracker.activity.wakes_left = tracker.activity.wakes_left.saturating_sub(1);
+        }
         // The ring is large: once a drain is enough.
         if let Some((_, ring)) = &mut self.loaded
             && drain.is_first
@@ -123,6 +135,14 @@ impl Source for Agent {
         if let Some(sampling) = &mut tracker.activity.sampling {
             sampling.unsampled_threads = ring.unsampled_threads();
         }
+        if occasion == Occasion::Drained
+            && let Some(waker) = &self.waker
+        {
+            let bytes = if tracker.activity.wakes_left > 0 { tracker.activity.wake_bytes } else { 0 };
+            if ring.ask_for_wake(bytes) {
+                waker.bell().ring();
+            }
+        }
         if occasion == Occasion::End {
             self.missing = match () {
                 () if ring.silent() & SILENT_ADDRESS_SPACE != 0 => Some(NO_ADDRESS_SPACE),
@@ -133,6 +153,10 @@ impl Source for Agent {
             tracker.sink.lose("sample", "samples that fell into the agent's own recording, or found the ring full", ring.skipped_samples());
         }
         NEVER
+    }
+
+    fn descriptors(&self) -> Vec<i32> {
+        self.waker.iter().map(|waker| waker.bell().descriptor()).collect()
     }
 
     fn account(&self, _tracker: &Tracker) -> Option<Account> {

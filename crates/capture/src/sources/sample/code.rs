@@ -30,6 +30,8 @@ pub struct Codes {
     /// Numbers of files, by path.
     files: HashMap<String, u32>,
     in_files: HashMap<(u32, u64), Code>,
+    /// By instruction, another one in the same loop whose plan is known.
+    members: HashMap<(u32, u64), u64>,
     generated: HashMap<(Id, u64), ([u8; CHECKED], Code)>,
 }
 
@@ -46,8 +48,30 @@ impl Codes {
         };
         if self.in_files.len() > MOST {
             self.in_files.clear();
+            self.members.clear();
         }
-        self.in_files.entry((file, offset)).or_insert_with(|| Code::at(memory, address))
+        if !self.in_files.contains_key(&(file, offset)) {
+            let code = self.beside(file, offset, memory).unwrap_or_else(|| self.searched((file, offset), memory, address));
+            self.in_files.insert((file, offset), code);
+        }
+        &self.in_files[&(file, offset)]
+    }
+
+    fn searched(&mut self, (file, offset): (u32, u64), memory: &SampledMemory<'_>, address: u64) -> Code {
+        let code = Code::at(memory, address);
+        if let Some(plan) = &code.plan {
+            let in_file = |member: u64| offset.wrapping_add(member.wrapping_sub(plan.start()));
+            self.members.extend(X86.members(plan).into_iter().map(|member| ((file, in_file(member)), offset)));
+        }
+        code
+    }
+
+    /// From the plan of another instruction in the same loop.
+    fn beside(&self, file: u32, offset: u64, memory: &SampledMemory<'_>) -> Option<Code> {
+        let known = *self.members.get(&(file, offset))?;
+        let plan = self.in_files.get(&(file, known))?.plan.as_ref()?;
+        let plan = X86.plan_beside(plan, plan.start().wrapping_add(offset.wrapping_sub(known)))?;
+        Some(Code { plan: Some(plan), follows_system_call: memory.follows_system_call() })
     }
 
     /// The program may put other code at the same address, so the bytes are compared.

@@ -1,35 +1,43 @@
 //! Accesses, from the registers of running threads at ticks of their CPU clocks: the innermost loop around each sample is decoded and
 //! walked, which gives every memory operand of it an exact address (`firsttouch_decode`).
 //!
-//! The agent takes the samples (native/agent/sample.c). `code.rs` finds and keeps the decoded code, `memory.rs` reads the memory that the
+//! The agent takes the samples (native/agent/sample.c), or the kernel where the agent does not (`outside.rs`). `code.rs` finds and keeps the decoded code, `memory.rs` reads the memory that the
 //! code needs, and this file turns each sample into rows.
 
 mod code;
 mod memory;
+mod outside;
+mod roads;
 mod thinning;
 
 use crate::agent::records::{AgentEvent, AgentRecord, Tick};
 use crate::agent::ring::SampleInterval;
 use crate::perf::records::Sample as PerfSample;
-use crate::source::{Account, Source, Target, Unavailable};
-use crate::timeline::Record;
+use crate::perf::refusal::explain;
+use crate::perf::ticks::{ThreadTick, TickMode};
+use crate::random::Random;
+use crate::source::{Account, Drain, NEVER, Occasion, Source, Target, Unavailable};
+use crate::timeline::{Record, Timeline};
 use crate::track::Tracker;
+use crate::track::live_objects::LiveObjects;
 use crate::track::processes::LiveProcess;
 use code::Codes;
 use firsttouch_decode::{Access, Operand, Registers, Walk, Walker, X86};
-use firsttouch_model::rows::{AccessKind, Id, Progress, SampleState, SampledAccess, SampledLoop, TimerSample};
-use firsttouch_system::calls::clock::{monotonic_ns, tick_ns};
+use firsttouch_model::rows::metadata::Entry;
+use firsttouch_model::rows::{AccessKind, Id, NO_OBJECT, Progress, SampleState, SampledAccess, SampledLoop, TimerSample};
+use firsttouch_system::calls::clock::{monotonic_ns, thread_cpu_ns, tick_ns};
 use firsttouch_system::calls::cpu_timers_spare_system_calls;
 use memory::SampledMemory;
+use outside::Outside;
+use roads::Roads;
 use thinning::Thinning;
 
 /// CPU time of a thread between two of its samples, at least, ns.
 const LEAST_NS: u64 = 3_500_000;
 /// Samples that firsttouch takes a second at most, from all CPUs together.
 const MOST_A_SECOND: u64 = 4_000;
-const NO_AGENT: &str = "the agent is not in the program, so no registers were sampled";
-const OLD_KERNEL: &str =
-    "this kernel is older than Linux 5.9, where timers could interrupt the program's system calls: continuing without samples of registers";
+const NO_AGENT: &str = "the agent is not in the program";
+const OLD_KERNEL: &str = "this kernel is older than Linux 5.9, where timers could interrupt the program's system calls";
 const OTHER_PROCESSOR: &str = "firsttouch decodes the code of x86-64 only: continuing without samples of registers";
 
 /// How often threads are sampled on a machine with this many CPUs, or why they are not.
@@ -50,39 +58,78 @@ pub fn interval(cpus: usize) -> Result<SampleInterval, Unavailable> {
     Ok(SampleInterval { each_us: us(ticks * tick_ns - tick_ns / 4), first_us: us((ticks - 1) * tick_ns) })
 }
 
+/// Rows for ticks that hit the kernel unreported, at most, before one that was reported.
+const MOST_UNREPORTED: u32 = 8;
+
 /// The source. `Sample` alone is a record of a performance event.
 pub struct TimerSamples {
-    allowed: Result<SampleInterval, Unavailable>,
+    cpus: usize,
+    outside: Outside,
+    /// Why no thread can be sampled from outside, if so.
+    refused: Option<String>,
     codes: Codes,
     thinning: Thinning,
     samples: Id,
+    samples_outside: u64,
 }
 
 impl TimerSamples {
-    /// `allowed`: what [`interval`] returned.
+    /// `cpus`: those of the machine.
     #[must_use]
-    pub fn new(allowed: Result<SampleInterval, Unavailable>) -> Self {
-        Self { allowed, codes: Codes::default(), thinning: Thinning::default(), samples: 0 }
+    pub fn new(cpus: usize) -> Self {
+        Self {
+            cpus,
+            outside: Outside::new(cpus, MOST_A_SECOND, Random::new(monotonic_ns())),
+            refused: None,
+            codes: Codes::default(),
+            thinning: Thinning::default(),
+            samples: 0,
+            samples_outside: 0,
+        }
     }
 
-    fn tick(&mut self, pid: i32, tid: i32, time: u64, tick: &Tick, tracker: &mut Tracker) {
-        let thread = tracker.thread(pid, tid, None, time);
-        let Some(weight) = self.thinning.weight(time) else { return };
-        let Some(process) = tracker.processes.live.get_mut(&pid) else { return };
+    fn next_sample(&mut self) -> Id {
         self.samples += 1;
-        let id = self.samples;
+        self.samples
+    }
+
+    /// A sample of the kernel's clock, and the ticks before it that hit the kernel.
+    fn outside_tick(&mut self, sample: &ThreadTick, tracker: &mut Tracker) {
+        let ThreadTick { pid, tid, time, mode, tick, unreported } = sample;
+        let before = self.samples;
+        let Some(weight) = self.thinning.weight(*time) else { return };
+        let thread = tracker.thread(*pid, *tid, None, *time);
+        let rows = (*unreported).min(MOST_UNREPORTED);
+        for row in (1..=rows).rev() {
+            let row = TimerSample {
+                id: self.next_sample(),
+                thread,
+                time_ns: *time,
+                cpu: tick.cpu,
+                cpu_ns: tick.cpu_ns.saturating_sub(u64::from(row) * self.outside.period_ns()),
+                weight: weight * f64::from(*unreported) / f64::from(rows),
+                site: None,
+                state: SampleState::InKernel,
+                around: None,
+                unknown: 0,
+                elsewhere: 0.0,
+            };
+            tracker.sink.write(|w| w.sample(&row));
+        }
+        self.tick((*pid, thread), *time, weight, *mode, tick, tracker);
+        self.samples_outside += (self.samples - before).unsigned_abs();
+    }
+
+    fn tick(&mut self, (pid, thread): (i32, Id), time: u64, weight: f64, mode: TickMode, tick: &Tick, tracker: &mut Tracker) {
+        let id = self.next_sample();
+        let Some(process) = tracker.processes.live.get_mut(&pid) else { return };
         let registers = Registers { instruction_pointer: tick.instruction_pointer, general: tick.registers };
         let (state, walk) = {
             let memory = SampledMemory::new(process, tick);
-            let code = self.codes.at(process, &memory, tick.instruction_pointer);
-            match &code.plan {
-                _ if code.follows_system_call => (SampleState::InKernel, Walk::default()),
-                None => (SampleState::Undecoded, Walk::default()),
-                Some(plan) => {
-                    let walk = X86.walk(plan, &registers, &memory);
-                    let is_waiting = walk.around.is_some_and(|around| around.is_waiting);
-                    (if is_waiting { SampleState::Waiting } else { SampleState::Computing }, walk)
-                }
+            match mode {
+                TickMode::Kernel => (SampleState::InKernel, Walk::default()),
+                TickMode::Unreadable => (SampleState::Undecoded, Walk::default()),
+                TickMode::User => walked(&mut self.codes, process, &memory, &registers),
             }
         };
         let mut stack = stack(process, tick);
@@ -90,8 +137,12 @@ impl TimerSamples {
         let mut elsewhere = 0.0;
         if state == SampleState::Computing {
             for operand in &walk.operands {
-                let Some(object) = object_at(process, operand.address) else {
-                    elsewhere += if operand.is_stack { 0.0 } else { words(operand) };
+                // What each round reads at one place is a constant, or in a cache. Of other places, the analysis finds out whether small blocks lie
+                // there.
+                let is_near = operand.is_stack || operand.stride == Some(0);
+                let small = || (!is_near && process.small_blocks.may_hold(operand.address)).then_some(NO_OBJECT);
+                let Some(object) = object_at(&mut process.objects, operand.address).or_else(small) else {
+                    elsewhere += if is_near { 0.0 } else { words(operand) };
                     continue;
                 };
                 stack[0] = operand.instruction;
@@ -127,38 +178,93 @@ impl Source for TimerSamples {
     }
 
     fn probe(&mut self) -> Result<(), Unavailable> {
-        self.allowed.clone().map(drop)
+        if cfg!(target_arch = "x86_64") { Ok(()) } else { Err(OTHER_PROCESSOR.into()) }
     }
 
-    fn start(&mut self, _target: &Target<'_>, tracker: &mut Tracker) -> Result<(), Unavailable> {
-        if tracker.activity.sampling.is_none() {
-            return Err(NO_AGENT.into());
+    fn start(&mut self, target: &Target<'_>, tracker: &mut Tracker) -> Result<(), Unavailable> {
+        let error = target.tids.first().and_then(|&tid| self.outside.probe(tid).err());
+        self.refused = error.map(|error| explain(&tracker.scope.root, &error));
+        match &self.refused {
+            Some(refused) if tracker.activity.sampling.is_none() => {
+                let inside = interval(self.cpus).err().map_or_else(|| NO_AGENT.to_owned(), |reason| reason.to_string());
+                Err(format!("{inside}, and its registers cannot be sampled from outside: {refused}").into())
+            }
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    fn drain(&mut self, drain: &Drain, tracker: &mut Tracker, timeline: &mut Timeline) {
+        if drain.is_first {
+            self.outside.drain(&mut tracker.sink, timeline);
+        }
     }
 
     fn take(&mut self, record: &Record, tracker: &mut Tracker) -> bool {
-        let Record::Agent(AgentRecord { pid, tid, time, event: AgentEvent::Tick(tick) }) = record else { return false };
-        if tracker.scope.includes(*pid) && tracker.processes.live.contains_key(pid) {
-            let began = monotonic_ns();
-            self.tick(*pid, *tid, *time, tick, tracker);
-            self.thinning.spend(monotonic_ns().saturating_sub(began));
-        } else {
+        let (pid, tid) = match record {
+            Record::Agent(AgentRecord { pid, tid, event: AgentEvent::Tick(_), .. }) => (*pid, *tid),
+            Record::Tick(sample) => (sample.pid, sample.tid),
+            _ => return false,
+        };
+        if !tracker.scope.includes(pid) || !tracker.processes.live.contains_key(&pid) {
             tracker.sink.lose("sample", "samples of a process that had ended, or that lives in another PID namespace", 1);
+            return true;
         }
+        // Not the time that passes: a busy program takes the CPU from firsttouch.
+        let began = thread_cpu_ns();
+        match record {
+            // The thread got a timer meanwhile.
+            Record::Tick(_) if tracker.has_timer(pid, tid) => {}
+            Record::Tick(sample) => self.outside_tick(sample, tracker),
+            Record::Agent(AgentRecord { time, event: AgentEvent::Tick(tick), .. }) => {
+                tracker.timer_seen(pid, tid);
+                let thread = tracker.thread(pid, tid, None, *time);
+                if let Some(weight) = self.thinning.weight(*time) {
+                    self.tick((pid, thread), *time, weight, TickMode::User, tick, tracker);
+                }
+            }
+            _ => {}
+        }
+        self.thinning.spend(thread_cpu_ns().saturating_sub(began));
         true
     }
 
-    fn account(&self, tracker: &Tracker) -> Option<Account> {
-        let account = Account::available(self.samples.unsigned_abs());
-        let unsampled = tracker.activity.sampling.as_ref().map_or(0, |sampling| sampling.unsampled_threads);
-        if unsampled == 0 {
-            return Some(account);
+    fn act(&mut self, occasion: Occasion, now: u64, tracker: &mut Tracker) -> u64 {
+        match occasion {
+            Occasion::Tick if self.refused.is_none() => self.outside.follow(now, tracker),
+            Occasion::Flush | Occasion::End if self.samples_outside > 0 => {
+                tracker.sink.write(|w| w.meta(Entry::SamplesOutside(self.samples_outside)));
+            }
+            _ => {}
         }
-        let detail = format!(
-            "{unsampled} threads got no timer, so their registers were not sampled: raise the limit on pending signals (ulimit -i)"
-        );
-        Some(Account { detail, is_warning: true, ..account })
+        NEVER
+    }
+
+    fn account(&self, tracker: &Tracker) -> Option<Account> {
+        let agent = tracker.activity.sampling.as_ref();
+        let without_timer = agent.map_or(0, |sampling| sampling.unsampled_threads);
+        let (outside, refused) = (self.outside.threads(), self.refused.as_deref());
+        let (roads, is_warning) = Roads { has_agent: agent.is_some(), without_timer, outside, refused }.sentence();
+        let sentences = Some(roads).filter(|roads| !roads.is_empty()).into_iter().chain(self.thinning.sentence());
+        let detail = sentences.collect::<Vec<_>>().join(". ");
+        Some(Account { detail, is_warning, ..Account::available(self.samples.unsigned_abs()) })
+    }
+
+    fn stop(&mut self) {
+        self.outside.stop();
+    }
+}
+
+/// What the code around a sample does.
+fn walked(codes: &mut Codes, process: &LiveProcess, memory: &SampledMemory<'_>, registers: &Registers) -> (SampleState, Walk) {
+    let code = codes.at(process, memory, registers.instruction_pointer);
+    match &code.plan {
+        _ if code.follows_system_call => (SampleState::InKernel, Walk::default()),
+        None => (SampleState::Undecoded, Walk::default()),
+        Some(plan) => {
+            let walk = X86.walk(plan, registers, memory);
+            let is_waiting = walk.around.is_some_and(|around| around.is_waiting);
+            (if is_waiting { SampleState::Waiting } else { SampleState::Computing }, walk)
+        }
     }
 }
 
@@ -175,8 +281,8 @@ fn stack(process: &mut LiveProcess, tick: &Tick) -> Vec<u64> {
 }
 
 /// The recorded object at an address.
-fn object_at(process: &mut LiveProcess, address: u64) -> Option<Id> {
-    let (start, object) = process.objects.by_address.range_mut(..=address).next_back()?;
+fn object_at(objects: &mut LiveObjects, address: u64) -> Option<Id> {
+    let (start, object) = objects.by_address.range_mut(..=address).next_back()?;
     let is_inside = address - start < object.bytes;
     if !is_inside || !object.is_sampled() {
         return None;

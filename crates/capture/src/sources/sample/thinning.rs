@@ -9,6 +9,8 @@ const WINDOW_NS: u64 = 100_000_000;
 /// firsttouch spends at most this part of one CPU on samples. More is allowed at the start, when code is decoded for the first time.
 const BUDGET: f64 = 0.02;
 const START_NS: u64 = 1_000_000_000;
+/// The user is told if more than this part of the samples is left out.
+const LEFT_OUT_NAMED: f64 = 0.2;
 /// At most one window of 2^10 is sampled for reasons of cost.
 const MOST_BY_COST: u32 = 10;
 
@@ -20,6 +22,9 @@ pub struct Thinning {
     window: u64,
     /// Halvings because of the cost.
     by_cost: u32,
+    /// Samples that were offered, and those that were left out because of the cost.
+    offered: u64,
+    left_out: u64,
 }
 
 impl Thinning {
@@ -38,11 +43,25 @@ impl Thinning {
         }
         let by_size = if self.taken < FULL { 0 } else { 1 + u32::try_from((self.taken - FULL) / HALVED).unwrap_or(u32::MAX) };
         let one_of = 1u64 << by_size.max(self.by_cost).min(20);
+        self.offered += 1;
         if !window.is_multiple_of(one_of) {
+            self.left_out += u64::from(self.by_cost > by_size);
             return None;
         }
         self.taken += 1;
         Some(one_of as f64)
+    }
+
+    /// Which part of the samples was left out because of their cost, if that is much.
+    pub fn sentence(&self) -> Option<String> {
+        let part = self.left_out as f64 / self.offered.max(1) as f64;
+        (part > LEFT_OUT_NAMED).then(|| {
+            format!(
+                "{:.0} % of the samples were left out, because all of them would take more than {:.0} % of a CPU; the others count for them",
+                100.0 * part,
+                100.0 * BUDGET
+            )
+        })
     }
 
     /// A sample took firsttouch so long.
@@ -82,5 +101,7 @@ mod tests {
         }
         assert!((spent as f64) < 1.5 * BUDGET * (all * tick) as f64, "{spent}");
         assert!((sum / all as f64 - 1.0).abs() < 0.2, "{sum}");
+        assert!(thinning.sentence().is_some_and(|sentence| sentence.starts_with("9") && sentence.contains("2 % of a CPU")));
+        assert_eq!(Thinning::default().sentence(), None);
     }
 }

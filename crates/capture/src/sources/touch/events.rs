@@ -3,13 +3,14 @@
 //! Each period is an event of its own, because an inherited event cannot be changed once a thread has it. One is enabled at a time. A
 //! sample names its event, and so the number of faults it stands for.
 
-use super::period::{Switch, is_storm, periods};
+use super::period::{EVENTS, Switch, is_storm, periods};
 use crate::perf::records::{PerfRecord, parse};
 use crate::perf::refusal::explain;
 use crate::perf::ring::PerfRing;
 use crate::source::Unavailable;
+use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::calls::perf::{Attributes, Event, kernel_reports_page_sizes};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 
@@ -37,8 +38,16 @@ pub struct TouchEvents {
     owners: Vec<(u32, usize)>,
     rings: Vec<PerfRing>,
     mode: Mode,
+    reopened: Option<Reopened>,
     /// Events that could not be opened again after a storm.
     pub unopened: u64,
+}
+
+/// The event that was opened on the threads of a running program, and since when it is inherited.
+struct Reopened {
+    index: usize,
+    since_ns: u64,
+    tids: HashSet<i32>,
 }
 
 /// How events are opened. Trying shows what the kernel allows.
@@ -82,6 +91,7 @@ impl TouchEvents {
             owners: Vec::new(),
             rings: Vec::new(),
             mode,
+            reopened: None,
             unopened: 0,
         };
         for &cpu in cpus {
@@ -99,8 +109,8 @@ impl TouchEvents {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
         all.by_period.resize_with(periods().count(), Vec::new);
-        for index in 0..all.by_period.len() {
-            all.open_period(index, tids, mode.on_exec)?;
+        for index in 0..EVENTS {
+            all.by_period[index] = all.open_period(index, tids, mode.on_exec)?;
         }
         // Events that are opened later belong to a program that runs already.
         all.mode.on_exec = false;
@@ -114,8 +124,8 @@ impl TouchEvents {
 
     /// Opens the events of one period on the given threads. They are off; the first period's are switched on once the program
     /// starts (`on_exec`).
-    fn open_period(&mut self, index: usize, tids: &[i32], on_exec: bool) -> io::Result<()> {
-        let Some(period) = periods().nth(index) else { return Ok(()) };
+    fn open_period(&mut self, index: usize, tids: &[i32], on_exec: bool) -> io::Result<Vec<Event>> {
+        let Some(period) = periods().nth(index) else { return Ok(Vec::new()) };
         let stack = if index == 0 { QUIET_STACK_BYTES } else { STACK_BYTES };
         let attr = Attributes::page_faults(period, stack)
             .exclude_kernel(!self.mode.sees_kernel)
@@ -130,8 +140,7 @@ impl TouchEvents {
             self.period_of.clear();
         }
         self.period_of.extend(events.iter().map(|e| (e.id(), period)));
-        self.by_period[index] = events;
-        Ok(())
+        Ok(events)
     }
 
     /// Faults taken in the kernel on a thread's behalf are seen too.
@@ -146,17 +155,21 @@ impl TouchEvents {
         self.period_of.get(&event).copied().unwrap_or(1)
     }
 
-    /// Switches from one period to another. `tids`: the live threads, if events may be closed in a storm.
+    /// Whether the events of so many threads are closed and opened again, rather than switched off and on.
+    #[must_use]
+    pub fn are_reopened(&self, threads: usize) -> bool {
+        threads > 0 && threads * self.owners.len() <= REOPENED
+    }
+
+    /// Switches from one event to another. `tids` are the live threads.
     pub fn switch(&mut self, switch: Switch, tids: &[i32]) {
         // Off before on: a fault between the two is missed, and no fault is counted twice.
         if let Some(current) = switch.off {
-            let closes = switch.on.is_none() && !tids.is_empty() && tids.len() * self.owners.len() <= REOPENED;
-            for (index, events) in self.by_period.iter_mut().enumerate() {
-                if closes {
-                    events.clear();
-                } else if index == current {
-                    events.iter().for_each(|event| drop(event.disable()));
-                }
+            self.reopened = None;
+            if switch.on.is_none() && self.are_reopened(tids.len()) {
+                self.by_period.iter_mut().for_each(Vec::clear);
+            } else {
+                self.by_period[current].iter().for_each(|event| drop(event.disable()));
             }
         }
         if let Some(next) = switch.on {
@@ -166,15 +179,49 @@ impl TouchEvents {
 
     /// Opens the event if it was closed, and all others with it once the storm is over (when no event is closed again soon).
     fn switch_on(&mut self, next: usize, tids: &[i32]) {
-        if self.by_period[next].is_empty() && !tids.is_empty() {
-            let all = if is_storm(next) { next..next + 1 } else { 0..self.by_period.len() };
-            for index in all {
-                self.unopened += u64::from(self.open_period(index, tids, false).is_err());
+        let was_open = !self.by_period[next].is_empty() || tids.is_empty();
+        let since_ns = monotonic_ns();
+        if !was_open {
+            self.open_on(next, tids);
+        }
+        self.by_period[next].iter().for_each(|event| drop(event.enable()));
+        if was_open {
+            return;
+        }
+        if !is_storm(next) && next < EVENTS {
+            for index in (0..EVENTS).filter(|&index| index != next) {
+                self.by_period[index].clear();
+                self.open_on(index, tids);
             }
         }
-        for event in &self.by_period[next] {
-            let _ = event.enable();
+        self.reopened = Some(Reopened { index: next, since_ns, tids: tids.iter().copied().collect() });
+    }
+
+    /// Opens an event on these threads. It is off.
+    fn open_on(&mut self, index: usize, tids: &[i32]) {
+        match self.open_period(index, tids, false) {
+            Ok(events) => self.by_period[index].extend(events),
+            Err(_) => self.unopened += 1,
         }
+    }
+
+    /// Opens the event that is on also on threads that were born before it was opened, and known later. Threads born after that inherited
+    /// it.
+    pub fn add_threads(&mut self, threads: impl Iterator<Item = (i32, u64)>) {
+        let Some(mut reopened) = self.reopened.take() else { return };
+        let unknown: Vec<(i32, u64)> = threads.filter(|(tid, _)| !reopened.tids.contains(tid)).collect();
+        let missed: Vec<i32> = unknown.iter().filter(|(_, born_ns)| *born_ns < reopened.since_ns).map(|(tid, _)| *tid).collect();
+        reopened.tids.extend(unknown.iter().map(|(tid, _)| *tid));
+        if !missed.is_empty() {
+            match self.open_period(reopened.index, &missed, false) {
+                Ok(events) => {
+                    events.iter().for_each(|event| drop(event.enable()));
+                    self.by_period[reopened.index].extend(events);
+                }
+                Err(_) => self.unopened += 1,
+            }
+        }
+        self.reopened = Some(reopened);
     }
 
     /// Descriptors that become readable when a ring fills.

@@ -3,6 +3,7 @@
 
 mod events;
 mod faults;
+mod focus;
 mod period;
 
 use crate::options::Options;
@@ -11,18 +12,34 @@ use crate::random::Random;
 use crate::source::{Account, Drain, NEVER, Occasion, Source, Target, Unavailable};
 use crate::timeline::{Fault, Record, Timeline};
 use crate::track::Tracker;
+use crate::track::objects::{Birth, LARGE_BYTES};
 use events::TouchEvents;
 use faults::Faults;
+use firsttouch_model::rows::Id;
 use firsttouch_system::calls::clock::monotonic_ns;
-use period::Period;
+use firsttouch_system::calls::pages::nodes_of;
+use focus::{Focus, Memory};
+use period::{Period, focus_event};
 
 const KERNEL_UNSEEN: &str = "faults in system calls are not seen at this privilege (perf_event_paranoid > 1): memory filled by read() is inferred from pages without a record; set perf_event_paranoid to 1 or run with CAP_PERFMON to see them";
+
+/// How often large allocations may wake firsttouch between two ticks.
+const WAKES_A_TICK: u32 = 4;
+/// When the rings are read after the start of a focus, ns: threads that the program starts right after an allocation have no event yet.
+const LOOKS_NS: [u64; 5] = [300_000, 700_000, 1_500_000, 3_000_000, 6_000_000];
 
 pub struct Touch {
     cpus: Vec<u32>,
     follow: bool,
     events: Option<TouchEvents>,
     period: Period,
+    focus: Focus,
+    /// The event that the large objects need.
+    focus_event: Option<usize>,
+    /// When the focus began, and how often the rings were read since.
+    focus_ns: u64,
+    looks: usize,
+    elapsed_s: f64,
     faults: Faults,
 }
 
@@ -30,13 +47,83 @@ impl Touch {
     #[must_use]
     pub fn new(options: &Options) -> Self {
         let now = monotonic_ns();
+        let machine = &options.machine;
+        let page_bytes = if machine.transparent_huge_pages == "always" { machine.huge_page_bytes } else { machine.page_bytes.max(4096) };
         Self {
             cpus: options.cpus(),
             follow: options.follow,
             events: None,
             period: Period::new(Random::new(now)),
+            focus: Focus::new(page_bytes),
+            focus_event: None,
+            focus_ns: 0,
+            looks: LOOKS_NS.len(),
+            elapsed_s: 0.0,
             faults: Faults::new(Random::new(!now)),
         }
+    }
+}
+
+impl Touch {
+    /// Chooses the period for the next faults. It adapts at once: handling the records may take longer than the next burst.
+    fn adapt(&mut self, is_tick: bool, tracker: &mut Tracker) {
+        let Some(events) = &mut self.events else { return };
+        if let Some(switch) = self.period.adapt(self.elapsed_s, is_tick, self.focus_event) {
+            let tids: Vec<i32> = tracker.threads.live.keys().copied().collect();
+            events.switch(switch, &tids);
+            if self.period.is_focused() {
+                (self.focus_ns, self.looks) = (monotonic_ns(), 0);
+            }
+        }
+        let activity = &mut tracker.activity;
+        (activity.in_burst, activity.in_storm) = (self.period.in_burst(), self.period.in_storm());
+        if is_tick {
+            activity.wakes_left = WAKES_A_TICK;
+        }
+        activity.wake_bytes = if activity.in_storm && !self.focus.is_exhausted(self.elapsed_s) { LARGE_BYTES } else { 0 };
+        tracker.sink.lose("touch", "page-fault events could not be opened again after a storm", std::mem::take(&mut events.unopened));
+    }
+
+    /// Looks which large objects wait for their first touches, and which threads were born.
+    fn refocus(&mut self, tracker: &mut Tracker) {
+        let Some(events) = &mut self.events else { return };
+        for birth in tracker.objects.take_births() {
+            self.focus.born(birth, self.elapsed_s, &*tracker);
+        }
+        if !self.period.in_storm() {
+            self.focus_event = None;
+            return;
+        }
+        let threads = tracker.threads.live.len();
+        let period = self.focus.period(self.elapsed_s, threads, &*tracker);
+        // Events that are never closed are those of the usual periods.
+        self.focus_event = period.map(|period| focus_event(if events.are_reopened(threads) { period } else { 31 }));
+        events.add_threads(tracker.threads.live.values().map(|thread| (thread.tid, thread.born_ns)));
+        self.adapt(false, tracker);
+    }
+
+    /// When the rings are to be read next, because a focus began.
+    fn next_look(&mut self) -> u64 {
+        if !self.period.is_focused() {
+            return NEVER;
+        }
+        let now = monotonic_ns();
+        while LOOKS_NS.get(self.looks).is_some_and(|after| self.focus_ns + after <= now) {
+            self.looks += 1;
+        }
+        LOOKS_NS.get(self.looks).map_or(NEVER, |after| self.focus_ns + after)
+    }
+}
+
+impl Memory for Tracker {
+    fn alive(&self, birth: Birth) -> Option<(u64, Id)> {
+        let object = self.processes.live.get(&birth.pid)?.objects.by_address.get(&birth.address)?;
+        (object.id == birth.object).then(|| (object.bytes, object.group()))
+    }
+
+    fn present(&self, pid: i32, addresses: &[u64]) -> Option<f64> {
+        let nodes = nodes_of(pid, addresses).ok()?;
+        Some(nodes.iter().filter(|node| **node >= 0).count() as f64 / nodes.len().max(1) as f64)
     }
 }
 
@@ -57,29 +144,27 @@ impl Source for Touch {
         if drain.is_tick {
             tracker.activity.faults_counted = self.period.is_on();
         }
-        let tids: Vec<i32> = if self.period.in_storm() { tracker.threads.live.keys().copied().collect() } else { Vec::new() };
-        let (period, sink) = (&mut self.period, &mut tracker.sink);
+        let (period, focus, sink) = (&mut self.period, &mut self.focus, &mut tracker.sink);
         events.drain(|events, record| match record {
             PerfRecord::Sample(sample) => {
                 let weight = period.count(events.period_of(sample.event));
+                if period.is_focused() {
+                    focus.charge(weight);
+                }
                 timeline.push_fault(Fault { sample, weight });
             }
             PerfRecord::Task(event) => timeline.push_task(event),
             PerfRecord::Lost { count } => sink.lose("touch", "the kernel's ring was full", count),
             PerfRecord::Throttled => sink.lose("touch", "throttled by the kernel (perf_event_max_sample_rate)", 1),
         });
-        // The period adapts at once: handling the records may take longer than the next burst.
-        if let Some(switch) = self.period.adapt(drain.elapsed_s, drain.is_tick) {
-            events.switch(switch, &tids);
-        }
-        let unopened = std::mem::take(&mut events.unopened);
-        tracker.sink.lose("touch", "page-fault events could not be opened again after a storm", unopened);
-        (tracker.activity.in_burst, tracker.activity.in_storm) = (self.period.in_burst(), self.period.in_storm());
+        self.elapsed_s = drain.elapsed_s;
+        self.adapt(drain.is_tick, tracker);
     }
 
     fn take(&mut self, record: &Record, tracker: &mut Tracker) -> bool {
         let Record::Fault(fault) = record else { return false };
         if tracker.scope.includes(fault.sample.pid) {
+            self.focus.sampled(fault.sample.pid, fault.sample.address, fault.weight);
             self.faults.take(fault, tracker);
         }
         true
@@ -88,8 +173,9 @@ impl Source for Touch {
     fn act(&mut self, occasion: Occasion, _now: u64, tracker: &mut Tracker) -> u64 {
         if occasion == Occasion::Drained {
             self.faults.place(tracker);
+            self.refocus(tracker);
         }
-        NEVER
+        self.next_look()
     }
 
     fn account(&self, _tracker: &Tracker) -> Option<Account> {

@@ -11,6 +11,9 @@
 //! An open event costs every fault some 60 ns, enabled or not: 3 % of a program that does nothing but fault (measured on a
 //! virtual machine, docs/evidence.md). So in long bursts (storms) the events are closed, and opened in one of eight ticks only, at
 //! random; a sample then stands for eight times as many faults.
+//!
+//! While large objects wait for their first touches in a storm ([`super::focus`]), an event with a period that suits them is on all the
+//! time instead.
 
 use crate::random::Random;
 
@@ -31,15 +34,27 @@ const QUIET_TICKS: u32 = 4;
 const QUIET_SAMPLES: u64 = 800;
 const QUIET_SAMPLES_A_SECOND: f64 = 50.0;
 
+/// Further periods, for large objects in storms. The event is on all the time, so a sample stands for one period.
+const FOCUS_PERIODS: [u64; 3] = [7, 127, 509];
+/// Events that are open outside storms: those of all periods but [`FOCUS_PERIODS`].
+pub const EVENTS: usize = 1 + PERIODS.len();
+
 /// All periods that are used, in the order of the events.
 pub fn periods() -> impl Iterator<Item = u64> {
-    std::iter::once(QUIET).chain(PERIODS.iter().map(|&(period, _)| period))
+    std::iter::once(QUIET).chain(PERIODS.iter().map(|&(period, _)| period)).chain(FOCUS_PERIODS)
+}
+
+/// The event for objects that need this period at most: that of the longest period that is always on and no longer.
+#[must_use]
+pub fn focus_event(most: u64) -> usize {
+    let fits = |&(index, period): &(usize, u64)| index != 0 && !is_storm(index) && period <= most;
+    periods().enumerate().filter(fits).max_by_key(|event| event.1).map_or(EVENTS, |event| event.0)
 }
 
 /// The event with this index is used in storms: on only part of the time.
 #[must_use]
 pub fn is_storm(index: usize) -> bool {
-    index >= STORM
+    (STORM..EVENTS).contains(&index)
 }
 
 /// Which event to switch off, and which one to switch on: indices of [`periods`].
@@ -51,10 +66,12 @@ pub struct Switch {
 
 /// The period in force.
 pub struct Period {
+    /// The event that the faults ask for, and the one that is on.
     current: usize,
-    is_on: bool,
+    on: Option<usize>,
+    is_focused: bool,
     random: Random,
-    /// Samples taken in bursts.
+    /// Samples taken in bursts, but for those of large objects.
     burst_samples: u64,
     /// Samples taken at period 1: all of them, and those since the last tick.
     quiet_samples: u64,
@@ -67,13 +84,23 @@ pub struct Period {
 impl Period {
     #[must_use]
     pub fn new(random: Random) -> Self {
-        Self { current: 0, is_on: true, random, burst_samples: 0, quiet_samples: 0, latest_samples: 0, faults: 0, quiet_ticks: 0 }
+        Self {
+            current: 0,
+            on: Some(0),
+            is_focused: false,
+            random,
+            burst_samples: 0,
+            quiet_samples: 0,
+            latest_samples: 0,
+            faults: 0,
+            quiet_ticks: 0,
+        }
     }
 
-    /// The current event is on.
+    /// An event is on.
     #[must_use]
     pub fn is_on(&self) -> bool {
-        self.is_on
+        self.on.is_some()
     }
 
     #[must_use]
@@ -87,6 +114,12 @@ impl Period {
         is_storm(self.current)
     }
 
+    /// An event for large objects is on.
+    #[must_use]
+    pub fn is_focused(&self) -> bool {
+        self.is_focused
+    }
+
     /// Counts a sample of an event with this period. Returns the faults it stands for.
     pub fn count(&mut self, period: u64) -> u64 {
         let partly_on = PERIODS.iter().skip(STORM - 1).any(|p| p.0 == period);
@@ -95,49 +128,56 @@ impl Period {
         if weight == QUIET {
             self.quiet_samples += 1;
             self.latest_samples += 1;
-        } else {
+        } else if !self.is_focused {
             self.burst_samples += 1;
         }
         weight
     }
 
-    /// Chooses the period for the next faults, `seconds` after the start. `is_tick`: quiet may end a burst now.
-    pub fn adapt(&mut self, seconds: f64, is_tick: bool) -> Option<Switch> {
-        let quiet = self.is_on && self.faults < QUIET_FAULTS;
-        let wanted = if self.current == 0 {
-            if self.latest_samples > BURST_SAMPLES { self.in_bursts() } else { 0 }
-        } else if is_tick && quiet {
-            self.quiet_ticks += 1;
-            let affordable = (self.quiet_samples as f64) < QUIET_SAMPLES as f64 + QUIET_SAMPLES_A_SECOND * seconds;
-            match () {
-                () if affordable => 0,
-                () if self.quiet_ticks >= QUIET_TICKS => self.in_bursts().min(STORM - 1),
-                () => self.current,
-            }
-        } else if quiet && self.current < STORM {
-            self.current
-        } else {
-            self.in_bursts()
+    /// Chooses the period for the next faults, `seconds` after the start. `is_tick`: quiet may end a burst now. `focus`: the event that large
+    /// objects need, if the burst is a storm.
+    pub fn adapt(&mut self, seconds: f64, is_tick: bool, focus: Option<usize>) -> Option<Switch> {
+        let quiet = self.is_on() && self.faults < QUIET_FAULTS;
+        let wanted = self.wanted(seconds, is_tick, quiet);
+        let was_drawn = self.in_storm() && !self.is_focused;
+        self.is_focused = is_storm(wanted) && focus.is_some();
+        let on = match focus {
+            _ if !is_storm(wanted) => Some(wanted),
+            Some(event) => Some(event),
+            // Each tick of a storm is drawn for itself, and so is the rest of a tick in which it begins.
+            None if is_tick || !was_drawn => self.random.word().is_multiple_of(STORM_TICKS).then_some(wanted),
+            None => self.on.is_some().then_some(wanted),
         };
-        let on = match () {
-            () if wanted < STORM => true,
-            () if is_tick => self.random.word().is_multiple_of(STORM_TICKS),
-            () => self.is_on,
-        };
-        if !quiet && self.is_on {
+        if !quiet && self.is_on() {
             self.quiet_ticks = 0;
         }
         if is_tick {
             self.latest_samples = 0;
             self.faults = 0;
         }
-        if wanted == self.current && on == self.is_on {
-            return None;
+        if wanted != self.current {
+            self.latest_samples = 0;
         }
-        let switch = Switch { off: self.is_on.then_some(self.current), on: on.then_some(wanted) };
-        self.latest_samples = if wanted == self.current { self.latest_samples } else { 0 };
-        (self.current, self.is_on) = (wanted, on);
-        Some(switch)
+        self.current = wanted;
+        let off = std::mem::replace(&mut self.on, on);
+        (off != on).then_some(Switch { off, on })
+    }
+
+    /// The event that the faults ask for.
+    fn wanted(&mut self, seconds: f64, is_tick: bool, quiet: bool) -> usize {
+        if self.current == 0 {
+            return if self.latest_samples > BURST_SAMPLES { self.in_bursts() } else { 0 };
+        }
+        if !(is_tick && quiet) {
+            return if quiet && self.current < STORM { self.current } else { self.in_bursts() };
+        }
+        self.quiet_ticks += 1;
+        let affordable = (self.quiet_samples as f64) < QUIET_SAMPLES as f64 + QUIET_SAMPLES_A_SECOND * seconds;
+        match () {
+            () if affordable => 0,
+            () if self.quiet_ticks >= QUIET_TICKS => self.in_bursts().min(STORM - 1),
+            () => self.current,
+        }
     }
 
     /// The period in a burst, by the samples taken in bursts so far.
@@ -155,14 +195,14 @@ mod tests {
     fn a_burst_raises_the_period_until_it_is_over() {
         let mut period = Period::new(Random::new(1));
         assert_eq!((0..BURST_SAMPLES).map(|_| period.count(1)).sum::<u64>(), BURST_SAMPLES);
-        assert_eq!(period.adapt(0.1, false), None);
+        assert_eq!(period.adapt(0.1, false, None), None);
         period.count(1);
-        assert_eq!(period.adapt(0.1, false), Some(Switch { off: Some(0), on: Some(1) }));
+        assert_eq!(period.adapt(0.1, false, None), Some(Switch { off: Some(0), on: Some(1) }));
         assert!(period.in_burst() && !period.in_storm());
         assert_eq!(period.count(31), 31);
-        period.adapt(0.2, true);
+        period.adapt(0.2, true, None);
         assert!(period.in_burst(), "the tick that ends now saw the burst");
-        assert_eq!(period.adapt(0.3, true), Some(Switch { off: Some(1), on: Some(0) }));
+        assert_eq!(period.adapt(0.3, true, None), Some(Switch { off: Some(1), on: Some(0) }));
     }
 
     /// Check that in storms the event is on in one of eight ticks, and that its samples stand for the others.
@@ -172,19 +212,102 @@ mod tests {
         for _ in 0..=BURST_SAMPLES {
             period.count(1);
         }
-        period.adapt(0.0, false);
+        period.adapt(0.0, false, None);
         for _ in 0..PERIODS[0].1 {
             assert_eq!(period.count(31), 31);
         }
-        period.adapt(0.0, false);
-        assert!(period.in_storm() && period.is_on());
+        period.adapt(0.0, false, None);
+        assert!(period.in_storm());
         let mut ticks_on = 0;
         for _ in 0..8_000 {
             period.faults = QUIET_FAULTS;
-            period.adapt(0.0, true);
+            period.adapt(0.0, true, None);
             ticks_on += u32::from(period.is_on());
         }
         assert!((800..1_200).contains(&ticks_on), "{ticks_on}");
         assert_eq!(period.count(251), 251 * STORM_TICKS);
+    }
+
+    /// A period in a storm.
+    fn storm() -> Period {
+        let mut period = Period::new(Random::new(5));
+        for _ in 0..=BURST_SAMPLES {
+            period.count(1);
+        }
+        period.adapt(0.0, false, None);
+        for _ in 0..PERIODS[0].1 {
+            period.count(31);
+        }
+        period.adapt(0.0, true, None);
+        assert!(period.in_storm());
+        period
+    }
+
+    /// Check that the tick in which a storm begins is drawn like the others: its samples stand for eight ticks, too.
+    #[test]
+    fn the_first_tick_of_a_storm_is_drawn() {
+        let begins_on = |seed| {
+            let mut period = Period::new(Random::new(seed));
+            for _ in 0..=BURST_SAMPLES {
+                period.count(1);
+            }
+            for _ in 0..PERIODS[0].1 {
+                period.count(31);
+            }
+            period.adapt(0.0, false, None);
+            assert!(period.in_storm());
+            period.is_on()
+        };
+        let on = (0..800).filter(|&seed| begins_on(seed)).count();
+        assert!((70..130).contains(&on), "{on}");
+    }
+
+    /// Check that objects that wait have an event of their own in each tick of a storm, whose samples stand for one period and do not
+    /// raise that of the storm, and that the storm goes on, drawn anew, when they are done.
+    #[test]
+    fn a_focus_takes_the_place_of_a_storm() {
+        let mut period = storm();
+        let event = focus_event(200);
+        assert_eq!(periods().nth(event), Some(127));
+        let burst_samples = period.burst_samples;
+        for _ in 0..100 {
+            period.faults = QUIET_FAULTS;
+            let switch = period.adapt(0.0, true, Some(event));
+            assert!(switch.is_none_or(|switch| switch.on == Some(event)) && period.is_focused() && period.in_storm());
+            assert_eq!(period.count(127), 127);
+        }
+        assert_eq!(period.burst_samples, burst_samples);
+        // In the middle of a tick, too, the event of the storm is on by chance.
+        let mut on = 0;
+        for _ in 0..8_000 {
+            period.adapt(0.0, false, Some(event));
+            let switch = period.adapt(0.0, false, None).expect("a switch");
+            assert!(switch.off == Some(event) && !period.is_focused());
+            on += u32::from(switch.on == Some(STORM));
+        }
+        assert!((800..1_200).contains(&on), "{on}");
+    }
+
+    /// Check that the program's quiet ends a storm also while objects wait, and that there is no focus without a storm.
+    #[test]
+    fn quiet_ends_a_focus() {
+        let mut period = storm();
+        period.quiet_samples = 10 * QUIET_SAMPLES;
+        let event = focus_event(200);
+        period.faults = QUIET_FAULTS;
+        period.adapt(0.0, true, Some(event));
+        for _ in 1..QUIET_TICKS {
+            assert_eq!(period.adapt(0.0, true, Some(event)), None);
+        }
+        assert_eq!(period.adapt(0.0, true, Some(event)), Some(Switch { off: Some(event), on: Some(STORM - 1) }));
+        assert!(!period.is_focused() && !period.in_storm());
+        assert_eq!(period.adapt(0.0, true, Some(event)), None);
+    }
+
+    /// Check which event suits an object.
+    #[test]
+    fn the_event_of_an_object() {
+        let period = |most| periods().nth(focus_event(most)).unwrap_or(0);
+        assert_eq!([1, 7, 30, 31, 126, 127, 508, 509, 1 << 40].map(period), [7, 7, 7, 31, 31, 127, 127, 509, 509]);
     }
 }

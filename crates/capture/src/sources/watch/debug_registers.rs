@@ -1,8 +1,8 @@
 //! The debug registers: four watchpoints on each watched thread, moved together at every turn of a round.
 
-use super::passes::merge;
 use super::pattern::{Pair, Pattern, pair, pattern};
 use super::rate::Watched;
+use super::string_instructions::merge;
 use crate::perf::records::{PerfRecord, Sample, parse};
 use crate::perf::ring::PerfRing;
 use firsttouch_model::rows::Id;

@@ -45,7 +45,7 @@ struct History {
     /// Lengths of a cycle with one trap.
     cycles: Vec<f64>,
     pairs: Vec<Pair>,
-    /// Mean traps a hit takes, where it is more than one (`passes.rs`).
+    /// Mean traps a hit takes, where it is more than one (`string_instructions.rs`).
     traps_a_hit: f64,
 }
 

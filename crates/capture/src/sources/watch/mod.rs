@@ -1,7 +1,7 @@
 //! Access evidence from debug-register watchpoints. The estimator and its variance: docs/estimator.md.
 //!
 //! Time is cut into rounds. In each round up to four words a process are drawn (`select`, `draw`), watched on all threads
-//! (`thread`), and the hits are turned into rates (`windows`, `rate`, `pattern`, `hot`). The length of a round and the objects that are drawn depend
+//! (`debug_registers`), and the hits are turned into rates (`windows`, `rate`, `pattern`, `hot`). The length of a round and the objects that are drawn depend
 //! on earlier rounds only (`pace`), so that every window stays an unbiased sample.
 
 mod calibrate;
@@ -9,11 +9,11 @@ mod debug_registers;
 mod draw;
 mod hot;
 mod pace;
-mod passes;
 mod pattern;
 mod rate;
 mod rounds;
 mod select;
+mod string_instructions;
 mod windows;
 
 pub use calibrate::{Calibration, calibrate};
@@ -134,7 +134,8 @@ impl Source for Watch {
     fn account(&self, _tracker: &Tracker) -> Option<Account> {
         let rounds = &self.running.as_ref()?.rounds;
         let hits = rounds.windows.hits;
-        let account = self.missing.as_ref().map_or_else(|| Account::available(hits), |reason| Account::missing(hits, reason));
+        let available = || Account { detail: rounds.rests().unwrap_or_default(), ..Account::available(hits) };
+        let account = self.missing.as_ref().map_or_else(available, |reason| Account::missing(hits, reason));
         Some(Account { target_ns: rounds.pace.cost_ns(), ..account })
     }
 }

@@ -21,6 +21,9 @@ const UNEVEN: (f64, f64) = (0.7, 0.6);
 /// The first rest in a burst of faults. It ends with the burst, or grows, ns.
 const BURST_REST_NS: u64 = 20_000_000;
 
+/// The user is told of rests that take more than this part of the run.
+const REST_NAMED: f64 = 0.5;
+
 /// Hits after which a hot address is left.
 const HOT_LIMIT: u32 = 8;
 
@@ -39,6 +42,10 @@ pub struct Rounds {
     running: HashMap<i32, Slots>,
     /// Nothing is armed until the next round, and because of waits not before this time.
     resting: Option<u64>,
+    /// When the rest began that is not over, and the length of those that are, ns.
+    rest_began: Option<u64>,
+    rested_ns: u64,
+    started_ns: u64,
     cpus: usize,
 }
 
@@ -57,6 +64,9 @@ impl Rounds {
             rest_ns: 0,
             running: HashMap::new(),
             resting: None,
+            rest_began: None,
+            rested_ns: 0,
+            started_ns: now,
             cpus,
         }
     }
@@ -67,6 +77,7 @@ impl Rounds {
         if self.rest_ns > 0 && !self.running.is_empty() {
             return self.rest(tracker, now, self.rest_ns);
         }
+        self.rested_ns += self.rest_began.take().map_or(0, |began| now.saturating_sub(began));
         // Some rounds, chosen at random, are much longer: they show how threads share an address over several sweeps. The length of
         // the others varies too, so that they do not synchronise with the program's sweeps.
         let stretch = if self.random.unit() < LONG_ROUNDS { LONG_ROUND } else { UNEVEN.0 + UNEVEN.1 * self.random.unit() };
@@ -91,6 +102,7 @@ impl Rounds {
         let least = self.pace.wait_rest(now.saturating_sub(self.round.start_ns) as f64) as u64;
         self.switch(tracker, HashMap::new());
         self.resting = Some(now + least);
+        self.rest_began.get_or_insert(now);
         now + rest_ns
     }
 
@@ -101,6 +113,17 @@ impl Rounds {
         }
         let now = monotonic_ns();
         Some(self.rest(tracker, now, self.rest_ns.max(BURST_REST_NS)))
+    }
+
+    /// How long and why they rested, if that was most of the time.
+    #[must_use]
+    pub fn rests(&self) -> Option<String> {
+        let now = monotonic_ns();
+        let rested_ns = self.rested_ns + self.rest_began.map_or(0, |began| now.saturating_sub(began));
+        let (rested, all) = (rested_ns as f64 / 1e9, now.saturating_sub(self.started_ns) as f64 / 1e9);
+        (rested > all * REST_NAMED).then(|| {
+            format!("watchpoints rested for {rested:.1} of {all:.1} s, because page faults and waits take longer while they are armed")
+        })
     }
 
     /// Watchpoints are armed.

@@ -5,9 +5,10 @@ mod used;
 
 use crate::arguments::Migrate;
 use crate::exit::{self, Usage, usage};
-use crate::output::{message, print, print_json, style};
+use crate::output::{message, print, print_json};
 use crate::processes;
 use crate::progress;
+use crate::terminal::style;
 use anyhow::{Context, Result, anyhow};
 use firsttouch_model::system::{Mapping, ProcessMaps};
 use firsttouch_model::topology::Topology;

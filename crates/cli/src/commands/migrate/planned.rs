@@ -64,9 +64,9 @@ fn seat(plan: &mut Plan, profile: &Profile, process: &Process, nodes: &[u32], ru
         let node = own.get(thread).and_then(|thread| runs.get(&thread.tid))?;
         u32::try_from(nodes.binary_search(node).ok()?).ok()
     };
-    let count = plan.threads.count as usize;
-    let seats: Vec<NodeId> =
-        (0..count).map(|thread| logical(thread).map_or_else(|| Pin::Spread.node(thread, count, nodes.len(), 1), NodeId)).collect();
+    let threads = &plan.threads;
+    let spread = |thread: u32| Pin::Spread.node(threads.place(thread) as usize, threads.placed() as usize, nodes.len(), 1);
+    let seats: Vec<NodeId> = (0..threads.count).map(|thread| logical(thread as usize).map_or_else(|| spread(thread), NodeId)).collect();
     if !seats.is_empty() && !nodes.is_empty() {
         plan.threads.pin = Some(Pin::Nodes(seats));
         plan.nodes = u32::try_from(nodes.len()).unwrap_or(u32::MAX);

@@ -5,7 +5,8 @@ mod shared;
 
 use crate::arguments::Run;
 use crate::exit::{self, unless_not_executed};
-use crate::output::{message, print, print_json, style, tell, words};
+use crate::output::{message, print, print_json, tell, words};
+use crate::terminal::style;
 use anyhow::Result;
 use firsttouch_experiments::quick_test::{self, QuickTest};
 use firsttouch_launch::{Pinning, PolicyRequest, Refusals, Request, apply, preload_pinning, resolve};

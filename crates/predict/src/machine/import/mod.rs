@@ -1,11 +1,11 @@
 //! Machine descriptions from the output of other tools: hwloc's XML with memory attributes, and the text of Intel's Memory Latency Checker.
 //! Missing numbers are assumed, and each assumption is the source of its number, as in any description.
 
+mod hwloc;
 mod mlc;
-mod pairs;
 
+pub use hwloc::{Imported, pairs};
 pub use mlc::{is_mlc, mlc};
-pub use pairs::{Imported, pairs};
 
 use super::assumed::Typical;
 use super::file::{Matrix, Number, Value};

@@ -7,13 +7,13 @@ use firsttouch_system::TargetMachine;
 use std::fmt;
 
 /// The nodes on which a pinning may put threads, on a machine other than the profile's own.
-pub(crate) struct Seats {
+pub(crate) struct PinnableNodes {
     pub nodes: usize,
     /// Nodes with CPUs; empty if all nodes have CPUs.
     pub cpu_nodes: Vec<u32>,
 }
 
-impl Seats {
+impl PinnableNodes {
     /// `None` for the profile's own machine.
     pub fn of(machine: &TargetMachine) -> Option<Self> {
         match machine {
@@ -25,13 +25,13 @@ impl Seats {
         }
     }
 
-    pub fn check(&self, pin: &Pin) -> Result<(), SeatFault> {
-        pin.check(self.nodes).map_err(|why| SeatFault::Pin(why.to_string()))?;
+    pub fn check(&self, pin: &Pin) -> Result<(), PinFault> {
+        pin.check(self.nodes).map_err(|why| PinFault::Pin(why.to_string()))?;
         if let Pin::Nodes(list) = pin
             && !self.cpu_nodes.is_empty()
             && let Some(node) = list.iter().find(|node| !self.cpu_nodes.contains(&node.0))
         {
-            return Err(SeatFault::NoCpus { node: node.0, cpu_nodes: self.cpu_nodes.clone() });
+            return Err(PinFault::NoCpus { node: node.0, cpu_nodes: self.cpu_nodes.clone() });
         }
         Ok(())
     }
@@ -44,7 +44,7 @@ pub(crate) fn node_numbers<'a>(nodes: impl Iterator<Item = &'a u32>) -> usize {
 
 /// Why a pinning does not fit a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SeatFault {
+pub(crate) enum PinFault {
     /// The pinning names a node that does not exist.
     Pin(String),
     NoCpus {
@@ -53,7 +53,7 @@ pub(crate) enum SeatFault {
     },
 }
 
-impl fmt::Display for SeatFault {
+impl fmt::Display for PinFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pin(why) => f.write_str(why),

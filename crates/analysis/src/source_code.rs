@@ -1,6 +1,7 @@
 //! Places in the code where objects are allocated, first touched and used.
 
 use crate::{CodeLocation, Sources};
+use firsttouch_model::generated_code::{UNNAMED, is_generated};
 use firsttouch_model::rows::{Frame, Id, Profile};
 use std::collections::BTreeMap;
 
@@ -92,6 +93,7 @@ pub fn describe(place: &CodeLocation) -> String {
         (Some(file), Some(line), _) => format!("{}:{line}", base(file)),
         (_, _, Some(function)) => format!("{function}()"),
         _ => match (&place.module, place.offset) {
+            (Some(module), _) if is_generated(module) => UNNAMED.to_owned(),
             (Some(module), Some(offset)) => format!("{}+{offset:#x}", base(module)),
             _ => "an unknown place".to_owned(),
         },

@@ -1,8 +1,8 @@
-//! Looks up what no event reports: static arrays in ELF files; mappings, modules and threads in /proc.
+//! Static arrays: objects that no event reports. They are looked up in the ELF files that are mapped.
 
 use super::Tracker;
 use super::modules::UnreadModule;
-use super::objects::{NewObject, Objects};
+use super::objects::NewObject;
 use firsttouch_model::rows::ObjectKind;
 use firsttouch_system::proc;
 use std::path::Path;
@@ -49,7 +49,8 @@ impl Tracker {
                 vec![(object.name.as_str(), base, object.bytes)]
             };
             for (name, address, bytes) in parts {
-                if process.objects.by_address.contains_key(&address) {
+                // A mapping that begins with the array was found first: the array takes its place.
+                if process.objects.by_address.get(&address).is_some_and(|object| object.kind != ObjectKind::Mapping) {
                     continue;
                 }
                 let declared = statics.declared_at(address.wrapping_sub(bias));
@@ -58,55 +59,6 @@ impl Tracker {
                 let new = NewObject { kind, call: None, name, address, bytes, site, thread: None };
                 self.objects.add(process, new, module.time, &mut self.sink);
             }
-        }
-    }
-
-    /// Modules and threads of a process that ran before the profile started, or whose events are not reported.
-    pub fn scan_process(&mut self, pid: i32, time: u64) {
-        for m in proc::maps::read(&self.scope.root, pid) {
-            let known = self.processes.live.get(&pid).is_some_and(|p| p.modules.contains_key(&m.start));
-            if m.executable && !known && m.name.starts_with('/') {
-                self.module(pid, time, m.start, m.end - m.start, m.file_offset, &m.name);
-            }
-        }
-        for tid in proc::thread_ids(&self.scope.root, pid) {
-            self.thread(pid, tid, Some(pid), time);
-        }
-    }
-
-    /// Objects of processes without an agent: their writable anonymous mappings.
-    pub fn refresh_mappings(&mut self, time: u64) {
-        for process in self.processes.live.values_mut().filter(|process| !process.has_agent) {
-            let maps: Vec<proc::maps::Mapping> = proc::maps::read(&self.scope.root, process.pid)
-                .into_iter()
-                .filter(|m| m.writable && m.is_anonymous() && m.end - m.start >= self.scope.min_size)
-                .collect();
-            let mut gone = Vec::new();
-            for (&address, object) in process.objects.by_address.iter_mut().filter(|(_, o)| o.kind == ObjectKind::Mapping) {
-                match maps.iter().find(|m| m.start == address) {
-                    Some(m) if m.end - m.start != object.bytes => object.resize(m.end - m.start),
-                    Some(_) => {}
-                    None => gone.push(address),
-                }
-            }
-            for address in gone {
-                self.objects.end(process, address, time, &mut self.sink);
-            }
-            for m in maps {
-                let (address, bytes) = (m.start, m.end - m.start);
-                if process.objects.overlapping(address, bytes).is_empty() {
-                    let (kind, name) = (ObjectKind::Mapping, Some(m.name).filter(|name| !name.is_empty()));
-                    let new = NewObject { kind, call: None, name, address, bytes, site: None, thread: None };
-                    self.objects.add(process, new, time, &mut self.sink);
-                }
-            }
-        }
-    }
-
-    /// Writes the live objects that have no row yet.
-    pub fn write_live_objects(&mut self) {
-        for process in self.processes.live.values_mut() {
-            Objects::write_live(process, &mut self.sink);
         }
     }
 }

@@ -1,0 +1,238 @@
+//! Which workers did nothing: helper threads of runtimes and libraries, or a main thread that only waits.
+//!
+//! A worker is idle if it hardly used CPU time and hardly any memory: less than `IDLE` of the CPU time of the busiest worker, of the first
+//! touches, and of the observed accesses and samples. Doubt counts as work: an idle thread that takes a place shifts others, but a worker
+//! without a place is judged on the wrong node.
+//!
+//! - CPU times are read every half second. A thread that lived for less than a second counts with its whole life, because most of its work
+//!   may have come after the reading. So does a thread that was never read; if its end is not known either, it is not idle.
+//! - When firsttouch attached to a program, the times contain the life of the program before. So the busiest worker counts with at most the
+//!   observed time.
+//! - Threads of an OpenMP team have places by their number, whether they work or not. They are not idle.
+
+use firsttouch_model::rows::{Id, Profile, SampleState, Thread};
+use std::collections::{HashMap, HashSet};
+
+/// The process of a worker, and its number there.
+pub type WorkerId = (Id, usize);
+
+/// An idle worker has less than this fraction.
+const IDLE: f64 = 0.02;
+/// If the busiest worker used less CPU time, nobody is idle: CPU times are read in ticks of 10 ms.
+const LEAST_BUSY_NS: f64 = 100e6;
+/// The CPU time that was read of a thread tells what it did if the thread lived for two readings.
+const TWO_READINGS_NS: u64 = 1_000_000_000;
+
+/// What is known of one worker's work; its threads have successive lifetimes.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    /// CPU time that it used at least, ns.
+    least_ns: u64,
+    /// CPU time that it used at most, ns; `None` if that is unknown.
+    most_ns: Option<u64>,
+    in_team: bool,
+    /// First touches, observed accesses, samples.
+    records: [f64; 3],
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        Self { least_ns: 0, most_ns: Some(0), in_team: false, records: [0.0; 3] }
+    }
+}
+
+/// The workers that did nothing. `worker_of` has the worker of each thread.
+#[must_use]
+pub fn idle_workers(profile: &Profile, worker_of: &HashMap<Id, WorkerId>) -> HashSet<WorkerId> {
+    let mut works: HashMap<WorkerId, Work> = HashMap::new();
+    let sampled = sampled_cpu_ns(profile);
+    for thread in &profile.threads {
+        let Some(worker) = worker_of.get(&thread.id) else { continue };
+        let work = works.entry(*worker).or_default();
+        let sampled = sampled.get(&thread.id).copied();
+        work.least_ns = work.least_ns.saturating_add(thread.cpu_ns.max(sampled).unwrap_or(0));
+        work.most_ns = work.most_ns.zip(most_cpu_ns(thread, sampled, profile.meta.end_ns)).map(|(sum, own)| sum.saturating_add(own));
+        work.in_team |= thread.omp_number.is_some();
+    }
+    let mut all = [0.0; 3];
+    let touches = profile.first_touches.iter().map(|touch| (0, touch.thread, touch.weight));
+    let accesses = profile.accesses.iter().filter(|access| access.hits > 0).map(|access| (1, access.thread, 1.0));
+    let computing = profile.samples.iter().filter(|sample| sample.state == SampleState::Computing);
+    let samples = computing.map(|sample| (2, sample.thread, sample.weight));
+    for (kind, thread, weight) in touches.chain(accesses).chain(samples).filter(|(.., weight)| weight.is_finite() && *weight > 0.0) {
+        all[kind] += weight;
+        if let Some(work) = worker_of.get(&thread).and_then(|worker| works.get_mut(worker)) {
+            work.records[kind] += weight;
+        }
+    }
+    let busiest_ns = works.values().map(|work| work.least_ns).max().unwrap_or(0) as f64;
+    if busiest_ns < LEAST_BUSY_NS {
+        return HashSet::new();
+    }
+    let limit_ns = IDLE * busiest_ns.min(profile.meta.wall_s() * 1e9);
+    let is_idle = |work: &Work| {
+        let is_small = |(own, all): (&f64, &f64)| *own == 0.0 || *own < IDLE * all;
+        !work.in_team && work.most_ns.is_some_and(|ns| (ns as f64) < limit_ns) && work.records.iter().zip(&all).all(is_small)
+    };
+    works.into_iter().filter(|(_, work)| is_idle(work)).map(|(worker, _)| worker).collect()
+}
+
+/// CPU time of threads at their last sample, ns.
+fn sampled_cpu_ns(profile: &Profile) -> HashMap<Id, u64> {
+    let mut last: HashMap<Id, u64> = HashMap::new();
+    for sample in &profile.samples {
+        let ns = last.entry(sample.thread).or_default();
+        *ns = sample.cpu_ns.max(*ns);
+    }
+    last
+}
+
+/// The CPU time that a thread used at most, if that is known. `end` is the end of the observation.
+fn most_cpu_ns(thread: &Thread, sampled: Option<u64>, end: Option<u64>) -> Option<u64> {
+    let life = thread.died_ns.map(|died| died.saturating_sub(thread.born_ns));
+    let seen_for = life.or(end.map(|end| end.saturating_sub(thread.born_ns)));
+    let read = thread.cpu_ns.filter(|_| seen_for.is_some_and(|ns| ns >= TWO_READINGS_NS));
+    read.map(|read| read.max(sampled.unwrap_or(0))).or(life)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firsttouch_model::rows::{Access, FirstTouch, TimerSample};
+
+    const MS: u64 = 1_000_000;
+
+    fn thread(id: Id, cpu_ms: Option<u64>) -> Thread {
+        Thread {
+            id,
+            process: 1,
+            tid: 100,
+            parent: None,
+            name: None,
+            born_ns: 0,
+            died_ns: None,
+            cpu_ns: cpu_ms.map(|ms| ms * MS),
+            omp_number: None,
+            user_faults: None,
+            all_faults: None,
+            allowed_cpus: None,
+            node_moves: 0,
+        }
+    }
+
+    /// A run of 10 s in which thread 0 used 8 s, with these other threads.
+    fn profile(others: Vec<Thread>) -> Profile {
+        let mut profile = Profile { threads: vec![thread(0, Some(8000))], ..Profile::default() };
+        profile.threads.extend(others);
+        (profile.meta.start_ns, profile.meta.end_ns) = (Some(0), Some(10_000 * MS));
+        profile
+    }
+
+    fn idle(profile: &Profile) -> Vec<usize> {
+        let worker_of = profile.threads.iter().map(|thread| (thread.id, (1, thread.id as usize))).collect();
+        let mut idle: Vec<usize> = idle_workers(profile, &worker_of).into_iter().map(|(_, worker)| worker).collect();
+        idle.sort_unstable();
+        idle
+    }
+
+    fn touch(thread: Id, weight: f64) -> FirstTouch {
+        FirstTouch {
+            id: 0,
+            process: 1,
+            time_ns: 0,
+            thread,
+            cpu: 0,
+            address: 0,
+            weight,
+            by_kernel: false,
+            site: None,
+            mapped_bytes: None,
+            node: None,
+        }
+    }
+
+    fn access(thread: Id) -> Access {
+        Access { window: 0, thread, site: None, hits: 1, estimate: 1.0, watched_ns: 1, cut: false, cpu: None }
+    }
+
+    /// Check that threads without work are idle, and that the busiest never is; the limit is 2 % of 8 s.
+    #[test]
+    fn little_cpu_time_is_idle() {
+        assert_eq!(idle(&profile(vec![thread(1, Some(0)), thread(2, Some(150)), thread(3, Some(160)), thread(4, Some(8000))])), [1, 2]);
+        assert_eq!(idle(&profile(vec![])), [0; 0]);
+        let mut short = profile(vec![thread(1, Some(0))]);
+        short.threads[0].cpu_ns = Some(90 * MS);
+        assert_eq!(idle(&short), [0; 0], "nobody used enough to compare with");
+    }
+
+    /// Check that a thread whose CPU time is unknown is not idle, unless it lived for less time than an idle thread may use.
+    #[test]
+    fn unknown_cpu_time_is_not_idle() {
+        assert_eq!(idle(&profile(vec![thread(1, None)])), [0; 0]);
+        let lived = |ms: u64| Thread { died_ns: Some(ms * MS), ..thread(1, None) };
+        assert_eq!(idle(&profile(vec![lived(100)])), [1]);
+        assert_eq!(idle(&profile(vec![lived(200)])), [0; 0]);
+        let read_once = |ms: u64| Thread { died_ns: Some(ms * MS), ..thread(1, Some(0)) };
+        assert_eq!(idle(&profile(vec![read_once(900)])), [0; 0], "it may have worked after the reading");
+        assert_eq!(idle(&profile(vec![read_once(1100)])), [1]);
+        let mut nothing_known = profile(vec![thread(1, None)]);
+        nothing_known.threads[0].cpu_ns = None;
+        assert_eq!(idle(&nothing_known), [0; 0]);
+        let mut no_times = profile(vec![thread(1, Some(0))]);
+        no_times.meta.end_ns = None;
+        assert_eq!(idle(&no_times), [0; 0], "without the observed time, no share of it is known");
+    }
+
+    /// Check that CPU time comes from samples if the kernel's reading is missing or older.
+    #[test]
+    fn samples_show_cpu_time() {
+        let sample = |thread, cpu_ms: u64| TimerSample {
+            id: 0,
+            thread,
+            time_ns: 0,
+            cpu: 0,
+            cpu_ns: cpu_ms * MS,
+            weight: 1.0,
+            site: None,
+            state: SampleState::Computing,
+            around: None,
+            unknown: 0,
+            elsewhere: 0.0,
+        };
+        let mut late = profile(vec![thread(1, Some(0)), thread(2, Some(0))]);
+        late.threads[0].cpu_ns = None;
+        late.samples = vec![sample(0, 8000), sample(1, 900), sample(1, 800)];
+        assert_eq!(idle(&late), [2]);
+        let mut often = profile(vec![thread(1, Some(0)), thread(2, Some(0))]);
+        often.samples = (0..100).map(|number| sample(if number < 97 { 0 } else { 1 }, 1)).chain([sample(2, 1)]).collect();
+        assert_eq!(idle(&often), [2]);
+    }
+
+    /// Check that a thread that touched or used memory is not idle, and that a few records of its own stack do not count.
+    #[test]
+    fn memory_is_work() {
+        let mut all = profile(vec![thread(1, Some(0)), thread(2, Some(0)), thread(3, Some(0))]);
+        all.first_touches = vec![touch(0, 970.0), touch(1, 30.0), touch(2, 5.0), touch(2, f64::NAN)];
+        all.accesses = (0..100).map(|number| access(if number < 96 { 0 } else { 3 })).collect();
+        assert_eq!(idle(&all), [2]);
+    }
+
+    /// Check that 1,000 short threads with successive lifetimes are one worker, which works.
+    #[test]
+    fn successive_threads_are_one_worker() {
+        let short = |id: Id| Thread { born_ns: id as u64 * 9 * MS, died_ns: Some(id as u64 * 9 * MS + 8 * MS), ..thread(id, None) };
+        let all = profile((1..1001).map(short).collect());
+        let worker_of = all.threads.iter().map(|thread| (thread.id, (1, usize::from(thread.id > 0)))).collect();
+        assert_eq!(idle_workers(&all, &worker_of), HashSet::new());
+        assert_eq!(idle(&all).len(), 1000, "each by itself did next to nothing");
+    }
+
+    /// Check that members of an OpenMP team keep their places, and that a program's life before the recording does not count.
+    #[test]
+    fn teams_and_earlier_work() {
+        assert_eq!(idle(&profile(vec![Thread { omp_number: Some(1), ..thread(1, Some(0)) }])), [0; 0]);
+        let mut attached = profile(vec![thread(1, Some(150)), thread(2, Some(3000))]);
+        attached.threads[0].cpu_ns = Some(3_600_000 * MS);
+        assert_eq!(idle(&attached), [1]);
+    }
+}

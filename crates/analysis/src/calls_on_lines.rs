@@ -1,0 +1,125 @@
+//! Several allocations on one source line: which of the line's variables each of them is assigned to.
+
+use crate::groups::PYTHON;
+use crate::names::{Call, chain};
+use crate::source_code::CodeLocations;
+use firsttouch_model::rows::{Id, Profile};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Variables of a line that are looked at.
+const MOST_VARIABLES: usize = 8;
+
+/// The calls on each source line, in the order of the source. Calls of allocation functions are numbered together, because compilers turn
+/// malloc into calloc; calls of each of the program's own functions are numbered separately.
+pub(crate) struct CallsOnLines(BTreeMap<Key, Calls>);
+
+/// File, line, and the program's own function (empty for allocation functions).
+type Key = (String, u32, String);
+
+/// The calls on one line, by the address that they return to (in Python: by their instruction).
+pub(crate) struct Calls {
+    in_order: Vec<u64>,
+    /// Compilers place code in any order, and the order of the first allocations does not settle it.
+    is_uncertain: bool,
+}
+
+impl CallsOnLines {
+    /// Looks at all allocations of the profile, those without evidence too: they take part in the count.
+    pub fn new(profile: &Profile, places: &CodeLocations<'_>) -> Self {
+        let mut births: BTreeMap<(Id, &str), u64> = BTreeMap::new();
+        for object in &profile.objects {
+            if let Some(site) = object.site {
+                let born = births.entry((site, object.call.as_deref().unwrap_or_default())).or_insert(u64::MAX);
+                *born = object.born_ns.min(*born);
+            }
+        }
+        // Their times of birth are not known.
+        let folded: BTreeSet<(Id, &str)> = profile.folded_objects.iter().map(|folded| (folded.site, folded.call.as_str())).collect();
+        let mut lines: BTreeMap<Key, (bool, BTreeMap<u64, Option<u64>>)> = BTreeMap::new();
+        for &(site, call) in births.keys().chain(&folded).collect::<BTreeSet<_>>() {
+            let born = births.get(&(site, call)).copied().filter(|_| !folded.contains(&(site, call)));
+            for (depth, call) in chain(Some(site), Some(call), places).iter().enumerate() {
+                let Some(key) = key(call, depth == 0) else { continue };
+                let (is_python, births) = lines.entry(key).or_default();
+                *is_python |= call.frame.module.as_deref() == Some(PYTHON);
+                let first = births.entry(call.frame.address).or_insert(Some(u64::MAX));
+                *first = first.zip(born).map(|(first, born)| first.min(born));
+            }
+        }
+        Self(lines.into_iter().map(|(key, (is_python, births))| (key, Calls::new(&births, is_python))).collect())
+    }
+
+    /// The variables that a call on its line can be assigned to: one if that is certain, none if there is no variable.
+    pub fn variables(&self, call: &Call<'_>, innermost: bool, places: &CodeLocations<'_>) -> Vec<String> {
+        let Some(key) = key(call, innermost) else { return Vec::new() };
+        variables(call, self.0.get(&key), places)
+    }
+}
+
+/// The variables that a call can be assigned to, among the calls on its line.
+pub(crate) fn variables(call: &Call<'_>, calls: Option<&Calls>, places: &CodeLocations<'_>) -> Vec<String> {
+    let Some((file, line)) = call.line() else { return Vec::new() };
+    let mut slots: Vec<Option<String>> = (0..MOST_VARIABLES).map(|nth| places.sources.variable(file, line, call.callee, nth)).collect();
+    while slots.last().is_some_and(Option::is_none) {
+        slots.pop();
+    }
+    let mut distinct: Vec<String> = Vec::new();
+    for name in slots.iter().flatten() {
+        if !distinct.contains(name) {
+            distinct.push(name.clone());
+        }
+    }
+    // One variable is the answer for every call: a constructor may allocate more than once.
+    let Some(calls) = calls.filter(|_| distinct.len() > 1) else { return distinct };
+    let is_certain = !calls.is_uncertain && calls.in_order.len() == slots.len();
+    let nth = calls.in_order.iter().position(|address| *address == call.frame.address);
+    match nth.and_then(|nth| slots.get(nth)).filter(|_| is_certain) {
+        Some(variable) => variable.iter().cloned().collect(),
+        None => distinct,
+    }
+}
+
+impl Calls {
+    /// From the addresses of the calls, with the time of the first allocation of each if it is known.
+    pub fn new(births: &BTreeMap<u64, Option<u64>>, is_python: bool) -> Self {
+        let by_address: Vec<u64> = births.keys().copied().collect();
+        let known: Vec<u64> = births.values().filter_map(|born| *born).collect();
+        // Python's instructions are in the order of the source.
+        if is_python || known.is_sorted() {
+            return Self { in_order: by_address, is_uncertain: false };
+        }
+        // A line is executed from left to right, wherever the compiler placed its code.
+        let mut by_birth: Vec<(Option<u64>, u64)> = births.iter().map(|(address, born)| (*born, *address)).collect();
+        by_birth.sort_unstable();
+        let is_certain = known.len() == births.len() && by_birth.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        Self { in_order: by_birth.into_iter().map(|(_, address)| address).collect(), is_uncertain: !is_certain }
+    }
+}
+
+fn key(call: &Call<'_>, innermost: bool) -> Option<Key> {
+    let (file, line) = call.line()?;
+    Some((file.to_owned(), line, if innermost { String::new() } else { call.callee.to_owned() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that calls are in the order of the source, or that the order is uncertain.
+    #[test]
+    fn order_of_calls() {
+        let order = |births: &[(u64, Option<u64>)], is_python| {
+            let calls = Calls::new(&births.iter().copied().collect(), is_python);
+            (!calls.is_uncertain).then_some(calls.in_order)
+        };
+        assert_eq!(order(&[(1, Some(10)), (2, Some(20))], false), Some(vec![1, 2]));
+        // The compiler placed the first call last.
+        assert_eq!(order(&[(1, Some(20)), (2, Some(10))], false), Some(vec![2, 1]));
+        assert_eq!(order(&[(1, Some(20)), (2, Some(10))], true), Some(vec![1, 2]));
+        // Times that do not settle the order.
+        assert_eq!(order(&[(1, Some(10)), (2, Some(10))], false), Some(vec![1, 2]));
+        assert_eq!(order(&[(1, Some(10)), (2, None), (3, Some(30))], false), Some(vec![1, 2, 3]));
+        assert_eq!(order(&[(1, Some(30)), (2, None), (3, Some(10))], false), None);
+        assert_eq!(order(&[(1, Some(20)), (2, Some(10)), (3, Some(10))], false), None);
+    }
+}

@@ -1,0 +1,49 @@
+//! Objects that were filled by one thread and are used by others, with too few samples for a verdict. Together they may matter.
+
+use crate::NotJudgedReason;
+use crate::findings::SERIAL;
+use crate::groups::Group;
+use crate::judge::Subject;
+use crate::names::ObjectName;
+use crate::threads::Threads;
+use firsttouch_model::rows::Profile;
+
+/// Objects named in the note, the largest first.
+const NAMED: usize = 3;
+
+/// Objects that may be misplaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidates {
+    /// The names of the largest ones.
+    pub named: Vec<String>,
+    /// The number of all of them.
+    pub count: usize,
+    pub bytes: u64,
+}
+
+impl Candidates {
+    /// `None` if no object is a candidate.
+    #[must_use]
+    pub fn of(profile: &Profile, threads: &Threads, groups: &[Group], names: &[ObjectName], subjects: &[Subject]) -> Option<Self> {
+        let mut found: Vec<&Subject> = subjects.iter().filter(|subject| is_candidate(profile, threads, groups, subject)).collect();
+        found.sort_by_key(|subject| std::cmp::Reverse(groups[subject.group].extent()));
+        (!found.is_empty()).then(|| Self {
+            named: found.iter().take(NAMED).map(|subject| names[subject.group].shown.clone()).collect(),
+            count: found.len(),
+            bytes: found.iter().map(|subject| groups[subject.group].extent()).fold(0, u64::saturating_add),
+        })
+    }
+}
+
+/// One thread touched nearly all of it first, and a thread on another node was seen to use it.
+fn is_candidate(profile: &Profile, threads: &Threads, groups: &[Group], subject: &Subject) -> bool {
+    let has_few = matches!(subject.reason, Some(NotJudgedReason::TooFewSamples { .. } | NotJudgedReason::UnclearPartition { .. }));
+    if !has_few || !subject.counts || !subject.touch.enough {
+        return false;
+    }
+    let process = profile.objects[groups[subject.group].representative].process;
+    let toucher = subject.touch.main_worker().filter(|(_, share)| *share >= SERIAL).map(|(worker, _)| worker);
+    let node = toucher.and_then(|worker| threads.list.iter().find(|thread| thread.process == process && thread.worker == worker));
+    let users = subject.used_by.iter().zip(&threads.list).filter(|(share, _)| share.is_some_and(|share| share.value > 0.0));
+    node.is_some_and(|toucher| users.into_iter().any(|(_, user)| user.node != toucher.node))
+}

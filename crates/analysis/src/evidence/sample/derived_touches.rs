@@ -1,0 +1,128 @@
+//! First touches from sweeps: where the kernel reports no page faults (perf is forbidden), and for objects whose faults fell into a burst of
+//! faults of which few were recorded.
+//!
+//! The first sweep over a part of an object touches its pages if it writes them, and if nothing can have touched them before without being
+//! sampled. So an object counts only if
+//! - it is so large that touching it takes several ticks ([`LEAST_BYTES`]), because shorter loops may fall between two samples;
+//! - most of it lies between two samples in one entry of a loop that writes it, and no sweep had passed it before. Where the first sweeps
+//!   read, something else had filled the memory: the kernel, for `read()`;
+//! - where faults are recorded, fewer than [`ENOUGH`] records are of the object, and at the time of the sweep each record stood for so many
+//!   faults that the object's would hardly have shown. If they would have shown, a former owner of the memory had touched the pages.
+//!
+//! Each sweep becomes records at equal distances, which stand for the pages between them.
+
+use super::rates::Rates;
+use super::sweeps::{Sweep, sweeps};
+use super::{BASE_PAGE, by_sample};
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::rows::{FirstTouch, Id, Object, Profile};
+use std::collections::{BTreeMap, HashMap};
+
+/// Touching this many bytes takes at least two ticks, as the kernel clears at most about 2 GB a second for a thread.
+const LEAST_BYTES: u64 = 16 << 20;
+/// The first sweeps that write must cover this part of the object.
+const LEAST_COVERED: f64 = 0.5;
+/// Records of an object.
+const RECORDS: u64 = 256;
+/// With so many recorded faults, an object needs no others.
+const ENOUGH: usize = 8;
+/// A sampling period holds this long before and after a record, ns.
+const PERIOD_HOLDS_NS: u64 = 250_000_000;
+
+/// The first touches that the samples show and that were not recorded.
+#[must_use]
+pub fn derived_touches(profile: &Profile) -> Vec<FirstTouch> {
+    if profile.samples.is_empty() || profile.meta.is_attached() {
+        return Vec::new();
+    }
+    let is_refused = profile.evidence_of(&EvidenceSource::Touch).is_some_and(|evidence| !evidence.available);
+    let recorded = Recorded::new(profile);
+    let has_few = |object: &&Object| object.bytes >= LEAST_BYTES && recorded.of(object).count() < ENOUGH;
+    let open: HashMap<Id, &Object> = profile.objects.iter().filter(has_few).map(|object| (object.id, object)).collect();
+    if open.is_empty() || (is_refused && !profile.first_touches.is_empty()) {
+        return Vec::new();
+    }
+    let accesses = by_sample(profile);
+    let rates = Rates::new(profile, &accesses);
+    let mut by_object: BTreeMap<Id, Vec<Sweep>> = BTreeMap::new();
+    for sweep in sweeps(profile, &accesses, &rates).first {
+        by_object.entry(sweep.object).or_default().push(sweep);
+    }
+    let page_bytes =
+        if profile.machine.transparent_huge_pages == "always" { profile.machine.huge_page_bytes.max(BASE_PAGE) } else { BASE_PAGE };
+    let mut records = Vec::new();
+    for (id, swept) in by_object {
+        let Some(object) = open.get(&id) else { continue };
+        let faults = (object.bytes / page_bytes) as f64;
+        let counts = |sweep: &&Sweep| {
+            let is_hidden = || faults / recorded.period_at(object.process, sweep.time_ns) < ENOUGH as f64;
+            sweep.is_certain && if is_refused { sweep.writes } else { sweep.fills && is_hidden() }
+        };
+        let firsts: Vec<&Sweep> = swept.iter().filter(counts).collect();
+        let covered: u64 = firsts.iter().map(|sweep| sweep.end - sweep.start).sum();
+        if (covered as f64) < LEAST_COVERED * object.bytes as f64 {
+            continue;
+        }
+        let step = (object.bytes / RECORDS).max(BASE_PAGE);
+        firsts.into_iter().for_each(|sweep| records.extend(touches_of(sweep, object.process, step)));
+    }
+    let last = profile.first_touches.iter().map(|touch| touch.id).max().unwrap_or(0);
+    for (record, id) in records.iter_mut().zip(last.saturating_add(1)..) {
+        record.id = id;
+    }
+    records
+}
+
+/// The recorded first touches of each process, by address and by time.
+struct Recorded {
+    by_address: HashMap<Id, Vec<(u64, u64)>>,
+    by_time: HashMap<Id, Vec<(u64, f64)>>,
+}
+
+impl Recorded {
+    fn new(profile: &Profile) -> Self {
+        let mut recorded = Self { by_address: HashMap::new(), by_time: HashMap::new() };
+        for touch in profile.first_touches.iter().filter(|touch| touch.weight.is_finite()) {
+            recorded.by_address.entry(touch.process).or_default().push((touch.address, touch.time_ns));
+            recorded.by_time.entry(touch.process).or_default().push((touch.time_ns, touch.weight));
+        }
+        recorded.by_address.values_mut().for_each(|list| list.sort_unstable());
+        recorded.by_time.values_mut().for_each(|list| list.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))));
+        recorded
+    }
+
+    /// The touches of an object during its life, at most [`ENOUGH`].
+    fn of(&self, object: &Object) -> impl Iterator<Item = &(u64, u64)> {
+        let list = self.by_address.get(&object.process).map_or(&[][..], Vec::as_slice);
+        let end = object.address.saturating_add(object.bytes);
+        let life = object.born_ns..=object.died_ns.unwrap_or(u64::MAX);
+        let own = list[list.partition_point(|touch| touch.0 < object.address)..].iter().take_while(move |touch| touch.0 < end);
+        own.filter(move |touch| life.contains(&touch.1)).take(ENOUGH)
+    }
+
+    /// How many faults a record stood for at this time; 1 if no fault was recorded around it.
+    fn period_at(&self, process: Id, time: u64) -> f64 {
+        let list = self.by_time.get(&process).map_or(&[][..], Vec::as_slice);
+        let (from, to) = (time.saturating_sub(PERIOD_HOLDS_NS), time.saturating_add(PERIOD_HOLDS_NS));
+        let around = list[list.partition_point(|touch| touch.0 < from)..].iter().take_while(|touch| touch.0 <= to);
+        around.map(|touch| touch.1).fold(1.0, f64::max)
+    }
+}
+
+fn touches_of(sweep: &Sweep, process: Id, step: u64) -> impl Iterator<Item = FirstTouch> + '_ {
+    let length = sweep.end - sweep.start;
+    let count = length.div_ceil(step).max(1);
+    (0..count).map(move |i| FirstTouch {
+        id: 0,
+        process,
+        time_ns: sweep.time_ns,
+        thread: sweep.thread,
+        cpu: sweep.cpu,
+        address: sweep.start + length / count * i + length / count / 2,
+        weight: length as f64 / count as f64 / BASE_PAGE as f64,
+        by_kernel: false,
+        site: sweep.site,
+        mapped_bytes: None,
+        node: None,
+    })
+}

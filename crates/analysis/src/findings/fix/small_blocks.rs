@@ -1,0 +1,41 @@
+//! Fixes for pools of small blocks. An allocator writes beside each block, so the thread that allocates small blocks touches their pages,
+//! whoever initialises them.
+
+use super::{INTERLEAVE, at};
+use crate::PartitionKind;
+use crate::findings::{Case, Context};
+use firsttouch_model::finding::FindingKind;
+
+const WHY: &str = "the allocator writes beside each block, so the thread that allocates small blocks places their pages";
+
+/// `None` for other objects, and where the usual fix is true of small blocks too.
+pub(super) fn small_blocks(context: &Context<'_>, kind: FindingKind, case: &Case<'_>) -> Option<String> {
+    case.group.pool.as_ref()?;
+    let name = case.view.name.as_str();
+    let (allocated, used) = (at(case.view.allocated_at.as_ref()), at(case.view.used_at.first()));
+    Some(match kind {
+        FindingKind::SerialFirstTouch if case.subject.partition.kind == PartitionKind::Single => {
+            format!("let the thread that uses {name} allocate it{allocated}, not only initialise it: {WHY}")
+        }
+        FindingKind::SerialFirstTouch | FindingKind::MismatchedPartition | FindingKind::IoFirstTouch => format!(
+            "let each thread allocate and initialise the blocks of {name} that it uses: divide the code that allocates them{allocated} like the \
+             code that uses them{used}; {WHY}. Or make them parts of one large block, and initialise that in the threads that use it"
+        ),
+        FindingKind::NoStablePartition if !case.subject.partition.dealt_out => format!(
+            "{INTERLEAVE}. If each thread reads all of {name}, one copy a node, made by a thread of that node, is better still; if its parts \
+             change hands, give each thread the same part every time{used}, and let it allocate the blocks in that part{allocated}: {WHY}"
+        ),
+        FindingKind::NoStablePartition => format!(
+            "give each thread the same part every time{used}, and let it allocate the blocks of {name} in that part{allocated}: {WHY}; or {INTERLEAVE}"
+        ),
+        FindingKind::HugePageSharing | FindingKind::RecycledMemory => format!(
+            "let each thread allocate the blocks of {name} that it uses{allocated}: glibc's malloc gives each thread an arena of its own; or make \
+             them parts of one large block"
+        ),
+        FindingKind::PolicyMismatch => {
+            format!("take the policy away, and let each thread allocate the blocks of {name} that it uses{allocated}: {WHY}")
+        }
+        FindingKind::UnpinnedThreads => context.pin_advice(),
+        FindingKind::SharedRead | FindingKind::SlowTier | FindingKind::NodeFull | FindingKind::BalancingChurn => return None,
+    })
+}

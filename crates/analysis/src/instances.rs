@@ -1,0 +1,165 @@
+//! Objects of one name: which of several callers made each of them, and for the members of a class, which instance they belong to.
+
+use crate::calls_on_lines::{Calls, variables};
+use crate::groups::{Group, PYTHON};
+use crate::names::{Call, ObjectName, base, last_name, returns};
+use crate::source_code::CodeLocations;
+use firsttouch_model::rows::{Frame, Id, Object, Profile};
+use std::collections::BTreeMap;
+
+/// Adds to each name that several objects of one process share the innermost line at which their stacks differ (`p (main.c:8)`), and the
+/// variable of the instance that this line constructs (`data_ (of A, main.cpp:10)`).
+pub(crate) fn distinguish(profile: &Profile, groups: &[Group], places: &CodeLocations<'_>, list: &mut [ObjectName]) {
+    let object = |g: usize| &profile.objects[groups[g].representative];
+    let mut same: BTreeMap<(Id, String), Vec<usize>> = BTreeMap::new();
+    for (g, name) in list.iter().enumerate() {
+        if object(g).name.is_none() && !places.frames(object(g).site).is_empty() {
+            same.entry((object(g).process, name.shown.clone())).or_default().push(g);
+        }
+    }
+    for ((_, name), members) in same.into_iter().filter(|(_, members)| members.len() > 1) {
+        let ways: Vec<Way<'_>> = members.iter().map(|&g| Way::new(object(g), places)).collect();
+        let Some(depth) = depth_of_difference(&ways, places) else { continue };
+        let calls = calls_by_line(&ways, depth);
+        for (g, way) in members.into_iter().zip(&ways) {
+            let Some(line) = way.line(depth) else { continue };
+            let place = match way.instance(depth, &name, &calls, places) {
+                Some(variable) => format!("of {variable}, {line}"),
+                None => line,
+            };
+            list[g].shown = match name.strip_suffix(')').filter(|name| name.contains(" (")) {
+                Some(open) => format!("{open}, from {place})"),
+                None => format!("{name} ({place})"),
+            };
+        }
+    }
+}
+
+/// The way to an allocation: the frames of the program's own code that have lines, innermost first.
+struct Way<'a> {
+    frames: Vec<&'a Frame>,
+    born_ns: u64,
+}
+
+impl<'a> Way<'a> {
+    fn new(object: &Object, places: &CodeLocations<'a>) -> Self {
+        let mut rest = places.frames(object.site);
+        let mut frames = Vec::new();
+        while let Some(at) = places.sources.user_frame(rest) {
+            frames.extend(rest.get(at).filter(|frame| frame.file.is_some() && frame.line.is_some()));
+            rest = rest.get(at + 1..).unwrap_or_default();
+        }
+        Self { frames, born_ns: object.born_ns }
+    }
+
+    fn line(&self, depth: usize) -> Option<String> {
+        let frame = self.frames.get(depth)?;
+        Some(format!("{}:{}", base(frame.file.as_deref()?), frame.line?))
+    }
+
+    fn file_and_line(&self, depth: usize) -> Option<(&'a str, u32)> {
+        let frame = self.frames.get(depth)?;
+        frame.file.as_deref().zip(frame.line)
+    }
+
+    /// The call at this depth of the next inner function.
+    fn call(&self, depth: usize) -> Option<Call<'a>> {
+        let callee = self.frames.get(depth.checked_sub(1)?)?.function.as_deref()?;
+        // A constructor is called by the name of its class.
+        let class = is_python_constructor(callee).then(|| callee.rsplit('.').nth(1)).flatten();
+        Some(Call { frame: self.frames.get(depth)?, callee: class.unwrap_or_else(|| last_name(callee)) })
+    }
+
+    /// The variable that holds the instance which the call at this depth constructs; `None` unless it is certain.
+    fn instance(&self, depth: usize, member: &str, calls: &CallsByLine<'_>, places: &CodeLocations<'_>) -> Option<String> {
+        let constructor = self.frames.get(depth.checked_sub(1)?)?;
+        let makes = is_constructor(constructor.function.as_deref()?) || returns_owner(constructor, member, places);
+        let call = self.call(depth).filter(|_| makes)?;
+        match variables(&call, calls.get(&self.file_and_line(depth)?), places).as_slice() {
+            [one] => Some(one.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// The innermost depth at which the lines differ; else one at which several variables of the same line are constructed.
+fn depth_of_difference(ways: &[Way<'_>], places: &CodeLocations<'_>) -> Option<usize> {
+    let deepest = ways.iter().map(|way| way.frames.len()).max().unwrap_or(0);
+    let lines_differ = |depth: &usize| ways.iter().any(|way| way.line(*depth) != ways[0].line(*depth));
+    let calls_differ = |depth: &usize| {
+        let address = |way: &Way<'_>| way.frames.get(*depth).map(|frame| frame.address);
+        let several = |way: &Way<'_>| way.call(*depth).is_some_and(|call| variables(&call, None, places).len() > 1);
+        ways.iter().any(|way| address(way) != address(&ways[0])) && several(&ways[0])
+    };
+    (0..deepest).find(lines_differ).or_else(|| (0..deepest).find(calls_differ))
+}
+
+/// When the first object of each call was born, by the call's address.
+type Births = BTreeMap<u64, Option<u64>>;
+type CallsByLine<'a> = BTreeMap<(&'a str, u32), Calls>;
+
+/// The calls at this depth on each line, in the order of the source.
+fn calls_by_line<'a>(ways: &[Way<'a>], depth: usize) -> CallsByLine<'a> {
+    let mut births: BTreeMap<(&str, u32), (bool, Births)> = BTreeMap::new();
+    for way in ways {
+        let Some((key, frame)) = way.file_and_line(depth).zip(way.frames.get(depth)) else { continue };
+        let (is_python, births) = births.entry(key).or_default();
+        *is_python |= frame.module.as_deref() == Some(PYTHON);
+        let born = births.entry(frame.address).or_insert(Some(u64::MAX));
+        *born = born.map(|born| born.min(way.born_ns));
+    }
+    births.into_iter().map(|(key, (is_python, births))| (key, Calls::new(&births, is_python))).collect()
+}
+
+/// Functions that make an instance of a class: `Grid::Grid`, Rust's `Grid::new`, Python's `Grid.__init__`.
+fn is_constructor(function: &str) -> bool {
+    let plain = without_arguments(function);
+    let mut parts = plain.rsplit("::");
+    let (last, class) = (parts.next().unwrap_or_default(), parts.next());
+    let is_rust = last == "new" || ["new_", "with_", "from_"].iter().any(|start| last.starts_with(start));
+    is_python_constructor(function) || class.is_some_and(|class| class == last || (is_rust && !class.is_empty()))
+}
+
+fn is_python_constructor(function: &str) -> bool {
+    function.ends_with(".__init__")
+}
+
+/// `grid::Grid::Grid` for `grid::Grid<double>::Grid(int)`.
+fn without_arguments(function: &str) -> String {
+    let mut depth = 0_usize;
+    let mut plain = String::new();
+    for c in function.chars() {
+        match c {
+            '<' => depth += 1,
+            '>' => depth = depth.saturating_sub(1),
+            '(' if depth == 0 => break,
+            c if depth == 0 => plain.push(c),
+            _ => {}
+        }
+    }
+    plain
+}
+
+/// Whether the function around an allocation returns what the member belongs to: `g->data = malloc(n); ... return g;`.
+fn returns_owner(frame: &Frame, member: &str, places: &CodeLocations<'_>) -> bool {
+    let owner = member.split_once("->").or_else(|| member.split_once('.')).map(|(owner, _)| owner);
+    let line = frame.file.as_deref().zip(frame.line);
+    owner.zip(line).is_some_and(|(owner, (file, line))| returns(file, line, owner, places))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_that_construct() {
+        for function in
+            ["Grid::Grid", "grid::Grid<double>::Grid", "grid::Grid::Grid(int)", "demo::Grid::new", "Grid::with_size", "Grid.__init__"]
+        {
+            assert!(is_constructor(function), "{function}");
+        }
+        for function in ["main", "Grid::resize", "new", "std::vector<Grid::Grid>::push", "grid::make", "", "Grid.run", "<lambda>"] {
+            assert!(!is_constructor(function), "{function}");
+        }
+    }
+}

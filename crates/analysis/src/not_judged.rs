@@ -1,0 +1,240 @@
+//! Whether the evidence is enough to judge a group, and why not: the conditions, and the words for them.
+//!
+//! A group is **judged** if it
+//! - does not stay in a core's private cache, counting the memory alive at the same time (`cache.rs`);
+//! - has at least 16 windows with hits that count as use;
+//! - has first touches that identify the toucher: 8 records, or one for at least every second page, or the kernel on behalf of a known
+//!   thread;
+//! - has a known home for at least half of its sampled accesses;
+//! - has a known partition of use.
+
+use crate::evidence::{Hit, missing};
+use crate::groups::Group;
+use crate::homes::Home;
+use crate::judge::{Judge, Subject};
+use crate::partition::{MIN_UNITS, PartitionKind};
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::format_bytes;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Records of first touches that identify the threads that made them.
+const LEAST_TOUCHES: u64 = 8;
+
+impl Judge<'_> {
+    /// Whether it stays in a core's cache. `indices`: those of its groups.
+    pub(crate) fn is_cached(&self, group: &Group, indices: &[usize]) -> bool {
+        let stays = |index: &usize| !self.pushed_out.get(*index).copied().unwrap_or(false);
+        group.extent() <= self.target.private_cache_bytes && indices.iter().any(stays)
+    }
+
+    /// The bytes that were touched, at most, of an object that is larger than a core's cache, if they fit in it: memory that was never
+    /// touched is not on any node. Its samples must lie as close together.
+    pub(crate) fn cached_part(&self, group: &Group, hits: &[Hit]) -> Option<u64> {
+        let [object] = group.members[..] else { return None };
+        if group.extent() <= self.target.private_cache_bytes {
+            return None;
+        }
+        let touched = self.residents.touched_at_most(&self.profile.objects[object])?;
+        let offsets = || hits.iter().map(|hit| hit.offset);
+        let span = offsets().max().unwrap_or(0) - offsets().min().unwrap_or(0);
+        (touched <= self.target.private_cache_bytes && span <= self.target.private_cache_bytes && hits.len() >= MIN_UNITS)
+            .then_some(touched)
+    }
+
+    /// How many page faults a record stood for, at most, while the group lived.
+    fn longest_period(&self, group: &Group) -> f64 {
+        let object = &self.profile.objects[group.representative];
+        let life = object.born_ns..=object.died_ns.unwrap_or(u64::MAX);
+        let during = self.profile.first_touches.iter().filter(|touch| touch.process == object.process && life.contains(&touch.time_ns));
+        during.map(|touch| touch.weight).filter(|weight| weight.is_finite()).fold(1.0, f64::max)
+    }
+
+    /// So few faults were recorded while the group lived that its own hardly show.
+    fn is_sparse(&self, group: &Group, pages: u64) -> bool {
+        let period = self.longest_period(group);
+        period > 1.0 && (pages as f64) < LEAST_TOUCHES as f64 * period
+    }
+
+    /// Why the group cannot be judged; `None` if it can.
+    pub(crate) fn reason(&self, group: &Group, indices: &[usize], hits: &[Hit], subject: &Subject) -> Option<NotJudgedReason> {
+        let touch = &subject.touch;
+        let (seen, source) = (hits.len() as u64, self.source.name());
+        if self.is_cached(group, indices) {
+            return Some(NotJudgedReason::Cached { cache_bytes: self.target.private_cache_bytes });
+        }
+        if let Some(touched_bytes) = self.cached_part(group, hits) {
+            return Some(NotJudgedReason::TouchedPartCached { touched_bytes, cache_bytes: self.target.private_cache_bytes });
+        }
+        if hits.is_empty() {
+            return Some(self.source.unseen(self.profile, self.design.windows(subject.group) as u64));
+        }
+        if hits.len() < MIN_UNITS {
+            return Some(NotJudgedReason::TooFewSamples { seen, source, needed: MIN_UNITS as u64 });
+        }
+        if touch.kernel_unknown {
+            return Some(NotJudgedReason::KernelTouched);
+        }
+        let known: f64 = hits.iter().filter(|h| matches!(h.home, Home::Known { .. })).map(|h| self.design.weight(h.draw) * h.rate()).sum();
+        let observed = !self.target.virtual_machine && subject.remote.is_some();
+        if !touch.enough && !observed {
+            let attached = self.profile.meta.is_attached();
+            let missing = || if attached { Missing::Attached } else { missing(self.profile, EvidenceSource::Touch) };
+            let pages = group.extent() / touch.page_bytes.max(1);
+            return Some(match touch.records {
+                _ if touch.incomplete => NotJudgedReason::TouchesLost,
+                records if self.is_sparse(group, pages) => {
+                    NotJudgedReason::TouchesSparse { records: records as u64, period: self.longest_period(group) as u64 }
+                }
+                0 => NotJudgedReason::TouchesNotSeen(missing()),
+                records => NotJudgedReason::TooFewTouches { records: records as u64, pages, missing: missing() },
+            });
+        }
+        if known < subject.accesses / 2.0 {
+            return Some(NotJudgedReason::UnknownNodes);
+        }
+        if subject.partition.kind == PartitionKind::Unknown {
+            return Some(NotJudgedReason::UnclearPartition { threads: subject.users(self.threads).len(), seen, source });
+        }
+        None
+    }
+}
+
+/// Why an object is not judged, and what the user can do about it. The JSON holds its text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum NotJudgedReason {
+    /// It fits in a core's private cache.
+    Cached {
+        cache_bytes: u64,
+    },
+    /// The part of it that was touched fits in a core's private cache.
+    TouchedPartCached {
+        touched_bytes: u64,
+        cache_bytes: u64,
+    },
+    /// The profile has no evidence of accesses.
+    NoAccessEvidence(Missing),
+    /// No sample was drawn on it.
+    NotSampled,
+    /// Its samples saw no access.
+    NoAccess {
+        samples: u64,
+    },
+    TooFewSamples {
+        seen: u64,
+        source: EvidenceSource,
+        needed: u64,
+    },
+    /// The kernel touched it on behalf of several threads.
+    KernelTouched,
+    /// Most records of its first touches were lost.
+    TouchesLost,
+    TouchesNotSeen(Missing),
+    /// They fell into a burst of page faults, of which one in `period` was recorded.
+    TouchesSparse {
+        records: u64,
+        period: u64,
+    },
+    TooFewTouches {
+        records: u64,
+        pages: u64,
+        missing: Missing,
+    },
+    UnknownNodes,
+    /// The samples do not show how threads divide it.
+    UnclearPartition {
+        threads: usize,
+        seen: u64,
+        source: EvidenceSource,
+    },
+    /// A sentence from an earlier report.
+    Recorded(String),
+}
+
+/// Why evidence is missing. Its text continues a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// firsttouch attached after the first touches were made.
+    Attached,
+    /// The explanation in the profile.
+    Detail(String),
+    Unavailable(EvidenceSource),
+    Unknown,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Attached => write!(f, "; firsttouch attached after they were made"),
+            Self::Detail(detail) => write!(f, ": {detail}"),
+            Self::Unavailable(source) => write!(f, ": no {source} evidence on this system"),
+            Self::Unknown => Ok(()),
+        }
+    }
+}
+
+/// `12 samples`, `12 hinting faults`.
+fn sampled(count: u64, source: &EvidenceSource) -> String {
+    let what = if *source == EvidenceSource::Hint { "hinting fault" } else { "sample" };
+    firsttouch_model::counted(count, what)
+}
+
+impl fmt::Display for NotJudgedReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cached { cache_bytes } => write!(f, "fits in a core's cache ({})", format_bytes(*cache_bytes)),
+            Self::TouchedPartCached { touched_bytes, cache_bytes } => write!(
+                f,
+                "at most {} of it were touched, which fit in a core's cache ({})",
+                format_bytes(*touched_bytes),
+                format_bytes(*cache_bytes)
+            ),
+            Self::NoAccessEvidence(missing) => write!(f, "no accesses were sampled{missing}"),
+            Self::NotSampled => write!(f, "no sample was taken on it: too small a part of the memory, or too short-lived"),
+            Self::NoAccess { samples } => write!(f, "no access was seen in {}", firsttouch_model::counted(*samples, "sample")),
+            Self::TooFewSamples { seen, source, needed } => {
+                write!(f, "too few samples: {} seen, {needed} are needed; profile a longer run", sampled(*seen, source))
+            }
+            Self::KernelTouched => {
+                write!(
+                    f,
+                    "the kernel touched its pages on behalf of several threads (I/O), which cannot be distinguished without privilege"
+                )
+            }
+            Self::TouchesLost => write!(f, "records of most of its first touches were lost: profile it again, with less else running"),
+            Self::TouchesNotSeen(missing) => write!(f, "its first touches were not seen{missing}"),
+            Self::TouchesSparse { records, period } => write!(
+                f,
+                "too few of its first touches were recorded ({records}): they fell into a burst of page faults, of which one in {period} was \
+                 recorded; profile it again, or with a smaller input"
+            ),
+            Self::TooFewTouches { records, pages, missing } => {
+                write!(f, "too few first touches seen: {records} records for {pages} pages{missing}")
+            }
+            Self::UnknownNodes => write!(f, "the node of most of its accessed pages is not known"),
+            Self::UnclearPartition { threads, seen, source } => {
+                write!(f, "too few samples to show how {threads} threads divide it: {} seen", sampled(*seen, source))
+            }
+            Self::Recorded(text) => f.write_str(text),
+        }
+    }
+}
+
+impl From<String> for NotJudgedReason {
+    fn from(text: String) -> Self {
+        Self::Recorded(text)
+    }
+}
+
+impl From<&str> for NotJudgedReason {
+    fn from(text: &str) -> Self {
+        Self::Recorded(text.to_owned())
+    }
+}
+
+impl From<NotJudgedReason> for String {
+    fn from(reason: NotJudgedReason) -> Self {
+        reason.to_string()
+    }
+}

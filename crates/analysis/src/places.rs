@@ -1,0 +1,248 @@
+//! The node of each thread: which threads take a place on the target, and where.
+//!
+//! - The places of a process are those of its workers that did something. Idle threads take none: they sit with the thread that created them,
+//!   or with another one of their process.
+//! - A process by itself is spread over the nodes by the pinning. If several processes run at the same time, have about as many threads each,
+//!   and each fits a node, the threads of a process stay together, as ranks of MPI are launched. Processes of unequal size do not: a program
+//!   beside its driver script would have all of its threads on one node.
+//! - Processes with successive lifetimes (a script's commands) share a place, as threads do.
+//! - With a list of nodes, and if all threads are to take places, each process is placed by itself.
+
+use crate::Target;
+use crate::slots::{Lifetime, lowest_free_slots};
+use firsttouch_model::Pin;
+use firsttouch_model::rows::Id;
+use std::collections::BTreeMap;
+
+/// The smallest process has more than this fraction of the threads of the largest if processes are kept together.
+const EVEN: f64 = 0.5;
+
+/// A thread, for the choice of its node.
+#[derive(Clone, Debug)]
+pub struct Member {
+    pub process: Id,
+    /// The number of its worker in the process.
+    pub worker: usize,
+    pub idle: bool,
+    /// The index of the thread that created it.
+    pub parent: Option<usize>,
+    pub life: Lifetime,
+}
+
+/// The workers of a process that take places, in order.
+struct Team {
+    workers: Vec<usize>,
+    life: Lifetime,
+}
+
+/// The node of each thread, and the number of processes whose threads stay together on one node (0 if each process is spread over the
+/// nodes). `seen` gives the node on which a thread ran, where that is known.
+pub fn nodes(members: &[Member], target: &Target, seen: impl Fn(usize) -> Option<u32>) -> (Vec<u32>, usize) {
+    let teams = teams(members);
+    let together = if target.place_all_threads { BTreeMap::new() } else { together(&teams, target) };
+    let seat = |member: &Member| {
+        let team = teams.get(&member.process)?;
+        let rank = team.workers.binary_search(&member.worker).ok()?;
+        Some(together.get(&member.process).copied().unwrap_or_else(|| target.seat(rank, team.workers.len())))
+    };
+    let own: Vec<Option<u32>> = members.iter().enumerate().map(|(index, member)| seen(index).or_else(|| seat(member))).collect();
+    let mut first_of: BTreeMap<Id, u32> = BTreeMap::new();
+    for (member, node) in members.iter().zip(&own) {
+        if let Some(node) = node {
+            first_of.entry(member.process).or_insert(*node);
+        }
+    }
+    let first = own.iter().flatten().next().copied().unwrap_or_else(|| target.seat(0, 1));
+    let company = Company { members, own: &own, first_of: &first_of };
+    let node = |index: usize| own[index].or_else(|| company.node(index)).unwrap_or(first);
+    ((0..members.len()).map(node).collect(), together.len())
+}
+
+/// The teams of all processes in which a thread takes a place.
+fn teams(members: &[Member]) -> BTreeMap<Id, Team> {
+    let mut teams: BTreeMap<Id, Team> = BTreeMap::new();
+    for Member { process, worker, life, .. } in members.iter().filter(|member| !member.idle) {
+        let team = teams.entry(*process).or_insert_with(|| Team { workers: Vec::new(), life: *life });
+        team.workers.push(*worker);
+        team.life.born = team.life.born.min(life.born);
+        team.life.released = team.life.released.max(life.released);
+    }
+    for team in teams.values_mut() {
+        team.workers.sort_unstable();
+        team.workers.dedup();
+    }
+    teams
+}
+
+/// The node of each process whose threads stay together; empty if the processes are spread.
+fn together(teams: &BTreeMap<Id, Team>, target: &Target) -> BTreeMap<Id, u32> {
+    let lifetimes: Vec<Lifetime> = teams.values().map(|team| team.life).collect();
+    let (slots, count) = lowest_free_slots(&lifetimes);
+    if count < 2 || matches!(target.pin, Pin::Nodes(_)) {
+        return BTreeMap::new();
+    }
+    // Successive processes share a slot, which has room for the largest of them.
+    let mut sizes = vec![0; count];
+    for (team, slot) in teams.values().zip(&slots) {
+        sizes[*slot] = team.workers.len().max(sizes[*slot]);
+    }
+    let (smallest, largest) = (sizes.iter().min().copied().unwrap_or(0), sizes.iter().max().copied().unwrap_or(0));
+    let all: usize = sizes.iter().sum();
+    // If there are more threads than cores, a process with no more threads than each node has anyway counts as fitting.
+    let room = target.cores_per_node.max(all.div_ceil(target.places()));
+    if largest > room || smallest as f64 <= EVEN * largest as f64 {
+        return BTreeMap::new();
+    }
+    let nodes: Vec<u32> = match target.pin {
+        Pin::Compact => filled(&sizes, target),
+        _ => (0..count).map(|slot| target.seat(slot, count)).collect(),
+    };
+    teams.keys().zip(slots).map(|(process, slot)| (*process, nodes[slot])).collect()
+}
+
+/// Processes one after the other on the same node as long as it has room.
+fn filled(sizes: &[usize], target: &Target) -> Vec<u32> {
+    let cores = target.cores_per_node.max(1);
+    let mut next = 0;
+    let node = |size: &usize| {
+        if next % cores + size > cores {
+            next = (next / cores + 1) * cores;
+        }
+        let first = next;
+        next += size;
+        target.seat(first, next)
+    };
+    sizes.iter().map(node).collect()
+}
+
+/// Finds the threads that idle threads sit with.
+struct Company<'a> {
+    members: &'a [Member],
+    /// The nodes of the threads that have one.
+    own: &'a [Option<u32>],
+    /// The node of the first thread of each process that has one.
+    first_of: &'a BTreeMap<Id, u32>,
+}
+
+impl Company<'_> {
+    /// The node of the nearest creator with a node in the same process, or of the first thread with one there, or of the nearest creator in
+    /// another process.
+    fn node(&self, index: usize) -> Option<u32> {
+        let process = self.members[index].process;
+        let own = self.creators(index).filter(|creator| self.members[*creator].process == process).find_map(|creator| self.own[creator]);
+        own.or_else(|| self.first_of.get(&process).copied()).or_else(|| self.creators(index).find_map(|creator| self.own[creator]))
+    }
+
+    /// The creator of a thread, the creator of that one, and so on. Damaged profiles may have cycles.
+    fn creators(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
+        let parent = |index: &usize| self.members.get(*index)?.parent;
+        std::iter::successors(parent(&index), parent).take(self.members.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firsttouch_model::NodeId;
+
+    fn target(nodes: usize, cores_per_node: usize, pin: Pin) -> Target {
+        Target {
+            name: format!("virtual:{nodes}"),
+            nodes,
+            virtual_machine: true,
+            pin,
+            place_all_threads: false,
+            cores_per_node,
+            cpu_nodes: vec![],
+            slow_nodes: vec![],
+            private_cache_bytes: 0,
+        }
+    }
+
+    const ALWAYS: Lifetime = Lifetime { born: 0, released: u64::MAX };
+
+    /// A process's threads, of which some are idle, created by its first one.
+    fn process(process: Id, threads: usize, idle: &[usize], first: usize) -> Vec<Member> {
+        let member =
+            |worker: usize| Member { process, worker, idle: idle.contains(&worker), parent: (worker > 0).then_some(first), life: ALWAYS };
+        (0..threads).map(member).collect()
+    }
+
+    fn of(members: &[Member], target: &Target) -> Vec<u32> {
+        nodes(members, target, |_| None).0
+    }
+
+    /// Check that idle threads do not shift the others, wherever they were created, and that they sit with their creator.
+    #[test]
+    fn idle_threads_take_no_place() {
+        let two = target(2, 4, Pin::Spread);
+        assert_eq!(of(&process(1, 4, &[], 0), &two), [0, 0, 1, 1]);
+        assert_eq!(of(&process(1, 7, &[1, 2, 5], 0), &two), [0, 0, 0, 0, 1, 0, 1]);
+        assert_eq!(of(&process(1, 5, &[0], 0), &two), [0, 0, 0, 1, 1], "a main thread that waits");
+        let mut chain = process(1, 5, &[3], 0);
+        chain[3].parent = Some(4);
+        assert_eq!(of(&chain, &two), [0, 0, 1, 1, 1], "the thread that created it is on node 1");
+        assert_eq!(of(&process(1, 7, &[1, 2, 5], 0), &target(2, 2, Pin::Compact)), [0, 0, 0, 0, 1, 0, 1]);
+        let list = target(2, 4, Pin::Nodes(vec![NodeId(1), NodeId(0)]));
+        assert_eq!(of(&process(1, 4, &[1], 0), &list), [1, 1, 0, 1]);
+    }
+
+    /// Check that processes of equal size stay together, one after the other, if each fits a node.
+    #[test]
+    fn processes_stay_together() {
+        let ranks = |count: Id, threads: usize| -> Vec<Member> {
+            (0..count).flat_map(|id| process(id + 1, threads, &[], id as usize * threads)).collect()
+        };
+        let two = target(2, 2, Pin::Spread);
+        assert_eq!(nodes(&ranks(2, 2), &two, |_| None), (vec![0, 0, 1, 1], 2));
+        assert_eq!(of(&ranks(4, 1), &two), [0, 0, 1, 1]);
+        assert_eq!(of(&ranks(2, 2), &target(4, 2, Pin::Spread)), [0, 0, 2, 2]);
+        assert_eq!(of(&ranks(2, 4), &two), [0, 0, 0, 0, 1, 1, 1, 1], "twice as many threads as cores, however they are placed");
+        assert_eq!(nodes(&ranks(2, 4), &target(4, 2, Pin::Spread), |_| None), (vec![0, 1, 2, 3, 0, 1, 2, 3], 0), "too large for a node");
+        assert_eq!(of(&ranks(3, 2), &target(2, 5, Pin::Compact)), [0, 0, 0, 0, 1, 1]);
+        let list = target(2, 2, Pin::Nodes(vec![NodeId(0), NodeId(1)]));
+        assert_eq!(nodes(&ranks(2, 2), &list, |_| None), (vec![0, 1, 0, 1], 0));
+    }
+
+    /// Check that a small process beside a large one does not keep the large one on one node, and that an idle process does not count.
+    #[test]
+    fn unequal_processes_are_spread() {
+        let two = target(2, 8, Pin::Spread);
+        let beside = |idle: &[usize]| [process(1, 1, idle, 0), process(2, 4, &[], 1)].concat();
+        assert_eq!(of(&beside(&[]), &two), [0, 0, 0, 1, 1]);
+        let mut started = beside(&[0]);
+        started[1].parent = Some(0);
+        assert_eq!(nodes(&started, &two, |_| None), (vec![0, 0, 0, 1, 1], 0));
+    }
+
+    /// Check that processes that follow each other have the whole machine, each.
+    #[test]
+    fn successive_processes_are_spread() {
+        let mut both = [process(1, 2, &[], 0), process(2, 2, &[], 2)].concat();
+        let (first, second) = both.split_at_mut(2);
+        first.iter_mut().for_each(|member| member.life.released = 10);
+        second.iter_mut().for_each(|member| member.life.born = 10);
+        assert_eq!(of(&both, &target(2, 4, Pin::Spread)), [0, 1, 0, 1]);
+    }
+
+    /// Check that the old way remains: every thread takes a place, and each process is spread.
+    #[test]
+    fn all_threads_can_be_placed() {
+        let mut all = target(2, 4, Pin::Spread);
+        all.place_all_threads = true;
+        assert_eq!(of(&process(1, 7, &[], 0), &all), [0, 0, 0, 0, 1, 1, 1]);
+        let ranks = [process(1, 2, &[], 0), process(2, 2, &[], 2)].concat();
+        assert_eq!(nodes(&ranks, &all, |_| None), (vec![0, 1, 0, 1], 0));
+    }
+
+    /// Check threads that were seen, and that damaged links and programs of which every thread is idle do no harm.
+    #[test]
+    fn unusual_members() {
+        let two = target(2, 4, Pin::Spread);
+        let members = process(1, 3, &[1, 2], 0);
+        assert_eq!(nodes(&members, &two, |index| [None, Some(1), None][index]).0, [0, 1, 0]);
+        let mut cycle = process(1, 2, &[0, 1], 0);
+        cycle[0].parent = Some(1);
+        assert_eq!((of(&cycle, &two), of(&[], &two)), (vec![0, 0], vec![]));
+    }
+}

@@ -1,0 +1,207 @@
+//! The parts of a report: objects, threads, the kernel's counters, the sources of evidence.
+
+use crate::Target;
+use crate::evidence::{Evidence, Hit, Sampled};
+use crate::findings::{SERIAL, figure};
+use crate::groups::Group;
+use crate::judge::Subject;
+use crate::names::{Language, ObjectName};
+use crate::object_map::object_map;
+use crate::report::{
+    CounterView, EvidenceView, FirstTouchView, Interval, KernelView, NodeMemoryView, NotJudged, ObjectView, ResidentView, ThreadView,
+};
+use crate::residents::{Moves, Residents};
+use crate::source_code::CodeLocations;
+use crate::threads::Threads;
+use crate::touch_summary::final_node;
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::rows::{Counter, Id, Profile};
+use firsttouch_model::{Estimate, TouchCause};
+use std::collections::{BTreeMap, HashMap};
+
+/// The number of members of a group whose pages are looked up.
+const MOST_MEMBERS: usize = 4096;
+
+pub fn interval(estimate: Estimate) -> Interval {
+    [estimate.low, estimate.high]
+}
+
+/// Makes the views of objects.
+pub struct Builder<'a> {
+    pub profile: &'a Profile,
+    pub target: &'a Target,
+    pub residents: &'a Residents,
+    pub threads: &'a Threads,
+    pub uses: &'a Evidence,
+    pub places: &'a CodeLocations<'a>,
+}
+
+impl Builder<'_> {
+    /// Where the pages of a group's members were. Empty on a virtual machine.
+    #[must_use]
+    pub fn moves(&self, group: &Group) -> Moves {
+        let mut moves = Moves::default();
+        if !self.target.virtual_machine {
+            for &member in group.members.iter().take(MOST_MEMBERS) {
+                moves.add(&self.residents.moves(&self.profile.objects[member]));
+            }
+        }
+        moves
+    }
+
+    /// `hits`: the samples on the group by the source of its figures.
+    #[must_use]
+    pub fn object(&self, subject: &Subject, group: &Group, hits: &[Hit], name: &ObjectName, moves: &Moves) -> ObjectView {
+        let object = &self.profile.objects[group.representative];
+        let sampled = self.uses.of(subject.source);
+        let allocated_at = self.places.place(object.site);
+        let first_touch = self.first_touch(subject, object.call.as_deref());
+        let file = |place: Option<&crate::CodeLocation>| place.and_then(|p| p.file.as_deref()).and_then(Language::of);
+        let language = file(allocated_at.as_ref()).or_else(|| file(first_touch.at.first()));
+        let weighed = hits.iter().flat_map(|h| h.sites.iter().map(|&(site, rate)| (site, rate * sampled.design.weight(h.draw))));
+        ObjectView {
+            id: object.id,
+            name: name.shown.clone(),
+            bytes: group.pool.as_ref().map_or(object.bytes, |pool| pool.block_bytes),
+            count: group.pool.as_ref().map_or(group.members.len(), |pool| usize::try_from(pool.blocks).unwrap_or(usize::MAX)),
+            total_bytes: if group.growth { object.bytes } else { group.extent() },
+            kind: object.kind,
+            call: object.call.clone(),
+            process: object.process,
+            ordinal: name.ordinal,
+            language: language.map(|l| l.as_str().to_owned()),
+            allocated_at,
+            access_share: subject.access_share.map(|s| s.value),
+            access_share_interval: subject.access_share.map(interval),
+            time_share: subject.time_share.map(|s| s.value),
+            time_share_interval: subject.time_share.map(interval),
+            evidence: subject.source.name(),
+            windows: self.uses.named(&EvidenceSource::Watch).map_or(0, |watch| watch.found(subject.group)),
+            hit_windows: self.uses.named(&EvidenceSource::Watch).map_or(0, |watch| watch.hits[subject.group].len() as u64),
+            hints: self.uses.named(&EvidenceSource::Hint).map_or(0, |hint| hint.found(subject.group)),
+            remote_fraction: subject.remote.map(|r| r.value),
+            remote_interval: subject.remote.map(interval),
+            first_touch,
+            used_by_thread: subject.used_by.iter().map(|s| s.map_or(0.0, |s| s.value)).collect(),
+            used_by_thread_interval: subject.used_by.iter().map(|s| s.map_or([0.0, 1.0], interval)).collect(),
+            used_by_thread_samples: subject.traps.clone(),
+            used_at: self.places.ranked(weighed),
+            partition: subject.partition.kind,
+            page_bytes: subject.touch.page_bytes,
+            policy: self.profile.policies.get(&object.id).map(|p| p.policy.clone()).filter(|_| !self.target.virtual_machine),
+            resident: resident_view(moves, self.target.nodes),
+            judged: subject.reason.is_none(),
+            reason: subject.reason.clone(),
+            together: Vec::new(),
+            map: object_map(group, hits, self.threads, |position| final_node(group, &self.uses.touches, self.threads, position)),
+        }
+    }
+
+    #[must_use]
+    pub fn first_touch(&self, subject: &Subject, call: Option<&str>) -> FirstTouchView {
+        let touch = &subject.touch;
+        let site = touch.main_site();
+        let frames = self.places.frames(site);
+        let serial = touch.main_worker().is_some_and(|(_, share)| share >= SERIAL);
+        let cause = if touch.by_kernel >= 0.5 && touch.sites.is_empty() {
+            Some(TouchCause::Io)
+        } else {
+            (!frames.is_empty()).then(|| self.places.sources.cause(frames, call))
+        };
+        // The touching code is a loop, but a user whose object came from calloc or realloc looks for that call: name the call.
+        let cause = match cause {
+            Some(TouchCause::Loop) if serial => call.and_then(TouchCause::of_call).or(cause),
+            _ => cause,
+        };
+        FirstTouchView {
+            by_thread: touch.shares(self.threads.list.len()),
+            at: self.places.ranked(touch.sites.iter().map(|(&site, &pages)| (site, pages))),
+            partition: touch.partition.kind,
+            cause,
+            samples: touch.samples,
+            by_kernel: touch.by_kernel,
+            recycled: touch.recycled,
+        }
+    }
+}
+
+#[must_use]
+pub fn not_judged(object: &ObjectView) -> Option<NotJudged> {
+    let reason = object.reason.clone()?;
+    Some(NotJudged { id: object.id, name: object.name.clone(), bytes: object.total_bytes, count: object.count, reason })
+}
+
+#[must_use]
+pub fn thread_views(profile: &Profile, target: &Target, threads: &Threads) -> Vec<ThreadView> {
+    let rows: HashMap<Id, &firsttouch_model::rows::Thread> = profile.threads.iter().map(|t| (t.id, t)).collect();
+    let view = |(index, t): (usize, &crate::threads::Thread)| {
+        let row = rows.get(&t.id).filter(|_| !target.virtual_machine);
+        ThreadView {
+            index,
+            node: t.node,
+            idle: t.idle,
+            name: t.name.clone(),
+            slot: t.worker,
+            process: t.process,
+            omp_number: t.omp_number,
+            allowed_cpus: row.and_then(|row| row.allowed_cpus.clone()),
+            seen_on_nodes: if target.virtual_machine { Vec::new() } else { threads.looks(profile, t.id, target.nodes) },
+            node_moves: row.map_or(0, |row| row.node_moves),
+        }
+    };
+    threads.list.iter().enumerate().map(view).collect()
+}
+
+/// The shares of the pages by node, and the parts of the pages queried more than once that moved and returned.
+fn resident_view(moves: &Moves, nodes: usize) -> Option<ResidentView> {
+    if moves.pages == 0 {
+        return None;
+    }
+    let shares = |by_node: &BTreeMap<u32, u64>| {
+        let share = |node: usize| by_node.get(&(node as u32)).copied().unwrap_or(0) as f64 / moves.pages as f64;
+        (0..nodes).map(share).collect()
+    };
+    let figure = |part| moves.part(part).map(|e| figure(e, EvidenceSource::Resident));
+    Some(ResidentView {
+        pages: moves.pages,
+        nodes_first: shares(&moves.first),
+        nodes_last: shares(&moves.last),
+        moved: figure(moves.moved),
+        returned: figure(moves.returned),
+    })
+}
+
+#[must_use]
+pub fn kernel(profile: &Profile) -> Option<KernelView> {
+    if profile.counters.is_empty() {
+        return None;
+    }
+    let is_memory = |c: &&Counter| c.name.starts_with("memory_");
+    let of_node = |node: u32, name: &str| profile.counters.iter().find(|c| c.node == Some(node) && c.name == name);
+    let nodes = profile.machine.node_cpus.keys().filter_map(|&node| {
+        let (total, free) = (of_node(node, "memory_total_bytes")?, of_node(node, "memory_free_bytes")?);
+        Some(NodeMemoryView { node, total_bytes: total.at_end, free_at_start: free.at_start, free_at_end: free.at_end })
+    });
+    let grown = profile.counters.iter().filter(|c| !is_memory(c) && c.growth() > 0);
+    Some(KernelView {
+        numa_balancing: profile.machine.numa_balancing,
+        counters: grown.map(|c| CounterView { name: c.name.clone(), node: c.node, growth: c.growth() }).collect(),
+        nodes: nodes.collect(),
+    })
+}
+
+#[must_use]
+pub fn evidence(profile: &Profile, uses: &Evidence) -> Vec<EvidenceView> {
+    let view = |e: &firsttouch_model::rows::Evidence| {
+        let source = EvidenceSource::from(e.source.as_str());
+        EvidenceView {
+            available: e.available,
+            // The profile counts every fault on a mapped page, but some of them were writes; prefer the number of hints found.
+            samples: uses.named(&source).and_then(Sampled::all_found).unwrap_or(e.samples),
+            lost: profile.lost_by(&source),
+            detail: e.detail.clone(),
+            source,
+        }
+    };
+    profile.evidence.iter().map(view).collect()
+}

@@ -1,0 +1,195 @@
+//! Objects that are judged together: many vectors with few samples each, whose first touches and users are known.
+
+use crate::samples::thread;
+use crate::simulated::{FakeSources, MIB, Random, S, Who, target};
+use firsttouch_analysis::{Analysis, Finding, PartitionKind, analyse};
+use firsttouch_model::TouchCause;
+use firsttouch_model::finding::FindingKind;
+use firsttouch_model::rows::*;
+
+const THREADS: usize = 4;
+const PAGE: u64 = 4096;
+const STEP: u64 = 16 * PAGE;
+
+/// A vector: its size, who touches it first, who uses it, and its number of samples.
+struct Vector {
+    name: String,
+    bytes: u64,
+    touch: Who,
+    user: Who,
+    samples: usize,
+}
+
+fn vectors(prefix: &str, count: usize, touch: &Who, user: &Who, samples: usize) -> Vec<Vector> {
+    let one = |index: usize| Vector {
+        name: format!("{prefix}{index}"),
+        bytes: 2 * MIB + 3 * index as u64 * PAGE,
+        touch: touch.clone(),
+        user: user.clone(),
+        samples,
+    };
+    (0..count).map(one).collect()
+}
+
+fn site(id: Id) -> (Id, Site) {
+    let line = u32::try_from(id).unwrap();
+    let frame = Frame { address: 0x1000 * u64::from(line), file: Some("a.c".into()), line: Some(line), ..Frame::default() };
+    (id, Site { id, process: 1, frames: vec![frame] })
+}
+
+fn profile(seed: u64, list: &[Vector]) -> Profile {
+    let mut random = Random(seed);
+    let mut profile = Profile {
+        processes: vec![Process { id: 1, pid: 10, parent: None, exe: None, born_ns: 0, died_ns: None }],
+        threads: (0..THREADS as Id).map(thread).collect(),
+        sites: (1..=list.len() as Id + 1).map(site).collect(),
+        evidence: ["sample", "touch"]
+            .map(|source| Evidence { source: source.into(), available: true, samples: 1, detail: String::new() })
+            .into(),
+        ..Profile::default()
+    };
+    profile.meta.set("start_ns", "0");
+    profile.meta.set("end_ns", &(10 * S).to_string());
+    for (id, vector) in (1..).zip(list) {
+        let address = 0x10_0000_0000 * id as u64;
+        profile.objects.push(Object {
+            id,
+            process: 1,
+            kind: ObjectKind::Heap,
+            call: Some("malloc".into()),
+            name: Some(vector.name.clone()),
+            address,
+            bytes: vector.bytes,
+            born_ns: 0,
+            died_ns: None,
+            site: Some(id),
+            thread: Some(0),
+        });
+        for offset in (0..vector.bytes).step_by(STEP as usize) {
+            profile.first_touches.push(FirstTouch {
+                id: profile.first_touches.len() as Id + 1,
+                process: 1,
+                time_ns: 1 + offset,
+                thread: vector.touch.at(offset, vector.bytes, 0)[0] as Id,
+                cpu: 0,
+                address: address + offset,
+                weight: 16.0,
+                by_kernel: false,
+                site: Some(list.len() as Id + 1),
+                mapped_bytes: None,
+                node: None,
+            });
+        }
+        for _ in 0..vector.samples {
+            let number = profile.samples.len() as Id + 1;
+            let offset = random.below(vector.bytes / 8) * 8;
+            let users = vector.user.at(offset, vector.bytes, number as u64);
+            let thread = users[random.below(users.len() as u64) as usize] as Id;
+            let (time_ns, cpu_ns) = (2 * S + number as u64 * 4_000_000, number as u64 * 4_000_000);
+            profile.samples.push(TimerSample {
+                id: number,
+                thread,
+                time_ns,
+                cpu: 0,
+                cpu_ns,
+                weight: 1.0,
+                site: Some(id),
+                state: SampleState::Computing,
+                around: None,
+                unknown: 0,
+                elsewhere: 0.0,
+            });
+            profile.sampled_accesses.push(SampledAccess {
+                sample: number,
+                object: id,
+                address: address + offset,
+                bytes: 8,
+                words: 1.0,
+                kind: AccessKind::Update,
+                site: Some(id),
+                stride: Some(8),
+            });
+        }
+    }
+    profile
+}
+
+fn judged(profile: &Profile) -> Analysis {
+    analyse(profile, &target(2), &FakeSources(TouchCause::Loop))
+}
+
+/// The names of the objects that a finding is about.
+fn names<'a>(analysis: &'a Analysis, finding: &Finding) -> Vec<&'a str> {
+    let name = |id: i64| analysis.objects.iter().find(|object| object.id == id).unwrap().name.as_str();
+    finding.objects().map(name).collect()
+}
+
+/// Check that vectors with too few samples each get one verdict, that vectors with other users or other first touches are not mixed with them, and
+/// that figures and words name all of them.
+#[test]
+fn vectors_of_one_pattern_are_judged_together() {
+    let (all, one, blocks) = (Who::Block(0, THREADS), Who::One(0), Who::Block(0, THREADS));
+    let (mut found, mut complete, mut inside, mut verdicts, mut wrong, runs) = (0, 0, 0, 0, 0, 100);
+    for seed in 0..runs {
+        let mut list = vectors("serial", 10, &one, &all, 8);
+        list.extend(vectors("own", 6, &one, &one, 8));
+        list.extend(vectors("right", 6, &blocks, &all, 8));
+        list.extend(vectors("few", 3, &one, &all, 2));
+        let analysis = judged(&profile(seed, &list));
+        for finding in &analysis.findings {
+            let names = names(&analysis, finding);
+            assert!(names.iter().all(|name| name.starts_with("serial")), "{seed}: {names:?}");
+            assert_eq!((finding.kind, names.len() > 1), (FindingKind::SerialFirstTouch, true));
+            inside += usize::from(finding.interval[0] < 0.5 && 0.5 < finding.interval[1]);
+            complete += usize::from(names.len() >= 8);
+            assert!(finding.message.starts_with("Each of serial"), "{}", finding.message);
+        }
+        found += usize::from(analysis.findings.len() == 1);
+        for object in analysis.objects.iter().filter(|object| object.judged) {
+            let remote = !object.name.starts_with("own") && !object.name.starts_with("right");
+            let in_finding = analysis.findings.iter().any(|finding| finding.objects().any(|id| id == object.id));
+            let partition = if object.name.starts_with("own") { PartitionKind::Single } else { PartitionKind::Block };
+            wrong += usize::from(remote != in_finding || object.partition != partition);
+            verdicts += 1;
+            assert!(!object.together.is_empty() && !object.together.contains(&object.id));
+        }
+        assert!(analysis.objects.iter().all(|object| !object.name.starts_with("few") || !object.judged));
+    }
+    // Chance may show eight samples of one thread only.
+    assert!(wrong * 500 <= verdicts && verdicts > 1500, "{wrong} of {verdicts} verdicts are wrong");
+    assert!(found >= 95 && complete >= 90 && inside >= 90, "found {found}, complete {complete}, interval right {inside} of {runs}");
+}
+
+/// Check that vectors whose parts have no owner are judged together, and that those of one thread are not among them.
+#[test]
+fn vectors_without_owners() {
+    for seed in 0..20 {
+        let mut list = vectors("dealt", 8, &Who::One(0), &Who::Dynamic(0, THREADS, PAGE), 12);
+        list.extend(vectors("own", 4, &Who::One(0), &Who::One(0), 12));
+        let analysis = judged(&profile(seed, &list));
+        let [finding] = analysis.findings.as_slice() else { panic!("{seed}: {:?}", analysis.findings) };
+        assert_eq!(finding.kind, FindingKind::NoStablePartition);
+        assert!(names(&analysis, finding).iter().all(|name| name.starts_with("dealt")));
+    }
+}
+
+/// Check that vectors with different borders of use, and those with different borders of first touch, are not judged as one.
+#[test]
+fn different_borders_are_kept_apart() {
+    for seed in 0..20 {
+        let even = Who::Block(0, THREADS);
+        let uneven = Who::Borders(vec![0.7, 0.8, 0.9]);
+        let mut list = vectors("even", 8, &even, &even, 12);
+        list.extend(vectors("uneven", 8, &uneven, &uneven, 12));
+        let analysis = judged(&profile(seed, &list));
+        assert!(analysis.findings.is_empty(), "{seed}: {:?}", analysis.findings);
+        for object in analysis.objects.iter().filter(|object| object.judged) {
+            let of_own_kind = |id: &i64| {
+                let other = analysis.objects.iter().find(|other| other.id == *id).unwrap();
+                other.name.starts_with("even") == object.name.starts_with("even")
+            };
+            assert!(object.together.iter().all(of_own_kind));
+            assert!(object.remote_interval.unwrap()[0] < 0.1, "{seed} {}: {:?}", object.name, object.remote_interval);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Wakes the session's loop when an agent asks for it.
+//!
+//! The loop polls descriptors. The agent must not keep one open in the program, so it wakes a futex in the ring's header, and a thread of
+//! firsttouch that waits there rings a bell that the loop polls.
+
+use super::memory::RingMemory;
+use firsttouch_system::calls::wake::{Bell, wait_on, wake};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+/// A program may overwrite the futex, so that a wake goes unnoticed: the end of a run waits no longer than this for the thread.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+pub struct Waker {
+    memory: Arc<RingMemory>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    bell: Bell,
+    is_over: AtomicBool,
+}
+
+impl Waker {
+    /// # Errors
+    /// When there is no descriptor or thread for it.
+    pub fn start(memory: Arc<RingMemory>) -> io::Result<Self> {
+        let shared = Arc::new(Shared { bell: Bell::new()?, is_over: AtomicBool::new(false) });
+        let (theirs, words) = (Arc::clone(&shared), Arc::clone(&memory));
+        let seen = memory.wakes().load(Ordering::Acquire);
+        let thread = Builder::new().name("wake".to_owned()).stack_size(64 << 10).spawn(move || pass_on(&words, seen, &theirs))?;
+        Ok(Self { memory, shared, thread: Some(thread) })
+    }
+
+    #[must_use]
+    pub fn bell(&self) -> &Bell {
+        &self.shared.bell
+    }
+}
+
+fn pass_on(memory: &RingMemory, mut seen: u32, shared: &Shared) {
+    while !shared.is_over.load(Ordering::Acquire) {
+        wait_on(memory.wakes(), seen, LONGEST_WAIT);
+        let now = memory.wakes().load(Ordering::Acquire);
+        if now != seen {
+            shared.bell.ring();
+        }
+        seen = now;
+    }
+}
+
+impl Drop for Waker {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Release);
+        self.memory.wakes().fetch_add(1, Ordering::Release);
+        wake(self.memory.wakes());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::ring::AgentRing;
+
+    /// Check that a wake rings the bell, also one that comes before the thread waits, and that the thread ends with its owner.
+    #[test]
+    fn a_wake_rings_the_bell() {
+        let ring = AgentRing::create(64, 1, false).expect("a ring");
+        let waker = Waker::start(ring.memory()).expect("a thread");
+        assert!(!waker.bell().take());
+        for _ in 0..3 {
+            ring.memory().wakes().fetch_add(1, Ordering::Release);
+            wake(ring.memory().wakes());
+            let rung = (0..1_000).any(|_| {
+                std::thread::sleep(Duration::from_millis(1));
+                waker.bell().take()
+            });
+            assert!(rung);
+        }
+        drop(waker);
+    }
+}

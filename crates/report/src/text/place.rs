@@ -1,0 +1,75 @@
+//! A place in the code in words: file and line, else the function, else module and offset.
+
+use firsttouch_analysis::CodeLocation;
+use firsttouch_model::generated_code::{self, is_generated};
+use firsttouch_symbols::readable_function;
+use std::path::Path;
+
+/// `dgemv.c:41`, `function()`, `libfoo.so+0x1a2b`: the most precise that is known.
+pub fn place(place: &CodeLocation) -> String {
+    match (&place.file, place.line) {
+        (Some(file), Some(line)) => format!("{}:{line}", file_name(file)),
+        (Some(file), None) => file_name(file).to_owned(),
+        _ => match (&place.function, &place.module, place.offset) {
+            (Some(name), ..) => called(name),
+            (None, Some(module), _) if is_generated(module) => generated_code::UNNAMED.to_owned(),
+            (None, Some(module), Some(offset)) => format!("{}+{offset:#x}", file_name(module)),
+            (None, Some(module), None) => file_name(module).to_owned(),
+            (None, None, _) => "unknown code".to_owned(),
+        },
+    }
+}
+
+/// `initialise()`, `main (parallel region)`.
+fn called(name: &str) -> String {
+    let name = readable_function(name);
+    if name.contains([' ', '(']) { name } else { format!("{name}()") }
+}
+
+/// `in initialise`.
+pub fn within(name: &str) -> String {
+    format!("in {}", readable_function(name))
+}
+
+/// Whether a module is part of the system or of an interpreter.
+pub fn is_library(module: &str) -> bool {
+    const INSTALLED: &[&str] = &["/usr/lib", "/lib/", "/lib32/", "/lib64/", "/usr/bin/python", "["];
+    let name = file_name(module);
+    if is_generated(module) {
+        return false;
+    }
+    INSTALLED.iter().any(|start| module.starts_with(start)) || name.starts_with("libpython") || module.contains("/site-packages/")
+}
+
+pub fn file_name(path: &str) -> &str {
+    Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that a place is named by the most precise that is known.
+    #[test]
+    fn places_degrade() {
+        let full = CodeLocation {
+            file: Some("/src/дом/dgemv.c".into()),
+            line: Some(41),
+            function: Some("allocate".into()),
+            module: Some("/bin/dgemv".into()),
+            offset: Some(0x1a2b),
+            ..CodeLocation::default()
+        };
+        assert_eq!(place(&full), "dgemv.c:41");
+        assert_eq!(place(&CodeLocation { line: None, ..full.clone() }), "dgemv.c");
+        let no_lines = CodeLocation { file: None, ..full };
+        assert_eq!(place(&no_lines), "allocate()");
+        let outlined = CodeLocation { function: Some("main._omp_fn.0".into()), ..no_lines.clone() };
+        assert_eq!(place(&outlined), "main (parallel region)");
+        let generated = CodeLocation { module: Some("[generated code]".into()), function: None, ..no_lines.clone() };
+        assert_eq!(place(&generated), "generated code (no perf map)");
+        let stripped = CodeLocation { function: None, ..no_lines };
+        assert_eq!(place(&stripped), "dgemv+0x1a2b");
+        assert_eq!(place(&CodeLocation::default()), "unknown code");
+    }
+}

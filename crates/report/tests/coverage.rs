@@ -1,0 +1,26 @@
+//! Which part of the accesses a report's verdicts cover.
+
+use crate::text::{PLAIN, context, serial, text, well_placed};
+use firsttouch_analysis::{Analysis, Coverage};
+
+/// Check that the report says which part of the accesses its verdicts cover, and that a small part gives no all-clear.
+#[test]
+fn coverage_is_said() {
+    let covering_of = |judged: f64, analysis: Analysis| {
+        let coverage = Coverage { judged, cached: 0.03, not_judged: 0.96 - judged, elsewhere: Some(0.01), evidence: "sample".into() };
+        text(&Analysis { coverage: Some(coverage), ..analysis }, &context(), PLAIN).replace('\n', " ")
+    };
+    let covering = |judged| covering_of(judged, well_placed());
+    let most = covering(0.95);
+    assert!(most.contains("No finding: 1.2 % of accesses would be remote [0.3, 2.1], and no judged object is misplaced."), "{most}");
+    let sentence = "The judged objects receive 95 % of the accesses seen, objects that fit in a core's cache 3.0 %, objects not judged 1.0 %, \
+                    memory of no recorded object 1.0 %.";
+    assert!(most.contains(sentence), "{most}");
+    let little = covering(0.4);
+    assert!(little.contains("but that is not an all-clear: they receive 40 % of the accesses seen."), "{little}");
+    let unknown =
+        "49 % of accesses would be remote [47, 52] as far as known: 36 % of the accesses seen are to objects that were not judged";
+    let partly = covering_of(0.6, serial());
+    assert!(partly.contains(unknown), "{partly}");
+    assert!(!covering_of(0.9, serial()).contains("as far as known"));
+}

@@ -210,6 +210,12 @@ void ft_sample_after_fork(void);
 void ft_sample_pause(void);
 void ft_sample_resume(void);
 
+/* trap.c */
+/* Installs the handler of debug exceptions without a cause, if firsttouch asks for it. For the constructor. */
+void ft_trap_prepare(void);
+/* Tells firsttouch if the program has replaced the handler. Callable by signal handlers. */
+void ft_trap_check(void);
+
 /* small.c: a sample of the blocks below the threshold */
 /* Counts a request below the threshold. Is a sample due? Then the hook ends in ft_small_allocated. */
 static inline bool ft_small_is_due(size_t size) {

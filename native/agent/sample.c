@@ -16,6 +16,7 @@
 #include "agent.h"
 
 #include "../preload/thread_start.h"
+#include "signals.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -34,15 +35,6 @@
 #define SIGPENDING_LEAST 1024u /* below it, all of them are the program's */
 #define RED_ZONE 128u
 
-/* As the kernel has it. */
-struct kernel_action {
-    void (*handler)(int, siginfo_t *, void *);
-    unsigned long flags;
-    void (*restorer)(void);
-    unsigned long mask;
-};
-#define KERNEL_SA_RESTORER 0x04000000ul
-
 /* The kernel's timer ids are numbers of this process. */
 struct ft_timer {
     uint32_t held;
@@ -59,26 +51,18 @@ static void (*chained)(int, siginfo_t *, void *); /* the C library's handler, or
 
 /* The bytes by which unwinders know a signal's return. */
 __asm__(".pushsection .text\n"
+        ".globl ft_restore_from_signal\n"
+        ".hidden ft_restore_from_signal\n"
         ".type ft_restore_from_signal, @function\n"
         "ft_restore_from_signal:\n"
         "    movq $15, %rax\n"
         "    syscall\n"
         ".size ft_restore_from_signal, . - ft_restore_from_signal\n"
         ".popsection\n");
-void ft_restore_from_signal(void);
-
-/* Neither errno nor our own hook of syscall() is involved. */
-static long raw_call(long number, long a, long b, long c, long d) {
-    register long r10 __asm__("r10") = d;
-    long result;
-    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10) : "rcx", "r11", "memory");
-    return result;
-}
-
 static void stop_timer(struct ft_timer *timer) {
     int32_t id = __atomic_exchange_n(&timer->id, -1, __ATOMIC_ACQ_REL);
     if (id >= 0) {
-        raw_call(SYS_timer_delete, id, 0, 0, 0);
+        ft_raw_call(SYS_timer_delete, id, 0, 0, 0);
         __atomic_fetch_sub(&started, 1, __ATOMIC_RELAXED);
     }
 }
@@ -92,7 +76,7 @@ static void end_thread(void *timer) {
 
 static uint64_t cpu_time_ns(void) {
     struct timespec time = {0, 0};
-    raw_call(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (long)&time, 0, 0);
+    ft_raw_call(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (long)&time, 0, 0);
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
@@ -155,21 +139,19 @@ static void on_tick(int number, siginfo_t *info, void *context) {
         }
     } else if (!ft_silent()) {
         sample(context);
+        ft_trap_check();
     }
     errno = saved_errno;
 }
 
-/* SA_ONSTACK: on the program's alternate stack, if the thread has one. */
 static void install(void) {
-    struct kernel_action now, ours = {.handler = on_tick,
-                                      .flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK | KERNEL_SA_RESTORER,
-                                      .restorer = ft_restore_from_signal};
-    if (raw_call(SYS_rt_sigaction, SIGSETXID, 0, (long)&now, sizeof now.mask) != 0 || now.handler == on_tick) {
+    struct ft_kernel_action now, ours = ft_action(on_tick);
+    if (ft_raw_call(SYS_rt_sigaction, SIGSETXID, 0, (long)&now, sizeof now.mask) != 0 || now.handler == on_tick) {
         return;
     }
     bool is_function = (uintptr_t)now.handler > 1; /* neither SIG_DFL nor SIG_IGN */
     __atomic_store_n(&chained, is_function ? now.handler : NULL, __ATOMIC_RELEASE);
-    raw_call(SYS_rt_sigaction, SIGSETXID, (long)&ours, 0, sizeof ours.mask);
+    ft_raw_call(SYS_rt_sigaction, SIGSETXID, (long)&ours, 0, sizeof ours.mask);
 }
 
 void ft_sample_keep_handler(void) {
@@ -211,13 +193,13 @@ static bool start_timer(struct ft_timer *timer) {
     event.sigev_signo = SIGSETXID;
     event.sigev_value.sival_ptr = timers;
     event._sigev_un._tid = (pid_t)ft_tid();
-    if (raw_call(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, (long)&event, (long)&id, 0) != 0) {
+    if (ft_raw_call(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, (long)&event, (long)&id, 0) != 0) {
         return false;
     }
     struct itimerspec times = interval();
     __atomic_fetch_add(&started, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&timer->id, id, __ATOMIC_RELEASE);
-    raw_call(SYS_timer_settime, id, 0, (long)&times, 0);
+    ft_raw_call(SYS_timer_settime, id, 0, (long)&times, 0);
     return true;
 }
 
@@ -274,7 +256,7 @@ static void set_all_timers(struct itimerspec times) {
     for (uint32_t i = 0; i < MOST_TIMERS; i++) {
         int32_t id = __atomic_load_n(&timers[i].id, __ATOMIC_ACQUIRE);
         if (__atomic_load_n(&timers[i].held, __ATOMIC_RELAXED) != 0 && id >= 0) {
-            raw_call(SYS_timer_settime, id, 0, (long)&times, 0);
+            ft_raw_call(SYS_timer_settime, id, 0, (long)&times, 0);
         }
     }
 }

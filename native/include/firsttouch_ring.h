@@ -55,12 +55,16 @@ struct ft_ring_header {
     uint32_t wakes;      /* a futex (shared): the agent adds 1 and wakes firsttouch */
     uint64_t wake_size;  /* set by firsttouch: the next allocation of at least this size wakes it, once; 0: none does */
     uint32_t small_mean; /* blocks below min_size: one sample for so many bytes that a thread allocates; 0: none */
+    uint32_t trap_handler_replaced; /* FT_FLAG_GUARD_TRAPS: the program handles SIGTRAP itself */
+    uint64_t causeless_traps;       /* debug exceptions without a cause that were held back */
 };
 
 #define FT_FLAG_FOLLOW 1u /* record in children too */
 #define FT_FLAG_TICKS 2u  /* the kernel's clock runs by the time-stamp counter: times may be derived from it */
 
 #define FT_FLAG_SAMPLE 4u /* take samples of the registers (FT_REC_SAMPLE) */
+
+#define FT_FLAG_GUARD_TRAPS 8u /* a virtual machine: hold back debug exceptions without a cause (trap.c) */
 
 #define FT_SILENT_SANDBOX 1u /* it entered a sandbox (seccomp, PR_SET_TSC), where our system calls could kill it */
 #define FT_SILENT_ADDRESS_SPACE 2u /* a limit on its address space is too tight for the ring */
@@ -133,7 +137,8 @@ struct ft_record_text {
     char text[FT_TEXT_PER_SLOT];
 };
 
-_Static_assert(offsetof(struct ft_ring_header, wakes) == 228 && offsetof(struct ft_ring_header, wake_size) == 232,
+_Static_assert(offsetof(struct ft_ring_header, wakes) == 228 && offsetof(struct ft_ring_header, wake_size) == 232 &&
+                   offsetof(struct ft_ring_header, causeless_traps) == 248,
                "as in ring.rs");
 _Static_assert(sizeof(struct ft_record) == FT_SLOT_BYTES, "one slot");
 _Static_assert(sizeof(struct ft_record_frames) == FT_SLOT_BYTES, "one slot");

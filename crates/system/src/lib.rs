@@ -12,6 +12,7 @@
 //! | [`machine`] | the machine that a profile is taken on, and the one it is judged on (`target_machine.rs`: `virtual:N`, hwloc files) | `files`, `proc`, [`hwloc`] |
 //! | [`process`] | threads and memory of a process | `proc` |
 //! | [`counters`], [`balancing`], [`devices`] | counters of placement; NUMA balancing; the node of a device | `files` |
+//! | [`debug_exceptions`] | whether a hypervisor may lose their causes | |
 //! | [`facts`] | what `firsttouch doctor` judges | all of the above |
 //! | [`hwloc`] | topologies in hwloc's XML | |
 //! | [`program`] | a program's libraries and OpenMP runtime, from its file | `preload` |
@@ -21,6 +22,7 @@
 pub mod balancing;
 pub mod calls;
 pub mod counters;
+pub mod debug_exceptions;
 pub mod devices;
 pub mod facts;
 mod files;

@@ -155,7 +155,7 @@ int main(int argc, char **argv) {
     uint64_t min_size = 65536, close_after = 0;
     uint32_t capacity = 65536, flags = 0, sample_us = 0, small_mean = 0;
     int keep = 0, wrong_magic = 0;
-    for (int option; (option = getopt(argc, argv, "+m:b:c:ftkqx:rs:w:")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "+m:b:c:ftgkqx:rs:w:")) != -1;) {
         switch (option) {
         case 'm':
             min_size = strtoull(optarg, NULL, 0);
@@ -171,6 +171,9 @@ int main(int argc, char **argv) {
             break;
         case 't':
             flags |= FT_FLAG_TICKS;
+            break;
+        case 'g':
+            flags |= FT_FLAG_GUARD_TRAPS;
             break;
         case 'k':
             keep = 1;
@@ -243,9 +246,10 @@ int main(int argc, char **argv) {
     }
     fprintf(out,
             "SUMMARY lost %" PRIu64 " attached %u unread %" PRIu64 " skipped %" PRIu64 " silent %u unsampled %" PRIu64
-            " skipped_samples %" PRIu64 " wakes %u woken %u\n",
+            " skipped_samples %" PRIu64 " wakes %u woken %u traps %" PRIu64
+            " replaced %u\n",
             ring->lost, ring->attached, ring->head - ring->tail, skipped, ring->silent, ring->unsampled_threads,
-            ring->skipped_samples, ring->wakes, woken);
+            ring->skipped_samples, ring->wakes, woken, ring->causeless_traps, ring->trap_handler_replaced);
     fclose(out);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

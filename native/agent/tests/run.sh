@@ -36,13 +36,15 @@ wake=
 wakeful() { wake=65536 same "$@"; } # as `same`, with a wake at each allocation of 64 KiB that finds the reader waiting
 sample=
 small=
+guard=
+guarded() { guard=yes sample=1000 same "$@"; } # as `sampled`, with debug exceptions without a cause held back
 sampled() { sample=1000 same "$@"; } # as `same`, with samples each millisecond of CPU time
 same() { # NAME COMMAND...: same output and status with the agent as without
     local name=$1 bare agented
     shift
     { timeout 120 "$@" >bare.out 2>bare.err </dev/null; } 2>/dev/null
     bare=$?
-    { timeout 120 ./reader ${follow:+"$follow"} ${sample:+-s "$sample"} ${wake:+-w "$wake"} ${small:+-b "$small"} "$agent" out.rec "$@" >agent.out 2>agent.err </dev/null; } 2>/dev/null
+    { timeout 120 ./reader ${follow:+"$follow"} ${sample:+-s "$sample"} ${wake:+-w "$wake"} ${small:+-b "$small"} ${guard:+-g} "$agent" out.rec "$@" >agent.out 2>agent.err </dev/null; } 2>/dev/null
     agented=$?
     if [ "$bare" != "$agented" ]; then
         fail "$name" "status $bare, with the agent $agented"
@@ -73,7 +75,7 @@ build_programs() {
     local program
     # No PIE, so that addr2line needs no load address; -O1 keeps the functions that the tests name.
     for program in ticks kinds errnos execs forks threads flood loads signals coroutines bounds remaps \
-        cramped spawns clock wakes smalls; do
+        cramped spawns clock wakes smalls traps; do
         gcc -O1 -g -no-pie -fno-optimize-sibling-calls -w -o "$program" "$here/programs/$program.c" -ldl -lpthread ||
             exit 1
     done
@@ -458,6 +460,28 @@ check_python() { # NAME
     equal "$1" "" "$(head -3 wrong)"
 }
 
+# Debug exceptions without a cause must not reach the program, and every other SIGTRAP must.
+test_traps() {
+    local way
+    for way in int3 int1 step raise kill own ignored; do
+        guarded "traps: $way" ./traps $way
+        equal "traps: $way is not held back" 0 "$(summary traps)"
+    done
+    guarded "traps: a handler of the program's" ./traps own
+    equal "traps: firsttouch learns of the program's handler" 1 "$(summary replaced)"
+    ./reader -g "$agent" out.rec ./traps causeless >traps.out
+    equal "traps: the program goes on" "0 goes on, errno 7, child 3" "$? $(tail -1 traps.out)"
+    equal "traps: they are counted" "202 0" "$(summary traps) $(summary replaced)"
+    equal "traps: without the guard they end it" 133 "$(./reader "$agent" out.rec ./traps causeless >/dev/null; echo $?)"
+    for way in ./ticks ./signals ./forks ./threads "$work/bad_exec"; do
+        guarded "traps: $way" $way
+    done
+    for way in strict tsc "exec $work/execs_static 50"; do
+        # shellcheck disable=SC2086
+        guarded "traps: sandbox: $way" "$work/sandbox" $way
+    done
+}
+
 # The agent wakes the reader if it asks for that, and disturbs nothing.
 test_wakes() {
     local way
@@ -591,6 +615,7 @@ if [ "${1:-}" != --cost ]; then
     test_programs
     test_python
     test_samples
+    test_traps
     test_wakes
 fi
 # NO_COST skips the timings.

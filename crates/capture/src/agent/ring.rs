@@ -33,12 +33,16 @@ const SKIPPED_SAMPLES: usize = 216;
 const FIRST_SAMPLE_US: usize = 224;
 const WAKE_SIZE: usize = 232;
 const SMALL_MEAN: usize = 240;
+const TRAP_HANDLER_REPLACED: usize = 244;
+const CAUSELESS_TRAPS: usize = 248;
 
 pub const FLAG_FOLLOW: u32 = 1;
 /// The kernel's clock source is the time-stamp counter, so the agent may read that.
 pub const FLAG_TICKS: u32 = 2;
 /// Take samples of the registers.
 pub const FLAG_SAMPLE: u32 = 4;
+/// Hold back debug exceptions without a cause.
+pub const FLAG_GUARD_TRAPS: u32 = 8;
 /// A process restricted its own system calls (seccomp, `PR_SET_TSC`): it is not recorded from then on.
 pub const SILENT_SANDBOX: u32 = 1;
 /// A limit on address space left no room for the ring: the process is not recorded.
@@ -115,6 +119,23 @@ impl AgentRing {
     /// Asks for a sample of the blocks below the minimum size: one for so many bytes that a thread allocates. Before the target starts.
     pub fn sample_small_blocks(&self, mean_bytes: u32) {
         self.word32(SMALL_MEAN).store(mean_bytes, Ordering::Release);
+    }
+
+    /// Asks for the handler of debug exceptions without a cause. Before the target starts.
+    pub fn guard_traps(&self) {
+        self.word32(28).fetch_or(FLAG_GUARD_TRAPS, Ordering::Release);
+    }
+
+    /// The program replaced that handler.
+    #[must_use]
+    pub fn trap_handler_is_replaced(&self) -> bool {
+        self.word32(TRAP_HANDLER_REPLACED).load(Ordering::Relaxed) != 0
+    }
+
+    /// Debug exceptions without a cause that the handler held back.
+    #[must_use]
+    pub fn causeless_traps(&self) -> u64 {
+        self.word64(CAUSELESS_TRAPS).load(Ordering::Relaxed)
     }
 
     /// Threads that got no timer for samples.

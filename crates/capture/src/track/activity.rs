@@ -24,6 +24,8 @@ pub struct Activity {
     pub waits: f64,
     /// The agent samples registers; `None` if it does not.
     pub sampling: Option<Sampling>,
+    /// The program handles SIGTRAP itself, instead of the agent.
+    pub handles_traps: bool,
     /// Accesses of some thread are sampled, so objects are known already.
     pub is_sampled: bool,
 }

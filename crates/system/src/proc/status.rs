@@ -80,6 +80,11 @@ impl Status {
         self.value("NSpid")?.split_whitespace().next_back()?.parse().ok().filter(|pid| *pid >= 1)
     }
 
+    /// Is a signal in one of the sets `SigBlk`, `SigIgn`, `SigCgt`?
+    fn is_in_signals(&self, set: &str, signal: i32) -> bool {
+        self.value(set).and_then(|text| u64::from_str_radix(text, 16).ok()).is_some_and(|set| set >> (signal - 1) & 1 == 1)
+    }
+
     /// Effective capabilities, a bit each.
     #[must_use]
     pub fn capabilities(&self) -> Option<u64> {
@@ -92,12 +97,18 @@ impl Status {
 pub struct ThreadStatus {
     pub waits: u64,
     pub allowed_cpus: Option<String>,
+    /// The process handles SIGTRAP, and the thread does not block it.
+    pub takes_traps: bool,
 }
 
 #[must_use]
 pub fn of_thread(root: &Path, pid: i32, tid: i32) -> Option<ThreadStatus> {
     let status = Status::parse(small_file(&root.join(format!("proc/{pid}/task/{tid}/status")))?);
-    Some(ThreadStatus { waits: status.waits()?, allowed_cpus: status.allowed_cpus().map(str::to_owned) })
+    Some(ThreadStatus {
+        waits: status.waits()?,
+        allowed_cpus: status.allowed_cpus().map(str::to_owned),
+        takes_traps: status.is_in_signals("SigCgt", libc::SIGTRAP) && !status.is_in_signals("SigBlk", libc::SIGTRAP),
+    })
 }
 
 /// Bytes of a process's memory that are in swap.

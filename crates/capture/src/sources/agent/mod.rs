@@ -8,6 +8,7 @@ use crate::sources::sample::interval;
 use crate::timeline::Timeline;
 use crate::track::Tracker;
 use crate::track::activity::Sampling;
+use firsttouch_system::debug_exceptions::{Policy, policy};
 use firsttouch_system::preload::accepts_agent::accepts_agent;
 use firsttouch_system::preload::unpack::Unpacked;
 use std::ffi::{CString, OsStr};
@@ -109,6 +110,9 @@ impl Source for Agent {
             // Without a waker, large allocations are seen at the next tick.
             self.waker = Waker::start(ring.memory()).ok();
             ring.sample_small_blocks(SMALL_MEAN_BYTES);
+            if policy() == Policy::Guarded {
+                ring.guard_traps();
+            }
             tracker.scope.by_mapping = false;
             if let Some(interval) = self.sampling {
                 ring.sample(interval);
@@ -135,6 +139,7 @@ impl Source for Agent {
         if let Some(sampling) = &mut tracker.activity.sampling {
             sampling.unsampled_threads = ring.unsampled_threads();
         }
+        tracker.activity.handles_traps |= ring.trap_handler_is_replaced();
         if occasion == Occasion::Drained
             && let Some(waker) = &self.waker
         {
@@ -150,6 +155,7 @@ impl Source for Agent {
                 () => None,
             };
             tracker.sink.lose("agent", "records of allocations dropped because the ring was full", ring.lost());
+            tracker.sink.lose("watch", "hits whose cause the hypervisor lost: held back, and not counted", ring.causeless_traps());
             tracker.sink.lose("sample", "samples that fell into the agent's own recording, or found the ring full", ring.skipped_samples());
         }
         NEVER

@@ -7,6 +7,7 @@ use crate::perf::ring::PerfRing;
 use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::calls::fresh_pages::touch_fresh_pages;
 use firsttouch_system::calls::perf::{Attributes, Event};
+use firsttouch_system::debug_exceptions::Guard;
 use std::hint::black_box;
 
 /// The costs of watchpoints.
@@ -20,6 +21,8 @@ pub struct Calibration {
 /// Measures what watchpoints cost; `None` if no watchpoint can be set.
 #[must_use]
 pub fn calibrate() -> Option<Calibration> {
+    // A hit whose cause the hypervisor loses would end firsttouch.
+    let _guard = Guard::set();
     let trap_ns = trap_ns()?;
     Some(Calibration { trap_ns, armed: armed_cost(trap_ns) })
 }

@@ -7,6 +7,7 @@
 mod calibrate;
 mod debug_registers;
 mod draw;
+mod guard;
 mod hot;
 mod pace;
 mod pattern;
@@ -23,9 +24,11 @@ use crate::perf::refusal::explain;
 use crate::source::{Account, NEVER, Occasion, Source, Target, Unavailable};
 use crate::track::Tracker;
 use debug_registers::WatchedThread;
+use firsttouch_model::rows::Id;
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::launch::raise_file_limit;
+use guard::{Guard, UNGUARDED};
 use rounds::Rounds;
 use std::collections::HashSet;
 use std::path::Path;
@@ -47,6 +50,7 @@ const RETRIES_END_NS: u64 = 20_000_000;
 pub struct Watch {
     calibration: Option<Calibration>,
     cpus: usize,
+    guard: Option<Guard>,
     running: Option<Running>,
     /// Watchpoints could not be set on some thread.
     missing: Option<String>,
@@ -54,6 +58,9 @@ pub struct Watch {
 
 struct Running {
     rounds: Rounds,
+    guard: Guard,
+    /// Threads that the guard has refused at least once.
+    unguarded: HashSet<Id>,
     /// Threads that were offered watchpoints, also those that could not take them.
     offered: HashSet<i32>,
     most_threads: usize,
@@ -67,7 +74,7 @@ impl Watch {
     /// `calibration`: of [`calibrate`], which takes some 10 ms and so may run while the target is prepared.
     #[must_use]
     pub fn new(calibration: Option<Calibration>, options: &Options) -> Self {
-        Self { calibration, cpus: options.cpus().len(), running: None, missing: None }
+        Self { calibration, cpus: options.cpus().len(), guard: Some(Guard::here()), running: None, missing: None }
     }
 }
 
@@ -77,6 +84,9 @@ impl Source for Watch {
     }
 
     fn probe(&mut self) -> Result<(), Unavailable> {
+        if self.guard.as_ref().is_some_and(Guard::admits_none) {
+            return Err("FIRSTTOUCH_WATCHPOINTS=never: no watchpoints are set".into());
+        }
         if self.calibration.is_some() {
             return Ok(());
         }
@@ -96,6 +106,8 @@ impl Source for Watch {
         let threads = raise_file_limit().saturating_sub(OTHER_DESCRIPTORS) / DESCRIPTORS;
         self.running = Some(Running {
             rounds: Rounds::new(seed, calibration, self.cpus),
+            guard: self.guard.take().unwrap_or_else(Guard::here),
+            unguarded: HashSet::new(),
             offered: HashSet::new(),
             most_threads: usize::try_from(threads).unwrap_or(0).min(WATCHED_THREADS),
             start_ns,
@@ -111,6 +123,7 @@ impl Source for Watch {
         let Some(running) = &mut self.running else { return NEVER };
         match occasion {
             Occasion::Tick => {
+                running.drop_unguarded(now, tracker);
                 if let Some(missing) = running.watch_new_threads(now, tracker) {
                     self.missing.get_or_insert(missing);
                 }
@@ -124,6 +137,7 @@ impl Source for Watch {
             Occasion::Due if now >= running.next_round_ns => running.turn(now, tracker),
             Occasion::End => {
                 running.rounds.stop(tracker);
+                tracker.sink.lose("watch", UNGUARDED, running.unguarded.len() as u64);
                 running.next_round_ns = NEVER;
             }
             _ => {}
@@ -131,16 +145,41 @@ impl Source for Watch {
         running.next_round_ns
     }
 
-    fn account(&self, _tracker: &Tracker) -> Option<Account> {
-        let rounds = &self.running.as_ref()?.rounds;
+    fn account(&self, tracker: &Tracker) -> Option<Account> {
+        let running = self.running.as_ref()?;
+        let rounds = &running.rounds;
         let hits = rounds.windows.hits;
         let available = || Account { detail: rounds.rests().unwrap_or_default(), ..Account::available(hits) };
-        let account = self.missing.as_ref().map_or_else(available, |reason| Account::missing(hits, reason));
+        let unguarded = || Account { is_warning: tracker.activity.sampling.is_none(), ..Account::missing(hits, UNGUARDED) };
+        let account = match &self.missing {
+            Some(reason) => Account::missing(hits, reason),
+            None if !running.is_sampling && !running.unguarded.is_empty() => unguarded(),
+            None => available(),
+        };
         Some(Account { target_ns: rounds.pace.cost_ns(), ..account })
     }
 }
 
 impl Running {
+    /// Ends the watch of threads that can no longer take a SIGTRAP.
+    fn drop_unguarded(&mut self, now: u64, tracker: &Tracker) {
+        if tracker.activity.handles_traps {
+            self.guard.lose();
+        }
+        let live = &tracker.threads.live;
+        self.guard.retain(|tid| live.contains_key(&tid));
+        let (guard, offered, unguarded) = (&mut self.guard, &mut self.offered, &mut self.unguarded);
+        self.rounds.threads.retain(|watched| {
+            let pid = live.get(&watched.tid).map(|thread| thread.pid);
+            let stays = pid.is_none_or(|pid| guard.admits(&tracker.scope.root, pid, watched.tid, now));
+            if !stays {
+                offered.remove(&watched.tid);
+                unguarded.insert(watched.thread);
+            }
+            stays
+        });
+    }
+
     /// Opens watchpoints on threads that are old enough. Returns why that is impossible on some thread, if it is.
     fn watch_new_threads(&mut self, now: u64, tracker: &mut Tracker) -> Option<String> {
         let threads = &tracker.threads.live;
@@ -157,6 +196,12 @@ impl Running {
         let had_threads = !self.rounds.threads.is_empty();
         let mut missing = None;
         for (id, tid, process) in new {
+            let pid = tracker.threads.live[&tid].pid;
+            if !self.guard.admits(&tracker.scope.root, pid, tid, now) {
+                self.unguarded.insert(id);
+                continue;
+            }
+            self.unguarded.remove(&id);
             self.offered.insert(tid);
             if self.rounds.threads.len() >= self.most_threads {
                 tracker.sink.lose("watch", "threads beyond the limit on watchpoints were not watched", 1);

@@ -4,10 +4,12 @@ use crate::{APPLICATION_ID, OLDEST_VERSION, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::rows::metadata::Metadata;
 use firsttouch_model::rows::{
-    Access, AccessKind, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy, Process,
-    Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, Site, SmallBlock, Thread, TimerSample, Window,
+    Access, AccessKind, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Id, Lost, Machine, Object, ObjectKind, Page, Policy, Process,
+    Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, SharedMemory, Site, SmallBlock, Thread, TimerSample,
+    Window,
 };
 use rusqlite::{Connection, OpenFlags, Row};
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -160,6 +162,7 @@ fn load(c: &Connection) -> Result<Profile> {
                 })
             },
         )?,
+        shared_memory: shared_memory(c)?,
         folded_objects: rows(c, "SELECT site, call, bytes, count, word_ns FROM folded_objects", |r| {
             Ok(FoldedObjects { site: r.get(0)?, call: r.get(1)?, bytes: unsigned(r, 2)?, count: unsigned(r, 3)?, word_ns: r.get(4)? })
         })?,
@@ -294,6 +297,17 @@ fn small_blocks(c: &Connection) -> Result<Vec<SmallBlock>> {
             time_ns: unsigned(r, 7)?,
         })
     })
+}
+
+/// Early files of version 3, and all of version 2, lack the table.
+fn shared_memory(c: &Connection) -> Result<BTreeMap<Id, SharedMemory>> {
+    if !has_table(c, "shared_memory")? {
+        return Ok(BTreeMap::new());
+    }
+    let all = rows(c, "SELECT object, memory, offset FROM shared_memory", |r| {
+        Ok((r.get(0)?, SharedMemory { memory: r.get(1)?, offset: unsigned(r, 2)? }))
+    })?;
+    Ok(all.into_iter().collect())
 }
 
 fn samples(c: &Connection) -> Result<Vec<TimerSample>> {

@@ -12,6 +12,7 @@ CREATE TABLE frames (site INTEGER NOT NULL, depth INTEGER NOT NULL, address INTE
     inlined INTEGER NOT NULL DEFAULT 0, function TEXT, file TEXT, line INTEGER, PRIMARY KEY (site, depth)) WITHOUT ROWID;
 CREATE TABLE objects (id INTEGER PRIMARY KEY, process INTEGER NOT NULL, kind TEXT NOT NULL, call TEXT, name TEXT, address INTEGER NOT NULL,
     bytes INTEGER NOT NULL, born_ns INTEGER NOT NULL, died_ns INTEGER, site INTEGER, thread INTEGER);
+CREATE TABLE shared_memory (object INTEGER PRIMARY KEY, memory TEXT NOT NULL, offset INTEGER NOT NULL);
 CREATE TABLE folded_objects (site INTEGER NOT NULL, call TEXT NOT NULL, bytes INTEGER NOT NULL, count INTEGER NOT NULL, word_ns REAL NOT NULL,
     PRIMARY KEY (site, call, bytes)) WITHOUT ROWID;
 CREATE TABLE small_blocks (process INTEGER NOT NULL, thread INTEGER NOT NULL, site INTEGER, call TEXT NOT NULL, address INTEGER NOT NULL,

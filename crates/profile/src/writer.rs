@@ -5,7 +5,7 @@ use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{
     Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process, Region, Release, SampledAccess, Seen,
-    Site, SmallBlock, Thread, TimerSample, Window,
+    SharedMemory, Site, SmallBlock, Thread, TimerSample, Window,
 };
 use firsttouch_system::proc::limits;
 use rusqlite::{Connection, OpenFlags, params};
@@ -247,6 +247,10 @@ impl Writer {
                 o.thread
             ],
         )
+    }
+
+    pub fn shared_memory(&self, object: Id, s: &SharedMemory) -> Result<()> {
+        self.run("INSERT OR REPLACE INTO shared_memory VALUES (?, ?, ?)", params![object, s.memory, signed(s.offset)])
     }
 
     pub fn folded_objects(&self, f: &FoldedObjects) -> Result<()> {

@@ -1,6 +1,7 @@
 use firsttouch_model::rows::{
     Access, AccessKind, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy, Process,
-    Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, Site, SmallBlock, Thread, TimerSample, Window,
+    Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, SharedMemory, Site, SmallBlock, Thread, TimerSample,
+    Window,
 };
 use firsttouch_profile::{Writer, open};
 
@@ -71,6 +72,7 @@ fn profile() -> Profile {
         thread_cpus: [((0, 3), Seen { samples: 4, looks: 2 })].into(),
         sites: [(1, Site { id: 1, process: 1, frames: vec![frame.clone(), Frame { inlined: true, ..frame }] })].into(),
         objects: vec![object],
+        shared_memory: [(1, SharedMemory { memory: "00:01 77".into(), offset: u64::MAX - 4095 })].into(),
         folded_objects: vec![FoldedObjects { site: 1, call: "malloc".into(), bytes: 64, count: 3, word_ns: 1e12 }],
         small_blocks: vec![SmallBlock {
             process: 1,
@@ -120,6 +122,7 @@ fn rows_are_read_as_written() {
     written.thread_cpus.iter().for_each(|(&(thread, cpu), seen)| w.thread_cpu(thread, cpu, *seen).unwrap());
     written.sites.values().for_each(|row| w.site(row).unwrap());
     written.objects.iter().for_each(|row| w.object(row).unwrap());
+    written.shared_memory.iter().for_each(|(object, row)| w.shared_memory(*object, row).unwrap());
     written.folded_objects.iter().for_each(|row| w.folded_objects(row).unwrap());
     written.small_blocks.iter().for_each(|row| w.small_block(row).unwrap());
     written.first_touches.iter().for_each(|row| w.first_touch(row).unwrap());

@@ -35,6 +35,8 @@ pub enum AgentEvent {
     Map {
         call: &'static str,
         file: bool,
+        /// Processes can share it.
+        shared: bool,
         address: u64,
         bytes: u64,
         stack: u64,

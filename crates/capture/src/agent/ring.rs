@@ -282,7 +282,11 @@ impl AgentRing {
             1 => AgentEvent::Attach,
             2 => AgentEvent::Alloc { call: call_name(call), address, bytes, stack, python },
             3 => AgentEvent::Free { address },
-            4 => AgentEvent::Map { call: call_name(call), file: call == 6, address, bytes, stack, python },
+            4 => {
+                // Of mmap, the upper half has the flags.
+                let shared = matches!(call, 5 | 6) && (aux >> 32) as i32 & libc::MAP_SHARED != 0;
+                AgentEvent::Map { call: call_name(call), file: call == 6, shared, address, bytes, stack, python }
+            }
             5 | 11 => AgentEvent::Unmap { address, bytes, advise: kind == 11 },
             6 => AgentEvent::Stack { id: stack, frames: self.following_words(number, w, depth(w)) },
             7 => AgentEvent::Thread { creator: (aux as u32).cast_signed() },

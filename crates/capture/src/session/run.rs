@@ -164,6 +164,7 @@ impl Session<'_> {
         self.tracker.read_policies(now);
         self.counters.read(&mut self.tracker, now, false);
         self.tracker.read_swap();
+        self.tracker.find_all_shared_memory();
         self.tracker.write_live_objects();
         self.tracker.sink.write(|w| w.meta(Entry::EndNs(now)));
         self.write_evidence();

@@ -8,6 +8,8 @@ pub struct Activity {
     pub is_reported: bool,
     /// When the modules of a call stack were last looked up in /proc.
     pub scanned_ns: Option<u64>,
+    /// When it was last looked up there what memory a new mapping shares.
+    pub looked_up_shared_ns: Option<u64>,
     /// Page faults so far, sampled ones by the faults they stand for.
     pub faults: f64,
     /// Page faults were counted since the last tick.

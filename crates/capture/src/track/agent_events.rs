@@ -1,6 +1,7 @@
 //! What the agent reports: allocations and releases with their call stacks, threads, OpenMP regions.
 
 use super::Tracker;
+use super::live_objects::Memory;
 use super::objects::NewObject;
 use super::small_blocks::NewSmallBlock;
 use crate::agent::records::{AgentEvent, AgentRecord};
@@ -25,11 +26,13 @@ impl Tracker {
         match event {
             AgentEvent::Attach => self.agent_attached(pid, time),
             AgentEvent::Alloc { call, address, bytes, stack, python } => {
-                self.allocated((pid, tid), ObjectKind::Heap, call, (address, bytes), (stack, python), time);
+                self.allocated((pid, tid), (ObjectKind::Heap, Memory::Own), call, (address, bytes), (stack, python), time);
             }
-            AgentEvent::Map { call, file, address, bytes, stack, python } => {
-                let kind = if file { ObjectKind::File } else { ObjectKind::Anonymous };
-                self.allocated((pid, tid), kind, call, (address, bytes), (stack, python), time);
+            AgentEvent::Map { call, file, shared, address, bytes, stack, python } => {
+                let memory = if shared { self.memory_at(pid, address) } else { Memory::Own };
+                let is_file = file && !matches!(memory, Memory::Shared(_));
+                let kind = if is_file { ObjectKind::File } else { ObjectKind::Anonymous };
+                self.allocated((pid, tid), (kind, memory), call, (address, bytes), (stack, python), time);
             }
             AgentEvent::Small { call, address, bytes, stack, python, mean } => {
                 self.small_block((pid, tid), NewSmallBlock { call, address, bytes }, (stack, python), mean, time);
@@ -95,7 +98,7 @@ impl Tracker {
     fn allocated(
         &mut self,
         (pid, tid): (i32, i32),
-        kind: ObjectKind,
+        (kind, memory): (ObjectKind, Memory),
         call: &'static str,
         (address, bytes): (u64, u64),
         stacks: (u64, u64),
@@ -104,7 +107,7 @@ impl Tracker {
         let thread: Id = self.thread(pid, tid, None, time);
         let Some(process) = self.processes.live.get_mut(&pid) else { return };
         let site = self.sites.of_agent_stack(process, stacks.0, stacks.1, &mut self.sink);
-        let new = NewObject { kind, call: Some(call), name: None, address, bytes, site, thread: Some(thread) };
+        let new = NewObject { kind, memory, call: Some(call), name: None, address, bytes, site, thread: Some(thread) };
         self.objects.add(process, new, time, &mut self.sink);
     }
 

@@ -6,6 +6,7 @@ impl Tracker {
     /// A child process: it starts with its parent's objects and pages (copy on write).
     pub(super) fn forked(&mut self, pid: i32, parent_pid: i32, parent_tid: i32, time: u64) {
         let parent = self.process(parent_pid, time);
+        self.find_shared_memory(parent_pid);
         let child = self.processes.add(pid, Some(parent), time, &self.scope, &mut self.sink);
         self.generated_code.forked(&self.scope.root, parent, child, pid);
         self.thread(pid, pid, Some(parent_tid), time);

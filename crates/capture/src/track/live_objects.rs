@@ -1,14 +1,37 @@
 //! The live objects of a process.
 
 use crate::sink::Sink;
-use firsttouch_model::rows::{Id, Object, ObjectKind};
+use firsttouch_model::rows::{Id, Object, ObjectKind, SharedMemory};
 use std::collections::BTreeMap;
+
+/// What memory an object is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Memory {
+    /// Of one process, or of a file.
+    #[default]
+    Own,
+    /// Mapped to be shared; /proc was not asked yet of what.
+    Unknown,
+    Shared(SharedMemory),
+}
+
+impl Memory {
+    /// The memory behind a piece that begins so many bytes after the object.
+    #[must_use]
+    pub fn from(&self, bytes: u64) -> Self {
+        match self {
+            Self::Shared(shared) => Self::Shared(SharedMemory { offset: shared.offset.saturating_add(bytes), ..shared.clone() }),
+            other => other.clone(),
+        }
+    }
+}
 
 /// An object that exists now.
 #[derive(Clone, Debug)]
 pub struct LiveObject {
     pub id: Id,
     pub kind: ObjectKind,
+    pub memory: Memory,
     pub call: Option<&'static str>,
     pub name: Option<String>,
     pub bytes: u64,
@@ -40,6 +63,15 @@ impl LiveObject {
         matches!(self.kind, ObjectKind::Heap | ObjectKind::Anonymous | ObjectKind::Static | ObjectKind::Mapping)
     }
 
+    /// What its memory is was found out. Shared memory is memory, also if it has the name of a file. The row is written again.
+    pub(super) fn found(&mut self, shared: Option<SharedMemory>) {
+        if shared.is_some() {
+            self.kind = ObjectKind::Anonymous;
+            self.written = false;
+        }
+        self.memory = shared.map_or(Memory::Own, Memory::Shared);
+    }
+
     /// Its size changed: its row is written again.
     pub(super) fn resize(&mut self, bytes: u64) {
         self.bytes = bytes;
@@ -61,6 +93,9 @@ impl LiveObject {
             thread: self.thread,
         };
         sink.write(|w| w.object(&row));
+        if let Memory::Shared(shared) = &self.memory {
+            sink.write(|w| w.shared_memory(self.id, shared));
+        }
     }
 }
 

@@ -2,10 +2,11 @@
 //! stand for its objects.
 
 use super::Tracker;
+use super::live_objects::Memory;
 use super::objects::{NewObject, Objects};
 use super::processes::LiveProcess;
 use firsttouch_model::generated_code::{MODULE, is_generated};
-use firsttouch_model::rows::ObjectKind;
+use firsttouch_model::rows::{ObjectKind, SharedMemory};
 use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::proc;
 
@@ -43,7 +44,7 @@ impl Tracker {
         for process in self.processes.live.values_mut().filter(|process| !process.has_agent) {
             let maps: Vec<proc::maps::Mapping> = proc::maps::read(&self.scope.root, process.pid)
                 .into_iter()
-                .filter(|m| m.writable && m.is_anonymous() && m.end - m.start >= self.scope.min_size)
+                .filter(|m| m.writable && (m.is_anonymous() || m.is_shared_memory()) && m.end - m.start >= self.scope.min_size)
                 .collect();
             let mut gone = Vec::new();
             for (&address, object) in process.objects.by_address.iter_mut().filter(|(_, o)| o.kind == ObjectKind::Mapping) {
@@ -59,12 +60,46 @@ impl Tracker {
             for m in maps {
                 let (address, bytes) = (m.start, m.end - m.start);
                 if process.objects.overlapping(address, bytes).is_empty() {
+                    let memory = shared_memory(&m, address).map_or(Memory::Own, Memory::Shared);
                     let (kind, name) = (ObjectKind::Mapping, Some(m.name).filter(|name| !name.is_empty()));
-                    let new = NewObject { kind, call: None, name, address, bytes, site: None, thread: None };
+                    let new = NewObject { kind, memory, call: None, name, address, bytes, site: None, thread: None };
                     self.objects.add(process, new, time, &mut self.sink);
                 }
             }
         }
+    }
+
+    /// What a new mapping of the program is that processes can share. If that was asked shortly before, it is asked again later.
+    pub(super) fn memory_at(&mut self, pid: i32, address: u64) -> Memory {
+        let now = monotonic_ns();
+        if self.activity.looked_up_shared_ns.is_some_and(|last| now < last + BETWEEN_LOOKUPS_NS) {
+            return Memory::Unknown;
+        }
+        self.activity.looked_up_shared_ns = Some(now);
+        let mappings = proc::maps::read(&self.scope.root, pid);
+        let Some(mapping) = mappings.iter().find(|m| (m.start..m.end).contains(&address)) else { return Memory::Unknown };
+        shared_memory(mapping, address).map_or(Memory::Own, Memory::Shared)
+    }
+
+    /// Finds out what the mappings of a process are that it can share.
+    pub(super) fn find_shared_memory(&mut self, pid: i32) {
+        let Some(process) = self.processes.live.get_mut(&pid) else { return };
+        let mut unknown = process.objects.by_address.iter_mut().filter(|(_, object)| object.memory == Memory::Unknown).peekable();
+        if unknown.peek().is_none() {
+            return;
+        }
+        let mappings = proc::maps::read(&self.scope.root, pid);
+        for (&address, object) in unknown {
+            if let Some(mapping) = mappings.iter().find(|m| (m.start..m.end).contains(&address)) {
+                object.found(shared_memory(mapping, address));
+            }
+        }
+    }
+
+    /// As [`Tracker::find_shared_memory`], of all processes.
+    pub fn find_all_shared_memory(&mut self) {
+        let pids: Vec<i32> = self.processes.live.keys().copied().collect();
+        pids.into_iter().for_each(|pid| self.find_shared_memory(pid));
     }
 
     /// Writes the live objects that have no row yet.
@@ -73,4 +108,10 @@ impl Tracker {
             Objects::write_live(process, &mut self.sink);
         }
     }
+}
+
+/// The memory of a mapping from an address on, if it is shared memory.
+fn shared_memory(mapping: &proc::maps::Mapping, address: u64) -> Option<SharedMemory> {
+    let offset = mapping.file_offset.saturating_add(address.saturating_sub(mapping.start));
+    mapping.is_shared_memory().then(|| SharedMemory { memory: format!("{} {}", mapping.device, mapping.inode), offset })
 }

@@ -1,6 +1,6 @@
 //! Births and deaths of objects, and the rows they become.
 
-use super::live_objects::{LiveObject, LiveObjects};
+use super::live_objects::{LiveObject, LiveObjects, Memory};
 use super::processes::LiveProcess;
 use crate::sink::Sink;
 use firsttouch_model::rows::{FoldedObjects, Id, ObjectKind, Release};
@@ -24,6 +24,7 @@ pub struct Birth {
 /// An object at its birth.
 pub(super) struct NewObject {
     pub kind: ObjectKind,
+    pub memory: Memory,
     pub call: Option<&'static str>,
     pub name: Option<String>,
     pub address: u64,
@@ -73,6 +74,7 @@ impl Objects {
         let object = LiveObject {
             id: self.seen,
             kind: new.kind,
+            memory: new.memory,
             call: new.call,
             name: new.name,
             bytes: new.bytes,
@@ -150,9 +152,11 @@ impl Objects {
         let Some(mut object) = process.objects.by_address.remove(&start) else { return };
         object.resize(bytes);
         let (kind, call, name, site, thread) = (object.kind, object.call, object.name.clone(), object.site, object.thread);
+        let memory = object.memory.from(other.saturating_sub(start));
+        object.memory = object.memory.from(address - start);
         process.objects.by_address.insert(address, object);
         if other_bytes >= self.min_size.max(1) {
-            self.add(process, NewObject { kind, call, name, address: other, bytes: other_bytes, site, thread }, time, sink);
+            self.add(process, NewObject { kind, memory, call, name, address: other, bytes: other_bytes, site, thread }, time, sink);
         }
     }
 

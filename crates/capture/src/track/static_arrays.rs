@@ -1,6 +1,7 @@
 //! Static arrays: objects that no event reports. They are looked up in the ELF files that are mapped.
 
 use super::Tracker;
+use super::live_objects::Memory;
 use super::modules::UnreadModule;
 use super::objects::NewObject;
 use firsttouch_model::rows::ObjectKind;
@@ -56,7 +57,7 @@ impl Tracker {
                 let declared = statics.declared_at(address.wrapping_sub(bias));
                 let site = declared.map(|(file, line)| self.sites.of_declaration(process, address, file, *line, &mut self.sink));
                 let (kind, name) = (ObjectKind::Static, Some(name.to_owned()));
-                let new = NewObject { kind, call: None, name, address, bytes, site, thread: None };
+                let new = NewObject { kind, memory: Memory::Own, call: None, name, address, bytes, site, thread: None };
                 self.objects.add(process, new, module.time, &mut self.sink);
             }
         }

@@ -99,6 +99,15 @@ pub struct Release {
     pub bytes: u64,
 }
 
+/// The memory behind an object that processes can share: objects of the same memory are one, wherever each process has mapped it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedMemory {
+    /// Device and inode as in /proc/PID/maps: `00:01 1234`.
+    pub memory: String,
+    /// Where the object begins in it, bytes.
+    pub offset: u64,
+}
+
 /// The memory policy of the mapping that an object lies in, from /proc/PID/numa_maps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {

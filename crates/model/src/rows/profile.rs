@@ -3,7 +3,7 @@
 use super::metadata::Metadata;
 use super::{
     Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Lost, Machine, Object, Page, Policy, Process, Region, Release, SampledAccess,
-    Seen, Site, SmallBlock, Thread, TimerSample, Window,
+    Seen, SharedMemory, Site, SmallBlock, Thread, TimerSample, Window,
 };
 use crate::evidence::EvidenceSource;
 use std::collections::BTreeMap;
@@ -19,6 +19,8 @@ pub struct Profile {
     pub thread_cpus: BTreeMap<(Id, u32), Seen>,
     pub sites: BTreeMap<Id, Site>,
     pub objects: Vec<Object>,
+    /// Of objects in memory that processes can share.
+    pub shared_memory: BTreeMap<Id, SharedMemory>,
     pub folded_objects: Vec<FoldedObjects>,
     pub small_blocks: Vec<SmallBlock>,
     pub first_touches: Vec<FirstTouch>,

@@ -59,9 +59,9 @@ fn move_pages(pid: i32, addresses: &[u64], nodes: Option<&[i32]>) -> io::Result<
 /// The node of each page, or a negative errno (-2: not present). Needs the same user.
 ///
 /// # Errors
-/// EPERM when the process is another user's, ENOSYS or EPERM when a container forbids the call.
+/// EPERM when the process is another user's, ENOSYS or EPERM when a container forbids the call, ESRCH when the process has ended.
 pub fn nodes_of(pid: i32, addresses: &[u64]) -> io::Result<Vec<i32>> {
-    move_pages(pid, addresses, None)
+    Pages::of(pid).nodes(addresses)
 }
 
 /// Queries the nodes of at most `most` pages, evenly spread over a range. Returns the number of pages queried, and how many of them
@@ -122,6 +122,20 @@ fn has_ended(pid: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Check that a process which has ended, and whose parent has not collected its status, is not taken for a refusal.
+    #[test]
+    fn ended_processes_are_told_from_refusals() {
+        let mut child = std::process::Command::new("true").spawn().expect("a process");
+        let pid = i32::try_from(child.id()).expect("a process number");
+        while !has_ended(pid) {
+            std::thread::yield_now();
+        }
+        let code = nodes_of(pid, &[4096]).map_err(|error| error.raw_os_error());
+        child.wait().expect("its status");
+        // Another error: this system forbids the call.
+        assert!(matches!(code, Err(Some(libc::ESRCH | libc::EPERM | libc::ENOSYS))), "{code:?}");
+    }
 
     /// Check that pages behind a page which cannot move are moved.
     #[test]

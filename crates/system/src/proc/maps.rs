@@ -3,6 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+/// What the names of shared memory begin with. A memory file is the same memory in all processes, and so is a deleted file.
+const SHARED_MEMORY: [&str; 6] = ["/dev/zero (deleted)", "/memfd:", "/dev/shm/", "/SYSV", "/anon_hugepage", "/dev/hugepages/"];
+/// The agent's ring.
+const OWN_RING: &str = "/memfd:firsttouch-ring (deleted)";
+
 /// The fields of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line<'a> {
@@ -11,6 +16,8 @@ pub(super) struct Line<'a> {
     /// Four letters: `rw-p`.
     pub permissions: &'a str,
     pub file_offset: u64,
+    pub device: &'a str,
+    pub inode: &'a str,
     pub name: &'a str,
 }
 
@@ -30,9 +37,9 @@ impl<'a> Line<'a> {
         let (start, end) = (hex(start)?, hex(end)?);
         let permissions = field();
         let file_offset = hex(field())?;
-        let (_device, _inode) = (field(), field());
+        let (device, inode) = (field(), field());
         let is_sound = start < end && permissions.len() == 4;
-        is_sound.then(|| Self { start, end, permissions, file_offset, name: rest.trim_start_matches(' ') })
+        is_sound.then(|| Self { start, end, permissions, file_offset, device, inode, name: rest.trim_start_matches(' ') })
     }
 }
 
@@ -45,6 +52,9 @@ pub struct Mapping {
     pub executable: bool,
     pub shared: bool,
     pub file_offset: u64,
+    /// Device and inode of the file; those of shared memory without a file too.
+    pub device: String,
+    pub inode: u64,
     /// The path, `[heap]`, `[stack]`, `[anon:...]`, or empty.
     pub name: String,
 }
@@ -54,6 +64,13 @@ impl Mapping {
     #[must_use]
     pub fn is_anonymous(&self) -> bool {
         self.name.is_empty() || self.name == "[heap]" || self.name.starts_with("[anon")
+    }
+
+    /// Shared memory: an anonymous shared mapping, a memory file, POSIX or System V shared memory, or huge pages. Other shared files are not:
+    /// their pages are those of the page cache.
+    #[must_use]
+    pub fn is_shared_memory(&self) -> bool {
+        self.shared && self.inode != 0 && SHARED_MEMORY.iter().any(|start| self.name.starts_with(start)) && self.name != OWN_RING
     }
 }
 
@@ -82,6 +99,8 @@ pub fn parse(line: &str) -> Option<Mapping> {
         executable: permissions[2] == b'x',
         shared: permissions[3] == b's',
         file_offset: line.file_offset,
+        device: line.device.to_owned(),
+        inode: line.inode.parse().unwrap_or(0),
         name: line.name.to_owned(),
     })
 }
@@ -97,6 +116,22 @@ mod tests {
         assert_eq!((m.start, m.end, m.writable, m.executable, m.file_offset), (0x7f00, 0x8f00, true, false, 0x1000));
         assert_eq!(m.name, "/usr/lib/a b.so (deleted)");
         assert!(parse("1000-2000 rw-p 00000000 00:00 0 ").expect("anonymous").is_anonymous());
+        for (line, is_shared_memory) in [
+            ("1000-2000 rw-s 00000000 00:01 4096      /dev/zero (deleted)", true),
+            ("1000-2000 rw-p 00000000 00:06 4         /dev/zero", false),
+            ("1000-2000 rw-s 00001000 00:01 77        /memfd:a b (deleted)", true),
+            ("1000-2000 rw-p 00001000 00:01 77        /memfd:a b (deleted)", false),
+            ("1000-2000 rw-s 00000000 00:01 78        /memfd:firsttouch-ring (deleted)", false),
+            ("1000-2000 rw-s 00000000 00:19 3         /dev/shm/sem", true),
+            ("1000-2000 rw-s 00000000 00:01 32768     /SYSV00000000 (deleted)", true),
+            ("1000-2000 rw-s 00000000 00:0f 5         /anon_hugepage (deleted)", true),
+            ("1000-2000 rw-s 00000000 08:02 5         /var/lib/db", false),
+            ("1000-2000 rw-s 00000000 00:00 0 ", false),
+        ] {
+            assert_eq!(parse(line).expect("a mapping").is_shared_memory(), is_shared_memory, "{line}");
+        }
+        let m = parse("1000-2000 rw-s 00001000 00:01 77 /memfd:a").expect("a mapping");
+        assert_eq!((m.device.as_str(), m.inode), ("00:01", 77));
         for bad in ["", "x", "1000", "1000-", "2000-1000 rw-p 0 0 0", "1000-2000 rw 0 0 0", "1000-2000 rw-p z 0 0", "-", "g-h rw-p 0 0 0"] {
             assert_eq!(parse(bad), None, "{bad}");
         }

@@ -15,6 +15,7 @@ use crate::partition::MIN_UNITS;
 use crate::pools::Pooled;
 use crate::report::{Analysis, CrossCheck, Finding, LostView, MachineView, ObjectView};
 use crate::residents::{Moves, Residents};
+use crate::shared_memory::Shared;
 use crate::source_code::CodeLocations;
 use crate::stacks::stacks;
 use crate::threads::Threads;
@@ -28,7 +29,7 @@ use crate::{Sources, Target};
 use firsttouch_model::rows::Profile;
 use firsttouch_model::{Estimate, TouchCause};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
 /// The number of objects without observed accesses that are listed; the largest are kept.
@@ -44,11 +45,16 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
 pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target: &Target, sources: &dyn Sources) -> Analysis {
     let pooled = Pooled::new(profile, sources);
     let profile = pooled.as_ref().map_or(profile, |pooled| &pooled.profile);
-    let threads = Threads::new(profile, target);
-    let groups = groups(profile, pooled.as_ref().map(|pooled| &pooled.pools));
+    let shared = Shared::new(profile);
+    let profile = shared.as_ref().map_or(profile, |shared| &shared.profile);
+    let threads = Threads::new(profile, target, shared.as_ref().map_or(&HashMap::new(), |shared| &shared.teams));
+    let mut groups = groups(profile, pooled.as_ref().map(|pooled| &pooled.pools));
+    if let Some(shared) = &shared {
+        shared.mark(&mut groups);
+    }
     let residents = Residents::new(profile);
     let faults = Faults::new(profile);
-    let index = TouchIndex::new(profile, &derived_touches(profile), &threads);
+    let index = TouchIndex::new(profile, &derived_touches(profile, &threads), &threads);
     let mut touch_reader = TouchReader::new(profile, &threads, &index, &residents, &faults);
     let uses = Reader::new(profile, target, &threads, &groups, &residents).read(list, &mut touch_reader);
     let places = CodeLocations { profile, sources };

@@ -9,9 +9,10 @@
 //! - Anything else (symbols, mappings, pools of small blocks, objects without a site): each object is a group of its own.
 
 use crate::pool::Pool;
+use crate::shared_memory::Sharing;
 use crate::slots::{Lifetime, lowest_free_slots};
 use firsttouch_model::rows::{Frame, Id, Object, ObjectKind, Profile};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Objects that are reported as one.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub struct Group {
     pub growth: bool,
     /// If the group is a pool of small blocks: what is known of them.
     pub pool: Option<Pool>,
+    /// The members in memory that processes can share, by object index.
+    pub shared: BTreeMap<usize, Sharing>,
     place: HashMap<usize, usize>,
 }
 
@@ -49,7 +52,18 @@ impl Group {
             members.first().copied().unwrap_or(0)
         };
         let place = members.iter().enumerate().map(|(place, &i)| (i, place)).collect();
-        Self { members, slots, rows: rows.max(1), stride, parts: Vec::new(), representative, growth, pool: None, place }
+        Self {
+            members,
+            slots,
+            rows: rows.max(1),
+            stride,
+            parts: Vec::new(),
+            representative,
+            growth,
+            pool: None,
+            shared: BTreeMap::new(),
+            place,
+        }
     }
 
     /// Several groups as one: their logical ranges are scaled to the largest of them, and lie over each other.
@@ -64,10 +78,18 @@ impl Group {
             representative: parts.first().map_or(0, |part| part.representative),
             growth: false,
             pool: None,
+            shared: parts.iter().flat_map(|part| part.shared.clone()).collect(),
             parts: parts.iter().map(|&part| part.clone()).collect(),
             members,
             place,
         }
+    }
+
+    /// The number of processes that share it; 1 if one process has it alone.
+    #[must_use]
+    pub fn processes(&self) -> usize {
+        let all: BTreeSet<Id> = self.shared.values().flat_map(|sharing| sharing.processes.iter().copied()).collect();
+        all.len().max(1)
     }
 
     /// The number of groups that are judged together as this one; 0 for a group of the profile.

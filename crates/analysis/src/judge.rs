@@ -235,9 +235,14 @@ impl Judge<'_> {
             stride: group.stride,
             rows: group.rows,
             cpus: if cpus == 0 { usize::MAX } else { cpus },
-            sight: self.source.sight(),
+            sight: sight(self.source, group),
         })
     }
+}
+
+/// What one sample of a source shows of the users of a group. The windows of a process show its own threads only.
+fn sight(source: SourceRef, group: &Group) -> Sight {
+    if group.processes() > 1 && source.sight() == Sight::All { Sight::One } else { source.sight() }
 }
 
 /// Memory counts as written if at least one of so many samples writes it.
@@ -285,10 +290,10 @@ fn divided_or_open<'j>(
     if is_read_only && 2 * gathered > known.len() {
         return Partition::shared();
     }
-    if source.sight() != Sight::One {
+    if sight(source, group) != Sight::One {
         return own;
     }
-    let seeing = uses.sources().filter(|other| other.sight() == Sight::All && hits(*other).len() >= MIN_UNITS);
+    let seeing = uses.sources().filter(|other| sight(*other, group) == Sight::All && hits(*other).len() >= MIN_UNITS);
     let others: Vec<Partition> = seeing.map(|other| judge(other).partition(group, &hits(other))).collect();
     let tells = |partition: &&Partition| match partition.kind {
         PartitionKind::Shared => true,

@@ -9,6 +9,7 @@
 //! | `slots.rs` | which slots do threads, and rows of an array, share one after another? |
 //! | `activity.rs`, `places.rs` | which threads do something, and on which nodes do they take places? |
 //! | `threads.rs`, `phases.rs` | which number has each thread, on which node does it run, and when does a process run serially? |
+//! | `shared_memory.rs` | which objects of several processes are the same memory? |
 //! | `pool.rs`, `pools/` | to which allocating line does memory in small blocks belong? |
 //! | `groups.rs` | which objects are one to the programmer? |
 //! | `stacks.rs` | which mappings are stacks of threads, and so are not reported? |
@@ -62,6 +63,7 @@ mod recycled;
 mod repeated_faults;
 mod report;
 mod residents;
+mod shared_memory;
 mod slots;
 mod source_code;
 mod stacks;

@@ -25,8 +25,11 @@
 //!
 //! Limit: a cell of which only a part was touched twice looks like one that was touched once.
 
+use crate::threads::Threads;
 use crate::touch_record::{BASE_PAGE, Placed};
+use firsttouch_model::rows::Id;
 use std::borrow::Borrow;
+use std::collections::BTreeMap;
 
 /// The least number of generations for which a cell keeps a history.
 const AGAIN: usize = 3;
@@ -36,6 +39,9 @@ const RECORDS_A_CELL: f64 = 16.0;
 const LOOKED_AT: usize = 64;
 /// The range in which the last generation may end, as a fraction of the cell's bytes.
 const END: std::ops::RangeInclusive<f64> = 0.7..=1.3;
+
+/// Records of one process are at most so many times as far from each other as the pages that they stand for.
+const APART: f64 = 2.0;
 
 /// Which generation stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +58,28 @@ pub fn keep_last(placed: &mut Vec<Placed>, address: u64, bytes: u64) {
 /// Drops the records of pages that had been touched before. `placed` are the touches of an object at `address`.
 pub fn keep_first(placed: &mut Vec<Placed>, address: u64, bytes: u64) {
     keep(placed, address, bytes, Stays::First);
+}
+
+/// Drops faults on pages that another process had placed: in memory that processes share, each of them takes a fault on each page. Touches are
+/// sampled, so the page itself rarely has a record. A fault between, or next to, earlier ones of another process is on a page that this one
+/// passed, if it is no farther from them than their records are from each other.
+pub fn keep_first_of_processes(placed: &mut Vec<Placed>, threads: &Threads) {
+    placed.retain(|p| p.touch.mapped.is_none_or(|bytes| bytes == 0));
+    placed.sort_by_key(|p| (p.touch.time, p.offset));
+    let process = |p: &Placed| threads.list[p.touch.thread].process;
+    let mut kept: BTreeMap<u64, (f64, Id)> = BTreeMap::new();
+    placed.retain(|p| {
+        let below = kept.range(..=p.offset).next_back();
+        let above = kept.range(p.offset..).next();
+        let is_near = |(&offset, &(covers, other)): (&u64, &(f64, Id))| {
+            other != process(p) && offset.abs_diff(p.offset) as f64 <= APART * covers.max(p.page_bytes as f64)
+        };
+        let is_placed = below.is_some_and(is_near) || above.is_some_and(is_near);
+        if !is_placed {
+            kept.insert(p.offset, (p.covers(), process(p)));
+        }
+        !is_placed
+    });
 }
 
 fn keep(placed: &mut Vec<Placed>, address: u64, bytes: u64, stays: Stays) {

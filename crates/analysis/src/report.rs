@@ -119,6 +119,9 @@ pub struct ThreadView {
     pub slot: usize,
     /// The process's id in the profile.
     pub process: i64,
+    /// The first of the processes that share memory with this one; null if there are none.
+    #[serde(default)]
+    pub team: Option<i64>,
     pub omp_number: Option<u32>,
     /// CPUs it was allowed to run on, in the kernel's list format; null if that was not recorded.
     pub allowed_cpus: Option<String>,
@@ -151,6 +154,9 @@ pub struct ObjectView {
     pub kind: ObjectKind,
     pub call: Option<String>,
     pub process: i64,
+    /// The number of processes that share it; null if it belongs to one.
+    #[serde(default)]
+    pub shared_by: Option<usize>,
     /// Index among the objects of this name, from 0, in order of birth.
     pub ordinal: usize,
     /// `c`, `c++`, `fortran`, `rust`, `python`, or null.

@@ -18,8 +18,12 @@ pub struct Thread {
     pub process: Id,
     pub name: Option<String>,
     pub omp_number: Option<u32>,
-    /// The number of its worker: the lowest that no other thread of its process had at its birth. Partitions are recognised by worker, so
-    /// that a team whose threads are created anew for every loop counts as one team.
+    /// The first of the processes that share memory with its process; its own if there are none.
+    pub team: Id,
+    /// The lowest number that no other thread of its process had at its birth.
+    pub slot: usize,
+    /// The number of its worker, in the processes that share memory with its process: its slot if there are no others. Partitions are
+    /// recognised by worker, so that a team whose threads are created anew for every loop counts as one team.
     pub worker: usize,
     pub node: u32,
     /// Whether its worker did nothing, and so takes no place.
@@ -45,8 +49,10 @@ impl Threads {
     ///
     /// On a virtual machine, the threads that do something have places ([`places`]). On the recorded machine, a thread's node is the one
     /// where it was seen most often; threads that were never seen have places.
+    ///
+    /// `teams`: of each process that shares memory with others, the first of these.
     #[must_use]
-    pub fn new(profile: &Profile, target: &Target) -> Self {
+    pub fn new(profile: &Profile, target: &Target, teams: &HashMap<Id, Id>) -> Self {
         let mut order: Vec<usize> = (0..profile.threads.len()).collect();
         order.sort_by_key(|&i| (profile.threads[i].id, i));
         order.dedup_by_key(|i| profile.threads[*i].id);
@@ -66,6 +72,8 @@ impl Threads {
         let seen = if target.virtual_machine { HashMap::new() } else { seen_nodes(profile, &cpu_nodes) };
         let (nodes, together) = places::nodes(&members, target, |index| seen.get(&rows[index].id).copied());
         let last = u32::try_from(target.nodes.max(1) - 1).unwrap_or(u32::MAX);
+        let team = |process: Id| teams.get(&process).copied().unwrap_or(process);
+        let first_worker = first_workers(&members, team);
         let list: Vec<Thread> = rows
             .iter()
             .zip(&members)
@@ -75,7 +83,9 @@ impl Threads {
                 process: row.process,
                 name: row.name.clone(),
                 omp_number: row.omp_number,
-                worker: member.worker,
+                team: team(row.process),
+                slot: member.worker,
+                worker: first_worker.get(&row.process).map_or(0, |first| first + member.worker),
                 node: node.min(last),
                 idle: member.idle,
                 kernel_faults: row.all_faults.zip(row.user_faults).map(|(all, user)| all.saturating_sub(user)),
@@ -90,12 +100,24 @@ impl Threads {
         self.by_id.get(&id).copied()
     }
 
-    /// Whether no process has two threads: then each page is on the node of its only user.
+    /// Whether no process has two threads or shares memory with another one: then each page is on the node of its only user.
     #[must_use]
     pub fn alone(&self) -> bool {
-        let mut processes: Vec<Id> = self.list.iter().map(|t| t.process).collect();
-        processes.sort_unstable();
-        processes.windows(2).all(|pair| pair[0] != pair[1])
+        let mut teams: Vec<Id> = self.list.iter().map(|t| t.team).collect();
+        teams.sort_unstable();
+        teams.windows(2).all(|pair| pair[0] != pair[1])
+    }
+
+    /// The threads of a process and of those that share memory with it: indices, and the threads.
+    pub fn beside(&self, process: Id) -> impl Iterator<Item = (usize, &Thread)> {
+        let team = self.list.iter().find(|thread| thread.process == process).map(|thread| thread.team);
+        self.list.iter().enumerate().filter(move |(_, thread)| Some(thread.team) == team)
+    }
+
+    /// The first thread of a worker in these processes: its index, and the thread.
+    #[must_use]
+    pub fn of_worker(&self, process: Id, worker: usize) -> Option<(usize, &Thread)> {
+        self.beside(process).find(|(_, thread)| thread.worker == worker)
     }
 
     /// How often a thread was observed on each node.
@@ -117,6 +139,22 @@ impl Threads {
         let own = self.list[thread].node;
         if self.real { self.cpu_nodes.get(&cpu).copied().unwrap_or(own) } else { own }
     }
+}
+
+/// The number of the first worker of each process, among the processes of its team.
+fn first_workers(members: &[Member], team: impl Fn(Id) -> Id) -> HashMap<Id, usize> {
+    let mut slots: BTreeMap<Id, usize> = BTreeMap::new();
+    for member in members {
+        let slots = slots.entry(member.process).or_default();
+        *slots = (member.worker + 1).max(*slots);
+    }
+    let mut used: HashMap<Id, usize> = HashMap::new();
+    let mut first = |(process, slots): (&Id, &usize)| {
+        let used = used.entry(team(*process)).or_default();
+        *used += slots;
+        (*process, *used - slots)
+    };
+    slots.iter().map(&mut first).collect()
 }
 
 /// The worker of each thread.

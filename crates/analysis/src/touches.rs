@@ -16,8 +16,8 @@
 
 use crate::faults::Faults;
 use crate::groups::{Group, PYTHON};
-use crate::repeated_faults::History;
-use crate::residents::Residents;
+use crate::repeated_faults::{History, keep_first, keep_first_of_processes};
+use crate::residents::{Resident, Residents};
 use crate::threads::Threads;
 use crate::touch_index::{TouchIndex, range};
 use crate::touch_record::{BASE_PAGE, Placed, Touch};
@@ -91,6 +91,12 @@ impl<'a> TouchReader<'a> {
         let page_bytes = resident.page_bytes.unwrap_or_else(|| self.guess_page_bytes(this));
         let mut own = self.own_touches(this, page_bytes);
         let hints = self.faults.take_hints(this, &mut own);
+        if group.shared.contains_key(&object) {
+            keep_first_of_processes(&mut own, self.threads);
+            keep_first(&mut own, this.address, this.bytes);
+            own.sort_by_key(|p| (p.offset, p.touch.time));
+            return self.shared(this, &resident, own, hints, page_bytes);
+        }
         // With the agent, each allocation is an object of its own and needs no history.
         let history = (this.kind == ObjectKind::Mapping).then(|| History::new(&own, this.bytes)).flatten();
         self.faults.keep_placing(this, &mut own);
@@ -123,6 +129,16 @@ impl<'a> TouchReader<'a> {
         };
         self.note_losses(this, &resident, &mut result);
         self.derive_kernel(this, &resident, &mut result);
+        result
+    }
+
+    /// The touches of memory that processes share. Former owners of its addresses have nothing to do with it, and what the kernel touched for
+    /// one process looks like a first touch by the next one.
+    fn shared(&self, object: &Object, resident: &Resident, placed: Vec<Placed>, hints: Vec<Placed>, page_bytes: u64) -> ObjectTouches {
+        let (address, bytes) = (object.address, object.bytes);
+        let (history, kernel, kernel_pages, incomplete) = (None, None, 0.0, false);
+        let mut result = ObjectTouches { address, bytes, page_bytes, placed, hints, history, kernel, kernel_pages, incomplete };
+        self.note_losses(object, resident, &mut result);
         result
     }
 

@@ -63,7 +63,12 @@ pub fn traffic(
                 // If some use is serial, the shares of all use do not describe the team.
                 even: if team == samples.len() { builder.even(subject) } else { Vec::new() },
                 rows: group.rows,
-                parts: builder.parts(subject, group, object.process, teams.get(&object.process)),
+                parts: builder.parts(
+                    subject,
+                    group,
+                    object.process,
+                    threads.beside(object.process).next().and_then(|(_, thread)| teams.get(&thread.team)),
+                ),
                 samples,
             });
         }
@@ -76,13 +81,13 @@ pub fn traffic(
     Traffic { workers, objects, unknown: if all > 0.0 { unknown / all } else { 0.0 } }
 }
 
-/// The workers of each process that use any object that counts.
+/// The workers of each team of processes that use any object that counts.
 fn teams(threads: &Threads, subjects: &[Subject]) -> BTreeMap<Id, BTreeSet<usize>> {
     let mut teams: BTreeMap<Id, BTreeSet<usize>> = BTreeMap::new();
     for subject in subjects.iter().filter(|subject| subject.counts) {
         let users = subject.used_by.iter().zip(&threads.list).filter(|(share, _)| share.is_some_and(|share| share.value >= USER));
         for (_, thread) in users {
-            teams.entry(thread.process).or_default().insert(thread.worker);
+            teams.entry(thread.team).or_default().insert(thread.worker);
         }
     }
     teams
@@ -188,7 +193,8 @@ impl Builder<'_> {
             for by in &hit.by_thread {
                 *bytes.entry(self.worker_of[by.thread]).or_default() += by.rate * sampled.design.weight(hit.draw) * scale;
             }
-            let serial = bytes.len() == 1 && self.phases.is_serial(process, hit.start, hit.end);
+            let user = hit.by_thread.first().map_or(process, |by| self.threads.list[by.thread].process);
+            let serial = bytes.len() == 1 && self.phases.is_serial(user, hit.start, hit.end);
             samples.push(TrafficSample {
                 serial,
                 position: (hit.position as f64 / group.extent().max(1) as f64).clamp(0.0, 1.0),
@@ -215,7 +221,7 @@ impl Builder<'_> {
     }
 
     fn worker(&self, process: Id, worker: usize) -> Option<usize> {
-        let thread = self.threads.list.iter().position(|thread| thread.process == process && thread.worker == worker)?;
+        let (thread, _) = self.threads.of_worker(process, worker)?;
         self.worker_of.get(thread).copied()
     }
 

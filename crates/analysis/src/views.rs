@@ -17,7 +17,7 @@ use crate::touch_summary::final_node;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Counter, Id, Profile};
 use firsttouch_model::{Estimate, TouchCause};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The number of members of a group whose pages are looked up.
 const MOST_MEMBERS: usize = 4096;
@@ -68,6 +68,7 @@ impl Builder<'_> {
             kind: object.kind,
             call: object.call.clone(),
             process: object.process,
+            shared_by: Some(group.processes()).filter(|&processes| processes > 1),
             ordinal: name.ordinal,
             language: language.map(|l| l.as_str().to_owned()),
             allocated_at,
@@ -134,6 +135,7 @@ pub fn not_judged(object: &ObjectView) -> Option<NotJudged> {
 #[must_use]
 pub fn thread_views(profile: &Profile, target: &Target, threads: &Threads) -> Vec<ThreadView> {
     let rows: HashMap<Id, &firsttouch_model::rows::Thread> = profile.threads.iter().map(|t| (t.id, t)).collect();
+    let sharing: HashSet<Id> = threads.list.iter().filter(|t| t.team != t.process).map(|t| t.team).collect();
     let view = |(index, t): (usize, &crate::threads::Thread)| {
         let row = rows.get(&t.id).filter(|_| !target.virtual_machine);
         ThreadView {
@@ -141,8 +143,9 @@ pub fn thread_views(profile: &Profile, target: &Target, threads: &Threads) -> Ve
             node: t.node,
             idle: t.idle,
             name: t.name.clone(),
-            slot: t.worker,
+            slot: t.slot,
             process: t.process,
+            team: Some(t.team).filter(|team| sharing.contains(team)),
             omp_number: t.omp_number,
             allowed_cpus: row.and_then(|row| row.allowed_cpus.clone()),
             seen_on_nodes: if target.virtual_machine { Vec::new() } else { threads.looks(profile, t.id, target.nodes) },

@@ -12,5 +12,6 @@ mod pools;
 mod recorded_machine;
 mod samples;
 mod seeds;
+mod shared_memory;
 mod simulated;
 mod together;

@@ -48,6 +48,7 @@ pub fn matrix_a() -> ObjectView {
         kind: ObjectKind::Heap,
         call: Some("malloc".into()),
         process: 1,
+        shared_by: None,
         ordinal: 0,
         language: Some("c".into()),
         allocated_at: Some(place(41, "run", "double *A = malloc(m * n * sizeof *A);", 1.0)),
@@ -222,6 +223,11 @@ fn nothing_to_compare() {
     let single = text(&analysis, &context(), PLAIN);
     assert!(single.contains("\nNo finding: the program has one thread, and its memory is where it runs.\n"), "{single}");
     assert!(!single.contains("Longer") && !single.contains("nothing to find"), "{single}");
+    let mut processes = well_placed();
+    processes.threads.iter_mut().for_each(|thread| thread.process = thread.index as i64);
+    assert!(text(&processes, &context(), PLAIN).contains("No finding: each process has one thread"));
+    processes.threads.iter_mut().for_each(|thread| thread.team = Some(0));
+    assert!(!text(&processes, &context(), PLAIN).contains("each process has one thread"), "they share memory");
 }
 
 /// Check the layout on a narrow terminal, and that no line is wider.

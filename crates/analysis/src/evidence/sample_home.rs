@@ -35,9 +35,13 @@ impl Reader<'_> {
             // Neighbours disagree: if the touches follow a rule, it is a better estimate than the nearest neighbour.
             Home::Known { sure: false, .. } => {
                 let worker = evidence.summaries[group].partition.owner_by_rule(hit.position);
-                let thread =
-                    worker.and_then(|worker| self.threads.list.iter().position(|t| t.process == object.process && t.worker == worker));
-                thread.map_or(nearest, |t| Home::Known { thread: Some(t), node: kernel_node(t), first: Some(kernel_node(t)), sure: false })
+                let thread = worker.and_then(|worker| self.threads.of_worker(object.process, worker));
+                thread.map_or(nearest, |(t, _)| Home::Known {
+                    thread: Some(t),
+                    node: kernel_node(t),
+                    first: Some(kernel_node(t)),
+                    sure: false,
+                })
             }
             _ => nearest,
         };

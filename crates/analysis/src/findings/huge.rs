@@ -47,9 +47,9 @@ pub(super) fn is_huge_page_sharing(case: &Case<'_>, threads: &Threads) -> bool {
     if serial && inside < 0.5 * obeying {
         return false;
     }
-    // Workers of one process; the node of a worker is that of any of its threads.
+    // The node of a worker is that of any of its threads.
     let process = case.object.process;
-    let node_of: HashMap<usize, u32> = threads.list.iter().filter(|t| t.process == process).map(|t| (t.worker, t.node)).collect();
+    let node_of: HashMap<usize, u32> = threads.beside(process).map(|(_, t)| (t.worker, t.node)).collect();
     let (mut shared, mut remote) = (0usize, 0usize);
     for hit in case.hits {
         let Home::Known { node, .. } = hit.home else { continue };

@@ -91,7 +91,7 @@ impl Context<'_> {
     /// Whether the first toucher and the user of the touched addresses are on different nodes more often than chance explains.
     fn touches_disagree(&self, subject: &Subject) -> bool {
         let process = self.profile.objects[self.groups[subject.group].representative].process;
-        let node_of: HashMap<usize, u32> = self.threads.list.iter().filter(|t| t.process == process).map(|t| (t.worker, t.node)).collect();
+        let node_of: HashMap<usize, u32> = self.threads.beside(process).map(|(_, t)| (t.worker, t.node)).collect();
         let (mut apart, mut all, mut squares) = (0.0, 0.0, 0.0);
         for &(position, worker, pages) in &subject.touch.placed {
             if let Some(owner) = subject.partition.owner(position) {

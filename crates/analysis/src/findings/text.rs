@@ -182,7 +182,11 @@ impl Context<'_> {
             _ => size,
         };
         let by = made_by(case.object, self.places).map_or_else(String::new, |by| format!(", from {by}"));
-        format!("{} ({size}{by}){}", case.view.name, self.process(case.object))
+        let processes = match case.group.processes() {
+            1 => self.process(case.object),
+            several => format!(", shared by {several} processes"),
+        };
+        format!("{} ({size}{by}){processes}", case.view.name)
     }
 
     /// ` of process 812 (cls)`; empty if only one process has objects larger than a core's cache.

@@ -218,11 +218,11 @@ fn no_finding(analysis: &Analysis) -> String {
     }
 }
 
-/// Whether any process has two threads.
+/// Whether any process has two threads, or shares memory with another one.
 fn several_threads(analysis: &Analysis) -> bool {
-    let mut processes: Vec<i64> = analysis.threads.iter().map(|thread| thread.process).collect();
-    processes.sort_unstable();
-    processes.is_empty() || processes.windows(2).any(|pair| pair[0] == pair[1])
+    let mut teams: Vec<i64> = analysis.threads.iter().map(|thread| thread.team.unwrap_or(thread.process)).collect();
+    teams.sort_unstable();
+    teams.is_empty() || teams.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 /// Whether evidence of this source was available.

@@ -167,6 +167,60 @@ fn a_storm_hides_nothing() {
     panic!("{test}: in each of three runs an array was hidden by the storm; last: {hidden:?}");
 }
 
+/// What is wrong in the report on `shared_memory`: a parent fills memory, and two children read one half of it each. On three nodes, each
+/// process is on a node of its own.
+fn wrong_of_shared_memory(report: &Value, how: &str) -> Vec<String> {
+    let large = |object: &&Value| object["total_bytes"].as_u64().is_some_and(|bytes| bytes >= 64 << 20);
+    let objects: Vec<&Value> = report["objects"].as_array().expect("objects").iter().filter(large).collect();
+    let findings = report["findings"].as_array().expect("findings");
+    if how == "private" {
+        let is_right = objects.len() > 1 && findings.is_empty();
+        return if is_right { Vec::new() } else { vec![format!("{} objects, findings {findings:?}", objects.len())] };
+    }
+    let [object] = objects[..] else { return vec![format!("{} objects of 64 MiB", objects.len())] };
+    let mut wrong = Vec::new();
+    if object["partition"] != "block" || object["reason"] != Value::Null {
+        wrong.push(format!("partition {}, reason {}", object["partition"], object["reason"]));
+    }
+    if object["first_touch"]["by_thread"][0].as_f64().is_none_or(|share| share < 0.95) {
+        wrong.push(format!("first touch by {}", object["first_touch"]["by_thread"]));
+    }
+    let kinds: Vec<&Value> = findings.iter().map(|finding| &finding["id"]).collect();
+    if kinds != ["serial-first-touch"] {
+        wrong.push(format!("findings {kinds:?}"));
+    }
+    if report["remote_fraction"].as_f64().is_none_or(|fraction| fraction < 0.95) {
+        wrong.push(format!("remote {}", report["remote_fraction"]));
+    }
+    wrong
+}
+
+/// Check that memory which processes share is one object, first touched by the process that filled it, wherever each process has it mapped;
+/// and that private memory is not.
+#[test]
+fn shared_memory_is_one_object() {
+    let test = "truth_shared_memory";
+    let Some(firsttouch) = Firsttouch::find(test) else { return };
+    let Some(program) = program(test, "truth/shared_memory") else { return };
+    let directory = temporary_directory();
+    let file = directory.path().join("shared.ftp");
+    for how in ["anonymous", "mapped", "private"] {
+        let mut wrong = Vec::new();
+        for attempt in 1..=3 {
+            let command = [program.to_str().expect("a readable path"), how, "4", "128"];
+            let outcome = run(&mut firsttouch.profile(&file, &["--quiet", "--follow"], &command));
+            assert_eq!(outcome.status, 0, "{outcome:?}");
+            let outcome = firsttouch.report(&file, &["--json", "--machine", "virtual:3"]);
+            wrong = wrong_of_shared_memory(&serde_json::from_slice(&outcome.stdout).expect("a JSON report"), how);
+            eprintln!("{test} {how} run {attempt}: wrong {wrong:?}");
+            if wrong.is_empty() {
+                break;
+            }
+        }
+        assert!(wrong.is_empty(), "{how}: {wrong:?}");
+    }
+}
+
 /// One test, so that the programs run one at a time.
 #[test]
 fn figures_are_true() {

@@ -14,6 +14,7 @@
 use super::rates::Rates;
 use super::sweeps::{Sweep, sweeps};
 use super::{BASE_PAGE, by_sample};
+use crate::threads::Threads;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{FirstTouch, Id, Object, Profile};
 use std::collections::{BTreeMap, HashMap};
@@ -31,7 +32,7 @@ const PERIOD_HOLDS_NS: u64 = 250_000_000;
 
 /// The first touches that the samples show and that were not recorded.
 #[must_use]
-pub fn derived_touches(profile: &Profile) -> Vec<FirstTouch> {
+pub fn derived_touches(profile: &Profile, threads: &Threads) -> Vec<FirstTouch> {
     if profile.samples.is_empty() || profile.meta.is_attached() {
         return Vec::new();
     }
@@ -43,7 +44,7 @@ pub fn derived_touches(profile: &Profile) -> Vec<FirstTouch> {
         return Vec::new();
     }
     let accesses = by_sample(profile);
-    let rates = Rates::new(profile, &accesses);
+    let rates = Rates::new(profile, &accesses, threads);
     let mut by_object: BTreeMap<Id, Vec<Sweep>> = BTreeMap::new();
     for sweep in sweeps(profile, &accesses, &rates).first {
         by_object.entry(sweep.object).or_default().push(sweep);

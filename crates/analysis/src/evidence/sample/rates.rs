@@ -14,6 +14,7 @@
 //! code) are taken to access as many words a ns as the rated loops do on average; that is uncertain, and their draws are marked.
 
 use crate::estimator::Doubt;
+use crate::threads::Threads;
 use firsttouch_model::rows::{Id, Profile, SampleState, SampledAccess, SampledLoop, TimerSample};
 use std::collections::HashMap;
 
@@ -38,7 +39,7 @@ const LONGEST: f64 = 4.0;
 /// Recorders do not thin out more than this.
 const MOST_WEIGHT: f64 = 1e6;
 
-/// A loop of one process.
+/// A loop of one process, or of those that share memory: forked processes run the same code at the same address.
 type Loop = (Id, u64);
 
 /// CPU time of a round, and its relative error as half a 95 % interval.
@@ -103,7 +104,7 @@ pub struct Rates {
     of_thread: HashMap<(Loop, Id), Rate>,
     /// Numbers of all that have an error in common: a loop of a thread, a loop, or code outside of loops (of a thread).
     number: HashMap<(Option<Loop>, Option<Id>), u32>,
-    process_of: HashMap<Id, Id>,
+    team_of: HashMap<Id, Id>,
     /// CPU time that a sample stands for, ns.
     time: HashMap<Id, f64>,
     /// Words a ns of the rated loops.
@@ -117,16 +118,10 @@ impl Rates {
     }
 
     /// `accesses`: those of each sample, in the order of the samples.
-    pub fn new(profile: &Profile, accesses: &[&[SampledAccess]]) -> Self {
-        let process_of: HashMap<Id, Id> = profile.threads.iter().map(|thread| (thread.id, thread.process)).collect();
-        let mut rates = Self {
-            of_loop: HashMap::new(),
-            of_thread: HashMap::new(),
-            number: HashMap::new(),
-            process_of,
-            time: HashMap::new(),
-            usual: 1.0,
-        };
+    pub fn new(profile: &Profile, accesses: &[&[SampledAccess]], threads: &Threads) -> Self {
+        let team_of: HashMap<Id, Id> = threads.list.iter().map(|thread| (thread.id, thread.team)).collect();
+        let mut rates =
+            Self { of_loop: HashMap::new(), of_thread: HashMap::new(), number: HashMap::new(), team_of, time: HashMap::new(), usual: 1.0 };
         let mut entries: HashMap<Loop, HashMap<Id, Vec<Pair>>> = HashMap::new();
         let mut crossings: HashMap<Loop, HashMap<Id, Vec<Pair>>> = HashMap::new();
         let successive = successive(profile);
@@ -176,7 +171,7 @@ impl Rates {
     }
 
     fn key(&self, sample: &TimerSample) -> Option<Loop> {
-        Some((*self.process_of.get(&sample.thread)?, sample.around?.end))
+        Some((*self.team_of.get(&sample.thread)?, sample.around?.end))
     }
 
     /// The rate of the loop that a sample is in, of its own thread if that is known.

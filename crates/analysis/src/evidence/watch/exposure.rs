@@ -26,10 +26,13 @@ impl Span {
     pub(super) fn exposures(&self, profile: &Profile, groups: &[Group]) -> Vec<f64> {
         let folded = folded(profile);
         let of_group = |group: &Group| {
-            let alive = group.members.iter().map(|&i| &profile.objects[i]).map(|o| {
-                let from = o.born_ns.max(self.watch_start);
-                let to = o.died_ns.unwrap_or(u64::MAX).min(self.end);
-                (o.bytes / 8).max(1) as f64 * to.saturating_sub(from) as f64
+            let exposure = |bytes: u64, born_ns: u64, died_ns: Option<u64>| {
+                let (from, to) = (born_ns.max(self.watch_start), died_ns.unwrap_or(u64::MAX).min(self.end));
+                (bytes / 8).max(1) as f64 * to.saturating_sub(from) as f64
+            };
+            let alive = group.members.iter().map(|i| match (group.shared.get(i), &profile.objects[*i]) {
+                (Some(sharing), _) => sharing.mappings.iter().map(|m| exposure(m.bytes, m.born_ns, m.died_ns)).sum(),
+                (None, own) => exposure(own.bytes, own.born_ns, own.died_ns),
             });
             let first = &profile.objects[group.representative];
             // No windows are held on small blocks.

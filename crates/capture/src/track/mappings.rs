@@ -115,3 +115,80 @@ fn shared_memory(mapping: &proc::maps::Mapping, address: u64) -> Option<SharedMe
     let offset = mapping.file_offset.saturating_add(address.saturating_sub(mapping.start));
     mapping.is_shared_memory().then(|| SharedMemory { memory: format!("{} {}", mapping.device, mapping.inode), offset })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::records::{AgentEvent, AgentRecord};
+    use crate::perf::records::TaskEvent;
+    use crate::sink::Sink;
+    use crate::track::scope::Scope;
+    use firsttouch_profile::{Writer, open};
+    use std::fs;
+    use std::path::Path;
+
+    const MAPS: &str = "00010000-00014000 rw-s 00000000 00:01 4096 /dev/zero (deleted)\n\
+                        00020000-00028000 rw-s 00002000 00:01 77 /memfd:a (deleted)\n\
+                        00030000-00034000 rw-s 00000000 08:02 5 /var/lib/db\n\
+                        00040000-00044000 rw-p 00000000 00:00 0 \n\
+                        00050000-00054000 r-xs 00000000 00:01 4096 /dev/zero (deleted)\n";
+
+    fn tracker(root: &Path) -> Tracker {
+        for pid in [10, 20] {
+            let folder = root.join(format!("proc/{pid}"));
+            fs::create_dir_all(&folder).expect("a folder");
+            fs::write(folder.join("maps"), MAPS).expect("a file");
+        }
+        let writer = Writer::create(&root.join("a.ftp")).expect("a profile");
+        Tracker::new(Scope { follow: true, ..Scope::of_test(root.to_owned(), 10) }, Sink::new(writer))
+    }
+
+    /// Object id -> memory and offset.
+    fn rows(tracker: &mut Tracker, root: &Path) -> Vec<(ObjectKind, u64, String, u64)> {
+        tracker.finish();
+        tracker.sink.flush();
+        let profile = open(&root.join("a.ftp")).expect("a profile");
+        let row = |object: &firsttouch_model::rows::Object| {
+            let shared = profile.shared_memory.get(&object.id).cloned();
+            let (memory, offset) = shared.map_or_else(Default::default, |shared| (shared.memory, shared.offset));
+            (object.kind, object.address, memory, offset)
+        };
+        profile.objects.iter().map(row).collect()
+    }
+
+    /// Check that shared mappings of the program are identified, at once or later, that a memory file is memory and a file on a disk is not,
+    /// and that a forked child has the same memory.
+    #[test]
+    fn shared_mappings_are_identified() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut tracker = tracker(directory.path());
+        tracker.process(10, 1);
+        for (file, shared, address) in [(false, true, 0x10000), (true, true, 0x21000), (true, true, 0x30000), (false, false, 0x40000)] {
+            let event = AgentEvent::Map { call: "mmap", file, shared, address, bytes: 0x4000, stack: 0, python: 0 };
+            tracker.agent(AgentRecord { pid: 10, tid: 10, time: 2, event });
+        }
+        tracker.task(TaskEvent::Fork { time: 3, pid: 20, parent_pid: 10, tid: 20, parent_tid: 10 });
+        let own = [
+            (ObjectKind::Anonymous, 0x10000, "00:01 4096".to_owned(), 0),
+            (ObjectKind::Anonymous, 0x21000, "00:01 77".to_owned(), 0x3000),
+            (ObjectKind::File, 0x30000, String::new(), 0),
+            (ObjectKind::Anonymous, 0x40000, String::new(), 0),
+        ];
+        assert_eq!(rows(&mut tracker, directory.path()), [own.clone(), own].concat());
+    }
+
+    /// Check that writable shared memory of a program without the agent is an object, that a file is none, and that the rest of a shared mapping
+    /// keeps its place in the memory when a part of it is unmapped.
+    #[test]
+    fn shared_mappings_without_an_agent() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut tracker = tracker(directory.path());
+        tracker.process(10, 1);
+        tracker.refresh_mappings(2);
+        let starts: Vec<u64> = tracker.processes.live[&10].objects.by_address.keys().copied().collect();
+        assert_eq!(starts, [0x10000, 0x20000, 0x40000]);
+        let memory = tracker.processes.live[&10].objects.by_address[&0x20000].memory.clone();
+        let shared = |offset| Memory::Shared(SharedMemory { memory: "00:01 77".to_owned(), offset });
+        assert_eq!((memory.from(0x1000), memory), (shared(0x3000), shared(0x2000)));
+    }
+}

@@ -193,6 +193,11 @@ fn halves_of_what_a_parent_filled() {
             let [finding] = analysis.findings.as_slice() else { panic!("{:?}", analysis.findings) };
             assert_eq!((finding.kind, finding.object), (FindingKind::SerialFirstTouch, Some(1)));
             assert!(finding.message.contains("shared by 3 processes"), "{}", finding.message);
+            assert!(
+                finding.fix.starts_with("let each process be the first to write the part of buffers that it uses (a.c:101); "),
+                "{}",
+                finding.fix
+            );
             // Each of the three processes is on a node of its own.
             assert!(analysis.remote_fraction.unwrap() > 0.97, "{:?}", analysis.remote_fraction);
             let [_, a, b] = object.used_by_thread[..] else { panic!("{:?}", object.used_by_thread) };

@@ -21,6 +21,13 @@ pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<La
     if case.subject.partition.kind == PartitionKind::Single {
         return format!("let the thread that uses {name} allocate and initialise it");
     }
+    if case.group.processes() > 1 {
+        return format!(
+            "let each process be the first to write the part of {name} that it uses{}; not one process all of it{}",
+            at(used(case)),
+            at(touch(case))
+        );
+    }
     let cause = case.view.first_touch.cause.unwrap_or(TouchCause::Unknown);
     let is_c = matches!(language, Some(Language::C | Language::Cpp));
     match (cause, language) {

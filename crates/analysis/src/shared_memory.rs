@@ -58,12 +58,12 @@ struct Part {
     end: u64,
     born_ns: u64,
     died_ns: u64,
-    into: Into,
+    into: Place,
 }
 
 /// Where it goes.
 #[derive(Clone, Copy)]
-struct Into {
+struct Place {
     object: Id,
     process: Id,
     /// The address of the part's first byte.
@@ -132,7 +132,7 @@ impl Shared {
                 end: object.address.saturating_add(object.bytes),
                 born_ns: object.born_ns,
                 died_ns: object.died_ns.unwrap_or(u64::MAX),
-                into: Into {
+                into: Place {
                     object: first.id,
                     process: first.process,
                     address: base + (offset - start),
@@ -169,10 +169,14 @@ impl Shared {
         let Self { profile, .. } = self;
         let mut by_process: HashMap<Id, Vec<&Part>> = HashMap::new();
         parts.iter().for_each(|part| by_process.entry(part.process).or_default().push(part));
+        by_process.values_mut().for_each(|own| own.sort_by_key(|part| part.start));
+        let longest = parts.iter().map(|part| part.end - part.start).max().unwrap_or(0);
         let by_object: HashMap<Id, &Part> = parts.iter().map(|part| (part.object, part)).collect();
         profile.first_touches.retain_mut(|touch: &mut FirstTouch| {
             let Some(own) = by_process.get(&touch.process) else { return true };
-            let found = own.iter().find_map(|part| Some((part, part.translate(touch.address).filter(|_| part.lived_at(touch.time_ns))?)));
+            let below = &own[..own.partition_point(|part| part.start <= touch.address)];
+            let mut near = below.iter().rev().take_while(|part| touch.address - part.start < longest);
+            let found = near.find_map(|part| Some((part, part.translate(touch.address).filter(|_| part.lived_at(touch.time_ns))?)));
             let Some((part, address)) = found else { return true };
             (touch.process, touch.address) = (part.into.process, address);
             !part.into.is_older
@@ -289,7 +293,7 @@ mod tests {
             vec![touch(1, 0x14010, 11), touch(2, 0x70010, 21), touch(2, 0x70010, 91), touch(2, 0x10000, 30), touch(1, 0x14010, 9)];
         let window = Window { id: 1, round: 1, object: 2, address: 0x70010, start_ns: 30, held_ns: 1, round_ns: 2, inclusion: 0.1 };
         profile.windows = vec![window];
-        let shared = Shared::new(&profile).unwrap();
+        let shared = Shared::new(&profile).expect("shared memory");
         let ids: Vec<Id> = shared.profile.objects.iter().map(|object| object.id).collect();
         assert_eq!(ids, [1, 3, 4]);
         let joined = &shared.profile.objects[0];
@@ -312,7 +316,7 @@ mod tests {
             (object(2, 2, 0x10000, 0x4000, 10, None), "m", 0x4000),
             (object(3, 2, 0x20000, 0x1000, 10, None), "m", 0x5000),
         ]);
-        let shared = Shared::new(&profile).unwrap();
+        let shared = Shared::new(&profile).expect("shared memory");
         let ids: Vec<Id> = shared.profile.objects.iter().map(|object| object.id).collect();
         assert_eq!(ids, [1, 2]);
         assert_eq!(shared.teams, HashMap::new());
@@ -333,7 +337,7 @@ mod tests {
         profile.first_touches = vec![touch(2, 0x10000, 3_000_000_000), touch(4, 0x10000, 3_000_000_000)];
         profile.meta.set("mode", "attach");
         profile.meta.set("start_ns", "0");
-        let shared = Shared::new(&profile).unwrap();
+        let shared = Shared::new(&profile).expect("shared memory");
         assert_eq!(shared.profile.first_touches.len(), 1);
         assert_eq!(shared.profile.first_touches[0].process, 3);
         assert_eq!(shared.teams, (1..=4).map(|process| (process, 1)).collect());

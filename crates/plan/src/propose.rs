@@ -80,7 +80,8 @@ impl<'a> Proposals<'a> {
         let remedy = finding.kind.remedy().ok_or(Unplaceable::NoRemedy(finding.kind))?;
         let view = analysis.objects.iter().find(|object| object.id == id).ok_or(Unplaceable::NotJudged)?;
         let object = analysis.traffic.objects.iter().find(|object| object.id == id).ok_or(Unplaceable::NoTraffic)?;
-        if view.process != self.numbering.process {
+        // A policy of memory that processes share holds for all of them, whichever sets it.
+        if view.process != self.numbering.process && view.shared_by.is_none() {
             return Err(Unplaceable::OtherProcess);
         }
         let origin = self.origins.origin(view)?;

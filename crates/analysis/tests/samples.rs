@@ -323,7 +323,9 @@ fn one_thread_has_all_page_faults() {
     assert_eq!(found(&run), [FindingKind::SerialFirstTouch; 2], "{:?}", judged(&run).not_judged);
     let lines: Vec<Option<u32>> = judged(&run).objects.iter().map(|object| object.first_touch.at[0].line).collect();
     assert_eq!(lines, [Some(20); 2], "the code that only thread 0 runs");
-    for (faults, why) in [([PAGES, PAGES / 10], "others touched memory"), ([PAGES / 2, 20], "huge pages"), ([9 * PAGES, 20], "other memory")] {
+    for (faults, why) in
+        [([PAGES, PAGES / 10], "others touched memory"), ([PAGES / 2, 20], "huge pages"), ([9 * PAGES, 20], "other memory")]
+    {
         assert_eq!(found(&without_perf(faults, initialise_in_short_loops)), [], "{why}");
     }
     assert_eq!(found(&without_perf([PAGES, 20], |_| ())), [], "nothing shows how the memory was filled");

@@ -23,7 +23,8 @@ pub enum Policy {
 /// The policy: the user's, or by the processor.
 #[must_use]
 pub fn policy() -> Policy {
-    chosen(std::env::var_os(VARIABLE).as_deref()).unwrap_or_else(|| if hypervisor_may_lose_causes() { Policy::Guarded } else { Policy::Always })
+    chosen(std::env::var_os(VARIABLE).as_deref())
+        .unwrap_or_else(|| if hypervisor_may_lose_causes() { Policy::Guarded } else { Policy::Always })
 }
 
 fn chosen(word: Option<&OsStr>) -> Option<Policy> {

@@ -76,7 +76,8 @@ impl<'a> FaultCounts<'a> {
             let Some((toucher, others)) = self.only_toucher(process.id) else { continue };
             let mut sites: BTreeMap<(Option<Id>, Id), Vec<&Object>> = BTreeMap::new();
             for object in self.used.get(&process.id).map_or(&[][..], Vec::as_slice) {
-                let has_first_touch = matches!(object.kind, ObjectKind::Heap | ObjectKind::Anonymous | ObjectKind::Static | ObjectKind::Pool);
+                let has_first_touch =
+                    matches!(object.kind, ObjectKind::Heap | ObjectKind::Anonymous | ObjectKind::Static | ObjectKind::Pool);
                 if has_first_touch {
                     // Objects of no site are judged one by one.
                     let key = (object.site, if object.site.is_some() { 0 } else { object.id });
@@ -135,7 +136,8 @@ impl<'a> FaultCounts<'a> {
         let before = || samples().filter(|(sample, _)| sample.thread == toucher.id && (born_ns..shared_ns).contains(&sample.time_ns));
         // Code that other threads run too is the use, which the toucher began before them.
         let others = samples().filter(|(sample, _)| sample.thread != toucher.id).flat_map(|(_, own)| *own);
-        let used_by: HashSet<Option<u64>> = others.filter(|access| ids.contains(&access.object)).map(|access| self.code(access.site)).collect();
+        let used_by: HashSet<Option<u64>> =
+            others.filter(|access| ids.contains(&access.object)).map(|access| self.code(access.site)).collect();
         let mut writers: BTreeMap<Option<Id>, usize> = BTreeMap::new();
         let mut written_ns = 0;
         for (sample, own) in before() {

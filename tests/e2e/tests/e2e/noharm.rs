@@ -82,11 +82,11 @@ hazards! {
     killed_by_sigterm: "die" ["signal", "15"] => 143;
 }
 
-/// Check that samples from outside do no harm where the agent's timers could: signals, timers, forks, short threads. The whole suite runs
+/// Check that samples from outside do no harm, with queued signals and threads that are cancelled. The whole suite runs
 /// this way under `ulimit -i 1000` (CONTRIBUTING.md).
 #[test]
 fn sampled_from_outside() {
-    for source in ["sigtrap", "timers", "signalfd", "threads_1000", "threads_fork_exec", "cancel"] {
+    for source in ["signalfd", "cancel"] {
         let Some(case) = hazard("sampled_from_outside", source, &[]) else { continue };
         case.without_timers().check();
     }

@@ -335,6 +335,78 @@ fn first_touches_without_perf() {
     assert!(analysis.notes.iter().any(|note| note.to_string().contains("32 samples saw memory being initialised")), "{:?}", analysis.notes);
 }
 
+/// Pages of both objects.
+const PAGES: u64 = 2 * BYTES / 4096;
+
+/// A run without perf, with these counts of page faults of thread 0 and of each other thread.
+fn without_perf(faults: [u64; 2], initialise: impl Fn(&mut Run)) -> Run {
+    let mut run = run(7, [FAST, SLOW], 2);
+    run.profile.first_touches.clear();
+    run.profile.evidence.push(Evidence { source: "touch".into(), available: false, samples: 0, detail: "perf is forbidden".into() });
+    initialise(&mut run);
+    run.profile.threads.iter_mut().for_each(|thread| thread.all_faults = Some(faults[usize::from(thread.id > 0)]));
+    run
+}
+
+/// As `initialise_in_thread_0`, with code that no two samples show in one loop.
+fn initialise_in_short_loops(run: &mut Run) {
+    initialise_in_thread_0(run);
+    run.profile.samples[..32].iter_mut().for_each(|sample| sample.around = None);
+}
+
+fn found(run: &Run) -> Vec<FindingKind> {
+    judged(run).findings.iter().map(|finding| finding.kind).collect()
+}
+
+/// Check that sweeps by threads with too few page faults are no first touches: memory that a former owner or the kernel had touched.
+#[test]
+fn sweeps_need_page_faults() {
+    assert_eq!(found(&without_perf([PAGES, PAGES], initialise_in_thread_0)), [FindingKind::SerialFirstTouch; 2]);
+    let analysis = judged(&without_perf([100, PAGES], initialise_in_thread_0));
+    assert!(analysis.findings.is_empty() && analysis.objects.iter().all(|object| !object.judged), "{:?}", analysis.findings);
+}
+
+/// Check that the thread with nearly all page faults touched what it wrote before others used it, and that nothing is concluded if others
+/// have faults too, if counts are missing, or if huge pages may explain them.
+#[test]
+fn one_thread_has_all_page_faults() {
+    let run = without_perf([PAGES, 20], initialise_in_short_loops);
+    assert_eq!(found(&run), [FindingKind::SerialFirstTouch; 2], "{:?}", judged(&run).not_judged);
+    let lines: Vec<Option<u32>> = judged(&run).objects.iter().map(|object| object.first_touch.at[0].line).collect();
+    assert_eq!(lines, [Some(20); 2], "the code that only thread 0 runs");
+    for (faults, why) in
+        [([PAGES, PAGES / 10], "others touched memory"), ([PAGES / 2, 20], "huge pages"), ([9 * PAGES, 20], "other memory")]
+    {
+        assert_eq!(found(&without_perf(faults, initialise_in_short_loops)), [], "{why}");
+    }
+    assert_eq!(found(&without_perf([PAGES, 20], |_| ())), [], "nothing shows how the memory was filled");
+    for ended in [None, Some(20)] {
+        let mut run = without_perf([PAGES, 20], initialise_in_short_loops);
+        run.profile.threads.push(Thread { died_ns: Some(S / 10), all_faults: ended, ..thread(9) });
+        assert_eq!(found(&run), [], "a thread that ended before its count was read");
+    }
+}
+
+/// Check that memory which belonged to another object before, and that only thread 0 can have touched, is recycled, and that memory which
+/// was filled while thread 0 was in one system call was filled by the kernel.
+#[test]
+fn former_owners_and_the_kernel() {
+    let recycled = without_perf([PAGES, 20], |run| {
+        initialise_in_short_loops(run);
+        for (id, address) in [(1, A), (2, B)] {
+            run.profile.objects.push(Object { id: 2 + id, site: Some(20), died_ns: Some(S / 4), ..object(id, "former", address) });
+            run.profile.objects.iter_mut().filter(|object| object.id == id).for_each(|object| object.born_ns = S / 4);
+        }
+    });
+    assert_eq!(found(&recycled), [FindingKind::RecycledMemory; 2], "{:?}", judged(&recycled).not_judged);
+    let read = without_perf([PAGES, 20], |run| {
+        initialise_in_short_loops(run);
+        run.profile.sampled_accesses.retain(|access| access.sample > 32);
+        run.profile.samples[..32].iter_mut().for_each(|sample| sample.state = SampleState::InKernel);
+    });
+    assert_eq!(found(&read), [FindingKind::IoFirstTouch; 2], "{:?}", judged(&read).not_judged);
+}
+
 /// Check that accesses to memory of no recorded object are a part of what the report says it covers.
 #[test]
 fn coverage_counts_other_memory() {

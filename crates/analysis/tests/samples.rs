@@ -247,7 +247,6 @@ fn bursts_rate_short_laps() {
             let [wide_low, wide_high] = without.used_by_thread_interval[thread];
             assert!(high - low < 0.6 * (wide_high - wide_low), "{seed} {thread}: {low} {high} {wide_low} {wide_high}");
         }
-        let samples = |analysis_of: &firsttouch_analysis::ObjectAnalysis| analysis_of.access_samples;
         assert_eq!(with.used_by_thread_samples, without.used_by_thread_samples);
     }
     assert!(inside * 100 >= checked * 90, "{inside} of {checked}");

@@ -186,8 +186,13 @@ impl Rates {
             let run = runs.of(before, at, sample);
             let Some((around, then)) = sample.around.zip(previous.around).filter(|(now, then)| now.end == then.end) else { continue };
             let Some(key) = rates.key(sample) else { continue };
-            let (pairs, moved) = if around.entry == then.entry {
-                (&mut entries, progress(&around, &then, spans.of_entry.get(&(key, sample.thread, around.entry))))
+            let in_entry = if around.entry == then.entry {
+                progress(&around, &then, spans.of_entry.get(&(key, sample.thread, around.entry)))
+            } else {
+                None
+            };
+            let (pairs, moved) = if in_entry.is_some() {
+                (&mut entries, in_entry)
             } else {
                 let span = |access: &SampledAccess, stride| spans.of_operand.get(&(key, sample.thread, access.site, stride)).copied();
                 (&mut crossings, advance(accesses[at], accesses[before], span))

@@ -154,7 +154,11 @@ fn run_with(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS],
             weight: if is_burst { 0.0 } else { 1.0 },
             site: Some(10 + kernel.object),
             state: SampleState::Computing,
-            around: Some(SampledLoop { end: 0x100 * which as u64, entry: if kernel.has_progress { thread as u64 } else { round * 8 / block }, progress }),
+            around: Some(SampledLoop {
+                end: 0x100 * which as u64,
+                entry: if kernel.has_progress { thread as u64 } else { round * 8 / block },
+                progress,
+            }),
             unknown: 0,
             elsewhere: 0.0,
         });

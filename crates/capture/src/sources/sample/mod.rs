@@ -124,6 +124,14 @@ impl TimerSamples {
         self.samples_outside += (self.samples - before).unsigned_abs();
     }
 
+    /// A sample of a burst.
+    fn burst_tick(&mut self, sample: &ThreadTick, tracker: &mut Tracker) {
+        if sample.mode == TickMode::User && self.thinning.weight(sample.time).is_some() {
+            let thread = tracker.thread(sample.pid, sample.tid, None, sample.time);
+            self.tick((sample.pid, thread), sample.time, FOR_RATES, sample.mode, &sample.tick, tracker);
+        }
+    }
+
     fn tick(&mut self, (pid, thread): (i32, Id), time: u64, weight: f64, mode: TickMode, tick: &Tick, tracker: &mut Tracker) {
         let id = self.next_sample();
         let Some(process) = tracker.processes.live.get_mut(&pid) else { return };
@@ -222,12 +230,7 @@ impl Source for TimerSamples {
         // Not the time that passes: a busy program takes the CPU from firsttouch.
         let began = thread_cpu_ns();
         match record {
-            Record::Tick(sample) if tracker.has_timer(pid, tid) => {
-                if sample.mode == TickMode::User && self.thinning.weight(sample.time).is_some() {
-                    let thread = tracker.thread(pid, tid, None, sample.time);
-                    self.tick((pid, thread), sample.time, FOR_RATES, sample.mode, &sample.tick, tracker);
-                }
-            }
+            Record::Tick(sample) if tracker.has_timer(pid, tid) => self.burst_tick(sample, tracker),
             Record::Tick(sample) => self.outside_tick(sample, tracker),
             Record::Agent(AgentRecord { time, event: AgentEvent::Tick(tick), .. }) => {
                 tracker.timer_seen(pid, tid);

@@ -35,7 +35,7 @@
 #include "firsttouch_ring.h"
 
 /* sandbox.c reads `syscall` at the beginning of ft_real. */
-#define FT_INTERPOSED(X) FT_SANDBOX_FUNCTIONS(X) FT_MEMORY_FUNCTIONS(X) FT_START_FUNCTIONS(X)
+#define FT_INTERPOSED(X) FT_SANDBOX_FUNCTIONS(X) FT_MEMORY_FUNCTIONS(X) FT_START_FUNCTIONS(X) FT_SIGNAL_FUNCTIONS(X)
 #include "../preload/interpose.h"
 
 /* Declared hidden, so that even an extern object is reached without the global offset table. */
@@ -213,7 +213,7 @@ void ft_sample_resume(void);
 /* trap.c */
 /* Installs the handler of debug exceptions without a cause, if firsttouch asks for it. For the constructor. */
 void ft_trap_prepare(void);
-/* Tells firsttouch if the program has replaced the handler. Callable by signal handlers. */
+/* Tells firsttouch if the program has replaced the handler, by a system call of its own. Callable by signal handlers. */
 void ft_trap_check(void);
 
 /* small.c: a sample of the blocks below the threshold */

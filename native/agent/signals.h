@@ -23,10 +23,7 @@ struct ft_kernel_action {
 static inline long ft_raw_call(long number, long a, long b, long c, long d) {
     register long r10 __asm__("r10") = d;
     long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
-                     : "rcx", "r11", "memory");
+    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10) : "rcx", "r11", "memory");
     return result;
 }
 

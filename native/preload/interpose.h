@@ -20,6 +20,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,6 +74,12 @@
 #define FT_SANDBOX_FUNCTIONS(X)                                  \
     X(syscall, long, (long, long, long, long, long, long, long)) \
     X(prctl, int, (int, unsigned long, unsigned long, unsigned long, unsigned long))
+
+/* Functions that install handlers of signals. */
+#define FT_SIGNAL_FUNCTIONS(X)                                             \
+    X(sigaction, int, (int, const struct sigaction *, struct sigaction *)) \
+    X(signal, ft_signal_handler *, (int, ft_signal_handler *))
+typedef void ft_signal_handler(int);
 
 #pragma GCC visibility push(hidden)
 

@@ -76,8 +76,19 @@ fn site(id: Id, line: u32) -> (Id, Site) {
     (id, Site { id, process: 1, frames: vec![frame] })
 }
 
+/// Samples of a burst, the time between two of them, and between two bursts of a thread.
+const BURST: u64 = 4;
+const BURST_TICK: u64 = MS / 5;
+const BURSTS: u64 = 200 * MS;
+/// What a sample of a burst takes from its loop.
+const BURST_COST: u64 = MS / 50;
+
 /// `slower`: how much slower each thread is than the loops say.
 fn run_of(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS]) -> Run {
+    run_with(seed, loops, seconds, slower, false)
+}
+
+fn run_with(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS], has_bursts: bool) -> Run {
     let mut random = Random(seed);
     let mut profile = Profile {
         processes: vec![Process { id: 1, pid: 10, parent: None, exe: None, born_ns: 0, died_ns: None }],
@@ -88,6 +99,9 @@ fn run_of(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS]) -
         ..Profile::default()
     };
     profile.meta.set("start_ns", "0");
+    if has_bursts {
+        profile.meta.set("tick_ns", &BURST_COST.to_string());
+    }
     profile.meta.set("end_ns", &(seconds * S).to_string());
     for (id, base) in [(1u64, A), (2, B)] {
         profile.first_touches.extend((0..BYTES / 65536).map(|page| FirstTouch {
@@ -107,21 +121,28 @@ fn run_of(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS]) -
     let (mut by_thread, mut samples) = ([[0.0; 2]; THREADS], Vec::new());
     for thread in 0..THREADS {
         let (mut cpu, mut next, mut which) = (0.0, random.unit() * TICK as f64, 0);
+        let mut next_burst = random.unit() * BURSTS as f64;
         while cpu < (seconds * S) as f64 {
             let kernel = loops[which];
             let ns_a_round = kernel.ns_a_round * slower[thread];
             let length = kernel.usual_ns * (0.8 + 0.4 * random.unit());
             by_thread[thread][which] += length / ns_a_round;
             while next < cpu + length {
-                samples.push((next as u64, thread, which, ((next - cpu) / ns_a_round) as u64));
+                samples.push((next as u64, thread, which, ((next - cpu) / ns_a_round) as u64, false));
                 next += TICK as f64;
+            }
+            while has_bursts && next_burst < cpu + length {
+                // Each sample but the first follows an interruption.
+                let at = |i: u64| ((next_burst - cpu) + (i * (BURST_TICK - BURST_COST)) as f64) / ns_a_round;
+                samples.extend((0..BURST).map(|i| (next_burst as u64 + i * BURST_TICK, thread, which, at(i) as u64, true)));
+                next_burst += BURSTS as f64;
             }
             cpu += length;
             which = 1 - which;
         }
     }
     samples.sort_unstable();
-    for (number, (cpu_ns, thread, which, round)) in samples.into_iter().enumerate() {
+    for (number, (cpu_ns, thread, which, round, is_burst)) in samples.into_iter().enumerate() {
         let (kernel, id, block) = (loops[which], Id::try_from(number).unwrap() + 1, BYTES / THREADS as u64);
         let progress = kernel.has_progress.then_some(Progress { value: round, step: 1 });
         profile.samples.push(TimerSample {
@@ -130,10 +151,14 @@ fn run_of(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS]) -
             time_ns: S + cpu_ns,
             cpu: 0,
             cpu_ns,
-            weight: 1.0,
+            weight: if is_burst { 0.0 } else { 1.0 },
             site: Some(10 + kernel.object),
             state: SampleState::Computing,
-            around: Some(SampledLoop { end: 0x100 * which as u64, entry: thread as u64, progress }),
+            around: Some(SampledLoop {
+                end: 0x100 * which as u64,
+                entry: if kernel.has_progress { thread as u64 } else { round * 8 / block },
+                progress,
+            }),
             unknown: 0,
             elsewhere: 0.0,
         });
@@ -200,6 +225,35 @@ fn slow_threads_are_not_overestimated() {
         let (truth, [low, high]) = (rounds[0] / all, a.used_by_thread_interval[thread]);
         assert!(low < truth && truth < high && (a.used_by_thread[thread] - truth).abs() < 0.02, "{thread}: {low} {truth} {high}");
     }
+}
+
+/// Check that bursts rate loops that begin anew several times between two ticks: threads of different speed get their shares, within an
+/// interval that is too wide without bursts. The samples of bursts count for nothing else.
+#[test]
+fn bursts_rate_short_laps() {
+    let short = Kernel { ns_a_round: 0.5, has_progress: false, ..FAST };
+    let shorter = Kernel { ns_a_round: 0.4, has_progress: false, ..SLOW };
+    let (mut inside, mut checked) = (0, 0);
+    for seed in 0..10 {
+        let of = |has_bursts| {
+            let run = run_with(seed, [short, shorter], 10, [1.0, 1.0, 1.25, 1.5], has_bursts);
+            let analysis = judged(&run);
+            let a = analysis.objects.into_iter().find(|object| object.name == "A").unwrap();
+            (run, a)
+        };
+        let ((run, with), (_, without)) = (of(true), of(false));
+        let all: f64 = run.by_thread.iter().map(|rounds| rounds[0]).sum();
+        for (thread, rounds) in run.by_thread.iter().enumerate() {
+            let (truth, [low, high]) = (rounds[0] / all, with.used_by_thread_interval[thread]);
+            assert!((with.used_by_thread[thread] - truth).abs() < 0.03, "{seed} {thread}: {} {truth}", with.used_by_thread[thread]);
+            inside += u32::from(low < truth && truth < high);
+            checked += 1;
+            let [wide_low, wide_high] = without.used_by_thread_interval[thread];
+            assert!(high - low < 0.6 * (wide_high - wide_low), "{seed} {thread}: {low} {high} {wide_low} {wide_high}");
+        }
+        assert_eq!(with.used_by_thread_samples, without.used_by_thread_samples);
+    }
+    assert!(inside * 100 >= checked * 90, "{inside} of {checked}");
 }
 
 /// Check that a loop without progress is not taken to be as fast as its time suggests: the interval is wide, and contains the truth.
@@ -282,6 +336,78 @@ fn first_touches_without_perf() {
     assert_eq!(a.first_touch.by_thread[0], 1.0);
     assert!((10..=18).contains(&a.first_touch.samples), "sweeps are counted, not the records made of them: {}", a.first_touch.samples);
     assert!(analysis.notes.iter().any(|note| note.to_string().contains("32 samples saw memory being initialised")), "{:?}", analysis.notes);
+}
+
+/// Pages of both objects.
+const PAGES: u64 = 2 * BYTES / 4096;
+
+/// A run without perf, with these counts of page faults of thread 0 and of each other thread.
+fn without_perf(faults: [u64; 2], initialise: impl Fn(&mut Run)) -> Run {
+    let mut run = run(7, [FAST, SLOW], 2);
+    run.profile.first_touches.clear();
+    run.profile.evidence.push(Evidence { source: "touch".into(), available: false, samples: 0, detail: "perf is forbidden".into() });
+    initialise(&mut run);
+    run.profile.threads.iter_mut().for_each(|thread| thread.all_faults = Some(faults[usize::from(thread.id > 0)]));
+    run
+}
+
+/// As `initialise_in_thread_0`, with code that no two samples show in one loop.
+fn initialise_in_short_loops(run: &mut Run) {
+    initialise_in_thread_0(run);
+    run.profile.samples[..32].iter_mut().for_each(|sample| sample.around = None);
+}
+
+fn found(run: &Run) -> Vec<FindingKind> {
+    judged(run).findings.iter().map(|finding| finding.kind).collect()
+}
+
+/// Check that sweeps by threads with too few page faults are no first touches: memory that a former owner or the kernel had touched.
+#[test]
+fn sweeps_need_page_faults() {
+    assert_eq!(found(&without_perf([PAGES, PAGES], initialise_in_thread_0)), [FindingKind::SerialFirstTouch; 2]);
+    let analysis = judged(&without_perf([100, PAGES], initialise_in_thread_0));
+    assert!(analysis.findings.is_empty() && analysis.objects.iter().all(|object| !object.judged), "{:?}", analysis.findings);
+}
+
+/// Check that the thread with nearly all page faults touched what it wrote before others used it, and that nothing is concluded if others
+/// have faults too, if counts are missing, or if huge pages may explain them.
+#[test]
+fn one_thread_has_all_page_faults() {
+    let run = without_perf([PAGES, 20], initialise_in_short_loops);
+    assert_eq!(found(&run), [FindingKind::SerialFirstTouch; 2], "{:?}", judged(&run).not_judged);
+    let lines: Vec<Option<u32>> = judged(&run).objects.iter().map(|object| object.first_touch.at[0].line).collect();
+    assert_eq!(lines, [Some(20); 2], "the code that only thread 0 runs");
+    for (faults, why) in
+        [([PAGES, PAGES / 10], "others touched memory"), ([PAGES / 2, 20], "huge pages"), ([9 * PAGES, 20], "other memory")]
+    {
+        assert_eq!(found(&without_perf(faults, initialise_in_short_loops)), [], "{why}");
+    }
+    assert_eq!(found(&without_perf([PAGES, 20], |_| ())), [], "nothing shows how the memory was filled");
+    for ended in [None, Some(20)] {
+        let mut run = without_perf([PAGES, 20], initialise_in_short_loops);
+        run.profile.threads.push(Thread { died_ns: Some(S / 10), all_faults: ended, ..thread(9) });
+        assert_eq!(found(&run), [], "a thread that ended before its count was read");
+    }
+}
+
+/// Check that memory which belonged to another object before, and that only thread 0 can have touched, is recycled, and that memory which
+/// was filled while thread 0 was in one system call was filled by the kernel.
+#[test]
+fn former_owners_and_the_kernel() {
+    let recycled = without_perf([PAGES, 20], |run| {
+        initialise_in_short_loops(run);
+        for (id, address) in [(1, A), (2, B)] {
+            run.profile.objects.push(Object { id: 2 + id, site: Some(20), died_ns: Some(S / 4), ..object(id, "former", address) });
+            run.profile.objects.iter_mut().filter(|object| object.id == id).for_each(|object| object.born_ns = S / 4);
+        }
+    });
+    assert_eq!(found(&recycled), [FindingKind::RecycledMemory; 2], "{:?}", judged(&recycled).not_judged);
+    let read = without_perf([PAGES, 20], |run| {
+        initialise_in_short_loops(run);
+        run.profile.sampled_accesses.retain(|access| access.sample > 32);
+        run.profile.samples[..32].iter_mut().for_each(|sample| sample.state = SampleState::InKernel);
+    });
+    assert_eq!(found(&read), [FindingKind::IoFirstTouch; 2], "{:?}", judged(&read).not_judged);
 }
 
 /// Check that accesses to memory of no recorded object are a part of what the report says it covers.

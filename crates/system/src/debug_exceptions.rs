@@ -20,6 +20,13 @@ pub enum Policy {
     Never,
 }
 
+/// May watchpoints rest because samples of registers show the accesses? The user may forbid it (`FIRSTTOUCH_WATCHPOINTS_REST=never`), to
+/// have all that watchpoints can show.
+#[must_use]
+pub fn may_rest() -> bool {
+    std::env::var_os("FIRSTTOUCH_WATCHPOINTS_REST").is_none_or(|word| word != "never")
+}
+
 /// The policy: the user's, or by the processor.
 #[must_use]
 pub fn policy() -> Policy {

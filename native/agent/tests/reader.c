@@ -246,8 +246,7 @@ int main(int argc, char **argv) {
     }
     fprintf(out,
             "SUMMARY lost %" PRIu64 " attached %u unread %" PRIu64 " skipped %" PRIu64 " silent %u unsampled %" PRIu64
-            " skipped_samples %" PRIu64 " wakes %u woken %u traps %" PRIu64
-            " replaced %u\n",
+            " skipped_samples %" PRIu64 " wakes %u woken %u traps %" PRIu64 " replaced %u\n",
             ring->lost, ring->attached, ring->head - ring->tail, skipped, ring->silent, ring->unsampled_threads,
             ring->skipped_samples, ring->wakes, woken, ring->causeless_traps, ring->trap_handler_replaced);
     fclose(out);

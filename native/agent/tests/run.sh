@@ -463,10 +463,13 @@ check_python() { # NAME
 # Debug exceptions without a cause must not reach the program, and every other SIGTRAP must.
 test_traps() {
     local way
-    for way in int3 int1 step raise kill own ignored; do
-        guarded "traps: $way" ./traps $way
+    for way in int3 int1 step raise kill own back exec ignored; do
+        guarded "traps: $way" ./traps "$way"
         equal "traps: $way is not held back" 0 "$(summary traps)"
     done
+    ./reader -g "$agent" out.rec ./traps held >traps.out
+    equal "traps: a handler of the program's does not get them" "handled 0" "$(tail -1 traps.out)"
+    equal "traps: they are held back from it" "1 0" "$(summary traps) $(summary replaced)"
     guarded "traps: a handler of the program's" ./traps own
     equal "traps: firsttouch learns of the program's handler" 1 "$(summary replaced)"
     ./reader -g "$agent" out.rec ./traps causeless >traps.out
@@ -474,7 +477,7 @@ test_traps() {
     equal "traps: they are counted" "202 0" "$(summary traps) $(summary replaced)"
     equal "traps: without the guard they end it" 133 "$(./reader "$agent" out.rec ./traps causeless >/dev/null; echo $?)"
     for way in ./ticks ./signals ./forks ./threads "$work/bad_exec"; do
-        guarded "traps: $way" $way
+        guarded "traps: $way" "$way"
     done
     for way in strict tsc "exec $work/execs_static 50"; do
         # shellcheck disable=SC2086

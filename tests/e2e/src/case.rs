@@ -22,6 +22,7 @@ pub struct Case {
     status: i32,
     options: Vec<Vec<&'static str>>,
     under_plan: bool,
+    without_timers: bool,
 }
 
 /// The result of a run: its outcome and the files named as artifacts (`None` if a file is missing).
@@ -42,6 +43,7 @@ impl Case {
             status: 0,
             options: vec![vec![]],
             under_plan: false,
+            without_timers: false,
         }
     }
 
@@ -86,6 +88,12 @@ impl Case {
         self
     }
 
+    /// Runs everything under a limit on pending signals below which the agent gives no thread a timer: registers are sampled from outside.
+    pub fn without_timers(mut self) -> Self {
+        self.without_timers = true;
+        self
+    }
+
     /// Check that two bare runs agree (otherwise the test proves nothing), then that profiled runs agree with them.
     pub fn check(&self) {
         let base = tempfile::tempdir().expect("a temporary directory");
@@ -126,6 +134,11 @@ impl Case {
     }
 
     fn run(&self, directory: &Path, mut command: Command) -> Run {
+        if self.without_timers {
+            let mut limited = Command::new("bash");
+            limited.args(["-c", "ulimit -i 1000; exec \"$@\"", "bash"]).arg(command.get_program()).args(command.get_args());
+            command = limited;
+        }
         // The same path for each run, because programs print it and compilers record it.
         if directory.exists() {
             fs::remove_dir_all(directory).expect("the working directory is removed");

@@ -3,4 +3,5 @@
 pub mod records;
 pub mod refusal;
 pub mod ring;
+pub mod tick_cost;
 pub mod ticks;

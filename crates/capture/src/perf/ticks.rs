@@ -12,6 +12,8 @@ use std::io;
 const STACK_BYTES: u32 = 256;
 /// Data pages of a thread's ring: half a second of its CPU time.
 const RING_PAGES: usize = 8;
+/// The same of an event that ticks in bursts: the memory that the kernel locks for rings is scarce.
+const BURST_RING_PAGES: usize = 2;
 const RECORD_SAMPLE: u32 = 9;
 const MISC_CPUMODE: u16 = 7;
 const MISC_KERNEL: u16 = 1;
@@ -107,15 +109,31 @@ impl TickEvent {
     /// # Errors
     /// The kernel's reason; ENOMEM if no memory can be locked for the ring.
     pub fn open(tid: i32, period_ns: u64) -> io::Result<Self> {
-        let attr = Attributes::cpu_ticks(period_ns, STACK_BYTES);
-        let (event, sees_kernel) = match Event::open(&attr, tid, -1) {
+        Self::open_as(tid, &Attributes::cpu_ticks(period_ns, STACK_BYTES), period_ns, RING_PAGES)
+    }
+
+    /// Opens an event that ticks when [`Self::allow`] says so.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    pub fn open_disabled(tid: i32, period_ns: u64) -> io::Result<Self> {
+        Self::open_as(tid, &Attributes::cpu_ticks(period_ns, STACK_BYTES).disabled(true), period_ns, BURST_RING_PAGES)
+    }
+
+    /// Lets the event tick so many times.
+    pub fn allow(&self, ticks: u32) {
+        let _ = self.event.refresh(ticks);
+    }
+
+    fn open_as(tid: i32, attr: &Attributes, period_ns: u64, ring_pages: usize) -> io::Result<Self> {
+        let (event, sees_kernel) = match Event::open(attr, tid, -1) {
             Err(error) if matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)) => {
                 (Event::open(&attr.exclude_kernel(true), tid, -1)?, false)
             }
             opened => (opened?, true),
         };
         // The kernel says EPERM where too much memory is locked.
-        let ring = PerfRing::map(&event, RING_PAGES).map_err(|_| io::Error::from_raw_os_error(libc::ENOMEM))?;
+        let ring = PerfRing::map(&event, ring_pages).map_err(|_| io::Error::from_raw_os_error(libc::ENOMEM))?;
         Ok(Self { event, ring, period_ns, sees_kernel, last_ns: Some(0) })
     }
 

@@ -3,6 +3,7 @@
 use super::{Member, Recording, Session};
 use crate::error::{Error, ErrorKind, Result, convert};
 use crate::options::Options;
+use crate::perf::tick_cost::tick_cost_ns;
 use crate::source::{Source, Target};
 use crate::sources::agent::Agent;
 use crate::sources::hint::Hint;
@@ -22,17 +23,29 @@ use std::path::Path;
 /// How often firsttouch checks on a program that goes on after the profile.
 const WAIT_NS: u64 = 500_000_000;
 
+/// What events cost on this machine.
+#[derive(Clone, Copy, Debug, Default)]
+struct Costs {
+    watch: Option<Calibration>,
+    /// A tick of a thread's clock, ns.
+    tick_ns: Option<f64>,
+}
+
+fn costs() -> Costs {
+    Costs { watch: calibrate(), tick_ns: tick_cost_ns() }
+}
+
 /// The sources of a run, in the order in which they start.
 ///
 /// Page faults come first, because every event that is open later would add to the first fault. The agent and the calibration of the
 /// watchpoints are ready before the target exists: the agent is part of its environment, and the first performance event on a machine
 /// waits for every CPU (some 10 ms), while the profile is created.
-fn sources(options: &Options, calibration: Option<Calibration>, agent: Member) -> Vec<Member> {
+fn sources(options: &Options, costs: Costs, agent: Member) -> Vec<Member> {
     vec![
         Member::new(Touch::new(options)),
-        Member::new(Watch::new(calibration, options)),
+        Member::new(Watch::new(costs.watch, options)),
         agent,
-        Member::new(TimerSamples::new(options.cpus().len())),
+        Member::new(TimerSamples::new(options.cpus().len(), costs.tick_ns)),
         Member::new(Resident),
         Member::new(Hint::new(options.machine.clone())),
     ]
@@ -44,14 +57,14 @@ pub(super) fn launch(options: &Options) -> Result<Recording> {
         return Err(LaunchError::NotExecuted { command: name.to_string_lossy().into_owned(), errno: libc::ENOENT }.into());
     };
     let signals = Signals::catch().map_err(convert::system)?;
-    let calibrating = std::thread::Builder::new().spawn(calibrate);
+    let calibrating = std::thread::Builder::new().spawn(costs);
     let writer = Writer::create(&options.output).map_err(convert::profile)?;
     let mut agent = Agent::new(Some(program), options);
     let probed = agent.probe();
     let mut environment = environment();
     agent.add_to(&mut environment);
     let library = agent.library();
-    let calibration = calibrating.map_or_else(|_| calibrate(), |thread| thread.join().unwrap_or(None));
+    let costs = calibrating.map_or_else(|_| costs(), |thread| thread.join().unwrap_or_default());
     let waiting = match Waiting::fork(&options.command, &environment, &signals.original_mask) {
         Ok(waiting) => waiting,
         Err(error) => {
@@ -62,7 +75,7 @@ pub(super) fn launch(options: &Options) -> Result<Recording> {
     // Not before the fork: the target keeps the user's limit.
     raise_file_limit();
     let pid = waiting.pid;
-    let mut session = Session::new(options, writer, pid, sources(options, calibration, Member::probed(agent, probed)));
+    let mut session = Session::new(options, writer, pid, sources(options, costs, Member::probed(agent, probed)));
     session.sources.start(&Target { pid, tids: &[pid], is_launched: true }, &mut session.tracker);
     session.write_head(Mode::Launch);
     session.begin();
@@ -107,9 +120,9 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Recording> {
     let signals = Signals::catch().map_err(convert::system)?;
     let mut writer = Writer::create(&options.output).map_err(convert::profile)?;
     writer.keep();
-    let calibration = calibrate();
+    let costs = costs();
     raise_file_limit();
-    let mut session = Session::new(options, writer, pid, sources(options, calibration, Member::new(Agent::new(None, options))));
+    let mut session = Session::new(options, writer, pid, sources(options, costs, Member::new(Agent::new(None, options))));
     session.sources.start(&Target { pid, tids: &tids, is_launched: false }, &mut session.tracker);
     session.write_head(Mode::Attach);
     session.begin();

@@ -26,6 +26,9 @@ pub struct Activity {
     pub waits: f64,
     /// The agent samples registers; `None` if it does not.
     pub sampling: Option<Sampling>,
+    /// Samples of registers in code that computes, and those of them that show every address of a loop and how far it is.
+    pub computing_samples: u64,
+    pub rated_samples: u64,
     /// The program handles SIGTRAP itself, instead of the agent.
     pub handles_traps: bool,
     /// Accesses of some thread are sampled, so objects are known already.

@@ -45,6 +45,8 @@ pub struct Metadata {
     pub mode: Option<Mode>,
     /// Cost of one watchpoint trap as calibrated at the start, ns.
     pub trap_ns: Option<f64>,
+    /// Time that one sample of a burst takes from the thread, as calibrated at the start, ns.
+    pub tick_ns: Option<f64>,
     /// The error that all estimates from windows that were cut off have in common, as a fraction of the estimate.
     pub hot_error: Option<f64>,
     /// When watching began; `None` without watch evidence.
@@ -75,6 +77,7 @@ pub enum Entry<'a> {
     ToolVersion(&'a str),
     Mode(Mode),
     TrapNs(f64),
+    TickNs(f64),
     HotError(f64),
     WatchStartNs(u64),
     ChildrenLeft(u64),
@@ -98,6 +101,7 @@ impl Entry<'_> {
             Self::ToolVersion(_) => "tool_version",
             Self::Mode(_) => "mode",
             Self::TrapNs(_) => "trap_ns",
+            Self::TickNs(_) => "tick_ns",
             Self::HotError(_) => "hot_error",
             Self::WatchStartNs(_) => "watch_start_ns",
             Self::ChildrenLeft(_) => "children_left",
@@ -127,7 +131,7 @@ impl Entry<'_> {
             Self::ToolVersion(version) => (*version).to_owned(),
             Self::Mode(Mode::Launch) => "launch".to_owned(),
             Self::Mode(Mode::Attach) => "attach".to_owned(),
-            Self::TrapNs(value) => format!("{value:.0}"),
+            Self::TrapNs(value) | Self::TickNs(value) => format!("{value:.0}"),
             Self::HotError(value) => format!("{value:.3}"),
             Self::Variables(names) => names.iter().map(|(site, name)| format!("{site}\t{name}\n")).collect(),
             Self::Notes(notes) => notes.join("\n"),
@@ -159,6 +163,7 @@ impl Metadata {
                 }
             }
             "trap_ns" => self.trap_ns = number(value),
+            "tick_ns" => self.tick_ns = number(value),
             "hot_error" => self.hot_error = number(value).filter(|error| (0.0..=1.0).contains(error)),
             "watch_start_ns" => self.watch_start_ns = number(value),
             "children_left" => self.children_left = number(value).unwrap_or(0),
@@ -207,6 +212,7 @@ mod tests {
             Entry::ToolVersion("0.1.0"),
             Entry::Mode(Mode::Attach),
             Entry::TrapNs(6000.4),
+            Entry::TickNs(25_000.3),
             Entry::HotError(0.125),
             Entry::WatchStartNs(4),
             Entry::ChildrenLeft(5),
@@ -230,6 +236,7 @@ mod tests {
             tool_version: Some("0.1.0".to_owned()),
             mode: Some(Mode::Attach),
             trap_ns: Some(6000.0),
+            tick_ns: Some(25_000.0),
             hot_error: Some(0.125),
             watch_start_ns: Some(4),
             children_left: 5,
@@ -246,7 +253,19 @@ mod tests {
     #[test]
     fn unreadable_values_are_absent() {
         let mut read = Metadata::default();
-        for key in ["exit_code", "start_ns", "end_ns", "min_size", "mode", "trap_ns", "hot_error", "children_left", "variables", "later"] {
+        for key in [
+            "exit_code",
+            "start_ns",
+            "end_ns",
+            "min_size",
+            "mode",
+            "trap_ns",
+            "tick_ns",
+            "hot_error",
+            "children_left",
+            "variables",
+            "later",
+        ] {
             read.set(key, "[1");
         }
         read.set("hot_error", "7");

@@ -61,7 +61,8 @@ pub struct TimerSample {
     pub cpu: u32,
     /// The thread's CPU time so far.
     pub cpu_ns: u64,
-    /// The number of ticks that this one stands for: more than 1 once a long run is sampled only part of the time.
+    /// The number of ticks that this one stands for: more than 1 once a long run is sampled only part of the time; 0 if it was
+    /// taken between ticks, to show how fast a loop is.
     pub weight: f64,
     pub site: Option<Id>,
     pub state: SampleState,

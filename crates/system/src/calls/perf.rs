@@ -156,6 +156,13 @@ impl Attributes {
         attr
     }
 
+    /// The event waits until it is enabled.
+    #[must_use]
+    pub fn disabled(mut self, on: bool) -> Self {
+        self.set(DISABLED, on);
+        self
+    }
+
     /// Births, deaths, names and executable mappings of the threads, without samples: perf's sideband records.
     #[must_use]
     pub fn sideband() -> Self {

@@ -69,12 +69,29 @@ int main(int argc, char **argv) {
     } else if (strcmp(way, "kill") == 0) {
         kill(getpid(), SIGTRAP);
     } else if (strcmp(way, "own") == 0) { /* the program's own handler gets all of them */
-        signal(SIGTRAP, count);
-        queue(TRAP_HWBKPT);
+        struct sigaction now;
+        printf("%d", signal(SIGTRAP, count) == SIG_DFL);
+        sigaction(SIGTRAP, NULL, &now);
+        printf("%d %d %x\n", now.sa_handler == count, sigismember(&now.sa_mask, SIGTRAP), now.sa_flags & SA_RESTART);
         __asm__ volatile("int3");
         raise(SIGTRAP);
         burn(0.1);
         printf("handled %d\n", handled);
+    } else if (strcmp(way, "back") == 0) { /* the default again */
+        struct sigaction first = {.sa_handler = count, .sa_flags = SA_NODEFER}, second;
+        sigaction(SIGTRAP, &first, NULL);
+        sigaction(SIGTRAP, NULL, &second);
+        printf("%d %d", second.sa_handler == count, (second.sa_flags & SA_NODEFER) != 0);
+        printf(" %d\n", signal(SIGTRAP, SIG_DFL) == count);
+        fflush(stdout);
+        raise(SIGTRAP);
+    } else if (strcmp(way, "held") == 0) { /* a handler of the program's does not see what is held back */
+        signal(SIGTRAP, count);
+        queue(TRAP_HWBKPT);
+        printf("handled %d\n", handled);
+    } else if (strcmp(way, "exec") == 0) {
+        signal(SIGTRAP, SIG_IGN);
+        execl("/bin/sh", "sh", "-c", "kill -TRAP $$; echo ignored", NULL);
     } else if (strcmp(way, "ignored") == 0) {
         signal(SIGTRAP, SIG_IGN);
         raise(SIGTRAP);

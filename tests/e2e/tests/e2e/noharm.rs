@@ -82,6 +82,16 @@ hazards! {
     killed_by_sigterm: "die" ["signal", "15"] => 143;
 }
 
+/// Check that samples from outside do no harm, with queued signals and threads that are cancelled. The whole suite runs
+/// this way under `ulimit -i 1000` (CONTRIBUTING.md).
+#[test]
+fn sampled_from_outside() {
+    for source in ["signalfd", "cancel"] {
+        let Some(case) = hazard("sampled_from_outside", source, &[]) else { continue };
+        case.without_timers().check();
+    }
+}
+
 #[test]
 fn exec_of_itself() {
     let Some(case) = hazard("exec_of_itself", "exec_self", &[]) else { return };

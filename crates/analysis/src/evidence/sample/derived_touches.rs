@@ -7,24 +7,27 @@
 //! - most of it lies between two samples in one entry of a loop that writes it, and no sweep had passed it before. Where the first sweeps
 //!   read, something else had filled the memory: the kernel, for `read()`;
 //! - where faults are recorded, fewer than [`ENOUGH`] records are of the object, and at the time of the sweep each record stood for so many
-//!   faults that the object's would hardly have shown. If they would have shown, a former owner of the memory had touched the pages.
+//!   faults that the object's would hardly have shown. If they would have shown, a former owner of the memory had touched the pages;
+//! - where no faults are recorded, the threads' fault counts allow it (`fault_counts.rs`). They also show the first touches of processes in
+//!   which one thread touched everything.
 //!
 //! Each sweep becomes records at equal distances, which stand for the pages between them.
 
+use super::fault_counts::FaultCounts;
 use super::rates::Rates;
 use super::sweeps::{Sweep, sweeps};
 use super::{BASE_PAGE, by_sample};
 use crate::threads::Threads;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{FirstTouch, Id, Object, Profile};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Touching this many bytes takes at least two ticks, as the kernel clears at most about 2 GB a second for a thread.
-const LEAST_BYTES: u64 = 16 << 20;
+pub(super) const LEAST_BYTES: u64 = 16 << 20;
 /// The first sweeps that write must cover this part of the object.
 const LEAST_COVERED: f64 = 0.5;
 /// Records of an object.
-const RECORDS: u64 = 256;
+pub(super) const RECORDS: u64 = 256;
 /// With so many recorded faults, an object needs no others.
 const ENOUGH: usize = 8;
 /// A sampling period holds this long before and after a record, ns.
@@ -40,7 +43,7 @@ pub fn derived_touches(profile: &Profile, threads: &Threads) -> Vec<FirstTouch> 
     let recorded = Recorded::new(profile);
     let has_few = |object: &&Object| object.bytes >= LEAST_BYTES && recorded.of(object).count() < ENOUGH;
     let open: HashMap<Id, &Object> = profile.objects.iter().filter(has_few).map(|object| (object.id, object)).collect();
-    if open.is_empty() || (is_refused && !profile.first_touches.is_empty()) {
+    if (open.is_empty() && !is_refused) || (is_refused && !profile.first_touches.is_empty()) {
         return Vec::new();
     }
     let accesses = by_sample(profile);
@@ -51,27 +54,40 @@ pub fn derived_touches(profile: &Profile, threads: &Threads) -> Vec<FirstTouch> 
     }
     let page_bytes =
         if profile.machine.transparent_huge_pages == "always" { profile.machine.huge_page_bytes.max(BASE_PAGE) } else { BASE_PAGE };
-    let mut records = Vec::new();
-    for (id, swept) in by_object {
-        let Some(object) = open.get(&id) else { continue };
+    let mut by_thread: BTreeMap<Id, u64> = BTreeMap::new();
+    let mut swept_first: Vec<(&Object, Vec<&Sweep>)> = Vec::new();
+    for (id, swept) in &by_object {
+        let Some(&object) = open.get(id) else { continue };
         let faults = (object.bytes / page_bytes) as f64;
         let counts = |sweep: &&Sweep| {
             let is_hidden = || faults / recorded.period_at(object.process, sweep.time_ns) < ENOUGH as f64;
             sweep.is_certain && if is_refused { sweep.writes } else { sweep.fills && is_hidden() }
         };
         let firsts: Vec<&Sweep> = swept.iter().filter(counts).collect();
+        firsts.iter().for_each(|sweep| *by_thread.entry(sweep.thread).or_default() += sweep.end - sweep.start);
+        swept_first.push((object, firsts));
+    }
+    let counts = is_refused.then(|| FaultCounts::new(profile));
+    let mut touches = Vec::new();
+    let mut known: HashSet<Id> = HashSet::new();
+    for (object, mut firsts) in swept_first {
+        firsts.retain(|sweep| counts.as_ref().is_none_or(|counts| counts.allow(object.process, sweep.thread, by_thread[&sweep.thread])));
         let covered: u64 = firsts.iter().map(|sweep| sweep.end - sweep.start).sum();
         if (covered as f64) < LEAST_COVERED * object.bytes as f64 {
             continue;
         }
+        known.insert(object.id);
         let step = (object.bytes / RECORDS).max(BASE_PAGE);
-        firsts.into_iter().for_each(|sweep| records.extend(touches_of(sweep, object.process, step)));
+        firsts.into_iter().for_each(|sweep| touches.extend(touches_of(sweep, object.process, step)));
+    }
+    if let Some(counts) = counts {
+        touches.extend(counts.touches_of_the_only_toucher(&accesses, |object| known.contains(&object.id)));
     }
     let last = profile.first_touches.iter().map(|touch| touch.id).max().unwrap_or(0);
-    for (record, id) in records.iter_mut().zip(last.saturating_add(1)..) {
-        record.id = id;
+    for (touch, id) in touches.iter_mut().zip(last.saturating_add(1)..) {
+        touch.id = id;
     }
-    records
+    touches
 }
 
 /// The recorded first touches of each process, by address and by time.
@@ -110,20 +126,31 @@ impl Recorded {
     }
 }
 
-fn touches_of(sweep: &Sweep, process: Id, step: u64) -> impl Iterator<Item = FirstTouch> + '_ {
-    let length = sweep.end - sweep.start;
-    let count = length.div_ceil(step).max(1);
-    (0..count).map(move |i| FirstTouch {
+fn touches_of(sweep: &Sweep, process: Id, step: u64) -> impl Iterator<Item = FirstTouch> {
+    let touch = FirstTouch {
         id: 0,
         process,
         time_ns: sweep.time_ns,
         thread: sweep.thread,
         cpu: sweep.cpu,
-        address: sweep.start + length / count * i + length / count / 2,
-        weight: length as f64 / count as f64 / BASE_PAGE as f64,
+        address: sweep.start,
+        weight: 1.0,
         by_kernel: false,
         site: sweep.site,
         mapped_bytes: None,
         node: None,
+    };
+    records((sweep.start, sweep.end), &touch, step)
+}
+
+/// Records like `touch` at equal distances, at most `step`, which stand for the pages of a range.
+pub(super) fn records((start, end): (u64, u64), touch: &FirstTouch, step: u64) -> impl Iterator<Item = FirstTouch> + use<> {
+    let length = end - start;
+    let count = length.div_ceil(step).max(1);
+    let touch = touch.clone();
+    (0..count).map(move |i| FirstTouch {
+        address: start + length / count * i + length / count / 2,
+        weight: length as f64 / count as f64 / BASE_PAGE as f64,
+        ..touch.clone()
     })
 }

@@ -8,6 +8,7 @@
 //! touched [`SETTLED_NS`] earlier, and if an earlier sweep had passed it (`sweeps.rs`).
 
 mod derived_touches;
+mod fault_counts;
 mod rates;
 mod sweeps;
 
@@ -65,6 +66,9 @@ impl Source for TimerSamples {
         let is_older = |born_ns: u64| attached_ns.is_some_and(|at| born_ns <= at.saturating_add(FOUND_NS));
         let steady = steady_strides(profile);
         for ((sample, own), firsts) in profile.samples.iter().zip(&accesses).zip(&sweeps.is_first) {
+            if rates::is_for_rates(sample) {
+                continue;
+            }
             let Some(thread) = reader.threads.index(sample.thread) else {
                 samples.refused += u64::from(!own.is_empty());
                 continue;

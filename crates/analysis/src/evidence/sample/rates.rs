@@ -7,7 +7,8 @@
 //!
 //! Neither is certain: a loop that is entered again with the same registers looks like one entry, and a sweep may have begun anew. The
 //! progress of all samples spans a *lap*. Progress below 0 means that the loop began anew once, so a lap is added. If the mean is more than
-//! a third of a lap, loops begin anew too often between two samples, and the loop is not rated.
+//! a third of a lap, loops begin anew too often between two samples. Then only pairs that lie close together count, as close as the closest of
+//! them say: samples that stand for no time are taken between the others for this. Without such pairs the loop is not rated.
 //!
 //! CPU time of all pairs of a loop / rounds of all pairs is the time of a round. Its error is common to all samples of the loop. Threads with
 //! enough pairs have a rate of their own, because the same loop is slower on remote memory. Loops without such pairs (short ones, gathers, straight
@@ -16,14 +17,20 @@
 use crate::estimator::Doubt;
 use crate::threads::Threads;
 use firsttouch_model::rows::{Id, Profile, SampleState, SampledAccess, SampledLoop, TimerSample};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Pairs that are needed to rate a loop.
 const PAIRS: usize = 6;
 /// The mean progress between two samples must be less than this part of a lap.
 const PART_OF_A_LAP: f64 = 1.0 / 3.0;
+/// The closest pairs, whose progress says how close others must be.
+const CLOSEST: usize = 12;
+/// Close pairs are at most this part of a lap apart, by the mean speed of the loop.
+const CLOSE: f64 = 0.5;
 /// Samples further apart than this many times the usual CPU time have others between them that were lost.
 const ADJACENT: f64 = 1.7;
+/// At least this part of the time between two samples of a burst is the loop's.
+const LEAST_LEFT: f64 = 0.3;
 /// Progress beyond this is no loop's: rounds a ns. (A string instruction moves up to 64 elements of one byte a cycle.)
 const MOST_ROUNDS_A_NS: f64 = 400.0;
 /// The relative error of the rates of loops without progress, as half a 95 % interval. Words a ns of loops in cache and of loops that wait
@@ -32,6 +39,9 @@ const UNRATED_ERROR: f64 = 2.0;
 /// The relative error of the rate of one thread in a loop, if only the loop has a rate or none: threads share a processor, or come when others
 /// are at work. Half a 95 % interval.
 const THREAD_ERROR: f64 = 0.3;
+/// The relative error that the rates of a loop's threads have in common, if they come from bursts: an interruption costs more than the time
+/// that it takes, because the caches are colder after it. Seen: 5 to 20 %. Half a 95 % interval.
+const BURST_ERROR: f64 = 0.2;
 /// Half a 95 % interval in standard errors.
 const NORMAL: f64 = 1.96;
 /// A sample stands for at most this many times the usual CPU time between two samples, times its weight.
@@ -57,6 +67,29 @@ struct Pair {
     rounds: f64,
     /// Rounds from the first to the last that was seen.
     lap: f64,
+    /// Pairs right behind each other have this in common.
+    run: u32,
+}
+
+/// Numbers runs of pairs: of the samples of one burst.
+#[derive(Debug, Default)]
+struct Runs {
+    last: HashMap<Id, (usize, u32)>,
+    runs: u32,
+}
+
+impl Runs {
+    fn of(&mut self, before: usize, at: usize, sample: &TimerSample) -> u32 {
+        let goes_on = self.last.get(&sample.thread).filter(|(end, _)| *end == before && is_for_rates(sample)).map(|(_, run)| *run);
+        let run = goes_on.unwrap_or_else(|| {
+            self.runs += 1;
+            self.runs
+        });
+        if is_for_rates(sample) {
+            self.last.insert(sample.thread, (at, run));
+        }
+        run
+    }
 }
 
 /// Lowest and highest values seen.
@@ -102,6 +135,8 @@ pub struct Rates {
     of_loop: HashMap<Loop, Rate>,
     /// The same of one thread: threads on remote memory, or on a busy CPU, are slower.
     of_thread: HashMap<(Loop, Id), Rate>,
+    /// Loops whose rates come from bursts.
+    by_bursts: HashSet<Loop>,
     /// Numbers of all that have an error in common: a loop of a thread, a loop, or code outside of loops (of a thread).
     number: HashMap<(Option<Loop>, Option<Id>), u32>,
     team_of: HashMap<Id, Id>,
@@ -119,13 +154,23 @@ impl Rates {
 
     /// `accesses`: those of each sample, in the order of the samples.
     pub fn new(profile: &Profile, accesses: &[&[SampledAccess]], threads: &Threads) -> Self {
-        let team_of: HashMap<Id, Id> = threads.list.iter().map(|thread| (thread.id, thread.team)).collect();
-        let mut rates =
-            Self { of_loop: HashMap::new(), of_thread: HashMap::new(), number: HashMap::new(), team_of, time: HashMap::new(), usual: 1.0 };
+        let mut team_of: HashMap<Id, Id> = profile.threads.iter().map(|thread| (thread.id, thread.process)).collect();
+        team_of.extend(threads.list.iter().map(|thread| (thread.id, thread.team)));
+        let mut rates = Self {
+            of_loop: HashMap::new(),
+            of_thread: HashMap::new(),
+            by_bursts: HashSet::new(),
+            number: HashMap::new(),
+            team_of,
+            time: HashMap::new(),
+            usual: 1.0,
+        };
         let mut entries: HashMap<Loop, HashMap<Id, Vec<Pair>>> = HashMap::new();
         let mut crossings: HashMap<Loop, HashMap<Id, Vec<Pair>>> = HashMap::new();
         let successive = successive(profile);
-        let usual = rates.limit_times(profile, &successive);
+        let usual = rates.limit_times(profile);
+        let tick_ns = profile.meta.tick_ns.unwrap_or(0.0);
+        let mut runs = Runs::default();
         let mut spans = Spans::default();
         for (sample, own) in profile.samples.iter().zip(accesses) {
             if let Some(key) = rates.key(sample) {
@@ -134,35 +179,53 @@ impl Rates {
         }
         for &(before, at) in &successive {
             let (previous, sample) = (&profile.samples[before], &profile.samples[at]);
-            let ns = sample.cpu_ns.saturating_sub(previous.cpu_ns) as f64;
-            if ns > ADJACENT * usual {
+            let between = sample.cpu_ns.saturating_sub(previous.cpu_ns) as f64;
+            // The sample from outside interrupted the loop.
+            let ns = if is_for_rates(sample) { (between - tick_ns).max(LEAST_LEFT * between) } else { between };
+            if between > ADJACENT * usual {
                 continue;
             }
+            let run = runs.of(before, at, sample);
             let Some((around, then)) = sample.around.zip(previous.around).filter(|(now, then)| now.end == then.end) else { continue };
             let Some(key) = rates.key(sample) else { continue };
-            let (pairs, moved) = if around.entry == then.entry {
-                (&mut entries, progress(&around, &then, spans.of_entry.get(&(key, sample.thread, around.entry))))
+            let in_entry = if around.entry == then.entry {
+                progress(&around, &then, spans.of_entry.get(&(key, sample.thread, around.entry)))
+            } else {
+                None
+            };
+            let (pairs, moved) = if in_entry.is_some() {
+                (&mut entries, in_entry)
             } else {
                 let span = |access: &SampledAccess, stride| spans.of_operand.get(&(key, sample.thread, access.site, stride)).copied();
                 (&mut crossings, advance(accesses[at], accesses[before], span))
             };
             let own = pairs.entry(key).or_default().entry(sample.thread).or_default();
-            own.extend(moved.map(|(rounds, lap)| Pair { ns, rounds, lap }));
+            own.extend(moved.map(|(rounds, lap)| Pair { ns, rounds, lap, run }));
         }
         // Progress within an entry is the better evidence.
         for (key, threads) in crossings.into_iter().chain(entries) {
             let mut all: Vec<(Id, Vec<Pair>)> = threads.into_iter().collect();
             all.sort_unstable_by_key(|(thread, _)| *thread);
             // Threads of one loop are compared with each other, so all of them have rates of their own, or none.
+            let mut of_all: Vec<Pair> = all.iter().flat_map(|(_, pairs)| pairs).copied().collect();
+            if rated(&of_all).is_none() {
+                let Some(most_ns) = closeness(&of_all) else { continue };
+                // Where the loop began anew, time outside of it may lie between the samples.
+                let is_close = |pair: &Pair| pair.ns <= most_ns && pair.rounds >= 0.0;
+                of_all.retain(is_close);
+                rates.by_bursts.insert(key);
+                all.iter_mut().for_each(|(_, pairs)| pairs.retain(is_close));
+            }
             let own: Option<Vec<(Id, Rate)>> =
                 all.iter().filter(|(_, pairs)| pairs.len() >= PAIRS).map(|(thread, pairs)| Some((*thread, rated(pairs)?))).collect();
             rates.of_thread.extend(own.into_iter().flatten().map(|(thread, rate)| ((key, thread), rate)));
-            let of_all: Vec<Pair> = all.into_iter().flat_map(|(_, pairs)| pairs).collect();
             rates.of_loop.extend(rated(&of_all).map(|rate| (key, rate)));
         }
         for sample in &profile.samples {
             let next = u32::try_from(rates.number.len()).unwrap_or(u32::MAX);
             rates.number.entry(rates.class(sample)).or_insert(next);
+            let next = u32::try_from(rates.number.len()).unwrap_or(u32::MAX);
+            rates.number.entry((rates.key(sample), None)).or_insert(next);
             let next = u32::try_from(rates.number.len()).unwrap_or(u32::MAX);
             rates.number.entry((rates.key(sample), Some(sample.thread))).or_insert(next);
         }
@@ -189,16 +252,19 @@ impl Rates {
 
     /// The time that each sample stands for: first samples of threads stand for the usual time, and no sample for much more. Returns the
     /// usual time.
-    fn limit_times(&mut self, profile: &Profile, successive: &[(usize, usize)]) -> f64 {
-        let mut gaps = Vec::with_capacity(successive.len());
-        for &(before, at) in successive {
-            let ns = profile.samples[at].cpu_ns.saturating_sub(profile.samples[before].cpu_ns) as f64;
-            gaps.push(ns);
-            self.time.insert(profile.samples[at].id, ns);
+    fn limit_times(&mut self, profile: &Profile) -> f64 {
+        let mut gaps = Vec::with_capacity(profile.samples.len());
+        let mut last: HashMap<Id, u64> = HashMap::new();
+        for sample in profile.samples.iter().filter(|sample| !is_for_rates(sample)) {
+            if let Some(before) = last.insert(sample.thread, sample.cpu_ns) {
+                let ns = sample.cpu_ns.saturating_sub(before) as f64;
+                gaps.push(ns);
+                self.time.insert(sample.id, ns);
+            }
         }
         gaps.sort_by(f64::total_cmp);
         let usual = gaps.get(gaps.len() / 2).copied().filter(|ns| *ns > 0.0).unwrap_or(1.0);
-        for sample in &profile.samples {
+        for sample in profile.samples.iter().filter(|sample| !is_for_rates(sample)) {
             let time = self.time.entry(sample.id).or_insert(usual);
             // In a longer gap the thread was not sampled on purpose, or samples were lost.
             *time = if *time > LONGEST * usual { usual } else { time.max(1.0) };
@@ -220,8 +286,8 @@ impl Rates {
         (all > 0.0 && time > 0.0).then(|| all / time)
     }
 
-    /// How many rounds of its loop a sample stands for, and the errors of this number that all samples of the loop have in common, and those
-    /// of the thread.
+    /// How many rounds of its loop a sample stands for, and the errors of this number that it has in common with all samples of the loop, or of
+    /// the thread in it.
     pub fn rounds(&self, sample: &TimerSample, accesses: &[SampledAccess]) -> (f64, [Option<Doubt>; 2]) {
         let time = self.time.get(&sample.id).copied().unwrap_or(1.0);
         let rate = self.rate(sample);
@@ -232,15 +298,25 @@ impl Rates {
         let error = rate.map_or(UNRATED_ERROR, |rate| rate.error);
         let class = self.class(sample);
         let doubt = |class, error| self.number.get(&class).map(|&class| Doubt { class, error });
-        let of_thread = if class.1.is_none() { doubt((class.0, Some(sample.thread)), THREAD_ERROR) } else { None };
-        (rounds, [doubt(class, error), of_thread])
+        let is_by_bursts = || class.0.is_some_and(|key| self.by_bursts.contains(&key));
+        let other = match class.1 {
+            None => doubt((class.0, Some(sample.thread)), THREAD_ERROR),
+            Some(_) if is_by_bursts() => doubt((class.0, None), BURST_ERROR),
+            Some(_) => None,
+        };
+        (rounds, [doubt(class, error), other])
     }
 }
 
-/// Indices of successive samples of one thread.
+/// Was the sample taken to show how fast a loop is, at a time that has nothing to do with the other samples? It stands for no time.
+pub fn is_for_rates(sample: &TimerSample) -> bool {
+    sample.weight == 0.0
+}
+
+/// Indices of successive samples of one thread. Those for rates have a clock of their own.
 fn successive(profile: &Profile) -> Vec<(usize, usize)> {
-    let mut last: HashMap<Id, usize> = HashMap::new();
-    let with_last = |(at, sample): (usize, &TimerSample)| last.insert(sample.thread, at).map(|before| (before, at));
+    let mut last: HashMap<(Id, bool), usize> = HashMap::new();
+    let with_last = |(at, sample): (usize, &TimerSample)| last.insert((sample.thread, is_for_rates(sample)), at).map(|before| (before, at));
     profile.samples.iter().enumerate().filter_map(with_last).collect()
 }
 
@@ -256,7 +332,8 @@ fn progress(now: &SampledLoop, then: &SampledLoop, span: Option<&Span>) -> Optio
     Some((moved as f64 / now.step as f64, span?.rounds(now.step)))
 }
 
-/// Rounds, and those in a lap, by the address of the first operand with a constant stride that both samples have.
+/// Rounds, and those in a lap, by the address of an operand with a constant stride that both samples have: of those, the one with the longest
+/// lap. (In `sum += a[i * n + j] * b[j]` each row begins anew in `b`, and each sweep in `a`.)
 fn advance(now: &[SampledAccess], then: &[SampledAccess], span: impl Fn(&SampledAccess, i64) -> Option<Span>) -> Option<(f64, f64)> {
     let moved = |access: &SampledAccess| {
         let stride = access.stride.filter(|stride| *stride != 0)?;
@@ -264,7 +341,7 @@ fn advance(now: &[SampledAccess], then: &[SampledAccess], span: impl Fn(&Sampled
         let rounds = access.address.wrapping_sub(before.address).cast_signed() as f64 / stride as f64;
         Some((rounds, span(access, stride)?.rounds(stride)))
     };
-    now.iter().find_map(moved)
+    now.iter().filter_map(moved).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// CPU time of a round: a ratio of sums, with its error by linearisation.
@@ -273,8 +350,26 @@ fn ratio(pairs: &[Pair]) -> Option<Rate> {
     if rounds <= 0.0 || ns <= 0.0 || rounds / ns > MOST_ROUNDS_A_NS {
         return None;
     }
-    let residuals: f64 = pairs.iter().map(|pair| (pair.ns - ns / rounds * pair.rounds).powi(2)).sum();
+    let residual = |pairs: &[Pair]| pairs.iter().map(|pair| pair.ns - ns / rounds * pair.rounds).sum::<f64>();
+    let residuals: f64 = pairs.chunk_by(|one, next| one.run == next.run).map(|run| residual(run).powi(2)).sum();
     Some(Rate { ns: ns / rounds, error: NORMAL * residuals.sqrt() / ns })
+}
+
+/// The pairs, with a lap added where the loop began anew in between.
+fn whole(pairs: &[Pair]) -> Vec<Pair> {
+    pairs.iter().map(|pair| Pair { rounds: if pair.rounds < 0.0 { pair.rounds + pair.lap } else { pair.rounds }, ..*pair }).collect()
+}
+
+/// How far apart two samples may be, CPU ns, so that a loop seldom begins anew in between: by the pairs that are closest. `None` if not even
+/// these are close enough.
+fn closeness(pairs: &[Pair]) -> Option<f64> {
+    let mut closest = whole(pairs);
+    closest.sort_by(|a, b| a.ns.total_cmp(&b.ns));
+    closest.truncate(CLOSEST);
+    let farthest = closest.last().filter(|_| closest.len() == CLOSEST)?.ns;
+    let (ns, rounds, laps) = closest.iter().fold((0.0, 0.0, 0.0), |sum, pair| (sum.0 + pair.ns, sum.1 + pair.rounds, sum.2 + pair.lap));
+    let limit = CLOSE * (laps / CLOSEST as f64) * ns / rounds.max(f64::MIN_POSITIVE);
+    (rounds < PART_OF_A_LAP * laps && limit >= farthest).then_some(limit)
 }
 
 /// CPU time of a round, if the loop seldom begins anew between two samples.
@@ -282,8 +377,7 @@ fn rated(pairs: &[Pair]) -> Option<Rate> {
     if pairs.len() < PAIRS {
         return None;
     }
-    let whole: Vec<Pair> =
-        pairs.iter().map(|pair| Pair { rounds: if pair.rounds < 0.0 { pair.rounds + pair.lap } else { pair.rounds }, ..*pair }).collect();
+    let whole = whole(pairs);
     let (rounds, laps) = whole.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.rounds, sum.1 + pair.lap));
     if rounds < PART_OF_A_LAP * laps { ratio(&whole) } else { None }
 }

@@ -4,7 +4,7 @@
 //! sample of an entry and behind the last one, it passes as much as the loop's rate allows in the CPU time to the neighbouring samples of
 //! the thread. So a few samples show which part of an object had been accessed at a certain time: a write to another part initialises it.
 
-use super::rates::Rates;
+use super::rates::{Rates, is_for_rates};
 use firsttouch_model::rows::{AccessKind, Id, Profile, SampledAccess, TimerSample};
 use std::collections::{BTreeMap, HashMap};
 
@@ -77,6 +77,10 @@ pub fn sweeps(profile: &Profile, accesses: &[&[SampledAccess]], rates: &Rates) -
     let mut last: HashMap<Id, usize> = HashMap::new();
     let mut is_first = Vec::with_capacity(accesses.len());
     for (at, (sample, own)) in profile.samples.iter().zip(accesses).enumerate() {
+        if is_for_rates(sample) {
+            is_first.push(vec![false; own.len()]);
+            continue;
+        }
         let before = last.insert(sample.thread, at).map(|index| (&profile.samples[index], accesses[index]));
         let reach = rates.rounds(sample, own).0;
         if let Some((previous, theirs)) = before.filter(|(previous, _)| !is_one_entry(previous, sample)) {

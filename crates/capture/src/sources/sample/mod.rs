@@ -58,12 +58,15 @@ pub fn interval(cpus: usize) -> Result<SampleInterval, Unavailable> {
     Ok(SampleInterval { each_us: us(ticks * tick_ns - tick_ns / 4), first_us: us((ticks - 1) * tick_ns) })
 }
 
+/// The weight of a sample that shows how fast a loop is, and stands for no time.
+const FOR_RATES: f64 = 0.0;
 /// Rows for ticks that hit the kernel unreported, at most, before one that was reported.
 const MOST_UNREPORTED: u32 = 8;
 
 /// The source. `Sample` alone is a record of a performance event.
 pub struct TimerSamples {
     cpus: usize,
+    tick_ns: Option<f64>,
     outside: Outside,
     /// Why no thread can be sampled from outside, if so.
     refused: Option<String>,
@@ -74,11 +77,12 @@ pub struct TimerSamples {
 }
 
 impl TimerSamples {
-    /// `cpus`: those of the machine.
+    /// `cpus`: those of the machine. `tick_ns`: what a tick from outside takes from a thread, if there can be any.
     #[must_use]
-    pub fn new(cpus: usize) -> Self {
+    pub fn new(cpus: usize, tick_ns: Option<f64>) -> Self {
         Self {
             cpus,
+            tick_ns,
             outside: Outside::new(cpus, MOST_A_SECOND, Random::new(monotonic_ns())),
             refused: None,
             codes: Codes::default(),
@@ -120,6 +124,14 @@ impl TimerSamples {
         self.samples_outside += (self.samples - before).unsigned_abs();
     }
 
+    /// A sample of a burst.
+    fn burst_tick(&mut self, sample: &ThreadTick, tracker: &mut Tracker) {
+        if sample.mode == TickMode::User && self.thinning.weight(sample.time).is_some() {
+            let thread = tracker.thread(sample.pid, sample.tid, None, sample.time);
+            self.tick((sample.pid, thread), sample.time, FOR_RATES, sample.mode, &sample.tick, tracker);
+        }
+    }
+
     fn tick(&mut self, (pid, thread): (i32, Id), time: u64, weight: f64, mode: TickMode, tick: &Tick, tracker: &mut Tracker) {
         let id = self.next_sample();
         let Some(process) = tracker.processes.live.get_mut(&pid) else { return };
@@ -136,6 +148,9 @@ impl TimerSamples {
         let site = Some(tracker.sites.intern(process, &stack, false, &mut tracker.sink));
         let mut elsewhere = 0.0;
         if state == SampleState::Computing {
+            let is_rated = walk.unknown == 0 && walk.around.is_some_and(|around| around.induction.is_some());
+            tracker.activity.computing_samples += 1;
+            tracker.activity.rated_samples += u64::from(is_rated);
             for operand in &walk.operands {
                 // What each round reads at one place is a constant, or in a cache. Of other places, the analysis finds out whether small blocks lie
                 // there.
@@ -184,6 +199,9 @@ impl Source for TimerSamples {
     fn start(&mut self, target: &Target<'_>, tracker: &mut Tracker) -> Result<(), Unavailable> {
         let error = target.tids.first().and_then(|&tid| self.outside.probe(tid).err());
         self.refused = error.map(|error| explain(&tracker.scope.root, &error));
+        if let Some(ns) = self.tick_ns {
+            tracker.sink.write(|w| w.meta(Entry::TickNs(ns)));
+        }
         match &self.refused {
             Some(refused) if tracker.activity.sampling.is_none() => {
                 let inside = interval(self.cpus).err().map_or_else(|| NO_AGENT.to_owned(), |reason| reason.to_string());
@@ -212,8 +230,7 @@ impl Source for TimerSamples {
         // Not the time that passes: a busy program takes the CPU from firsttouch.
         let began = thread_cpu_ns();
         match record {
-            // The thread got a timer meanwhile.
-            Record::Tick(_) if tracker.has_timer(pid, tid) => {}
+            Record::Tick(sample) if tracker.has_timer(pid, tid) => self.burst_tick(sample, tracker),
             Record::Tick(sample) => self.outside_tick(sample, tracker),
             Record::Agent(AgentRecord { time, event: AgentEvent::Tick(tick), .. }) => {
                 tracker.timer_seen(pid, tid);

@@ -2,6 +2,9 @@
 //!
 //! Threads of programs without the agent (attached, static, set-user-ID) are sampled so, and threads that got no timer. Whether a thread has
 //! a timer is asked again for each sample ([`Tracker::has_timer`]), so none is sampled twice.
+//!
+//! Threads with a timer are sampled in *bursts*: some samples shortly behind each other, now and then. The timer's ticks are some milliseconds
+//! apart, and a thread that goes through its part of an array more often cannot be rated by them.
 
 use crate::perf::ticks::{ThreadTick, TickEvent};
 use crate::random::Random;
@@ -9,12 +12,21 @@ use crate::sink::Sink;
 use crate::timeline::Timeline;
 use crate::track::Tracker;
 use firsttouch_model::rows::Id;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
+use std::ops::Bound::{Excluded, Unbounded};
 
 /// CPU time of a thread between two of its samples, at least, ns. An interrupt of the kernel's timer costs up to 31 us in a virtual machine:
 /// 0.5 % of the thread's time.
 const LEAST_NS: u64 = 6_300_000;
+/// Samples of threads that have a timer: so many in a burst, with so much CPU time between two.
+const BURST: u32 = 4;
+const BURST_PERIOD_NS: u64 = 200_000;
+/// Time between bursts for each CPU that the program uses: they take 0.12 % of its time.
+const BURSTS_NS: u64 = 100_000_000;
+/// A longer time between two samples lies between bursts, or the thread waited.
+const BURST_GAP_NS: u64 = 5_000_000;
+const MOST_IN_BURSTS: usize = 128;
 /// A period is drawn within this part of the mean, so that no program keeps in step with it, and drawn again after some samples.
 const JITTER: f64 = 0.03;
 const SAMPLES_A_PERIOD: u32 = 40;
@@ -28,9 +40,14 @@ pub struct Outside {
     /// Mean CPU time between two samples of a thread, ns.
     period_ns: u64,
     random: Random,
+    cpus: usize,
+    /// Threads with a timer, by number and tid, and when the next burst is due.
+    in_bursts: BTreeMap<(Id, i32), BurstEvent>,
+    last_burst: (Id, i32),
+    next_burst_ns: u64,
     threads: HashMap<i32, SampledThread>,
-    /// Threads whose event the kernel refused, by tid.
-    refused: HashMap<i32, Id>,
+    /// Threads whose event the kernel refused, by tid, and whether they have a timer.
+    refused: HashMap<i32, (Id, bool)>,
     seen: HashSet<Id>,
 }
 
@@ -46,7 +63,17 @@ impl Outside {
     #[must_use]
     pub fn new(cpus: usize, a_second: u64, random: Random) -> Self {
         let period_ns = LEAST_NS.max(cpus as u64 * 1_000_000_000 / a_second.max(1));
-        Self { period_ns, random, threads: HashMap::new(), refused: HashMap::new(), seen: HashSet::new() }
+        Self {
+            period_ns,
+            random,
+            cpus,
+            in_bursts: BTreeMap::new(),
+            last_burst: (0, 0),
+            next_burst_ns: 0,
+            threads: HashMap::new(),
+            refused: HashMap::new(),
+            seen: HashSet::new(),
+        }
     }
 
     /// Finds out whether a thread can be sampled.
@@ -69,40 +96,69 @@ impl Outside {
         self.seen.len() as u64
     }
 
-    /// Opens events on threads that have no timer, and closes those of threads that ended or got one.
+    /// Opens events on threads, and closes those of threads that ended, or that got or lost their timer.
     pub fn follow(&mut self, now: u64, tracker: &mut Tracker) {
         let is_agent_expected = tracker.activity.sampling.is_some();
-        let is_wanted = |id: Id, tid: i32| {
-            let Some(thread) = tracker.threads.live.get(&tid).filter(|thread| thread.id == id) else { return false };
-            let Some(process) = tracker.processes.live.get(&thread.pid) else { return false };
+        // Whether the thread has a timer; `None` if it is not to be sampled now.
+        let timed = |id: Id, tid: i32| {
+            let thread = tracker.threads.live.get(&tid).filter(|thread| thread.id == id)?;
+            let process = tracker.processes.live.get(&thread.pid)?;
             let may_load = is_agent_expected && !process.has_agent && now.saturating_sub(process.executed_ns) < LOADING_NS;
-            !may_load && !tracker.has_timer(thread.pid, tid)
+            (!may_load).then(|| tracker.has_timer(thread.pid, tid))
         };
-        self.threads.retain(|&tid, thread| is_wanted(thread.id, tid));
-        self.refused.retain(|&tid, &mut id| is_wanted(id, tid));
-        let known = |tid: i32| self.threads.contains_key(&tid) || self.refused.contains_key(&tid);
-        let mut new: Vec<(Id, i32)> = tracker
+        self.threads.retain(|&tid, thread| timed(thread.id, tid) == Some(false));
+        self.in_bursts.retain(|&(id, tid), _| timed(id, tid) == Some(true));
+        self.refused.retain(|&tid, &mut (id, has_timer)| timed(id, tid) == Some(has_timer));
+        let is_known = |id: Id, tid: i32| {
+            self.threads.contains_key(&tid) || self.refused.contains_key(&tid) || self.in_bursts.contains_key(&(id, tid))
+        };
+        let mut new: Vec<(bool, Id, i32)> = tracker
             .threads
             .live
             .values()
-            .filter(|thread| !known(thread.tid) && is_wanted(thread.id, thread.tid))
-            .map(|thread| (thread.id, thread.tid))
+            .filter(|thread| !is_known(thread.id, thread.tid))
+            .filter_map(|thread| Some((timed(thread.id, thread.tid)?, thread.id, thread.tid)))
             .collect();
         new.sort_unstable();
-        for (id, tid) in new {
-            match self.open(tid) {
-                Ok(event) => {
-                    self.seen.insert(id);
-                    self.threads.insert(tid, SampledThread { id, event, samples: 0 });
-                }
+        for (has_timer, id, tid) in new {
+            let opened = if has_timer {
+                self.open_burst(tid).map(|event| drop(self.in_bursts.insert((id, tid), event)))
+            } else {
+                self.seen.insert(id);
+                self.open(tid).map(|event| drop(self.threads.insert(tid, SampledThread { id, event, samples: 0 })))
+            };
+            match opened {
                 // It has ended.
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => drop(self.seen.remove(&id)),
                 Err(error) => {
-                    self.refused.insert(tid, id);
-                    tracker.sink.lose("sample", reason(&error), 1);
+                    self.refused.insert(tid, (id, has_timer));
+                    // The timer goes on: only the rates of short loops are less certain.
+                    if !has_timer {
+                        self.seen.remove(&id);
+                        tracker.sink.lose("sample", reason(&error), 1);
+                    }
                 }
+                Ok(()) => {}
             }
         }
+        self.burst(now);
+    }
+
+    /// Lets the threads that are due have a burst, in turn.
+    fn burst(&mut self, now: u64) {
+        let at_once = self.in_bursts.len().min(self.cpus) as u64;
+        if at_once == 0 || now < self.next_burst_ns {
+            return;
+        }
+        let each_ns = BURSTS_NS / at_once;
+        let due = (now.saturating_sub(self.next_burst_ns) / each_ns + 1).min(at_once);
+        for _ in 0..due {
+            let next = self.in_bursts.range((Excluded(self.last_burst), Unbounded)).next().or_else(|| self.in_bursts.iter().next());
+            let Some((&thread, event)) = next else { break };
+            event.begin();
+            self.last_burst = thread;
+        }
+        self.next_burst_ns = now + each_ns;
     }
 
     fn open(&mut self, tid: i32) -> io::Result<TickEvent> {
@@ -112,8 +168,18 @@ impl Outside {
         TickEvent::open(tid, drawn(self.period_ns, &mut self.random))
     }
 
+    fn open_burst(&self, tid: i32) -> io::Result<BurstEvent> {
+        if self.in_bursts.len() >= MOST_IN_BURSTS {
+            return Err(io::Error::from_raw_os_error(libc::EMFILE));
+        }
+        Ok(BurstEvent { event: TickEvent::open_disabled(tid, BURST_PERIOD_NS)?, last_time: 0, offset: 0 })
+    }
+
     /// Moves the samples in all rings to the timeline.
     pub fn drain(&mut self, sink: &mut Sink, timeline: &mut Timeline) {
+        for event in self.in_bursts.values_mut() {
+            event.drain(|tick| timeline.push_tick(Box::new(tick)));
+        }
         for thread in self.threads.values_mut() {
             let samples = &mut thread.samples;
             let drained = thread.event.drain(|tick: ThreadTick| {
@@ -131,7 +197,40 @@ impl Outside {
     }
 
     pub fn stop(&mut self) {
-        self.threads.values().for_each(|thread| thread.event.stop());
+        self.threads
+            .values()
+            .map(|thread| &thread.event)
+            .chain(self.in_bursts.values().map(|burst| &burst.event))
+            .for_each(TickEvent::stop);
+    }
+}
+
+/// The event of a thread that is sampled in bursts.
+struct BurstEvent {
+    event: TickEvent,
+    /// Time of the last sample.
+    last_time: u64,
+    /// From the event's clock, which stands still between bursts, to the clock of the samples.
+    offset: u64,
+}
+
+impl BurstEvent {
+    fn begin(&self) {
+        self.event.allow(BURST);
+    }
+
+    /// Hands every sample in the ring to `consume`. Their CPU time is that of the event within a burst, and the time that passes between
+    /// bursts.
+    fn drain(&mut self, mut consume: impl FnMut(ThreadTick)) {
+        let Self { event, last_time, offset } = self;
+        event.drain(|mut sample| {
+            if sample.time.saturating_sub(*last_time) > BURST_GAP_NS {
+                *offset = sample.time.saturating_sub(sample.tick.cpu_ns);
+            }
+            *last_time = sample.time;
+            sample.tick.cpu_ns = sample.tick.cpu_ns.saturating_add(*offset);
+            consume(sample);
+        });
     }
 }
 

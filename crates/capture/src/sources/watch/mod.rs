@@ -23,10 +23,12 @@ use crate::options::Options;
 use crate::perf::refusal::explain;
 use crate::source::{Account, NEVER, Occasion, Source, Target, Unavailable};
 use crate::track::Tracker;
+use crate::track::activity::Activity;
 use debug_registers::WatchedThread;
 use firsttouch_model::rows::Id;
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_system::calls::clock::monotonic_ns;
+use firsttouch_system::debug_exceptions::may_rest;
 use firsttouch_system::launch::raise_file_limit;
 use guard::{Guard, UNGUARDED};
 use rounds::Rounds;
@@ -61,6 +63,7 @@ struct Running {
     guard: Guard,
     /// Threads that the guard has refused at least once.
     unguarded: HashSet<Id>,
+    may_rest: bool,
     /// Threads that were offered watchpoints, also those that could not take them.
     offered: HashSet<i32>,
     most_threads: usize,
@@ -108,6 +111,7 @@ impl Source for Watch {
             rounds: Rounds::new(seed, calibration, self.cpus),
             guard: self.guard.take().unwrap_or_else(Guard::here),
             unguarded: HashSet::new(),
+            may_rest: may_rest(),
             offered: HashSet::new(),
             most_threads: usize::try_from(threads).unwrap_or(0).min(WATCHED_THREADS),
             start_ns,
@@ -233,6 +237,10 @@ impl Running {
             tracker.sample_threads();
             self.next_waits_ns = now + WAITS_NS;
             self.rounds.pace.observe_waits(now, tracker.activity.waits, cpus);
+            if self.may_rest {
+                let Activity { computing_samples, rated_samples, .. } = tracker.activity;
+                self.rounds.pace.observe_samples(now, computing_samples, rated_samples, self.rounds.windows.hits);
+            }
         }
         if tracker.activity.faults_counted {
             self.rounds.pace.observe(now, tracker.activity.faults, cpus, self.rounds.is_armed());

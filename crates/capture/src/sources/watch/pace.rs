@@ -15,6 +15,14 @@ const FADES: [f64; 3] = [3e6, 2e8, 1e9];
 /// If armed watchpoints add less than this to a fault, they may stay armed in bursts of faults, ns.
 const CHEAP_FAULT_NS: f64 = 100.0;
 const LEAST_DUTY: f64 = 0.004;
+/// Part of the time in which watchpoints are armed once samples show the accesses: as a cross-check.
+const CHECK_DUTY: f64 = 0.1;
+/// Samples show the accesses if there are so many that show every address of a loop and its progress, and they are this part of all.
+const ENOUGH_SAMPLES: u64 = 400;
+const RATED_SHARE: f64 = 0.8;
+/// The cross-check needs so many hits first, or this time.
+const ENOUGH_HITS: u64 = 300;
+const CHECKED_NS: u64 = 4_000_000_000;
 const LONGEST_REST_NS: f64 = 1e9;
 const SHORTEST_NS: f64 = 4e6;
 const LONGEST_NS: f64 = 250e6;
@@ -56,6 +64,8 @@ pub struct Pace {
     arm_ns: f64,
     trapped_ns: f64,
     started_ns: u64,
+    /// Samples show the accesses.
+    is_check: bool,
 }
 
 impl Pace {
@@ -103,6 +113,18 @@ impl Pace {
         self.observed_waits = (now_ns, waits);
     }
 
+    /// Takes the samples of registers so far, in code that computes and of them those in loops that they show completely, and the hits.
+    pub fn observe_samples(&mut self, now_ns: u64, computing: u64, rated: u64, hits: u64) {
+        let is_checked = hits >= ENOUGH_HITS || now_ns.saturating_sub(self.started_ns) >= CHECKED_NS;
+        self.is_check = is_checked && rated >= ENOUGH_SAMPLES && rated as f64 >= RATED_SHARE * computing as f64;
+    }
+
+    /// Samples show the accesses: watchpoints are a cross-check, and rest most of the time.
+    #[must_use]
+    pub fn is_check(&self) -> bool {
+        self.is_check
+    }
+
     /// Part of the time in which watchpoints may be armed.
     #[must_use]
     pub fn duty(&self) -> f64 {
@@ -132,7 +154,14 @@ impl Pace {
     pub fn divide(&self, round_ns: f64) -> (f64, f64) {
         let duty = self.duty();
         let armed = (round_ns * duty.max(0.1)).max(SHORTEST_NS).min(round_ns.max(SHORTEST_NS));
-        (armed, (armed * (1.0 / duty - 1.0)).min(LONGEST_REST_NS))
+        let rest = armed * (1.0 / duty - 1.0);
+        (armed, rest.max(self.check_rest(armed)).min(LONGEST_REST_NS))
+    }
+
+    /// The shortest rest after `armed` ns for a cross-check.
+    #[must_use]
+    pub fn check_rest(&self, armed: f64) -> f64 {
+        if self.is_check { (armed * (1.0 / CHECK_DUTY - 1.0)).min(LONGEST_REST_NS) } else { 0.0 }
     }
 
     /// A window on an object of `group` closed: accesses estimated in `held_ns`, time its traps took.
@@ -274,5 +303,26 @@ mod tests {
         assert!((pace.duty() - 1.0 / 3.0).abs() < 0.01, "{}", pace.duty());
         assert!((pace.wait_rest(1e6) - 2e6).abs() < 2e4);
         assert!(!pace.disarms_in_bursts());
+    }
+
+    /// Check that watchpoints rest most of the time once they have checked the samples, and only if samples show the accesses.
+    #[test]
+    fn a_check_rests() {
+        let mut pace = Pace::new(0, ArmedCost::default());
+        for (now, computing, rated, hits, is_check) in [
+            (1_000_000_000, 1000, 1000, 10, false),
+            (1_000_000_000, 1000, 1000, 300, true),
+            (5_000_000_000, 1000, 1000, 10, true),
+            (5_000_000_000, 1000, 700, 300, false),
+            (5_000_000_000, 300, 300, 300, false),
+        ] {
+            pace.observe_samples(now, computing, rated, hits);
+            assert_eq!(pace.is_check(), is_check, "{now} {computing} {rated} {hits}");
+        }
+        assert_eq!(pace.divide(25e6), (25e6, 0.0));
+        pace.observe_samples(1_000_000_000, 1000, 1000, 300);
+        let (armed, rest) = pace.divide(25e6);
+        assert!(armed == 25e6 && (rest - 225e6).abs() < 1.0, "{armed} {rest}");
+        assert_eq!(pace.divide(250e6).1, LONGEST_REST_NS);
     }
 }

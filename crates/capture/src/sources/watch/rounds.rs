@@ -99,7 +99,8 @@ impl Rounds {
 
     /// Arms nothing for `rest_ns`. Returns when to call again.
     fn rest(&mut self, tracker: &mut Tracker, now: u64, rest_ns: u64) -> u64 {
-        let least = self.pace.wait_rest(now.saturating_sub(self.round.start_ns) as f64) as u64;
+        let armed = now.saturating_sub(self.round.start_ns) as f64;
+        let least = self.pace.wait_rest(armed).max(self.pace.check_rest(armed)) as u64;
         self.switch(tracker, HashMap::new());
         self.resting = Some(now + least);
         self.rest_began.get_or_insert(now);
@@ -122,7 +123,12 @@ impl Rounds {
         let rested_ns = self.rested_ns + self.rest_began.map_or(0, |began| now.saturating_sub(began));
         let (rested, all) = (rested_ns as f64 / 1e9, now.saturating_sub(self.started_ns) as f64 / 1e9);
         (rested > all * REST_NAMED).then(|| {
-            format!("watchpoints rested for {rested:.1} of {all:.1} s, because page faults and waits take longer while they are armed")
+            let reason = if self.pace.is_check() {
+                "because samples of registers show the accesses, and watchpoints only check them"
+            } else {
+                "because page faults and waits take longer while they are armed"
+            };
+            format!("watchpoints rested for {rested:.1} of {all:.1} s, {reason}")
         })
     }
 

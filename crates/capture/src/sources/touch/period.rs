@@ -34,6 +34,12 @@ const QUIET_TICKS: u32 = 4;
 const QUIET_SAMPLES: u64 = 800;
 const QUIET_SAMPLES_A_SECOND: f64 = 50.0;
 
+/// Ticks with at most so many faults each, on average, after which period 1 comes back even if it is not affordable: the first time, and at
+/// most.
+const CALM_TICKS: u32 = 16;
+const MOST_CALM_TICKS: u32 = 256;
+const CALM_FAULTS: u64 = 8;
+
 /// Further periods, for large objects in storms. The event is on all the time, so a sample stands for one period.
 const FOCUS_PERIODS: [u64; 3] = [7, 127, 509];
 /// Events that are open outside storms: those of all periods but [`FOCUS_PERIODS`].
@@ -79,6 +85,10 @@ pub struct Period {
     /// Faults since the last tick.
     faults: u64,
     quiet_ticks: u32,
+    /// Quiet ticks in a row at the lowest period of bursts, their faults, and how many of them are needed.
+    calm_ticks: u32,
+    calm_faults: u64,
+    calm_needed: u32,
 }
 
 impl Period {
@@ -94,6 +104,9 @@ impl Period {
             latest_samples: 0,
             faults: 0,
             quiet_ticks: 0,
+            calm_ticks: 0,
+            calm_faults: 0,
+            calm_needed: CALM_TICKS,
         }
     }
 
@@ -174,10 +187,27 @@ impl Period {
         self.quiet_ticks += 1;
         let affordable = (self.quiet_samples as f64) < QUIET_SAMPLES as f64 + QUIET_SAMPLES_A_SECOND * seconds;
         match () {
-            () if affordable => 0,
+            () if affordable || self.is_calm() => 0,
             () if self.quiet_ticks >= QUIET_TICKS => self.in_bursts().min(STORM - 1),
             () => self.current,
         }
+    }
+
+    /// A quiet tick has passed. Were there next to no faults for long enough?
+    fn is_calm(&mut self) -> bool {
+        if self.current >= STORM || self.quiet_ticks <= QUIET_TICKS {
+            (self.calm_ticks, self.calm_faults) = (0, 0);
+            return false;
+        }
+        self.calm_ticks += 1;
+        self.calm_faults += self.faults;
+        if self.calm_ticks < self.calm_needed {
+            return false;
+        }
+        let calm = self.calm_faults <= CALM_FAULTS * u64::from(self.calm_ticks);
+        (self.calm_ticks, self.calm_faults) = (0, 0);
+        self.calm_needed = if calm { (2 * self.calm_needed).min(MOST_CALM_TICKS) } else { self.calm_needed };
+        calm
     }
 
     /// The period in a burst, by the samples taken in bursts so far.
@@ -302,6 +332,33 @@ mod tests {
         assert_eq!(period.adapt(0.0, true, Some(event)), Some(Switch { off: Some(event), on: Some(STORM - 1) }));
         assert!(!period.is_focused() && !period.in_storm());
         assert_eq!(period.adapt(0.0, true, Some(event)), None);
+    }
+
+    /// Check that period 1 comes back after a long calm even if it is not affordable, and later each time.
+    #[test]
+    fn a_calm_brings_period_1_back() {
+        let mut period = storm();
+        period.quiet_samples = 1_000_000;
+        let mut calm = |faults: u64| {
+            let mut ticks = 0;
+            while period.in_burst() && ticks < 1_000 {
+                // The event of a storm is on in some ticks only.
+                if period.is_on() {
+                    period.faults = faults;
+                    ticks += 1;
+                }
+                period.adapt(0.0, true, None);
+            }
+            for _ in 0..=BURST_SAMPLES {
+                period.count(1);
+            }
+            period.adapt(0.0, false, None);
+            ticks
+        };
+        let needed = |ticks: u32| QUIET_TICKS + ticks;
+        assert_eq!((calm(2), calm(2), calm(2)), (needed(16), needed(32), needed(64)));
+        assert_eq!(calm(CALM_FAULTS + 1), 1_000);
+        assert_eq!((calm(2), calm(2), calm(2)), (needed(128), needed(256), needed(256)));
     }
 
     /// Check which event suits an object.

@@ -72,6 +72,9 @@ impl Judge<'_> {
         if hits.len() < MIN_UNITS {
             return Some(NotJudgedReason::TooFewSamples { seen, source, needed: MIN_UNITS as u64 });
         }
+        if let Some(pool) = group.pool.as_ref().filter(|pool| pool.sites.is_empty()) {
+            return Some(NotJudgedReason::ManyLines { lines: pool.places });
+        }
         if touch.kernel_unknown {
             return Some(NotJudgedReason::KernelTouched);
         }
@@ -125,6 +128,10 @@ pub enum NotJudgedReason {
         seen: u64,
         source: EvidenceSource,
         needed: u64,
+    },
+    /// A pool whose blocks are allocated in so many places between each other that no advice would fit all of them.
+    ManyLines {
+        lines: usize,
     },
     /// The kernel touched it on behalf of several threads.
     KernelTouched,
@@ -195,6 +202,9 @@ impl fmt::Display for NotJudgedReason {
             Self::NoAccess { samples } => write!(f, "no access was seen in {}", firsttouch_model::counted(*samples, "sample")),
             Self::TooFewSamples { seen, source, needed } => {
                 write!(f, "too few samples: {} seen, {needed} are needed; profile a longer run", sampled(*seen, source))
+            }
+            Self::ManyLines { lines } => {
+                write!(f, "small blocks that are allocated at {lines} lines lie between each other, and cannot be told apart")
             }
             Self::KernelTouched => {
                 write!(

@@ -19,6 +19,9 @@ const MEAN: u64 = 32 << 10;
 /// `a[i] = malloc(n);` and `b[i] = malloc(n);` on lines 1 and 2.
 struct TwoLines;
 
+/// The site of all accesses.
+const USE: Id = 99;
+
 impl Sources for TwoLines {
     fn line(&self, _: &str, line: u32) -> Option<String> {
         Some(match line {
@@ -71,7 +74,10 @@ fn profile(seed: u64, layout: &Layout) -> Profile {
     let mut profile = Profile {
         processes: vec![Process { id: 1, pid: 10, parent: None, exe: None, born_ns: 0, died_ns: None }],
         threads: (0..THREADS as Id).map(thread).collect(),
-        sites: (0..THREADS as Id).flat_map(|t| [site(10 + t, 1), site(20 + t, 2)]).chain([site(30, 3)]).collect(),
+        sites: (0..THREADS as Id)
+            .flat_map(|t| (1..=6).map(move |line| site(10 * Id::from(line) + t, line)))
+            .chain([site(USE, 90)])
+            .collect(),
         evidence: vec![Evidence { source: "sample".into(), available: true, samples: 1, detail: String::new() }],
         ..Profile::default()
     };
@@ -123,7 +129,7 @@ fn profile(seed: u64, layout: &Layout) -> Profile {
             cpu: 0,
             cpu_ns: number * MS,
             weight: 1.0,
-            site: Some(30),
+            site: Some(USE),
             state: SampleState::Computing,
             around: None,
             unknown: 0,
@@ -136,7 +142,7 @@ fn profile(seed: u64, layout: &Layout) -> Profile {
             bytes: 8,
             words: 1.0,
             kind: AccessKind::Read,
-            site: Some(30),
+            site: Some(USE),
             stride: Some(8),
         }));
         // Memory that holds no small blocks.
@@ -147,7 +153,7 @@ fn profile(seed: u64, layout: &Layout) -> Profile {
             bytes: 8,
             words: 1.0,
             kind: AccessKind::Read,
-            site: Some(30),
+            site: Some(USE),
             stride: None,
         });
     }
@@ -192,6 +198,15 @@ fn rows_of_two_matrices_in_turn() {
     let names: Vec<&str> = analysis.findings.iter().map(|finding| finding.object_name.as_str()).collect();
     assert_eq!(names, ["a[i] and b[i]"]);
     assert!((analysis.findings[0].remote_fraction - 0.5).abs() < 0.05);
+}
+
+/// Check that rows which five lines allocate in turn are not judged: no line can be told from the others.
+#[test]
+fn rows_of_many_matrices_in_turn() {
+    let analysis = analysed(&Layout { matrices: 5, is_parallel: false });
+    assert!(analysis.findings.is_empty(), "{:?}", analysis.findings);
+    let reasons: Vec<String> = analysis.objects.iter().filter_map(|object| object.reason.as_ref().map(ToString::to_string)).collect();
+    assert_eq!(reasons, ["small blocks that are allocated at 5 lines lie between each other, and cannot be told apart"]);
 }
 
 /// Check that blocks of a memory that recorded objects took over count for nothing, and that malformed rows are survived.

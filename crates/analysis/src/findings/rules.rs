@@ -52,7 +52,7 @@ impl Context<'_> {
     /// The kind of an object's finding; `None` if no rule holds.
     pub(super) fn kind(&self, case: &Case<'_>) -> Option<FindingKind> {
         let subject = case.subject;
-        if subject.reason.is_some() || !self.passes_bars(subject) {
+        if subject.reason.is_some() || !self.passes_bars(subject) || !pool_is_worth(case) {
             return None;
         }
         match self.kind_on_real_nodes(case) {
@@ -115,4 +115,11 @@ impl Context<'_> {
         nodes.dedup();
         nodes.len() >= 2
     }
+}
+
+/// A pool's memory holds blocks of other lines too, and a heap of a hundred lines has pools of all sizes: only one whose remote accesses are worth
+/// it among the accesses to all objects, small ones too, is a finding.
+fn pool_is_worth(case: &Case<'_>) -> bool {
+    let share = case.view.access_share.unwrap_or(0.0) * case.subject.remote.map_or(0.0, |remote| remote.value);
+    case.group.pool.is_none() || share >= WORTH_BAR
 }

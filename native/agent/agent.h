@@ -35,7 +35,11 @@
 #include "firsttouch_ring.h"
 
 /* sandbox.c reads `syscall` at the beginning of ft_real. */
-#define FT_INTERPOSED(X) FT_SANDBOX_FUNCTIONS(X) FT_MEMORY_FUNCTIONS(X) FT_START_FUNCTIONS(X) FT_SIGNAL_FUNCTIONS(X)
+#if defined(__x86_64__)
+#define FT_INTERPOSED(X) FT_SANDBOX_FUNCTIONS(X) FT_SIGNAL_FUNCTIONS(X) FT_MEMORY_FUNCTIONS(X) FT_START_FUNCTIONS(X)
+#else
+#define FT_INTERPOSED(X) FT_SANDBOX_FUNCTIONS(X) FT_MEMORY_FUNCTIONS(X) FT_START_FUNCTIONS(X)
+#endif
 #include "../preload/interpose.h"
 
 /* Declared hidden, so that even an extern object is reached without the global offset table. */
@@ -213,6 +217,8 @@ void ft_sample_resume(void);
 /* trap.c */
 /* Installs the handler of debug exceptions without a cause, if firsttouch asks for it. For the constructor. */
 void ft_trap_prepare(void);
+/* Puts the default disposition back. Call before the process enters a sandbox. */
+void ft_trap_leave(void);
 /* Tells firsttouch if the program has replaced the handler, by a system call of its own. Callable by signal handlers. */
 void ft_trap_check(void);
 

@@ -20,6 +20,7 @@ static struct silenced silence(void) {
     struct silenced before = {.was_sandboxed = __atomic_exchange_n(&ft_agent.sandboxed, true, __ATOMIC_ACQ_REL)};
     before.min_size = __atomic_exchange_n(&ft_wiped.min_size, 0, __ATOMIC_ACQ_REL);
     ft_sample_pause();
+    ft_trap_leave();
     return before;
 }
 

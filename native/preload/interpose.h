@@ -75,11 +75,17 @@
     X(syscall, long, (long, long, long, long, long, long, long)) \
     X(prctl, int, (int, unsigned long, unsigned long, unsigned long, unsigned long))
 
-/* Functions that install handlers of signals. */
-#define FT_SIGNAL_FUNCTIONS(X)                                             \
-    X(sigaction, int, (int, const struct sigaction *, struct sigaction *)) \
-    X(signal, ft_signal_handler *, (int, ft_signal_handler *))
+/* Functions that install handlers of signals. `signal` is __sysv_signal in programs that ask for strict ISO C. */
 typedef void ft_signal_handler(int);
+#define FT_SIGNAL_LIKE_FUNCTIONS(X) X(signal) X(__sysv_signal) X(sysv_signal) X(bsd_signal) X(ssignal) X(sigset)
+#define FT_SIGNAL_FUNCTIONS(X)                                        \
+    X(__sysv_signal, ft_signal_handler *, (int, ft_signal_handler *)) \
+    X(sysv_signal, ft_signal_handler *, (int, ft_signal_handler *))   \
+    X(bsd_signal, ft_signal_handler *, (int, ft_signal_handler *))    \
+    X(ssignal, ft_signal_handler *, (int, ft_signal_handler *))       \
+    X(sigset, ft_signal_handler *, (int, ft_signal_handler *))        \
+    X(signal, ft_signal_handler *, (int, ft_signal_handler *))        \
+    X(sigaction, int, (int, const struct sigaction *, struct sigaction *))
 
 #pragma GCC visibility push(hidden)
 

@@ -89,6 +89,11 @@ fn run_of(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS]) -
 }
 
 fn run_with(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS], has_bursts: bool) -> Run {
+    run_at(seed, loops, seconds, slower, has_bursts.then_some(BURSTS), TICK)
+}
+
+/// `bursts`: the time between two bursts of a thread, if there are any. `tick`: the time between two other samples.
+fn run_at(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS], bursts: Option<u64>, tick: u64) -> Run {
     let mut random = Random(seed);
     let mut profile = Profile {
         processes: vec![Process { id: 1, pid: 10, parent: None, exe: None, born_ns: 0, died_ns: None }],
@@ -99,7 +104,7 @@ fn run_with(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS],
         ..Profile::default()
     };
     profile.meta.set("start_ns", "0");
-    if has_bursts {
+    if bursts.is_some() {
         profile.meta.set("tick_ns", &BURST_COST.to_string());
     }
     profile.meta.set("end_ns", &(seconds * S).to_string());
@@ -120,8 +125,9 @@ fn run_with(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS],
     }
     let (mut by_thread, mut samples) = ([[0.0; 2]; THREADS], Vec::new());
     for thread in 0..THREADS {
-        let (mut cpu, mut next, mut which) = (0.0, random.unit() * TICK as f64, 0);
-        let mut next_burst = random.unit() * BURSTS as f64;
+        let (mut cpu, mut next, mut which) = (0.0, random.unit() * tick as f64, 0);
+        let first = random.unit();
+        let mut next_burst = bursts.map_or(f64::MAX, |bursts| first * bursts as f64);
         while cpu < (seconds * S) as f64 {
             let kernel = loops[which];
             let ns_a_round = kernel.ns_a_round * slower[thread];
@@ -129,13 +135,13 @@ fn run_with(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS],
             by_thread[thread][which] += length / ns_a_round;
             while next < cpu + length {
                 samples.push((next as u64, thread, which, ((next - cpu) / ns_a_round) as u64, false));
-                next += TICK as f64;
+                next += tick as f64;
             }
-            while has_bursts && next_burst < cpu + length {
+            while next_burst < cpu + length {
                 // Each sample but the first follows an interruption.
                 let at = |i: u64| ((next_burst - cpu) + (i * (BURST_TICK - BURST_COST)) as f64) / ns_a_round;
                 samples.extend((0..BURST).map(|i| (next_burst as u64 + i * BURST_TICK, thread, which, at(i) as u64, true)));
-                next_burst += BURSTS as f64;
+                next_burst += bursts.unwrap_or(BURSTS) as f64;
             }
             cpu += length;
             which = 1 - which;
@@ -254,6 +260,18 @@ fn bursts_rate_short_laps() {
         assert_eq!(with.used_by_thread_samples, without.used_by_thread_samples);
     }
     assert!(inside * 100 >= checked * 90, "{inside} of {checked}");
+}
+
+/// Check that many bursts do not hide that the loop begins anew several times between two ticks, as on machines whose ticks are far apart.
+#[test]
+fn ticks_far_apart() {
+    let short = Kernel { ns_a_round: 0.5, usual_ns: 800e6, has_progress: false, ..FAST };
+    let shorter = Kernel { ns_a_round: 4.0, usual_ns: 800e6, has_progress: false, ..SLOW };
+    let run = run_at(3, [short, shorter], 30, [1.0; THREADS], Some(100 * MS), 32 * MS);
+    let analysis = judged(&run);
+    let a = analysis.objects.iter().find(|object| object.name == "A").unwrap();
+    let (truth, [low, high]) = (run.share_of_a(), a.access_share_interval.unwrap());
+    assert!(low < truth && truth < high && (a.access_share.unwrap() - truth).abs() < 0.05, "{low} {truth} {high}");
 }
 
 /// Check that a loop without progress is not taken to be as fast as its time suggests: the interval is wide, and contains the truth.

@@ -463,13 +463,13 @@ check_python() { # NAME
 # Debug exceptions without a cause must not reach the program, and every other SIGTRAP must.
 test_traps() {
     local way
-    for way in int3 int1 step raise kill own back exec ignored; do
+    for way in int3 int1 step raise kill own back exec ignored sysv vfork "vfork default" interrupts sandbox error; do
         guarded "traps: $way" ./traps "$way"
         equal "traps: $way is not held back" 0 "$(summary traps)"
     done
-    ./reader -g "$agent" out.rec ./traps held >traps.out
-    equal "traps: a handler of the program's does not get them" "handled 0" "$(tail -1 traps.out)"
-    equal "traps: they are held back from it" "1 0" "$(summary traps) $(summary replaced)"
+    ./reader -g "$agent" out.rec ./traps query held >traps.out
+    equal "traps: a query does not show the handler, and leaves it" "1 0 0 goes on" "$(tail -2 traps.out | paste -sd ' ')"
+    equal "traps: it holds back after a query" "1 0" "$(summary traps) $(summary replaced)"
     guarded "traps: a handler of the program's" ./traps own
     equal "traps: firsttouch learns of the program's handler" 1 "$(summary replaced)"
     ./reader -g "$agent" out.rec ./traps causeless >traps.out

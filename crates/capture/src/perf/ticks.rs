@@ -120,6 +120,11 @@ impl TickEvent {
         Self::open_as(tid, &Attributes::cpu_ticks(period_ns, STACK_BYTES).disabled(true), period_ns, BURST_RING_PAGES)
     }
 
+    /// CPU time while the event was on, ns.
+    pub fn counted_ns(&self) -> u64 {
+        self.event.read().count
+    }
+
     /// Lets the event tick so many times.
     pub fn allow(&self, ticks: u32) {
         let _ = self.event.refresh(ticks);

@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -39,6 +41,7 @@ static void burn(double seconds) {
 
 int main(int argc, char **argv) {
     const char *way = argc > 1 ? argv[1] : "";
+    const int held = argc > 2;
     puts("begins");
     fflush(stdout);
     if (strcmp(way, "causeless") == 0) { /* what a lost DR6 looks like: all must be held back */
@@ -85,10 +88,52 @@ int main(int argc, char **argv) {
         printf(" %d\n", signal(SIGTRAP, SIG_DFL) == count);
         fflush(stdout);
         raise(SIGTRAP);
-    } else if (strcmp(way, "held") == 0) { /* a handler of the program's does not see what is held back */
+    } else if (strcmp(way, "sysv") == 0) { /* what strict C programs call, and the older interfaces */
+        void (*first)(int) = __sysv_signal(SIGTRAP, count);
+        void (*second)(int) = sigset(SIGTRAP, SIG_DFL);
+        printf("%d %d", first == SIG_DFL, second == count);
+        printf(" %d\n", sysv_signal(SIGTRAP, first) == SIG_DFL);
+        fflush(stdout);
+        raise(SIGTRAP);
+    } else if (strcmp(way, "query") == 0) {
+        struct sigaction now;
+        memset(&now, 1, sizeof now);
+        sigaction(SIGTRAP, NULL, &now);
+        printf("%d %x %d\n", now.sa_handler == SIG_DFL, now.sa_flags, sigismember(&now.sa_mask, SIGINT));
+        queue(held ? TRAP_HWBKPT : 0);
+        puts("goes on");
+    } else if (strcmp(way, "vfork") == 0) { /* a child's dispositions are its own */
         signal(SIGTRAP, count);
-        queue(TRAP_HWBKPT);
+        if (vfork() == 0) {
+            signal(SIGTRAP, SIG_DFL);
+            _exit(0);
+        }
+        raise(SIGTRAP);
         printf("handled %d\n", handled);
+    } else if (strcmp(way, "vfork default") == 0) {
+        if (vfork() == 0) {
+            signal(SIGTRAP, SIG_DFL);
+            _exit(0);
+        }
+        raise(SIGTRAP);
+    } else if (strcmp(way, "interrupts") == 0) { /* a handler without SA_RESTART interrupts calls */
+        struct sigaction plain = {.sa_handler = count};
+        int pipes[2];
+        char byte;
+        pid_t parent = getpid();
+        sigaction(SIGTRAP, &plain, NULL);
+        if (pipe(pipes) == 0 && fork() == 0) {
+            usleep(200000);
+            kill(parent, SIGTRAP);
+            _exit(0);
+        }
+        printf("%zd", read(pipes[0], &byte, 1));
+        printf(" %d %d\n", errno == EINTR, handled);
+    } else if (strcmp(way, "sandbox") == 0) {
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+        __asm__ volatile("int3");
+    } else if (strcmp(way, "error") == 0) {
+        printf("%d\n", signal(SIGTRAP, SIG_ERR) == SIG_ERR);
     } else if (strcmp(way, "exec") == 0) {
         signal(SIGTRAP, SIG_IGN);
         execl("/bin/sh", "sh", "-c", "kill -TRAP $$; echo ignored", NULL);

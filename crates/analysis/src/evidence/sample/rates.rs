@@ -29,6 +29,8 @@ const CLOSEST: usize = 12;
 const CLOSE: f64 = 0.5;
 /// Samples further apart than this many times the usual CPU time have others between them that were lost.
 const ADJACENT: f64 = 1.7;
+/// Samples of a burst are 0.2 ms apart. In a longer time the thread may have waited.
+const LONGEST_BURST_NS: f64 = 1e6;
 /// At least this part of the time between two samples of a burst is the loop's.
 const LEAST_LEFT: f64 = 0.3;
 /// Progress beyond this is no loop's: rounds a ns. (A string instruction moves up to 64 elements of one byte a cycle.)
@@ -69,6 +71,7 @@ struct Pair {
     lap: f64,
     /// Pairs right behind each other have this in common.
     run: u32,
+    is_burst: bool,
 }
 
 /// Numbers runs of pairs: of the samples of one burst.
@@ -182,7 +185,7 @@ impl Rates {
             let between = sample.cpu_ns.saturating_sub(previous.cpu_ns) as f64;
             // The sample from outside interrupted the loop.
             let ns = if is_for_rates(sample) { (between - tick_ns).max(LEAST_LEFT * between) } else { between };
-            if between > ADJACENT * usual {
+            if between > if is_for_rates(sample) { LONGEST_BURST_NS } else { ADJACENT * usual } {
                 continue;
             }
             let run = runs.of(before, at, sample);
@@ -200,7 +203,7 @@ impl Rates {
                 (&mut crossings, advance(accesses[at], accesses[before], span))
             };
             let own = pairs.entry(key).or_default().entry(sample.thread).or_default();
-            own.extend(moved.map(|(rounds, lap)| Pair { ns, rounds, lap, run }));
+            own.extend(moved.map(|(rounds, lap)| Pair { ns, rounds, lap, run, is_burst: is_for_rates(sample) }));
         }
         // Progress within an entry is the better evidence.
         for (key, threads) in crossings.into_iter().chain(entries) {
@@ -208,7 +211,12 @@ impl Rates {
             all.sort_unstable_by_key(|(thread, _)| *thread);
             // Threads of one loop are compared with each other, so all of them have rates of their own, or none.
             let mut of_all: Vec<Pair> = all.iter().flat_map(|(_, pairs)| pairs).copied().collect();
-            if rated(&of_all).is_none() {
+            let is_of_timers = |pair: &Pair| !pair.is_burst;
+            let of_timers: Vec<Pair> = of_all.iter().copied().filter(is_of_timers).collect();
+            if rated(&of_timers).is_some() {
+                of_all = of_timers;
+                all.iter_mut().for_each(|(_, pairs)| pairs.retain(is_of_timers));
+            } else {
                 let Some(most_ns) = closeness(&of_all) else { continue };
                 // Where the loop began anew, time outside of it may lie between the samples.
                 let is_close = |pair: &Pair| pair.ns <= most_ns && pair.rounds >= 0.0;

@@ -149,8 +149,8 @@ impl TimerSamples {
         let mut elsewhere = 0.0;
         if state == SampleState::Computing {
             let is_rated = walk.unknown == 0 && walk.around.is_some_and(|around| around.induction.is_some());
-            tracker.activity.computing_samples += 1;
-            tracker.activity.rated_samples += u64::from(is_rated);
+            tracker.activity.computing_samples += u64::from(weight > 0.0);
+            tracker.activity.rated_samples += u64::from(weight > 0.0 && is_rated);
             for operand in &walk.operands {
                 // What each round reads at one place is a constant, or in a cache. Of other places, the analysis finds out whether small blocks lie
                 // there.

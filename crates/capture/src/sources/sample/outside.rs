@@ -6,7 +6,7 @@
 //! Threads with a timer are sampled in *bursts*: some samples shortly behind each other, now and then. The timer's ticks are some milliseconds
 //! apart, and a thread that goes through its part of an array more often cannot be rated by them.
 
-use crate::perf::ticks::{ThreadTick, TickEvent};
+use crate::perf::ticks::{Drained, ThreadTick, TickEvent};
 use crate::random::Random;
 use crate::sink::Sink;
 use crate::timeline::Timeline;
@@ -27,6 +27,8 @@ const BURSTS_NS: u64 = 100_000_000;
 /// A longer time between two samples lies between bursts, or the thread waited.
 const BURST_GAP_NS: u64 = 5_000_000;
 const MOST_IN_BURSTS: usize = 128;
+/// Threads that are asked in one turn whether their last burst has ended.
+const MOST_ASKED: usize = 16;
 /// A period is drawn within this part of the mean, so that no program keeps in step with it, and drawn again after some samples.
 const JITTER: f64 = 0.03;
 const SAMPLES_A_PERIOD: u32 = 40;
@@ -151,12 +153,16 @@ impl Outside {
             return;
         }
         let each_ns = BURSTS_NS / at_once;
-        let due = (now.saturating_sub(self.next_burst_ns) / each_ns + 1).min(at_once);
-        for _ in 0..due {
-            let next = self.in_bursts.range((Excluded(self.last_burst), Unbounded)).next().or_else(|| self.in_bursts.iter().next());
-            let Some((&thread, event)) = next else { break };
-            event.begin();
-            self.last_burst = thread;
+        let mut due = (now.saturating_sub(self.next_burst_ns) / each_ns + 1).min(at_once);
+        for _ in 0..self.in_bursts.len().min(MOST_ASKED) {
+            let first = self.in_bursts.first_key_value().map(|(&thread, _)| thread);
+            let next = self.in_bursts.range((Excluded(self.last_burst), Unbounded)).next().map(|(&thread, _)| thread).or(first);
+            let Some(event) = next.and_then(|thread| self.in_bursts.get_mut(&thread)) else { break };
+            self.last_burst = next.unwrap_or_default();
+            due -= u64::from(event.begin());
+            if due == 0 {
+                break;
+            }
         }
         self.next_burst_ns = now + each_ns;
     }
@@ -172,13 +178,15 @@ impl Outside {
         if self.in_bursts.len() >= MOST_IN_BURSTS {
             return Err(io::Error::from_raw_os_error(libc::EMFILE));
         }
-        Ok(BurstEvent { event: TickEvent::open_disabled(tid, BURST_PERIOD_NS)?, last_time: 0, offset: 0 })
+        Ok(BurstEvent { event: TickEvent::open_disabled(tid, BURST_PERIOD_NS)?, last_time: 0, until_ns: None, offset: 0 })
     }
 
     /// Moves the samples in all rings to the timeline.
     pub fn drain(&mut self, sink: &mut Sink, timeline: &mut Timeline) {
         for event in self.in_bursts.values_mut() {
-            event.drain(|tick| timeline.push_tick(Box::new(tick)));
+            let drained = event.drain(|tick| timeline.push_tick(Box::new(tick)));
+            sink.lose("sample", "the kernel's ring was full", drained.lost);
+            sink.lose("sample", "samples that could not be read", drained.malformed);
         }
         for thread in self.threads.values_mut() {
             let samples = &mut thread.samples;
@@ -210,19 +218,29 @@ struct BurstEvent {
     event: TickEvent,
     /// Time of the last sample.
     last_time: u64,
+    /// The event's clock at the end of the last burst, ns.
+    until_ns: Option<u64>,
     /// From the event's clock, which stands still between bursts, to the clock of the samples.
     offset: u64,
 }
 
 impl BurstEvent {
-    fn begin(&self) {
-        self.event.allow(BURST);
+    /// Begins a burst, if the thread has used the CPU time of its last one: ticks that are allowed add up while a thread sleeps. Returns whether
+    /// it did.
+    fn begin(&mut self) -> bool {
+        let used_ns = self.event.counted_ns();
+        let has_ended = self.until_ns.is_none_or(|until| used_ns >= until);
+        if has_ended {
+            self.event.allow(BURST);
+            self.until_ns = Some(used_ns + u64::from(BURST) * BURST_PERIOD_NS);
+        }
+        has_ended
     }
 
     /// Hands every sample in the ring to `consume`. Their CPU time is that of the event within a burst, and the time that passes between
     /// bursts.
-    fn drain(&mut self, mut consume: impl FnMut(ThreadTick)) {
-        let Self { event, last_time, offset } = self;
+    fn drain(&mut self, mut consume: impl FnMut(ThreadTick)) -> Drained {
+        let Self { event, last_time, offset, .. } = self;
         event.drain(|mut sample| {
             if sample.time.saturating_sub(*last_time) > BURST_GAP_NS {
                 *offset = sample.time.saturating_sub(sample.tick.cpu_ns);
@@ -230,7 +248,7 @@ impl BurstEvent {
             *last_time = sample.time;
             sample.tick.cpu_ns = sample.tick.cpu_ns.saturating_add(*offset);
             consume(sample);
-        });
+        })
     }
 }
 

@@ -366,7 +366,23 @@ fn without_perf(faults: [u64; 2], initialise: impl Fn(&mut Run)) -> Run {
     run.profile.evidence.push(Evidence { source: "touch".into(), available: false, samples: 0, detail: "perf is forbidden".into() });
     initialise(&mut run);
     run.profile.threads.iter_mut().for_each(|thread| thread.all_faults = Some(faults[usize::from(thread.id > 0)]));
+    run.profile.machine.huge_page_bytes = 2 * MIB;
+    run.profile.machine.transparent_huge_pages = "madvise".into();
+    answer_with_pages_of(&mut run, 4096);
     run
+}
+
+/// The kernel says of four addresses of each object how large the page there is.
+fn answer_with_pages_of(run: &mut Run, page_bytes: u64) {
+    let page = |(id, base): (Id, u64), i: u64| Page {
+        process: 1,
+        object: Some(id),
+        address: base + i * BYTES / 4,
+        time_ns: S,
+        node: 0,
+        page_bytes,
+    };
+    run.profile.pages = [(1, A), (2, B)].into_iter().flat_map(|object| (0..4).map(move |i| page(object, i))).collect();
 }
 
 /// As `initialise_in_thread_0`, with code that no two samples show in one loop.
@@ -395,10 +411,14 @@ fn one_thread_has_all_page_faults() {
     assert_eq!(found(&run), [FindingKind::SerialFirstTouch; 2], "{:?}", judged(&run).not_judged);
     let lines: Vec<Option<u32>> = judged(&run).objects.iter().map(|object| object.first_touch.at[0].line).collect();
     assert_eq!(lines, [Some(20); 2], "the code that only thread 0 runs");
-    for (faults, why) in
-        [([PAGES, PAGES / 10], "others touched memory"), ([PAGES / 2, 20], "huge pages"), ([9 * PAGES, 20], "other memory")]
-    {
+    for (faults, why) in [([PAGES, PAGES / 10], "others touched memory"), ([PAGES / 2, 20], "too few faults for the memory")] {
         assert_eq!(found(&without_perf(faults, initialise_in_short_loops)), [], "{why}");
+    }
+    // 20 faults can place 40 MiB.
+    for page_bytes in [2 * MIB, 0] {
+        let mut run = without_perf([PAGES, 20], initialise_in_short_loops);
+        answer_with_pages_of(&mut run, page_bytes);
+        assert_eq!(found(&run), [], "pages of {page_bytes} bytes");
     }
     assert_eq!(found(&without_perf([PAGES, 20], |_| ())), [], "nothing shows how the memory was filled");
     for ended in [None, Some(20)] {

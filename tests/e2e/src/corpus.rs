@@ -90,6 +90,11 @@ impl Program {
         self.source.extension().is_some_and(|extension| extension == "py")
     }
 
+    #[must_use]
+    pub fn is_fortran(&self) -> bool {
+        self.source.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("f90"))
+    }
+
     /// The policy that a plan has for its object: `blocked`, `interleave`, `none`.
     #[must_use]
     pub fn policy(&self) -> &str {

@@ -7,11 +7,13 @@
 //!   kernel had, or the first sweep was not sampled.
 //! - If one thread has nearly all faults of its process, it touched everything, however small ([`FaultCounts::touches_of_the_only_toucher`]).
 //!
-//! Huge pages need few faults. Pages count as base pages only if the process has enough faults for all memory that it used at one time.
+//! Huge pages need few faults: 40 faults can place 80 MiB. The second conclusion is drawn only for objects whose pages are known to be base pages: the
+//! kernel's answers (`pages`) say so, or it uses no huge pages. For the first one, pages count as base pages if the process has enough faults for
+//! all memory that it used at one time; at worst an object is then not judged.
 
 use super::BASE_PAGE;
 use super::derived_touches::{LEAST_BYTES, RECORDS, records};
-use firsttouch_model::rows::{FirstTouch, Id, Object, ObjectKind, Profile, SampleState, SampledAccess, Thread};
+use firsttouch_model::rows::{FirstTouch, Id, Object, ObjectKind, Page, Profile, SampleState, SampledAccess, Thread};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Counts within this part of the pages agree with them.
@@ -20,8 +22,8 @@ const AGREES: f64 = 0.9;
 const OTHERS: f64 = 0.1;
 /// Threads that lived for less may have ended between two readings of their counts, ns.
 const READ_NS: u64 = 1_000_000_000;
-/// Faults beyond those for the objects: the program itself, its libraries, stacks.
-const SURPLUS: u64 = 8 << 20;
+/// So many answers of the kernel show that an object is on base pages, if none says otherwise.
+const ANSWERS: usize = 4;
 /// So many samples in one system call show that the kernel filled an object.
 const KERNEL_SAMPLES: usize = 2;
 
@@ -84,18 +86,23 @@ impl<'a> FaultCounts<'a> {
                     sites.entry(key).or_default().push(object);
                 }
             }
-            let all = extent(self.used.get(&process.id).map_or(&[], Vec::as_slice));
-            let surplus = self.of_thread[&toucher.id].saturating_mul(BASE_PAGE).saturating_sub(all);
             for objects in sites.into_values().filter(|objects| !objects.iter().any(|object| is_known(object))) {
                 let bytes = extent(&objects);
-                // With many more faults than the objects need, some objects may still be on huge pages that other threads touched.
-                let is_settled = self.profile.machine.transparent_huge_pages == "never" || surplus <= bytes.max(SURPLUS);
-                if is_settled && others.saturating_mul(BASE_PAGE) as f64 <= OTHERS * bytes as f64 {
+                if self.are_on_base_pages(&objects) && others.saturating_mul(BASE_PAGE) as f64 <= OTHERS * bytes as f64 {
                     touches.extend(self.of_site(&objects, bytes, toucher, accesses, &is_known));
                 }
             }
         }
         touches
+    }
+
+    /// Whether the kernel says that these objects are on base pages.
+    fn are_on_base_pages(&self, objects: &[&Object]) -> bool {
+        let ids: HashSet<Id> = objects.iter().map(|object| object.id).collect();
+        let answers =
+            self.profile.pages.iter().filter(|page| page.object.is_some_and(|object| ids.contains(&object)) && page.page_bytes > 0);
+        let (base, huge): (Vec<&Page>, Vec<&Page>) = answers.partition(|page| page.page_bytes <= BASE_PAGE);
+        self.profile.machine.transparent_huge_pages == "never" || (base.len() >= ANSWERS && huge.is_empty())
     }
 
     /// The thread that made nearly all page faults of a process, and the number of those that others made. `None` if a thread may have made
@@ -151,8 +158,15 @@ impl<'a> FaultCounts<'a> {
         let in_kernel = before().filter(|(sample, _)| sample.state == SampleState::InKernel);
         in_kernel.for_each(|(sample, _)| *calls.entry(sample.site).or_default() += 1);
         let in_one_call = calls.values().copied().max().unwrap_or(0);
-        let is_filled_by_kernel =
-            writers.is_empty() && bytes >= LEAST_BYTES && in_one_call >= KERNEL_SAMPLES && 2 * in_one_call > before().count();
+        let is_written_by_others = samples()
+            .filter(|(sample, _)| sample.thread != toucher.id)
+            .flat_map(|(_, own)| *own)
+            .any(|access| ids.contains(&access.object) && access.kind.writes());
+        let is_filled_by_kernel = !is_written_by_others
+            && writers.is_empty()
+            && bytes >= LEAST_BYTES
+            && in_one_call >= KERNEL_SAMPLES
+            && 2 * in_one_call > before().count();
         let site = most_frequent(if is_filled_by_kernel { &calls } else { &writers });
         let is_seen = is_filled_by_kernel || !writers.is_empty();
         let step = (bytes / RECORDS).max(BASE_PAGE);

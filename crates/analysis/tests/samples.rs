@@ -428,6 +428,19 @@ fn one_thread_has_all_page_faults() {
     }
 }
 
+/// Check that a sweep over memory of a former object shows no first touch, if others have page faults too: they may have touched the former one.
+#[test]
+fn sweeps_over_recycled_memory() {
+    let recycled = without_perf([PAGES, PAGES], |run| {
+        initialise_in_thread_0(run);
+        for (id, address) in [(1, A), (2, B)] {
+            run.profile.objects.push(Object { id: 2 + id, site: Some(20), died_ns: Some(S / 4), ..object(id, "former", address) });
+            run.profile.objects.iter_mut().filter(|object| object.id == id).for_each(|object| object.born_ns = S / 4);
+        }
+    });
+    assert_eq!(found(&recycled), []);
+}
+
 /// Check that memory which belonged to another object before, and that only thread 0 can have touched, is recycled, and that memory which
 /// was filled while thread 0 was in one system call was filled by the kernel.
 #[test]

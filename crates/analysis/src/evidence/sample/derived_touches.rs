@@ -72,6 +72,10 @@ pub fn derived_touches(profile: &Profile, threads: &Threads) -> Vec<FirstTouch> 
     let mut known: HashSet<Id> = HashSet::new();
     for (object, mut firsts) in swept_first {
         firsts.retain(|sweep| counts.as_ref().is_none_or(|counts| counts.allow(object.process, sweep.thread, by_thread[&sweep.thread])));
+        // Its pages were touched by those who used the former object, and nothing tells by whom.
+        if counts.as_ref().is_some_and(|counts| counts.former_owner(object).is_some()) {
+            continue;
+        }
         let covered: u64 = firsts.iter().map(|sweep| sweep.end - sweep.start).sum();
         if (covered as f64) < LEAST_COVERED * object.bytes as f64 {
             continue;

@@ -210,7 +210,7 @@ impl<'a> FaultCounts<'a> {
 
     /// The object of another site that had most of this one's memory before. The C library maps large blocks anew: they begin 16 bytes into a
     /// page.
-    fn former_owner(&self, object: &Object) -> Option<&'a Object> {
+    pub fn former_owner(&self, object: &Object) -> Option<&'a Object> {
         if object.kind != ObjectKind::Heap || object.address % BASE_PAGE == 16 {
             return None;
         }

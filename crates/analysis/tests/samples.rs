@@ -274,6 +274,19 @@ fn ticks_far_apart() {
     assert!(low < truth && truth < high && (a.access_share.unwrap() - truth).abs() < 0.05, "{low} {truth} {high}");
 }
 
+/// Check that a loop whose laps take just half a tick is not taken to stand still from tick to tick.
+#[test]
+fn laps_in_step_with_the_ticks() {
+    // 2 Mi rounds a lap.
+    let in_step = Kernel { ns_a_round: 2.0 * MS as f64 / (2 << 20) as f64 * 0.998, usual_ns: 800e6, has_progress: false, ..FAST };
+    let other = Kernel { ns_a_round: 0.4, usual_ns: 800e6, has_progress: false, ..SLOW };
+    let run = run_at(3, [in_step, other], 20, [1.0, 1.0, 1.1, 1.1], Some(100 * MS), TICK);
+    let analysis = judged(&run);
+    let a = analysis.objects.iter().find(|object| object.name == "A").unwrap();
+    let (truth, [low, high]) = (run.share_of_a(), a.access_share_interval.unwrap());
+    assert!(low < truth && truth < high && (a.access_share.unwrap() - truth).abs() < 0.05, "{low} {truth} {high}");
+}
+
 /// Check that a loop without progress is not taken to be as fast as its time suggests: the interval is wide, and contains the truth.
 #[test]
 fn unrated_loops_widen_the_interval() {

@@ -213,11 +213,12 @@ impl Rates {
             let mut of_all: Vec<Pair> = all.iter().flat_map(|(_, pairs)| pairs).copied().collect();
             let is_of_timers = |pair: &Pair| !pair.is_burst;
             let of_timers: Vec<Pair> = of_all.iter().copied().filter(is_of_timers).collect();
-            if rated(&of_timers).is_some() {
+            let most_ns = closeness(&of_all);
+            if rated(&of_timers).is_some() && most_ns.is_none_or(|most_ns| are_within(&of_timers, most_ns)) {
                 of_all = of_timers;
                 all.iter_mut().for_each(|(_, pairs)| pairs.retain(is_of_timers));
             } else {
-                let Some(most_ns) = closeness(&of_all) else { continue };
+                let Some(most_ns) = most_ns else { continue };
                 // Where the loop began anew, time outside of it may lie between the samples.
                 let is_close = |pair: &Pair| pair.ns <= most_ns && pair.rounds >= 0.0;
                 of_all.retain(is_close);
@@ -378,6 +379,13 @@ fn closeness(pairs: &[Pair]) -> Option<f64> {
     let (ns, rounds, laps) = closest.iter().fold((0.0, 0.0, 0.0), |sum, pair| (sum.0 + pair.ns, sum.1 + pair.rounds, sum.2 + pair.lap));
     let limit = CLOSE * (laps / CLOSEST as f64) * ns / rounds.max(f64::MIN_POSITIVE);
     (rounds < PART_OF_A_LAP * laps && limit >= farthest).then_some(limit)
+}
+
+/// Whether the pairs are less than a third of a lap apart on average, by the speed of the closest ones, for which half a lap takes `most_ns`. A loop
+/// whose laps take just half a tick, or a third, seems not to move from tick to tick.
+fn are_within(pairs: &[Pair], most_ns: f64) -> bool {
+    let mean = pairs.iter().map(|pair| pair.ns).sum::<f64>() / pairs.len().max(1) as f64;
+    mean < PART_OF_A_LAP / CLOSE * most_ns
 }
 
 /// CPU time of a round, if the loop seldom begins anew between two samples.

@@ -232,7 +232,8 @@ impl BurstEvent {
         let has_ended = self.until_ns.is_none_or(|until| used_ns >= until);
         if has_ended {
             self.event.allow(BURST);
-            self.until_ns = Some(used_ns + u64::from(BURST) * BURST_PERIOD_NS);
+            // The first tick may come early, so a burst takes less than its periods.
+            self.until_ns = Some(used_ns + u64::from(BURST - 2) * BURST_PERIOD_NS);
         }
         has_ended
     }

@@ -11,6 +11,9 @@
  * 5.9): a thread that sleeps uses no CPU time, and a tick that hits one within a call waits for the call's end. Older kernels post
  * the signal in the tick, so that a call that is about to sleep can fail with EINTR: there firsttouch does not ask for samples.
  *
+ * All ticks of a CPU are the same time apart, so a loop whose laps take just that long seems not to move between two of them. Where
+ * firsttouch has no other clock, it has a thread sleep now and then (shift_us): the thread goes less far until the next tick.
+ *
  * Pending timer signals do not survive exec (the kernel drops them), and timers do not survive fork and exec.
  */
 #include "agent.h"
@@ -124,6 +127,19 @@ static void sample(const ucontext_t *context) {
     ft_record_sample(&record, words, FT_SAMPLE_REGISTERS + count);
 }
 
+/* Sleeps, if firsttouch asks for it. No signal is taken until the handler has returned: the program's handlers may jump out of it. */
+static void shift(void) {
+    uint32_t us = __atomic_load_n(&ft_agent.ring->shift_us, __ATOMIC_RELAXED);
+    if (us == 0 || __atomic_exchange_n(&ft_agent.ring->shift_us, 0, __ATOMIC_RELAXED) != us ||
+        ft_raw_call(SYS_sched_getscheduler, 0, 0, 0, 0) != SCHED_OTHER) {
+        return;
+    }
+    const struct timespec time = {0, (long)(us < FT_SHIFT_MOST_US ? us : FT_SHIFT_MOST_US) * 1000};
+    const uint64_t all = ~(uint64_t)0;
+    ft_raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, 0, sizeof all);
+    ft_raw_call(SYS_nanosleep, (long)&time, 0, 0, 0);
+}
+
 static void on_tick(int number, siginfo_t *info, void *context) {
     if (info->si_code != SI_TIMER || info->si_value.sival_ptr != (void *)timers) {
         void (*next)(int, siginfo_t *, void *) = __atomic_load_n(&chained, __ATOMIC_ACQUIRE);
@@ -140,6 +156,7 @@ static void on_tick(int number, siginfo_t *info, void *context) {
     } else if (!ft_silent()) {
         sample(context);
         ft_trap_check();
+        shift();
     }
     errno = saved_errno;
 }

@@ -27,11 +27,12 @@
 #define FT_RING_MAGIC 0x31474e4952544646ull /* "FFTRING1" little endian */
 #define FT_RING_VERSION 1u
 #define FT_SLOT_BYTES 64u
-#define FT_STACK_MAX 32u         /* deepest call stack recorded */
-#define FT_IPS_PER_SLOT 7u       /* return addresses in a continuation slot */
-#define FT_TEXT_PER_SLOT 56u     /* bytes of text in one */
-#define FT_SAMPLE_REGISTERS 16u  /* words of FT_REC_SAMPLE before those of the stack */
-#define FT_SAMPLE_STACK 48u      /* most words of the stack: the red zone, and 256 bytes above the stack pointer */
+#define FT_STACK_MAX 32u        /* deepest call stack recorded */
+#define FT_IPS_PER_SLOT 7u      /* return addresses in a continuation slot */
+#define FT_TEXT_PER_SLOT 56u    /* bytes of text in one */
+#define FT_SAMPLE_REGISTERS 16u /* words of FT_REC_SAMPLE before those of the stack */
+#define FT_SAMPLE_STACK 48u     /* most words of the stack: the red zone, and 256 bytes above the stack pointer */
+#define FT_SHIFT_MOST_US 2000u
 #define FT_PYTHON_TEXT_MAX 2240u /* longest text of FT_REC_PYTHON: 40 slots */
 
 struct ft_ring_header {
@@ -57,6 +58,9 @@ struct ft_ring_header {
     uint32_t small_mean; /* blocks below min_size: one sample for so many bytes that a thread allocates; 0: none */
     uint32_t trap_handler_replaced; /* FT_FLAG_GUARD_TRAPS: the program handles SIGTRAP itself */
     uint64_t causeless_traps;       /* debug exceptions without a cause that were held back */
+    uint32_t
+        shift_us; /* set by firsttouch: the next thread that is sampled sleeps for so long, at most FT_SHIFT_MOST_US,
+                          and sets it to 0. Its next tick then comes earlier in its CPU time */
 };
 
 #define FT_FLAG_FOLLOW 1u /* record in children too */

@@ -153,9 +153,9 @@ static void set_variables(const char *agent, pid_t reader, int fd) {
 
 int main(int argc, char **argv) {
     uint64_t min_size = 65536, close_after = 0;
-    uint32_t capacity = 65536, flags = 0, sample_us = 0, small_mean = 0;
+    uint32_t capacity = 65536, flags = 0, sample_us = 0, shift_us = 0, small_mean = 0;
     int keep = 0, wrong_magic = 0;
-    for (int option; (option = getopt(argc, argv, "+m:b:c:ftgkqx:rs:w:")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "+m:b:c:ftgkqx:rs:S:w:")) != -1;) {
         switch (option) {
         case 'm':
             min_size = strtoull(optarg, NULL, 0);
@@ -187,6 +187,9 @@ int main(int argc, char **argv) {
         case 's':
             flags |= FT_FLAG_SAMPLE;
             sample_us = (uint32_t)strtoul(optarg, NULL, 0);
+            break;
+        case 'S': /* every sample sleeps for so long */
+            shift_us = (uint32_t)strtoul(optarg, NULL, 0);
             break;
         case 'w':
             wake_size = strtoull(optarg, NULL, 0);
@@ -226,12 +229,14 @@ int main(int argc, char **argv) {
         _exit(127);
     }
     int status;
+    unsigned shifts = 0;
     pthread_t waiter;
     if (wake_size != 0 && pthread_create(&waiter, NULL, wait_for_wakes, NULL) != 0) {
         return 2;
     }
     for (;;) {
         pid_t ended = waitpid(child, &status, WNOHANG);
+        shifts += shift_us != 0 && __atomic_exchange_n(&ring->shift_us, shift_us, __ATOMIC_RELAXED) == 0;
         if (!keep && drain(close_after) == 0 && ended == 0) {
             usleep(200);
         } else if (keep && ended == 0) {
@@ -246,9 +251,9 @@ int main(int argc, char **argv) {
     }
     fprintf(out,
             "SUMMARY lost %" PRIu64 " attached %u unread %" PRIu64 " skipped %" PRIu64 " silent %u unsampled %" PRIu64
-            " skipped_samples %" PRIu64 " wakes %u woken %u traps %" PRIu64 " replaced %u\n",
+            " skipped_samples %" PRIu64 " wakes %u woken %u traps %" PRIu64 " replaced %u shifts %u\n",
             ring->lost, ring->attached, ring->head - ring->tail, skipped, ring->silent, ring->unsampled_threads,
-            ring->skipped_samples, ring->wakes, woken, ring->causeless_traps, ring->trap_handler_replaced);
+            ring->skipped_samples, ring->wakes, woken, ring->causeless_traps, ring->trap_handler_replaced, shifts);
     fclose(out);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

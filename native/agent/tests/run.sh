@@ -37,6 +37,8 @@ wakeful() { wake=65536 same "$@"; } # as `same`, with a wake at each allocation 
 sample=
 small=
 guard=
+shift_us=
+shifted() { shift_us=700 sample=1000 same "$@"; } # as `sampled`, and each sample sleeps
 guarded() { guard=yes sample=1000 same "$@"; } # as `sampled`, with debug exceptions without a cause held back
 sampled() { sample=1000 same "$@"; } # as `same`, with samples each millisecond of CPU time
 same() { # NAME COMMAND...: same output and status with the agent as without
@@ -44,7 +46,7 @@ same() { # NAME COMMAND...: same output and status with the agent as without
     shift
     { timeout 120 "$@" >bare.out 2>bare.err </dev/null; } 2>/dev/null
     bare=$?
-    { timeout 120 ./reader ${follow:+"$follow"} ${sample:+-s "$sample"} ${wake:+-w "$wake"} ${small:+-b "$small"} ${guard:+-g} "$agent" out.rec "$@" >agent.out 2>agent.err </dev/null; } 2>/dev/null
+    { timeout 120 ./reader ${follow:+"$follow"} ${sample:+-s "$sample"} ${wake:+-w "$wake"} ${small:+-b "$small"} ${shift_us:+-S "$shift_us"} ${guard:+-g} "$agent" out.rec "$@" >agent.out 2>agent.err </dev/null; } 2>/dev/null
     agented=$?
     if [ "$bare" != "$agented" ]; then
         fail "$name" "status $bare, with the agent $agented"
@@ -528,6 +530,12 @@ test_samples() {
     for way in strict tsc thread fork "exec $work/execs_static 50" refused; do
         # shellcheck disable=SC2086
         sampled "samples: sandbox: $way" "$work/sandbox" $way
+        # shellcheck disable=SC2086
+        shifted "samples that sleep: sandbox: $way" "$work/sandbox" $way
+    done
+    for program in ./ticks ./signals ./forks ./threads; do
+        shifted "samples that sleep: $program" "$program"
+        more_than "samples that sleep: $program: they do" 0 "$(summary shifts)"
     done
     # The limit counts all signals and timers of the user, the program's own among them.
     (ulimit -i 100 && exec ./reader -s 1000 "$agent" out.rec ./threads) >threads.out

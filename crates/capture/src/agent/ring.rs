@@ -35,6 +35,7 @@ const WAKE_SIZE: usize = 232;
 const SMALL_MEAN: usize = 240;
 const TRAP_HANDLER_REPLACED: usize = 244;
 const CAUSELESS_TRAPS: usize = 248;
+const SHIFT_US: usize = 256;
 
 pub const FLAG_FOLLOW: u32 = 1;
 /// The kernel's clock source is the time-stamp counter, so the agent may read that.
@@ -119,6 +120,11 @@ impl AgentRing {
     /// Asks for a sample of the blocks below the minimum size: one for so many bytes that a thread allocates. Before the target starts.
     pub fn sample_small_blocks(&self, mean_bytes: u32) {
         self.word32(SMALL_MEAN).store(mean_bytes, Ordering::Release);
+    }
+
+    /// Has the next thread that is sampled sleep for so long, so that its next tick comes earlier in its CPU time.
+    pub fn shift_a_tick(&self, us: u32) {
+        self.word32(SHIFT_US).store(us, Ordering::Relaxed);
     }
 
     /// Asks for the handler of debug exceptions without a cause. Before the target starts.

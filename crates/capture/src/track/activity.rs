@@ -29,6 +29,8 @@ pub struct Activity {
     /// Samples of registers in code that computes, and those of them that show every address of a loop and how far it is.
     pub computing_samples: u64,
     pub rated_samples: u64,
+    /// No thread can be sampled between its ticks: perf is forbidden.
+    pub has_ticks_only: bool,
     /// The program handles SIGTRAP itself, instead of the agent.
     pub handles_traps: bool,
     /// Accesses of some thread are sampled, so objects are known already.

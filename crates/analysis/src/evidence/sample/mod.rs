@@ -9,6 +9,7 @@
 
 mod derived_touches;
 mod fault_counts;
+mod laps;
 mod rates;
 mod sweeps;
 

@@ -14,6 +14,7 @@
 //! enough pairs have a rate of their own, because the same loop is slower on remote memory. Loops without such pairs (short ones, gathers, straight
 //! code) are taken to access as many words a ns as the rated loops do on average; that is uncertain, and their draws are marked.
 
+use super::laps::{self, Laps};
 use crate::estimator::Doubt;
 use crate::threads::Threads;
 use firsttouch_model::rows::{Id, Profile, SampleState, SampledAccess, SampledLoop, TimerSample};
@@ -23,6 +24,9 @@ use std::collections::{HashMap, HashSet};
 const PAIRS: usize = 6;
 /// The mean progress between two samples must be less than this part of a lap.
 const PART_OF_A_LAP: f64 = 1.0 / 3.0;
+/// The same, if nothing shows whether whole laps lie between two samples as well. Laps whose length has nothing to do with the ticks are
+/// taken for progress so often.
+const PART_OF_A_LAP_UNCHECKED: f64 = 0.05;
 /// The closest pairs, whose progress says how close others must be.
 const CLOSEST: usize = 12;
 /// Close pairs are at most this part of a lap apart, by the mean speed of the loop.
@@ -45,7 +49,7 @@ const THREAD_ERROR: f64 = 0.3;
 /// that it takes, because the caches are colder after it. Seen: 5 to 20 %. Half a 95 % interval.
 const BURST_ERROR: f64 = 0.2;
 /// Half a 95 % interval in standard errors.
-const NORMAL: f64 = 1.96;
+pub(super) const NORMAL: f64 = 1.96;
 /// A sample stands for at most this many times the usual CPU time between two samples, times its weight.
 const LONGEST: f64 = 4.0;
 /// Recorders do not thin out more than this.
@@ -56,22 +60,22 @@ type Loop = (Id, u64);
 
 /// CPU time of a round, and its relative error as half a 95 % interval.
 #[derive(Clone, Copy, Debug)]
-struct Rate {
-    ns: f64,
-    error: f64,
+pub(super) struct Rate {
+    pub ns: f64,
+    pub error: f64,
 }
 
 /// CPU time and rounds between two samples.
 #[derive(Clone, Copy, Debug)]
-struct Pair {
-    ns: f64,
+pub(super) struct Pair {
+    pub ns: f64,
     /// Below 0 if the loop began anew in between.
-    rounds: f64,
+    pub rounds: f64,
     /// Rounds from the first to the last that was seen.
-    lap: f64,
+    pub lap: f64,
     /// Pairs right behind each other have this in common.
-    run: u32,
-    is_burst: bool,
+    pub run: u32,
+    pub is_burst: bool,
 }
 
 /// Numbers runs of pairs: of the samples of one burst.
@@ -214,7 +218,16 @@ impl Rates {
             let is_of_timers = |pair: &Pair| !pair.is_burst;
             let of_timers: Vec<Pair> = of_all.iter().copied().filter(is_of_timers).collect();
             let most_ns = closeness(&of_all);
-            if rated(&of_timers).is_some() && most_ns.is_none_or(|most_ns| are_within(&of_timers, most_ns)) {
+            let laps = if most_ns.is_none() { laps::between(&of_timers) } else { Laps::Unknown };
+            if let Laps::Several(rate) = laps {
+                rates.of_loop.insert(key, rate);
+                continue;
+            }
+            let is_within = match most_ns {
+                Some(most_ns) => are_within(&of_timers, most_ns),
+                None => matches!(laps, Laps::Within) || mean_progress(&of_timers) < PART_OF_A_LAP_UNCHECKED,
+            };
+            if is_within && rated(&of_timers).is_some() {
                 of_all = of_timers;
                 all.iter_mut().for_each(|(_, pairs)| pairs.retain(is_of_timers));
             } else {
@@ -388,12 +401,16 @@ fn are_within(pairs: &[Pair], most_ns: f64) -> bool {
     mean < PART_OF_A_LAP / CLOSE * most_ns
 }
 
+/// Mean progress between two samples, in laps.
+fn mean_progress(pairs: &[Pair]) -> f64 {
+    let (rounds, laps) = whole(pairs).iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.rounds, sum.1 + pair.lap));
+    rounds / f64::max(laps, f64::MIN_POSITIVE)
+}
+
 /// CPU time of a round, if the loop seldom begins anew between two samples.
 fn rated(pairs: &[Pair]) -> Option<Rate> {
     if pairs.len() < PAIRS {
         return None;
     }
-    let whole = whole(pairs);
-    let (rounds, laps) = whole.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.rounds, sum.1 + pair.lap));
-    if rounds < PART_OF_A_LAP * laps { ratio(&whole) } else { None }
+    if mean_progress(pairs) < PART_OF_A_LAP { ratio(&whole(pairs)) } else { None }
 }

@@ -199,6 +199,7 @@ impl Source for TimerSamples {
     fn start(&mut self, target: &Target<'_>, tracker: &mut Tracker) -> Result<(), Unavailable> {
         let error = target.tids.first().and_then(|&tid| self.outside.probe(tid).err());
         self.refused = error.map(|error| explain(&tracker.scope.root, &error));
+        tracker.activity.has_ticks_only = self.refused.is_some();
         if let Some(ns) = self.tick_ns {
             tracker.sink.write(|w| w.meta(Entry::TickNs(ns)));
         }

@@ -5,7 +5,8 @@
 //! 2. Without a record of the page, it is not yet touched in two cases. The nearest record below or above is later than `time`: the page
 //!    between them was touched at about that time. Or the thread that is seen there reaches its own nearest records after `time`, with the
 //!    code that made the first touches: several threads initialise at the same time, each its own parts ([`comes_later`]).
-//! 3. Else the 8 nearest records in address decide: their thread if they agree, else that of the nearest one, marked as uncertain. (If the
+//! 3. Else the 8 nearest records in address decide: their thread if they agree, else that of the nearest one, marked as uncertain. It is
+//!    uncertain too if the nearest one is much further away than records are from each other, and those on both sides differ. (If the
 //!    touches follow a rule, such as a period or one worker per row, the rule decides instead of an uncertain neighbour:
 //!    `evidence/sample_home.rs`.)
 //! 4. Without any record: the thread for which the kernel touched the pages, if that was derived; else unknown.
@@ -21,6 +22,8 @@ use firsttouch_model::rows::Object;
 const NEIGHBOURS: usize = 8;
 /// The kernel's answers apply to pages at most this fraction (1 / `REACH`) of the object away.
 const REACH: u64 = 8;
+/// A record shows the home of places at most so many times as far away as what it stands for, if those on both sides of them differ.
+const CLOSE: f64 = 4.0;
 /// The number of records that are searched for a thread's own next record.
 const OWN: usize = 1024;
 
@@ -108,9 +111,27 @@ fn home_among(list: &[Placed], touches: &ObjectTouches, kernel_node: impl Fn(usi
     }
     let near = nearest(list, low, offset, time);
     match near.first() {
-        Some(first) => known(first, near.iter().all(|p| (p.touch.thread, p.touch.node) == (first.touch.thread, first.touch.node))),
+        Some(first) => known(first, near.iter().all(|p| is_same(p, first)) && (is_close(&near, offset) || is_between(list, low, first))),
         None => Home::Untouched,
     }
+}
+
+fn is_same(one: &Placed, other: &Placed) -> bool {
+    (one.touch.thread, one.touch.node) == (other.touch.thread, other.touch.node)
+}
+
+/// Whether the nearest record is as near as records should be, by what those around it stand for.
+fn is_close(near: &[&Placed], offset: u64) -> bool {
+    let covers = near.iter().map(|p| p.covers()).fold(0.0, f64::max);
+    near.first().is_some_and(|first| first.offset.abs_diff(offset) as f64 <= CLOSE * covers)
+}
+
+/// Whether the records on both sides of a place are like this one. Another thread's records may be missing between two that differ, or behind
+/// the last one.
+fn is_between(list: &[Placed], place: usize, one: &Placed) -> bool {
+    let below = place.checked_sub(1).and_then(|i| list.get(i)).or(list.last());
+    let above = list.get(place).or(list.first());
+    below.into_iter().chain(above).all(|p| is_same(p, one))
 }
 
 /// Up to eight records at or before `time`, nearest in offset first; `place` is the index at which `offset` would be inserted.
@@ -205,6 +226,17 @@ mod tests {
         assert_eq!(ask(&t, 4096, 9), Home::Known { thread: Some(2), node: 2, first: Some(2), sure: true });
         assert_eq!(ask(&t, 4096, 7), Home::Known { thread: Some(1), node: 1, first: Some(1), sure: true });
         assert_eq!(ask(&t, 4096, 4), Home::Untouched);
+    }
+
+    /// Check that records of one thread do not decide about a long range without records that another thread's records end.
+    #[test]
+    fn gaps_are_uncertain() {
+        let first = (0..8).map(|page| (page * 4096, 5, 0));
+        let gap = |next: usize| touches(&first.clone().chain((0..8).map(|page| ((100 + page) * 4096, 5, next))).collect::<Vec<_>>());
+        let sure = |touches: &ObjectTouches, page: u64| matches!(ask(touches, page * 4096, 6), Home::Known { sure: true, thread: Some(0), .. });
+        assert!(sure(&gap(2), 10) && !sure(&gap(2), 30), "thread 1 may be between 0 and 2");
+        assert!(sure(&gap(0), 30) && sure(&gap(0), 200), "all are of one thread");
+        assert!(!sure(&touches(&[(0, 5, 1), (4096, 5, 0), (8192, 5, 0)]), 60), "another thread may be behind the last record");
     }
 
     /// Check that neighbours that agree give a certain home, that others give an uncertain one, and that later neighbours mean untouched.

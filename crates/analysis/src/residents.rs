@@ -63,8 +63,8 @@ impl Residents {
         let mut latest: BTreeMap<u64, bool> = BTreeMap::new();
         let mut sizes: BTreeMap<u64, usize> = BTreeMap::new();
         for page in self.alive(object) {
-            latest.insert(page.address, page.node >= 0);
-            if page.node >= 0 && page.page_bytes >= 4096 {
+            latest.insert(page.address, page.is_present());
+            if page.is_present() && page.page_bytes >= 4096 {
                 *sizes.entry(page.page_bytes).or_default() += 1;
             }
         }
@@ -79,7 +79,7 @@ impl Residents {
     /// queried. `None` with few answers.
     #[must_use]
     pub fn touched_at_most(&self, object: &Object) -> Option<u64> {
-        let latest: BTreeMap<u64, bool> = self.alive(object).map(|page| (page.address / BASE_PAGE, page.node >= 0)).collect();
+        let latest: BTreeMap<u64, bool> = self.alive(object).map(|page| (page.address / BASE_PAGE, page.is_present())).collect();
         let (queried, present) = (latest.len() as f64, latest.values().filter(|&&present| present).count() as f64);
         let pages = (object.bytes.div_ceil(BASE_PAGE) + 1) as f64;
         let most = if queried + 1.0 >= pages { present } else { (present + 2.0 + 2.0 * (present + 1.0).sqrt()) / queried * pages };
@@ -92,7 +92,7 @@ impl Residents {
     pub fn page_bytes_near(&self, object: &Object, address: u64, huge_page_bytes: u64) -> Option<u64> {
         let list = self.within(object);
         let died = object.died_ns.unwrap_or(u64::MAX);
-        let tells = |p: &&Page| p.node >= 0 && p.page_bytes >= 4096 && p.time_ns >= object.born_ns && p.time_ns <= died;
+        let tells = |p: &&Page| p.is_present() && p.page_bytes >= 4096 && p.time_ns >= object.born_ns && p.time_ns <= died;
         let (below, above) = list.split_at(list.partition_point(|p| p.address <= address));
         let near = [below.iter().rev().take(NEAR).find(tells), above.iter().take(NEAR).find(tells)];
         let block = |address: u64| address / huge_page_bytes.max(4096);

@@ -2,7 +2,7 @@
 
 use super::processes::LiveProcess;
 use crate::sink::Sink;
-use firsttouch_model::rows::{Id, Page};
+use firsttouch_model::rows::{Id, Page, UNKNOWN_NODE};
 use firsttouch_system::calls::pages::nodes_of;
 use std::io;
 
@@ -15,6 +15,17 @@ pub struct Residency {
 }
 
 impl Residency {
+    /// Asks which pages are present and how large they are, which needs no right to ask for their nodes, and writes a row for each: (object,
+    /// address). Older kernels than Linux 6.7 do not say, and then there are no rows.
+    pub fn query_sizes(process: &mut LiveProcess, pages: &[(Id, u64)], now: u64, sink: &mut Sink) {
+        for &(object, address) in pages {
+            let Some(page_bytes) = process.page_sizes.scan(address) else { return };
+            let node = if page_bytes > 0 { UNKNOWN_NODE } else { -libc::ENOENT };
+            let row = Page { process: process.id, object: Some(object), address, time_ns: now, node, page_bytes };
+            sink.write(|w| w.page(&row));
+        }
+    }
+
     /// Asks where pages are, and writes a row for each: (object, address).
     ///
     /// # Errors

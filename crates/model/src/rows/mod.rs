@@ -20,7 +20,7 @@ pub use counters::Counter;
 pub use evidence::{Evidence, Lost};
 pub use machine::Machine;
 pub use objects::{FoldedObjects, Object, ObjectKind, Policy, Release, SharedMemory, SmallBlock};
-pub use pages::Page;
+pub use pages::{Page, UNKNOWN_NODE};
 pub use profile::Profile;
 pub use regions::Region;
 pub use samples::{AccessKind, NO_OBJECT, Progress, SampleState, SampledAccess, SampledLoop, TimerSample};

@@ -54,7 +54,15 @@ impl PageSizes {
 
     /// Size of the present page at `address`; 0 if it is unknown.
     pub fn at(&mut self, address: u64) -> u64 {
-        let Some(file) = &self.pagemap else { return self.learned.get(&self.range(address)).copied().unwrap_or(0) };
+        match self.scan(address) {
+            Some(bytes) => bytes,
+            None => self.learned.get(&self.range(address)).copied().unwrap_or(0),
+        }
+    }
+
+    /// Size of the page at `address`, 0 if none is present there; `None` if the kernel does not say.
+    pub fn scan(&mut self, address: u64) -> Option<u64> {
+        let file = self.pagemap.as_ref()?;
         let start = address & !(self.page_bytes - 1);
         let mut region = Region::default();
         let mut argument = ScanArgument {
@@ -70,12 +78,12 @@ impl PageSizes {
         // SAFETY: the argument block and the one region it points to outlive the call.
         let found = unsafe { libc::ioctl(file.as_raw_fd(), PAGEMAP_SCAN, std::ptr::from_mut(&mut argument)) };
         match found {
-            1 if region.categories & PAGE_IS_HUGE != 0 => self.huge_bytes,
-            1 => self.page_bytes,
-            0 => 0,
+            1 if region.categories & PAGE_IS_HUGE != 0 => Some(self.huge_bytes),
+            1 => Some(self.page_bytes),
+            0 => Some(0),
             _ => {
                 self.pagemap = None; // older kernel or not permitted: do not ask again
-                self.learned.get(&self.range(address)).copied().unwrap_or(0)
+                None
             }
         }
     }

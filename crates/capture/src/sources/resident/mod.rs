@@ -1,10 +1,12 @@
 //! Where the pages of the large objects are. Random pages while an object is young; on a machine with several nodes also the same
-//! pages again and again, so that pages which move are seen to move.
+//! pages again and again, so that pages which move are seen to move. Where the query is refused, only whether pages are present, and their
+//! size.
 
 use crate::random::Random;
 use crate::source::{Account, NEVER, Occasion, Source, Target, Unavailable};
 use crate::track::Tracker;
 use crate::track::live_objects::LiveObject;
+use crate::track::residency::Residency;
 use firsttouch_model::rows::Id;
 use firsttouch_system::calls::pages::explain_refusal;
 
@@ -29,7 +31,7 @@ impl Source for Resident {
     }
 
     fn act(&mut self, occasion: Occasion, now: u64, tracker: &mut Tracker) -> u64 {
-        if occasion == Occasion::Flush && tracker.residency.refused.is_none() {
+        if occasion == Occasion::Flush {
             sweep(tracker, now);
         }
         NEVER
@@ -45,7 +47,7 @@ impl Source for Resident {
 }
 
 fn sweep(tracker: &mut Tracker, now: u64) {
-    let has_nodes = tracker.scope.has_nodes();
+    let has_nodes = tracker.scope.has_nodes() && tracker.residency.refused.is_none();
     let mut random = Random::new(now);
     for process in tracker.processes.live.values_mut() {
         let mut queries: Vec<Vec<(Id, u64)>> = Vec::new();
@@ -63,10 +65,17 @@ fn sweep(tracker: &mut Tracker, now: u64) {
             }
         }
         for query in queries {
+            if tracker.residency.refused.is_some() {
+                Residency::query_sizes(process, &query, now, &mut tracker.sink);
+                continue;
+            }
             match tracker.residency.query(process, &query, now, &mut tracker.sink) {
                 // The process ended meanwhile.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                Err(error) => tracker.residency.refused = Some(explain_refusal(&error)),
+                Err(error) => {
+                    tracker.residency.refused = Some(explain_refusal(&error));
+                    Residency::query_sizes(process, &query, now, &mut tracker.sink);
+                }
                 Ok(()) => {}
             }
         }

@@ -1,10 +1,10 @@
 //! Limits that a user sets on the figures of an analysis, and whether a program stays within them.
 //!
 //! A limit is exceeded if the whole 95 % interval lies above it, so that chance rarely fails a build: of programs exactly at a limit, one
-//! in forty fails. If only the value is above it, the result is unsure.
+//! in forty fails. If only the value is above it, the result is unsure. A program is within a limit only if nothing stands against an all-clear
+//! (`verdict.rs`): without evidence, it is not judged.
 
-use crate::{Analysis, Assessed, Coverage, Finding, Interval, NotJudgedReason, ObjectView};
-use firsttouch_model::evidence::EvidenceSource;
+use crate::{Analysis, Assessed, Finding, Interval};
 use firsttouch_model::finding::FindingKind;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -57,7 +57,7 @@ pub enum LimitStatus {
     /// The value is above the limit, but not the whole interval.
     Unsure,
     Exceeded,
-    /// The figure is not known.
+    /// The figure is not known, or not known well enough to be within the limit.
     Unknown,
 }
 
@@ -75,12 +75,37 @@ pub struct LimitCheck {
     pub new_findings: Vec<String>,
 }
 
-/// Compares an analysis, and the prediction for it, with limits.
+/// What the limits say together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    Passed,
+    /// A limit was exceeded.
+    Failed,
+    /// A limit could not be checked, and none was exceeded.
+    NotJudged,
+}
+
+impl Outcome {
+    #[must_use]
+    pub fn of(checked: &[LimitCheck]) -> Self {
+        let any = |status: LimitStatus| checked.iter().any(|limit| limit.status == status);
+        match () {
+            () if any(LimitStatus::Exceeded) => Self::Failed,
+            () if any(LimitStatus::Unknown) || checked.is_empty() => Self::NotJudged,
+            () => Self::Passed,
+        }
+    }
+}
+
+/// Compares an analysis, and the prediction for it, with limits. `is_whole`: the profile holds all that was recorded.
 #[must_use]
-pub fn check(assessed: Assessed<'_>, limits: &Limits<'_>) -> Vec<LimitCheck> {
+pub fn check(assessed: Assessed<'_>, limits: &Limits<'_>, is_whole: bool) -> Vec<LimitCheck> {
     let analysis = assessed.analysis;
     let mut checked = Vec::new();
-    let remote = (remote(analysis), analysis.remote_interval);
+    // Where no memory can be remote, there is no figure.
+    let is_judged = is_whole && analysis.doubts().is_empty();
+    let remote = (analysis.remote_fraction.or(is_judged.then_some(0.0)), analysis.remote_interval);
     let slowdown = assessed.prediction.map(|prediction| (prediction.slowdown, prediction.interval));
     let slowdown = (slowdown.map(|one| one.0), slowdown.map(|one| one.1));
     if let Some(limit) = limits.max_remote {
@@ -98,25 +123,10 @@ pub fn check(assessed: Assessed<'_>, limits: &Limits<'_>) -> Vec<LimitCheck> {
         }
         checked.push(new_findings(analysis, before));
     }
-    checked
-}
-
-/// The remote fraction. It is 0 for a program with one thread. It is unknown without evidence, if the program has memory larger than a
-/// cache but none of it could be judged, and if the judged memory receives too few of the accesses.
-fn remote(analysis: &Analysis) -> Option<f64> {
-    let is_open = |object: &ObjectView| {
-        !object.judged && !matches!(object.reason, Some(NotJudgedReason::Cached { .. } | NotJudgedReason::TouchedPartCached { .. }))
-    };
-    let objects = &analysis.objects;
-    let uncovered = analysis.coverage.as_ref().is_some_and(Coverage::is_too_small);
-    if analysis.threads.len() > 1 && (uncovered || objects.iter().any(is_open) && !objects.iter().any(|object| object.judged)) {
-        return None;
+    for limit in checked.iter_mut().filter(|limit| !is_judged && limit.status != LimitStatus::Exceeded) {
+        limit.status = LimitStatus::Unknown;
     }
-    let blind = analysis
-        .evidence
-        .iter()
-        .any(|evidence| !evidence.available && matches!(evidence.source, EvidenceSource::Touch | EvidenceSource::Watch));
-    analysis.remote_fraction.or((!blind || analysis.threads.len() == 1).then_some(0.0))
+    checked
 }
 
 fn compare(kind: LimitKind, limit: f64, (value, interval): (Option<f64>, Option<Interval>)) -> LimitCheck {

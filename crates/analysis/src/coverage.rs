@@ -31,9 +31,9 @@ impl Coverage {
         let sampled = uses.of(source);
         let (mut judged, mut cached, mut not_judged) = (0.0, 0.0, 0.0);
         for subject in subjects {
-            let sum = match subject.reason {
+            let sum = match &subject.reason {
                 None => &mut judged,
-                Some(NotJudgedReason::Cached { .. } | NotJudgedReason::TouchedPartCached { .. }) => &mut cached,
+                Some(reason) if Self::is_cached(reason) => &mut cached,
                 Some(_) => &mut not_judged,
             };
             *sum += sampled.design.accesses(subject.group);
@@ -46,6 +46,12 @@ impl Coverage {
             elsewhere: sampled.elsewhere.map(|elsewhere| elsewhere / all),
             evidence: source.name(),
         })
+    }
+
+    /// Whether an object was not judged because it stays in a core's cache, where its node hardly matters.
+    #[must_use]
+    pub fn is_cached(reason: &NotJudgedReason) -> bool {
+        matches!(reason, NotJudgedReason::Cached { .. } | NotJudgedReason::TouchedPartCached { .. })
     }
 
     /// Whether the judged part is too small for an all-clear. Memory of no recorded object does not count: most of it is in blocks too small

@@ -30,6 +30,7 @@
 //! | `coverage.rs` | which part of the accesses do the verdicts cover? |
 //! | `unowned_memory.rs` | how much memory belongs to no recorded object, so that the report does not cover it? |
 //! | `check_limits.rs`, `diff.rs` | does the program stay within the limits that a user sets; what changed between two profiles? |
+//! | `verdict.rs` | is the program well placed, misplaced, or not judged, and why? |
 //! | `notes.rs` | what did the analysis have to assume, or could not do? (what capture could not see: firsttouch-capture's `perf/refusal.rs`) |
 //! | `report.rs`, `views.rs` | the result |
 
@@ -76,6 +77,7 @@ mod touch_summary;
 mod touches;
 mod traffic;
 mod unowned_memory;
+mod verdict;
 mod views;
 
 pub use analyse::analyse;
@@ -86,3 +88,4 @@ pub use partition::PartitionKind;
 pub use report::*;
 pub use target::{Sources, Target};
 pub use unowned_memory::{Unrecorded, UnrecordedCause};
+pub use verdict::{Cause, Verdict, VerdictView, Why};

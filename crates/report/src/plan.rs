@@ -1,6 +1,6 @@
 //! The decisions of `firsttouch plan` as text and JSON. The plan itself is TOML.
 
-use firsttouch_analysis::Analysis;
+use firsttouch_analysis::{Analysis, Verdict};
 use firsttouch_plan::{Gain, Planned};
 use serde::Serialize;
 use std::path::Path;
@@ -12,8 +12,14 @@ pub fn plan_text(planned: &Planned, analysis: &Analysis, output: Option<&Path>) 
     let mut lines = Vec::new();
     let to = output.map(|path| format!(" -> {}", path.display())).unwrap_or_default();
     if plan.is_empty() {
-        let is_well_placed = analysis.findings.is_empty() && analysis.objects.iter().any(|object| object.judged);
-        let why = if is_well_placed { "the program is well placed" } else { "there is no finding that a placement of memory would remove" };
+        let why = match analysis.verdict() {
+            Verdict::Findings => "there is no finding that a placement of memory would remove".to_owned(),
+            Verdict::WellPlaced(_) => "the program is well placed".to_owned(),
+            Verdict::NotJudged(causes) => {
+                let causes: Vec<String> = causes.iter().map(ToString::to_string).collect();
+                format!("NOT JUDGED: {}", causes.join("; and "))
+            }
+        };
         lines.push(format!("nothing to place on {}: {why}{to}", plan.judged_on));
     } else {
         let names: Vec<String> =

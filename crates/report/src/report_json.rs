@@ -2,7 +2,7 @@
 
 use firsttouch_analysis::{
     Analysis, Coverage, CrossCheck, EvidenceView, Figure, Finding, Interval, KernelView, LostView, MachineView, NotJudged, Note,
-    ObjectView, REPORT_SCHEMA, ThreadView,
+    ObjectView, REPORT_SCHEMA, ThreadView, VerdictView,
 };
 use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;
@@ -20,6 +20,7 @@ pub struct ReportJson<'a> {
     pub exit_code: Option<i32>,
     pub wall_s: f64,
     pub machine: &'a MachineView,
+    pub verdict: VerdictView,
     pub threads: &'a [ThreadView],
     pub evidence: &'a [EvidenceView],
     pub remote_fraction: Option<f64>,
@@ -68,6 +69,7 @@ impl<'a> ReportJson<'a> {
             exit_code: analysis.exit_code,
             wall_s: analysis.wall_s,
             machine: &analysis.machine,
+            verdict: analysis.verdict_view(),
             threads: &analysis.threads,
             evidence: &analysis.evidence,
             remote_fraction: analysis.remote_fraction,

@@ -34,6 +34,9 @@ pub struct Check {
     /// part
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
+    /// Judge the program also if it fails (exit status other than 0)
+    #[arg(long)]
+    pub ignore_failure: bool,
     /// Format of the result
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub format: Format,

@@ -8,7 +8,7 @@ use crate::request::analysis_request;
 use crate::terminal::style;
 use anyhow::{Context, Result, anyhow, bail};
 use firsttouch_analysis::Assessed;
-use firsttouch_analysis::check_limits::{LimitStatus, Limits, check};
+use firsttouch_analysis::check_limits::{Limits, Outcome, check};
 use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, SavedReport, is_profile, load_report};
 use firsttouch_predict::forecast::Forecast;
 use firsttouch_report::{CheckJson, check_github, check_junit, check_sarif, check_text};
@@ -28,7 +28,7 @@ pub fn run(arguments: &Check) -> Result<u8> {
     // Load the baseline first: the program may run for an hour.
     let baseline = arguments.baseline.as_deref().map(|path| load_report(path, &request).context("cannot use the baseline")).transpose()?;
     if let Some(file) = given_profile(&arguments.program) {
-        return check_limits(arguments, &AnalysedProfile::open(&file, &request)?, baseline.as_ref(), &file, false);
+        return check_limits(arguments, &AnalysedProfile::open(&file, &request)?, baseline.as_ref(), &file, Ran::Before);
     }
     let folder = tempfile::tempdir().context("cannot make a temporary directory for the profile")?;
     let file = arguments.profile.clone().unwrap_or_else(|| folder.path().join("check.ftp"));
@@ -40,11 +40,24 @@ pub fn run(arguments: &Check) -> Result<u8> {
         message(&format!("error: {error}"));
     }
     let own = status(&outcome);
-    if own != 0 {
-        message(&format!("the program failed (exit status {own}): its placement is not judged"));
-        return Ok(own);
+    if own != 0 && !arguments.ignore_failure {
+        message(&format!("NOT JUDGED: the program failed (exit status {own}); to judge it all the same: --ignore-failure"));
+        return Ok(own_status(own));
     }
-    check_limits(arguments, &AnalysedProfile::of_recording(outcome.profile.take(), &file, &request)?, baseline.as_ref(), &file, true)
+    let ran = Ran::Now { error: outcome.profile_error.take() };
+    check_limits(arguments, &AnalysedProfile::of_recording(outcome.profile.take(), &file, &request)?, baseline.as_ref(), &file, ran)
+}
+
+/// The exit status for a program that failed: its own, except that of an exceeded limit.
+fn own_status(own: u8) -> u8 {
+    if own == EXCEEDED { FAILED } else { own }
+}
+
+/// When the program ran.
+enum Ran {
+    Before,
+    /// And why its profile is not whole.
+    Now { error: Option<String> },
 }
 
 /// The arguments of `profile` for this program.
@@ -95,7 +108,7 @@ fn no_description() -> anyhow::Error {
     )
 }
 
-fn check_limits(arguments: &Check, analysed: &AnalysedProfile, baseline: Option<&SavedReport>, file: &Path, ran: bool) -> Result<u8> {
+fn check_limits(arguments: &Check, analysed: &AnalysedProfile, baseline: Option<&SavedReport>, file: &Path, ran: Ran) -> Result<u8> {
     let analysis = &analysed.analysis;
     if let Some(before) = baseline.filter(|before| before.analysis.machine.name != analysis.machine.name) {
         bail!("cannot use the baseline: it was judged on {}, this on {}", before.analysis.machine.name, analysis.machine.name);
@@ -108,18 +121,22 @@ fn check_limits(arguments: &Check, analysed: &AnalysedProfile, baseline: Option<
     let forecast = analysed.report_forecast()?;
     let prediction = forecast.and_then(Forecast::prediction);
     let limits = Limits { max_remote, max_slowdown: arguments.max_slowdown, baseline: baseline.map(SavedReport::assessed) };
-    let limits = check(Assessed { analysis, prediction: prediction.as_ref() }, &limits);
+    let incomplete = match &ran {
+        Ran::Now { error: Some(error) } => Some(format!("the profile is not whole: {error}")),
+        _ => None,
+    };
+    let limits = check(Assessed { analysis, prediction: prediction.as_ref() }, &limits, incomplete.is_none());
     let folder = std::env::current_dir().unwrap_or_default();
-    let json = CheckJson::new(analysis, forecast, &limits, &folder);
-    show(arguments, &json, &analysed.options, file, ran)?;
-    if limits.iter().any(|limit| limit.status == LimitStatus::Exceeded) {
-        return Ok(EXCEEDED);
-    }
-    if limits.iter().any(|limit| limit.status == LimitStatus::Unknown) {
-        message("error: a limit could not be checked: 'firsttouch report' says what was missing");
-        return Ok(FAILED);
-    }
-    Ok(0)
+    let json = CheckJson::new(analysis, forecast, &limits, &folder, incomplete.as_deref());
+    show(arguments, &json, &analysed.options, file, matches!(ran, Ran::Now { .. }))?;
+    Ok(match json.outcome {
+        Outcome::Passed => 0,
+        Outcome::Failed => EXCEEDED,
+        Outcome::NotJudged => {
+            message(&format!("NOT JUDGED: {}", json.causes.join("; ")));
+            FAILED
+        }
+    })
 }
 
 fn show(arguments: &Check, json: &CheckJson<'_>, options: &[String], file: &Path, ran: bool) -> Result<()> {

@@ -2,7 +2,7 @@
 //! (docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands).
 
 use super::{CheckJson, sentence};
-use firsttouch_analysis::check_limits::LimitStatus;
+use firsttouch_analysis::check_limits::{LimitStatus, Outcome};
 use std::fmt::Write;
 
 /// One line for each limit that was not kept, and one for each finding, with its file and line.
@@ -11,15 +11,16 @@ pub fn check_github(check: &CheckJson<'_>) -> String {
     let mut out = String::new();
     for limit in check.limits {
         let level = match limit.status {
-            LimitStatus::Exceeded => "error",
-            LimitStatus::Unsure | LimitStatus::Unknown => "warning",
+            LimitStatus::Exceeded | LimitStatus::Unknown => "error",
+            LimitStatus::Unsure => "warning",
             LimitStatus::Within => "notice",
         };
-        let _ =
-            writeln!(out, "::{level} title={}::{}", property(&format!("firsttouch {}", limit.kind)), data(&sentence(limit, check.machine)));
+        let causes = if limit.status == LimitStatus::Unknown { format!(": {}", check.causes.join("; ")) } else { String::new() };
+        let words = data(&format!("{}{causes}", sentence(limit, check.machine)));
+        let _ = writeln!(out, "::{level} title={}::{words}", property(&format!("firsttouch {}", limit.kind)));
     }
     for finding in &check.findings {
-        let level = if check.passed { "warning" } else { "error" };
+        let level = if check.outcome == Outcome::Failed { "error" } else { "warning" };
         let place =
             check.place(finding).map_or(String::new(), |(_, file, line)| format!("file={},line={line},", property(check.relative(file))));
         let title = property(&format!("firsttouch {}: {}", finding.id, finding.object_name));

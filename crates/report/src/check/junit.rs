@@ -11,7 +11,7 @@ use std::fmt::Write;
 pub fn check_junit(check: &CheckJson<'_>) -> String {
     let count = |status: LimitStatus| check.limits.iter().filter(|limit| limit.status == status).count();
     let counts = format!(
-        "tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\" time=\"{:.3}\"",
+        "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"0\" time=\"{:.3}\"",
         check.limits.len(),
         count(LimitStatus::Exceeded),
         count(LimitStatus::Unknown),
@@ -30,7 +30,11 @@ pub fn check_junit(check: &CheckJson<'_>) -> String {
                 limit.kind,
                 escape(&findings(check))
             ),
-            LimitStatus::Unknown => writeln!(out, ">\n      <skipped message=\"{words}\"/>\n    </testcase>"),
+            LimitStatus::Unknown => writeln!(
+                out,
+                ">\n      <error type=\"not-judged\" message=\"{words}\">{}</error>\n    </testcase>",
+                escape(&check.causes.join("\n"))
+            ),
             LimitStatus::Within | LimitStatus::Unsure => writeln!(out, ">\n      <system-out>{words}</system-out>\n    </testcase>"),
         };
     }

@@ -13,7 +13,7 @@ pub use text::check_text;
 use crate::report_json::FindingJson;
 use crate::text::layout::GLUE;
 use crate::text::words::{percent, times};
-use firsttouch_analysis::check_limits::{LimitCheck, LimitKind, LimitStatus};
+use firsttouch_analysis::check_limits::{LimitCheck, LimitKind, LimitStatus, Outcome};
 use firsttouch_analysis::{Analysis, CodeLocation, MachineView};
 use firsttouch_predict::forecast::Forecast;
 use serde::Serialize;
@@ -26,8 +26,11 @@ pub struct CheckJson<'a> {
     pub command: &'a [String],
     pub exit_code: Option<i32>,
     pub machine: &'a MachineView,
-    /// Whether no limit was exceeded.
+    /// Whether all limits could be checked, and none was exceeded.
     pub passed: bool,
+    pub outcome: Outcome,
+    /// Why a limit could not be checked.
+    pub causes: Vec<String>,
     pub limits: &'a [LimitCheck],
     pub findings: Vec<FindingJson<'a>>,
     #[serde(skip)]
@@ -38,14 +41,29 @@ pub struct CheckJson<'a> {
 }
 
 impl<'a> CheckJson<'a> {
+    /// `incomplete`: why the profile does not hold all of the run, if so.
     #[must_use]
-    pub fn new(analysis: &'a Analysis, forecast: Option<&Forecast>, limits: &'a [LimitCheck], folder: &Path) -> Self {
+    pub fn new(
+        analysis: &'a Analysis,
+        forecast: Option<&Forecast>,
+        limits: &'a [LimitCheck],
+        folder: &Path,
+        incomplete: Option<&str>,
+    ) -> Self {
+        let outcome = Outcome::of(limits);
+        let mut causes: Vec<String> = incomplete.into_iter().map(str::to_owned).collect();
+        causes.extend(analysis.doubts().iter().map(ToString::to_string));
+        if causes.is_empty() && outcome == Outcome::NotJudged {
+            causes.push("no traffic was seen that a slow-down could be predicted from; profile a longer run".to_owned());
+        }
         Self {
             schema: "firsttouch.check/1",
             command: &analysis.command,
             exit_code: analysis.exit_code,
             machine: &analysis.machine,
-            passed: !limits.iter().any(|limit| limit.status == LimitStatus::Exceeded),
+            passed: outcome == Outcome::Passed,
+            outcome,
+            causes,
             limits,
             findings: FindingJson::all(analysis, forecast),
             analysis,
@@ -77,9 +95,9 @@ fn words(limit: &LimitCheck, machine: &MachineView) -> String {
     let range = |words: &dyn Fn([f64; 2]) -> String| limit.interval.map_or(String::new(), |range| format!(" {}", words(range)));
     let percents = |[low, high]: [f64; 2]| crate::text::words::interval([low, high]);
     let verb = if machine.virtual_machine { "would be" } else { "are" };
-    let unknown = || "not enough evidence".to_owned();
+    let unknown = || "not judged".to_owned();
     let unsure = if limit.status == LimitStatus::Unsure { ", but that may be chance" } else { "" };
-    match (limit.kind, limit.value) {
+    match (limit.kind, limit.value.filter(|_| limit.status != LimitStatus::Unknown)) {
         (LimitKind::MaxRemote | LimitKind::BaselineRemote, None) => format!("remote accesses: {}", unknown()),
         (LimitKind::MaxSlowdown | LimitKind::BaselineSlowdown, None) => format!("slow-down: {}", unknown()),
         (LimitKind::MaxRemote, Some(value)) => {
@@ -96,6 +114,7 @@ fn words(limit: &LimitCheck, machine: &MachineView) -> String {
             range(&times),
             limit.limit
         ),
+        (LimitKind::BaselineFindings, None) => format!("findings that the baseline does not have: {}", unknown()),
         (LimitKind::BaselineFindings, _) if limit.new_findings.is_empty() => "no finding that the baseline does not have".to_owned(),
         (LimitKind::BaselineFindings, _) => format!("findings that the baseline does not have: {}", limit.new_findings.join(", ")),
     }

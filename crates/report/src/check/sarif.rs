@@ -2,7 +2,7 @@
 
 use super::{CheckJson, sentence};
 use crate::report_json::FindingJson;
-use firsttouch_analysis::check_limits::LimitStatus;
+use firsttouch_analysis::check_limits::{LimitStatus, Outcome};
 use firsttouch_model::finding::Severity;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -55,16 +55,26 @@ pub fn check_sarif(check: &CheckJson<'_>, version: &str) -> Value {
         "version": "2.1.0",
         "runs": [{
             "tool": { "driver": { "name": "firsttouch", "version": version, "rules": rules } },
-            "invocations": [{ "executionSuccessful": true, "commandLine": check.command.join(" ") }],
+            "invocations": [{
+                "executionSuccessful": check.outcome != Outcome::NotJudged,
+                "commandLine": check.command.join(" "),
+                "toolExecutionNotifications": notifications(check),
+            }],
             "columnKind": "utf16CodeUnits",
             "results": findings.chain(limits).collect::<Vec<_>>(),
         }],
     })
 }
 
+/// What was not judged, and why.
+fn notifications(check: &CheckJson<'_>) -> Vec<Value> {
+    let level = if check.outcome == Outcome::NotJudged { "error" } else { "warning" };
+    check.causes.iter().map(|cause| json!({ "level": level, "message": { "text": format!("not judged: {cause}") } })).collect()
+}
+
 fn level(check: &CheckJson<'_>, finding: &FindingJson<'_>) -> &'static str {
-    match (check.passed, finding.severity) {
-        (false, Severity::High | Severity::Medium) => "error",
+    match (check.outcome == Outcome::Failed, finding.severity) {
+        (true, Severity::High | Severity::Medium) => "error",
         (_, Severity::Low) => "note",
         _ => "warning",
     }

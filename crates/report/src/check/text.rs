@@ -8,7 +8,7 @@ use crate::text::layout::clean;
 use crate::text::paint::Paint;
 use crate::text::words::percent;
 use crate::topology::table::Align::Left;
-use firsttouch_analysis::check_limits::LimitStatus;
+use firsttouch_analysis::check_limits::{LimitStatus, Outcome};
 
 /// The number of findings shown.
 const MOST_FINDINGS: usize = 8;
@@ -17,8 +17,15 @@ const MOST_FINDINGS: usize = 8;
 #[must_use]
 pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> String {
     let mut out = Lines::new(style);
-    let verdict = if check.passed { style.paint(Paint::Good, "passed") } else { style.paint(Paint::Bad, "FAILED") };
+    let verdict = match check.outcome {
+        Outcome::Passed => style.paint(Paint::Good, "passed"),
+        Outcome::Failed => style.paint(Paint::Bad, "FAILED"),
+        Outcome::NotJudged => style.paint(Paint::Bad, "NOT JUDGED"),
+    };
     out.line(&format!("check {verdict} on {}", clean(&check.machine.name)));
+    if check.outcome == Outcome::NotJudged {
+        check.causes.iter().for_each(|cause| out.sentence(&format!("  {}", clean(cause))));
+    }
     let rows: Vec<Vec<String>> = check
         .limits
         .iter()
@@ -27,7 +34,7 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
                 LimitStatus::Within => "within",
                 LimitStatus::Unsure => "unsure",
                 LimitStatus::Exceeded => "EXCEEDED",
-                LimitStatus::Unknown => "unknown",
+                LimitStatus::Unknown => "not judged",
             };
             vec![format!("  {word}"), limit.kind.to_string(), clean(&words(limit, check.machine))]
         })

@@ -12,7 +12,7 @@ pub(crate) mod words;
 
 pub use words::thousands;
 
-use firsttouch_analysis::{Analysis, Coverage, CrossCheck};
+use firsttouch_analysis::{Analysis, CrossCheck, Verdict, Why};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Id, ObjectKind};
 use firsttouch_predict::forecast::Forecast;
@@ -20,9 +20,6 @@ use layout::{GLUE, clean, wrap};
 use paint::Paint;
 use words::{count, interval, percent, times};
 
-/// With fewer samples or a wider interval, the remote fraction gives no verdict.
-const LEAST_SAMPLES: u64 = 16;
-const WIDEST_INTERVAL: f64 = 0.3;
 /// From this share on, the accesses that no verdict covers are named beside the remote fraction.
 const MUCH_UNKNOWN: f64 = 0.2;
 /// Smaller shares of the accesses are not named.
@@ -65,13 +62,9 @@ pub fn text(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context,
     paragraph(&mut out, &format!("{}{}", context.prefix, judgement(analysis, forecast, context)), style);
     out.push(String::new());
     if analysis.findings.is_empty() {
-        for line in wrap(&no_finding(analysis), style.width) {
-            let is_verdict = analysis.unrecorded.is_none()
-                && analysis.objects.iter().any(|object| object.judged)
-                && !is_too_little(analysis)
-                && !is_mostly_uncovered(analysis);
-            out.push(if is_verdict { style.paint(Paint::Good, &line) } else { line });
-        }
+        let verdict = analysis.verdict();
+        let colour = if matches!(verdict, Verdict::WellPlaced(_)) { Paint::Good } else { Paint::Bad };
+        out.extend(wrap(&no_finding(analysis, &verdict), style.width).iter().map(|line| style.paint(colour, line)));
         out.push(String::new());
     }
     for (index, one) in analysis.findings.iter().enumerate() {
@@ -162,86 +155,36 @@ fn remote(analysis: &Analysis) -> Option<String> {
     Some(format!("{fraction} of accesses {verb} remote{range}"))
 }
 
-/// Whether the verdicts cover too few of the accesses for an all-clear.
-fn is_mostly_uncovered(analysis: &Analysis) -> bool {
-    analysis.coverage.as_ref().is_some_and(Coverage::is_too_small)
-}
-
-/// Whether the remote fraction is from too few samples to call a program well placed.
-fn is_too_little(analysis: &Analysis) -> bool {
-    let wide = analysis.remote_interval.is_some_and(|[low, high]| high - low > WIDEST_INTERVAL);
-    analysis.remote_fraction.is_some() && (wide || analysis.remote_samples < LEAST_SAMPLES)
-}
-
-fn no_finding(analysis: &Analysis) -> String {
-    if analysis.machine.nodes < 2 {
-        return format!("No finding: {} has one node, so no memory can be remote.", clean(&analysis.machine.name));
-    }
-    if !several_threads(analysis) {
-        return match analysis.threads.len() {
-            1 => "No finding: the program has one thread, and its memory is where it runs.".to_owned(),
-            _ => "No finding: each process has one thread, and its memory is where it runs.".to_owned(),
-        };
-    }
-    if let Some(part) = analysis.unrecorded {
-        let rest = format!("{} of the touched memory belongs to no recorded object and was not judged", percent(part));
-        return match remote(analysis) {
-            Some(remote) => format!("No finding among the recorded objects ({remote}), but that is not an all-clear: {rest}."),
-            None => format!("No finding, and no judgement: no accesses to objects of known placement were seen, and {rest}."),
-        };
-    }
-    match remote(analysis) {
-        Some(remote) if is_too_little(analysis) => {
-            let were = if analysis.remote_samples == 1 { "was" } else { "were" };
-            let seen = match &analysis.remote_evidence {
-                Some(EvidenceSource::Hint) => format!("{} {were} seen", count(analysis.remote_samples as usize, "hinting fault")),
-                _ => format!("{} {were} taken", count(analysis.remote_samples as usize, "sample")),
-            };
-            format!("Not enough samples for a verdict: {seen}; profile a longer run. As far as seen, {remote}.")
+/// The verdict without findings: `NOT JUDGED: ` or `No finding: `, and why.
+fn no_finding(analysis: &Analysis, verdict: &Verdict) -> String {
+    let remote = remote(analysis);
+    let with_remote = remote.as_ref().map_or(String::new(), |remote| format!("{remote}, and "));
+    match verdict {
+        Verdict::Findings => String::new(),
+        Verdict::WellPlaced(Why::OneNode) => {
+            format!("No finding: {} has one node, so no memory can be remote.", clean(&analysis.machine.name))
         }
-        Some(remote) if is_mostly_uncovered(analysis) && analysis.objects.iter().any(|object| object.judged) => {
-            let judged = analysis.coverage.as_ref().map_or(0.0, |coverage| coverage.judged);
-            format!(
-                "No finding among the judged objects ({remote}), but that is not an all-clear: they receive {} of the accesses seen.",
-                percent(judged)
-            )
+        Verdict::WellPlaced(Why::OneThread { processes: 1 }) => {
+            "No finding: the program has one thread, and its memory is where it runs.".to_owned()
         }
-        Some(remote) if analysis.objects.iter().any(|object| object.judged) => {
-            format!("No finding: {remote}, and no judged object is misplaced.")
+        Verdict::WellPlaced(Why::OneThread { .. }) => {
+            "No finding: each process has one thread, and its memory is where it runs.".to_owned()
         }
-        Some(remote) => format!("No finding: {remote}, but no object could be judged; the reasons are below."),
-        None => format!(
-            "No finding, and no judgement: no accesses to objects of known placement were seen{} what was missing is below.",
-            // If accesses cannot be observed at all, a longer run does not help.
-            if is_seen(analysis, &EvidenceSource::Watch) { format!(". {};", sees_more(analysis)) } else { ":".to_owned() }
-        ),
-    }
-}
-
-/// Whether any process has two threads, or shares memory with another one.
-fn several_threads(analysis: &Analysis) -> bool {
-    let mut teams: Vec<i64> = analysis.threads.iter().map(|thread| thread.team.unwrap_or(thread.process)).collect();
-    teams.sort_unstable();
-    teams.is_empty() || teams.windows(2).any(|pair| pair[0] == pair[1])
-}
-
-/// Whether evidence of this source was available.
-fn is_seen(analysis: &Analysis, source: &EvidenceSource) -> bool {
-    !analysis.evidence.iter().any(|evidence| evidence.source == *source && !evidence.available)
-}
-
-/// What to do to observe more accesses than in this profile.
-fn sees_more(analysis: &Analysis) -> &'static str {
-    match (is_seen(analysis, &EvidenceSource::Agent), analysis.command.is_empty()) {
-        (false, true) => "Longer recordings see more, and so does starting the program under 'firsttouch profile'",
-        (false, false) => "Longer runs see more",
-        (true, _) => "Longer runs and a smaller --min-size see more",
+        Verdict::WellPlaced(Why::Judged { .. }) => format!("No finding: {with_remote}no judged object is misplaced."),
+        Verdict::WellPlaced(Why::Cached { share }) => {
+            format!("No finding: {} of the accesses seen are to objects that fit in a core's cache.", percent(*share))
+        }
+        Verdict::NotJudged(causes) => {
+            let causes: Vec<String> = causes.iter().map(|cause| clean(&cause.to_string())).collect();
+            let as_far = remote.map_or(String::new(), |remote| format!(" As far as seen, {remote}."));
+            format!("NOT JUDGED: {}.{as_far}", causes.join("; and "))
+        }
     }
 }
 
 /// `The judged objects receive 96 % of the accesses seen, objects that fit in a core's cache 3 %, memory of no recorded object 1 %.`
 fn covered(analysis: &Analysis) -> Option<String> {
-    let coverage = analysis.coverage.as_ref().filter(|_| analysis.machine.nodes > 1 && several_threads(analysis))?;
+    let coverage = analysis.coverage.as_ref().filter(|_| analysis.machine.nodes > 1 && analysis.has_teams())?;
     let parts = [
         ("objects that fit in a core's cache", coverage.cached),
         ("objects not judged", coverage.not_judged),

@@ -2,10 +2,12 @@
 //! `firsttouch check`: exit statuses and output formats.
 
 use firsttouch_e2e::process::{Outcome, run};
+use firsttouch_e2e::programs::program;
 use firsttouch_e2e::recorded::recorded;
 use firsttouch_e2e::tool::{Firsttouch, assert_clear_error, temporary_directory, text};
 use serde_json::Value;
 use std::path::Path;
+use std::process::Command;
 
 fn check(firsttouch: &Firsttouch, words: &[&str]) -> Outcome {
     run(&mut firsttouch.command([&["check"], words].concat()))
@@ -86,11 +88,17 @@ fn programs_keep_their_status() {
     let good = check(&firsttouch, &["--format", "junit", "--output", text(&output), "--", "echo", "its own"]);
     assert_eq!((good.status, good.stdout_text().as_str()), (0, "its own\n"), "{good:?}");
     assert!(std::fs::read_to_string(&output).is_ok_and(|xml| xml.contains("failures=\"0\"")));
-    for (command, status) in [(&["sh", "-c", "exit 42"][..], 42), (&["sh", "-c", "kill -9 $$"], 137), (&["/none/such"], 127)] {
+    // 3 means that a limit is exceeded, and nothing else.
+    let programs: [(&[&str], i32); 4] =
+        [(&["sh", "-c", "exit 42"], 42), (&["sh", "-c", "kill -9 $$"], 137), (&["/none/such"], 127), (&["sh", "-c", "exit 3"], 1)];
+    for (command, status) in programs {
         let outcome = check(&firsttouch, &[&["--"], command].concat());
         assert_eq!(outcome.status, status, "{outcome:?}");
         assert!(!outcome.messages().is_empty(), "{outcome:?}");
     }
+    let ignored = check(&firsttouch, &["--ignore-failure", "--json", "--", "sh", "-c", "exit 3"]);
+    let json: Value = serde_json::from_slice(&ignored.stdout).expect("JSON");
+    assert_eq!((ignored.status, &json["exit_code"], &json["outcome"]), (0, &3.into(), &"passed".into()), "{ignored:?}");
     let marker = folder.path().join("started");
     for (words, mentions) in [
         (&["--max-slowdown", "1.2", "--machine", "virtual:2"][..], "bandwidths of the machine are not known"),
@@ -102,4 +110,42 @@ fn programs_keep_their_status() {
     assert_clear_error(&check(&firsttouch, &["--baseline", "/none.json", "--", "touch", text(&marker)]), &[1], &["/none.json"]);
     assert_clear_error(&check(&firsttouch, &["none.ftp"]), &[1], &["none.ftp"]);
     assert!(!marker.exists(), "the program ran");
+}
+
+/// Check that a program is never called within its limits without evidence: where no accesses are seen, and where the profile could not be
+/// written. Each format says that it was not judged, and why.
+#[test]
+fn no_evidence_passes_no_limit() {
+    let name = "no_evidence_passes_no_limit";
+    let (Some(firsttouch), Some(forbid)) = (Firsttouch::find(name), program(name, "noharm/forbid")) else { return };
+    let Some(team) = program(name, "noharm/threads_1000") else { return };
+    let folder = temporary_directory();
+    let profile = folder.path().join("blind.ftp");
+    // Threads that end before the first tick.
+    let short = firsttouch.profile(&profile, &["--quiet"], &[team.clone().into_os_string()]);
+    let mut inside = Command::new(&forbid);
+    inside.args(["EPERM", "perf,memory"]).arg(short.get_program()).args(short.get_args());
+    assert_eq!(run(&mut inside).status, 0);
+    let report = firsttouch.report_json(&profile);
+    assert_eq!(report["verdict"]["outcome"], "not-judged", "{report}");
+    let file = text(&profile);
+    for (words, expected) in [
+        (&[file][..], "NOT JUDGED"),
+        (&["--format", "github", file], "::error title=firsttouch max-remote::remote accesses: not judged: "),
+        (&["--format", "junit", file], "<error type=\"not-judged\""),
+        (&["--format", "sarif", file], "\"executionSuccessful\": false"),
+        (&["--json", file], "\"outcome\":\"not-judged\""),
+    ] {
+        let outcome = check(&firsttouch, words);
+        assert_eq!(outcome.status, 1, "{words:?}: {outcome:?}");
+        let shown = outcome.stdout_text().replace("\"outcome\": ", "\"outcome\":");
+        assert!(shown.contains(expected) && !shown.contains("\"passed\": true"), "{shown}");
+    }
+    let kept = folder.path().join("kept.ftp");
+    for kib in [8, 64, 400] {
+        let script = format!("ulimit -f {kib}; exec {} check --profile {} -- {}", text(firsttouch.binary()), text(&kept), text(&team));
+        let full = run(Command::new("sh").args(["-c", &script]));
+        assert_eq!(full.status, 1, "{kib}: {full:?}");
+        assert!(!full.messages().contains("passed"), "{kib}: {full:?}");
+    }
 }

@@ -1,0 +1,187 @@
+//! What an analysis says of the program as a whole. Reports, `check`, `plan` and `predict` take it from here, so that they agree.
+//!
+//! Without findings, a program is well placed only if nothing stands against that: the judged memory receives most of the accesses seen, their
+//! number suffices, and most of the touched memory is known. Else it is not judged, for the causes that are listed.
+
+use crate::{Analysis, Coverage, NotJudgedReason, ObjectView};
+use firsttouch_model::counted;
+use firsttouch_model::evidence::EvidenceSource;
+use serde::Serialize;
+use std::fmt;
+
+/// With fewer samples or a wider interval, the remote fraction gives no verdict.
+const LEAST_SAMPLES: u64 = 16;
+const WIDEST_INTERVAL: f64 = 0.3;
+
+/// The verdict on a program.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// Objects, threads or the whole program are misplaced.
+    Findings,
+    WellPlaced(Why),
+    NotJudged(Vec<Cause>),
+}
+
+/// Why a program is well placed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Why {
+    /// The machine has one node.
+    OneNode,
+    /// The program, or each process, has one thread, and shares memory with no other.
+    OneThread { processes: usize },
+    /// The judged objects are, and receive this share of the accesses seen.
+    Judged { share: f64 },
+    /// Nearly all accesses seen are to objects that fit in a core's cache.
+    Cached { share: f64 },
+}
+
+/// What stands against an all-clear.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cause {
+    /// The profile has no threads.
+    NoThreads,
+    /// The recording ended before the program did, while that had one thread, and no accesses were seen.
+    EndedEarly,
+    /// This part of the touched memory belongs to no recorded object.
+    Unrecorded(f64),
+    /// No accesses were seen, because sources are missing (the sentence of one of them), or the run was short.
+    NoAccesses { missing: Option<String>, is_attached: bool },
+    /// The judged objects receive so little of the accesses seen. The object of the others with the most, and why it was not judged.
+    Uncovered { judged: f64, largest: Option<(String, NotJudgedReason)> },
+    TooFewSamples { samples: u64, source: Option<EvidenceSource> },
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |part: f64| format!("{:.0} %", part * 100.0);
+        match self {
+            Self::NoThreads => write!(f, "the profile has no threads: the recording ended before the program began"),
+            Self::EndedEarly => write!(f, "the recording ended before the program did, and no accesses were seen"),
+            Self::Unrecorded(part) => write!(f, "{} of the touched memory belongs to no recorded object", percent(*part)),
+            Self::NoAccesses { missing: Some(missing), .. } => write!(f, "no accesses were seen: {missing}"),
+            Self::NoAccesses { missing: None, is_attached: true } => write!(
+                f,
+                "no accesses to objects of known placement were seen; record for longer, or start the program under 'firsttouch profile'"
+            ),
+            Self::NoAccesses { missing: None, is_attached: false } => {
+                write!(f, "no accesses to objects of known placement were seen; profile a longer run, or with a smaller --min-size")
+            }
+            Self::Uncovered { judged, largest } => {
+                write!(f, "the judged objects receive {} of the accesses seen", percent(*judged))?;
+                match largest {
+                    Some((name, reason)) => write!(f, "; of the others, {name} receives the most: {reason}"),
+                    None => Ok(()),
+                }
+            }
+            Self::TooFewSamples { samples, source: Some(EvidenceSource::Hint) } => {
+                write!(f, "too few accesses were seen ({}); profile a longer run", counted(*samples, "hinting fault"))
+            }
+            Self::TooFewSamples { samples, .. } => {
+                write!(f, "too few accesses were seen ({}); profile a longer run", counted(*samples, "sample"))
+            }
+        }
+    }
+}
+
+/// The verdict as JSON.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VerdictView {
+    /// `findings`, `well-placed` or `not-judged`.
+    pub outcome: &'static str,
+    /// What stands against an all-clear, if there are findings too.
+    pub causes: Vec<String>,
+}
+
+impl Analysis {
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        if !self.findings.is_empty() {
+            return Verdict::Findings;
+        }
+        let causes = self.doubts();
+        if !causes.is_empty() {
+            return Verdict::NotJudged(causes);
+        }
+        let share = self.coverage.as_ref().map_or(1.0, |coverage| coverage.judged);
+        Verdict::WellPlaced(match () {
+            () if self.machine.nodes < 2 => Why::OneNode,
+            () if !self.has_teams() => Why::OneThread { processes: self.threads.len() },
+            () if self.objects.iter().any(|object| object.judged) => Why::Judged { share },
+            () => Why::Cached { share: self.coverage.as_ref().map_or(1.0, |coverage| coverage.cached) },
+        })
+    }
+
+    #[must_use]
+    pub fn verdict_view(&self) -> VerdictView {
+        let outcome = match self.verdict() {
+            Verdict::Findings => "findings",
+            Verdict::WellPlaced(_) => "well-placed",
+            Verdict::NotJudged(_) => "not-judged",
+        };
+        VerdictView { outcome, causes: self.doubts().iter().map(ToString::to_string).collect() }
+    }
+
+    /// What stands against calling the program well placed, apart from findings.
+    #[must_use]
+    pub fn doubts(&self) -> Vec<Cause> {
+        let mut causes = Vec::new();
+        if self.threads.is_empty() {
+            return vec![Cause::NoThreads];
+        }
+        if self.machine.nodes < 2 {
+            return causes;
+        }
+        if !self.has_teams() {
+            let has_ended_early = self.exit_code.is_none() && !self.command.is_empty() && self.coverage.is_none();
+            return has_ended_early.then_some(Cause::EndedEarly).into_iter().collect();
+        }
+        causes.extend(self.unrecorded.map(Cause::Unrecorded));
+        match &self.coverage {
+            None if self.remote_fraction.is_none() => {
+                causes.push(Cause::NoAccesses { missing: self.missing_accesses(), is_attached: self.command.is_empty() });
+            }
+            // Hinting faults show no volumes.
+            None if !self.objects.iter().any(|object| object.judged) => {
+                causes.push(Cause::Uncovered { judged: 0.0, largest: self.largest_not_judged() });
+            }
+            Some(coverage) if coverage.is_too_small() => {
+                causes.push(Cause::Uncovered { judged: coverage.judged, largest: self.largest_not_judged() });
+            }
+            _ if self.remote_fraction.is_some() && self.has_too_few_samples() => {
+                causes.push(Cause::TooFewSamples { samples: self.remote_samples, source: self.remote_evidence.clone() });
+            }
+            _ => {}
+        }
+        causes
+    }
+
+    /// Whether any process has two threads, or shares memory with another one.
+    #[must_use]
+    pub fn has_teams(&self) -> bool {
+        let mut teams: Vec<i64> = self.threads.iter().map(|thread| thread.team.unwrap_or(thread.process)).collect();
+        teams.sort_unstable();
+        teams.is_empty() || teams.windows(2).any(|pair| pair[0] == pair[1])
+    }
+
+    fn has_too_few_samples(&self) -> bool {
+        let is_wide = self.remote_interval.is_some_and(|[low, high]| high - low > WIDEST_INTERVAL);
+        is_wide || self.remote_samples < LEAST_SAMPLES
+    }
+
+    /// Why no accesses could be seen, if no source of them was available.
+    fn missing_accesses(&self) -> Option<String> {
+        let sources = || {
+            let shows_accesses = |source: &EvidenceSource| matches!(source, EvidenceSource::Sample | EvidenceSource::Watch | EvidenceSource::Hint);
+            self.evidence.iter().filter(move |evidence| shows_accesses(&evidence.source))
+        };
+        let is_missing = sources().all(|evidence| !evidence.available);
+        sources().find(|_| is_missing).map(|evidence| evidence.detail.clone())
+    }
+
+    fn largest_not_judged(&self) -> Option<(String, NotJudgedReason)> {
+        let open = |object: &&ObjectView| !object.judged && object.reason.as_ref().is_some_and(|reason| !Coverage::is_cached(reason));
+        let share = |object: &ObjectView| object.access_share.unwrap_or(0.0);
+        let largest = self.objects.iter().filter(open).max_by(|a, b| share(a).total_cmp(&share(b)))?;
+        Some((largest.name.clone(), largest.reason.clone()?))
+    }
+}

@@ -1,6 +1,7 @@
 //! Analysis against profiles with known truth: simulated programs, constructed profiles, malformed ones.
 #![allow(clippy::unwrap_used)]
 
+mod bursts;
 mod estimator;
 mod findings;
 mod fixes;
@@ -15,3 +16,4 @@ mod seeds;
 mod shared_memory;
 mod simulated;
 mod together;
+mod without_perf;

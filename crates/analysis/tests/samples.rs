@@ -261,6 +261,24 @@ fn writes_after_an_attachment() {
     assert!(initialises(&run));
 }
 
+/// Check that threads of another process, on other nodes, change no figure: workers have the same numbers in both processes.
+#[test]
+fn unrelated_processes() {
+    let mut alone = run(3, [FAST, SLOW], 2);
+    for touch in &mut alone.profile.first_touches {
+        touch.thread = Id::try_from(touch.address / 65536).unwrap() % THREADS as Id;
+    }
+    let mut beside = alone.profile.clone();
+    beside.processes.push(Process { id: 2, pid: 20, ..beside.processes[0].clone() });
+    beside.threads.extend((10..10 + THREADS as Id).map(|id| Thread { process: 2, parent: None, cpu_ns: Some(0), ..thread(id) }));
+    let figures = |profile: &Profile| {
+        let analysis = analyse(profile, &target(2), &FakeSources(TouchCause::Loop));
+        assert_eq!(analysis.objects.len(), 2);
+        analysis.objects.into_iter().map(|object| (object.name, object.remote_interval.unwrap())).collect::<Vec<_>>()
+    };
+    assert_eq!(figures(&beside), figures(&alone.profile));
+}
+
 /// Check that accesses to memory of no recorded object are a part of what the report says it covers.
 #[test]
 fn coverage_counts_other_memory() {

@@ -8,6 +8,7 @@ mod fixes;
 mod idle_threads;
 mod large;
 mod limits;
+mod many_processes;
 mod names;
 mod pools;
 mod recorded_machine;

@@ -123,7 +123,12 @@ impl Judge<'_> {
         }
         let whole: Vec<(usize, f64)> = hits.iter().map(|h| (h.draw, h.rate())).collect();
         let mut part = vec![0.0; hits.len()];
+        // The same for all threads that do not use the group.
+        let unused = self.design.part_of(&whole, &part);
         let share = |own: &Vec<(usize, f64)>| {
+            if own.is_empty() {
+                return unused;
+            }
             own.iter().for_each(|&(at, rate)| part[at] += rate);
             let share = self.design.part_of(&whole, &part);
             own.iter().for_each(|&(at, _)| part[at] = 0.0);

@@ -37,6 +37,9 @@ pub struct Thread {
 pub struct Threads {
     pub list: Vec<Thread>,
     by_id: HashMap<Id, usize>,
+    /// The team of each process, and the threads of each team (indices).
+    team_of: HashMap<Id, Id>,
+    of_team: HashMap<Id, Vec<usize>>,
     cpu_nodes: HashMap<u32, u32>,
     /// Whether the target is the machine of the profile.
     pub real: bool,
@@ -91,7 +94,12 @@ impl Threads {
                 kernel_faults: row.all_faults.zip(row.user_faults).map(|(all, user)| all.saturating_sub(user)),
             })
             .collect();
-        Self { list, by_id, cpu_nodes, real: !target.virtual_machine, together }
+        let team_of = list.iter().map(|thread| (thread.process, thread.team)).collect();
+        let mut of_team: HashMap<Id, Vec<usize>> = HashMap::new();
+        for (index, thread) in list.iter().enumerate() {
+            of_team.entry(thread.team).or_default().push(index);
+        }
+        Self { list, by_id, team_of, of_team, cpu_nodes, real: !target.virtual_machine, together }
     }
 
     /// The index of the thread with this id.
@@ -110,8 +118,8 @@ impl Threads {
 
     /// The threads of a process and of those that share memory with it: indices, and the threads.
     pub fn beside(&self, process: Id) -> impl Iterator<Item = (usize, &Thread)> {
-        let team = self.list.iter().find(|thread| thread.process == process).map(|thread| thread.team);
-        self.list.iter().enumerate().filter(move |(_, thread)| Some(thread.team) == team)
+        let indices = self.team_of.get(&process).and_then(|team| self.of_team.get(team));
+        indices.into_iter().flatten().map(|&index| (index, &self.list[index]))
     }
 
     /// The first thread of a worker in these processes: its index, and the thread.

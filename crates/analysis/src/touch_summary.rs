@@ -80,6 +80,7 @@ impl TouchSummary {
         let mut enough_by_kernel = false;
         let (mut kernel, mut recycled, mut unknown) = (0.0, 0.0, 0.0);
         let mut moments = BTreeSet::new();
+        let mut homes = Vec::new();
         for &object in &group.members {
             let Some(own) = touches.get(&object) else { continue };
             s.page_bytes = s.page_bytes.max(own.page_bytes);
@@ -108,7 +109,9 @@ impl TouchSummary {
                     recycled += pages;
                     s.former.get_or_insert((touch.address, touch.time));
                 }
-                s.placed.push((group.position(object, placed.offset), worker, pages));
+                let position = group.position(object, placed.offset);
+                s.placed.push((position, worker, pages));
+                homes.push((position, threads.list[touch.thread].node, pages));
             }
             if let Some(thread) = own.kernel {
                 kernel += own.kernel_pages;
@@ -136,7 +139,7 @@ impl TouchSummary {
             && (enough_by_kernel || (s.records >= 8 && is_spread) || (s.records > 0 && s.records as u64 >= all_pages.div_ceil(2)));
         s.samples = moments.len() as u64;
         s.partition = s.classified(group);
-        s.home_error = s.guess_error(threads);
+        s.home_error = guess_error(homes, s.page_bytes);
         s
     }
 
@@ -144,29 +147,6 @@ impl TouchSummary {
     fn effective_records(&self) -> f64 {
         let (sum, squares) = self.placed.iter().fold((0.0, 0.0), |(sum, squares), (_, _, pages)| (sum + pages, squares + pages * pages));
         if squares > 0.0 { sum * sum / squares } else { 0.0 }
-    }
-
-    /// How often the node of a page is guessed wrong from the records of other pages: each record is guessed from the nearest one on another
-    /// page. Pages without a record are half as far from the nearest record as records are from each other, so half of it is taken. (0 if all
-    /// pages have records, because then nothing is guessed.)
-    fn guess_error(&self, threads: &Threads) -> f64 {
-        let node_of: HashMap<usize, u32> = threads.list.iter().map(|thread| (thread.worker, thread.node)).collect();
-        let mut records: Vec<(u64, u32, f64)> =
-            self.placed.iter().filter_map(|&(position, worker, pages)| Some((position, *node_of.get(&worker)?, pages))).collect();
-        records.sort_unstable_by_key(|record| record.0);
-        let page = |position: u64| position / self.page_bytes.max(1);
-        let (mut wrong, mut all) = (0.0, 0.0);
-        for (i, &(position, node, pages)) in records.iter().enumerate() {
-            let is_other = |other: &&(u64, u32, f64)| page(other.0) != page(position);
-            let near = [records[..i].iter().rev().take(NEAR).find(is_other), records[i + 1..].iter().take(NEAR).find(is_other)];
-            if let Some(near) = near.into_iter().flatten().min_by_key(|other| other.0.abs_diff(position)) {
-                // Only the pages that the record stands for besides its own are guessed.
-                let guessed = (pages - 1.0).max(0.0);
-                wrong += if near.1 == node { 0.0 } else { guessed };
-            }
-            all += pages;
-        }
-        if all > 0.0 { wrong / all / 2.0 } else { 0.0 }
     }
 
     fn classified(&self, group: &Group) -> Partition {
@@ -217,6 +197,27 @@ impl TouchSummary {
         }
         shares
     }
+}
+
+/// How often the node of a page is guessed wrong from the records of other pages: each record is guessed from the nearest one on another
+/// page. Pages without a record are half as far from the nearest record as records are from each other, so half of it is taken. (0 if all
+/// pages have records, because then nothing is guessed.)
+/// `records`: (logical position, node of the toucher, pages) of each.
+fn guess_error(mut records: Vec<(u64, u32, f64)>, page_bytes: u64) -> f64 {
+    records.sort_unstable_by_key(|record| record.0);
+    let page = |position: u64| position / page_bytes.max(1);
+    let (mut wrong, mut all) = (0.0, 0.0);
+    for (i, &(position, node, pages)) in records.iter().enumerate() {
+        let is_other = |other: &&(u64, u32, f64)| page(other.0) != page(position);
+        let near = [records[..i].iter().rev().take(NEAR).find(is_other), records[i + 1..].iter().take(NEAR).find(is_other)];
+        if let Some(near) = near.into_iter().flatten().min_by_key(|other| other.0.abs_diff(position)) {
+            // Only the pages that the record stands for besides its own are guessed.
+            let guessed = (pages - 1.0).max(0.0);
+            wrong += if near.1 == node { 0.0 } else { guessed };
+        }
+        all += pages;
+    }
+    if all > 0.0 { wrong / all / 2.0 } else { 0.0 }
 }
 
 fn largest(map: &BTreeMap<usize, f64>) -> Option<(usize, f64)> {

@@ -1,12 +1,14 @@
 //! Analysis against profiles with known truth: simulated programs, constructed profiles, malformed ones.
 #![allow(clippy::unwrap_used)]
 
+mod bursts;
 mod estimator;
 mod findings;
 mod fixes;
 mod idle_threads;
 mod large;
 mod limits;
+mod many_processes;
 mod names;
 mod pools;
 mod recorded_machine;
@@ -15,3 +17,4 @@ mod seeds;
 mod shared_memory;
 mod simulated;
 mod together;
+mod without_perf;

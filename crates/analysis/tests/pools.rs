@@ -200,7 +200,7 @@ fn rows_of_two_matrices_in_turn() {
     assert!((analysis.findings[0].remote_fraction - 0.5).abs() < 0.05);
 }
 
-/// Check that rows which five lines allocate in turn are not judged: no line can be told from the others.
+/// Check that rows which five lines allocate in turn are not judged: samples do not show which line's blocks are used.
 #[test]
 fn rows_of_many_matrices_in_turn() {
     let analysis = analysed(&Layout { matrices: 5, is_parallel: false });
@@ -209,7 +209,7 @@ fn rows_of_many_matrices_in_turn() {
     assert_eq!(reasons, ["5 lines allocate its blocks in turn, so samples do not show which line's blocks are used"]);
 }
 
-/// Check that blocks of a memory that recorded objects took over count for nothing, and that malformed rows are survived.
+/// Check that blocks of a memory that recorded objects took over are not counted, and that malformed rows do no harm.
 #[test]
 fn blocks_that_are_gone() {
     let mut profile = profile(7, &Layout { matrices: 1, is_parallel: false });

@@ -6,38 +6,38 @@ use firsttouch_model::TouchCause;
 use firsttouch_model::finding::FindingKind;
 use firsttouch_model::rows::*;
 
-const THREADS: usize = 4;
-const TICK: u64 = 4 * MS;
-const BYTES: u64 = 64 * MIB;
-const A: u64 = 0x10_0000_0000;
-const B: u64 = 0x20_0000_0000;
+pub const THREADS: usize = 4;
+pub const TICK: u64 = 4 * MS;
+pub const BYTES: u64 = 64 * MIB;
+pub const A: u64 = 0x10_0000_0000;
+pub const B: u64 = 0x20_0000_0000;
 
 /// A loop over a thread's block of one object, one word a round.
 #[derive(Clone, Copy)]
-struct Kernel {
-    object: Id,
-    base: u64,
-    ns_a_round: f64,
-    usual_ns: f64,
+pub struct Kernel {
+    pub object: Id,
+    pub base: u64,
+    pub ns_a_round: f64,
+    pub usual_ns: f64,
     /// The loop's register shows its progress.
-    has_progress: bool,
+    pub has_progress: bool,
 }
 
 /// A run, and the rounds of both loops, by thread.
-struct Run {
-    profile: Profile,
-    by_thread: [[f64; 2]; THREADS],
+pub struct Run {
+    pub profile: Profile,
+    pub by_thread: [[f64; 2]; THREADS],
 }
 
 impl Run {
     /// A's share of all rounds.
-    fn share_of_a(&self) -> f64 {
+    pub fn share_of_a(&self) -> f64 {
         let sum = |which: usize| self.by_thread.iter().map(|rounds| rounds[which]).sum::<f64>();
         sum(0) / (sum(0) + sum(1))
     }
 }
 
-fn object(id: Id, name: &str, address: u64) -> Object {
+pub fn object(id: Id, name: &str, address: u64) -> Object {
     Object {
         id,
         process: 1,
@@ -88,12 +88,12 @@ fn run_of(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS]) -
     run_with(seed, loops, seconds, slower, false)
 }
 
-fn run_with(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS], has_bursts: bool) -> Run {
+pub fn run_with(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS], has_bursts: bool) -> Run {
     run_at(seed, loops, seconds, slower, has_bursts.then_some(BURSTS), TICK)
 }
 
 /// `bursts`: the time between two bursts of a thread, if there are any. `tick`: the time between two other samples.
-fn run_at(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS], bursts: Option<u64>, tick: u64) -> Run {
+pub fn run_at(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS], bursts: Option<u64>, tick: u64) -> Run {
     let mut random = Random(seed);
     let mut profile = Profile {
         processes: vec![Process { id: 1, pid: 10, parent: None, exe: None, born_ns: 0, died_ns: None }],
@@ -182,14 +182,14 @@ fn run_at(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS], b
     Run { profile, by_thread }
 }
 
-fn run(seed: u64, loops: [Kernel; 2], seconds: u64) -> Run {
+pub fn run(seed: u64, loops: [Kernel; 2], seconds: u64) -> Run {
     run_of(seed, loops, seconds, [1.0; THREADS])
 }
 
-const FAST: Kernel = Kernel { object: 1, base: A, ns_a_round: 2.0, usual_ns: 30e6, has_progress: true };
-const SLOW: Kernel = Kernel { object: 2, base: B, ns_a_round: 8.0, usual_ns: 60e6, has_progress: true };
+pub const FAST: Kernel = Kernel { object: 1, base: A, ns_a_round: 2.0, usual_ns: 30e6, has_progress: true };
+pub const SLOW: Kernel = Kernel { object: 2, base: B, ns_a_round: 8.0, usual_ns: 60e6, has_progress: true };
 
-fn judged(run: &Run) -> Analysis {
+pub fn judged(run: &Run) -> Analysis {
     analyse(&run.profile, &target(2), &FakeSources(TouchCause::Loop))
 }
 
@@ -233,60 +233,6 @@ fn slow_threads_are_not_overestimated() {
     }
 }
 
-/// Check that bursts rate loops that begin anew several times between two ticks: threads of different speed get their shares, within an
-/// interval that is too wide without bursts. The samples of bursts count for nothing else.
-#[test]
-fn bursts_rate_short_laps() {
-    let short = Kernel { ns_a_round: 0.5, has_progress: false, ..FAST };
-    let shorter = Kernel { ns_a_round: 0.4, has_progress: false, ..SLOW };
-    let (mut inside, mut checked) = (0, 0);
-    for seed in 0..10 {
-        let of = |has_bursts| {
-            let run = run_with(seed, [short, shorter], 10, [1.0, 1.0, 1.25, 1.5], has_bursts);
-            let analysis = judged(&run);
-            let a = analysis.objects.into_iter().find(|object| object.name == "A").unwrap();
-            (run, a)
-        };
-        let ((run, with), (_, without)) = (of(true), of(false));
-        let all: f64 = run.by_thread.iter().map(|rounds| rounds[0]).sum();
-        for (thread, rounds) in run.by_thread.iter().enumerate() {
-            let (truth, [low, high]) = (rounds[0] / all, with.used_by_thread_interval[thread]);
-            assert!((with.used_by_thread[thread] - truth).abs() < 0.03, "{seed} {thread}: {} {truth}", with.used_by_thread[thread]);
-            inside += u32::from(low < truth && truth < high);
-            checked += 1;
-            let [wide_low, wide_high] = without.used_by_thread_interval[thread];
-            assert!(high - low < 0.6 * (wide_high - wide_low), "{seed} {thread}: {low} {high} {wide_low} {wide_high}");
-        }
-        assert_eq!(with.used_by_thread_samples, without.used_by_thread_samples);
-    }
-    assert!(inside * 100 >= checked * 90, "{inside} of {checked}");
-}
-
-/// Check that many bursts do not hide that the loop begins anew several times between two ticks, as on machines whose ticks are far apart.
-#[test]
-fn ticks_far_apart() {
-    let short = Kernel { ns_a_round: 0.5, usual_ns: 800e6, has_progress: false, ..FAST };
-    let shorter = Kernel { ns_a_round: 4.0, usual_ns: 800e6, has_progress: false, ..SLOW };
-    let run = run_at(3, [short, shorter], 30, [1.0; THREADS], Some(100 * MS), 32 * MS);
-    let analysis = judged(&run);
-    let a = analysis.objects.iter().find(|object| object.name == "A").unwrap();
-    let (truth, [low, high]) = (run.share_of_a(), a.access_share_interval.unwrap());
-    assert!(low < truth && truth < high && (a.access_share.unwrap() - truth).abs() < 0.05, "{low} {truth} {high}");
-}
-
-/// Check that a loop whose laps take just half a tick is not taken to stand still from tick to tick.
-#[test]
-fn laps_in_step_with_the_ticks() {
-    // 2 Mi rounds a lap.
-    let in_step = Kernel { ns_a_round: 2.0 * MS as f64 / (2 << 20) as f64 * 0.998, usual_ns: 800e6, has_progress: false, ..FAST };
-    let other = Kernel { ns_a_round: 0.4, usual_ns: 800e6, has_progress: false, ..SLOW };
-    let run = run_at(3, [in_step, other], 20, [1.0, 1.0, 1.1, 1.1], Some(100 * MS), TICK);
-    let analysis = judged(&run);
-    let a = analysis.objects.iter().find(|object| object.name == "A").unwrap();
-    let (truth, [low, high]) = (run.share_of_a(), a.access_share_interval.unwrap());
-    assert!(low < truth && truth < high && (a.access_share.unwrap() - truth).abs() < 0.05, "{low} {truth} {high}");
-}
-
 /// Check that a loop without progress is not taken to be as fast as its time suggests: the interval is wide, and contains the truth.
 #[test]
 fn unrated_loops_widen_the_interval() {
@@ -315,163 +261,22 @@ fn writes_after_an_attachment() {
     assert!(initialises(&run));
 }
 
-/// Thread 0 writes each object once, before all threads use their blocks.
-fn initialise_in_thread_0(run: &mut Run) {
-    let mut own: Vec<(TimerSample, SampledAccess)> = run.profile.samples.drain(..).zip(run.profile.sampled_accesses.drain(..)).collect();
-    own.retain(|(sample, _)| sample.thread != 0 || sample.cpu_ns > 200 * MS);
-    // 64 MiB in 64 ms, twice: 16 ticks each.
-    let writing = |tick: u64| {
-        let (id, base) = if tick < 16 { (1, A) } else { (2, B) };
-        let round = (tick % 16) * BYTES / 16 / 8 + 1000;
-        let around = Some(SampledLoop { end: 0x500, entry: base, progress: Some(Progress { value: round, step: 1 }) });
-        let time_ns = S / 2 + tick * TICK;
-        let (state, site) = (SampleState::Computing, Some(20));
-        let sample = TimerSample {
-            id: 0,
-            thread: 0,
-            time_ns,
-            cpu: 0,
-            cpu_ns: tick * TICK,
-            weight: 1.0,
-            site,
-            state,
-            around,
-            unknown: 0,
-            elsewhere: 0.0,
-        };
-        let kind = AccessKind::Write;
-        (sample, SampledAccess { sample: 0, object: id, address: base + round * 8, bytes: 8, words: 1.0, kind, site, stride: Some(8) })
+/// Check that threads of another process, on other nodes, change no figure: workers have the same numbers in both processes.
+#[test]
+fn unrelated_processes() {
+    let mut alone = run(3, [FAST, SLOW], 2);
+    for touch in &mut alone.profile.first_touches {
+        touch.thread = Id::try_from(touch.address / 65536).unwrap() % THREADS as Id;
+    }
+    let mut beside = alone.profile.clone();
+    beside.processes.push(Process { id: 2, pid: 20, ..beside.processes[0].clone() });
+    beside.threads.extend((10..10 + THREADS as Id).map(|id| Thread { process: 2, parent: None, cpu_ns: Some(0), ..thread(id) }));
+    let figures = |profile: &Profile| {
+        let analysis = analyse(profile, &target(2), &FakeSources(TouchCause::Loop));
+        assert_eq!(analysis.objects.len(), 2);
+        analysis.objects.into_iter().map(|object| (object.name, object.remote_interval.unwrap())).collect::<Vec<_>>()
     };
-    let all: Vec<(TimerSample, SampledAccess)> = (0..32).map(writing).chain(own).collect();
-    for (number, (sample, access)) in all.into_iter().enumerate() {
-        let id = Id::try_from(number).unwrap() + 1;
-        run.profile.samples.push(TimerSample { id, ..sample });
-        run.profile.sampled_accesses.push(SampledAccess { sample: id, ..access });
-    }
-}
-
-/// Check that first touches are derived from sweeps only where the kernel could not report them: thread 0 writes each object once, and
-/// then all threads use their blocks.
-#[test]
-fn first_touches_without_perf() {
-    let mut run = run(7, [FAST, SLOW], 2);
-    run.profile.first_touches.clear();
-    run.profile.evidence.push(Evidence { source: "touch".into(), available: false, samples: 0, detail: "perf is forbidden".into() });
-    let unseen = judged(&run);
-    assert!(unseen.findings.is_empty() && unseen.objects.iter().all(|object| !object.judged), "{:?}", unseen.findings);
-    initialise_in_thread_0(&mut run);
-    let analysis = judged(&run);
-    let kinds: Vec<FindingKind> = analysis.findings.iter().map(|finding| finding.kind).collect();
-    assert_eq!(kinds, [FindingKind::SerialFirstTouch; 2], "{:?}", analysis.not_judged);
-    let a = analysis.objects.iter().find(|object| object.name == "A").unwrap();
-    assert_eq!(a.first_touch.by_thread[0], 1.0);
-    assert!((10..=18).contains(&a.first_touch.samples), "sweeps are counted, not the records made of them: {}", a.first_touch.samples);
-    assert!(analysis.notes.iter().any(|note| note.to_string().contains("32 samples saw memory being initialised")), "{:?}", analysis.notes);
-}
-
-/// Pages of both objects.
-const PAGES: u64 = 2 * BYTES / 4096;
-
-/// A run without perf, with these counts of page faults of thread 0 and of each other thread.
-fn without_perf(faults: [u64; 2], initialise: impl Fn(&mut Run)) -> Run {
-    let mut run = run(7, [FAST, SLOW], 2);
-    run.profile.first_touches.clear();
-    run.profile.evidence.push(Evidence { source: "touch".into(), available: false, samples: 0, detail: "perf is forbidden".into() });
-    initialise(&mut run);
-    run.profile.threads.iter_mut().for_each(|thread| thread.all_faults = Some(faults[usize::from(thread.id > 0)]));
-    run.profile.machine.huge_page_bytes = 2 * MIB;
-    run.profile.machine.transparent_huge_pages = "madvise".into();
-    answer_with_pages_of(&mut run, 4096);
-    run
-}
-
-/// The kernel says of four addresses of each object how large the page there is.
-fn answer_with_pages_of(run: &mut Run, page_bytes: u64) {
-    let page = |(id, base): (Id, u64), i: u64| Page {
-        process: 1,
-        object: Some(id),
-        address: base + i * BYTES / 4,
-        time_ns: S,
-        node: 0,
-        page_bytes,
-    };
-    run.profile.pages = [(1, A), (2, B)].into_iter().flat_map(|object| (0..4).map(move |i| page(object, i))).collect();
-}
-
-/// As `initialise_in_thread_0`, with code that no two samples show in one loop.
-fn initialise_in_short_loops(run: &mut Run) {
-    initialise_in_thread_0(run);
-    run.profile.samples[..32].iter_mut().for_each(|sample| sample.around = None);
-}
-
-fn found(run: &Run) -> Vec<FindingKind> {
-    judged(run).findings.iter().map(|finding| finding.kind).collect()
-}
-
-/// Check that sweeps by threads with too few page faults are no first touches: memory that a former owner or the kernel had touched.
-#[test]
-fn sweeps_need_page_faults() {
-    assert_eq!(found(&without_perf([PAGES, PAGES], initialise_in_thread_0)), [FindingKind::SerialFirstTouch; 2]);
-    let analysis = judged(&without_perf([100, PAGES], initialise_in_thread_0));
-    assert!(analysis.findings.is_empty() && analysis.objects.iter().all(|object| !object.judged), "{:?}", analysis.findings);
-}
-
-/// Check that the thread with nearly all page faults touched what it wrote before others used it, and that nothing is concluded if others
-/// have faults too, if counts are missing, or if huge pages may explain them.
-#[test]
-fn one_thread_has_all_page_faults() {
-    let run = without_perf([PAGES, 20], initialise_in_short_loops);
-    assert_eq!(found(&run), [FindingKind::SerialFirstTouch; 2], "{:?}", judged(&run).not_judged);
-    let lines: Vec<Option<u32>> = judged(&run).objects.iter().map(|object| object.first_touch.at[0].line).collect();
-    assert_eq!(lines, [Some(20); 2], "the code that only thread 0 runs");
-    for (faults, why) in [([PAGES, PAGES / 10], "others touched memory"), ([PAGES / 2, 20], "too few faults for the memory")] {
-        assert_eq!(found(&without_perf(faults, initialise_in_short_loops)), [], "{why}");
-    }
-    // 20 faults can place 40 MiB.
-    for page_bytes in [2 * MIB, 0] {
-        let mut run = without_perf([PAGES, 20], initialise_in_short_loops);
-        answer_with_pages_of(&mut run, page_bytes);
-        assert_eq!(found(&run), [], "pages of {page_bytes} bytes");
-    }
-    assert_eq!(found(&without_perf([PAGES, 20], |_| ())), [], "nothing shows how the memory was filled");
-    for ended in [None, Some(20)] {
-        let mut run = without_perf([PAGES, 20], initialise_in_short_loops);
-        run.profile.threads.push(Thread { died_ns: Some(S / 10), all_faults: ended, ..thread(9) });
-        assert_eq!(found(&run), [], "a thread that ended before its count was read");
-    }
-}
-
-/// Check that a sweep over memory of a former object shows no first touch, if others have page faults too: they may have touched the former one.
-#[test]
-fn sweeps_over_recycled_memory() {
-    let recycled = without_perf([PAGES, PAGES], |run| {
-        initialise_in_thread_0(run);
-        for (id, address) in [(1, A), (2, B)] {
-            run.profile.objects.push(Object { id: 2 + id, site: Some(20), died_ns: Some(S / 4), ..object(id, "former", address) });
-            run.profile.objects.iter_mut().filter(|object| object.id == id).for_each(|object| object.born_ns = S / 4);
-        }
-    });
-    assert_eq!(found(&recycled), []);
-}
-
-/// Check that memory which belonged to another object before, and that only thread 0 can have touched, is recycled, and that memory which
-/// was filled while thread 0 was in one system call was filled by the kernel.
-#[test]
-fn former_owners_and_the_kernel() {
-    let recycled = without_perf([PAGES, 20], |run| {
-        initialise_in_short_loops(run);
-        for (id, address) in [(1, A), (2, B)] {
-            run.profile.objects.push(Object { id: 2 + id, site: Some(20), died_ns: Some(S / 4), ..object(id, "former", address) });
-            run.profile.objects.iter_mut().filter(|object| object.id == id).for_each(|object| object.born_ns = S / 4);
-        }
-    });
-    assert_eq!(found(&recycled), [FindingKind::RecycledMemory; 2], "{:?}", judged(&recycled).not_judged);
-    let read = without_perf([PAGES, 20], |run| {
-        initialise_in_short_loops(run);
-        run.profile.sampled_accesses.retain(|access| access.sample > 32);
-        run.profile.samples[..32].iter_mut().for_each(|sample| sample.state = SampleState::InKernel);
-    });
-    assert_eq!(found(&read), [FindingKind::IoFirstTouch; 2], "{:?}", judged(&read).not_judged);
+    assert_eq!(figures(&beside), figures(&alone.profile));
 }
 
 /// Check that accesses to memory of no recorded object are a part of what the report says it covers.
@@ -485,23 +290,6 @@ fn coverage_counts_other_memory() {
     let after = covered(&run.profile);
     assert!((after.judged - 0.25).abs() < 0.03 && (after.elsewhere.unwrap() - 0.75).abs() < 0.03, "{after:?}");
     assert!(!after.is_too_small() && !before.is_too_small(), "small blocks are not recorded, and stay in a cache");
-}
-
-/// Check that sweeps also show first touches whose faults fell into a burst of which few were recorded, and that they do not where the
-/// faults would have been recorded: then a former owner had touched the memory.
-#[test]
-fn first_touches_within_a_burst() {
-    for (weight, is_hidden) in [(4000.0, true), (31.0, false)] {
-        let mut run = run(7, [FAST, SLOW], 2);
-        initialise_in_thread_0(&mut run);
-        let elsewhere = FirstTouch { address: 0x30_0000_0000, weight, time_ns: S / 2, ..run.profile.first_touches[0].clone() };
-        run.profile.first_touches = vec![elsewhere];
-        run.profile.evidence.push(Evidence { source: "touch".into(), available: true, samples: 1, detail: String::new() });
-        let analysis = judged(&run);
-        let found: Vec<FindingKind> = analysis.findings.iter().map(|finding| finding.kind).collect();
-        assert_eq!(found, if is_hidden { vec![FindingKind::SerialFirstTouch; 2] } else { vec![] }, "{weight}");
-        assert!(is_hidden || analysis.objects.iter().all(|object| !object.judged));
-    }
 }
 
 /// Check that objects which one thread filled and others use are candidates if their samples are too few, and that objects which their

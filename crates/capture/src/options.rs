@@ -1,6 +1,7 @@
 //! What to profile and how.
 
 use firsttouch_model::rows::Machine;
+use firsttouch_system::debug_exceptions::Policy;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,6 +16,10 @@ pub struct Options {
     pub duration: Option<Duration>,
     /// Attach to this process instead of starting `command`.
     pub pid: Option<i32>,
+    /// Which threads may get watchpoints.
+    pub watchpoints: Policy,
+    /// Watchpoints may rest while samples of registers show the accesses.
+    pub watchpoints_may_rest: bool,
     /// The agent library's bytes.
     pub agent: &'static [u8],
     pub machine: Machine,

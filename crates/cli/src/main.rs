@@ -9,6 +9,7 @@
 //! | `terminal.rs`, `progress.rs` | colours and width; progress on a terminal |
 //! | `record.rs` | starts a recording, for `profile` and `check` |
 //! | `processes.rs` | finds the processes that a command line names |
+//! | `watchpoints.rs` | the environment variables that say when watchpoints are set |
 //! | `request.rs` | from arguments to requests of the libraries |
 
 mod arguments;
@@ -20,6 +21,7 @@ mod progress;
 mod record;
 mod request;
 mod terminal;
+mod watchpoints;
 
 use arguments::{Arguments, Command, OVERVIEW};
 use clap::Parser;

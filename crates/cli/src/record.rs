@@ -1,8 +1,9 @@
 //! Recording a program, for the commands that profile one.
 
 use crate::arguments::Profile;
-use crate::exit;
+use crate::exit::{self, usage};
 use crate::output::message;
+use crate::watchpoints;
 use anyhow::Result;
 use firsttouch_capture::{Options, Recording};
 use firsttouch_report::thousands;
@@ -14,6 +15,8 @@ const SHOWN_STACKS: usize = 20_000;
 
 /// Runs the program and records it. Returns the exit status to use if the program could not be started.
 pub fn record(arguments: &Profile, output: &Path) -> Result<std::result::Result<Recording, u8>> {
+    let watchpoints = usage(watchpoints::policy())?;
+    let watchpoints_may_rest = usage(watchpoints::may_rest())?;
     let info = MachineInfo::read(Path::new("/"))?;
     let options = Options {
         command: arguments.program.clone(),
@@ -22,6 +25,8 @@ pub fn record(arguments: &Profile, output: &Path) -> Result<std::result::Result<
         follow: arguments.follow,
         duration: arguments.duration,
         pid: arguments.pid,
+        watchpoints,
+        watchpoints_may_rest,
         agent: firsttouch_native::AGENT,
         machine: info.machine,
         notes: info.doubts,

@@ -57,7 +57,7 @@ pub struct Operand {
     pub is_repeated: bool,
 }
 
-/// A register that grows by the same step in each round: two samples in one entry of a loop tell by it how many rounds lie between them.
+/// A register that grows by the same step in each round: it shows how many rounds lie between two samples in one entry of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Induction {
     /// Number of the register.

@@ -4,11 +4,6 @@
 //! in between (fixed in Linux 6.14: "KVM: x86: Load DR6 with guest value only before entering .vcpu_run() loop", CVE-2025-21839). The
 //! guest's kernel then takes the exception for the instruction int1 and sends SIGTRAP, which ends the program.
 
-use std::ffi::OsStr;
-
-/// Users choose by this variable which threads are watched.
-const VARIABLE: &str = "FIRSTTOUCH_WATCHPOINTS";
-
 /// Which threads may get watchpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
@@ -20,26 +15,11 @@ pub enum Policy {
     Never,
 }
 
-/// May watchpoints rest because samples of registers show the accesses? The user may forbid it (`FIRSTTOUCH_WATCHPOINTS_REST=never`), to
-/// have all that watchpoints can show.
-#[must_use]
-pub fn may_rest() -> bool {
-    std::env::var_os("FIRSTTOUCH_WATCHPOINTS_REST").is_none_or(|word| word != "never")
-}
-
-/// The policy: the user's, or by the processor.
-#[must_use]
-pub fn policy() -> Policy {
-    chosen(std::env::var_os(VARIABLE).as_deref())
-        .unwrap_or_else(|| if hypervisor_may_lose_causes() { Policy::Guarded } else { Policy::Always })
-}
-
-fn chosen(word: Option<&OsStr>) -> Option<Policy> {
-    match word?.to_str()? {
-        "always" => Some(Policy::Always),
-        "guarded" => Some(Policy::Guarded),
-        "never" => Some(Policy::Never),
-        _ => None,
+impl Policy {
+    /// What this machine needs.
+    #[must_use]
+    pub fn of_machine() -> Self {
+        if hypervisor_may_lose_causes() { Self::Guarded } else { Self::Always }
     }
 }
 
@@ -100,14 +80,6 @@ impl Drop for Guard {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Check the words of the variable; others count as unset.
-    #[test]
-    fn words() {
-        let of = |word: &str| chosen(Some(OsStr::new(word)));
-        assert_eq!((of("always"), of("guarded"), of("never")), (Some(Policy::Always), Some(Policy::Guarded), Some(Policy::Never)));
-        assert_eq!((of(""), of("Always"), chosen(None)), (None, None, None));
-    }
 
     /// Check that a SIGTRAP ends nothing under the guard, and that the disposition comes back.
     #[test]

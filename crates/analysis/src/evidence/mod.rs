@@ -178,6 +178,8 @@ pub struct Sampled {
 pub struct Evidence {
     /// The samples of each source, the most trusted first.
     sampled: Vec<Sampled>,
+    /// See [`Self::volumes`].
+    volumes: Option<SourceRef>,
     /// Touches of the members that were read, by object index.
     pub touches: HashMap<usize, ObjectTouches>,
     /// First touches by group.
@@ -231,6 +233,11 @@ impl Evidence {
     /// unless it is imprecise and a later one is less so, which looked at all objects with a share that matters.
     #[must_use]
     pub fn volumes(&self) -> Option<SourceRef> {
+        self.volumes
+    }
+
+    /// Looks at the shares of all groups.
+    fn choose_volumes(&self) -> Option<SourceRef> {
         let widest = |source: &SourceRef| {
             let design = &self.of(*source).design;
             (0..self.summaries.len()).filter_map(|group| design.share(&[group])).map(|share| share.half_width()).fold(0.0, f64::max)

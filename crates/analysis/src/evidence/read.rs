@@ -114,6 +114,7 @@ impl<'a> Reader<'a> {
             let sampled = self.locate(source, samples, &mut evidence);
             evidence.sampled.push(sampled);
         }
+        evidence.volumes = evidence.choose_volumes();
         evidence
     }
 

@@ -14,7 +14,7 @@ use crate::names::chain;
 use crate::pool::Pool;
 use crate::source_code::CodeLocations;
 use firsttouch_model::rows::{FirstTouch, Id, NO_OBJECT, Object, ObjectKind, Profile, SmallBlock};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use stretches::{Block, Owners, Stretch, stretches};
 
 const LEAST_BYTES: u64 = 1 << 20;
@@ -38,6 +38,8 @@ pub struct Pooled {
     /// By object id.
     pub pools: HashMap<Id, Pool>,
     memory: Memory,
+    /// The highest id of an object.
+    last_object: Id,
 }
 
 impl Pooled {
@@ -47,11 +49,11 @@ impl Pooled {
         if profile.small_blocks.is_empty() {
             return None;
         }
-        let mut pooled = Self { profile: profile.clone(), pools: HashMap::new(), memory: Memory::default() };
+        let last_object = profile.objects.iter().map(|object| object.id).max().unwrap_or(0);
+        let mut pooled = Self { profile: profile.clone(), pools: HashMap::new(), memory: Memory::default(), last_object };
         let places = Places::new(profile, sources);
-        let processes: BTreeSet<Id> = profile.small_blocks.iter().map(|block| block.process).collect();
-        for process in processes {
-            pooled.add_process(process, &places);
+        for (process, rows) in Rows::by_process(profile) {
+            pooled.add_process(process, &rows, &places);
         }
         pooled.translate_accesses();
         pooled.copy_touches();
@@ -64,13 +66,13 @@ impl Pooled {
         self.memory.at(process, address).is_some()
     }
 
-    fn add_process(&mut self, process: Id, places: &Places) {
-        let sampled = surviving(&self.profile, process);
+    fn add_process(&mut self, process: Id, rows: &Rows<'_>, places: &Places) {
+        let sampled = rows.surviving();
         let block = |b: &&SmallBlock| Block { address: b.address, bytes: b.bytes, weight: weight(b), site: places.of(b) };
         let blocks: Vec<Block> = sampled.values().map(block).collect();
-        let mut list = stretches(&blocks, &holes(&self.profile, process, &sampled));
+        let mut list = stretches(&blocks, &rows.holes(&sampled));
         let owners = settle(&mut list);
-        let last = self.profile.objects.iter().map(|object| object.id).max().unwrap_or(0);
+        let last = self.last_object;
         let mut pools: BTreeMap<Owners, (Id, u64)> = BTreeMap::new();
         let free = usize::try_from(Id::MAX - last).unwrap_or(usize::MAX);
         for owner in owners.into_iter().take(MOST_POOLS.saturating_sub(self.pools.len()).min(free)) {
@@ -85,7 +87,6 @@ impl Pooled {
             *next += stretch.end - stretch.start;
             of_pool.entry(*id).or_default().extend(sampled.range(stretch.start..stretch.end).map(|(_, block)| *block));
         }
-        let born_ns = self.profile.processes.iter().find(|p| p.id == process).map_or(0, |p| p.born_ns);
         let mut objects = Vec::with_capacity(pools.len());
         for (owners, (id, end)) in pools {
             let address = end & !(RANGE - 1);
@@ -100,12 +101,13 @@ impl Pooled {
                 name: pool.sites.is_empty().then(|| format!("small blocks of {} allocating lines", pool.places)),
                 address,
                 bytes: end - address,
-                born_ns,
+                born_ns: rows.born_ns,
                 died_ns: None,
                 site: main.and_then(|(site, _)| site),
                 thread: own.first().map(|block| block.thread),
             });
             self.pools.insert(id, pool);
+            self.last_object = id.max(self.last_object);
         }
         self.profile.objects.extend(objects);
         self.memory.by_process.insert(process, memory);
@@ -210,49 +212,78 @@ fn is_possible(block: &SmallBlock) -> bool {
     block.address < MOST_ADDRESS && block.bytes < MOST_BYTES
 }
 
-/// The sampled blocks of a process by address, without those that were released since: another block or object lies there.
-fn surviving(profile: &Profile, process: Id) -> BTreeMap<u64, &SmallBlock> {
-    let mut own: Vec<&SmallBlock> = profile.small_blocks.iter().filter(|block| block.process == process && is_possible(block)).collect();
-    own.sort_by_key(|block| block.time_ns);
-    let mut list: BTreeMap<u64, &SmallBlock> = BTreeMap::new();
-    for block in own {
-        let end = block.address.saturating_add(block.bytes.max(1));
-        if let Some((&before, older)) = list.range(..block.address).next_back()
-            && before.saturating_add(older.bytes) > block.address
-        {
-            list.remove(&before);
-        }
-        let inside: Vec<u64> = list.range(block.address..end).map(|(&address, _)| address).collect();
-        inside.iter().for_each(|address| _ = list.remove(address));
-        list.insert(block.address, block);
-    }
-    for object in profile.objects.iter().filter(|object| object.process == process) {
-        let range = object.address..object.address.saturating_add(object.bytes);
-        let gone: Vec<u64> = list.range(range).filter(|(_, block)| block.time_ns < object.born_ns).map(|(&address, _)| address).collect();
-        gone.iter().for_each(|address| _ = list.remove(address));
-    }
-    list
+/// The rows of one process.
+#[derive(Default)]
+struct Rows<'a> {
+    blocks: Vec<&'a SmallBlock>,
+    objects: Vec<&'a Object>,
+    born_ns: u64,
+    /// The end of the profile.
+    end_ns: u64,
 }
 
-/// The ranges of recorded objects, joined. Objects that lived for a short time in memory that is now of small blocks are left out.
-fn holes(profile: &Profile, process: Id, blocks: &BTreeMap<u64, &SmallBlock>) -> Vec<(u64, u64)> {
-    let end_ns = profile.meta.end_ns.unwrap_or(u64::MAX);
-    let lasts = |object: &&Object| {
-        let life = object.died_ns.unwrap_or(end_ns).saturating_sub(object.born_ns);
-        life >= end_ns.saturating_sub(object.born_ns) / 2
-    };
-    let own = profile.objects.iter().filter(|object| object.process == process && object.bytes > 0).filter(lasts);
-    let ranges = own.map(|object| (object.address, object.address.saturating_add(object.bytes)));
-    let mut ranges: Vec<(u64, u64)> = ranges.filter(|&(start, end)| blocks.range(start..end).next().is_none()).collect();
-    ranges.sort_unstable();
-    let mut joined: Vec<(u64, u64)> = Vec::new();
-    for (start, end) in ranges {
-        match joined.last_mut() {
-            Some(last) if last.1 >= start => last.1 = last.1.max(end),
-            _ => joined.push((start, end)),
+impl<'a> Rows<'a> {
+    /// Those of each process with small blocks.
+    fn by_process(profile: &'a Profile) -> BTreeMap<Id, Self> {
+        let mut list: BTreeMap<Id, Self> = BTreeMap::new();
+        let end_ns = profile.meta.end_ns.unwrap_or(u64::MAX);
+        for block in &profile.small_blocks {
+            list.entry(block.process).or_insert_with(|| Self { end_ns, ..Self::default() }).blocks.push(block);
         }
+        for object in &profile.objects {
+            list.entry(object.process).and_modify(|rows| rows.objects.push(object));
+        }
+        // The first of several rows of one process counts.
+        for process in profile.processes.iter().rev() {
+            list.entry(process.id).and_modify(|rows| rows.born_ns = process.born_ns);
+        }
+        list
     }
-    joined
+
+    /// The sampled blocks by address, without those that were released since: another block or object lies there.
+    fn surviving(&self) -> BTreeMap<u64, &'a SmallBlock> {
+        let mut own: Vec<&SmallBlock> = self.blocks.iter().copied().filter(|block| is_possible(block)).collect();
+        own.sort_by_key(|block| block.time_ns);
+        let mut list: BTreeMap<u64, &SmallBlock> = BTreeMap::new();
+        for block in own {
+            let end = block.address.saturating_add(block.bytes.max(1));
+            if let Some((&before, older)) = list.range(..block.address).next_back()
+                && before.saturating_add(older.bytes) > block.address
+            {
+                list.remove(&before);
+            }
+            let inside: Vec<u64> = list.range(block.address..end).map(|(&address, _)| address).collect();
+            inside.iter().for_each(|address| _ = list.remove(address));
+            list.insert(block.address, block);
+        }
+        for object in &self.objects {
+            let range = object.address..object.address.saturating_add(object.bytes);
+            let gone: Vec<u64> =
+                list.range(range).filter(|(_, block)| block.time_ns < object.born_ns).map(|(&address, _)| address).collect();
+            gone.iter().for_each(|address| _ = list.remove(address));
+        }
+        list
+    }
+
+    /// The ranges of recorded objects, joined. Objects that lived for a short time in memory that is now of small blocks are left out.
+    fn holes(&self, blocks: &BTreeMap<u64, &SmallBlock>) -> Vec<(u64, u64)> {
+        let lasts = |object: &&&Object| {
+            let life = object.died_ns.unwrap_or(self.end_ns).saturating_sub(object.born_ns);
+            life >= self.end_ns.saturating_sub(object.born_ns) / 2
+        };
+        let own = self.objects.iter().filter(|object| object.bytes > 0).filter(lasts);
+        let ranges = own.map(|object| (object.address, object.address.saturating_add(object.bytes)));
+        let mut ranges: Vec<(u64, u64)> = ranges.filter(|&(start, end)| blocks.range(start..end).next().is_none()).collect();
+        ranges.sort_unstable();
+        let mut joined: Vec<(u64, u64)> = Vec::new();
+        for (start, end) in ranges {
+            match joined.last_mut() {
+                Some(last) if last.1 >= start => last.1 = last.1.max(end),
+                _ => joined.push((start, end)),
+            }
+        }
+        joined
+    }
 }
 
 /// Puts small pools together: those that share a site with a much larger one go there, the others go to a pool without a site. Returns

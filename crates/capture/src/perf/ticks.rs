@@ -212,9 +212,9 @@ mod tests {
         assert_eq!(stack, 0x1111u64.to_ne_bytes());
     }
 
-    /// Check that ticks in the kernel and those without 64-bit registers are told from others.
+    /// Check that the parser recognises ticks in the kernel and ticks without 64-bit registers.
     #[test]
-    fn modes_are_told_apart() {
+    fn modes_are_recognised() {
         let mode = |misc, abi| parse_tick(misc, &bytes(&body(abi))).map(|tick| (tick.mode, tick.tick.instruction_pointer));
         assert_eq!(mode(0x4002, ABI_64), Some((TickMode::User, 108)));
         assert_eq!(mode(0x4001, ABI_64), Some((TickMode::Kernel, 108)));

@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(rows(&mut tracker, directory.path()), [own.clone(), own].concat());
     }
 
-    /// Check that writable shared memory of a program without the agent is an object, that a file is none, and that the rest of a shared mapping
+    /// Check that writable shared memory of a program without the agent is an object, that a file is not, and that the rest of a shared mapping
     /// keeps its place in the memory when a part of it is unmapped.
     #[test]
     fn shared_mappings_without_an_agent() {

@@ -62,7 +62,7 @@ pub enum Format {
     Github,
     /// JUnit XML: one test case per limit
     Junit,
-    /// SARIF 2.1.0: one result per finding, at its line
+    /// SARIF 2.1.0: one result per object of a finding, at its line
     Sarif,
 }
 

@@ -19,6 +19,10 @@ use std::time::Duration;
         firsttouch profile -o run1.ftp --min-size 1M -- python3 train.py\n  \
         firsttouch profile --follow -- make -j8\n  \
         firsttouch profile --pid 4711 --duration 10\n\n\
+        Environment:\n  \
+        FIRSTTOUCH_WATCHPOINTS=always|guarded|never: watch all threads, only those that a hit without a cause cannot end, or none \
+        [default: always; guarded under KVM on Intel processors]\n  \
+        FIRSTTOUCH_WATCHPOINTS_REST=never: keep watchpoints armed where samples of registers show the accesses too\n\n\
         Exit status: the program's own; 128+N if signal N ended it; 127 if it was not found, 126 if it cannot be \
         executed; 1 if firsttouch failed before the program ran; 2 for a usage error."
 )]

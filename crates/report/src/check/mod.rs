@@ -14,7 +14,7 @@ use crate::report_json::FindingJson;
 use crate::text::layout::GLUE;
 use crate::text::words::{percent, times};
 use firsttouch_analysis::check_limits::{LimitCheck, LimitKind, LimitStatus, Outcome};
-use firsttouch_analysis::{Analysis, CodeLocation, MachineView};
+use firsttouch_analysis::{Analysis, CodeLocation, MachineView, ObjectView};
 use firsttouch_predict::forecast::Forecast;
 use serde::Serialize;
 use std::path::Path;
@@ -71,17 +71,25 @@ impl<'a> CheckJson<'a> {
         }
     }
 
-    /// The line to show for a finding: where the object was first touched, else allocated, else used. Only places with a line count.
+    /// The line to show for a finding.
     fn place(&self, finding: &FindingJson<'_>) -> Option<(&'a CodeLocation, &'a str, u32)> {
-        let object = self.analysis.objects.iter().find(|object| Some(object.id) == finding.object)?;
-        let places = object.first_touch.at.first().into_iter().chain(&object.allocated_at).chain(object.used_at.first());
-        places.filter_map(|place| Some((place, place.file.as_deref()?, place.line?))).next()
+        self.object(finding.object).and_then(place_of)
+    }
+
+    fn object(&self, id: Option<i64>) -> Option<&'a ObjectView> {
+        self.analysis.objects.iter().find(|object| Some(object.id) == id)
     }
 
     /// The path relative to the project's directory, if it is below it.
     fn relative<'p>(&self, file: &'p str) -> &'p str {
         file.strip_prefix(&self.folder).map_or(file, |rest| rest.strip_prefix('/').unwrap_or(file))
     }
+}
+
+/// The line to show for an object: where it was first touched, else allocated, else used. Only places with a line count.
+fn place_of(object: &ObjectView) -> Option<(&CodeLocation, &str, u32)> {
+    let places = object.first_touch.at.first().into_iter().chain(&object.allocated_at).chain(object.used_at.first());
+    places.filter_map(|place| Some((place, place.file.as_deref()?, place.line?))).next()
 }
 
 /// `49 % of accesses would be remote [47, 52]; 20 % are allowed`

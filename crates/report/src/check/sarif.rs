@@ -1,7 +1,11 @@
-//! SARIF 2.1.0 (OASIS standard): a result for each finding, and for each limit that was exceeded.
+//! SARIF 2.1.0 (OASIS standard): a result for each object of a finding, and for each limit that was exceeded.
+//!
+//! Which objects are judged together differs a little from run to run. A result for each object keeps its fingerprint and its place, also
+//! where the object is judged alone in the next run.
 
-use super::{CheckJson, sentence};
+use super::{CheckJson, place_of, sentence};
 use crate::report_json::FindingJson;
+use firsttouch_analysis::ObjectView;
 use firsttouch_analysis::check_limits::{LimitStatus, Outcome};
 use firsttouch_model::finding::Severity;
 use serde_json::{Value, json};
@@ -18,14 +22,15 @@ pub fn check_sarif(check: &CheckJson<'_>, version: &str) -> Value {
         check.findings.iter().map(|finding| finding.id.as_str()).chain(exceeded().map(|limit| limit.kind.as_str())).collect();
     let ids: Vec<&str> = ids.into_iter().collect();
     let index = |id: &str| ids.iter().position(|known| *known == id);
-    let findings = check.findings.iter().map(|finding| {
+    let findings = check.findings.iter().flat_map(|finding| subjects(check, finding).map(move |object| (finding, object)));
+    let findings = findings.map(|(finding, object)| {
         json!({
             "ruleId": finding.id,
             "ruleIndex": index(finding.id.as_str()),
             "level": level(check, finding),
-            "message": { "text": format!("{}: {} {}", finding.object_name, finding.message, finding.fix) },
-            "locations": locations(check, finding),
-            "partialFingerprints": { "object/v1": format!("{}:{}", finding.id, finding.object_name) },
+            "message": { "text": format!("{}: {} {}", object_name(finding, object), finding.message, finding.fix) },
+            "locations": locations(check, object),
+            "partialFingerprints": { "object/v1": fingerprint(finding, object) },
             "properties": {
                 "remote_fraction": finding.remote_fraction,
                 "interval": finding.interval,
@@ -41,7 +46,7 @@ pub fn check_sarif(check: &CheckJson<'_>, version: &str) -> Value {
             "level": "error",
             "message": { "text": sentence(limit, check.machine) },
             // Show the worst finding: the place to begin.
-            "locations": check.findings.first().map_or_else(|| json!([]), |finding| locations(check, finding)),
+            "locations": check.findings.first().map_or_else(|| json!([]), |finding| locations(check, check.object(finding.object))),
             "partialFingerprints": { "limit/v1": limit.kind },
             "properties": { "limit": limit.limit, "value": limit.value, "interval": limit.interval },
         })
@@ -80,8 +85,30 @@ fn level(check: &CheckJson<'_>, finding: &FindingJson<'_>) -> &'static str {
     }
 }
 
-fn locations(check: &CheckJson<'_>, finding: &FindingJson<'_>) -> Value {
-    let Some((place, file, line)) = check.place(finding) else { return json!([]) };
+/// The objects that a finding is about; `None` once if it is about the threads or the whole program.
+fn subjects<'a>(check: &CheckJson<'a>, finding: &FindingJson<'a>) -> impl Iterator<Item = Option<&'a ObjectView>> + use<'a> {
+    let mut list: Vec<_> = finding.object.iter().chain(finding.together).map(|id| check.object(Some(*id))).collect();
+    if list.iter().any(Option::is_some) {
+        list.retain(Option::is_some);
+    } else {
+        list = vec![None];
+    }
+    list.into_iter()
+}
+
+fn object_name<'a>(finding: &FindingJson<'a>, object: Option<&'a ObjectView>) -> &'a str {
+    object.map_or(finding.object_name, |object| &object.name)
+}
+
+/// Ids differ from run to run, names and the order of objects with the same name do not.
+fn fingerprint(finding: &FindingJson<'_>, object: Option<&ObjectView>) -> String {
+    let number = object.map_or(0, |object| object.ordinal);
+    let number = if number == 0 { String::new() } else { format!("#{}", number + 1) };
+    format!("{}:{}{number}", finding.id, object_name(finding, object))
+}
+
+fn locations(check: &CheckJson<'_>, object: Option<&ObjectView>) -> Value {
+    let Some((place, file, line)) = object.and_then(place_of) else { return json!([]) };
     let names: Vec<Value> = place.function.iter().map(|function| json!({ "fullyQualifiedName": function })).collect();
     json!([{
         "physicalLocation": {

@@ -33,6 +33,27 @@ fn usage_errors() {
     assert_eq!(fs::read_dir(directory.path()).expect("the directory exists").count(), 0, "nothing was written");
 }
 
+/// Check that a wrong word in a variable is a usage error before the program starts, and that an empty variable counts as unset.
+#[test]
+fn words_in_variables() {
+    let Some(firsttouch) = Firsttouch::find("words_in_variables") else { return };
+    let directory = temporary_directory();
+    for (variable, allowed) in [("FIRSTTOUCH_WATCHPOINTS", "always, guarded or never"), ("FIRSTTOUCH_WATCHPOINTS_REST", "never")] {
+        for arguments in [&["profile", "--", "/bin/touch", "ran"][..], &["check", "--", "/bin/touch", "ran"]] {
+            let outcome = run(firsttouch.command(arguments).current_dir(directory.path()).env(variable, "nevr"));
+            assert_clear_error(&outcome, &[2], &[&format!("{variable}=nevr"), allowed]);
+            assert_eq!(
+                fs::read_dir(directory.path()).expect("the directory exists").count(),
+                0,
+                "{arguments:?}: nothing was started or written"
+            );
+        }
+        let outcome = run(firsttouch.command(["profile", "--", "/bin/true"]).current_dir(directory.path()).env(variable, ""));
+        assert_eq!(outcome.status, 0, "{outcome:?}");
+        fs::remove_file(directory.path().join("true.ftp")).expect("the profile exists");
+    }
+}
+
 #[test]
 fn help_and_version() {
     let Some(firsttouch) = Firsttouch::find("help_and_version") else { return };

@@ -72,7 +72,7 @@ pub fn derived_touches(profile: &Profile, threads: &Threads) -> Vec<FirstTouch> 
     let mut known: HashSet<Id> = HashSet::new();
     for (object, mut firsts) in swept_first {
         firsts.retain(|sweep| counts.as_ref().is_none_or(|counts| counts.allow(object.process, sweep.thread, by_thread[&sweep.thread])));
-        // Its pages were touched by those who used the former object, and nothing tells by whom.
+        // Its pages were touched by those who used the former object, and no record shows by whom.
         if counts.as_ref().is_some_and(|counts| counts.former_owner(object).is_some()) {
             continue;
         }

@@ -1,6 +1,6 @@
 //! How often a loop goes round: what makes time at loops comparable as accesses.
 //!
-//! Two successive samples of one thread in one loop tell by the loop's progress how many rounds lie between them:
+//! The loop's progress between two successive samples of one thread shows how many rounds lie between them:
 //! - in one entry of the loop, the register that grows by a constant step in each round;
 //! - in different entries (an outer loop lies between them), the address of an operand with a constant stride, if the loop goes through
 //!   memory without gaps.

@@ -10,7 +10,7 @@ use crate::timeline::Timeline;
 use crate::track::Tracker;
 use crate::track::activity::Sampling;
 use firsttouch_system::calls::clock::monotonic_ns;
-use firsttouch_system::debug_exceptions::{Policy, policy};
+use firsttouch_system::debug_exceptions::Policy;
 use firsttouch_system::preload::accepts_agent::accepts_agent;
 use firsttouch_system::preload::unpack::Unpacked;
 use std::ffi::{CString, OsStr};
@@ -42,6 +42,8 @@ pub struct Agent {
     program: Option<(PathBuf, &'static [u8])>,
     min_size: u64,
     follow: bool,
+    /// Which threads may get watchpoints.
+    watchpoints: Policy,
     /// How often registers are sampled, if they are.
     sampling: Option<SampleInterval>,
     loaded: Option<(Library, AgentRing)>,
@@ -61,6 +63,7 @@ impl Agent {
             program,
             min_size: options.min_size,
             follow: options.follow,
+            watchpoints: options.watchpoints,
             sampling: interval(options.cpus().len()).ok(),
             loaded: None,
             waker: None,
@@ -121,7 +124,7 @@ impl Source for Agent {
             // Without a waker, large allocations are seen at the next tick.
             self.waker = Waker::start(ring.memory()).ok();
             ring.sample_small_blocks(SMALL_MEAN_BYTES);
-            if policy() == Policy::Guarded {
+            if self.watchpoints == Policy::Guarded {
                 ring.guard_traps();
             }
             tracker.scope.by_mapping = false;

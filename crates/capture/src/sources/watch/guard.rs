@@ -2,7 +2,7 @@
 //! (`firsttouch_system::debug_exceptions`). The agent has a handler for that (native/agent/trap.c). What it can do is read from /proc: a
 //! process without the agent has no handler, and a thread may block the signal.
 
-use firsttouch_system::debug_exceptions::{Policy, policy};
+use firsttouch_system::debug_exceptions::Policy;
 use firsttouch_system::proc::status;
 use std::collections::HashMap;
 use std::path::Path;
@@ -33,19 +33,9 @@ struct Answer {
 }
 
 impl Guard {
-    /// The guard that this machine needs.
     #[must_use]
-    pub fn here() -> Self {
-        Self::new(policy())
-    }
-
-    fn new(policy: Policy) -> Self {
+    pub fn new(policy: Policy) -> Self {
         Self { policy, answers: HashMap::new(), is_lost: false }
-    }
-
-    #[must_use]
-    pub fn admits_none(&self) -> bool {
-        self.policy == Policy::Never
     }
 
     /// The program replaced the agent's handler: no thread is admitted from now on.

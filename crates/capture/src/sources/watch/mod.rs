@@ -28,7 +28,7 @@ use debug_registers::WatchedThread;
 use firsttouch_model::rows::Id;
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_system::calls::clock::monotonic_ns;
-use firsttouch_system::debug_exceptions::may_rest;
+use firsttouch_system::debug_exceptions::Policy;
 use firsttouch_system::launch::raise_file_limit;
 use guard::{Guard, UNGUARDED};
 use rounds::Rounds;
@@ -52,7 +52,8 @@ const RETRIES_END_NS: u64 = 20_000_000;
 pub struct Watch {
     calibration: Option<Calibration>,
     cpus: usize,
-    guard: Option<Guard>,
+    policy: Policy,
+    may_rest: bool,
     running: Option<Running>,
     /// Watchpoints could not be set on some thread.
     missing: Option<String>,
@@ -77,7 +78,14 @@ impl Watch {
     /// `calibration`: of [`calibrate`], which takes some 10 ms and so may run while the target is prepared.
     #[must_use]
     pub fn new(calibration: Option<Calibration>, options: &Options) -> Self {
-        Self { calibration, cpus: options.cpus().len(), guard: Some(Guard::here()), running: None, missing: None }
+        Self {
+            calibration,
+            cpus: options.cpus().len(),
+            policy: options.watchpoints,
+            may_rest: options.watchpoints_may_rest,
+            running: None,
+            missing: None,
+        }
     }
 }
 
@@ -87,7 +95,7 @@ impl Source for Watch {
     }
 
     fn probe(&mut self) -> Result<(), Unavailable> {
-        if self.guard.as_ref().is_some_and(Guard::admits_none) {
+        if self.policy == Policy::Never {
             return Err("FIRSTTOUCH_WATCHPOINTS=never: no watchpoints are set".into());
         }
         if self.calibration.is_some() {
@@ -109,9 +117,9 @@ impl Source for Watch {
         let threads = raise_file_limit().saturating_sub(OTHER_DESCRIPTORS) / DESCRIPTORS;
         self.running = Some(Running {
             rounds: Rounds::new(seed, calibration, self.cpus),
-            guard: self.guard.take().unwrap_or_else(Guard::here),
+            guard: Guard::new(self.policy),
             unguarded: HashSet::new(),
-            may_rest: may_rest(),
+            may_rest: self.may_rest,
             offered: HashSet::new(),
             most_threads: usize::try_from(threads).unwrap_or(0).min(WATCHED_THREADS),
             start_ns,

@@ -38,7 +38,7 @@ fn under_plan(plan: &Path, kernel: &[&str]) -> (Vec<u64>, String) {
 }
 
 /// Profiles, plans and runs a kernel that is partitioned into one block per thread. Checks that each page is on the node of its part.
-fn mended(kernel: &[&str]) {
+fn repaired(kernel: &[&str]) {
     let _settings = (balancing_off(), Setting::set(HUGE_PAGES, "madvise"));
     let folder = temporary_directory();
     let (file, plan, after) = (folder.path().join("a.ftp"), folder.path().join("a.toml"), folder.path().join("b.ftp"));
@@ -75,7 +75,7 @@ fn dgemv_goes_to_its_users() {
     if nodes().len() != 2 {
         return;
     }
-    sampled(|| mended(&["dgemv", "--m", "2000", "--n", "2000", "--iterations", "100"]));
+    sampled(|| repaired(&["dgemv", "--m", "2000", "--n", "2000", "--iterations", "100"]));
 }
 
 /// Bytes of the mappings that have their own policy, and how many of these are where the policy wants them, by node.
@@ -153,7 +153,7 @@ fn problem(program: &Program) -> Option<String> {
 /// Check programs whose defect a placement fixes, under plans made on one node: planned memory is where the plan wants it, each node has
 /// its part, and the program's output does not change. (Six programs at a time, because nothing is measured.)
 #[test]
-fn programs_with_a_defect_are_mended() {
+fn programs_with_a_defect_are_repaired() {
     let _off = (balancing_off(), Setting::set(HUGE_PAGES, "madvise"));
     let wanted: Vec<Program> = programs().into_iter().filter(|program| program.policy() != "none").collect();
     // All programs on two nodes. In the other guest some of each policy and language.
@@ -171,7 +171,7 @@ fn programs_with_a_defect_are_mended() {
 
 /// Check the bundled kernels under plans made on one node: each of 64 pages of the main array is on the node of its part.
 #[test]
-fn kernels_are_mended() {
+fn kernels_are_repaired() {
     let _off = (balancing_off(), Setting::set(HUGE_PAGES, "madvise"));
     for kernel in &KERNELS {
         let ours = firsttouch();

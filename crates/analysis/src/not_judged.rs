@@ -204,7 +204,7 @@ impl fmt::Display for NotJudgedReason {
                 write!(f, "too few samples: {} seen, {needed} are needed; profile a longer run", sampled(*seen, source))
             }
             Self::ManyLines { lines } => {
-                write!(f, "small blocks that are allocated at {lines} lines lie between each other, and cannot be told apart")
+                write!(f, "{lines} lines allocate its blocks in turn, so samples do not show which line's blocks are used")
             }
             Self::KernelTouched => {
                 write!(

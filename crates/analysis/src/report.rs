@@ -119,7 +119,7 @@ pub struct ThreadView {
     pub slot: usize,
     /// The process's id in the profile.
     pub process: i64,
-    /// The first of the processes that share memory with this one; null if there are none.
+    /// The first process of those with which its process shares memory; null if it shares none.
     #[serde(default)]
     pub team: Option<i64>,
     pub omp_number: Option<u32>,

@@ -18,7 +18,7 @@ pub struct Thread {
     pub process: Id,
     pub name: Option<String>,
     pub omp_number: Option<u32>,
-    /// The first of the processes that share memory with its process; its own if there are none.
+    /// The first process of those with which its process shares memory; its own process if it shares none.
     pub team: Id,
     /// The lowest number that no other thread of its process had at its birth.
     pub slot: usize,

@@ -1,6 +1,6 @@
 //! Puts the records of all rings in order of time.
 
-use crate::agent::records::AgentRecord;
+use crate::agent::records::{AgentEvent, AgentRecord};
 use crate::perf::records::{Sample, TaskEvent};
 use crate::perf::ticks::ThreadTick;
 use std::cmp::Ordering;
@@ -21,6 +21,23 @@ pub enum Record {
     Tick(Box<ThreadTick>),
     Task(TaskEvent),
     Agent(AgentRecord),
+}
+
+impl Record {
+    /// More of its kind may follow that firsttouch must see soon: faults in a burst, threads, memory that comes and goes. Samples of
+    /// registers, parallel regions and the faults of a quiet program can wait: a burst wakes firsttouch.
+    #[must_use]
+    pub fn is_urgent(&self, in_burst: bool) -> bool {
+        match self {
+            Self::Fault(_) => in_burst,
+            Self::Task(_) => true,
+            Self::Tick(_) => false,
+            Self::Agent(record) => !matches!(
+                record.event,
+                AgentEvent::Tick(_) | AgentEvent::ParallelBegin { .. } | AgentEvent::ParallelEnd { .. } | AgentEvent::ImplicitTask { .. }
+            ),
+        }
+    }
 }
 
 /// Records of several rings, merged.
@@ -131,7 +148,6 @@ impl Eq for Waiting {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::records::AgentEvent;
 
     fn exit(time: u64, tid: i32) -> TaskEvent {
         TaskEvent::Exit { time, pid: 1, tid }

@@ -14,6 +14,7 @@ const SHOWN_STACKS: usize = 20_000;
 
 /// Runs the program and records it. Returns the exit status to use if the program could not be started.
 pub fn record(arguments: &Profile, output: &Path) -> Result<std::result::Result<Recording, u8>> {
+    firsttouch_capture::prepare();
     let info = MachineInfo::read(Path::new("/"))?;
     let options = Options {
         command: arguments.program.clone(),

@@ -9,10 +9,10 @@ use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::launch::reap;
 use firsttouch_system::launch::signals::{Notice, Signals, process_runs, send};
 
-/// How often the rings are read, ns. Less and less often while nothing comes (a ring that fills wakes firsttouch), because each
-/// look takes the CPU from a thread of the program, and at a barrier from all of them.
+/// How often the rings are read, ns. Less and less often while nothing urgent comes (a ring that fills wakes firsttouch), because each
+/// look takes the CPU from a thread of the program, and at a barrier from all of them. Many records at once also take less time each.
 const TICK_NS: u64 = 10_000_000;
-const LONGEST_TICK_NS: u64 = 40_000_000;
+const LONGEST_TICK_NS: u64 = 100_000_000;
 /// How often mappings are looked up if no agent reports allocations.
 const MAPPINGS_NS: u64 = 200_000_000;
 /// How long the agent may take to announce itself.
@@ -81,7 +81,7 @@ impl Session<'_> {
         self.next_act_ns = self.sources.act(occasion, now, &mut self.tracker);
     }
 
-    /// Takes what the rings hold. Returns whether nothing came and nothing waits.
+    /// Takes what the rings hold. Returns whether nothing urgent came and nothing waits.
     fn tick(&mut self, now: u64) -> bool {
         let before = std::mem::replace(&mut self.last_tick_ns, now);
         self.drain(now, true);
@@ -103,7 +103,7 @@ impl Session<'_> {
         self.act(Occasion::Tick, now);
         let activity = &self.tracker.activity;
         let is_quiet = activity.is_reported && !activity.in_storm && self.timeline.is_empty();
-        std::mem::take(&mut self.taken) == 0 && is_quiet && !self.tracker.has_waiting_statics()
+        std::mem::take(&mut self.urgent) == 0 && is_quiet && !self.tracker.has_waiting_statics()
     }
 
     /// Takes what the rings hold, in order of time ([`crate::timeline::Timeline`]).
@@ -143,7 +143,7 @@ impl Session<'_> {
 
     /// Returns the source that used the record.
     fn take(&mut self, record: Record) -> Option<usize> {
-        self.taken += 1;
+        self.urgent += usize::from(record.is_urgent(self.tracker.activity.in_burst));
         match record {
             Record::Fault(_) | Record::Tick(_) => self.sources.take(&record, &mut self.tracker),
             Record::Task(event) => {

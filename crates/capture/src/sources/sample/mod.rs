@@ -74,6 +74,9 @@ pub struct TimerSamples {
     thinning: Thinning,
     samples: Id,
     samples_outside: u64,
+    /// firsttouch's CPU time when the rings were last read, and the time that samples took since, ns.
+    drained: u64,
+    spent_ns: u64,
 }
 
 impl TimerSamples {
@@ -89,6 +92,8 @@ impl TimerSamples {
             thinning: Thinning::default(),
             samples: 0,
             samples_outside: 0,
+            drained: 0,
+            spent_ns: 0,
         }
     }
 
@@ -118,7 +123,7 @@ impl TimerSamples {
                 unknown: 0,
                 elsewhere: 0.0,
             };
-            tracker.sink.write(|w| w.sample(&row));
+            tracker.sink.write(|w| w.sample(row));
         }
         self.tick((*pid, thread), *time, weight, *mode, tick, tracker);
         self.samples_outside += (self.samples - before).unsigned_abs();
@@ -172,7 +177,7 @@ impl TimerSamples {
                     site,
                     stride: operand.stride,
                 };
-                tracker.sink.write(|w| w.sampled_access(&row));
+                tracker.sink.write(|w| w.sampled_access(row));
             }
         }
         let around = walk.around.map(|around| SampledLoop {
@@ -183,7 +188,7 @@ impl TimerSamples {
         let unknown = walk.unknown;
         let row =
             TimerSample { id, thread, time_ns: time, cpu: tick.cpu, cpu_ns: tick.cpu_ns, weight, site, state, around, unknown, elsewhere };
-        tracker.sink.write(|w| w.sample(&row));
+        tracker.sink.write(|w| w.sample(row));
     }
 }
 
@@ -213,6 +218,7 @@ impl Source for TimerSamples {
 
     fn drain(&mut self, drain: &Drain, tracker: &mut Tracker, timeline: &mut Timeline) {
         if drain.is_first {
+            self.drained = thread_cpu_ns();
             self.outside.drain(&mut tracker.sink, timeline);
         }
     }
@@ -227,8 +233,7 @@ impl Source for TimerSamples {
             tracker.sink.lose("sample", "samples of a process that had ended, or that lives in another PID namespace", 1);
             return true;
         }
-        // Not the time that passes: a busy program takes the CPU from firsttouch.
-        let began = thread_cpu_ns();
+        let began = monotonic_ns();
         match record {
             Record::Tick(sample) if tracker.has_timer(pid, tid) => self.burst_tick(sample, tracker),
             Record::Tick(sample) => self.outside_tick(sample, tracker),
@@ -241,12 +246,17 @@ impl Source for TimerSamples {
             }
             _ => {}
         }
-        self.thinning.spend(thread_cpu_ns().saturating_sub(began));
+        self.spent_ns += monotonic_ns().saturating_sub(began);
         true
     }
 
     fn act(&mut self, occasion: Occasion, now: u64, tracker: &mut Tracker) -> u64 {
         match occasion {
+            Occasion::Drained if self.spent_ns > 0 => {
+                // A busy program takes the CPU from firsttouch, so not all of the time that passed was spent.
+                let spent_ns = std::mem::take(&mut self.spent_ns).min(thread_cpu_ns().saturating_sub(self.drained));
+                self.thinning.spend(spent_ns);
+            }
             Occasion::Tick if self.refused.is_none() => self.outside.follow(now, tracker),
             Occasion::Flush | Occasion::End if self.samples_outside > 0 => {
                 tracker.sink.write(|w| w.meta(Entry::SamplesOutside(self.samples_outside)));

@@ -52,6 +52,8 @@ struct Session<'a> {
     last_tick_ns: u64,
     /// Urgent records taken since the last tick.
     urgent: usize,
+    /// And those that are urgent if there are many.
+    pressing: usize,
     /// When the first source wants to act.
     next_act_ns: u64,
 }
@@ -92,6 +94,7 @@ impl<'a> Session<'a> {
             end_ns: now,
             last_tick_ns: now,
             urgent: 0,
+            pressing: 0,
             next_act_ns: now,
         }
     }

@@ -74,8 +74,8 @@ pub struct TimerSamples {
     thinning: Thinning,
     samples: Id,
     samples_outside: u64,
-    /// firsttouch's CPU time when the rings were last read, and the time that samples took since, ns.
-    drained: u64,
+    /// firsttouch's CPU time after the samples before, and the time that passed with those since, ns.
+    used_ns: u64,
     spent_ns: u64,
 }
 
@@ -92,7 +92,7 @@ impl TimerSamples {
             thinning: Thinning::default(),
             samples: 0,
             samples_outside: 0,
-            drained: 0,
+            used_ns: 0,
             spent_ns: 0,
         }
     }
@@ -218,7 +218,6 @@ impl Source for TimerSamples {
 
     fn drain(&mut self, drain: &Drain, tracker: &mut Tracker, timeline: &mut Timeline) {
         if drain.is_first {
-            self.drained = thread_cpu_ns();
             self.outside.drain(&mut tracker.sink, timeline);
         }
     }
@@ -254,8 +253,9 @@ impl Source for TimerSamples {
         match occasion {
             Occasion::Drained if self.spent_ns > 0 => {
                 // A busy program takes the CPU from firsttouch, so not all of the time that passed was spent.
-                let spent_ns = std::mem::take(&mut self.spent_ns).min(thread_cpu_ns().saturating_sub(self.drained));
-                self.thinning.spend(spent_ns);
+                let now_ns = thread_cpu_ns();
+                let used_ns = now_ns.saturating_sub(std::mem::replace(&mut self.used_ns, now_ns));
+                self.thinning.spend(std::mem::take(&mut self.spent_ns).min(used_ns));
             }
             Occasion::Tick if self.refused.is_none() => self.outside.follow(now, tracker),
             Occasion::Flush | Occasion::End if self.samples_outside > 0 => {

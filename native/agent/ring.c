@@ -41,6 +41,21 @@ static bool is_full(uint64_t head, uint64_t count) {
     return head >= tail && head + count - tail > ft_agent.capacity;
 }
 
+/* Never waits; without a waiter it does nothing. */
+static FT_NOINLINE void wake(void) {
+    if (!ft_sandboxed()) {
+        int saved_errno = errno;
+        __atomic_fetch_add(&ft_agent.ring->wakes, 1, __ATOMIC_RELEASE);
+        syscall(SYS_futex, &ft_agent.ring->wakes, FUTEX_WAKE, 1, NULL, NULL, 0);
+        errno = saved_errno;
+    }
+}
+
+/* The reader looks rarely while little happens: it is woken each time that another half of the ring is taken. */
+static bool fills_half(uint64_t head, uint64_t count) {
+    return ((head ^ (head + count)) & (ft_agent.capacity / 2)) != 0;
+}
+
 static bool reserve(uint64_t count, uint64_t *first) {
     struct ft_ring_header *ring = ft_agent.ring;
     uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
@@ -53,6 +68,9 @@ static bool reserve(uint64_t count, uint64_t *first) {
     ft_thread.reserved = head;
     ft_thread.unpublished = (uint32_t)count;
     *first = head;
+    if (ft_unlikely(fills_half(head, count))) {
+        wake();
+    }
     return true;
 }
 
@@ -151,18 +169,14 @@ static void end(void) {
 }
 
 /* Wakes firsttouch, if it asked for an allocation of this size: it has closed its page-fault events, and opens them for the new memory.
- * The first thread that takes the request back makes the call, which never waits; without a waiter it does nothing. */
+ * The first thread that takes the request back makes the call. */
 static FT_NOINLINE void wake_reader(uint64_t size) {
     struct ft_ring_header *ring = ft_agent.ring;
     uint64_t least = __atomic_load_n(&ring->wake_size, __ATOMIC_RELAXED);
-    if (least == 0 || size < least || ft_sandboxed() ||
-        !__atomic_compare_exchange_n(&ring->wake_size, &least, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-        return;
+    if (least != 0 && size >= least &&
+        __atomic_compare_exchange_n(&ring->wake_size, &least, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+        wake();
     }
-    int saved_errno = errno;
-    __atomic_fetch_add(&ring->wakes, 1, __ATOMIC_RELEASE);
-    syscall(SYS_futex, &ring->wakes, FUTEX_WAKE, 1, NULL, NULL, 0);
-    errno = saved_errno;
 }
 
 void ft_record_plain(const struct ft_record *record) {

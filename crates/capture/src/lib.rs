@@ -35,5 +35,5 @@ pub mod unwind;
 
 pub use error::{Error, ErrorKind, Result};
 pub use options::Options;
-pub use session::{Recording, SourceAccount, profile};
+pub use session::{Recording, SourceAccount, prepare, profile};
 pub use source::Account;

@@ -1,6 +1,6 @@
 //! Puts the records of all rings in order of time.
 
-use crate::agent::records::AgentRecord;
+use crate::agent::records::{AgentEvent, AgentRecord};
 use crate::perf::records::{Sample, TaskEvent};
 use crate::perf::ticks::ThreadTick;
 use std::cmp::Ordering;
@@ -21,6 +21,34 @@ pub enum Record {
     Tick(Box<ThreadTick>),
     Task(TaskEvent),
     Agent(AgentRecord),
+}
+
+/// Whether firsttouch should look again soon after a record, because more of its kind may follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    None,
+    IfMany,
+    Soon,
+}
+
+impl Record {
+    /// Faults in a burst, threads, and memory that comes and goes must be seen soon. Samples of registers and parallel regions can wait, and
+    /// so can the few faults of a quiet program: a burst wakes firsttouch.
+    #[must_use]
+    pub fn urgency(&self, in_burst: bool) -> Urgency {
+        match self {
+            Self::Fault(_) if !in_burst => Urgency::IfMany,
+            Self::Tick(_) => Urgency::None,
+            Self::Agent(record) => match record.event {
+                AgentEvent::Tick(_)
+                | AgentEvent::ParallelBegin { .. }
+                | AgentEvent::ParallelEnd { .. }
+                | AgentEvent::ImplicitTask { .. } => Urgency::None,
+                _ => Urgency::Soon,
+            },
+            Self::Fault(_) | Self::Task(_) => Urgency::Soon,
+        }
+    }
 }
 
 /// Records of several rings, merged.
@@ -131,7 +159,6 @@ impl Eq for Waiting {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::records::AgentEvent;
 
     fn exit(time: u64, tid: i32) -> TaskEvent {
         TaskEvent::Exit { time, pid: 1, tid }
@@ -150,6 +177,17 @@ mod tests {
             Record::Agent(record) => -record.time.cast_signed(),
         };
         std::iter::from_fn(|| timeline.next(horizon)).map(time).collect()
+    }
+
+    /// Check which records make firsttouch look again soon.
+    #[test]
+    fn urgent_records() {
+        let fault = Record::Fault(Fault { sample: Box::new(Sample::default()), weight: 1 });
+        assert_eq!((fault.urgency(false), fault.urgency(true)), (Urgency::IfMany, Urgency::Soon));
+        assert_eq!(Record::Task(exit(1, 1)).urgency(false), Urgency::Soon);
+        assert_eq!(Record::Agent(agent(1)).urgency(false), Urgency::Soon);
+        let region = AgentRecord { event: AgentEvent::ParallelEnd { id: 1 }, ..agent(1) };
+        assert_eq!(Record::Agent(region).urgency(true), Urgency::None);
     }
 
     /// Check that records of several rings come out in order of time, newer ones only with a later horizon.

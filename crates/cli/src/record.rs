@@ -17,6 +17,7 @@ const SHOWN_STACKS: usize = 20_000;
 pub fn record(arguments: &Profile, output: &Path) -> Result<std::result::Result<Recording, u8>> {
     let watchpoints = usage(watchpoints::policy())?;
     let watchpoints_may_rest = usage(watchpoints::may_rest())?;
+    firsttouch_capture::prepare();
     let info = MachineInfo::read(Path::new("/"))?;
     let options = Options {
         command: arguments.program.clone(),

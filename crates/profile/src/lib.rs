@@ -1,5 +1,6 @@
 //! The profile file: an SQLite database that users can open. It is written while the target runs, and is readable after a crash.
 
+mod bulk;
 mod reader;
 mod writer;
 

@@ -1,5 +1,6 @@
 //! Writes a profile while the target runs. Each flush is one transaction in WAL mode, so a reader (or a crash) sees complete flushes.
 
+use crate::bulk::{Bulk, Row};
 use crate::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::rows::metadata::Entry;
@@ -8,12 +9,19 @@ use firsttouch_model::rows::{
     SharedMemory, Site, SmallBlock, Thread, TimerSample, Window,
 };
 use firsttouch_system::proc::limits;
+use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, params};
 use std::path::{Path, PathBuf};
+
+/// Statements that are kept prepared: more than there are.
+const STATEMENTS: usize = 64;
 
 /// An open profile. Rows go into one transaction that [`Writer::flush`] commits.
 pub struct Writer {
     connection: Connection,
+    first_touches: Bulk<FirstTouch>,
+    samples: Bulk<TimerSample>,
+    sampled_accesses: Bulk<SampledAccess>,
     path: PathBuf,
     in_transaction: bool,
     /// The temporary name of an older profile, until this one is kept.
@@ -86,7 +94,7 @@ impl Writer {
         connection.query_row(&format!("PRAGMA journal_mode = {journal}"), [], |_| Ok(())).with_context(context)?;
         connection.pragma_update(None, "cache_size", -4096).with_context(context)?;
         connection.execute_batch(SCHEMA).with_context(context)?;
-        let mut writer = Self { connection, path: path.to_owned(), in_transaction: false, older: None };
+        let mut writer = Self::of(connection, path);
         writer.begin()?;
         Ok(writer)
     }
@@ -98,9 +106,22 @@ impl Writer {
     pub fn reopen(path: &Path) -> Result<Self> {
         let connection = crate::reader::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         connection.pragma_update(None, "synchronous", "OFF").with_context(|| format!("cannot open profile {}", path.display()))?;
-        let mut writer = Self { connection, path: path.to_owned(), in_transaction: false, older: None };
+        let mut writer = Self::of(connection, path);
         writer.begin()?;
         Ok(writer)
+    }
+
+    fn of(connection: Connection, path: &Path) -> Self {
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        Self {
+            connection,
+            first_touches: Bulk::default(),
+            samples: Bulk::default(),
+            sampled_accesses: Bulk::default(),
+            path: path.to_owned(),
+            in_transaction: false,
+            older: None,
+        }
     }
 
     fn begin(&mut self) -> Result<()> {
@@ -142,6 +163,10 @@ impl Writer {
     /// # Errors
     /// When the disk is full or the file was removed; earlier flushes stay readable.
     pub fn flush(&mut self) -> Result<()> {
+        let Self { connection, first_touches, samples, sampled_accesses, .. } = self;
+        let written =
+            first_touches.write(connection).and_then(|()| samples.write(connection)).and_then(|()| sampled_accesses.write(connection));
+        written.with_context(|| self.failed())?;
         if self.in_transaction {
             self.in_transaction = false;
             if let Err(error) = self.connection.execute_batch("COMMIT") {
@@ -267,23 +292,8 @@ impl Writer {
         )
     }
 
-    pub fn first_touch(&self, t: &FirstTouch) -> Result<()> {
-        self.run(
-            "INSERT INTO first_touches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            params![
-                t.id,
-                t.process,
-                signed(t.time_ns),
-                t.thread,
-                t.cpu,
-                signed(t.address),
-                t.weight,
-                t.by_kernel,
-                t.site,
-                t.mapped_bytes.map(signed),
-                t.node
-            ],
-        )
+    pub fn first_touch(&mut self, row: FirstTouch) -> Result<()> {
+        self.first_touches.add(row, &self.connection).with_context(|| self.failed())
     }
 
     pub fn release(&self, r: &Release) -> Result<()> {
@@ -322,35 +332,12 @@ impl Writer {
         )
     }
 
-    pub fn sample(&self, s: &TimerSample) -> Result<()> {
-        let around = s.around.as_ref();
-        let progress = around.and_then(|around| around.progress);
-        self.run(
-            "INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            params![
-                s.id,
-                s.thread,
-                signed(s.time_ns),
-                s.cpu,
-                signed(s.cpu_ns),
-                s.weight,
-                s.site,
-                s.state.number(),
-                around.map(|around| signed(around.end)),
-                around.map(|around| signed(around.entry)),
-                progress.map(|progress| signed(progress.value)),
-                progress.map(|progress| progress.step),
-                s.unknown,
-                s.elsewhere
-            ],
-        )
+    pub fn sample(&mut self, row: TimerSample) -> Result<()> {
+        self.samples.add(row, &self.connection).with_context(|| self.failed())
     }
 
-    pub fn sampled_access(&self, a: &SampledAccess) -> Result<()> {
-        self.run(
-            "INSERT INTO sampled_accesses VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            params![a.sample, a.object, signed(a.address), a.bytes, a.words, a.kind.number(), a.site, a.stride],
-        )
+    pub fn sampled_access(&mut self, row: SampledAccess) -> Result<()> {
+        self.sampled_accesses.add(row, &self.connection).with_context(|| self.failed())
     }
 
     pub fn page(&self, p: &Page) -> Result<()> {
@@ -369,6 +356,68 @@ impl Writer {
 
     pub fn lost(&self, source: &str, reason: &str, count: u64) -> Result<()> {
         self.run("INSERT OR REPLACE INTO lost VALUES (?, ?, ?)", params![source, reason, signed(count)])
+    }
+}
+
+impl Row<11> for FirstTouch {
+    const TABLE: &'static str = "first_touches";
+
+    fn values(&self) -> [Value; 11] {
+        [
+            self.id.into(),
+            self.process.into(),
+            signed(self.time_ns).into(),
+            self.thread.into(),
+            self.cpu.into(),
+            signed(self.address).into(),
+            self.weight.into(),
+            self.by_kernel.into(),
+            self.site.into(),
+            self.mapped_bytes.map(signed).into(),
+            self.node.into(),
+        ]
+    }
+}
+
+impl Row<14> for TimerSample {
+    const TABLE: &'static str = "samples";
+
+    fn values(&self) -> [Value; 14] {
+        let around = self.around.as_ref();
+        let progress = around.and_then(|around| around.progress);
+        [
+            self.id.into(),
+            self.thread.into(),
+            signed(self.time_ns).into(),
+            self.cpu.into(),
+            signed(self.cpu_ns).into(),
+            self.weight.into(),
+            self.site.into(),
+            self.state.number().into(),
+            around.map(|around| signed(around.end)).into(),
+            around.map(|around| signed(around.entry)).into(),
+            progress.map(|progress| signed(progress.value)).into(),
+            progress.map(|progress| progress.step).into(),
+            self.unknown.into(),
+            self.elsewhere.into(),
+        ]
+    }
+}
+
+impl Row<8> for SampledAccess {
+    const TABLE: &'static str = "sampled_accesses";
+
+    fn values(&self) -> [Value; 8] {
+        [
+            self.sample.into(),
+            self.object.into(),
+            signed(self.address).into(),
+            self.bytes.into(),
+            self.words.into(),
+            self.kind.number().into(),
+            self.site.into(),
+            self.stride.into(),
+        ]
     }
 }
 

@@ -125,12 +125,12 @@ fn rows_are_read_as_written() {
     written.shared_memory.iter().for_each(|(object, row)| w.shared_memory(*object, row).unwrap());
     written.folded_objects.iter().for_each(|row| w.folded_objects(row).unwrap());
     written.small_blocks.iter().for_each(|row| w.small_block(row).unwrap());
-    written.first_touches.iter().for_each(|row| w.first_touch(row).unwrap());
+    written.first_touches.iter().for_each(|row| w.first_touch(row.clone()).unwrap());
     written.releases.iter().for_each(|row| w.release(row).unwrap());
     written.windows.iter().for_each(|row| w.window(row).unwrap());
     written.accesses.iter().for_each(|row| w.access(row).unwrap());
-    written.samples.iter().for_each(|row| w.sample(row).unwrap());
-    written.sampled_accesses.iter().for_each(|row| w.sampled_access(row).unwrap());
+    written.samples.iter().for_each(|row| w.sample(row.clone()).unwrap());
+    written.sampled_accesses.iter().for_each(|row| w.sampled_access(row.clone()).unwrap());
     written.pages.iter().for_each(|row| w.page(row).unwrap());
     written.policies.iter().for_each(|(object, row)| w.policy(*object, row).unwrap());
     written.counters.iter().for_each(|row| w.counter(row).unwrap());

@@ -8,6 +8,7 @@ mod run;
 mod start;
 
 pub use members::SourceAccount;
+pub use start::prepare;
 
 use crate::error::Result;
 use crate::options::Options;
@@ -49,8 +50,10 @@ struct Session<'a> {
     start_ns: u64,
     end_ns: u64,
     last_tick_ns: u64,
-    /// Records taken since the last tick.
-    taken: usize,
+    /// Urgent records taken since the last tick.
+    urgent: usize,
+    /// And those that are urgent if there are many.
+    pressing: usize,
     /// When the first source wants to act.
     next_act_ns: u64,
 }
@@ -90,7 +93,8 @@ impl<'a> Session<'a> {
             start_ns: now,
             end_ns: now,
             last_tick_ns: now,
-            taken: 0,
+            urgent: 0,
+            pressing: 0,
             next_act_ns: now,
         }
     }

@@ -3,20 +3,22 @@
 use super::Session;
 use crate::agent::records::{AgentEvent, AgentRecord};
 use crate::source::{Drain, Occasion};
-use crate::timeline::Record;
+use crate::timeline::{Record, Urgency};
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::launch::reap;
 use firsttouch_system::launch::signals::{Notice, Signals, process_runs, send};
 
-/// How often the rings are read, ns. Less and less often while nothing comes (a ring that fills wakes firsttouch), because each
-/// look takes the CPU from a thread of the program, and at a barrier from all of them.
+/// How often the rings are read, ns. Less and less often while nothing urgent comes (a ring that fills wakes firsttouch), because each
+/// look takes the CPU from a thread of the program, and at a barrier from all of them. Many records at once also take less time each.
 const TICK_NS: u64 = 10_000_000;
-const LONGEST_TICK_NS: u64 = 40_000_000;
+const LONGEST_TICK_NS: u64 = 100_000_000;
 /// How often mappings are looked up if no agent reports allocations.
 const MAPPINGS_NS: u64 = 200_000_000;
 /// How long the agent may take to announce itself.
 const AGENT_NS: u64 = 10 * TICK_NS;
+/// Faults of a quiet program within a tick, from which on the rings are read more often.
+const MANY: usize = 8;
 const FLUSH_NS: u64 = 500_000_000;
 /// Kernel records that are taken before the rings are read again.
 const BATCH: usize = 200;
@@ -30,6 +32,8 @@ impl Session<'_> {
         let mut tick_ns = TICK_NS;
         loop {
             let now = monotonic_ns();
+            // The kernel says when a child ends; asking it again and again takes longer than reading a ring.
+            let mut may_have_ended = now >= next_flush;
             self.end_ns = now;
             // A tick that is due soon is done now if a source acts now: one wake-up less.
             if now >= next_tick || (now >= self.next_act_ns && now + tick_ns / 2 >= next_tick) {
@@ -51,6 +55,7 @@ impl Session<'_> {
             }
             let wake = next_tick.min(self.next_act_ns).min(next_flush).min(deadline.unwrap_or(u64::MAX));
             match signals.wait(wake.saturating_sub(monotonic_ns()), &rings) {
+                Some(Notice::Child) => may_have_ended = true,
                 Some(Notice::Forward(signal)) if is_child => send(self.pid, signal),
                 Some(Notice::Forward(signal) | Notice::Terminal(signal))
                     if !is_child && !matches!(signal, libc::SIGWINCH | libc::SIGCONT) =>
@@ -61,13 +66,13 @@ impl Session<'_> {
                 None if monotonic_ns() < wake => {
                     // A ring fills: page faults, most likely.
                     self.drain(monotonic_ns(), false);
-                    next_tick = next_tick.min(now + TICK_NS);
+                    next_tick = next_tick.min(self.last_tick_ns + TICK_NS);
                     self.act(Occasion::RingFilled, monotonic_ns());
                 }
                 None => {}
             }
             if is_child {
-                if let Some(code) = reap(self.pid) {
+                if may_have_ended && let Some(code) = reap(self.pid) {
                     self.end_ns = monotonic_ns();
                     return Some(code);
                 }
@@ -81,7 +86,7 @@ impl Session<'_> {
         self.next_act_ns = self.sources.act(occasion, now, &mut self.tracker);
     }
 
-    /// Takes what the rings hold. Returns whether nothing came and nothing waits.
+    /// Takes what the rings hold. Returns whether nothing urgent came and nothing waits.
     fn tick(&mut self, now: u64) -> bool {
         let before = std::mem::replace(&mut self.last_tick_ns, now);
         self.drain(now, true);
@@ -103,7 +108,8 @@ impl Session<'_> {
         self.act(Occasion::Tick, now);
         let activity = &self.tracker.activity;
         let is_quiet = activity.is_reported && !activity.in_storm && self.timeline.is_empty();
-        std::mem::take(&mut self.taken) == 0 && is_quiet && !self.tracker.has_waiting_statics()
+        let came = std::mem::take(&mut self.urgent) + std::mem::take(&mut self.pressing) / MANY;
+        came == 0 && is_quiet && !self.tracker.has_waiting_statics()
     }
 
     /// Takes what the rings hold, in order of time ([`crate::timeline::Timeline`]).
@@ -143,7 +149,11 @@ impl Session<'_> {
 
     /// Returns the source that used the record.
     fn take(&mut self, record: Record) -> Option<usize> {
-        self.taken += 1;
+        match record.urgency(self.tracker.activity.in_burst) {
+            Urgency::Soon => self.urgent += 1,
+            Urgency::IfMany => self.pressing += 1,
+            Urgency::None => {}
+        }
         match record {
             Record::Fault(_) | Record::Tick(_) => self.sources.take(&record, &mut self.tracker),
             Record::Task(event) => {

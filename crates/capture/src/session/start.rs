@@ -19,6 +19,8 @@ use firsttouch_system::launch::signals::{Notice, Signals, process_exists, proces
 use firsttouch_system::launch::{LaunchError, Waiting, environment, find_program, raise_file_limit, reap};
 use firsttouch_system::proc;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
 
 /// How often firsttouch checks on a program that goes on after the profile.
 const WAIT_NS: u64 = 500_000_000;
@@ -32,7 +34,23 @@ struct Costs {
 }
 
 fn costs() -> Costs {
-    Costs { watch: calibrate(), tick_ns: tick_cost_ns() }
+    let ticks = Builder::new().spawn(tick_cost_ns);
+    let watch = calibrate();
+    Costs { watch, tick_ns: ticks.map_or_else(|_| tick_cost_ns(), |thread| thread.join().unwrap_or_default()) }
+}
+
+/// The measurement of costs that [`prepare`] began.
+static CALIBRATING: Mutex<Option<JoinHandle<Costs>>> = Mutex::new(None);
+
+/// Begins to measure what events cost here, so that a later [`super::profile`] need not wait for it: the first event on a machine waits
+/// some 10 ms for every CPU.
+pub fn prepare() {
+    *CALIBRATING.lock().unwrap_or_else(PoisonError::into_inner) = Builder::new().spawn(costs).ok();
+}
+
+fn prepared_costs() -> Costs {
+    let calibrating = CALIBRATING.lock().unwrap_or_else(PoisonError::into_inner).take();
+    calibrating.and_then(|thread| thread.join().ok()).unwrap_or_else(costs)
 }
 
 /// The sources of a run, in the order in which they start.
@@ -57,14 +75,13 @@ pub(super) fn launch(options: &Options) -> Result<Recording> {
         return Err(LaunchError::NotExecuted { command: name.to_string_lossy().into_owned(), errno: libc::ENOENT }.into());
     };
     let signals = Signals::catch().map_err(convert::system)?;
-    let calibrating = std::thread::Builder::new().spawn(costs);
     let writer = Writer::create(&options.output).map_err(convert::profile)?;
     let mut agent = Agent::new(Some(program), options);
     let probed = agent.probe();
     let mut environment = environment();
     agent.add_to(&mut environment);
     let library = agent.library();
-    let costs = calibrating.map_or_else(|_| costs(), |thread| thread.join().unwrap_or_default());
+    let costs = prepared_costs();
     let waiting = match Waiting::fork(&options.command, &environment, &signals.original_mask) {
         Ok(waiting) => waiting,
         Err(error) => {
@@ -120,7 +137,7 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Recording> {
     let signals = Signals::catch().map_err(convert::system)?;
     let mut writer = Writer::create(&options.output).map_err(convert::profile)?;
     writer.keep();
-    let costs = costs();
+    let costs = prepared_costs();
     raise_file_limit();
     let mut session = Session::new(options, writer, pid, sources(options, costs, Member::new(Agent::new(None, options))));
     session.sources.start(&Target { pid, tids: &tids, is_launched: false }, &mut session.tracker);

@@ -122,9 +122,13 @@ impl Tracker {
         self.threads.read_stats(&self.scope);
     }
 
-    /// Counts waits, and looks up where threads run.
-    pub fn sample_threads(&mut self) {
+    /// Counts waits.
+    pub fn count_waits(&mut self) {
         self.activity.waits += self.threads.read_waits(&self.scope);
+    }
+
+    /// Looks up where threads run.
+    pub fn look_up_cpus(&mut self) {
         self.threads.look_up_cpus(&self.scope);
     }
 

@@ -74,6 +74,9 @@ pub struct TimerSamples {
     thinning: Thinning,
     samples: Id,
     samples_outside: u64,
+    /// firsttouch's CPU time after the samples before, and the time that passed with those since, ns.
+    used_ns: u64,
+    spent_ns: u64,
 }
 
 impl TimerSamples {
@@ -89,6 +92,8 @@ impl TimerSamples {
             thinning: Thinning::default(),
             samples: 0,
             samples_outside: 0,
+            used_ns: 0,
+            spent_ns: 0,
         }
     }
 
@@ -118,7 +123,7 @@ impl TimerSamples {
                 unknown: 0,
                 elsewhere: 0.0,
             };
-            tracker.sink.write(|w| w.sample(&row));
+            tracker.sink.write(|w| w.sample(row));
         }
         self.tick((*pid, thread), *time, weight, *mode, tick, tracker);
         self.samples_outside += (self.samples - before).unsigned_abs();
@@ -172,7 +177,7 @@ impl TimerSamples {
                     site,
                     stride: operand.stride,
                 };
-                tracker.sink.write(|w| w.sampled_access(&row));
+                tracker.sink.write(|w| w.sampled_access(row));
             }
         }
         let around = walk.around.map(|around| SampledLoop {
@@ -183,7 +188,7 @@ impl TimerSamples {
         let unknown = walk.unknown;
         let row =
             TimerSample { id, thread, time_ns: time, cpu: tick.cpu, cpu_ns: tick.cpu_ns, weight, site, state, around, unknown, elsewhere };
-        tracker.sink.write(|w| w.sample(&row));
+        tracker.sink.write(|w| w.sample(row));
     }
 }
 
@@ -228,8 +233,7 @@ impl Source for TimerSamples {
             tracker.sink.lose("sample", "samples of a process that had ended, or that lives in another PID namespace", 1);
             return true;
         }
-        // Not the time that passes: a busy program takes the CPU from firsttouch.
-        let began = thread_cpu_ns();
+        let began = monotonic_ns();
         match record {
             Record::Tick(sample) if tracker.has_timer(pid, tid) => self.burst_tick(sample, tracker),
             Record::Tick(sample) => self.outside_tick(sample, tracker),
@@ -242,12 +246,18 @@ impl Source for TimerSamples {
             }
             _ => {}
         }
-        self.thinning.spend(thread_cpu_ns().saturating_sub(began));
+        self.spent_ns += monotonic_ns().saturating_sub(began);
         true
     }
 
     fn act(&mut self, occasion: Occasion, now: u64, tracker: &mut Tracker) -> u64 {
         match occasion {
+            Occasion::Drained if self.spent_ns > 0 => {
+                // A busy program takes the CPU from firsttouch, so not all of the time that passed was spent.
+                let now_ns = thread_cpu_ns();
+                let used_ns = now_ns.saturating_sub(std::mem::replace(&mut self.used_ns, now_ns));
+                self.thinning.spend(std::mem::take(&mut self.spent_ns).min(used_ns));
+            }
             Occasion::Tick if self.refused.is_none() => self.outside.follow(now, tracker),
             Occasion::Flush | Occasion::End if self.samples_outside > 0 => {
                 tracker.sink.write(|w| w.meta(Entry::SamplesOutside(self.samples_outside)));

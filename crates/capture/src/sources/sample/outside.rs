@@ -153,7 +153,7 @@ impl Outside {
             return;
         }
         let each_ns = BURSTS_NS / at_once;
-        let mut due = (now.saturating_sub(self.next_burst_ns) / each_ns + 1).min(at_once);
+        let (mut due, next_burst_ns) = due(self.next_burst_ns, now, each_ns, at_once);
         for _ in 0..self.in_bursts.len().min(MOST_ASKED) {
             let first = self.in_bursts.first_key_value().map(|(&thread, _)| thread);
             let next = self.in_bursts.range((Excluded(self.last_burst), Unbounded)).next().map(|(&thread, _)| thread).or(first);
@@ -164,7 +164,7 @@ impl Outside {
                 break;
             }
         }
-        self.next_burst_ns = now + each_ns;
+        self.next_burst_ns = next_burst_ns;
     }
 
     fn open(&mut self, tid: i32) -> io::Result<TickEvent> {
@@ -253,6 +253,12 @@ impl BurstEvent {
     }
 }
 
+/// Bursts that are due, one each `each_ns` and at most so many at once, and when the next one is. Those that are late do not put off others.
+fn due(first: u64, now: u64, each_ns: u64, most: u64) -> (u64, u64) {
+    let due = now.saturating_sub(first) / each_ns + 1;
+    if due > most { (most, now + each_ns) } else { (due, first + due * each_ns) }
+}
+
 fn drawn(period_ns: u64, random: &mut Random) -> u64 {
     (period_ns as f64 * (1.0 + JITTER * (2.0 * random.unit() - 1.0))) as u64
 }
@@ -284,6 +290,22 @@ mod tests {
         for (cpus, period_ns) in [(1, LEAST_NS), (16, LEAST_NS), (64, 16_000_000), (1024, 256_000_000)] {
             assert_eq!(Outside::new(cpus, 4_000, Random::new(1)).period_ns, period_ns);
         }
+    }
+
+    /// Check that as many bursts are begun at rare ticks as at frequent ones, and that those of a long pause are not made up for.
+    #[test]
+    fn late_bursts_come_together() {
+        for tick in [10, 35, 40, 100] {
+            let (mut next, mut begun) = (0, 0);
+            for now in (0..10_000).step_by(tick) {
+                if now >= next {
+                    let (due, after) = due(next, now, 50, 2);
+                    (next, begun) = (after, begun + due);
+                }
+            }
+            assert!((190..=201).contains(&begun), "{begun} with a tick of {tick}");
+        }
+        assert_eq!(due(0, 10_000, 50, 2), (2, 10_050));
     }
 
     /// Check on this process, where performance events are allowed, that a computing thread is sampled about once a period, with its own

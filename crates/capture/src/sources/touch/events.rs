@@ -24,8 +24,8 @@ const QUIET_STACK_BYTES: u32 = 256;
 const MOST_KNOWN: usize = 16_384;
 /// Data pages of a CPU's ring: what perf_event_mlock_kb (516) allows everybody.
 const RING_PAGES: usize = 128;
-/// Data pages where there is no such limit (root).
-const RING_PAGES_UNLIMITED: usize = 1024;
+/// Data pages where there is no such limit (root). Each takes time at the start: the kernel clears it.
+const RING_PAGES_UNLIMITED: usize = 512;
 
 pub struct TouchEvents {
     /// Events of births, deaths, names and mappings; they own the rings.

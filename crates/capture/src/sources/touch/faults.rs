@@ -60,7 +60,7 @@ impl Faults {
         if tracker.scope.has_nodes() {
             self.unplaced.push((sample.pid, row));
         } else {
-            tracker.sink.write(|w| w.first_touch(&row));
+            tracker.sink.write(|w| w.first_touch(row));
         }
     }
 
@@ -78,7 +78,7 @@ impl Faults {
             }
         }
         for (_, row) in self.unplaced.drain(..) {
-            tracker.sink.write(|w| w.first_touch(&row));
+            tracker.sink.write(|w| w.first_touch(row));
         }
     }
 }

@@ -35,8 +35,12 @@ use rounds::Rounds;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// How often waits are counted: while watchpoints are armed each wait costs more in a virtual machine.
-const WAITS_NS: u64 = 100_000_000;
+/// How often threads are looked at, and how often their waits are counted at least: while watchpoints are armed each wait costs more in a
+/// virtual machine.
+const LOOKS_NS: u64 = 100_000_000;
+const WAITS_NS: u64 = 400_000_000;
+/// Counting takes at most this part of a CPU.
+const WAITS_BUDGET: f64 = 0.0005;
 /// A thread must be this old before watchpoints are spent on it: most of a thousand short ones never are.
 const MIN_AGE_NS: u64 = 3_000_000;
 /// Threads watched at once; each needs five descriptors and a 64 KiB ring.
@@ -70,6 +74,7 @@ struct Running {
     most_threads: usize,
     start_ns: u64,
     next_round_ns: u64,
+    next_look_ns: u64,
     next_waits_ns: u64,
     is_sampling: bool,
 }
@@ -124,6 +129,7 @@ impl Source for Watch {
             most_threads: usize::try_from(threads).unwrap_or(0).min(WATCHED_THREADS),
             start_ns,
             next_round_ns: start_ns + FIRST_ROUND_NS,
+            next_look_ns: 0,
             next_waits_ns: 0,
             is_sampling: false,
         });
@@ -242,9 +248,15 @@ impl Running {
     fn observe(&mut self, now: u64, tracker: &mut Tracker, cpus: usize) {
         let cpus = tracker.threads.live.len().min(cpus);
         if now >= self.next_waits_ns {
-            tracker.sample_threads();
-            self.next_waits_ns = now + WAITS_NS;
+            let began = monotonic_ns();
+            tracker.count_waits();
+            let took_ns = monotonic_ns().saturating_sub(began) as f64;
+            self.next_waits_ns = now + ((took_ns / WAITS_BUDGET) as u64).clamp(LOOKS_NS, WAITS_NS);
             self.rounds.pace.observe_waits(now, tracker.activity.waits, cpus);
+        }
+        if now >= self.next_look_ns {
+            tracker.look_up_cpus();
+            self.next_look_ns = now + LOOKS_NS;
             if self.may_rest {
                 let Activity { computing_samples, rated_samples, .. } = tracker.activity;
                 self.rounds.pace.observe_samples(now, computing_samples, rated_samples, self.rounds.windows.hits);

@@ -3,8 +3,10 @@
 use firsttouch_model::rows::Id;
 use std::collections::HashMap;
 
-/// At most this part of one core goes into moving watchpoints.
+/// At most this part of one core goes into moving watchpoints, and this part while there are so many samples of registers in the last seconds.
 const ARM_BUDGET: f64 = 0.01;
+const SAMPLED_ARM_BUDGET: f64 = 0.005;
+const SOME_SAMPLES: f64 = 50.0;
 /// At most this part of the target's time goes into traps.
 const TRAP_BUDGET: f64 = 0.01;
 /// At most these parts of the target's time go into what armed watchpoints add to page faults and to waits.
@@ -231,7 +233,8 @@ impl Pace {
     #[must_use]
     pub fn round_ns(&self, now_ns: u64, alive: &HashMap<Id, u64>) -> f64 {
         let elapsed = now_ns.saturating_sub(self.started_ns) as f64;
-        let least = (self.arm_ns / ARM_BUDGET).clamp(SHORTEST_NS, LONGEST_NS);
+        let budget = if self.recent[0] < SOME_SAMPLES { ARM_BUDGET } else { SAMPLED_ARM_BUDGET };
+        let least = (self.arm_ns / budget).clamp(SHORTEST_NS, LONGEST_NS);
         let most = (elapsed / 16.0).clamp(least, LONGEST_NS.max(least));
         // The memory with the most traffic by bytes: its placement matters most.
         let reference = alive
@@ -329,7 +332,10 @@ mod tests {
             }
             pace.is_check()
         };
+        pace.armed(300_000);
+        assert_eq!(pace.round_ns(1, &HashMap::new()), 30e6);
         assert!(!run(&mut pace, 10, 50, 10), "not checked yet");
+        assert_eq!(pace.round_ns(1, &HashMap::new()), 60e6, "samples show accesses, too");
         assert!(run(&mut pace, 1, 50, 300));
         let (armed, rest) = pace.divide(25e6);
         assert!(armed == 25e6 && (rest - 225e6).abs() < 1.0, "{armed} {rest}");

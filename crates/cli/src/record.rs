@@ -4,7 +4,7 @@ use crate::arguments::Profile;
 use crate::exit;
 use crate::output::message;
 use anyhow::Result;
-use firsttouch_capture::{Options, Recording};
+use firsttouch_capture::{Options, Output, Recording};
 use firsttouch_report::thousands;
 use firsttouch_system::MachineInfo;
 use std::path::Path;
@@ -12,12 +12,16 @@ use std::path::Path;
 /// Below this count of call stacks, show no progress.
 const SHOWN_STACKS: usize = 20_000;
 
+/// The machine that programs are recorded on.
+pub fn this_machine() -> Result<MachineInfo> {
+    Ok(MachineInfo::read(Path::new("/"))?)
+}
+
 /// Runs the program and records it. Returns the exit status to use if the program could not be started.
-pub fn record(arguments: &Profile, output: &Path) -> Result<std::result::Result<Recording, u8>> {
-    let info = MachineInfo::read(Path::new("/"))?;
+pub fn record(arguments: &Profile, info: MachineInfo, output: Output) -> Result<std::result::Result<Recording, u8>> {
     let options = Options {
         command: arguments.program.clone(),
-        output: output.to_owned(),
+        output,
         min_size: arguments.min_size,
         follow: arguments.follow,
         duration: arguments.duration,

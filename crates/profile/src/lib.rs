@@ -1,8 +1,10 @@
 //! The profile file: an SQLite database that users can open. It is written while the target runs, and is readable after a crash.
 
+mod place;
 mod reader;
 mod writer;
 
+pub use place::{Created, Output, is_profile, kept};
 pub use reader::open;
 pub use writer::Writer;
 

@@ -58,7 +58,8 @@ pub(super) fn launch(options: &Options) -> Result<Recording> {
     };
     let signals = Signals::catch().map_err(convert::system)?;
     let calibrating = std::thread::Builder::new().spawn(costs);
-    let writer = Writer::create(&options.output).map_err(convert::profile)?;
+    let writer = Writer::create_at(&options.output).map_err(convert::profile)?;
+    let file = writer.created();
     let mut agent = Agent::new(Some(program), options);
     let probed = agent.probe();
     let mut environment = environment();
@@ -96,6 +97,7 @@ pub(super) fn launch(options: &Options) -> Result<Recording> {
     }
     drop(library);
     recording.exit_code = exit_code;
+    recording.file = file;
     complete(options, &replaced, &generated, &mut recording);
     Ok(recording)
 }
@@ -118,7 +120,8 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Recording> {
         _ => return refuse("it belongs to another user or has ended: run as that user"),
     }
     let signals = Signals::catch().map_err(convert::system)?;
-    let mut writer = Writer::create(&options.output).map_err(convert::profile)?;
+    let mut writer = Writer::create_at(&options.output).map_err(convert::profile)?;
+    let file = writer.created();
     writer.keep();
     let costs = costs();
     raise_file_limit();
@@ -129,6 +132,7 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Recording> {
     session.tracker.scan_process(pid, session.start_ns);
     session.run(&signals, false);
     let mut recording = session.finish(None);
+    recording.file = file;
     let replaced = session.tracker.modules.replaced();
     let generated = session.tracker.take_generated_code();
     drop(session);
@@ -154,7 +158,7 @@ fn complete(options: &Options, replaced: &[String], generated: &GeneratedCode, r
             progress(done, all);
         }
     };
-    match crate::symbolize::symbolize_file(&options.output, replaced, generated, progress) {
+    match crate::symbolize::symbolize_file(&recording.file.path, replaced, generated, progress) {
         Ok(profile) => recording.profile = Some(profile),
         Err(error) => recording.profile_error = Some(format!("{error:#}")),
     }

@@ -3,8 +3,10 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
 CARGO ?= cargo
+PREFIX ?= /usr/local
+DESTDIR ?=
 
-.PHONY: help build demo check test unit e2e test-guests programs fuzz lint format deps package deny bench-overhead bench-kernels bench-predict bench-run clean
+.PHONY: help build demo check test unit e2e test-guests programs fuzz lint format deps package deny bench-overhead bench-kernels bench-predict bench-run install uninstall clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -66,6 +68,12 @@ bench-predict: cargo-found ## measure the time of a prediction by nodes, threads
 
 bench-run: build ## measure the start-up cost of `firsttouch run` beside numactl (PAIRS=300)
 	scripts/bench-run --pairs $(or $(PAIRS),300)
+
+install: ## install program, manual pages, completions and licences (PREFIX=/usr/local DESTDIR=; after `make build`)
+	@scripts/install "$(DESTDIR)" "$(PREFIX)"
+
+uninstall: ## remove what `make install` installed (same PREFIX and DESTDIR)
+	@scripts/install --remove "$(DESTDIR)" "$(PREFIX)"
 
 clean: cargo-found ## remove all build results
 	$(CARGO) clean

@@ -34,6 +34,7 @@ mod track;
 pub mod unwind;
 
 pub use error::{Error, ErrorKind, Result};
+pub use firsttouch_profile::{Created, Output};
 pub use options::Options;
 pub use session::{Recording, SourceAccount, prepare, profile};
 pub use source::Account;

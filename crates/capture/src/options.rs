@@ -1,15 +1,15 @@
 //! What to profile and how.
 
 use firsttouch_model::rows::Machine;
+use firsttouch_profile::Output;
 use firsttouch_system::debug_exceptions::Policy;
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::time::Duration;
 
 pub struct Options {
     pub command: Vec<OsString>,
-    pub output: PathBuf,
+    pub output: Output,
     /// Allocations below this many bytes are not recorded.
     pub min_size: u64,
     pub follow: bool,

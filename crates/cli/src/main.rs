@@ -7,6 +7,7 @@
 //! | `exit.rs` | exit statuses, and the errors that determine them |
 //! | `output.rs` | results go to stdout or a file, messages to stderr |
 //! | `terminal.rs`, `progress.rs` | colours and width; progress on a terminal |
+//! | `profile_name/` | names of profiles: by the program, with `%p`; the newest one here |
 //! | `record.rs` | starts a recording, for `profile` and `check` |
 //! | `processes.rs` | finds the processes that a command line names |
 //! | `watchpoints.rs` | the environment variables that say when watchpoints are set |
@@ -17,6 +18,7 @@ mod commands;
 mod exit;
 mod output;
 mod processes;
+mod profile_name;
 mod progress;
 mod record;
 mod request;

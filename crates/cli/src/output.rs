@@ -1,6 +1,8 @@
 //! Output: results go to stdout, messages to stderr.
 
+use crate::terminal::style;
 use anyhow::{Context, Result, anyhow};
+use firsttouch_report::Style;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -33,9 +35,27 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
     }
     let cannot = || format!("cannot write {}", path.display());
     if is_another_kind(path, text).with_context(cannot)? {
-        return Err(anyhow!("another kind of file is already there: move it away, or choose another name")).with_context(cannot);
+        return Err(another_kind()).with_context(cannot);
     }
     std::fs::write(path, text).with_context(cannot)
+}
+
+/// Whether [`write`] will be able to write a file: for commands that run a program first. Leaves no file behind.
+pub fn can_be_written(path: &Path) -> Result<()> {
+    if is_stdout(path) {
+        return Ok(());
+    }
+    let known = std::fs::metadata(path);
+    if known.as_ref().is_ok_and(|file| !file.is_file() && !file.is_dir()) {
+        // Opening a pipe could wait for its reader.
+        return Ok(());
+    }
+    let is_new = known.is_err() && !path.is_symlink();
+    std::fs::OpenOptions::new().append(true).create(true).open(path).with_context(|| format!("cannot write {}", path.display()))?;
+    if is_new {
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
 }
 
 /// Whether an existing file has contents that firsttouch would not have written there.
@@ -66,6 +86,68 @@ fn is_alike(old: &str, new: &str) -> bool {
         None | Some(':') => first(old).is_none_or(|mark| mark == ':'),
         _ => old.split_whitespace().next() == new.split_whitespace().next(),
     }
+}
+
+/// Where the result of a command that runs a program goes: `--json`, `--json=FILE`, `--output FILE`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Destination<'a> {
+    pub json: Option<&'a Path>,
+    pub output: Option<&'a Path>,
+}
+
+impl Destination<'_> {
+    /// Checks before the program runs that the files can be written.
+    pub fn check(&self) -> Result<()> {
+        if let Some(path) = self.json {
+            can_be_written(path)?;
+            let cannot = || format!("cannot write {}", path.display());
+            if !is_stdout(path) && is_another_kind(path, "{").with_context(cannot)? {
+                return Err(another_kind()).with_context(cannot);
+            }
+        }
+        self.output.map_or(Ok(()), can_be_written)
+    }
+
+    /// Whether the text is shown too: JSON replaces it unless it goes to a file of its own.
+    pub fn shows_text(&self) -> bool {
+        self.json.is_none_or(|path| !is_stdout(path))
+    }
+
+    /// Writes the JSON, if it is asked for.
+    pub fn write_json(&self, value: &impl serde::Serialize) -> Result<()> {
+        let Some(path) = self.json else { return Ok(()) };
+        let path = if is_stdout(path) { self.output.unwrap_or(path) } else { path };
+        let text = serde_json::to_string_pretty(value).context("cannot write the result as JSON")? + "\n";
+        write(path, &text)
+    }
+
+    /// Writes the JSON, and the text unless the JSON replaces it. Without a file, the text goes to `terminal`.
+    pub fn show(&self, value: &impl serde::Serialize, text: impl Fn(Style) -> String, terminal: Terminal) -> Result<()> {
+        self.write_json(value)?;
+        match self.output {
+            _ if !self.shows_text() => Ok(()),
+            Some(path) if is_stdout(path) => print(&text(style(&io::stdout()))),
+            Some(path) => write(path, &text(Style { colour: false, ..style(&io::stdout()) })),
+            None => match terminal {
+                Terminal::Stdout => print(&text(style(&io::stdout()))),
+                Terminal::Stderr => {
+                    tell(&text(style(&io::stderr())));
+                    Ok(())
+                }
+            },
+        }
+    }
+}
+
+/// The stream for text: stdout belongs to the program if one runs.
+#[derive(Clone, Copy, Debug)]
+pub enum Terminal {
+    Stdout,
+    Stderr,
+}
+
+fn another_kind() -> anyhow::Error {
+    anyhow!("another kind of file is already there: move it away, or choose another name")
 }
 
 pub fn is_stdout(path: &Path) -> bool {

@@ -5,7 +5,7 @@ use crate::exit::{self, usage};
 use crate::output::message;
 use crate::watchpoints;
 use anyhow::Result;
-use firsttouch_capture::{Options, Recording};
+use firsttouch_capture::{Options, Output, Recording};
 use firsttouch_report::thousands;
 use firsttouch_system::MachineInfo;
 use std::path::Path;
@@ -13,15 +13,19 @@ use std::path::Path;
 /// Below this count of call stacks, show no progress.
 const SHOWN_STACKS: usize = 20_000;
 
+/// The machine that programs are recorded on.
+pub fn this_machine() -> Result<MachineInfo> {
+    firsttouch_capture::prepare();
+    Ok(MachineInfo::read(Path::new("/"))?)
+}
+
 /// Runs the program and records it. Returns the exit status to use if the program could not be started.
-pub fn record(arguments: &Profile, output: &Path) -> Result<std::result::Result<Recording, u8>> {
+pub fn record(arguments: &Profile, info: MachineInfo, output: Output) -> Result<std::result::Result<Recording, u8>> {
     let watchpoints = usage(watchpoints::policy())?;
     let watchpoints_may_rest = usage(watchpoints::may_rest())?;
-    firsttouch_capture::prepare();
-    let info = MachineInfo::read(Path::new("/"))?;
     let options = Options {
         command: arguments.program.clone(),
-        output: output.to_owned(),
+        output,
         min_size: arguments.min_size,
         follow: arguments.follow,
         duration: arguments.duration,

@@ -61,12 +61,120 @@ fn help_has_examples() {
         &["machines", "list"],
         &["machines", "show"],
         &["validate"],
+        &["clean"],
+        &["completions"],
+        &["balancing", "measure"],
+        &["run"],
+        &["plan"],
     ] {
         for option in ["-h", "--help"] {
             let output = firsttouch(&[command, &[option]].concat());
             assert!(output.status.success() && text(&output.stdout).contains("Examples:\n"), "{command:?}");
         }
     }
+}
+
+/// Check that manual pages have the usage as their synopsis, sections with names that man pages have, and no hidden commands.
+#[test]
+fn manual_pages_are_real() {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/man");
+    for page in pages(&kept) {
+        let page = fs::read_to_string(&page).unwrap();
+        assert!(!page.contains(".SH EXTRA") && !page.contains("help\\-man"), "{page}");
+        assert!(page.contains(".SH SYNOPSIS\n.nf\nfirsttouch"), "{page}");
+    }
+    let run = fs::read_to_string(kept.join("firsttouch-run.1")).unwrap();
+    assert!(run.contains("firsttouch run [PLACEMENT] [\\-\\-] PROGRAM [ARGUMENT]...") && run.contains(".SH EXAMPLES"), "{run}");
+}
+
+/// Check that `make install` installs everything that `make uninstall` removes, and that the installed program and completions work.
+#[test]
+fn everything_is_installed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (target, root) = (folder.path().join("target"), folder.path().join("root"));
+    fs::create_dir_all(target.join("release")).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_firsttouch"), target.join("release/firsttouch")).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/install");
+    let install = |arguments: &[&str]| Command::new(&script).args(arguments).env("CARGO_TARGET_DIR", &target).output().unwrap();
+    let destination = root.to_str().unwrap();
+    let output = install(&[destination, "/usr"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let version = Command::new(root.join("usr/bin/firsttouch")).arg("--version").output().unwrap();
+    assert!(text(&version.stdout).starts_with("firsttouch "));
+    let share = root.join("usr/share");
+    for file in ["man/man1/firsttouch.1", "man/man1/firsttouch-clean.1", "licenses/firsttouch/LICENSE-MIT"] {
+        assert!(share.join(file).is_file(), "{file}");
+    }
+    for (file, word) in [
+        ("bash-completion/completions/firsttouch", "complete -F"),
+        ("zsh/site-functions/_firsttouch", "#compdef firsttouch"),
+        ("fish/vendor_completions.d/firsttouch.fish", "complete -c firsttouch"),
+    ] {
+        let script = fs::read_to_string(share.join(file)).unwrap();
+        assert!(script.contains(word) && script.contains("profile") && !script.contains("help-man"), "{file}");
+    }
+    assert!(install(&["--remove", destination, "/usr"]).status.success());
+    let left = Command::new("find").arg(&root).args(["-type", "f"]).output().unwrap();
+    assert_eq!(text(&left.stdout), "");
+    let relative = install(&["", "usr"]);
+    assert!(relative.status.code() == Some(2) && text(&relative.stderr).contains("PREFIX must be an absolute path"));
+}
+
+/// Check that `clean` removes the directory of a killed run, keeps that of a live one, and changes nothing with --dry-run.
+#[test]
+fn clean_removes_what_is_left() {
+    let (temporary, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let user = fs::metadata(temporary.path()).map(|about| std::os::unix::fs::MetadataExt::uid(&about)).unwrap();
+    let [dead, live] = [i32::MAX.unsigned_abs(), std::process::id()].map(|pid| temporary.path().join(format!("firsttouch-{user}-{pid}-1")));
+    for folder in [&dead, &live] {
+        fs::create_dir(folder).unwrap();
+        fs::write(folder.join("library.so"), "x").unwrap();
+    }
+    let cache = home.path().join(".cache/firsttouch");
+    fs::create_dir_all(&cache).unwrap();
+    let (library, profile) = (cache.join("libfirsttouch_pin-0.so"), cache.join("a.ftp"));
+    fs::write(&library, "x").unwrap();
+    fs::write(&profile, "x").unwrap();
+    let clean = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_firsttouch"));
+        let variables = [("TMPDIR", temporary.path()), ("HOME", home.path()), ("XDG_RUNTIME_DIR", temporary.path())];
+        let output = command.arg("clean").args(options).envs(variables).env_remove("XDG_CACHE_HOME").output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout).to_owned()
+    };
+    let listed = clean(&["--dry-run"]);
+    assert!(listed.contains("would be removed") && dead.exists() && library.exists(), "{listed}");
+    let removed = clean(&[]);
+    assert!(!dead.exists() && !library.exists() && live.exists() && profile.exists(), "{removed}");
+    assert!(removed.contains(&format!("process {} uses it", std::process::id())) && removed.contains("--profiles removes it"), "{removed}");
+    let json: serde_json::Value = serde_json::from_str(&clean(&["--profiles", "--json"])).unwrap();
+    assert!(json["schema"] == "firsttouch.clean/1" && !profile.exists() && live.exists(), "{json}");
+}
+
+/// Check that JSON can go to a file besides the text, and that the text can go to a file.
+#[test]
+fn results_go_to_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let [json, output] = ["a.json", "a.txt"].map(|name| folder.path().join(name).display().to_string());
+    let stat = firsttouch(&["stat", &format!("--json={json}"), "-o", &output, "--", "echo", "out"]);
+    assert_eq!((stat.status.code(), text(&stat.stdout), text(&stat.stderr)), (Some(0), "out\n", ""));
+    let value: serde_json::Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    assert_eq!((&value["schema"], &value["exit_code"]), (&"firsttouch.stat/1".into(), &0.into()));
+    assert!(fs::read_to_string(&output).unwrap().starts_with("Counts while echo ran"));
+    let both = firsttouch(&["stat", "--json", "-o", "-", "--", "true"]);
+    assert!(serde_json::from_slice::<serde_json::Value>(&both.stdout).is_ok(), "{}", text(&both.stdout));
+    fs::write(&json, "int main(void);\n").unwrap();
+    let refused = firsttouch(&["stat", &format!("--json={json}"), "--", "echo", "out"]);
+    assert!(refused.status.code() == Some(1) && refused.stdout.is_empty(), "{refused:?}");
+    assert!(text(&refused.stderr).contains("another kind of file is already there"), "{}", text(&refused.stderr));
+}
+
+/// Check that `reproduce` without a name lists the experiments.
+#[test]
+fn reproduce_alone_lists() {
+    let (alone, listed) = (firsttouch(&["reproduce"]), firsttouch(&["reproduce", "--list"]));
+    assert!(alone.status.success() && alone.stdout == listed.stdout && text(&alone.stdout).contains("dgemv-first-touch"));
+    assert_eq!(firsttouch(&["reproduce", "--runs", "3"]).status.code(), Some(2));
 }
 
 /// Check that `firsttouch` without arguments lists the commands, as a usage error.
@@ -102,7 +210,7 @@ fn errors_are_clear() {
         (&["report", missing][..], 1, "cannot open profile"),
         (&["report", env!("CARGO_BIN_EXE_firsttouch")], 1, "it is not a firsttouch profile"),
         (&["report", missing, "--machine", "virtual:65"], 2, "cannot use machine 'virtual:65': virtual machines have 1 to 64 nodes"),
-        (&["report", missing, "--pin", "0,x"], 2, "cannot use pin '0,x'"),
+        (&["report", missing, "--pin", "0,x"], 2, "cannot use --pin '0,x'"),
         (&["profile"], 2, "required"),
         (&["profile", "--pid", "0"], 2, "expected the number of a process, such as 4711, found '0'"),
         (&["profile", "--pid", "abc"], 2, "expected the number of a process, such as 4711, found 'abc'"),
@@ -154,7 +262,9 @@ fn pinning_must_fit_the_profile() {
     let profile = folder.path().join("empty.ftp");
     drop(firsttouch_profile::Writer::create(&profile).unwrap());
     let profile = profile.to_str().unwrap();
-    for options in [&["--pin", "0,5"][..], &["--machine", "virtual:2", "--pin", "0-3"]] {
+    for options in
+        [&["--pin", "nodes:0,5"][..], &["--machine", "virtual:2", "--pin", "nodes:0-3"], &["--machine", "virtual:2", "--pin", "0,0,1,1"]]
+    {
         let output = firsttouch(&[&["report", profile], options].concat());
         assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
     }
@@ -307,6 +417,10 @@ fn stat_of_intervals() {
     let lines = firsttouch(&["stat", "--watch", "--count", "2", "-i", "20ms", "--json"]);
     let reported: Vec<serde_json::Value> = text(&lines.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(reported.len() == 2 && reported.iter().all(|one| one["wall_s"].as_f64().unwrap() >= 0.02));
+    let table = firsttouch(&["stat", "--watch", "--count", "3", "-I", "10ms"]);
+    let rows: Vec<&str> = text(&table.stdout).lines().collect();
+    let heading = rows.iter().position(|line| line.trim_start().starts_with("seconds")).unwrap();
+    assert!(heading == rows.len() - 4 && rows[1].contains("numa_hit: "), "one line an interval: {}", text(&table.stdout));
     let script = "timeout 20 \"$0\" stat --watch -i 10ms | head -n 1; exit \"${PIPESTATUS[0]}\"";
     let ended = Command::new("bash").args(["-c", script, env!("CARGO_BIN_EXE_firsttouch")]).output().unwrap();
     assert_eq!(ended.status.code(), Some(0));

@@ -3,6 +3,7 @@
 use crate::pinnable_nodes::{PinnableNodes, node_numbers};
 use crate::request::refused;
 use crate::requested_machine::own_description;
+use crate::requested_pin::Cpus;
 use crate::{AnalysisRequest, Result};
 use firsttouch_analysis::Target;
 use firsttouch_model::Pin;
@@ -12,6 +13,29 @@ use firsttouch_predict::machine::MachineModel;
 use firsttouch_system::TargetMachine;
 
 impl AnalysisRequest {
+    /// Whether a profile of this machine can be judged as requested: for commands that check their options before they run a program.
+    ///
+    /// # Errors
+    /// When the pinning does not fit the machine, or the user's own description of it cannot be used.
+    pub fn check(&self, recorded: &Machine) -> Result<()> {
+        self.target(recorded)?;
+        self.description(recorded).map(|_| ())
+    }
+
+    /// Whether the bandwidths of the machine are known that a profile of this machine is judged on.
+    #[must_use]
+    pub fn knows_bandwidths(&self, recorded: &Machine) -> bool {
+        self.description(recorded).is_ok_and(|description| description.is_some())
+    }
+
+    /// The name of the machine that a profile of this machine is judged on.
+    ///
+    /// # Errors
+    /// As [`AnalysisRequest::check`].
+    pub fn machine_name(&self, recorded: &Machine) -> Result<String> {
+        Ok(self.target(recorded)?.name)
+    }
+
     /// The numbers of the requested machine, or of the profile's own, if they are known.
     ///
     /// # Errors
@@ -38,18 +62,27 @@ impl AnalysisRequest {
         }
     }
 
+    /// The CPUs of the machine that is judged on. A node of a virtual machine has as many as the largest node of the recorded machine.
+    fn cpus<'a>(&self, machine: &'a TargetMachine, recorded_cores: usize) -> Cpus<'a> {
+        match (machine, self.machine.as_ref().and_then(|machine| machine.description.as_ref())) {
+            (TargetMachine::Imported(machine), _) => Cpus::Known(&machine.topology),
+            (_, Some(described)) => Cpus::Counted(described.nodes.iter().map(|node| (node.cores, node.package)).collect()),
+            (TargetMachine::Virtual(nodes), None) => Cpus::Counted((0..*nodes).map(|node| (recorded_cores.max(1), node)).collect()),
+            (TargetMachine::Recorded, None) => Cpus::Counted(Vec::new()),
+        }
+    }
+
     /// # Errors
     /// When the pinning does not fit the machine of the profile.
     pub(crate) fn target(&self, recorded: &Machine) -> Result<Target> {
         let nodes = recorded.node_cpus.len();
         let machine = self.machine.as_ref().map_or_else(|| TargetMachine::default_for(nodes), |machine| machine.nodes.clone());
         let cores = Target::cores_per_node(recorded.node_cpus.values().map(Vec::len));
-        let pin = self.pin.clone().unwrap_or(Pin::Spread);
         let mut target = Target {
             name: String::new(),
             nodes,
             virtual_machine: true,
-            pin,
+            pin: Pin::Spread,
             place_all_threads: self.place_all_threads,
             cores_per_node: cores,
             cpu_nodes: Vec::new(),
@@ -74,6 +107,9 @@ impl AnalysisRequest {
                 target.nodes = node_numbers(recorded.node_cpus.keys());
                 target.slow_nodes = slow_nodes(recorded);
             }
+        }
+        if let Some(pin) = &self.pin {
+            target.pin = pin.on(&self.cpus(&machine, target.cores_per_node))?;
         }
         if let Some(seats) = PinnableNodes::of(&machine) {
             seats.check(&target.pin).map_err(|reason| refused(format!("cannot use --pin on {}: {reason}", target.name)))?;
@@ -143,11 +179,11 @@ mod tests {
         assert_eq!((target.cpu_nodes.as_slice(), target.cores_per_node), (&[0, 3][..], 1));
         assert_eq!((0..4).map(|slot| target.seat(slot, 4)).collect::<Vec<_>>(), [0, 0, 3, 3]);
 
-        let error = request(Some(&file), Some("0,5")).err().unwrap().to_string();
-        assert_eq!(error, "cannot use pin '0,5': node 5 has no CPUs; nodes with CPUs are 0,3");
-        assert!(request(Some(&file), Some("3,0")).is_ok());
-        let error = request(Some(&file), Some("7")).err().unwrap().to_string();
-        assert_eq!(error, "cannot use pin '7': node 7 does not exist: the machine has nodes 0-5");
+        let error = request(Some(&file), Some("nodes:0,5")).err().unwrap().to_string();
+        assert_eq!(error, "cannot use --pin 'nodes:0,5': node 5 has no CPUs; nodes with CPUs are 0,3");
+        assert!(request(Some(&file), Some("nodes:3,0")).is_ok());
+        let error = request(Some(&file), Some("nodes:7")).err().unwrap().to_string();
+        assert_eq!(error, "cannot use --pin 'nodes:7': node 7 does not exist: the machine has nodes 0-5");
     }
 
     /// Check that the recorded machine takes no pinning, and that the error names the machine.

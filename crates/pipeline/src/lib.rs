@@ -9,6 +9,7 @@
 //! | `saved.rs` | reads a report from JSON or from a profile, for `check` and `diff` |
 //! | `plan_file.rs` | reads a plan |
 //! | `requested_machine.rs` | finds the machine that the user names: in the catalogue or in a file, whose format it recognises (a description, hwloc's XML, mlc's output); `virtual:N` is firsttouch-system's `machine/target_machine.rs` |
+//! | `requested_pin.rs` | the pinning that the user asks for, as the nodes of threads |
 //! | `judged_machine.rs` | on which machine is a profile judged, if none is named? |
 //! | `pinnable_nodes.rs` | which nodes may `--pin` name? (the node of each thread: `Pin` in firsttouch-model) |
 //! | `source_code.rs`, `program_files.rs` | answer questions of analysis and plan from source files and ELF files |
@@ -23,10 +24,12 @@ mod profiled_process;
 mod program_files;
 mod request;
 mod requested_machine;
+mod requested_pin;
 mod saved;
 mod source_code;
 
 pub use error::{ErrorKind, PipelineError};
+pub use firsttouch_profile::{is_profile as is_firsttouch_profile, kept as kept_profiles};
 pub use plan_file::read_plan;
 pub use profile::{AnalysedProfile, is_profile, read_profile};
 pub use profiled_process::{NotThisProcess, running_process};

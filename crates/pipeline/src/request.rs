@@ -1,15 +1,15 @@
 //! The machine and the pinning that the user asks for.
 
 use crate::pinnable_nodes::PinnableNodes;
+use crate::requested_pin::RequestedPin;
 use crate::{ErrorKind, PipelineError, RequestedMachine, Result};
-use firsttouch_model::Pin;
 
 /// The requested machine and pinning. The defaults are the profile's own machine (two virtual nodes if it has one node), and the default
 /// pinning of the threads that did something.
 #[derive(Default)]
 pub struct AnalysisRequest {
     pub(crate) machine: Option<RequestedMachine>,
-    pub(crate) pin: Option<Pin>,
+    pub(crate) pin: Option<RequestedPin>,
     /// Whether threads that did nothing take places too.
     pub(crate) place_all_threads: bool,
     options: Vec<String>,
@@ -23,10 +23,10 @@ impl AnalysisRequest {
         let options = given.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?.to_owned()])).flatten().collect();
         let machine = machine.map(RequestedMachine::parse).transpose().map_err(|error| error.with_kind(ErrorKind::Request))?;
         let text = pin.unwrap_or_default();
-        let pin = pin.map(parse_pin).transpose()?;
-        if let (Some(machine), Some(pin)) = (&machine, &pin) {
+        let pin = pin.map(RequestedPin::parse).transpose()?;
+        if let (Some(machine), Some(pin)) = (&machine, pin.as_ref().and_then(RequestedPin::fixed)) {
             let seats = PinnableNodes::of(&machine.nodes);
-            seats.map_or(Ok(()), |seats| seats.check(pin)).map_err(|reason| refused(format!("cannot use pin '{text}': {reason}")))?;
+            seats.map_or(Ok(()), |seats| seats.check(pin)).map_err(|reason| refused(format!("cannot use --pin '{text}': {reason}")))?;
         }
         Ok(Self { machine, pin, place_all_threads: false, options })
     }
@@ -61,13 +61,6 @@ pub(crate) fn refused(message: String) -> PipelineError {
     PipelineError::new(ErrorKind::Request, message)
 }
 
-fn parse_pin(text: &str) -> Result<Pin> {
-    text.parse::<Pin>().map_err(|error| {
-        let place = text.get(..error.offset).map_or(0, |before| before.chars().count()) + 1;
-        refused(format!("cannot use pin '{text}': {} at character {place}", error.reason))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,8 +74,8 @@ mod tests {
     fn refusals_name_the_cause() {
         for (machine, pin, message) in [
             (Some("virtual:65"), None, "cannot use machine 'virtual:65': virtual machines have 1 to 64 nodes"),
-            (None, Some("0,x"), "cannot use pin '0,x': expected spread, compact, or node numbers such as 0,0,1,1 or 0-3 at character 3"),
-            (Some("virtual:2"), Some("0,7"), "cannot use pin '0,7': node 7 does not exist: the machine has nodes 0-1"),
+            (None, Some("nodes:0,x"), "cannot use --pin 'nodes:0,x': expected a number, found 'x' at character 9"),
+            (Some("virtual:2"), Some("nodes:0,7"), "cannot use --pin 'nodes:0,7': node 7 does not exist: the machine has nodes 0-1"),
         ] {
             assert_eq!(request(machine, pin).err().unwrap().to_string(), message);
         }

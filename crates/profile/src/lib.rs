@@ -1,9 +1,11 @@
 //! The profile file: an SQLite database that users can open. It is written while the target runs, and is readable after a crash.
 
 mod bulk;
+mod place;
 mod reader;
 mod writer;
 
+pub use place::{Created, Output, is_profile, kept};
 pub use reader::open;
 pub use writer::Writer;
 

@@ -1,8 +1,9 @@
 //! Writes a profile while the target runs. Each flush is one transaction in WAL mode, so a reader (or a crash) sees complete flushes.
 
 use crate::bulk::{Bulk, Row};
+use crate::place::{self, Created, Older, Output};
 use crate::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
-use firsttouch_model::error::{Context, Error, Result};
+use firsttouch_model::error::{Context, Result};
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{
     Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process, Region, Release, SampledAccess, Seen,
@@ -11,7 +12,7 @@ use firsttouch_model::rows::{
 use firsttouch_system::proc::limits;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, params};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Statements that are kept prepared: more than there are.
 const STATEMENTS: usize = 64;
@@ -22,70 +23,57 @@ pub struct Writer {
     first_touches: Bulk<FirstTouch>,
     samples: Bulk<TimerSample>,
     sampled_accesses: Bulk<SampledAccess>,
-    path: PathBuf,
+    created: Created,
     in_transaction: bool,
-    /// The temporary name of an older profile, until this one is kept.
-    older: Option<PathBuf>,
+    /// An older profile, until this one is kept.
+    older: Option<Older>,
 }
 
 impl Writer {
-    /// Creates the file. An older profile at that path is renamed until [`Writer::keep`] or [`Writer::withdraw`]; anything else at that
+    /// Creates a file. An older profile at that path is renamed until [`Writer::keep`] or [`Writer::withdraw`]; anything else at that
     /// path is refused and stays unchanged.
     ///
     /// # Errors
     /// When the path holds something that is not a profile, or cannot be written.
     pub fn create(path: &Path) -> Result<Self> {
-        let context = || format!("cannot create profile {}", path.display());
-        let refuse = |why: &str| Err(Error::invalid_input(format!("{}: {why}", context())));
-        let mut older = None;
-        match std::fs::metadata(path) {
-            Ok(meta) if meta.is_dir() => return refuse("it is a directory: name a file with -o"),
-            Ok(meta) if !meta.is_file() => return refuse("it is not a regular file: name another with -o"),
-            Ok(meta) if meta.len() > 0 && !is_profile(path) => {
-                return refuse("a file that is not a firsttouch profile is already there: move it away or name another with -o");
-            }
-            Ok(_) => older = Some(rename_older(path).with_context(context)?),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                if path.is_symlink() {
-                    return refuse("it is a link that leads nowhere: remove it or name another with -o");
-                }
-                if let Some(side) = SIDES.iter().map(|suffix| beside(path, suffix)).find(|side| side.exists()) {
-                    return refuse(&format!("{} is in the way: move it away or name another with -o", side.display()));
-                }
-            }
-            Err(error) => return Err(error).with_context(context),
-        }
-        let mut file = Self::create_new(path);
-        match &mut file {
-            Ok(writer) => writer.older = older,
-            Err(_) => {
-                if let Some(older) = older {
-                    let _ = std::fs::rename(older, path);
-                }
-            }
-        }
-        file
+        Self::create_at(&Output::File(path.to_owned()))
     }
 
-    fn create_new(path: &Path) -> Result<Self> {
+    /// Creates a profile. The file is claimed for this process: see [`Writer::created`].
+    ///
+    /// # Errors
+    /// As [`Writer::create`]; also if another process is writing the profile.
+    pub fn create_at(output: &Output) -> Result<Self> {
+        let (created, older) = place::take(output)?;
+        let path = created.path.clone();
+        match Self::fill(created) {
+            Ok(writer) => Ok(Self { older, ..writer }),
+            Err(error) => {
+                let _ = place::remove(&path);
+                place::restore(older, &path);
+                Err(error)
+            }
+        }
+    }
+
+    fn fill(created: Created) -> Result<Self> {
         let context = || {
             let limit = if limits::file_size().is_some() { " (a limit on file sizes is set: raise it, ulimit -f)" } else { "" };
-            format!("cannot create profile {}{limit}", path.display())
+            format!("cannot create profile {}{limit}", created.path.display())
         };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        // Opening the file here first gives the operating system's reason; SQLite only says "unable to open".
-        std::fs::OpenOptions::new().write(true).create_new(true).open(path).with_context(context)?;
         // Some file systems (9p in guests) accept WAL mode but do not support its shared memory.
-        Self::prepare(path, flags, "WAL").or_else(|_| {
-            remove_sides(path).and_then(|()| std::fs::File::create(path).map(drop)).with_context(context)?;
-            Self::prepare(path, flags, "DELETE").with_context(context)
+        Self::prepare(&created, flags, "WAL").or_else(|_| {
+            let path = &created.path;
+            place::remove_sides(path).and_then(|()| std::fs::File::create(path).map(drop)).with_context(context)?;
+            Self::prepare(&created, flags, "DELETE").with_context(context)
         })
     }
 
     /// Creates the tables in an empty file.
-    fn prepare(path: &Path, flags: OpenFlags, journal: &str) -> Result<Self> {
+    fn prepare(created: &Created, flags: OpenFlags, journal: &str) -> Result<Self> {
         let context = || "cannot prepare its tables";
-        let connection = Connection::open_with_flags(crate::reader::plain(path), flags).with_context(context)?;
+        let connection = Connection::open_with_flags(crate::reader::plain(&created.path), flags).with_context(context)?;
         // Without waiting for the disk, a crash of the machine may destroy the profile, a crash of firsttouch does not.
         connection.pragma_update(None, "synchronous", "OFF").with_context(context)?;
         connection.pragma_update(None, "application_id", APPLICATION_ID).with_context(context)?;
@@ -94,9 +82,16 @@ impl Writer {
         connection.query_row(&format!("PRAGMA journal_mode = {journal}"), [], |_| Ok(())).with_context(context)?;
         connection.pragma_update(None, "cache_size", -4096).with_context(context)?;
         connection.execute_batch(SCHEMA).with_context(context)?;
-        let mut writer = Self::of(connection, path);
+        let mut writer = Self::of(connection, created.clone());
         writer.begin()?;
         Ok(writer)
+    }
+
+    /// The file, and what became of an older profile. The file stays claimed for this process until the value is dropped, also after
+    /// [`Writer::finish`].
+    #[must_use]
+    pub fn created(&self) -> Created {
+        self.created.clone()
     }
 
     /// Opens an existing profile to complete it (symbols).
@@ -106,19 +101,20 @@ impl Writer {
     pub fn reopen(path: &Path) -> Result<Self> {
         let connection = crate::reader::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         connection.pragma_update(None, "synchronous", "OFF").with_context(|| format!("cannot open profile {}", path.display()))?;
-        let mut writer = Self::of(connection, path);
+        let created = Created { path: path.to_owned(), ..Created::default() };
+        let mut writer = Self::of(connection, created);
         writer.begin()?;
         Ok(writer)
     }
 
-    fn of(connection: Connection, path: &Path) -> Self {
+    fn of(connection: Connection, created: Created) -> Self {
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         Self {
             connection,
             first_touches: Bulk::default(),
             samples: Bulk::default(),
             sampled_accesses: Bulk::default(),
-            path: path.to_owned(),
+            created,
             in_transaction: false,
             older: None,
         }
@@ -132,24 +128,22 @@ impl Writer {
 
     fn failed(&self) -> String {
         let limit = if limits::file_size().is_some() { " (a limit on file sizes is set: raise it, ulimit -f)" } else { "" };
-        format!("cannot write profile {}{limit}", self.path.display())
+        format!("cannot write profile {}{limit}", self.created.path.display())
     }
 
-    /// Keeps this profile and removes the older one.
+    /// Keeps this profile, and removes the one that it replaces.
     pub fn keep(&mut self) {
-        if let Some(older) = self.older.take() {
-            let _ = std::fs::remove_file(older);
+        if let Some(older) = self.older.take().filter(|older| !older.is_kept) {
+            let _ = std::fs::remove_file(older.path);
         }
     }
 
     /// Removes the file, and restores an older profile.
     pub fn withdraw(mut self) {
-        let (path, older) = (std::mem::take(&mut self.path), self.older.take());
+        let (created, older) = (self.created.clone(), self.older.take());
         drop(self);
-        let _ = remove(&path);
-        if let Some(older) = older {
-            let _ = std::fs::rename(older, path);
-        }
+        let _ = place::remove(&created.path);
+        place::restore(older, &created.path);
     }
 
     fn run(&self, sql: &str, values: impl rusqlite::Params) -> Result<()> {
@@ -185,7 +179,7 @@ impl Writer {
     pub fn finish(mut self) -> Result<()> {
         self.flush()?;
         self.connection.execute_batch("ROLLBACK; PRAGMA journal_mode = DELETE;").with_context(|| self.failed())?;
-        let path = self.path.clone();
+        let path = self.created.path;
         self.connection.close().map_err(|(_, error)| error).with_context(|| format!("cannot close profile {}", path.display()))
     }
 
@@ -424,47 +418,4 @@ impl Row<8> for SampledAccess {
 /// SQLite integers are signed; addresses keep their bits.
 fn signed(value: u64) -> i64 {
     value.cast_signed()
-}
-
-fn is_profile(path: &Path) -> bool {
-    crate::reader::application_id(path) == Some(APPLICATION_ID)
-}
-
-/// Suffixes of the files that SQLite keeps next to a database.
-const SIDES: [&str; 3] = ["-wal", "-shm", "-journal"];
-
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut side = path.as_os_str().to_owned();
-    side.push(suffix);
-    PathBuf::from(side)
-}
-
-/// Removes a profile and the files that SQLite may have left next to it.
-fn remove(path: &Path) -> std::io::Result<()> {
-    std::fs::remove_file(path)?;
-    remove_sides(path)
-}
-
-fn remove_sides(path: &Path) -> std::io::Result<()> {
-    for suffix in SIDES {
-        match std::fs::remove_file(beside(path, suffix)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Renames an older profile. A WAL that a crash left is merged into it or lost.
-fn rename_older(path: &Path) -> Result<PathBuf> {
-    let aside = beside(path, &format!(".old-{}", std::process::id()));
-    // After a crash, the last flush is in the WAL.
-    if beside(path, "-wal").exists()
-        && let Ok(connection) = crate::reader::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
-    {
-        let _ = connection.execute_batch("PRAGMA journal_mode = DELETE;");
-    }
-    std::fs::rename(path, &aside)?;
-    remove_sides(path)?;
-    Ok(aside)
 }

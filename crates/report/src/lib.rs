@@ -37,8 +37,8 @@ pub use reproduce::{reproduction_figure, reproduction_text};
 pub use run::{ExplainJson, QuickTestJson, explain_text, quick_test_text};
 pub use system::{
     BalancingJson, MachineJson, MachinesJson, MapsJson, MapsText, MeasuredJson, MigrateJson, MigrateTarget, NotMoved, PsJson, Span,
-    StatJson, balancing_text, machine_text, machines_text, maps_text, measured_text, migrate_text, ps_text, stat_text, validation_markdown,
-    validation_text,
+    StatJson, WatchTable, balancing_text, machine_text, machines_text, maps_text, measured_text, migrate_text, ps_text, stat_text,
+    validation_markdown, validation_text,
 };
 pub use text::{Context, Style, text, thousands};
 pub use topology::{TopologyJson, hwloc_xml, picture, topology_text};

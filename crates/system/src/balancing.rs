@@ -38,17 +38,30 @@ pub fn read(root: &Path) -> Balancing {
         }
     }
     if value.is_some() && !tunables.iter().any(|tunable| tunable.name.starts_with("scan_")) {
-        let place = root.join(PLACES[1].0).display().to_string();
-        let why = if root.join("sys/kernel/debug/sched").is_dir() {
-            format!("the scan tunables are not in {place}: this kernel has none (CONFIG_SCHED_DEBUG)")
-        } else {
-            format!(
-                "the scan tunables are in {place}, which only root can read, with debugfs mounted (mount -t debugfs none /sys/kernel/debug)"
-            )
-        };
-        reader.doubts.push(why);
+        reader.doubts.push(why_no_tunables(root));
     }
     Balancing { value, state: state(value).to_owned(), nodes, tunables, doubts: reader.doubts }
+}
+
+/// Why the tunables of scanning cannot be read.
+fn why_no_tunables(root: &Path) -> String {
+    let place = root.join(PLACES[1].0).display().to_string();
+    match fs::metadata(root.join("sys/kernel/debug/sched")) {
+        Ok(_) => format!("the scan tunables are not in {place}: this kernel has none (CONFIG_SCHED_DEBUG)"),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            format!("the scan tunables are in {place}, which only root can read: sudo firsttouch balancing")
+        }
+        Err(_) if has_debugfs(root) => format!("the scan tunables are not in {place}: debugfs is mounted, but this kernel has none there"),
+        Err(_) => format!(
+            "the scan tunables are in {place}, but debugfs is not mounted: sudo mount -t debugfs none /sys/kernel/debug; then only root can read them"
+        ),
+    }
+}
+
+/// Whether debugfs is mounted.
+fn has_debugfs(root: &Path) -> bool {
+    let mounts = fs::read_to_string(root.join("proc/self/mounts")).unwrap_or_default();
+    mounts.lines().any(|line| line.split(' ').nth(2) == Some("debugfs"))
 }
 
 fn state(value: Option<u64>) -> &'static str {

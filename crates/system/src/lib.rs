@@ -17,6 +17,7 @@
 //! | [`hwloc`] | topologies in hwloc's XML | |
 //! | [`program`] | a program's libraries and OpenMP runtime, from its file | `preload` |
 //! | [`launch`] | starts programs, passes signals on | |
+//! | [`leftovers`] | files that earlier runs left in temporary and cache directories | |
 //! | [`preload`] | libraries for LD_PRELOAD: whether a program can load them, and where they are stored | |
 
 pub mod balancing;
@@ -28,6 +29,7 @@ pub mod facts;
 mod files;
 pub mod hwloc;
 pub mod launch;
+pub mod leftovers;
 pub mod machine;
 pub mod preload;
 pub mod proc;

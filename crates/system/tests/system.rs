@@ -176,7 +176,11 @@ fn balancing_state() {
     let copy = copy();
     let kernel = copy.path().join("proc/sys/kernel");
     fs::remove_dir_all(copy.path().join("sys/kernel")).unwrap();
-    assert!(balancing::read(copy.path()).doubts[0].contains("mount -t debugfs none /sys/kernel/debug"));
+    let why = || balancing::read(copy.path()).doubts[0].clone();
+    assert!(why().contains("debugfs is not mounted: sudo mount -t debugfs none /sys/kernel/debug"), "{}", why());
+    fs::create_dir_all(copy.path().join("proc/self")).unwrap();
+    fs::write(copy.path().join("proc/self/mounts"), "none /sys/kernel/debug debugfs rw 0 0\n").unwrap();
+    assert!(why().contains("debugfs is mounted, but this kernel has none there"), "{}", why());
     fs::write(kernel.join("numa_balancing_scan_size_mb"), "128\n").unwrap();
     for (value, state) in [("0", "off"), ("1", "on"), ("2", "tiering"), ("3", "on, tiering")] {
         fs::write(kernel.join("numa_balancing"), value).unwrap();

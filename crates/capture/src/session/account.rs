@@ -4,6 +4,7 @@ use super::{Recording, Session, SourceAccount};
 use crate::source::Occasion;
 use firsttouch_model::RecordingSummary;
 use firsttouch_model::rows::metadata::{Entry, Mode};
+use firsttouch_profile::Created;
 use firsttouch_system::calls::clock::monotonic_ns;
 
 impl Session<'_> {
@@ -66,6 +67,7 @@ impl Session<'_> {
         self.tracker.sink.finish();
         let samples = |name| sources.iter().find(|source| source.name == name).map_or(0, |source| source.account.samples);
         Recording {
+            file: Created::default(),
             exit_code: None,
             profile_error: self.tracker.sink.failure().map(|error| format!("{error:#}")),
             messages: messages(&sources),

@@ -19,7 +19,7 @@ use crate::track::scope::Scope;
 use counters::CounterRecorder;
 use firsttouch_model::RecordingSummary;
 use firsttouch_model::rows::Profile;
-use firsttouch_profile::Writer;
+use firsttouch_profile::{Created, Writer};
 use firsttouch_system::calls::clock::monotonic_ns;
 use members::{Member, Members};
 use std::path::PathBuf;
@@ -27,6 +27,8 @@ use std::path::PathBuf;
 /// The result of a run.
 #[derive(Debug, Default)]
 pub struct Recording {
+    /// The profile's file, claimed for this process until it is dropped.
+    pub file: Created,
     /// The program's status as a shell reports it; `None` when attached.
     pub exit_code: Option<i32>,
     /// Why the profile is incomplete or missing (full disk), if it is.

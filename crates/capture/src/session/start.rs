@@ -75,7 +75,8 @@ pub(super) fn launch(options: &Options) -> Result<Recording> {
         return Err(LaunchError::NotExecuted { command: name.to_string_lossy().into_owned(), errno: libc::ENOENT }.into());
     };
     let signals = Signals::catch().map_err(convert::system)?;
-    let writer = Writer::create(&options.output).map_err(convert::profile)?;
+    let writer = Writer::create_at(&options.output).map_err(convert::profile)?;
+    let file = writer.created();
     let mut agent = Agent::new(Some(program), options);
     let probed = agent.probe();
     let mut environment = environment();
@@ -113,6 +114,7 @@ pub(super) fn launch(options: &Options) -> Result<Recording> {
     }
     drop(library);
     recording.exit_code = exit_code;
+    recording.file = file;
     complete(options, &replaced, &generated, &mut recording);
     Ok(recording)
 }
@@ -135,7 +137,8 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Recording> {
         _ => return refuse("it belongs to another user or has ended: run as that user"),
     }
     let signals = Signals::catch().map_err(convert::system)?;
-    let mut writer = Writer::create(&options.output).map_err(convert::profile)?;
+    let mut writer = Writer::create_at(&options.output).map_err(convert::profile)?;
+    let file = writer.created();
     writer.keep();
     let costs = prepared_costs();
     raise_file_limit();
@@ -146,6 +149,7 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Recording> {
     session.tracker.scan_process(pid, session.start_ns);
     session.run(&signals, false);
     let mut recording = session.finish(None);
+    recording.file = file;
     let replaced = session.tracker.modules.replaced();
     let generated = session.tracker.take_generated_code();
     drop(session);
@@ -171,7 +175,7 @@ fn complete(options: &Options, replaced: &[String], generated: &GeneratedCode, r
             progress(done, all);
         }
     };
-    match crate::symbolize::symbolize_file(&options.output, replaced, generated, progress) {
+    match crate::symbolize::symbolize_file(&recording.file.path, replaced, generated, progress) {
         Ok(profile) => recording.profile = Some(profile),
         Err(error) => recording.profile_error = Some(format!("{error:#}")),
     }

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// Show or switch the kernel's NUMA balancing, or measure its effect on a program
 #[derive(Debug, Args)]
@@ -59,9 +60,12 @@ pub struct BalancingMeasure {
     /// Number of runs with balancing on, and with balancing off
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
-    /// Print JSON (schema firsttouch.balancing-measure/1) on stdout, after the program's own output
-    #[arg(long)]
-    pub json: bool,
+    /// Print JSON (schema firsttouch.balancing-measure/1) on stdout, after the program's own output; or write it to FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+    /// Write the result to FILE (- for stdout)
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", trailing_var_arg = true, required = true)]
     pub program: Vec<OsString>,

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 pub struct Check {
     #[command(flatten)]
     pub judge: Judge,
-    /// Maximum part of remote accesses [default: 20%, unless --max-slowdown or --baseline is given]
+    /// Maximum part of remote accesses: 20%, 20 and 0.2 all mean 20 % [default: 20%, unless --max-slowdown or --baseline is given]
     #[arg(long, value_name = "PERCENT", value_parser = parse_part)]
     pub max_remote: Option<f64>,
     /// Maximum time of the program relative to the best placement, such as 1.2
@@ -40,15 +40,15 @@ pub struct Check {
     /// Format of the result
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub format: Format,
-    /// Write the result to FILE
-    #[arg(long, value_name = "FILE")]
+    /// Write the result to FILE (- for stdout)
+    #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Keep the program's profile in FILE
+    /// Keep the program's profile in FILE (%p, %h, %q{VAR}, %% as in profile -o)
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,
-    /// Print JSON (schema firsttouch.check/1)
-    #[arg(long, conflicts_with = "format")]
-    pub json: bool,
+    /// Print JSON (schema firsttouch.check/1); or write it to FILE, besides the text
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", conflicts_with = "format")]
+    pub json: Option<PathBuf>,
     /// A profile (FILE.ftp), or the program and its arguments
     #[arg(value_name = "PROGRAM|FILE.ftp", trailing_var_arg = true, required = true)]
     pub program: Vec<OsString>,

@@ -12,7 +12,9 @@ use std::path::PathBuf;
         significant if the interval does not contain 0. Each wall time is that of one profiled run.\n\n\
         A JSON report, as 'report --json' writes it, can replace a profile; it keeps the machine that it was judged on. Profiles of \
         different commands are compared with a warning.",
+    override_usage = "firsttouch diff [OPTIONS] [BEFORE AFTER]\n       firsttouch diff [OPTIONS] FILE.ftp",
     after_help = "Examples:\n  \
+        firsttouch diff\n  \
         firsttouch diff before.ftp after.ftp\n  \
         firsttouch diff before.ftp after.ftp --machine epyc-7451x2 --pin compact\n  \
         firsttouch diff baseline.json solver.ftp\n  \
@@ -20,12 +22,12 @@ use std::path::PathBuf;
         Exit status: 0 whatever differs; 1 if a file cannot be used; 2 for a usage error."
 )]
 pub struct Diff {
-    /// The first profile, or its JSON report
+    /// The first profile, or its JSON report [default: the newest *.ftp in this directory, and the profile before it: FILE.ftp.N]
     #[arg(value_name = "BEFORE")]
-    pub before: PathBuf,
-    /// The second profile, or its JSON report
+    pub before: Option<PathBuf>,
+    /// The second profile, or its JSON report; without it, the first one is compared with the profile before it
     #[arg(value_name = "AFTER")]
-    pub after: PathBuf,
+    pub after: Option<PathBuf>,
     #[command(flatten)]
     pub judge: Judge,
     /// Print JSON (schema firsttouch.diff/1)

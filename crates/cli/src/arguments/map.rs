@@ -74,7 +74,6 @@ impl From<MapKernel> for firsttouch_experiments::map::MapKernel {
 }
 
 fn parse_percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
-    let percent = number.ok().filter(|percent| percent.is_finite() && *percent > 0.0 && *percent < 100.0);
-    percent.map(|percent| percent / 100.0).ok_or_else(|| format!("expected a percentage between 0 and 100 such as 3%, found '{text}'"))
+    let part = super::parse_part(text)?;
+    if part > 0.0 && part < 1.0 { Ok(part) } else { Err(format!("expected a percentage between 0 and 100 such as 3%, found '{text}'")) }
 }

@@ -3,6 +3,7 @@
 mod balancing;
 mod bench;
 mod check;
+mod clean;
 mod diff;
 mod doctor;
 mod map;
@@ -19,6 +20,7 @@ mod topology;
 pub use balancing::{Balancing, BalancingAction, BalancingMeasure};
 pub use bench::{Bench, Init, Kernel, KernelOptions, Simd, Stream};
 pub use check::{Check, Format};
+pub use clean::{Clean, Completions};
 pub use diff::Diff;
 pub use doctor::Doctor;
 pub use map::Map;
@@ -60,9 +62,10 @@ firsttouch finds memory that lives on the wrong NUMA node and names the line tha
   firsttouch balancing                 show or switch the kernel's NUMA balancing, or measure its effect
   firsttouch map                       measure bandwidth and latency between all pairs of nodes
   firsttouch bench dgemv --init serial run a bundled kernel
-  firsttouch reproduce --list          list published placement experiments that can be repeated here
+  firsttouch reproduce                 list published placement experiments that can be repeated here
   firsttouch machines list             list machines that predictions can be made for
   firsttouch validate                  compare the model with published measurements
+  firsttouch clean                     remove what was left in temporary and cache directories
 
 It needs no root, no hardware counters and no second node. More: firsttouch --help, firsttouch COMMAND --help
 ";
@@ -110,6 +113,8 @@ pub enum Command {
     Reproduce(Reproduce),
     Machines(Machines),
     Validate(Validate),
+    Clean(Clean),
+    Completions(Completions),
     /// Write the manual pages to a directory
     #[command(hide = true)]
     HelpMan {
@@ -132,11 +137,19 @@ pub struct Demo {
     pub json: bool,
 }
 
-/// `20%` or `0.2`.
+/// A part of a whole: `20%`, `20` (numbers above 1 are per cents) or `0.2` (numbers below 1 are parts). `1` could be either.
 fn parse_part(text: &str) -> Result<f64, String> {
-    let number = |text: &str| text.trim().parse::<f64>().ok();
-    let part = text.strip_suffix('%').map_or_else(|| number(text), |percent| number(percent).map(|percent| percent / 100.0));
-    part.filter(|part| (0.0..=1.0).contains(part)).ok_or_else(|| format!("expected a part such as 20% or 0.2, found '{text}'"))
+    let error = || format!("expected a part such as 20%, 20 or 0.2 (all mean 20 %), found '{text}'");
+    let number = |text: &str| text.trim().parse::<f64>().map_err(|_| error());
+    let part = match text.trim().strip_suffix('%') {
+        Some(percent) => number(percent)? / 100.0,
+        None => match number(text)? {
+            1.0 => return Err("1 could mean 1 % or all of it: write 1% or 100%".to_owned()),
+            percent if percent > 1.0 => percent / 100.0,
+            part => part,
+        },
+    };
+    if (0.0..=1.0).contains(&part) { Ok(part) } else { Err(error()) }
 }
 
 #[cfg(test)]
@@ -150,6 +163,45 @@ mod tests {
         Arguments::command().debug_assert();
     }
 
+    /// Check the ways to write a part, and a table of malformed ones.
+    #[test]
+    fn parts_are_read() {
+        for (text, part) in [
+            ("20%", 0.2),
+            ("20", 0.2),
+            ("0.2", 0.2),
+            ("1%", 0.01),
+            ("0.5%", 0.005),
+            ("1.5", 0.015),
+            ("0", 0.0),
+            ("100", 1.0),
+            ("100 %", 1.0),
+        ] {
+            assert!((parse_part(text).unwrap() - part).abs() < 1e-12, "{text}");
+        }
+        for text in ["", "%", "1", "1.0", "101", "-1", "-0.5%", "150%", "nan", "inf", "many", "20%%"] {
+            assert!(parse_part(text).is_err(), "{text}");
+        }
+        assert!(parse_part("1").unwrap_err().contains("1% or 100%"));
+    }
+
+    /// Check that a letter means the same option in all commands. `run` has the letters of numactl, which it replaces.
+    #[test]
+    fn a_letter_has_one_meaning() {
+        fn letters(command: &clap::Command, found: &mut std::collections::BTreeMap<char, String>) {
+            for argument in command.get_arguments() {
+                if let (Some(letter), Some(long)) = (argument.get_short(), argument.get_long()) {
+                    let known = found.entry(letter).or_insert_with(|| long.to_owned());
+                    assert_eq!(known, long, "-{letter} of {}", command.get_name());
+                }
+            }
+            command.get_subcommands().filter(|one| one.get_name() != "run").for_each(|one| letters(one, found));
+        }
+        let mut command = Arguments::command();
+        command.build();
+        letters(&command, &mut std::collections::BTreeMap::new());
+    }
+
     /// Check that a program keeps its own options, with and without `--`.
     #[test]
     fn programs_keep_their_options() {
@@ -158,7 +210,7 @@ mod tests {
         {
             let Command::Profile(profile) = Arguments::try_parse_from(line).unwrap().command else { panic!("profile") };
             assert_eq!(profile.program, ["ls", "-q", "--json"]);
-            assert!(profile.quiet && !profile.json);
+            assert!(profile.quiet && profile.json.is_none());
         }
     }
 

@@ -18,7 +18,8 @@ use std::time::Duration;
         firsttouch profile -- ./solver input.dat\n  \
         firsttouch profile -o run1.ftp --min-size 1M -- python3 train.py\n  \
         firsttouch profile --follow -- make -j8\n  \
-        firsttouch profile --pid 4711 --duration 10\n\n\
+        firsttouch profile --pid 4711 --duration 10\n  \
+        mpirun -n 4 firsttouch profile -o 'solver-%h-%p.ftp' -- ./solver\n\n\
         Environment:\n  \
         FIRSTTOUCH_WATCHPOINTS=always|guarded|never: watch all threads, only those that a hit without a cause cannot end, or none \
         [default: always; guarded under KVM on Intel processors]\n  \
@@ -27,7 +28,9 @@ use std::time::Duration;
         executed; 1 if firsttouch failed before the program ran; 2 for a usage error."
 )]
 pub struct Profile {
-    /// Write the profile to FILE, replacing an older profile [default: ./PROGRAM.ftp, or ./pid-PID.ftp]
+    /// Write the profile to FILE, which replaces an older profile of that name. In FILE, %p stands for the process number, %h for the
+    /// host, %q{VAR} for an environment variable and %% for a percent sign [default: PROGRAM.ftp or pid-PID.ftp here, or in
+    /// ~/.cache/firsttouch if nothing can be written here; an older profile is kept as PROGRAM.ftp.1, .2, ...]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Do not record allocations below this size (K, M, G: powers of 1024)
@@ -40,16 +43,16 @@ pub struct Profile {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
     /// Attach to the running process PID instead of starting a program
-    #[arg(long, value_parser = parse_pid, conflicts_with = "program")]
+    #[arg(short, long, value_parser = parse_pid, conflicts_with = "program")]
     pub pid: Option<i32>,
     /// Print only errors
     #[arg(short, long)]
     pub quiet: bool,
     #[command(flatten)]
     pub judge: Judge,
-    /// Print the report as JSON on stdout, after the program's own output
-    #[arg(long)]
-    pub json: bool,
+    /// Print the report as JSON on stdout, after the program's own output; or write it to FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", trailing_var_arg = true, required_unless_present = "pid")]
     pub program: Vec<OsString>,
@@ -61,15 +64,16 @@ pub struct Profile {
     long_about = "Reports which objects of a profile are, or would be, on the wrong node: the line that allocates each object, the \
         lines that touch it first, the lines that use it, and the fix. Figures have a 95 % interval.",
     after_help = "Examples:\n  \
+        firsttouch report\n  \
         firsttouch report solver.ftp\n  \
         firsttouch report solver.ftp --machine virtual:8 --pin compact\n  \
         firsttouch report solver.ftp --machine cluster-node.xml\n  \
         firsttouch report solver.ftp --json | jq '.findings[].message'"
 )]
 pub struct Report {
-    /// The profile
+    /// The profile [default: the newest *.ftp in this directory]
     #[arg(value_name = "FILE")]
-    pub profile: PathBuf,
+    pub profile: Option<PathBuf>,
     #[command(flatten)]
     pub judge: Judge,
     /// Print the report as JSON (schema firsttouch.report/1)
@@ -85,9 +89,9 @@ pub struct Judge {
     /// machine of the profile, or virtual:2 if it has one node]
     #[arg(long, value_name = "NAME|virtual:N|FILE")]
     pub machine: Option<String>,
-    /// Where threads run on a virtual machine: spread (equal blocks of thread numbers on each node), compact (fill one node first), or a
-    /// node for each thread, such as 0,0,1,1 or 0-3 [default: spread]
-    #[arg(long, value_name = "spread|compact|LIST")]
+    /// Where threads run on a virtual machine, as in 'firsttouch run': spread (equal blocks of thread numbers on each node), compact (fill
+    /// one node first), scatter, nodes:0,0,1,1 (the node of each thread), S0:0-3@S1:0-3, package:0.core:0-3 [default: spread]
+    #[arg(long, value_name = "EXPR")]
     pub pin: Option<String>,
     /// Give every thread a place on the nodes of a virtual machine, also threads that did nothing (helper threads, a main thread that only
     /// waits), and spread each process over all nodes, also if several processes run at the same time

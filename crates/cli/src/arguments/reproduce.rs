@@ -14,30 +14,30 @@ use std::path::PathBuf;
         effect appears here: it does if every run of one case is faster than every run of the other. If it cannot appear here, the sentence \
         says why. By default an experiment takes up to two minutes; dmvm-variability, with ten runs of 2000 products, takes several.",
     after_help = "Examples:\n  \
-        firsttouch reproduce --list\n  \
+        firsttouch reproduce\n  \
         firsttouch reproduce dgemv-first-touch\n  \
         firsttouch reproduce dgemv-scaling --size 3G --svg scaling.svg\n  \
         firsttouch reproduce iso3dfd-first-touch --runs 4 --json | jq '.effects[].sentence'"
 )]
 pub struct Reproduce {
-    /// The experiment
-    #[arg(value_parser = experiment_parser(), value_name = "NAME", required_unless_present = "list")]
+    /// The experiment; without it, the experiments are listed
+    #[arg(value_parser = experiment_parser(), value_name = "NAME")]
     pub name: Option<ExperimentName>,
     /// List the experiments
     #[arg(long, conflicts_with = "name")]
     pub list: bool,
     /// Runs of each figure; fewer than 4 give no verdict [default: 5; 10 if the publication has ten]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", requires = "name", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: Option<u32>,
     /// Memory of all arrays of a run (K, M, G: powers of 1024) [default: a size that runs in two minutes, at most a quarter of the free
     /// memory]
-    #[arg(long, value_name = "BYTES", value_parser = parse_size)]
+    #[arg(long, value_name = "BYTES", requires = "name", value_parser = parse_size)]
     pub size: Option<u64>,
     /// Print the results as JSON (schema firsttouch.reproduce/1)
     #[arg(long)]
     pub json: bool,
     /// Draw the figure to FILE (- for stdout)
-    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    #[arg(long, value_name = "FILE", requires = "name")]
     pub svg: Option<PathBuf>,
 }
 

@@ -20,7 +20,8 @@ use std::path::PathBuf;
         NODES and CPUS are lists such as 0-3,6 | all | !1 (all others) | +0-1 (by position among the allowed ones) | same (those of the CPU options); \
         nodes also as netdev:eth0, block:sda, file:PATH, pci:01:00.0, ip:HOST.\n\
         EXPR gives each thread a CPU: 0,2,4-7 | S0:0-3@S1:0-3, E:N:8:1:2, M:scatter (likwid) | package:0.core:0-3 (hwloc) | \
-        compact, scatter, spread, each also with a number of threads (spread:8).\n\n\
+        nodes:0,0,1,1 (the node of each thread) | compact, scatter, spread, each also with a number of threads (spread:8). 'report', 'profile' \
+        and 'check' take the same.\n\n\
         --plan gives each planned object its own placement, by the line that allocates it, without changing the program's source or results. \
         Objects that cannot be placed cause a warning, and the program runs.\n\n\
         Other placements that do not exist, are not allowed, or are forbidden by the kernel or a container are an error before the program \
@@ -98,9 +99,12 @@ pub struct Run {
     /// With --quick-test, the number of runs in each placement
     #[arg(long, value_name = "N", requires = "quick_test", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100), help_heading = "Instead of running")]
     pub rounds: u32,
-    /// With --explain, --quick-test, --hardware or --show: print JSON on stdout
-    #[arg(long, requires = "instead", help_heading = "Instead of running")]
-    pub json: bool,
+    /// With --explain, --quick-test, --hardware or --show: print JSON on stdout, or write it to FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", requires = "instead", help_heading = "Instead of running")]
+    pub json: Option<PathBuf>,
+    /// With --explain, --quick-test, --hardware or --show: write the result to FILE (- for stdout)
+    #[arg(long, value_name = "FILE", requires = "instead", help_heading = "Instead of running")]
+    pub output: Option<PathBuf>,
     /// Show the machine, like 'firsttouch topology'
     #[arg(short = 'H', long, conflicts_with_all = ["policy", "places", "segment", "explain", "quick_test", "program"], help_heading = "Instead of running")]
     pub hardware: bool,

@@ -3,6 +3,7 @@
 use clap::Args;
 use firsttouch_model::quantity::parse_duration;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Show the kernel's counters of placement: hits, misses, hinting faults, migrations
@@ -22,17 +23,20 @@ use std::time::Duration;
 )]
 pub struct Stat {
     /// Show what is counted in this time (seconds, or with a unit: 500ms, 5m)
-    #[arg(short, long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "program")]
+    #[arg(short = 'I', short_alias = 'i', long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "program")]
     pub interval: Option<Duration>,
-    /// Show the counts of each interval (default 1 s; see --interval) until Ctrl-C
+    /// Show one line of counts an interval (default 1 s; see --interval) until Ctrl-C, as vmstat does
     #[arg(short, long, conflicts_with = "program")]
     pub watch: bool,
     /// With --watch, stop after N intervals
     #[arg(long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Print JSON (schema firsttouch.stat/1); with --watch, one line per interval
-    #[arg(long)]
-    pub json: bool,
+    /// Print JSON (schema firsttouch.stat/1), or write it to FILE; with --watch, one line per interval
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+    /// Write the result to FILE (- for stdout)
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
     pub program: Vec<OsString>,

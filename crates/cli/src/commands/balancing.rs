@@ -2,13 +2,13 @@
 
 use crate::arguments::{Balancing, BalancingAction, BalancingMeasure};
 use crate::exit::{self, unless_not_executed};
-use crate::output::{message, print, print_json, tell, words};
+use crate::output::{Destination, Terminal, message, print, print_json, words};
 use crate::terminal::style;
 use anyhow::Result;
 use firsttouch_report::{BalancingJson, MeasuredJson, balancing_text, measured_text};
 use firsttouch_system::balancing::{self, Measurement, Timed};
 use firsttouch_system::launch::Commands;
-use std::io::{stderr, stdout};
+use std::io::stdout;
 use std::path::Path;
 
 /// A shell adds this to the number of the signal that ended a program.
@@ -41,6 +41,8 @@ fn show(json: bool) -> Result<u8> {
 }
 
 fn measure(arguments: &BalancingMeasure) -> Result<u8> {
+    let destination = Destination { json: arguments.json.as_deref(), output: arguments.output.as_deref() };
+    destination.check()?;
     let root = Path::new("/");
     let commands = Commands::new()?;
     let run = || -> Result<Timed> {
@@ -60,10 +62,7 @@ fn measure(arguments: &BalancingMeasure) -> Result<u8> {
         Err(error) => return unless_not_executed(error),
     };
     let (command, nodes) = (words(&arguments.program), balancing::read(root).nodes);
-    if arguments.json {
-        print_json(&MeasuredJson::new(&command, nodes, &measured))?;
-    } else {
-        tell(&measured_text(&command, nodes, &measured, style(&stderr())));
-    }
+    let json = MeasuredJson::new(&command, nodes, &measured);
+    destination.show(&json, |style| measured_text(&command, nodes, &measured, style), Terminal::Stderr)?;
     Ok(exit::DONE)
 }

@@ -2,18 +2,20 @@
 
 use crate::arguments::{Check, Format, Profile};
 use crate::exit::{FAILED, usage};
-use crate::output::{message, print, print_json, tell, write};
-use crate::record::{record, status};
+use crate::output::{Destination, Terminal, message, write};
+use crate::profile_name;
+use crate::record::{record, status, this_machine};
 use crate::request::analysis_request;
-use crate::terminal::style;
 use anyhow::{Context, Result, anyhow, bail};
 use firsttouch_analysis::Assessed;
 use firsttouch_analysis::check_limits::{Limits, Outcome, check};
+use firsttouch_capture::Output;
+use firsttouch_model::rows::Machine;
 use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, SavedReport, is_profile, load_report};
 use firsttouch_predict::forecast::Forecast;
 use firsttouch_report::{CheckJson, check_github, check_junit, check_sarif, check_text};
+use firsttouch_system::leftovers::run_prefix;
 use std::ffi::OsString;
-use std::io::{stderr, stdout};
 use std::path::{Path, PathBuf};
 
 /// The exit status if a limit was exceeded.
@@ -30,9 +32,12 @@ pub fn run(arguments: &Check) -> Result<u8> {
     if let Some(file) = given_profile(&arguments.program) {
         return check_limits(arguments, &AnalysedProfile::open(&file, &request)?, baseline.as_ref(), &file, Ran::Before);
     }
-    let folder = tempfile::tempdir().context("cannot make a temporary directory for the profile")?;
-    let file = arguments.profile.clone().unwrap_or_else(|| folder.path().join("check.ftp"));
-    let mut outcome = match record(&as_profile(arguments), &file)? {
+    let info = this_machine()?;
+    check_before(arguments, &request, &info.machine, baseline.as_ref())?;
+    let folder = tempfile::Builder::new().prefix(&run_prefix()).tempdir().context("cannot make a temporary directory for the profile")?;
+    let named = arguments.profile.as_deref().map(|name| profile_name::named_file(name, None)).transpose()?;
+    let file = named.unwrap_or_else(|| folder.path().join("check.ftp"));
+    let mut outcome = match record(&as_profile(arguments), info, Output::File(file.clone()))? {
         Ok(outcome) => outcome,
         Err(not_started) => return Ok(not_started),
     };
@@ -70,7 +75,7 @@ fn as_profile(arguments: &Check) -> Profile {
         pid: None,
         quiet: true,
         judge: arguments.judge.clone(),
-        json: false,
+        json: None,
         program: arguments.program.clone(),
     }
 }
@@ -101,6 +106,25 @@ fn limits_can_be_checked(arguments: &Check, request: &AnalysisRequest) -> Result
     Ok(())
 }
 
+/// Checks what can be checked before the program runs.
+fn check_before(arguments: &Check, request: &AnalysisRequest, machine: &Machine, baseline: Option<&SavedReport>) -> Result<()> {
+    request.check(machine)?;
+    if arguments.max_slowdown.is_some() && !request.knows_bandwidths(machine) {
+        return usage(Err(no_description()));
+    }
+    let name = request.machine_name(machine)?;
+    fits(baseline, &name)?;
+    destination(arguments).check()
+}
+
+/// Whether the baseline is a report on this machine.
+fn fits(baseline: Option<&SavedReport>, machine: &str) -> Result<()> {
+    match baseline.map(|before| &before.analysis.machine.name).filter(|name| *name != machine) {
+        Some(other) => bail!("cannot use the baseline: it was judged on {other}, this on {machine}: name one machine with --machine"),
+        None => Ok(()),
+    }
+}
+
 fn no_description() -> anyhow::Error {
     anyhow!(
         "cannot check --max-slowdown: the bandwidths of the machine are not known. Name one of the catalogue (firsttouch machines list) or a \
@@ -110,9 +134,7 @@ fn no_description() -> anyhow::Error {
 
 fn check_limits(arguments: &Check, analysed: &AnalysedProfile, baseline: Option<&SavedReport>, file: &Path, ran: Ran) -> Result<u8> {
     let analysis = &analysed.analysis;
-    if let Some(before) = baseline.filter(|before| before.analysis.machine.name != analysis.machine.name) {
-        bail!("cannot use the baseline: it was judged on {}, this on {}", before.analysis.machine.name, analysis.machine.name);
-    }
+    fits(baseline, &analysis.machine.name)?;
     if arguments.max_slowdown.is_some() && analysed.description.is_none() {
         return usage(Err(no_description()));
     }
@@ -142,24 +164,18 @@ fn check_limits(arguments: &Check, analysed: &AnalysedProfile, baseline: Option<
 fn show(arguments: &Check, json: &CheckJson<'_>, options: &[String], file: &Path, ran: bool) -> Result<()> {
     let options: String = options.iter().map(|word| format!(" {word}")).collect();
     let kept = (!ran || arguments.profile.is_some()).then(|| format!("firsttouch report {}{options}", file.display()));
-    let to_terminal = |style| check_text(json, kept.as_deref(), style);
+    let terminal = if ran { Terminal::Stderr } else { Terminal::Stdout };
     let text = match arguments.format {
-        Format::Text if arguments.json => pretty(json)?,
-        Format::Text if arguments.output.is_some() => to_terminal(firsttouch_report::Style { colour: false, ..style(&stdout()) }),
-        Format::Text if ran => {
-            tell(&to_terminal(style(&stderr())));
-            return Ok(());
-        }
-        Format::Text => to_terminal(style(&stdout())),
+        Format::Text => return destination(arguments).show(json, |style| check_text(json, kept.as_deref(), style), terminal),
         Format::Github => check_github(json),
         Format::Junit => check_junit(json),
         Format::Sarif => pretty(&check_sarif(json, env!("CARGO_PKG_VERSION")))?,
     };
-    match &arguments.output {
-        Some(path) => write(path, &text),
-        None if arguments.json => print_json(json),
-        None => print(&text),
-    }
+    write(arguments.output.as_deref().unwrap_or(Path::new("-")), &text)
+}
+
+fn destination(arguments: &Check) -> Destination<'_> {
+    Destination { json: arguments.json.as_deref(), output: arguments.output.as_deref() }
 }
 
 fn pretty(value: &impl serde::Serialize) -> Result<String> {

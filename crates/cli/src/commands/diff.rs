@@ -2,6 +2,7 @@
 
 use crate::arguments::Diff;
 use crate::output::{message, print, print_json};
+use crate::profile_name::{newest, predecessor};
 use crate::request::analysis_request;
 use crate::terminal::style;
 use anyhow::{Result, bail};
@@ -9,16 +10,18 @@ use firsttouch_analysis::diff::diff;
 use firsttouch_pipeline::load_report;
 use firsttouch_report::diff_text;
 use std::io::stdout;
+use std::path::PathBuf;
 
 pub fn run(arguments: &Diff) -> Result<u8> {
     let request = analysis_request(&arguments.judge)?;
-    let before = load_report(&arguments.before, &request)?;
-    let after = load_report(&arguments.after, &request)?;
+    let (first, second) = files(arguments)?;
+    let before = load_report(&first, &request)?;
+    let after = load_report(&second, &request)?;
     if before.analysis.machine != after.analysis.machine {
         bail!(
             "cannot compare {} with {}: the first was judged on {}, the second on {}; give the profiles themselves, and name one machine with --machine",
-            arguments.before.display(),
-            arguments.after.display(),
+            first.display(),
+            second.display(),
             before.analysis.machine.name,
             after.analysis.machine.name
         );
@@ -29,7 +32,18 @@ pub fn run(arguments: &Diff) -> Result<u8> {
         print_json(&found)?;
     } else {
         let name = |path: &std::path::Path| path.display().to_string();
-        print(&diff_text(&found, &name(&arguments.before), &name(&arguments.after), style(&stdout())))?;
+        print(&diff_text(&found, &name(&first), &name(&second), style(&stdout())))?;
     }
     Ok(0)
+}
+
+/// The two files. If fewer are named: the newest profile here, or the one that is named, and the profile that was kept when it was made.
+fn files(arguments: &Diff) -> Result<(PathBuf, PathBuf)> {
+    if let (Some(before), Some(after)) = (&arguments.before, &arguments.after) {
+        return Ok((before.clone(), after.clone()));
+    }
+    let after = arguments.before.clone().map_or_else(|| newest("diff"), Ok)?;
+    let before = predecessor(&after)?;
+    message(&format!("comparing {} (before) with {} (after)", before.display(), after.display()));
+    Ok((before, after))
 }

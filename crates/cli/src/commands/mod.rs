@@ -4,6 +4,8 @@
 mod balancing;
 mod bench;
 mod check;
+mod clean;
+mod completions;
 mod demo;
 mod diff;
 mod doctor;
@@ -51,6 +53,8 @@ pub fn run(command: &Command) -> Result<u8> {
         Command::Reproduce(arguments) => reproduce::run(arguments),
         Command::Machines(arguments) => machines::run(&arguments.action),
         Command::Validate(arguments) => validate::run(arguments),
+        Command::Clean(arguments) => clean::run(arguments),
+        Command::Completions(arguments) => completions::run(arguments),
         Command::HelpMan { directory } => man::write(directory),
     }
 }

@@ -1,8 +1,9 @@
 //! `firsttouch profile`
 
 use crate::arguments::Profile;
-use crate::output::{message, print_json, tell};
-use crate::record::{record, status};
+use crate::output::{Destination, message, tell};
+use crate::profile_name;
+use crate::record::{record, status, this_machine};
 use crate::request::{analysis_request, report_context};
 use crate::terminal::style;
 use anyhow::Result;
@@ -10,23 +11,34 @@ use firsttouch_capture::Recording;
 use firsttouch_pipeline::AnalysedProfile;
 use firsttouch_report::{ReportJson, profile_summary, text};
 use std::io::stderr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub fn run(arguments: &Profile) -> Result<u8> {
     let request = analysis_request(&arguments.judge)?;
-    let output = arguments.output.clone().unwrap_or_else(|| default_output(arguments));
-    let mut recording = match record(arguments, &output)? {
+    // Everything is checked before the program runs, which may take hours.
+    let info = this_machine()?;
+    request.check(&info.machine)?;
+    destination(arguments).check()?;
+    let output = profile_name::output(arguments.output.as_deref(), &arguments.program, arguments.pid)?;
+    let mut recording = match record(arguments, info, output)? {
         Ok(recording) => recording,
         Err(not_started) => return Ok(not_started),
     };
+    let output = recording.file.path.clone();
+    if let Some(why) = &recording.file.why_elsewhere {
+        message(why);
+    }
     // The program has run, so firsttouch exits with its status, even if the report fails.
     if let Some(error) = &recording.profile_error {
         message(&format!("error: {error}"));
     }
     if !arguments.quiet {
         message(&profile_summary(&recording.summary, &output));
+        if let Some(kept) = &recording.file.kept {
+            message(&format!("the profile before it is kept as {}; to compare them: firsttouch diff", kept.display()));
+        }
     }
-    if arguments.quiet && !arguments.json {
+    if arguments.quiet && arguments.json.is_none() {
         return Ok(status(&recording));
     }
     match AnalysedProfile::of_recording(recording.profile.take(), &output, &request) {
@@ -47,15 +59,18 @@ pub fn run(arguments: &Profile) -> Result<u8> {
     Ok(status(&recording))
 }
 
+fn destination(arguments: &Profile) -> Destination<'_> {
+    Destination { json: arguments.json.as_deref(), output: None }
+}
+
 fn report(arguments: &Profile, output: &Path, recording: &Recording, analysed: &AnalysedProfile) -> Result<()> {
     let forecast = analysed.report_forecast()?;
-    if arguments.json {
-        print_json(&ReportJson::new(&analysed.analysis, forecast))?;
-    }
+    let destination = destination(arguments);
+    destination.write_json(&ReportJson::new(&analysed.analysis, forecast))?;
     if arguments.quiet {
         return Ok(());
     }
-    if arguments.json {
+    if !destination.shows_text() {
         print_messages(&recording.messages);
         return Ok(());
     }
@@ -71,15 +86,4 @@ fn print_messages(messages: &[String]) {
     for text in messages {
         message(text);
     }
-}
-
-/// `./PROGRAM.ftp` or `./pid-PID.ftp`
-fn default_output(arguments: &Profile) -> PathBuf {
-    let mut name = match (arguments.pid, arguments.program.first()) {
-        (Some(pid), _) => format!("pid-{pid}").into(),
-        (None, Some(program)) => Path::new(program).file_name().unwrap_or(program).to_owned(),
-        (None, None) => "profile".into(),
-    };
-    name.push(".ftp");
-    PathBuf::from(name)
 }

@@ -1,21 +1,31 @@
 //! `firsttouch report`
 
 use crate::arguments::Report;
-use crate::output::{print, print_json};
+use crate::output::{message, print, print_json};
+use crate::profile_name::newest;
 use crate::request::{analysis_request, report_context};
 use crate::terminal::style;
 use anyhow::Result;
 use firsttouch_pipeline::AnalysedProfile;
 use firsttouch_report::{ReportJson, text};
+use std::path::PathBuf;
 
 pub fn run(arguments: &Report) -> Result<u8> {
-    let analysed = AnalysedProfile::open(&arguments.profile, &analysis_request(&arguments.judge)?)?;
+    let request = analysis_request(&arguments.judge)?;
+    let profile = arguments.profile.clone().map_or_else(newest_here, Ok)?;
+    let analysed = AnalysedProfile::open(&profile, &request)?;
     let forecast = analysed.report_forecast()?;
     if arguments.json {
         print_json(&ReportJson::new(&analysed.analysis, forecast))?;
     } else {
-        let context = report_context(&analysed, &arguments.profile, true);
+        let context = report_context(&analysed, &profile, true);
         print(&text(&analysed.analysis, forecast, &context, style(&std::io::stdout())))?;
     }
     Ok(0)
+}
+
+fn newest_here() -> Result<PathBuf> {
+    let profile = newest("report")?;
+    message(&format!("{} is the newest profile in this directory", profile.display()));
+    Ok(profile)
 }

@@ -1,11 +1,11 @@
 //! `firsttouch reproduce`
 
 use crate::arguments::Reproduce;
-use crate::exit::{self, usage};
+use crate::exit;
 use crate::output::{is_stdout, print, print_json, write};
 use crate::progress;
 use crate::terminal::style;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use firsttouch_experiments::reproduce::{ExperimentName, Options, Reproduction, run as reproduce};
 use firsttouch_report::{reproduction_figure, reproduction_text};
 use serde_json::{Value, json};
@@ -13,11 +13,10 @@ use std::fs::OpenOptions;
 use std::io::stdout;
 
 pub fn run(arguments: &Reproduce) -> Result<u8> {
-    if arguments.list {
+    let Some(name) = arguments.name else {
         list(arguments.json)?;
         return Ok(exit::DONE);
-    }
-    let name = usage(arguments.name.ok_or_else(|| anyhow!("name an experiment (--list shows them)")))?;
+    };
     if let Some(path) = arguments.svg.as_deref().filter(|path| !is_stdout(path)) {
         // Fail before the runs rather than after them.
         OpenOptions::new().create(true).append(true).open(path).with_context(|| format!("cannot write {}", path.display()))?;

@@ -2,23 +2,21 @@
 
 use crate::arguments::Stat;
 use crate::exit::{self, unless_not_executed};
-use crate::output::{message, print, print_json, print_or_end, tell, words};
-use crate::terminal::style;
+use crate::output::{Destination, Terminal, is_stdout, message, print_or_end, words};
 use anyhow::{Context, Result};
 use firsttouch_model::system::Counters;
-use firsttouch_report::{Span, StatJson, Style, stat_text};
+use firsttouch_report::{Span, StatJson, WatchTable, stat_text};
 use firsttouch_system::counters;
 use firsttouch_system::launch::Commands;
-use std::io::{IsTerminal, stderr, stdout};
+use std::fs::File;
+use std::io::{IsTerminal, Write, stdout};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The default interval of --watch.
 const WATCH: Duration = Duration::from_secs(1);
-/// Moves the cursor to the first line and clears what is below (ECMA-48: CUP, ED).
-const CLEAR: &str = "\u{1b}[H\u{1b}[J";
-
 pub fn run(arguments: &Stat) -> Result<u8> {
+    destination(arguments).check()?;
     if !arguments.program.is_empty() {
         return around_command(arguments);
     }
@@ -29,12 +27,12 @@ pub fn run(arguments: &Stat) -> Result<u8> {
         Some(time) => interval(&read(), time),
         None => (read(), Span::SinceBoot),
     };
-    if arguments.json {
-        print_json(&StatJson::new(&counters, &span))?;
-    } else {
-        print(&stat_text(&counters, &span, style(&stdout())))?;
-    }
+    show(arguments, &counters, &span, Terminal::Stdout)?;
     Ok(exit::DONE)
+}
+
+fn destination(arguments: &Stat) -> Destination<'_> {
+    Destination { json: arguments.json.as_deref(), output: arguments.output.as_deref() }
 }
 
 fn read() -> Counters {
@@ -51,19 +49,30 @@ fn interval(before: &Counters, time: Duration) -> (Counters, Span) {
 
 fn watch(arguments: &Stat) -> Result<u8> {
     let time = arguments.interval.unwrap_or(WATCH);
+    let start = Instant::now();
     let on_screen = stdout().is_terminal();
+    let file = arguments.json.as_deref().filter(|path| !is_stdout(path)).or(arguments.output.as_deref()).filter(|path| !is_stdout(path));
+    let mut file = file.map(|path| File::create(path).with_context(|| format!("cannot write {}", path.display()))).transpose()?;
+    let mut table = WatchTable::new();
     let mut shown = 0;
+    let (mut before, mut since) = (read(), start);
     while arguments.count.is_none_or(|count| shown < count) {
-        let (counters, span) = interval(&read(), time);
-        let text = if arguments.json {
+        std::thread::sleep(time);
+        let now = read();
+        let counters = now.since(&before);
+        let wall_s = since.elapsed().as_secs_f64();
+        (before, since) = (now, Instant::now());
+        let text = if arguments.json.is_some() {
+            let span = Span::Interval { wall_s };
             serde_json::to_string(&StatJson::new(&counters, &span)).context("cannot write the result as JSON")? + "\n"
         } else {
-            let text = stat_text(&counters, &span, style(&stdout()));
-            if on_screen { format!("{CLEAR}{text}") } else { text + "\n" }
+            table.line(&counters, start.elapsed().as_secs_f64(), on_screen && file.is_none())
         };
-        // Stop when the reader has closed the pipe.
-        if !print_or_end(&text)? {
-            break;
+        match &mut file {
+            Some(file) => file.write_all(text.as_bytes()).context("cannot write the counts")?,
+            // Stop when the reader has closed the pipe.
+            None if !print_or_end(&text)? => break,
+            None => {}
         }
         shown += 1;
     }
@@ -80,16 +89,12 @@ fn around_command(arguments: &Stat) -> Result<u8> {
     let counters = read().since(&before);
     let span = Span::Command { command: words(&arguments.program), wall_s: ran.wall_s, exit_code: ran.exit_code };
     // The program has run, so firsttouch exits with its status, even if the result cannot be printed.
-    if let Err(error) = show(&counters, &span, arguments.json, style(&stderr())) {
+    if let Err(error) = show(arguments, &counters, &span, Terminal::Stderr) {
         message(&format!("error: {error:#}"));
     }
     Ok(exit::of_program(ran.exit_code))
 }
 
-fn show(counters: &Counters, span: &Span, json: bool, style: Style) -> Result<()> {
-    if json {
-        return print_json(&StatJson::new(counters, span));
-    }
-    tell(&stat_text(counters, span, style));
-    Ok(())
+fn show(arguments: &Stat, counters: &Counters, span: &Span, terminal: Terminal) -> Result<()> {
+    destination(arguments).show(&StatJson::new(counters, span), |style| stat_text(counters, span, style), terminal)
 }

@@ -2,7 +2,7 @@
 
 use crate::list::Numbered;
 use firsttouch_model::Error;
-use firsttouch_model::topology::{CacheKind, Topology};
+use firsttouch_model::topology::{CacheKind, Topology, format_list};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -53,6 +53,8 @@ pub struct Layout {
     packages: Vec<Vec<u32>>,
     dies: Vec<Vec<u32>>,
     nodes: Vec<Vec<u32>>,
+    /// The CPUs of each node that the topology names, by the kernel's number.
+    numbered_nodes: BTreeMap<u32, Vec<u32>>,
     caches: Vec<(u32, CacheKind, Vec<u32>)>,
     cores: Vec<Vec<u32>>,
 }
@@ -71,6 +73,7 @@ impl Layout {
         let known = |objects: Vec<Vec<u32>>, otherwise: Vec<Vec<u32>>| if objects.is_empty() { otherwise } else { objects };
         let packages = known(topology.packages.iter().map(|package| package.cpus.clone()).collect(), vec![online.clone()]);
         let dies = known(topology.dies.iter().map(|die| die.cpus.clone()).collect(), packages.clone());
+        let numbered_nodes = topology.nodes.iter().map(|node| (node.id, node.cpus.clone())).collect();
         let nodes = topology.nodes.iter().map(|node| node.cpus.clone()).filter(|cpus| !cpus.is_empty()).collect();
         let nodes = known(nodes, vec![online.clone()]);
         let caches: Vec<_> = topology.caches.iter().map(|cache| (cache.level, cache.kind, cache.cpus.clone())).collect();
@@ -80,7 +83,7 @@ impl Layout {
         let groups = [&packages, &dies, &nodes, &cores].into_iter().flatten().chain(caches.iter().map(|(.., cpus)| cpus));
         let positions = positions(online, groups);
         let ranks = cores.iter().flat_map(|core| core.iter().filter(|cpu| cpus.check(**cpu).is_ok()).copied().zip(0..)).collect();
-        Self { cpus, positions, ranks, packages, dies, nodes, caches, cores }
+        Self { cpus, positions, ranks, packages, dies, nodes, numbered_nodes, caches, cores }
     }
 
     /// # Errors
@@ -109,6 +112,19 @@ impl Layout {
         let mut sorted: Vec<u32> = cpus.iter().copied().filter(|cpu| self.check(*cpu).is_ok()).collect();
         sorted.sort_by_key(|cpu| self.ranks.get(cpu));
         sorted
+    }
+
+    /// The usable CPUs of a node, by the kernel's number of it, each core once before any core twice.
+    ///
+    /// # Errors
+    /// When the node does not exist or has no usable CPU.
+    pub fn node(&self, number: u32) -> Result<Vec<u32>, Error> {
+        let Some(cpus) = self.numbered_nodes.get(&number) else {
+            let known: Vec<u32> = self.numbered_nodes.keys().copied().collect();
+            return Err(Error::not_found(format!("node {number} does not exist: the machine has nodes {}", format_list(&known))));
+        };
+        let usable = self.cores_first(&self.usable(cpus));
+        if usable.is_empty() { Err(Error::not_found(format!("node {number} has no CPU that this process may use"))) } else { Ok(usable) }
     }
 
     /// The CPUs of each object of a level, the objects in order. Nodes without CPUs are left out.

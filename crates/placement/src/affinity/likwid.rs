@@ -178,7 +178,8 @@ fn colon(scanner: &mut Scanner, what: &str) -> Result<(), Fault> {
     if scanner.eat(":") { Ok(()) } else { Err(scanner.fault(format!("expected ':' and {what}, found {}", scanner.found()))) }
 }
 
-fn spans(scanner: &mut Scanner) -> Result<Vec<Span>, Fault> {
+/// Numbers and ranges: `0,2-4`. A range may run downwards.
+pub fn spans(scanner: &mut Scanner) -> Result<Vec<Span>, Fault> {
     let mut spans = Vec::new();
     loop {
         let first = scanner.number("a number")?;

@@ -1,7 +1,9 @@
 //! Affinity expressions: which CPU each thread gets.
 //!
 //! Three languages, distinguished by how they begin: likwid's (`0,2-4`, `S0:0-3@S1:0-3`, `E:N:4:1:2`, `M:scatter`), hwloc's
-//! (`package:0.core:0-3`), and the words `compact`, `scatter` and `spread`.
+//! (`package:0.core:0-3`), and words: `compact`, `scatter` and `spread`, and `nodes:0,0,1,1` for the node of each thread.
+//!
+//! `run` resolves them to CPUs, and `report` and its relatives to the nodes of these CPUs on the machine that they judge on.
 
 mod distribute;
 mod hwloc;
@@ -15,6 +17,8 @@ pub use levels::{Layout, Level};
 use crate::scan::{At, Fault, Scanner};
 use distribute::{FILLS, Fill};
 use firsttouch_model::ExpressionError;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::str::FromStr;
 
@@ -34,7 +38,12 @@ enum Tree {
     Locations(Vec<hwloc::Location>),
     /// With the number of threads, if the expression has one.
     Fill(Fill, Option<At<u32>>),
+    /// `nodes:0,0,1,1`: the node of each thread.
+    Nodes(Vec<likwid::Span>),
 }
+
+/// What an expression for the node of each thread begins with.
+const NODES: &str = "nodes:";
 
 impl Affinity {
     /// The CPU of thread 0, thread 1, and so on. A CPU may occur several times; there is at least one.
@@ -48,10 +57,24 @@ impl Affinity {
         self.cpus(layout, threads).map_err(|fault| fault.of(&self.text))
     }
 
+    /// The node of each thread, if the expression names nodes.
+    #[must_use]
+    pub fn nodes(&self) -> Option<Vec<u32>> {
+        let Tree::Nodes(spans) = &self.tree else { return None };
+        Some(numbers(spans).map(|node| node.value).collect())
+    }
+
+    /// Whether the expression names CPUs by the kernel's numbers.
+    #[must_use]
+    pub fn names_cpus(&self) -> bool {
+        matches!(&self.tree, Tree::Parts(parts) if parts.iter().any(|part| matches!(part, likwid::Part::Cpus(_))))
+    }
+
     fn cpus(&self, layout: &Layout, threads: Option<usize>) -> Result<Vec<u32>, Fault> {
         let cpus = match &self.tree {
             Tree::Parts(parts) => likwid_on_machine::cpus(parts, layout)?,
             Tree::Locations(locations) => hwloc_on_machine::cpus(locations, layout)?,
+            Tree::Nodes(spans) => on_nodes(spans, layout)?,
             Tree::Fill(fill, own) => {
                 let nodes: Vec<Vec<u32>> = layout.objects(Level::Node).iter().map(|node| layout.cores_first(node)).collect();
                 let nodes: Vec<Vec<u32>> = nodes.into_iter().filter(|node| !node.is_empty()).collect();
@@ -80,12 +103,17 @@ fn parse(scanner: &mut Scanner) -> Result<Tree, Fault> {
         scanner.end("':' and a number of threads, or the end")?;
         return Ok(Tree::Fill(fill, threads));
     }
+    if scanner.eat(NODES) {
+        let spans = likwid::spans(scanner)?;
+        scanner.end("',' or the end")?;
+        return Ok(Tree::Nodes(spans));
+    }
     if likwid::begins(scanner.rest()) {
         return likwid::parse(scanner).map(Tree::Parts);
     }
     if scanner.rest().trim().is_empty() {
         return Err(scanner.fault(
-            "expected CPUs (0,2-4), domains (S0:0-3@S1:0-3, E:N:4:1:2, M:scatter), objects (package:0.core:0-3), or compact, scatter, spread",
+            "expected CPUs (0,2-4), domains (S0:0-3@S1:0-3, E:N:4:1:2, M:scatter), objects (package:0.core:0-3), nodes (nodes:0,0,1,1), or compact, scatter, spread",
         ));
     }
     hwloc::parse(scanner).map(Tree::Locations)
@@ -96,12 +124,44 @@ impl fmt::Display for Affinity {
         match &self.tree {
             Tree::Parts(parts) => write_joined(f, parts, "@"),
             Tree::Locations(locations) => write_joined(f, locations, " "),
+            Tree::Nodes(spans) => {
+                f.write_str(NODES)?;
+                let one = |span: &likwid::Span| if span.0 == span.1 { span.0.to_string() } else { format!("{}-{}", span.0, span.1) };
+                write_joined(f, &spans.iter().map(one).collect::<Vec<_>>(), ",")
+            }
             Tree::Fill(fill, threads) => {
                 f.write_str(FILLS.iter().find(|(_, named)| named == fill).map_or("", |(name, _)| name))?;
                 threads.map_or(Ok(()), |threads| write!(f, ":{}", threads.value))
             }
         }
     }
+}
+
+/// The numbers of ranges, which may run downwards.
+fn numbers(spans: &[likwid::Span]) -> impl Iterator<Item = At<u32>> {
+    spans.iter().flat_map(|span| {
+        let (first, last) = span.value;
+        let count = first.abs_diff(last) + 1;
+        (0..count).map(move |step| At { value: if first <= last { first + step } else { first - step }, offset: span.offset })
+    })
+}
+
+/// The CPUs of threads on nodes: each thread takes the node's next CPU.
+fn on_nodes(spans: &[likwid::Span], layout: &Layout) -> Result<Vec<u32>, Fault> {
+    let mut turns: BTreeMap<u32, (Vec<u32>, usize)> = BTreeMap::new();
+    let mut cpus = Vec::new();
+    for node in numbers(spans).take(MOST_THREADS) {
+        let (of_node, next) = match turns.entry(node.value) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let of_node = layout.node(node.value).map_err(|error| Fault::new(node.offset, error.to_string()))?;
+                new.insert((of_node, 0))
+            }
+        };
+        cpus.extend(of_node.get(*next % of_node.len().max(1)));
+        *next += 1;
+    }
+    Ok(cpus)
 }
 
 fn write_joined(f: &mut fmt::Formatter<'_>, parts: &[impl fmt::Display], between: &str) -> fmt::Result {

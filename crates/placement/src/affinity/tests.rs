@@ -31,6 +31,7 @@ fn expressions_print_back() {
         ("compact", "compact"),
         ("scatter:8", "scatter:8"),
         ("spread:16", "spread:16"),
+        ("nodes:0,0,1-3", "nodes:0,0,1-3"),
     ] {
         let affinity = parse(text).expect(text);
         assert_eq!(affinity.to_string(), printed);
@@ -108,6 +109,9 @@ fn malformed_expressions_say_where() {
         ("spread,1", 6, "expected ':' and a number of threads, or the end, found ','"),
         ("Compact", 0, "expected an object"),
         ("balanced", 0, "expected an object"),
+        ("nodes:", 6, "expected a number, found the end"),
+        ("nodes:0,x", 8, "expected a number, found 'x'"),
+        ("nodes:0:1", 7, "expected ',' or the end"),
     ] {
         let error = parse(text).expect_err(text);
         assert_eq!(error.offset, offset, "{text}: {error}");
@@ -122,4 +126,26 @@ fn an_empty_machine_has_no_cpus() {
     for text in ["0", "N", "S0:0", "E:N:1", "M:scatter", "S:balanced", "all", "core:all", "l3:0", "compact", "scatter:4", "spread"] {
         assert!(parse(text).expect(text).resolve(&layout, Some(4)).is_err(), "{text}");
     }
+}
+
+/// Check that threads on nodes take the nodes' CPUs in turn, and that a node that does not exist is named.
+#[test]
+fn nodes_of_threads() {
+    use firsttouch_model::topology::{Node, Topology};
+    let node = |id: u32, cpus: Vec<u32>| Node {
+        id,
+        cpus,
+        memory: None,
+        huge_pages: Vec::new(),
+        access: Vec::new(),
+        memory_side_caches: Vec::new(),
+    };
+    let mut machine = Topology { nodes: vec![node(0, vec![0, 1]), node(3, vec![2, 3]), node(5, vec![])], ..Topology::default() };
+    machine.cpus.online = vec![0, 1, 2, 3];
+    let layout = Layout::new(&machine);
+    let resolved = |text: &str| parse(text).unwrap().resolve(&layout, None);
+    assert_eq!(resolved("nodes:0,0,3,3,0"), Ok(vec![0, 1, 2, 3, 0]));
+    assert_eq!(parse("nodes:3,0-1").unwrap().nodes(), Some(vec![3, 0, 1]));
+    assert!(resolved("nodes:0,7").unwrap_err().reason.contains("node 7 does not exist: the machine has nodes 0,3,5"));
+    assert!(resolved("nodes:5").unwrap_err().reason.contains("node 5 has no CPU"));
 }

@@ -13,7 +13,7 @@ pub use machines::{MachineJson, MachinesJson, machine_text, machines_text};
 pub use maps::{MapsJson, MapsText, maps_text};
 pub use migrate::{MigrateJson, MigrateTarget, NotMoved, migrate_text};
 pub use ps::{PsJson, ps_text};
-pub use stat::{Span, StatJson, stat_text};
+pub use stat::{Span, StatJson, WatchTable, stat_text};
 pub use validation::{validation_markdown, validation_text};
 
 use crate::text::Style;

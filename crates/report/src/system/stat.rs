@@ -69,6 +69,62 @@ pub fn stat_text(counters: &Counters, span: &Span, style: Style) -> String {
     out.text()
 }
 
+/// The columns of `stat --watch`: the heading, and the counter that it shows.
+const WATCHED: [(&str, &str); 9] = [
+    ("hit", "numa_hit"),
+    ("miss", "numa_miss"),
+    ("foreign", "numa_foreign"),
+    ("interleave", "interleave_hit"),
+    ("local", "local_node"),
+    ("other", "other_node"),
+    ("hints", "numa_hint_faults"),
+    ("hints-local", "numa_hint_faults_local"),
+    ("migrated", "numa_pages_migrated"),
+];
+/// The number of lines after which the headings are repeated on a terminal.
+const LINES: usize = 20;
+
+/// `stat --watch`: explanations once, then a line an interval, as vmstat prints them.
+#[derive(Debug, Default)]
+pub struct WatchTable {
+    lines: usize,
+}
+
+impl WatchTable {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The line of an interval that ended `elapsed_s` after the start. Before the first line come the explanations; on a terminal, the
+    /// headings are repeated.
+    pub fn line(&mut self, counters: &Counters, elapsed_s: f64, on_terminal: bool) -> String {
+        let mut text = String::new();
+        if self.lines == 0 {
+            text.push_str(
+                "Counts of each interval, of the whole machine, all nodes together. - means that this kernel does not count it.\n",
+            );
+            for (heading, name) in WATCHED {
+                text.push_str(&format!("  {heading:<12} {name}: {}\n", explained(name)));
+            }
+        }
+        if self.lines == 0 || (on_terminal && self.lines.is_multiple_of(LINES)) {
+            text.push_str(&format!("{:>8}", "seconds"));
+            WATCHED.iter().for_each(|(heading, _)| text.push_str(&format!(" {heading:>11}")));
+            text.push('\n');
+        }
+        text.push_str(&format!("{elapsed_s:>8.1}"));
+        for (_, name) in WATCHED {
+            let is_known = counters.system.contains_key(name) || counters.nodes.iter().any(|node| node.counters.contains_key(name));
+            let sum = counters.system.get(name).copied().unwrap_or_else(|| counters.sum(name));
+            text.push_str(&if is_known { format!(" {sum:>11}") } else { format!(" {:>11}", "-") });
+        }
+        text.push('\n');
+        self.lines += 1;
+        text
+    }
+}
+
 /// Known counters in the order of display, then the others by name.
 fn ordered<'a>(names: impl Iterator<Item = &'a String>) -> Vec<&'a String> {
     let mut names: Vec<&String> = names.collect::<BTreeSet<_>>().into_iter().collect();

@@ -45,7 +45,7 @@ fn joint(findings: &[&[(i64, &str, usize)]]) -> Analysis {
 
 /// The fingerprints and messages of all results.
 fn results(analysis: &Analysis) -> Vec<(String, String)> {
-    let log = check_sarif(&CheckJson::new(analysis, None, &[], Path::new("/home/me")), "1.0.0");
+    let log = check_sarif(&CheckJson::new(analysis, None, &[], Path::new("/home/me"), None), "1.0.0");
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     let results = log["runs"][0]["results"].as_array().unwrap();
     results.iter().map(|one| (text(&one["partialFingerprints"]["object/v1"]), text(&one["message"]["text"]))).collect()

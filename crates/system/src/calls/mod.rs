@@ -11,6 +11,7 @@
 //! | [`perf`] | perf_event_open |
 //! | [`probe`] | tries what placement and profiling need |
 //! | [`mapped_file`] | mmap of files |
+//! | [`claim`] | fcntl: one process claims a file |
 //! | [`clock`] | clock_gettime |
 //! | [`fresh_pages`] | mmap: the time of first touches |
 //! | [`process_memory`] | process_vm_readv |
@@ -20,6 +21,7 @@
 //! Affinity and memory policy apply to the calling thread, and to the processes that it starts or becomes (execve keeps both).
 
 pub mod affinity;
+pub mod claim;
 pub mod clock;
 pub mod fresh_pages;
 pub mod identity;

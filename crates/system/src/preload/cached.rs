@@ -28,7 +28,7 @@ pub fn cached(name: &str, library: &[u8]) -> Result<PathBuf> {
 }
 
 /// Folders that only this user can write to; the last is in a directory that others can write to.
-fn candidates() -> Vec<PathBuf> {
+pub(crate) fn candidates() -> Vec<PathBuf> {
     let (user, _) = identity::user_and_group();
     let of = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let mut list: Vec<PathBuf> = of("XDG_CACHE_HOME").or_else(|| of("HOME").map(|home| home.join(".cache"))).into_iter().collect();

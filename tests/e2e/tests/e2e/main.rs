@@ -13,6 +13,7 @@ mod diff;
 mod failure;
 mod map;
 mod migrate;
+mod names;
 mod noharm;
 mod noharm_real;
 mod outside;

@@ -5,8 +5,7 @@ mod shared;
 
 use crate::arguments::Run;
 use crate::exit::{self, unless_not_executed};
-use crate::output::{message, print, print_json, tell, words};
-use crate::terminal::style;
+use crate::output::{Destination, Terminal, message, words};
 use anyhow::Result;
 use firsttouch_experiments::quick_test::{self, QuickTest};
 use firsttouch_launch::{Pinning, PolicyRequest, Refusals, Request, apply, preload_pinning, resolve};
@@ -16,11 +15,11 @@ use firsttouch_placement::{Placement, explain};
 use firsttouch_report::{ExplainJson, QuickTestJson, TopologyJson, explain_text, quick_test_text, topology_text};
 use firsttouch_system::launch::become_program;
 use firsttouch_system::topology;
-use std::io::{stderr, stdout};
 
 pub fn run(arguments: &Run) -> Result<u8> {
+    destination(arguments).check()?;
     if arguments.hardware || arguments.show {
-        return show_machine(arguments.json);
+        return show_machine(arguments);
     }
     if let Some(wanted) = shared::wanted(&arguments.segment) {
         return shared::run(arguments, &wanted);
@@ -83,21 +82,18 @@ fn show(arguments: &Run, placement: &Placement, planned: Vec<PlannedMemory>, lef
     let inherited = topology.process.as_ref().and_then(|limits| limits.policy.as_ref());
     let explanation = Explanation { plan: planned, ..explain(placement, &topology, inherited, left_out) };
     let command = words(&arguments.program);
-    if arguments.json {
-        print_json(&ExplainJson::new(&command, &explanation))?;
-    } else {
-        print(&explain_text(&command, &explanation, style(&stdout())))?;
-    }
+    let json = ExplainJson::new(&command, &explanation);
+    destination(arguments).show(&json, |style| explain_text(&command, &explanation, style), Terminal::Stdout)?;
     Ok(exit::DONE)
 }
 
-fn show_machine(json: bool) -> Result<u8> {
+fn destination(arguments: &Run) -> Destination<'_> {
+    Destination { json: arguments.json.as_deref(), output: arguments.output.as_deref() }
+}
+
+fn show_machine(arguments: &Run) -> Result<u8> {
     let topology = topology::read_this_system()?;
-    if json {
-        print_json(&TopologyJson::new(&topology))?;
-    } else {
-        print(&topology_text(&topology, style(&stdout())))?;
-    }
+    destination(arguments).show(&TopologyJson::new(&topology), |style| topology_text(&topology, style), Terminal::Stdout)?;
     Ok(exit::DONE)
 }
 
@@ -107,15 +103,22 @@ fn quick_test(arguments: &Run) -> Result<u8> {
         Ok(result) => result,
         Err(error) => return unless_not_executed(error),
     };
-    match (result, arguments.json) {
-        (QuickTest::Stopped { exit_code }, _) => {
+    let destination = destination(arguments);
+    match result {
+        QuickTest::Stopped { exit_code } => {
             message(&format!("nothing measured: a run ended with status {exit_code}"));
             return Ok(exit::of_program(exit_code));
         }
-        (QuickTest::NothingToTest { nodes, why }, true) => print_json(&QuickTestJson::nothing(&command, &nodes, &why))?,
-        (QuickTest::NothingToTest { why, .. }, false) => message(&why),
-        (QuickTest::Done { nodes, tried }, true) => print_json(&QuickTestJson::new(&command, &nodes, &tried))?,
-        (QuickTest::Done { nodes, tried }, false) => tell(&quick_test_text(&command, &nodes, &tried, style(&stderr()))),
+        QuickTest::NothingToTest { nodes, why } => {
+            destination.write_json(&QuickTestJson::nothing(&command, &nodes, &why))?;
+            if destination.shows_text() {
+                message(&why);
+            }
+        }
+        QuickTest::Done { nodes, tried } => {
+            let json = QuickTestJson::new(&command, &nodes, &tried);
+            destination.show(&json, |style| quick_test_text(&command, &nodes, &tried, style), Terminal::Stderr)?;
+        }
     }
     Ok(exit::DONE)
 }

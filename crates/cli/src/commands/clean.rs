@@ -1,0 +1,75 @@
+//! `firsttouch clean`
+
+use crate::arguments::Clean;
+use crate::exit;
+use crate::output::{message, print, print_json};
+use anyhow::Result;
+use firsttouch_model::format_bytes;
+use firsttouch_system::leftovers::{Leftover, find};
+use serde_json::{Value, json};
+
+/// What became of a leftover.
+struct Outcome {
+    leftover: Leftover,
+    /// Why it stays.
+    kept: Option<String>,
+    failed: Option<String>,
+}
+
+pub fn run(arguments: &Clean) -> Result<u8> {
+    let outcomes: Vec<Outcome> = find().into_iter().map(|leftover| handle(leftover, arguments)).collect();
+    if arguments.json {
+        print_json(
+            &json!({"schema": "firsttouch.clean/1", "dry_run": arguments.dry_run, "found": outcomes.iter().map(as_json).collect::<Vec<_>>()}),
+        )?;
+    } else {
+        print(&text(&outcomes, arguments.dry_run))?;
+    }
+    for outcome in &outcomes {
+        if let Some(why) = &outcome.failed {
+            message(&format!("error: cannot remove {}: {why}", outcome.leftover.path.display()));
+        }
+    }
+    Ok(if outcomes.iter().any(|outcome| outcome.failed.is_some()) { exit::FAILED } else { exit::DONE })
+}
+
+fn handle(leftover: Leftover, arguments: &Clean) -> Outcome {
+    let kept = match leftover.user {
+        Some(pid) => Some(format!("process {pid} uses it")),
+        None if leftover.is_profile() && !arguments.profiles => Some("a profile; --profiles removes it".to_owned()),
+        None => None,
+    };
+    let failed = (kept.is_none() && !arguments.dry_run).then(|| leftover.remove().err().map(|error| error.to_string())).flatten();
+    Outcome { leftover, kept, failed }
+}
+
+fn text(outcomes: &[Outcome], dry_run: bool) -> String {
+    let mut text = String::new();
+    let (mut count, mut bytes) = (0, 0);
+    for Outcome { leftover, kept, failed } in outcomes {
+        let verb = match (kept, failed, dry_run) {
+            (Some(why), ..) => format!("kept ({why})"),
+            (None, Some(_), _) => "not removed".to_owned(),
+            (None, None, true) => "would be removed".to_owned(),
+            (None, None, false) => "removed".to_owned(),
+        };
+        if kept.is_none() && failed.is_none() {
+            count += 1;
+            bytes += leftover.bytes;
+        }
+        text.push_str(&format!("{}  {}, {}: {verb}\n", leftover.path.display(), leftover.kind.words(), format_bytes(leftover.bytes)));
+    }
+    let what = if dry_run { "would be removed" } else { "removed" };
+    text.push_str(&match (outcomes.is_empty(), count) {
+        (true, _) => "Nothing was left behind.\n".to_owned(),
+        (false, 1) => format!("1 file or directory {what}, {}.\n", format_bytes(bytes)),
+        (false, count) => format!("{count} files and directories {what}, {}.\n", format_bytes(bytes)),
+    });
+    text
+}
+
+fn as_json(outcome: &Outcome) -> Value {
+    let Outcome { leftover, kept, failed } = outcome;
+    json!({"path": leftover.path.display().to_string(), "kind": leftover.kind.as_str(), "bytes": leftover.bytes, "used_by": leftover.user,
+           "kept": kept, "error": failed})
+}

@@ -1,0 +1,279 @@
+//! Takes a place for a new profile: a file that this process alone writes. An older profile there is kept or replaced.
+
+use crate::APPLICATION_ID;
+use firsttouch_model::error::{Context, Error, Result};
+use firsttouch_system::calls::claim::claim;
+use firsttouch_system::proc::limits;
+use rusqlite::OpenFlags;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How often a name is tried that other processes take at the same time.
+const TRIES: usize = 100;
+
+/// Where a new profile goes.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// The file that the user named. It replaces an older profile.
+    File(PathBuf),
+    /// `NAME.ftp` in the first of these folders that can be written. An older profile there is kept as `NAME.ftp.1`, `NAME.ftp.2`, ... If
+    /// another process is writing `NAME.ftp`, the name is `NAME-PID.ftp`.
+    Default { name: OsString, folders: Vec<PathBuf> },
+}
+
+/// The file that a profile was created in. The file is claimed for this process until the last copy of this value is dropped.
+#[derive(Clone, Debug, Default)]
+pub struct Created {
+    pub path: PathBuf,
+    /// The new name of the older profile.
+    pub kept: Option<PathBuf>,
+    /// Why the name is not the usual one, as a sentence.
+    pub why_elsewhere: Option<String>,
+    /// Held, never read.
+    pub(crate) _claim: Option<Arc<File>>,
+}
+
+/// An older profile that was renamed.
+pub(crate) struct Older {
+    pub path: PathBuf,
+    pub is_kept: bool,
+}
+
+enum Taken {
+    Free(File, Option<Older>),
+    InUse,
+}
+
+/// Takes the place: creates an empty file that no other process writes.
+///
+/// # Errors
+/// When the place holds something that is not a profile, is being written by another process, or cannot be written.
+pub(crate) fn take(output: &Output) -> Result<(Created, Option<Older>)> {
+    match output {
+        Output::File(path) => match take_file(path, false)? {
+            Taken::Free(file, older) => Ok(created(path.clone(), file, older, None)),
+            Taken::InUse => Err(Error::invalid_input(format!(
+                "cannot create profile {}: another firsttouch is writing it. Name another file with -o; %p in a name stands for the process number",
+                path.display()
+            ))),
+        },
+        Output::Default { name, folders } => take_default(name, folders),
+    }
+}
+
+fn take_default(name: &OsStr, folders: &[PathBuf]) -> Result<(Created, Option<Older>)> {
+    let with = |middle: &str| {
+        let mut file = name.to_owned();
+        file.push(middle);
+        file.push(".ftp");
+        file
+    };
+    let mut refused: Option<Error> = None;
+    for folder in folders {
+        // As the cache directory is made elsewhere too: only this user can write there.
+        if refused.is_some() && std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).is_err() {
+            continue;
+        }
+        let mut in_use = None;
+        for file in [with(""), with(&format!("-{}", std::process::id()))] {
+            let path = folder.join(&file);
+            match take_file(&path, true) {
+                Ok(Taken::Free(file, older)) => {
+                    let why = match (&refused, in_use) {
+                        (Some(error), _) => Some(format!("cannot write here ({}): the profile is {}", error.root_cause(), path.display())),
+                        (None, Some(other)) => {
+                            let other: PathBuf = other;
+                            Some(format!("another firsttouch is writing {}: this profile is {}", other.display(), path.display()))
+                        }
+                        (None, None) => None,
+                    };
+                    return Ok(created(path, file, older, why));
+                }
+                Ok(Taken::InUse) => in_use = Some(path),
+                Err(error) if error.kind() == firsttouch_model::error::ErrorKind::PermissionDenied => {
+                    refused.get_or_insert(error);
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Err(refused.unwrap_or_else(|| {
+        Error::other(format!("cannot create profile {}: other processes are writing it: name a file with -o", with("").display()))
+    }))
+}
+
+fn created(path: PathBuf, file: File, older: Option<Older>, why_elsewhere: Option<String>) -> (Created, Option<Older>) {
+    let kept = older.as_ref().filter(|older| older.is_kept).map(|older| older.path.clone());
+    (Created { path, kept, why_elsewhere, _claim: Some(Arc::new(file)) }, older)
+}
+
+/// Creates the file at `path`. An older profile there is renamed: to the next free name if `keep`, else to a temporary one.
+fn take_file(path: &Path, keep: bool) -> Result<Taken> {
+    let context = || {
+        let limit = if limits::file_size().is_some() { " (a limit on file sizes is set: raise it, ulimit -f)" } else { "" };
+        format!("cannot create profile {}{limit}", path.display())
+    };
+    let refuse = |why: &str| Err(Error::invalid_input(format!("cannot create profile {}: {why}", path.display())));
+    let mut older = None;
+    for _ in 0..TRIES {
+        // Opening the file here first gives the operating system's reason; SQLite only says "unable to open".
+        match File::options().read(true).write(true).create_new(true).open(path) {
+            Ok(file) if !claim(&file) => return Ok(Taken::InUse),
+            Ok(file) => {
+                if let Some(side) = SIDES.iter().map(|suffix| beside(path, suffix)).find(|side| side.exists()) {
+                    let _ = std::fs::remove_file(path);
+                    return refuse(&format!("{} is in the way: move it away or name another with -o", side.display()));
+                }
+                return Ok(Taken::Free(file, older));
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                restore(older, path);
+                return Err(error).with_context(context);
+            }
+        }
+        let meta = match std::fs::metadata(path) {
+            Ok(meta) => meta,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_symlink() => {
+                return refuse("it is a link that leads nowhere: remove it or name another with -o");
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error).with_context(context),
+        };
+        if meta.is_dir() {
+            return refuse("it is a directory: name a file with -o");
+        }
+        if !meta.is_file() {
+            return refuse("it is not a regular file: name another with -o");
+        }
+        let file = File::options().read(true).write(true).open(path).or_else(|_| File::open(path));
+        let file = match file {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error).with_context(context),
+        };
+        if !claim(&file) {
+            return Ok(Taken::InUse);
+        }
+        let same = |one: &std::fs::Metadata, other: &std::fs::Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
+        match (std::fs::metadata(path), file.metadata()) {
+            (Ok(now), Ok(opened)) if same(&now, &opened) => {}
+            // Another process renamed it in the meantime.
+            _ => continue,
+        }
+        if meta.len() == 0 {
+            std::fs::remove_file(path).with_context(context)?;
+            remove_sides(path).with_context(context)?;
+        } else if !is_profile(path) {
+            return refuse("a file that is not a firsttouch profile is already there: move it away or name another with -o");
+        } else {
+            older = Some(set_aside(path, keep).with_context(context)?);
+        }
+    }
+    Err(Error::other(format!("{}: other processes create it too: name another with -o", context())))
+}
+
+/// Renames an older profile. A WAL that a crash left is merged into it or lost.
+fn set_aside(path: &Path, keep: bool) -> Result<Older> {
+    // After a crash, the last flush is in the WAL.
+    if beside(path, "-wal").exists()
+        && let Ok(connection) = crate::reader::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+    {
+        let _ = connection.execute_batch("PRAGMA journal_mode = DELETE;");
+    }
+    let aside = if keep {
+        rename_to_next(path)?
+    } else {
+        let aside = beside(path, &format!(".old-{}", std::process::id()));
+        std::fs::rename(path, &aside)?;
+        aside
+    };
+    remove_sides(path)?;
+    Ok(Older { path: aside, is_kept: keep })
+}
+
+/// Renames `a.ftp` to the `a.ftp.N` after the last one.
+fn rename_to_next(path: &Path) -> Result<PathBuf> {
+    let mut next = kept(path).last().map_or(1, |(number, _)| number + 1);
+    loop {
+        let aside = beside(path, &format!(".{next}"));
+        // A link fails if the name is taken; a rename would replace what another process has just kept.
+        match std::fs::hard_link(path, &aside) {
+            Ok(()) => {
+                std::fs::remove_file(path)?;
+                return Ok(aside);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => next += 1,
+            // This file system has no links, or the file belongs to another user.
+            Err(_) if !aside.exists() => {
+                std::fs::rename(path, &aside)?;
+                return Ok(aside);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The older profiles that were kept of a profile (`a.ftp.1`, ...), with their numbers, oldest first.
+#[must_use]
+pub fn kept(path: &Path) -> Vec<(u64, PathBuf)> {
+    let (Some(name), Some(folder)) = (path.file_name(), path.parent()) else { return Vec::new() };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let mut list: Vec<(u64, PathBuf)> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let other = entry.file_name();
+            let rest = other.as_encoded_bytes().strip_prefix(name.as_encoded_bytes())?.strip_prefix(b".")?;
+            let digits = std::str::from_utf8(rest).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
+            let number: u64 = digits.parse().ok().filter(|number| *number > 0)?;
+            Some((number, beside(path, &format!(".{digits}"))))
+        })
+        .collect();
+    list.sort_unstable();
+    list
+}
+
+/// Renames an older profile back.
+pub(crate) fn restore(older: Option<Older>, path: &Path) {
+    if let Some(older) = older {
+        let _ = std::fs::rename(older.path, path);
+    }
+}
+
+/// Whether a file is a firsttouch profile, by its first bytes.
+#[must_use]
+pub fn is_profile(path: &Path) -> bool {
+    crate::reader::application_id(path) == Some(APPLICATION_ID)
+}
+
+/// Suffixes of the files that SQLite keeps next to a database.
+const SIDES: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut side = path.as_os_str().to_owned();
+    side.push(suffix);
+    PathBuf::from(side)
+}
+
+/// Removes a profile and the files that SQLite may have left next to it.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    std::fs::remove_file(path)?;
+    remove_sides(path)
+}
+
+pub(crate) fn remove_sides(path: &Path) -> io::Result<()> {
+    for suffix in SIDES {
+        match std::fs::remove_file(beside(path, suffix)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -13,7 +13,7 @@ pub(super) fn function(raw: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(raw);
     let text: String = text.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect();
     let text = text.trim();
-    (!text.is_empty()).then(|| readable(text).unwrap_or_else(|| text.to_owned()))
+    (!text.is_empty()).then(|| readable(text).filter(|name| !name.is_empty()).unwrap_or_else(|| text.to_owned()))
 }
 
 /// Whether V8 wrote this name.
@@ -42,8 +42,9 @@ fn javascript(text: &str) -> Option<String> {
         return None;
     }
     let rest = rest.trim_start_matches(['*', '~', '^', '+']);
-    let Some((function, place)) = rest.split_once(' ') else { return Some(rest.to_owned()) };
-    let function = if function.is_empty() { "(anonymous)" } else { function };
+    let named = |function: &str| if function.is_empty() { "(anonymous)" } else { function }.to_owned();
+    let Some((function, place)) = rest.split_once(' ') else { return Some(named(rest)) };
+    let function = named(function);
     // Node's own functions (`node:internal/...`) keep the whole path, which says so.
     let place = if place.starts_with("node:") { place } else { base(place) };
     let mut parts = place.rsplitn(3, ':');
@@ -80,7 +81,8 @@ mod tests {
             ("JS:~ file:///tmp/jt/fill.mjs:1:1", "(anonymous) (fill.mjs:1)"),
             ("LazyCompile:*fill /home/me/a b.js:12", "fill (a b.js:12)"),
             ("Function:~setup node:internal/process/pre_execution:165:36", "setup (node:internal/process/pre_execution:165)"),
-            ("Script:~", ""),
+            ("Script:~", "(anonymous)"),
+            ("JS:", "(anonymous)"),
             ("Builtin:FulfillPromise", "Builtin:FulfillPromise"),
             ("void Fill.fill(double[], int)", "Fill.fill"),
             ("double[] a.b.Grid.<init>(int)", "a.b.Grid.<init>"),

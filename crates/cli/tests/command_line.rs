@@ -169,6 +169,37 @@ fn results_go_to_files() {
     assert!(text(&refused.stderr).contains("another kind of file is already there"), "{}", text(&refused.stderr));
 }
 
+/// Check that profiles, reports, plans and machines can come from a pipe, which can be read only once.
+#[test]
+fn files_can_be_pipes() {
+    let folder = tempfile::tempdir().unwrap();
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+    let profile = fixtures.join("profiles/dgemv_serial.ftp");
+    let machine = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines/epyc-7451x2.toml");
+    let run = |script: &str| {
+        let mut command = Command::new("bash");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_firsttouch")]).args([&profile, &machine]).current_dir(folder.path());
+        let output = command.env("TMPDIR", folder.path()).env("COLUMNS", "1000").output().unwrap();
+        assert!(output.status.success(), "{script}: {}", text(&output.stderr));
+        text(&output.stdout).to_owned()
+    };
+    let report = run("\"$0\" report <(cat \"$1\") --json | tee report.json");
+    assert_eq!(report, run("\"$0\" report \"$1\" --json"));
+    let compared: serde_json::Value = serde_json::from_str(&run("\"$0\" diff <(cat report.json) <(cat \"$1\") --json")).unwrap();
+    assert!(compared["significant"] == false && compared["longer"].is_null(), "{compared}");
+    let shown = run("\"$0\" diff report.json \"$1\"");
+    assert!(shown.contains("four times the time halves the interval"), "{shown}");
+    let by_name = run("\"$0\" report \"$1\" --machine \"$2\" --json");
+    assert_eq!(run("\"$0\" report \"$1\" --machine <(cat \"$2\") --json"), by_name);
+    run("\"$0\" plan <(cat \"$1\") -o plan.toml");
+    assert_eq!(run("\"$0\" run --plan <(cat plan.toml) -- echo ran 2> /dev/null"), "ran\n");
+    let wrong = Command::new("bash").args(["-c", "\"$0\" report <(echo letter)", env!("CARGO_BIN_EXE_firsttouch")]).output().unwrap();
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(text(&wrong.stderr).contains("which is a pipe: ") && text(&wrong.stderr).contains("not a firsttouch profile"), "{wrong:?}");
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "no copies are left: {left:?}");
+}
+
 /// Check that `reproduce` without a name lists the experiments.
 #[test]
 fn reproduce_alone_lists() {

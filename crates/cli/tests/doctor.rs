@@ -159,3 +159,19 @@ fn binding_is_for_openmp_programs_only() {
     };
     assert_eq!(allowed(&bound), allowed(&[]));
 }
+
+/// Check that `--verbose` lists every check with what it saw, and the variables and the runtime that are in force.
+#[test]
+fn verbose_lists_every_check() {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_firsttouch"))
+        .args(["doctor", "--verbose", "--", "/bin/true"])
+        .env("OMP_NUM_THREADS", "3")
+        .env("COLUMNS", "1000")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    for part in ["perf-forbidden: perf_event_open", "swap-in-use: ", "cpu-quota: ", "OpenMP none", "variables in force: OMP_NUM_THREADS=3"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}

@@ -1,5 +1,6 @@
 //! The result of an examination. The names of the fields are the keys of the JSON (docs/doctor.md).
 
+use crate::seen::Seen;
 use firsttouch_model::facts::{OpenMp, Program};
 use serde::Serialize;
 
@@ -50,6 +51,8 @@ pub struct Diagnosis {
     /// The checks that were made.
     pub checked: Vec<&'static str>,
     pub left_out: Vec<LeftOut>,
+    /// What every check saw.
+    pub seen: Vec<Seen>,
     pub doubts: Vec<String>,
 }
 

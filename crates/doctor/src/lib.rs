@@ -5,9 +5,12 @@
 mod checks;
 mod diagnosis;
 mod openmp;
+mod seen;
 
 pub use checks::{CHECKS, Check, Scope};
 pub use diagnosis::{Diagnosis, Evidence, Finding, LeftOut, Severity, openmp_word};
+
+pub use seen::Seen;
 
 use firsttouch_model::facts::Facts;
 
@@ -25,6 +28,7 @@ pub fn examine(facts: &Facts) -> Diagnosis {
         findings,
         checked: wanted.iter().map(|check| check.id).collect(),
         left_out: left_out.iter().map(|check| LeftOut { id: check.id, reason: "it only matters on machines with several nodes" }).collect(),
+        seen: seen::all(facts),
         doubts: facts.doubts.clone(),
     }
 }

@@ -70,7 +70,7 @@ fn memory(facts: &mut Facts, node: usize, total_bytes: u64, free_bytes: u64) {
 
 fn openmp(openmp: OpenMp, runtime: &str, file: Option<&str>, ompt: Option<bool>) -> Program {
     let (runtime, runtime_file) = (runtime.to_owned(), file.map(str::to_owned));
-    Program { path: "/opt/solver".to_owned(), openmp, runtime, runtime_file, ompt, libraries: Vec::new() }
+    Program { path: "/opt/solver".to_owned(), openmp, runtime, runtime_file, ompt, ..Program::default() }
 }
 
 fn gnu() -> Program {

@@ -104,6 +104,8 @@ pub struct Program {
     pub runtime: String,
     /// The file in which the loader finds that runtime; `None` if it does not find it.
     pub runtime_file: Option<String>,
+    /// What that file says about its version.
+    pub runtime_version: Option<String>,
     /// Whether that runtime reports parallel regions to tools (OMPT, OpenMP 5.0 chapter 4); `None` if unknown.
     pub ompt: Option<bool>,
     /// All libraries loaded with it, by file name.

@@ -13,6 +13,7 @@
 //! | `judged_machine.rs` | on which machine is a profile judged, if none is named? |
 //! | `pinnable_nodes.rs` | which nodes may `--pin` name? (the node of each thread: `Pin` in firsttouch-model) |
 //! | `source_code.rs`, `program_files.rs` | answer questions of analysis and plan from source files and ELF files |
+//! | `unseekable.rs` | copies pipes (`<(COMMAND)`), which can be read only once |
 //! | `profiled_process.rs` | is a running process the one that was profiled? |
 
 mod error;
@@ -27,6 +28,7 @@ mod requested_machine;
 mod requested_pin;
 mod saved;
 mod source_code;
+mod unseekable;
 
 pub use error::{ErrorKind, PipelineError};
 pub use firsttouch_profile::{is_profile as is_firsttouch_profile, kept as kept_profiles};
@@ -38,5 +40,6 @@ pub use request::AnalysisRequest;
 pub use requested_machine::{RequestedMachine, described_machine};
 pub use saved::{SavedReport, load_report};
 pub use source_code::FileSources;
+pub use unseekable::is_pipe;
 
 pub type Result<T> = std::result::Result<T, PipelineError>;

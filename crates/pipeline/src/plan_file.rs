@@ -1,5 +1,6 @@
 //! Reads a plan from a file.
 
+use crate::unseekable::Readable;
 use crate::{ErrorKind, PipelineError, Result, is_profile};
 use firsttouch_plan::Plan;
 use std::path::Path;
@@ -10,12 +11,13 @@ use std::path::Path;
 /// When the file cannot be read or is not a plan.
 pub fn read_plan(path: &Path) -> Result<Plan> {
     let shown = path.display();
-    if is_profile(path) {
+    let cannot = |error| PipelineError::because(ErrorKind::PlanFile, format!("cannot read the plan {shown}"), error);
+    let readable = Readable::of(path).map_err(cannot)?;
+    if is_profile(readable.path()) {
         let message = format!("cannot use {shown} as a plan: it is a profile (firsttouch plan {shown} -o PLAN.toml)");
         return Err(PipelineError::new(ErrorKind::PlanFile, message));
     }
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| PipelineError::because(ErrorKind::PlanFile, format!("cannot read the plan {shown}"), error))?;
+    let text = std::fs::read_to_string(readable.path()).map_err(cannot)?;
     text.parse().map_err(|error: firsttouch_plan::PlanError| {
         PipelineError::new(ErrorKind::PlanFile, format!("cannot use the plan {shown}:{}: {}", error.line, error.kind))
     })

@@ -1,6 +1,7 @@
 //! Reads a profile once, and runs the stages on it.
 
-use crate::{AnalysisRequest, ElfFiles, ErrorKind, FileSources, PipelineError, Result};
+use crate::unseekable::Readable;
+use crate::{AnalysisRequest, ElfFiles, ErrorKind, FileSources, PipelineError, Result, is_pipe};
 use firsttouch_analysis::{Analysis, analyse};
 use firsttouch_model::rows::Profile;
 use firsttouch_model::rows::metadata::Entry;
@@ -16,9 +17,12 @@ use std::time::{Duration, SystemTime};
 
 const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
-/// Whether a file is an SQLite database, which is the format of profiles.
+/// Whether a file is an SQLite database, which is the format of profiles. Reads nothing from a pipe.
 #[must_use]
 pub fn is_profile(path: &Path) -> bool {
+    if is_pipe(path) {
+        return false;
+    }
     let mut start = [0; 16];
     let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
     read.is_ok() && &start == SQLITE
@@ -29,7 +33,12 @@ pub fn is_profile(path: &Path) -> bool {
 /// # Errors
 /// When the file is not a readable profile.
 pub fn read_profile(path: &Path) -> Result<Profile> {
-    let mut profile = firsttouch_profile::open(path).map_err(|error| PipelineError::of(ErrorKind::Profile, error))?;
+    let cannot = |error: std::io::Error| PipelineError::because(ErrorKind::Profile, format!("cannot read {}", path.display()), error);
+    let readable = Readable::of(path).map_err(cannot)?;
+    let mut profile = firsttouch_profile::open(readable.path()).map_err(|error| match readable.is_copy() {
+        true => PipelineError::because(ErrorKind::Profile, format!("cannot use {}, which is a pipe", path.display()), error),
+        false => PipelineError::of(ErrorKind::Profile, error),
+    })?;
     symbolize_profile(&mut profile);
     Ok(profile)
 }

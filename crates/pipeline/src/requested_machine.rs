@@ -1,5 +1,6 @@
 //! Finds the machines named on the command line: in the catalogue, in a file, or as a number of nodes.
 
+use crate::unseekable::{Readable, is_pipe};
 use crate::{ErrorKind, PipelineError, Result};
 use firsttouch_model::topology::Topology;
 use firsttouch_predict::machine::{self, MachineError, MachineModel, import};
@@ -24,6 +25,10 @@ impl RequestedMachine {
     /// # Errors
     /// When the machine cannot be used.
     pub fn parse(text: &str) -> Result<Self> {
+        if is_pipe(Path::new(text)) {
+            let cannot = |why| PipelineError::because(ErrorKind::Machine, format!("cannot read the machine description {text}"), why);
+            return file(&Readable::of(Path::new(text)).map_err(cannot)?.path().display().to_string());
+        }
         if text.starts_with("virtual:") {
             return Ok(Self { nodes: parse_nodes(text)?, description: None });
         }

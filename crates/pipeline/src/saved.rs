@@ -1,5 +1,6 @@
 //! Loads a report from a file: the output of `firsttouch report --json`, or a profile, which is judged now.
 
+use crate::unseekable::Readable;
 use crate::{AnalysedProfile, AnalysisRequest, ErrorKind, PipelineError, Result, is_profile};
 use firsttouch_analysis::{Analysis, Assessed, REPORT_SCHEMA};
 use firsttouch_model::prediction::Prediction;
@@ -31,13 +32,14 @@ struct Head {
 /// # Errors
 /// When the file is neither, or a report with another schema.
 pub fn load_report(path: &Path, request: &AnalysisRequest) -> Result<SavedReport> {
-    if is_profile(path) {
-        let analysed = AnalysedProfile::open(path, request)?;
+    let cannot = || format!("cannot use {}", path.display());
+    let readable = Readable::of(path).map_err(|error| PipelineError::because(ErrorKind::Report, cannot(), error))?;
+    if is_profile(readable.path()) {
+        let analysed = AnalysedProfile::open(readable.path(), request)?;
         let prediction = analysed.report_forecast()?.and_then(firsttouch_predict::forecast::Forecast::prediction);
         return Ok(SavedReport { analysis: analysed.analysis, prediction });
     }
-    let cannot = || format!("cannot use {}", path.display());
-    let text = std::fs::read(path).map_err(|error| PipelineError::because(ErrorKind::Report, cannot(), error))?;
+    let text = std::fs::read(readable.path()).map_err(|error| PipelineError::because(ErrorKind::Report, cannot(), error))?;
     let neither = |error: serde_json::Error| {
         let why =
             PipelineError::because(ErrorKind::Report, "neither a profile nor a report as 'firsttouch report --json' writes it", error);

@@ -8,6 +8,7 @@ use crate::text::words::{count, interval, percent, thousands, times};
 use crate::topology::table::Align::{Left, Right};
 use firsttouch_analysis::diff::{Change, Diff, FindingChange, ObjectChange, Presence};
 use firsttouch_model::format_bytes;
+use serde::Serialize;
 
 /// The number of objects shown; the others are counted.
 const SHOWN: usize = 16;
@@ -48,6 +49,9 @@ pub fn diff_text(diff: &Diff, before: &str, after: &str, style: Style) -> String
     out.table(&rows, &[Left, Left, Left, Left]);
     out.gap();
     out.sentence(&sentence(diff));
+    if let Some(advice) = advice(diff) {
+        out.sentence(&advice);
+    }
     for doubt in &diff.doubts {
         out.sentence(&doubt.to_string());
     }
@@ -56,6 +60,77 @@ pub fn diff_text(diff: &Diff, before: &str, after: &str, style: Style) -> String
     findings(&mut out, "Findings in both", &diff.findings_kept);
     objects(&mut out, &diff.objects);
     out.text()
+}
+
+/// The largest factor by which runs are advised to be longer.
+const LONGEST: f64 = 1000.0;
+
+/// The JSON of `firsttouch diff`.
+#[derive(Serialize)]
+pub struct DiffJson<'a> {
+    #[serde(flatten)]
+    pub diff: &'a Diff,
+    /// How much longer both runs must be to show a difference that may be chance now; null if the difference is significant or unknown.
+    pub longer: Option<Longer>,
+}
+
+impl<'a> DiffJson<'a> {
+    #[must_use]
+    pub fn new(diff: &'a Diff) -> Self {
+        Self { diff, longer: longer(diff) }
+    }
+}
+
+/// Longer runs that would show a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Longer {
+    /// The time of each run over its time now.
+    pub factor: f64,
+    /// Seconds more for each run, if its time is known.
+    pub before_s: Option<f64>,
+    pub after_s: Option<f64>,
+}
+
+/// How much longer both runs must be: intervals shrink with the square root of the time, and a difference is significant when its
+/// interval no longer reaches 0. `None` if it is significant or unknown, or too small for any run.
+#[must_use]
+pub fn longer(diff: &Diff) -> Option<Longer> {
+    let change = &diff.remote_fraction;
+    if diff.significant != Some(false) {
+        return None;
+    }
+    let factor = factor(change.difference?, change.difference_interval?)?;
+    let more = |wall_s: Option<f64>| wall_s.map(|wall_s| wall_s * (factor - 1.0));
+    Some(Longer { factor, before_s: more(diff.wall_s.before), after_s: more(diff.wall_s.after) })
+}
+
+/// The factor on the time at which an interval around a difference no longer reaches 0; `None` if it is below 1 or impractical.
+fn factor(difference: f64, [low, high]: [f64; 2]) -> Option<f64> {
+    let reach = if difference > 0.0 { difference - low } else { high - difference };
+    let factor = (reach / difference).powi(2);
+    (factor.is_finite() && factor > 1.0 && factor <= LONGEST).then_some(factor)
+}
+
+/// What would decide whether a difference is chance, as one sentence.
+fn advice(diff: &Diff) -> Option<String> {
+    if diff.significant != Some(false) {
+        return None;
+    }
+    let Some(Longer { factor, before_s, after_s }) = longer(diff) else {
+        return Some(
+            "The figures hardly differ, so no length of a run can be named that decides; four times the time halves the interval."
+                .to_owned(),
+        );
+    };
+    let seconds = |value: f64| format!("{}{GLUE}s", thousands(value.ceil() as u64));
+    Some(match (before_s, after_s) {
+        (Some(before), Some(after)) => format!(
+            "If the difference is real, about {} more of the first and {} more of the second run would show it ({factor:.1} times as long).",
+            seconds(before),
+            seconds(after)
+        ),
+        _ => format!("If the difference is real, runs about {factor:.1} times as long would show it."),
+    })
 }
 
 /// The verdict on the remote part, as one sentence.
@@ -160,5 +235,21 @@ fn objects(out: &mut Lines, list: &[ObjectChange]) {
     out.table(&rows, &[Left, Left, Right, Left, Left, Left]);
     if list.len() > SHOWN {
         out.sentence(&format!("and {} with fewer accesses (--json has all)", count(list.len() - SHOWN, "object")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::factor;
+
+    /// Check how much longer runs must be: an interval that reaches twice as far as the difference needs four times the time.
+    #[test]
+    fn longer_runs_decide() {
+        let near = |found: Option<f64>, expected: f64| found.is_some_and(|found| (found - expected).abs() < 1e-9);
+        assert!(near(factor(0.05, [-0.05, 0.15]), 4.0));
+        assert!(near(factor(-0.05, [-0.2, 0.1]), 9.0));
+        for (difference, interval) in [(0.0, [-0.1, 0.1]), (0.0001, [-0.1, 0.1]), (0.1, [0.05, 0.15]), (f64::NAN, [0.0, 1.0])] {
+            assert_eq!(factor(difference, interval), None, "{difference}");
+        }
     }
 }

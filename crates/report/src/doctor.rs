@@ -4,7 +4,7 @@ use crate::text::Style;
 use crate::text::layout::{clean, wrap};
 use crate::text::paint::Paint;
 use crate::text::words::count;
-use firsttouch_doctor::{Diagnosis, Evidence, Finding, LeftOut, Severity, openmp_word};
+use firsttouch_doctor::{Diagnosis, Evidence, Finding, LeftOut, Seen, Severity, openmp_word};
 use serde::Serialize;
 
 /// The indentation of a finding's text.
@@ -21,6 +21,7 @@ pub struct DoctorJson<'a> {
     findings: &'a [Finding],
     checked: &'a [&'static str],
     left_out: &'a [LeftOut],
+    seen: &'a [Seen],
     doubts: &'a [String],
 }
 
@@ -30,6 +31,7 @@ struct ProgramJson<'a> {
     openmp: &'static str,
     runtime: Option<&'a str>,
     runtime_file: Option<&'a str>,
+    runtime_version: Option<&'a str>,
     ompt: Option<bool>,
 }
 
@@ -41,10 +43,11 @@ impl<'a> DoctorJson<'a> {
             openmp: openmp_word(program.openmp),
             runtime: Some(program.runtime.as_str()).filter(|name| !name.is_empty()),
             runtime_file: program.runtime_file.as_deref(),
+            runtime_version: program.runtime_version.as_deref(),
             ompt: program.ompt,
         });
-        let Diagnosis { nodes, findings, checked, left_out, doubts, .. } = diagnosis;
-        Self { schema: "firsttouch.doctor/1", nodes: *nodes, program, findings, checked, left_out, doubts }
+        let Diagnosis { nodes, findings, checked, left_out, seen, doubts, .. } = diagnosis;
+        Self { schema: "firsttouch.doctor/1", nodes: *nodes, program, findings, checked, left_out, seen, doubts }
     }
 }
 
@@ -72,6 +75,23 @@ pub fn doctor_text(diagnosis: &Diagnosis, style: Style) -> String {
     let mut text = lines.join("\n");
     text.push('\n');
     text
+}
+
+/// What each check saw, a paragraph each: its result (`found`, `ok`, or `left out`), its id and the facts.
+#[must_use]
+pub fn seen_text(diagnosis: &Diagnosis, style: Style) -> String {
+    let style = Style { width: style.width.max(LEAST_WIDTH), ..style };
+    let mut lines = vec![style.paint(Paint::Bold, "Checks, and what each of them saw")];
+    for Seen { id, saw } in &diagnosis.seen {
+        let result = match () {
+            () if diagnosis.findings.iter().any(|finding| finding.id == *id) => "found",
+            () if diagnosis.left_out.iter().any(|check| check.id == *id) => "left out",
+            () if saw == "unknown" => "unknown",
+            () => "ok",
+        };
+        field(&mut lines, result, &format!("{id}: {saw}"), style);
+    }
+    lines.join("\n") + "\n\n"
 }
 
 fn write_finding(lines: &mut Vec<String>, finding: &Finding, style: Style) {
@@ -130,7 +150,7 @@ mod tests {
 
     fn diagnosis(findings: Vec<Finding>) -> Diagnosis {
         let left_out = vec![LeftOut { id: "zone-reclaim", reason: "a reason" }];
-        Diagnosis { nodes: 1, program: None, findings, checked: vec!["swap-in-use"], left_out, doubts: Vec::new() }
+        Diagnosis { nodes: 1, program: None, findings, checked: vec!["swap-in-use"], left_out, seen: Vec::new(), doubts: Vec::new() }
     }
 
     /// Check the text of a finding: it is folded, and control characters in the evidence are removed.

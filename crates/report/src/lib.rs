@@ -26,8 +26,8 @@ mod xml;
 
 pub use bench::{BenchJson, bench_text, speed_chart};
 pub use check::{CheckJson, check_github, check_junit, check_sarif, check_text};
-pub use diff::diff_text;
-pub use doctor::{DoctorJson, doctor_text};
+pub use diff::{DiffJson, diff_text};
+pub use doctor::{DoctorJson, doctor_text, seen_text};
 pub use map::{Origin, SaveError, SaveErrorKind, heat_maps, machine_toml, map_text, map_xml};
 pub use plan::{PlanJson, plan_text};
 pub use predict::{Compared, PredictJson, PredictMachine, predict_text};

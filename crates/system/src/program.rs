@@ -94,6 +94,7 @@ impl Search {
                 let file = files.get(&name);
                 program.openmp = openmp;
                 program.ompt = file.and_then(|file| Some(holds(&map(file)?, OMPT_ENTRY)));
+                program.runtime_version = file.and_then(|file| runtime_version(file, &map(file)?));
                 program.runtime_file = file.map(|file| file.display().to_string());
                 program.runtime = name;
             }
@@ -155,6 +156,33 @@ fn is_open_ended(path: &Path) -> bool {
 
 fn holds(data: &[u8], text: &[u8]) -> bool {
     data.windows(text.len()).any(|window| window == text)
+}
+
+/// The version of an OpenMP runtime, as far as its file shows it: the file behind its links, the newest version of its symbols (of GCC's
+/// runtime `GOMP_5.1`, of both `OMP_5.0.2`), and the compiler's own comment.
+fn runtime_version(path: &Path, data: &[u8]) -> Option<String> {
+    let newest = |prefix: &str| {
+        let versions = starts(data, prefix.as_bytes()).filter_map(|at| {
+            let digits: String =
+                data[at + prefix.len()..].iter().take(12).take_while(|byte| **byte != 0).map(|byte| char::from(*byte)).collect();
+            let numbers: Option<Vec<u32>> = digits.split('.').map(|part| part.parse().ok()).collect();
+            // Not the end of another name: `OMP_` is also in `GOMP_`.
+            numbers.filter(|_| at == 0 || data[at - 1] == 0).map(|numbers| (numbers, digits))
+        });
+        versions.max().map(|(_, digits)| format!("symbols up to {prefix}{digits}"))
+    };
+    let comment = starts(data, b"clang version ").next().map(|at| {
+        data[at..].iter().take(40).take_while(|byte| **byte >= b' ' && **byte != b'(').map(|byte| char::from(*byte)).collect::<String>()
+    });
+    let file = fs::canonicalize(path).ok().filter(|file| file != path).map(|file| file.display().to_string());
+    let parts: Vec<String> =
+        [file, newest("GOMP_"), newest("OMP_"), comment].into_iter().flatten().map(|part| part.trim().to_owned()).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// The places of a text.
+fn starts<'a>(data: &'a [u8], text: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+    data.windows(text.len()).enumerate().filter(move |(_, window)| *window == text).map(|(at, _)| at)
 }
 
 fn map(path: &Path) -> Option<MappedFile> {
@@ -219,6 +247,7 @@ mod tests {
             let program = look(&gnu);
             assert_eq!((program.openmp, program.runtime.as_str(), program.ompt), (OpenMp::Gnu, "libgomp.so.1", Some(false)));
             assert!(program.runtime_file.is_some());
+            assert!(program.runtime_version.as_ref().is_some_and(|version| version.contains("symbols up to GOMP_")), "{program:?}");
         }
         let library = PARALLEL.replace("int main(void) { return f() < 0; }", "");
         if built(at, "gcc", "libinner.so", &library, &["-fopenmp", "-shared", "-fPIC"]).is_some() {

@@ -17,6 +17,7 @@ use std::path::PathBuf;
     after_help = "Examples:\n  \
         firsttouch doctor\n  \
         OMP_NUM_THREADS=16 firsttouch doctor -- ./solver input.dat\n  \
+        firsttouch doctor --verbose -- ./solver\n  \
         firsttouch doctor --json | jq -r '.findings[] | .id + \": \" + .remedy'\n  \
         firsttouch doctor -i recorded-machine/\n\n\
         Exit status: 0 whatever was found; 1 if the machine or the program cannot be read; 2 for a usage error."
@@ -25,6 +26,9 @@ pub struct Doctor {
     /// Examine a directory with a copy of another machine's /proc and /sys; its environment and permissions are unknown
     #[arg(short, long, value_name = "DIRECTORY", conflicts_with = "program")]
     pub input: Option<PathBuf>,
+    /// First list each check and what it saw: files, variables in force, the OpenMP runtime and its version
+    #[arg(short, long, conflicts_with = "json")]
+    pub verbose: bool,
     /// Print JSON (schema firsttouch.doctor/1)
     #[arg(long)]
     pub json: bool,

@@ -11,7 +11,7 @@ use firsttouch_analysis::Assessed;
 use firsttouch_analysis::check_limits::{Limits, Outcome, check};
 use firsttouch_capture::Output;
 use firsttouch_model::rows::Machine;
-use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, SavedReport, is_profile, load_report};
+use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, SavedReport, is_pipe, is_profile, load_report};
 use firsttouch_predict::forecast::Forecast;
 use firsttouch_report::{CheckJson, check_github, check_junit, check_sarif, check_text};
 use firsttouch_system::leftovers::run_prefix;
@@ -85,7 +85,7 @@ fn given_profile(program: &[OsString]) -> Option<PathBuf> {
     let [only] = program else { return None };
     let path = Path::new(only);
     let named = path.extension().is_some_and(|end| end == "ftp");
-    (named || is_profile(path)).then(|| path.to_owned())
+    (named || is_profile(path) || is_pipe(path)).then(|| path.to_owned())
 }
 
 /// Rewrites `check FILE.ftp OPTIONS` as `check OPTIONS FILE.ftp`. Words after a program are the program's own options, but a profile has

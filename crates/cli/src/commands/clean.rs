@@ -63,7 +63,7 @@ fn text(outcomes: &[Outcome], dry_run: bool) -> String {
     text.push_str(&match (outcomes.is_empty(), count) {
         (true, _) => "Nothing was left behind.\n".to_owned(),
         (false, 1) => format!("1 file or directory {what}, {}.\n", format_bytes(bytes)),
-        (false, count) => format!("{count} files and directories {what}, {}.\n", format_bytes(bytes)),
+        (false, count) => format!("{count} files or directories {what}, {}.\n", format_bytes(bytes)),
     });
     text
 }

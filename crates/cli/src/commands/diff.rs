@@ -8,7 +8,7 @@ use crate::terminal::style;
 use anyhow::{Result, bail};
 use firsttouch_analysis::diff::diff;
 use firsttouch_pipeline::load_report;
-use firsttouch_report::diff_text;
+use firsttouch_report::{DiffJson, diff_text};
 use std::io::stdout;
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ pub fn run(arguments: &Diff) -> Result<u8> {
     let found = diff(before.assessed(), after.assessed());
     if arguments.json {
         found.doubts.iter().for_each(|doubt| message(&doubt.to_string()));
-        print_json(&found)?;
+        print_json(&DiffJson::new(&found))?;
     } else {
         let name = |path: &std::path::Path| path.display().to_string();
         print(&diff_text(&found, &name(&first), &name(&second), style(&stdout())))?;

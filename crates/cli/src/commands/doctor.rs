@@ -6,7 +6,7 @@ use crate::output::{print, print_json};
 use crate::terminal::style;
 use anyhow::{Context, Result, bail};
 use firsttouch_model::facts::{Facts, Program};
-use firsttouch_report::{DoctorJson, doctor_text};
+use firsttouch_report::{DoctorJson, doctor_text, seen_text};
 use firsttouch_system::facts;
 use firsttouch_system::launch::find_program;
 use firsttouch_system::{calls::probe, program};
@@ -22,6 +22,9 @@ pub fn run(arguments: &Doctor) -> Result<u8> {
     if arguments.json {
         print_json(&DoctorJson::new(&diagnosis))?;
     } else {
+        if arguments.verbose {
+            print(&seen_text(&diagnosis, style(&std::io::stdout())))?;
+        }
         print(&doctor_text(&diagnosis, style(&std::io::stdout())))?;
     }
     Ok(exit::DONE)

@@ -13,6 +13,8 @@ pub struct Options {
     /// Allocations below this many bytes are not recorded.
     pub min_size: u64,
     pub follow: bool,
+    /// With `follow`: record until all processes have ended, not only the first.
+    pub wait: bool,
     pub duration: Option<Duration>,
     /// Attach to this process instead of starting `command`.
     pub pid: Option<i32>,

@@ -63,7 +63,7 @@ impl Session<'_> {
             self.tracker.sink.write(|w| w.meta(Entry::ExitCode(code)));
         }
         self.tracker.sink.write(|w| w.meta(Entry::StartNs(self.start_ns)));
-        self.note_replaced_files();
+        self.write_notes(exit_code.is_some());
         self.tracker.sink.finish();
         let samples = |name| sources.iter().find(|source| source.name == name).map_or(0, |source| source.account.samples);
         Recording {
@@ -85,16 +85,26 @@ impl Session<'_> {
         }
     }
 
-    fn note_replaced_files(&mut self) {
-        let replaced = self.tracker.modules.replaced();
-        if replaced.is_empty() {
-            return;
-        }
-        let added = replaced
+    /// `has_ended`: the program's first process has.
+    fn write_notes(&mut self, has_ended: bool) {
+        let mut added: Vec<String> = self
+            .tracker
+            .modules
+            .replaced()
             .iter()
-            .map(|path| format!("{path} was replaced while the program ran, so its code has no names and lines: profile again"));
-        let notes: Vec<String> = self.options.notes.iter().cloned().chain(added).collect();
-        self.tracker.sink.write(|w| w.meta(Entry::Notes(&notes)));
+            .map(|path| format!("{path} was replaced while the program ran, so its code has no names and lines: profile again"))
+            .collect();
+        let left = if has_ended { self.left_behind() } else { 0 };
+        if left > 0 {
+            let (processes, run, are) = if left == 1 { ("process", "runs", "is") } else { ("processes", "run", "are") };
+            added.push(format!(
+                "{left} {processes} of the program still {run} and {are} no longer recorded; to record until all have ended: --wait"
+            ));
+        }
+        if !added.is_empty() {
+            let notes: Vec<String> = self.options.notes.iter().cloned().chain(added).collect();
+            self.tracker.sink.write(|w| w.meta(Entry::Notes(&notes)));
+        }
     }
 }
 

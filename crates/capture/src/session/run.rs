@@ -30,6 +30,7 @@ impl Session<'_> {
         let (mut next_tick, mut next_flush) = (self.start_ns, self.start_ns + FLUSH_NS / 4);
         let rings = self.sources.descriptors();
         let mut tick_ns = TICK_NS;
+        let mut ended = None;
         loop {
             let now = monotonic_ns();
             // The kernel says when a child ends; asking it again and again takes longer than reading a ring.
@@ -51,11 +52,12 @@ impl Session<'_> {
                 next_flush = monotonic_ns() + FLUSH_NS;
             }
             if deadline.is_some_and(|d| now >= d) {
-                return None;
+                return ended;
             }
             let wake = next_tick.min(self.next_act_ns).min(next_flush).min(deadline.unwrap_or(u64::MAX));
             match signals.wait(wake.saturating_sub(monotonic_ns()), &rings) {
                 Some(Notice::Child) => may_have_ended = true,
+                Some(Notice::Forward(_) | Notice::Terminal(libc::SIGINT | libc::SIGQUIT)) if ended.is_some() => return ended,
                 Some(Notice::Forward(signal)) if is_child => send(self.pid, signal),
                 Some(Notice::Forward(signal) | Notice::Terminal(signal))
                     if !is_child && !matches!(signal, libc::SIGWINCH | libc::SIGCONT) =>
@@ -72,14 +74,22 @@ impl Session<'_> {
                 None => {}
             }
             if is_child {
-                if may_have_ended && let Some(code) = reap(self.pid) {
+                if may_have_ended && ended.is_none() {
+                    ended = reap(self.pid);
+                }
+                if may_have_ended && ended.is_some() && !(self.options.wait && self.left_behind() > 0) {
                     self.end_ns = monotonic_ns();
-                    return Some(code);
+                    return ended;
                 }
             } else if !process_runs(self.pid) {
                 return None;
             }
         }
+    }
+
+    /// The recorded processes, other than the first, that still run.
+    pub(super) fn left_behind(&self) -> usize {
+        self.tracker.processes.live.keys().filter(|&&pid| pid != self.pid && process_runs(pid)).count()
     }
 
     pub(super) fn act(&mut self, occasion: Occasion, now: u64) {

@@ -39,6 +39,9 @@ pub struct Profile {
     /// Profile child processes as well
     #[arg(long)]
     pub follow: bool,
+    /// Record until all processes of the program have ended, not only the first; implies --follow
+    #[arg(long)]
+    pub wait: bool,
     /// Stop recording after this time (seconds, or with a unit: 500ms, 90s, 5m); the program continues
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,

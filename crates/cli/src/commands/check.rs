@@ -71,6 +71,7 @@ fn as_profile(arguments: &Check) -> Profile {
         output: None,
         min_size: MIN_SIZE,
         follow: false,
+        wait: false,
         duration: None,
         pid: None,
         quiet: true,

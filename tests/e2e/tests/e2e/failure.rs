@@ -322,3 +322,23 @@ fn attach_to_another_users_process() {
     assert_clear_error(&outcome, &[1], &[&pid]);
     assert_eq!(running.wait().stdout_text(), "ready\ndone\n");
 }
+
+/// Check that processes which outlive the program are named, that `--wait` records them to their end, and that the exit status is the program's.
+#[test]
+fn processes_that_outlive_the_program() {
+    let name = "processes_that_outlive_the_program";
+    let (Some(firsttouch), Some(ticker)) = (Firsttouch::find(name), program(name, "noharm/ticker")) else { return };
+    let directory = temporary_directory();
+    let file = directory.path().join("left.ftp");
+    let result = directory.path().join("result");
+    let script = format!("{} 1500 {} >/dev/null 2>&1 & sleep 0.3; exit 4", text(&ticker), text(&result));
+    for (options, is_named) in [(&["--quiet", "--follow"][..], true), (&["--quiet", "--wait"], false)] {
+        let outcome = run(&mut firsttouch.profile(&file, options, &["sh", "-c", &script]));
+        assert_eq!(outcome.status, 4, "{outcome:?}");
+        let report = firsttouch.report_json(&file);
+        let notes = report["notes"].to_string();
+        assert_eq!(notes.contains("1 process of the program still runs and is no longer recorded"), is_named, "{notes}");
+        assert_eq!(report["wall_s"].as_f64().is_some_and(|wall| wall < 1.2), is_named, "{report}");
+        assert_eq!(report["exit_code"], 4);
+    }
+}

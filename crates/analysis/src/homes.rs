@@ -233,7 +233,8 @@ mod tests {
     fn gaps_are_uncertain() {
         let first = (0..8).map(|page| (page * 4096, 5, 0));
         let gap = |next: usize| touches(&first.clone().chain((0..8).map(|page| ((100 + page) * 4096, 5, next))).collect::<Vec<_>>());
-        let sure = |touches: &ObjectTouches, page: u64| matches!(ask(touches, page * 4096, 6), Home::Known { sure: true, thread: Some(0), .. });
+        let sure =
+            |touches: &ObjectTouches, page: u64| matches!(ask(touches, page * 4096, 6), Home::Known { sure: true, thread: Some(0), .. });
         assert!(sure(&gap(2), 10) && !sure(&gap(2), 30), "thread 1 may be between 0 and 2");
         assert!(sure(&gap(0), 30) && sure(&gap(0), 200), "all are of one thread");
         assert!(!sure(&touches(&[(0, 5, 1), (4096, 5, 0), (8192, 5, 0)]), 60), "another thread may be behind the last record");

@@ -45,10 +45,19 @@ pub enum Cause {
     /// This part of the touched memory belongs to no recorded object.
     Unrecorded(f64),
     /// No accesses were seen, because sources are missing (the sentence of one of them), or the run was short.
-    NoAccesses { missing: Option<String>, is_attached: bool },
+    NoAccesses {
+        missing: Option<String>,
+        is_attached: bool,
+    },
     /// The judged objects receive so little of the accesses seen. The object of the others with the most, and why it was not judged.
-    Uncovered { judged: f64, largest: Option<(String, NotJudgedReason)> },
-    TooFewSamples { samples: u64, source: Option<EvidenceSource> },
+    Uncovered {
+        judged: f64,
+        largest: Option<(String, NotJudgedReason)>,
+    },
+    TooFewSamples {
+        samples: u64,
+        source: Option<EvidenceSource>,
+    },
 }
 
 impl fmt::Display for Cause {
@@ -171,7 +180,8 @@ impl Analysis {
     /// Why no accesses could be seen, if no source of them was available.
     fn missing_accesses(&self) -> Option<String> {
         let sources = || {
-            let shows_accesses = |source: &EvidenceSource| matches!(source, EvidenceSource::Sample | EvidenceSource::Watch | EvidenceSource::Hint);
+            let shows_accesses =
+                |source: &EvidenceSource| matches!(source, EvidenceSource::Sample | EvidenceSource::Watch | EvidenceSource::Hint);
             self.evidence.iter().filter(move |evidence| shows_accesses(&evidence.source))
         };
         let is_missing = sources().all(|evidence| !evidence.available);

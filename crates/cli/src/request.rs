@@ -2,7 +2,7 @@
 
 use crate::arguments::Judge;
 use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, Result};
-use firsttouch_report::Context;
+use firsttouch_report::{Context, PlanOutline};
 use std::path::Path;
 
 /// The requested machine and pinning.
@@ -14,6 +14,12 @@ pub fn analysis_request(arguments: &Judge) -> Result<AnalysisRequest> {
     Ok(if arguments.place_all_threads { request.placing_all_threads() } else { request })
 }
 
+/// What a plan would do, if there are findings about objects.
+fn outline(analysed: &AnalysedProfile, profile: &Path) -> Option<PlanOutline> {
+    analysed.analysis.findings.iter().find(|finding| finding.object.is_some())?;
+    analysed.plan(&profile.display().to_string()).ok().map(|planned| PlanOutline::new(&planned))
+}
+
 /// The context of the text report on a profile.
 pub fn report_context(analysed: &AnalysedProfile, profile: &Path, heading: bool) -> Context {
     Context {
@@ -22,6 +28,7 @@ pub fn report_context(analysed: &AnalysedProfile, profile: &Path, heading: bool)
         recorded_nodes: analysed.recorded_nodes(),
         heading,
         more: true,
+        plan: outline(analysed, profile),
         prefix: if heading { "" } else { "firsttouch: " },
     }
 }

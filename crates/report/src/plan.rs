@@ -42,6 +42,28 @@ pub fn plan_text(planned: &Planned, analysis: &Analysis, output: Option<&Path>) 
     lines.join("\n")
 }
 
+/// What a plan would do with the objects of a report's findings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlanOutline {
+    /// Objects, and how they would be placed.
+    pub placed: Vec<(String, String)>,
+    /// A sentence on each object that would be left alone.
+    pub left_alone: Vec<String>,
+}
+
+impl PlanOutline {
+    #[must_use]
+    pub fn new(planned: &Planned) -> Self {
+        let entries = planned.plan.entries.iter();
+        // The reason begins with the finding, which the report shows already.
+        let how = |reason: &str| reason.split_once("; ").map_or(reason, |(_, how)| how).to_owned();
+        Self {
+            placed: entries.map(|entry| (entry.what.clone(), how(&entry.reason))).collect(),
+            left_alone: planned.plan.left_alone.clone(),
+        }
+    }
+}
+
 /// The JSON of `firsttouch plan`.
 #[derive(Serialize)]
 pub struct PlanJson<'a> {

@@ -14,12 +14,14 @@ use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::{FindingKind, Severity};
 use firsttouch_model::rows::ObjectKind;
 use firsttouch_model::traffic::Traffic;
-use firsttouch_report::{Context, Style};
+use firsttouch_report::{Context, PlanOutline, Style};
 
 pub const PLAIN: Style = Style { width: 100, colour: false };
 
 pub fn context() -> Context {
-    Context { profile: "dgemv.ftp".into(), options: Vec::new(), recorded_nodes: 1, heading: true, more: true, prefix: "" }
+    let placed = vec![("A".to_owned(), "each thread's part goes to the node of that thread".to_owned())];
+    let plan = Some(PlanOutline { placed, left_alone: Vec::new() });
+    Context { profile: "dgemv.ftp".into(), options: Vec::new(), recorded_nodes: 1, heading: true, more: true, plan, prefix: "" }
 }
 
 fn place(line: u32, function: &str, text: &str, share: f64) -> CodeLocation {
@@ -167,6 +169,7 @@ judged on virtual:2 (recorded on one node); 49 % of accesses would be remote [47
                     for (i = 0; i < m; i++) ...
 
 Not judged: b (156.2 KiB, fits in cache). Lost samples: 0.
+A plan would place A: each thread's part goes to the node of that thread.
 Without touching the source: firsttouch plan dgemv.ftp -o dgemv.toml && firsttouch run --plan dgemv.toml -- ./dgemv 20000
 More: firsttouch report dgemv.ftp --machine virtual:4 | firsttouch report dgemv.ftp --json
 ",
@@ -262,6 +265,8 @@ would be remote [47, 52]
                     for (i = 0; i < m; i++) ...
 
 Not judged: b (156.2 KiB, fits in cache). Lost samples: 0.
+A plan would place A: each thread's part goes to the
+node of that thread.
 Without touching the source: firsttouch plan dgemv.ftp -o dgemv.toml && firsttouch run --plan dgemv.toml -- ./dgemv 20000
 More: firsttouch report dgemv.ftp --machine virtual:4 | firsttouch report dgemv.ftp --json
 ",
@@ -442,4 +447,14 @@ fn colour_changes_no_text() {
         assert!(coloured.contains('\u{1b}'));
         assert_eq!(bare, text(&analysis, &context(), PLAIN));
     }
+}
+
+/// Check that the report promises a plan only where the plan places something, and says what it leaves alone.
+#[test]
+fn plans_are_promised_where_they_help() {
+    let left_alone = vec!["A: interleave would take 4 % longer on this machine".to_owned()];
+    let empty = Context { plan: Some(PlanOutline { placed: Vec::new(), left_alone }), ..context() };
+    let text = text(&serial(), &empty, PLAIN).replace('\n', " ");
+    let expected = "A plan would place nothing. It would leave alone A: interleave would take 4 % longer on this machine.";
+    assert!(text.contains(expected) && !text.contains("firsttouch plan"), "{text}");
 }

@@ -62,7 +62,9 @@ fn own_status(own: u8) -> u8 {
 enum Ran {
     Before,
     /// And why its profile is not whole.
-    Now { error: Option<String> },
+    Now {
+        error: Option<String>,
+    },
 }
 
 /// The arguments of `profile` for this program.

@@ -12,9 +12,9 @@ pub(crate) mod words;
 
 pub use words::thousands;
 
+use crate::plan::PlanOutline;
 use firsttouch_analysis::{Analysis, CrossCheck, Verdict, Why};
 use firsttouch_model::evidence::EvidenceSource;
-use firsttouch_model::rows::{Id, ObjectKind};
 use firsttouch_predict::forecast::Forecast;
 use layout::{GLUE, clean, wrap};
 use paint::Paint;
@@ -24,6 +24,8 @@ use words::{count, interval, percent, times};
 const MUCH_UNKNOWN: f64 = 0.2;
 /// Smaller shares of the accesses are not named.
 const LEAST_NAMED: f64 = 0.005;
+/// Objects of a plan that are named.
+const MOST_PLANNED: usize = 3;
 /// The report has at least this width, also on a narrower terminal.
 const LEAST_WIDTH: usize = 40;
 
@@ -47,6 +49,8 @@ pub struct Context {
     pub heading: bool,
     /// Whether the last line suggests further commands.
     pub more: bool,
+    /// What a plan would do; `None` without findings about objects.
+    pub plan: Option<PlanOutline>,
     /// Printed before the first line: `firsttouch: ` if the program's own output surrounds the report.
     pub prefix: &'static str,
 }
@@ -80,6 +84,9 @@ pub fn text(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context,
     let covered = covered(analysis).map_or(String::new(), |covered| format!("{covered} "));
     paragraph(&mut out, &format!("{covered}{}{} {}", cross_checks(analysis), not_judged::sentences(analysis), lost(analysis)), style);
     if context.more {
+        if let Some(plan) = context.plan.as_ref().filter(|_| !analysis.findings.is_empty()) {
+            paragraph(&mut out, &planned(plan), style);
+        }
         out.extend(untouched(analysis, context).map(|commands| format!("Without touching the source: {commands}")));
         out.push(format!("More: {}", more(analysis, context)));
     }
@@ -224,10 +231,22 @@ fn lost(analysis: &Analysis) -> String {
     format!("Lost samples: {} ({}).", thousands(total), parts.join("; "))
 }
 
-/// The commands that make and apply a plan; `None` if no finding is about an object that a plan could place.
+/// `A plan would place A: each thread's part goes to the node of that thread. It would leave alone: B: ...`
+fn planned(plan: &PlanOutline) -> String {
+    let placed: Vec<String> = plan.placed.iter().take(MOST_PLANNED).map(|(what, how)| format!("{}: {}", clean(what), clean(how))).collect();
+    let more = |all: usize| if all > MOST_PLANNED { format!("; and {} more", all - MOST_PLANNED) } else { String::new() };
+    let left: Vec<String> = plan.left_alone.iter().take(MOST_PLANNED).map(|sentence| clean(sentence)).collect();
+    let left =
+        if left.is_empty() { String::new() } else { format!(" It would leave alone {}{}.", left.join("; "), more(plan.left_alone.len())) };
+    if placed.is_empty() {
+        return format!("A plan would place nothing.{left}");
+    }
+    format!("A plan would place {}{}.{left}", placed.join("; "), more(plan.placed.len()))
+}
+
+/// The commands that make and apply a plan; `None` if it would place nothing.
 fn untouched(analysis: &Analysis, context: &Context) -> Option<String> {
-    let is_pool = |id: Id| analysis.objects.iter().any(|object| object.id == id && object.kind == ObjectKind::Pool);
-    analysis.findings.iter().filter_map(|finding| finding.object).find(|id| !is_pool(*id))?;
+    context.plan.as_ref().filter(|plan| !plan.placed.is_empty() && !analysis.findings.is_empty())?;
     let profile = clean(&context.profile);
     let plan = shell_word(&format!("{}.toml", profile.strip_suffix(".ftp").unwrap_or(&profile)));
     let command: Vec<String> = analysis.command.iter().map(|word| shell_word(&clean(word))).collect();

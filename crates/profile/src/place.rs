@@ -31,6 +31,8 @@ pub struct Created {
     pub path: PathBuf,
     /// The new name of the older profile.
     pub kept: Option<PathBuf>,
+    /// Whether an older profile is replaced.
+    pub replaces: bool,
     /// Why the name is not the usual one, as a sentence.
     pub why_elsewhere: Option<String>,
     /// Held, never read.
@@ -109,7 +111,8 @@ fn take_default(name: &OsStr, folders: &[PathBuf]) -> Result<(Created, Option<Ol
 
 fn created(path: PathBuf, file: File, older: Option<Older>, why_elsewhere: Option<String>) -> (Created, Option<Older>) {
     let kept = older.as_ref().filter(|older| older.is_kept).map(|older| older.path.clone());
-    (Created { path, kept, why_elsewhere, _claim: Some(Arc::new(file)) }, older)
+    let replaces = older.as_ref().is_some_and(|older| !older.is_kept);
+    (Created { path, kept, replaces, why_elsewhere, _claim: Some(Arc::new(file)) }, older)
 }
 
 /// Creates the file at `path`. An older profile there is renamed: to the next free name if `keep`, else to a temporary one.

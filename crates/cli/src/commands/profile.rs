@@ -34,6 +34,9 @@ pub fn run(arguments: &Profile) -> Result<u8> {
     }
     if !arguments.quiet {
         message(&profile_summary(&recording.summary, &output));
+        if recording.file.replaces {
+            message("an older profile of that name was replaced, as with every -o");
+        }
         if let Some(kept) = &recording.file.kept {
             message(&format!("the profile before it is kept as {}; to compare them: firsttouch diff", kept.display()));
         }

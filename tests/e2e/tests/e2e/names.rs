@@ -66,15 +66,13 @@ fn an_older_profile_is_kept() {
 fn two_runs_at_once() {
     let Some(firsttouch) = Firsttouch::find("two_runs_at_once") else { return };
     let directory = temporary_directory();
-    let start = |options: &[&str], status: &str| {
-        let script = format!("echo ready; read line; exit {status}");
+    let start = |status: &str| {
+        let script = format!("exit {status}");
         let mut command = firsttouch.command(["profile", "--quiet"]);
-        command.args(options).args(["--", "/bin/sh", "-c", &script]).current_dir(directory.path());
-        let running = Running::start(&mut command, b"");
-        // With an empty input, `read` ends at once; the profile is being written until the report is done.
-        running
+        command.args(["--", "/bin/sh", "-c", &script]).current_dir(directory.path());
+        Running::start(&mut command, b"")
     };
-    let (first, second) = (start(&[], "3"), start(&[], "4"));
+    let (first, second) = (start("3"), start("4"));
     let outcomes = [first.wait(), second.wait()];
     assert_eq!(outcomes.each_ref().map(|outcome| outcome.status), [3, 4], "{outcomes:?}");
     let names = files(directory.path());
@@ -191,4 +189,37 @@ fn options_are_checked_first() {
         assert!(!marker.exists(), "{arguments:?}: the program ran: {outcome:?}");
         assert_eq!(files(here), ["text.txt"], "{arguments:?} leaves files");
     }
+}
+
+/// Check that `clean` keeps the library that a program uses after firsttouch was killed, and removes it when the program has ended.
+#[test]
+fn clean_after_a_kill() {
+    let Some(firsttouch) = Firsttouch::find("clean_after_a_kill") else { return };
+    let directory = temporary_directory();
+    let here = directory.path();
+    let with = |arguments: &[&str]| {
+        let mut command = firsttouch.command(arguments);
+        command.env("TMPDIR", here).env("XDG_CACHE_HOME", here).env("XDG_RUNTIME_DIR", here).current_dir(here);
+        command
+    };
+    let mut running = Running::start(&mut with(&["profile", "--", "/bin/sh", "-c", "echo ready; sleep 100; true"]), b"");
+    running.wait_for_stdout("ready");
+    running.signal(libc::SIGKILL);
+    assert_eq!(running.wait_for_exit(), 137);
+    let left = || files(here).into_iter().filter(|name| name.starts_with("firsttouch-")).count();
+    assert_eq!(left(), 1, "{:?}", files(here));
+    let kept = run(&mut with(&["clean"]));
+    assert!(kept.status == 0 && kept.stdout_text().contains(" uses it") && left() == 1, "{kept:?}");
+    running.signal_group(libc::SIGKILL);
+    let listed = (0..200).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        Some(run(&mut with(&["clean", "--dry-run"]))).filter(|outcome| outcome.stdout_text().contains("would be removed"))
+    });
+    assert!(listed.is_some() && left() == 1);
+    let removed = run(&mut with(&["clean"]));
+    assert!(removed.status == 0 && left() == 0, "{removed:?}");
+    // The killed run's profile is kept by the next one.
+    let again = at(&firsttouch, here, &["profile", "--", "/bin/sh", "-c", "true"]);
+    assert!(again.messages().contains("kept as sh.ftp.1"), "{again:?}");
+    assert_eq!(firsttouch.report(&here.join("sh.ftp.1"), &["--json"]).status, 0);
 }

@@ -24,8 +24,15 @@ pub fn judged(profile: &Profile) {
         let sum: f64 = analysis.matrix.iter().flatten().sum();
         assert!(sum == 0.0 || (sum - 1.0).abs() < 1e-6, "the matrix sums to {sum}");
         serde_json::to_string(&ReportJson::new(&analysis, None)).expect("JSON");
-        let context =
-            Context { profile: "p.ftp".to_owned(), options: Vec::new(), recorded_nodes: nodes, heading: true, more: true, prefix: "" };
+        let context = Context {
+            profile: "p.ftp".to_owned(),
+            options: Vec::new(),
+            recorded_nodes: nodes,
+            heading: true,
+            more: true,
+            plan: None,
+            prefix: "",
+        };
         assert!(!text(&analysis, None, &context, Style { width: 80, colour: false }).is_empty());
     }
 }

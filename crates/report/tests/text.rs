@@ -265,8 +265,8 @@ would be remote [47, 52]
                     for (i = 0; i < m; i++) ...
 
 Not judged: b (156.2 KiB, fits in cache). Lost samples: 0.
-A plan would place A: each thread's part goes to the
-node of that thread.
+A plan would place A: each thread's part goes to the node of
+that thread.
 Without touching the source: firsttouch plan dgemv.ftp -o dgemv.toml && firsttouch run --plan dgemv.toml -- ./dgemv 20000
 More: firsttouch report dgemv.ftp --machine virtual:4 | firsttouch report dgemv.ftp --json
 ",

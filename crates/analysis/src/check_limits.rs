@@ -118,7 +118,7 @@ pub fn check(assessed: Assessed<'_>, limits: &Limits<'_>, is_whole: bool) -> Vec
         // The upper end of the interval: what the baseline may have reached by chance does not count against this run.
         let high = before.remote_interval.map(|interval| interval[1]).or(before.remote_fraction).unwrap_or(0.0);
         checked.push(compare(LimitKind::BaselineRemote, high, remote));
-        if let (Some(prediction), (Some(_), _)) = (prediction, slowdown) {
+        if let Some(prediction) = prediction {
             checked.push(compare(LimitKind::BaselineSlowdown, prediction.interval[1], slowdown));
         }
         checked.push(new_findings(analysis, before));

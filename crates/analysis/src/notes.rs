@@ -26,6 +26,8 @@ pub enum Note {
     Candidates(Candidates),
     /// The machine has one node.
     OneNode { machine: String },
+    /// Objects with a memory policy that a virtual machine has no nodes for: the number, and the policy of one.
+    UnknownPolicies { objects: usize, policy: String },
     /// All threads run on one node.
     ThreadsOnOneNode { machine: String, remedy: Spreading },
     /// Threads that did nothing, of all threads, and so took no place.
@@ -100,6 +102,13 @@ impl fmt::Display for Note {
             Self::OneNode { machine } => {
                 write!(f, "{machine} has one node: nothing can be remote; judge on a machine with several (--machine virtual:2)")
             }
+            Self::UnknownPolicies { objects, policy } => write!(
+                f,
+                "The program sets the memory policy {policy}, which says nothing about nodes that this machine does not have: {} judged as if \
+                 first touch placed {}",
+                if *objects == 1 { "1 object is".to_owned() } else { format!("{objects} objects are") },
+                if *objects == 1 { "it" } else { "them" }
+            ),
             Self::ThreadsOnOneNode { machine, remedy } => {
                 write!(f, "All threads run on one node of {machine}: nothing can be remote; ")?;
                 match remedy {
@@ -197,6 +206,7 @@ pub fn notes(context: NoteContext<'_>) -> Vec<Note> {
     notes.extend(context.candidates.map(Note::Candidates));
     notes.extend(remote);
     notes.extend(of_places(context.threads, context.target));
+    notes.extend(unknown_policies(profile, context.target));
     let unusable = uses.refused.saturating_add(context.index.refused);
     let uneven = uses.mismatched();
     notes.extend((uses.initialising > 0).then_some(Note::Initialising(uses.initialising)));
@@ -215,6 +225,13 @@ fn of_places(threads: &Threads, target: &Target) -> Vec<Note> {
     let took_none = (idle > 0).then(|| Note::IdleThreads { idle, all: threads.list.len(), machine: target.name.clone() });
     let together = (threads.together > 1).then_some(Note::TogetherOnNodes(threads.together));
     took_none.into_iter().chain(together).collect()
+}
+
+/// Policies that cannot be modelled on a virtual machine.
+fn unknown_policies(profile: &Profile, target: &Target) -> Option<Note> {
+    let mut policies = profile.policies.values().filter(|policy| !policy.is_first_touch() && !policy.is_interleaved());
+    let first = policies.next().filter(|_| target.virtual_machine && target.nodes > 1)?;
+    Some(Note::UnknownPolicies { objects: 1 + policies.count(), policy: first.policy.clone() })
 }
 
 /// Why the threads cannot have remote memory on this target; `None` if they can.

@@ -186,7 +186,7 @@ pub struct ObjectView {
     pub used_at: Vec<CodeLocation>,
     pub partition: PartitionKind,
     pub page_bytes: u64,
-    /// On the recorded machine: the memory policy of its mapping, and where its pages were.
+    /// The memory policy of its mapping (on a virtual machine only an interleaved one); on the recorded machine, where its pages were.
     pub policy: Option<String>,
     pub resident: Option<ResidentView>,
     pub judged: bool,

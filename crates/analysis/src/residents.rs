@@ -25,6 +25,8 @@ pub struct Resident {
 #[derive(Debug, Default)]
 pub struct Residents {
     by_process: HashMap<Id, Vec<Page>>,
+    /// Some answer has a node: where the kernel refuses that, answers say only which pages are present.
+    has_nodes: bool,
     /// Page size to assume if an answer has none, bytes.
     page_bytes: u64,
 }
@@ -41,7 +43,8 @@ impl Residents {
         }
         let machine = &profile.machine;
         let may_be_huge = matches!(machine.transparent_huge_pages.as_str(), "always" | "madvise");
-        Self { by_process, page_bytes: if may_be_huge { machine.huge_page_bytes.max(BASE_PAGE) } else { BASE_PAGE } }
+        let has_nodes = profile.pages.iter().any(|page| page.node >= 0);
+        Self { by_process, has_nodes, page_bytes: if may_be_huge { machine.huge_page_bytes.max(BASE_PAGE) } else { BASE_PAGE } }
     }
 
     fn within(&self, object: &Object) -> &[Page] {
@@ -105,6 +108,9 @@ impl Residents {
     /// the earliest.
     #[must_use]
     pub fn node(&self, object: &Object, address: u64, time: u64, page_bytes: u64, reach: u64) -> Option<u32> {
+        if !self.has_nodes {
+            return None;
+        }
         let page = |a: u64| a / page_bytes.max(1);
         let list = self.within(object);
         let died = object.died_ns.unwrap_or(u64::MAX);

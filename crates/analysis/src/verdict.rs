@@ -153,15 +153,27 @@ impl Analysis {
             None if !self.objects.iter().any(|object| object.judged) => {
                 causes.push(Cause::Uncovered { judged: 0.0, largest: self.largest_not_judged() });
             }
-            Some(coverage) if coverage.is_too_small() => {
+            Some(coverage) if coverage.judged + coverage.cached + coverage.not_judged <= 0.0 => {
+                causes.push(Cause::NoAccesses { missing: None, is_attached: self.command.is_empty() });
+            }
+            Some(coverage) if coverage.is_too_small() || coverage.judged + coverage.cached <= 0.0 => {
                 causes.push(Cause::Uncovered { judged: coverage.judged, largest: self.largest_not_judged() });
             }
             _ if self.remote_fraction.is_some() && self.has_too_few_samples() => {
                 causes.push(Cause::TooFewSamples { samples: self.remote_samples, source: self.remote_evidence.clone() });
             }
+            // Nearly all of the accesses are to objects that fit in a cache.
+            Some(coverage) if self.remote_fraction.is_none() && self.samples_of(&coverage.evidence) < LEAST_SAMPLES => {
+                let (samples, source) = (self.samples_of(&coverage.evidence), Some(coverage.evidence.clone()));
+                causes.push(Cause::TooFewSamples { samples, source });
+            }
             _ => {}
         }
         causes
+    }
+
+    fn samples_of(&self, source: &EvidenceSource) -> u64 {
+        self.evidence.iter().filter(|evidence| evidence.source == *source).map(|evidence| evidence.samples).sum()
     }
 
     /// Whether any process has two threads, or shares memory with another one.

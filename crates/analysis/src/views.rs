@@ -89,7 +89,12 @@ impl Builder<'_> {
             used_at: self.places.ranked(weighed),
             partition: subject.partition.kind,
             page_bytes: subject.touch.page_bytes,
-            policy: self.profile.policies.get(&object.id).map(|p| p.policy.clone()).filter(|_| !self.target.virtual_machine),
+            policy: self
+                .profile
+                .policies
+                .get(&object.id)
+                .filter(|policy| !self.target.virtual_machine || policy.is_interleaved())
+                .map(|policy| policy.policy.clone()),
             resident: resident_view(moves, self.target.nodes),
             judged: subject.reason.is_none(),
             reason: subject.reason.clone(),

@@ -41,14 +41,15 @@ fn serial_first_touch() {
     }
 }
 
-/// Check that a loop shown in a fix is closed, regardless of how its body begins.
+/// Check that no directive is advised for a loop whose body the source does not show to its end.
 #[test]
-fn shown_loops_are_closed() {
+fn unknown_bodies_are_not_divided() {
     let thing = |name, touch| Thing::new(name, 64, touch, Who::Block(0, 4));
     let world = World::new(4, vec![thing("A", Who::Block(0, 4)), thing("B", Who::Block(0, 4)), thing("C", Who::One(0))]);
     let analysis = judge(&world, 3, 2);
     assert_eq!(found(&analysis), one("C", "serial-first-touch"));
-    assert!(analysis.findings[0].fix.ends_with("  for (i = 0; i < n; i++) {\n      ...\n  }"), "{}", analysis.findings[0].fix);
+    let fix = &analysis.findings[0].fix;
+    assert!(fix.contains("may depend on each other, so that loop stays as it is") && !fix.contains("for (i = 0"), "{fix}");
 }
 
 /// Check each cause's own fix, in each language.
@@ -67,7 +68,7 @@ fn causes_have_their_fix() {
             "divide the loop that initialises A (a.F90:20) among the threads, like the one that uses it (a.F90:30)",
         ),
         (TouchCause::Numpy, "a.py", "numpy.array_split"),
-        (TouchCause::Loop, "a.rs", "std::thread::scope"),
+        (TouchCause::Loop, "a.rs", "spare_capacity_mut()"),
         (TouchCause::StdFill, "a.cpp", "std::fill runs in one thread (a.cpp:20): set A"),
         (TouchCause::MakeUnique, "a.cpp", "std::make_unique_for_overwrite"),
         (TouchCause::Loop, "a.unknown", "the code at a.unknown:20 writes it first"),
@@ -440,9 +441,8 @@ fn mappings_may_hold_several_arrays() {
         profile.objects[0].kind = kind;
         let analysis = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
         assert_eq!((found(&analysis)[0].1.as_str(), analysis.objects[0].partition), ("serial-first-touch", PartitionKind::BlockCyclic));
-        (analysis.notes.iter().any(|n| n.to_string().starts_with("A may hold 2 arrays")), analysis.findings[0].fix.contains("CHUNK"))
+        assert!(!analysis.findings[0].fix.contains("CHUNK"), "the chunk is not known");
+        analysis.notes.iter().any(|n| n.to_string().starts_with("A may hold 2 arrays"))
     };
-    assert_eq!(with(ObjectKind::Mapping, 8), (true, false));
-    assert_eq!(with(ObjectKind::Heap, 8), (false, true));
-    assert_eq!(with(ObjectKind::Mapping, 1), (false, true));
+    assert!(with(ObjectKind::Mapping, 8) && !with(ObjectKind::Heap, 8) && !with(ObjectKind::Mapping, 1));
 }

@@ -332,6 +332,33 @@ fn policy_mismatch() {
     assert!(serial.findings[0].message.contains("Its memory policy is interleave:0-1"));
 }
 
+/// Check that an interleaved object has its pages on all nodes of a virtual machine, whoever touched it, and that the report doubts itself where a
+/// policy says nothing about these nodes.
+#[test]
+fn policies_on_a_virtual_machine() {
+    let judged = |world: &World, words: &str, nodes: usize| {
+        let mut p = recorded(world, 1);
+        policy(&mut p, words);
+        analyse(&p, &target(nodes), &FakeSources(TouchCause::Loop))
+    };
+    for nodes in [2, 4] {
+        let found = judged(&block(), "interleave:0", nodes);
+        assert_eq!(ids(&found), ["policy-mismatch"]);
+        assert_eq!(found.objects[0].policy.as_deref(), Some("interleave:0"));
+        let remote = found.remote_fraction.expect("evidence");
+        assert!((remote - (1.0 - 1.0 / nodes as f64)).abs() < 0.05, "{nodes} nodes: {remote}");
+        let shared = World::new(8, vec![Thing::new("A", 64, Who::One(0), Who::All(0, 8))]);
+        assert!(judged(&shared, "interleave:0", nodes).findings.is_empty() && !judged(&shared, "default", nodes).findings.is_empty());
+    }
+    let bound = judged(&block(), "bind:0", 2);
+    assert!(bound.findings.is_empty() && bound.objects[0].policy.is_none());
+    assert!(
+        bound.notes.iter().any(|note| note.to_string().contains("sets the memory policy bind:0, which says nothing")),
+        "{:?}",
+        bound.notes
+    );
+}
+
 /// Check that pages that did not fit on their toucher's node are reported with the counter, and that there is no finding if they fit.
 #[test]
 fn node_full() {

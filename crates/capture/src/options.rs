@@ -29,6 +29,18 @@ pub struct Options {
     pub notes: Vec<String>,
     /// Called with (done, all) while names are looked up at the end.
     pub progress: Option<fn(usize, usize)>,
+    /// Called about twice a second while the program is recorded, and with `None` when that ends.
+    pub observed: Option<fn(Option<&Observed>)>,
+}
+
+/// What was recorded so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Observed {
+    pub elapsed_s: f64,
+    pub threads: u64,
+    /// Samples of registers, and hits of watchpoints.
+    pub accesses: u64,
+    pub first_touches: u64,
 }
 
 impl Options {

@@ -3,13 +3,18 @@
 use crate::arguments::Profile;
 use crate::exit::{self, usage};
 use crate::output::message;
+use crate::progress;
 use crate::watchpoints;
 use anyhow::Result;
-use firsttouch_capture::{Options, Output, Recording};
+use firsttouch_capture::{Observed, Options, Output, Recording};
 use firsttouch_report::thousands;
 use firsttouch_system::MachineInfo;
+use std::io::{IsTerminal, stderr, stdout};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+/// No progress is shown in the first seconds.
+const PATIENCE_S: f64 = 2.0;
 /// Below this count of call stacks, show no progress.
 const SHOWN_STACKS: usize = 20_000;
 
@@ -37,7 +42,9 @@ pub fn record(arguments: &Profile, info: MachineInfo, output: Output) -> Result<
         machine: info.machine,
         notes: info.doubts,
         progress: (!arguments.quiet).then_some(print_progress as fn(usize, usize)),
+        observed: observer(arguments),
     };
+    announce(arguments);
     match firsttouch_capture::profile(&options) {
         Ok(recording) => Ok(Ok(recording)),
         Err(error) => exit::unless_not_executed(error).map(Err),
@@ -52,5 +59,52 @@ pub fn status(recording: &Recording) -> u8 {
 fn print_progress(done: usize, all: usize) {
     if done == 0 && all > SHOWN_STACKS {
         message(&format!("looking up the names of {} call stacks", thousands(all as u64)));
+    }
+}
+
+/// Says what is recorded, and until when, where this is not simply a program's run.
+fn announce(arguments: &Profile) {
+    if arguments.quiet {
+        return;
+    }
+    let time = arguments.duration.map(|duration| format!("for {} s", duration.as_secs_f64()));
+    match (arguments.pid, time) {
+        (Some(pid), time) => {
+            // Without the process, there is nothing to record, and an error follows.
+            let Ok(name) = std::fs::read_to_string(format!("/proc/{pid}/comm")) else { return };
+            let time = time.map_or_else(String::new, |time| format!(" {time},"));
+            message(&format!("recording process {pid} ({}){time} until it ends, or until Ctrl-C", printable(name.trim_end())));
+        }
+        (None, Some(time)) => message(&format!("recording {time}; the program then goes on unobserved")),
+        (None, None) => {}
+    }
+}
+
+/// A name without characters that a terminal would obey.
+fn printable(name: &str) -> String {
+    name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+/// Shows what was recorded so far: on a terminal, and only if the program does not write to it as well.
+fn observer(arguments: &Profile) -> Option<fn(Option<&Observed>)> {
+    let is_shared = arguments.pid.is_none() && stdout().is_terminal();
+    (!arguments.quiet && stderr().is_terminal() && !is_shared).then_some(show_observed as fn(Option<&Observed>))
+}
+
+fn show_observed(observed: Option<&Observed>) {
+    static IS_SHOWN: AtomicBool = AtomicBool::new(false);
+    match observed {
+        Some(observed) if observed.elapsed_s >= PATIENCE_S => {
+            IS_SHOWN.store(true, Ordering::Relaxed);
+            progress::line(&format!(
+                "recording: {:.0} s, {} threads, {} accesses, {} first touches",
+                observed.elapsed_s,
+                thousands(observed.threads),
+                thousands(observed.accesses),
+                thousands(observed.first_touches)
+            ));
+        }
+        None if IS_SHOWN.load(Ordering::Relaxed) => progress::line(""),
+        _ => {}
     }
 }

@@ -24,6 +24,8 @@ pub struct Reader<'a> {
     pub residents: &'a Residents,
     /// The number of nodes of the recorded machine; `None` if the profile is judged on another one.
     pub(super) real_nodes: Option<usize>,
+    /// Nodes of the machine.
+    pub(super) nodes: usize,
     object_of: HashMap<Id, usize>,
     group_of: Vec<usize>,
 }
@@ -86,6 +88,7 @@ impl<'a> Reader<'a> {
             threads,
             groups,
             residents,
+            nodes: target.nodes.max(1),
             real_nodes: (!target.virtual_machine).then_some(target.nodes.max(1)),
             object_of: profile.objects.iter().enumerate().map(|(i, o)| (o.id, i)).collect(),
             group_of,

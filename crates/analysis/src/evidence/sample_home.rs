@@ -45,8 +45,21 @@ impl Reader<'_> {
             }
             _ => nearest,
         };
-        let Some(nodes) = self.real_nodes else { return derived };
-        observed(derived, self.residents, object, object.address.saturating_add(hit.offset), hit.start, own.page_bytes, nodes)
+        let address = object.address.saturating_add(hit.offset);
+        match self.real_nodes {
+            Some(nodes) => observed(derived, self.residents, object, address, hit.start, own.page_bytes, nodes),
+            None => self.by_policy(derived, object.id, address / own.page_bytes.max(1)),
+        }
+    }
+
+    /// On a virtual machine: an interleaved object has its pages on the nodes in turn, whoever touches them first.
+    fn by_policy(&self, derived: Home, object: Id, page: u64) -> Home {
+        let is_interleaved = self.profile.policies.get(&object).is_some_and(|policy| policy.is_interleaved());
+        if !is_interleaved || derived == Home::Untouched {
+            return derived;
+        }
+        let (thread, first) = if let Home::Known { thread, first, .. } = derived { (thread, first) } else { (None, None) };
+        Home::Known { thread, node: (page % self.nodes as u64) as u32, first, sure: true }
     }
 
     /// Whether a thread in the sample was still initialising its parts, with the code that made the first touches.

@@ -5,6 +5,7 @@ mod lines;
 mod serial;
 mod small_blocks;
 
+use super::independence::{Directive, directive, private_variables};
 use super::loops::{Loop, indexing_loop};
 use super::{Case, Context};
 use crate::names::{Language, in_code};
@@ -144,41 +145,37 @@ impl Context<'_> {
     /// The user's initialising loop, made parallel. Empty if it is unknown which loop that is.
     fn parallel_loop(&self, case: &Case<'_>, language: Option<Language>) -> String {
         let arrays = case.subject.arrays_in_mapping(case.object.kind).is_some();
-        let chunks = case.subject.partition.kind == PartitionKind::BlockCyclic && !arrays;
-        let schedule = if chunks { "schedule(static, CHUNK)" } else { "schedule(static)" };
-        match language {
-            Some(language @ (Language::C | Language::Cpp | Language::Fortran)) => {
-                let pragma = if language == Language::Fortran { "!$omp parallel do" } else { "#pragma omp parallel for" };
-                let own = self.own_loop(case, language);
-                own.map_or_else(String::new, |own| format!("{pragma} {schedule}\n{}", own.code(language)))
-            }
-            Some(Language::Rust) => rust(&case.view.name),
-            Some(Language::Python) => format!(
-                "list(pool.map(lambda part: part.fill(0), numpy.array_split({}, threads)))  # the split of the loop that uses it",
-                variable(&case.view.name, "a")
-            ),
-            None => String::new(),
+        // Its chunk is not known.
+        let has_chunks = case.subject.partition.kind == PartitionKind::BlockCyclic && !arrays;
+        match language.filter(|_| !has_chunks) {
+            Some(language @ (Language::C | Language::Cpp | Language::Fortran)) => self.divided(case, language).unwrap_or_default(),
+            _ => String::new(),
         }
     }
-}
 
-/// Uses plain threads: rayon would assign the parts in any order.
-fn rust(name: &str) -> String {
-    let name = variable(name, "data");
-    format!(
-        "let mut {name} = Vec::with_capacity(n); // untouched\n\
-         let all = &mut {name}.spare_capacity_mut()[..n];\n\
-         // split like the loop that uses it\n\
-         let parts = all.chunks_mut(n.div_ceil(threads));\n\
-         let fill = |part: &mut [std::mem::MaybeUninit<_>]| {{\n\
-         \x20   part.iter_mut().for_each(|x| {{ x.write(value); }})\n\
-         }};\n\
-         std::thread::scope(|s| {{\n\
-         \x20   parts.for_each(|part| {{ s.spawn(move || fill(part)); }})\n\
-         }});\n\
-         // SAFETY: all n were written above\n\
-         unsafe {{ {name}.set_len(n) }};"
-    )
+    /// The user's initialising loop with a directive; `None` if it is unknown, or if its source does not show that its rounds are independent.
+    fn divided(&self, case: &Case<'_>, language: Language) -> Option<String> {
+        let (own, file) = (self.own_loop(case, language)?, case.view.first_touch.at.first()?.file.as_deref()?);
+        let private = private_variables(self.places.sources, file, &own, language)?;
+        let mark = if language == Language::Fortran { "!$omp" } else { "#pragma omp" };
+        let word = if language == Language::Fortran { "do" } else { "for" };
+        let parallel = match directive(self.places.sources, file, own.line, language) {
+            // Its threads compute their own bounds: the code at hand does not say how.
+            Directive::Within => return None,
+            Directive::For => "",
+            Directive::None | Directive::ParallelFor => "parallel ",
+        };
+        let private = if private.is_empty() { String::new() } else { format!(" private({})", private.join(", ")) };
+        Some(format!("{mark} {parallel}{word} schedule(static){private}\n{}", own.code(language)))
+    }
+
+    /// Whether the initialising loop is known, and its rounds may depend on each other.
+    fn may_depend(&self, case: &Case<'_>, language: Option<Language>) -> bool {
+        let Some(language @ (Language::C | Language::Cpp | Language::Fortran)) = language else { return false };
+        let file = case.view.first_touch.at.first().and_then(|place| place.file.as_deref());
+        let own = self.own_loop(case, language);
+        own.zip(file).is_some_and(|(own, file)| private_variables(self.places.sources, file, &own, language).is_none())
+    }
 }
 
 /// The object's name if code can use it, else `otherwise`.
@@ -216,10 +213,12 @@ fn io(context: &Context<'_>, case: &Case<'_>, language: Option<Language>) -> Str
     let touch = match language {
         Some(Language::C | Language::Cpp) if lines::is_name(in_code(name)) => {
             let variable = in_code(name);
-            let elements = serial::allocated_elements(case).unwrap_or_else(|| "n /* its elements */".to_owned());
-            format!(
-                "#pragma omp parallel for schedule(static)\nfor (size_t i = 0; i < {elements}; i++) memset(&{variable}[i], 0, sizeof {variable}[i]);"
-            )
+            let loop_of = |elements| {
+                format!(
+                    "#pragma omp parallel for schedule(static)\nfor (size_t i = 0; i < {elements}; i++) memset(&{variable}[i], 0, sizeof {variable}[i]);"
+                )
+            };
+            serial::allocated_elements(case).map_or_else(String::new, loop_of)
         }
         Some(Language::Fortran) => serial::fortran_loop(case, "0").unwrap_or_default(),
         _ => String::new(),

@@ -189,7 +189,7 @@ fn inside_brackets(text: &str) -> String {
 }
 
 /// The position of the bracket that closes the one directly before `text`.
-fn closing(text: &str) -> Option<usize> {
+pub(super) fn closing(text: &str) -> Option<usize> {
     let mut depth = 1_usize;
     text.char_indices().find_map(|(at, c)| {
         match c {
@@ -216,13 +216,13 @@ fn complete(body: &str, language: Language) -> bool {
 }
 
 /// A line without its comment. Only the beginning of a very long line is used: such lines are generated.
-fn code_of(text: &str, language: Language) -> &str {
+pub(super) fn code_of(text: &str, language: Language) -> &str {
     let text = text.char_indices().nth(LONGEST_LINE).and_then(|(end, _)| text.get(..end)).unwrap_or(text);
     let comment = if language == Language::Fortran { "!" } else { "//" };
     text.split(comment).next().unwrap_or_default()
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty())
 }
 
@@ -236,7 +236,7 @@ fn same_name(a: &str, b: &str, language: Language) -> bool {
     if language == Language::Fortran { a.eq_ignore_ascii_case(b) } else { a == b }
 }
 
-fn indentation(text: &str) -> usize {
+pub(super) fn indentation(text: &str) -> usize {
     text.chars().take_while(|c| c.is_whitespace()).map(|c| if c == '\t' { 8 } else { 1 }).sum()
 }
 

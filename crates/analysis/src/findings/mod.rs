@@ -6,9 +6,11 @@
 //! | `program.rs` | which findings does the whole program have? |
 //! | `text.rs` | the message |
 //! | `fix.rs`, `fix/`, `loops.rs` | the fix, as text and as code |
+//! | `independence.rs` | may the rounds of a loop run on several threads? |
 
 mod fix;
 mod huge;
+mod independence;
 mod loops;
 mod program;
 mod real_nodes;

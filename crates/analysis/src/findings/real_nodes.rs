@@ -43,22 +43,25 @@ pub(super) enum RealNodes {
 
 impl Context<'_> {
     pub(super) fn kind_on_real_nodes(&self, case: &Case<'_>) -> RealNodes {
-        if self.target.virtual_machine {
-            return RealNodes::Default;
-        }
         let subject = case.subject;
+        let (without_owners, policy) = (has_no_owners(case), self.policy(case));
+        let better = subject.by_first_touch.zip(subject.remote).is_some_and(|(first, now)| first.high < now.low);
+        if self.target.virtual_machine {
+            return match policy {
+                Some(_) if without_owners => RealNodes::Nothing,
+                Some(_) if better => RealNodes::Kind(FindingKind::PolicyMismatch),
+                _ => RealNodes::Default,
+            };
+        }
         if subject.slow.is_some_and(|s| s.low > SLOW_BAR) {
             return RealNodes::Kind(FindingKind::SlowTier);
         }
-        let policy = self.policy(case);
-        let without_owners = matches!(subject.partition.kind, PartitionKind::Shared | PartitionKind::Irregular);
         if without_owners && policy.is_some_and(|p| p.contains("interleave")) {
             return RealNodes::Nothing;
         }
         if without_owners || subject.partition.kind == PartitionKind::Unknown {
             return RealNodes::Default;
         }
-        let better = subject.by_first_touch.zip(subject.remote).is_some_and(|(first, real)| first.high < real.low);
         if better && policy.is_some() {
             return RealNodes::Kind(FindingKind::PolicyMismatch);
         }
@@ -75,10 +78,11 @@ impl Context<'_> {
         RealNodes::Default
     }
 
-    /// The object's memory policy; `None` if it is first touch.
+    /// The object's memory policy; `None` if it is first touch, and on a virtual machine if it is not interleaved: no other policy says where
+    /// its pages would be there.
     pub(super) fn policy(&self, case: &Case<'_>) -> Option<&str> {
-        let policy = self.profile.policies.get(&case.object.id)?.policy.as_str();
-        (!self.target.virtual_machine && !matches!(policy, "default" | "local")).then_some(policy)
+        let policy = self.profile.policies.get(&case.object.id).filter(|policy| !policy.is_first_touch())?;
+        (!self.target.virtual_machine || policy.is_interleaved()).then_some(policy.policy.as_str())
     }
 
     /// The fraction of the touched pages whose first toucher also uses them.
@@ -96,4 +100,8 @@ impl Context<'_> {
         let (value, records) = (own / all, all * all / squares);
         Some(Estimate::fraction(value, (value * (1.0 - value) / records).sqrt(), records as u64))
     }
+}
+
+fn has_no_owners(case: &Case<'_>) -> bool {
+    matches!(case.subject.partition.kind, PartitionKind::Shared | PartitionKind::Irregular)
 }

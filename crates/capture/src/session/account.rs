@@ -45,6 +45,9 @@ impl Session<'_> {
     /// Takes the last records and closes the file. The sources live on in the returned session.
     pub(super) fn finish(&mut self, exit_code: Option<i32>) -> Recording {
         self.sources.stop();
+        if let Some(observed) = self.options.observed {
+            observed(None);
+        }
         self.drain(u64::MAX, false);
         self.tracker.add_waiting_statics(usize::MAX);
         self.act(Occasion::End, monotonic_ns());
@@ -97,9 +100,8 @@ impl Session<'_> {
         let left = if has_ended { self.left_behind() } else { 0 };
         if left > 0 {
             let (processes, run, are) = if left == 1 { ("process", "runs", "is") } else { ("processes", "run", "are") };
-            added.push(format!(
-                "{left} {processes} of the program still {run} and {are} no longer recorded; to record until all have ended: --wait"
-            ));
+            let help = if self.options.wait { "" } else { "; to record until all have ended: --wait" };
+            added.push(format!("{left} {processes} of the program still {run} and {are} no longer recorded{help}"));
         }
         if !added.is_empty() {
             let notes: Vec<String> = self.options.notes.iter().cloned().chain(added).collect();

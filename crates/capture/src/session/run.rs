@@ -2,6 +2,7 @@
 
 use super::Session;
 use crate::agent::records::{AgentEvent, AgentRecord};
+use crate::options::Observed;
 use crate::source::{Drain, Occasion};
 use crate::timeline::{Record, Urgency};
 use firsttouch_model::rows::metadata::Entry;
@@ -57,7 +58,11 @@ impl Session<'_> {
             let wake = next_tick.min(self.next_act_ns).min(next_flush).min(deadline.unwrap_or(u64::MAX));
             match signals.wait(wake.saturating_sub(monotonic_ns()), &rings) {
                 Some(Notice::Child) => may_have_ended = true,
-                Some(Notice::Forward(_) | Notice::Terminal(libc::SIGINT | libc::SIGQUIT)) if ended.is_some() => return ended,
+                Some(Notice::Forward(signal) | Notice::Terminal(signal)) if ended.is_some() => {
+                    if matches!(signal, libc::SIGINT | libc::SIGQUIT | libc::SIGTERM | libc::SIGHUP) {
+                        return ended;
+                    }
+                }
                 Some(Notice::Forward(signal)) if is_child => send(self.pid, signal),
                 Some(Notice::Forward(signal) | Notice::Terminal(signal))
                     if !is_child && !matches!(signal, libc::SIGWINCH | libc::SIGCONT) =>
@@ -187,7 +192,16 @@ impl Session<'_> {
         self.tracker.find_all_shared_memory();
         self.tracker.write_live_objects();
         self.tracker.sink.write(|w| w.meta(Entry::EndNs(now)));
-        self.write_evidence();
+        let accounts = self.write_evidence();
         self.tracker.sink.flush();
+        if let Some(observed) = self.options.observed {
+            let samples = |name| accounts.iter().find(|one| one.name == name).map_or(0, |one| one.account.samples);
+            observed(Some(&Observed {
+                elapsed_s: now.saturating_sub(self.start_ns) as f64 / 1e9,
+                threads: self.tracker.threads.count(),
+                accesses: samples("sample").saturating_add(samples("watch")),
+                first_touches: samples("touch"),
+            }));
+        }
     }
 }

@@ -1,17 +1,19 @@
 //! The memory policy of live objects: that of the mapping they lie in, from /proc/PID/numa_maps.
 
+use super::live_objects::LiveObject;
 use super::processes::Processes;
 use super::scope::Scope;
 use crate::sink::Sink;
 use firsttouch_model::rows::Policy;
 use firsttouch_system::calls::clock::monotonic_ns;
 
-/// Reads the policies that are due, on a machine with several nodes.
+/// Reads the policies that are due. On a machine with one node, where a policy matters only for virtual ones, once an object.
 pub(super) fn read(processes: &mut Processes, scope: &Scope, sink: &mut Sink, now: u64) {
-    if !scope.has_nodes() {
-        return;
-    }
     for process in processes.live.values_mut().filter(|p| p.policies.next_ns <= now) {
+        let is_open = |(_, object): (&u64, &LiveObject)| object.is_sampled() && object.policy.is_none();
+        if !scope.has_nodes() && !process.objects.by_address.iter().any(is_open) {
+            continue;
+        }
         let began = monotonic_ns();
         let mappings = firsttouch_system::process::numa_maps(&scope.root, process.pid).unwrap_or_default();
         process.policies.done(now, monotonic_ns().saturating_sub(began));

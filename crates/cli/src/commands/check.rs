@@ -124,8 +124,14 @@ fn check_before(arguments: &Check, request: &AnalysisRequest, machine: &Machine,
 fn fits(baseline: Option<&SavedReport>, machine: &str) -> Result<()> {
     match baseline.map(|before| &before.analysis.machine.name).filter(|name| *name != machine) {
         Some(other) => bail!("cannot use the baseline: it was judged on {other}, this on {machine}: name one machine with --machine"),
-        None => Ok(()),
+        None => baseline.map_or(Ok(()), is_judged),
     }
+}
+
+/// A baseline without evidence would make every limit 0.
+fn is_judged(baseline: &SavedReport) -> Result<()> {
+    let causes: Vec<String> = baseline.analysis.doubts().iter().map(ToString::to_string).collect();
+    if causes.is_empty() { Ok(()) } else { bail!("cannot use the baseline: it was NOT JUDGED: {}", causes.join("; ")) }
 }
 
 fn no_description() -> anyhow::Error {

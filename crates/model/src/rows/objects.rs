@@ -116,3 +116,17 @@ pub struct Policy {
     /// When it was last read.
     pub time_ns: u64,
 }
+
+impl Policy {
+    /// Whether a page goes to the node of the thread that touches it first.
+    #[must_use]
+    pub fn is_first_touch(&self) -> bool {
+        matches!(self.policy.as_str(), "default" | "local")
+    }
+
+    /// Whether pages go to the nodes in turn.
+    #[must_use]
+    pub fn is_interleaved(&self) -> bool {
+        self.policy.contains("interleave")
+    }
+}

@@ -53,7 +53,7 @@ impl<'a> CheckJson<'a> {
         let outcome = Outcome::of(limits);
         let mut causes: Vec<String> = incomplete.into_iter().map(str::to_owned).collect();
         causes.extend(analysis.doubts().iter().map(ToString::to_string));
-        if causes.is_empty() && outcome == Outcome::NotJudged {
+        if causes.is_empty() && limits.iter().any(|limit| limit.status == LimitStatus::Unknown) {
             causes.push("no traffic was seen that a slow-down could be predicted from; profile a longer run".to_owned());
         }
         Self {

@@ -13,17 +13,24 @@ pub(crate) mod words;
 pub use words::thousands;
 
 use crate::plan::PlanOutline;
-use firsttouch_analysis::{Analysis, CrossCheck, Verdict, Why};
+use firsttouch_analysis::{Analysis, CrossCheck, Finding, ObjectView, Verdict, Why};
 use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::format_bytes;
+use firsttouch_model::rows::Id;
 use firsttouch_predict::forecast::Forecast;
 use layout::{GLUE, clean, wrap};
 use paint::Paint;
+use std::collections::BTreeSet;
 use words::{count, interval, percent, times};
 
 /// From this share on, the accesses that no verdict covers are named beside the remote fraction.
 const MUCH_UNKNOWN: f64 = 0.2;
 /// Smaller shares of the accesses are not named.
 const LEAST_NAMED: f64 = 0.005;
+/// An object with at most this part of remote accesses is well placed.
+const FEW: f64 = 0.1;
+/// Well-placed objects that are named.
+const MOST_WELL_PLACED: usize = 3;
 /// Objects of a plan that are named.
 const MOST_PLANNED: usize = 3;
 /// The report has at least this width, also on a narrower terminal.
@@ -75,6 +82,10 @@ pub fn text(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context,
         let object = |id: i64| analysis.objects.iter().find(|object| object.id == id);
         let gain = forecast.and_then(|forecast| forecast.gain(one.object));
         finding::finding(&mut out, index + 1, one, &one.objects().filter_map(object).collect::<Vec<_>>(), gain, style);
+        out.push(String::new());
+    }
+    if let Some(words) = well_placed(analysis) {
+        paragraph(&mut out, &words, style);
         out.push(String::new());
     }
     doubts::push_doubts(&mut out, analysis, style);
@@ -187,6 +198,25 @@ fn no_finding(analysis: &Analysis, verdict: &Verdict) -> String {
             format!("NOT JUDGED: {}.{as_far}", causes.join("; and "))
         }
     }
+}
+
+/// `Well placed: next (30.5 MiB, 0 % of its accesses remote), and 2 more.`: judged objects without a finding, those with the most accesses
+/// first.
+fn well_placed(analysis: &Analysis) -> Option<String> {
+    let misplaced: BTreeSet<Id> = analysis.findings.iter().flat_map(Finding::objects).collect();
+    let is_well_placed = |object: &&ObjectView| {
+        object.judged && !misplaced.contains(&object.id) && object.remote_fraction.is_some_and(|remote| remote <= FEW)
+    };
+    let mut judged: Vec<&ObjectView> = analysis.objects.iter().filter(is_well_placed).collect();
+    judged.sort_by(|a, b| b.access_share.unwrap_or(0.0).total_cmp(&a.access_share.unwrap_or(0.0)));
+    let one = |object: &&ObjectView| {
+        let remote = percent(object.remote_fraction.unwrap_or(0.0));
+        format!("{} ({}, {remote} of its accesses remote)", clean(&object.name), format_bytes(object.total_bytes))
+    };
+    let named: Vec<String> = judged.iter().take(MOST_WELL_PLACED).map(one).collect();
+    let more = judged.len().saturating_sub(MOST_WELL_PLACED);
+    let more = if more > 0 { format!(", and {} more", thousands(more as u64)) } else { String::new() };
+    (!named.is_empty()).then(|| format!("Well placed: {}{more}.", named.join(", ")))
 }
 
 /// `The judged objects receive 96 % of the accesses seen, objects that fit in a core's cache 3 %, memory of no recorded object 1 %.`

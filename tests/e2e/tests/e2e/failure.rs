@@ -2,15 +2,16 @@
 //! Missing permissions and failures: the program is not harmed, the recorded data are kept, and the message says what is wrong
 //! and what to do. firsttouch never panics. (The profile's file has its own tests: `profile_file.rs`.)
 
+use firsttouch_e2e::paths::find_tool;
 use firsttouch_e2e::process::{Outcome, Running, run};
 use firsttouch_e2e::programs::program;
-use firsttouch_e2e::skip::is_root;
+use firsttouch_e2e::skip::{is_root, skipped};
 use firsttouch_e2e::terminal::run_on_terminal;
 use firsttouch_e2e::tool::{Firsttouch, NOBODY, assert_clear_error, assert_no_panic, good_profile, temporary_directory, text};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 // ---------------------------------------------------------------------------------------------- missing permissions
 
@@ -341,4 +342,44 @@ fn processes_that_outlive_the_program() {
         assert_eq!(report["wall_s"].as_f64().is_some_and(|wall| wall < 1.2), is_named, "{report}");
         assert_eq!(report["exit_code"], 4);
     }
+}
+
+/// Check that attaching says what is recorded and until when, shows the progress on a terminal, and ends with Ctrl-C; and that a launched
+/// program has the terminal for itself.
+#[test]
+fn recordings_say_that_they_go_on() {
+    let name = "recordings_say_that_they_go_on";
+    let (Some(firsttouch), Some(ticker)) = (Firsttouch::find(name), program(name, "noharm/ticker")) else { return };
+    let directory = temporary_directory();
+    let (file, result) = (directory.path().join("live.ftp"), directory.path().join("result"));
+    let mut running = Command::new(&ticker).args(["20000", text(&result)]).stdout(Stdio::null()).spawn().expect("it starts");
+    let pid = running.id().to_string();
+    let mut attach = firsttouch.command(["profile", "--pid", &pid, "--duration", "30", "-o", text(&file)]);
+    let (screen, status) = run_on_terminal(&mut attach, "recording: 2 s", b"\x03");
+    running.kill().expect("it runs");
+    running.wait().expect("it was killed");
+    assert_eq!(status, 0, "{screen}");
+    assert!(screen.contains(&format!("recording process {pid} (ticker) for 30 s, until it ends, or until Ctrl-C")), "{screen}");
+    assert!(screen.contains(" threads, ") && screen.contains(" first touches"), "{screen}");
+    let (screen, _) = run_on_terminal(&mut firsttouch.profile(&file, &[], &["sleep", "3"]), "", b"");
+    assert!(!screen.contains("recording: "), "the program may write to this terminal: {screen}");
+}
+
+/// Check that memory which numactl interleaves is interleaved on a virtual machine too.
+#[test]
+fn policies_are_recorded_on_one_node() {
+    let name = "policies_are_recorded_on_one_node";
+    let (Some(firsttouch), Some(dgemv)) = (Firsttouch::find(name), program(name, "truth/dgemv")) else { return };
+    if find_tool("numactl").is_none() {
+        return skipped(name, "numactl is not installed");
+    }
+    let directory = temporary_directory();
+    let file = directory.path().join("policy.ftp");
+    let words = ["numactl", "--interleave=all", text(&dgemv), "--threads", "2", "--mib", "32", "--init", "parallel", "--seconds", "2"];
+    assert_eq!(run(&mut firsttouch.profile(&file, &["--quiet"], &words)).status, 0);
+    let report: serde_json::Value =
+        serde_json::from_slice(&firsttouch.report(&file, &["--machine", "virtual:2", "--json"]).stdout).expect("JSON");
+    let array = report["objects"].as_array().and_then(|objects| objects.iter().find(|one| one["name"] == "A")).expect("A");
+    assert!(array["policy"].as_str().is_some_and(|policy| policy.starts_with("interleave")), "{array}");
+    assert!(array["remote_fraction"].as_f64().is_none_or(|remote| remote > 0.3), "{array}");
 }

@@ -11,6 +11,9 @@ use std::f64::consts::TAU;
 
 /// Pairs that are used, of each kind: between ticks that come early or late, and others.
 const MOST_PAIRS: usize = 256;
+/// Pairs that are needed, and those of them whose ticks came early or late: a single one may have been disturbed.
+const LEAST_PAIRS: usize = 16;
+const LEAST_DIFFERENT: usize = 4;
 /// Times that differ from the usual one by less than this part of it show no speed.
 const DIFFERENT: f64 = 0.01;
 /// Times further from the usual one than this part of it have room for many laps.
@@ -42,6 +45,10 @@ pub enum Laps {
 pub fn between(pairs: &[Pair]) -> Laps {
     let (usual_ns, lap) = (median(pairs, |pair| pair.ns), median(pairs, |pair| pair.lap));
     let points = points(pairs, usual_ns, lap);
+    let different = points.iter().filter(|point| point.longer.abs() >= DIFFERENT).count();
+    if points.len() < LEAST_PAIRS || different < LEAST_DIFFERENT {
+        return Laps::Unknown;
+    }
     let steps = (MOST_LAPS / STEP) as usize;
     let all: Vec<(f64, f64)> = (0..=steps).map(|step| step as f64 * STEP).map(|laps| (laps, concentration(&points, laps))).collect();
     let Some(&(coarse, best)) = all.iter().max_by(|a, b| a.1.total_cmp(&b.1)) else { return Laps::Unknown };

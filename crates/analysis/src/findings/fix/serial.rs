@@ -32,13 +32,14 @@ pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<La
     let is_c = matches!(language, Some(Language::C | Language::Cpp));
     match (cause, language) {
         (TouchCause::Numpy, _) => format!(
-            "NumPy fills {name} in one thread: start from numpy.empty and fill it in the threads that use it{}",
-            code(&context.parallel_loop(case, Some(Language::Python)))
+            "NumPy fills {name} in one thread{}: allocate it with numpy.empty, and write the same values in the threads that use it, each its own \
+             part (numpy.array_split)",
+            at(touch(case))
         ),
         (_, Some(Language::Rust)) => format!(
             "initialise {name} in the threads that use it, each its own part, divided like the loop that uses it (threads of a pool \
-             that steals work, as rayon's, come to the parts in any order){}",
-            code(&context.parallel_loop(case, language))
+             that steals work, as rayon's, come to the parts in any order): Vec::with_capacity touches nothing, and each thread writes its part of \
+             spare_capacity_mut()"
         ),
         _ if context.team() == ThreadTeam::Own && language != Some(Language::Python) => by_threads(case, cause),
         (TouchCause::Calloc | TouchCause::Realloc, _) if is_c && loop_after_call(case.view).is_some() => format!(
@@ -79,7 +80,15 @@ pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<La
         (_, None) => unnamed(case),
         _ => {
             let shown = context.parallel_loop(case, language);
-            if shown.is_empty() {
+            if context.may_depend(case, language) {
+                format!(
+                    "the rounds of the loop that initialises {name}{} may depend on each other, so that loop stays as it is: before it, let a \
+                     parallel loop write {name} once, divided like the loop that uses it{}{}",
+                    at(touch(case)),
+                    at(used(case)),
+                    code(&before(case))
+                )
+            } else if shown.is_empty() {
                 format!(
                     "divide the loop that initialises {name}{} among the threads, like the one that uses it{}",
                     at(touch(case)),
@@ -108,6 +117,15 @@ fn allocation_line<'c>(case: &'c Case<'_>) -> &'c str {
     case.view.allocated_at.as_ref().and_then(|place| place.text.as_deref()).unwrap_or_default()
 }
 
+/// A parallel loop that clears memory from malloc before the program's own loop writes it.
+fn before(case: &Case<'_>) -> String {
+    let name = in_code(&case.view.name);
+    let count = allocated_elements(case).filter(|_| is_name(name) && name.chars().all(|c| c.is_alphanumeric() || c == '_'));
+    count.map_or_else(String::new, |count| {
+        format!("{PARALLEL_FOR}\nfor (size_t i = 0; i < {count}; i++) memset(&{name}[i], 0, sizeof {name}[i]);")
+    })
+}
+
 /// For a program with its own threads: each thread initialises its own part.
 fn by_threads(case: &Case<'_>, cause: TouchCause) -> String {
     let name = case.view.name.as_str();
@@ -119,18 +137,11 @@ fn by_threads(case: &Case<'_>, cause: TouchCause) -> String {
         TouchCause::MakeUnique => make_unique(case),
         _ => format!("not all of it in one thread{at_touch}"),
     };
-    let part = arguments(touch_line(case), "memset").filter(|_| cause == TouchCause::Memset).and_then(|list| match list.as_slice() {
-        [object, value, _] if is_name(object) => {
-            Some(format!("memset(&{object}[lo], {value}, (hi - lo) * sizeof {object}[0]); /* lo, hi: its part */"))
-        }
-        _ => None,
-    });
     let function = used(case).and_then(|place| place.function.as_deref()).map_or_else(String::new, |f| format!(" {f}()"));
     format!(
         "let each thread initialise its own part of {name} in its thread function{function}, with the bounds of the loop that uses it{}; {instead}. \
-         Where a thread reads parts of others, wait until all are done (a barrier){}",
-        at(used(case)),
-        code(&part.unwrap_or_default())
+         Where a thread reads parts of others, wait until all are done (a barrier)",
+        at(used(case))
     )
 }
 
@@ -163,8 +174,9 @@ fn in_product(factor: &str) -> String {
 fn memset(case: &Case<'_>) -> String {
     match arguments(touch_line(case), "memset").as_deref() {
         Some([object, value, bytes]) if is_name(object) => {
-            let count = elements(bytes).unwrap_or_else(|| "n /* its elements */".to_owned());
-            format!("{PARALLEL_FOR}\nfor (size_t i = 0; i < {count}; i++) memset(&{object}[i], {value}, sizeof {object}[i]);")
+            let loop_of =
+                |count| format!("{PARALLEL_FOR}\nfor (size_t i = 0; i < {count}; i++) memset(&{object}[i], {value}, sizeof {object}[i]);");
+            elements(bytes).map_or_else(String::new, loop_of)
         }
         _ => String::new(),
     }
@@ -173,10 +185,8 @@ fn memset(case: &Case<'_>) -> String {
 fn memcpy(case: &Case<'_>) -> String {
     let line = touch_line(case);
     match arguments(line, "memcpy").or_else(|| arguments(line, "memmove")).as_deref() {
-        Some([to, from, bytes]) if is_name(to) && is_name(from) => {
-            let count = elements(bytes).unwrap_or_else(|| "n /* its elements */".to_owned());
-            format!("{PARALLEL_FOR}\nfor (size_t i = 0; i < {count}; i++) {to}[i] = {from}[i];")
-        }
+        Some([to, from, bytes]) if is_name(to) && is_name(from) => elements(bytes)
+            .map_or_else(String::new, |count| format!("{PARALLEL_FOR}\nfor (size_t i = 0; i < {count}; i++) {to}[i] = {from}[i];")),
         _ => String::new(),
     }
 }
@@ -202,10 +212,6 @@ fn vector_code(case: &Case<'_>) -> String {
                  for (size_t i = 0; i < {name}.size(); i++) {name}[i] = {value};"
             )
         }
-        None if is_name(name) => format!(
-            "{UNTOUCHED}\n// std::vector<T, untouched<T>> {name}, given its whole size at once\n{PARALLEL_FOR}\n\
-             for (size_t i = 0; i < {name}.size(); i++) {name}[i] = ...;"
-        ),
         None => UNTOUCHED.to_owned(),
     }
 }
@@ -244,16 +250,19 @@ fn make_unique_code(case: &Case<'_>) -> String {
     let Some((element, rest)) = line.split_once("make_unique<").and_then(|(_, rest)| rest.split_once("[]>")) else { return String::new() };
     let count = arguments(&format!("f{rest}"), "f").and_then(|list| list.into_iter().next()).filter(|count| !count.is_empty());
     let Some(count) = count.filter(|_| is_name(name)) else { return String::new() };
-    format!(
-        "std::unique_ptr<{element}[]> {name}(new {element}[{count}]);\n{PARALLEL_FOR}\nfor (size_t i = 0; i < {count}; i++) {name}[i] = {};",
-        zero(element)
-    )
+    // A member exists already.
+    let is_declared = name.contains(['.', '>', '[', ':']) || line.trim_start().starts_with(name);
+    let made = if is_declared {
+        format!("{name}.reset(new {element}[{count}]);")
+    } else {
+        format!("std::unique_ptr<{element}[]> {name}(new {element}[{count}]);")
+    };
+    format!("{made}\n{PARALLEL_FOR}\nfor (size_t i = 0; i < {count}; i++) {name}[i] = {};", zero(element))
 }
 
 fn fortran(case: &Case<'_>) -> String {
     let name = case.view.name.as_str();
-    let value = fortran_value(touch_line(case), in_code(name)).unwrap_or_else(|| "...".to_owned());
-    let shown = fortran_loop(case, &value).unwrap_or_default();
+    let shown = fortran_value(touch_line(case), in_code(name)).and_then(|value| fortran_loop(case, &value)).unwrap_or_default();
     format!(
         "an array assignment runs in one thread{}: replace it by a parallel loop, divided like the one that uses {name}{}",
         at(touch(case)),

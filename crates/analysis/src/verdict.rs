@@ -82,6 +82,9 @@ impl fmt::Display for Cause {
                     None => Ok(()),
                 }
             }
+            Self::TooFewSamples { samples, .. } if *samples >= LEAST_SAMPLES => {
+                write!(f, "the remote share is too uncertain, by {}; profile a longer run", counted(*samples, "sample"))
+            }
             Self::TooFewSamples { samples, source: Some(EvidenceSource::Hint) } => {
                 write!(f, "too few accesses were seen ({}); profile a longer run", counted(*samples, "hinting fault"))
             }

@@ -1,11 +1,16 @@
 //! Samples are left out where they would cost too much, or make the profile of a long run too large.
 //!
-//! Time is divided into windows; of every 2^n windows, one is sampled, and its samples stand for 2^n. Pairs of successive samples remain.
+//! Time is divided into windows; each is sampled with the probability 1 / 2^n, and its samples stand for 2^n. Pairs of successive
+//! samples remain. A window is short, because a program may do the same all the time in it, and drawn, because a program may be in step.
+
+use crate::random::Random;
 
 /// Samples taken without thinning for size; after each further so many, half of the time is left out.
 const FULL: u64 = 100_000;
 const HALVED: u64 = 50_000;
-const WINDOW_NS: u64 = 100_000_000;
+const WINDOW_NS: u64 = 20_000_000;
+/// How often the part of the time that is sampled changes, windows.
+const CHANGES: u64 = 5;
 /// firsttouch spends at most this part of one CPU on samples. More is allowed at the start, when code is decoded for the first time.
 const BUDGET: f64 = 0.02;
 const START_NS: u64 = 1_000_000_000;
@@ -32,7 +37,7 @@ impl Thinning {
     pub fn weight(&mut self, time_ns: u64) -> Option<f64> {
         let began = *self.began_ns.get_or_insert(time_ns);
         let window = time_ns / WINDOW_NS;
-        if window > self.window {
+        if window / CHANGES > self.window / CHANGES {
             self.window = window;
             let part = self.spent_ns as f64 / (time_ns.saturating_sub(began) + START_NS) as f64;
             if part > BUDGET {
@@ -44,7 +49,7 @@ impl Thinning {
         let by_size = if self.taken < FULL { 0 } else { 1 + u32::try_from((self.taken - FULL) / HALVED).unwrap_or(u32::MAX) };
         let one_of = 1u64 << by_size.max(self.by_cost).min(20);
         self.offered += 1;
-        if !window.is_multiple_of(one_of) {
+        if !Random::new(window).word().is_multiple_of(one_of) {
             self.left_out += u64::from(self.by_cost > by_size);
             return None;
         }
@@ -83,6 +88,19 @@ mod tests {
         assert!(taken.len() < 400_000, "{}", taken.len());
         let sum: f64 = taken.iter().sum();
         assert!((sum / all as f64 - 1.0).abs() < 0.05, "{sum}");
+    }
+
+    /// Check that a program which does something else every 0.3 s is sampled in all of its states alike, where one sample in 32 is taken.
+    #[test]
+    fn programs_are_not_in_step() {
+        let mut thinning = Thinning { taken: FULL + 4 * HALVED, ..Thinning::default() };
+        let mut of_state = [0.0; 2];
+        for i in 0..50_000_u64 {
+            let time = i * 4_000_000;
+            of_state[(time / 300_000_000 % 2) as usize] += thinning.weight(time).unwrap_or(0.0);
+        }
+        let part = of_state[0] / (of_state[0] + of_state[1]);
+        assert!((part - 0.5).abs() < 0.1, "{of_state:?}");
     }
 
     /// Check that expensive samples keep within the budget, and still stand for all.

@@ -27,7 +27,8 @@
 //! - rounds as units (their windows see the same phase of the program): m / (m - 1) sum over rounds of (sum of u_i)^2, from
 //!   20 rounds on; of hinting faults, which come scan by scan, from 3 on, with as many degrees of freedom at most as scans less one.
 //!
-//! The larger of the two is taken. Words are drawn stratified, which only makes the truth better than this.
+//! The larger of the two is taken. Words are drawn stratified, which only makes the truth better than this. Timer samples have rounds as units only
+//! (a round is a sample), and the threads are strata (`strata.rs`).
 //! A group with few hits gets at least the variance of one hit in one window, h_g^2 with h_g = K_g mean(z_i / held_i): an
 //! object that was never hit may still have been accessed.
 //!
@@ -42,6 +43,7 @@
 //!
 //! The derivation is part of the file, which is why the file is longer than others.
 
+use crate::strata::{Spread, Strata};
 use firsttouch_model::Estimate;
 use std::collections::{BTreeMap, HashMap};
 
@@ -133,6 +135,10 @@ pub struct Design {
     round: Vec<usize>,
     round_e: Vec<f64>,
     round_e2: f64,
+    /// The number of each round.
+    numbers: Vec<u64>,
+    /// Of timer samples: the strata, and by round its place in them.
+    strata_of_rounds: Option<(Strata, Vec<Option<(usize, f64)>>)>,
     /// Estimated accesses, and those in cut windows.
     total: f64,
     cut: f64,
@@ -152,6 +158,8 @@ struct Sums {
     by_window: f64,
     fourth: f64,
     by_round: f64,
+    /// In place of both, where rounds are in strata.
+    within_strata: Option<f64>,
     windows: usize,
     /// Rounds with hits.
     rounds: usize,
@@ -174,10 +182,6 @@ impl RoundSums {
         self.0.sort_by_key(|entry| entry.0);
         self.0.chunk_by(|a, b| a.0 == b.0).map(|of_round| (of_round[0].0, of_round.iter().map(|entry| entry.1).sum())).collect()
     }
-
-    fn squares(self) -> f64 {
-        self.sums().iter().map(|(_, u)| u * u).sum()
-    }
 }
 
 impl Design {
@@ -187,10 +191,15 @@ impl Design {
         let mut strata = vec![Stratum::default(); exposure.len()];
         let mut rounds: HashMap<u64, usize> = HashMap::new();
         let mut round = Vec::with_capacity(draws.len());
+        let mut numbers = Vec::new();
         for (i, draw) in draws.iter().enumerate() {
             strata[draw.group].draws.push(i);
             let next = rounds.len();
-            round.push(*rounds.entry(draw.round).or_insert(next));
+            let index = *rounds.entry(draw.round).or_insert(next);
+            if index == next {
+                numbers.push(draw.round);
+            }
+            round.push(index);
         }
         let mut round_e = vec![0.0; rounds.len()];
         for (stratum, &exposure) in strata.iter_mut().zip(exposure) {
@@ -221,6 +230,8 @@ impl Design {
             round,
             round_e,
             round_e2,
+            numbers,
+            strata_of_rounds: None,
             total,
             cut,
             others,
@@ -245,6 +256,21 @@ impl Design {
     #[must_use]
     pub fn of_rounds(draws: Vec<Draw>, groups: usize) -> Self {
         Self { least_rounds: ROUNDS, ..Self::of_scans(draws, groups) }
+    }
+
+    /// The same design, with the strata that its rounds are in.
+    #[must_use]
+    pub fn with_strata(self, strata: Strata) -> Self {
+        let places = self.numbers.iter().map(|&number| strata.of(number)).collect();
+        Self { strata_of_rounds: Some((strata, places)), ..self }
+    }
+
+    /// The variance by rounds within their strata; `None` if there are no strata, or too few rounds to be units.
+    fn within_strata(&self, e: impl Iterator<Item = (usize, f64)>) -> Option<f64> {
+        let (strata, places) = self.strata_of_rounds.as_ref().filter(|_| self.round_e.len() >= self.least_rounds)?;
+        let mut spread = Spread::new(strata);
+        e.for_each(|(round, e)| spread.add(places[round], e));
+        Some(spread.variance())
     }
 
     /// The same design with this common relative error of the rates of cut windows.
@@ -313,10 +339,14 @@ impl Design {
                 own_e.add(self.round[i], own.k * self.draws[i].z * (self.draws[i].rate - own.mean));
             }
         }
+        let own_e = own_e.sums();
         let all = share * share * self.round_e2;
-        let corrected: f64 =
-            own_e.sums().into_iter().map(|(r, e)| (e - share * self.round_e[r]).powi(2) - (share * self.round_e[r]).powi(2)).sum();
+        let corrected: f64 = own_e.iter().map(|&(r, e)| (e - share * self.round_e[r]).powi(2) - (share * self.round_e[r]).powi(2)).sum();
         sums.by_round = (all + corrected) / self.total.powi(2);
+        sums.within_strata = self
+            .within_strata(self.moved_by_rounds(share, &own_e))
+            .map(|variance| variance / self.total.powi(2))
+            .map(|variance| variance.max(share * (1.0 - share) * (one_hit / self.total).powi(2)));
         if accesses <= 0.0 {
             // Never hit: at most as many accesses as three hits represent, on top of those seen.
             let worth = self.total / one_hit.max(f64::MIN_POSITIVE);
@@ -332,6 +362,15 @@ impl Design {
             .map(|(class, &(all, error))| (error * (of_own.get(class).map_or(0.0, |own| own.0) - share * all)).powi(2))
             .sum();
         Some(by_sampling.widened(by_traps).widened(by_doubts.sqrt() / self.total))
+    }
+
+    /// What each round moves accesses by that have this share: `own` of them, less the share of all.
+    fn moved_by_rounds(&self, share: f64, own: &[(usize, f64)]) -> impl Iterator<Item = (usize, f64)> {
+        let mut own = own.iter().peekable();
+        self.round_e.iter().enumerate().map(move |(round, all)| {
+            let part = own.next_if(|(of, _)| *of == round).map_or(0.0, |(_, e)| *e);
+            (round, part - share * all)
+        })
     }
 
     /// Variance and sum of e^4 over all groups but these.
@@ -364,6 +403,7 @@ impl Design {
         let part_sum: f64 = whole.iter().zip(parts).map(|(&(i, _), part)| self.weight(i) * part).sum();
         let value = (part_sum / sum).clamp(0.0, 1.0);
         let mut sums = Sums::default();
+        let mut floors = 0.0;
         let mut rounds = RoundSums::default();
         let mut groups: Vec<usize> = whole.iter().map(|&(i, _)| self.draws[i].group).collect();
         groups.sort_unstable();
@@ -397,17 +437,21 @@ impl Design {
                 whole.iter().zip(parts).for_each(|(&(i, rate), &part)| add(i, rate, part, 0.0));
             }
             let floor = (stratum.one_hit / sum).powi(2) * value * (1.0 - value);
+            floors += floor;
             sums.by_window += (own * if n > 1.0 { n / (n - 1.0) } else { 1.0 }).max(floor);
             sums.windows += stratum.draws.len();
         }
         // As many units as there are rounds with hits: other rounds contribute nothing.
-        sums.by_round = rounds.squares();
+        let rounds = rounds.sums();
+        sums.by_round = rounds.iter().map(|(_, u)| u * u).sum();
+        sums.within_strata = self.within_strata(rounds.iter().copied()).map(|variance| variance.max(floors));
         let mut hit: Vec<usize> = whole.iter().map(|&(i, _)| self.round[i]).collect();
         hit.sort_unstable();
         hit.dedup();
         sums.rounds = hit.len();
         if sums.rounds < self.least_rounds {
             sums.by_round = 0.0;
+            sums.within_strata = None;
         }
         let doubtful = self.doubtful(whole.iter().zip(parts).map(|(&(i, rate), part)| (i, self.weight(i) * (part - value * rate))));
         let by_doubts: f64 = doubtful.values().map(|(sum, error)| (sum * error).powi(2)).sum();
@@ -431,7 +475,7 @@ impl Design {
         let degrees = if by_scan { degrees.min(sums.rounds as f64 - 1.0) } else { degrees };
         let extreme = value <= f64::EPSILON || value >= 1.0 - f64::EPSILON;
         let samples = if extreme { effective } else { degrees + 1.0 };
-        let error = sums.by_window.max(by_round).sqrt();
+        let error = sums.within_strata.unwrap_or(sums.by_window.max(by_round)).sqrt();
         let estimate = Estimate::fraction(value, if error.is_finite() { error } else { 1.0 }, samples.max(1.0) as u64);
         Estimate { samples: hits, ..estimate }
     }

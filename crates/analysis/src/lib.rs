@@ -68,6 +68,7 @@ mod shared_memory;
 mod slots;
 mod source_code;
 mod stacks;
+mod strata;
 mod target;
 mod threads;
 mod together;

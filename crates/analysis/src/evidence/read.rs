@@ -2,10 +2,11 @@
 
 use super::{Evidence, Hit, Sampled, Source};
 use crate::Target;
-use crate::estimator::Draw;
+use crate::estimator::{Design, Draw};
 use crate::groups::Group;
 use crate::homes::Home;
 use crate::residents::Residents;
+use crate::strata::Strata;
 use crate::threads::Threads;
 use crate::touch_summary::TouchSummary;
 use crate::touches::{ObjectTouches, TouchReader};
@@ -45,6 +46,8 @@ pub struct Samples {
     pub elsewhere: Option<f64>,
     /// By draw, the CPU time that it stands for, ns; empty if the source does not know it.
     pub time: Vec<f64>,
+    /// The strata that the rounds of the draws are in, if the source knows the time that each stands for.
+    pub strata: Option<Strata>,
 }
 
 impl Samples {
@@ -134,7 +137,7 @@ impl<'a> Reader<'a> {
     /// Finds the node of each sample's page. Samples of memory that is still being initialised are left out if the source sees those. Their
     /// draws stay, because the time in which nobody used the memory counts too.
     fn locate(&self, source: &'static dyn Source, samples: Samples, evidence: &mut Evidence) -> Sampled {
-        let Samples { mut draws, mut hits, found, refused, elsewhere, time } = samples;
+        let Samples { mut draws, mut hits, found, refused, elsewhere, time, strata } = samples;
         hits.resize_with(self.groups.len(), Vec::new);
         for (group, hits) in hits.iter_mut().enumerate() {
             let logical = if source.sees_initialisation() { self.logical(group, hits, &evidence.touches) } else { None };
@@ -154,7 +157,11 @@ impl<'a> Reader<'a> {
         }
         evidence.refused += refused;
         let timed: Vec<Draw> = draws.iter().zip(time).map(|(draw, z)| Draw { z, doubts: [None; 2], ..*draw }).collect();
-        let time = (!timed.is_empty()).then(|| source.design(self, timed));
-        Sampled { source, design: source.design(self, draws), time, hits, found, elsewhere }
+        let design = |draws| {
+            let design = source.design(self, draws);
+            strata.clone().into_iter().fold(design, Design::with_strata)
+        };
+        let time = (!timed.is_empty()).then(|| design(timed));
+        Sampled { source, design: design(draws), time, hits, found, elsewhere }
     }
 }

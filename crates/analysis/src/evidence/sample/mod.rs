@@ -18,6 +18,7 @@ use crate::NotJudgedReason;
 use crate::estimator::{Design, Draw};
 use crate::homes::Home;
 use crate::partition::Sight;
+use crate::strata::{Strata, unit};
 use crate::touch_record::BASE_PAGE;
 pub use derived_touches::derived_touches;
 use firsttouch_model::evidence::EvidenceSource;
@@ -66,10 +67,13 @@ impl Source for TimerSamples {
         let attached_ns = profile.meta.is_attached().then(|| profile.meta.start_ns.unwrap_or(0));
         let is_older = |born_ns: u64| attached_ns.is_some_and(|at| born_ns <= at.saturating_add(FOUND_NS));
         let steady = steady_strides(profile);
+        let mut strata = Strata::default();
         for ((sample, own), firsts) in profile.samples.iter().zip(&accesses).zip(&sweeps.is_first) {
             if rates::is_for_rates(sample) {
                 continue;
             }
+            strata.add(sample.thread, sample.id, rates.time(sample), sample.weight);
+            let round = unit(sample.id, sample.time_ns, sample.weight);
             let Some(thread) = reader.threads.index(sample.thread) else {
                 samples.refused += u64::from(!own.is_empty());
                 continue;
@@ -102,7 +106,7 @@ impl Source for TimerSamples {
                     position: reader.groups[group].position(object, offset),
                     start: settled,
                     end: sample.time_ns,
-                    round: sample.id.unsigned_abs(),
+                    round,
                     by_thread: vec![ByThread { thread, rate: 1.0, hits: 1, cut: false, node }],
                     writes: Some(access.kind.writes()),
                     strided: Some(access.stride.is_some_and(|stride| stride != 0 && steady.get(&access.site) == Some(&stride))),
@@ -110,10 +114,10 @@ impl Source for TimerSamples {
                     home: if is_first && !is_older(this.born_ns) { Home::Untouched } else { Home::Unknown },
                 });
                 samples.time.push((time * access.words).clamp(0.0, f64::MAX));
-                samples.draws.push(Draw { group, round: sample.id.unsigned_abs(), z, held_ns: 1.0, rate: 0.0, cut: false, doubts });
+                samples.draws.push(Draw { group, round, z, held_ns: 1.0, rate: 0.0, cut: false, doubts });
             }
         }
-        Samples { elsewhere: Some(elsewhere), ..samples }
+        Samples { elsewhere: Some(elsewhere), strata: Some(strata), ..samples }
     }
 
     fn design(&self, reader: &Reader<'_>, draws: Vec<Draw>) -> Design {

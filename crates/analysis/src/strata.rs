@@ -1,0 +1,185 @@
+//! Strata of samples: the samples of one thread, each of which stands for a known part of the thread's CPU time.
+//!
+//! How much CPU time each thread used is known, so chance decides only what a thread did in its time, not how much of all samples it has. In
+//! sampling theory the threads are strata (Cochran 1977, chapter 5), and the samples of one are a systematic sample of its CPU time. With U_i, what
+//! sample i moves a figure by, t_i, the time that it stands for, and U = sum U_i / sum t_i over *all* samples of the thread (those without an access
+//! have U_i = 0), the variance is
+//!
+//!   sum over threads of n / (n - 1) sum over its samples of (U_i - t_i U)^2
+//!
+//! A program whose threads each use either local or remote memory has a remote fraction without any variance of this kind. What remains is what
+//! the samples of one thread do not agree on, and the errors of rates ([`crate::estimator::Doubt`]).
+//!
+//! Samples that stand for others that were left out in the same 20 ms are one unit each 20 ms, outside of all strata: how much time they stand for is
+//! chance.
+
+use firsttouch_model::rows::Id;
+use std::collections::HashMap;
+
+/// Threads with fewer samples are no stratum of their own: the mean of their samples is not known well enough.
+const LEAST_SAMPLES: usize = 20;
+/// Recorders leave samples out in windows of this length, ns.
+const WINDOW_NS: u64 = 20_000_000;
+/// Units that are windows have numbers from here on; ids of samples are smaller.
+const WINDOWS: u64 = 1 << 62;
+
+/// The CPU time of a thread, over all of its samples.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stratum {
+    samples: usize,
+    time: f64,
+    squares: f64,
+}
+
+/// The stratum of each unit.
+#[derive(Clone, Debug, Default)]
+pub struct Strata {
+    of_unit: HashMap<u64, (usize, f64)>,
+    of_thread: HashMap<Id, usize>,
+    strata: Vec<Stratum>,
+}
+
+/// The number of the unit that a sample belongs to: itself, or its window if it stands for others too.
+#[must_use]
+pub fn unit(sample: Id, time_ns: u64, weight: f64) -> u64 {
+    if weight > 1.0 { WINDOWS + time_ns / WINDOW_NS } else { sample.unsigned_abs() }
+}
+
+impl Strata {
+    /// Adds a sample of a thread that stands for some CPU time. Samples that stand for others too are in no stratum.
+    pub fn add(&mut self, thread: Id, sample: Id, time: f64, weight: f64) {
+        if weight > 1.0 || !time.is_finite() {
+            return;
+        }
+        let next = self.strata.len();
+        let at = *self.of_thread.entry(thread).or_insert(next);
+        if at == next {
+            self.strata.push(Stratum::default());
+        }
+        let stratum = &mut self.strata[at];
+        stratum.samples += 1;
+        stratum.time += time;
+        stratum.squares += time * time;
+        self.of_unit.insert(unit(sample, 0, weight), (at, time));
+    }
+
+    /// The stratum of a unit, and the time that the unit stands for.
+    #[must_use]
+    pub fn of(&self, unit: u64) -> Option<(usize, f64)> {
+        self.of_unit.get(&unit).copied().filter(|&(stratum, _)| self.strata[stratum].samples >= LEAST_SAMPLES)
+    }
+
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.strata.len()
+    }
+}
+
+/// What moves a figure, summed over units.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    u: f64,
+    with_time: f64,
+    squares: f64,
+}
+
+/// The variance of a figure by units.
+#[derive(Debug)]
+pub struct Spread<'a> {
+    strata: &'a Strata,
+    sums: Vec<Sums>,
+    /// Of units in no stratum.
+    outside: f64,
+    units_outside: usize,
+}
+
+impl<'a> Spread<'a> {
+    #[must_use]
+    pub fn new(strata: &'a Strata) -> Self {
+        Self { strata, sums: vec![Sums::default(); strata.count()], outside: 0.0, units_outside: 0 }
+    }
+
+    /// Adds a unit that moves the figure by `u`. Units that are not added move it by 0.
+    pub fn add(&mut self, place: Option<(usize, f64)>, u: f64) {
+        match place {
+            Some((stratum, time)) => {
+                let sums = &mut self.sums[stratum];
+                sums.u += u;
+                sums.with_time += u * time;
+                sums.squares += u * u;
+            }
+            None => {
+                self.outside += u * u;
+                self.units_outside += 1;
+            }
+        }
+    }
+
+    #[must_use]
+    pub fn variance(&self) -> f64 {
+        let of = |(sums, stratum): (&Sums, &Stratum)| {
+            let n = stratum.samples as f64;
+            if n < 2.0 || stratum.time <= 0.0 {
+                return sums.squares;
+            }
+            let mean = sums.u / stratum.time;
+            let squares = sums.squares - 2.0 * mean * sums.with_time + mean * mean * stratum.squares;
+            squares.max(0.0) * n / (n - 1.0)
+        };
+        let n = self.units_outside as f64;
+        let outside = if n > 1.0 { self.outside * n / (n - 1.0) } else { self.outside };
+        outside + self.sums.iter().zip(&self.strata.strata).map(of).sum::<f64>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strata(samples: &[(Id, f64)]) -> Strata {
+        let mut strata = Strata::default();
+        for (i, &(thread, time)) in samples.iter().enumerate() {
+            strata.add(thread, i as Id, time, 1.0);
+        }
+        strata
+    }
+
+    /// Check that a figure which is the same in all samples of each thread has no variance, and that one which changes within a thread has that
+    /// of its samples.
+    #[test]
+    fn threads_are_strata() {
+        let strata = strata(&(0..200).map(|i| (i % 2, 4.0)).collect::<Vec<_>>());
+        let mut constant = Spread::new(&strata);
+        let mut changing = Spread::new(&strata);
+        for i in 0..200 {
+            constant.add(strata.of(i), if i % 2 == 0 { 1.0 } else { -1.0 });
+            changing.add(strata.of(i), if i / 2 % 2 == 0 { 1.0 } else { -1.0 });
+        }
+        assert!(constant.variance() < 1e-9, "{}", constant.variance());
+        assert!((changing.variance() / 200.0 - 1.0).abs() < 0.02, "{}", changing.variance());
+    }
+
+    /// Check that samples without an access count as samples of their thread: a thread that computes half of the time does not have a certain
+    /// number of accesses.
+    #[test]
+    fn samples_without_an_access_count() {
+        let strata = strata(&[(7, 4.0); 100]);
+        let mut spread = Spread::new(&strata);
+        (0..50).for_each(|i| spread.add(strata.of(2 * i), 1.0));
+        assert!((spread.variance() - 25.0).abs() < 1.0, "{}", spread.variance());
+    }
+
+    /// Check that threads with few samples, and samples that stand for others, are in no stratum, and that the latter are one unit a window.
+    #[test]
+    fn few_and_thinned_samples_are_outside() {
+        let mut strata = strata(&[(1, 4.0); 19]);
+        strata.add(1, 19, 4.0, 32.0);
+        assert!((0..20).all(|unit| strata.of(unit).is_none()));
+        assert_eq!(unit(5, 30_000_000, 2.0), unit(6, 39_999_999, 2.0));
+        assert_ne!(unit(5, 30_000_000, 2.0), unit(6, 40_000_000, 2.0));
+        assert_eq!(unit(5, 30_000_000, 1.0), 5);
+        let mut spread = Spread::new(&strata);
+        (0..19).for_each(|i| spread.add(strata.of(i), 1.0));
+        assert!((spread.variance() - 19.0 * 19.0 / 18.0).abs() < 1e-9);
+    }
+}

@@ -75,6 +75,13 @@ pub struct LimitCheck {
     pub new_findings: Vec<String>,
 }
 
+impl LimitCheck {
+    /// The figure is no evidence for or against the limit.
+    pub fn forget(&mut self) {
+        self.status = LimitStatus::Unknown;
+    }
+}
+
 /// What the limits say together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

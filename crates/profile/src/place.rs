@@ -3,6 +3,7 @@
 use crate::APPLICATION_ID;
 use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_system::calls::claim::claim;
+use firsttouch_system::calls::rename::{exchange, rename_new};
 use firsttouch_system::proc::limits;
 use rusqlite::OpenFlags;
 use std::ffi::{OsStr, OsString};
@@ -35,8 +36,8 @@ pub struct Created {
     pub replaces: bool,
     /// Why the name is not the usual one, as a sentence.
     pub why_elsewhere: Option<String>,
-    /// Held, never read.
-    pub(crate) _claim: Option<Arc<File>>,
+    /// The claimed file.
+    pub(crate) claim: Option<Arc<File>>,
 }
 
 /// An older profile that was renamed.
@@ -47,7 +48,8 @@ pub(crate) struct Older {
 
 enum Taken {
     Free(File, Option<Older>),
-    InUse,
+    /// Another process writes it. The new name of an older profile, if that had to be renamed.
+    InUse(Option<PathBuf>),
 }
 
 /// Takes the place: creates an empty file that no other process writes.
@@ -58,10 +60,13 @@ pub(crate) fn take(output: &Output) -> Result<(Created, Option<Older>)> {
     match output {
         Output::File(path) => match take_file(path, false)? {
             Taken::Free(file, older) => Ok(created(path.clone(), file, older, None)),
-            Taken::InUse => Err(Error::invalid_input(format!(
-                "cannot create profile {}: another firsttouch is writing it. Name another file with -o; %p in a name stands for the process number",
-                path.display()
-            ))),
+            Taken::InUse(kept) => {
+                let kept = kept.map_or(String::new(), |kept| format!(" (the older profile is {})", kept.display()));
+                Err(Error::invalid_input(format!(
+                    "cannot create profile {}: another firsttouch is writing it{kept}. Name another file with -o; %p in a name stands for the process number",
+                    path.display()
+                )))
+            }
         },
         Output::Default { name, folders } => take_default(name, folders),
     }
@@ -95,7 +100,7 @@ fn take_default(name: &OsStr, folders: &[PathBuf]) -> Result<(Created, Option<Ol
                     };
                     return Ok(created(path, file, older, why));
                 }
-                Ok(Taken::InUse) => in_use = Some(path),
+                Ok(Taken::InUse(_)) => in_use = Some(path),
                 Err(error) if error.kind() == firsttouch_model::error::ErrorKind::PermissionDenied => {
                     refused.get_or_insert(error);
                     break;
@@ -112,7 +117,7 @@ fn take_default(name: &OsStr, folders: &[PathBuf]) -> Result<(Created, Option<Ol
 fn created(path: PathBuf, file: File, older: Option<Older>, why_elsewhere: Option<String>) -> (Created, Option<Older>) {
     let kept = older.as_ref().filter(|older| older.is_kept).map(|older| older.path.clone());
     let replaces = older.as_ref().is_some_and(|older| !older.is_kept);
-    (Created { path, kept, replaces, why_elsewhere, _claim: Some(Arc::new(file)) }, older)
+    (Created { path, kept, replaces, why_elsewhere, claim: Some(Arc::new(file)) }, older)
 }
 
 /// Creates the file at `path`. An older profile there is renamed: to the next free name if `keep`, else to a temporary one.
@@ -122,23 +127,19 @@ fn take_file(path: &Path, keep: bool) -> Result<Taken> {
         format!("cannot create profile {}{limit}", path.display())
     };
     let refuse = |why: &str| Err(Error::invalid_input(format!("cannot create profile {}: {why}", path.display())));
-    let mut older = None;
     for _ in 0..TRIES {
         // Opening the file here first gives the operating system's reason; SQLite only says "unable to open".
         match File::options().read(true).write(true).create_new(true).open(path) {
-            Ok(file) if !claim(&file) => return Ok(Taken::InUse),
+            Ok(file) if !claim(&file) => return Ok(Taken::InUse(None)),
             Ok(file) => {
                 if let Some(side) = SIDES.iter().map(|suffix| beside(path, suffix)).find(|side| side.exists()) {
                     let _ = std::fs::remove_file(path);
                     return refuse(&format!("{} is in the way: move it away or name another with -o", side.display()));
                 }
-                return Ok(Taken::Free(file, older));
+                return Ok(Taken::Free(file, None));
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => {
-                restore(older, path);
-                return Err(error).with_context(context);
-            }
+            Err(error) => return Err(error).with_context(context),
         }
         let meta = match std::fs::metadata(path) {
             Ok(meta) => meta,
@@ -161,13 +162,11 @@ fn take_file(path: &Path, keep: bool) -> Result<Taken> {
             Err(error) => return Err(error).with_context(context),
         };
         if !claim(&file) {
-            return Ok(Taken::InUse);
+            return Ok(Taken::InUse(None));
         }
-        let same = |one: &std::fs::Metadata, other: &std::fs::Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
-        match (std::fs::metadata(path), file.metadata()) {
-            (Ok(now), Ok(opened)) if same(&now, &opened) => {}
+        if !is_at(&file, path) {
             // Another process renamed it in the meantime.
-            _ => continue,
+            continue;
         }
         if meta.len() == 0 {
             std::fs::remove_file(path).with_context(context)?;
@@ -175,49 +174,120 @@ fn take_file(path: &Path, keep: bool) -> Result<Taken> {
         } else if !is_profile(path) {
             return refuse("a file that is not a firsttouch profile is already there: move it away or name another with -o");
         } else {
-            older = Some(set_aside(path, keep).with_context(context)?);
+            return replace(path, keep).with_context(context);
         }
     }
     Err(Error::other(format!("{}: other processes create it too: name another with -o", context())))
 }
 
-/// Renames an older profile. A WAL that a crash left is merged into it or lost.
-fn set_aside(path: &Path, keep: bool) -> Result<Older> {
-    // After a crash, the last flush is in the WAL.
+/// Whether an open file is the one at `path`.
+fn is_at(file: &File, path: &Path) -> bool {
+    let same = |one: &std::fs::Metadata, other: &std::fs::Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
+    matches!((std::fs::metadata(path), file.metadata()), (Ok(now), Ok(opened)) if same(&now, &opened))
+}
+
+/// Puts a new file, claimed, in the place of an older profile, in one step where the file system can: no other process finds the place
+/// empty. The caller has claimed the older profile.
+fn replace(path: &Path, keep: bool) -> Result<Taken> {
+    // After a crash, the last flush is in the WAL. If it cannot be merged (full disk, a reader), it stays beside the profile.
     if beside(path, "-wal").exists()
         && let Ok(connection) = crate::reader::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
     {
         let _ = connection.execute_batch("PRAGMA journal_mode = DELETE;");
     }
-    let aside = if keep {
-        rename_to_next(path)?
-    } else {
-        let aside = beside(path, &format!(".old-{}", std::process::id()));
-        std::fs::rename(path, &aside)?;
-        aside
-    };
-    remove_sides(path)?;
-    Ok(Older { path: aside, is_kept: keep })
+    let (aside, mut file) = new_aside(path)?;
+    let exchanged = move_sides(path, &aside).and_then(|()| exchange(&aside, path));
+    match exchanged {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            std::fs::rename(path, &aside)?;
+            let created = File::options().read(true).write(true).create_new(true).open(path);
+            match created {
+                Ok(created) if claim(&created) => file = created,
+                // Another process took the place between the two steps. It may withdraw, so the older profile is kept in any case.
+                Ok(_) => return Ok(Taken::InUse(Some(rename_to_next(&aside, path)?))),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    return Ok(Taken::InUse(Some(rename_to_next(&aside, path)?)));
+                }
+                Err(error) => {
+                    put_back(&aside, path);
+                    return Err(error.into());
+                }
+            }
+        }
+        Err(error) => {
+            let _ = move_sides(&aside, path);
+            let _ = std::fs::remove_file(&aside);
+            return Err(error.into());
+        }
+    }
+    let aside = if keep { rename_to_next(&aside, path)? } else { aside };
+    Ok(Taken::Free(file, Some(Older { path: aside, is_kept: keep })))
 }
 
-/// Renames `a.ftp` to the `a.ftp.N` after the last one.
-fn rename_to_next(path: &Path) -> Result<PathBuf> {
+/// A new file next to `path`, claimed.
+fn new_aside(path: &Path) -> io::Result<(PathBuf, File)> {
+    let mut number = 0;
+    loop {
+        // A number follows if a run that had this process number was killed.
+        let after = if number == 0 { String::new() } else { format!("-{number}") };
+        let aside = beside(path, &format!(".old-{}{after}", std::process::id()));
+        match File::options().read(true).write(true).create_new(true).open(&aside) {
+            Ok(file) if claim(&file) => return Ok((aside, file)),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists || number > TRIES => return Err(error),
+            _ => number += 1,
+        }
+    }
+}
+
+/// Renames an older profile of `path` to the `a.ftp.N` after the last one.
+fn rename_to_next(aside: &Path, path: &Path) -> io::Result<PathBuf> {
     let mut next = kept(path).last().map_or(1, |(number, _)| number + 1);
     loop {
-        let aside = beside(path, &format!(".{next}"));
-        // A link fails if the name is taken; a rename would replace what another process has just kept.
-        match std::fs::hard_link(path, &aside) {
+        let to = beside(path, &format!(".{next}"));
+        match rename_new(aside, &to) {
             Ok(()) => {
-                std::fs::remove_file(path)?;
-                return Ok(aside);
+                move_sides(aside, &to)?;
+                return Ok(to);
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => next += 1,
-            // This file system has no links, or the file belongs to another user.
-            Err(_) if !aside.exists() => {
-                std::fs::rename(path, &aside)?;
-                return Ok(aside);
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Renames an older profile back, or, if another process has taken the name, to the next one that is kept.
+fn put_back(aside: &Path, path: &Path) {
+    match rename_new(aside, path) {
+        Ok(()) => {
+            let _ = move_sides(aside, path);
+        }
+        Err(_) => {
+            let _ = rename_to_next(aside, path);
+        }
+    }
+}
+
+/// Removes a new profile, and puts the older one back.
+pub(crate) fn withdraw(created: &Created, older: Option<Older>) {
+    let path = &created.path;
+    // The user may have removed it, and another process may have taken the name.
+    let is_ours = created.claim.as_ref().is_some_and(|file| is_at(file, path));
+    if is_ours {
+        let _ = remove_sides(path);
+    }
+    match older.map(|older| older.path) {
+        Some(aside) if is_ours && exchange(&aside, path).is_ok() => {
+            let _ = move_sides(&aside, path);
+            let _ = std::fs::remove_file(&aside);
+        }
+        older => {
+            if is_ours {
+                let _ = std::fs::remove_file(path);
             }
-            Err(error) => return Err(error.into()),
+            if let Some(aside) = older {
+                put_back(&aside, path);
+            }
         }
     }
 }
@@ -243,13 +313,6 @@ pub fn kept(path: &Path) -> Vec<(u64, PathBuf)> {
     list
 }
 
-/// Renames an older profile back.
-pub(crate) fn restore(older: Option<Older>, path: &Path) {
-    if let Some(older) = older {
-        let _ = std::fs::rename(older.path, path);
-    }
-}
-
 /// Whether a file is a firsttouch profile, by its first bytes.
 #[must_use]
 pub fn is_profile(path: &Path) -> bool {
@@ -272,11 +335,17 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
 }
 
 pub(crate) fn remove_sides(path: &Path) -> io::Result<()> {
-    for suffix in SIDES {
-        match std::fs::remove_file(beside(path, suffix)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+    SIDES.iter().try_for_each(|suffix| found(std::fs::remove_file(beside(path, suffix))))
+}
+
+/// Renames what SQLite keeps next to a profile along with it. (The index of the WAL is made anew.)
+fn move_sides(from: &Path, to: &Path) -> io::Result<()> {
+    for suffix in ["-wal", "-journal"] {
+        found(std::fs::rename(beside(from, suffix), beside(to, suffix)))?;
     }
-    Ok(())
+    remove_sides(from)
+}
+
+fn found(done: io::Result<()>) -> io::Result<()> {
+    done.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }

@@ -45,12 +45,10 @@ impl Writer {
     /// As [`Writer::create`]; also if another process is writing the profile.
     pub fn create_at(output: &Output) -> Result<Self> {
         let (created, older) = place::take(output)?;
-        let path = created.path.clone();
-        match Self::fill(created) {
+        match Self::fill(created.clone()) {
             Ok(writer) => Ok(Self { older, ..writer }),
             Err(error) => {
-                let _ = place::remove(&path);
-                place::restore(older, &path);
+                place::withdraw(&created, older);
                 Err(error)
             }
         }
@@ -134,7 +132,7 @@ impl Writer {
     /// Keeps this profile, and removes the one that it replaces.
     pub fn keep(&mut self) {
         if let Some(older) = self.older.take().filter(|older| !older.is_kept) {
-            let _ = std::fs::remove_file(older.path);
+            let _ = place::remove(&older.path);
         }
     }
 
@@ -142,8 +140,7 @@ impl Writer {
     pub fn withdraw(mut self) {
         let (created, older) = (self.created.clone(), self.older.take());
         drop(self);
-        let _ = place::remove(&created.path);
-        place::restore(older, &created.path);
+        place::withdraw(&created, older);
     }
 
     fn run(&self, sql: &str, values: impl rusqlite::Params) -> Result<()> {

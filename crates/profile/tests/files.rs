@@ -1,7 +1,23 @@
 use firsttouch_model::ErrorKind;
 use firsttouch_model::rows::metadata::Entry;
-use firsttouch_profile::{Writer, open};
+use firsttouch_profile::{Output, Writer, open};
+use std::ffi::OsString;
 use std::fs;
+use std::path::Path;
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Writes a profile with this exit status, and leaves it open.
+fn written(output: &Output, exit_code: i32) -> firsttouch_model::error::Result<Writer> {
+    let mut writer = Writer::create_at(output)?;
+    writer.meta(Entry::ExitCode(exit_code)).unwrap();
+    writer.flush().unwrap();
+    Ok(writer)
+}
 
 /// Check that the error for each kind of file that is not a profile has a kind, and says what the file is.
 #[test]
@@ -57,4 +73,72 @@ fn an_older_profile_comes_back() {
     newer.finish().unwrap();
     assert_eq!(open(&path).unwrap().meta.exit_code, Some(3));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+}
+
+/// Check that many runs that start at once with one name leave one profile, whether they go on or withdraw, and nothing else.
+#[test]
+fn runs_that_start_at_once_leave_one_profile() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.ftp");
+    let output = Output::File(path.clone());
+    written(&output, 0).unwrap().finish().unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let output = &output;
+            scope.spawn(move || {
+                for round in 0..100 {
+                    match written(output, 1000 * thread + round) {
+                        Ok(writer) if round % 3 != 0 => writer.withdraw(),
+                        Ok(mut writer) => {
+                            writer.keep();
+                            writer.finish().unwrap();
+                        }
+                        Err(error) => assert!(error.to_string().contains("another firsttouch is writing it"), "{error}"),
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(names(folder.path()), ["p.ftp"]);
+    let last = open(&path).unwrap().meta.exit_code.unwrap();
+    assert!(last % 1000 % 3 == 0, "{last} withdrew");
+}
+
+/// Check that a run that withdraws replaces no profile that was created since, and loses no older one.
+#[test]
+fn withdrawing_replaces_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.ftp");
+    let output = Output::File(path.clone());
+    written(&output, 1).unwrap().finish().unwrap();
+    let second = written(&output, 2).unwrap();
+    // The user removes it while it is written.
+    ["p.ftp", "p.ftp-wal", "p.ftp-shm"].iter().for_each(|name| fs::remove_file(folder.path().join(name)).unwrap());
+    let third = written(&output, 3).unwrap();
+    second.withdraw();
+    third.finish().unwrap();
+    assert_eq!(open(&path).unwrap().meta.exit_code, Some(3));
+    assert_eq!(names(folder.path()), ["p.ftp", "p.ftp.1"]);
+    assert_eq!(open(&folder.path().join("p.ftp.1")).unwrap().meta.exit_code, Some(1));
+}
+
+/// Check that the last records of a killed run are kept with its profile, also where they cannot be merged into it.
+#[test]
+fn an_unmerged_log_goes_with_its_profile() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, killed] = ["p.ftp", "killed"].map(|name| folder.path().join(name));
+    let running = written(&Output::File(killed.clone()), 7).unwrap();
+    for suffix in ["", "-wal"] {
+        fs::copy(killed.with_file_name(format!("killed{suffix}")), path.with_file_name(format!("p.ftp{suffix}"))).unwrap();
+    }
+    running.withdraw();
+    let reader = rusqlite::Connection::open(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT * FROM meta;").unwrap();
+    let output = Output::Default { name: OsString::from("p"), folders: vec![folder.path().to_owned()] };
+    let next = written(&output, 8).unwrap();
+    assert!(names(folder.path()).contains(&"p.ftp.1-wal".to_owned()), "{:?}", names(folder.path()));
+    drop(reader);
+    next.finish().unwrap();
+    assert_eq!(open(&folder.path().join("p.ftp.1")).unwrap().meta.exit_code, Some(7));
+    assert_eq!(open(&path).unwrap().meta.exit_code, Some(8));
 }

@@ -35,7 +35,8 @@ impl Session<'_> {
         loop {
             let now = monotonic_ns();
             // The kernel says when a child ends; asking it again and again takes longer than reading a ring.
-            let mut may_have_ended = now >= next_flush;
+            // (It says nothing of the children of the program that `--wait` waits for.)
+            let mut may_have_ended = now >= next_flush || ended.is_some();
             self.end_ns = now;
             // A tick that is due soon is done now if a source acts now: one wake-up less.
             if now >= next_tick || (now >= self.next_act_ns && now + tick_ns / 2 >= next_tick) {
@@ -81,6 +82,10 @@ impl Session<'_> {
             if is_child {
                 if may_have_ended && ended.is_none() {
                     ended = reap(self.pid);
+                    if ended.is_some() && self.options.wait {
+                        // The births of its last children may still be in the rings.
+                        self.drain(monotonic_ns(), false);
+                    }
                 }
                 if may_have_ended && ended.is_some() && !(self.options.wait && self.left_behind() > 0) {
                     self.end_ns = monotonic_ns();

@@ -8,9 +8,10 @@ use crate::record::{record, status, this_machine};
 use crate::request::analysis_request;
 use anyhow::{Context, Result, anyhow, bail};
 use firsttouch_analysis::Assessed;
-use firsttouch_analysis::check_limits::{Limits, Outcome, check};
+use firsttouch_analysis::check_limits::{LimitCheck, Limits, Outcome, check};
 use firsttouch_capture::Output;
 use firsttouch_model::rows::Machine;
+use firsttouch_model::rows::metadata::{Metadata, Symbols};
 use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, SavedReport, is_pipe, is_profile, load_report};
 use firsttouch_predict::forecast::Forecast;
 use firsttouch_report::{CheckJson, check_github, check_junit, check_sarif, check_text};
@@ -46,7 +47,7 @@ pub fn run(arguments: &Check) -> Result<u8> {
     }
     let own = status(&outcome);
     if own != 0 && !arguments.ignore_failure {
-        message(&format!("NOT JUDGED: the program failed (exit status {own}); to judge it all the same: --ignore-failure"));
+        message(&format!("NOT JUDGED: {}", failure(own.into())));
         return Ok(own_status(own));
     }
     let ran = Ran::Now { error: outcome.profile_error.take() };
@@ -65,6 +66,37 @@ enum Ran {
     Now {
         error: Option<String>,
     },
+}
+
+/// Why a profile does not show a whole run of a program that worked.
+enum Flaw {
+    /// A limit that what was recorded exceeds is exceeded all the same.
+    Cut(String),
+    /// The run shows nothing of the program's usual work: no limit is compared.
+    Failed(String),
+}
+
+impl Flaw {
+    fn of(ran: &Ran, meta: &Metadata, ignore_failure: bool) -> Option<Self> {
+        match (ran, meta.exit_code) {
+            (Ran::Now { error: Some(error) }, _) => Some(Self::Cut(format!("the profile is not whole: {error}"))),
+            (Ran::Before, Some(code)) if code != 0 && !ignore_failure => Some(Self::Failed(failure(code))),
+            // Names are stored last. A profile of --pid or --duration has them, and no exit status.
+            (Ran::Before, None) if meta.symbols != Symbols::InFile => Some(Self::Cut(
+                "the profile is not whole: firsttouch was killed while it recorded the program; profile it again".to_owned(),
+            )),
+            _ => None,
+        }
+    }
+
+    fn cause(&self) -> &str {
+        let (Self::Cut(cause) | Self::Failed(cause)) = self;
+        cause
+    }
+}
+
+fn failure(status: i32) -> String {
+    format!("the program failed (exit status {status}); to judge it all the same: --ignore-failure")
 }
 
 /// The arguments of `profile` for this program.
@@ -116,12 +148,16 @@ fn check_before(arguments: &Check, request: &AnalysisRequest, machine: &Machine,
         return usage(Err(no_description()));
     }
     let name = request.machine_name(machine)?;
-    fits(baseline, &name)?;
+    fits(baseline, &name, arguments.ignore_failure)?;
     destination(arguments).check()
 }
 
-/// Whether the baseline is a report on this machine.
-fn fits(baseline: Option<&SavedReport>, machine: &str) -> Result<()> {
+/// Whether the baseline is a report on this machine, and of a program that worked.
+fn fits(baseline: Option<&SavedReport>, machine: &str, ignore_failure: bool) -> Result<()> {
+    let code = baseline.and_then(|before| before.analysis.exit_code).filter(|code| *code != 0 && !ignore_failure);
+    if let Some(code) = code {
+        bail!("cannot use the baseline: {}", failure(code));
+    }
     match baseline.map(|before| &before.analysis.machine.name).filter(|name| *name != machine) {
         Some(other) => bail!("cannot use the baseline: it was judged on {other}, this on {machine}: name one machine with --machine"),
         None => baseline.map_or(Ok(()), is_judged),
@@ -143,7 +179,7 @@ fn no_description() -> anyhow::Error {
 
 fn check_limits(arguments: &Check, analysed: &AnalysedProfile, baseline: Option<&SavedReport>, file: &Path, ran: Ran) -> Result<u8> {
     let analysis = &analysed.analysis;
-    fits(baseline, &analysis.machine.name)?;
+    fits(baseline, &analysis.machine.name, arguments.ignore_failure)?;
     if arguments.max_slowdown.is_some() && analysed.description.is_none() {
         return usage(Err(no_description()));
     }
@@ -152,13 +188,13 @@ fn check_limits(arguments: &Check, analysed: &AnalysedProfile, baseline: Option<
     let forecast = analysed.report_forecast()?;
     let prediction = forecast.and_then(Forecast::prediction);
     let limits = Limits { max_remote, max_slowdown: arguments.max_slowdown, baseline: baseline.map(SavedReport::assessed) };
-    let incomplete = match &ran {
-        Ran::Now { error: Some(error) } => Some(format!("the profile is not whole: {error}")),
-        _ => None,
-    };
-    let limits = check(Assessed { analysis, prediction: prediction.as_ref() }, &limits, incomplete.is_none());
+    let flaw = Flaw::of(&ran, &analysed.profile.meta, arguments.ignore_failure);
+    let mut limits = check(Assessed { analysis, prediction: prediction.as_ref() }, &limits, flaw.is_none());
+    if let Some(Flaw::Failed(_)) = flaw {
+        limits.iter_mut().for_each(LimitCheck::forget);
+    }
     let folder = std::env::current_dir().unwrap_or_default();
-    let json = CheckJson::new(analysis, forecast, &limits, &folder, incomplete.as_deref());
+    let json = CheckJson::new(analysis, forecast, &limits, &folder, flaw.as_ref().map(Flaw::cause));
     show(arguments, &json, &analysed.options, file, matches!(ran, Ran::Now { .. }))?;
     Ok(match json.outcome {
         Outcome::Passed => 0,

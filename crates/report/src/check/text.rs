@@ -23,7 +23,7 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
         Outcome::NotJudged => style.paint(Paint::Bad, "NOT JUDGED"),
     };
     out.line(&format!("check {verdict} on {}", clean(&check.machine.name)));
-    if check.outcome == Outcome::NotJudged {
+    if check.outcome != Outcome::Passed {
         check.causes.iter().for_each(|cause| out.sentence(&format!("  {}", clean(cause))));
     }
     let rows: Vec<Vec<String>> = check

@@ -12,6 +12,7 @@
 //! | [`probe`] | tries what placement and profiling need |
 //! | [`mapped_file`] | mmap of files |
 //! | [`claim`] | fcntl: one process claims a file |
+//! | [`rename`] | renameat2 |
 //! | [`clock`] | clock_gettime |
 //! | [`fresh_pages`] | mmap: the time of first touches |
 //! | [`process_memory`] | process_vm_readv |
@@ -35,6 +36,7 @@ pub mod perf;
 pub mod probe;
 pub mod process_memory;
 mod refusal;
+pub mod rename;
 pub mod shared_memory;
 pub mod sysconf;
 pub mod wake;

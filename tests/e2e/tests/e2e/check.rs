@@ -3,7 +3,7 @@
 
 use firsttouch_e2e::process::{Outcome, run};
 use firsttouch_e2e::programs::program;
-use firsttouch_e2e::recorded::recorded;
+use firsttouch_e2e::recorded::{fixture, recorded};
 use firsttouch_e2e::tool::{Firsttouch, assert_clear_error, temporary_directory, text};
 use serde_json::Value;
 use std::path::Path;
@@ -148,4 +148,50 @@ fn no_evidence_passes_no_limit() {
         assert_eq!(full.status, 1, "{kib}: {full:?}");
         assert!(!full.messages().contains("passed"), "{kib}: {full:?}");
     }
+}
+
+/// Check that a saved profile passes only if it is of a whole run of a program that worked, and that each format says what is wrong with it.
+#[test]
+fn half_runs_pass_no_limit() {
+    let Some(firsttouch) = Firsttouch::find("half_runs_pass_no_limit") else { return };
+    let folder = temporary_directory();
+    let [serial, parallel] = ["dgemv_serial", "dgemv_parallel"].map(|name| fixture(name));
+    let edited = |from: &Path, name: &str, sql: &str| {
+        let file = folder.path().join(name);
+        std::fs::copy(from, &file).expect("a copy");
+        rusqlite::Connection::open(&file).and_then(|profile| profile.execute_batch(sql)).expect("an edited profile");
+        file
+    };
+    let failed = "UPDATE meta SET value = '7' WHERE key = 'exit_code'";
+    let killed = "DELETE FROM meta WHERE key IN ('exit_code', 'symbolized')";
+    let [failed, killed] = [
+        (edited(&parallel, "failed.ftp", failed), "the program failed (exit status 7)", edited(&serial, "failed_serial.ftp", failed)),
+        (edited(&parallel, "killed.ftp", killed), "firsttouch was killed", edited(&serial, "killed_serial.ftp", killed)),
+    ];
+    for (file, cause, _) in [&failed, &killed] {
+        for (words, expected) in [
+            (&[][..], "NOT JUDGED"),
+            (&["--format", "github"], "remote accesses: not judged"),
+            (&["--format", "junit"], "<error type=\"not-judged\""),
+            (&["--format", "sarif"], "\"executionSuccessful\": false"),
+            (&["--json"], "\"passed\": false"),
+        ] {
+            let outcome = check(&firsttouch, &[words, &[text(file)]].concat());
+            assert_eq!(outcome.status, 1, "{words:?}: {outcome:?}");
+            let shown = outcome.stdout_text().replace("&apos;", "'");
+            assert!(shown.contains(expected) && shown.contains(cause), "{words:?}: {shown}");
+        }
+    }
+    // What a failed program did is no evidence; what was recorded before a kill is, against it.
+    assert_eq!(check(&firsttouch, &[text(&failed.2)]).status, 1);
+    let exceeded = check(&firsttouch, &[text(&killed.2)]);
+    assert!(exceeded.status == 3 && exceeded.stdout_text().contains(killed.1), "{exceeded:?}");
+    assert_eq!(check(&firsttouch, &["--ignore-failure", text(&failed.0)]).status, 0);
+    assert_eq!(check(&firsttouch, &["--ignore-failure", text(&failed.2)]).status, 3);
+    let baseline = check(&firsttouch, &["--baseline", text(&failed.0), text(&parallel)]);
+    assert_clear_error(&baseline, &[1], &["cannot use the baseline", failed.1]);
+    assert_eq!(check(&firsttouch, &["--ignore-failure", "--baseline", text(&failed.0), text(&parallel)]).status, 0);
+    // A recording that was to end before its program has no exit status, and is whole.
+    let ended = edited(&parallel, "duration.ftp", "DELETE FROM meta WHERE key = 'exit_code'");
+    assert_eq!(check(&firsttouch, &[text(&ended)]).status, 0);
 }

@@ -344,6 +344,22 @@ fn processes_that_outlive_the_program() {
     }
 }
 
+/// Check that `--wait` ends when the last process does, not at the next of the rare looks at everything (0.125 s after the start, then every
+/// 0.5 s). On a loaded machine, one of three tries suffices.
+#[test]
+fn waiting_ends_with_the_last_process() {
+    let Some(firsttouch) = Firsttouch::find("waiting_ends_with_the_last_process") else { return };
+    let directory = temporary_directory();
+    let file = directory.path().join("wait.ftp");
+    let wall_s = || {
+        let command = ["sh", "-c", "sleep 0.7 >/dev/null 2>&1 & exit 0"];
+        assert_eq!(run(&mut firsttouch.profile(&file, &["--quiet", "--wait"], &command)).status, 0);
+        firsttouch.report_json(&file)["wall_s"].as_f64().expect("a time")
+    };
+    let times: Vec<f64> = (0..3).map(|_| wall_s()).collect();
+    assert!(times.iter().all(|time| *time >= 0.7) && times.iter().any(|time| *time < 0.95), "{times:?}");
+}
+
 /// Check that attaching says what is recorded and until when, shows the progress on a terminal, and ends with Ctrl-C; and that a launched
 /// program has the terminal for itself.
 #[test]

@@ -32,10 +32,11 @@ fn profile_over_9p() {
 fn killed_over_9p() {
     let folder = tempfile::tempdir_in("/tmp/host").unwrap();
     let file = folder.path().join("killed.ftp");
-    let running = Running::start(&mut Blocks { seconds: 30, ..Blocks::on(&[0, 2], "stay") }.profile(&file), &[]);
+    let running = Running::start(&mut Blocks { seconds: 60, ..Blocks::on(&[0, 2], "stay") }.profile(&file), &[]);
     let is_empty = || std::fs::metadata(&file).map_or(0, |file| file.len()) == 0;
     (0..300).take_while(|_| is_empty()).for_each(|_| std::thread::sleep(Duration::from_millis(100)));
-    std::thread::sleep(Duration::from_secs(5));
+    // Where both guests share two busy CPUs, 5 s were too few to write the threads.
+    std::thread::sleep(Duration::from_secs(15));
     running.signal_group(SIGKILL);
     running.wait();
     let report = json(&["report", text(&file)]);

@@ -107,6 +107,7 @@ enum ft_alloc_kind {
     FT_KIND_MMAP = 5,    /* anonymous private or shared */
     FT_KIND_MMAP_FILE = 6,
     FT_KIND_MREMAP = 7,
+    FT_KIND_SHMAT = 8, /* a System V segment; its end (shmdt) is a FREE record */
 };
 
 /* First slot of every record. */

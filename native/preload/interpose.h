@@ -27,6 +27,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/types.h>
 
 #define FT_EXPORT __attribute__((visibility("default")))
@@ -53,6 +54,11 @@
     X(munmap, int, (void *, size_t))                        \
     X(mremap, void *, (void *, size_t, size_t, int, ...))   \
     X(madvise, int, (void *, size_t, int))
+
+/* System V shared memory. */
+#define FT_SEGMENT_FUNCTIONS(X)                \
+    X(shmat, void *, (int, const void *, int)) \
+    X(shmdt, int, (const void *))
 
 /* Functions that start threads and programs. */
 #define FT_START_FUNCTIONS(X)                                                                               \

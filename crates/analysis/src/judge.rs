@@ -250,8 +250,17 @@ fn sight(source: SourceRef, group: &Group) -> Sight {
     if group.processes() > 1 && source.sight() == Sight::All { Sight::One } else { source.sight() }
 }
 
-/// Memory counts as written if at least one of so many samples writes it.
+/// Memory counts as written if at least one of so many samples writes it. A table of threads may be sorted or filled in parts before they only
+/// read it. Processes that write a hundredth of the time into memory that they share exchange data through it (locks, pins, queues).
 const WRITTEN: usize = 10;
+const WRITTEN_BY_PROCESSES: usize = 50;
+
+/// Whether memory is written while it is used; `None` with too few samples that tell.
+fn is_written(writes: impl Iterator<Item = bool>, group: &Group) -> Option<bool> {
+    let one_of = if group.processes() > 1 { WRITTEN_BY_PROCESSES } else { WRITTEN };
+    let (samples, written) = writes.fold((0, 0), |(samples, written), writes| (samples + 1, written + usize::from(writes)));
+    (samples >= MIN_UNITS).then_some(written * one_of >= samples)
+}
 
 /// The samples of a group by each source.
 pub type HitsOf<'a> = dyn Fn(SourceRef) -> Cow<'a, [Hit]> + 'a;
@@ -266,11 +275,9 @@ pub fn divided<'j>(
     source: SourceRef,
 ) -> Partition {
     let partition = divided_or_open(judge, uses, hits, group, source);
-    let is_written = uses.sources().any(|source| {
-        let known: Vec<bool> = hits(source).iter().filter_map(|hit| hit.writes).collect();
-        known.len() >= MIN_UNITS && known.iter().filter(|writes| **writes).count() * WRITTEN >= known.len()
-    });
-    if partition.kind == PartitionKind::Shared && is_written { Partition::dealt_out_anew() } else { partition }
+    let is_written = |source| is_written(hits(source).iter().filter_map(|hit| hit.writes), group) == Some(true);
+    let is_overwritten = partition.kind == PartitionKind::Shared && uses.sources().any(is_written);
+    if is_overwritten { Partition::dealt_out_anew() } else { partition }
 }
 
 /// A source that shows one of the threads at an address cannot tell memory that all threads use in full from memory that is dealt out anew
@@ -289,8 +296,7 @@ fn divided_or_open<'j>(
     }
     let known: Vec<(bool, bool)> =
         uses.sources().flat_map(|one| hits(one).iter().filter_map(|hit| hit.writes.zip(hit.strided)).collect::<Vec<_>>()).collect();
-    // A table is written before it is used: sorted, or filled in parts.
-    let is_read_only = known.len() >= MIN_UNITS && known.iter().filter(|(writes, _)| *writes).count() * WRITTEN < known.len();
+    let is_read_only = is_written(known.iter().map(|(writes, _)| *writes), group) == Some(false);
     let gathered = known.iter().filter(|(_, strided)| !strided).count();
     if is_read_only && 2 * gathered > known.len() {
         return Partition::shared();

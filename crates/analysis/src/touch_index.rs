@@ -2,13 +2,14 @@
 
 use crate::threads::Threads;
 use crate::touch_record::Touch;
-use firsttouch_model::rows::{FirstTouch, Id, Object, Profile};
+use firsttouch_model::rows::{FaultPeriod, FirstTouch, Id, Object, Profile};
 use std::collections::{BTreeMap, HashMap};
 
 /// All touches, by process.
 #[derive(Debug, Default)]
 pub struct TouchIndex {
     pub(crate) by_process: HashMap<Id, ProcessTouches>,
+    periods: Vec<FaultPeriod>,
     /// The number of records that refer to an unknown thread, or whose weight is not a positive number.
     pub refused: u64,
 }
@@ -56,7 +57,7 @@ impl TouchIndex {
     /// `derived`: first touches that other evidence shows, besides the recorded ones.
     #[must_use]
     pub fn new(profile: &Profile, derived: &[FirstTouch], threads: &Threads) -> Self {
-        let mut index = Self::default();
+        let mut index = Self { periods: profile.fault_periods.clone(), ..Self::default() };
         for touch in profile.first_touches.iter().chain(derived) {
             let Some(thread) = threads.index(touch.thread).filter(|_| touch.weight.is_finite() && touch.weight > 0.0) else {
                 index.refused += 1;
@@ -104,12 +105,25 @@ impl TouchIndex {
         found.into_iter().map(|i| &list[i as usize]).collect()
     }
 
-    /// The longest sampling period of a process during an object's life, in faults per sample (1 without touches).
+    /// The longest sampling period during an object's life, in faults per sample (1 without touches).
     #[must_use]
     pub fn longest_period(&self, object: &Object) -> f64 {
-        let Some(touches) = self.by_process.get(&object.process) else { return 1.0 };
-        let alive = touches.heaviest(object.born_ns, object.died_ns.unwrap_or(u64::MAX));
-        if alive > 0.0 { alive } else { touches.heaviest(0, u64::MAX).max(1.0) }
+        let (born, died) = (object.born_ns, object.died_ns.unwrap_or(u64::MAX));
+        let first = self.periods.partition_point(|period| period.time_ns <= born).saturating_sub(1);
+        let alive = self.periods[first..].iter().take_while(|period| period.time_ns <= died).map(|period| period.faults).max();
+        let recorded = self.by_process.get(&object.process).map_or(0.0, |touches| touches.heaviest(born, died));
+        match alive {
+            Some(faults) => recorded.max(faults as f64).max(1.0),
+            None if recorded > 0.0 => recorded,
+            None => self.longest_period_until(object),
+        }
+    }
+
+    /// The longest sampling period up to an object's end: memory that was used before may have been touched long ago.
+    #[must_use]
+    pub fn longest_period_until(&self, object: &Object) -> f64 {
+        let died = if self.periods.is_empty() { u64::MAX } else { object.died_ns.unwrap_or(u64::MAX) };
+        self.by_process.get(&object.process).map_or(1.0, |touches| touches.heaviest(0, died).max(1.0))
     }
 }
 

@@ -238,7 +238,12 @@ impl<'a> TouchReader<'a> {
         let period = self.index.longest_period(object);
         let recorded = result.placed.iter().map(|p| p.touch.weight * p.page_bytes.max(unit) as f64 / unit as f64).sum::<f64>();
         let lost = self.profile.lost.iter().filter(|l| l.source == "touch").map(|l| l.count as f64 * period).sum::<f64>();
-        if recorded + lost >= pages / 2.0 || !(pages / period >= 8.0 || (period <= 1.0 && pages >= 2.0)) {
+        let would_show = |period: f64| pages / period >= LEAST_SHOWN || (period <= 1.0 && pages >= 2.0);
+        if recorded + lost >= pages / 2.0 || !would_show(period) {
+            return;
+        }
+        // A former owner may have touched them when few faults were recorded.
+        if self.had_owner(object) && !would_show(self.index.longest_period_until(object)) {
             return;
         }
         let missing = pages - recorded;
@@ -253,6 +258,13 @@ impl<'a> TouchReader<'a> {
         };
         result.kernel = Some(thread);
         result.kernel_pages = missing * unit as f64 / BASE_PAGE as f64;
+    }
+
+    /// Whether another object had some of its addresses before.
+    fn had_owner(&self, object: &Object) -> bool {
+        let end = object.address.saturating_add(object.bytes);
+        let overlaps = |other: &Object| other.address < end && object.address < other.address.saturating_add(other.bytes);
+        self.profile.objects.iter().any(|other| other.process == object.process && other.born_ns < object.born_ns && overlaps(other))
     }
 
     /// Page size in bytes if the kernel did not report it: huge if no two records lie in one huge page, and the records represent at least

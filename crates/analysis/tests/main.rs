@@ -16,5 +16,6 @@ mod samples;
 mod seeds;
 mod shared_memory;
 mod simulated;
+mod successors;
 mod together;
 mod without_perf;

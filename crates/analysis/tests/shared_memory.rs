@@ -25,12 +25,13 @@ struct Family {
     is_shared: bool,
     /// Accesses are seen by watchpoints, not by samples.
     is_watched: bool,
-    writes: bool,
+    /// Of a hundred samples.
+    writes: u64,
 }
 
 impl Family {
     fn new(children: usize, touch: Who, user: Who) -> Self {
-        Self { children, touch, user, is_moved: false, is_shared: true, is_watched: false, writes: false }
+        Self { children, touch, user, is_moved: false, is_shared: true, is_watched: false, writes: 0 }
     }
 
     fn address(&self, process: usize) -> u64 {
@@ -112,13 +113,14 @@ impl Family {
             if self.is_watched {
                 self.add_window(&mut profile, number, (random.below(self.children as u64) as usize + 1, offset), &users);
             } else {
-                self.add_sample(&mut profile, number, user, offset);
+                let writes = random.below(100) < self.writes;
+                self.add_sample(&mut profile, number, (user, offset), writes);
             }
         }
         profile
     }
 
-    fn add_sample(&self, profile: &mut Profile, number: u64, user: usize, offset: u64) {
+    fn add_sample(&self, profile: &mut Profile, number: u64, (user, offset): (usize, u64), writes: bool) {
         let id = number as Id;
         profile.samples.push(TimerSample {
             id,
@@ -139,7 +141,7 @@ impl Family {
             address: self.address(user) + offset,
             bytes: 8,
             words: 1.0,
-            kind: if self.writes { AccessKind::Write } else { AccessKind::Read },
+            kind: if writes { AccessKind::Write } else { AccessKind::Read },
             site: Some(101),
             stride: Some(8),
         });
@@ -227,6 +229,25 @@ fn memory_that_all_processes_read() {
         let kinds: Vec<FindingKind> = analysis.findings.iter().map(|finding| finding.kind).collect();
         let expected = if is_watched { FindingKind::NoStablePartition } else { FindingKind::SharedRead };
         assert_eq!(kinds, [expected], "{:?}", analysis.findings);
+    }
+}
+
+/// Check that memory which processes read and write at random has the same finding whatever the share of its writes near a tenth, and that no copy
+/// of shared memory is advised, read only or not.
+#[test]
+fn shared_buffers_of_a_server() {
+    for (writes, expected) in [
+        (0, FindingKind::SharedRead),
+        (6, FindingKind::NoStablePartition),
+        (10, FindingKind::NoStablePartition),
+        (14, FindingKind::NoStablePartition),
+    ] {
+        for seed in 0..10 {
+            let analysis = Family { writes, ..Family::new(4, Who::One(0), Who::All(1, 4)) }.judged(seed, 2);
+            let [finding] = analysis.findings.as_slice() else { panic!("{:?}", analysis.findings) };
+            assert_eq!(finding.kind, expected, "{writes} % of the samples write");
+            assert!(finding.fix.contains("no copy can replace it") && finding.fix.contains("--interleave=all"), "{}", finding.fix);
+        }
     }
 }
 

@@ -4,9 +4,9 @@ use crate::{APPLICATION_ID, OLDEST_VERSION, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::rows::metadata::Metadata;
 use firsttouch_model::rows::{
-    Access, AccessKind, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Id, Lost, Machine, Object, ObjectKind, Page, Policy, Process,
-    Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, SharedMemory, Site, SmallBlock, Thread, TimerSample,
-    Window,
+    Access, AccessKind, Counter, Evidence, FaultPeriod, FirstTouch, FoldedObjects, Frame, Id, Lost, Machine, Object, ObjectKind, Page,
+    Policy, Process, Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, SharedMemory, Site, SmallBlock,
+    Thread, TimerSample, Window,
 };
 use rusqlite::{Connection, OpenFlags, Row};
 use std::collections::BTreeMap;
@@ -186,6 +186,7 @@ fn load(c: &Connection) -> Result<Profile> {
                 })
             },
         )?,
+        fault_periods: fault_periods(c)?,
         releases: rows(c, "SELECT process, time_ns, address, bytes FROM releases", |r| {
             Ok(Release { process: r.get(0)?, time_ns: unsigned(r, 1)?, address: unsigned(r, 2)?, bytes: unsigned(r, 3)? })
         })?,
@@ -297,6 +298,15 @@ fn small_blocks(c: &Connection) -> Result<Vec<SmallBlock>> {
             time_ns: unsigned(r, 7)?,
         })
     })
+}
+
+/// Early files of version 3, and all of version 2, lack the table.
+fn fault_periods(c: &Connection) -> Result<Vec<FaultPeriod>> {
+    if !has_table(c, "fault_periods")? {
+        return Ok(Vec::new());
+    }
+    let read = |r: &rusqlite::Row<'_>| Ok(FaultPeriod { time_ns: unsigned(r, 0)?, faults: unsigned(r, 1)? });
+    rows(c, "SELECT time_ns, faults FROM fault_periods ORDER BY time_ns, rowid", read)
 }
 
 /// Early files of version 3, and all of version 2, lack the table.

@@ -6,8 +6,8 @@ use crate::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Result};
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{
-    Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process, Region, Release, SampledAccess, Seen,
-    SharedMemory, Site, SmallBlock, Thread, TimerSample, Window,
+    Access, Counter, Evidence, FaultPeriod, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process, Region, Release,
+    SampledAccess, Seen, SharedMemory, Site, SmallBlock, Thread, TimerSample, Window,
 };
 use firsttouch_system::proc::limits;
 use rusqlite::types::Value;
@@ -285,6 +285,10 @@ impl Writer {
 
     pub fn first_touch(&mut self, row: FirstTouch) -> Result<()> {
         self.first_touches.add(row, &self.connection).with_context(|| self.failed())
+    }
+
+    pub fn fault_period(&self, period: FaultPeriod) -> Result<()> {
+        self.run("INSERT INTO fault_periods VALUES (?, ?)", params![signed(period.time_ns), signed(period.faults)])
     }
 
     pub fn release(&self, r: &Release) -> Result<()> {

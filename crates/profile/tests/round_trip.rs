@@ -1,7 +1,7 @@
 use firsttouch_model::rows::{
-    Access, AccessKind, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy, Process,
-    Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, SharedMemory, Site, SmallBlock, Thread, TimerSample,
-    Window,
+    Access, AccessKind, Counter, Evidence, FaultPeriod, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy,
+    Process, Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, SharedMemory, Site, SmallBlock, Thread,
+    TimerSample, Window,
 };
 use firsttouch_profile::{Writer, open};
 
@@ -85,6 +85,7 @@ fn profile() -> Profile {
             time_ns: 9,
         }],
         first_touches: vec![touch],
+        fault_periods: vec![FaultPeriod { time_ns: 1, faults: 1 }, FaultPeriod { time_ns: 7, faults: 2_008 }],
         releases: vec![Release { process: 1, time_ns: 3, address: 4096, bytes: 4096 }],
         windows: vec![Window { id: 1, round: 2, object: 1, address: 8, start_ns: 1, held_ns: 2, round_ns: 3, inclusion: 0.25 }],
         accesses: vec![access],
@@ -126,6 +127,7 @@ fn rows_are_read_as_written() {
     written.folded_objects.iter().for_each(|row| w.folded_objects(row).unwrap());
     written.small_blocks.iter().for_each(|row| w.small_block(row).unwrap());
     written.first_touches.iter().for_each(|row| w.first_touch(row.clone()).unwrap());
+    written.fault_periods.iter().for_each(|row| w.fault_period(*row).unwrap());
     written.releases.iter().for_each(|row| w.release(row).unwrap());
     written.windows.iter().for_each(|row| w.window(row).unwrap());
     written.accesses.iter().for_each(|row| w.access(row).unwrap());

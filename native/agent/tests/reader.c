@@ -38,7 +38,8 @@ static int quiet;
 static const char *const type_names[] = {
     "NONE",           "ATTACH",       "ALLOC",         "FREE",        "MAP",    "UNMAP",  "STACK",    "THREAD",
     "PARALLEL_BEGIN", "PARALLEL_END", "IMPLICIT_TASK", "ADVISE_FREE", "PYTHON", "SAMPLE", "NO_TIMER", "SMALL"};
-static const char *const kind_names[] = {"-", "malloc", "calloc", "realloc", "aligned", "mmap", "mmap_file", "mremap"};
+static const char *const kind_names[] = {"-",    "malloc",    "calloc", "realloc", "aligned",
+                                         "mmap", "mmap_file", "mremap", "shmat"};
 
 static void *published(uint64_t number) {
     void *slot = slots + (number & (ring->capacity - 1)) * FT_SLOT_BYTES;
@@ -83,8 +84,9 @@ static int print_record(uint64_t at, const struct ft_record *record, uint64_t *s
     } else {
         fprintf(out, "%s %u %u %" PRIx64 " %" PRIu64 " %s %016" PRIx64 " %" PRIu64 " %" PRIu64 " %016" PRIx64 "\n",
                 record->type <= FT_REC_SMALL ? type_names[record->type] : "?", record->pid, record->tid,
-                record->address, record->size, record->kind < 8 ? kind_names[record->kind] : "?", record->stack_id,
-                record->aux, record->time_ns, record->python_id);
+                record->address, record->size,
+                record->kind < sizeof kind_names / sizeof kind_names[0] ? kind_names[record->kind] : "?",
+                record->stack_id, record->aux, record->time_ns, record->python_id);
     }
     *slots_used = 1 + more;
     return 1;

@@ -1,5 +1,6 @@
 //! Reads the rows of a profile into the samples of all sources.
 
+use super::sample_home::Others;
 use super::{Evidence, Hit, Sampled, Source};
 use crate::Target;
 use crate::estimator::{Design, Draw};
@@ -141,19 +142,22 @@ impl<'a> Reader<'a> {
         hits.resize_with(self.groups.len(), Vec::new);
         for (group, hits) in hits.iter_mut().enumerate() {
             let logical = if source.sees_initialisation() { self.logical(group, hits, &evidence.touches) } else { None };
+            let others = Others { logical, successors: self.successors(group, hits, &evidence.touches) };
+            let mut initialising = 0;
             hits.retain_mut(|hit| {
                 if hit.home != Home::Untouched {
-                    hit.home = self.home(hit, group, evidence, logical.as_ref());
+                    hit.home = self.home(hit, group, evidence, &others);
                 }
                 let counts = hit.home != Home::Untouched || !source.sees_initialisation();
                 if counts {
                     draws[hit.draw].rate = hit.rate();
                     draws[hit.draw].cut = hit.by_thread.iter().any(|by| by.cut);
                 } else {
-                    evidence.initialising += 1;
+                    initialising += 1;
                 }
                 counts
             });
+            evidence.initialising += initialising;
         }
         evidence.refused += refused;
         let timed: Vec<Draw> = draws.iter().zip(time).map(|(draw, z)| Draw { z, doubts: [None; 2], ..*draw }).collect();

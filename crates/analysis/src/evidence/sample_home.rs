@@ -5,13 +5,73 @@ use crate::groups::Group;
 use crate::homes::{Home, comes_later, home, home_between, observed};
 use crate::touch_record::{BASE_PAGE, Placed};
 use crate::touches::ObjectTouches;
-use firsttouch_model::rows::Id;
+use firsttouch_model::rows::{Id, Object};
 use std::collections::HashMap;
 
 /// Instructions closer together than this belong to one loop body, bytes.
 const SAME_LOOP: u64 = 64;
 
+/// Records that show where a whole object's pages are.
+const MANY_RECORDS: usize = 16;
+/// So few records show only their own pages, if each of them stands for a large part (1 / `LARGE_PART`) of the object.
+const FEW_RECORDS: usize = 8;
+const LARGE_PART: f64 = 8.0;
+
+/// Members of a group that have lived one after the other in one place (an array that each step of a program allocates anew), in a time when few
+/// page faults were recorded: who touched them first is taken from the member nearest in time that has records.
+pub(super) struct Successors<'e> {
+    /// By slot and bytes, in the order of birth: when a member with many records was born, and its touches.
+    known: HashMap<(usize, u64), Vec<(u64, &'e ObjectTouches)>>,
+}
+
+impl<'e> Successors<'e> {
+    fn new(group: &Group, objects: &[Object], touches: &'e HashMap<usize, ObjectTouches>) -> Self {
+        let mut known: HashMap<(usize, u64), Vec<(u64, &ObjectTouches)>> = HashMap::new();
+        for &member in &group.members {
+            if let Some(own) =
+                touches.get(&member).filter(|own| own.placed.len() >= MANY_RECORDS && own.kernel.is_none() && !own.incomplete)
+            {
+                known.entry((group.slot(member), own.bytes)).or_default().push((objects[member].born_ns, own));
+            }
+        }
+        Self { known }
+    }
+
+    /// The home of a page of a member with too few records, by the member nearest in time. It is not certain.
+    fn home(&self, group: &Group, object: &Object, own: &ObjectTouches, hit: &Hit, kernel_node: impl Fn(usize) -> u32) -> Option<Home> {
+        let page = |offset: u64| own.address.wrapping_add(offset) / own.page_bytes.max(1);
+        if !has_few_records(own) || own.placed.iter().any(|placed| page(placed.offset) == page(hit.offset)) {
+            return None;
+        }
+        let members = self.known.get(&(group.slot(hit.object), own.bytes))?;
+        let &(born_ns, other) = members.iter().min_by_key(|(born_ns, _)| born_ns.abs_diff(object.born_ns))?;
+        let then = born_ns.saturating_add(hit.start.saturating_sub(object.born_ns));
+        Some(match home(other, kernel_node, hit.offset, then) {
+            Home::Known { thread, node, first, .. } => Home::Known { thread, node, first, sure: false },
+            home => home,
+        })
+    }
+}
+
+fn has_few_records(own: &ObjectTouches) -> bool {
+    let is_large = |placed: &Placed| placed.covers() * LARGE_PART > own.bytes as f64;
+    own.kernel.is_none() && own.history.is_none() && own.placed.len() < FEW_RECORDS && own.placed.iter().all(is_large)
+}
+
+/// What other members of a group show about those without enough records.
+pub(super) struct Others<'e> {
+    pub logical: Option<ObjectTouches>,
+    pub successors: Option<Successors<'e>>,
+}
+
 impl Reader<'_> {
+    /// For a group whose members replaced one another, if one that was hit has too few records of its own.
+    pub(super) fn successors<'e>(&self, group: usize, hits: &[Hit], touches: &'e HashMap<usize, ObjectTouches>) -> Option<Successors<'e>> {
+        let group = &self.groups[group];
+        let has_few = |hit: &Hit| touches.get(&hit.object).is_some_and(has_few_records);
+        (group.members.len() > 1 && hits.iter().any(has_few)).then(|| Successors::new(group, &self.profile.objects, touches))
+    }
+
     /// For a group with rows, if a member that was hit has no record of its own: all records in the group's logical range.
     pub(super) fn logical(&self, group: usize, hits: &[Hit], touches: &HashMap<usize, ObjectTouches>) -> Option<ObjectTouches> {
         let group = &self.groups[group];
@@ -20,17 +80,17 @@ impl Reader<'_> {
     }
 
     /// The node of a hit's page: from first touches, and on the recorded machine from the kernel's answers.
-    pub(super) fn home(&self, hit: &Hit, group: usize, evidence: &Evidence, logical: Option<&ObjectTouches>) -> Home {
+    pub(super) fn home(&self, hit: &Hit, group: usize, evidence: &Evidence, others: &Others<'_>) -> Home {
         let kernel_node = |thread: usize| self.threads.list[thread].node;
         let Some(own) = evidence.touches.get(&hit.object) else { return Home::Unknown };
-        let nearest = match logical.filter(|_| own.is_bare()) {
-            Some(all) => home(all, kernel_node, hit.position, hit.start),
-            None => home_between(own, kernel_node, hit.offset, (hit.start, hit.end)),
-        };
+        let this = &self.profile.objects[hit.object];
+        let of_successor = || others.successors.as_ref()?.home(&self.groups[group], this, own, hit, kernel_node);
+        let of_rows = || Some(home(others.logical.as_ref().filter(|_| own.is_bare())?, kernel_node, hit.position, hit.start));
+        let nearest = of_successor().or_else(of_rows).unwrap_or_else(|| home_between(own, kernel_node, hit.offset, (hit.start, hit.end)));
         if own.history.is_none() && self.initialises(hit, own) {
             return Home::Untouched;
         }
-        let object = &self.profile.objects[hit.object];
+        let object = this;
         let derived = match nearest {
             // Neighbours disagree: if the touches follow a rule, it is a better estimate than the nearest neighbour.
             Home::Known { sure: false, .. } => {

@@ -46,6 +46,12 @@ impl Context<'_> {
         if let Some(text) = small_blocks(self, kind, case) {
             return text;
         }
+        if case.group.processes() > 1 && matches!(kind, FindingKind::NoStablePartition | FindingKind::SharedRead) {
+            return format!(
+                "the processes share {name}, so no copy can replace it: {INTERLEAVE}; in the source, mbind() with MPOL_INTERLEAVE behind the call that \
+                 maps {name}, before anybody touches it"
+            );
+        }
         match kind {
             FindingKind::SerialFirstTouch => serial::serial(self, case, language),
             FindingKind::MismatchedPartition => match self.team() {

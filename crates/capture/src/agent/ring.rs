@@ -289,8 +289,8 @@ impl AgentRing {
             2 => AgentEvent::Alloc { call: call_name(call), address, bytes, stack, python },
             3 => AgentEvent::Free { address },
             4 => {
-                // Of mmap, the upper half has the flags.
-                let shared = matches!(call, 5 | 6) && (aux >> 32) as i32 & libc::MAP_SHARED != 0;
+                // Of mmap and shmat, the upper half has the flags.
+                let shared = matches!(call, 5 | 6 | 8) && (aux >> 32) as i32 & libc::MAP_SHARED != 0;
                 AgentEvent::Map { call: call_name(call), file: call == 6, shared, address, bytes, stack, python }
             }
             5 | 11 => AgentEvent::Unmap { address, bytes, advise: kind == 11 },
@@ -357,6 +357,7 @@ fn call_name(kind: u8) -> &'static str {
         4 => "aligned",
         5 | 6 => "mmap",
         7 => "mremap",
+        8 => "shmat",
         _ => "unknown",
     }
 }

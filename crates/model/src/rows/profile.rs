@@ -2,8 +2,8 @@
 
 use super::metadata::Metadata;
 use super::{
-    Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Lost, Machine, Object, Page, Policy, Process, Region, Release, SampledAccess,
-    Seen, SharedMemory, Site, SmallBlock, Thread, TimerSample, Window,
+    Access, Counter, Evidence, FaultPeriod, FirstTouch, FoldedObjects, Id, Lost, Machine, Object, Page, Policy, Process, Region, Release,
+    SampledAccess, Seen, SharedMemory, Site, SmallBlock, Thread, TimerSample, Window,
 };
 use crate::evidence::EvidenceSource;
 use std::collections::BTreeMap;
@@ -24,6 +24,8 @@ pub struct Profile {
     pub folded_objects: Vec<FoldedObjects>,
     pub small_blocks: Vec<SmallBlock>,
     pub first_touches: Vec<FirstTouch>,
+    /// In the order of time; empty if they were not recorded.
+    pub fault_periods: Vec<FaultPeriod>,
     pub releases: Vec<Release>,
     pub windows: Vec<Window>,
     pub accesses: Vec<Access>,

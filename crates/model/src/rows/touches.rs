@@ -23,3 +23,11 @@ pub struct FirstTouch {
     /// The node of the page right after the fault, or a negative errno (-14 or -2: the zero page). `None` if it was not queried.
     pub node: Option<i32>,
 }
+
+/// From this time on, until the next such row, a record stands for so many faults: a stretch of time without records says how few pages can have
+/// been touched in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultPeriod {
+    pub time_ns: u64,
+    pub faults: u64,
+}

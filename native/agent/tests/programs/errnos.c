@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <unistd.h>
 
 static volatile size_t huge = (size_t)1 << 60, big = 100000, most = SIZE_MAX;
@@ -53,6 +54,13 @@ int main(void) {
     SHOW(munmap((char *)p + 1, big));
     SHOW(munmap(p, 0));
     SHOW(munmap(p, big));
+    int segment;
+    SHOW(segment = shmget(IPC_PRIVATE, big, 0600));
+    SHOW(shmat(-1, NULL, 0));
+    SHOW(p = shmat(segment, NULL, 0));
+    SHOW(shmctl(segment, IPC_RMID, NULL));
+    SHOW(shmdt((char *)p + 1));
+    SHOW(shmdt(p));
     SHOW(pthread_create(&thread, NULL, nothing, NULL));
     SHOW(pthread_join(thread, NULL));
     SHOW(execl("/nonexistent", "x", (char *)NULL));

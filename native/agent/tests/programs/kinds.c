@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <unistd.h>
 
 #define SITE __attribute__((noinline, noclone))
@@ -88,6 +89,13 @@ SITE static void by_failed_mremap(void *old) {
     KEEP(p); /* no record expected */
 }
 
+SITE static void *by_shmat(int segment) {
+    void *p = shmat(segment, NULL, 0);
+    KEEP(p);
+    expect("MAP", "shmat", 70 * 4096, "by_shmat", p);
+    return p;
+}
+
 static void release(void *p) {
     expect("FREE", "-", 0, "-", p);
     free(p);
@@ -127,5 +135,13 @@ int main(void) {
     munmap(shared, 64 * 4096);
     munmap(file, 18 * 4096);
     munmap(file + 1, 4096);
+    int segment = shmget(IPC_PRIVATE, 70 * 4096, 0600), small_segment = shmget(IPC_PRIVATE, 4096, 0600);
+    void *attached = by_shmat(segment), *small_attached = shmat(small_segment, NULL, 0);
+    shmctl(segment, IPC_RMID, NULL);
+    shmctl(small_segment, IPC_RMID, NULL);
+    shmdt((char *)attached + 1); /* fails: no record expected */
+    expect("FREE", "-", 0, "-", attached);
+    shmdt(attached);
+    shmdt(small_attached);
     return 0;
 }

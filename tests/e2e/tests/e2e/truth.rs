@@ -204,7 +204,7 @@ fn shared_memory_is_one_object() {
     let Some(program) = program(test, "truth/shared_memory") else { return };
     let directory = temporary_directory();
     let file = directory.path().join("shared.ftp");
-    for how in ["anonymous", "mapped", "private"] {
+    for how in ["anonymous", "mapped", "segment", "private"] {
         let mut wrong = Vec::new();
         for attempt in 1..=3 {
             let command = [program.to_str().expect("a readable path"), how, "4", "128"];

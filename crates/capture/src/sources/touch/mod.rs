@@ -15,7 +15,7 @@ use crate::track::Tracker;
 use crate::track::objects::{Birth, LARGE_BYTES};
 use events::TouchEvents;
 use faults::Faults;
-use firsttouch_model::rows::Id;
+use firsttouch_model::rows::{FaultPeriod, Id};
 use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::calls::pages::nodes_of;
 use focus::{Focus, Memory};
@@ -39,6 +39,8 @@ pub struct Touch {
     /// When the focus began, and how often the rings were read since.
     focus_ns: u64,
     looks: usize,
+    /// The number of faults that a sample stands for, as it was last written.
+    written_period: u64,
     elapsed_s: f64,
     faults: Faults,
 }
@@ -58,6 +60,7 @@ impl Touch {
             focus_event: None,
             focus_ns: 0,
             looks: LOOKS_NS.len(),
+            written_period: 0,
             elapsed_s: 0.0,
             faults: Faults::new(Random::new(!now)),
         }
@@ -74,6 +77,11 @@ impl Touch {
             if self.period.is_focused() {
                 (self.focus_ns, self.looks) = (monotonic_ns(), 0);
             }
+        }
+        let faults = self.period.stands_for();
+        if std::mem::replace(&mut self.written_period, faults) != faults {
+            let row = FaultPeriod { time_ns: monotonic_ns(), faults };
+            tracker.sink.write(|w| w.fault_period(row));
         }
         let activity = &mut tracker.activity;
         (activity.in_burst, activity.in_storm) = (self.period.in_burst(), self.period.in_storm());

@@ -133,6 +133,14 @@ impl Period {
         self.is_focused
     }
 
+    /// How many faults a sample stands for now.
+    #[must_use]
+    pub fn stands_for(&self) -> u64 {
+        let index = self.on.filter(|_| self.is_focused).unwrap_or(self.current);
+        let period = periods().nth(index).unwrap_or(QUIET);
+        if is_storm(index) { period * STORM_TICKS } else { period }
+    }
+
     /// Counts a sample of an event with this period. Returns the faults it stands for.
     pub fn count(&mut self, period: u64) -> u64 {
         let partly_on = PERIODS.iter().skip(STORM - 1).any(|p| p.0 == period);

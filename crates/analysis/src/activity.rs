@@ -1,13 +1,15 @@
 //! Which workers did nothing: helper threads of runtimes and libraries, or a main thread that only waits.
 //!
-//! A worker is idle if it hardly used CPU time and hardly any memory: less than `IDLE` of the CPU time of the busiest worker, of the first
-//! touches, and of the observed accesses and samples. Doubt counts as work: an idle thread that takes a place shifts others, but a worker
+//! A worker is idle if it hardly used CPU time and hardly any memory: less than `IDLE` of the CPU time of the busiest worker and of the observed
+//! accesses and samples, and less than `LITTLE_MEMORY` of the first touches. (A runtime's helper prepares tables of its own.) Doubt counts as work: an idle thread that takes a place shifts others, but a worker
 //! without a place is judged on the wrong node.
 //!
 //! - CPU times are read every half second. A thread that lived for less than a second counts with its whole life, because most of its work
 //!   may have come after the reading. So does a thread that was never read; if its end is not known either, it is not idle.
 //! - When firsttouch attached to a program, the times contain the life of the program before. So the busiest worker counts with at most the
 //!   observed time.
+//! - CPU time in which a thread only waited or was in the kernel, as at least `ENOUGH_SAMPLES` of its samples show, is not work: helper threads of
+//!   libraries yield in a loop until they are needed.
 //! - Threads of an OpenMP team have places by their number, whether they work or not. They are not idle.
 
 use firsttouch_model::rows::{Id, Profile, SampleState, Thread};
@@ -18,6 +20,11 @@ pub type WorkerId = (Id, usize);
 
 /// An idle worker has less than this fraction.
 const IDLE: f64 = 0.02;
+/// Of the first touches.
+const LITTLE_MEMORY: f64 = 0.05;
+/// A process with less than this fraction of the CPU time of the busiest process only starts the others (mpirun, a script).
+const DRIVER: f64 = 0.1;
+const ENOUGH_SAMPLES: u64 = 8;
 /// If the busiest worker used less CPU time, nobody is idle: CPU times are read in ticks of 10 ms.
 const LEAST_BUSY_NS: f64 = 100e6;
 /// The CPU time that was read of a thread tells what it did if the thread lived for two readings.
@@ -46,12 +53,15 @@ impl Default for Work {
 pub fn idle_workers(profile: &Profile, worker_of: &HashMap<Id, WorkerId>) -> HashSet<WorkerId> {
     let mut works: HashMap<WorkerId, Work> = HashMap::new();
     let sampled = sampled_cpu_ns(profile);
+    let computing = computing_parts(profile);
     for thread in &profile.threads {
         let Some(worker) = worker_of.get(&thread.id) else { continue };
         let work = works.entry(*worker).or_default();
         let sampled = sampled.get(&thread.id).copied();
         work.least_ns = work.least_ns.saturating_add(thread.cpu_ns.max(sampled).unwrap_or(0));
-        work.most_ns = work.most_ns.zip(most_cpu_ns(thread, sampled, profile.meta.end_ns)).map(|(sum, own)| sum.saturating_add(own));
+        let part = computing.get(&thread.id).copied().unwrap_or(1.0);
+        let most_ns = most_cpu_ns(thread, sampled, profile.meta.end_ns).map(|ns| (ns as f64 * part) as u64);
+        work.most_ns = work.most_ns.zip(most_ns).map(|(sum, own)| sum.saturating_add(own));
         work.in_team |= thread.omp_number.is_some();
     }
     let mut all = [0.0; 3];
@@ -71,16 +81,47 @@ pub fn idle_workers(profile: &Profile, worker_of: &HashMap<Id, WorkerId>) -> Has
     }
     let limit_ns = IDLE * busiest_ns.min(profile.meta.wall_s() * 1e9);
     let is_idle = |work: &Work| {
-        let is_small = |(own, all): (&f64, &f64)| *own == 0.0 || *own < IDLE * all;
-        !work.in_team && work.most_ns.is_some_and(|ns| (ns as f64) < limit_ns) && work.records.iter().zip(&all).all(is_small)
+        let mut records = work.records.iter().zip(&all).zip([LITTLE_MEMORY, IDLE, IDLE]);
+        !work.in_team
+            && work.most_ns.is_some_and(|ns| (ns as f64) < limit_ns)
+            && records.all(|((own, all), limit)| *own == 0.0 || *own < limit * all)
     };
     works.into_iter().filter(|(_, work)| is_idle(work)).map(|(worker, _)| worker).collect()
 }
 
-/// CPU time of threads at their last sample, ns.
+/// The processes that only start others: they used hardly any CPU time, beside the busiest one.
+#[must_use]
+pub fn drivers(profile: &Profile) -> HashSet<Id> {
+    let sampled = sampled_cpu_ns(profile);
+    let mut used: HashMap<Id, Option<u64>> = HashMap::new();
+    for thread in &profile.threads {
+        let own = most_cpu_ns(thread, sampled.get(&thread.id).copied(), profile.meta.end_ns);
+        let all = used.entry(thread.process).or_insert(Some(0));
+        *all = all.zip(own).map(|(sum, own)| sum.saturating_add(own));
+    }
+    let busiest_ns = used.values().flatten().max().copied().unwrap_or(0) as f64;
+    if busiest_ns < LEAST_BUSY_NS {
+        return HashSet::new();
+    }
+    used.into_iter().filter(|(_, ns)| ns.is_some_and(|ns| (ns as f64) < DRIVER * busiest_ns)).map(|(process, _)| process).collect()
+}
+
+/// The part of each thread's CPU time in which it may have computed, for threads with enough samples.
+fn computing_parts(profile: &Profile) -> HashMap<Id, f64> {
+    let mut counts: HashMap<Id, (u64, u64)> = HashMap::new();
+    for sample in profile.samples.iter().filter(|sample| sample.weight > 0.0) {
+        let (all, computing) = counts.entry(sample.thread).or_default();
+        *all += 1;
+        *computing += u64::from(matches!(sample.state, SampleState::Computing | SampleState::Undecoded));
+    }
+    let enough = counts.into_iter().filter(|(_, (all, _))| *all >= ENOUGH_SAMPLES);
+    enough.map(|(thread, (all, computing))| (thread, ((computing + 1) as f64 / (all + 1) as f64).min(1.0))).collect()
+}
+
+/// CPU time of threads at their last sample, ns. Samples that stand for no time have another clock.
 fn sampled_cpu_ns(profile: &Profile) -> HashMap<Id, u64> {
     let mut last: HashMap<Id, u64> = HashMap::new();
-    for sample in &profile.samples {
+    for sample in profile.samples.iter().filter(|sample| sample.weight > 0.0) {
         let ns = last.entry(sample.thread).or_default();
         *ns = sample.cpu_ns.max(*ns);
     }
@@ -206,13 +247,49 @@ mod tests {
         let mut often = profile(vec![thread(1, Some(0)), thread(2, Some(0))]);
         often.samples = (0..100).map(|number| sample(if number < 97 { 0 } else { 1 }, 1)).chain([sample(2, 1)]).collect();
         assert_eq!(idle(&often), [2]);
+        let mut burst = profile(vec![thread(1, Some(0)), thread(2, Some(0))]);
+        burst.samples = vec![sample(0, 8000), TimerSample { weight: 0.0, ..sample(1, 5_000_000) }];
+        assert_eq!(idle(&burst), [1, 2], "the clock of bursts is another one");
+    }
+
+    /// Check that a thread which yields in a loop is idle, and one that computes for as long is not.
+    #[test]
+    fn waiting_is_not_work() {
+        let mut all = profile(vec![thread(1, Some(200)), thread(2, Some(200))]);
+        let sample = |thread, state| TimerSample {
+            id: 0,
+            thread,
+            time_ns: 0,
+            cpu: 0,
+            cpu_ns: MS,
+            weight: 1.0,
+            site: None,
+            state,
+            around: None,
+            unknown: 0,
+            elsewhere: 0.0,
+        };
+        all.samples = (0..2000).map(|_| sample(0, SampleState::Computing)).collect();
+        all.samples.extend((0..20).map(|_| sample(1, SampleState::InKernel)));
+        all.samples.extend((0..20).map(|_| sample(2, SampleState::Undecoded)));
+        assert_eq!(idle(&all), [1]);
+    }
+
+    /// Check which processes only start others.
+    #[test]
+    fn small_processes_are_drivers() {
+        let of = |process, id, ms| Thread { process, ..thread(id, ms) };
+        let mut all = profile(vec![of(2, 1, Some(300)), of(2, 2, Some(300)), of(3, 3, Some(8000)), of(4, 4, None)]);
+        assert_eq!(drivers(&all), [2].into());
+        all.threads.retain(|thread| thread.process == 2);
+        assert_eq!(drivers(&all), [].into());
     }
 
     /// Check that a thread that touched or used memory is not idle, and that a few records of its own stack do not count.
     #[test]
     fn memory_is_work() {
         let mut all = profile(vec![thread(1, Some(0)), thread(2, Some(0)), thread(3, Some(0))]);
-        all.first_touches = vec![touch(0, 970.0), touch(1, 30.0), touch(2, 5.0), touch(2, f64::NAN)];
+        all.first_touches = vec![touch(0, 970.0), touch(1, 60.0), touch(2, 25.0), touch(2, f64::NAN)];
         all.accesses = (0..100).map(|number| access(if number < 96 { 0 } else { 3 })).collect();
         assert_eq!(idle(&all), [2]);
     }

@@ -51,7 +51,10 @@ impl Coverage {
     /// Whether an object was not judged because it stays in a core's cache, where its node hardly matters.
     #[must_use]
     pub fn is_cached(reason: &NotJudgedReason) -> bool {
-        matches!(reason, NotJudgedReason::Cached { .. } | NotJudgedReason::TouchedPartCached { .. })
+        matches!(
+            reason,
+            NotJudgedReason::Cached { .. } | NotJudgedReason::TouchedPartCached { .. } | NotJudgedReason::UsedPartCached { .. }
+        )
     }
 
     /// Whether the judged part is too small for an all-clear. Memory of no recorded object does not count: most of it is in blocks too small

@@ -20,6 +20,8 @@ use std::fmt;
 
 /// Records of first touches that identify the threads that made them.
 const LEAST_TOUCHES: u64 = 8;
+/// The part of a pool's accesses that decides how much of it is in use.
+const NEARLY_ALL: f64 = 0.95;
 
 impl Judge<'_> {
     /// Whether it stays in a core's cache. `indices`: those of its groups.
@@ -40,6 +42,19 @@ impl Judge<'_> {
         let span = offsets().max().unwrap_or(0) - offsets().min().unwrap_or(0);
         (touched <= self.target.private_cache_bytes && span <= self.target.private_cache_bytes && hits.len() >= MIN_UNITS)
             .then_some(touched)
+    }
+
+    /// The bytes of a pool that nearly all of its accesses go to, if they fit in a core's cache: the blocks of a line lie among those of a whole
+    /// program, of which it may use one.
+    fn used_part(&self, group: &Group, hits: &[Hit]) -> Option<u64> {
+        if group.pool.is_none() || hits.len() < MIN_UNITS {
+            return None;
+        }
+        let mut positions: Vec<u64> = hits.iter().map(|hit| hit.position).collect();
+        positions.sort_unstable();
+        let most = ((positions.len() as f64 * NEARLY_ALL).ceil() as usize).clamp(2, positions.len());
+        let part = positions.windows(most).map(|part| part[most - 1] - part[0]).min()?;
+        (part <= self.target.private_cache_bytes / 2).then_some(part)
     }
 
     /// How many page faults a record stood for, at most, while the group lived.
@@ -65,6 +80,9 @@ impl Judge<'_> {
         }
         if let Some(touched_bytes) = self.cached_part(group, hits) {
             return Some(NotJudgedReason::TouchedPartCached { touched_bytes, cache_bytes: self.target.private_cache_bytes });
+        }
+        if let Some(used_bytes) = self.used_part(group, hits) {
+            return Some(NotJudgedReason::UsedPartCached { used_bytes, cache_bytes: self.target.private_cache_bytes });
         }
         if hits.is_empty() {
             return Some(self.source.unseen(self.profile, self.design.windows(subject.group) as u64));
@@ -114,6 +132,11 @@ pub enum NotJudgedReason {
     /// The part of it that was touched fits in a core's private cache.
     TouchedPartCached {
         touched_bytes: u64,
+        cache_bytes: u64,
+    },
+    /// Nearly all accesses go to a part that fits in a core's private cache.
+    UsedPartCached {
+        used_bytes: u64,
         cache_bytes: u64,
     },
     /// The profile has no evidence of accesses.
@@ -195,6 +218,12 @@ impl fmt::Display for NotJudgedReason {
                 f,
                 "at most {} of it were touched, which fit in a core's cache ({})",
                 format_bytes(*touched_bytes),
+                format_bytes(*cache_bytes)
+            ),
+            Self::UsedPartCached { used_bytes, cache_bytes } => write!(
+                f,
+                "nearly all of its accesses go to {} of it, which fit in a core's cache ({})",
+                format_bytes(*used_bytes),
                 format_bytes(*cache_bytes)
             ),
             Self::NoAccessEvidence(missing) => write!(f, "no accesses were sampled{missing}"),

@@ -4,7 +4,9 @@
 //!   or with another one of their process.
 //! - A process by itself is spread over the nodes by the pinning. If several processes run at the same time, have about as many threads each,
 //!   and each fits a node, the threads of a process stay together, as ranks of MPI are launched. Processes of unequal size do not: a program
-//!   beside its driver script would have all of its threads on one node.
+//!   beside its driver script would have all of its threads on one node. A process that only starts others (mpirun) does not count for this.
+//! - If processes that share memory do not stay together, their threads are spread as those of one process: else each of them would be on the
+//!   first node.
 //! - Processes with successive lifetimes (a script's commands) share a place, as threads do.
 //! - With a list of nodes, and if all threads are to take places, each process is placed by itself.
 
@@ -12,7 +14,7 @@ use crate::Target;
 use crate::slots::{Lifetime, lowest_free_slots};
 use firsttouch_model::Pin;
 use firsttouch_model::rows::Id;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The smallest process has more than this fraction of the threads of the largest if processes are kept together.
 const EVEN: f64 = 0.5;
@@ -21,6 +23,10 @@ const EVEN: f64 = 0.5;
 #[derive(Clone, Debug)]
 pub struct Member {
     pub process: Id,
+    /// The first of the processes that share memory with its process.
+    pub team: Id,
+    /// Its process only starts others.
+    pub is_driver: bool,
     /// The number of its worker in the process.
     pub worker: usize,
     pub idle: bool,
@@ -33,6 +39,10 @@ pub struct Member {
 struct Team {
     workers: Vec<usize>,
     life: Lifetime,
+    is_driver: bool,
+    /// Workers of the processes that share memory with it: those of earlier processes, and all.
+    before: usize,
+    beside: usize,
 }
 
 /// The node of each thread, and the number of processes whose threads stay together on one node (0 if each process is spread over the
@@ -43,7 +53,7 @@ pub fn nodes(members: &[Member], target: &Target, seen: impl Fn(usize) -> Option
     let seat = |member: &Member| {
         let team = teams.get(&member.process)?;
         let rank = team.workers.binary_search(&member.worker).ok()?;
-        Some(together.get(&member.process).copied().unwrap_or_else(|| target.seat(rank, team.workers.len())))
+        Some(together.get(&member.process).copied().unwrap_or_else(|| target.seat(team.before + rank, team.beside)))
     };
     let own: Vec<Option<u32>> = members.iter().enumerate().map(|(index, member)| seen(index).or_else(|| seat(member))).collect();
     let mut first_of: BTreeMap<Id, u32> = BTreeMap::new();
@@ -61,8 +71,11 @@ pub fn nodes(members: &[Member], target: &Target, seen: impl Fn(usize) -> Option
 /// The teams of all processes in which a thread takes a place.
 fn teams(members: &[Member]) -> BTreeMap<Id, Team> {
     let mut teams: BTreeMap<Id, Team> = BTreeMap::new();
-    for Member { process, worker, life, .. } in members.iter().filter(|member| !member.idle) {
-        let team = teams.entry(*process).or_insert_with(|| Team { workers: Vec::new(), life: *life });
+    let mut sharing: BTreeMap<Id, BTreeSet<Id>> = BTreeMap::new();
+    for Member { process, team, worker, life, is_driver, .. } in members.iter().filter(|member| !member.idle) {
+        sharing.entry(*team).or_default().insert(*process);
+        let new = || Team { workers: Vec::new(), life: *life, is_driver: *is_driver, before: 0, beside: 0 };
+        let team = teams.entry(*process).or_insert_with(new);
         team.workers.push(*worker);
         team.life.born = team.life.born.min(life.born);
         team.life.released = team.life.released.max(life.released);
@@ -71,11 +84,22 @@ fn teams(members: &[Member]) -> BTreeMap<Id, Team> {
         team.workers.sort_unstable();
         team.workers.dedup();
     }
+    for processes in sharing.values() {
+        let count = |process: &Id| teams.get(process).map_or(0, |team| team.workers.len());
+        let (mut before, beside) = (0, processes.iter().map(count).sum());
+        for process in processes {
+            if let Some(team) = teams.get_mut(process) {
+                (team.before, team.beside) = (before, beside);
+                before += team.workers.len();
+            }
+        }
+    }
     teams
 }
 
 /// The node of each process whose threads stay together; empty if the processes are spread.
 fn together(teams: &BTreeMap<Id, Team>, target: &Target) -> BTreeMap<Id, u32> {
+    let teams: BTreeMap<Id, &Team> = teams.iter().filter(|(_, team)| !team.is_driver).map(|(process, team)| (*process, team)).collect();
     let lifetimes: Vec<Lifetime> = teams.values().map(|team| team.life).collect();
     let (slots, count) = lowest_free_slots(&lifetimes);
     if count < 2 || matches!(target.pin, Pin::Nodes(_)) {
@@ -163,8 +187,15 @@ mod tests {
 
     /// A process's threads, of which some are idle, created by its first one.
     fn process(process: Id, threads: usize, idle: &[usize], first: usize) -> Vec<Member> {
-        let member =
-            |worker: usize| Member { process, worker, idle: idle.contains(&worker), parent: (worker > 0).then_some(first), life: ALWAYS };
+        let member = |worker: usize| Member {
+            process,
+            team: process,
+            is_driver: false,
+            worker,
+            idle: idle.contains(&worker),
+            parent: (worker > 0).then_some(first),
+            life: ALWAYS,
+        };
         (0..threads).map(member).collect()
     }
 
@@ -213,6 +244,22 @@ mod tests {
         let mut started = beside(&[0]);
         started[1].parent = Some(0);
         assert_eq!(nodes(&started, &two, |_| None), (vec![0, 0, 0, 1, 1], 0));
+    }
+
+    /// Check that a process that only starts others does not keep them from staying together, and that processes that share memory and do not
+    /// stay together are spread as one.
+    #[test]
+    fn ranks_beside_their_launcher() {
+        let two = target(2, 8, Pin::Spread);
+        let mut all =
+            [process(1, 2, &[], 0), process(2, 1, &[], 2), process(3, 1, &[], 3), process(4, 1, &[], 4), process(5, 1, &[], 5)].concat();
+        all[..2].iter_mut().for_each(|member| member.is_driver = true);
+        assert_eq!(nodes(&all, &two, |_| None), (vec![0, 1, 0, 0, 1, 1], 4));
+        all[..2].iter_mut().for_each(|member| member.is_driver = false);
+        all[2..].iter_mut().for_each(|member| member.team = 2);
+        assert_eq!(nodes(&all, &two, |_| None), (vec![0, 1, 0, 0, 1, 1], 0));
+        all[2..].iter_mut().for_each(|member| member.team = member.process);
+        assert_eq!(of(&all, &two), [0, 1, 0, 0, 0, 0]);
     }
 
     /// Check that processes that follow each other have the whole machine, each.

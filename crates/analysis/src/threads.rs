@@ -1,7 +1,7 @@
 //! Threads: their index, their worker, and their node on the target.
 
 use crate::Target;
-use crate::activity::{WorkerId, idle_workers};
+use crate::activity::{WorkerId, drivers, idle_workers};
 use crate::places::{self, Member};
 use crate::slots::{Lifetime, lowest_free_slots};
 use firsttouch_model::rows::{Id, Machine, Profile, Seen, Thread as ThreadRow};
@@ -63,19 +63,28 @@ impl Threads {
         let worker_of = workers(&rows);
         let idle = if target.place_all_threads { HashSet::new() } else { idle_workers(profile, &worker_of) };
         let by_id: HashMap<Id, usize> = rows.iter().enumerate().map(|(index, row)| (row.id, index)).collect();
+        let drivers = if target.place_all_threads { HashSet::new() } else { drivers(profile) };
+        let team = |process: Id| teams.get(&process).copied().unwrap_or(process);
         let members: Vec<Member> = rows
             .iter()
             .map(|row| {
                 let worker = worker_of.get(&row.id).copied().unwrap_or((row.process, 0));
                 let parent = row.parent.and_then(|parent| by_id.get(&parent).copied());
-                Member { process: row.process, worker: worker.1, idle: idle.contains(&worker), parent, life: lifetime(row) }
+                Member {
+                    process: row.process,
+                    team: team(row.process),
+                    is_driver: drivers.contains(&row.process),
+                    worker: worker.1,
+                    idle: idle.contains(&worker),
+                    parent,
+                    life: lifetime(row),
+                }
             })
             .collect();
         let cpu_nodes = cpu_nodes(&profile.machine);
         let seen = if target.virtual_machine { HashMap::new() } else { seen_nodes(profile, &cpu_nodes) };
         let (nodes, together) = places::nodes(&members, target, |index| seen.get(&rows[index].id).copied());
         let last = u32::try_from(target.nodes.max(1) - 1).unwrap_or(u32::MAX);
-        let team = |process: Id| teams.get(&process).copied().unwrap_or(process);
         let first_worker = first_workers(&members, team);
         let list: Vec<Thread> = rows
             .iter()

@@ -2,7 +2,7 @@
 
 use crate::samples::thread;
 use crate::simulated::{MS, Random, S, target};
-use firsttouch_analysis::{Analysis, PartitionKind, Sources, analyse};
+use firsttouch_analysis::{Analysis, PartitionKind, Sources, Target, analyse};
 use firsttouch_model::TouchCause;
 use firsttouch_model::finding::FindingKind;
 use firsttouch_model::rows::*;
@@ -207,6 +207,26 @@ fn rows_of_many_matrices_in_turn() {
     assert!(analysis.findings.is_empty(), "{:?}", analysis.findings);
     let reasons: Vec<String> = analysis.objects.iter().filter_map(|object| object.reason.as_ref().map(ToString::to_string)).collect();
     assert_eq!(reasons, ["5 lines allocate its blocks in turn, so samples do not show which line's blocks are used"]);
+}
+
+/// Check that one small array that all threads read, among the blocks of a whole program, is not taken for a use of all blocks: it stays in caches.
+#[test]
+fn one_block_of_a_pool_in_use() {
+    let layout = Layout { matrices: 1, is_parallel: false };
+    let mut profile = profile(7, &layout);
+    let in_pool = profile.sampled_accesses.iter_mut().filter(|access| access.address >= HEAP);
+    for (number, access) in in_pool.enumerate() {
+        let row = if number % 50 == 0 { number as u64 * 3 % ROWS } else { 100 + number as u64 % 60 };
+        access.address = layout.row(0, row).0;
+    }
+    let analysis = analyse(&profile, &Target { private_cache_bytes: 512 << 10, ..target(2) }, &TwoLines);
+    assert!(analysis.findings.is_empty(), "{:?}", analysis.findings);
+    let reasons: Vec<String> = analysis.objects.iter().filter_map(|object| object.reason.as_ref().map(ToString::to_string)).collect();
+    let [reason] = reasons.as_slice() else { panic!("{reasons:?}") };
+    assert!(
+        reason.starts_with("nearly all of its accesses go to ") && reason.ends_with("which fit in a core's cache (512 KiB)"),
+        "{reason}"
+    );
 }
 
 /// Check that blocks of a memory that recorded objects took over are not counted, and that malformed rows do no harm.

@@ -22,7 +22,8 @@ pub type WorkerId = (Id, usize);
 const IDLE: f64 = 0.02;
 /// Of the first touches.
 const LITTLE_MEMORY: f64 = 0.05;
-/// A process with less than this fraction of the CPU time of the busiest process only starts the others (mpirun, a script).
+/// A process with less than this fraction of the CPU time of the busiest process, and of all first touches, only starts the others (mpirun, a
+/// script).
 const DRIVER: f64 = 0.1;
 const ENOUGH_SAMPLES: u64 = 8;
 /// If the busiest worker used less CPU time, nobody is idle: CPU times are read in ticks of 10 ms.
@@ -89,7 +90,7 @@ pub fn idle_workers(profile: &Profile, worker_of: &HashMap<Id, WorkerId>) -> Has
     works.into_iter().filter(|(_, work)| is_idle(work)).map(|(worker, _)| worker).collect()
 }
 
-/// The processes that only start others: they used hardly any CPU time, beside the busiest one.
+/// The processes that only start others: they used hardly any CPU time, beside the busiest one, and prepared hardly any memory.
 #[must_use]
 pub fn drivers(profile: &Profile) -> HashSet<Id> {
     let sampled = sampled_cpu_ns(profile);
@@ -103,7 +104,15 @@ pub fn drivers(profile: &Profile) -> HashSet<Id> {
     if busiest_ns < LEAST_BUSY_NS {
         return HashSet::new();
     }
-    used.into_iter().filter(|(_, ns)| ns.is_some_and(|ns| (ns as f64) < DRIVER * busiest_ns)).map(|(process, _)| process).collect()
+    let mut touched: HashMap<Id, f64> = HashMap::new();
+    for touch in profile.first_touches.iter().filter(|touch| touch.weight.is_finite() && touch.weight > 0.0) {
+        *touched.entry(touch.process).or_default() += touch.weight;
+    }
+    let all: f64 = touched.values().sum();
+    let is_small = |(process, ns): &(Id, Option<u64>)| {
+        ns.is_some_and(|ns| (ns as f64) < DRIVER * busiest_ns) && touched.get(process).is_none_or(|own| *own < DRIVER * all)
+    };
+    used.into_iter().filter(is_small).map(|(process, _)| process).collect()
 }
 
 /// The part of each thread's CPU time in which it may have computed, for threads with enough samples.
@@ -281,6 +290,8 @@ mod tests {
         let of = |process, id, ms| Thread { process, ..thread(id, ms) };
         let mut all = profile(vec![of(2, 1, Some(300)), of(2, 2, Some(300)), of(3, 3, Some(8000)), of(4, 4, None)]);
         assert_eq!(drivers(&all), [2].into());
+        all.first_touches = vec![FirstTouch { process: 2, ..touch(1, 50.0) }, FirstTouch { process: 3, ..touch(3, 60.0) }];
+        assert_eq!(drivers(&all), [].into(), "it prepared the memory of the others");
         all.threads.retain(|thread| thread.process == 2);
         assert_eq!(drivers(&all), [].into());
     }

@@ -12,9 +12,9 @@ use std::collections::HashMap;
 const SAME_LOOP: u64 = 64;
 
 /// Records that show where a whole object's pages are.
-const MANY_RECORDS: usize = 16;
+const MANY_RECORDS: usize = 8;
 /// So few records show only their own pages, if each of them stands for a large part (1 / `LARGE_PART`) of the object.
-const FEW_RECORDS: usize = 8;
+const FEW_RECORDS: usize = 6;
 const LARGE_PART: f64 = 8.0;
 
 /// Members of a group that have lived one after the other in one place (an array that each step of a program allocates anew), in a time when few

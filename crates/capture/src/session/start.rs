@@ -130,12 +130,17 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Recording> {
     if pid.unsigned_abs() == std::process::id() {
         return refuse("it is firsttouch itself: name another");
     }
-    let tids = proc::thread_ids(Path::new("/"), pid);
+    let mut tids = proc::thread_ids(Path::new("/"), pid);
     match proc::executable(Path::new("/"), pid).map_err(|error| error.kind()) {
         Ok(_) if !tids.is_empty() => {}
         Err(std::io::ErrorKind::NotFound) => return refuse("it is a thread of the kernel, which has no memory of its own"),
         _ => return refuse("it belongs to another user or has ended: run as that user"),
     }
+    // Processes of other users cannot be recorded, and firsttouch itself may be one of the process's children.
+    let is_recorded = |child: i32| child.unsigned_abs() != std::process::id() && proc::executable(Path::new("/"), child).is_ok();
+    let children = if options.follow { proc::descendants(Path::new("/"), pid) } else { Vec::new() };
+    let children: Vec<(i32, i32)> = children.into_iter().filter(|(child, _)| is_recorded(*child)).collect();
+    tids.extend(children.iter().flat_map(|(child, _)| proc::thread_ids(Path::new("/"), *child)));
     let signals = Signals::catch().map_err(convert::system)?;
     let mut writer = Writer::create_at(&options.output).map_err(convert::profile)?;
     let file = writer.created();
@@ -147,6 +152,9 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Recording> {
     session.write_head(Mode::Attach);
     session.begin();
     session.tracker.scan_process(pid, session.start_ns);
+    for (child, parent) in children {
+        session.tracker.found_child(child, parent, session.start_ns);
+    }
     session.run(&signals, false);
     let mut recording = session.finish(None);
     recording.file = file;

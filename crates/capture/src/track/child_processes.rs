@@ -20,6 +20,15 @@ impl Tracker {
         }
     }
 
+    /// A child process that was running already.
+    pub fn found_child(&mut self, pid: i32, parent_pid: i32, time: u64) {
+        if !self.processes.live.contains_key(&pid) {
+            let parent = self.process(parent_pid, time);
+            self.processes.add(pid, Some(parent), time, &self.scope, &mut self.sink);
+        }
+        self.scan_process(pid, time);
+    }
+
     /// The process replaced its program: memory, modules and all other threads are gone.
     pub(super) fn executed(&mut self, pid: i32, time: u64) {
         self.process(pid, time);

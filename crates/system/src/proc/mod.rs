@@ -51,6 +51,22 @@ pub fn process_ids(root: &Path) -> Vec<i32> {
     numbers(&root.join("proc"))
 }
 
+/// The processes that a process started, those that these started, and so on, with the parent of each: parents come first.
+#[must_use]
+pub fn descendants(root: &Path, pid: i32) -> Vec<(i32, i32)> {
+    let parents: Vec<(i32, i32)> = process_ids(root).into_iter().filter_map(|child| Some((child, stat::parent(root, child)?))).collect();
+    let mut found: Vec<(i32, i32)> = Vec::new();
+    let mut next = vec![pid];
+    while let Some(parent) = next.pop() {
+        // A process id that was used again while /proc was read may close a circle.
+        let is_new = |child: i32| child != pid && found.iter().all(|(known, _)| *known != child);
+        let children: Vec<(i32, i32)> = parents.iter().copied().filter(|&(child, of)| of == parent && is_new(child)).collect();
+        next.extend(children.iter().map(|(child, _)| *child));
+        found.extend(children);
+    }
+    found
+}
+
 fn numbers(folder: &Path) -> Vec<i32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut numbers: Vec<i32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
@@ -74,4 +90,26 @@ fn small_file(path: &Path) -> Option<String> {
 /// `  12 kB`, in bytes.
 fn kib(text: &str) -> Option<u64> {
     text.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that children of children are found, that others are not, and that a name with brackets and a circle do no harm.
+    #[test]
+    fn descendants_are_found() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        for (pid, name, parent) in
+            [(1, "init", 0), (10, "a", 1), (20, "b) S 1 (", 10), (30, "c", 20), (40, "d", 1), (50, "e", 51), (51, "f", 50)]
+        {
+            let folder = root.path().join(format!("proc/{pid}"));
+            fs::create_dir_all(&folder).expect("a folder");
+            fs::write(folder.join("stat"), format!("{pid} ({name}) S {parent} 1 1 0\n")).expect("a file");
+        }
+        assert_eq!(descendants(root.path(), 10), [(20, 10), (30, 20)]);
+        assert_eq!(descendants(root.path(), 40), []);
+        assert_eq!(descendants(root.path(), 50), [(51, 50)]);
+        assert_eq!(descendants(root.path(), 1).len(), 4);
+    }
 }

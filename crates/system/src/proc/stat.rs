@@ -31,6 +31,14 @@ pub fn of_process(root: &Path, pid: i32) -> Option<Stat> {
     parse(&small_file(&root.join(format!("proc/{pid}/stat")))?)
 }
 
+/// The process that started a process, or that took it over.
+#[must_use]
+pub fn parent(root: &Path, pid: i32) -> Option<i32> {
+    let stat = small_file(&root.join(format!("proc/{pid}/stat")))?;
+    // Field 4 of proc(5), where the state after the name is field 3.
+    stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 /// How long a process has existed; /proc/uptime and its stat have the same clock.
 #[must_use]
 pub fn age(root: &Path, pid: i32) -> Option<Duration> {

@@ -10,7 +10,10 @@ use firsttouch_e2e::programs::program;
 use firsttouch_e2e::skip::skipped;
 use firsttouch_e2e::tool::{Firsttouch, temporary_directory};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
 const TOLERANCE: f64 = 0.03;
 /// The status of a program that cannot run on this processor.
@@ -219,6 +222,33 @@ fn shared_memory_is_one_object() {
         }
         assert!(wrong.is_empty(), "{how}: {wrong:?}");
     }
+}
+
+/// Check that attaching to a process with --follow records the children that it has already, and that they share one memory.
+#[test]
+fn attached_with_running_children() {
+    let test = "truth_attached_with_running_children";
+    let Some(firsttouch) = Firsttouch::find(test) else { return };
+    let Some(program) = program(test, "truth/shared_memory") else { return };
+    let directory = temporary_directory();
+    let file = directory.path().join("attached.ftp");
+    let mut running = Command::new(&program).args(["anonymous", "6", "64"]).spawn().expect("the program starts");
+    std::thread::sleep(Duration::from_secs(2));
+    let pid = running.id().to_string();
+    let mut attach = firsttouch.command(["profile", "--quiet", "--follow", "--duration", "2", "--pid", &pid, "-o"]);
+    let outcome = run(attach.arg(&file));
+    running.wait().expect("the program ends");
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let report = firsttouch.report_json(&file);
+    let processes: BTreeSet<u64> = report["threads"].as_array().expect("threads").iter().filter_map(|t| t["process"].as_u64()).collect();
+    assert_eq!(processes.len(), 3, "{}", report["threads"]);
+    let large = |object: &&Value| object["total_bytes"].as_u64().is_some_and(|bytes| bytes == 64 << 20);
+    let objects: Vec<&Value> = report["objects"].as_array().expect("objects").iter().filter(large).collect();
+    let [object] = objects[..] else { panic!("{objects:?}") };
+    assert_eq!(object["shared_by"], 3);
+    assert_eq!(object["reason"].as_str().map(|reason| reason.contains("attached after")), Some(true), "{object}");
+    let users = object["used_by_thread_samples"].as_array().expect("samples").iter().filter(|samples| samples.as_u64() > Some(0));
+    assert_eq!(users.count(), 2, "{object}");
 }
 
 /// One test, so that the programs run one at a time.

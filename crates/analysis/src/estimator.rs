@@ -126,6 +126,13 @@ fn others(strata: &[Stratum]) -> Vec<(f64, f64)> {
     others
 }
 
+/// The strata, and by round its place in them: the stratum, and the CPU time that the round stands for.
+#[derive(Debug)]
+struct RoundsInStrata {
+    strata: Strata,
+    places: Vec<Option<(usize, f64)>>,
+}
+
 /// All windows with their weights.
 #[derive(Debug, Default)]
 pub struct Design {
@@ -138,7 +145,7 @@ pub struct Design {
     /// The number of each round.
     numbers: Vec<u64>,
     /// Of timer samples: the strata, and by round its place in them.
-    strata_of_rounds: Option<(Strata, Vec<Option<(usize, f64)>>)>,
+    strata_of_rounds: Option<RoundsInStrata>,
     /// Estimated accesses, and those in cut windows.
     total: f64,
     cut: f64,
@@ -262,12 +269,12 @@ impl Design {
     #[must_use]
     pub fn with_strata(self, strata: Strata) -> Self {
         let places = self.numbers.iter().map(|&number| strata.of(number)).collect();
-        Self { strata_of_rounds: Some((strata, places)), ..self }
+        Self { strata_of_rounds: Some(RoundsInStrata { strata, places }), ..self }
     }
 
     /// The variance by rounds within their strata; `None` if there are no strata, or too few rounds to be units.
     fn within_strata(&self, e: impl Iterator<Item = (usize, f64)>) -> Option<f64> {
-        let (strata, places) = self.strata_of_rounds.as_ref().filter(|_| self.round_e.len() >= self.least_rounds)?;
+        let RoundsInStrata { strata, places } = self.strata_of_rounds.as_ref().filter(|_| self.round_e.len() >= self.least_rounds)?;
         let mut spread = Spread::new(strata);
         e.for_each(|(round, e)| spread.add(places[round], e));
         Some(spread.variance())

@@ -11,6 +11,7 @@ mod derived_touches;
 mod fault_counts;
 mod laps;
 mod rates;
+mod steady;
 mod sweeps;
 
 use super::{ByThread, Counts, Hit, Reader, Samples, Source};

@@ -10,11 +10,15 @@
 //! a third of a lap, loops begin anew too often between two samples. Then only pairs that lie close together count, as close as the closest of
 //! them say: samples that stand for no time are taken between the others for this. Without such pairs the loop is not rated.
 //!
+//! Short loops that are entered anew with the same registers, such as searches, seem to be one entry that moves at random: a loop is rated only if its
+//! pairs show about the same speed (`steady.rs`).
+//!
 //! CPU time of all pairs of a loop / rounds of all pairs is the time of a round. Its error is common to all samples of the loop. Threads with
 //! enough pairs have a rate of their own, because the same loop is slower on remote memory. Loops without such pairs (short ones, gathers, straight
 //! code) are taken to access as many words a ns as the rated loops do on average; that is uncertain, and their draws are marked.
 
 use super::laps::{self, Laps};
+use super::steady;
 use crate::estimator::Doubt;
 use crate::threads::Threads;
 use firsttouch_model::rows::{Id, Profile, SampleState, SampledAccess, SampledLoop, TimerSample};
@@ -230,13 +234,19 @@ impl Rates {
             if is_within && rated(&of_timers).is_some() {
                 of_all = of_timers;
                 all.iter_mut().for_each(|(_, pairs)| pairs.retain(is_of_timers));
+                if !steady::is_steady(&all) {
+                    continue;
+                }
             } else {
                 let Some(most_ns) = most_ns else { continue };
                 // Where the loop began anew, time outside of it may lie between the samples.
                 let is_close = |pair: &Pair| pair.ns <= most_ns && pair.rounds >= 0.0;
                 of_all.retain(is_close);
-                rates.by_bursts.insert(key);
                 all.iter_mut().for_each(|(_, pairs)| pairs.retain(is_close));
+                if !steady::is_steady(&all) {
+                    continue;
+                }
+                rates.by_bursts.insert(key);
             }
             let own: Option<Vec<(Id, Rate)>> =
                 all.iter().filter(|(_, pairs)| pairs.len() >= PAIRS).map(|(thread, pairs)| Some((*thread, rated(pairs)?))).collect();

@@ -221,6 +221,22 @@ pub fn forecast(
     })
 }
 
+/// Chooses the best placement for each candidate as [`forecast`] does, without gains and intervals, which cost much more.
+///
+/// # Errors
+/// As [`forecast`].
+pub fn choose(
+    traffic: &Traffic,
+    machine: &ForecastMachine,
+    candidates: &[Candidate],
+    options: ForecastOptions,
+) -> Result<Choice, ForecastError> {
+    // The model's error widens intervals only.
+    let assumptions = Assumptions { write_share: options.write_share, caps: options.caps, model_error: 0.0 };
+    let program = Program::new(&machine.machine, traffic, machine.memory_nodes.clone(), assumptions);
+    Ok(program.map_err(ForecastError::NotPredictable)?.choose(candidates)?)
+}
+
 /// The placements that are compared; the program's own is the first.
 fn placements(program: &Program<'_>) -> Vec<Placement> {
     let one = Placement::OneNode { node: program.main_node() };

@@ -15,9 +15,9 @@ pub fn analysis_request(arguments: &Judge) -> Result<AnalysisRequest> {
 }
 
 /// What a plan would do, if there are findings about objects.
-fn outline(analysed: &AnalysedProfile, profile: &Path) -> Option<PlanOutline> {
+fn outline(analysed: &AnalysedProfile) -> Option<PlanOutline> {
     analysed.analysis.findings.iter().find(|finding| finding.object.is_some())?;
-    analysed.plan(&profile.display().to_string()).ok().map(|planned| PlanOutline::new(&planned))
+    analysed.outline().ok().map(|outline| PlanOutline::new(&outline))
 }
 
 /// The context of the text report on a profile.
@@ -28,7 +28,7 @@ pub fn report_context(analysed: &AnalysedProfile, profile: &Path, heading: bool)
         recorded_nodes: analysed.recorded_nodes(),
         heading,
         more: true,
-        plan: outline(analysed, profile),
+        plan: outline(analysed),
         prefix: if heading { "" } else { "firsttouch: " },
     }
 }

@@ -5,8 +5,8 @@ use crate::{AnalysisRequest, ElfFiles, ErrorKind, FileSources, PipelineError, Re
 use firsttouch_analysis::{Analysis, analyse};
 use firsttouch_model::rows::Profile;
 use firsttouch_model::rows::metadata::Entry;
-use firsttouch_plan::{Planned, Proposals, make};
-use firsttouch_predict::forecast::{Forecast, ForecastError, ForecastMachine, ForecastOptions, forecast};
+use firsttouch_plan::{Outline, Planned, Proposals, make, outline};
+use firsttouch_predict::forecast::{Forecast, ForecastError, ForecastMachine, ForecastOptions, choose, forecast};
 use firsttouch_predict::machine::MachineModel;
 use firsttouch_profile::Writer;
 use firsttouch_symbols::frames::symbolize_profile;
@@ -153,6 +153,21 @@ impl AnalysedProfile {
         let proposals = self.proposals(machine);
         make(&self.profile, &self.analysis, &proposals, self.forecast_from(machine, &proposals), made_from)
             .map_err(|error| PipelineError::of(ErrorKind::Forecast, error))
+    }
+
+    /// What a plan would do, without its figures. Uses the forecast if there is one already; else only chooses, because gains and their
+    /// intervals cost several times as much as the rest of a report.
+    ///
+    /// # Errors
+    /// When the model fails.
+    pub fn outline(&self) -> Result<Outline> {
+        let machine = self.machine()?;
+        let proposals = self.proposals(machine);
+        let chosen = match self.forecast.get() {
+            Some(forecast) => forecast.as_ref().map(|forecast| forecast.choice.clone()).map_err(Clone::clone),
+            None => choose(&self.analysis.traffic, machine, &proposals.candidates(), ForecastOptions::default()),
+        };
+        outline(&proposals, chosen.as_ref()).map_err(|error| PipelineError::of(ErrorKind::Forecast, error))
     }
 
     fn proposals(&self, machine: &ForecastMachine) -> Proposals<'_> {

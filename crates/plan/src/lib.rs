@@ -29,7 +29,7 @@ pub use apply::{AbsentNodes, Applied, KernelPolicy, RunNodes, apply};
 pub use check::{EntryFault, PlanFault};
 pub use identify::{Origins, Unplaceable};
 pub use locate::{Location, is_in, locate};
-pub use make::{Outlook, Planned, make};
+pub use make::{Outline, Outlook, Planned, make, outline};
 pub use plan::{
     Blocks, Entry, Gain, MOST_ENTRIES, MOST_FRAMES, MOST_NODES, MOST_PARTS, MOST_THREADS, Origin, Plan, Policy, SCHEMA, Threads,
 };

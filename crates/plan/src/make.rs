@@ -8,7 +8,8 @@ use firsttouch_model::prediction;
 use firsttouch_model::rows::Profile;
 use firsttouch_model::traffic::Division;
 use firsttouch_predict::forecast::{Forecast, ForecastError};
-use firsttouch_predict::program::{Left, Placement};
+use firsttouch_predict::model::TeamError;
+use firsttouch_predict::program::{Choice, Left, Placement};
 
 /// With fewer huge pages than this per node, interleaving spreads an object unevenly.
 const HUGE_PAGES_A_NODE: u64 = 16;
@@ -59,7 +60,7 @@ pub fn make(
     let forecast = match forecast {
         Ok(forecast) => forecast,
         Err(ForecastError::NotPredictable(why)) => {
-            plan.left_alone.push(format!("all of it: {why}"));
+            plan.left_alone.push(not_predictable(why));
             return Ok(Planned { plan, outlook: None });
         }
         Err(error) => return Err(error.clone()),
@@ -70,7 +71,7 @@ pub fn make(
         let gain = forecast.chosen_gains.get(&one.view.id).map(|gain| rounded(*gain));
         plan.entries.push(entry(one, *placement, gain, analysis.machine.nodes));
     }
-    plan.left_alone = left_alone(proposals, forecast);
+    plan.left_alone = left_alone(proposals, choice);
     plan.modules = proposals.origins.modules(|module| plan.entries.iter().any(|entry| names(&entry.origin, module)));
     plan.gain = (!plan.entries.is_empty()).then(|| rounded(forecast.plan_gain));
     let outlook = Outlook {
@@ -84,6 +85,38 @@ pub fn make(
     Ok(Planned { plan, outlook: Some(outlook) })
 }
 
+/// What a plan would do, without its figures.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outline {
+    /// Objects, and the reasons for their entries.
+    pub placed: Vec<(String, String)>,
+    /// A sentence on each object that would be left alone.
+    pub left_alone: Vec<String>,
+}
+
+/// The objects that a plan with these placements would place or leave alone.
+///
+/// # Errors
+/// When the choice failed for another reason than a missing basis for a prediction.
+pub fn outline(proposals: &Proposals<'_>, choice: Result<&Choice, &ForecastError>) -> Result<Outline, ForecastError> {
+    let choice = match choice {
+        Ok(choice) => choice,
+        Err(ForecastError::NotPredictable(why)) => {
+            return Ok(Outline { placed: Vec::new(), left_alone: vec![not_predictable(why)] });
+        }
+        Err(error) => return Err(error.clone()),
+    };
+    let placed = proposals.list.iter().filter_map(|one| {
+        let placement = choice.placements.get(&one.view.id)?;
+        Some((one.view.name.clone(), reason(one, &one.policy(*placement))))
+    });
+    Ok(Outline { placed: placed.collect(), left_alone: left_alone(proposals, choice) })
+}
+
+fn not_predictable(why: &TeamError) -> String {
+    format!("all of it: {why}")
+}
+
 fn names(origin: &Origin, module: &str) -> bool {
     match origin {
         Origin::Symbol { module: own, .. } => own == module,
@@ -92,16 +125,16 @@ fn names(origin: &Origin, module: &str) -> bool {
 }
 
 /// Objects that were considered and not planned, one sentence each.
-fn left_alone(proposals: &Proposals<'_>, forecast: &Forecast) -> Vec<String> {
+fn left_alone(proposals: &Proposals<'_>, choice: &Choice) -> Vec<String> {
     let mut list: Vec<String> = proposals.left_alone.iter().map(|(name, why)| format!("{name}: {why}")).collect();
     if proposals.surplus > 0 {
         list.push(format!("{} objects more than a plan has room for", proposals.surplus));
     }
-    let is_chosen = |one: &Proposal<'_>| forecast.choice.placements.contains_key(&one.view.id);
+    let is_chosen = |one: &Proposal<'_>| choice.placements.contains_key(&one.view.id);
     for one in proposals.list.iter().filter(|one| one.has_unordered_owners && !is_chosen(one)) {
         list.push(format!("{}: {UNORDERED}", one.view.name));
     }
-    for (object, why) in &forecast.choice.left {
+    for (object, why) in &choice.left {
         let Some(one) = proposals.list.iter().find(|one| one.view.id == *object && !one.has_unordered_owners) else { continue };
         list.push(format!("{}: {}", one.view.name, why_left(one, why)));
     }

@@ -187,21 +187,25 @@ pub fn forecast(
         found = Some(best);
     }
     program.follow(choice.placements.clone());
-    let mut gains = BTreeMap::new();
+    let mut asked: Vec<Box<dyn Fn(i64) -> Placement + '_>> = Vec::new();
+    asked.push(Box::new(|_| Placement::AsIs));
+    asked.push(Box::new(|_| Placement::Plan));
+    asked.extend(compared.iter().map(|one| Box::new(|_| *one) as Box<_>));
     for (objects, remedy) in remedies {
-        let gain = program.gain_of(&|id| if objects.contains(&id) { placement(*remedy) } else { Placement::AsIs })?;
-        gains.extend(objects.first().map(|object| (*object, gain)));
+        asked.push(Box::new(|id| if objects.contains(&id) { placement(*remedy) } else { Placement::AsIs }));
     }
-    let mut chosen_gains = BTreeMap::new();
     for (object, placement) in &choice.placements {
-        chosen_gains.insert(*object, program.gain(*object, *placement)?);
+        asked.push(Box::new(|id| if id == *object { *placement } else { Placement::AsIs }));
     }
+    let priced = program.price(&asked.iter().map(|one| one.as_ref() as _).collect::<Vec<_>>())?;
+    let gain = |index: usize| program.gain_in(&priced, 0, index);
+    let (first_remedy, first_chosen) = (2 + compared.len(), 2 + compared.len() + remedies.len());
+    let of_remedy = |(index, (objects, _)): (usize, &(Vec<i64>, Remedy))| Some((*objects.first()?, gain(first_remedy + index)));
     Ok(Forecast {
-        placements: program.predict(&compared)?,
-        gains,
-        chosen_gains,
-        plan_gain: program.gain_of(&|_| Placement::Plan)?,
-        choice,
+        placements: program.compare(&compared, &priced, &(2..first_remedy).collect::<Vec<_>>()),
+        gains: remedies.iter().enumerate().filter_map(of_remedy).collect(),
+        chosen_gains: choice.placements.keys().enumerate().map(|(index, object)| (*object, gain(first_chosen + index))).collect(),
+        plan_gain: gain(1),
         error,
         caps: program.caps(),
         write_share,
@@ -213,7 +217,24 @@ pub fn forecast(
         is_assumed: machine.is_assumed,
         machine: machine.machine.clone(),
         found,
+        choice: choice.clone(),
     })
+}
+
+/// Chooses the best placement for each candidate as [`forecast`] does, without gains and intervals, which cost much more.
+///
+/// # Errors
+/// As [`forecast`].
+pub fn choose(
+    traffic: &Traffic,
+    machine: &ForecastMachine,
+    candidates: &[Candidate],
+    options: ForecastOptions,
+) -> Result<Choice, ForecastError> {
+    // The model's error widens intervals only.
+    let assumptions = Assumptions { write_share: options.write_share, caps: options.caps, model_error: 0.0 };
+    let program = Program::new(&machine.machine, traffic, machine.memory_nodes.clone(), assumptions);
+    Ok(program.map_err(ForecastError::NotPredictable)?.choose(candidates)?)
 }
 
 /// The placements that are compared; the program's own is the first.

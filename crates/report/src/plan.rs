@@ -1,7 +1,7 @@
 //! The decisions of `firsttouch plan` as text and JSON. The plan itself is TOML.
 
 use firsttouch_analysis::{Analysis, Verdict};
-use firsttouch_plan::{Gain, Planned};
+use firsttouch_plan::{Gain, Outline, Planned};
 use serde::Serialize;
 use std::path::Path;
 
@@ -53,13 +53,12 @@ pub struct PlanOutline {
 
 impl PlanOutline {
     #[must_use]
-    pub fn new(planned: &Planned) -> Self {
-        let entries = planned.plan.entries.iter();
+    pub fn new(outline: &Outline) -> Self {
         // The reason begins with the finding, which the report shows already.
         let how = |reason: &str| reason.split_once("; ").map_or(reason, |(_, how)| how).to_owned();
         Self {
-            placed: entries.map(|entry| (entry.what.clone(), how(&entry.reason))).collect(),
-            left_alone: planned.plan.left_alone.clone(),
+            placed: outline.placed.iter().map(|(what, reason)| (what.clone(), how(reason))).collect(),
+            left_alone: outline.left_alone.clone(),
         }
     }
 }

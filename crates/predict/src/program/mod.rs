@@ -4,28 +4,25 @@
 //! long these take. Resampling gives the interval (`interval.rs`).
 
 mod caps;
+mod cells;
 mod choose;
 mod interval;
 mod place;
-mod volumes;
+mod price;
 
 pub use caps::Caps;
 pub use choose::{Candidate, Choice, Found, Left, PerObject};
 pub use place::Placement;
+pub use price::Priced;
 
 use crate::machine::MachineModel;
 use crate::model::{Schedule, Seat, Simulation, Stretch, TeamError, Thread, simulate, simulate_pool};
 use crate::units::{Bandwidth, Seconds, Volume};
+use cells::{Cells, Phase};
 use firsttouch_model::prediction::Gain;
 use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
-use interval::Resampled;
-use place::Places;
+use place::{Mix, Mixes, Places};
 use serde::Serialize;
-use volumes::{Mix, Phase, Weights, volumes};
-
-/// The number of draws: as many as the amount of work allows.
-const DRAWS: std::ops::RangeInclusive<usize> = 20..=200;
-const WORK: usize = 400_000;
 
 /// A program, and the machine it would run on.
 pub struct Program<'a> {
@@ -33,6 +30,12 @@ pub struct Program<'a> {
     traffic: &'a Traffic,
     /// The nodes that memory can be placed on.
     nodes: Vec<usize>,
+    cells: Cells,
+    /// The bytes of each cell, as sampled.
+    bytes: Vec<f64>,
+    places: Places,
+    /// Fraction of the traffic that flows while one thread works alone.
+    serial: f64,
     seats: Vec<Seat>,
     schedule: Schedule,
     /// The fraction of the traffic that is written.
@@ -99,9 +102,12 @@ impl<'a> Program<'a> {
         if let Some(node) = homes.chain(nodes.iter().copied()).find(|node| *node >= count) {
             return Err(TeamError::PageNode { node, machine: machine.name.clone(), nodes: count });
         }
+        let cells = Cells::new(traffic);
+        let bytes = cells.bytes();
+        let mut works = vec![vec![0.0; count]; traffic.workers.len()];
+        cells.cells.iter().zip(&bytes).for_each(|(cell, bytes)| works[cell.worker][cell.home] += bytes);
         let mut taken = vec![0; count];
         let mut seats = Vec::with_capacity(traffic.workers.len());
-        let works = volumes(traffic, &Weights::Same, |_, sample| Mix::Node(sample.home as usize), count, Phase::All);
         for (worker, volumes) in traffic.workers.iter().zip(&works) {
             let node = worker.node as usize;
             let Some(cores) = machine.nodes.get(node).map(|node| node.cores.max(1)) else {
@@ -110,10 +116,15 @@ impl<'a> Program<'a> {
             seats.push(Seat { node, core: taken[node] % cores });
             taken[node] += usize::from(volumes.iter().any(|bytes| *bytes > 0.0));
         }
+        let on: Vec<usize> = seats.iter().map(|seat| seat.node).collect();
         let mut program = Self {
             machine,
             traffic,
+            places: Places::new(machine, &nodes, &on, &cells),
             nodes,
+            serial: serial(traffic),
+            cells,
+            bytes,
             seats,
             schedule: schedule(traffic),
             write_share: assumptions.write_share,
@@ -123,7 +134,7 @@ impl<'a> Program<'a> {
             plan: PerObject::new(),
             found: PerObject::new(),
         };
-        let offered = program.run(&Weights::Same, &|_| Placement::AsIs)?;
+        let offered = program.run(&program.bytes, &|_| Placement::AsIs)?;
         (program.caps, program.compute) = caps::decide(assumptions.caps, traffic, &works, offered.time);
         Ok(program)
     }
@@ -152,18 +163,17 @@ impl<'a> Program<'a> {
     /// Fraction of the traffic that flows while one thread works alone.
     #[must_use]
     pub fn serial(&self) -> f64 {
-        let samples = || self.traffic.objects.iter().flat_map(|object| &object.samples);
-        let all: f64 = samples().map(TrafficSample::volume).sum();
-        let serial: f64 = samples().filter(|sample| sample.serial).map(TrafficSample::volume).sum();
-        if all > 0.0 { serial / all } else { 0.0 }
+        self.serial
     }
 
     /// The number of workers that access memory at the same time.
     #[must_use]
     pub fn team(&self) -> usize {
-        let home = |_: usize, sample: &TrafficSample| Mix::Node(sample.home as usize);
-        let works = volumes(self.traffic, &Weights::Same, home, self.machine.nodes.len(), Phase::Team);
-        works.iter().filter(|bytes| bytes.iter().any(|bytes| *bytes > 0.0)).count()
+        let mut works = vec![false; self.seats.len()];
+        for (cell, bytes) in self.cells.cells.iter().zip(&self.bytes).filter(|(cell, _)| !cell.serial) {
+            works[cell.worker] |= *bytes > 0.0;
+        }
+        works.iter().filter(|works| **works).count()
     }
 
     /// The node of the main thread, on which serial initialisation places all memory.
@@ -177,28 +187,30 @@ impl<'a> Program<'a> {
     /// # Errors
     /// When the model refuses the team.
     pub fn predict(&self, placements: &[Placement]) -> Result<Vec<Predicted>, TeamError> {
-        let outcomes = self.outcomes(&Weights::Same, placements)?;
+        let all: Vec<usize> = (0..placements.len()).collect();
+        let of: Vec<_> = placements.iter().map(|placement| move |_: i64| *placement).collect();
+        Ok(self.compare(placements, &self.price(&of.iter().map(|of| of as _).collect::<Vec<_>>())?, &all))
+    }
+
+    /// Compares placements of the whole program. `index`: where each is in `priced`.
+    #[must_use]
+    pub fn compare(&self, placements: &[Placement], priced: &Priced, index: &[usize]) -> Vec<Predicted> {
+        let outcomes: Vec<&Simulation> = index.iter().map(|index| priced.outcome(*index)).collect();
         let best = fastest(&outcomes);
-        let draws = self.draws(|weights| {
-            let times: Vec<f64> = self.outcomes(weights, placements)?.iter().map(|outcome| outcome.time.0).collect();
-            Ok(times.iter().map(|time| time / times[best]).collect())
-        })?;
-        let predicted = placements.iter().zip(&outcomes).enumerate().map(|(index, (placement, outcome))| {
+        let predicted = placements.iter().zip(&outcomes).enumerate().map(|(one, (placement, outcome))| {
             let slowdown = (outcome.time.0 / outcomes[best].time.0).max(1.0);
-            let of_samples = draws.interval(index, slowdown, 0.0);
-            let error = if index == best { 0.0 } else { self.model_error };
-            let at_least_1 = |interval: [f64; 2]| interval.map(|bound| bound.max(1.0));
+            let interval = |error: f64| priced.interval(index[one], index[best], slowdown, error).map(|bound| bound.max(1.0));
             Predicted {
                 placement: *placement,
                 slowdown,
-                interval: at_least_1(draws.interval(index, slowdown, error)),
-                interval_of_samples: at_least_1(of_samples),
+                interval: interval(if one == best { 0.0 } else { self.model_error }),
+                interval_of_samples: interval(0.0),
                 remote_fraction: outcome.remote_fraction,
                 controller: self.controller(outcome),
                 link: self.link(outcome),
             }
         });
-        Ok(predicted.collect())
+        predicted.collect()
     }
 
     /// The time that the program would take for the sampled traffic. It is right except for a factor that is the same for every placement.
@@ -206,7 +218,7 @@ impl<'a> Program<'a> {
     /// # Errors
     /// When the model refuses the team.
     pub fn time(&self, placement: Placement) -> Result<Seconds, TeamError> {
-        Ok(self.run(&Weights::Same, &|_| placement)?.time)
+        Ok(self.run(&self.bytes, &|_| placement)?.time)
     }
 
     /// The time and the remote fraction, with a placement for each object by its id.
@@ -214,7 +226,7 @@ impl<'a> Program<'a> {
     /// # Errors
     /// When the model refuses the team.
     pub fn outcome_of(&self, placement: &dyn Fn(i64) -> Placement) -> Result<(Seconds, f64), TeamError> {
-        self.run(&Weights::Same, placement).map(|outcome| (outcome.time, outcome.remote_fraction))
+        self.run(&self.bytes, placement).map(|outcome| (outcome.time, outcome.remote_fraction))
     }
 
     /// The gain of placing one object differently, with everything else as it is.
@@ -230,53 +242,71 @@ impl<'a> Program<'a> {
     /// # Errors
     /// When the model refuses the team.
     pub fn gain_of(&self, placement: &dyn Fn(i64) -> Placement) -> Result<Gain, TeamError> {
-        let ratio = |weights: &Weights| -> Result<f64, TeamError> {
-            let before = self.run(weights, &|_| Placement::AsIs)?;
-            let after = self.run(weights, placement)?;
-            Ok(before.time.0 / after.time.0)
-        };
-        let gain = ratio(&Weights::Same)?;
-        let draws = self.draws(|weights| Ok(vec![ratio(weights)?]))?;
-        Ok(Gain { gain, interval: draws.interval(0, gain, self.model_error) })
+        Ok(self.price(&[&|_| Placement::AsIs, placement])?.gain(0, 1, self.model_error))
     }
 
-    fn draws(&self, figures: impl Fn(&Weights) -> Result<Vec<f64>, TeamError>) -> Result<Resampled, TeamError> {
-        let size = self.traffic.workers.len() * self.machine.nodes.len();
-        let count = (WORK / size.max(1)).clamp(*DRAWS.start(), *DRAWS.end());
-        Resampled::new(self.traffic, count, figures)
+    /// Prices several placements at once; each gives a placement for each object by its id. Their intervals come from the same draws.
+    ///
+    /// # Errors
+    /// When the model refuses the team.
+    pub fn price(&self, placements: &[&dyn Fn(i64) -> Placement]) -> Result<Priced, TeamError> {
+        price::price(self, placements)
     }
 
-    fn outcomes(&self, weights: &Weights, placements: &[Placement]) -> Result<Vec<Simulation>, TeamError> {
-        placements.iter().map(|placement| self.run(weights, &|_| *placement)).collect()
+    /// The gain of one priced placement over another.
+    #[must_use]
+    pub fn gain_in(&self, priced: &Priced, before: usize, after: usize) -> Gain {
+        priced.gain(before, after, self.model_error)
     }
 
-    fn run(&self, weights: &Weights, placement: &dyn Fn(i64) -> Placement) -> Result<Simulation, TeamError> {
-        let count = self.machine.nodes.len();
-        let places = Places { machine: self.machine, traffic: self.traffic, nodes: &self.nodes };
-        let of = |placements: &PerObject, id: i64| placements.get(&id).copied().unwrap_or(Placement::AsIs);
-        let mixes = places.place(&|id| match placement(id) {
-            Placement::Plan => of(&self.plan, id),
-            Placement::Exhaustive => of(&self.found, id),
+    /// The placement of an object after [`Placement::Plan`] and [`Placement::Exhaustive`] are resolved.
+    fn resolved(&self, id: i64, placement: Placement) -> Placement {
+        let of = |placements: &PerObject| placements.get(&id).copied().unwrap_or(Placement::AsIs);
+        match placement {
+            Placement::Plan => of(&self.plan),
+            Placement::Exhaustive => of(&self.found),
             one => one,
-        });
-        let of = |phase: Phase| volumes(self.traffic, weights, |object, sample| mixes.of(object, sample), count, phase);
+        }
+    }
+
+    /// `bytes`: of each cell.
+    fn run(&self, bytes: &[f64], placement: &dyn Fn(i64) -> Placement) -> Result<Simulation, TeamError> {
+        let mixes = self.places.place(&self.cells, &|id| self.resolved(id, placement(id)));
+        let of = |phase: Phase| self.threads(&self.volumes(bytes, &mixes, phase));
         let team = match self.schedule {
-            Schedule::Static => simulate(self.machine, &self.threads(of(Phase::Team)), Schedule::Static)?,
-            Schedule::Dynamic => simulate_pool(self.machine, &self.threads(of(Phase::TeamOwned)), &self.threads(of(Phase::TeamPool)))?,
+            Schedule::Static => simulate(self.machine, &of(Phase::Team), Schedule::Static)?,
+            Schedule::Dynamic => simulate_pool(self.machine, &of(Phase::TeamOwned), &of(Phase::TeamPool))?,
         };
-        if self.serial() <= 0.0 {
+        if self.serial <= 0.0 {
             return Ok(team);
         }
         // The time of serial phases is added, wherever in the run they are.
-        Ok(simulate(self.machine, &self.threads(of(Phase::Serial)), Schedule::Static)?.then(team))
+        Ok(simulate(self.machine, &of(Phase::Serial), Schedule::Static)?.then(team))
     }
 
-    fn threads(&self, volumes: Vec<Vec<f64>>) -> Vec<Thread> {
-        let places = volumes.into_iter().zip(&self.seats).zip(&self.compute);
+    /// Bytes by worker and node.
+    fn volumes(&self, bytes: &[f64], mixes: &Mixes<'_>, phase: Phase) -> Vec<f64> {
+        let nodes = self.machine.nodes.len();
+        let mut volumes = vec![0.0; nodes * self.seats.len()];
+        for (index, object) in self.cells.objects.iter().enumerate() {
+            let cells = object.range.clone().map(|cell| (&self.cells.cells[cell], bytes[cell]));
+            for (cell, bytes) in cells.filter(|(cell, bytes)| *bytes > 0.0 && phase.has(cell.serial, object.division)) {
+                let own = &mut volumes[cell.worker * nodes..][..nodes];
+                match mixes.of(index, cell) {
+                    Mix::Node(node) => own[node] += bytes,
+                    Mix::Spread(shares) => shares.iter().for_each(|(node, share)| own[*node] += bytes * share),
+                }
+            }
+        }
+        volumes
+    }
+
+    fn threads(&self, volumes: &[f64]) -> Vec<Thread> {
+        let places = volumes.chunks(self.machine.nodes.len().max(1)).zip(&self.seats).zip(&self.compute);
         places
             .map(|((volumes, seat), compute)| {
-                let parts = volumes.into_iter().enumerate().filter(|(_, bytes)| *bytes > 0.0);
-                let work = vec![Stretch { parts: parts.map(|(node, bytes)| (node, Volume(bytes))).collect() }];
+                let parts = volumes.iter().enumerate().filter(|(_, bytes)| **bytes > 0.0);
+                let work = vec![Stretch { parts: parts.map(|(node, bytes)| (node, Volume(*bytes))).collect() }];
                 Thread { seat: *seat, work, write_share: self.write_share, compute: *compute }
             })
             .collect()
@@ -300,6 +330,14 @@ impl<'a> Program<'a> {
     }
 }
 
+/// Fraction of the traffic that flows while one thread works alone.
+fn serial(traffic: &Traffic) -> f64 {
+    let samples = || traffic.objects.iter().flat_map(|object| &object.samples);
+    let all: f64 = samples().map(TrafficSample::volume).sum();
+    let serial: f64 = samples().filter(|sample| sample.serial).map(TrafficSample::volume).sum();
+    if all > 0.0 { serial / all } else { 0.0 }
+}
+
 /// Dynamic if most bytes are accesses to objects without owners.
 fn schedule(traffic: &Traffic) -> Schedule {
     let bytes = |dealt: bool| -> f64 {
@@ -316,7 +354,7 @@ pub fn best(placements: &[Predicted]) -> Option<&Predicted> {
 }
 
 /// The index of the fastest outcome; of several, the first.
-fn fastest(outcomes: &[Simulation]) -> usize {
+fn fastest(outcomes: &[&Simulation]) -> usize {
     (0..outcomes.len())
         .reduce(|best, next| if outcomes[next].time.0 < outcomes[best].time.0 * (1.0 - 1e-9) { next } else { best })
         .unwrap_or(0)

@@ -1,15 +1,16 @@
-//! Assigns nodes to every sampled address, according to a placement.
+//! Assigns nodes to the accesses of every cell, according to a placement.
 
-use super::volumes::Mix;
+use super::cells::{Cell, Cells, ObjectCells};
 use crate::machine::MachineModel;
 use crate::placement::{nearest, room};
-use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
+use firsttouch_model::traffic::Division;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// A placement of memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "name")]
 pub enum Placement {
     /// As the program placed it.
@@ -58,22 +59,19 @@ impl fmt::Display for Placement {
     }
 }
 
-/// The input of a placement.
-pub struct Places<'a> {
-    pub machine: &'a MachineModel,
-    pub traffic: &'a Traffic,
-    pub nodes: &'a [usize],
+/// Where a machine can place the memory of a program.
+pub struct Places {
+    /// By rule that spreads pages: its nodes, with shares. Round robin, by weights, then the blocks of objects without owners.
+    spreads: Vec<Spread>,
+    /// By object: the index of the spread for its parallel first touch; `None` if parts have owners.
+    blocks: Vec<Option<usize>>,
+    /// By node: the bytes that it has room for, and all nodes, nearest first.
+    room: Vec<f64>,
+    nearest: Vec<Vec<usize>>,
 }
 
-/// The nodes of each sample, after bytes that do not fit on a node have been moved.
-pub struct Mixes<'a> {
-    traffic: &'a Traffic,
-    rules: Vec<Rule>,
-    /// By rule that spreads pages: its nodes, with shares.
-    spreads: Vec<Vec<(usize, f64)>>,
-    /// By node: the nodes that its pages end up on, with shares.
-    moved: Vec<Vec<(usize, f64)>>,
-}
+/// Nodes with shares that sum to 1.
+type Spread = Vec<(usize, f64)>;
 
 /// How one object's pages are placed.
 #[derive(Clone, Copy)]
@@ -85,106 +83,121 @@ enum Rule {
     Spread(usize),
 }
 
+/// The nodes of a cell.
+pub enum Mix<'a> {
+    Node(usize),
+    Spread(&'a [(usize, f64)]),
+}
+
+/// The nodes of each cell, after bytes that do not fit on a node have been moved.
+pub struct Mixes<'a> {
+    rules: Vec<Rule>,
+    spreads: Cow<'a, [Spread]>,
+    /// By node: the nodes that its pages end up on; `None` if they all fit.
+    moved: Option<Vec<Spread>>,
+}
+
 impl Mixes<'_> {
-    /// The nodes of a sample of the object with this index.
-    pub fn of(&self, object: usize, sample: &TrafficSample) -> Mix<'_> {
+    /// The nodes of a cell of the object with this index.
+    pub fn of(&self, object: usize, cell: &Cell) -> Mix<'_> {
         let node = match self.rules[object] {
-            Rule::AsIs => sample.home as usize,
-            Rule::ByOwner => self.owner(sample),
+            Rule::AsIs => cell.home,
+            Rule::ByOwner => cell.owner,
             Rule::Node(node) => node,
             Rule::Spread(index) => return Mix::Spread(&self.spreads[index]),
         };
-        match &self.moved[node][..] {
-            [_] => Mix::Node(node),
-            parts => Mix::Spread(parts),
+        match self.moved.as_ref().map(|moved| &moved[node][..]) {
+            None | Some([_]) => Mix::Node(node),
+            Some(parts) => Mix::Spread(parts),
         }
-    }
-
-    /// The node of the worker that owns the sample's part.
-    fn owner(&self, sample: &TrafficSample) -> usize {
-        let most = || sample.bytes.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(worker, _)| *worker);
-        let worker = sample.owner.or_else(most).and_then(|worker| self.traffic.workers.get(worker));
-        worker.map_or(sample.home as usize, |worker| worker.node as usize)
     }
 }
 
-impl<'a> Places<'a> {
+impl Places {
+    /// `nodes`: those that memory can be placed on. `seats`: the node of each worker.
+    pub fn new(machine: &MachineModel, nodes: &[usize], seats: &[usize], cells: &Cells) -> Self {
+        let mut spreads = vec![round_robin(machine, nodes, false), round_robin(machine, nodes, true)];
+        let mut blocks = Vec::with_capacity(cells.objects.len());
+        for (index, object) in cells.objects.iter().enumerate() {
+            blocks.push((object.division != Division::Owned).then(|| {
+                spreads.push(equal_blocks(&cells.users(index), seats));
+                spreads.len() - 1
+            }));
+        }
+        let nearest = (0..machine.nodes.len()).map(|node| nearest(machine, node)).collect();
+        Self { spreads, blocks, room: room(machine), nearest }
+    }
+
     /// Places every object, by its id. What does not fit on a node goes to the nearest node with room; all pages of a full node are moved
     /// in the same proportion, wherever they are.
-    pub fn place(&self, placement: &dyn Fn(i64) -> Placement) -> Mixes<'a> {
-        let count = self.machine.nodes.len();
-        let stay = (0..count).map(|node| vec![(node, 1.0)]).collect();
-        let mut mixes =
-            Mixes { traffic: self.traffic, rules: Vec::new(), spreads: vec![self.round_robin(false), self.round_robin(true)], moved: stay };
-        for object in &self.traffic.objects {
-            mixes.rules.push(match placement(object.id) {
-                // The caller has already resolved `Plan` and `Exhaustive`.
-                Placement::AsIs | Placement::Plan | Placement::Exhaustive => Rule::AsIs,
-                Placement::OneNode { node } => Rule::Node(node),
-                Placement::Interleave => Rule::Spread(0),
-                Placement::WeightedInterleave => Rule::Spread(1),
-                Placement::ParallelFirstTouch if object.division == Division::Owned => Rule::ByOwner,
-                Placement::ParallelFirstTouch => {
-                    mixes.spreads.push(self.blocks(object));
-                    Rule::Spread(mixes.spreads.len() - 1)
+    pub fn place(&self, cells: &Cells, placement: &dyn Fn(i64) -> Placement) -> Mixes<'_> {
+        let rule = |(object, blocks): (&ObjectCells, &Option<usize>)| match placement(object.id) {
+            // The caller has already resolved `Plan` and `Exhaustive`.
+            Placement::AsIs | Placement::Plan | Placement::Exhaustive => Rule::AsIs,
+            Placement::OneNode { node } => Rule::Node(node),
+            Placement::Interleave => Rule::Spread(0),
+            Placement::WeightedInterleave => Rule::Spread(1),
+            Placement::ParallelFirstTouch => blocks.map_or(Rule::ByOwner, Rule::Spread),
+        };
+        let rules: Vec<Rule> = cells.objects.iter().zip(&self.blocks).map(rule).collect();
+        let mut load = vec![0.0; self.room.len()];
+        for (object, rule) in cells.objects.iter().zip(&rules) {
+            let on = match rule {
+                Rule::AsIs => &object.by_home,
+                Rule::ByOwner => &object.by_owner,
+                Rule::Node(node) => {
+                    load[*node] += object.bytes;
+                    continue;
                 }
-            });
+                Rule::Spread(index) => &self.spreads[*index],
+            };
+            on.iter().for_each(|(node, share)| load[*node] += object.bytes * share);
         }
-        let mut load = vec![0.0; count];
-        for (index, object) in self.traffic.objects.iter().enumerate() {
-            let each = object.bytes as f64 / object.samples.len().max(1) as f64;
-            for sample in &object.samples {
-                match mixes.of(index, sample) {
-                    Mix::Node(node) => load[node] += each,
-                    Mix::Spread(shares) => shares.iter().for_each(|(node, share)| load[*node] += each * share),
+        if load.iter().zip(&self.room).all(|(load, room)| load <= room) {
+            return Mixes { rules, spreads: Cow::Borrowed(&self.spreads), moved: None };
+        }
+        let moved = self.spill(&load);
+        let move_spread = |spread: &Spread| -> Spread {
+            spread.iter().flat_map(|(node, share)| moved[*node].iter().map(move |(to, part)| (*to, share * part))).collect()
+        };
+        Mixes { rules, spreads: self.spreads.iter().map(move_spread).collect(), moved: Some(moved) }
+    }
+
+    /// For each node, where the bytes on it end up: what does not fit goes to the nearest node with room.
+    fn spill(&self, load: &[f64]) -> Vec<Spread> {
+        let mut free: Vec<f64> = self.room.iter().zip(load).map(|(room, load)| (room - load).max(0.0)).collect();
+        let moved = (0..load.len()).map(|node| {
+            let mut over = load[node] - self.room[node];
+            if over <= 0.0 {
+                return vec![(node, 1.0)];
+            }
+            let mut parts = Vec::new();
+            for target in self.nearest[node].iter().copied().filter(|target| *target != node) {
+                let taken = over.min(free[target]);
+                if taken > 0.0 {
+                    (free[target], over) = (free[target] - taken, over - taken);
+                    parts.push((target, taken / load[node]));
                 }
             }
-        }
-        mixes.moved = spill(self.machine, &load);
-        for spread in &mut mixes.spreads {
-            *spread =
-                spread.iter().flat_map(|(node, share)| mixes.moved[*node].iter().map(move |(to, part)| (*to, share * part))).collect();
-        }
-        mixes
-    }
-
-    fn round_robin(&self, weighted: bool) -> Vec<(usize, f64)> {
-        let weight = |node: usize| if weighted { self.machine.nodes[node].curve(0.0).limit } else { 1.0 };
-        let sum: f64 = self.nodes.iter().map(|node| weight(*node)).sum();
-        self.nodes.iter().map(|node| (*node, weight(*node) / sum)).collect()
-    }
-
-    /// The object in equal blocks for its users, with its traffic spread evenly over them.
-    fn blocks(&self, object: &ObjectTraffic) -> Vec<(usize, f64)> {
-        let users: BTreeSet<usize> = object.samples.iter().flat_map(|sample| &sample.bytes).map(|(worker, _)| *worker).collect();
-        let mut blocks: BTreeMap<usize, f64> = BTreeMap::new();
-        for worker in users.iter().filter_map(|worker| self.traffic.workers.get(*worker)) {
-            *blocks.entry(worker.node as usize).or_default() += 1.0 / users.len() as f64;
-        }
-        blocks.into_iter().collect()
+            let gone: f64 = parts.iter().map(|(_, part)| part).sum();
+            parts.push((node, 1.0 - gone));
+            parts
+        });
+        moved.collect()
     }
 }
 
-/// For each node, where the bytes on it end up: what does not fit goes to the nearest node with room.
-fn spill(machine: &MachineModel, load: &[f64]) -> Vec<Vec<(usize, f64)>> {
-    let limits = room(machine);
-    let mut free: Vec<f64> = limits.iter().zip(load).map(|(room, load)| (room - load).max(0.0)).collect();
-    let moved = (0..load.len()).map(|node| {
-        let mut over = load[node] - limits[node];
-        if over <= 0.0 {
-            return vec![(node, 1.0)];
-        }
-        let mut parts = Vec::new();
-        for target in nearest(machine, node).into_iter().filter(|target| *target != node) {
-            let taken = over.min(free[target]);
-            if taken > 0.0 {
-                (free[target], over) = (free[target] - taken, over - taken);
-                parts.push((target, taken / load[node]));
-            }
-        }
-        let gone: f64 = parts.iter().map(|(_, part)| part).sum();
-        parts.push((node, 1.0 - gone));
-        parts
-    });
-    moved.collect()
+fn round_robin(machine: &MachineModel, nodes: &[usize], weighted: bool) -> Spread {
+    let weight = |node: usize| if weighted { machine.nodes[node].curve(0.0).limit } else { 1.0 };
+    let sum: f64 = nodes.iter().map(|node| weight(*node)).sum();
+    nodes.iter().map(|node| (*node, weight(*node) / sum)).collect()
+}
+
+/// An object in equal blocks for its users, with its traffic spread evenly over them.
+fn equal_blocks(users: &BTreeSet<usize>, seats: &[usize]) -> Spread {
+    let mut blocks: BTreeMap<usize, f64> = BTreeMap::new();
+    for node in users.iter().filter_map(|worker| seats.get(*worker)) {
+        *blocks.entry(*node).or_default() += 1.0 / users.len() as f64;
+    }
+    blocks.into_iter().collect()
 }

@@ -1,0 +1,256 @@
+//! The traffic in cells: bytes by object, worker and everything that a placement can depend on. The samples are read once. After that, the
+//! cost of a run depends on the number of cells, not of samples.
+
+use crate::random::SplitMix;
+use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// With fewer samples per thread, a thread without samples may still use the object.
+const ENOUGH: usize = 5;
+/// With fewer rounds, resample single samples, because the spread of so few rounds is unreliable.
+const LEAST_ROUNDS: usize = 20;
+/// More rounds are drawn together in this many groups. Rounds are assigned to groups at random, so that groups spread as rounds do.
+const MOST_UNITS: usize = 1000;
+
+/// Accesses of one worker that every placement treats alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Cell {
+    pub worker: usize,
+    /// The node of the pages, as the program placed them.
+    pub home: usize,
+    /// The node of the worker that owns the part.
+    pub owner: usize,
+    /// Whether one thread works alone.
+    pub serial: bool,
+}
+
+/// The cells of one object.
+#[derive(Clone, Debug)]
+pub struct ObjectCells {
+    pub id: i64,
+    pub division: Division,
+    /// Bytes alive at the same time; 0 without samples.
+    pub bytes: f64,
+    /// Index of the first cell, and of the one after the last.
+    pub range: std::ops::Range<usize>,
+    /// The fraction of the samples by node: of the pages, and of the owners.
+    pub by_home: Vec<(usize, f64)>,
+    pub by_owner: Vec<(usize, f64)>,
+    /// Workers whose shares count as equal.
+    even: Vec<usize>,
+    /// Whether threads without samples may use it too.
+    has_few_samples: bool,
+}
+
+/// The cells of all objects, and how the samples contribute to them.
+pub struct Cells {
+    pub cells: Vec<Cell>,
+    pub objects: Vec<ObjectCells>,
+    /// By unit that is drawn as a whole: its bytes by cell.
+    units: Vec<Vec<(u32, f64)>>,
+    /// The node of each worker.
+    nodes: Vec<u32>,
+    /// The number of workers that use any object, by node, and in all.
+    team: BTreeMap<u32, usize>,
+    members: usize,
+}
+
+impl Cells {
+    pub fn new(traffic: &Traffic) -> Self {
+        let samples = traffic.objects.iter().flat_map(ObjectTraffic::of_team);
+        let mut works = vec![false; traffic.workers.len()];
+        samples.flat_map(|sample| &sample.bytes).for_each(|(worker, _)| works[*worker] = true);
+        let mut team = BTreeMap::new();
+        for (worker, _) in traffic.workers.iter().zip(&works).filter(|(_, works)| **works) {
+            *team.entry(worker.node).or_insert(0) += 1;
+        }
+        let mut this = Self {
+            cells: Vec::new(),
+            objects: Vec::new(),
+            units: Vec::new(),
+            nodes: traffic.workers.iter().map(|worker| worker.node).collect(),
+            members: team.values().sum(),
+            team,
+        };
+        let mut units = Units::new(traffic);
+        for object in &traffic.objects {
+            this.add(object, &mut units);
+        }
+        for unit in &mut this.units {
+            unit.sort_unstable_by_key(|(cell, _)| *cell);
+            unit.dedup_by(|next, kept| {
+                let same = next.0 == kept.0;
+                if same {
+                    kept.1 += next.1;
+                }
+                same
+            });
+        }
+        this
+    }
+
+    fn add(&mut self, object: &ObjectTraffic, units: &mut Units) {
+        let start = self.cells.len();
+        let mut known: HashMap<Cell, u32> = HashMap::new();
+        let (mut homes, mut owners) = (BTreeMap::new(), BTreeMap::new());
+        let each = 1.0 / object.samples.len().max(1) as f64;
+        for sample in &object.samples {
+            let (home, owner) = (sample.home as usize, self.owner(sample));
+            *homes.entry(home).or_insert(0.0) += each;
+            *owners.entry(owner).or_insert(0.0) += each;
+            let unit = units.of(sample);
+            if self.units.len() <= unit {
+                self.units.resize(unit + 1, Vec::new());
+            }
+            for &(worker, bytes) in &sample.bytes {
+                let cell = Cell { worker, home, owner, serial: sample.serial };
+                let index = *known.entry(cell).or_insert_with(|| {
+                    self.cells.push(cell);
+                    (self.cells.len() - 1) as u32
+                });
+                self.units[unit].push((index, bytes));
+            }
+        }
+        self.objects.push(ObjectCells {
+            id: object.id,
+            division: object.division,
+            bytes: if object.samples.is_empty() { 0.0 } else { object.bytes as f64 },
+            range: start..self.cells.len(),
+            by_home: homes.into_iter().collect(),
+            by_owner: owners.into_iter().collect(),
+            even: object.even.clone(),
+            has_few_samples: object.samples.len() < ENOUGH * self.members,
+        });
+    }
+
+    /// The node of the worker that owns the sample's part; of its main user, if it has no owner.
+    fn owner(&self, sample: &TrafficSample) -> usize {
+        let most = || sample.bytes.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(worker, _)| *worker);
+        let node = sample.owner.or_else(most).and_then(|worker| self.nodes.get(worker));
+        node.map_or(sample.home as usize, |node| *node as usize)
+    }
+
+    /// Workers that use an object.
+    pub fn users(&self, object: usize) -> BTreeSet<usize> {
+        self.cells[self.objects[object].range.clone()].iter().map(|cell| cell.worker).collect()
+    }
+
+    /// The bytes of each cell, as sampled.
+    pub fn bytes(&self) -> Vec<f64> {
+        self.weighted(|| 1.0)
+    }
+
+    /// The bytes of each cell in a resampled program: Efron's bootstrap with Poisson weights.
+    pub fn drawn(&self, random: &mut SplitMix) -> Vec<f64> {
+        self.weighted(|| random.poisson())
+    }
+
+    /// Workers whose shares of an object do not differ significantly get equal shares, because the noise of few samples would otherwise
+    /// delay one of them.
+    fn weighted(&self, mut weight: impl FnMut() -> f64) -> Vec<f64> {
+        let mut bytes = vec![0.0; self.cells.len()];
+        for unit in &self.units {
+            let weight = weight();
+            if weight > 0.0 {
+                unit.iter().for_each(|(cell, own)| bytes[*cell as usize] += weight * own);
+            }
+        }
+        let mut sums = vec![0.0; self.nodes.len()];
+        for object in self.objects.iter().filter(|object| !object.even.is_empty()) {
+            self.equalise(object, &mut bytes, &mut sums);
+        }
+        bytes
+    }
+
+    /// `sums`: zeros, by worker. Shares are equalised only within the team.
+    fn equalise(&self, object: &ObjectCells, bytes: &mut [f64], sums: &mut [f64]) {
+        let of_team = || object.range.clone().filter(|index| !self.cells[*index].serial);
+        of_team().for_each(|index| sums[self.cells[index].worker] += bytes[index]);
+        let users = || object.even.iter().copied().filter(|worker| sums[*worker] > 0.0);
+        let all: f64 = users().map(|worker| sums[worker]).sum();
+        let mut seen: BTreeMap<u32, usize> = BTreeMap::new();
+        users().for_each(|worker| *seen.entry(self.nodes[worker]).or_default() += 1);
+        let count: usize = seen.values().sum();
+        // Count all threads of a node, not only those with samples.
+        let counts_unseen = object.has_few_samples && seen.keys().eq(self.team.keys());
+        let mut factors = vec![1.0; sums.len()];
+        for worker in users() {
+            let node = self.nodes[worker];
+            let share = match (self.team.get(&node), seen.get(&node)) {
+                (Some(team), Some(seen)) if counts_unseen => *team as f64 / self.members as f64 / *seen as f64,
+                _ => 1.0 / count as f64,
+            };
+            factors[worker] = all * share / sums[worker];
+        }
+        for index in of_team() {
+            let worker = self.cells[index].worker;
+            bytes[index] *= factors[worker];
+            sums[worker] = 0.0;
+        }
+    }
+}
+
+/// The units of the bootstrap: rounds, because the samples of one round see the same phase of the program.
+struct Units {
+    /// The unit of each round; `None` if each sample is a unit.
+    of_round: Option<HashMap<u64, usize>>,
+    /// The number of samples, and of those seen so far.
+    samples: usize,
+    seen: usize,
+    groups: SplitMix,
+}
+
+impl Units {
+    fn new(traffic: &Traffic) -> Self {
+        let mut groups = SplitMix::new();
+        let samples = || traffic.objects.iter().flat_map(|object| &object.samples);
+        let mut rounds: HashMap<u64, usize> = HashMap::new();
+        for sample in samples() {
+            let next = rounds.len();
+            rounds.entry(sample.round).or_insert(next);
+        }
+        let count = rounds.len();
+        let of_round = (count >= LEAST_ROUNDS).then(|| {
+            let groups: Vec<usize> = (0..count).map(|index| group(index, count, &mut groups)).collect();
+            rounds.into_iter().map(|(round, index)| (round, groups[index])).collect()
+        });
+        Self { of_round, samples: samples().count(), seen: 0, groups }
+    }
+
+    fn of(&mut self, sample: &TrafficSample) -> usize {
+        match &self.of_round {
+            Some(units) => units.get(&sample.round).copied().unwrap_or(0),
+            None => {
+                self.seen += 1;
+                group(self.seen - 1, self.samples, &mut self.groups)
+            }
+        }
+    }
+}
+
+fn group(index: usize, count: usize, random: &mut SplitMix) -> usize {
+    if count <= MOST_UNITS { index } else { random.below(MOST_UNITS) }
+}
+
+/// A part of the traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The traffic while one thread works alone.
+    Serial,
+    Team,
+    /// The team's traffic to parts with an owner; and the team's other traffic, which follows the work.
+    TeamOwned,
+    TeamPool,
+}
+
+impl Phase {
+    pub fn has(self, serial: bool, division: Division) -> bool {
+        let is_owned = division == Division::Owned;
+        match self {
+            Self::Serial => serial,
+            Self::Team => !serial,
+            Self::TeamOwned => !serial && is_owned,
+            Self::TeamPool => !serial && !is_owned,
+        }
+    }
+}

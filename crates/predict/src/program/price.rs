@@ -1,0 +1,62 @@
+//! The cost of several placements, as sampled and in resampled programs, which give the interval of a ratio of two costs. All placements are
+//! priced on the same draws, and equal placements once.
+
+use super::{Placement, Program};
+use crate::model::{Simulation, TeamError};
+use crate::program::interval::interval;
+use crate::random::SplitMix;
+use firsttouch_model::prediction::Gain;
+use std::collections::HashMap;
+
+/// The number of draws: as many as the amount of work allows.
+const DRAWS: std::ops::RangeInclusive<usize> = 20..=200;
+const WORK: usize = 400_000;
+
+/// Placements with their costs.
+pub struct Priced {
+    /// By placement: its index in `outcomes` and in each draw.
+    which: Vec<usize>,
+    outcomes: Vec<Simulation>,
+    /// By draw: the time of each different placement.
+    draws: Vec<Vec<f64>>,
+}
+
+pub fn price(program: &Program<'_>, placements: &[&dyn Fn(i64) -> Placement]) -> Result<Priced, TeamError> {
+    let ids = || program.cells.objects.iter().map(|object| object.id);
+    let mut known: HashMap<Vec<Placement>, usize> = HashMap::new();
+    let mut different = Vec::new();
+    let mut which = Vec::with_capacity(placements.len());
+    for placement in placements {
+        let next = different.len();
+        let index = *known.entry(ids().map(|id| program.resolved(id, placement(id))).collect()).or_insert(next);
+        if index == next {
+            different.push(*placement);
+        }
+        which.push(index);
+    }
+    let run = |bytes: &[f64]| different.iter().map(|placement| program.run(bytes, placement)).collect::<Result<Vec<_>, _>>();
+    let outcomes = run(&program.bytes)?;
+    let size = program.seats.len() * program.machine.nodes.len();
+    let count = (WORK / size.max(1)).clamp(*DRAWS.start(), *DRAWS.end());
+    // The draws are the same in every run.
+    let mut random = SplitMix::new();
+    let draws = (0..count).map(|_| Ok(run(&program.cells.drawn(&mut random))?.iter().map(|outcome| outcome.time.0).collect()));
+    Ok(Priced { which, outcomes, draws: draws.collect::<Result<_, _>>()? })
+}
+
+impl Priced {
+    pub(super) fn outcome(&self, index: usize) -> &Simulation {
+        &self.outcomes[self.which[index]]
+    }
+
+    /// The 95 % interval of `value`, the time of one placement over that of another.
+    pub(super) fn interval(&self, one: usize, other: usize, value: f64, model_error: f64) -> [f64; 2] {
+        let (one, other) = (self.which[one], self.which[other]);
+        interval(self.draws.iter().map(|times| times[one] / times[other]), value, model_error)
+    }
+
+    pub(super) fn gain(&self, before: usize, after: usize, model_error: f64) -> Gain {
+        let gain = self.outcome(before).time.0 / self.outcome(after).time.0;
+        Gain { gain, interval: self.interval(before, after, gain, model_error) }
+    }
+}

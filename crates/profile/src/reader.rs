@@ -4,7 +4,7 @@ use crate::{APPLICATION_ID, OLDEST_VERSION, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::rows::metadata::Metadata;
 use firsttouch_model::rows::{
-    Access, AccessKind, Counter, Evidence, FirstTouch, FoldedObjects, Frame, Id, Lost, Machine, Object, ObjectKind, Page, Policy, Process,
+    Access, AccessKind, Appeared, Counter, Evidence, FaultCount, FirstTouch, FoldedObjects, Frame, Id, Lost, Machine, Object, ObjectKind, Page, Policy, Process,
     Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, SharedMemory, Site, SmallBlock, Thread, TimerSample,
     Window,
 };
@@ -189,6 +189,8 @@ fn load(c: &Connection) -> Result<Profile> {
         releases: rows(c, "SELECT process, time_ns, address, bytes FROM releases", |r| {
             Ok(Release { process: r.get(0)?, time_ns: unsigned(r, 1)?, address: unsigned(r, 2)?, bytes: unsigned(r, 3)? })
         })?,
+        appeared: appeared(c)?,
+        fault_counts: fault_counts(c)?,
         windows: rows(c, "SELECT id, round, object, address, start_ns, held_ns, round_ns, inclusion FROM windows ORDER BY id", |r| {
             Ok(Window {
                 id: r.get(0)?,
@@ -296,6 +298,33 @@ fn small_blocks(c: &Connection) -> Result<Vec<SmallBlock>> {
             weight: r.get(6)?,
             time_ns: unsigned(r, 7)?,
         })
+    })
+}
+
+/// Early files of version 3, and all of version 2, lack the table.
+fn appeared(c: &Connection) -> Result<Vec<Appeared>> {
+    if !has_table(c, "appeared")? {
+        return Ok(Vec::new());
+    }
+    rows(c, "SELECT process, from_ns, to_ns, address, bytes, page_bytes FROM appeared", |r| {
+        Ok(Appeared {
+            process: r.get(0)?,
+            from_ns: unsigned(r, 1)?,
+            to_ns: unsigned(r, 2)?,
+            address: unsigned(r, 3)?,
+            bytes: unsigned(r, 4)?,
+            page_bytes: unsigned(r, 5)?,
+        })
+    })
+}
+
+/// Early files of version 3, and all of version 2, lack the table.
+fn fault_counts(c: &Connection) -> Result<Vec<FaultCount>> {
+    if !has_table(c, "fault_counts")? {
+        return Ok(Vec::new());
+    }
+    rows(c, "SELECT process, thread, time_ns, faults FROM fault_counts", |r| {
+        Ok(FaultCount { process: r.get(0)?, thread: r.get(1)?, time_ns: unsigned(r, 2)?, faults: unsigned(r, 3)? })
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::metadata::Metadata;
 use super::{
-    Access, Counter, Evidence, FirstTouch, FoldedObjects, Id, Lost, Machine, Object, Page, Policy, Process, Region, Release, SampledAccess,
+    Access, Appeared, Counter, Evidence, FaultCount, FirstTouch, FoldedObjects, Id, Lost, Machine, Object, Page, Policy, Process, Region, Release, SampledAccess,
     Seen, SharedMemory, Site, SmallBlock, Thread, TimerSample, Window,
 };
 use crate::evidence::EvidenceSource;
@@ -25,6 +25,8 @@ pub struct Profile {
     pub small_blocks: Vec<SmallBlock>,
     pub first_touches: Vec<FirstTouch>,
     pub releases: Vec<Release>,
+    pub appeared: Vec<Appeared>,
+    pub fault_counts: Vec<FaultCount>,
     pub windows: Vec<Window>,
     pub accesses: Vec<Access>,
     pub samples: Vec<TimerSample>,

@@ -4,6 +4,7 @@
 //! a sampling design, and hits), and states what its figures count. The rest is common to all sources: the node of a sampled page
 //! (`sample_home.rs`), the choice of the source for a figure ([`Evidence::best`]), and the reports.
 
+mod appeared;
 mod hint;
 mod read;
 mod sample;
@@ -14,6 +15,7 @@ mod watch;
 mod tests;
 
 pub use read::{Reader, Samples};
+pub use appeared::touches_of_appeared;
 pub use sample::derived_touches;
 
 use crate::estimator::{Design, Draw};

@@ -183,9 +183,10 @@ impl Judge<'_> {
             traps: usage.traps,
             remote: anywhere.or_else(|| usage.remote.map(|remote| remote.widened(touch.home_error))),
             is_same_anywhere: anywhere.is_some(),
-            sure: anywhere.or_else(|| self
-                .remote(hits.iter().filter(|h| matches!(h.home, Home::Known { sure: true, .. })))
-                .map(|remote| remote.widened(touch.home_error))),
+            sure: anywhere.or_else(|| {
+                self.remote(hits.iter().filter(|h| matches!(h.home, Home::Known { sure: true, .. })))
+                    .map(|remote| remote.widened(touch.home_error))
+            }),
             by_first_touch: self.fraction(hits.iter(), |home, by| match home {
                 Home::Known { first: Some(first), .. } => Some(by.node != first),
                 _ => None,

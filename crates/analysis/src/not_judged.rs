@@ -61,7 +61,10 @@ impl Judge<'_> {
         let object = &self.profile.objects[group.representative];
         let end = object.address.saturating_add(object.bytes);
         self.profile.appeared.iter().any(|row| {
-            row.process == object.process && row.address < end && object.address < row.address.saturating_add(row.bytes) && row.to_ns >= object.born_ns
+            row.process == object.process
+                && row.address < end
+                && object.address < row.address.saturating_add(row.bytes)
+                && row.to_ns >= object.born_ns
         })
     }
 

@@ -4,9 +4,9 @@ use crate::{APPLICATION_ID, OLDEST_VERSION, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::rows::metadata::Metadata;
 use firsttouch_model::rows::{
-    Access, AccessKind, Appeared, Counter, Evidence, FaultCount, FirstTouch, FoldedObjects, Frame, Id, Lost, Machine, Object, ObjectKind, Page, Policy, Process,
-    Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, SharedMemory, Site, SmallBlock, Thread, TimerSample,
-    Window,
+    Access, AccessKind, Appeared, Counter, Evidence, FaultCount, FirstTouch, FoldedObjects, Frame, Id, Lost, Machine, Object, ObjectKind,
+    Page, Policy, Process, Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, SharedMemory, Site,
+    SmallBlock, Thread, TimerSample, Window,
 };
 use rusqlite::{Connection, OpenFlags, Row};
 use std::collections::BTreeMap;

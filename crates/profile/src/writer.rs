@@ -6,8 +6,8 @@ use crate::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Result};
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{
-    Access, Appeared, Counter, Evidence, FaultCount, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process, Region, Release, SampledAccess, Seen,
-    SharedMemory, Site, SmallBlock, Thread, TimerSample, Window,
+    Access, Appeared, Counter, Evidence, FaultCount, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process, Region,
+    Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, Thread, TimerSample, Window,
 };
 use firsttouch_system::proc::limits;
 use rusqlite::types::Value;

@@ -14,8 +14,8 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
-pub use read::{Reader, Samples};
 pub use appeared::touches_of_appeared;
+pub use read::{Reader, Samples};
 pub use sample::derived_touches;
 
 use crate::estimator::{Design, Draw};

@@ -2,8 +2,8 @@
 
 use super::Tracker;
 use super::live_objects::Memory;
-use super::processes::LiveProcess;
 use super::objects::NewObject;
+use super::processes::LiveProcess;
 use super::small_blocks::{HeapRegions, NewSmallBlock};
 use crate::agent::records::{AgentEvent, AgentRecord};
 use firsttouch_model::rows::{Id, ObjectKind, Region};

@@ -53,7 +53,8 @@ impl Unplaced {
             return;
         }
         self.heaps.insert(from, next);
-        let held = objects.overlapping(from, next - from).into_iter().filter_map(|start| Some((start, objects.by_address.get(&start)?.bytes)));
+        let held =
+            objects.overlapping(from, next - from).into_iter().filter_map(|start| Some((start, objects.by_address.get(&start)?.bytes)));
         let mut held: Vec<(u64, u64)> = held.map(|(start, bytes)| (start, start.saturating_add(bytes))).collect();
         held.sort_unstable();
         for (start, end) in held.into_iter().chain([(next, next)]) {

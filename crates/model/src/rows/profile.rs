@@ -2,8 +2,8 @@
 
 use super::metadata::Metadata;
 use super::{
-    Access, Appeared, Counter, Evidence, FaultCount, FirstTouch, FoldedObjects, Id, Lost, Machine, Object, Page, Policy, Process, Region, Release, SampledAccess,
-    Seen, SharedMemory, Site, SmallBlock, Thread, TimerSample, Window,
+    Access, Appeared, Counter, Evidence, FaultCount, FirstTouch, FoldedObjects, Id, Lost, Machine, Object, Page, Policy, Process, Region,
+    Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, Thread, TimerSample, Window,
 };
 use crate::evidence::EvidenceSource;
 use std::collections::BTreeMap;

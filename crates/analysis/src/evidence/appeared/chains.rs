@@ -71,7 +71,8 @@ fn longest_made(windows: &[Window], counts: &Counts, chain: &[Link]) -> Option<(
         let pages: u64 = chain[..length].iter().map(|&(w, r)| windows[w].rows[r].faults()).sum();
         let only = if let [Some(thread)] = candidates[..] { Some(thread) } else { None };
         // Labels of other threads contradict it.
-        let is_others = |thread: Id| chain[..length].iter().any(|&(w, r)| windows[w].rows[r].anchors.iter().any(|anchor| anchor.thread != thread));
+        let is_others =
+            |thread: Id| chain[..length].iter().any(|&(w, r)| windows[w].rows[r].anchors.iter().any(|anchor| anchor.thread != thread));
         made = Some((length, only.filter(|&thread| pages >= LEAST_PAGES && !is_others(thread))));
     }
     made
@@ -79,9 +80,12 @@ fn longest_made(windows: &[Window], counts: &Counts, chain: &[Link]) -> Option<(
 
 /// Whether a thread had enough faults for these rows, beside those that it is known to have made meanwhile.
 fn can_have_made(windows: &[Window], counts: &Counts, rows: &[Link], thread: Toucher) -> bool {
-    let (first, last) = (rows[0].0, rows[rows.len() - 1].0);
+    let (first, last) = (&windows[rows[0].0], &windows[rows[rows.len() - 1].0]);
     let pages: u64 = rows.iter().map(|&(w, r)| windows[w].rows[r].faults()).sum();
-    let used: u64 = windows[first..=last].iter().map(|window| window.used(thread)).sum();
-    let faults = counts.of_between(thread, windows[first].from_ns, windows[last].to_ns);
+    let end = windows.partition_point(|window| window.to_ns <= last.to_ns);
+    let during =
+        windows[..end].iter().rev().take_while(|window| window.to_ns > first.read_ns).filter(|window| first.read_ns <= window.from_ns);
+    let used: u64 = during.map(|window| window.used(thread)).sum();
+    let faults = counts.of_between(thread, first.from_ns, last.to_ns);
     faults.is_some_and(|faults| faults >= used + pages)
 }

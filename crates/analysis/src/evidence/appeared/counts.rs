@@ -42,6 +42,11 @@ impl Counts {
         Some(self.of.iter().map(|(&thread, list)| (thread, faults(list))).filter(|(_, faults)| *faults > 0).collect())
     }
 
+    /// The count of a thread at the last reading before a time.
+    pub fn at(&self, thread: Toucher, time: u64) -> u64 {
+        self.of.get(&thread).and_then(|list| list[..list.partition_point(|row| row.0 <= time)].last()).map_or(0, |row| row.1)
+    }
+
     /// The same of one thread.
     pub fn of_between(&self, thread: Toucher, from: u64, to: u64) -> Option<u64> {
         let after = *self.times.get(self.times.partition_point(|&at| at < to))?;

@@ -29,10 +29,10 @@ mod windows;
 
 use super::sample::by_sample;
 use fill::Fillers;
-use owners::Owners;
-use std::collections::HashMap;
 use firsttouch_model::rows::{FirstTouch, Id, Profile};
+use owners::{Owner, Owners};
 use solve::solve;
+use std::collections::HashMap;
 use windows::{Appearance, Segment, Window, appearances};
 
 /// Pages that one record stands for, at most.
@@ -53,7 +53,7 @@ pub fn touches_of_appeared(profile: &Profile) -> Vec<FirstTouch> {
     all.iter_mut().for_each(solve);
     let owners = Owners::new(profile);
     let segments = known_objects(&all, &owners);
-    let fillers = Fillers::new(profile, &owners, &accesses, &segments);
+    let fillers = Fillers::new(profile, &owners, &segments);
     let mut touches: Vec<FirstTouch> = segments.iter().flat_map(|segment| records(segment, &fillers)).collect();
     touches.sort_by_key(|touch| (touch.time_ns, touch.address));
     for (touch, id) in touches.iter_mut().zip(1..) {
@@ -62,18 +62,19 @@ pub fn touches_of_appeared(profile: &Profile) -> Vec<FirstTouch> {
     touches
 }
 
-/// What is known of objects whose touchers are known for most pages. Of other objects, a part would be taken for the whole.
+/// What is known of objects whose touchers are known for most pages. Of other objects, a part would be taken for the whole. Objects of one site
+/// are judged together.
 fn known_objects(all: &[Appearance], owners: &Owners<'_>) -> Vec<Segment> {
-    let mut pages: HashMap<(Id, Option<Id>), (u64, u64)> = HashMap::new();
+    let mut pages: HashMap<(Id, Owner), (u64, u64)> = HashMap::new();
     let mut list = Vec::new();
     for segment in all.iter().flat_map(|one| &one.windows).flat_map(Window::segments) {
-        let owner = owners.of(segment.process, (segment.start, segment.end), segment.time_ns).map(|object| object.id);
+        let owner = owners.of(&segment);
         let sums = pages.entry((segment.process, owner)).or_default();
         let own = segment.end - segment.start;
         *sums = (sums.0 + if segment.thread.is_some() { own } else { 0 }, sums.1 + own);
         list.push((segment, owner));
     }
-    let is_known = |(segment, owner): &(Segment, Option<Id>)| {
+    let is_known = |(segment, owner): &(Segment, Owner)| {
         pages.get(&(segment.process, *owner)).is_some_and(|&(known, all)| known as f64 >= LEAST_KNOWN * all as f64)
     };
     list.into_iter().filter(is_known).map(|(segment, _)| segment).filter(|segment| segment.thread.is_some()).collect()

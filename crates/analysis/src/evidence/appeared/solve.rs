@@ -2,7 +2,7 @@
 
 use super::chains::assign_chains;
 use super::counts::Toucher;
-use super::windows::{Appearance, Part, Row, Window};
+use super::windows::{Among, Appearance, Part, Row, Window};
 use firsttouch_model::rows::Id;
 use std::collections::BTreeMap;
 
@@ -33,8 +33,8 @@ pub(super) fn solve(appearance: &mut Appearance) {
             edges.ends.entry(row.end).or_default().push((w, r));
         }
     }
-    for window in windows.iter_mut() {
-        assign_sole_toucher(window);
+    for w in 0..windows.len() {
+        assign_sole_toucher(windows, w);
     }
     for round in 0..MOST_ROUNDS {
         let mut has_changed = false;
@@ -47,7 +47,7 @@ pub(super) fn solve(appearance: &mut Appearance) {
                 // What was known of it does not count against its own threads.
                 let before = windows[w].rows[r].forget();
                 let labels = labels(windows, &edges, w, r);
-                let after = parts(&windows[w], r, &labels).unwrap_or_else(|| before.clone());
+                let after = parts(Among::new(windows, w), r, &labels).unwrap_or_else(|| before.clone());
                 has_changed |= after != before;
                 windows[w].rows[r].parts = after;
             }
@@ -60,23 +60,21 @@ pub(super) fn solve(appearance: &mut Appearance) {
 }
 
 /// One thread made nearly all faults of a window.
-fn assign_sole_toucher(window: &mut Window) {
-    let Some((&Some(thread), &most)) = window.capacity.iter().max_by_key(|(_, faults)| **faults) else { return };
-    let others: u64 = window.capacity.values().sum::<u64>() - most;
-    let pages = window.open();
+fn assign_sole_toucher(windows: &mut [Window], w: usize) {
+    let among = Among::new(windows, w);
+    let left: Vec<(Toucher, u64)> = among.window().capacity.keys().map(|&thread| (thread, among.left(thread))).collect();
+    let Some(&(Some(thread), most)) = left.iter().max_by_key(|(_, left)| *left) else { return };
+    let others = left.iter().map(|(_, left)| left).sum::<u64>() - most;
+    let pages = among.open();
     if others as f64 <= OTHERS * pages as f64 && most + others >= pages {
-        for row in &mut window.rows {
-            let is_others = row.anchors.iter().any(|anchor| anchor.thread != thread);
-            if !is_others {
-                row.assign(thread);
-            }
-        }
+        let is_others = |row: &&mut Row| row.anchors.iter().any(|anchor| anchor.thread != thread);
+        windows[w].rows.iter_mut().filter(|row| !is_others(row)).for_each(|row| row.assign(thread));
     }
 }
 
 /// The threads that are known to have worked at places of a row, in the order of addresses.
 fn labels(windows: &[Window], edges: &Edges, w: usize, r: usize) -> Vec<(u64, Id)> {
-    let (window, row) = (&windows[w], &windows[w].rows[r]);
+    let row = &windows[w].rows[r];
     let is_descending = row.is_descending();
     let edge = |map: &BTreeMap<u64, Vec<(usize, usize)>>, at: u64, is_earlier: bool| {
         let list = map.get(&at)?;
@@ -91,21 +89,23 @@ fn labels(windows: &[Window], edges: &Edges, w: usize, r: usize) -> Vec<(u64, Id
     let mut labels: Vec<(u64, Id)> = row.anchors.iter().map(|anchor| (anchor.address, anchor.thread)).collect();
     labels.splice(0..0, at_start.map(|thread| (row.start, thread)));
     labels.extend(at_end.map(|thread| (row.end - 1, thread)));
-    labels.retain(|(_, thread)| window.left(Some(*thread)) > 0);
+    labels.retain(|(_, thread)| Among::new(windows, w).left(Some(*thread)) > 0);
     labels
 }
 
 /// The parts of a row, if the labels and the counts decide it.
-fn parts(window: &Window, r: usize, labels: &[(u64, Id)]) -> Option<Vec<Part>> {
-    let row = &window.rows[r];
+fn parts(window: Among<'_>, r: usize, labels: &[(u64, Id)]) -> Option<Vec<Part>> {
+    let row = &window.window().rows[r];
     let pages = row.faults();
     // Faults that need not have been on pages of this window.
-    let slack = window.capacity.keys().map(|&thread| window.left(thread)).sum::<u64>().checked_sub(window.open())?;
+    let slack = window.window().capacity.keys().map(|&thread| window.left(thread)).sum::<u64>().checked_sub(window.open())?;
     let mut threads: Vec<Id> = labels.iter().map(|(_, thread)| *thread).collect();
     threads.dedup();
     let of = |thread: Id| window.left(Some(thread));
     match threads[..] {
-        [] => only_set(window, pages, slack, &[]).and_then(|set| if let [Some(thread)] = set[..] { Some(whole(row, thread)) } else { None }),
+        [] => {
+            only_set(window, pages, slack, &[]).and_then(|set| if let [Some(thread)] = set[..] { Some(whole(row, thread)) } else { None })
+        }
         [thread] if of(thread) >= pages => Some(whole(row, thread)),
         [thread] => {
             let set = only_set(window, pages, slack, &[Some(thread)])?;
@@ -158,10 +158,10 @@ fn two(row: &Row, (low, high): (u64, u64), first: Toucher, second: Toucher) -> V
 
 /// The only set of at most two threads beside the given ones that can have made so many pages, each with all of its faults but for the slack.
 /// `None` if there is no such set, or several.
-fn only_set(window: &Window, pages: u64, slack: u64, given: &[Toucher]) -> Option<Vec<Toucher>> {
+fn only_set(window: Among<'_>, pages: u64, slack: u64, given: &[Toucher]) -> Option<Vec<Toucher>> {
     let fits = |sum: u64| sum >= pages && sum - pages <= slack;
     let sum: u64 = given.iter().map(|&thread| window.left(thread)).sum();
-    let others = window.capacity.keys().copied().filter(|thread| !given.contains(thread));
+    let others = window.window().capacity.keys().copied().filter(|thread| !given.contains(thread));
     let others: Vec<(Toucher, u64)> = others.map(|thread| (thread, window.left(thread))).filter(|(_, left)| *left > 0).collect();
     let all: u64 = others.iter().map(|(_, left)| left).sum();
     // One of them alone, and the others cannot have made a part of it that matters.

@@ -1,9 +1,7 @@
 //! Simulated programs whose threads fill memory, with looks at their pages.
 
 use super::*;
-use firsttouch_model::rows::{
-    AccessKind, Appeared, FaultCount, Id, Object, ObjectKind, SampleState, SampledAccess, Thread, TimerSample,
-};
+use firsttouch_model::rows::{AccessKind, Appeared, FaultCount, Id, Object, ObjectKind, SampleState, SampledAccess, Thread, TimerSample};
 
 const PAGE: u64 = 4096;
 const BASE: u64 = 0x7f00_0000_0000;
@@ -132,8 +130,19 @@ impl Program {
         let (state, site) = if call.is_some() { (SampleState::InKernel, Some(9)) } else { (SampleState::Computing, Some(5)) };
         // A tick in a system call is delivered at its end.
         let time_ns = call.map_or(time_ns, |(_, times)| times.end * US);
-        let sample =
-            TimerSample { id, thread, time_ns, cpu: 0, cpu_ns: time_ns, weight: 1.0, site, state, around: None, unknown: 0, elsewhere: 0.0 };
+        let sample = TimerSample {
+            id,
+            thread,
+            time_ns,
+            cpu: 0,
+            cpu_ns: time_ns,
+            weight: 1.0,
+            site,
+            state,
+            around: None,
+            unknown: 0,
+            elsewhere: 0.0,
+        };
         profile.samples.push(sample);
         let working = |work: &&Work| work.thread == thread && work.begin_ns <= time_ns && work.done(time_ns) < work.pages.len();
         if let Some(work) = self.work.iter().find(working).filter(|_| state == SampleState::Computing) {

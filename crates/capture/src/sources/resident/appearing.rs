@@ -131,7 +131,8 @@ impl Appearing {
             followed.faults -= faults;
             return false;
         }
-        let tids: Vec<(Id, i32)> = threads.live.values().filter(|thread| thread.pid == pid).map(|thread| (thread.id, thread.tid)).take(MOST_THREADS).collect();
+        let tids: Vec<(Id, i32)> =
+            threads.live.values().filter(|thread| thread.pid == pid).map(|thread| (thread.id, thread.tid)).take(MOST_THREADS).collect();
         let counts = || -> Vec<(Id, u64)> {
             tids.iter().filter_map(|&(id, tid)| Some((id, stat::of_thread(&scope.root, pid, tid)?.minor_faults))).collect()
         };

@@ -50,3 +50,66 @@ pub fn remote_anywhere(kind: PartitionKind, hits: &[Hit], design: &Design, threa
     let value = (mean / all).clamp(low, high);
     (low > LEAST_REMOTE).then_some(Estimate { value, low, high, samples: hits.len() as u64 })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimator::Draw;
+    use crate::evidence::ByThread;
+    use crate::homes::Home;
+    use crate::threads::Thread;
+
+    fn threads(nodes: &[u32]) -> Threads {
+        let thread = |(index, &node): (usize, &u32)| Thread {
+            id: index as i64,
+            process: 0,
+            name: None,
+            omp_number: None,
+            team: 0,
+            slot: index,
+            worker: index,
+            node,
+            idle: false,
+            kernel_faults: None,
+        };
+        Threads { list: nodes.iter().enumerate().map(thread).collect(), ..Threads::default() }
+    }
+
+    /// Samples at positions from 0 on, by these threads.
+    fn remote(kind: PartitionKind, users: &[usize], threads: &Threads) -> Option<Estimate> {
+        let hit = |(at, &thread): (usize, &usize)| Hit {
+            draw: at,
+            object: 0,
+            offset: at as u64 * 4096,
+            position: at as u64 * 4096,
+            start: 0,
+            end: 0,
+            round: at as u64,
+            by_thread: vec![ByThread { thread, rate: 1.0, hits: 1, cut: false, node: threads.list[thread].node }],
+            writes: Some(false),
+            strided: Some(true),
+            sites: Vec::new(),
+            home: Home::Unknown,
+        };
+        let hits: Vec<Hit> = users.iter().enumerate().map(hit).collect();
+        let draw = |at: usize| Draw { group: 0, round: at as u64, z: 1.0, held_ns: 1.0, rate: 1.0, cut: false, doubts: [None; 2] };
+        let design = Design::of_rounds((0..users.len()).map(draw).collect(), 1);
+        remote_anywhere(kind, &hits, &design, threads, 2)
+    }
+
+    /// Check that memory which both nodes use alike is half remote, and that nothing is said where the place of its pages matters.
+    #[test]
+    fn the_place_makes_no_difference() {
+        let threads = threads(&[0, 0, 1, 1]);
+        let even: Vec<usize> = (0..400).map(|i| i * 7 % 4).collect();
+        let found = remote(PartitionKind::Shared, &even, &threads).expect("an estimate");
+        assert!((found.value - 0.5).abs() < 0.02 && found.low < 0.5 && 0.5 < found.high && found.high - found.low < 0.3, "{found:?}");
+        assert!(remote(PartitionKind::Irregular, &even, &threads).is_some());
+        assert!(remote(PartitionKind::Block, &even, &threads).is_none(), "each thread has a part");
+        assert!(remote(PartitionKind::Shared, &even[..20], &threads).is_none(), "too few samples");
+        let halves: Vec<usize> = (0..400).map(|i| i / 200 * 2 + i % 2).collect();
+        assert!(remote(PartitionKind::Irregular, &halves, &threads).is_none(), "each node uses a half");
+        let one_node: Vec<usize> = (0..400).map(|i| i % 2).collect();
+        assert!(remote(PartitionKind::Shared, &one_node, &threads).is_none(), "one node uses it");
+    }
+}

@@ -72,7 +72,9 @@ mod tests {
             idle: false,
             kernel_faults: None,
         };
-        Threads { list: nodes.iter().enumerate().map(thread).collect(), ..Threads::default() }
+        let mut threads = Threads::default();
+        threads.list = nodes.iter().enumerate().map(thread).collect();
+        threads
     }
 
     /// Samples at positions from 0 on, by these threads.

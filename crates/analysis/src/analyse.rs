@@ -3,7 +3,7 @@
 use crate::cache;
 use crate::candidates::Candidates;
 use crate::coverage::Coverage;
-use crate::evidence::{Counts, Evidence, Hit, Reader, SOURCES, Source, SourceRef, derived_touches};
+use crate::evidence::{Counts, Evidence, Hit, Reader, SOURCES, Source, SourceRef, derived_touches, touches_of_appeared};
 use crate::faults::Faults;
 use crate::findings::{Case, Context, Program};
 use crate::groups::{Group, groups};
@@ -43,6 +43,9 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
 
 /// As `analyse`, with the given sources of evidence.
 pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target: &Target, sources: &dyn Sources) -> Analysis {
+    let touches = touches_of_appeared(profile);
+    let appeared = (!touches.is_empty()).then(|| Profile { first_touches: touches, ..profile.clone() });
+    let profile = appeared.as_ref().unwrap_or(profile);
     let pooled = Pooled::new(profile, sources);
     let profile = pooled.as_ref().map_or(profile, |pooled| &pooled.profile);
     let shared = Shared::new(profile);

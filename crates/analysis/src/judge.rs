@@ -5,6 +5,7 @@
 //! with few hits would bias the result towards memory that is used a lot.
 
 use crate::estimator::Design;
+use crate::even_use::remote_anywhere;
 use crate::evidence::{ByThread, Evidence, Hit, SourceRef};
 use crate::groups::Group;
 use crate::homes::Home;
@@ -40,6 +41,8 @@ pub struct Subject {
     pub touch: Rc<TouchSummary>,
     /// The remote fraction of the accesses with a known home.
     pub remote: Option<Estimate>,
+    /// This is the remote fraction wherever its pages are, because the threads of all nodes use it alike (`even_use.rs`).
+    pub is_same_anywhere: bool,
     /// The remote fraction over only the windows whose home is certain.
     pub sure: Option<Estimate>,
     /// The fraction that would be remote if each page had stayed where its first toucher ran.
@@ -163,6 +166,11 @@ impl Judge<'_> {
         touch: Rc<TouchSummary>,
     ) -> Subject {
         let partition = partition.unwrap_or_else(|| self.partition(group, hits));
+        let anywhere = if touch.enough || !self.target.virtual_machine || touch.kernel_unknown {
+            None
+        } else {
+            remote_anywhere(partition.kind, hits, self.design, self.threads, self.target.nodes)
+        };
         let mut subject = Subject {
             group: indices.first().copied().unwrap_or_default(),
             source: self.source,
@@ -173,10 +181,12 @@ impl Judge<'_> {
             partition,
             used_by: usage.used_by,
             traps: usage.traps,
-            remote: usage.remote.map(|remote| remote.widened(touch.home_error)),
-            sure: self
-                .remote(hits.iter().filter(|h| matches!(h.home, Home::Known { sure: true, .. })))
-                .map(|remote| remote.widened(touch.home_error)),
+            remote: anywhere.or_else(|| usage.remote.map(|remote| remote.widened(touch.home_error))),
+            is_same_anywhere: anywhere.is_some(),
+            sure: anywhere.or_else(|| {
+                self.remote(hits.iter().filter(|h| matches!(h.home, Home::Known { sure: true, .. })))
+                    .map(|remote| remote.widened(touch.home_error))
+            }),
             by_first_touch: self.fraction(hits.iter(), |home, by| match home {
                 Home::Known { first: Some(first), .. } => Some(by.node != first),
                 _ => None,

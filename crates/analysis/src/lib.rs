@@ -43,6 +43,7 @@ pub mod check_limits;
 mod coverage;
 pub mod diff;
 mod estimator;
+mod even_use;
 mod evidence;
 mod faults;
 mod findings;

@@ -71,6 +71,18 @@ impl Judge<'_> {
         period > 1.0 && (pages as f64) < LEAST_TOUCHES as f64 * period
     }
 
+    /// It was seen when its pages appeared.
+    fn has_appeared(&self, group: &Group) -> bool {
+        let object = &self.profile.objects[group.representative];
+        let end = object.address.saturating_add(object.bytes);
+        self.profile.appeared.iter().any(|row| {
+            row.process == object.process
+                && row.address < end
+                && object.address < row.address.saturating_add(row.bytes)
+                && row.to_ns >= object.born_ns
+        })
+    }
+
     /// Why the group cannot be judged; `None` if it can.
     pub(crate) fn reason(&self, group: &Group, indices: &[usize], hits: &[Hit], subject: &Subject) -> Option<NotJudgedReason> {
         let touch = &subject.touch;
@@ -96,6 +108,10 @@ impl Judge<'_> {
         if touch.kernel_unknown {
             return Some(NotJudgedReason::KernelTouched);
         }
+        let is_clear = subject.partition.kind != PartitionKind::Unknown;
+        if subject.is_same_anywhere && is_clear {
+            return None;
+        }
         let known: f64 = hits.iter().filter(|h| matches!(h.home, Home::Known { .. })).map(|h| self.design.weight(h.draw) * h.rate()).sum();
         let observed = !self.target.virtual_machine && subject.remote.is_some();
         if !touch.enough && !observed {
@@ -107,6 +123,7 @@ impl Judge<'_> {
                 records if self.is_sparse(group, pages) => {
                     NotJudgedReason::TouchesSparse { records: records as u64, period: self.longest_period(group) as u64 }
                 }
+                0 if self.has_appeared(group) => NotJudgedReason::TouchersUnclear,
                 0 => NotJudgedReason::TouchesNotSeen(missing()),
                 records => NotJudgedReason::TooFewTouches { records: records as u64, pages, missing: missing() },
             });
@@ -161,6 +178,8 @@ pub enum NotJudgedReason {
     /// Most records of its first touches were lost.
     TouchesLost,
     TouchesNotSeen(Missing),
+    /// Its pages were seen to appear, but not by whom.
+    TouchersUnclear,
     /// They fell into a burst of page faults, of which one in `period` was recorded.
     TouchesSparse {
         records: u64,
@@ -242,6 +261,11 @@ impl fmt::Display for NotJudgedReason {
                 )
             }
             Self::TouchesLost => write!(f, "records of most of its first touches were lost: profile it again, with less else running"),
+            Self::TouchersUnclear => write!(
+                f,
+                "several threads touched memory while its pages appeared, and neither samples nor counts of page faults show which of them \
+                 touched which page; allow perf_event_open, which does"
+            ),
             Self::TouchesNotSeen(missing) => write!(f, "its first touches were not seen{missing}"),
             Self::TouchesSparse { records, period } => write!(
                 f,

@@ -4,9 +4,9 @@ use crate::{APPLICATION_ID, OLDEST_VERSION, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::rows::metadata::Metadata;
 use firsttouch_model::rows::{
-    Access, AccessKind, Counter, Evidence, FaultPeriod, FirstTouch, FoldedObjects, Frame, Id, Lost, Machine, Object, ObjectKind, Page,
-    Policy, Process, Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, SharedMemory, Site, SmallBlock,
-    Thread, TimerSample, Window,
+    Access, AccessKind, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Frame, Id, Lost, Machine, Object,
+    ObjectKind, Page, Policy, Process, Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, SharedMemory,
+    Site, SmallBlock, Thread, TimerSample, Window,
 };
 use rusqlite::{Connection, OpenFlags, Row};
 use std::collections::BTreeMap;
@@ -190,6 +190,8 @@ fn load(c: &Connection) -> Result<Profile> {
         releases: rows(c, "SELECT process, time_ns, address, bytes FROM releases", |r| {
             Ok(Release { process: r.get(0)?, time_ns: unsigned(r, 1)?, address: unsigned(r, 2)?, bytes: unsigned(r, 3)? })
         })?,
+        appeared: appeared(c)?,
+        fault_counts: fault_counts(c)?,
         windows: rows(c, "SELECT id, round, object, address, start_ns, held_ns, round_ns, inclusion FROM windows ORDER BY id", |r| {
             Ok(Window {
                 id: r.get(0)?,
@@ -307,6 +309,33 @@ fn fault_periods(c: &Connection) -> Result<Vec<FaultPeriod>> {
     }
     let read = |r: &rusqlite::Row<'_>| Ok(FaultPeriod { time_ns: unsigned(r, 0)?, faults: unsigned(r, 1)? });
     rows(c, "SELECT time_ns, faults FROM fault_periods ORDER BY time_ns, rowid", read)
+}
+
+/// Early files of version 3, and all of version 2, lack the table.
+fn appeared(c: &Connection) -> Result<Vec<Appeared>> {
+    if !has_table(c, "appeared")? {
+        return Ok(Vec::new());
+    }
+    rows(c, "SELECT process, from_ns, to_ns, address, bytes, page_bytes FROM appeared", |r| {
+        Ok(Appeared {
+            process: r.get(0)?,
+            from_ns: unsigned(r, 1)?,
+            to_ns: unsigned(r, 2)?,
+            address: unsigned(r, 3)?,
+            bytes: unsigned(r, 4)?,
+            page_bytes: unsigned(r, 5)?,
+        })
+    })
+}
+
+/// Early files of version 3, and all of version 2, lack the table.
+fn fault_counts(c: &Connection) -> Result<Vec<FaultCount>> {
+    if !has_table(c, "fault_counts")? {
+        return Ok(Vec::new());
+    }
+    rows(c, "SELECT process, thread, time_ns, faults FROM fault_counts", |r| {
+        Ok(FaultCount { process: r.get(0)?, thread: r.get(1)?, time_ns: unsigned(r, 2)?, faults: unsigned(r, 3)? })
+    })
 }
 
 /// Early files of version 3, and all of version 2, lack the table.

@@ -6,8 +6,8 @@ use crate::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Result};
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{
-    Access, Counter, Evidence, FaultPeriod, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process, Region, Release,
-    SampledAccess, Seen, SharedMemory, Site, SmallBlock, Thread, TimerSample, Window,
+    Access, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process,
+    Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, Thread, TimerSample, Window,
 };
 use firsttouch_system::proc::limits;
 use rusqlite::types::Value;
@@ -293,6 +293,17 @@ impl Writer {
 
     pub fn release(&self, r: &Release) -> Result<()> {
         self.run("INSERT INTO releases VALUES (?, ?, ?, ?)", params![r.process, signed(r.time_ns), signed(r.address), signed(r.bytes)])
+    }
+
+    pub fn appeared(&self, a: &Appeared) -> Result<()> {
+        self.run(
+            "INSERT INTO appeared VALUES (?, ?, ?, ?, ?, ?)",
+            params![a.process, signed(a.from_ns), signed(a.to_ns), signed(a.address), signed(a.bytes), signed(a.page_bytes)],
+        )
+    }
+
+    pub fn fault_count(&self, c: &FaultCount) -> Result<()> {
+        self.run("INSERT INTO fault_counts VALUES (?, ?, ?, ?)", params![c.process, c.thread, signed(c.time_ns), signed(c.faults)])
     }
 
     pub fn policy(&self, object: Id, p: &Policy) -> Result<()> {

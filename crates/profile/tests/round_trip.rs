@@ -1,7 +1,7 @@
 use firsttouch_model::rows::{
-    Access, AccessKind, Counter, Evidence, FaultPeriod, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object, ObjectKind, Page, Policy,
-    Process, Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, SharedMemory, Site, SmallBlock, Thread,
-    TimerSample, Window,
+    Access, AccessKind, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Frame, Lost, Machine, Object,
+    ObjectKind, Page, Policy, Process, Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, SharedMemory,
+    Site, SmallBlock, Thread, TimerSample, Window,
 };
 use firsttouch_profile::{Writer, open};
 
@@ -87,6 +87,11 @@ fn profile() -> Profile {
         first_touches: vec![touch],
         fault_periods: vec![FaultPeriod { time_ns: 1, faults: 1 }, FaultPeriod { time_ns: 7, faults: 2_008 }],
         releases: vec![Release { process: 1, time_ns: 3, address: 4096, bytes: 4096 }],
+        appeared: vec![Appeared { process: 1, from_ns: 3, to_ns: 5, address: 8192, bytes: 4096, page_bytes: 4096 }],
+        fault_counts: vec![
+            FaultCount { process: 1, thread: Some(2), time_ns: 4, faults: 7 },
+            FaultCount { process: 1, thread: None, time_ns: 4, faults: 0 },
+        ],
         windows: vec![Window { id: 1, round: 2, object: 1, address: 8, start_ns: 1, held_ns: 2, round_ns: 3, inclusion: 0.25 }],
         accesses: vec![access],
         samples: vec![sample.clone(), TimerSample { id: 2, state: SampleState::Waiting, around: None, site: None, ..sample }],
@@ -129,6 +134,8 @@ fn rows_are_read_as_written() {
     written.first_touches.iter().for_each(|row| w.first_touch(row.clone()).unwrap());
     written.fault_periods.iter().for_each(|row| w.fault_period(*row).unwrap());
     written.releases.iter().for_each(|row| w.release(row).unwrap());
+    written.appeared.iter().for_each(|row| w.appeared(row).unwrap());
+    written.fault_counts.iter().for_each(|row| w.fault_count(row).unwrap());
     written.windows.iter().for_each(|row| w.window(row).unwrap());
     written.accesses.iter().for_each(|row| w.access(row).unwrap());
     written.samples.iter().for_each(|row| w.sample(row.clone()).unwrap());

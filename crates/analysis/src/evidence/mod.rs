@@ -4,6 +4,7 @@
 //! a sampling design, and hits), and states what its figures count. The rest is common to all sources: the node of a sampled page
 //! (`sample_home.rs`), the choice of the source for a figure ([`Evidence::best`]), and the reports.
 
+mod appeared;
 mod hint;
 mod read;
 mod sample;
@@ -13,6 +14,7 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
+pub use appeared::touches_of_appeared;
 pub use read::{Reader, Samples};
 pub use sample::derived_touches;
 

@@ -16,6 +16,9 @@ use firsttouch_model::rows::Object;
 /// The message mentions moved pages if their fraction exceeds this at the lower limit.
 const MOVED_BAR: f64 = 0.01;
 
+/// Of objects that are remote wherever they are.
+const UNSEEN: &str = "Who touched it first was not seen, and makes no difference";
+
 impl Context<'_> {
     /// One or two sentences, with figures and intervals.
     pub(super) fn message(&self, kind: FindingKind, case: &Case<'_>) -> String {
@@ -95,8 +98,10 @@ impl Context<'_> {
                 touch_place(case)
             ),
             FindingKind::NoStablePartition => format!(
-                "{name} is used by {used}: no thread owns a part of it, so no first touch is right. It was first touched by {touched}; {figures}."
+                "{name} is used by {used}: no thread owns a part of it, so no first touch is right. {}; {figures}.",
+                if case.subject.is_same_anywhere { UNSEEN.to_owned() } else { format!("It was first touched by {touched}") },
             ),
+            FindingKind::SharedRead if case.subject.is_same_anywhere => format!("{name} is used in full by {used}. {UNSEEN}; {figures}."),
             FindingKind::SharedRead => {
                 format!("{name} is used in full by {used}; it was first touched by {touched}, so {figures}.")
             }

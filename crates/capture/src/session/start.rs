@@ -64,7 +64,7 @@ fn sources(options: &Options, costs: Costs, agent: Member) -> Vec<Member> {
         Member::new(Watch::new(costs.watch, options)),
         agent,
         Member::new(TimerSamples::new(options.cpus().len(), costs.tick_ns)),
-        Member::new(Resident),
+        Member::new(Resident::default()),
         Member::new(Hint::new(options.machine.clone())),
     ]
 }

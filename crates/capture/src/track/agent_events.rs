@@ -3,7 +3,8 @@
 use super::Tracker;
 use super::live_objects::Memory;
 use super::objects::NewObject;
-use super::small_blocks::NewSmallBlock;
+use super::processes::LiveProcess;
+use super::small_blocks::{HeapRegions, NewSmallBlock};
 use crate::agent::records::{AgentEvent, AgentRecord};
 use firsttouch_model::rows::{Id, ObjectKind, Region};
 use firsttouch_system::proc;
@@ -116,7 +117,11 @@ impl Tracker {
         let thread: Id = self.thread(pid, tid, None, time);
         let Some(process) = self.processes.live.get_mut(&pid) else { return };
         let site = self.sites.of_agent_stack(process, stacks.0, stacks.1, &mut self.sink);
-        process.small_blocks.add(block.address);
+        if process.small_blocks.add(block.address) && self.objects.follows_pages {
+            let around = HeapRegions::around(block.address);
+            let LiveProcess { unplaced, objects, executed_ns, .. } = process;
+            unplaced.watch_heap(around, *executed_ns, objects);
+        }
         self.small_blocks.add(block.row((process.id, thread), site, time), mean_bytes, &mut self.sink);
     }
 

@@ -20,6 +20,7 @@ mod static_arrays;
 mod task_events;
 pub mod threads;
 pub mod touched;
+pub mod unplaced;
 
 use crate::sink::Sink;
 use activity::Activity;

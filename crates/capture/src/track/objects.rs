@@ -40,6 +40,8 @@ pub struct Objects {
     releases: u64,
     /// When the sampling of accesses started.
     pub sampled_from_ns: u64,
+    /// The first touches of new memory are found by looks at which pages are present.
+    pub follows_pages: bool,
     /// The large objects of memory that may be new, born since somebody asked.
     births: Vec<Birth>,
     /// Deaths since the windows on objects were last closed: object -> time.
@@ -55,6 +57,7 @@ impl Objects {
             seen: 0,
             releases: 0,
             sampled_from_ns: u64::MAX,
+            follows_pages: false,
             births: Vec::new(),
             deaths: HashMap::new(),
             folded: HashMap::new(),
@@ -93,6 +96,10 @@ impl Objects {
         {
             self.births.push(Birth { pid: process.pid, address: new.address, object: object.id });
         }
+        let is_new = matches!(new.kind, ObjectKind::Heap | ObjectKind::Anonymous | ObjectKind::Static) && object.memory == Memory::Own;
+        if self.follows_pages && is_new {
+            process.unplaced.watch(new.address, new.bytes, time);
+        }
         process.objects.by_address.insert(new.address, object);
     }
 
@@ -126,7 +133,11 @@ impl Objects {
         if advise {
             // The object lives on, its pages are fresh.
             let row = Release { process: process.id, time_ns: time, address, bytes };
-            self.releases += u64::from(!process.objects.overlapping(address, bytes).is_empty());
+            let is_of_objects = !process.objects.overlapping(address, bytes).is_empty();
+            self.releases += u64::from(is_of_objects);
+            if self.follows_pages && is_of_objects {
+                process.unplaced.watch(address, bytes, time);
+            }
             if self.releases > RELEASES_KEPT {
                 sink.lose("agent", "only the first 100,000 releases of memory (madvise) are kept", 1);
             } else {
@@ -134,6 +145,7 @@ impl Objects {
             }
             return;
         }
+        process.unplaced.forget(address, bytes);
         for start in process.objects.overlapping(address, bytes) {
             self.cut(process, start, (address, address.saturating_add(bytes)), time, sink);
         }
@@ -171,6 +183,7 @@ impl Objects {
     /// An object dies. It becomes a row if there is evidence of it, and else is added to the totals of its site.
     pub(super) fn end(&mut self, process: &mut LiveProcess, address: u64, time: u64, sink: &mut Sink) {
         let Some(object) = process.objects.by_address.remove(&address) else { return };
+        process.unplaced.forget(address, object.bytes);
         let evidence = object.has_evidence || object.written || process.touched.any_in(address, object.bytes);
         self.deaths.insert(object.id, time);
         match (evidence, object.site) {

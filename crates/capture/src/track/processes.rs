@@ -5,6 +5,7 @@ use super::policy_schedule::Schedule;
 use super::scope::Scope;
 use super::small_blocks::HeapRegions;
 use super::touched::TouchedPages;
+use super::unplaced::Unplaced;
 use crate::sink::Sink;
 use crate::unwind::{TableStore, Unwinder};
 use firsttouch_model::rows::{Id, Process};
@@ -25,6 +26,7 @@ pub struct LiveProcess {
     pub objects: LiveObjects,
     pub small_blocks: HeapRegions,
     pub touched: TouchedPages,
+    pub unplaced: Unplaced,
     pub page_sizes: PageSizes,
     pub policies: Schedule,
     /// The agent announced itself in the current program.
@@ -48,6 +50,7 @@ impl LiveProcess {
             objects: LiveObjects::default(),
             small_blocks: HeapRegions::default(),
             touched: TouchedPages::default(),
+            unplaced: Unplaced::default(),
             page_sizes: PageSizes::open(pid, scope.page_bytes, scope.huge_page_bytes),
             policies: Schedule::new(time),
             has_agent: false,

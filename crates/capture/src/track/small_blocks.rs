@@ -43,8 +43,14 @@ fn stands_for(bytes: u64, mean_bytes: u64) -> f64 {
 pub struct HeapRegions(BTreeSet<u64>);
 
 impl HeapRegions {
-    pub(super) fn add(&mut self, address: u64) {
-        self.0.insert(address >> REGION_BITS);
+    /// Adds the region of a block. Returns whether it is new.
+    pub(super) fn add(&mut self, address: u64) -> bool {
+        self.0.insert(address >> REGION_BITS)
+    }
+
+    /// A region and those after it in which further blocks may lie soon, as (address, bytes).
+    pub(super) fn around(address: u64) -> (u64, u64) {
+        (address >> REGION_BITS << REGION_BITS, (1 + NEAR) << REGION_BITS)
     }
 
     /// Whether small blocks may lie at an address.

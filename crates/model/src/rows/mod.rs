@@ -26,7 +26,7 @@ pub use regions::Region;
 pub use samples::{AccessKind, NO_OBJECT, Progress, SampleState, SampledAccess, SampledLoop, TimerSample};
 pub use sites::{Frame, Site};
 pub use threads::{Process, Seen, Thread};
-pub use touches::{FaultPeriod, FirstTouch};
+pub use touches::{Appeared, FaultCount, FaultPeriod, FirstTouch};
 pub use windows::{Access, Window};
 
 /// Row identifiers are the table's primary keys.

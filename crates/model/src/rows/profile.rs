@@ -2,8 +2,8 @@
 
 use super::metadata::Metadata;
 use super::{
-    Access, Counter, Evidence, FaultPeriod, FirstTouch, FoldedObjects, Id, Lost, Machine, Object, Page, Policy, Process, Region, Release,
-    SampledAccess, Seen, SharedMemory, Site, SmallBlock, Thread, TimerSample, Window,
+    Access, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Id, Lost, Machine, Object, Page, Policy,
+    Process, Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, Thread, TimerSample, Window,
 };
 use crate::evidence::EvidenceSource;
 use std::collections::BTreeMap;
@@ -27,6 +27,8 @@ pub struct Profile {
     /// In the order of time; empty if they were not recorded.
     pub fault_periods: Vec<FaultPeriod>,
     pub releases: Vec<Release>,
+    pub appeared: Vec<Appeared>,
+    pub fault_counts: Vec<FaultCount>,
     pub windows: Vec<Window>,
     pub accesses: Vec<Access>,
     pub samples: Vec<TimerSample>,

@@ -24,6 +24,30 @@ pub struct FirstTouch {
     pub node: Option<i32>,
 }
 
+/// Pages that were touched first between two looks at which pages are present (where the kernel reports no page faults).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Appeared {
+    pub process: Id,
+    /// None of them was there when this look began, or when the memory was allocated.
+    pub from_ns: u64,
+    /// The end of the look that found them.
+    pub to_ns: u64,
+    pub address: u64,
+    pub bytes: u64,
+    /// Size of the pages; 0 if the kernel does not say.
+    pub page_bytes: u64,
+}
+
+/// The minor page faults that a thread has had so far. A thread without a row at the time of other rows of its process has had no more since.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FaultCount {
+    pub process: Id,
+    /// `None`: threads that have ended, and those that firsttouch does not know, together.
+    pub thread: Option<Id>,
+    pub time_ns: u64,
+    pub faults: u64,
+}
+
 /// From this time on, until the next such row, a record stands for so many faults: a stretch of time without records says how few pages can have
 /// been touched in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

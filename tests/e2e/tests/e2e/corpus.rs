@@ -243,10 +243,21 @@ fn every_defect_is_found_and_nothing_else() {
     assert!(defects >= 16 && well_placed >= 8, "the corpus has shrunk: {defects} defects, {well_placed} well placed");
 }
 
-/// Programs of several kinds that are profiled without perf if not all are asked for: defects that sweeps show, that the counts of page faults
-/// show; one whose first touches cannot be known; and a well-placed program.
-const WITHOUT_PERF: [&str; 6] =
-    ["serial_memset", "array_assignment", "recycled_malloc", "linked_list", "team_size", "well_placed_recycled"];
+/// Programs of several kinds that are profiled without perf if not all are asked for: one thread fills memory, large or in small blocks, by code or
+/// by a system call; several threads fill it; it was filled before; its place makes no difference; and a well-placed program.
+const WITHOUT_PERF: [&str; 9] = [
+    "serial_memset",
+    "array_assignment",
+    "recycled_malloc",
+    "linked_list",
+    "team_size",
+    "read_into_malloc",
+    "random_gather",
+    "small_rows",
+    "well_placed_recycled",
+];
+/// Of the eight defects among these, so many at least are found: how often firsttouch gets to look depends on what else runs.
+const LEAST_FOUND: usize = 5;
 
 impl Expected {
     /// The errors in a report without perf: findings that are wrong, and all-clears for what was not judged. A defect may be missing only if its
@@ -263,7 +274,9 @@ impl Expected {
         if !wrong.is_empty() || (is_unjudged && !findings.iter().any(|finding| finding["object_name"] == object)) {
             return wrong;
         }
-        self.problems(report)
+        // The line is known if a sample was taken while the memory was filled.
+        let is_unseen = |problem: &String| ["cause is null,", "first-touch is null:"].iter().any(|word| problem.starts_with(word));
+        self.problems(report).into_iter().filter(|problem| !is_unseen(problem)).collect()
     }
 }
 
@@ -298,5 +311,5 @@ fn no_wrong_verdict_without_perf() {
     }
     eprintln!("without perf: {found} runs with findings; defects not judged: {unjudged:?}");
     assert!(problems.is_empty(), "{}", problems.join("\n"));
-    assert!(found >= 2, "too little is found without perf");
+    assert!(found >= LEAST_FOUND, "too little is found without perf");
 }

@@ -43,7 +43,7 @@ pub fn derived_touches(profile: &Profile, threads: &Threads) -> Vec<FirstTouch> 
     let recorded = Recorded::new(profile);
     let has_few = |object: &&Object| object.bytes >= LEAST_BYTES && recorded.of(object).count() < ENOUGH;
     let open: HashMap<Id, &Object> = profile.objects.iter().filter(has_few).map(|object| (object.id, object)).collect();
-    if (open.is_empty() && !is_refused) || (is_refused && !profile.first_touches.is_empty()) {
+    if open.is_empty() && !is_refused {
         return Vec::new();
     }
     let accesses = by_sample(profile);
@@ -85,7 +85,9 @@ pub fn derived_touches(profile: &Profile, threads: &Threads) -> Vec<FirstTouch> 
         firsts.into_iter().for_each(|sweep| touches.extend(touches_of(sweep, object.process, step)));
     }
     if let Some(counts) = counts {
-        touches.extend(counts.touches_of_the_only_toucher(&accesses, |object| known.contains(&object.id)));
+        touches.extend(
+            counts.touches_of_the_only_toucher(&accesses, |object| known.contains(&object.id) || recorded.of(object).next().is_some()),
+        );
     }
     let last = profile.first_touches.iter().map(|touch| touch.id).max().unwrap_or(0);
     for (touch, id) in touches.iter_mut().zip(last.saturating_add(1)..) {

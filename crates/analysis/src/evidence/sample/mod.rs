@@ -159,7 +159,7 @@ impl Source for TimerSamples {
 }
 
 /// The accesses of each sample, in the order of the samples.
-fn by_sample(profile: &Profile) -> Vec<&[SampledAccess]> {
+pub(super) fn by_sample(profile: &Profile) -> Vec<&[SampledAccess]> {
     // Recorders write the rows in the order of the samples. Rows that are not in order are left out.
     let rows = &profile.sampled_accesses;
     let mut from = 0;

@@ -46,7 +46,7 @@ fn quartiles(mut values: Vec<f64>) -> Option<[f64; 3]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    
+
     fn unit(state: &mut u64) -> f64 {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*state >> 11) as f64 / (1u64 << 53) as f64

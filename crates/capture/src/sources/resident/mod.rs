@@ -2,11 +2,14 @@
 //! pages again and again, so that pages which move are seen to move. Where the query is refused, only whether pages are present, and their
 //! size.
 
+mod appearing;
+
 use crate::random::Random;
-use crate::source::{Account, NEVER, Occasion, Source, Target, Unavailable};
+use crate::source::{Account, Occasion, Source, Target, Unavailable};
 use crate::track::Tracker;
 use crate::track::live_objects::LiveObject;
 use crate::track::residency::Residency;
+use appearing::Appearing;
 use firsttouch_model::rows::Id;
 use firsttouch_system::calls::pages::explain_refusal;
 
@@ -19,14 +22,19 @@ const REVISIT_NS: u64 = 500_000_000;
 const REVISIT_GROWTH: f64 = 1.15;
 
 #[derive(Default)]
-pub struct Resident;
+pub struct Resident {
+    appearing: Appearing,
+}
 
 impl Source for Resident {
     fn name(&self) -> &'static str {
         "resident"
     }
 
-    fn start(&mut self, _target: &Target<'_>, _tracker: &mut Tracker) -> Result<(), Unavailable> {
+    fn start(&mut self, target: &Target<'_>, tracker: &mut Tracker) -> Result<(), Unavailable> {
+        if target.is_launched {
+            self.appearing.start(tracker);
+        }
         Ok(())
     }
 
@@ -34,7 +42,7 @@ impl Source for Resident {
         if occasion == Occasion::Flush {
             sweep(tracker, now);
         }
-        NEVER
+        self.appearing.act(occasion, now, tracker)
     }
 
     fn account(&self, tracker: &Tracker) -> Option<Account> {

@@ -1,0 +1,104 @@
+//! First touches where the kernel reports no page faults: which thread touched the pages that appeared between two looks at a process.
+//!
+//! A look shows which pages appeared since the one before, and how many page faults each thread has had. Each page of private memory costs its
+//! first toucher one fault. So in a window between two looks
+//!
+//! - no thread touched more pages than it had faults (a *capacity*),
+//! - all threads together had as many faults as pages appeared, and some more elsewhere (the *slack*). Hence a thread that touched any of
+//!   these pages touched all of its capacity but for the slack.
+//!
+//! Pages that appeared side by side are a *row*. Loops that initialise memory go through it in one direction, so a row is the work of one
+//! thread, or of a few, each its own stretch. Who they are is known from
+//!
+//! - samples of registers: the thread that wrote at a place when its page appeared (`windows.rs`),
+//! - rows of windows before and after, which end where this one begins, or begin where it ends,
+//! - the counts, if only one thread, or one set of threads, can have made the row (`solve.rs`).
+//!
+//! What is not known remains unknown: rows that several threads can have made have no first touches here.
+//!
+//! How a thread filled memory (`fill.rs`) is the line that its samples show, or a system call.
+
+mod chains;
+mod counts;
+mod fill;
+mod owners;
+mod solve;
+#[cfg(test)]
+mod tests;
+mod windows;
+
+use super::sample::by_sample;
+use fill::Fillers;
+use firsttouch_model::rows::{FirstTouch, Id, Profile};
+use owners::{Owner, Owners};
+use solve::solve;
+use std::collections::HashMap;
+use windows::{Appearance, Segment, Window, appearances};
+
+/// Pages that one record stands for, at most.
+const PAGES_OF_RECORD: u64 = 64;
+/// The touchers of this part of an object's pages must be known.
+const LEAST_KNOWN: f64 = 0.9;
+/// Records of a segment, if it has as many pages.
+const RECORDS: u64 = 64;
+
+/// The first touches that looks at the process's pages show.
+#[must_use]
+pub fn touches_of_appeared(profile: &Profile) -> Vec<FirstTouch> {
+    if profile.appeared.is_empty() || !profile.first_touches.is_empty() {
+        return Vec::new();
+    }
+    let accesses = by_sample(profile);
+    let mut all = appearances(profile, &accesses);
+    all.iter_mut().for_each(solve);
+    let owners = Owners::new(profile);
+    let segments = known_objects(&all, &owners);
+    let fillers = Fillers::new(profile, &owners, &segments);
+    let mut touches: Vec<FirstTouch> = segments.iter().flat_map(|segment| records(segment, &fillers)).collect();
+    touches.sort_by_key(|touch| (touch.time_ns, touch.address));
+    for (touch, id) in touches.iter_mut().zip(1..) {
+        touch.id = id;
+    }
+    touches
+}
+
+/// What is known of objects whose touchers are known for most pages. Of other objects, a part would be taken for the whole. Objects of one site
+/// are judged together.
+fn known_objects(all: &[Appearance], owners: &Owners<'_>) -> Vec<Segment> {
+    let mut pages: HashMap<(Id, Owner), (u64, u64)> = HashMap::new();
+    let mut list = Vec::new();
+    for segment in all.iter().flat_map(|one| &one.windows).flat_map(Window::segments) {
+        let owner = owners.of(&segment);
+        let sums = pages.entry((segment.process, owner)).or_default();
+        let own = segment.end - segment.start;
+        *sums = (sums.0 + if segment.thread.is_some() { own } else { 0 }, sums.1 + own);
+        list.push((segment, owner));
+    }
+    let is_known = |(segment, owner): &(Segment, Owner)| {
+        pages.get(&(segment.process, *owner)).is_some_and(|&(known, all)| known as f64 >= LEAST_KNOWN * all as f64)
+    };
+    list.into_iter().filter(is_known).map(|(segment, _)| segment).filter(|segment| segment.thread.is_some()).collect()
+}
+
+/// Records at equal distances that stand for the pages of a segment.
+fn records(segment: &Segment, fillers: &Fillers<'_>) -> Vec<FirstTouch> {
+    let filler = fillers.of(segment);
+    let pages = (segment.end - segment.start) / segment.page_bytes;
+    let count = pages.div_ceil(PAGES_OF_RECORD).max(pages.min(RECORDS)).max(1);
+    let length = (segment.end - segment.start) / count;
+    let Some(thread) = segment.thread else { return Vec::new() };
+    let record = |i: u64| FirstTouch {
+        id: 0,
+        process: segment.process,
+        time_ns: segment.time_ns,
+        thread,
+        cpu: filler.cpu,
+        address: segment.start + length * i + length / 2,
+        weight: pages as f64 / count as f64,
+        by_kernel: filler.by_kernel,
+        site: filler.site,
+        mapped_bytes: None,
+        node: None,
+    };
+    (0..count).map(record).collect()
+}

@@ -1,7 +1,7 @@
 //! The JSON of `firsttouch report`: the contract `firsttouch.report/1` (DESIGN.md, section 7). It combines an analysis with its forecast.
 
-use firsttouch_analysis::{FixEdit, 
-    Analysis, Coverage, CrossCheck, EvidenceView, Figure, Finding, Interval, KernelView, LostView, MachineView, NotJudged, Note,
+use firsttouch_analysis::{
+    Analysis, Coverage, CrossCheck, EvidenceView, Figure, Finding, FixEdit, Interval, KernelView, LostView, MachineView, NotJudged, Note,
     ObjectView, REPORT_SCHEMA, ThreadView, VerdictView,
 };
 use firsttouch_model::TouchCause;

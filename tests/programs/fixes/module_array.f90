@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: Apache-2.0 OR MIT
-! corpus: object = u
+! corpus: object = fields::u
 ! corpus: fix = edit
 ! corpus: build = gfortran -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 ! corpus: run = {out}

@@ -142,7 +142,11 @@ impl Effects {
         match expression {
             Expression::Assign(operator, left, right) => {
                 // `a[i] = b[i] = 0`
-                if matches!(**right, Expression::Assign(..)) { self.evaluate(right)? } else { self.read(right)? }
+                if matches!(**right, Expression::Assign(..)) {
+                    self.evaluate(right)?
+                } else {
+                    self.read(right)?
+                }
                 if let (Expression::Assign(_, target, _), true) = (&**right, operator == "=") {
                     self.read(target)?;
                 }

@@ -50,20 +50,11 @@ pub(crate) const NUMBERS: &[&str] = &[
     "std",
 ];
 /// Types that hold every index.
-const WIDE: &[&str] = &["int", "long", "unsigned", "size_t", "uint32_t", "uint64_t", "int32_t", "int64_t", "ptrdiff_t", "ssize_t", "std", "::"];
+const WIDE: &[&str] =
+    &["int", "long", "unsigned", "size_t", "uint32_t", "uint64_t", "int32_t", "int64_t", "ptrdiff_t", "ssize_t", "std", "::"];
 
-const LEVELS: &[&[&str]] = &[
-    &["||"],
-    &["&&"],
-    &["|"],
-    &["^"],
-    &["&"],
-    &["==", "!="],
-    &["<", ">", "<=", ">="],
-    &["<<", ">>"],
-    &["+", "-"],
-    &["*", "/", "%"],
-];
+const LEVELS: &[&[&str]] =
+    &[&["||"], &["&&"], &["|"], &["^"], &["&"], &["==", "!="], &["<", ">", "<=", ">="], &["<<", ">>"], &["+", "-"], &["*", "/", "%"]];
 const ASSIGNMENTS: &[&str] = &["=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="];
 /// Nesting that is read. Deeper text is generated.
 const DEEPEST: usize = 60;
@@ -263,7 +254,9 @@ impl<'t> Reader<'t> {
                 let operand = list.next().filter(|_| name == "static_cast" || name == "reinterpret_cast")?;
                 list.next().is_none().then(|| Expression::Cast(kind, Box::new(operand)))
             }
-            Kind::Word if ["new", "delete", "throw", "return", "operator", "alignof", "typeid", "co_await"].contains(&token.text.as_str()) => {
+            Kind::Word
+                if ["new", "delete", "throw", "return", "operator", "alignof", "typeid", "co_await"].contains(&token.text.as_str()) =>
+            {
                 None
             }
             Kind::Word => {

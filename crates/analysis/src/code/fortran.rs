@@ -9,12 +9,25 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 const INTRINSICS: &[&str] = &[
-    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "exp", "log", "log10", "sqrt", "abs", "min", "max", "floor",
-    "ceiling", "nint", "int", "mod", "modulo", "real", "dble", "float", "sign", "cmplx", "aint", "anint", "hypot", "size", "kind",
+    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "exp", "log", "log10", "sqrt", "abs", "min", "max",
+    "floor", "ceiling", "nint", "int", "mod", "modulo", "real", "dble", "float", "sign", "cmplx", "aint", "anint", "hypot", "size", "kind",
 ];
 /// Directives with a block that ends at `!$omp end ...`.
-const REGIONS: &[&str] =
-    &["parallel", "single", "master", "masked", "sections", "section", "task", "critical", "workshare", "ordered", "target", "teams", "simd"];
+const REGIONS: &[&str] = &[
+    "parallel",
+    "single",
+    "master",
+    "masked",
+    "sections",
+    "section",
+    "task",
+    "critical",
+    "workshare",
+    "ordered",
+    "target",
+    "teams",
+    "simd",
+];
 
 /// A Fortran file in free form, lines lowercased and without comments; lines from 1.
 pub(crate) struct Fortran {
@@ -190,9 +203,10 @@ impl Fortran {
             }
         }
         let accesses = writes;
-        let is_separate = accesses.iter().filter(|(_, _, is_write)| *is_write).all(|(name, mark, _)| {
-            accesses.iter().filter(|(other, ..)| other == name).all(|(_, other, _)| other == mark)
-        });
+        let is_separate = accesses
+            .iter()
+            .filter(|(_, _, is_write)| *is_write)
+            .all(|(name, mark, _)| accesses.iter().filter(|(other, ..)| other == name).all(|(_, other, _)| other == mark));
         (is_separate && accesses.iter().any(|(.., is_write)| *is_write)).then_some(())
     }
 
@@ -340,7 +354,8 @@ fn path(expression: &Expression) -> Option<String> {
 
 /// A Fortran expression, in the form of C: only what both have is understood.
 fn expression(text: &str) -> Option<Expression> {
-    let is_logical = text.split('.').skip(1).any(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphabetic()) && part.len() > 1);
+    let is_logical =
+        text.split('.').skip(1).any(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphabetic()) && part.len() > 1);
     if is_logical || text.contains(['\'', '"', '&', ';']) {
         return None;
     }
@@ -364,13 +379,17 @@ fn without_comment(line: &str) -> &str {
 
 fn begins_unit(code: &str) -> bool {
     let is_word = |word: &str| words(code).contains(word);
-    !code.starts_with("end") && (code.starts_with("program ") || is_word("subroutine") || is_word("function"))
-        && !code.contains('=') && !code.contains('\'') && !code.contains('"')
+    !code.starts_with("end")
+        && (code.starts_with("program ") || is_word("subroutine") || is_word("function"))
+        && !code.contains('=')
+        && !code.contains('\'')
+        && !code.contains('"')
 }
 
 fn ends_unit(code: &str) -> bool {
     let second = code.strip_prefix("end").map(str::trim);
-    let is_end = second.is_some_and(|rest| rest.is_empty() || ["program", "subroutine", "function"].iter().any(|word| rest.starts_with(word)));
+    let is_end =
+        second.is_some_and(|rest| rest.is_empty() || ["program", "subroutine", "function"].iter().any(|word| rest.starts_with(word)));
     is_end || code == "contains"
 }
 

@@ -67,7 +67,8 @@ fn step(expression: &Expression, variable: &str) -> Option<(Option<Expression>, 
             "--" => Some((None, false)),
             _ => None,
         },
-        Expression::Assign(operator, left, right) if is_it(left) && right.is_pure() && !right.mentions(variable) => match operator.as_str() {
+        Expression::Assign(operator, left, right) if is_it(left) && right.is_pure() && !right.mentions(variable) => match operator.as_str()
+        {
             "+=" => Some((Some((**right).clone()), true)),
             "-=" => Some((Some((**right).clone()), false)),
             _ => None,
@@ -92,7 +93,12 @@ mod tests {
     /// Check which loops count as OpenMP requires.
     #[test]
     fn canonical_loops() {
-        for text in ["for (size_t i = 0; i < n; i++) ;", "for (i = n - 1; i >= 0; --i) ;", "for (int i = 0; i < n; i += 2) ;", "for (double *p = a; p < a + n; p++) ;"] {
+        for text in [
+            "for (size_t i = 0; i < n; i++) ;",
+            "for (i = n - 1; i >= 0; --i) ;",
+            "for (int i = 0; i < n; i += 2) ;",
+            "for (double *p = a; p < a + n; p++) ;",
+        ] {
             assert!(read(text).is_some(), "{text}");
         }
         for text in [

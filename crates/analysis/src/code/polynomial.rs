@@ -185,10 +185,35 @@ mod tests {
         let range = |name: &str, high: &str| Range { name: name.to_owned(), low: Polynomial::number(0), high: polynomial(high).unwrap() };
         let inner = [range("j", "n - 1"), range("k", "m - 1")];
         let apart = |text: &str| tells_rounds_apart(&polynomial(text).unwrap(), "i", &inner).is_some();
-        for text in ["i", "i + 1", "n - i", "i + n", "i * n + j", "(i * n + j) * m + k", "i * m * n + k * n + j", "j + n * i + c", "2 * i", "2 * i + 1"] {
+        for text in [
+            "i",
+            "i + 1",
+            "n - i",
+            "i + n",
+            "i * n + j",
+            "(i * n + j) * m + k",
+            "i * m * n + k * n + j",
+            "j + n * i + c",
+            "2 * i",
+            "2 * i + 1",
+        ] {
             assert!(apart(text), "{text}");
         }
-        for text in ["j", "i + j", "i * j", "i / 2", "i % 8", "i * n", "i * m + j", "i * i", "i * n + j * 2", "i * n - j", "0", "2 * i + j", "i * (n + i) + j"] {
+        for text in [
+            "j",
+            "i + j",
+            "i * j",
+            "i / 2",
+            "i % 8",
+            "i * n",
+            "i * m + j",
+            "i * i",
+            "i * n + j * 2",
+            "i * n - j",
+            "0",
+            "2 * i + j",
+            "i * (n + i) + j",
+        ] {
             assert!(!apart(text), "{text}");
         }
     }

@@ -8,8 +8,8 @@ use super::tokens::{Kind, Token, after_bracket};
 /// Functions of the languages' libraries without side effects.
 const MATHEMATICAL: &[&str] = &[
     "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p",
-    "sqrt", "cbrt", "pow", "fabs", "abs", "labs", "fmin", "fmax", "floor", "ceil", "round", "trunc", "fmod", "hypot", "sinf", "cosf", "expf",
-    "logf", "sqrtf", "powf", "fabsf", "erf", "fma",
+    "sqrt", "cbrt", "pow", "fabs", "abs", "labs", "fmin", "fmax", "floor", "ceil", "round", "trunc", "fmod", "hypot", "sinf", "cosf",
+    "expf", "logf", "sqrtf", "powf", "fabsf", "erf", "fma",
 ];
 /// Functions that call each other deeper are not followed.
 const DEEPEST: usize = 3;
@@ -44,7 +44,8 @@ fn definitions<'f>(file: &'f File, name: &str) -> Vec<(&'f [Token], &'f [Token])
             let after = after_bracket(list, at + 1).filter(|_| list.get(at + 1).is_some_and(|t| t.is("(")))?;
             let open = if list.get(after).is_some_and(|t| t.is("const") || t.is("noexcept")) { after + 1 } else { after };
             let before = list.get(at.checked_sub(1)?)?;
-            let is_typed = (before.kind == Kind::Word && before.text != "return" && before.text != "else") || before.is("*") || before.is("&");
+            let is_typed =
+                (before.kind == Kind::Word && before.text != "return" && before.text != "else") || before.is("*") || before.is("&");
             let body = open..after_bracket(list, open).filter(|_| is_typed && list.get(open).is_some_and(|t| t.is("{")))?;
             Some((list.get(at + 2..after - 1)?, list.get(body)?))
         })
@@ -96,7 +97,9 @@ fn is_value(file: &File, expression: &Expression, own: &[String], arrays: &[Stri
                 Expression::Name(name) => is_pure_function(file, name, arrays, depth + 1),
                 _ => false,
             },
-            Expression::Name(name) => own.contains(name) || (!arrays.contains(name) && is_harmless_macro(file, name) && !is_assigned(file, name)),
+            Expression::Name(name) => {
+                own.contains(name) || (!arrays.contains(name) && is_harmless_macro(file, name) && !is_assigned(file, name))
+            }
             Expression::Member(..) | Expression::Index(..) => false,
             _ => true,
         };
@@ -108,7 +111,8 @@ fn is_value(file: &File, expression: &Expression, own: &[String], arrays: &[Stri
 pub(super) fn is_harmless_macro(file: &File, name: &str) -> bool {
     file.macro_body(name).is_none_or(|body| {
         let is_call = |pair: &[Token]| {
-            pair.first().is_some_and(|t| t.kind == Kind::Word && !NUMBERS.contains(&t.text.as_str())) && pair.get(1).is_some_and(|t| t.is("("))
+            pair.first().is_some_and(|t| t.kind == Kind::Word && !NUMBERS.contains(&t.text.as_str()))
+                && pair.get(1).is_some_and(|t| t.is("("))
         };
         let changes = |t: &Token| t.kind == Kind::Mark && ["=", "++", "--", "{", ";", "*=", "+=", "-="].contains(&t.text.as_str());
         !body.iter().any(changes) && !body.windows(2).any(is_call)

@@ -208,7 +208,9 @@ pub(crate) mod tests {
     /// Check functions in namespaces and classes, and that initialisers are no functions.
     #[test]
     fn functions() {
-        let one = file("namespace a {\nclass B {\n  void f() const {\n    here = 1;\n  }\n};\n}\nint t[] = { there };\nstruct p g(int n) { other; }\n");
+        let one = file(
+            "namespace a {\nclass B {\n  void f() const {\n    here = 1;\n  }\n};\n}\nint t[] = { there };\nstruct p g(int n) { other; }\n",
+        );
         assert_eq!(one.function(position(&one, "here")).map(|range| one.tokens[range.start].line), Some(3));
         assert_eq!(one.function(position(&one, "there")), None);
         assert_eq!(one.function(position(&one, "other")).map(|range| one.tokens[range.start].line), Some(9));
@@ -224,7 +226,10 @@ pub(crate) mod tests {
             let list = one.directives_around(position(&one, word)).unwrap();
             list.iter().map(|d| d.words.join(" ")).collect::<Vec<_>>().join("|")
         };
-        assert_eq!([words("a"), words("b"), words("c"), words("d")], ["parallel num_threads if", "parallel num_threads if|for", "parallel num_threads if", ""]);
+        assert_eq!(
+            [words("a"), words("b"), words("c"), words("d")],
+            ["parallel num_threads if", "parallel num_threads if|for", "parallel num_threads if", ""]
+        );
         assert_eq!(one.directives_around(position(&one, "a")).unwrap()[0].clause("num_threads"), Some("N"));
     }
 

@@ -62,7 +62,9 @@ fn counted(file: &File, function: &Range<usize>, one: &For) -> Option<(Rounds, E
 /// Whether a bound is `v.size()`: elements that are written do not change it.
 fn calls_size(bound: &Expression) -> bool {
     let mut calls = false;
-    bound.visit(&mut |part| calls |= matches!(part, Expression::Call(callee, _) if matches!(&**callee, Expression::Member(_, name) if name == "size")));
+    bound.visit(&mut |part| {
+        calls |= matches!(part, Expression::Call(callee, _) if matches!(&**callee, Expression::Member(_, name) if name == "size"))
+    });
     calls
 }
 

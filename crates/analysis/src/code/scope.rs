@@ -17,10 +17,7 @@ impl File {
         };
         let loops = self.loops_in(function);
         let loops: Vec<&Range<usize>> = loops.iter().filter(counts).collect();
-        let others: Vec<usize> = self
-            .uses_of(function, name)
-            .filter(|at| !loops.iter().any(|one| one.contains(at)))
-            .collect();
+        let others: Vec<usize> = self.uses_of(function, name).filter(|at| !loops.iter().any(|one| one.contains(at))).collect();
         let [only] = others.as_slice() else { return false };
         self.declared_as_integer(*only, name)
     }
@@ -74,7 +71,8 @@ impl File {
             }
             let rest = self.tokens.get(at + 2..).unwrap_or_default();
             let value = rest.split(|t| t.is(";") || t.is(",")).next().unwrap_or_default();
-            let allocates = |t: &Token| ["malloc", "calloc", "alloc", "new", "mmap"].iter().any(|word| t.kind == Kind::Word && t.text.contains(word));
+            let allocates =
+                |t: &Token| ["malloc", "calloc", "alloc", "new", "mmap"].iter().any(|word| t.kind == Kind::Word && t.text.contains(word));
             if value.iter().any(allocates) || value.first().is_some_and(|t| t.kind == Kind::Number) {
                 continue;
             }
@@ -205,7 +203,9 @@ mod tests {
     /// Check types of declarations, and pointers to the same memory.
     #[test]
     fn types_and_aliases() {
-        let one = file("std::vector<bool> flags(n);\nstruct s { std::map<int, double> m; double *x, y[4]; };\nvoid f(double *a) {\n  double *b = a + 1;\n  double *c = malloc(8);\n  c = d;\n  x * 3;\n}\n");
+        let one = file(
+            "std::vector<bool> flags(n);\nstruct s { std::map<int, double> m; double *x, y[4]; };\nvoid f(double *a) {\n  double *b = a + 1;\n  double *c = malloc(8);\n  c = d;\n  x * 3;\n}\n",
+        );
         assert_eq!(one.declared_types("flags"), ["std::vector<bool>"]);
         assert_eq!(one.declared_types("m"), ["std::map<int,double>"]);
         assert_eq!(one.declared_types("b"), ["double*"]);

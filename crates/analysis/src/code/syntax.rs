@@ -47,8 +47,29 @@ pub(crate) struct Variable {
 }
 
 const NOT_READ: &[&str] = &[
-    "while", "do", "switch", "case", "default", "goto", "break", "try", "catch", "throw", "asm", "__asm__", "static", "thread_local",
-    "_Thread_local", "using", "typedef", "goto", "co_return", "extern", "volatile", "register", "delete",
+    "while",
+    "do",
+    "switch",
+    "case",
+    "default",
+    "goto",
+    "break",
+    "try",
+    "catch",
+    "throw",
+    "asm",
+    "__asm__",
+    "static",
+    "thread_local",
+    "_Thread_local",
+    "using",
+    "typedef",
+    "goto",
+    "co_return",
+    "extern",
+    "volatile",
+    "register",
+    "delete",
 ];
 const QUALIFIERS: &[&str] = &["const", "constexpr", "struct", "std", "::", "unsigned", "signed", "long", "short"];
 /// Nesting of statements that is read.
@@ -139,11 +160,8 @@ fn condition(tokens: &[Token], at: usize, depth: usize) -> Option<Statement> {
     let after = after_bracket(tokens, at + 1)?;
     let test = super::expression::whole(tokens.get(at + 2..after - 1)?)?;
     let (then, next) = read(tokens, after, depth + 1)?;
-    let otherwise = if tokens.get(next).is_some_and(|t| t.is("else")) {
-        Some(Box::new(read(tokens, next + 1, depth + 1)?.0))
-    } else {
-        None
-    };
+    let otherwise =
+        if tokens.get(next).is_some_and(|t| t.is("else")) { Some(Box::new(read(tokens, next + 1, depth + 1)?.0)) } else { None };
     Some(Statement::If(test, Box::new(then), otherwise))
 }
 
@@ -173,7 +191,12 @@ pub(crate) fn declaration(tokens: &[Token]) -> Option<Vec<Variable>> {
     loop {
         let mut reader = Reader::new(tokens, at);
         let (mut is_pointer, mut is_reference) = (false, false);
-        while reader.next_is("*") || reader.next_is("&") || reader.next_is("const") || reader.next_is("restrict") || reader.next_is("__restrict") {
+        while reader.next_is("*")
+            || reader.next_is("&")
+            || reader.next_is("const")
+            || reader.next_is("restrict")
+            || reader.next_is("__restrict")
+        {
             is_pointer |= reader.next_is("*");
             is_reference |= reader.next_is("&");
             reader.at += 1;
@@ -242,8 +265,7 @@ fn follows_a_name(tokens: &[Token], at: usize) -> bool {
     while tokens.get(at).is_some_and(is_mark) {
         at += 1;
     }
-    tokens.get(at).is_some_and(|t| t.kind == Kind::Word)
-        && tokens.get(at + 1).is_none_or(|t| t.is("=") || t.is(",") || t.is("["))
+    tokens.get(at).is_some_and(|t| t.kind == Kind::Word) && tokens.get(at + 1).is_none_or(|t| t.is("=") || t.is(",") || t.is("["))
 }
 
 /// The position after the `>` that closes the `<` at `open`.

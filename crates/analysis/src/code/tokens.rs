@@ -63,7 +63,11 @@ pub(crate) fn tokens(lines: &[String]) -> Option<Vec<Token>> {
                 || Token { kind: Kind::Directive, text: text.to_owned(), line: number, start, end: code.len() },
                 |open| Token { text: format!("{} {text}", open.text), ..open },
             );
-            if continues { directive = Some(token) } else { found.push(token) }
+            if continues {
+                directive = Some(token)
+            } else {
+                found.push(token)
+            }
             continue;
         }
         line_tokens(&code, number, &mut found)?;

@@ -126,8 +126,12 @@ impl Context<'_> {
         let changes = ["dynamic", "guided", "auto", "runtime"].iter().find(|kind| schedule.trim_start().starts_with(**kind));
         let tasks = directives.iter().any(|one| one.has("task") || one.has("taskloop"));
         match changes {
-            Some(kind) => format!("{before}give each thread the same part every time (schedule(static) instead of schedule({kind}){used}), and initialise {name} in that loop"),
-            None if tasks => format!("{before}give each thread the same part every time (a loop with schedule(static) instead of tasks{used}), and initialise {name} in that loop"),
+            Some(kind) => format!(
+                "{before}give each thread the same part every time (schedule(static) instead of schedule({kind}){used}), and initialise {name} in that loop"
+            ),
+            None if tasks => format!(
+                "{before}give each thread the same part every time (a loop with schedule(static) instead of tasks{used}), and initialise {name} in that loop"
+            ),
             None => String::new(),
         }
     }
@@ -136,7 +140,9 @@ impl Context<'_> {
         let name = case.view.name.as_str();
         let reads = at(case.view.first_touch.at.first());
         if self.team() == ThreadTeam::Own {
-            return Fix::words(format!("let each thread touch its own part of {name} (write one byte a page) before it is read into{reads}"));
+            return Fix::words(format!(
+                "let each thread touch its own part of {name} (write one byte a page) before it is read into{reads}"
+            ));
         }
         match pretouch::pretouch(self, case) {
             Some(edits) => serial::first_touched(case, edits),

@@ -55,7 +55,7 @@ pub(super) fn vector(context: &Context<'_>, case: &Case<'_>) -> Option<Vec<FixEd
     let types = file.declared_types(name.rsplit('.').next()?);
     let is_vector = |kind: &String| {
         let element = kind.split_once("vector<").map(|(_, rest)| rest.trim_end_matches('&').trim_end_matches('>'));
-        element.is_some_and(is_number) && !kind.contains("const")
+        element.is_some_and(is_number)
     };
     let several = case.view.total_bytes >= case.view.bytes.saturating_mul(2);
     let on = file.on_line(line);
@@ -73,7 +73,8 @@ pub(super) fn vector(context: &Context<'_>, case: &Case<'_>) -> Option<Vec<FixEd
 fn is_call_of(file: &File, at: usize, name: &str) -> bool {
     let tokens = &file.tokens;
     let is_member = tokens.get(at).is_some_and(|t| ["resize", "assign", "reserve"].iter().any(|call| t.is(call)));
-    let path: Vec<&Token> = tokens.get(..at).unwrap_or_default().iter().rev().take_while(|t| t.kind == Kind::Word || t.is(".") || t.is("->")).collect();
+    let path: Vec<&Token> =
+        tokens.get(..at).unwrap_or_default().iter().rev().take_while(|t| t.kind == Kind::Word || t.is(".") || t.is("->")).collect();
     let text: String = path.iter().rev().map(|t| t.text.as_str()).collect();
     is_member && text.strip_suffix('.').or_else(|| text.strip_suffix("->")) == Some(name)
 }
@@ -128,7 +129,8 @@ fn declared(place: &Place<'_>, at: usize, several: bool) -> Option<Vec<FixEdit>>
     if several || !is_number(&text_of(element)) {
         return None;
     }
-    let rest = file.line(place.first)?.get(tokens.get(close + 2)?.start..tokens.get(after - 2)?.end).filter(|_| place.first == place.last)?;
+    let rest =
+        file.line(place.first)?.get(tokens.get(close + 2)?.start..tokens.get(after - 2)?.end).filter(|_| place.first == place.last)?;
     let (data, end) = (format!("{name}.data()"), format!("{name}.capacity() * sizeof({name}[0])"));
     let mut text = vec![format!("{indent}{kind} {name};"), format!("{indent}{name}.reserve({count});")];
     text.extend(touching_loop(file, &data, ("0", &end), None, &place.team, indent)?);

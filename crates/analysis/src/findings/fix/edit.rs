@@ -62,9 +62,6 @@ mod tests {
         let first = insert(EditAction::InsertBefore, "/src/a.c", 7, vec!["    if (a)".into(), "#pragma x".into(), "        b;".into()]);
         let second = FixEdit { file: "a.c".into(), action: EditAction::Replace, line: 3, last_line: 4, text: vec!["c;".into()] };
         let fix = Fix::with("do it", vec![first, second]);
-        assert_eq!(
-            fix.text(),
-            "do it; insert before a.c:7:\n  if (a)\n  #pragma x\n      b;\nand in place of a.c:3-4:\n  c;"
-        );
+        assert_eq!(fix.text(), "do it; insert before a.c:7:\n  if (a)\n  #pragma x\n      b;\nand in place of a.c:3-4:\n  c;");
     }
 }

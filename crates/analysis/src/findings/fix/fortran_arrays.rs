@@ -61,7 +61,13 @@ mod tests {
     fn sources_of_allocate() {
         let expected = Some(("allocate (a(n))".to_owned(), "1.5_dp".to_owned()));
         assert_eq!(with_source("  allocate (a(n), source=1.5_dp) ! all"), expected);
-        for odd in ["allocate (a(n), source=b)", "allocate (a(n), b(n), source=0)", "allocate (real(8) :: a(n), source=0)", "allocate(a(n))", "source"] {
+        for odd in [
+            "allocate (a(n), source=b)",
+            "allocate (a(n), b(n), source=0)",
+            "allocate (real(8) :: a(n), source=0)",
+            "allocate(a(n))",
+            "source",
+        ] {
             assert_eq!(with_source(odd), None, "{odd}");
         }
     }

@@ -81,7 +81,8 @@ fn mentions_in_brackets(body: &[Token], name: &str) -> bool {
                 let before = |back: usize| at.checked_sub(back).and_then(|at| body.get(at));
                 let is_declared = before(1).is_some_and(|t| t.kind == Kind::Word) && before(2).is_some_and(|t| t.is("*") || t.is("&"));
                 // `size_t at = i * n;` is a subscript too.
-                let is_number = before(2).is_some_and(|t| t.kind == Kind::Word && (t.text.ends_with("_t") || t.text == "int" || t.text == "long"));
+                let is_number =
+                    before(2).is_some_and(|t| t.kind == Kind::Word && (t.text.ends_with("_t") || t.text == "int" || t.text == "long"));
                 declares |= is_declared || is_number;
             }
             text if text == name && token.kind == Kind::Word && (depth > 0 || declares) => return true,

@@ -96,10 +96,11 @@ pub(super) fn is_cpp(path: &str) -> bool {
 /// The statement that allocates an object of this name on a line.
 fn allocation(file: &File, line: u32, name: &str) -> Option<(Range<usize>, New)> {
     let on = file.on_line(line);
-    // The call may be on the line before or after the one of the debug information, if the statement has several lines.
+    let first = on.start;
     let calls = on.filter(|at| file.tokens.get(*at).is_some_and(|t| t.kind == Kind::Word && ALLOCATORS.contains(&t.text.as_str())));
     calls.into_iter().find_map(|at| {
-        let statement = file.statement(at)?;
+        // `std::unique_ptr<double[]> v(new double[n])`: the call is in brackets, the statement begins the line.
+        let statement = file.statement(at).or_else(|| file.statement(first).filter(|one| one.contains(&at)))?;
         let new = if file.tokens.get(at)?.is("new") { of_new(file, &statement, at) } else { of_call(file, &statement, at) };
         let new = new.filter(|new| new.holder.trim_end_matches(".get()") == name)?;
         Some((statement, new))
@@ -237,7 +238,8 @@ fn bound(text: &str) -> String {
 fn after_check(file: &File, statement: &Range<usize>, name: &str) -> Option<(usize, bool)> {
     let tokens = &file.tokens;
     let last = name.rsplit(['.', '>']).next()?;
-    let mentions = |range: &Range<usize>| tokens.get(range.clone()).is_some_and(|list| list.iter().any(|t| t.kind == Kind::Word && t.text == last));
+    let mentions =
+        |range: &Range<usize>| tokens.get(range.clone()).is_some_and(|list| list.iter().any(|t| t.kind == Kind::Word && t.text == last));
     let mut at = statement.end;
     let mut end = statement.end;
     for _ in 0..MOST_STATEMENTS {
@@ -282,7 +284,8 @@ fn is_check(file: &File, range: &Range<usize>, name: &str) -> bool {
     let body = list.get(after..).unwrap_or_default();
     let leaves = ["return", "exit", "abort", "throw", "goto", "_exit", "die", "fatal", "MPI_Abort"];
     let is_null = |at: usize| {
-        let path_start = (0..=at).rev().find(|before| !condition.get(*before).is_some_and(|t| t.kind == Kind::Word || t.is(".") || t.is("->")));
+        let path_start =
+            (0..=at).rev().find(|before| !condition.get(*before).is_some_and(|t| t.kind == Kind::Word || t.is(".") || t.is("->")));
         let negated = path_start.and_then(|before| condition.get(before)).is_some_and(|t| t.is("!"));
         let nothing = |t: &Token| ["NULL", "nullptr", "0", "MAP_FAILED"].contains(&t.text.as_str());
         let compared = condition.get(at + 1).is_some_and(|t| t.is("==")) && condition.get(at + 2).is_some_and(nothing);
@@ -290,7 +293,10 @@ fn is_check(file: &File, range: &Range<usize>, name: &str) -> bool {
     };
     let tests = condition.iter().enumerate().filter(|(_, t)| t.text == name).all(|(at, _)| is_null(at));
     let is_alone = !condition.iter().any(|t| t.is("&&"));
-    tests && is_alone && condition.iter().any(|t| t.text == name) && body.iter().any(|t| leaves.contains(&t.text.as_str()))
+    tests
+        && is_alone
+        && condition.iter().any(|t| t.text == name)
+        && body.iter().any(|t| leaves.contains(&t.text.as_str()))
         && !body.iter().any(|t| t.is("else"))
 }
 

@@ -23,7 +23,8 @@ pub(super) fn replaced(context: &Context<'_>, case: &Case<'_>, cause: TouchCause
         TouchCause::StdFill => &["fill", "fill_n"],
         _ => return None,
     };
-    let at = file.on_line(line).find(|at| file.tokens.get(*at).is_some_and(|t| t.kind == Kind::Word && names.contains(&t.text.as_str())))?;
+    let at =
+        file.on_line(line).find(|at| file.tokens.get(*at).is_some_and(|t| t.kind == Kind::Word && names.contains(&t.text.as_str())))?;
     let statement = file.statement(at)?;
     // The statement is this call, and stands alone on its lines.
     let head = file.tokens.get(statement.start..at)?;
@@ -45,7 +46,8 @@ pub(super) fn replaced(context: &Context<'_>, case: &Case<'_>, cause: TouchCause
         TouchCause::StdFill => fill(&file, at, [one, two, three])?,
         _ => bytes(&file, cause, std, [one, two, three])?,
     };
-    let text = vec![format!("{indent}#pragma omp parallel for{team} schedule(static)"), format!("{indent}{head}"), format!("{indent}    {body}")];
+    let text =
+        vec![format!("{indent}#pragma omp parallel for{team} schedule(static)"), format!("{indent}{head}"), format!("{indent}    {body}")];
     Some(vec![FixEdit { file: path.to_owned(), action: EditAction::Replace, line: first, last_line: last, text }])
 }
 
@@ -78,7 +80,8 @@ fn fill(file: &File, at: usize, [first, end, value]: [&str; 3]) -> Option<(Strin
     let is_path = |text: &str| text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.') && !text.is_empty();
     let elements = |name: &str| {
         let types = file.declared_types(name.rsplit('.').next().unwrap_or(name));
-        !types.is_empty() && types.iter().all(|kind| kind.contains("vector<") && !kind.contains("<bool>") || kind.ends_with('*') || kind.ends_with("[]"))
+        !types.is_empty()
+            && types.iter().all(|kind| kind.contains("vector<") && !kind.contains("<bool>") || kind.ends_with('*') || kind.ends_with("[]"))
     };
     let (array, count) = if let Some(vector) = first.strip_suffix(".begin()") {
         (vector, (end.strip_suffix(".end()") == Some(vector)).then(|| format!("{vector}.size()"))?)

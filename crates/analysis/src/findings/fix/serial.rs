@@ -52,24 +52,31 @@ fn for_team(context: &Context<'_>, case: &Case<'_>, cause: TouchCause, language:
         ));
     }
     let (words, edits) = match cause {
-        TouchCause::Memset | TouchCause::Memcpy => {
-            (format!("{cause} runs in one thread{at_touch}: let all threads do it, each a part of {name}"), replace::replaced(context, case, cause))
-        }
-        TouchCause::StdFill => {
-            (format!("std::fill runs in one thread{at_touch}: let all threads do it, each a part of {name}"), replace::replaced(context, case, cause))
-        }
+        TouchCause::Memset | TouchCause::Memcpy => (
+            format!("{cause} runs in one thread{at_touch}: let all threads do it, each a part of {name}"),
+            replace::replaced(context, case, cause),
+        ),
+        TouchCause::StdFill => (
+            format!("std::fill runs in one thread{at_touch}: let all threads do it, each a part of {name}"),
+            replace::replaced(context, case, cause),
+        ),
         TouchCause::StdVector => (
-            format!("std::vector fills {name} in one thread: reserve its memory, and let all threads place its pages before the elements are made"),
+            format!(
+                "std::vector fills {name} in one thread: reserve its memory, and let all threads place its pages before the elements are made"
+            ),
             containers::vector(context, case),
         ),
-        TouchCause::MakeUnique => {
-            (format!("std::make_unique clears {name} in one thread: leave it uninitialised, and let all threads clear it"), containers::unique(context, case))
-        }
+        TouchCause::MakeUnique => (
+            format!("std::make_unique clears {name} in one thread: leave it uninitialised, and let all threads clear it"),
+            containers::unique(context, case),
+        ),
         TouchCause::FortranAssignment => {
             (format!("an array assignment runs in one thread{at_touch}: let all threads do it"), fortran_arrays::shared(context, case))
         }
         TouchCause::Realloc if loop_after_call(case.view).is_none() => (
-            format!("realloc moves {name} along with its pages{at_touch}: reserve all of it at once, and initialise it in the threads that use it"),
+            format!(
+                "realloc moves {name} along with its pages{at_touch}: reserve all of it at once, and initialise it in the threads that use it"
+            ),
             None,
         ),
         TouchCause::Calloc if loop_after_call(case.view).is_none() => (
@@ -85,7 +92,9 @@ fn for_team(context: &Context<'_>, case: &Case<'_>, cause: TouchCause, language:
         return Fix::with(words, edits);
     }
     let may_touch = !matches!(cause, TouchCause::Realloc | TouchCause::StdVector | TouchCause::MakeUnique);
-    if let Some(edits) = pretouch::pretouch(context, case).filter(|_| may_touch && !(cause == TouchCause::Calloc && loop_after_call(case.view).is_none())) {
+    if let Some(edits) =
+        pretouch::pretouch(context, case).filter(|_| may_touch && !(cause == TouchCause::Calloc && loop_after_call(case.view).is_none()))
+    {
         return first_touched(case, edits);
     }
     match cause {

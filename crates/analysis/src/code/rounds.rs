@@ -56,7 +56,7 @@ fn counted(file: &File, function: &Range<usize>, one: &For) -> Option<(Rounds, E
         counters.push(header.variable.clone());
     }
     let only_count = counters.iter().all(|name| file.only_counts(function, name));
-    (is_fixed && only_count && !writes.is_empty()).then(|| (Rounds { private, writes }, effects))
+    (is_fixed && only_count && !writes.is_empty()).then_some((Rounds { private, writes }, effects))
 }
 
 /// Whether a bound is `v.size()`: elements that are written do not change it.
@@ -80,7 +80,7 @@ fn each(file: &File, function: &Range<usize>, one: &Each) -> Option<(Rounds, Eff
     let reads_range = effects.names.contains(range) || effects.accesses.iter().any(|a| a.root == *range);
     let private = effects.private.clone();
     let writes = vec![range.clone()];
-    (private.is_empty() && !reads_range && effects.accesses.iter().any(|a| a.is_write)).then(|| (Rounds { private, writes }, effects))
+    (private.is_empty() && !reads_range && effects.accesses.iter().any(|a| a.is_write)).then_some((Rounds { private, writes }, effects))
 }
 
 /// Whether no round reads or writes what another one writes.

@@ -145,7 +145,7 @@ impl Context<'_> {
             ));
         }
         match pretouch::pretouch(self, case) {
-            Some(edits) => serial::first_touched(case, edits),
+            Some(edits) => serial::first_touched(self, case, edits),
             None => Fix::words(format!(
                 "let all threads touch {name} before it is read into{reads}, each the part that it uses (write one byte a page)"
             )),

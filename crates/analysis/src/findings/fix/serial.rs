@@ -2,7 +2,7 @@
 //! work.
 
 use super::edit::Fix;
-use super::{ThreadTeam, at, containers, fortran_arrays, parallel_loop, pretouch, replace};
+use super::{ThreadTeam, at, containers, fortran_arrays, parallel_loop, pretouch, replace, team};
 use crate::findings::text::loop_after_call;
 use crate::findings::{Case, Context};
 use crate::names::Language;
@@ -89,13 +89,13 @@ fn for_team(context: &Context<'_>, case: &Case<'_>, cause: TouchCause, language:
         ),
     };
     if let Some(edits) = edits {
-        return Fix::with(words, edits);
+        return Fix::with(format!("{words}{}", team::unsaid(context, case, &edits)), edits);
     }
     let may_touch = !matches!(cause, TouchCause::Realloc | TouchCause::StdVector | TouchCause::MakeUnique);
     if let Some(edits) =
         pretouch::pretouch(context, case).filter(|_| may_touch && !(cause == TouchCause::Calloc && loop_after_call(case.view).is_none()))
     {
-        return first_touched(case, edits);
+        return first_touched(context, case, edits);
     }
     match cause {
         TouchCause::StdVector => Fix::words(format!(
@@ -113,10 +113,11 @@ fn for_team(context: &Context<'_>, case: &Case<'_>, cause: TouchCause, language:
 }
 
 /// New memory whose pages all threads place before the program's own code writes it.
-pub(super) fn first_touched(case: &Case<'_>, edits: Vec<FixEdit>) -> Fix {
+pub(super) fn first_touched(context: &Context<'_>, case: &Case<'_>, edits: Vec<FixEdit>) -> Fix {
     let words = format!(
-        "let all threads place the pages of {} directly after its allocation; the code that writes it{} stays as it is",
+        "let all threads place the pages of {} directly after its allocation{}; the code that writes it{} stays as it is",
         case.view.name,
+        team::unsaid(context, case, &edits),
         at(touch(case))
     );
     Fix::with(words, edits)

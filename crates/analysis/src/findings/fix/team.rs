@@ -1,6 +1,7 @@
 //! The team of threads that uses an object. A loop that initialises it needs a team of the same size.
 
 use super::super::{Case, Context};
+use crate::FixEdit;
 use crate::code::fortran::Fortran;
 use crate::code::regions::{Directive, File};
 use crate::code::tokens::{Kind, of_text};
@@ -19,7 +20,15 @@ pub(super) fn directives_at_use(context: &Context<'_>, case: &Case<'_>) -> Vec<D
     found.unwrap_or_default()
 }
 
-/// ` num_threads(THREADS)` where the team that uses the object is of that size; `None` if that expression may mean something else at `line`.
+/// What a change does not say: ` (num_threads(threads) there)` where the team's size is an expression that has no meaning at the change.
+pub(super) fn unsaid(context: &Context<'_>, case: &Case<'_>, edits: &[FixEdit]) -> String {
+    let directives = directives_at_use(context, case);
+    let clause = directives.iter().rev().filter(|one| one.has("parallel")).find_map(|one| one.clause("num_threads"));
+    let is_said = edits.iter().flat_map(|edit| &edit.text).any(|line| line.contains("num_threads("));
+    clause.filter(|_| !is_said).map_or_else(String::new, |text| format!(", with as many threads as there: num_threads({text})"))
+}
+
+/// ` num_threads(THREADS)` where the team that uses the object is of that size; empty if that expression may mean something else at `line`.
 pub(super) fn size(context: &Context<'_>, case: &Case<'_>, file: &str, line: u32) -> Option<String> {
     let directives = directives_at_use(context, case);
     let Some(text) = directives.iter().rev().filter(|one| one.has("parallel")).find_map(|one| one.clause("num_threads")) else {
@@ -41,7 +50,7 @@ pub(super) fn size(context: &Context<'_>, case: &Case<'_>, file: &str, line: u32
                     words.iter().all(|word| read.is_visible_at(line, word))
                 }
             };
-    (is_simple && is_known).then(|| format!(" num_threads({text})"))
+    Some(if is_simple && is_known { format!(" num_threads({text})") } else { String::new() })
 }
 
 /// Whether the loop that uses the object is divided in parts that the order of its rounds gives, each thread one part.

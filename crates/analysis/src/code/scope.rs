@@ -76,8 +76,10 @@ impl File {
             if value.iter().any(allocates) || value.first().is_some_and(|t| t.kind == Kind::Number) {
                 continue;
             }
-            let is_name = |t: &&Token| t.kind == Kind::Word && !super::expression::NUMBERS.contains(&t.text.as_str());
-            found.extend(value.iter().filter(is_name).map(|t| t.text.clone()));
+            // Of `p->x` the member counts: `p->x` and `p->y` are different arrays.
+            let is_structure = |at: usize| value.get(at + 1).is_some_and(|t| t.is("->") || t.is("."));
+            let is_name = |t: &Token| t.kind == Kind::Word && !super::expression::NUMBERS.contains(&t.text.as_str());
+            found.extend(value.iter().enumerate().filter(|(at, t)| is_name(t) && !is_structure(*at)).map(|(_, t)| t.text.clone()));
         }
         found
     }
@@ -204,11 +206,12 @@ mod tests {
     #[test]
     fn types_and_aliases() {
         let one = file(
-            "std::vector<bool> flags(n);\nstruct s { std::map<int, double> m; double *x, y[4]; };\nvoid f(double *a) {\n  double *b = a + 1;\n  double *c = malloc(8);\n  c = d;\n  x * 3;\n}\n",
+            "std::vector<bool> flags(n);\nstruct s { std::map<int, double> m; double *x, y[4]; };\nvoid f(double *a) {\n  double *b = a + 1;\n  double *c = malloc(8);\n  c = d;\n  x * 3;\n  double *e = p->e, *g = p->g, *h = p->e + 1;\n}\n",
         );
         assert_eq!(one.declared_types("flags"), ["std::vector<bool>"]);
         assert_eq!(one.declared_types("m"), ["std::map<int,double>"]);
         assert_eq!(one.declared_types("b"), ["double*"]);
         assert!(one.may_be_same("a", "b") && one.may_be_same("c", "d") && !one.may_be_same("a", "c"));
+        assert!(!one.may_be_same("e", "g") && one.may_be_same("e", "h"));
     }
 }

@@ -20,12 +20,12 @@ pub(super) fn directives_at_use(context: &Context<'_>, case: &Case<'_>) -> Vec<D
     found.unwrap_or_default()
 }
 
-/// What a change does not say: ` (num_threads(threads) there)` where the team's size is an expression that has no meaning at the change.
+/// What a change does not say, where the team's size is an expression that has no meaning at the change.
 pub(super) fn unsaid(context: &Context<'_>, case: &Case<'_>, edits: &[FixEdit]) -> String {
     let directives = directives_at_use(context, case);
     let clause = directives.iter().rev().filter(|one| one.has("parallel")).find_map(|one| one.clause("num_threads"));
     let is_said = edits.iter().flat_map(|edit| &edit.text).any(|line| line.contains("num_threads("));
-    clause.filter(|_| !is_said).map_or_else(String::new, |text| format!(", with as many threads as there: num_threads({text})"))
+    clause.filter(|_| !is_said).map_or_else(String::new, |text| format!(", with as many threads as use it (num_threads({text}))"))
 }
 
 /// ` num_threads(THREADS)` where the team that uses the object is of that size; empty if that expression may mean something else at `line`.

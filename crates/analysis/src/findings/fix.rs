@@ -57,10 +57,11 @@ impl Context<'_> {
             return Fix::words(text);
         }
         if case.group.processes() > 1 && matches!(kind, FindingKind::NoStablePartition | FindingKind::SharedRead) {
-            return format!(
+            let name = case.view.name.as_str();
+            return Fix::words(format!(
                 "the processes share {name}, so no copy can replace it: {INTERLEAVE}; in the source, mbind() with MPOL_INTERLEAVE behind the call that \
                  maps {name}, before anybody touches it"
-            );
+            ));
         }
         match kind {
             FindingKind::SerialFirstTouch => serial::serial(self, case, language),

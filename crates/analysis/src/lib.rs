@@ -24,6 +24,7 @@
 //! | `judge.rs`, `not_judged.rs` | how remote is an object? Is the evidence enough to judge it, and if not, why? |
 //! | `together.rs` | which objects are judged together, because each alone has too few samples? |
 //! | `findings/` | is the placement a defect, of which kind (`rules.rs`; `real_nodes.rs` for kinds that need several nodes, `program.rs` for the whole program), and how is it fixed (`fix.rs`)? |
+//! | `code/` | may the source be changed without changing what the program computes? |
 //! | `object_map.rs`, `matrix.rs` | which thread uses each part of an object; which node accesses which |
 //! | `traffic.rs` | which traffic would a machine have to carry? |
 //! | `candidates.rs` | which objects may be misplaced, with too few samples for a verdict? |
@@ -40,6 +41,7 @@ mod cache;
 mod calls_on_lines;
 mod candidates;
 pub mod check_limits;
+mod code;
 mod coverage;
 pub mod diff;
 mod estimator;

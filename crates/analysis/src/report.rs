@@ -298,7 +298,12 @@ pub struct Finding {
     pub object_name: String,
     pub severity: Severity,
     pub message: String,
+    /// What to do, in words, with the changes of `fix_edits` as text.
     pub fix: String,
+    /// Changes of the source that make the fix; empty where no change is certain to keep what the program computes. Absent in reports of earlier
+    /// versions.
+    #[serde(default)]
+    pub fix_edits: Vec<FixEdit>,
     pub cause: Option<TouchCause>,
     /// Fraction of the accesses to this object (without an object: of all accesses) that are remote.
     pub remote_fraction: f64,
@@ -307,6 +312,26 @@ pub struct Finding {
     pub remote_share: f64,
     /// The figures that justify the finding, by name: `remote`, and what its rule uses besides.
     pub figures: BTreeMap<String, Figure>,
+}
+
+/// A change of a source file. Line numbers are those of the file as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FixEdit {
+    pub file: String,
+    pub action: EditAction,
+    /// The first and the last line that the change is about. For insertions both are the line before or after which the text goes.
+    pub line: u32,
+    pub last_line: u32,
+    /// The new lines, with their indentation.
+    pub text: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EditAction {
+    InsertBefore,
+    InsertAfter,
+    Replace,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -8,18 +8,34 @@ use firsttouch_model::rows::Frame;
 /// The source lines of one program that allocate, touch and use its array, and the cause of the first touch.
 struct Program {
     cause: TouchCause,
+    /// Declarations of the file.
+    declared: &'static str,
     allocates: &'static str,
     touches: &'static str,
     uses: &'static str,
 }
 
 impl Sources for Program {
+    /// The line in a function of its own.
     fn line(&self, file: &str, line: u32) -> Option<String> {
-        let text = match (file.split('.').next(), line) {
-            (Some("alloc"), 110) => self.allocates,
-            (Some("touch"), 20) => self.touches,
-            (Some("use"), 30) => self.uses,
+        let (text, at) = match file.split('.').next() {
+            Some("alloc") => (self.allocates, 110),
+            Some("touch") => (self.touches, 20),
+            Some("use") => (self.uses, 30),
             _ => return None,
+        };
+        let is_fortran = file.ends_with("f90");
+        let (begin, end) = if is_fortran { ("subroutine s", "end subroutine") } else { ("void f(void) {", "}") };
+        let declared = if is_fortran { "real, allocatable :: field(:, :)" } else { self.declared };
+        let text = match line.checked_sub(at - 2) {
+            None => "",
+            Some(0) if is_fortran => begin,
+            Some(0) => declared,
+            Some(1) if is_fortran => declared,
+            Some(1) => begin,
+            Some(2) => text,
+            Some(3) => end,
+            Some(_) => return None,
         };
         Some(text.to_owned())
     }
@@ -46,105 +62,123 @@ fn fix(program: &Program, name: &'static str, call: &'static str, extension: &st
     analyse(&profile, &target(2), program).findings.first().unwrap().fix.clone()
 }
 
-/// Check that the code of a fix does the same as the user's line, with its names and values.
+/// Check that a change does the same as the user's line, with its names and values.
 #[test]
 fn names_and_values_are_the_users() {
-    let lines = |cause, allocates, touches| Program { cause, allocates, touches, uses: "s = s + field(i, j)" };
-    for (program, name, call, extension, expected) in [
+    let lines = |cause, allocates, touches| Program {
+        cause,
+        declared: "std::vector<double> v; double *a; double *data_; size_t n;",
+        allocates,
+        touches,
+        uses: "s = s + field(i, j);",
+    };
+    for (program, name, extension, expected) in [
         (
-            lines(TouchCause::Memset, "", "memset(table, 1, len * sizeof *table);"),
+            lines(TouchCause::Memset, "", "    memset(table, 1, len * sizeof *table);"),
             "table",
-            "malloc",
             "c",
-            "for (size_t i = 0; i < len; i++) memset(&table[i], 1, sizeof table[i]);",
+            "; in place of touch.c:20:\n  #pragma omp parallel for schedule(static)\n  \
+             for (size_t page = 0; page < len * sizeof *table; page += 4096)\n      \
+             memset((char *)table + page, 1, len * sizeof *table - page < 4096 ? len * sizeof *table - page : 4096);",
         ),
         (
-            lines(TouchCause::Calloc, "double *t = calloc(n + 1, sizeof *t);", ""),
-            "t",
-            "malloc",
+            lines(TouchCause::Memcpy, "", "memcpy(c, b + 3, n * 8);"),
             "c",
-            "t = malloc((n + 1) * sizeof *t);\n  #pragma omp parallel for schedule(static)\n  \
-             for (size_t i = 0; i < n + 1; i++) memset(&t[i], 0, sizeof t[i]);",
+            "c",
+            "memcpy((char *)c + page, (const char *)(b + 3) + page, n * 8 - page < 4096 ? n * 8 - page : 4096);",
         ),
-        (lines(TouchCause::Memcpy, "", "memcpy(c, b, n * sizeof *c);"), "c", "malloc", "c", "for (size_t i = 0; i < n; i++) c[i] = b[i];"),
         (
             lines(TouchCause::StdVector, "std::vector<double> x(n, 1.0);", ""),
             "x",
-            "malloc",
             "cpp",
-            "std::vector<double, untouched<double>> x(n);\n  #pragma omp parallel for schedule(static)\n  \
-             for (size_t i = 0; i < x.size(); i++) x[i] = 1.0;",
+            "in place of alloc.cpp:110:\n  std::vector<double> x;\n  x.reserve(n);\n  #pragma omp parallel for schedule(static)\n  \
+             for (size_t page = 0; page < x.capacity() * sizeof(x[0]); page += 4096)\n      \
+             ((char *)x.data())[page] = 0;\n  x.resize(n, 1.0);",
         ),
         (
-            lines(TouchCause::StdFill, "", "std::fill(data_, data_ + r * c, T(0));"),
-            "data_",
-            "malloc",
-            "cpp",
-            "for (size_t i = 0; i < r * c; i++) data_[i] = T(0);",
-        ),
-        (
-            lines(TouchCause::MakeUnique, "auto v = std::make_unique<double[]>(n * n);", ""),
+            lines(TouchCause::StdVector, "v.resize(n * n);", ""),
             "v",
-            "malloc",
             "cpp",
-            "std::unique_ptr<double[]> v(new double[n * n]);\n  #pragma omp parallel for schedule(static)\n  \
-             for (size_t i = 0; i < n * n; i++) v[i] = 0;",
+            "insert before alloc.cpp:110:\n  v.reserve(n * n);\n  #pragma omp parallel for schedule(static)\n  \
+             for (size_t page = v.size() * sizeof(v[0]); page < v.capacity() * sizeof(v[0]); page += 4096)",
+        ),
+        (
+            lines(TouchCause::StdFill, "", "std::fill(data_, data_ + r * c, 0.5);"),
+            "data_",
+            "cpp",
+            "for (std::size_t i = 0; i < r * c; i++)\n      data_[i] = 0.5;",
+        ),
+        (
+            lines(TouchCause::MakeUnique, "m.v = std::make_unique<double[]>(n * n);", ""),
+            "m.v",
+            "cpp",
+            "in place of alloc.cpp:110:\n  m.v = std::unique_ptr<double[]>(new double[n * n]);\n  #pragma omp parallel for schedule(static)\n  \
+             for (std::size_t i = 0; i < n * n; i++)\n      m.v[i] = 0;",
         ),
         (
             lines(TouchCause::FortranAssignment, "", "  field = 1.5d0"),
             "field",
-            "malloc",
             "f90",
-            "do j = 1, size(field, 2)\n    field(:, j) = 1.5d0\n  end do",
+            "in place of touch.f90:20:\n  !$omp parallel workshare\n  field = 1.5d0\n  !$omp end parallel workshare",
         ),
         (
-            lines(TouchCause::FortranAssignment, "allocate(field(0:n))", "  field = other"),
-            "field",
-            "malloc",
-            "f90",
-            "replace it by a parallel loop, divided like the one that uses field",
-        ),
-        (
-            lines(TouchCause::Loop, "", "for (int k = 0; k < m; k++) a[k] = k;"),
+            lines(TouchCause::Loop, "a = malloc(n * sizeof *a);", "for (int k = 1; k < n; k++) a[k] = a[k - 1];"),
             "a",
-            "malloc",
             "c",
-            "\n  for (int k = 0; k < m; k++) a[k] = k;",
+            "insert after alloc.c:110:\n  if (a)\n  #pragma omp parallel for schedule(static)\n  \
+             for (size_t page = 0; page < n * sizeof *a; page += 4096)\n      ((char *)a)[page] = 0;",
+        ),
+        (
+            lines(TouchCause::Loop, "a = malloc(n * sizeof *a);", "for (int k = 0; k < n; k++) a[k] = k;"),
+            "a",
+            "c",
+            "; insert before touch.c:20:\n  #pragma omp parallel for schedule(static)",
         ),
     ] {
-        let fix = fix(&program, name, call, extension, Some("/usr/lib/libgomp.so.1"));
+        let fix = fix(&program, name, "malloc", extension, Some("/usr/lib/libgomp.so.1"));
         assert!(fix.contains(expected), "{fix}\nlacks\n{expected}");
     }
 }
 
-/// Check that a fix invents nothing if the line does not show it: no `p`, no `n`, no value.
+/// Check that a fix changes nothing where the line does not show that this keeps what the program computes.
 #[test]
 fn nothing_is_made_up() {
-    for cause in [
-        TouchCause::Memset,
-        TouchCause::Calloc,
-        TouchCause::Memcpy,
-        TouchCause::StdFill,
-        TouchCause::MakeUnique,
-        TouchCause::FortranAssignment,
-        TouchCause::Loop,
+    for (cause, name, allocates, touches) in [
+        (TouchCause::Memset, "table", "", "work(here);"),
+        (TouchCause::Memset, "table", "", "if (x) memset(table, 0, n);"),
+        (TouchCause::Memset, "table", "", "memset(table, next(), n);"),
+        (TouchCause::Memset, "table", "", "memset(table, 0, n--);"),
+        (TouchCause::Memcpy, "table", "", "memmove(table, from, n);"),
+        (TouchCause::Calloc, "table", "", "work(here);"),
+        (TouchCause::StdFill, "table", "", "std::fill(table.begin(), table.end(), 0);"),
+        (TouchCause::StdVector, "x", "const std::vector<double> x(n, 1.0);", ""),
+        (TouchCause::StdVector, "x", "static std::vector<double> x(n, 1.0);", ""),
+        (TouchCause::StdVector, "x", "std::vector<double> x(n), y(x.size());", ""),
+        (TouchCause::StdVector, "x", "std::vector<bool> x(n);", ""),
+        (TouchCause::StdVector, "x", "std::vector<Cell> x(n);", ""),
+        (TouchCause::StdVector, "x", "std::vector<double> x(first.begin(), first.end());", ""),
+        (TouchCause::StdVector, "x", "std::vector<double> x(count());", ""),
+        (TouchCause::MakeUnique, "p", "auto p = std::make_unique<Cell[]>(n);", ""),
+        (TouchCause::MakeUnique, "p", "use(std::make_unique<double[]>(n));", ""),
+        (TouchCause::Loop, "a", "if (x) a = malloc(n);", "a[k++] = 1;"),
+        (TouchCause::Loop, "a", "a = realloc(a, n);", "a[k++] = 1;"),
+        (TouchCause::Loop, "a", "b = malloc(n);", "a[k++] = 1;"),
+        (TouchCause::Loop, "a", "a = malloc(size());", "a[k++] = 1;"),
+        (TouchCause::Loop, "a", "a = new Cell[n];", "a[k++] = 1;"),
+        (TouchCause::Loop, "a", "a = new double[n]();", "a[k++] = 1;"),
+        (TouchCause::Loop, "a", "a = mmap(0, n, 3, MAP_SHARED, file, 0);", "a[k++] = 1;"),
     ] {
-        let program = Program { cause, allocates: "", touches: "work(here);", uses: "" };
-        let fix = fix(
-            &program,
-            "table",
-            "malloc",
-            if cause == TouchCause::FortranAssignment { "f90" } else { "cpp" },
-            Some("/usr/lib/libgomp.so.1"),
-        );
-        assert!(!fix.contains('\n') && fix.contains("table"), "{cause}: {fix}");
+        let program = Program { cause, declared: "", allocates, touches, uses: "" };
+        let fix = fix(&program, name, "malloc", "cpp", Some("/usr/lib/libgomp.so.1"));
+        assert!(!fix.contains('\n'), "{allocates} {touches}: {fix}");
     }
 }
 
 /// Check that the fix for a program without an OpenMP runtime uses the program's own threads.
 #[test]
 fn own_threads() {
-    let program = Program { cause: TouchCause::Memset, allocates: "", touches: "memset(table, 1, n * 4);", uses: "s += table[i];" };
+    let program =
+        Program { cause: TouchCause::Memset, declared: "", allocates: "", touches: "memset(table, 1, n * 4);", uses: "s += table[i];" };
     let fix = fix(&program, "table", "malloc", "c", Some("/home/me/pt"));
     assert!(!fix.contains("#pragma"), "{fix}");
     assert!(fix.starts_with("let each thread initialise its own part of table in its thread function main()"), "{fix}");

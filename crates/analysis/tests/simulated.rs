@@ -353,13 +353,18 @@ pub struct FakeSources(pub TouchCause);
 
 impl Sources for FakeSources {
     fn line(&self, file: &str, line: u32) -> Option<String> {
-        match (file, line) {
-            ("touch.c", 20) => Some("    A[i] = 0.0;".into()),
-            ("touch.c", 22) => Some("    C[i] = 0.0;".into()),
-            ("touch.c", 21) => Some("  for (i = 0; i < n; i++) {".into()),
-            ("touch.c", 19) => Some("  for (i = 0; i < n; i++)".into()),
-            _ => None,
-        }
+        const TOUCH: [&str; 8] = [
+            "void fill(double *restrict A, size_t n) {",
+            "  size_t i;",
+            "  for (i = 0; i < n; i++)",
+            "    A[i] = 0.0;",
+            "  for (i = 0; i < n; i++) {",
+            "    C[i] = next();",
+            "  }",
+            "}",
+        ];
+        let text = (line as usize).checked_sub(17).map_or(Some(&""), |index| TOUCH.get(index))?;
+        (file == "touch.c").then(|| (*text).to_owned())
     }
     fn cause(&self, _: &[Frame], _: Option<&str>) -> TouchCause {
         self.0

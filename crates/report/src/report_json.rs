@@ -1,7 +1,7 @@
 //! The JSON of `firsttouch report`: the contract `firsttouch.report/1` (DESIGN.md, section 7). It combines an analysis with its forecast.
 
 use firsttouch_analysis::{
-    Analysis, Coverage, CrossCheck, EvidenceView, Figure, Finding, Interval, KernelView, LostView, MachineView, NotJudged, Note,
+    Analysis, Coverage, CrossCheck, EvidenceView, Figure, Finding, FixEdit, Interval, KernelView, LostView, MachineView, NotJudged, Note,
     ObjectView, REPORT_SCHEMA, ThreadView, VerdictView,
 };
 use firsttouch_model::TouchCause;
@@ -50,6 +50,7 @@ pub struct FindingJson<'a> {
     pub severity: Severity,
     pub message: &'a str,
     pub fix: &'a str,
+    pub fix_edits: &'a [FixEdit],
     /// Time as it is / time after the fix of this object alone; null without a description of the machine.
     pub predicted_gain: Option<f64>,
     pub predicted_gain_interval: Option<Interval>,
@@ -107,6 +108,7 @@ impl<'a> FindingJson<'a> {
             severity: finding.severity,
             message: &finding.message,
             fix: &finding.fix,
+            fix_edits: &finding.fix_edits,
             predicted_gain: gain.map(|gain| gain.gain),
             predicted_gain_interval: gain.map(|gain| gain.interval),
             cause: finding.cause,

@@ -114,6 +114,7 @@ pub fn serial() -> Analysis {
             message: "Thread 0 touched all of A first, so all of it is on node 0; 8 threads use it, each its own block.".into(),
             fix: "initialise A in the loop that uses it:\n  #pragma omp parallel for schedule(static)\n  for (i = 0; i < m; i++) ..."
                 .into(),
+            fix_edits: Vec::new(),
             cause: Some(TouchCause::Loop),
             remote_fraction: 0.5,
             interval: [0.48, 0.52],

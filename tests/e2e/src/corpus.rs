@@ -57,10 +57,18 @@ pub struct Program {
 /// If corpus/ is missing.
 #[must_use]
 pub fn programs() -> Vec<Program> {
-    let corpus = workspace_root().join("corpus");
-    let mut all = sources(&corpus);
+    programs_in(&workspace_root().join("corpus"))
+}
+
+/// All programs of a folder, by name.
+///
+/// # Panics
+/// If the folder is missing.
+#[must_use]
+pub fn programs_in(folder: &Path) -> Vec<Program> {
+    let mut all = sources(folder);
     let is_python = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "py");
-    all.extend(std::fs::read_dir(&corpus).expect("corpus/").flatten().map(|entry| entry.path()).filter(is_python));
+    all.extend(std::fs::read_dir(folder).expect("a folder of programs").flatten().map(|entry| entry.path()).filter(is_python));
     all.sort();
     all.dedup();
     all.iter().map(|source| Program::read(source)).collect()

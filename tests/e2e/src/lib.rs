@@ -7,11 +7,13 @@
 //! process   run, signal, time out        case      one program, run bare and profiled, compared
 //! tool      the firsttouch under test    terminal  run on a pseudo-terminal
 //! corpus    what the corpus promises     recorded  profiles recorded once, read by tests
+//! edits     fixes of a report, applied to a copy of a program
 //! skip      report loudly what was not tested
 //! ```
 
 pub mod case;
 pub mod corpus;
+pub mod edits;
 pub mod paths;
 pub mod process;
 pub mod programs;

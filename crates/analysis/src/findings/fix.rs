@@ -1,16 +1,22 @@
-//! The fix of a finding as text, and as code in the program's language. If the source lines are known, it uses the program's own names,
-//! values and loops, else neutral words. The code does the same work as the user's line, divided among threads.
+//! The fix of a finding: what to do in words, and changes of the source where they are certain to keep what the program computes. A change uses
+//! the program's own expressions and statements only.
 
-mod lines;
+mod containers;
+mod edit;
+mod fortran_arrays;
+mod parallel_loop;
+mod pretouch;
+mod replace;
 mod serial;
 mod small_blocks;
+mod team;
 
-use super::independence::{Directive, directive, private_variables};
-use super::loops::{Loop, indexing_loop};
+pub(crate) use edit::Fix;
+
 use super::{Case, Context};
-use crate::names::{Language, in_code};
+use crate::CodeLocation;
+use crate::names::Language;
 use crate::source_code::describe;
-use crate::{CodeLocation, PartitionKind};
 use firsttouch_model::counted;
 use firsttouch_model::finding::FindingKind;
 use small_blocks::small_blocks;
@@ -28,62 +34,72 @@ enum ThreadTeam {
 }
 
 impl Context<'_> {
-    pub(super) fn fix(&self, kind: FindingKind, case: &Case<'_>) -> String {
+    pub(super) fn fix(&self, kind: FindingKind, case: &Case<'_>) -> Fix {
         let fix = self.fix_of_one(kind, case);
         match case.group.parts() {
             0 => fix,
-            parts => format!(
-                "for {}, and likewise for the other {}: {fix}",
-                case.view.name,
-                counted(parts as u64 - 1, "object").trim_start_matches("1 ")
-            ),
+            // Each of them has a place of its own in the source.
+            parts => Fix {
+                words: format!(
+                    "for {}, and likewise for the other {}: {}",
+                    case.view.name,
+                    counted(parts as u64 - 1, "object").trim_start_matches("1 "),
+                    fix.words
+                ),
+                edits: fix.edits,
+            },
         }
     }
 
-    fn fix_of_one(&self, kind: FindingKind, case: &Case<'_>) -> String {
-        let name = case.view.name.as_str();
+    fn fix_of_one(&self, kind: FindingKind, case: &Case<'_>) -> Fix {
         let language = self.language(case);
         if let Some(text) = small_blocks(self, kind, case) {
-            return text;
+            return Fix::words(text);
         }
         if case.group.processes() > 1 && matches!(kind, FindingKind::NoStablePartition | FindingKind::SharedRead) {
-            return format!(
+            let name = case.view.name.as_str();
+            return Fix::words(format!(
                 "the processes share {name}, so no copy can replace it: {INTERLEAVE}; in the source, mbind() with MPOL_INTERLEAVE behind the call that \
                  maps {name}, before anybody touches it"
-            );
+            ));
         }
         match kind {
             FindingKind::SerialFirstTouch => serial::serial(self, case, language),
+            FindingKind::IoFirstTouch => self.io(case),
+            _ => Fix::words(self.in_words(kind, case)),
+        }
+    }
+
+    fn in_words(&self, kind: FindingKind, case: &Case<'_>) -> String {
+        let name = case.view.name.as_str();
+        let (touched, used) = (at(case.view.first_touch.at.first()), at(case.view.used_at.first()));
+        match kind {
             FindingKind::MismatchedPartition => match self.team() {
                 ThreadTeam::OpenMp => format!(
-                    "initialise {name} with the loop that uses it: same bounds, same schedule and chunk, same number of threads{}",
-                    code(&self.parallel_loop(case, language))
+                    "initialise {name}{touched} with the loop that uses it{used}: same bounds, same schedule and chunk, same number of threads"
                 ),
                 ThreadTeam::Own => {
-                    format!("let each thread initialise the part of {name} that it uses: same bounds, same number of threads")
+                    format!("let each thread initialise the part of {name} that it uses{used}: same bounds, same number of threads")
                 }
             },
             FindingKind::NoStablePartition if !case.subject.partition.dealt_out => format!(
-                "{INTERLEAVE}. If each thread reads all of {name}, one copy a node, made by a thread of that node, is better still; if its parts \
-                 change hands, give each thread the same part every time ({}), and initialise {name} in that loop",
-                static_schedule(language, self.team())
+                "{INTERLEAVE}. If each thread reads all of {name}, one copy a node, made by a thread of that node, is better still{}",
+                self.same_part(case, "; as its parts change hands, it may be better to ")
             ),
-            FindingKind::NoStablePartition => format!(
-                "give each thread the same part every time ({}), and initialise {name} in that loop; or {INTERLEAVE}",
-                static_schedule(language, self.team())
-            ),
+            FindingKind::NoStablePartition => {
+                let first = self.same_part(case, "");
+                if first.is_empty() { INTERLEAVE.to_owned() } else { format!("{first}; or {INTERLEAVE}") }
+            }
             FindingKind::SharedRead => format!("keep one copy of {name} a node, made by a thread of that node; or {INTERLEAVE}"),
-            FindingKind::IoFirstTouch => io(self, case, language),
-            FindingKind::HugePageSharing => huge(self, case, language),
+            FindingKind::HugePageSharing => self.huge(case),
             FindingKind::SlowTier => format!(
                 "keep {name} on nodes with CPUs, if there is room: numactl --membind={cpus} CMD, or mbind() for {name} alone; or let the kernel move \
                  what is hot there: echo 2 > /proc/sys/kernel/numa_balancing (root; memory tiering)",
                 cpus = self.cpu_nodes()
             ),
             FindingKind::PolicyMismatch => format!(
-                "take the policy away ({}) and let the threads that use {name} touch it first{}",
+                "take the policy away ({}) and let the threads that use {name}{used} touch it first",
                 "start the program without numactl or its options --interleave, --membind, --preferred; in the source, without set_mempolicy or mbind",
-                code(&self.parallel_loop(case, language))
             ),
             FindingKind::NodeFull => format!(
                 "make room where {name} is used: end or move what fills that node (firsttouch stat, numastat -m), drop the page cache before the run \
@@ -96,7 +112,54 @@ impl Context<'_> {
                  MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072 makes glibc return large blocks to the kernel), or use an allocator that keeps memory by thread; \
                  then initialise it in the loop that uses it. Or move the pages to their users once with move_pages"
             ),
+            // Their fixes have changes of the source too.
+            FindingKind::SerialFirstTouch | FindingKind::IoFirstTouch => String::new(),
         }
+    }
+
+    /// What gives each thread the same part every time, if the source shows why it changes; empty if it does not: where threads choose elements at
+    /// random, no schedule helps.
+    fn same_part(&self, case: &Case<'_>, before: &str) -> String {
+        let directives = team::directives_at_use(self, case);
+        let schedule = directives.iter().rev().find_map(|one| one.clause("schedule")).unwrap_or_default();
+        let name = case.view.name.as_str();
+        let used = at(case.view.used_at.first());
+        let changes = ["dynamic", "guided", "auto", "runtime"].iter().find(|kind| schedule.trim_start().starts_with(**kind));
+        let tasks = directives.iter().any(|one| one.has("task") || one.has("taskloop"));
+        match changes {
+            Some(kind) => format!(
+                "{before}give each thread the same part every time (schedule(static) instead of schedule({kind}){used}), and initialise {name} in that loop"
+            ),
+            None if tasks => format!(
+                "{before}give each thread the same part every time (a loop with schedule(static) instead of tasks{used}), and initialise {name} in that loop"
+            ),
+            None => String::new(),
+        }
+    }
+
+    fn io(&self, case: &Case<'_>) -> Fix {
+        let name = case.view.name.as_str();
+        let reads = at(case.view.first_touch.at.first());
+        if self.team() == ThreadTeam::Own {
+            return Fix::words(format!(
+                "let each thread touch its own part of {name} (write one byte a page) before it is read into{reads}"
+            ));
+        }
+        match pretouch::pretouch(self, case) {
+            Some(edits) => serial::first_touched(self, case, edits),
+            None => Fix::words(format!(
+                "let all threads touch {name} before it is read into{reads}, each the part that it uses (write one byte a page)"
+            )),
+        }
+    }
+
+    fn huge(&self, case: &Case<'_>) -> String {
+        let name = case.view.name.as_str();
+        let size = firsttouch_model::format_bytes(self.profile.machine.huge_page_bytes.max(case.subject.touch.page_bytes));
+        format!(
+            "make each thread's part of {name} a multiple of {size} and align it so (larger chunks, padding); or use base pages for it \
+             (madvise with MADV_NOHUGEPAGE over its whole pages, before the first touch)"
+        )
     }
 
     /// Advice on how to pin the threads.
@@ -141,107 +204,9 @@ impl Context<'_> {
         });
         if is_recorded || is_openmp || !is_known { ThreadTeam::OpenMp } else { ThreadTeam::Own }
     }
-
-    /// The user's initialising loop, if the source shows which one it is.
-    fn own_loop(&self, case: &Case<'_>, language: Language) -> Option<Loop> {
-        let place = case.view.first_touch.at.first()?;
-        indexing_loop(self.places.sources, place.file.as_deref()?, place.line?, language, in_code(&case.view.name))
-    }
-
-    /// The user's initialising loop, made parallel. Empty if it is unknown which loop that is.
-    fn parallel_loop(&self, case: &Case<'_>, language: Option<Language>) -> String {
-        let arrays = case.subject.arrays_in_mapping(case.object.kind).is_some();
-        // Its chunk is not known.
-        let has_chunks = case.subject.partition.kind == PartitionKind::BlockCyclic && !arrays;
-        match language.filter(|_| !has_chunks) {
-            Some(language @ (Language::C | Language::Cpp | Language::Fortran)) => self.divided(case, language).unwrap_or_default(),
-            _ => String::new(),
-        }
-    }
-
-    /// The user's initialising loop with a directive; `None` if it is unknown, or if its source does not show that its rounds are independent.
-    fn divided(&self, case: &Case<'_>, language: Language) -> Option<String> {
-        let (own, file) = (self.own_loop(case, language)?, case.view.first_touch.at.first()?.file.as_deref()?);
-        let private = private_variables(self.places.sources, file, &own, language)?;
-        let mark = if language == Language::Fortran { "!$omp" } else { "#pragma omp" };
-        let word = if language == Language::Fortran { "do" } else { "for" };
-        let parallel = match directive(self.places.sources, file, own.line, language) {
-            // Its threads compute their own bounds: the code at hand does not say how.
-            Directive::Within => return None,
-            Directive::For => "",
-            Directive::None | Directive::ParallelFor => "parallel ",
-        };
-        let private = if private.is_empty() { String::new() } else { format!(" private({})", private.join(", ")) };
-        Some(format!("{mark} {parallel}{word} schedule(static){private}\n{}", own.code(language)))
-    }
-
-    /// Whether the initialising loop is known, and its rounds may depend on each other.
-    fn may_depend(&self, case: &Case<'_>, language: Option<Language>) -> bool {
-        let Some(language @ (Language::C | Language::Cpp | Language::Fortran)) = language else { return false };
-        let file = case.view.first_touch.at.first().and_then(|place| place.file.as_deref());
-        let own = self.own_loop(case, language);
-        own.zip(file).is_some_and(|(own, file)| private_variables(self.places.sources, file, &own, language).is_none())
-    }
-}
-
-/// The object's name if code can use it, else `otherwise`.
-fn variable<'a>(name: &'a str, otherwise: &'a str) -> &'a str {
-    Some(in_code(name)).filter(|name| lines::is_name(name)).unwrap_or(otherwise)
-}
-
-fn code(text: &str) -> String {
-    if text.is_empty() {
-        return String::new();
-    }
-    let lines: Vec<String> = text.lines().map(|line| format!("  {line}")).collect();
-    format!(":\n{}", lines.join("\n"))
 }
 
 /// ` (pt.c:29)`; empty if the line is unknown.
 fn at(place: Option<&CodeLocation>) -> String {
     place.filter(|place| place.line.is_some()).map_or_else(String::new, |place| format!(" ({})", describe(place)))
-}
-
-fn static_schedule(language: Option<Language>, team: ThreadTeam) -> &'static str {
-    match (language, team) {
-        (Some(Language::C | Language::Cpp), ThreadTeam::OpenMp) => "#pragma omp for schedule(static) instead of dynamic, guided or tasks",
-        (Some(Language::Fortran), ThreadTeam::OpenMp) => "!$omp do schedule(static) instead of dynamic, guided or tasks",
-        _ => "a static split instead of dynamic scheduling",
-    }
-}
-
-fn io(context: &Context<'_>, case: &Case<'_>, language: Option<Language>) -> String {
-    let name = case.view.name.as_str();
-    let reads = at(case.view.first_touch.at.first());
-    if context.team() == ThreadTeam::Own {
-        return format!("let each thread touch its own part of {name} (write one byte a page) before it is read into{reads}");
-    }
-    let touch = match language {
-        Some(Language::C | Language::Cpp) if lines::is_name(in_code(name)) => {
-            let variable = in_code(name);
-            let loop_of = |elements| {
-                format!(
-                    "#pragma omp parallel for schedule(static)\nfor (size_t i = 0; i < {elements}; i++) memset(&{variable}[i], 0, sizeof {variable}[i]);"
-                )
-            };
-            serial::allocated_elements(case).map_or_else(String::new, loop_of)
-        }
-        Some(Language::Fortran) => serial::fortran_loop(case, "0").unwrap_or_default(),
-        _ => String::new(),
-    };
-    format!("touch {name} in parallel, divided like the loop that uses it, before reading into it{reads}{}", code(&touch))
-}
-
-fn huge(context: &Context<'_>, case: &Case<'_>, language: Option<Language>) -> String {
-    let name = case.view.name.as_str();
-    let size = firsttouch_model::format_bytes(context.profile.machine.huge_page_bytes.max(case.subject.touch.page_bytes));
-    let advice = match language {
-        Some(Language::C | Language::Cpp) | None => {
-            format!(":\n  madvise({}, bytes, MADV_NOHUGEPAGE); /* before the first touch */", variable(name, "p"))
-        }
-        _ => " with madvise(..., MADV_NOHUGEPAGE) before the first touch".to_owned(),
-    };
-    format!(
-        "make each thread's part of {name} a multiple of {size} and align it so (larger chunks, padding); or use base pages for it{advice}"
-    )
 }

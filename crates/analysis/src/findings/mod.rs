@@ -5,13 +5,10 @@
 //! | `rules.rs`, `real_nodes.rs`, `huge.rs` | which finding does an object have? |
 //! | `program.rs` | which findings does the whole program have? |
 //! | `text.rs` | the message |
-//! | `fix.rs`, `fix/`, `loops.rs` | the fix, as text and as code |
-//! | `independence.rs` | may the rounds of a loop run on several threads? |
+//! | `fix.rs`, `fix/` | the fix, in words and as changes of the source |
 
 mod fix;
 mod huge;
-mod independence;
-mod loops;
 mod program;
 mod real_nodes;
 mod rules;
@@ -67,6 +64,7 @@ impl Context<'_> {
         let kind = self.kind(case)?;
         let interval: Interval = [remote.low, remote.high];
         let remote_share = case.subject.remote_share();
+        let fix = self.fix(kind, case);
         Some(Finding {
             kind,
             object: Some(case.object.id),
@@ -74,7 +72,8 @@ impl Context<'_> {
             object_name: case.together.unwrap_or(&case.view.name).to_owned(),
             severity: Severity::of(remote_share),
             message: self.message(kind, case),
-            fix: self.fix(kind, case),
+            fix: fix.text(),
+            fix_edits: fix.edits,
             cause: case.view.first_touch.cause,
             remote_fraction: remote.value,
             interval,

@@ -66,6 +66,7 @@ impl Context<'_> {
             severity: Severity::of(remote.value),
             message,
             fix,
+            fix_edits: Vec::new(),
             cause: None,
             remote_fraction: remote.value,
             interval: [remote.low, remote.high],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! All end-to-end tests in one binary, which links once. Each module tests a command or a property; `make e2e E2E=noharm::` runs one module.
 //!
-//! `corpus`, `truth` and `outside` profile programs and check the figures, so no other test may run at the same time: `scripts/e2e` runs them last,
+//! `corpus`, `fixes`, `truth` and `outside` profile programs and check the figures, so no other test may run at the same time: `scripts/e2e` runs them last,
 //! one test at a time. The other modules compare outputs, or read the recorded profiles in `fixtures/profiles`.
 
 mod bench;
@@ -11,6 +11,7 @@ mod container;
 mod corpus;
 mod diff;
 mod failure;
+mod fixes;
 mod map;
 mod migrate;
 mod names;

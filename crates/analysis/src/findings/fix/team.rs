@@ -1,0 +1,59 @@
+//! The team of threads that uses an object. A loop that initialises it needs a team of the same size.
+
+use super::super::{Case, Context};
+use crate::FixEdit;
+use crate::code::fortran::Fortran;
+use crate::code::regions::{Directive, File};
+use crate::code::tokens::{Kind, of_text};
+use crate::names::Language;
+
+/// The directives around the line that uses the object, outermost first; empty if the source does not show them.
+pub(super) fn directives_at_use(context: &Context<'_>, case: &Case<'_>) -> Vec<Directive> {
+    let place = case.view.used_at.first();
+    let Some((file, line)) = place.and_then(|place| place.file.as_deref().zip(place.line)) else { return Vec::new() };
+    let sources = context.places.sources;
+    let found = match Language::of(file) {
+        Some(Language::C | Language::Cpp) => File::read(sources, file).and_then(|read| read.directives_around(read.on_line(line).start)),
+        Some(Language::Fortran) => Fortran::read(sources, file).and_then(|read| read.directives_around(line)),
+        _ => None,
+    };
+    found.unwrap_or_default()
+}
+
+/// What a change does not say, where the team's size is an expression that has no meaning at the change.
+pub(super) fn unsaid(context: &Context<'_>, case: &Case<'_>, edits: &[FixEdit]) -> String {
+    let directives = directives_at_use(context, case);
+    let clause = directives.iter().rev().filter(|one| one.has("parallel")).find_map(|one| one.clause("num_threads"));
+    let is_said = edits.iter().flat_map(|edit| &edit.text).any(|line| line.contains("num_threads("));
+    clause.filter(|_| !is_said).map_or_else(String::new, |text| format!(", with as many threads as use it (num_threads({text}))"))
+}
+
+/// ` num_threads(THREADS)` where the team that uses the object is of that size; empty if that expression may mean something else at `line`.
+pub(super) fn size(context: &Context<'_>, case: &Case<'_>, file: &str, line: u32) -> Option<String> {
+    let directives = directives_at_use(context, case);
+    let Some(text) = directives.iter().rev().filter(|one| one.has("parallel")).find_map(|one| one.clause("num_threads")) else {
+        return Some(String::new());
+    };
+    let at_use = case.view.used_at.first().and_then(|place| place.file.as_deref());
+    let words: Vec<String> = of_text(text)?.into_iter().filter(|t| t.kind == Kind::Word).map(|t| t.text).collect();
+    let is_simple = of_text(text)?.iter().all(|t| matches!(t.kind, Kind::Word | Kind::Number));
+    let sources = context.places.sources;
+    let is_known = words.is_empty()
+        || at_use == Some(file)
+            && match Language::of(file)? {
+                Language::Fortran => {
+                    let read = Fortran::read(sources, file)?;
+                    words.iter().all(|word| read.is_parameter_at(line, word))
+                }
+                _ => {
+                    let read = File::read(sources, file)?;
+                    words.iter().all(|word| read.is_visible_at(line, word))
+                }
+            };
+    Some(if is_simple && is_known { format!(" num_threads({text})") } else { String::new() })
+}
+
+/// Whether the loop that uses the object is divided in parts that the order of its rounds gives, each thread one part.
+pub(super) fn uses_one_loop(directives: &[Directive]) -> bool {
+    !directives.iter().any(|one| one.clause("collapse").is_some_and(|text| text.trim() != "1"))
+}

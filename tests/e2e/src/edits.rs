@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The changes of the source in a report (`findings[].fix_edits`), applied to a copy of a program.
+
+use crate::corpus::Program;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// All changes of a report's findings, each once.
+///
+/// # Panics
+/// If the report has no list of findings.
+#[must_use]
+pub fn edits_of(report: &Value) -> Vec<Value> {
+    let mut found: Vec<Value> = Vec::new();
+    for edit in report["findings"].as_array().expect("findings").iter().filter_map(|finding| finding["fix_edits"].as_array()).flatten() {
+        if !found.contains(edit) {
+            found.push(edit.clone());
+        }
+    }
+    found
+}
+
+/// The text of a file with changes, as a user would make them from the report.
+///
+/// # Panics
+/// If a change is not as the contract says.
+#[must_use]
+pub fn edited(text: &str, edits: &[&Value]) -> String {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let number = |edit: &Value, key: &str| usize::try_from(edit[key].as_u64().expect(key)).expect("a line");
+    // From the end, so that the lines before keep their numbers.
+    let mut edits = edits.to_vec();
+    edits.sort_by_key(|edit| std::cmp::Reverse(number(edit, "line")));
+    for edit in edits {
+        let (first, last) = (number(edit, "line"), number(edit, "last_line"));
+        let new = edit["text"].as_array().expect("lines").iter().map(|line| line.as_str().expect("a line").to_owned());
+        match edit["action"].as_str() {
+            Some("insert-before") => drop(lines.splice(first - 1..first - 1, new)),
+            Some("insert-after") => drop(lines.splice(last..last, new)),
+            Some("replace") => drop(lines.splice(first - 1..last, new)),
+            other => panic!("no such action: {other:?}"),
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Builds a copy of the program with the changes, in `folder`. Returns the command line of the copy.
+///
+/// # Errors
+/// The compiler's messages.
+///
+/// # Panics
+/// If a change is about a file that is not the program's, or files cannot be copied.
+pub fn build_edited(program: &Program, edits: &[Value], folder: &Path) -> Result<Vec<String>, String> {
+    let own = program.source.parent().expect("a folder");
+    let mut by_file: BTreeMap<PathBuf, Vec<&Value>> = BTreeMap::from([(program.source.clone(), Vec::new())]);
+    let headers = fs::read_dir(own).expect("the folder").flatten().map(|entry| entry.path());
+    by_file.extend(headers.filter(|path| path.extension().is_some_and(|end| end == "h")).map(|path| (path, Vec::new())));
+    for edit in edits {
+        let path = PathBuf::from(edit["file"].as_str().expect("a file"));
+        by_file.get_mut(&path).unwrap_or_else(|| panic!("{} is not a file of {}", path.display(), program.name)).push(edit);
+    }
+    for (path, edits) in by_file {
+        let text = edited(&fs::read_to_string(&path).expect("a readable source"), &edits);
+        fs::write(folder.join(path.file_name().expect("a name")), text).expect("a copy");
+    }
+    let source = folder.join(program.source.file_name().expect("a name"));
+    let out = folder.join("fixed");
+    let fill = |text: &str| {
+        let with = |text: &str, mark: &str, path: &Path| text.replace(mark, &path.to_string_lossy());
+        with(&with(&with(text, "{src}", &source), "{out}", &out), "{dir}", folder)
+    };
+    if let Some(build) = program.get("build").filter(|build| *build != "none") {
+        // A warning that the program did not have is a defect of the change too.
+        let output = Command::new("/bin/sh").args(["-c", &fill(build)]).current_dir(folder).output().map_err(|error| error.to_string())?;
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        if !output.status.success() || !errors.is_empty() {
+            return Err(format!("{errors}\n{}", fs::read_to_string(&source).unwrap_or_default()));
+        }
+    }
+    Ok(program.get("run").unwrap_or_default().split_whitespace().map(fill).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Check that changes are made at the lines of the file as it was.
+    #[test]
+    fn changes_are_applied_from_the_end() {
+        let edits = [
+            json!({"action": "insert-before", "line": 1, "last_line": 1, "text": ["0"]}),
+            json!({"action": "replace", "line": 2, "last_line": 3, "text": ["x"]}),
+            json!({"action": "insert-after", "line": 4, "last_line": 4, "text": ["5", "6"]}),
+        ];
+        assert_eq!(edited("1\n2\n3\n4\n", &edits.iter().collect::<Vec<_>>()), "0\n1\nx\n4\n5\n6\n");
+    }
+}

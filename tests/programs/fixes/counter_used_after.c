@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// corpus: object = a
+// corpus: fix = edit
+// corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp -I{dir} {src} -o {out}
+// corpus: run = {out}
+// corpus: why = The loop's variable is used after the loop.
+
+#include "fixes.h"
+
+#include <stdlib.h>
+
+static const size_t N = (size_t)2 << 20; // 16 MiB
+
+int main(void) {
+    double *a = malloc(N * sizeof *a);
+    if (!a)
+        return 1;
+    size_t i;
+    for (i = 0; i < N; i++)
+        a[i] = (double)(i % 11);
+    a[0] = (double)i;
+    use_all(a, N);
+    print_sum("a", a, N);
+    return 0;
+}

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+# corpus: object = part
+# corpus: fix = words
+# corpus: build = none
+# corpus: run = /usr/bin/python3 {src}
+# corpus: why = np.arange writes a different value to each element.
+
+import threading
+
+import numpy as np
+
+N, THREADS, SWEEPS = 2 << 20, 4, 401
+part = np.arange(N, dtype=np.float64)
+
+
+def work(thread):
+    mine = part[thread * N // THREADS : (thread + 1) * N // THREADS]
+    for _ in range(SWEEPS):
+        np.subtract(3.0, mine, out=mine)
+
+
+threads = [threading.Thread(target=work, args=(thread,)) for thread in range(THREADS)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(repr(float(part.sum())))

@@ -16,9 +16,15 @@ class Field {
             data_[i] = 0.25 * static_cast<double>(i % 77);
     }
     Field(const Field &) = delete;
-    ~Field() { delete[] data_; }
-    double *data() { return data_; }
-    std::size_t size() const { return n_; }
+    ~Field() {
+        delete[] data_;
+    }
+    double *data() {
+        return data_;
+    }
+    std::size_t size() const {
+        return n_;
+    }
 
   private:
     std::size_t n_;

@@ -11,7 +11,7 @@
 
 static const size_t N = (size_t)2 << 20; // 16 MiB
 #define WIDTH ((size_t)2048)
-#define AT(x, y) ((y) * WIDTH + (x))
+#define AT(x, y) ((y)*WIDTH + (x))
 
 int main(void) {
     double *a = malloc(N * sizeof *a);

@@ -13,9 +13,15 @@ class Matrix {
   public:
     Matrix(std::size_t rows, std::size_t columns) : columns_(columns), data_(new double[rows * columns]) {}
     Matrix(const Matrix &) = delete;
-    ~Matrix() { delete[] data_; }
-    double &operator()(std::size_t r, std::size_t c) { return data_[r * columns_ + c]; }
-    double *data() { return data_; }
+    ~Matrix() {
+        delete[] data_;
+    }
+    double &operator()(std::size_t r, std::size_t c) {
+        return data_[r * columns_ + c];
+    }
+    double *data() {
+        return data_;
+    }
 
   private:
     std::size_t columns_;

@@ -12,10 +12,10 @@
 #include <vector>
 
 template <class T> struct untouched : std::allocator<T> {
-    template <class U> struct rebind {
-        using other = untouched<U>;
-    };
-    template <class U> void construct(U *p) { ::new (static_cast<void *>(p)) U; }
+    template <class U> struct rebind { using other = untouched<U>; };
+    template <class U> void construct(U *p) {
+        ::new (static_cast<void *>(p)) U;
+    }
 };
 
 int main() {

@@ -16,7 +16,7 @@ int main() {
     const std::vector<double> x(n, 1.25);
     double total = 0.0;
     for (int sweep = 0; sweep < SWEEPS / 2; ++sweep) {
-    #pragma omp parallel for num_threads(4) schedule(static) reduction(+ : total)
+#pragma omp parallel for num_threads(4) schedule(static) reduction(+ : total)
         for (std::size_t i = 0; i < n; ++i)
             total += x[i];
     }

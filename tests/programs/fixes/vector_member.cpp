@@ -16,7 +16,9 @@ struct Field {
     std::size_t width = 0;
 };
 
-static double first(const std::vector<double> &values) { return values.front(); }
+static double first(const std::vector<double> &values) {
+    return values.front();
+}
 
 static void create(Field &field, std::size_t width, std::size_t height) {
     field.width = width;

@@ -155,7 +155,7 @@ fn no_evidence_passes_no_limit() {
 fn half_runs_pass_no_limit() {
     let Some(firsttouch) = Firsttouch::find("half_runs_pass_no_limit") else { return };
     let folder = temporary_directory();
-    let [serial, parallel] = ["dgemv_serial", "dgemv_parallel"].map(|name| fixture(name));
+    let [serial, parallel] = ["dgemv_serial", "dgemv_parallel"].map(fixture);
     let edited = |from: &Path, name: &str, sql: &str| {
         let file = folder.path().join(name);
         std::fs::copy(from, &file).expect("a copy");

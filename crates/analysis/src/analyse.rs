@@ -173,6 +173,8 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
             merged,
         }),
         unrecorded: unrecorded.map(|u| u.part),
+        attached: profile.meta.is_attached(),
+        unprofiled: unprofiled(profile),
         lost: profile
             .lost
             .iter()
@@ -181,6 +183,15 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         traffic: traffic(profile, &threads, &uses, &groups, &subjects, &names),
         variables,
     }
+}
+
+/// The part of the CPU time that processes used which the program started and which were not profiled; `None` if it is at most half.
+fn unprofiled(profile: &Profile) -> Option<f64> {
+    let meta = &profile.meta;
+    // Children that were profiled are among the processes, and count as the program's own.
+    let (own, children) = meta.own_cpu_ns.zip(meta.children_cpu_ns).filter(|_| profile.processes.len() < 2)?;
+    let part = children as f64 / own.saturating_add(children).max(1) as f64;
+    (part > 0.5).then_some(part)
 }
 
 /// The remote fraction by another source, if it has enough samples.

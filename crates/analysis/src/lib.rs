@@ -68,6 +68,7 @@ mod repeated_faults;
 mod report;
 mod residents;
 mod shared_memory;
+mod siblings;
 mod slots;
 mod source_code;
 mod stacks;

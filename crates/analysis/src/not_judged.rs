@@ -18,6 +18,8 @@ use firsttouch_model::format_bytes;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+/// With so many threads for each that is alive at the same time, threads follow each other.
+const FOLLOWERS: usize = 4;
 /// Records of first touches that identify the threads that made them.
 const LEAST_TOUCHES: u64 = 8;
 /// The part of a pool's accesses that decides how much of it is in use.
@@ -132,6 +134,11 @@ impl Judge<'_> {
             return Some(NotJudgedReason::UnknownNodes);
         }
         if subject.partition.kind == PartitionKind::Unknown {
+            let threads = self.threads.beside(self.profile.objects[group.representative].process).count();
+            let users = subject.users(self.threads).len();
+            if threads > FOLLOWERS * users.max(1) {
+                return Some(NotJudgedReason::ShortThreads { threads, seen, source });
+            }
             return Some(NotJudgedReason::UnclearPartition { threads: subject.users(self.threads).len(), seen, source });
         }
         None
@@ -193,6 +200,12 @@ pub enum NotJudgedReason {
     UnknownNodes,
     /// The samples do not show how threads divide it.
     UnclearPartition {
+        threads: usize,
+        seen: u64,
+        source: EvidenceSource,
+    },
+    /// Threads that follow each other use it, and nothing shows which of them do the same.
+    ShortThreads {
         threads: usize,
         seen: u64,
         source: EvidenceSource,
@@ -279,6 +292,11 @@ impl fmt::Display for NotJudgedReason {
             Self::UnclearPartition { threads, seen, source } => {
                 write!(f, "too few samples to show how {threads} threads divide it: {} seen", sampled(*seen, source))
             }
+            Self::ShortThreads { threads, seen, source } => write!(
+                f,
+                "{threads} threads that follow each other use it, and {} do not show which of them have the same part",
+                sampled(*seen, source)
+            ),
             Self::Recorded(text) => f.write_str(text),
         }
     }

@@ -57,6 +57,14 @@ pub enum Spreading {
     Pin,
 }
 
+impl Note {
+    /// Whether it changes neither a verdict nor what the user would do.
+    #[must_use]
+    pub fn is_detail(&self) -> bool {
+        matches!(self, Self::Initialising(_) | Self::UnevenSampling(_) | Self::Unlisted(_))
+    }
+}
+
 fn was(count: u64) -> &'static str {
     if count == 1 { "was" } else { "were" }
 }
@@ -117,10 +125,9 @@ impl fmt::Display for Note {
                 }
             }
             Self::IdleThreads { idle, all, machine } => {
-                let did = if *idle == 1 { "thread did" } else { "threads did" };
                 write!(
                     f,
-                    "{idle} of {all} {did} next to nothing and took no place on {machine}: under 2 % of the busiest thread's CPU time, and hardly \
+                    "{idle} of {all} threads did next to nothing and took no place on {machine}: under 2 % of the busiest thread's CPU time, and hardly \
                      any memory; to place every thread: --place-all-threads"
                 )
             }

@@ -55,6 +55,13 @@ pub struct Analysis {
     /// well. Not in the JSON, which has a note about it.
     #[serde(skip)]
     pub unrecorded: Option<f64>,
+    /// Whether firsttouch attached to the program, which ran already. Not in the JSON, whose command says so.
+    #[serde(skip)]
+    pub attached: bool,
+    /// The part of the CPU time that processes used which were started and not profiled, if it is most of it. Not in the JSON, whose
+    /// verdict names it.
+    #[serde(skip)]
+    pub unprofiled: Option<f64>,
     pub lost: Vec<LostView>,
     /// The memory traffic, as input for the model of a machine. Not in the JSON.
     #[serde(skip)]
@@ -76,6 +83,12 @@ pub struct CrossCheck {
 }
 
 impl Analysis {
+    /// Whether firsttouch attached to a program that ran already.
+    #[must_use]
+    pub fn is_attached(&self) -> bool {
+        self.attached || self.command.is_empty()
+    }
+
     /// The objects of each finding, with the placement that removes the defect.
     #[must_use]
     pub fn remedies(&self) -> Vec<(Vec<i64>, Remedy)> {

@@ -3,8 +3,10 @@
 use crate::Target;
 use crate::activity::{WorkerId, drivers, idle_workers};
 use crate::places::{self, Member};
-use crate::slots::{Lifetime, lowest_free_slots};
+use crate::siblings::{self, Sightings};
+use crate::slots::Lifetime;
 use firsttouch_model::rows::{Id, Machine, Profile, Seen, Thread as ThreadRow};
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A thread's exit may be recorded shortly after the thread that joined it started the next one. So its slot counts as free this long
@@ -60,7 +62,7 @@ impl Threads {
         order.sort_by_key(|&i| (profile.threads[i].id, i));
         order.dedup_by_key(|i| profile.threads[*i].id);
         let rows: Vec<&ThreadRow> = order.into_iter().map(|i| &profile.threads[i]).collect();
-        let worker_of = workers(&rows);
+        let worker_of = workers(profile, &rows);
         let idle = if target.place_all_threads { HashSet::new() } else { idle_workers(profile, &worker_of) };
         let by_id: HashMap<Id, usize> = rows.iter().enumerate().map(|(index, row)| (row.id, index)).collect();
         let drivers = if target.place_all_threads { HashSet::new() } else { drivers(profile) };
@@ -175,15 +177,16 @@ fn first_workers(members: &[Member], team: impl Fn(Id) -> Id) -> HashMap<Id, usi
 }
 
 /// The worker of each thread.
-fn workers(rows: &[&ThreadRow]) -> HashMap<Id, WorkerId> {
+fn workers(profile: &Profile, rows: &[&ThreadRow]) -> HashMap<Id, WorkerId> {
     let mut members: BTreeMap<Id, Vec<&ThreadRow>> = BTreeMap::new();
     for row in rows {
         members.entry(row.process).or_default().push(row);
     }
+    // Few programs make threads anew all the time, and only those need it.
+    let seen = LazyCell::new(|| Sightings::new(profile));
     let mut worker_of = HashMap::new();
     for (process, list) in members {
-        let lifetimes: Vec<Lifetime> = list.iter().map(|row| lifetime(row)).collect();
-        let (slots, _) = lowest_free_slots(&lifetimes);
+        let slots = siblings::slots(|| &*seen, &list, lifetime);
         worker_of.extend(list.iter().zip(slots).map(|(row, slot)| (row.id, (process, slot))));
     }
     worker_of

@@ -44,6 +44,13 @@ pub enum Cause {
     EndedEarly,
     /// This part of the touched memory belongs to no recorded object.
     Unrecorded(f64),
+    /// Processes that were started and not profiled used this part of the CPU time.
+    Children(f64),
+    /// The program, which has one thread, did nothing that a sample could see in this time.
+    NothingSeen {
+        missing: Option<String>,
+        wall_s: f64,
+    },
     /// No accesses were seen, because sources are missing (the sentence of one of them), or the run was short.
     NoAccesses {
         missing: Option<String>,
@@ -67,6 +74,15 @@ impl fmt::Display for Cause {
             Self::NoThreads => write!(f, "the profile has no threads: the recording ended before the program began"),
             Self::EndedEarly => write!(f, "the recording ended before the program did, and no accesses were seen"),
             Self::Unrecorded(part) => write!(f, "{} of the touched memory belongs to no recorded object", percent(*part)),
+            Self::Children(part) => write!(
+                f,
+                "processes that the program started and that were not profiled used {} of the CPU time; to profile them: --follow",
+                percent(*part)
+            ),
+            Self::NothingSeen { missing: Some(missing), .. } => write!(f, "no accesses were seen: {missing}"),
+            Self::NothingSeen { missing: None, wall_s } => {
+                write!(f, "no accesses were seen in {wall_s:.1} s; profile the program at its usual work")
+            }
             Self::NoAccesses { missing: Some(missing), .. } => write!(f, "no accesses were seen: {missing}"),
             Self::NoAccesses { missing: None, is_attached: true } => write!(
                 f,
@@ -93,6 +109,10 @@ impl fmt::Display for Cause {
             }
         }
     }
+}
+
+fn shows_accesses(source: &EvidenceSource) -> bool {
+    matches!(source, EvidenceSource::Sample | EvidenceSource::Watch | EvidenceSource::Hint)
 }
 
 /// The verdict as JSON.
@@ -143,21 +163,32 @@ impl Analysis {
         if self.machine.nodes < 2 {
             return causes;
         }
+        causes.extend(self.unprofiled.map(Cause::Children));
         if !self.has_teams() {
-            let has_ended_early = self.exit_code.is_none() && !self.command.is_empty() && self.coverage.is_none();
-            return has_ended_early.then_some(Cause::EndedEarly).into_iter().collect();
+            // Children explain why nothing was seen, and an early end too.
+            if !causes.is_empty() {
+                return causes;
+            }
+            let has_ended_early = self.exit_code.is_none() && !self.is_attached() && self.coverage.is_none();
+            if has_ended_early {
+                return vec![Cause::EndedEarly];
+            }
+            let sources = || self.evidence.iter().filter(|evidence| shows_accesses(&evidence.source));
+            let is_seen = self.coverage.is_some() || sources().any(|evidence| evidence.samples > 0);
+            let nothing = || Cause::NothingSeen { missing: self.missing_accesses(), wall_s: self.wall_s };
+            return (!is_seen).then(nothing).into_iter().collect();
         }
         causes.extend(self.unrecorded.map(Cause::Unrecorded));
         match &self.coverage {
             None if self.remote_fraction.is_none() => {
-                causes.push(Cause::NoAccesses { missing: self.missing_accesses(), is_attached: self.command.is_empty() });
+                causes.push(Cause::NoAccesses { missing: self.missing_accesses(), is_attached: self.is_attached() });
             }
             // Hinting faults show no volumes.
             None if !self.objects.iter().any(|object| object.judged) => {
                 causes.push(Cause::Uncovered { judged: 0.0, largest: self.largest_not_judged() });
             }
             Some(coverage) if coverage.judged + coverage.cached + coverage.not_judged <= 0.0 => {
-                causes.push(Cause::NoAccesses { missing: None, is_attached: self.command.is_empty() });
+                causes.push(Cause::NoAccesses { missing: None, is_attached: self.is_attached() });
             }
             Some(coverage) if coverage.is_too_small() || coverage.judged + coverage.cached <= 0.0 => {
                 causes.push(Cause::Uncovered { judged: coverage.judged, largest: self.largest_not_judged() });
@@ -194,11 +225,7 @@ impl Analysis {
 
     /// Why no accesses could be seen, if no source of them was available.
     fn missing_accesses(&self) -> Option<String> {
-        let sources = || {
-            let shows_accesses =
-                |source: &EvidenceSource| matches!(source, EvidenceSource::Sample | EvidenceSource::Watch | EvidenceSource::Hint);
-            self.evidence.iter().filter(move |evidence| shows_accesses(&evidence.source))
-        };
+        let sources = || self.evidence.iter().filter(|evidence| shows_accesses(&evidence.source));
         let is_missing = sources().all(|evidence| !evidence.available);
         sources().find(|_| is_missing).map(|evidence| evidence.detail.clone())
     }

@@ -70,8 +70,11 @@ fn announce(arguments: &Profile) {
     let time = arguments.duration.map(|duration| format!("for {} s", duration.as_secs_f64()));
     match (arguments.pid, time) {
         (Some(pid), time) => {
-            // Without the process, there is nothing to record, and an error follows.
+            // Without the process, or permission to look into it, there is nothing to record, and an error follows.
             let Ok(name) = std::fs::read_to_string(format!("/proc/{pid}/comm")) else { return };
+            if std::fs::read_link(format!("/proc/{pid}/exe")).is_err() {
+                return;
+            }
             let time = time.map_or_else(String::new, |time| format!(" {time},"));
             message(&format!("recording process {pid} ({}){time} until it ends, or until Ctrl-C", printable(name.trim_end())));
         }

@@ -21,13 +21,14 @@ fn outline(analysed: &AnalysedProfile) -> Option<PlanOutline> {
 }
 
 /// The context of the text report on a profile.
-pub fn report_context(analysed: &AnalysedProfile, profile: &Path, heading: bool) -> Context {
+pub fn report_context(analysed: &AnalysedProfile, profile: &Path, heading: bool, verbose: bool) -> Context {
     Context {
         profile: profile.display().to_string(),
         options: analysed.options.clone(),
         recorded_nodes: analysed.recorded_nodes(),
         heading,
         more: true,
+        verbose,
         plan: outline(analysed),
         prefix: if heading { "" } else { "firsttouch: " },
     }

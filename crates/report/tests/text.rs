@@ -21,7 +21,16 @@ pub const PLAIN: Style = Style { width: 100, colour: false };
 pub fn context() -> Context {
     let placed = vec![("A".to_owned(), "each thread's part goes to the node of that thread".to_owned())];
     let plan = Some(PlanOutline { placed, left_alone: Vec::new() });
-    Context { profile: "dgemv.ftp".into(), options: Vec::new(), recorded_nodes: 1, heading: true, more: true, plan, prefix: "" }
+    Context {
+        profile: "dgemv.ftp".into(),
+        options: Vec::new(),
+        recorded_nodes: 1,
+        heading: true,
+        more: true,
+        verbose: false,
+        plan,
+        prefix: "",
+    }
 }
 
 fn place(line: u32, function: &str, text: &str, share: f64) -> CodeLocation {
@@ -126,6 +135,8 @@ pub fn serial() -> Analysis {
         kernel: None,
         notes: vec![],
         unrecorded: None,
+        attached: false,
+        unprofiled: None,
         lost: vec![],
         traffic: Traffic::default(),
         variables: std::collections::BTreeMap::new(),

@@ -8,11 +8,13 @@
 //! tool      the firsttouch under test    terminal  run on a pseudo-terminal
 //! corpus    what the corpus promises     recorded  profiles recorded once, read by tests
 //! edits     fixes of a report, applied to a copy of a program
+//! documented  commands that the documentation prints
 //! skip      report loudly what was not tested
 //! ```
 
 pub mod case;
 pub mod corpus;
+pub mod documented;
 pub mod edits;
 pub mod paths;
 pub mod process;

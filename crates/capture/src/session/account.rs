@@ -6,6 +6,7 @@ use firsttouch_model::RecordingSummary;
 use firsttouch_model::rows::metadata::{Entry, Mode};
 use firsttouch_profile::Created;
 use firsttouch_system::calls::clock::monotonic_ns;
+use firsttouch_system::proc::stat::TICKS_PER_S;
 
 impl Session<'_> {
     pub(super) fn write_head(&mut self, mode: Mode) {
@@ -61,6 +62,11 @@ impl Session<'_> {
         if self.tracker.children_left > 0 {
             let children = self.tracker.children_left;
             self.tracker.sink.write(|w| w.meta(Entry::ChildrenLeft(children)));
+        }
+        if let Some(stat) = &self.last_stat {
+            let ns = |ticks: u64| ticks.saturating_mul(1_000_000_000 / TICKS_PER_S);
+            let entries = [Entry::OwnCpuNs(ns(stat.cpu_ticks)), Entry::ChildrenCpuNs(ns(stat.children_ticks))];
+            self.tracker.sink.write(|w| entries.into_iter().try_for_each(|entry| w.meta(entry)));
         }
         if let Some(code) = exit_code {
             self.tracker.sink.write(|w| w.meta(Entry::ExitCode(code)));

@@ -21,6 +21,7 @@ use firsttouch_model::RecordingSummary;
 use firsttouch_model::rows::Profile;
 use firsttouch_profile::{Created, Writer};
 use firsttouch_system::calls::clock::monotonic_ns;
+use firsttouch_system::proc::stat::Stat;
 use members::{Member, Members};
 use std::path::PathBuf;
 
@@ -58,6 +59,8 @@ struct Session<'a> {
     pressing: usize,
     /// When the first source wants to act.
     next_act_ns: u64,
+    /// What the kernel said of the first process at its end.
+    last_stat: Option<Stat>,
 }
 
 /// Runs the profile.
@@ -98,6 +101,7 @@ impl<'a> Session<'a> {
             urgent: 0,
             pressing: 0,
             next_act_ns: now,
+            last_stat: None,
         }
     }
 }

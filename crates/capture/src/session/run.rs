@@ -9,6 +9,7 @@ use firsttouch_model::rows::metadata::Entry;
 use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::launch::reap;
 use firsttouch_system::launch::signals::{Notice, Signals, process_runs, send};
+use firsttouch_system::proc::stat::of_process;
 
 /// How often the rings are read, ns. Less and less often while nothing urgent comes (a ring that fills wakes firsttouch), because each
 /// look takes the CPU from a thread of the program, and at a barrier from all of them. Many records at once also take less time each.
@@ -81,7 +82,12 @@ impl Session<'_> {
             }
             if is_child {
                 if may_have_ended && ended.is_none() {
+                    // Only until it is reaped does the kernel know what the process used.
+                    let stat = of_process(&self.tracker.scope.root, self.pid);
                     ended = reap(self.pid);
+                    if ended.is_some() {
+                        self.last_stat = stat;
+                    }
                     if ended.is_some() && self.options.wait {
                         // The births of its last children may still be in the rings.
                         self.drain(monotonic_ns(), false);

@@ -18,6 +18,7 @@ use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::launch::signals::{Notice, Signals, process_exists, process_runs, send};
 use firsttouch_system::launch::{LaunchError, Waiting, environment, find_program, raise_file_limit, reap};
 use firsttouch_system::proc;
+use firsttouch_system::process::forbidden;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -134,7 +135,8 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Recording> {
     match proc::executable(Path::new("/"), pid).map_err(|error| error.kind()) {
         Ok(_) if !tids.is_empty() => {}
         Err(std::io::ErrorKind::NotFound) => return refuse("it is a thread of the kernel, which has no memory of its own"),
-        _ => return refuse("it belongs to another user or has ended: run as that user"),
+        Err(std::io::ErrorKind::PermissionDenied) => return refuse(&forbidden(Path::new("/"), pid)),
+        _ => return refuse("it has ended"),
     }
     // Processes of other users cannot be recorded, and firsttouch itself may be one of the process's children.
     let is_recorded = |child: i32| child.unsigned_abs() != std::process::id() && proc::executable(Path::new("/"), child).is_ok();

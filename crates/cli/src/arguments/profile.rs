@@ -51,6 +51,9 @@ pub struct Profile {
     /// Print only errors
     #[arg(short, long)]
     pub quiet: bool,
+    /// Say in sentences what the tables show (why each finding is one), and list the notes that change no verdict
+    #[arg(short, long, conflicts_with = "quiet")]
+    pub verbose: bool,
     #[command(flatten)]
     pub judge: Judge,
     /// Print the report as JSON on stdout, after the program's own output; or write it to FILE
@@ -77,6 +80,9 @@ pub struct Report {
     /// The profile [default: the newest *.ftp in this directory]
     #[arg(value_name = "FILE")]
     pub profile: Option<PathBuf>,
+    /// Say in sentences what the tables show (why each finding is one), and list the notes that change no verdict
+    #[arg(short, long)]
+    pub verbose: bool,
     #[command(flatten)]
     pub judge: Judge,
     /// Print the report as JSON (schema firsttouch.report/1)

@@ -109,6 +109,7 @@ fn as_profile(arguments: &Check) -> Profile {
         duration: None,
         pid: None,
         quiet: true,
+        verbose: false,
         judge: arguments.judge.clone(),
         json: None,
         program: arguments.program.clone(),

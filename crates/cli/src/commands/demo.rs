@@ -132,7 +132,7 @@ fn run_under_plan(program: &DemoProgram, serial: &ProfiledRun, folder: &Path, sa
 fn report(run: &ProfiledRun, folder: &Path) -> Result<String> {
     let name = run.profile.strip_prefix(folder).unwrap_or(&run.profile);
     // The profile is deleted with the temporary directory, so the report suggests no further commands.
-    let context = Context { prefix: "", more: false, ..report_context(&run.analysed, name, false) };
+    let context = Context { prefix: "", more: false, ..report_context(&run.analysed, name, false, false) };
     Ok(text(&run.analysed.analysis, run.analysed.report_forecast()?, &context, style(&stdout())))
 }
 

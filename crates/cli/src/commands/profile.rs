@@ -81,7 +81,7 @@ fn report(arguments: &Profile, output: &Path, recording: &Recording, analysed: &
     let in_report = |text: &&String| analysed.analysis.evidence.iter().any(|evidence| evidence.detail == **text);
     let others: Vec<String> = recording.messages.iter().filter(|text| !in_report(text)).cloned().collect();
     print_messages(&others);
-    tell(&text(&analysed.analysis, forecast, &report_context(analysed, output, false), style(&stderr())));
+    tell(&text(&analysed.analysis, forecast, &report_context(analysed, output, false, arguments.verbose), style(&stderr())));
     Ok(())
 }
 

@@ -18,7 +18,7 @@ pub fn run(arguments: &Report) -> Result<u8> {
     if arguments.json {
         print_json(&ReportJson::new(&analysed.analysis, forecast))?;
     } else {
-        let context = report_context(&analysed, &profile, true);
+        let context = report_context(&analysed, &profile, true, arguments.verbose);
         print(&text(&analysed.analysis, forecast, &context, style(&std::io::stdout())))?;
     }
     Ok(0)

@@ -53,6 +53,9 @@ pub struct Metadata {
     pub watch_start_ns: Option<u64>,
     /// The number of child processes that were started and not profiled (without `--follow`).
     pub children_left: u64,
+    /// CPU time of the program's first process, and of the processes that it started and waited for, at its end; `None` if not known.
+    pub own_cpu_ns: Option<u64>,
+    pub children_cpu_ns: Option<u64>,
     /// The largest amount of the profiled processes' memory seen in swap, bytes.
     pub swapped_bytes: u64,
     /// The samples of registers that performance events took from outside the program; the agent took the others.
@@ -81,6 +84,8 @@ pub enum Entry<'a> {
     HotError(f64),
     WatchStartNs(u64),
     ChildrenLeft(u64),
+    OwnCpuNs(u64),
+    ChildrenCpuNs(u64),
     SwappedBytes(u64),
     SamplesOutside(u64),
     Variables(&'a BTreeMap<Id, String>),
@@ -105,6 +110,8 @@ impl Entry<'_> {
             Self::HotError(_) => "hot_error",
             Self::WatchStartNs(_) => "watch_start_ns",
             Self::ChildrenLeft(_) => "children_left",
+            Self::OwnCpuNs(_) => "own_cpu_ns",
+            Self::ChildrenCpuNs(_) => "children_cpu_ns",
             Self::SwappedBytes(_) => "swapped_bytes",
             Self::SamplesOutside(_) => "samples_outside",
             Self::Variables(_) => "variables",
@@ -125,6 +132,8 @@ impl Entry<'_> {
             | Self::MinSizeBytes(value)
             | Self::WatchStartNs(value)
             | Self::ChildrenLeft(value)
+            | Self::OwnCpuNs(value)
+            | Self::ChildrenCpuNs(value)
             | Self::SwappedBytes(value)
             | Self::SamplesOutside(value) => value.to_string(),
             Self::Symbolized => "yes".to_owned(),
@@ -167,6 +176,8 @@ impl Metadata {
             "hot_error" => self.hot_error = number(value).filter(|error| (0.0..=1.0).contains(error)),
             "watch_start_ns" => self.watch_start_ns = number(value),
             "children_left" => self.children_left = number(value).unwrap_or(0),
+            "own_cpu_ns" => self.own_cpu_ns = number(value),
+            "children_cpu_ns" => self.children_cpu_ns = number(value),
             "swapped_bytes" => self.swapped_bytes = number(value).unwrap_or(0),
             "samples_outside" => self.samples_outside = number(value).unwrap_or(0),
             "variables" => {
@@ -216,6 +227,8 @@ mod tests {
             Entry::HotError(0.125),
             Entry::WatchStartNs(4),
             Entry::ChildrenLeft(5),
+            Entry::OwnCpuNs(8),
+            Entry::ChildrenCpuNs(9),
             Entry::SwappedBytes(6),
             Entry::SamplesOutside(7),
             Entry::Variables(&variables),
@@ -240,6 +253,8 @@ mod tests {
             hot_error: Some(0.125),
             watch_start_ns: Some(4),
             children_left: 5,
+            own_cpu_ns: Some(8),
+            children_cpu_ns: Some(9),
             swapped_bytes: 6,
             samples_outside: 7,
             variables,

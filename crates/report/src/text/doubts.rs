@@ -3,13 +3,14 @@
 use super::Style;
 use super::layout::{clean, wrap};
 use super::place::{file_name, is_library};
-use super::words::{count, interval, percent};
+use super::places::Places;
+use super::words::{count, interval, percent, thousands};
 use firsttouch_analysis::{Analysis, CrossCheck, ObjectView};
 use firsttouch_model::generated_code::is_generated;
 use std::collections::BTreeMap;
 
 /// Adds incomplete evidence, the notes, and what would improve the report.
-pub fn push_doubts(out: &mut Vec<String>, analysis: &Analysis, style: Style) {
+pub fn push_doubts(out: &mut Vec<String>, analysis: &Analysis, verbose: bool, style: Style) {
     let before = out.len();
     for evidence in analysis.evidence.iter().filter(|e| !e.available || !e.detail.is_empty()) {
         let state = if evidence.available { "" } else { " not available" };
@@ -19,8 +20,16 @@ pub fn push_doubts(out: &mut Vec<String>, analysis: &Analysis, style: Style) {
     for check in analysis.cross_checks.iter().filter(|check| !check.agrees) {
         bullet(out, &disagreement(analysis, check), style);
     }
-    for note in &analysis.notes {
+    for note in analysis.notes.iter().filter(|note| verbose || !note.is_detail()) {
         bullet(out, &note.to_string(), style);
+    }
+    if let Some(places) = Places::of(analysis) {
+        let (threads, places) = (thousands(analysis.threads.len() as u64), places.count());
+        bullet(
+            out,
+            &format!("{threads} threads followed each other in {places} places; 'thread' in this report is the number of a place"),
+            style,
+        );
     }
     for help in what_would_help(analysis) {
         bullet(out, &help, style);
@@ -58,7 +67,7 @@ fn what_would_help(analysis: &Analysis) -> Vec<String> {
     for object in analysis.objects.iter().filter(is_found) {
         for place in object.allocated_at.iter().chain(&object.first_touch.at).chain(&object.used_at) {
             // Generated code is in no file: nothing was stripped, and -g changes nothing. The profile has a note about it.
-            let is_in_file = |module: &&str| place.line.is_none() && !is_library(module) && !is_generated(module);
+            let is_in_file = |module: &&str| place.file.is_none() && !is_library(module) && !is_generated(module);
             if let Some(module) = place.module.as_deref().filter(is_in_file) {
                 *modules.entry(module).or_default() |= place.function.is_none();
             }

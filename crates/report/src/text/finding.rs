@@ -7,13 +7,14 @@ use super::words::{by_threads, interval, percent, thousands, times};
 use super::{Style, object_map};
 use firsttouch_analysis::{CodeLocation, Finding, Interval, ObjectView, ResidentView};
 use firsttouch_model::TouchCause;
+use firsttouch_model::finding::FindingKind;
 use firsttouch_model::format_bytes;
 use firsttouch_model::generated_code::is_generated;
 use firsttouch_model::prediction::Gain;
 use firsttouch_model::rows::ObjectKind;
 
 /// Columns of the row labels, including the indentation.
-const LABEL: usize = 18;
+pub const LABEL: usize = 18;
 const INDENT: usize = 3;
 /// The most columns for a place, and the least columns for a source line.
 const MOST_PLACE: usize = 28;
@@ -28,7 +29,7 @@ const LEAST_GAIN: f64 = 1.05;
 const LEAST_SHARE: f64 = 0.05;
 
 /// A row of the table of places: where the object was allocated, first touched and used.
-struct LineRow {
+pub struct LineRow {
     label: &'static str,
     place: String,
     text: String,
@@ -36,7 +37,15 @@ struct LineRow {
 }
 
 /// `objects`: those that the finding is about. The lines are those of the first one.
-pub fn finding(out: &mut Vec<String>, number: usize, finding: &Finding, objects: &[&ObjectView], gain: Option<Gain>, style: Style) {
+pub fn finding(
+    out: &mut Vec<String>,
+    number: usize,
+    finding: &Finding,
+    objects: &[&ObjectView],
+    gain: Option<Gain>,
+    verbose: bool,
+    style: Style,
+) {
     head(out, number, finding, objects, gain, style);
     if let Some(&object) = objects.first() {
         table(out, &rows(object), style);
@@ -48,8 +57,17 @@ pub fn finding(out: &mut Vec<String>, number: usize, finding: &Finding, objects:
         }
         object_map::push_map(out, &object.map, LABEL, style);
     }
-    labelled(out, "why", &finding.message, style);
+    if verbose || !is_in_table(finding, objects) {
+        labelled(out, "why", &finding.message, style);
+    }
     labelled(out, "fix", &finding.fix, style);
+}
+
+/// Whether the rows say all that the message does: who touched, who uses, and that one follows from the other.
+fn is_in_table(finding: &Finding, objects: &[&ObjectView]) -> bool {
+    use FindingKind::{IoFirstTouch, MismatchedPartition, SerialFirstTouch, SharedRead};
+    let [object] = objects else { return false };
+    matches!(finding.kind, SerialFirstTouch | MismatchedPartition | SharedRead | IoFirstTouch) && object.policy.is_none()
 }
 
 /// `m_y (1.7 MiB), m_z (1.7 MiB), and 8 more; the lines and the map are those of m_x`.
@@ -159,6 +177,13 @@ fn rows(object: &ObjectView) -> Vec<LineRow> {
         by = format!("{cause}, {by}");
     }
     places(&mut rows, "first touched", &touch.at, touching_address(object), by, "not seen");
+    rows.extend(rows_of_use(object));
+    rows
+}
+
+/// The lines that use the object, and how threads divide it.
+pub fn rows_of_use(object: &ObjectView) -> Vec<LineRow> {
+    let mut rows = Vec::new();
     let by = by_threads(&object.used_by_thread, object.partition);
     places(&mut rows, "used", &object.used_at, Address::After, by, "no accesses seen");
     rows
@@ -224,7 +249,7 @@ fn origin(kind: ObjectKind) -> &'static str {
     }
 }
 
-fn table(out: &mut Vec<String>, rows: &[LineRow], style: Style) {
+pub fn table(out: &mut Vec<String>, rows: &[LineRow], style: Style) {
     let widest = |cell: fn(&LineRow) -> &str| rows.iter().map(|row| width(cell(row))).max().unwrap_or(0);
     let room = style.width.saturating_sub(LABEL);
     let text_wanted = rows.iter().filter(|row| !row.place.is_empty()).map(|row| width(&row.text)).max().unwrap_or(0);
@@ -233,9 +258,9 @@ fn table(out: &mut Vec<String>, rows: &[LineRow], style: Style) {
     let place_columns = widest(|row| &row.place).min(most_place);
     let after_place = room.saturating_sub(place_columns + 2);
     let remark_columns = widest(|row| &row.remark);
-    // The remark is beside the source line if both fit, else below it.
-    let beside = after_place >= text_wanted.min(LEAST_TEXT) + 2 + remark_columns;
-    let text_columns = text_wanted.min(if beside { after_place - 2 - remark_columns } else { after_place });
+    // All remarks are in one column beside the source lines if they fit, else each is beside its own line, or below it.
+    let in_column = after_place >= text_wanted.min(LEAST_TEXT) + 2 + remark_columns;
+    let text_columns = text_wanted.min(if in_column { after_place - 2 - remark_columns } else { after_place });
     for row in rows {
         let label = pad(&format!("{}{}", " ".repeat(INDENT), row.label), LABEL);
         let place = pad(&cut_front(&clean(&row.place), place_columns), place_columns);
@@ -250,7 +275,10 @@ fn table(out: &mut Vec<String>, rows: &[LineRow], style: Style) {
         let text = cut(&clean(&row.text), columns);
         let remark = clean(&row.remark);
         let label = style.paint(Paint::Faint, &label);
-        if beside {
+        let fits = width(&place) + width(&text) + 2 + width(&remark) <= room;
+        if !in_column && fits && !remark.is_empty() {
+            push(out, format!("{label}{place}{text}  {remark}"));
+        } else if in_column {
             push(out, format!("{label}{place}{}  {remark}", pad(&text, columns)));
         } else {
             push(out, format!("{label}{place}{text}"));

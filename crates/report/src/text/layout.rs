@@ -60,7 +60,8 @@ pub const GLUE: char = '\u{a0}';
 pub fn wrap(text: &str, most: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for line in text.lines() {
-        let line = clean(line);
+        // A figure stays with its unit.
+        let line = clean(line).replace(" %", "\u{a0}%");
         let words = line.trim_start_matches(' ');
         let indent = (line.len() - words.len()).min(most / 2);
         let deeper = if indent > 0 { indent + 2 } else { 0 };

@@ -1,25 +1,30 @@
 //! The text report.
 
+mod commands;
 mod doubts;
 pub mod finding;
 mod kernel;
 pub(crate) mod layout;
 mod not_judged;
 mod object_map;
+mod owners;
 pub(crate) mod paint;
 pub(crate) mod place;
+mod places;
 pub(crate) mod words;
 
 pub use words::thousands;
 
 use crate::plan::PlanOutline;
+use commands::shell_word;
 use firsttouch_analysis::{Analysis, CrossCheck, Finding, ObjectView, Verdict, Why};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::format_bytes;
 use firsttouch_model::rows::Id;
 use firsttouch_predict::forecast::Forecast;
-use layout::{GLUE, clean, wrap};
+use layout::{GLUE, clean, width, wrap};
 use paint::Paint;
+use places::Places;
 use std::collections::BTreeSet;
 use words::{count, interval, percent, times};
 
@@ -33,6 +38,8 @@ const FEW: f64 = 0.1;
 const MOST_WELL_PLACED: usize = 3;
 /// Objects of a plan that are named.
 const MOST_PLANNED: usize = 3;
+/// Columns that a command is indented by.
+const COMMAND: usize = 2;
 /// The report has at least this width, also on a narrower terminal.
 const LEAST_WIDTH: usize = 40;
 
@@ -56,6 +63,8 @@ pub struct Context {
     pub heading: bool,
     /// Whether the last line suggests further commands.
     pub more: bool,
+    /// Whether the report repeats what its tables show in sentences, and lists the notes that change no verdict.
+    pub verbose: bool,
     /// What a plan would do; `None` without findings about objects.
     pub plan: Option<PlanOutline>,
     /// Printed before the first line: `firsttouch: ` if the program's own output surrounds the report.
@@ -70,25 +79,27 @@ pub fn text(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context,
     if context.heading {
         paragraph(&mut out, &heading(analysis, context), style);
     }
-    paragraph(&mut out, &format!("{}{}", context.prefix, judgement(analysis, forecast, context)), style);
+    let verdict = analysis.verdict();
+    let colour = if matches!(verdict, Verdict::WellPlaced(_)) { Paint::Good } else { Paint::Bad };
+    let sentence = format!("{}{} {}", context.prefix, verdict_words(analysis, forecast, &verdict), judged_on(analysis, context));
+    out.extend(wrap(&sentence, style.width).iter().map(|line| style.paint(colour, line)));
     out.push(String::new());
-    if analysis.findings.is_empty() {
-        let verdict = analysis.verdict();
-        let colour = if matches!(verdict, Verdict::WellPlaced(_)) { Paint::Good } else { Paint::Bad };
-        out.extend(wrap(&no_finding(analysis, &verdict), style.width).iter().map(|line| style.paint(colour, line)));
-        out.push(String::new());
-    }
+    let places = Places::of(analysis);
     for (index, one) in analysis.findings.iter().enumerate() {
         let object = |id: i64| analysis.objects.iter().find(|object| object.id == id);
+        let objects: Vec<&ObjectView> = one.objects().filter_map(object).collect();
+        let shown = places.as_ref().and_then(|places| Some(places.view(objects.first()?)));
+        let objects: Vec<&ObjectView> = shown.iter().chain(objects.into_iter().skip(usize::from(shown.is_some()))).collect();
         let gain = forecast.and_then(|forecast| forecast.gain(one.object));
-        finding::finding(&mut out, index + 1, one, &one.objects().filter_map(object).collect::<Vec<_>>(), gain, style);
+        finding::finding(&mut out, index + 1, one, &objects, gain, context.verbose, style);
         out.push(String::new());
     }
+    owners::push(&mut out, analysis, style);
     if let Some(words) = well_placed(analysis) {
         paragraph(&mut out, &words, style);
         out.push(String::new());
     }
-    doubts::push_doubts(&mut out, analysis, style);
+    doubts::push_doubts(&mut out, analysis, context.verbose, style);
     if let Some(words) = kernel::sentences(analysis) {
         paragraph(&mut out, &words, style);
     }
@@ -98,8 +109,11 @@ pub fn text(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context,
         if let Some(plan) = context.plan.as_ref().filter(|_| !analysis.findings.is_empty()) {
             paragraph(&mut out, &planned(plan), style);
         }
-        out.extend(untouched(analysis, context).map(|commands| format!("Without touching the source: {commands}")));
-        out.push(format!("More: {}", more(analysis, context)));
+        if let Some(commands) = untouched(analysis, context) {
+            out.push("Without touching the source:".to_owned());
+            out.extend(commands::lines(&commands, style.width - COMMAND).into_iter().map(|line| format!("{}{line}", " ".repeat(COMMAND))));
+        }
+        push_more(&mut out, analysis, context, style);
     }
     let mut text = out.join("\n").replace(GLUE, " ");
     text.push('\n');
@@ -111,7 +125,7 @@ fn paragraph(out: &mut Vec<String>, text: &str, style: Style) {
 }
 
 fn heading(analysis: &Analysis, context: &Context) -> String {
-    let command = if analysis.command.is_empty() { "attached to a process".to_owned() } else { analysis.command.join(" ") };
+    let command = if analysis.is_attached() { "attached to a process".to_owned() } else { analysis.command.join(" ") };
     let end = match analysis.exit_code {
         Some(0) => String::new(),
         Some(code) => format!(", exit status {code}"),
@@ -133,20 +147,19 @@ fn heading(analysis: &Analysis, context: &Context) -> String {
     )
 }
 
-fn judgement(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context) -> String {
+/// `Judged on virtual:2 (recorded on one node).`
+fn judged_on(analysis: &Analysis, context: &Context) -> String {
     let machine = &analysis.machine;
-    let why = match (machine.virtual_machine, context.recorded_nodes) {
-        (true, 1) => " (recorded on one node)",
-        _ => "",
-    };
-    let judged = format!("judged on {}{why}", clean(&machine.name));
-    // Without findings, the sentence that says so contains the figure.
-    if analysis.findings.is_empty() {
-        return judged;
-    }
-    match remote(analysis) {
-        Some(remote) => format!("{judged}; {remote}{}{}", as_far_as_known(analysis), slowdown(forecast)),
-        None => judged,
+    let why = if machine.virtual_machine && context.recorded_nodes == 1 { " (recorded on one node)" } else { "" };
+    format!("Judged on {}{why}.", clean(&machine.name))
+}
+
+/// The verdict: `MISPLACED: `, `NOT JUDGED: ` or `No finding: `, with the figure behind it.
+fn verdict_words(analysis: &Analysis, forecast: Option<&Forecast>, verdict: &Verdict) -> String {
+    match (verdict, remote(analysis)) {
+        (Verdict::Findings, Some(remote)) => format!("MISPLACED: {remote}{}{}.", as_far_as_known(analysis), slowdown(forecast)),
+        (Verdict::Findings, None) => "MISPLACED.".to_owned(),
+        _ => no_finding(analysis, verdict),
     }
 }
 
@@ -200,7 +213,7 @@ fn no_finding(analysis: &Analysis, verdict: &Verdict) -> String {
     }
 }
 
-/// `Well placed: next (30.5 MiB, 0 % of its accesses remote), and 2 more.`: judged objects without a finding, those with the most accesses
+/// `Well placed: next (30.5 MiB, 0 % remote), and 2 more.`: judged objects without a finding, those with the most accesses
 /// first.
 fn well_placed(analysis: &Analysis) -> Option<String> {
     let misplaced: BTreeSet<Id> = analysis.findings.iter().flat_map(Finding::objects).collect();
@@ -211,10 +224,11 @@ fn well_placed(analysis: &Analysis) -> Option<String> {
     judged.sort_by(|a, b| b.access_share.unwrap_or(0.0).total_cmp(&a.access_share.unwrap_or(0.0)));
     let one = |object: &&ObjectView| {
         let remote = percent(object.remote_fraction.unwrap_or(0.0));
-        format!("{} ({}, {remote} of its accesses remote)", clean(&object.name), format_bytes(object.total_bytes))
+        format!("{} ({}, {remote} remote)", clean(&object.name), format_bytes(object.total_bytes))
     };
-    let named: Vec<String> = judged.iter().take(MOST_WELL_PLACED).map(one).collect();
-    let more = judged.len().saturating_sub(MOST_WELL_PLACED);
+    let own = judged.iter().filter(|object| !place::is_internal(object));
+    let named: Vec<String> = own.take(MOST_WELL_PLACED).map(one).collect();
+    let more = judged.len().saturating_sub(named.len());
     let more = if more > 0 { format!(", and {} more", thousands(more as u64)) } else { String::new() };
     (!named.is_empty()).then(|| format!("Well placed: {}{more}.", named.join(", ")))
 }
@@ -232,17 +246,17 @@ fn covered(analysis: &Analysis) -> Option<String> {
     Some(format!("The judged objects receive {} of the accesses seen{others}.", percent(coverage.judged)))
 }
 
-/// `Watchpoints agree: 48 % remote [41, 56] (113 samples).` Sources that disagree are among the doubts.
+/// `Watchpoints agree: 48 % [41, 56].` Sources that disagree are among the doubts.
 fn cross_checks(analysis: &Analysis) -> String {
     let agreeing = analysis.cross_checks.iter().filter(|check| check.agrees);
     let one = |check: &CrossCheck| {
-        let samples = count(usize::try_from(check.samples).unwrap_or(usize::MAX), "sample");
-        format!(
-            "Another source ({}) agrees: {} remote {} ({samples}). ",
-            clean(check.evidence.as_str()),
-            percent(check.remote_fraction),
-            interval(check.interval)
-        )
+        let name = match &check.evidence {
+            EvidenceSource::Watch => "Watchpoints agree".to_owned(),
+            EvidenceSource::Sample => "Samples of registers agree".to_owned(),
+            EvidenceSource::Hint => "Hinting faults agree".to_owned(),
+            other => format!("'{}' agrees", clean(other.as_str())),
+        };
+        format!("{name}: {} remote {}. ", percent(check.remote_fraction), interval(check.interval))
     };
     agreeing.map(one).collect()
 }
@@ -275,29 +289,35 @@ fn planned(plan: &PlanOutline) -> String {
 }
 
 /// The commands that make and apply a plan; `None` if it would place nothing.
-fn untouched(analysis: &Analysis, context: &Context) -> Option<String> {
-    context.plan.as_ref().filter(|plan| !plan.placed.is_empty() && !analysis.findings.is_empty())?;
+fn untouched(analysis: &Analysis, context: &Context) -> Option<[Vec<String>; 2]> {
+    context.plan.as_ref().filter(|plan| !plan.placed.is_empty() && !analysis.findings.is_empty() && !analysis.is_attached())?;
     let profile = clean(&context.profile);
     let plan = shell_word(&format!("{}.toml", profile.strip_suffix(".ftp").unwrap_or(&profile)));
-    let command: Vec<String> = analysis.command.iter().map(|word| shell_word(&clean(word))).collect();
-    let command = if command.is_empty() { "CMD".to_owned() } else { command.join(" ") };
-    let options = options(context);
-    Some(format!("firsttouch plan {}{options} -o {plan} && firsttouch run --plan {plan} -- {command}", shell_word(&profile)))
+    let mut make = vec!["firsttouch".to_owned(), "plan".to_owned(), shell_word(&profile)];
+    make.extend(options(context));
+    make.extend(["-o".to_owned(), plan.clone()]);
+    let program: Vec<String> = analysis.command.iter().map(|word| shell_word(&clean(word))).collect();
+    let program = if program.is_empty() { vec!["CMD".to_owned()] } else { program };
+    let apply = ["firsttouch", "run", "--plan", &plan, "--"].map(str::to_owned);
+    Some([make, apply.into_iter().chain(program).collect()])
 }
 
-fn more(analysis: &Analysis, context: &Context) -> String {
-    let profile = shell_word(&clean(&context.profile));
+/// `More: firsttouch report dgemv.ftp --verbose (also --json, --machine virtual:4)`
+fn push_more(out: &mut Vec<String>, analysis: &Analysis, context: &Context, style: Style) {
+    let mut words = vec!["More: firsttouch report".to_owned(), shell_word(&clean(&context.profile))];
+    words.extend(options(context));
+    words.extend((!context.verbose).then(|| "--verbose".to_owned()));
     let other = if analysis.machine.nodes == 4 { 8 } else { 4 };
-    format!("firsttouch report {profile} --machine virtual:{other} | firsttouch report {profile}{} --json", options(context))
+    let also = format!("({}--json, --machine virtual:{other})", if context.verbose { "" } else { "also " });
+    let mut lines = commands::lines(&[words], style.width);
+    match lines.last_mut().filter(|line| width(line) + 1 + width(&also) <= style.width) {
+        Some(last) => *last = format!("{last} {also}"),
+        None => lines.push(format!("{}{also}", " ".repeat(COMMAND))),
+    }
+    out.extend(lines);
 }
 
-/// The options as text that follows a file on a command line.
-fn options(context: &Context) -> String {
-    context.options.iter().map(|word| format!(" {}", shell_word(&clean(word)))).collect()
-}
-
-/// A word, quoted for a shell if necessary.
-fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./:+,@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+/// The options as words that follow a file on a command line.
+fn options(context: &Context) -> Vec<String> {
+    context.options.iter().map(|word| shell_word(&clean(word))).collect()
 }

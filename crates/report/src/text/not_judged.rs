@@ -1,7 +1,7 @@
-//! Objects that were not judged, by reason; the program's own objects come first.
+//! Objects that were not judged: the program's own by reason, then those of libraries and interpreters in a line.
 
 use super::layout::clean;
-use super::place::is_library;
+use super::place::is_internal;
 use super::words::{count, thousands};
 use firsttouch_analysis::{Analysis, NotJudged, NotJudgedReason};
 use firsttouch_model::format_bytes;
@@ -24,14 +24,19 @@ pub fn sentences(analysis: &Analysis) -> String {
     if analysis.not_judged.is_empty() {
         return "All objects seen were judged.".to_owned();
     }
-    let sentences: Vec<String> = groups(&analysis.not_judged).iter().map(|group| sentence(analysis, group)).collect();
+    let (internal, own): (Vec<&NotJudged>, Vec<&NotJudged>) = analysis.not_judged.iter().partition(|one| is_internal_object(analysis, one));
+    let mut sentences: Vec<String> = groups(&own).iter().map(sentence).collect();
+    sentences.extend((!internal.is_empty()).then(|| {
+        let bytes = internal.iter().map(|one| one.bytes).fold(0, u64::saturating_add);
+        format!("{} of libraries and interpreters ({})", count(internal.len(), "object"), format_bytes(bytes))
+    }));
     format!("Not judged: {}.", sentences.join(". "))
 }
 
 /// Groups by reason, those with the most bytes first.
-fn groups(list: &[NotJudged]) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    for one in list {
+fn groups<'a>(list: &[&'a NotJudged]) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for &one in list {
         match groups.iter_mut().find(|group| is_alike(group.reason, &one.reason)) {
             Some(group) => group.members.push(one),
             None => groups.push(Group { reason: &one.reason, members: vec![one] }),
@@ -63,7 +68,7 @@ fn bytes(one: &NotJudged) -> u64 {
     one.bytes
 }
 
-fn sentence(analysis: &Analysis, group: &Group<'_>) -> String {
+fn sentence(group: &Group<'_>) -> String {
     let reason = clean(&words(group.reason));
     if let [one] = group.members.as_slice() {
         return if one.count > 1 && one.name.is_empty() {
@@ -72,14 +77,10 @@ fn sentence(analysis: &Analysis, group: &Group<'_>) -> String {
             format!("{} ({}, {reason})", clean(&one.name), size(one))
         };
     }
-    let (libraries, own): (Vec<&NotJudged>, Vec<&NotJudged>) = group.members.iter().partition(|one| is_of_library(analysis, one));
-    let mut parts: Vec<String> = own.iter().take(MOST_NAMED).map(|one| format!("{} ({})", clean(&one.name), size(one))).collect();
-    let more = own.len().saturating_sub(MOST_NAMED);
+    let mut parts: Vec<String> = group.members.iter().take(MOST_NAMED).map(|one| format!("{} ({})", clean(&one.name), size(one))).collect();
+    let more = group.members.len().saturating_sub(MOST_NAMED);
     if more > 0 {
         parts.push(format!("{} more", thousands(more as u64)));
-    }
-    if !libraries.is_empty() {
-        parts.push(format!("{} of libraries", thousands(libraries.len() as u64)));
     }
     let what = match group.reason {
         NotJudgedReason::Cached { cache_bytes } => {
@@ -96,9 +97,6 @@ fn size(one: &NotJudged) -> String {
     format!("{many}{}", format_bytes(one.bytes))
 }
 
-/// Whether a library of the system allocated the object.
-fn is_of_library(analysis: &Analysis, one: &NotJudged) -> bool {
-    let object = analysis.objects.iter().find(|object| object.id == one.id);
-    let place = object.and_then(|object| object.allocated_at.as_ref());
-    place.and_then(|place| place.module.as_deref()).is_some_and(is_library)
+fn is_internal_object(analysis: &Analysis, one: &NotJudged) -> bool {
+    analysis.objects.iter().find(|object| object.id == one.id).is_some_and(is_internal)
 }

@@ -1,34 +1,93 @@
-//! The strip map: which thread uses each part of an object, and on which node the part is.
+//! The strip map: which thread uses each part of an object, and on which node the part is. A row that would show the same for all parts is in
+//! words.
 
 use super::Style;
-use super::layout::{pad, width};
+use super::layout::{pad, width, wrap};
 use super::paint::Paint;
 use firsttouch_analysis::ObjectMap;
 
 const SEVERAL: i64 = -1;
-const UNKNOWN: i64 = -2;
+pub const UNKNOWN: i64 = -2;
+/// Columns of the names of the rows.
+const HEAD: usize = 7;
+
+/// What a row shows.
+#[derive(Clone, Copy, PartialEq)]
+enum Row {
+    Nothing,
+    /// The same for all parts of which anything is known.
+    Same(i64),
+    Picture,
+}
 
 pub fn push_map(out: &mut Vec<String>, map: &ObjectMap, label_columns: usize, style: Style) {
-    let known = |pieces: &[i64]| pieces.iter().any(|piece| *piece != UNKNOWN);
-    if !known(&map.users) && !known(&map.homes) {
-        return;
-    }
-    let lines = [("thread ", &map.users, "who uses each part"), ("node   ", &map.homes, "where it is")];
-    let cell = lines.iter().flat_map(|line| line.1).map(|piece| symbol(*piece).len()).max().unwrap_or(1) + 1;
-    let head = width(lines[0].0);
-    let room = style.width.saturating_sub(label_columns + head);
+    push_map_beside(out, map, &[], label_columns, style);
+}
+
+/// The map, with a row of the nodes that the parts should be on.
+pub fn push_map_beside(out: &mut Vec<String>, map: &ObjectMap, wanted: &[i64], label_columns: usize, style: Style) {
+    let cell = map.users.iter().chain(&map.homes).map(|piece| symbol(*piece).len()).max().unwrap_or(1) + 1;
+    let room = style.width.saturating_sub(label_columns + HEAD);
     let pieces = map.users.len().max(map.homes.len());
     // Halving the number of pieces keeps them equal.
     let mut fold = 1;
     while pieces.div_ceil(fold) * cell > room && fold < pieces {
         fold *= 2;
     }
-    let legend = pieces.div_ceil(fold) * cell + 3 + width(lines[0].2) <= room;
-    for (index, (name, values, meaning)) in lines.into_iter().enumerate() {
-        let label = if index == 0 { "   map" } else { "" };
-        let cells: String = values.chunks(fold).map(|part| pad(&symbol(merge(part)), cell)).collect();
-        let mut line = format!("{}{name}{cells}", style.paint(Paint::Faint, &pad(label, label_columns)));
-        if legend {
+    let folded = |values: &[i64]| values.chunks(fold).map(merge).collect::<Vec<_>>();
+    let (users, homes, wanted) = (folded(&map.users), folded(&map.homes), folded(wanted));
+    let mut rows: Vec<(&str, &str, &[i64])> = vec![("thread ", "who uses each part", &users)];
+    if row(&homes) != Row::Nothing {
+        rows.push(("node   ", "where it is", &homes));
+    }
+    if row(&wanted) != Row::Nothing {
+        rows.push(("wanted ", "where it should be", &wanted));
+    }
+    let words = match (row(&users), row(&homes)) {
+        (Row::Nothing, Row::Nothing) => return,
+        (Row::Picture, _) | (_, Row::Picture) => return push_rows(out, &rows, (cell, room), label_columns, style),
+        (Row::Nothing, Row::Same(node)) => on_node(node),
+        (Row::Same(thread), Row::Nothing) => by_thread(thread),
+        (Row::Same(thread), Row::Same(node)) => format!("{}; {}", by_thread(thread), on_node(node)),
+    };
+    for (index, line) in wrap(&words, style.width.saturating_sub(label_columns)).into_iter().enumerate() {
+        out.push(format!("{}{line}", label(index, label_columns, style)));
+    }
+}
+
+fn row(pieces: &[i64]) -> Row {
+    let mut known = pieces.iter().filter(|piece| **piece != UNKNOWN);
+    match known.next() {
+        None => Row::Nothing,
+        Some(first) if known.all(|piece| piece == first) => Row::Same(*first),
+        Some(_) => Row::Picture,
+    }
+}
+
+fn by_thread(thread: i64) -> String {
+    if thread == SEVERAL { "several threads use each part".to_owned() } else { format!("thread {thread} uses each part") }
+}
+
+fn on_node(node: i64) -> String {
+    if node == SEVERAL { "each part is on several nodes".to_owned() } else { format!("each part is on node {node}") }
+}
+
+fn label(index: usize, columns: usize, style: Style) -> String {
+    style.paint(Paint::Faint, &pad(if index == 0 { "   map" } else { "" }, columns))
+}
+
+/// Rows of symbols: name, meaning, pieces. A row of one symbol only is in words.
+fn push_rows(out: &mut Vec<String>, rows: &[(&str, &str, &[i64])], (cell, room): (usize, usize), label_columns: usize, style: Style) {
+    let widest = rows.iter().map(|(_, meaning, _)| width(meaning)).max().unwrap_or(0);
+    for (index, (name, meaning, pieces)) in rows.iter().enumerate() {
+        let several = pieces.iter().all(|piece| *piece == SEVERAL);
+        let cells: String = match several {
+            true => "several in each part".to_owned(),
+            false => pieces.iter().map(|piece| pad(&symbol(*piece), cell)).collect(),
+        };
+        let mut line = format!("{}{name}{cells}", label(index, label_columns, style));
+        // The longest meaning decides for all rows.
+        if !several && width(&cells) + 3 + widest <= room {
             line = format!("{line}  {}", style.paint(Paint::Faint, meaning));
         }
         out.push(line.trim_end().to_owned());
@@ -47,5 +106,36 @@ fn symbol(piece: i64) -> String {
         SEVERAL => "*".to_owned(),
         UNKNOWN => ".".to_owned(),
         number => number.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(users: &[i64], homes: &[i64]) -> Vec<String> {
+        let mut out = Vec::new();
+        let map = ObjectMap { users: users.to_vec(), homes: homes.to_vec() };
+        push_map(&mut out, &map, 8, Style { width: 60, colour: false });
+        out
+    }
+
+    /// Check that rows of one symbol are words, and that a picture is kept where parts differ.
+    #[test]
+    fn uniform_rows_are_words() {
+        let (several, nothing) = (SEVERAL, UNKNOWN);
+        assert_eq!(shown(&[several; 4], &[0; 4]), ["   map  several threads use each part; each part is on node 0"]);
+        assert_eq!(shown(&[several, nothing, several], &[several; 3])[0], "   map  several threads use each part; each part is on");
+        assert_eq!(shown(&[several; 4], &[nothing; 4]), ["   map  several threads use each part"]);
+        assert_eq!(shown(&[3; 4], &[1; 4]), ["   map  thread 3 uses each part; each part is on node 1"]);
+        assert_eq!(shown(&[nothing; 4], &[nothing; 4]), [""; 0]);
+        assert_eq!(shown(&[nothing; 4], &[1; 4]), ["   map  each part is on node 1"]);
+        assert_eq!(
+            shown(&[0, 1], &[0, 0]),
+            ["   map  thread 0 1   who uses each part", "        node   0 0   where it is"],
+            "who owns what is news, even if all of it is on one node"
+        );
+        assert_eq!(shown(&[several, several], &[0, 1]), ["   map  thread several in each part", "        node   0 1   where it is"]);
+        assert_eq!(shown(&[0, 1], &[several; 2]), ["   map  thread 0 1   who uses each part", "        node   several in each part"]);
     }
 }

@@ -1,6 +1,6 @@
 //! A place in the code in words: file and line, else the function, else module and offset.
 
-use firsttouch_analysis::CodeLocation;
+use firsttouch_analysis::{CodeLocation, ObjectView};
 use firsttouch_model::generated_code::{self, is_generated};
 use firsttouch_symbols::readable_function;
 use std::path::Path;
@@ -38,7 +38,25 @@ pub fn is_library(module: &str) -> bool {
     if is_generated(module) {
         return false;
     }
-    INSTALLED.iter().any(|start| module.starts_with(start)) || name.starts_with("libpython") || module.contains("/site-packages/")
+    const WITHIN: &[&str] = &["/site-packages/", "/dist-packages/", "/lib-dynload/"];
+    INSTALLED.iter().any(|start| module.starts_with(start))
+        || name.starts_with("libpython")
+        || WITHIN.iter().any(|part| module.contains(part))
+}
+
+/// Whether a library of the system or an interpreter allocated the object for itself.
+pub fn is_internal(object: &ObjectView) -> bool {
+    let at = object.allocated_at.as_ref();
+    if let Some(module) = at.and_then(|at| at.module.as_deref()) {
+        return is_library(module);
+    }
+    // Static arrays and pools have no module: their code tells. CPython is built in a directory with its version.
+    let of_interpreter = |file: &str| file.contains("/Python-3") && file.ends_with(['c', 'h']);
+    if at.and_then(|at| at.file.as_deref()).is_some_and(of_interpreter) {
+        return true;
+    }
+    let mut users = object.used_at.iter().chain(&object.first_touch.at).filter_map(|place| place.module.as_deref()).peekable();
+    at.is_none_or(|at| at.file.is_none()) && users.peek().is_some() && users.all(is_library)
 }
 
 pub fn file_name(path: &str) -> &str {

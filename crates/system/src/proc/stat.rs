@@ -16,6 +16,8 @@ pub struct Stat {
     pub state: char,
     /// User and system time, clock ticks.
     pub cpu_ticks: u64,
+    /// The same of the children that it has waited for, and of those that they have.
+    pub children_ticks: u64,
     pub minor_faults: u64,
     /// CPU it last ran on.
     pub cpu: u32,
@@ -60,6 +62,7 @@ pub fn parse(line: &str) -> Option<Stat> {
         name: line.get(open + 1..close)?.to_owned(),
         state: fields.first()?.chars().next()?,
         cpu_ticks: number(14)?.checked_add(number(15)?)?,
+        children_ticks: number(16)?.checked_add(number(17)?)?,
         minor_faults: number(10)?,
         cpu: u32::try_from(number(39)?).ok()?,
     })
@@ -88,9 +91,9 @@ mod tests {
     /// Check that names with parentheses and spaces do not shift the fields.
     #[test]
     fn stat_lines() {
-        let tail = "S 1 1 1 0 -1 4194304 123 0 5 0 7 8 0 0 20 0 4 0 100 1000 10 1 1 1 1 1 1 0 0 0 0 0 0 0 17 3 0 0 0 0 0";
+        let tail = "S 1 1 1 0 -1 4194304 123 0 5 0 7 8 30 4 20 0 4 0 100 1000 10 1 1 1 1 1 1 0 0 0 0 0 0 0 17 3 0 0 0 0 0";
         let s = parse(&format!("42 (a) b (c)) {tail}")).expect("a stat line");
-        assert_eq!(s, Stat { name: "a) b (c)".to_owned(), state: 'S', cpu_ticks: 15, minor_faults: 123, cpu: 3 });
+        assert_eq!(s, Stat { name: "a) b (c)".to_owned(), state: 'S', cpu_ticks: 15, children_ticks: 34, minor_faults: 123, cpu: 3 });
         let endless = tail.replace(" 7 8 ", &format!(" {} 8 ", u64::MAX));
         for bad in ["", "(", ")", ")(", "1 (x) S", "1 (x) S 1 2 3 4 5 6 7 8 9 a b c", &format!("1 (x) {endless}")] {
             assert_eq!(parse(bad), None, "{bad}");

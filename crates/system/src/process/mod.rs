@@ -43,7 +43,7 @@ fn file(root: &Path, pid: i32, name: &str) -> Result<Option<String>> {
             Err(Error::not_found(format!("cannot read process {pid}: it has ended")))
         }
         Err(error) if gone(&error) => Ok(None),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(refused(&folder, pid, name)),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(refused(&folder, root, pid, name)),
         Err(error) => Err(Error::caused_by(error, format!("cannot read {}", folder.join(name).display()))),
     }
 }
@@ -52,18 +52,39 @@ fn gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory)
 }
 
-/// Says who owns the process, and what helps: ptrace(2), "ptrace access mode checking".
-fn refused(folder: &Path, pid: i32, name: &str) -> Error {
-    let status = fs::read(folder.join("status")).unwrap_or_default();
+fn refused(folder: &Path, root: &Path, pid: i32, name: &str) -> Error {
+    Error::permission_denied(format!("cannot read {}: {}", folder.join(name).display(), forbidden(root, pid)))
+}
+
+/// Why a process may not be inspected: its name, who owns it, and what helps (ptrace(2), "ptrace access mode checking").
+#[must_use]
+pub fn forbidden(root: &Path, pid: i32) -> String {
+    let status = fs::read(root.join(format!("proc/{pid}/status"))).unwrap_or_default();
     let owner = Status::parse(String::from_utf8_lossy(&status).into_owned()).user();
     let own = crate::calls::identity::effective_user();
-    let why = match owner {
-        Some(owner) if owner != own => {
-            format!("it belongs to user {owner}, and firsttouch runs as user {own}: run it as that user, or with CAP_SYS_PTRACE (sudo)")
-        }
-        _ => "it changed its user or privileges, or forbids inspection (prctl PR_SET_DUMPABLE): CAP_SYS_PTRACE is needed (sudo)".to_owned(),
-    };
-    Error::permission_denied(format!("cannot read {}: not permitted; process {pid}: {why}", folder.join(name).display()))
+    let process = format!("process {pid} ({})", name(root, pid));
+    match owner {
+        Some(owner) if owner != own => format!(
+            "{process} belongs to user {}, and firsttouch runs as user {}: run it as that user, or with CAP_SYS_PTRACE (sudo)",
+            user(root, owner),
+            user(root, own)
+        ),
+        _ => format!(
+            "{process} changed its user or privileges, or forbids inspection (prctl PR_SET_DUMPABLE): CAP_SYS_PTRACE is needed (sudo)"
+        ),
+    }
+}
+
+/// `postgres (114)`; the number alone for users that /etc/passwd does not have.
+fn user(root: &Path, id: u32) -> String {
+    let users = fs::read(root.join("etc/passwd")).unwrap_or_default();
+    let users = String::from_utf8_lossy(&users);
+    let named = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(id)).then_some(name)
+    });
+    named.map_or_else(|| id.to_string(), |name| format!("{name} ({id})"))
 }
 
 /// `1 mapping`, `2 mappings`.
@@ -76,4 +97,29 @@ fn name(root: &Path, pid: i32) -> String {
     let name = fs::read(root.join(format!("proc/{pid}/comm"))).unwrap_or_default();
     let name = String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned();
     if name.is_empty() { "?".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that a refusal names the process, its owner and the remedy, with and without an entry in /etc/passwd.
+    #[test]
+    fn refusals_name_process_and_owner() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, text).expect("a file");
+        };
+        let other = crate::calls::identity::effective_user() + 7;
+        write("proc/12/status", &format!("Name:\tpostgres\nUid:\t{other}\t{other}\t{other}\t{other}\n"));
+        write("proc/12/comm", "postgres\n");
+        let unnamed = forbidden(root.path(), 12);
+        assert!(unnamed.starts_with(&format!("process 12 (postgres) belongs to user {other}, and firsttouch runs as user ")), "{unnamed}");
+        assert!(unnamed.ends_with("run it as that user, or with CAP_SYS_PTRACE (sudo)"), "{unnamed}");
+        write("etc/passwd", &format!("root:x:99999:\nbroken\ndb:x:{other}:{other}::/:/bin/sh\n"));
+        let named = forbidden(root.path(), 12);
+        assert!(named.contains(&format!("belongs to user db ({other}),")), "{named}");
+    }
 }

@@ -15,6 +15,7 @@ mod fixes;
 mod map;
 mod migrate;
 mod names;
+mod new_user;
 mod noharm;
 mod noharm_real;
 mod outside;

@@ -44,8 +44,12 @@ fn processes_of_others() {
     let ps = nobodys(&["ps", &program.pid()]);
     let process = &ps["processes"][0];
     assert_eq!((list(process, "threads").len(), process["memory"]["nodes"].is_null()), (1, true), "{ps:#}");
-    assert!(process["doubts"][0].as_str().unwrap().contains("it belongs to user 0"), "{ps:#}");
-    assert_clear_error(&refused(&["maps", &program.pid()]), &[1], &["it belongs to user 0, and firsttouch runs as user 65534", "sudo"]);
+    assert!(process["doubts"][0].as_str().unwrap().contains("belongs to user root (0)"), "{ps:#}");
+    assert_clear_error(
+        &refused(&["maps", &program.pid()]),
+        &[1],
+        &["belongs to user root (0), and firsttouch runs as user nobody (65534)", "sudo"],
+    );
 }
 
 /// Check the counters of a program and the topology, and that the doctor reports no forbidden call.

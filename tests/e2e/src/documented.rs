@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The commands that the documentation prints, and the outputs that it shows.
 
-use std::collections::BTreeSet;
-
 /// A command as printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Printed {
@@ -167,13 +165,6 @@ pub fn agreement(shown: &[String], actual: &[String]) -> f64 {
         }
     }
     best[actual.len()] as f64 / shown.len().max(1) as f64
-}
-
-/// Commands that occur twice in a page, once.
-#[must_use]
-pub fn distinct(commands: Vec<Printed>) -> Vec<Printed> {
-    let mut seen = BTreeSet::new();
-    commands.into_iter().filter(|printed| seen.insert(printed.command.clone())).collect()
 }
 
 #[cfg(test)]

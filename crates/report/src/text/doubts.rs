@@ -5,14 +5,18 @@ use super::layout::{clean, wrap};
 use super::place::{file_name, is_library};
 use super::places::Places;
 use super::words::{count, interval, percent, thousands};
-use firsttouch_analysis::{Analysis, CrossCheck, ObjectView};
+use firsttouch_analysis::{Analysis, CrossCheck, EvidenceView, ObjectView};
+use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::generated_code::is_generated;
 use std::collections::BTreeMap;
 
 /// Adds incomplete evidence, the notes, and what would improve the report.
 pub fn push_doubts(out: &mut Vec<String>, analysis: &Analysis, verbose: bool, style: Style) {
     let before = out.len();
-    for evidence in analysis.evidence.iter().filter(|e| !e.available || !e.detail.is_empty()) {
+    // How samples and watchpoints were taken is no doubt.
+    let is_method = |e: &EvidenceView| e.available && matches!(e.source, EvidenceSource::Sample | EvidenceSource::Watch);
+    let told = |e: &&EvidenceView| (!e.available || !e.detail.is_empty()) && (verbose || !is_method(e));
+    for evidence in analysis.evidence.iter().filter(told) {
         let state = if evidence.available { "" } else { " not available" };
         let detail = if evidence.detail.is_empty() { "no reason recorded" } else { &evidence.detail };
         bullet(out, &format!("Evidence '{}'{state}: {detail}", evidence.source), style);

@@ -277,7 +277,7 @@ pub fn table(out: &mut Vec<String>, rows: &[LineRow], style: Style) {
         let label = style.paint(Paint::Faint, &label);
         let fits = width(&place) + width(&text) + 2 + width(&remark) <= room;
         if !in_column && fits && !remark.is_empty() {
-            push(out, format!("{label}{place}{text}  {remark}"));
+            push(out, format!("{}  {remark}", format!("{label}{place}{text}").trim_end()));
         } else if in_column {
             push(out, format!("{label}{place}{}  {remark}", pad(&text, columns)));
         } else {

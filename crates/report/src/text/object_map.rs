@@ -116,7 +116,7 @@ mod tests {
     fn shown(users: &[i64], homes: &[i64]) -> Vec<String> {
         let mut out = Vec::new();
         let map = ObjectMap { users: users.to_vec(), homes: homes.to_vec() };
-        push_map(&mut out, &map, 8, Style { width: 60, colour: false });
+        push_map(&mut out, &map, 8, Style { width: 70, colour: false });
         out
     }
 
@@ -125,7 +125,10 @@ mod tests {
     fn uniform_rows_are_words() {
         let (several, nothing) = (SEVERAL, UNKNOWN);
         assert_eq!(shown(&[several; 4], &[0; 4]), ["   map  several threads use each part; each part is on node 0"]);
-        assert_eq!(shown(&[several, nothing, several], &[several; 3])[0], "   map  several threads use each part; each part is on");
+        assert_eq!(
+            shown(&[several, nothing, several], &[several; 3]),
+            ["   map  several threads use each part; each part is on several nodes"]
+        );
         assert_eq!(shown(&[several; 4], &[nothing; 4]), ["   map  several threads use each part"]);
         assert_eq!(shown(&[3; 4], &[1; 4]), ["   map  thread 3 uses each part; each part is on node 1"]);
         assert_eq!(shown(&[nothing; 4], &[nothing; 4]), [""; 0]);

@@ -11,7 +11,7 @@ fn generated_code_without_names() {
             (place.module, place.function, place.file, place.line, place.text) = (Some(module.into()), None, None, None, None);
         }
         let report = text(&analysis, &context(), PLAIN);
-        assert!(report.contains("used           generated code (no perf map)\n"), "{report}");
+        assert!(report.contains("used           generated code (no perf map)  8 threads, each its own block\n"), "{report}");
         assert!(!report.contains("stripped") && !report.contains("with -g"), "{report}");
         // The name that a perf map gives.
         analysis.objects[0].used_at[0].function = Some("fill (fill.js:1)".into());

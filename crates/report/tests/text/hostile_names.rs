@@ -22,5 +22,5 @@ fn hostile_names_are_harmless() {
     let context = Context { profile: "my run's.ftp".into(), options, ..context() };
     let text = text(&analysis, &context, PLAIN);
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
-    assert!(text.contains(r"firsttouch report 'my run'\''s.ftp' --machine epyc-7451x2 --json"), "{text}");
+    assert!(text.contains(r"firsttouch report 'my run'\''s.ftp' --machine epyc-7451x2 --verbose"), "{text}");
 }

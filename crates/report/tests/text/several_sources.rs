@@ -15,9 +15,9 @@ fn agreement_and_disagreement() {
         agrees,
     };
     let words = |analysis: &_| text(analysis, &context(), PLAIN).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(!words(&analysis).contains("Another source"));
+    assert!(!words(&analysis).contains("agree"));
     analysis.cross_checks = vec![check(0.48, true)];
-    assert!(words(&analysis).contains("Another source (sample) agrees: 48 % remote [45, 51] (1,904 samples)."), "{}", words(&analysis));
+    assert!(words(&analysis).contains("Samples of registers agree: 48 % remote [45, 51]."), "{}", words(&analysis));
     analysis.cross_checks = vec![check(0.2, false)];
     let expected = "- Sources disagree about the remote share: 'watch' gives 49 % [47, 52], 'sample' 20 % [17, 23] (1,904 samples). \
                     The report uses 'watch'.";

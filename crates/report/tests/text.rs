@@ -536,3 +536,37 @@ fn short_threads_are_numbered_by_place() {
     assert!(shown.contains("4 threads, each its own block") && shown.contains("thread 1 2 3 4 "), "{shown}");
     assert!(shown.contains("- 401 threads followed each other in 5 places"), "{shown}");
 }
+
+/// Check that the report of README's DGEMV, with the line before it and without the fix, fits a screen of 80 x 24, and begins with the verdict.
+#[test]
+fn dgemv_fits_a_screen() {
+    let mut analysis = serial();
+    analysis.command = "firsttouch bench dgemv --init serial --iterations 30 --threads 8".split(' ').map(str::to_owned).collect();
+    let check = firsttouch_analysis::CrossCheck {
+        evidence: "watch".into(),
+        remote_fraction: 0.47,
+        interval: [0.32, 0.62],
+        samples: 346,
+        agrees: true,
+    };
+    analysis.cross_checks = vec![check];
+    analysis.notes = vec![firsttouch_analysis::Note::Initialising(56)];
+    let coverage = serde_json::json!({"evidence": "sample", "judged": 0.5, "cached": 0.0, "not_judged": 0.0, "elsewhere": 0.5});
+    analysis.coverage = Some(serde_json::from_value(coverage).unwrap());
+    let context = Context { heading: false, prefix: "firsttouch: ", ..context() };
+    let report = text(&analysis, &context, Style { width: 80, colour: false });
+    let mut is_fix = false;
+    let shown: Vec<&str> = report
+        .lines()
+        .filter(|line| {
+            // The fix ends with the finding, at a blank line.
+            is_fix = line.starts_with("   fix ") || (is_fix && !line.is_empty());
+            !is_fix
+        })
+        .collect();
+    // `profile` prints its own line before, which takes two rows.
+    assert!(shown.len() + 2 <= 24 && report.contains("   fix "), "{} rows\n{}", shown.len(), shown.join("\n"));
+    assert!(shown[0].starts_with("firsttouch: MISPLACED: 49 % of accesses would be remote [47, 52]."), "{}", shown[0]);
+    let order = ["MISPLACED: ", "\n1. A ", "Not judged: ", "\n  firsttouch plan "].map(|text| report.find(text));
+    assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{order:?}\n{report}");
+}

@@ -85,7 +85,11 @@ fn programs_keep_their_status() {
     let Some(firsttouch) = Firsttouch::find("programs_keep_their_status") else { return };
     let folder = temporary_directory();
     let output = folder.path().join("result.xml");
-    let good = check(&firsttouch, &["--format", "junit", "--output", text(&output), "--", "echo", "its own"]);
+    // A program that does nothing would not be judged.
+    let works = |end: &str| format!("i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done; {end}");
+    let idle = check(&firsttouch, &["--", "echo", "its own"]);
+    assert!(idle.status == 1 && idle.messages().contains("NOT JUDGED: no accesses were seen"), "{idle:?}");
+    let good = check(&firsttouch, &["--format", "junit", "--output", text(&output), "--", "sh", "-c", &works("echo its own")]);
     assert_eq!((good.status, good.stdout_text().as_str()), (0, "its own\n"), "{good:?}");
     assert!(std::fs::read_to_string(&output).is_ok_and(|xml| xml.contains("failures=\"0\"")));
     // 3 means that a limit is exceeded, and nothing else.
@@ -96,7 +100,7 @@ fn programs_keep_their_status() {
         assert_eq!(outcome.status, status, "{outcome:?}");
         assert!(!outcome.messages().is_empty(), "{outcome:?}");
     }
-    let ignored = check(&firsttouch, &["--ignore-failure", "--json", "--", "sh", "-c", "exit 3"]);
+    let ignored = check(&firsttouch, &["--ignore-failure", "--json", "--", "sh", "-c", &works("exit 3")]);
     let json: Value = serde_json::from_slice(&ignored.stdout).expect("JSON");
     assert_eq!((ignored.status, &json["exit_code"], &json["outcome"]), (0, &3.into(), &"passed".into()), "{ignored:?}");
     let marker = folder.path().join("started");

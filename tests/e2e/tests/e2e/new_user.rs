@@ -317,26 +317,3 @@ pages! {
     system_page: "docs/system.md";
     topology_page: "docs/topology.md";
 }
-
-/// Check that the report of DGEMV, without its fix, fits a screen of 80 x 24, and begins with the verdict.
-#[test]
-fn dgemv_fits_a_screen() {
-    let Some(firsttouch) = Firsttouch::find("dgemv_fits_a_screen") else { return };
-    let directory = temporary_directory();
-    let profile = recorded(&firsttouch, "dgemv_serial", directory.path());
-    let report = run(firsttouch.command(["report", text(&profile)]).env("COLUMNS", "80")).stdout_text();
-    let mut is_fix = false;
-    let (mut rows, mut shown) = (0, String::new());
-    for line in report.lines() {
-        // The fix ends with the finding, at a blank line.
-        is_fix = line.starts_with("   fix ") || (is_fix && !line.is_empty());
-        if !is_fix {
-            rows += line.chars().count().div_ceil(80).max(1);
-            shown.push_str(line);
-            shown.push('\n');
-        }
-    }
-    assert!(rows <= 24 && report.contains("   fix "), "{rows} rows\n{shown}");
-    let order = ["MISPLACED: ", "1. A ", "Lost samples", "firsttouch plan "].map(|text| shown.find(text));
-    assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{order:?}\n{shown}");
-}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// corpus: object = data_
+// corpus: object = field
 // corpus: fix = edit
 // corpus: build = g++ -O2 -g -Wall -Wextra -fopenmp -I{dir} {src} -o {out}
 // corpus: run = {out}

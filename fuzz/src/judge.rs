@@ -25,6 +25,7 @@ pub fn judged(profile: &Profile) {
         assert!(sum == 0.0 || (sum - 1.0).abs() < 1e-6, "the matrix sums to {sum}");
         serde_json::to_string(&ReportJson::new(&analysis, None)).expect("JSON");
         let context = Context {
+            verbose: true,
             profile: "p.ftp".to_owned(),
             options: Vec::new(),
             recorded_nodes: nodes,

@@ -250,8 +250,10 @@ impl Rates {
             }
             let own: Option<Vec<(Id, Rate)>> =
                 all.iter().filter(|(_, pairs)| pairs.len() >= PAIRS).map(|(thread, pairs)| Some((*thread, rated(pairs)?))).collect();
+            let of_loop = rated(&of_all);
+            let own = own.map(|own| if let Some(of_loop) = of_loop { towards(of_loop, own) } else { own });
             rates.of_thread.extend(own.into_iter().flatten().map(|(thread, rate)| ((key, thread), rate)));
-            rates.of_loop.extend(rated(&of_all).map(|rate| (key, rate)));
+            rates.of_loop.extend(of_loop.map(|rate| (key, rate)));
         }
         for sample in &profile.samples {
             let next = u32::try_from(rates.number.len()).unwrap_or(u32::MAX);
@@ -385,6 +387,20 @@ fn ratio(pairs: &[Pair]) -> Option<Rate> {
     let residual = |pairs: &[Pair]| pairs.iter().map(|pair| pair.ns - ns / rounds * pair.rounds).sum::<f64>();
     let residuals: f64 = pairs.chunk_by(|one, next| one.run == next.run).map(|run| residual(run).powi(2)).sum();
     Some(Rate { ns: ns / rounds, error: NORMAL * residuals.sqrt() / ns })
+}
+
+/// The rates of threads, moved towards the rate of their loop as far as their errors explain the differences between them (an empirical Bayes
+/// estimate, Efron and Morris 1975): few pairs of a thread do not make it faster than the others. The errors remain those of the threads' own pairs.
+fn towards(of_loop: Rate, own: Vec<(Id, Rate)>) -> Vec<(Id, Rate)> {
+    let count = own.len().max(1) as f64;
+    let differs = |rate: &Rate| (rate.ns / of_loop.ns).ln();
+    let noise = |rate: &Rate| (rate.error / NORMAL).powi(2);
+    let between = own.iter().map(|(_, rate)| differs(rate).powi(2) - noise(rate)).sum::<f64>() / count;
+    let moved = |(thread, rate): (Id, Rate)| {
+        let kept = if between > 0.0 { between / (between + noise(&rate)) } else { 0.0 };
+        (thread, Rate { ns: of_loop.ns * (kept * differs(&rate)).exp(), ..rate })
+    };
+    own.into_iter().map(moved).collect()
 }
 
 /// The pairs, with a lap added where the loop began anew in between.

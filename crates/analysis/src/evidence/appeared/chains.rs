@@ -1,7 +1,7 @@
 //! Rows of successive windows in which one front moved on: the work of one thread.
 //!
 //! Readings of counts and looks are not made at one instant, so the capacity of a window is a little too large. Over a chain of windows this
-//! error stays the same while the pages add up, so a thread that went slower or paused is told apart by what it can have touched since any
+//! error stays the same while the pages add up, so a thread that went slower or paused is distinguished by what it can have touched since any
 //! window of the chain until any other.
 
 use super::counts::{Counts, Toucher};

@@ -199,7 +199,7 @@ fn one_thread_touches_everything() {
     assert_found(&program, 1.0);
 }
 
-/// Check that threads which run in turn on few CPUs are told apart by their counts alone, and that each has its own block.
+/// Check that threads which run in turn on few CPUs are distinguished by their counts alone, and that each has its own block.
 #[test]
 fn threads_that_take_turns() {
     let program = Program::new(blocks(&[(0, 100, 900), (1, 150, 1100), (2, 2_300, 1000), (3, 2_700, 1200)]), (1..10).map(|ms| ms * 700));

@@ -200,6 +200,7 @@ mod tests {
             kernel: None,
             kernel_pages: 0.0,
             incomplete: false,
+            is_full: false,
         }
     }
 

@@ -44,6 +44,7 @@ pub mod check_limits;
 mod code;
 mod coverage;
 pub mod diff;
+mod displaced;
 mod estimator;
 mod even_use;
 mod evidence;

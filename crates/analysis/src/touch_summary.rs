@@ -1,5 +1,6 @@
 //! The summary of a group's first touches: by which threads, from which code, in which partition.
 
+use crate::displaced::{Found, displaced};
 use crate::groups::Group;
 use crate::homes::{Home, home};
 use crate::partition::{Partition, Sample, Sight, Unit, classify, thinning};
@@ -23,6 +24,8 @@ pub struct TouchSummary {
     /// The number of touched pages by thread index.
     pub by_thread: BTreeMap<usize, f64>,
     pub by_worker: BTreeMap<usize, f64>,
+    /// The number of touched pages by worker and the node that it ran on then.
+    pub by_place: BTreeMap<(usize, u32), f64>,
     /// The number of all touched pages, including those touched by an unknown thread.
     pub pages: f64,
     pub records: usize,
@@ -39,7 +42,7 @@ pub struct TouchSummary {
     pub incomplete: bool,
     /// Whether there are enough records to judge the group.
     pub enough: bool,
-    /// The fraction of the pages that were placed on another node than their toucher's; only on the recorded machine.
+    /// The fraction of the touched memory that was placed on another node than its toucher's ([`displaced`]); only on the recorded machine.
     pub displaced: Option<Estimate>,
     /// The number of touched pages by site.
     pub sites: BTreeMap<Option<Id>, f64>,
@@ -59,6 +62,7 @@ impl TouchSummary {
         let mut s = Self {
             by_thread: BTreeMap::new(),
             by_worker: BTreeMap::new(),
+            by_place: BTreeMap::new(),
             pages: 0.0,
             records: 0,
             samples: 0,
@@ -75,7 +79,7 @@ impl TouchSummary {
             home_error: 0.0,
             placed: Vec::new(),
         };
-        let (mut displaced, mut placed_pages, mut squares) = (0.0, 0.0, 0.0);
+        let mut found = Vec::new();
         let mut all_pages = 0u64;
         let mut enough_by_kernel = false;
         let (mut kernel, mut recycled, mut unknown) = (0.0, 0.0, 0.0);
@@ -99,17 +103,17 @@ impl TouchSummary {
                 s.pages += pages;
                 s.records += 1;
                 moments.insert((touch.time, touch.thread));
-                if touch.found == Some(true) && !placed.recycled {
-                    displaced += if touch.node == touch.cpu_node { 0.0 } else { pages };
-                    placed_pages += pages;
-                    squares += pages * pages;
-                }
                 kernel += if touch.by_kernel { pages } else { 0.0 };
                 if placed.recycled {
                     recycled += pages;
                     s.former.get_or_insert((touch.address, touch.time));
                 }
                 let position = group.position(object, placed.offset);
+                if threads.real && touch.found == Some(true) && !placed.recycled {
+                    let covers = pages * BASE_PAGE as f64;
+                    found.push(Found { position, covers, all_touched: own.is_full, is_displaced: touch.node != touch.cpu_node });
+                }
+                *s.by_place.entry((worker, touch.cpu_node)).or_default() += pages;
                 s.placed.push((position, worker, pages));
                 homes.push((position, threads.list[touch.thread].node, pages));
             }
@@ -125,10 +129,7 @@ impl TouchSummary {
                 }
             }
         }
-        if threads.real && placed_pages > 0.0 {
-            let (value, records) = (displaced / placed_pages, placed_pages * placed_pages / squares);
-            s.displaced = Some(Estimate::fraction(value, (value * (1.0 - value) / records).sqrt(), records as u64));
-        }
+        s.displaced = displaced(found);
         if s.pages > 0.0 {
             s.by_kernel = kernel / s.pages;
             s.recycled = recycled / s.pages;

@@ -47,6 +47,8 @@ pub struct ObjectTouches {
     pub kernel_pages: f64,
     /// Records of touches were lost, and the remaining ones represent less than half of the resident pages.
     pub incomplete: bool,
+    /// Nearly all of its pages are resident: between two records, there are touched pages.
+    pub is_full: bool,
 }
 
 impl ObjectTouches {
@@ -62,6 +64,13 @@ impl ObjectTouches {
     pub fn enough(&self, records: usize, pages: u64) -> bool {
         records >= 8 || (records > 0 && records as u64 >= pages.div_ceil(2)) || matches!(self.kernel, Some(Some(_)))
     }
+}
+
+/// Of an object with so many of its pages resident, all were touched.
+const FULL: f64 = 0.95;
+
+fn is_full(resident: &Resident) -> bool {
+    resident.fraction.is_some_and(|fraction| fraction >= FULL)
 }
 
 /// Builds [`ObjectTouches`] for the members of groups.
@@ -126,6 +135,7 @@ impl<'a> TouchReader<'a> {
             kernel: None,
             kernel_pages: 0.0,
             incomplete: false,
+            is_full: is_full(&resident),
         };
         self.note_losses(this, &resident, &mut result);
         self.derive_kernel(this, &resident, &mut result);
@@ -137,7 +147,18 @@ impl<'a> TouchReader<'a> {
     fn shared(&self, object: &Object, resident: &Resident, placed: Vec<Placed>, hints: Vec<Placed>, page_bytes: u64) -> ObjectTouches {
         let (address, bytes) = (object.address, object.bytes);
         let (history, kernel, kernel_pages, incomplete) = (None, None, 0.0, false);
-        let mut result = ObjectTouches { address, bytes, page_bytes, placed, hints, history, kernel, kernel_pages, incomplete };
+        let mut result = ObjectTouches {
+            address,
+            bytes,
+            page_bytes,
+            placed,
+            hints,
+            history,
+            kernel,
+            kernel_pages,
+            incomplete,
+            is_full: is_full(resident),
+        };
         self.note_losses(object, resident, &mut result);
         result
     }

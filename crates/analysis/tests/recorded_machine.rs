@@ -370,6 +370,13 @@ fn node_full() {
     let finding = &found.findings[0];
     assert!(finding.message.contains("node 0 had no room for 8,192 pages"), "{}", finding.message);
     assert!((finding.figures["displaced"].value - 0.5).abs() < 0.01 && finding.figures["displaced"].samples > 1000);
+    // Three quarters of the faults of threads 4 to 7, whose node has room, were missed: their memory counts all the same.
+    let mut missed = p.clone();
+    missed.first_touches.retain(|touch| touch.thread < 4 || (touch.address - block().address(0)) / 4096 / 512 % 4 == 1);
+    let finding = &judged(&missed).findings[0];
+    assert_eq!(finding.kind, FindingKind::NodeFull);
+    let displaced = &finding.figures["displaced"];
+    assert!((displaced.value - 0.5).abs() < 0.06 && displaced.interval[0] < 0.5 && displaced.interval[1] > 0.5, "{displaced:?}");
     let mut room = recorded(&block(), 3);
     place(&mut room, &block(), |page| i32::from(page >= 8192));
     assert!(judged(&room).findings.is_empty());
@@ -411,6 +418,14 @@ fn unpinned_threads() {
     assert!(finding.object == Some(0) && finding.fix.contains("pin the threads"), "{}", finding.fix);
     assert!((finding.remote_fraction - 0.5).abs() < 0.1 && finding.figures["touched_by_its_user"].value > 0.95);
     assert!(finding.message.contains("threads have moved since, memory has not"), "{}", finding.message);
+    // If they were never seen on another node than when they touched it, they have not moved.
+    let mut stayed = p.clone();
+    stayed.thread_cpus.clear();
+    for thread in 0..8 {
+        let cpu = [0, 1, 4, 5, 2, 3, 6, 7][thread as usize];
+        stayed.thread_cpus.insert((thread, cpu), Seen { samples: 100, looks: 100 });
+    }
+    assert!(!ids(&judged(&stayed)).contains(&"unpinned-threads"), "{:?}", judged(&stayed).findings);
     // If the memory followed some of the threads, there is no other finding.
     answers(&mut p, &block(), &[S, 9 * S], |page, time| {
         [0, 0, 1, 1, 0, 0, 1, 1][page as usize / 2048] ^ i32::from(time > 0 && page % 512 == 0)

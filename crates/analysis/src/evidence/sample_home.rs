@@ -160,5 +160,6 @@ fn in_logical_range(group: &Group, touches: &HashMap<usize, ObjectTouches>) -> O
         kernel: None,
         kernel_pages: 0.0,
         incomplete: false,
+        is_full: false,
     }
 }

@@ -9,7 +9,7 @@
 //! | `policy-mismatch` | its policy is not first touch, and had each page stayed where its first toucher ran, clearly less would be remote |
 //! | `node-full` | without such a policy, at least a quarter (lower end 5 %) of the touched pages went to another node than their toucher ran on, and first touch would be clearly better |
 //! | none | first touch would be clearly better, but the balancing moved pages away since (see `program.rs`) |
-//! | `unpinned-threads` | use is stable, and at least three quarters (lower end one half) of the touched pages were touched by their own user: what is remote now was local at first |
+//! | `unpinned-threads` | use is stable, at least three quarters (lower end one half) of the touched pages were touched by their own user, and that user now runs elsewhere: of the pages, at least half as large a part as is remote now was touched from a node that their toucher is not on (by how often it was seen on each node) |
 //!
 //! "Clearly better": the interval of the fraction that would be remote by first touch lies below the interval of the fraction that is
 //! remote.
@@ -18,6 +18,7 @@ use super::{Case, Context};
 use crate::PartitionKind;
 use firsttouch_model::Estimate;
 use firsttouch_model::finding::FindingKind;
+use std::collections::BTreeMap;
 
 /// A larger fraction of accesses to slow nodes is reported.
 const SLOW_BAR: f64 = 0.05;
@@ -72,7 +73,8 @@ impl Context<'_> {
         if better && enough(case.moves.part(case.moves.moved), MOVED, 0.0) {
             return RealNodes::Nothing;
         }
-        if policy.is_none() && !better && enough(self.touched_by_user(case), OWN, OWN_BAR) {
+        let moved_away = subject.remote.is_some_and(|remote| self.left(case) >= remote.value / 2.0);
+        if policy.is_none() && !better && enough(self.touched_by_user(case), OWN, OWN_BAR) && moved_away {
             return RealNodes::Kind(FindingKind::UnpinnedThreads);
         }
         RealNodes::Default
@@ -83,6 +85,28 @@ impl Context<'_> {
     pub(super) fn policy(&self, case: &Case<'_>) -> Option<&str> {
         let policy = self.profile.policies.get(&case.object.id).filter(|policy| !policy.is_first_touch())?;
         (!self.target.virtual_machine || policy.is_interleaved()).then_some(policy.policy.as_str())
+    }
+
+    /// The fraction of the touched pages that their toucher is far from now: it touched them on another node than it was seen on since. A worker
+    /// that was seen nowhere has left nothing.
+    fn left(&self, case: &Case<'_>) -> f64 {
+        let process = case.object.process;
+        let nodes = self.target.nodes;
+        let mut seen: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
+        for (_, thread) in self.threads.beside(process) {
+            let looks = self.threads.looks(self.profile, thread.id, nodes);
+            let sums = seen.entry(thread.worker).or_insert_with(|| vec![0; nodes]);
+            sums.iter_mut().zip(looks).for_each(|(sum, looks)| *sum = sum.saturating_add(looks));
+        }
+        let (mut left, mut all) = (0.0, 0.0);
+        for (&(worker, node), pages) in &case.subject.touch.by_place {
+            let looks = seen.get(&worker).map_or(&[][..], Vec::as_slice);
+            let sum: f64 = looks.iter().map(|&looks| looks as f64).sum();
+            let there = looks.get(node as usize).map_or(0.0, |&looks| looks as f64);
+            left += if sum > 0.0 { pages * (1.0 - there / sum) } else { 0.0 };
+            all += pages;
+        }
+        if all > 0.0 { left / all } else { 0.0 }
     }
 
     /// The fraction of the touched pages whose first toucher also uses them.

@@ -51,6 +51,8 @@ pub struct Operand {
     pub reach: Reach,
     /// Bytes from one round of the loop to the next; `None` outside of loops, and where the step is not constant.
     pub stride: Option<i64>,
+    /// The code itself has the address, without a register: a constant or a static variable, at the same place in every round.
+    pub is_fixed: bool,
     /// The data lie on the stack of the thread: spilled registers and locals, hardly ever an object that a user places.
     pub is_stack: bool,
     /// One element of a repeated string instruction, which the processor moves in larger pieces.

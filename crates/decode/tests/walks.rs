@@ -393,11 +393,14 @@ fn straight_code_is_walked_both_ways() {
         a.add(rdi, 64)?;
         a.mov(rdx, qword_ptr(rsi))?; // 82
         a.mov(qword_ptr(rdi), rdx)?; // 83
-        a.mov(rcx, qword_ptr(rdx))?; // 84
+        a.addsd(xmm0, qword_ptr(0x7000))?; // 84
+        a.mov(rcx, qword_ptr(rdx))?; // 85
         a.ret()
     });
     let walk = code.walk(82, &[(RDI, 0x5040), (RSI, 0x6000)]);
-    assert_eq!(code.addresses(&walk)[..3], [(80, 0x5000), (82, 0x6000), (83, 0x5040)]);
+    assert_eq!(code.addresses(&walk)[..4], [(80, 0x5000), (82, 0x6000), (83, 0x5040), (84, 0x7000)]);
+    let fixed: Vec<u64> = walk.operands.iter().filter(|one| one.is_fixed).map(|one| one.address).collect();
+    assert_eq!(fixed, [0x7000], "only the constant's address is in the code");
     assert!(walk.around.is_none() && walk.unknown == 1, "{walk:?}");
 }
 

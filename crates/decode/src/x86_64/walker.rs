@@ -82,6 +82,7 @@ impl Found {
                 access: operand.access,
                 reach,
                 stride: None,
+                is_fixed: operand.base == Register::None && operand.index == Register::None,
                 is_stack: operand.base == Register::RSP || data.is_stack(address),
                 is_repeated: is_repeated(&step.instruction),
             }));

@@ -159,7 +159,7 @@ impl TimerSamples {
             for operand in &walk.operands {
                 // What each round reads at one place is a constant, or in a cache. Of other places, the analysis finds out whether small blocks lie
                 // there.
-                let is_near = operand.is_stack || operand.stride == Some(0);
+                let is_near = operand.is_stack || operand.is_fixed || operand.stride == Some(0);
                 let small = || (!is_near && process.small_blocks.may_hold(operand.address)).then_some(NO_OBJECT);
                 let Some(object) = object_at(&mut process.objects, operand.address).or_else(small) else {
                     elsewhere += if is_near { 0.0 } else { words(operand) };

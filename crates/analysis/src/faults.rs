@@ -23,7 +23,7 @@
 //!
 //! Limit: if balancing is on, copies that a parent makes when it writes after fork count as hints.
 
-use crate::repeated_faults::{Cells, keep_first, keep_last};
+use crate::repeated_faults::{Cells, keep_first, keep_last, keep_written};
 use crate::touch_record::{Placed, Touch};
 use firsttouch_model::rows::{Id, Object, ObjectKind, Profile, Release};
 use std::borrow::Borrow;
@@ -146,13 +146,13 @@ impl Faults {
         }
         self.drop_released(object, own);
         let known = own.iter().all(|p| p.touch.mapped.is_some());
-        let mut writes: Vec<Placed> = own.extract_if(.., |p| p.touch.mapped.is_some_and(|bytes| bytes > 0)).collect();
+        let writes: Vec<Placed> = own.extract_if(.., |p| p.touch.mapped.is_some_and(|bytes| bytes > 0)).collect();
         if known || self.may_hint {
             keep_first(own, object.address, object.bytes);
         }
-        let again = !known && !self.may_hint || !writes.is_empty();
-        own.append(&mut writes);
-        if again {
+        if !writes.is_empty() {
+            keep_written(own, writes, object.address, object.bytes);
+        } else if !known && !self.may_hint {
             keep_last(own, object.address, object.bytes);
         }
     }

@@ -8,7 +8,8 @@
 //!    later). Of several records of one page that each represent one fault, the last stays.
 //! 2. The range is divided into up to 64 equal cells, of at least 16 expected records each. With P the cell's bytes, W the bytes that its
 //!    records represent and w those of a typical record, the cell was touched more than once if W >= 1.1 P + 2 sqrt(P w) (with 16 records
-//!    1.6 P: more than random sampling gives in 99 of 100 cells, and than sampling every n-th fault gives in any).
+//!    1.6 P: more than random sampling gives in 99 of 100 cells, and than sampling every n-th fault gives in any). In storms the events are on
+//!    in one tick of eight: records of one tick are chosen together, so they count as one record that represents what all of them do.
 //! 3. Then the newest records that represent P stay. A generation ends where a long pause begins: of the possible ends between 0.7 P and
 //!    1.3 P the one before the longest pause, else the one nearest to P.
 //! 4. Of several records of one page, the last stays.
@@ -39,6 +40,16 @@ const RECORDS_A_CELL: f64 = 16.0;
 const LOOKED_AT: usize = 64;
 /// The range in which the last generation may end, as a fraction of the cell's bytes.
 const END: std::ops::RangeInclusive<f64> = 0.7..=1.3;
+
+/// Records of storms stand for at least so many faults (a period of 251 in one tick of eight), and those of one tick are at most so far from each
+/// other, ns.
+const STORM_WEIGHT: f64 = 2008.0;
+const TOGETHER_NS: u64 = 20_000_000;
+/// If all faults fall into one or two ticks that are on, records represent eight times as many as there were. With twice the standard deviation
+/// that is no sign of a second generation.
+const TICKS_FACTOR: f64 = 2.0;
+/// A write shows that a page was read before if it is at most so many times as far from it as what the records stand for.
+const CLOSE: f64 = 4.0;
 
 /// Records of one process are at most so many times as far from each other as the pages that they stand for.
 const APART: f64 = 2.0;
@@ -82,6 +93,24 @@ pub fn keep_first_of_processes(placed: &mut Vec<Placed>, threads: &Threads) {
     });
 }
 
+/// Joins an object's faults on pages that were not mapped and its `writes` to pages that were (the zero page of memory that was read before, or
+/// pages shared after fork), and keeps those that placed pages. A fault on a page that was not mapped may have been a read that placed nothing.
+/// If another thread wrote to mapped pages around it later, it was.
+pub fn keep_written(placed: &mut Vec<Placed>, mut writes: Vec<Placed>, address: u64, bytes: u64) {
+    keep_last(&mut writes, address, bytes);
+    writes.sort_by_key(|write| (write.offset, write.touch.time));
+    placed.retain(|read| {
+        let above = writes.partition_point(|write| write.offset < read.offset);
+        let around = [above.checked_sub(1).and_then(|below| writes.get(below)), writes.get(above)];
+        let is_near = |write: &&Placed| write.offset.abs_diff(read.offset) as f64 <= CLOSE * write.covers().max(read.covers());
+        let mut near = around.into_iter().flatten().filter(is_near).peekable();
+        let is_alone = near.peek().is_none();
+        is_alone || near.any(|write| write.touch.thread == read.touch.thread || write.touch.time < read.touch.time)
+    });
+    placed.append(&mut writes);
+    one_of_page(placed, address, Stays::Last, |_| true);
+}
+
 fn keep(placed: &mut Vec<Placed>, address: u64, bytes: u64, stays: Stays) {
     base_pages(placed, address);
     one_of_page(placed, address, stays, |p| p.touch.weight <= 1.0);
@@ -107,7 +136,7 @@ pub struct Cells<R> {
 
 impl<R: Borrow<Placed>> Cells<R> {
     pub fn new(placed: Vec<R>, covered: f64, bytes: u64) -> Self {
-        let typical = placed.iter().map(|p| p.borrow().covers().powi(2)).sum::<f64>() / covered;
+        let typical = squares(placed.iter().map(Borrow::borrow)) / covered;
         let count = (bytes as f64 / typical / RECORDS_A_CELL).clamp(1.0, MOST_CELLS).floor().max(1.0);
         let size = (bytes as f64 / count).max(1.0);
         let mut cells: Vec<Vec<R>> = (0..count as usize).map(|_| Vec::new()).collect();
@@ -117,6 +146,21 @@ impl<R: Borrow<Placed>> Cells<R> {
         }
         Self { size, typical, cells }
     }
+}
+
+/// The sum of squares of the bytes that records represent, each group of records that were chosen together as one.
+fn squares<'a>(placed: impl Iterator<Item = &'a Placed>) -> f64 {
+    let (mut of_storms, mut squares) = (Vec::new(), 0.0);
+    for record in placed {
+        if record.touch.weight >= STORM_WEIGHT {
+            of_storms.push((record.touch.time, record.covers()));
+        } else {
+            squares += record.covers().powi(2);
+        }
+    }
+    of_storms.sort_unstable_by_key(|record| record.0);
+    let ticks = of_storms.chunk_by(|one, next| next.0 - one.0 <= TOGETHER_NS);
+    squares + ticks.map(|tick| (TICKS_FACTOR * tick.iter().map(|record| record.1).sum::<f64>()).powi(2)).sum::<f64>()
 }
 
 /// All generations of touches of an object that was initialised several times.
@@ -319,6 +363,59 @@ mod tests {
         let mut list = once.clone();
         keep_first(&mut list, 0, PAGES * 4096);
         assert_eq!(list.len(), once.len());
+    }
+
+    /// The records of a storm: every 251st fault, in one tick of eight. Four threads touch their quarters, each fault twice if `twice`: a read, then
+    /// a write. Returns those of the reads and those of the writes.
+    fn in_storm(reader: Option<usize>, on: impl Fn(usize, u64) -> bool) -> (Vec<Placed>, Vec<Placed>) {
+        let (mut reads, mut writes) = (Vec::new(), Vec::new());
+        for thread in 0..4 {
+            let from = PAGES / 4 * thread as u64;
+            let record = |time: u64, thread: usize, mapped: u64| {
+                move |p: Placed| Placed {
+                    touch: Touch { time: time + p.touch.time, thread, weight: 2008.0, mapped: Some(mapped), ..p.touch.clone() },
+                    ..p
+                }
+            };
+            let faults = touched(from, from + PAGES / 4, 0, thread, 125);
+            let seen = faults.iter().filter(|p| on(thread, p.offset / 4096 - from));
+            let (first, second): (Vec<_>, Vec<_>) = seen.cloned().enumerate().partition(|(i, _)| i % 2 == 0);
+            reads.extend(first.into_iter().map(|(_, p)| p).map(record(5, reader.unwrap_or(thread), 0)));
+            writes.extend(second.into_iter().map(|(_, p)| p).map(record(if reader.is_some() { S } else { 6 }, thread, 4096)));
+        }
+        (reads, writes)
+    }
+
+    const S: u64 = 1_000_000_000;
+
+    /// Check that the records of two threads stay if those of the ticks in which the events were on represent more faults than there were:
+    /// each thread read and then wrote each page of its own part.
+    #[test]
+    fn ticks_of_storms_are_one_choice() {
+        let (mut reads, writes) = in_storm(None, |thread, page| thread != 2 && page < 1500);
+        let all = reads.len() + writes.len();
+        assert!(all > 32, "{all}");
+        keep_first(&mut reads, 0, PAGES * 4096);
+        keep_written(&mut reads, writes, 0, PAGES * 4096);
+        let of = |thread| reads.iter().filter(|p| p.touch.thread == thread).count();
+        assert!((0..4).all(|thread| thread == 2 || of(thread) >= all / 4) && reads.len() == all, "{:?}", [of(0), of(1), of(2), of(3)]);
+    }
+
+    /// Check that reads by one thread place nothing where others wrote to the same pages later, however few records show it.
+    #[test]
+    fn writes_supersede_reads() {
+        let (reads, writes) = in_storm(Some(7), |_, _| true);
+        let (mut kept, count) = (reads, writes.len());
+        keep_written(&mut kept, writes, 0, PAGES * 4096);
+        assert_eq!((kept.len(), kept.iter().filter(|p| p.touch.thread == 7).count()), (count, 0));
+        // Nobody wrote to the second half: the reads are all that is known of it.
+        let mapped = |list: Vec<Placed>, bytes| -> Vec<Placed> {
+            list.into_iter().map(|p| Placed { touch: Touch { mapped: Some(bytes), ..p.touch.clone() }, ..p }).collect()
+        };
+        let mut kept = mapped(touched(0, PAGES, 5, 7, 31), 0);
+        keep_written(&mut kept, mapped(touched(0, PAGES / 2, S, 0, 31), 4096), 0, PAGES * 4096);
+        let read_from = kept.iter().filter(|p| p.touch.thread == 7).map(|p| p.offset / 4096).min().expect("reads that nobody wrote over");
+        assert!(read_from >= PAGES / 2 && read_from <= PAGES / 2 + 5 * 31, "{read_from}");
     }
 
     /// Check that the history gives the thread that placed a page at any time, and that it needs three generations.

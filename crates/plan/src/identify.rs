@@ -3,6 +3,7 @@
 use crate::program_files::static_array;
 use crate::{Frame, Module, Origin, ProgramFiles, Site, file_name, hash};
 use firsttouch_analysis::ObjectView;
+use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::FindingKind;
 use firsttouch_model::rows::{self as profile, Id, Object, ObjectKind, Profile};
 use std::cell::RefCell;
@@ -12,6 +13,9 @@ use std::path::Path;
 
 /// The module name in frames of interpreted Python code.
 const PYTHON: &str = "python";
+
+/// The call that attaches shared memory.
+const SHMAT: &str = "shmat";
 
 const RUST_SOURCES: &str = "/rustc/";
 
@@ -31,6 +35,12 @@ pub enum Unplaceable {
     MixedCall,
     /// Blocks below the minimum size.
     SmallBlocks,
+    /// A segment of System V shared memory, which no function attaches that a run places memory in.
+    Segment,
+    /// The program does not load the library that places memory; why it does not.
+    NoLibrary(String),
+    /// More objects than a plan has room for.
+    Surplus,
 }
 
 impl fmt::Display for Unplaceable {
@@ -41,6 +51,8 @@ impl fmt::Display for Unplaceable {
             Self::NoTraffic => write!(f, "its traffic is not known, so nothing can be predicted"),
             Self::OtherProcess => write!(f, "it belongs to another process than the one that does most of the work"),
             Self::NotInProfile => write!(f, "it is not in the profile"),
+            Self::NoCall(ObjectKind::File) => write!(f, "it is the memory of a file, which a run does not place"),
+            Self::NoCall(ObjectKind::Mapping) => write!(f, "the call that mapped it was not seen, so a run could not follow it"),
             Self::NoCall(kind) => write!(f, "a {} has no allocating call that a run could follow", kind.as_str()),
             Self::NoStaticArray(name) => write!(f, "no file of the program has one static array '{name}' of its size"),
             Self::PythonCode => write!(f, "it is allocated by Python code, whose stacks a run does not follow"),
@@ -48,6 +60,9 @@ impl fmt::Display for Unplaceable {
             Self::SmallBlocks => {
                 write!(f, "its blocks are too small for a run to place one by one: let the threads that use them allocate them")
             }
+            Self::Segment => write!(f, "shmat attached it, which a run does not follow"),
+            Self::NoLibrary(why) => write!(f, "{why}; a run could not load the library that places memory either"),
+            Self::Surplus => write!(f, "a plan has no room for so many objects"),
             Self::MixedCall => write!(f, "the same call allocates other memory too, without a fixed order"),
         }
     }
@@ -74,16 +89,29 @@ impl<'a> Origins<'a> {
     /// # Errors
     /// Why a run could not recognise the object.
     pub fn origin(&self, view: &ObjectView) -> Result<Origin, Unplaceable> {
+        if let Some(why) = self.no_library() {
+            return Err(Unplaceable::NoLibrary(why));
+        }
         if view.kind == ObjectKind::Pool {
-            return Err(Unplaceable::SmallBlocks);
+            return Err(if view.language.as_deref() == Some("python") { Unplaceable::PythonCode } else { Unplaceable::SmallBlocks });
         }
         let object = self.profile.objects.iter().find(|object| object.id == view.id).ok_or(Unplaceable::NotInProfile)?;
         match object.kind {
             ObjectKind::Static => self.symbol(object),
+            ObjectKind::Heap | ObjectKind::Anonymous if object.call.as_deref() == Some(SHMAT) => Err(Unplaceable::Segment),
             ObjectKind::Heap | ObjectKind::Anonymous => self.site(object, view).map(Origin::Site),
             ObjectKind::Pool => Err(Unplaceable::SmallBlocks),
             ObjectKind::Stack | ObjectKind::File | ObjectKind::Mapping => Err(Unplaceable::NoCall(object.kind)),
         }
+    }
+
+    /// Why the program did not load the agent; `None` if it did, or was running already.
+    fn no_library(&self) -> Option<String> {
+        let agent = self.profile.evidence.iter().find(|evidence| evidence.source == EvidenceSource::Agent.as_str())?;
+        let has_recorded = self.profile.objects.iter().any(|object| object.kind == ObjectKind::Heap);
+        let is_missing = !agent.available && !has_recorded && !self.profile.meta.is_attached();
+        // The sentence goes on with what that means for the names of objects.
+        is_missing.then(|| agent.detail.split(": ").next().unwrap_or_default().to_owned())
     }
 
     fn symbol(&self, object: &Object) -> Result<Origin, Unplaceable> {

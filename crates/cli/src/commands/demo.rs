@@ -112,7 +112,7 @@ fn plan_of(serial: &ProfiledRun, folder: &Path, say: &impl Fn(&str) -> Result<()
         "2. Without touching the source: a plan says where each page goes, by the line that allocates it.\n\n   $ firsttouch plan {made_from} -o {PLAN}\n{}\n",
         words.concat()
     ))?;
-    if serial.analysed.analysis.machine.virtual_machine {
+    if serial.analysed.analysis.machine.virtual_machine && !planned.plan.is_empty() {
         say(&format!("   On a machine with several nodes: firsttouch run --plan {PLAN} -- firsttouch bench dgemv ...\n\n"))?;
     }
     Ok(planned)

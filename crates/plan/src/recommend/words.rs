@@ -46,7 +46,10 @@ impl Recommendations {
         let assumed = if self.is_assumed { ", at the relative speeds of the catalogue's median machine" } else { "" };
         let why = match one.worth {
             Worth::Worthwhile | Worth::NotPredicted => return None,
-            Worth::NoGain => "no gain is predicted".to_owned(),
+            Worth::NoGain => {
+                let range = one.of_fix.and_then(|fix| fix.interval).map(|[low, high]| format!(" [{low:.2}, {high:.2}]"));
+                format!("no gain is predicted{}", range.unwrap_or_default())
+            }
             Worth::Costs(ratio) => format!("its repair is predicted to take {:.0} % longer", 100.0 * (ratio - 1.0)),
             Worth::OnlyAlone(gain) => {
                 format!("beside the other repairs it is predicted to cost time (by itself it would be {gain:.2} times as fast)")
@@ -117,6 +120,8 @@ impl Recommendation {
             "only a change of the source removes this: {}",
             match why {
                 LeftAlone::Unplaceable(why) => format!("no plan can place it, because {why}"),
+                // The words of the fix may offer numactl as another way.
+                LeftAlone::Slower("interleave", ..) => format!("a plan leaves it alone, because {why}, numactl's as well"),
                 why => format!("a plan leaves it alone, because {why}"),
             }
         ))

@@ -103,14 +103,14 @@ impl Recommendation {
     /// What the plan does instead of the fix in the source, and why; `None` if both do the same, or neither is worth it.
     #[must_use]
     pub fn difference(&self) -> Option<String> {
-        if !self.worth.is_worth() || self.objects.is_empty() {
+        if !self.worth.is_worth() || self.objects.is_empty() || self.fix_kind == FixKind::NotMemory {
             return None;
         }
         let Some((_, place)) = self.placed().next() else { return self.only_in_source() };
         let fix = if self.is_fix_worth { self.instead_of_fix(place) } else { Some(self.instead_of_costly_fix()) };
-        let left: Vec<&str> = self.left_alone().map(|(one, _)| one.name.as_str()).collect();
-        let left = (!left.is_empty()).then(|| format!("a plan leaves {} alone", named(&left)));
-        let all: Vec<String> = fix.into_iter().chain(left).collect();
+        // Of several objects, a plan may leave some alone.
+        let is_part = self.left_alone().next().is_some();
+        let all: Vec<String> = fix.into_iter().chain(is_part.then(|| self.plan_words())).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
 

@@ -24,7 +24,7 @@ pub fn context() -> Context {
     Context { profile: "dgemv.ftp".into(), options: Vec::new(), recorded_nodes: 1, heading: true, more: true, verbose: false, prefix: "" }
 }
 
-fn line(line: u32, function: &str, text: &str, share: f64) -> CodeLocation {
+fn code_line(line: u32, function: &str, text: &str, share: f64) -> CodeLocation {
     CodeLocation {
         file: Some("/home/me/src/dgemv.c".into()),
         line: Some(line),
@@ -53,7 +53,7 @@ pub fn matrix_a() -> ObjectView {
         shared_by: None,
         ordinal: 0,
         language: Some("c".into()),
-        allocated_at: Some(line(41, "run", "double *A = malloc(m * n * sizeof *A);", 1.0)),
+        allocated_at: Some(code_line(41, "run", "double *A = malloc(m * n * sizeof *A);", 1.0)),
         access_share: Some(0.98),
         access_share_interval: Some([0.97, 0.99]),
         time_share: None,
@@ -66,7 +66,7 @@ pub fn matrix_a() -> ObjectView {
         remote_interval: Some([0.48, 0.52]),
         first_touch: FirstTouchView {
             by_thread: vec![1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
-            at: vec![line(46, "initialise", "A[i * n + j] = (double)(i + j);", 1.0)],
+            at: vec![code_line(46, "initialise", "A[i * n + j] = (double)(i + j);", 1.0)],
             partition: PartitionKind::Single,
             cause: Some(TouchCause::Loop),
             samples: 1310,
@@ -76,7 +76,7 @@ pub fn matrix_a() -> ObjectView {
         used_by_thread: vec![0.125; 8],
         used_by_thread_interval: vec![[0.11, 0.14]; 8],
         used_by_thread_samples: vec![238; 8],
-        used_at: vec![line(23, "product", "sum += A[i * n + j] * b[j];", 1.0)],
+        used_at: vec![code_line(23, "product", "sum += A[i * n + j] * b[j];", 1.0)],
         partition: PartitionKind::Block,
         page_bytes: 4096,
         policy: None,
@@ -399,7 +399,7 @@ fn no_help_for_libraries() {
 #[test]
 fn several_places() {
     let mut analysis = serial();
-    let at = |line, text, share| CodeLocation { share, ..place(line, "product", text, share) };
+    let at = |line, text, share| CodeLocation { share, ..code_line(line, "product", text, share) };
     analysis.objects[0].used_at = vec![at(23, "+ in[i]", 0.42), at(24, "out[i] = 0.25 * (in[i - 1]", 0.21), at(25, "+ 1", 0.21)];
     let text = text(&analysis, &context(), PLAIN);
     let expected = "

@@ -19,8 +19,8 @@ fn report_and_plan_agree() {
     let (folder, machines) = (temporary_directory(), machines(&firsttouch));
     assert!(machines.len() >= 15, "{machines:?}");
     let (mut compared, mut problems) = (0, Vec::new());
-    for name in names() {
-        let file = recorded(&firsttouch, &name, folder.path());
+    let files = names().into_iter().map(|name| recorded(&firsttouch, &name, folder.path()));
+    for file in files.chain(further_profiles()) {
         let has_findings = firsttouch.report_json(&file)["findings"].as_array().is_some_and(|findings| !findings.is_empty());
         let step = if has_findings { 1 } else { machines.len() / FEW };
         for machine in machines.iter().step_by(step) {
@@ -33,6 +33,13 @@ fn report_and_plan_agree() {
     }
     eprintln!("agreement: {compared} reports compared with their plans, {} contradictions", problems.len());
     assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// The profiles in the directory that `FIRSTTOUCH_PROFILES` names.
+fn further_profiles() -> Vec<PathBuf> {
+    let Some(directory) = std::env::var_os("FIRSTTOUCH_PROFILES") else { return Vec::new() };
+    let all = std::fs::read_dir(directory).expect("FIRSTTOUCH_PROFILES").flatten().map(|entry| entry.path());
+    all.filter(|path| path.extension().is_some_and(|extension| extension == "ftp")).collect()
 }
 
 /// Check that `check` lists the findings of the report, in its order and with its recommendations.

@@ -163,12 +163,11 @@ impl AnalysedProfile {
     pub fn recommendations(&self) -> Result<Recommendations> {
         let machine = self.machine()?;
         let proposals = self.proposals(machine);
-        let decide =
-            || choose(&self.analysis.traffic, machine, &proposals.candidates(), &self.analysis.remedies(), ForecastOptions::default());
-        let is_forecast = self.description.is_some() || self.forecast.get().is_some();
-        let decision: std::result::Result<Decision, ForecastError> = match is_forecast.then(|| self.forecast_from(machine, &proposals)) {
-            Some(forecast) => forecast.map(|forecast| forecast.decision.clone()).map_err(Clone::clone),
-            None => decide(),
+        let has_forecast = self.description.is_some() || self.forecast.get().is_some();
+        let decision: std::result::Result<Decision, ForecastError> = if has_forecast {
+            self.forecast_from(machine, &proposals).map(|forecast| forecast.decision.clone()).map_err(Clone::clone)
+        } else {
+            choose(&self.analysis.traffic, machine, &proposals.candidates(), &self.analysis.remedies(), ForecastOptions::default())
         };
         let decision = match &decision {
             Ok(decision) => Ok(decision),

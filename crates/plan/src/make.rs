@@ -8,6 +8,7 @@ use firsttouch_analysis::{Analysis, ObjectView};
 use firsttouch_model::prediction;
 use firsttouch_model::rows::Profile;
 use firsttouch_predict::forecast::{Forecast, ForecastError};
+use std::collections::BTreeSet;
 
 /// With fewer huge pages than this per node, interleaving spreads an object unevenly.
 const HUGE_PAGES_A_NODE: u64 = 16;
@@ -64,7 +65,9 @@ pub fn make(
     let recommendations = recommend(analysis, proposals, decision);
     plan.left_alone = recommendations.left_alone();
     let Ok(forecast) = forecast else { return Ok(Planned { plan, outlook: None, recommendations }) };
-    for (one, place) in recommendations.list.iter().flat_map(Recommendation::placed) {
+    // Two entries for one object would contradict each other.
+    let mut known = BTreeSet::new();
+    for (one, place) in recommendations.list.iter().flat_map(Recommendation::placed).filter(|(one, _)| known.insert(one.object)) {
         if let Some(view) = analysis.objects.iter().find(|object| object.id == one.object) {
             plan.entries.push(entry(view, place, analysis.machine.nodes));
         }

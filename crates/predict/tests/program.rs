@@ -301,7 +301,8 @@ fn what_gains_nothing_is_left_alone() {
         let [first, second] = [7, 8].map(|object| decision.findings[&object]);
         let placed = first.placed.map(|placed| placed.gain);
         assert!(first.remedy.gain > 1.5 && placed == Some(first.remedy.gain) && first.remedy.interval.is_none(), "{decision:?}");
-        assert!(second.remedy.gain < 0.99 && second.beside_others < 0.99, "interleaving what is well placed costs time: {decision:?}");
+        // The links are free once the other object is placed.
+        assert!(second.remedy.gain < 0.99 && near(second.beside_others, 1.0), "interleaving what is well placed costs time: {decision:?}");
         let whole = forecast(&traffic, &machine, &candidates, &remedies, ForecastOptions::default()).unwrap().decision;
         assert_eq!(whole.choice, decision.choice);
         let same = |object: i64| whole.findings[&object].remedy.gain.to_bits() == decision.findings[&object].remedy.gain.to_bits();

@@ -14,6 +14,9 @@ use std::path::Path;
 /// The module name in frames of interpreted Python code.
 const PYTHON: &str = "python";
 
+/// Programs whose memory holds objects of all kinds. A version may follow the name.
+const INTERPRETERS: &[&str] = &["python", "ruby", "perl", "node", "java", "jvm"];
+
 /// The call that attaches shared memory.
 const SHMAT: &str = "shmat";
 
@@ -35,6 +38,8 @@ pub enum Unplaceable {
     MixedCall,
     /// Blocks below the minimum size.
     SmallBlocks,
+    /// An interpreter's static array, or memory that it allocates for objects of all kinds.
+    Interpreter,
     /// A segment of System V shared memory, which no function attaches that a run places memory in.
     Segment,
     /// The program does not load the library that places memory; why it does not.
@@ -60,6 +65,7 @@ impl fmt::Display for Unplaceable {
             Self::SmallBlocks => {
                 write!(f, "its blocks are too small for a run to place one by one: let the threads that use them allocate them")
             }
+            Self::Interpreter => write!(f, "it is the interpreter's own memory, which holds objects of all kinds"),
             Self::Segment => write!(f, "shmat attached it, which a run does not follow"),
             Self::NoLibrary(why) => write!(f, "{why}; a run could not load the library that places memory either"),
             Self::Surplus => write!(f, "a plan has no room for so many objects"),
@@ -123,6 +129,7 @@ impl<'a> Origins<'a> {
         paths.dedup();
         let holds = |path: &String| static_array(self.files, Path::new(path), &name, object.bytes).is_some();
         match exe.into_iter().chain(paths).find(holds) {
+            Some(path) if is_interpreter(&path) => Err(Unplaceable::Interpreter),
             Some(path) => Ok(Origin::Symbol { module: self.name(&path), name }),
             None => Err(Unplaceable::NoStaticArray(name)),
         }
@@ -158,6 +165,10 @@ impl<'a> Origins<'a> {
         let recorded = recorded.map_or(&[][..], |site| &site.frames);
         if recorded.iter().any(|frame| frame.module.as_deref() == Some(PYTHON)) {
             return Err(Unplaceable::PythonCode);
+        }
+        // The C library's own functions may come first.
+        if recorded.iter().filter_map(|frame| frame.module.as_deref()).find(|path| !is_system(path)).is_some_and(is_interpreter) {
+            return Err(Unplaceable::Interpreter);
         }
         let frames = self.frames(recorded);
         if frames.is_empty() {
@@ -254,7 +265,31 @@ impl<'a> Origins<'a> {
     }
 }
 
+/// Whether a file is an interpreter or its library.
+fn is_interpreter(path: &str) -> bool {
+    let name = file_name(path);
+    let name = name.strip_prefix("lib").unwrap_or(name);
+    INTERPRETERS.iter().any(|known| name.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-', '3'])))
+}
+
 /// Whether a file is part of the system: its debug information is not read, and an update replaces it.
 fn is_system(path: &str) -> bool {
     ["/usr/lib/", "/usr/lib64/", "/lib/", "/lib64/", "["].iter().any(|folder| path.starts_with(folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_interpreter;
+
+    /// Check which files count as interpreters.
+    #[test]
+    fn interpreters_have_versions() {
+        for path in ["/usr/bin/python3.11", "/opt/lib/libpython3.12.so.1.0", "/usr/bin/perl", "/opt/node", "/opt/jdk/lib/server/libjvm.so"]
+        {
+            assert!(is_interpreter(path), "{path}");
+        }
+        for path in ["/home/me/nodes", "/home/me/pythonic", "/usr/lib/libc.so.6", "python_solver", "/home/me/javelin"] {
+            assert!(!is_interpreter(path), "{path}");
+        }
+    }
 }

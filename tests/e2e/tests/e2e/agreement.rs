@@ -83,6 +83,11 @@ fn no_plan_is_promised_where_it_would_be_empty() {
             "UPDATE frames SET module = 'python' WHERE site IN (SELECT site FROM objects)",
             "it is allocated by Python code, whose stacks a run does not follow",
         ),
+        (
+            "an interpreter",
+            "UPDATE frames SET module = '/usr/bin/python3.11' WHERE site IN (SELECT site FROM objects)",
+            "it is the interpreter's own memory, which holds objects of all kinds",
+        ),
         ("a call that was not seen", "UPDATE objects SET site = NULL", "the call that allocated it is not known"),
         ("a file", "UPDATE objects SET kind = 'file', call = 'mmap'", "it is the memory of a file, which a run does not place"),
         (

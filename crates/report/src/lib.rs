@@ -29,6 +29,7 @@ pub use bench::{BenchJson, bench_text, speed_chart};
 pub use check::{CheckJson, check_github, check_junit, check_sarif, check_text};
 pub use diff::{DiffJson, diff_text};
 pub use doctor::{DoctorJson, doctor_text, seen_text};
+pub use firsttouch_plan::Recommendations;
 pub use map::{Origin, SaveError, SaveErrorKind, heat_maps, machine_toml, map_text, map_xml};
 pub use plan::{PlanJson, plan_text};
 pub use predict::{Compared, PredictJson, PredictMachine, predict_text};

@@ -150,12 +150,15 @@ fn problems_of_one(finding: &Value) -> Vec<String> {
 
     let difference = one["difference"].as_str();
     check(is_worth || difference.is_none(), "where neither is worth it, they do not differ");
-    let same = match text(&finding["fix_kind"]) {
-        "interleave" => Some("interleave"),
-        "fixed-parts" | "copy-per-node" | "not-memory" => None,
-        _ => Some("blocked"),
+    let is_placed_as = |policy: &str| is_fix_worth && objects.iter().all(|object| object["policy"] == policy);
+    let differs = match text(&finding["fix_kind"]) {
+        "not-memory" => false,
+        // No plan can do that.
+        "fixed-parts" | "copy-per-node" => true,
+        "interleave" => !is_placed_as("interleave"),
+        _ => !is_placed_as("blocked"),
     };
-    let differs = is_worth && !objects.is_empty() && (!is_fix_worth || objects.iter().any(|object| object["policy"].as_str() != same));
+    let differs = is_worth && !objects.is_empty() && differs;
     check(differs == difference.is_some(), "a difference of fix and plan is explained, and only that");
     problems
 }

@@ -30,6 +30,10 @@ fn report_and_plan_agree() {
         for machine in ["virtual:2", "thunderx2-cn9980x2"] {
             problems.extend(false_promises(&firsttouch, &file, machine));
         }
+        // One profile shows what is wrong.
+        if !problems.is_empty() {
+            break;
+        }
     }
     eprintln!("agreement: {compared} reports compared with their plans, {} contradictions", problems.len());
     assert!(problems.is_empty(), "{}", problems.join("\n"));

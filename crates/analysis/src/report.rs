@@ -4,7 +4,7 @@
 use crate::{Coverage, NotJudgedReason, Note, PartitionKind};
 use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;
-use firsttouch_model::finding::{FindingKind, Remedy, Severity};
+use firsttouch_model::finding::{FindingKind, FixKind, Remedy, Severity};
 use firsttouch_model::prediction::Prediction;
 use firsttouch_model::rows::{Id, ObjectKind};
 use firsttouch_model::traffic::Traffic;
@@ -89,11 +89,11 @@ impl Analysis {
         self.attached || self.command.is_empty()
     }
 
-    /// The objects of each finding, with the placement that removes the defect.
+    /// The objects of each finding, with the placement of their memory after the fix.
     #[must_use]
     pub fn remedies(&self) -> Vec<(Vec<i64>, Remedy)> {
         let of_objects = self.findings.iter().filter(|finding| finding.object.is_some());
-        of_objects.filter_map(|finding| Some((finding.objects().collect(), finding.kind.remedy()?))).collect()
+        of_objects.filter_map(|finding| Some((finding.objects().collect(), finding.fix_kind.remedy()?))).collect()
     }
 }
 
@@ -317,6 +317,9 @@ pub struct Finding {
     /// versions.
     #[serde(default)]
     pub fix_edits: Vec<FixEdit>,
+    /// What the fix does. Absent in reports of earlier versions.
+    #[serde(default)]
+    pub fix_kind: FixKind,
     pub cause: Option<TouchCause>,
     /// Fraction of the accesses to this object (without an object: of all accesses) that are remote.
     pub remote_fraction: f64,

@@ -4,7 +4,7 @@ use crate::simulated::*;
 use firsttouch_analysis::{Analysis, Target, analyse};
 use firsttouch_model::rows::*;
 use firsttouch_model::{NodeId, Pin, TouchCause};
-use firsttouch_report::ReportJson;
+use firsttouch_report::{Recommendations, ReportJson};
 
 fn reason(analysis: &Analysis, name: &str) -> String {
     analysis.not_judged.iter().find(|n| n.name == name).map(|n| n.reason.to_string()).unwrap_or_default()
@@ -35,7 +35,8 @@ fn sound(analysis: &Analysis, nodes: usize) {
             assert!(0.0 <= interval[0] && interval[0] <= interval[1] && interval[1] <= 1.0, "{interval:?}");
         }
     }
-    let text = serde_json::to_string(&ReportJson::new(analysis, None)).unwrap();
+    let none = Recommendations::default();
+    let text = serde_json::to_string(&ReportJson::new(analysis, None, &none)).unwrap();
     assert_eq!(serde_json::from_str::<Analysis>(&text).unwrap().objects.len(), analysis.objects.len());
 }
 
@@ -51,7 +52,8 @@ fn empty_profile() {
 #[test]
 fn json_keys() {
     let world = World::new(4, vec![Thing::new("A", 64, Who::One(0), Who::Block(0, 4))]);
-    let json = serde_json::to_value(ReportJson::new(&judge(&world, 1, 2), None)).unwrap();
+    let none = Recommendations::default();
+    let json = serde_json::to_value(ReportJson::new(&judge(&world, 1, 2), None, &none)).unwrap();
     assert_eq!(json["schema"], "firsttouch.report/1");
     assert_eq!(json["command"], serde_json::json!(["./sim", "1"]));
     assert_eq!((&json["exit_code"], &json["wall_s"], &json["prediction"]), (&0.into(), &10.0.into(), &serde_json::Value::Null));

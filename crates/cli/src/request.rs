@@ -2,7 +2,7 @@
 
 use crate::arguments::Judge;
 use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, Result};
-use firsttouch_report::{Context, PlanOutline};
+use firsttouch_report::Context;
 use std::path::Path;
 
 /// The requested machine and pinning.
@@ -14,12 +14,6 @@ pub fn analysis_request(arguments: &Judge) -> Result<AnalysisRequest> {
     Ok(if arguments.place_all_threads { request.placing_all_threads() } else { request })
 }
 
-/// What a plan would do, if there are findings about objects.
-fn outline(analysed: &AnalysedProfile) -> Option<PlanOutline> {
-    analysed.analysis.findings.iter().find(|finding| finding.object.is_some())?;
-    analysed.outline().ok().map(|outline| PlanOutline::new(&outline))
-}
-
 /// The context of the text report on a profile.
 pub fn report_context(analysed: &AnalysedProfile, profile: &Path, heading: bool, verbose: bool) -> Context {
     Context {
@@ -29,7 +23,6 @@ pub fn report_context(analysed: &AnalysedProfile, profile: &Path, heading: bool,
         heading,
         more: true,
         verbose,
-        plan: outline(analysed),
         prefix: if heading { "" } else { "firsttouch: " },
     }
 }

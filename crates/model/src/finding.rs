@@ -39,8 +39,65 @@ pub enum FindingKind {
 pub enum Remedy {
     /// Each thread's part is on the node of that thread.
     ParallelFirstTouch,
+    /// Each thread finds all that it uses on its own node, because the source was changed: there is a copy a node, or threads have fixed parts.
+    Local,
     /// Pages are on all nodes in turn.
     Interleave,
+}
+
+/// What the fix of a finding does in the source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FixKind {
+    /// Each thread touches first, or allocates, the part that it uses.
+    DivideFirstTouch,
+    /// As that, with each thread's part on pages of its own.
+    AlignParts,
+    /// As that, in memory that was not used before.
+    FreshMemory,
+    /// As that, without the memory policy.
+    NoPolicy,
+    /// The memory stays on nodes with CPUs.
+    FastNodes,
+    /// Each thread gets the same part every time, and touches it first.
+    FixedParts,
+    /// Each node gets a copy.
+    CopyPerNode,
+    /// Pages go to all nodes in turn.
+    Interleave,
+    /// It is not about the place of the memory: pin threads, make room.
+    #[default]
+    NotMemory,
+}
+
+impl FixKind {
+    /// Where memory is after the fix; `None` if the fix is not about that.
+    #[must_use]
+    pub fn remedy(self) -> Option<Remedy> {
+        match self {
+            Self::DivideFirstTouch | Self::AlignParts | Self::FreshMemory | Self::NoPolicy | Self::FastNodes => {
+                Some(Remedy::ParallelFirstTouch)
+            }
+            Self::FixedParts | Self::CopyPerNode => Some(Remedy::Local),
+            Self::Interleave => Some(Remedy::Interleave),
+            Self::NotMemory => None,
+        }
+    }
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::DivideFirstTouch => "divide-first-touch",
+            Self::AlignParts => "align-parts",
+            Self::FreshMemory => "fresh-memory",
+            Self::NoPolicy => "no-policy",
+            Self::FastNodes => "fast-nodes",
+            Self::FixedParts => "fixed-parts",
+            Self::CopyPerNode => "copy-per-node",
+            Self::Interleave => "interleave",
+            Self::NotMemory => "not-memory",
+        }
+    }
 }
 
 /// The severity, by remote accesses to the object / all accesses.
@@ -88,7 +145,8 @@ impl FindingKind {
         }
     }
 
-    /// The placement of the object's memory that removes the defect; `None` if no placement does.
+    /// The placement of the object's memory, as it is, that removes the defect; `None` if no placement does. Changes of the source can do
+    /// more: [`FixKind::remedy`].
     #[must_use]
     pub fn remedy(self) -> Option<Remedy> {
         match self {

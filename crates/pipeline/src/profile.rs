@@ -5,8 +5,8 @@ use crate::{AnalysisRequest, ElfFiles, ErrorKind, FileSources, PipelineError, Re
 use firsttouch_analysis::{Analysis, analyse};
 use firsttouch_model::rows::Profile;
 use firsttouch_model::rows::metadata::Entry;
-use firsttouch_plan::{Outline, Planned, Proposals, make, outline};
-use firsttouch_predict::forecast::{Forecast, ForecastError, ForecastMachine, ForecastOptions, choose, forecast};
+use firsttouch_plan::{Planned, Proposals, Recommendations, make, recommend};
+use firsttouch_predict::forecast::{Decision, Forecast, ForecastError, ForecastMachine, ForecastOptions, choose, forecast};
 use firsttouch_predict::machine::MachineModel;
 use firsttouch_profile::Writer;
 use firsttouch_symbols::frames::symbolize_profile;
@@ -155,19 +155,26 @@ impl AnalysedProfile {
             .map_err(|error| PipelineError::of(ErrorKind::Forecast, error))
     }
 
-    /// What a plan would do, without its figures. Uses the forecast if there is one already; else only chooses, because gains and their
-    /// intervals cost several times as much as the rest of a report.
+    /// What to do about each finding, in the source and by a plan. Gains have intervals if the machine's numbers are known; else they are only
+    /// chosen by, because intervals cost several times as much as the rest of a report.
     ///
     /// # Errors
     /// When the model fails.
-    pub fn outline(&self) -> Result<Outline> {
+    pub fn recommendations(&self) -> Result<Recommendations> {
         let machine = self.machine()?;
         let proposals = self.proposals(machine);
-        let chosen = match self.forecast.get() {
-            Some(forecast) => forecast.as_ref().map(|forecast| forecast.choice.clone()).map_err(Clone::clone),
-            None => choose(&self.analysis.traffic, machine, &proposals.candidates(), ForecastOptions::default()),
+        let has_forecast = self.description.is_some() || self.forecast.get().is_some();
+        let decision: std::result::Result<Decision, ForecastError> = if has_forecast {
+            self.forecast_from(machine, &proposals).map(|forecast| forecast.decision.clone()).map_err(Clone::clone)
+        } else {
+            choose(&self.analysis.traffic, machine, &proposals.candidates(), &self.analysis.remedies(), ForecastOptions::default())
         };
-        outline(&proposals, chosen.as_ref()).map_err(|error| PipelineError::of(ErrorKind::Forecast, error))
+        let decision = match &decision {
+            Ok(decision) => Ok(decision),
+            Err(ForecastError::NotPredictable(why)) => Err(why.to_string()),
+            Err(error) => return Err(PipelineError::of(ErrorKind::Forecast, error.clone())),
+        };
+        Ok(recommend(&self.analysis, &proposals, decision))
     }
 
     fn proposals(&self, machine: &ForecastMachine) -> Proposals<'_> {

@@ -3,6 +3,7 @@
 use crate::program_files::static_array;
 use crate::{Frame, Module, Origin, ProgramFiles, Site, file_name, hash};
 use firsttouch_analysis::ObjectView;
+use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::FindingKind;
 use firsttouch_model::rows::{self as profile, Id, Object, ObjectKind, Profile};
 use std::cell::RefCell;
@@ -12,6 +13,12 @@ use std::path::Path;
 
 /// The module name in frames of interpreted Python code.
 const PYTHON: &str = "python";
+
+/// Programs whose memory holds objects of all kinds. A version may follow the name.
+const INTERPRETERS: &[&str] = &["python", "ruby", "perl", "node", "java", "jvm"];
+
+/// The call that attaches shared memory.
+const SHMAT: &str = "shmat";
 
 const RUST_SOURCES: &str = "/rustc/";
 
@@ -31,6 +38,14 @@ pub enum Unplaceable {
     MixedCall,
     /// Blocks below the minimum size.
     SmallBlocks,
+    /// An interpreter's static array, or memory that it allocates for objects of all kinds.
+    Interpreter,
+    /// A segment of System V shared memory, which no function attaches that a run places memory in.
+    Segment,
+    /// The program does not load the library that places memory; why it does not.
+    NoLibrary(String),
+    /// More objects than a plan has room for.
+    Surplus,
 }
 
 impl fmt::Display for Unplaceable {
@@ -41,6 +56,8 @@ impl fmt::Display for Unplaceable {
             Self::NoTraffic => write!(f, "its traffic is not known, so nothing can be predicted"),
             Self::OtherProcess => write!(f, "it belongs to another process than the one that does most of the work"),
             Self::NotInProfile => write!(f, "it is not in the profile"),
+            Self::NoCall(ObjectKind::File) => write!(f, "it is the memory of a file, which a run does not place"),
+            Self::NoCall(ObjectKind::Mapping) => write!(f, "the call that mapped it was not seen, so a run could not follow it"),
             Self::NoCall(kind) => write!(f, "a {} has no allocating call that a run could follow", kind.as_str()),
             Self::NoStaticArray(name) => write!(f, "no file of the program has one static array '{name}' of its size"),
             Self::PythonCode => write!(f, "it is allocated by Python code, whose stacks a run does not follow"),
@@ -48,6 +65,10 @@ impl fmt::Display for Unplaceable {
             Self::SmallBlocks => {
                 write!(f, "its blocks are too small for a run to place one by one: let the threads that use them allocate them")
             }
+            Self::Interpreter => write!(f, "it is the interpreter's own memory, which holds objects of all kinds"),
+            Self::Segment => write!(f, "shmat attached it, which a run does not follow"),
+            Self::NoLibrary(why) => write!(f, "{why}; a run could not load the library that places memory either"),
+            Self::Surplus => write!(f, "a plan has no room for so many objects"),
             Self::MixedCall => write!(f, "the same call allocates other memory too, without a fixed order"),
         }
     }
@@ -74,16 +95,29 @@ impl<'a> Origins<'a> {
     /// # Errors
     /// Why a run could not recognise the object.
     pub fn origin(&self, view: &ObjectView) -> Result<Origin, Unplaceable> {
+        if let Some(why) = self.no_library() {
+            return Err(Unplaceable::NoLibrary(why));
+        }
         if view.kind == ObjectKind::Pool {
-            return Err(Unplaceable::SmallBlocks);
+            return Err(if view.language.as_deref() == Some("python") { Unplaceable::PythonCode } else { Unplaceable::SmallBlocks });
         }
         let object = self.profile.objects.iter().find(|object| object.id == view.id).ok_or(Unplaceable::NotInProfile)?;
         match object.kind {
             ObjectKind::Static => self.symbol(object),
+            ObjectKind::Heap | ObjectKind::Anonymous if object.call.as_deref() == Some(SHMAT) => Err(Unplaceable::Segment),
             ObjectKind::Heap | ObjectKind::Anonymous => self.site(object, view).map(Origin::Site),
             ObjectKind::Pool => Err(Unplaceable::SmallBlocks),
             ObjectKind::Stack | ObjectKind::File | ObjectKind::Mapping => Err(Unplaceable::NoCall(object.kind)),
         }
+    }
+
+    /// Why the program did not load the agent; `None` if it did, or was running already.
+    fn no_library(&self) -> Option<String> {
+        let agent = self.profile.evidence.iter().find(|evidence| evidence.source == EvidenceSource::Agent.as_str())?;
+        let has_recorded = self.profile.objects.iter().any(|object| object.kind == ObjectKind::Heap);
+        let is_missing = !agent.available && !has_recorded && !self.profile.meta.is_attached();
+        // The sentence goes on with what that means for the names of objects.
+        is_missing.then(|| agent.detail.split(": ").next().unwrap_or_default().to_owned())
     }
 
     fn symbol(&self, object: &Object) -> Result<Origin, Unplaceable> {
@@ -95,6 +129,7 @@ impl<'a> Origins<'a> {
         paths.dedup();
         let holds = |path: &String| static_array(self.files, Path::new(path), &name, object.bytes).is_some();
         match exe.into_iter().chain(paths).find(holds) {
+            Some(path) if is_interpreter(&path) => Err(Unplaceable::Interpreter),
             Some(path) => Ok(Origin::Symbol { module: self.name(&path), name }),
             None => Err(Unplaceable::NoStaticArray(name)),
         }
@@ -130,6 +165,10 @@ impl<'a> Origins<'a> {
         let recorded = recorded.map_or(&[][..], |site| &site.frames);
         if recorded.iter().any(|frame| frame.module.as_deref() == Some(PYTHON)) {
             return Err(Unplaceable::PythonCode);
+        }
+        // The C library's own functions may come first.
+        if recorded.iter().filter_map(|frame| frame.module.as_deref()).find(|path| !is_system(path)).is_some_and(is_interpreter) {
+            return Err(Unplaceable::Interpreter);
         }
         let frames = self.frames(recorded);
         if frames.is_empty() {
@@ -226,7 +265,31 @@ impl<'a> Origins<'a> {
     }
 }
 
+/// Whether a file is an interpreter or its library.
+fn is_interpreter(path: &str) -> bool {
+    let name = file_name(path);
+    let name = name.strip_prefix("lib").unwrap_or(name);
+    INTERPRETERS.iter().any(|known| name.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-', '3'])))
+}
+
 /// Whether a file is part of the system: its debug information is not read, and an update replaces it.
 fn is_system(path: &str) -> bool {
     ["/usr/lib/", "/usr/lib64/", "/lib/", "/lib64/", "["].iter().any(|folder| path.starts_with(folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_interpreter;
+
+    /// Check which files count as interpreters.
+    #[test]
+    fn interpreters_have_versions() {
+        for path in ["/usr/bin/python3.11", "/opt/lib/libpython3.12.so.1.0", "/usr/bin/perl", "/opt/node", "/opt/jdk/lib/server/libjvm.so"]
+        {
+            assert!(is_interpreter(path), "{path}");
+        }
+        for path in ["/home/me/nodes", "/home/me/pythonic", "/usr/lib/libc.so.6", "python_solver", "/home/me/javelin"] {
+            assert!(!is_interpreter(path), "{path}");
+        }
+    }
 }

@@ -1,22 +1,20 @@
-//! Makes a plan from proposals and a forecast: the placements that the forecast chose, so that no entry costs time.
+//! Makes a plan from the recommendations: the placements that the forecast chose, so that no entry costs time.
 
 use crate::plan::{Entry, Gain, Plan, Policy};
-use crate::propose::{Proposal, Proposals};
+use crate::propose::Proposals;
+use crate::recommend::{Place, Recommendation, Recommendations, recommend};
 use crate::{Origin, file_name};
-use firsttouch_analysis::{Analysis, Finding};
+use firsttouch_analysis::{Analysis, ObjectView};
 use firsttouch_model::prediction;
 use firsttouch_model::rows::Profile;
-use firsttouch_model::traffic::Division;
 use firsttouch_predict::forecast::{Forecast, ForecastError};
-use firsttouch_predict::model::TeamError;
-use firsttouch_predict::program::{Choice, Left, Placement};
+use std::collections::BTreeSet;
 
 /// With fewer huge pages than this per node, interleaving spreads an object unevenly.
 const HUGE_PAGES_A_NODE: u64 = 16;
 const HUGE_PAGE: u64 = 2 << 20;
 /// Smaller allocations are left alone, if the profile lacks the minimum size that was recorded.
 const LEAST_BYTES: u64 = 64 << 10;
-const UNORDERED: &str = "each thread owns a part, but several threads create threads at a time, and which is which changes from run to run";
 
 /// A plan, and the model's prediction for it.
 #[derive(Clone, Debug)]
@@ -24,6 +22,8 @@ pub struct Planned {
     pub plan: Plan,
     /// `None` if the prediction lacks a basis.
     pub outlook: Option<Outlook>,
+    /// What it was made from.
+    pub recommendations: Recommendations,
 }
 
 /// The prediction for a run under a plan.
@@ -57,64 +57,32 @@ pub fn make(
         threads: proposals.numbering.threads.clone(),
         ..Plan::default()
     };
-    let forecast = match forecast {
-        Ok(forecast) => forecast,
-        Err(ForecastError::NotPredictable(why)) => {
-            plan.left_alone.push(not_predictable(why));
-            return Ok(Planned { plan, outlook: None });
-        }
+    let decision = match forecast {
+        Ok(forecast) => Ok(&forecast.decision),
+        Err(ForecastError::NotPredictable(why)) => Err(why.to_string()),
         Err(error) => return Err(error.clone()),
     };
-    let choice = &forecast.choice;
-    for one in &proposals.list {
-        let Some(placement) = choice.placements.get(&one.view.id) else { continue };
-        let gain = forecast.chosen_gains.get(&one.view.id).map(|gain| rounded(*gain));
-        plan.entries.push(entry(one, *placement, gain, analysis.machine.nodes));
+    let recommendations = recommend(analysis, proposals, decision);
+    plan.left_alone = recommendations.left_alone();
+    let Ok(forecast) = forecast else { return Ok(Planned { plan, outlook: None, recommendations }) };
+    // Two entries for one object would contradict each other.
+    let mut known = BTreeSet::new();
+    for (one, place) in recommendations.list.iter().flat_map(Recommendation::placed).filter(|(one, _)| known.insert(one.object)) {
+        if let Some(view) = analysis.objects.iter().find(|object| object.id == one.object) {
+            plan.entries.push(entry(view, place, analysis.machine.nodes));
+        }
     }
-    plan.left_alone = left_alone(proposals, choice);
     plan.modules = proposals.origins.modules(|module| plan.entries.iter().any(|entry| names(&entry.origin, module)));
     plan.gain = (!plan.entries.is_empty()).then(|| rounded(forecast.plan_gain));
     let outlook = Outlook {
         is_assumed: forecast.is_assumed,
         // The same figure as in the report. The model's own figure may differ, because it equalises shares that do not differ
         // significantly.
-        remote_before: analysis.remote_fraction.unwrap_or(choice.remote[0]),
-        remote_after: choice.remote[1],
-        time_ratio: choice.time_ratio,
+        remote_before: analysis.remote_fraction.unwrap_or(forecast.decision.choice.remote[0]),
+        remote_after: forecast.decision.choice.remote[1],
+        time_ratio: forecast.decision.choice.time_ratio,
     };
-    Ok(Planned { plan, outlook: Some(outlook) })
-}
-
-/// What a plan would do, without its figures.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outline {
-    /// Objects, and the reasons for their entries.
-    pub placed: Vec<(String, String)>,
-    /// A sentence on each object that would be left alone.
-    pub left_alone: Vec<String>,
-}
-
-/// The objects that a plan with these placements would place or leave alone.
-///
-/// # Errors
-/// When the choice failed for another reason than a missing basis for a prediction.
-pub fn outline(proposals: &Proposals<'_>, choice: Result<&Choice, &ForecastError>) -> Result<Outline, ForecastError> {
-    let choice = match choice {
-        Ok(choice) => choice,
-        Err(ForecastError::NotPredictable(why)) => {
-            return Ok(Outline { placed: Vec::new(), left_alone: vec![not_predictable(why)] });
-        }
-        Err(error) => return Err(error.clone()),
-    };
-    let placed = proposals.list.iter().filter_map(|one| {
-        let placement = choice.placements.get(&one.view.id)?;
-        Some((one.view.name.clone(), reason(one, &one.policy(*placement))))
-    });
-    Ok(Outline { placed: placed.collect(), left_alone: left_alone(proposals, choice) })
-}
-
-fn not_predictable(why: &TeamError) -> String {
-    format!("all of it: {why}")
+    Ok(Planned { plan, outlook: Some(outlook), recommendations })
 }
 
 fn names(origin: &Origin, module: &str) -> bool {
@@ -124,45 +92,18 @@ fn names(origin: &Origin, module: &str) -> bool {
     }
 }
 
-/// Objects that were considered and not planned, one sentence each.
-fn left_alone(proposals: &Proposals<'_>, choice: &Choice) -> Vec<String> {
-    let mut list: Vec<String> = proposals.left_alone.iter().map(|(name, why)| format!("{name}: {why}")).collect();
-    if proposals.surplus > 0 {
-        list.push(format!("{} objects more than a plan has room for", proposals.surplus));
-    }
-    let is_chosen = |one: &Proposal<'_>| choice.placements.contains_key(&one.view.id);
-    for one in proposals.list.iter().filter(|one| one.has_unordered_owners && !is_chosen(one)) {
-        list.push(format!("{}: {UNORDERED}", one.view.name));
-    }
-    for (object, why) in &choice.left {
-        let Some(one) = proposals.list.iter().find(|one| one.view.id == *object && !one.has_unordered_owners) else { continue };
-        list.push(format!("{}: {}", one.view.name, why_left(one, why)));
-    }
-    list
-}
-
-/// Why an object that could be placed is left alone.
-fn why_left(one: &Proposal<'_>, why: &Left) -> String {
-    match why {
-        Left::Slower(option, ratio) => {
-            format!("{} would take {:.0} % longer on this machine", one.policy(*option).name(), 100.0 * (ratio - 1.0))
-        }
-        Left::Together => "together with the other entries it is predicted to cost time on this machine".to_owned(),
-    }
-}
-
-fn entry(one: &Proposal<'_>, placement: Placement, gain: Option<Gain>, nodes: usize) -> Entry {
-    let (view, policy) = (one.view, one.policy(placement));
-    let is_interleaved = matches!(policy, Policy::Interleave(_));
+fn entry(view: &ObjectView, place: &Place, nodes: usize) -> Entry {
+    let is_interleaved = matches!(place.policy, Policy::Interleave(_));
+    let gain = place.gain.and_then(|gain| Some(prediction::Gain { gain: gain.gain, interval: gain.interval? }));
     Entry {
         what: view.name.clone(),
         at: view.allocated_at.as_ref().map(file_and_line).unwrap_or_default(),
         bytes: view.bytes,
-        reason: reason(one, &policy),
+        reason: place.reason.clone(),
         small_pages: is_interleaved && view.bytes < HUGE_PAGES_A_NODE * HUGE_PAGE * nodes as u64,
-        policy,
-        gain,
-        origin: one.origin.clone(),
+        policy: place.policy.clone(),
+        gain: gain.map(rounded),
+        origin: place.origin.clone(),
     }
 }
 
@@ -170,21 +111,6 @@ fn entry(one: &Proposal<'_>, placement: Placement, gain: Option<Gain>, nodes: us
 fn rounded(gain: prediction::Gain) -> Gain {
     let [value, low, high] = [gain.gain, gain.interval[0], gain.interval[1]].map(|ratio| (ratio * 1e4).round() / 1e4);
     Gain { value, low, high }
-}
-
-fn reason(one: &Proposal<'_>, policy: &Policy) -> String {
-    let how = match (policy, one.object.division) {
-        (Policy::Blocked(_), _) => "each thread's part goes to the node of that thread",
-        _ if one.has_unordered_owners => return format!("{}; {UNORDERED}; its pages go round the nodes", defect(one.finding)),
-        (_, Division::Shared) => "all threads use all of it: its pages go round the nodes",
-        (_, Division::DealtOut) => "no thread owns a part of it: its pages go round the nodes",
-        _ => "its pages go round the nodes",
-    };
-    format!("{}; {how}", defect(one.finding))
-}
-
-fn defect(finding: &Finding) -> String {
-    format!("{}: {:.0} % of its accesses are remote", finding.kind, 100.0 * finding.remote_fraction)
 }
 
 /// `file:line`; the function if the line is unknown.

@@ -13,7 +13,10 @@ impl Display for Plan {
         writeln!(f, "# is in docs/plan.md. Apply it with: firsttouch run --plan THIS_FILE -- {}", comment(&self.command.join(" ")))?;
         match self.gain.filter(|_| !self.is_empty()) {
             Some(gain) => writeln!(f, "# Predicted on {}: {}.", comment(&self.judged_on), said(gain))?,
-            None if self.is_empty() => writeln!(f, "# Nothing to place: no finding that a placement of memory would remove.")?,
+            None if self.is_empty() && self.left_alone.is_empty() => {
+                writeln!(f, "# Nothing to place: no finding that a placement of memory would remove.")?;
+            }
+            None if self.is_empty() => writeln!(f, "# Nothing to place: left_alone says why.")?,
             None => {}
         }
         writeln!(f, "schema = {}", quoted(SCHEMA))?;

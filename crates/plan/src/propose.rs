@@ -10,6 +10,7 @@ use firsttouch_model::rows::Profile;
 use firsttouch_model::traffic::{Division, ObjectTraffic};
 use firsttouch_predict::forecast::ForecastMachine;
 use firsttouch_predict::program::{Candidate, Placement};
+use std::fmt;
 
 /// Several parts of unequal size per thread are used only with this many samples per part.
 const SAMPLES_A_PART: usize = 8;
@@ -17,10 +18,8 @@ const SAMPLES_A_PART: usize = 8;
 /// The possible contents of a plan.
 pub struct Proposals<'a> {
     pub(crate) list: Vec<Proposal<'a>>,
-    /// Objects of findings that no plan can place: name and reason.
-    pub(crate) left_alone: Vec<(&'a str, Unplaceable)>,
-    /// The number of proposals beyond the limit of a plan.
-    pub(crate) surplus: usize,
+    /// Objects of findings that no plan can place: id and reason.
+    pub(crate) left_alone: Vec<(i64, Unplaceable)>,
     pub(crate) numbering: Numbering,
     pub(crate) origins: Origins<'a>,
 }
@@ -31,9 +30,33 @@ pub(crate) struct Proposal<'a> {
     pub view: &'a ObjectView,
     pub object: &'a ObjectTraffic,
     pub blocks: Option<Blocks>,
-    /// Its parts have owners, but the order of the threads changes from run to run.
-    pub has_unordered_owners: bool,
+    /// Why there are no blocks, although its parts have owners.
+    pub undivided: Option<Undivided>,
     pub origin: Origin,
+}
+
+/// Why a plan cannot put each thread's part on the node of that thread, although parts have owners.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undivided {
+    /// The order of the threads changes from run to run.
+    Unordered,
+    /// No rule was recognised that also holds between the samples.
+    NoRule,
+    /// Its owners are not all threads that a plan numbers.
+    OtherOwners,
+    /// Several parts per thread, and too few samples to know where they end.
+    UncertainBorders,
+}
+
+impl fmt::Display for Undivided {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unordered => "several threads create threads at a time, and which is which changes from run to run",
+            Self::NoRule => "the samples do not show where each thread's part ends",
+            Self::OtherOwners => "some of its parts belong to threads of another process than the one that does most of the work",
+            Self::UncertainBorders => "the samples are too few to show where each thread's parts end",
+        })
+    }
 }
 
 impl<'a> Proposals<'a> {
@@ -49,7 +72,6 @@ impl<'a> Proposals<'a> {
         let mut proposals = Self {
             list: Vec::new(),
             left_alone: Vec::new(),
-            surplus: 0,
             numbering: Numbering::new(profile, analysis, machine, pin_was_named),
             origins: Origins::new(profile, files),
         };
@@ -58,15 +80,13 @@ impl<'a> Proposals<'a> {
                 if proposals.list.iter().any(|one| one.view.id == id) {
                     continue;
                 }
-                let name = analysis.objects.iter().find(|object| object.id == id).map_or(&finding.object_name, |object| &object.name);
                 match proposals.propose(analysis, finding, id) {
+                    Ok(_) if proposals.list.len() >= MOST_ENTRIES => proposals.left_alone.push((id, Unplaceable::Surplus)),
                     Ok(one) => proposals.list.push(one),
-                    Err(why) => proposals.left_alone.push((name, why)),
+                    Err(why) => proposals.left_alone.push((id, why)),
                 }
             }
         }
-        proposals.surplus = proposals.list.len().saturating_sub(MOST_ENTRIES);
-        proposals.list.truncate(MOST_ENTRIES);
         proposals
     }
 
@@ -85,24 +105,32 @@ impl<'a> Proposals<'a> {
             return Err(Unplaceable::OtherProcess);
         }
         let origin = self.origins.origin(view)?;
-        let blocks = self.blocks(object).filter(|_| remedy == Remedy::ParallelFirstTouch);
-        let has_unordered_owners = blocks.is_some() && !self.numbering.is_ordered;
-        Ok(Proposal { finding, view, object, blocks: blocks.filter(|_| !has_unordered_owners), has_unordered_owners, origin })
+        let is_divided = remedy == Remedy::ParallelFirstTouch && object.division == Division::Owned;
+        let (blocks, undivided) = match is_divided.then(|| self.blocks(object)) {
+            None => (None, None),
+            Some(Ok(blocks)) => (Some(blocks), None),
+            Some(Err(why)) => (None, Some(why)),
+        };
+        Ok(Proposal { finding, view, object, blocks, undivided, origin })
     }
 
-    fn blocks(&self, object: &ObjectTraffic) -> Option<Blocks> {
-        let parts = object.parts.as_ref().filter(|_| object.division == Division::Owned)?;
-        let threads: Vec<u32> = parts.workers.iter().map(|worker| self.numbering.of_worker(*worker)).collect::<Option<_>>()?;
+    fn blocks(&self, object: &ObjectTraffic) -> Result<Blocks, Undivided> {
+        let parts = object.parts.as_ref().ok_or(Undivided::NoRule)?;
+        let threads: Option<Vec<u32>> = parts.workers.iter().map(|worker| self.numbering.of_worker(*worker)).collect();
+        let threads = threads.ok_or(Undivided::OtherOwners)?;
         let count = threads.len() as f64;
         let equal = parts.ends.iter().enumerate().all(|(part, end)| (end - (part + 1) as f64 / count).abs() < 1e-12);
         // Borders from samples are only as precise as the distance of the samples. With one part per thread, there are few borders.
         let several_each = threads.len() > self.numbering.threads.count as usize;
         if !equal && several_each && object.samples.len() < SAMPLES_A_PART * threads.len() {
-            return None;
+            return Err(Undivided::UncertainBorders);
+        }
+        if !self.numbering.is_ordered {
+            return Err(Undivided::Unordered);
         }
         let until = if equal { Vec::new() } else { parts.ends.clone() };
         let rows = u32::try_from(object.rows).unwrap_or(u32::MAX).max(1);
-        Some(Blocks { threads, until, period_bytes: parts.period_bytes, rows })
+        Ok(Blocks { threads, until, period_bytes: parts.period_bytes, rows })
     }
 }
 

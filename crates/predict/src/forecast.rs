@@ -79,12 +79,8 @@ pub struct Forecast {
     pub is_assumed: bool,
     /// The program as it is, then the placements that it is compared with.
     pub placements: Vec<Predicted>,
-    /// The best placements of the objects that a plan can place.
-    pub choice: Choice,
-    /// The gain of the remedy of each finding by itself, by the (first) object of the finding.
-    pub gains: BTreeMap<i64, Gain>,
-    /// The gain of each chosen placement by itself, by object.
-    pub chosen_gains: BTreeMap<i64, Gain>,
+    /// The best placements of the objects that a plan can place, and what each change gains by itself.
+    pub decision: Decision,
     /// The gain of all chosen placements together.
     pub plan_gain: Gain,
     pub error: ModelError,
@@ -110,11 +106,93 @@ impl Forecast {
         let best = best(&self.placements).map_or("", |best| best.placement.name());
         self.placements.first().map(|now| Prediction { slowdown: now.slowdown, interval: now.interval, best: best.to_owned() })
     }
+}
+
+/// A predicted gain. Its interval is known in a whole forecast only, because it costs much more than the gain.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Expected {
+    /// Time as it is / time after the change.
+    pub gain: f64,
+    pub interval: Option<[f64; 2]>,
+}
+
+impl Expected {
+    fn alone(gain: f64) -> Self {
+        Self { gain, interval: None }
+    }
+
+    fn with_interval(gain: Gain) -> Self {
+        Self { gain: gain.gain, interval: Some(gain.interval) }
+    }
+}
+
+/// What the changes for one finding gain.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FindingGains {
+    /// The remedy by itself.
+    pub remedy: Expected,
+    /// The remedy, where the chosen placements of all other findings are in place already.
+    pub beside_others: f64,
+    /// The chosen placements of its own objects by themselves; `None` if none was chosen.
+    pub placed: Option<Expected>,
+}
+
+/// The placements that were chosen, and what each change gains by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    pub choice: Choice,
+    /// Whether only the machine's nodes are known, so that its bandwidths are those of a median machine.
+    pub is_assumed: bool,
+    /// By the (first) object of the finding.
+    pub findings: BTreeMap<i64, FindingGains>,
+    /// The chosen placement by itself, by object.
+    pub objects: BTreeMap<i64, Expected>,
+}
+
+impl Decision {
+    fn new(
+        program: &Program<'_>,
+        candidates: &[Candidate],
+        remedies: &[(Vec<i64>, Remedy)],
+        is_assumed: bool,
+    ) -> Result<Self, ForecastError> {
+        let groups: Vec<&[i64]> = remedies.iter().map(|(objects, _)| &objects[..]).collect();
+        let mut choice = program.choose(candidates)?;
+        // What an assumed machine gains says little about a real one. What costs time there does not, because there is a better placement.
+        if !is_assumed {
+            choice = program.leave_what_gains_nothing(&groups, choice)?;
+        }
+        let time = |placement: &dyn Fn(i64) -> Placement| program.outcome_of(placement).map(|(time, _)| time.0);
+        let as_is = time(&|_| Placement::AsIs)?;
+        let chosen = |id: i64| choice.placements.get(&id).copied().unwrap_or(Placement::AsIs);
+        let mut findings = BTreeMap::new();
+        for (objects, remedy) in remedies {
+            let Some(first) = objects.first() else { continue };
+            let (own, to) = (|id: i64| objects.contains(&id), placement(*remedy));
+            let alone = time(&|id| if own(id) { to } else { Placement::AsIs })?;
+            let others = time(&|id| if own(id) { Placement::AsIs } else { chosen(id) })?;
+            let beside = time(&|id| if own(id) { to } else { chosen(id) })?;
+            let is_placed = objects.iter().any(|id| choice.placements.contains_key(id));
+            let placed = if is_placed { Some(time(&|id| if own(id) { chosen(id) } else { Placement::AsIs })?) } else { None };
+            let gains = FindingGains {
+                remedy: Expected::alone(as_is / alone),
+                beside_others: others / beside,
+                placed: placed.map(|placed| Expected::alone(as_is / placed)),
+            };
+            findings.insert(*first, gains);
+        }
+        let mut objects = BTreeMap::new();
+        for (object, to) in &choice.placements {
+            let alone = time(&|id| if id == *object { *to } else { Placement::AsIs })?;
+            objects.insert(*object, Expected::alone(as_is / alone));
+        }
+        Ok(Self { choice, is_assumed, findings, objects })
+    }
 
     /// The gain of the remedy for the finding on an object; `None` if no placement of memory removes the defect.
     #[must_use]
-    pub fn gain(&self, object: Option<i64>) -> Option<Gain> {
-        self.gains.get(&object?).copied()
+    pub fn remedy(&self, object: Option<i64>) -> Option<Expected> {
+        self.findings.get(&object?).map(|gains| gains.remedy)
     }
 }
 
@@ -177,7 +255,8 @@ pub fn forecast(
     let assumptions = Assumptions { write_share, caps, model_error: error.standard() };
     let mut program =
         Program::new(&machine.machine, traffic, machine.memory_nodes.clone(), assumptions).map_err(ForecastError::NotPredictable)?;
-    let choice = program.choose(candidates)?;
+    let mut decision = Decision::new(&program, candidates, remedies, machine.is_assumed)?;
+    let choice = &decision.choice;
     let mut compared = placements(&program);
     let mut found = None;
     if exhaustive {
@@ -194,17 +273,28 @@ pub fn forecast(
     for (objects, remedy) in remedies {
         asked.push(Box::new(|id| if objects.contains(&id) { placement(*remedy) } else { Placement::AsIs }));
     }
+    for (objects, _) in remedies {
+        asked.push(Box::new(|id| if objects.contains(&id) { Placement::Plan } else { Placement::AsIs }));
+    }
     for (object, placement) in &choice.placements {
         asked.push(Box::new(|id| if id == *object { *placement } else { Placement::AsIs }));
     }
     let priced = program.price(&asked.iter().map(|one| one.as_ref() as _).collect::<Vec<_>>())?;
+    drop(asked);
     let gain = |index: usize| program.gain_in(&priced, 0, index);
-    let (first_remedy, first_chosen) = (2 + compared.len(), 2 + compared.len() + remedies.len());
-    let of_remedy = |(index, (objects, _)): (usize, &(Vec<i64>, Remedy))| Some((*objects.first()?, gain(first_remedy + index)));
+    let first_remedy = 2 + compared.len();
+    let (first_placed, first_chosen) = (first_remedy + remedies.len(), first_remedy + 2 * remedies.len());
+    for (index, (objects, _)) in remedies.iter().enumerate() {
+        if let Some(gains) = objects.first().and_then(|first| decision.findings.get_mut(first)) {
+            gains.remedy = Expected::with_interval(gain(first_remedy + index));
+            gains.placed = gains.placed.map(|_| Expected::with_interval(gain(first_placed + index)));
+        }
+    }
+    for (index, expected) in decision.objects.values_mut().enumerate() {
+        *expected = Expected::with_interval(gain(first_chosen + index));
+    }
     Ok(Forecast {
         placements: program.compare(&compared, &priced, &(2..first_remedy).collect::<Vec<_>>()),
-        gains: remedies.iter().enumerate().filter_map(of_remedy).collect(),
-        chosen_gains: choice.placements.keys().enumerate().map(|(index, object)| (*object, gain(first_chosen + index))).collect(),
         plan_gain: gain(1),
         error,
         caps: program.caps(),
@@ -217,11 +307,11 @@ pub fn forecast(
         is_assumed: machine.is_assumed,
         machine: machine.machine.clone(),
         found,
-        choice: choice.clone(),
+        decision,
     })
 }
 
-/// Chooses the best placement for each candidate as [`forecast`] does, without gains and intervals, which cost much more.
+/// Chooses the best placement for each candidate as [`forecast`] does, without intervals, which cost much more.
 ///
 /// # Errors
 /// As [`forecast`].
@@ -229,12 +319,13 @@ pub fn choose(
     traffic: &Traffic,
     machine: &ForecastMachine,
     candidates: &[Candidate],
+    remedies: &[(Vec<i64>, Remedy)],
     options: ForecastOptions,
-) -> Result<Choice, ForecastError> {
+) -> Result<Decision, ForecastError> {
     // The model's error widens intervals only.
     let assumptions = Assumptions { write_share: options.write_share, caps: options.caps, model_error: 0.0 };
     let program = Program::new(&machine.machine, traffic, machine.memory_nodes.clone(), assumptions);
-    Ok(program.map_err(ForecastError::NotPredictable)?.choose(candidates)?)
+    Decision::new(&program.map_err(ForecastError::NotPredictable)?, candidates, remedies, machine.is_assumed)
 }
 
 /// The placements that are compared; the program's own is the first.
@@ -247,6 +338,7 @@ fn placements(program: &Program<'_>) -> Vec<Placement> {
 fn placement(remedy: Remedy) -> Placement {
     match remedy {
         Remedy::ParallelFirstTouch => Placement::ParallelFirstTouch,
+        Remedy::Local => Placement::Local,
         Remedy::Interleave => Placement::Interleave,
     }
 }

@@ -1,6 +1,8 @@
 //! Fully known programs, predicted from samples of their traffic.
 
+use firsttouch_model::finding::Remedy;
 use firsttouch_model::traffic::{Division, ObjectTraffic, Traffic, TrafficSample, Worker};
+use firsttouch_predict::forecast::{ForecastMachine, ForecastOptions, choose, forecast};
 use firsttouch_predict::machine::MachineModel;
 use firsttouch_predict::program::{Assumptions, Candidate, Caps, Left, Placement, Predicted, Program, best};
 
@@ -262,4 +264,48 @@ fn rounds_in_groups_spread_as_rounds_do() {
     };
     let ratio = width(1000) / width(16_000);
     assert!((3.2..5.0).contains(&ratio), "{ratio}");
+}
+
+/// Check memory that is local to each thread: as fast as each thread's part on its own node, whether all threads use all of it or parts change
+/// hands, and 3.5 times as fast as memory on one node (docs/model.md).
+#[test]
+fn local_memory_has_no_remote_accesses() {
+    let machine = machine(65536);
+    for division in [Division::Owned, Division::Shared, Division::DealtOut] {
+        let traffic = program(division, 0.1, |_| 0);
+        let program = Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.0)).unwrap();
+        let (time, remote) = program.outcome_of(&|_| Placement::Local).unwrap();
+        assert!(near(time.0, 8.0 / 28.0) && remote < 1e-9, "{division:?}: {time:?} {remote}");
+    }
+}
+
+/// Check that placements which gain nothing are left out by finding, also in the decision on a described machine, and stay on an assumed one.
+#[test]
+fn what_gains_nothing_is_left_alone() {
+    let machine = machine(65536);
+    let traffic = two_objects(|node| node);
+    let program = Program::new(&machine, &traffic, vec![0, 1], ask(Caps::Machine, 0.0)).unwrap();
+    let candidates = [7, 8].map(|object| Candidate { object, options: vec![Placement::ParallelFirstTouch, Placement::Interleave] });
+    let all = program.choose(&candidates).unwrap();
+    assert_eq!(all.placements.len(), 2);
+    let worth = program.leave_what_gains_nothing(&[&[7], &[8]], all.clone()).unwrap();
+    assert_eq!(worth.placements, [(7, Placement::ParallelFirstTouch)].into());
+    assert!(matches!(worth.left[..], [(8, Left::NoGain(gain))] if near(gain, 1.0)) && near(worth.time_ratio, all.time_ratio), "{worth:?}");
+    assert_eq!(program.leave_what_gains_nothing(&[&[7, 8]], all.clone()).unwrap(), all, "of one finding");
+
+    let remedies = [(vec![7], Remedy::ParallelFirstTouch), (vec![8], Remedy::Interleave)];
+    for is_assumed in [false, true] {
+        let machine = ForecastMachine { is_assumed, ..ForecastMachine::described(machine.clone(), vec![0, 1]) };
+        let decision = choose(&traffic, &machine, &candidates, &remedies, ForecastOptions::default()).unwrap();
+        assert_eq!(decision.choice.placements.contains_key(&8), is_assumed);
+        let [first, second] = [7, 8].map(|object| decision.findings[&object]);
+        let placed = first.placed.map(|placed| placed.gain);
+        assert!(first.remedy.gain > 1.5 && placed == Some(first.remedy.gain) && first.remedy.interval.is_none(), "{decision:?}");
+        // The links are free once the other object is placed.
+        assert!(second.remedy.gain < 0.99 && near(second.beside_others, 1.0), "interleaving what is well placed costs time: {decision:?}");
+        let whole = forecast(&traffic, &machine, &candidates, &remedies, ForecastOptions::default()).unwrap().decision;
+        assert_eq!(whole.choice, decision.choice);
+        let same = |object: i64| whole.findings[&object].remedy.gain.to_bits() == decision.findings[&object].remedy.gain.to_bits();
+        assert!(same(7) && same(8) && whole.findings[&7].remedy.interval.is_some(), "{whole:?}");
+    }
 }

@@ -1,7 +1,8 @@
 //! The decisions of `firsttouch plan` as text and JSON. The plan itself is TOML.
 
+use crate::recommendation_json::FindingRecommendationJson;
 use firsttouch_analysis::{Analysis, Verdict};
-use firsttouch_plan::{Gain, Outline, Planned};
+use firsttouch_plan::{Gain, Planned};
 use serde::Serialize;
 use std::path::Path;
 
@@ -13,7 +14,8 @@ pub fn plan_text(planned: &Planned, analysis: &Analysis, output: Option<&Path>) 
     let to = output.map(|path| format!(" -> {}", path.display())).unwrap_or_default();
     if plan.is_empty() {
         let why = match analysis.verdict() {
-            Verdict::Findings => "there is no finding that a placement of memory would remove".to_owned(),
+            Verdict::Findings if plan.left_alone.is_empty() => "there is no finding that a placement of memory would remove".to_owned(),
+            Verdict::Findings => "every object of a finding is left alone".to_owned(),
             Verdict::WellPlaced(_) => "the program is well placed".to_owned(),
             Verdict::NotJudged(causes) => {
                 let causes: Vec<String> = causes.iter().map(ToString::to_string).collect();
@@ -42,27 +44,6 @@ pub fn plan_text(planned: &Planned, analysis: &Analysis, output: Option<&Path>) 
     lines.join("\n")
 }
 
-/// What a plan would do with the objects of a report's findings.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PlanOutline {
-    /// Objects, and how they would be placed.
-    pub placed: Vec<(String, String)>,
-    /// A sentence on each object that would be left alone.
-    pub left_alone: Vec<String>,
-}
-
-impl PlanOutline {
-    #[must_use]
-    pub fn new(outline: &Outline) -> Self {
-        // The reason begins with the finding, which the report shows already.
-        let how = |reason: &str| reason.split_once("; ").map_or(reason, |(_, how)| how).to_owned();
-        Self {
-            placed: outline.placed.iter().map(|(what, reason)| (what.clone(), how(reason))).collect(),
-            left_alone: outline.left_alone.clone(),
-        }
-    }
-}
-
 /// The JSON of `firsttouch plan`.
 #[derive(Serialize)]
 pub struct PlanJson<'a> {
@@ -73,6 +54,8 @@ pub struct PlanJson<'a> {
     threads: u32,
     predicted_gain: Option<GainJson>,
     outlook: Option<OutlookJson>,
+    /// For each finding, in the order of the report.
+    recommendations: Vec<FindingRecommendationJson<'a>>,
 }
 
 #[derive(Serialize)]
@@ -128,6 +111,7 @@ impl<'a> PlanJson<'a> {
                 remote_before: outlook.remote_before,
                 remote_after: outlook.remote_after,
             }),
+            recommendations: FindingRecommendationJson::all(&planned.recommendations),
         }
     }
 }

@@ -1,13 +1,15 @@
 //! The JSON of `firsttouch report`: the contract `firsttouch.report/1` (DESIGN.md, section 7). It combines an analysis with its forecast.
 
+use crate::recommendation_json::RecommendationJson;
 use firsttouch_analysis::{
     Analysis, Coverage, CrossCheck, EvidenceView, Figure, Finding, FixEdit, Interval, KernelView, LostView, MachineView, NotJudged, Note,
     ObjectView, REPORT_SCHEMA, ThreadView, VerdictView,
 };
 use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;
-use firsttouch_model::finding::{FindingKind, Severity};
+use firsttouch_model::finding::{FindingKind, FixKind, Severity};
 use firsttouch_model::prediction::Prediction;
+use firsttouch_plan::{Recommendation, Recommendations};
 use firsttouch_predict::forecast::Forecast;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -32,6 +34,7 @@ pub struct ReportJson<'a> {
     /// Null without a description of the machine.
     pub prediction: Option<Prediction>,
     pub objects: &'a [ObjectView],
+    /// What is worth repairing first, by predicted gain.
     pub findings: Vec<FindingJson<'a>>,
     pub not_judged: &'a [NotJudged],
     /// Shares of the accesses seen; null without evidence.
@@ -51,9 +54,12 @@ pub struct FindingJson<'a> {
     pub message: &'a str,
     pub fix: &'a str,
     pub fix_edits: &'a [FixEdit],
+    pub fix_kind: FixKind,
     /// Time as it is / time after the fix of this object alone; null without a description of the machine.
     pub predicted_gain: Option<f64>,
     pub predicted_gain_interval: Option<Interval>,
+    /// The fix and what a plan does, compared; null if the model failed.
+    pub recommendation: Option<RecommendationJson<'a>>,
     pub cause: Option<TouchCause>,
     pub remote_fraction: f64,
     pub interval: Interval,
@@ -63,7 +69,7 @@ pub struct FindingJson<'a> {
 
 impl<'a> ReportJson<'a> {
     #[must_use]
-    pub fn new(analysis: &'a Analysis, forecast: Option<&Forecast>) -> Self {
+    pub fn new(analysis: &'a Analysis, forecast: Option<&Forecast>, recommendations: &'a Recommendations) -> Self {
         Self {
             schema: REPORT_SCHEMA,
             command: &analysis.command,
@@ -81,7 +87,7 @@ impl<'a> ReportJson<'a> {
             matrix: &analysis.matrix,
             prediction: forecast.and_then(Forecast::prediction),
             objects: &analysis.objects,
-            findings: FindingJson::all(analysis, forecast),
+            findings: FindingJson::all(analysis, recommendations),
             not_judged: &analysis.not_judged,
             coverage: &analysis.coverage,
             kernel: &analysis.kernel,
@@ -92,14 +98,18 @@ impl<'a> ReportJson<'a> {
 }
 
 impl<'a> FindingJson<'a> {
-    /// The findings of an analysis, each with the predicted gain of its remedy.
+    /// The findings of an analysis in the order of the recommendations, each with its own.
     #[must_use]
-    pub fn all(analysis: &'a Analysis, forecast: Option<&Forecast>) -> Vec<Self> {
-        analysis.findings.iter().map(|finding| Self::new(finding, forecast)).collect()
+    pub fn all(analysis: &'a Analysis, recommendations: &'a Recommendations) -> Vec<Self> {
+        recommendations
+            .in_order(&analysis.findings)
+            .map(|(finding, one)| Self::new(finding, one.map(|one| (recommendations, one))))
+            .collect()
     }
 
-    fn new(finding: &'a Finding, forecast: Option<&Forecast>) -> Self {
-        let gain = forecast.and_then(|forecast| forecast.gain(finding.object));
+    fn new(finding: &'a Finding, recommended: Option<(&'a Recommendations, &'a Recommendation)>) -> Self {
+        let described = recommended.filter(|(all, _)| !all.is_assumed).and_then(|(_, one)| one.of_fix);
+        let gain = described.and_then(|expected| Some((expected.gain, expected.interval?)));
         Self {
             id: finding.kind,
             object: finding.object,
@@ -109,8 +119,10 @@ impl<'a> FindingJson<'a> {
             message: &finding.message,
             fix: &finding.fix,
             fix_edits: &finding.fix_edits,
-            predicted_gain: gain.map(|gain| gain.gain),
-            predicted_gain_interval: gain.map(|gain| gain.interval),
+            fix_kind: finding.fix_kind,
+            predicted_gain: gain.map(|(gain, _)| gain),
+            predicted_gain_interval: gain.map(|(_, interval)| interval),
+            recommendation: recommended.map(|(all, one)| RecommendationJson::new(all, one)),
             cause: finding.cause,
             remote_fraction: finding.remote_fraction,
             interval: finding.interval,

@@ -2,6 +2,7 @@
 
 mod generated_code;
 mod hostile_names;
+mod recommendations;
 mod several_sources;
 mod together;
 
@@ -11,29 +12,19 @@ use firsttouch_analysis::{
 };
 use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;
-use firsttouch_model::finding::{FindingKind, Severity};
+use firsttouch_model::finding::{FindingKind, FixKind, Severity};
 use firsttouch_model::rows::ObjectKind;
 use firsttouch_model::traffic::Traffic;
-use firsttouch_report::{Context, PlanOutline, Style};
+use firsttouch_plan::{Action, Blocks, ObjectAdvice, Origin, Place, Policy, Recommendation, Recommendations, Worth};
+use firsttouch_report::{Context, Style};
 
 pub const PLAIN: Style = Style { width: 100, colour: false };
 
 pub fn context() -> Context {
-    let placed = vec![("A".to_owned(), "each thread's part goes to the node of that thread".to_owned())];
-    let plan = Some(PlanOutline { placed, left_alone: Vec::new() });
-    Context {
-        profile: "dgemv.ftp".into(),
-        options: Vec::new(),
-        recorded_nodes: 1,
-        heading: true,
-        more: true,
-        verbose: false,
-        plan,
-        prefix: "",
-    }
+    Context { profile: "dgemv.ftp".into(), options: Vec::new(), recorded_nodes: 1, heading: true, more: true, verbose: false, prefix: "" }
 }
 
-fn place(line: u32, function: &str, text: &str, share: f64) -> CodeLocation {
+fn code_line(line: u32, function: &str, text: &str, share: f64) -> CodeLocation {
     CodeLocation {
         file: Some("/home/me/src/dgemv.c".into()),
         line: Some(line),
@@ -62,7 +53,7 @@ pub fn matrix_a() -> ObjectView {
         shared_by: None,
         ordinal: 0,
         language: Some("c".into()),
-        allocated_at: Some(place(41, "run", "double *A = malloc(m * n * sizeof *A);", 1.0)),
+        allocated_at: Some(code_line(41, "run", "double *A = malloc(m * n * sizeof *A);", 1.0)),
         access_share: Some(0.98),
         access_share_interval: Some([0.97, 0.99]),
         time_share: None,
@@ -75,7 +66,7 @@ pub fn matrix_a() -> ObjectView {
         remote_interval: Some([0.48, 0.52]),
         first_touch: FirstTouchView {
             by_thread: vec![1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
-            at: vec![place(46, "initialise", "A[i * n + j] = (double)(i + j);", 1.0)],
+            at: vec![code_line(46, "initialise", "A[i * n + j] = (double)(i + j);", 1.0)],
             partition: PartitionKind::Single,
             cause: Some(TouchCause::Loop),
             samples: 1310,
@@ -85,7 +76,7 @@ pub fn matrix_a() -> ObjectView {
         used_by_thread: vec![0.125; 8],
         used_by_thread_interval: vec![[0.11, 0.14]; 8],
         used_by_thread_samples: vec![238; 8],
-        used_at: vec![place(23, "product", "sum += A[i * n + j] * b[j];", 1.0)],
+        used_at: vec![code_line(23, "product", "sum += A[i * n + j] * b[j];", 1.0)],
         partition: PartitionKind::Block,
         page_bytes: 4096,
         policy: None,
@@ -124,6 +115,7 @@ pub fn serial() -> Analysis {
             fix: "initialise A in the loop that uses it:\n  #pragma omp parallel for schedule(static)\n  for (i = 0; i < m; i++) ..."
                 .into(),
             fix_edits: Vec::new(),
+            fix_kind: FixKind::DivideFirstTouch,
             cause: Some(TouchCause::Loop),
             remote_fraction: 0.5,
             interval: [0.48, 0.52],
@@ -143,9 +135,32 @@ pub fn serial() -> Analysis {
     }
 }
 
+/// A placement of an object that a plan makes.
+pub fn place(policy: Policy) -> Action {
+    let origin = Origin::Symbol { module: "dgemv".into(), name: "A".into() };
+    Action::Place(Place { policy, gain: None, undivided: None, origin, reason: String::new() })
+}
+
+/// Recommends every finding, without figures: a plan puts each thread's part on its node.
+pub fn recommended(analysis: &Analysis) -> Recommendations {
+    let advice = |object| ObjectAdvice { object, name: "A".into(), action: place(Policy::Blocked(Blocks::default())) };
+    let one = |(finding, one): (usize, &Finding)| Recommendation {
+        finding,
+        kind: one.kind,
+        fix_kind: one.fix_kind,
+        worth: Worth::Worthwhile,
+        of_fix: None,
+        is_fix_worth: true,
+        of_plan: None,
+        objects: one.objects().map(advice).collect(),
+    };
+    let list = analysis.findings.iter().enumerate().map(one).collect();
+    Recommendations { list, machine: analysis.machine.name.clone(), is_assumed: true, not_predictable: None }
+}
+
 /// The report without a forecast.
 pub fn text(analysis: &Analysis, context: &Context, style: Style) -> String {
-    firsttouch_report::text(analysis, None, context, style)
+    firsttouch_report::text(analysis, None, &recommended(analysis), context, style)
 }
 
 pub fn well_placed() -> Analysis {
@@ -177,9 +192,9 @@ MISPLACED: 49 % of accesses would be remote [47, 52]. Judged on virtual:2 (recor
    fix            initialise A in the loop that uses it:
                     #pragma omp parallel for schedule(static)
                     for (i = 0; i < m; i++) ...
+   plan           each thread's part goes to the node of that thread
 
 Not judged: b (156.2 KiB, fits in cache). Lost samples: 0.
-A plan would place A: each thread's part goes to the node of that thread.
 Without touching the source:
   firsttouch plan dgemv.ftp -o dgemv.toml &&
   firsttouch run --plan dgemv.toml -- ./dgemv 20000
@@ -271,10 +286,10 @@ on virtual:2 (recorded on one node).
                     #pragma omp parallel for
                       schedule(static)
                     for (i = 0; i < m; i++) ...
+   plan           each thread's part goes to the node of
+                  that thread
 
 Not judged: b (156.2 KiB, fits in cache). Lost samples: 0.
-A plan would place A: each thread's part goes to the node of
-that thread.
 Without touching the source:
   firsttouch plan dgemv.ftp -o dgemv.toml &&
   firsttouch run --plan dgemv.toml -- ./dgemv 20000
@@ -384,7 +399,7 @@ fn no_help_for_libraries() {
 #[test]
 fn several_places() {
     let mut analysis = serial();
-    let at = |line, text, share| CodeLocation { share, ..place(line, "product", text, share) };
+    let at = |line, text, share| CodeLocation { share, ..code_line(line, "product", text, share) };
     analysis.objects[0].used_at = vec![at(23, "+ in[i]", 0.42), at(24, "out[i] = 0.25 * (in[i - 1]", 0.21), at(25, "+ 1", 0.21)];
     let text = text(&analysis, &context(), PLAIN);
     let expected = "
@@ -458,16 +473,6 @@ fn colour_changes_no_text() {
         assert!(coloured.contains('\u{1b}'));
         assert_eq!(bare, text(&analysis, &context(), PLAIN));
     }
-}
-
-/// Check that the report promises a plan only where the plan places something, and says what it leaves alone.
-#[test]
-fn plans_are_promised_where_they_help() {
-    let left_alone = vec!["A: interleave would take 4 % longer on this machine".to_owned()];
-    let empty = Context { plan: Some(PlanOutline { placed: Vec::new(), left_alone }), ..context() };
-    let text = text(&serial(), &empty, PLAIN).replace('\n', " ");
-    let expected = "A plan would place nothing. It would leave alone A: interleave would take 4 % longer on this machine.";
-    assert!(text.contains(expected) && !text.contains("firsttouch plan"), "{text}");
 }
 
 /// Check that the sentences that a table repeats, and the notes that change nothing, are shown on request only.
@@ -559,8 +564,7 @@ fn dgemv_fits_a_screen() {
     let shown: Vec<&str> = report
         .lines()
         .filter(|line| {
-            // The fix ends with the finding, at a blank line.
-            is_fix = line.starts_with("   fix ") || (is_fix && !line.is_empty());
+            is_fix = line.starts_with("   fix ") || (is_fix && !line.starts_with("   plan "));
             !is_fix
         })
         .collect();

@@ -8,10 +8,12 @@
 //! tool      the firsttouch under test    terminal  run on a pseudo-terminal
 //! corpus    what the corpus promises     recorded  profiles recorded once, read by tests
 //! edits     fixes of a report, applied to a copy of a program
+//! agreement  whether report and plan contradict each other
 //! documented  commands that the documentation prints
 //! skip      report loudly what was not tested
 //! ```
 
+pub mod agreement;
 pub mod case;
 pub mod corpus;
 pub mod documented;

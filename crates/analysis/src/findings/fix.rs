@@ -18,7 +18,7 @@ use crate::CodeLocation;
 use crate::names::Language;
 use crate::source_code::describe;
 use firsttouch_model::counted;
-use firsttouch_model::finding::FindingKind;
+use firsttouch_model::finding::{FindingKind, FixKind};
 use small_blocks::small_blocks;
 
 const INTERLEAVE: &str = "without touching the source, spread its pages over the nodes: numactl --interleave=all CMD (which spreads \
@@ -48,6 +48,26 @@ impl Context<'_> {
                 ),
                 edits: fix.edits,
             },
+        }
+    }
+
+    /// What the fix does: of several that the words offer, the one that they offer first.
+    pub(super) fn fix_kind(&self, kind: FindingKind, case: &Case<'_>) -> FixKind {
+        let is_dealt_out = case.subject.partition.dealt_out;
+        match kind {
+            FindingKind::SerialFirstTouch | FindingKind::MismatchedPartition | FindingKind::IoFirstTouch => FixKind::DivideFirstTouch,
+            FindingKind::HugePageSharing | FindingKind::RecycledMemory if case.group.pool.is_some() => FixKind::DivideFirstTouch,
+            FindingKind::HugePageSharing => FixKind::AlignParts,
+            FindingKind::RecycledMemory => FixKind::FreshMemory,
+            FindingKind::PolicyMismatch => FixKind::NoPolicy,
+            FindingKind::SlowTier => FixKind::FastNodes,
+            FindingKind::NoStablePartition | FindingKind::SharedRead if case.group.processes() > 1 => FixKind::Interleave,
+            FindingKind::SharedRead => FixKind::CopyPerNode,
+            FindingKind::NoStablePartition if is_dealt_out && (case.group.pool.is_some() || !self.same_part(case, "").is_empty()) => {
+                FixKind::FixedParts
+            }
+            FindingKind::NoStablePartition => FixKind::Interleave,
+            FindingKind::NodeFull | FindingKind::UnpinnedThreads | FindingKind::BalancingChurn => FixKind::NotMemory,
         }
     }
 

@@ -16,7 +16,7 @@ use crate::Finding;
 use crate::evidence::SourceRef;
 use crate::residents::Moves;
 use firsttouch_model::evidence::EvidenceSource;
-use firsttouch_model::finding::{FindingKind, Severity};
+use firsttouch_model::finding::{FindingKind, FixKind, Severity};
 use firsttouch_model::{Estimate, format_bytes};
 use std::collections::BTreeMap;
 
@@ -67,6 +67,7 @@ impl Context<'_> {
             message,
             fix,
             fix_edits: Vec::new(),
+            fix_kind: FixKind::NotMemory,
             cause: None,
             remote_fraction: remote.value,
             interval: [remote.low, remote.high],

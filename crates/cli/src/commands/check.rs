@@ -195,7 +195,8 @@ fn check_limits(arguments: &Check, analysed: &AnalysedProfile, baseline: Option<
         limits.iter_mut().for_each(LimitCheck::forget);
     }
     let folder = std::env::current_dir().unwrap_or_default();
-    let json = CheckJson::new(analysis, forecast, &limits, &folder, flaw.as_ref().map(Flaw::cause));
+    let recommendations = analysed.recommendations()?;
+    let json = CheckJson::new(analysis, &recommendations, &limits, &folder, flaw.as_ref().map(Flaw::cause));
     show(arguments, &json, &analysed.options, file, matches!(ran, Ran::Now { .. }))?;
     Ok(match json.outcome {
         Outcome::Passed => 0,

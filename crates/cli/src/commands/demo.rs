@@ -112,7 +112,7 @@ fn plan_of(serial: &ProfiledRun, folder: &Path, say: &impl Fn(&str) -> Result<()
         "2. Without touching the source: a plan says where each page goes, by the line that allocates it.\n\n   $ firsttouch plan {made_from} -o {PLAN}\n{}\n",
         words.concat()
     ))?;
-    if serial.analysed.analysis.machine.virtual_machine {
+    if serial.analysed.analysis.machine.virtual_machine && !planned.plan.is_empty() {
         say(&format!("   On a machine with several nodes: firsttouch run --plan {PLAN} -- firsttouch bench dgemv ...\n\n"))?;
     }
     Ok(planned)
@@ -133,13 +133,15 @@ fn report(run: &ProfiledRun, folder: &Path) -> Result<String> {
     let name = run.profile.strip_prefix(folder).unwrap_or(&run.profile);
     // The profile is deleted with the temporary directory, so the report suggests no further commands.
     let context = Context { prefix: "", more: false, ..report_context(&run.analysed, name, false, false) };
-    Ok(text(&run.analysed.analysis, run.analysed.report_forecast()?, &context, style(&stdout())))
+    let analysed = &run.analysed;
+    Ok(text(&analysed.analysis, analysed.report_forecast()?, &analysed.recommendations()?, &context, style(&stdout())))
 }
 
 fn demo_json(shown: &Shown<'_>) -> Value {
     let run = |run: &ProfiledRun| {
         let forecast = run.analysed.report_forecast().ok().flatten();
-        json!({"bench": run.bench, "report": ReportJson::new(&run.analysed.analysis, forecast)})
+        let recommendations = run.analysed.recommendations().unwrap_or_default();
+        json!({"bench": run.bench, "report": ReportJson::new(&run.analysed.analysis, forecast, &recommendations)})
     };
     json!({"schema": "firsttouch.demo/1", "found": shown.is_found, "gone": shown.is_gone, "serial": run(shown.serial),
            "parallel": shown.parallel.map(run), "plan": shown.planned.map(PlanJson::new), "under_plan": shown.under_plan.map(run)})

@@ -67,9 +67,9 @@ fn destination(arguments: &Profile) -> Destination<'_> {
 }
 
 fn report(arguments: &Profile, output: &Path, recording: &Recording, analysed: &AnalysedProfile) -> Result<()> {
-    let forecast = analysed.report_forecast()?;
+    let (forecast, recommendations) = (analysed.report_forecast()?, analysed.recommendations()?);
     let destination = destination(arguments);
-    destination.write_json(&ReportJson::new(&analysed.analysis, forecast))?;
+    destination.write_json(&ReportJson::new(&analysed.analysis, forecast, &recommendations))?;
     if arguments.quiet {
         return Ok(());
     }
@@ -81,7 +81,8 @@ fn report(arguments: &Profile, output: &Path, recording: &Recording, analysed: &
     let in_report = |text: &&String| analysed.analysis.evidence.iter().any(|evidence| evidence.detail == **text);
     let others: Vec<String> = recording.messages.iter().filter(|text| !in_report(text)).cloned().collect();
     print_messages(&others);
-    tell(&text(&analysed.analysis, forecast, &report_context(analysed, output, false, arguments.verbose), style(&stderr())));
+    let context = report_context(analysed, output, false, arguments.verbose);
+    tell(&text(&analysed.analysis, forecast, &recommendations, &context, style(&stderr())));
     Ok(())
 }
 

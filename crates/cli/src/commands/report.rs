@@ -14,12 +14,12 @@ pub fn run(arguments: &Report) -> Result<u8> {
     let request = analysis_request(&arguments.judge)?;
     let profile = arguments.profile.clone().map_or_else(newest_here, Ok)?;
     let analysed = AnalysedProfile::open(&profile, &request)?;
-    let forecast = analysed.report_forecast()?;
+    let (forecast, recommendations) = (analysed.report_forecast()?, analysed.recommendations()?);
     if arguments.json {
-        print_json(&ReportJson::new(&analysed.analysis, forecast))?;
+        print_json(&ReportJson::new(&analysed.analysis, forecast, &recommendations))?;
     } else {
         let context = report_context(&analysed, &profile, true, arguments.verbose);
-        print(&text(&analysed.analysis, forecast, &context, style(&std::io::stdout())))?;
+        print(&text(&analysed.analysis, forecast, &recommendations, &context, style(&std::io::stdout())))?;
     }
     Ok(0)
 }

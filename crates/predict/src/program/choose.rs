@@ -4,6 +4,9 @@ use super::{Placement, Program};
 use crate::model::TeamError;
 use std::collections::BTreeMap;
 
+/// A change that gains less than this counts as no gain.
+pub const LEAST_GAIN: f64 = 1.01;
+
 /// All chosen placements together may take at most this many times as long as the program as it is.
 const WORSE: f64 = 1.01;
 /// A later option must take at most this many times as long as an earlier one; so must a change of a chosen placement.
@@ -32,6 +35,8 @@ pub enum Left {
     Slower(Placement, f64),
     /// Together with the placements of other objects, it would cost time.
     Together,
+    /// It gains nothing: the gain of the placements of its finding by themselves.
+    NoGain(f64),
 }
 
 /// The chosen placements.
@@ -113,6 +118,36 @@ impl Program<'_> {
         let left = left.collect();
         let remote = [remote_before, self.outcome_by(&chosen)?.1];
         Ok(Choice { placements: chosen, left, time_ratio: ratio, remote })
+    }
+
+    /// Leaves the groups as they are (each the objects of one finding) whose chosen placements gain nothing by themselves, as long as all that
+    /// is left so costs less than 1 % together.
+    ///
+    /// # Errors
+    /// When the model refuses the team.
+    pub fn leave_what_gains_nothing(&self, groups: &[&[i64]], mut choice: Choice) -> Result<Choice, TeamError> {
+        let as_is = self.outcome_of(&|_| Placement::AsIs)?.0;
+        let time = |chosen: &PerObject| -> Result<f64, TeamError> { Ok(self.outcome_by(chosen)?.0 / as_is.0) };
+        let mut gains = Vec::new();
+        for group in groups {
+            let own: PerObject = choice.placements.iter().filter(|(id, _)| group.contains(id)).map(|(id, to)| (*id, *to)).collect();
+            if !own.is_empty() {
+                gains.push((1.0 / time(&own)?, own));
+            }
+        }
+        gains.retain(|(gain, _)| *gain < LEAST_GAIN);
+        gains.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let most = choice.time_ratio / BETTER;
+        for (gain, own) in gains {
+            let rest: PerObject = choice.placements.iter().filter(|(id, _)| !own.contains_key(id)).map(|(id, to)| (*id, *to)).collect();
+            let ratio = time(&rest)?;
+            if ratio < most {
+                (choice.placements, choice.time_ratio) = (rest, ratio);
+                choice.left.extend(own.keys().map(|id| (*id, Left::NoGain(gain))));
+            }
+        }
+        choice.remote[1] = self.outcome_by(&choice.placements)?.1;
+        Ok(choice)
     }
 
     /// Changes one object after the other, as long as that makes the program faster.

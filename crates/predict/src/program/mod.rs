@@ -11,7 +11,7 @@ mod place;
 mod price;
 
 pub use caps::Caps;
-pub use choose::{Candidate, Choice, Found, Left, PerObject};
+pub use choose::{Candidate, Choice, Found, LEAST_GAIN, Left, PerObject};
 pub use place::Placement;
 pub use price::Priced;
 
@@ -290,7 +290,8 @@ impl<'a> Program<'a> {
         let mut volumes = vec![0.0; nodes * self.seats.len()];
         for (index, object) in self.cells.objects.iter().enumerate() {
             let cells = object.range.clone().map(|cell| (&self.cells.cells[cell], bytes[cell]));
-            for (cell, bytes) in cells.filter(|(cell, bytes)| *bytes > 0.0 && phase.has(cell.serial, object.division)) {
+            let division = mixes.division(index, object.division);
+            for (cell, bytes) in cells.filter(|(cell, bytes)| *bytes > 0.0 && phase.has(cell.serial, division)) {
                 let own = &mut volumes[cell.worker * nodes..][..nodes];
                 match mixes.of(index, cell) {
                     Mix::Node(node) => own[node] += bytes,

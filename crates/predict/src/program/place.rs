@@ -17,6 +17,9 @@ pub enum Placement {
     AsIs,
     /// Every thread first touches what it uses: its own part if parts have owners, else an equal block in order of threads.
     ParallelFirstTouch,
+    /// Every thread finds what it uses on its own node: in a copy a node, or because it has the same part every time. No placement of the
+    /// object as it is does this; a change of the source can.
+    Local,
     /// Pages on all nodes in turn.
     Interleave,
     /// Pages on all nodes in turn, weighted by the bandwidth of the nodes' controllers.
@@ -36,6 +39,7 @@ impl Placement {
         match self {
             Self::AsIs => "as-is",
             Self::ParallelFirstTouch => "parallel-first-touch",
+            Self::Local => "local",
             Self::Interleave => "interleave",
             Self::WeightedInterleave => "weighted-interleave",
             Self::OneNode { .. } => "one-node",
@@ -50,6 +54,7 @@ impl fmt::Display for Placement {
         match self {
             Self::AsIs => write!(f, "as is"),
             Self::ParallelFirstTouch => write!(f, "parallel first touch"),
+            Self::Local => write!(f, "local to each thread"),
             Self::Interleave => write!(f, "interleave"),
             Self::WeightedInterleave => write!(f, "weighted interleave"),
             Self::OneNode { node } => write!(f, "all on node {node}"),
@@ -65,6 +70,8 @@ pub struct Places {
     spreads: Vec<Spread>,
     /// By object: the index of the spread for its parallel first touch; `None` if parts have owners.
     blocks: Vec<Option<usize>>,
+    /// The node of each worker.
+    seats: Vec<usize>,
     /// By node: the bytes that it has room for, and all nodes, nearest first.
     room: Vec<f64>,
     nearest: Vec<Vec<usize>>,
@@ -78,6 +85,7 @@ type Spread = Vec<(usize, f64)>;
 enum Rule {
     AsIs,
     ByOwner,
+    ByUser,
     Node(usize),
     /// Index of the spread.
     Spread(usize),
@@ -93,6 +101,7 @@ pub enum Mix<'a> {
 pub struct Mixes<'a> {
     rules: Vec<Rule>,
     spreads: Cow<'a, [Spread]>,
+    seats: &'a [usize],
     /// By node: the nodes that its pages end up on; `None` if they all fit.
     moved: Option<Vec<Spread>>,
 }
@@ -103,6 +112,7 @@ impl Mixes<'_> {
         let node = match self.rules[object] {
             Rule::AsIs => cell.home,
             Rule::ByOwner => cell.owner,
+            Rule::ByUser => self.seats[cell.worker],
             Rule::Node(node) => node,
             Rule::Spread(index) => return Mix::Spread(&self.spreads[index]),
         };
@@ -110,6 +120,11 @@ impl Mixes<'_> {
             None | Some([_]) => Mix::Node(node),
             Some(parts) => Mix::Spread(parts),
         }
+    }
+
+    /// How the threads divide the object with this index: where each finds what it uses on its own node, that is its own work.
+    pub fn division(&self, object: usize, recorded: Division) -> Division {
+        if matches!(self.rules[object], Rule::ByUser) { Division::Owned } else { recorded }
     }
 }
 
@@ -125,7 +140,7 @@ impl Places {
             }));
         }
         let nearest = (0..machine.nodes.len()).map(|node| nearest(machine, node)).collect();
-        Self { spreads, blocks, room: room(machine), nearest }
+        Self { spreads, blocks, seats: seats.to_vec(), room: room(machine), nearest }
     }
 
     /// Places every object, by its id. What does not fit on a node goes to the nearest node with room; all pages of a full node are moved
@@ -135,16 +150,19 @@ impl Places {
             // The caller has already resolved `Plan` and `Exhaustive`.
             Placement::AsIs | Placement::Plan | Placement::Exhaustive => Rule::AsIs,
             Placement::OneNode { node } => Rule::Node(node),
+            Placement::Local => Rule::ByUser,
             Placement::Interleave => Rule::Spread(0),
             Placement::WeightedInterleave => Rule::Spread(1),
             Placement::ParallelFirstTouch => blocks.map_or(Rule::ByOwner, Rule::Spread),
         };
         let rules: Vec<Rule> = cells.objects.iter().zip(&self.blocks).map(rule).collect();
         let mut load = vec![0.0; self.room.len()];
-        for (object, rule) in cells.objects.iter().zip(&rules) {
+        for ((object, rule), blocks) in cells.objects.iter().zip(&rules).zip(&self.blocks) {
             let on = match rule {
                 Rule::AsIs => &object.by_home,
                 Rule::ByOwner => &object.by_owner,
+                // Of copies each node has the part that its threads use, at least.
+                Rule::ByUser => blocks.map_or(&object.by_owner, |index| &self.spreads[index]),
                 Rule::Node(node) => {
                     load[*node] += object.bytes;
                     continue;
@@ -154,13 +172,13 @@ impl Places {
             on.iter().for_each(|(node, share)| load[*node] += object.bytes * share);
         }
         if load.iter().zip(&self.room).all(|(load, room)| load <= room) {
-            return Mixes { rules, spreads: Cow::Borrowed(&self.spreads), moved: None };
+            return Mixes { rules, spreads: Cow::Borrowed(&self.spreads), seats: &self.seats, moved: None };
         }
         let moved = self.spill(&load);
         let move_spread = |spread: &Spread| -> Spread {
             spread.iter().flat_map(|(node, share)| moved[*node].iter().map(move |(to, part)| (*to, share * part))).collect()
         };
-        Mixes { rules, spreads: self.spreads.iter().map(move_spread).collect(), moved: Some(moved) }
+        Mixes { rules, spreads: self.spreads.iter().map(move_spread).collect(), seats: &self.seats, moved: Some(moved) }
     }
 
     /// For each node, where the bytes on it end up: what does not fit goes to the nearest node with room.

@@ -1,7 +1,7 @@
 //! GitHub's workflow commands: lines that become annotations
 //! (docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands).
 
-use super::{CheckJson, sentence};
+use super::{CheckJson, is_worth, sentence};
 use firsttouch_analysis::check_limits::{LimitStatus, Outcome};
 use std::fmt::Write;
 
@@ -20,11 +20,15 @@ pub fn check_github(check: &CheckJson<'_>) -> String {
         let _ = writeln!(out, "::{level} title={}::{words}", property(&format!("firsttouch {}", limit.kind)));
     }
     for finding in &check.findings {
-        let level = if check.outcome == Outcome::Failed { "error" } else { "warning" };
+        let level = match (check.outcome == Outcome::Failed, is_worth(finding)) {
+            (_, false) => "notice",
+            (true, true) => "error",
+            (false, true) => "warning",
+        };
         let place =
             check.place(finding).map_or(String::new(), |(_, file, line)| format!("file={},line={line},", property(check.relative(file))));
         let title = property(&format!("firsttouch {}: {}", finding.id, finding.object_name));
-        let _ = writeln!(out, "::{level} {place}title={title}::{}", data(&format!("{}\n{}", finding.message, finding.fix)));
+        let _ = writeln!(out, "::{level} {place}title={title}::{}", data(&format!("{}\n{}", finding.message, CheckJson::advice(finding))));
     }
     out
 }

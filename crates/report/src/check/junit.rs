@@ -45,7 +45,7 @@ pub fn check_junit(check: &CheckJson<'_>) -> String {
 fn findings(check: &CheckJson<'_>) -> String {
     let one = |finding: &FindingJson<'_>| {
         let place = check.place(finding).map_or(String::new(), |(_, file, line)| format!("{}:{line}: ", check.relative(file)));
-        format!("{place}{} {}: {}\n{}\n", finding.id, finding.object_name, finding.message, finding.fix)
+        format!("{place}{} {}: {}\n{}\n", finding.id, finding.object_name, finding.message, CheckJson::advice(finding))
     };
     check.findings.iter().map(one).collect::<Vec<_>>().join("\n")
 }

@@ -15,7 +15,7 @@ use crate::text::layout::GLUE;
 use crate::text::words::{percent, times};
 use firsttouch_analysis::check_limits::{LimitCheck, LimitKind, LimitStatus, Outcome};
 use firsttouch_analysis::{Analysis, CodeLocation, MachineView, ObjectView};
-use firsttouch_predict::forecast::Forecast;
+use firsttouch_plan::Recommendations;
 use serde::Serialize;
 use std::path::Path;
 
@@ -45,7 +45,7 @@ impl<'a> CheckJson<'a> {
     #[must_use]
     pub fn new(
         analysis: &'a Analysis,
-        forecast: Option<&Forecast>,
+        recommendations: &'a Recommendations,
         limits: &'a [LimitCheck],
         folder: &Path,
         incomplete: Option<&str>,
@@ -65,9 +65,23 @@ impl<'a> CheckJson<'a> {
             outcome,
             causes,
             limits,
-            findings: FindingJson::all(analysis, forecast),
+            findings: FindingJson::all(analysis, recommendations),
             analysis,
             folder: folder.display().to_string(),
+        }
+    }
+
+    /// What to do about a finding: the fix, and what a plan does instead of it; or why it is not worth repairing on this machine.
+    fn advice(finding: &FindingJson<'_>) -> String {
+        let recommendation = finding.recommendation.as_ref();
+        if let Some(why_not) = recommendation.and_then(|one| one.why_not.as_deref()) {
+            return capital(&format!("{why_not}."));
+        }
+        let fix = if recommendation.is_none_or(|one| one.fix.worth) { finding.fix.to_owned() } else { String::new() };
+        match recommendation.and_then(|one| one.difference.as_deref()) {
+            Some(difference) if fix.is_empty() => capital(&format!("{difference}.")),
+            Some(difference) => format!("{fix}\n{}", capital(&format!("{difference}."))),
+            None => fix,
         }
     }
 
@@ -90,6 +104,16 @@ impl<'a> CheckJson<'a> {
 fn place_of(object: &ObjectView) -> Option<(&CodeLocation, &str, u32)> {
     let places = object.first_touch.at.first().into_iter().chain(&object.allocated_at).chain(object.used_at.first());
     places.filter_map(|place| Some((place, place.file.as_deref()?, place.line?))).next()
+}
+
+/// Whether a finding should be repaired on this machine.
+fn is_worth(finding: &FindingJson<'_>) -> bool {
+    finding.recommendation.as_ref().is_none_or(|one| one.why_not.is_none())
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().to_string() + chars.as_str())
 }
 
 /// `49 % of accesses would be remote [47, 52]; 20 % are allowed`

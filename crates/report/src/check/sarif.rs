@@ -3,7 +3,7 @@
 //! Which objects are judged together differs a little from run to run. A result for each object keeps its fingerprint and its place, also
 //! where the object is judged alone in the next run.
 
-use super::{CheckJson, place_of, sentence};
+use super::{CheckJson, is_worth, place_of, sentence};
 use crate::report_json::FindingJson;
 use firsttouch_analysis::ObjectView;
 use firsttouch_analysis::check_limits::{LimitStatus, Outcome};
@@ -28,7 +28,7 @@ pub fn check_sarif(check: &CheckJson<'_>, version: &str) -> Value {
             "ruleId": finding.id,
             "ruleIndex": index(finding.id.as_str()),
             "level": level(check, finding),
-            "message": { "text": format!("{}: {} {}", object_name(finding, object), finding.message, finding.fix) },
+            "message": { "text": format!("{}: {} {}", object_name(finding, object), finding.message, CheckJson::advice(finding)) },
             "locations": locations(check, object),
             "partialFingerprints": { "object/v1": fingerprint(finding, object) },
             "properties": {
@@ -36,6 +36,7 @@ pub fn check_sarif(check: &CheckJson<'_>, version: &str) -> Value {
                 "interval": finding.interval,
                 "remote_share": finding.remote_share,
                 "predicted_gain": finding.predicted_gain,
+                "worth": finding.recommendation.as_ref().map(|one| one.worth),
             },
         })
     });
@@ -78,9 +79,10 @@ fn notifications(check: &CheckJson<'_>) -> Vec<Value> {
 }
 
 fn level(check: &CheckJson<'_>, finding: &FindingJson<'_>) -> &'static str {
-    match (check.outcome == Outcome::Failed, finding.severity) {
+    match (check.outcome == Outcome::Failed && is_worth(finding), finding.severity) {
         (true, Severity::High | Severity::Medium) => "error",
         (_, Severity::Low) => "note",
+        _ if !is_worth(finding) => "note",
         _ => "warning",
     }
 }

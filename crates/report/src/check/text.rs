@@ -49,7 +49,13 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
         .take(MOST_FINDINGS)
         .map(|finding| {
             let place = check.place(finding).map_or_else(|| "-".to_owned(), |(_, file, line)| format!("{}:{line}", check.relative(file)));
-            let gain = finding.predicted_gain.map_or(String::new(), |gain| format!("; {}", gained(gain, finding.predicted_gain_interval)));
+            let gain = match finding.recommendation.as_ref() {
+                Some(one) if one.why_not.is_some() => "; not worth repairing on this machine".to_owned(),
+                Some(one) if !one.assumed => {
+                    one.gain.map_or(String::new(), |gain| format!("; {}", gained(gain, one.gain_interval, one.gain == one.fix.gain)))
+                }
+                _ => String::new(),
+            };
             let share = format!("{} of the accesses to all objects{gain}", percent(finding.remote_share));
             vec![format!("  {}", finding.id), clean(finding.object_name), clean(&place), share]
         })

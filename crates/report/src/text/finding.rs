@@ -3,15 +3,17 @@
 use super::layout::{clean, cut, cut_front, pad, width, wrap};
 use super::paint::Paint;
 use super::place::{place, within};
-use super::words::{by_threads, interval, percent, thousands, times};
+use super::words::{by_threads, hundredths, interval, percent, thousands, times};
 use super::{Style, object_map};
 use firsttouch_analysis::{CodeLocation, Finding, Interval, ObjectView, ResidentView};
 use firsttouch_model::TouchCause;
 use firsttouch_model::finding::FindingKind;
 use firsttouch_model::format_bytes;
 use firsttouch_model::generated_code::is_generated;
-use firsttouch_model::prediction::Gain;
 use firsttouch_model::rows::ObjectKind;
+use firsttouch_plan::{Recommendation, Recommendations};
+use firsttouch_predict::forecast::Expected;
+use firsttouch_predict::program::LEAST_GAIN;
 
 /// Columns of the row labels, including the indentation.
 pub const LABEL: usize = 18;
@@ -23,8 +25,8 @@ const LEAST_TEXT: usize = 24;
 const MOST_PLACES: usize = 3;
 /// The number of objects listed of those that are judged together.
 const MOST_MEMBERS: usize = 12;
-/// A smaller gain is reported as no gain.
-const LEAST_GAIN: f64 = 1.05;
+/// Gains below this are shown with two decimals.
+const FINE: f64 = 0.1;
 /// Places with less than this share are not listed.
 const LEAST_SHARE: f64 = 0.05;
 
@@ -42,11 +44,11 @@ pub fn finding(
     number: usize,
     finding: &Finding,
     objects: &[&ObjectView],
-    gain: Option<Gain>,
+    advice: &Advice,
     verbose: bool,
     style: Style,
 ) {
-    head(out, number, finding, objects, gain, style);
+    head(out, number, finding, objects, advice, style);
     if let Some(&object) = objects.first() {
         table(out, &rows(object), style);
         if objects.len() > 1 {
@@ -60,7 +62,50 @@ pub fn finding(
     if verbose || !is_in_table(finding, objects) {
         labelled(out, "why", &finding.message, style);
     }
-    labelled(out, "fix", &finding.fix, style);
+    if let Some(why_not) = &advice.why_not {
+        labelled(out, "fix", why_not, style);
+        if verbose {
+            labelled(out, "elsewhere", &finding.fix, style);
+        }
+        return;
+    }
+    if advice.is_fix_worth || verbose {
+        labelled(out, "fix", &finding.fix, style);
+    }
+    if let Some(plan) = &advice.plan {
+        labelled(out, "plan", plan, style);
+    }
+}
+
+/// What to do about a finding, in words.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Advice {
+    /// The better gain of the fix and of the plan, if the machine's speeds are known.
+    pub gain: Option<Expected>,
+    /// Whether that is the fix's gain.
+    pub is_of_fix: bool,
+    /// Whether the fix in the source is worth it.
+    pub is_fix_worth: bool,
+    /// Why the finding is not worth repairing on this machine.
+    pub why_not: Option<String>,
+    /// What a plan does; `None` if that is not known.
+    pub plan: Option<String>,
+}
+
+impl Advice {
+    #[must_use]
+    pub fn new(all: &Recommendations, one: Option<&Recommendation>) -> Self {
+        let Some(one) = one else { return Self { is_fix_worth: true, ..Self::default() } };
+        let gain = one.gain().filter(|_| !all.is_assumed);
+        Self {
+            gain,
+            is_of_fix: gain == one.of_fix,
+            is_fix_worth: one.is_fix_worth,
+            why_not: all.why_not(one),
+            // A finding about the whole program has no objects that a plan could place.
+            plan: (!one.objects.is_empty()).then(|| one.difference().unwrap_or_else(|| one.plan_words())),
+        }
+    }
 }
 
 /// Whether the rows say all that the message does: who touched, who uses, and that one follows from the other.
@@ -79,7 +124,7 @@ fn members(objects: &[&ObjectView]) -> String {
     format!("{}{more}; the lines above are those of {}", named.join(", "), clean(&objects[0].name))
 }
 
-fn head(out: &mut Vec<String>, number: usize, finding: &Finding, objects: &[&ObjectView], gain: Option<Gain>, style: Style) {
+fn head(out: &mut Vec<String>, number: usize, finding: &Finding, objects: &[&ObjectView], advice: &Advice, style: Style) {
     let size = match objects {
         [] => String::new(),
         [object] => format!("   {}", size(object)),
@@ -89,8 +134,8 @@ fn head(out: &mut Vec<String>, number: usize, finding: &Finding, objects: &[&Obj
     let fixed = width(&number) + width(&size) + 3 + width(finding.kind.as_str());
     let name = cut(&clean(&finding.object_name), style.width.saturating_sub(fixed).max(4));
     let left = fixed + width(&name);
-    let right = match gain {
-        Some(gain) => gained(gain.gain, Some(gain.interval)),
+    let right = match advice.gain {
+        Some(gain) => gained(gain.gain, gain.interval, advice.is_of_fix),
         None if finding.object.is_none() => {
             format!("{} of all accesses remote {}", percent(finding.remote_fraction), interval(finding.interval))
         }
@@ -105,10 +150,18 @@ fn head(out: &mut Vec<String>, number: usize, finding: &Finding, objects: &[&Obj
     }
 }
 
-/// `1.9x faster if fixed [1.6, 2.0]`
-pub fn gained(gain: f64, range: Option<Interval>) -> String {
-    let range = range.map_or(String::new(), |range| format!(" {}", times(range)));
-    if gain < LEAST_GAIN { format!("no gain predicted if fixed{range}") } else { format!("{gain:.1}x faster if fixed{range}") }
+/// `1.9x faster if fixed [1.6, 2.0]`, `1.9x faster by the plan [1.6, 2.0]`
+pub fn gained(gain: f64, interval: Option<Interval>, by_fix: bool) -> String {
+    let how = if by_fix { "if fixed" } else { "by the plan" };
+    let fine = (gain - 1.0).abs() < FINE;
+    let digits = if fine { hundredths } else { times };
+    let range = interval.map_or(String::new(), |interval| format!(" {}", digits(interval)));
+    match gain {
+        gain if gain * LEAST_GAIN <= 1.0 => format!("{:.2}x slower {how}{range}", 1.0 / gain),
+        gain if gain < LEAST_GAIN => format!("no gain predicted {how}{range}"),
+        gain if fine => format!("{gain:.2}x faster {how}{range}"),
+        gain => format!("{gain:.1}x faster {how}{range}"),
+    }
 }
 
 /// `node 0 100 % when first asked, node 0 52 %, node 1 48 % at the end (192 pages asked about); ...`, then the

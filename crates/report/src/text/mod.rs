@@ -15,12 +15,13 @@ pub(crate) mod words;
 
 pub use words::thousands;
 
-use crate::plan::PlanOutline;
 use commands::shell_word;
+use finding::Advice;
 use firsttouch_analysis::{Analysis, CrossCheck, Finding, ObjectView, Verdict, Why};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::format_bytes;
 use firsttouch_model::rows::Id;
+use firsttouch_plan::Recommendations;
 use firsttouch_predict::forecast::Forecast;
 use layout::{GLUE, clean, width, wrap};
 use paint::Paint;
@@ -36,8 +37,6 @@ const LEAST_NAMED: f64 = 0.005;
 const FEW: f64 = 0.1;
 /// Well-placed objects that are named.
 const MOST_WELL_PLACED: usize = 3;
-/// Objects of a plan that are named.
-const MOST_PLANNED: usize = 3;
 /// Columns that a command is indented by.
 const COMMAND: usize = 2;
 /// The report has at least this width, also on a narrower terminal.
@@ -65,15 +64,19 @@ pub struct Context {
     pub more: bool,
     /// Whether the report repeats what its tables show in sentences, and lists the notes that change no verdict.
     pub verbose: bool,
-    /// What a plan would do; `None` without findings about objects.
-    pub plan: Option<PlanOutline>,
     /// Printed before the first line: `firsttouch: ` if the program's own output surrounds the report.
     pub prefix: &'static str,
 }
 
 /// The report as text, lines of at most `style.width` columns, ending in a newline.
 #[must_use]
-pub fn text(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context, style: Style) -> String {
+pub fn text(
+    analysis: &Analysis,
+    forecast: Option<&Forecast>,
+    recommendations: &Recommendations,
+    context: &Context,
+    style: Style,
+) -> String {
     let style = Style { width: style.width.max(LEAST_WIDTH), ..style };
     let mut out = Vec::new();
     if context.heading {
@@ -81,17 +84,23 @@ pub fn text(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context,
     }
     let verdict = analysis.verdict();
     let colour = if matches!(verdict, Verdict::WellPlaced(_)) { Paint::Good } else { Paint::Bad };
-    let sentence = format!("{}{} {}", context.prefix, verdict_words(analysis, forecast, &verdict), judged_on(analysis, context));
+    let sentence =
+        format!("{}{} {}", context.prefix, verdict_words(analysis, forecast, recommendations, &verdict), judged_on(analysis, context));
     out.extend(wrap(&sentence, style.width).iter().map(|line| style.paint(colour, line)));
     out.push(String::new());
     let places = Places::of(analysis);
-    for (index, one) in analysis.findings.iter().enumerate() {
+    let mut is_worth = true;
+    for (index, (one, recommended)) in recommendations.in_order(&analysis.findings).enumerate() {
+        let advice = Advice::new(recommendations, recommended);
+        if is_worth && advice.why_not.is_some() {
+            is_worth = false;
+            paragraph(&mut out, &format!("Not worth repairing on {}:", clean(&analysis.machine.name)), style);
+        }
         let object = |id: i64| analysis.objects.iter().find(|object| object.id == id);
         let objects: Vec<&ObjectView> = one.objects().filter_map(object).collect();
         let shown = places.as_ref().and_then(|places| Some(places.view(objects.first()?)));
         let objects: Vec<&ObjectView> = shown.iter().chain(objects.into_iter().skip(usize::from(shown.is_some()))).collect();
-        let gain = forecast.and_then(|forecast| forecast.gain(one.object));
-        finding::finding(&mut out, index + 1, one, &objects, gain, context.verbose, style);
+        finding::finding(&mut out, index + 1, one, &objects, &advice, context.verbose, style);
         out.push(String::new());
     }
     owners::push(&mut out, analysis, style);
@@ -106,10 +115,7 @@ pub fn text(analysis: &Analysis, forecast: Option<&Forecast>, context: &Context,
     let covered = covered(analysis).map_or(String::new(), |covered| format!("{covered} "));
     paragraph(&mut out, &format!("{covered}{}{} {}", cross_checks(analysis), not_judged::sentences(analysis), lost(analysis)), style);
     if context.more {
-        if let Some(plan) = context.plan.as_ref().filter(|_| !analysis.findings.is_empty()) {
-            paragraph(&mut out, &planned(plan), style);
-        }
-        if let Some(commands) = untouched(analysis, context) {
+        if let Some(commands) = untouched(analysis, recommendations, context) {
             out.push("Without touching the source:".to_owned());
             out.extend(commands::lines(&commands, style.width - COMMAND).into_iter().map(|line| format!("{}{line}", " ".repeat(COMMAND))));
         }
@@ -155,9 +161,12 @@ fn judged_on(analysis: &Analysis, context: &Context) -> String {
 }
 
 /// The verdict: `MISPLACED: `, `NOT JUDGED: ` or `No finding: `, with the figure behind it.
-fn verdict_words(analysis: &Analysis, forecast: Option<&Forecast>, verdict: &Verdict) -> String {
+fn verdict_words(analysis: &Analysis, forecast: Option<&Forecast>, recommendations: &Recommendations, verdict: &Verdict) -> String {
+    let repairs = &recommendations.list;
+    let nothing =
+        if !repairs.is_empty() && repairs.iter().all(|one| !one.worth.is_worth()) { ", but no repair is worth it there" } else { "" };
     match (verdict, remote(analysis)) {
-        (Verdict::Findings, Some(remote)) => format!("MISPLACED: {remote}{}{}.", as_far_as_known(analysis), slowdown(forecast)),
+        (Verdict::Findings, Some(remote)) => format!("MISPLACED: {remote}{}{}{nothing}.", as_far_as_known(analysis), slowdown(forecast)),
         (Verdict::Findings, None) => "MISPLACED.".to_owned(),
         _ => no_finding(analysis, verdict),
     }
@@ -275,22 +284,11 @@ fn lost(analysis: &Analysis) -> String {
     format!("Lost samples: {} ({}).", thousands(total), parts.join("; "))
 }
 
-/// `A plan would place A: each thread's part goes to the node of that thread. It would leave alone: B: ...`
-fn planned(plan: &PlanOutline) -> String {
-    let placed: Vec<String> = plan.placed.iter().take(MOST_PLANNED).map(|(what, how)| format!("{}: {}", clean(what), clean(how))).collect();
-    let more = |all: usize| if all > MOST_PLANNED { format!("; and {} more", all - MOST_PLANNED) } else { String::new() };
-    let left: Vec<String> = plan.left_alone.iter().take(MOST_PLANNED).map(|sentence| clean(sentence)).collect();
-    let left =
-        if left.is_empty() { String::new() } else { format!(" It would leave alone {}{}.", left.join("; "), more(plan.left_alone.len())) };
-    if placed.is_empty() {
-        return format!("A plan would place nothing.{left}");
-    }
-    format!("A plan would place {}{}.{left}", placed.join("; "), more(plan.placed.len()))
-}
-
 /// The commands that make and apply a plan; `None` if it would place nothing.
-fn untouched(analysis: &Analysis, context: &Context) -> Option<[Vec<String>; 2]> {
-    context.plan.as_ref().filter(|plan| !plan.placed.is_empty() && !analysis.findings.is_empty() && !analysis.is_attached())?;
+fn untouched(analysis: &Analysis, recommendations: &Recommendations, context: &Context) -> Option<[Vec<String>; 2]> {
+    if !recommendations.has_placed() || analysis.is_attached() {
+        return None;
+    }
     let profile = clean(&context.profile);
     let plan = shell_word(&format!("{}.toml", profile.strip_suffix(".ftp").unwrap_or(&profile)));
     let mut make = vec!["firsttouch".to_owned(), "plan".to_owned(), shell_word(&profile)];

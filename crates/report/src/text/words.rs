@@ -24,6 +24,11 @@ pub fn times([low, high]: Interval) -> String {
     format!("[{low:.1},{GLUE}{high:.1}]")
 }
 
+/// `[0.98, 1.06]`
+pub fn hundredths([low, high]: Interval) -> String {
+    format!("[{low:.2},{GLUE}{high:.2}]")
+}
+
 /// `1,904`.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();

@@ -1,6 +1,6 @@
 //! Findings on several objects that were judged together.
 
-use super::{PLAIN, context, matrix_a, serial, text};
+use super::{PLAIN, context, matrix_a, recommended, serial, text};
 use firsttouch_analysis::{Analysis, Finding, ObjectView};
 use firsttouch_model::finding::FindingKind;
 use firsttouch_report::{CheckJson, check_sarif};
@@ -45,7 +45,8 @@ fn joint(findings: &[&[(i64, &str, usize)]]) -> Analysis {
 
 /// The fingerprints and messages of all results.
 fn results(analysis: &Analysis) -> Vec<(String, String)> {
-    let log = check_sarif(&CheckJson::new(analysis, None, &[], Path::new("/home/me"), None), "1.0.0");
+    let recommendations = recommended(analysis);
+    let log = check_sarif(&CheckJson::new(analysis, &recommendations, &[], Path::new("/home/me"), None), "1.0.0");
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     let results = log["runs"][0]["results"].as_array().unwrap();
     results.iter().map(|one| (text(&one["partialFingerprints"]["object/v1"]), text(&one["message"]["text"]))).collect()

@@ -5,6 +5,7 @@
 //! The evidence is a sample of about two seconds, so a program may be profiled up to three times. Each failed attempt is reported on
 //! stderr.
 
+use firsttouch_e2e::agreement::{contradictions_on, machines};
 use firsttouch_e2e::corpus::{Program, plan_of, programs};
 use firsttouch_e2e::process::run;
 use firsttouch_e2e::programs::program;
@@ -17,6 +18,8 @@ use std::process::Command;
 const ATTEMPTS: usize = 3;
 /// Each source of evidence must find the defect, and nothing else, on its own: the tables of the other one are emptied.
 const ALONE: [(&str, [&str; 2]); 2] = [("sample", ["accesses", "windows"]), ("watch", ["sampled_accesses", "samples"])];
+/// Machines on which the report on a program and its plan are compared, each program on others of them; with `FIRSTTOUCH_WHOLE_CORPUS`, on all.
+const COMPARED_ON: usize = 3;
 /// Machines on which plans are compared with all combinations, and the limit on a plan's time relative to the best combination. The first
 /// two are real, with two and eight nodes. On the third, an assumed one, four threads do not saturate a memory controller: there, memory that
 /// any thread may use is best (by 6 %) on a single node, whose threads then do more of the work. No plan does that, because with more
@@ -156,6 +159,16 @@ impl Expected {
 }
 
 impl Expected {
+    /// The contradictions between reports on the program and their plans.
+    fn contradictions(&self, firsttouch: &Firsttouch, file: &Path, machines: &[String]) -> Vec<String> {
+        let is_whole = std::env::var_os("FIRSTTOUCH_WHOLE_CORPUS").is_some();
+        let step = if is_whole { 1 } else { machines.len().div_ceil(COMPARED_ON) };
+        let turn = self.program.name.bytes().map(usize::from).sum::<usize>() % step;
+        machines.iter().skip(turn).step_by(step).flat_map(|machine| contradictions_on(firsttouch, file, machine)).collect()
+    }
+}
+
+impl Expected {
     /// Machines on which the plan made for them is predicted to cost more than 1 %.
     fn costly_plans(&self, firsttouch: &Firsttouch, file: &Path) -> Vec<String> {
         let listed = run(&mut firsttouch.command(["machines", "list", "--json"]));
@@ -202,6 +215,7 @@ fn every_defect_is_found_and_nothing_else() {
     let Some(firsttouch) = Firsttouch::find("corpus") else { return };
     let directory = temporary_directory();
     let (mut defects, mut well_placed, mut failures) = (0, 0, Vec::new());
+    let machines = machines(&firsttouch);
     for program in programs() {
         let expected = Expected::new(program);
         let Some(command) = expected.program.command() else { continue };
@@ -223,6 +237,7 @@ fn every_defect_is_found_and_nothing_else() {
                 let planned = run(firsttouch.command(["plan", "--json", "--machine", "virtual:2"]).arg(&file).arg("-o").arg(&plan));
                 assert_eq!(planned.status, 0, "{}: {planned:?}", name);
                 problems = expected.plan_problems(&serde_json::from_slice(&planned.stdout).expect("JSON"));
+                problems.extend(expected.contradictions(&firsttouch, &file, &machines));
                 if expected.get("finding") != Some("none") || std::env::var_os("FIRSTTOUCH_RANK_ALL").is_some() {
                     problems.extend(expected.ranking_problems(&firsttouch, &file));
                 }

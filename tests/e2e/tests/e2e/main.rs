@@ -4,6 +4,7 @@
 //! `corpus`, `fixes`, `truth` and `outside` profile programs and check the figures, so no other test may run at the same time: `scripts/e2e` runs them last,
 //! one test at a time. The other modules compare outputs, or read the recorded profiles in `fixtures/profiles`.
 
+mod agreement;
 mod bench;
 mod check;
 mod command_line;

@@ -1,0 +1,176 @@
+//! What reports and `check` say about the fix in the source and about the plan, and in which order.
+
+use super::{PLAIN, context, matrix_a, place, recommended, serial, text};
+use firsttouch_analysis::{Analysis, Finding, ObjectView};
+use firsttouch_model::finding::{FindingKind, FixKind};
+use firsttouch_plan::{Action, LeftAlone, Policy, Recommendations, Unplaceable, Worth};
+use firsttouch_predict::forecast::Expected;
+use firsttouch_report::{CheckJson, ReportJson, check_github, check_junit, check_sarif};
+use std::path::Path;
+
+fn gains(gain: f64) -> Option<Expected> {
+    Some(Expected { gain, interval: Some([gain - 0.125, gain + 0.125]) })
+}
+
+/// A described machine, and one change of the recommendation.
+fn with(change: impl Fn(&mut Recommendations)) -> (Analysis, Recommendations) {
+    let analysis = serial();
+    let mut all = recommended(&analysis);
+    all.is_assumed = false;
+    change(&mut all);
+    (analysis, all)
+}
+
+fn shown((analysis, all): &(Analysis, Recommendations)) -> String {
+    firsttouch_report::text(analysis, None, all, &context(), PLAIN)
+}
+
+/// The report with its line breaks removed.
+fn words(one: &(Analysis, Recommendations)) -> String {
+    shown(one).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Check that the report suggests the commands of a plan only where the plan places something, and says why it leaves objects alone.
+#[test]
+fn plans_are_promised_where_they_help() {
+    assert!(text(&serial(), &context(), PLAIN).contains("  firsttouch plan dgemv.ftp"));
+    for (why, said) in [
+        (LeftAlone::Slower("interleave", 1.04, None), "a plan leaves it alone, because interleave would take 4 % longer on this machine"),
+        (LeftAlone::Unplaceable(Unplaceable::PythonCode), "no plan can place it, because it is allocated by Python code, whose stacks"),
+        (LeftAlone::Unplaceable(Unplaceable::Segment), "no plan can place it, because shmat attached it, which a run does not follow"),
+        (LeftAlone::Unplaceable(Unplaceable::SmallBlocks), "no plan can place it, because its blocks are too small for a run to place"),
+        (
+            LeftAlone::Unplaceable(Unplaceable::NoLibrary("the program is statically linked, so no agent can be loaded into it".into())),
+            "statically linked, so no agent can be loaded into it; a run could not load the library that places memory either",
+        ),
+    ] {
+        let one = with(|all| all.list[0].objects[0].action = Action::LeaveAlone(why.clone()));
+        let words = words(&one);
+        let expected = format!("plan only a change of the source removes this: {said}");
+        assert!(words.contains(&expected) || words.contains(said), "{words}");
+        assert!(!words.contains("firsttouch plan") && !words.contains("firsttouch run --plan"), "{words}");
+        assert!(words.contains("fix initialise A in the loop that uses it"), "{words}");
+    }
+    let attached = Analysis { attached: true, ..serial() };
+    assert!(!text(&attached, &context(), PLAIN).contains("firsttouch plan"));
+}
+
+/// Check that the report says what a plan does instead of the fix, and why.
+#[test]
+fn differences_are_explained() {
+    for (fix_kind, expected) in [
+        (FixKind::CopyPerNode, "plan a copy a node is best, in the source; a plan cannot copy memory, so it interleaves the pages"),
+        (
+            FixKind::FixedParts,
+            "plan fixed parts for each thread are best, in the source; a plan cannot change which thread works on a part, so it interleaves \
+             the pages",
+        ),
+        (
+            FixKind::DivideFirstTouch,
+            "plan a plan interleaves the pages, because that is predicted to be 25 % faster here than each thread's part on its own node",
+        ),
+        (FixKind::Interleave, "plan its pages go round the nodes"),
+    ] {
+        let one = with(|all| {
+            let first = &mut all.list[0];
+            (first.fix_kind, first.of_fix, first.of_plan) = (fix_kind, gains(2.0), gains(2.5));
+            first.objects[0].action = place(Policy::Interleave(Vec::new()));
+        });
+        let words = words(&one);
+        assert!(words.contains(expected), "{words}");
+        assert!(words.contains("2.5x faster by the plan [2.4, 2.6]"), "{words}");
+        let json = serde_json::to_value(ReportJson::new(&one.0, None, &one.1)).unwrap();
+        let recommendation = &json["findings"][0]["recommendation"];
+        assert_eq!(recommendation["difference"].is_null(), fix_kind == FixKind::Interleave, "{recommendation:#}");
+        assert_eq!((&recommendation["plan"]["objects"][0]["policy"], &recommendation["gain"]), (&"interleave".into(), &2.5.into()));
+        assert_eq!((&json["findings"][0]["fix_kind"], &json["findings"][0]["predicted_gain"]), (&"divide-first-touch".into(), &2.0.into()));
+    }
+    let one = with(|all| {
+        let first = &mut all.list[0];
+        (first.of_fix, first.is_fix_worth, first.of_plan) = (gains(0.8), false, gains(1.5));
+        first.objects[0].action = place(Policy::Interleave(Vec::new()));
+    });
+    let words = words(&one);
+    let expected = "plan on this machine only the plan is worth it: the fix in the source is predicted to take 25 % longer";
+    assert!(words.contains(expected) && !words.contains("fix initialise A"), "{words}");
+}
+
+/// Two findings on a described machine: the first one is not worth repairing, and the second one is.
+fn not_worth_it(worth: Worth) -> (Analysis, Recommendations) {
+    let mut analysis = serial();
+    analysis.objects.push(ObjectView { id: 9, name: "B".into(), ..matrix_a() });
+    analysis.findings.push(Finding { object: Some(9), object_name: "B".into(), remote_share: 0.1, ..analysis.findings[0].clone() });
+    let mut all = recommended(&analysis);
+    all.is_assumed = false;
+    all.list.reverse();
+    all.list[0].of_fix = gains(1.5);
+    let last = &mut all.list[1];
+    (last.worth, last.is_fix_worth, last.of_fix) = (worth, false, gains(1.0));
+    last.objects[0].action = Action::LeaveAlone(LeftAlone::NoGain);
+    (analysis, all)
+}
+
+/// Check that what is not worth repairing comes last and says so, in every format, without its fix.
+#[test]
+fn what_is_not_worth_it_comes_last() {
+    for (worth, why) in [
+        (Worth::NoGain, "no gain is predicted [0.88, 1.12]"),
+        (Worth::Costs(1.12), "its repair is predicted to take 12 % longer"),
+        (Worth::OnlyAlone(1.3), "beside the other repairs it is predicted to cost time (by itself it would be 1.30 times as fast)"),
+    ] {
+        let one = not_worth_it(worth);
+        let why = format!("ot worth repairing on virtual:2: {why}");
+        let report = shown(&one);
+        let order = ["1. B ", "Not worth repairing on virtual:2:\n2. A "].map(|text| report.find(text));
+        assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{report}");
+        let after = words(&one).split_once("2. A").unwrap().1.to_owned();
+        assert!(after.contains(&format!("fix n{why}")) && !after.contains("initialise A") && !after.contains(" plan each"), "{report}");
+        let verbose = firsttouch_report::text(&one.0, None, &one.1, &firsttouch_report::Context { verbose: true, ..context() }, PLAIN);
+        assert!(verbose.contains("   elsewhere      initialise A"), "{verbose}");
+
+        let check = CheckJson::new(&one.0, &one.1, &[], Path::new("/home/me"), None);
+        let github = check_github(&check);
+        let lines: Vec<&str> = github.lines().collect();
+        assert!(lines[0].starts_with("::warning ") && lines[0].contains("firsttouch serial-first-touch%3A B"), "{github}");
+        assert!(lines[1].starts_with("::notice ") && lines[1].contains(&why.replace('%', "%25")) && !lines[1].contains("initialise A"));
+        let sarif = check_sarif(&check, "1.0.0");
+        let results = sarif["runs"][0]["results"].as_array().unwrap();
+        assert_eq!(results.iter().map(|one| one["level"].as_str().unwrap()).collect::<Vec<_>>(), ["warning", "note"]);
+        assert!(results[1]["message"]["text"].as_str().unwrap().contains(&why) && !check_junit(&check).contains("</failure>"));
+        let json = serde_json::to_value(&check).unwrap();
+        assert_eq!(json["findings"][0]["object_name"], "B");
+        assert_eq!(json["findings"][1]["recommendation"]["worth"], worth.as_str());
+    }
+    let mut all = not_worth_it(Worth::NoGain);
+    all.0.findings.truncate(1);
+    all.1.list.remove(0);
+    assert!(
+        words(&all).contains("MISPLACED: 49 % of accesses would be remote [47, 52], but no repair is worth it there."),
+        "{}",
+        words(&all)
+    );
+}
+
+/// Check that findings about the whole program promise no plan.
+#[test]
+fn the_program_has_no_plan() {
+    let mut analysis = serial();
+    let finding = &mut analysis.findings[0];
+    (finding.kind, finding.object, finding.fix_kind) = (FindingKind::UnpinnedThreads, None, FixKind::NotMemory);
+    let report = text(&analysis, &context(), PLAIN);
+    assert!(!report.contains("   plan ") && !report.contains("firsttouch plan"), "{report}");
+}
+
+/// Check the figures: gains near 1 with two decimals, losses as losses.
+#[test]
+fn gains_are_said() {
+    for (gain, said) in [
+        (1.87, "1.9x faster if fixed [1.7, 2.0]"),
+        (1.03, "1.03x faster if fixed [0.91, 1.16]"),
+        (1.004, "no gain predicted if fixed [0.88, 1.13]"),
+        (0.96, "1.04x slower if fixed [0.83, 1.08]"),
+    ] {
+        let one = with(|all| all.list[0].of_fix = gains(gain));
+        assert!(words(&one).contains(said), "{gain}: {}", words(&one));
+    }
+}

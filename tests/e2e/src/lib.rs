@@ -9,6 +9,7 @@
 //! corpus    what the corpus promises     recorded  profiles recorded once, read by tests
 //! edits     fixes of a report, applied to a copy of a program
 //! documented  commands that the documentation prints
+//! picture   SVG pictures as a reader sees them
 //! skip      report loudly what was not tested
 //! ```
 
@@ -17,6 +18,7 @@ pub mod corpus;
 pub mod documented;
 pub mod edits;
 pub mod paths;
+pub mod picture;
 pub mod process;
 pub mod programs;
 pub mod recorded;

@@ -19,6 +19,7 @@ mod new_user;
 mod noharm;
 mod noharm_real;
 mod outside;
+mod pictures;
 mod plan;
 mod predict;
 mod profile_file;

@@ -38,7 +38,7 @@ pub fn run(arguments: &Check) -> Result<u8> {
     let folder = RunDirectory::temporary().context("cannot make a temporary directory for the profile")?;
     let named = arguments.profile.as_deref().map(|name| profile_name::named_file(name, None)).transpose()?;
     let file = named.unwrap_or_else(|| folder.path().join("check.ftp"));
-    let mut outcome = match record(&as_profile(arguments), info, Output::File(file.clone()))? {
+    let mut outcome = match record(&as_profile(arguments), &request, info, Output::File(file.clone()))? {
         Ok(outcome) => outcome,
         Err(not_started) => return Ok(not_started),
     };

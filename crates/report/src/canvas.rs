@@ -89,7 +89,7 @@ impl Canvas {
                 "\n<title>{title}</title>\n",
                 "<style>text{{fill:#222}}.big{{font-size:16px;font-weight:bold}}.head{{font-size:13px;font-weight:bold}}",
                 ".small{{font-size:10px}}.faint{{fill:#777}}</style>\n",
-                r#"<rect x="{left:.0}" width="100%" height="100%" fill="white"/>"#,
+                r#"<rect x="{left:.0}" y="0" width="{width:.0}" height="{height:.0}" fill="white"/>"#,
                 "\n{body}</svg>\n"
             ),
             left = left,

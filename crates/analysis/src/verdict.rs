@@ -3,7 +3,7 @@
 //! Without findings, a program is well placed only if nothing stands against that: the judged memory receives most of the accesses seen, their
 //! number suffices, and most of the touched memory is known. Else it is not judged, for the causes that are listed.
 
-use crate::{Analysis, Coverage, NotJudgedReason, ObjectView};
+use crate::{Analysis, Coverage, EvidenceView, NotJudgedReason, ObjectView};
 use firsttouch_model::counted;
 use firsttouch_model::evidence::EvidenceSource;
 use serde::Serialize;
@@ -40,7 +40,7 @@ pub enum Why {
 pub enum Cause {
     /// The profile has no threads.
     NoThreads,
-    /// The recording ended before the program did, while that had one thread, and no accesses were seen.
+    /// The recording ended before the program did, which had one thread until then.
     EndedEarly,
     /// This part of the touched memory belongs to no recorded object.
     Unrecorded(f64),
@@ -72,7 +72,9 @@ impl fmt::Display for Cause {
         let percent = |part: f64| format!("{:.0} %", part * 100.0);
         match self {
             Self::NoThreads => write!(f, "the profile has no threads: the recording ended before the program began"),
-            Self::EndedEarly => write!(f, "the recording ended before the program did, and no accesses were seen"),
+            Self::EndedEarly => {
+                write!(f, "the recording ended before the program did, which had one thread until then; record it for longer")
+            }
             Self::Unrecorded(part) => write!(f, "{} of the touched memory belongs to no recorded object", percent(*part)),
             Self::Children(part) => write!(
                 f,
@@ -169,7 +171,7 @@ impl Analysis {
             if !causes.is_empty() {
                 return causes;
             }
-            let has_ended_early = self.exit_code.is_none() && !self.is_attached() && self.coverage.is_none();
+            let has_ended_early = self.exit_code.is_none() && !self.is_attached();
             if has_ended_early {
                 return vec![Cause::EndedEarly];
             }
@@ -227,7 +229,11 @@ impl Analysis {
     fn missing_accesses(&self) -> Option<String> {
         let sources = || self.evidence.iter().filter(|evidence| shows_accesses(&evidence.source));
         let is_missing = sources().all(|evidence| !evidence.available);
-        sources().find(|_| is_missing).map(|evidence| evidence.detail.clone())
+        let words = |evidence: &EvidenceView| match evidence.detail.trim() {
+            "" => format!("no {} evidence on this system", evidence.source),
+            detail => detail.to_owned(),
+        };
+        sources().find(|_| is_missing).map(words)
     }
 
     fn largest_not_judged(&self) -> Option<(String, NotJudgedReason)> {
@@ -235,5 +241,48 @@ impl Analysis {
         let share = |object: &ObjectView| object.access_share.unwrap_or(0.0);
         let largest = self.objects.iter().filter(open).max_by(|a, b| share(a).total_cmp(&share(b)))?;
         Some((largest.name.clone(), largest.reason.clone()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(cause: &Cause) -> usize {
+        match cause {
+            Cause::NoThreads => 0,
+            Cause::EndedEarly => 1,
+            Cause::Unrecorded(_) => 2,
+            Cause::Children(_) => 3,
+            Cause::NothingSeen { .. } => 4,
+            Cause::NoAccesses { .. } => 5,
+            Cause::Uncovered { .. } => 6,
+            Cause::TooFewSamples { .. } => 7,
+        }
+    }
+
+    /// Check that no cause is empty or ends within a sentence.
+    #[test]
+    fn every_cause_has_words() {
+        let missing = || [None, Some("perf is forbidden".to_owned())];
+        let mut all = vec![Cause::NoThreads, Cause::EndedEarly, Cause::Unrecorded(0.8), Cause::Children(0.9)];
+        all.extend(missing().map(|missing| Cause::NothingSeen { missing, wall_s: 0.1 }));
+        for is_attached in [false, true] {
+            all.extend(missing().map(|missing| Cause::NoAccesses { missing, is_attached }));
+        }
+        for largest in [None, Some(("A".to_owned(), NotJudgedReason::NotSampled))] {
+            all.push(Cause::Uncovered { judged: 0.0, largest });
+        }
+        for source in [None, Some(EvidenceSource::Hint), Some(EvidenceSource::Sample)] {
+            all.extend([0, 1000].map(|samples| Cause::TooFewSamples { samples, source: source.clone() }));
+        }
+        for cause in &all {
+            let text = cause.to_string();
+            assert!(text.trim().len() > 15 && !text.trim_end().ends_with([':', ',', ';']), "{cause:?}: '{text}'");
+        }
+        let mut kinds: Vec<usize> = all.iter().map(number).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        assert_eq!(kinds, (0..8).collect::<Vec<_>>());
     }
 }

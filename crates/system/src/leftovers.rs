@@ -218,7 +218,7 @@ fn sides(profile: &Path) -> Vec<PathBuf> {
         name.push(end);
         PathBuf::from(name)
     };
-    SIDES.iter().map(|end| side(&end)).collect()
+    SIDES.iter().map(side).collect()
 }
 
 /// Who uses a file or directory. `None` if nobody does.

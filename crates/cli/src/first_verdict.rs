@@ -3,6 +3,7 @@
 //! pays for few looks.
 
 use serde_json::Value;
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -43,7 +44,8 @@ impl FirstVerdict {
             self.look = None;
             self.words = words(&report).or_else(|| self.words.take());
         }
-        if self.look.is_none() && elapsed_s >= FIRST_S && elapsed_s >= 2.0 * self.looked_s {
+        let is_due = self.look.is_none() && elapsed_s >= FIRST_S && elapsed_s >= 2.0 * self.looked_s;
+        if is_due && may_be_read(profile) {
             self.looked_s = elapsed_s;
             self.look = Look::start(profile, &self.options);
         }
@@ -72,6 +74,13 @@ impl Look {
         });
         Some(Self { child, report })
     }
+}
+
+/// Whether a reader does not make the writer wait: with a log beside the profile (WAL), which some file systems do not support.
+fn may_be_read(profile: &Path) -> bool {
+    let mut log = OsString::from(profile);
+    log.push("-wal");
+    Path::new(&log).exists()
 }
 
 /// `MISPLACED, 50 % remote [47, 52]`; `None` without a verdict.

@@ -595,6 +595,10 @@ fn short_threads_are_numbered_by_place() {
     let shown = text(&analysis, &context(), PLAIN);
     assert!(shown.contains("4 threads, each its own block") && shown.contains("thread 1 2 3 4 "), "{shown}");
     assert!(shown.contains("- 401 threads followed each other in 5 places"), "{shown}");
+    // A process that only started this one, as a shell does, changes nothing but the numbers.
+    analysis.threads[0].process = 2;
+    let shown = text(&analysis, &context(), PLAIN);
+    assert!(shown.contains("4 threads, each its own block") && shown.contains("thread 1 2 3 4 "), "{shown}");
 }
 
 /// Check that the report of README's DGEMV, with the line before it and without the fix, fits a screen of 80 x 24, and begins with the verdict.

@@ -64,6 +64,7 @@ pub enum Cause {
     TooFewSamples {
         samples: u64,
         source: Option<EvidenceSource>,
+        is_attached: bool,
     },
 }
 
@@ -100,14 +101,14 @@ impl fmt::Display for Cause {
                     None => Ok(()),
                 }
             }
-            Self::TooFewSamples { samples, .. } if *samples >= LEAST_SAMPLES => {
-                write!(f, "the remote share is too uncertain, by {}; profile a longer run", counted(*samples, "sample"))
-            }
-            Self::TooFewSamples { samples, source: Some(EvidenceSource::Hint) } => {
-                write!(f, "too few accesses were seen ({}); profile a longer run", counted(*samples, "hinting fault"))
-            }
-            Self::TooFewSamples { samples, .. } => {
-                write!(f, "too few accesses were seen ({}); profile a longer run", counted(*samples, "sample"))
+            Self::TooFewSamples { samples, source, is_attached } => {
+                let what = counted(*samples, if *source == Some(EvidenceSource::Hint) { "hinting fault" } else { "sample" });
+                let remedy = if *is_attached { "record for longer" } else { "profile a longer run" };
+                if *samples >= LEAST_SAMPLES {
+                    write!(f, "the remote share is too uncertain, by {what}; {remedy}")
+                } else {
+                    write!(f, "too few accesses were seen ({what}); {remedy}")
+                }
             }
         }
     }
@@ -196,12 +197,16 @@ impl Analysis {
                 causes.push(Cause::Uncovered { judged: coverage.judged, largest: self.largest_not_judged() });
             }
             _ if self.remote_fraction.is_some() && self.has_too_few_samples() => {
-                causes.push(Cause::TooFewSamples { samples: self.remote_samples, source: self.remote_evidence.clone() });
+                causes.push(Cause::TooFewSamples {
+                    samples: self.remote_samples,
+                    source: self.remote_evidence.clone(),
+                    is_attached: self.is_attached(),
+                });
             }
             // Nearly all of the accesses are to objects that fit in a cache.
             Some(coverage) if self.remote_fraction.is_none() && self.samples_of(&coverage.evidence) < LEAST_SAMPLES => {
                 let (samples, source) = (self.samples_of(&coverage.evidence), Some(coverage.evidence.clone()));
-                causes.push(Cause::TooFewSamples { samples, source });
+                causes.push(Cause::TooFewSamples { samples, source, is_attached: self.is_attached() });
             }
             _ => {}
         }
@@ -274,7 +279,9 @@ mod tests {
             all.push(Cause::Uncovered { judged: 0.0, largest });
         }
         for source in [None, Some(EvidenceSource::Hint), Some(EvidenceSource::Sample)] {
-            all.extend([0, 1000].map(|samples| Cause::TooFewSamples { samples, source: source.clone() }));
+            for is_attached in [false, true] {
+                all.extend([0, 1000].map(|samples| Cause::TooFewSamples { samples, source: source.clone(), is_attached }));
+            }
         }
         for cause in &all {
             let text = cause.to_string();

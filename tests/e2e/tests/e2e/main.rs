@@ -11,6 +11,7 @@ mod container;
 mod corpus;
 mod diff;
 mod failure;
+mod first_hour;
 mod fixes;
 mod map;
 mod migrate;

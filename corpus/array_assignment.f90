@@ -4,6 +4,7 @@
 ! corpus: partition = block
 ! corpus: cause = fortran-assignment
 ! corpus: remote = 0.5
+! corpus: fix = edit: !$omp parallel workshare num_threads(threads)
 ! corpus: build = gfortran -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 ! corpus: run = {out}
 ! corpus: why = The whole-array assignment a = 1 is one line that looks like a declaration and runs in the main thread.

@@ -4,6 +4,7 @@
 // corpus: partition = block
 // corpus: cause = calloc
 // corpus: remote = 0.5
+// corpus: fix = edit: #pragma omp parallel for num_threads(THREADS) schedule(static)
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = calloc of a big block touches nothing, but the main thread then writes all of it before the threads do.

@@ -3,6 +3,7 @@
 // corpus: finding = mismatched-partition
 // corpus: partition = block
 // corpus: remote = 0.5
+// corpus: fix = words
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = The initialisation parallelises a loop of 2, so 2 of 4 threads place all; the use collapses it with the next.

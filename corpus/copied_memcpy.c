@@ -4,6 +4,7 @@
 // corpus: partition = block
 // corpus: cause = memcpy
 // corpus: remote = 0.5
+// corpus: fix = edit: #pragma omp parallel for num_threads(THREADS) schedule(static)
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = The input is well placed, but the main thread copies it with memcpy, and the copy is what the threads use.

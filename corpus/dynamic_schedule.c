@@ -3,10 +3,10 @@
 // corpus: finding = no-stable-partition
 // corpus: partition = irregular
 // corpus: remote = 0.5
+// corpus: fix = words
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = schedule(dynamic) hands each block of rows to whichever thread is free, another one in every sweep.
-
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 // corpus: finding = huge-page-sharing
 // corpus: partition = block-cyclic
 // corpus: remote = 0.5
+// corpus: fix = words
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = Initialised exactly as used, in chunks of 512 KiB, but four chunks share each 2 MiB page and one thread gets it.

@@ -4,6 +4,7 @@
 // corpus: partition = block
 // corpus: cause = loop
 // corpus: remote = 0.5
+// corpus: fix = words
 // corpus: build = gcc -O2 -g -Wall -Wextra -pthread {src} -o {out}
 // corpus: run = {out}
 // corpus: why = As pthreads_main_init, with 12 helpers that only wait, started between and after the workers and taking no place.

@@ -4,6 +4,7 @@
 // corpus: partition = block
 // corpus: cause = loop
 // corpus: remote = 0.5
+// corpus: fix = edit: #pragma omp parallel for num_threads(THREADS) schedule(static)
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = A helper that is handed a pointer fills the matrix serially; the multiplication uses it in row blocks.

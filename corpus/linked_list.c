@@ -3,6 +3,7 @@
 // corpus: finding = shared-read
 // corpus: partition = shared
 // corpus: remote = 0.5
+// corpus: fix = words
 // corpus: plan = none
 // corpus: watch = none (no watchpoints are set on small blocks)
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}

@@ -3,6 +3,7 @@
 // corpus: finding = mismatched-partition
 // corpus: partition = block
 // corpus: remote = 0.5
+// corpus: fix = words
 // corpus: plan = interleave
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}

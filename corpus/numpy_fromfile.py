@@ -3,6 +3,7 @@
 # corpus: finding = io-first-touch
 # corpus: partition = block
 # corpus: remote = 0.5
+# corpus: fix = words
 # corpus: build = none
 # corpus: run = /usr/bin/python3 {src}
 # corpus: why = np.fromfile lets the kernel write the file into a fresh array, on the node of the thread that called it.

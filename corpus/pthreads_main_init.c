@@ -4,6 +4,7 @@
 // corpus: partition = block
 // corpus: cause = loop
 // corpus: remote = 0.5
+// corpus: fix = words
 // corpus: build = gcc -O2 -g -Wall -Wextra -pthread {src} -o {out}
 // corpus: run = {out}
 // corpus: why = main fills the field before it starts the threads that share the work, as many pthreads programs do.

@@ -4,6 +4,7 @@
 // corpus: partition = shared
 // corpus: watch = none (watchpoints do not show whether places without a stride are only read)
 // corpus: remote = 0.5
+// corpus: fix = words
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = Every thread reads random elements of the whole vector; whoever places it, half of it is on the other node.

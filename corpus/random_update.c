@@ -3,6 +3,7 @@
 // corpus: finding = no-stable-partition
 // corpus: partition = irregular
 // corpus: remote = 0.5
+// corpus: fix = words
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = All threads add to random bins of one shared histogram (as in GUPS); no bin belongs to a thread.

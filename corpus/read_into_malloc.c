@@ -3,6 +3,7 @@
 // corpus: finding = io-first-touch
 // corpus: partition = block
 // corpus: remote = 0.5
+// corpus: fix = edit: #pragma omp parallel for num_threads(THREADS) schedule(static)
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = read() into fresh memory: the kernel touches every page on behalf of the one thread that reads.

@@ -4,6 +4,7 @@
 // corpus: partition = block
 // corpus: cause = realloc
 // corpus: remote = 0.5
+// corpus: fix = words
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = The main thread appends to an array that realloc doubles; moving it (mremap) keeps the pages on its node.

@@ -3,6 +3,7 @@
 // corpus: finding = recycled-memory
 // corpus: partition = block
 // corpus: remote = 0.5
+// corpus: fix = words
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = malloc is tuned to keep freed memory; the array is initialised in parallel on pages a serial phase placed before.

@@ -3,6 +3,7 @@
 // corpus: finding = recycled-memory
 // corpus: partition = block
 // corpus: remote = 0.5
+// corpus: fix = words
 // corpus: build = g++ -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = glibc keeps blocks of up to 32 MiB on its heap once one was freed, so a new array gets a dead vector's pages.

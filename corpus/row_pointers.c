@@ -4,6 +4,7 @@
 // corpus: partition = block
 // corpus: cause = loop
 // corpus: remote = 0.5
+// corpus: fix = words
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = The matrix is 256 rows allocated one by one at one line; each is small, together they all lie with thread 0.

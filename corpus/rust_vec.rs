@@ -4,6 +4,7 @@
 // corpus: partition = block
 // corpus: cause = loop
 // corpus: remote = 0.5
+// corpus: fix = words
 // corpus: build = rustc --edition 2021 -C opt-level=2 -g {src} -o {out}
 // corpus: run = {out}
 // corpus: why = vec![1.0; n] writes every element in the thread that makes it, before the threads split it by chunks_mut.

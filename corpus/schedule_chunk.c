@@ -3,6 +3,7 @@
 // corpus: finding = mismatched-partition
 // corpus: partition = block-cyclic
 // corpus: remote = 0.5
+// corpus: fix = words
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = Initialised in four equal blocks, used in chunks of 32 KiB dealt out in turn: half of each block is another node's.

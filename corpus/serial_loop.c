@@ -4,10 +4,10 @@
 // corpus: partition = block
 // corpus: cause = loop
 // corpus: remote = 0.5
+// corpus: fix = edit: #pragma omp parallel for num_threads(THREADS) schedule(static)
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = The main thread fills the vector in a plain loop, so all of it lies with thread 0.
-
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>

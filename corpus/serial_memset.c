@@ -4,6 +4,7 @@
 // corpus: partition = block
 // corpus: cause = memset
 // corpus: remote = 0.5
+// corpus: fix = edit: #pragma omp parallel for num_threads(THREADS) schedule(static)
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = The main thread clears the array with memset, so every page is placed before the threads add to it.

@@ -3,6 +3,7 @@
 // corpus: finding = shared-read
 // corpus: partition = shared
 // corpus: remote = 0.5
+// corpus: fix = words
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = Every thread reads the whole table; even placed in parallel, half of it is remote for each of them.

@@ -3,6 +3,7 @@
 // corpus: finding = shared-read
 // corpus: partition = shared
 // corpus: remote = 0.5
+// corpus: fix = words
 // corpus: build = gcc -O2 -g -Wall -Wextra -pthread {src} -o {out}
 // corpus: run = {out}
 // corpus: why = main builds a table that all threads scan in full; a parallel initialisation would not help, a copy a node would.

@@ -3,6 +3,7 @@
 // corpus: finding = no-stable-partition
 // corpus: partition = irregular
 // corpus: remote = 0.5
+// corpus: fix = words
 // corpus: build = g++ -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = Each tile is a task that any thread may take, so placing the tiles in parallel first does not help.

@@ -3,6 +3,7 @@
 // corpus: finding = mismatched-partition
 // corpus: partition = block
 // corpus: remote = 0.5
+// corpus: fix = words
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = Same loop, same static schedule, but a team of 2 initialises and a team of 4 computes.

@@ -3,6 +3,7 @@
 // corpus: finding = mismatched-partition
 // corpus: partition = block
 // corpus: remote = 0.25
+// corpus: fix = words
 // corpus: build = clang -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = A packed triangle is initialised in equal blocks of elements but used in equal blocks of rows, which grow longer.

@@ -4,6 +4,7 @@
 // corpus: partition = block
 // corpus: cause = std::vector
 // corpus: remote = 0.5
+// corpus: fix = edit: #pragma omp parallel for num_threads(threads) schedule(static)
 // corpus: build = g++ -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = The constructor of std::vector writes every element in the thread that constructs it.

@@ -4,6 +4,7 @@
 // corpus: partition = block
 // corpus: cause = std::vector
 // corpus: remote = 0.5
+// corpus: fix = words
 // corpus: build = clang++ -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 // corpus: run = {out}
 // corpus: why = The mesh is built by push_back in one thread; each growth copies it into new memory on that thread's node.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// corpus: object = row
+// corpus: object = row[i]
 // corpus: finding = none
 // corpus: partition = block
 // corpus: remote = 0.0

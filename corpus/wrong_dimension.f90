@@ -3,6 +3,7 @@
 ! corpus: finding = mismatched-partition
 ! corpus: partition = block-cyclic
 ! corpus: remote = 0.5
+! corpus: fix = words
 ! corpus: build = gfortran -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 ! corpus: run = {out}
 ! corpus: why = The initialisation shares out the columns (contiguous in Fortran), the use shares out the rows.

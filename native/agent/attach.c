@@ -4,6 +4,7 @@
  * agent stays silent, and the program runs as if it were not loaded.
  */
 #include "agent.h"
+#include "../preload/hold.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -181,6 +182,7 @@ __attribute__((constructor)) static void construct(int argc, char **argv, char *
         if (ring != NULL) {
             ft_agent.root_pid = ring->root_pid;
             if (ring->closed == 0 && (ft_agent.follow || (uint32_t)getpid() == ft_agent.root_pid)) {
+                ft_hold_path(ft_agent.path, ft_real.mmap);
                 attach(ring, environment);
             } else {
                 ft_real.munmap(ring, RING_OFFSET + (size_t)ring->capacity * FT_SLOT_BYTES);

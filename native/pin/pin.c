@@ -9,6 +9,7 @@
  * CPU of the list either.
  */
 #include "pin.h"
+#include "../preload/hold.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -237,5 +238,9 @@ __attribute__((constructor)) static void construct(void) {
     }
     parse_numbers(getenv(FT_PIN_SKIP_ENV), &skipped);
     parse_numbers(getenv(FT_PIN_IDLE_ENV), &idle);
+    Dl_info library;
+    if (list != NULL && dladdr(&all, &library) != 0 && library.dli_fname != NULL) {
+        ft_hold_path(library.dli_fname, mmap);
+    }
     errno = saved_errno;
 }

@@ -3,8 +3,10 @@
  * The constructor maps the table and validates it; the destructor reports.
  */
 #include "plan.h"
+#include "../preload/hold.h"
 #include "../preload/unwind.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -76,6 +78,7 @@ static void attach(const char *path) {
     }
     if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() && status.st_size > 0) {
         size_t bytes = (size_t)status.st_size;
+        ft_hold(file);
         void *table = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
         struct ft_plan plan = {0};
         if (table != MAP_FAILED && lay_out(&plan, table, bytes)) {
@@ -106,6 +109,10 @@ __attribute__((constructor)) static void construct(int count, char **arguments, 
     const char *path = variable(environment);
     if (path != NULL && path[0] == '/' && strlen(path) < sizeof table_path) {
         memcpy(table_path, path, strlen(path) + 1);
+        Dl_info library;
+        if (dladdr(&ft_plan, &library) != 0 && library.dli_fname != NULL) {
+            ft_hold_path(library.dli_fname, mmap); /* our own mmap, which places nothing yet */
+        }
         attach(path);
     }
     if (ft_plan.header != NULL) {

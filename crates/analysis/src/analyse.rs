@@ -9,6 +9,7 @@ use crate::findings::{Case, Context, Program};
 use crate::groups::{Group, groups};
 use crate::judge::{Judge, Subject, Usage, counted_accesses, divided};
 use crate::matrix::matrix;
+use crate::misplaced_part::misplaced_part;
 use crate::names::names;
 use crate::notes::{NoteContext, notes};
 use crate::partition::MIN_UNITS;
@@ -68,6 +69,12 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         Judge { profile, target, threads: &threads, design, residents: &residents, source, pushed_out: &pushed_out }
     };
     let mut subjects: Vec<Subject> = groups.iter().enumerate().filter_map(|(g, group)| subject(&judge, &uses, g, group)).collect();
+    for subject in &mut subjects {
+        let object = &profile.objects[groups[subject.group].representative];
+        if let Some(part) = misplaced_part(subject, object.kind, object.process, &threads) {
+            subject.touch = Rc::new(part);
+        }
+    }
     let builder = Builder { profile, target, threads: &threads, uses: &uses, places: &places, residents: &residents };
     let is_input = |subject: &Subject| builder.first_touch(subject, None).cause == Some(TouchCause::Io);
     let together = together::Context { profile, threads: &threads, uses: &uses, groups: &groups, judge: &judge, is_input: &is_input };

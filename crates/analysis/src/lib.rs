@@ -27,6 +27,7 @@
 //! | `code/` | may the source be changed without changing what the program computes? |
 //! | `object_map.rs`, `matrix.rs` | which thread uses each part of an object; which node accesses which |
 //! | `traffic.rs` | which traffic would a machine have to carry? |
+//! | `misplaced_part.rs` | several arrays are one mapping: who touched the part that lies wrong? |
 //! | `candidates.rs` | which objects may be misplaced, with too few samples for a verdict? |
 //! | `coverage.rs` | which part of the accesses do the verdicts cover? |
 //! | `unowned_memory.rs` | how much memory belongs to no recorded object, so that the report does not cover it? |
@@ -55,6 +56,7 @@ mod homes;
 mod instances;
 mod judge;
 mod matrix;
+mod misplaced_part;
 mod names;
 mod not_judged;
 mod notes;

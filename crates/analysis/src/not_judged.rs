@@ -231,7 +231,7 @@ impl fmt::Display for Missing {
             Self::Attached => write!(f, "; firsttouch attached after they were made"),
             Self::Detail(detail) => write!(f, ": {detail}"),
             Self::Unavailable(source) => write!(f, ": no {source} evidence on this system"),
-            Self::Unknown => Ok(()),
+            Self::Unknown => write!(f, ", and the profile does not say why"),
         }
     }
 }
@@ -304,18 +304,84 @@ impl fmt::Display for NotJudgedReason {
 
 impl From<String> for NotJudgedReason {
     fn from(text: String) -> Self {
-        Self::Recorded(text)
+        Self::Recorded(if text.trim().is_empty() { "no reason was recorded".to_owned() } else { text })
     }
 }
 
 impl From<&str> for NotJudgedReason {
     fn from(text: &str) -> Self {
-        Self::Recorded(text.to_owned())
+        text.to_owned().into()
     }
 }
 
 impl From<NotJudgedReason> for String {
     fn from(reason: NotJudgedReason) -> Self {
         reason.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A number for each kind of reason: a new kind does not compile until it is in the test.
+    fn number(reason: &NotJudgedReason) -> usize {
+        match reason {
+            NotJudgedReason::Cached { .. } => 0,
+            NotJudgedReason::TouchedPartCached { .. } => 1,
+            NotJudgedReason::UsedPartCached { .. } => 2,
+            NotJudgedReason::NoAccessEvidence(_) => 3,
+            NotJudgedReason::NotSampled => 4,
+            NotJudgedReason::NoAccess { .. } => 5,
+            NotJudgedReason::TooFewSamples { .. } => 6,
+            NotJudgedReason::ManyLines { .. } => 7,
+            NotJudgedReason::KernelTouched => 8,
+            NotJudgedReason::TouchesLost => 9,
+            NotJudgedReason::TouchesNotSeen(_) => 10,
+            NotJudgedReason::TouchersUnclear => 11,
+            NotJudgedReason::TouchesSparse { .. } => 12,
+            NotJudgedReason::TooFewTouches { .. } => 13,
+            NotJudgedReason::UnknownNodes => 14,
+            NotJudgedReason::UnclearPartition { .. } => 15,
+            NotJudgedReason::ShortThreads { .. } => 16,
+            NotJudgedReason::Recorded(_) => 17,
+        }
+    }
+
+    /// Check that no reason is empty or ends within a sentence, also in a report that is read back.
+    #[test]
+    fn every_reason_has_words() {
+        use NotJudgedReason as Reason;
+        let source = || EvidenceSource::Sample;
+        let missing = || [Missing::Attached, Missing::Detail("perf is forbidden".into()), Missing::Unavailable(source()), Missing::Unknown];
+        let mut all = vec![
+            Reason::Cached { cache_bytes: 1 << 20 },
+            Reason::TouchedPartCached { touched_bytes: 1, cache_bytes: 2 },
+            Reason::UsedPartCached { used_bytes: 1, cache_bytes: 2 },
+            Reason::NotSampled,
+            Reason::NoAccess { samples: 0 },
+            Reason::TooFewSamples { seen: 0, source: source(), needed: 16 },
+            Reason::ManyLines { lines: 17 },
+            Reason::KernelTouched,
+            Reason::TouchesLost,
+            Reason::TouchersUnclear,
+            Reason::TouchesSparse { records: 0, period: 100 },
+            Reason::UnknownNodes,
+            Reason::UnclearPartition { threads: 2, seen: 1, source: source() },
+            Reason::ShortThreads { threads: 2, seen: 1, source: source() },
+            Reason::from(""),
+            Reason::from(" "),
+        ];
+        all.extend(missing().map(Reason::NoAccessEvidence));
+        all.extend(missing().map(Reason::TouchesNotSeen));
+        all.extend(missing().map(|missing| Reason::TooFewTouches { records: 0, pages: 1, missing }));
+        for reason in &all {
+            let text = reason.to_string();
+            assert!(text.trim().len() > 15 && !text.trim_end().ends_with([':', ',', ';']), "{reason:?}: '{text}'");
+        }
+        let mut kinds: Vec<usize> = all.iter().map(number).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        assert_eq!(kinds, (0..18).collect::<Vec<_>>());
     }
 }

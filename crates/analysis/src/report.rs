@@ -225,6 +225,9 @@ pub struct FirstTouchView {
     pub by_kernel: f64,
     /// Share of the touched pages that were touched under a former owner.
     pub recycled: f64,
+    /// The object is a mapping of several arrays, and the threads and places are those of its misplaced part.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_misplaced_part: bool,
 }
 
 /// A place in the code, with its share of the figure under which it is listed.

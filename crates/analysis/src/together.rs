@@ -20,7 +20,7 @@ use crate::judge::{Judge, Subject, divided};
 use crate::names::ObjectName;
 use crate::threads::Threads;
 use crate::touch_record::BASE_PAGE;
-use crate::touch_summary::TouchSummary;
+use crate::touch_summary::{Record, TouchSummary};
 use firsttouch_model::rows::{Id, Profile};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -114,7 +114,7 @@ impl Pattern {
     fn of(context: &Context<'_>, subject: &Subject) -> Self {
         let (group, touch) = (&context.groups[subject.group], &subject.touch);
         let mut pages: Vec<BTreeMap<usize, f64>> = vec![BTreeMap::new(); PIECES];
-        for &(position, worker, number) in &touch.placed {
+        for &Record { position, worker, pages: number, .. } in &touch.placed {
             let piece = (u128::from(position) * PIECES as u128 / u128::from(group.extent().max(1))) as usize;
             *pages[piece.min(PIECES - 1)].entry(worker).or_default() += number;
         }

@@ -18,6 +18,18 @@ const MOST_PART: u64 = 8;
 /// The number of records that are searched for one on another page.
 const NEAR: usize = 16;
 
+/// A recorded first touch of a group.
+#[derive(Clone, Copy, Debug)]
+pub struct Record {
+    /// The logical position in the group.
+    pub position: u64,
+    pub worker: usize,
+    pub thread: usize,
+    pub site: Option<Id>,
+    /// The number of pages that it stands for.
+    pub pages: f64,
+}
+
 /// The first touches of a group. Pages are base pages; a fault on a huge page touches all base pages in it.
 #[derive(Clone, Debug)]
 pub struct TouchSummary {
@@ -51,8 +63,9 @@ pub struct TouchSummary {
     pub former: Option<(u64, u64)>,
     /// The fraction of pages for which the nearest record names a thread on another node than their own first toucher.
     pub home_error: f64,
-    /// (logical position, worker, pages) of each record.
-    pub placed: Vec<(u64, usize, f64)>,
+    pub placed: Vec<Record>,
+    /// The threads and places above are those of the misplaced part only (`misplaced_part.rs`).
+    pub of_misplaced_part: bool,
 }
 
 impl TouchSummary {
@@ -78,6 +91,7 @@ impl TouchSummary {
             former: None,
             home_error: 0.0,
             placed: Vec::new(),
+            of_misplaced_part: false,
         };
         let mut found = Vec::new();
         let mut all_pages = 0u64;
@@ -114,7 +128,7 @@ impl TouchSummary {
                     found.push(Found { position, covers, all_touched: own.is_full, is_displaced: touch.node != touch.cpu_node });
                 }
                 *s.by_place.entry((worker, touch.cpu_node)).or_default() += pages;
-                s.placed.push((position, worker, pages));
+                s.placed.push(Record { position, worker, thread: touch.thread, site: touch.site, pages });
                 homes.push((position, threads.list[touch.thread].node, pages));
             }
             if let Some(thread) = own.kernel {
@@ -146,12 +160,13 @@ impl TouchSummary {
 
     /// How many records of equal weight say as much as these (Kish's effective sample size).
     fn effective_records(&self) -> f64 {
-        let (sum, squares) = self.placed.iter().fold((0.0, 0.0), |(sum, squares), (_, _, pages)| (sum + pages, squares + pages * pages));
+        let (sum, squares) =
+            self.placed.iter().fold((0.0, 0.0), |(sum, squares), record| (sum + record.pages, squares + record.pages * record.pages));
         if squares > 0.0 { sum * sum / squares } else { 0.0 }
     }
 
     fn classified(&self, group: &Group) -> Partition {
-        let unit = |&(position, worker, _): &(u64, usize, f64)| Unit {
+        let unit = |&Record { position, worker, .. }: &Record| Unit {
             position,
             shares: vec![(worker, 1.0)],
             counts: vec![(worker, 1)],
@@ -166,6 +181,19 @@ impl TouchSummary {
             cpus: 1,
             sight: Sight::Only,
         })
+    }
+
+    /// Who touched a part of the records, and where in the code.
+    #[must_use]
+    pub fn of_part(&self, records: impl Iterator<Item = Record>) -> Self {
+        let mut part = Self { by_thread: BTreeMap::new(), by_worker: BTreeMap::new(), sites: BTreeMap::new(), pages: 0.0, ..self.clone() };
+        for record in records {
+            *part.by_thread.entry(record.thread).or_default() += record.pages;
+            *part.by_worker.entry(record.worker).or_default() += record.pages;
+            *part.sites.entry(record.site).or_default() += record.pages;
+            part.pages += record.pages;
+        }
+        part
     }
 
     /// The worker that touched the most pages, and its share of all touched pages.

@@ -3,7 +3,7 @@
 //! Without findings, a program is well placed only if nothing stands against that: the judged memory receives most of the accesses seen, their
 //! number suffices, and most of the touched memory is known. Else it is not judged, for the causes that are listed.
 
-use crate::{Analysis, Coverage, NotJudgedReason, ObjectView};
+use crate::{Analysis, Coverage, EvidenceView, NotJudgedReason, ObjectView};
 use firsttouch_model::counted;
 use firsttouch_model::evidence::EvidenceSource;
 use serde::Serialize;
@@ -40,7 +40,7 @@ pub enum Why {
 pub enum Cause {
     /// The profile has no threads.
     NoThreads,
-    /// The recording ended before the program did, while that had one thread, and no accesses were seen.
+    /// The recording ended before the program did, which had one thread until then.
     EndedEarly,
     /// This part of the touched memory belongs to no recorded object.
     Unrecorded(f64),
@@ -64,6 +64,7 @@ pub enum Cause {
     TooFewSamples {
         samples: u64,
         source: Option<EvidenceSource>,
+        is_attached: bool,
     },
 }
 
@@ -72,7 +73,9 @@ impl fmt::Display for Cause {
         let percent = |part: f64| format!("{:.0} %", part * 100.0);
         match self {
             Self::NoThreads => write!(f, "the profile has no threads: the recording ended before the program began"),
-            Self::EndedEarly => write!(f, "the recording ended before the program did, and no accesses were seen"),
+            Self::EndedEarly => {
+                write!(f, "the recording ended before the program did, which had one thread until then; record it for longer")
+            }
             Self::Unrecorded(part) => write!(f, "{} of the touched memory belongs to no recorded object", percent(*part)),
             Self::Children(part) => write!(
                 f,
@@ -98,14 +101,14 @@ impl fmt::Display for Cause {
                     None => Ok(()),
                 }
             }
-            Self::TooFewSamples { samples, .. } if *samples >= LEAST_SAMPLES => {
-                write!(f, "the remote share is too uncertain, by {}; profile a longer run", counted(*samples, "sample"))
-            }
-            Self::TooFewSamples { samples, source: Some(EvidenceSource::Hint) } => {
-                write!(f, "too few accesses were seen ({}); profile a longer run", counted(*samples, "hinting fault"))
-            }
-            Self::TooFewSamples { samples, .. } => {
-                write!(f, "too few accesses were seen ({}); profile a longer run", counted(*samples, "sample"))
+            Self::TooFewSamples { samples, source, is_attached } => {
+                let what = counted(*samples, if *source == Some(EvidenceSource::Hint) { "hinting fault" } else { "sample" });
+                let remedy = if *is_attached { "record for longer" } else { "profile a longer run" };
+                if *samples >= LEAST_SAMPLES {
+                    write!(f, "the remote share is too uncertain, by {what}; {remedy}")
+                } else {
+                    write!(f, "too few accesses were seen ({what}); {remedy}")
+                }
             }
         }
     }
@@ -169,7 +172,7 @@ impl Analysis {
             if !causes.is_empty() {
                 return causes;
             }
-            let has_ended_early = self.exit_code.is_none() && !self.is_attached() && self.coverage.is_none();
+            let has_ended_early = self.exit_code.is_none() && !self.is_attached();
             if has_ended_early {
                 return vec![Cause::EndedEarly];
             }
@@ -194,12 +197,16 @@ impl Analysis {
                 causes.push(Cause::Uncovered { judged: coverage.judged, largest: self.largest_not_judged() });
             }
             _ if self.remote_fraction.is_some() && self.has_too_few_samples() => {
-                causes.push(Cause::TooFewSamples { samples: self.remote_samples, source: self.remote_evidence.clone() });
+                causes.push(Cause::TooFewSamples {
+                    samples: self.remote_samples,
+                    source: self.remote_evidence.clone(),
+                    is_attached: self.is_attached(),
+                });
             }
             // Nearly all of the accesses are to objects that fit in a cache.
             Some(coverage) if self.remote_fraction.is_none() && self.samples_of(&coverage.evidence) < LEAST_SAMPLES => {
                 let (samples, source) = (self.samples_of(&coverage.evidence), Some(coverage.evidence.clone()));
-                causes.push(Cause::TooFewSamples { samples, source });
+                causes.push(Cause::TooFewSamples { samples, source, is_attached: self.is_attached() });
             }
             _ => {}
         }
@@ -227,7 +234,11 @@ impl Analysis {
     fn missing_accesses(&self) -> Option<String> {
         let sources = || self.evidence.iter().filter(|evidence| shows_accesses(&evidence.source));
         let is_missing = sources().all(|evidence| !evidence.available);
-        sources().find(|_| is_missing).map(|evidence| evidence.detail.clone())
+        let words = |evidence: &EvidenceView| match evidence.detail.trim() {
+            "" => format!("no {} evidence on this system", evidence.source),
+            detail => detail.to_owned(),
+        };
+        sources().find(|_| is_missing).map(words)
     }
 
     fn largest_not_judged(&self) -> Option<(String, NotJudgedReason)> {
@@ -235,5 +246,50 @@ impl Analysis {
         let share = |object: &ObjectView| object.access_share.unwrap_or(0.0);
         let largest = self.objects.iter().filter(open).max_by(|a, b| share(a).total_cmp(&share(b)))?;
         Some((largest.name.clone(), largest.reason.clone()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(cause: &Cause) -> usize {
+        match cause {
+            Cause::NoThreads => 0,
+            Cause::EndedEarly => 1,
+            Cause::Unrecorded(_) => 2,
+            Cause::Children(_) => 3,
+            Cause::NothingSeen { .. } => 4,
+            Cause::NoAccesses { .. } => 5,
+            Cause::Uncovered { .. } => 6,
+            Cause::TooFewSamples { .. } => 7,
+        }
+    }
+
+    /// Check that no cause is empty or ends within a sentence.
+    #[test]
+    fn every_cause_has_words() {
+        let missing = || [None, Some("perf is forbidden".to_owned())];
+        let mut all = vec![Cause::NoThreads, Cause::EndedEarly, Cause::Unrecorded(0.8), Cause::Children(0.9)];
+        all.extend(missing().map(|missing| Cause::NothingSeen { missing, wall_s: 0.1 }));
+        for is_attached in [false, true] {
+            all.extend(missing().map(|missing| Cause::NoAccesses { missing, is_attached }));
+        }
+        for largest in [None, Some(("A".to_owned(), NotJudgedReason::NotSampled))] {
+            all.push(Cause::Uncovered { judged: 0.0, largest });
+        }
+        for source in [None, Some(EvidenceSource::Hint), Some(EvidenceSource::Sample)] {
+            for is_attached in [false, true] {
+                all.extend([0, 1000].map(|samples| Cause::TooFewSamples { samples, source: source.clone(), is_attached }));
+            }
+        }
+        for cause in &all {
+            let text = cause.to_string();
+            assert!(text.trim().len() > 15 && !text.trim_end().ends_with([':', ',', ';']), "{cause:?}: '{text}'");
+        }
+        let mut kinds: Vec<usize> = all.iter().map(number).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        assert_eq!(kinds, (0..8).collect::<Vec<_>>());
     }
 }

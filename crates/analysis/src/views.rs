@@ -127,6 +127,7 @@ impl Builder<'_> {
             samples: touch.samples,
             by_kernel: touch.by_kernel,
             recycled: touch.recycled,
+            of_misplaced_part: touch.of_misplaced_part,
         }
     }
 }

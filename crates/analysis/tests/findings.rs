@@ -449,3 +449,33 @@ fn mappings_may_hold_several_arrays() {
     };
     assert!(with(ObjectKind::Mapping, 8) && !with(ObjectKind::Heap, 8) && !with(ObjectKind::Mapping, 1));
 }
+
+/// Check that the array which one thread initialised determines the finding on a mapping of several arrays (a static program), with its own line.
+#[test]
+fn arrays_of_a_mapping_have_their_own_first_touch() {
+    let block = |count| Who::Block(0, count);
+    let used = Who::Arrays(vec![block(4); 3]);
+    for (first, finding) in [(Who::One(0), "serial-first-touch"), (Who::Block(0, 2), "mismatched-partition")] {
+        let touched = Who::Arrays(vec![first.clone(), block(4), block(4)]);
+        for kind in [ObjectKind::Mapping, ObjectKind::Heap] {
+            let mut profile = World::new(4, vec![Thing::new("m", 96, touched.clone(), used.clone())]).profile(7);
+            profile.objects[0].kind = kind;
+            // The serial loop is on a line of its own, and a minor one.
+            let (start, site) = (profile.objects[0].address, 5000);
+            let other = profile.sites.values().find(|s| s.frames[0].file.as_deref() == Some("touch.c")).expect("a site").clone();
+            let mut serial = other.clone();
+            serial.frames[0].line = Some(7);
+            profile.sites.insert(site, serial);
+            profile.first_touches.iter_mut().filter(|touch| touch.address < start + 32 * MIB).for_each(|touch| touch.site = Some(site));
+            let analysis = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
+            let expected = if kind == ObjectKind::Mapping { finding } else { "mismatched-partition" };
+            assert_eq!(found(&analysis), one("m", expected), "{kind:?} {first:?}");
+            let touch = &analysis.objects[0].first_touch;
+            let is_part = expected == "serial-first-touch";
+            assert_eq!((touch.of_misplaced_part, touch.at[0].line == Some(7)), (is_part, is_part), "{kind:?} {first:?}: {touch:?}");
+            if is_part {
+                assert!(analysis.findings[0].message.contains("(its misplaced part) thread 0 alone"), "{}", analysis.findings[0].message);
+            }
+        }
+    }
+}

@@ -330,6 +330,7 @@ fn policy_mismatch() {
     let serial = spread(&serial(), "interleave:0-1");
     assert_eq!(ids(&serial), ["serial-first-touch"]);
     assert!(serial.findings[0].message.contains("Its memory policy is interleave:0-1"));
+    assert!(serial.findings[0].fix.starts_with("take the policy interleave:0-1 away"), "{}", serial.findings[0].fix);
 }
 
 /// Check that an interleaved object has its pages on all nodes of a virtual machine, whoever touched it, and that the report doubts itself where a

@@ -44,6 +44,8 @@ pub enum Who {
     All(usize, usize),
     /// Chunks of this size to changing threads.
     Dynamic(usize, usize, u64),
+    /// Arrays of equal size, one behind the other.
+    Arrays(Vec<Who>),
 }
 
 impl Who {
@@ -54,6 +56,10 @@ impl Who {
             Who::Borders(list) => vec![list.iter().filter(|&&b| x as f64 / bytes as f64 >= b).count()],
             Who::Cyclic(first, count, chunk) => vec![first + (x / chunk) as usize % count],
             Who::All(first, count) => (*first..first + count).collect(),
+            Who::Arrays(list) => {
+                let each = bytes / list.len() as u64;
+                list[((x / each) as usize).min(list.len() - 1)].at(x % each, each, sweep)
+            }
             Who::Dynamic(first, count, chunk) => vec![first + (hash(x / chunk, sweep) % *count as u64) as usize],
         }
     }

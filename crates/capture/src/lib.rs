@@ -35,6 +35,6 @@ pub mod unwind;
 
 pub use error::{Error, ErrorKind, Result};
 pub use firsttouch_profile::{Created, Output};
-pub use options::{Observed, Options};
+pub use options::{Observed, Observer, Options};
 pub use session::{Recording, SourceAccount, prepare, profile};
 pub use source::Account;

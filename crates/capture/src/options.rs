@@ -5,6 +5,7 @@ use firsttouch_profile::Output;
 use firsttouch_system::debug_exceptions::Policy;
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 
 pub struct Options {
@@ -30,12 +31,17 @@ pub struct Options {
     /// Called with (done, all) while names are looked up at the end.
     pub progress: Option<fn(usize, usize)>,
     /// Called about twice a second while the program is recorded, and with `None` when that ends.
-    pub observed: Option<fn(Option<&Observed>)>,
+    pub observed: Option<Observer>,
 }
 
+/// Shows what was recorded so far.
+pub type Observer = Box<dyn Fn(Option<&Observed<'_>>)>;
+
 /// What was recorded so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Observed {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Observed<'a> {
+    /// The profile. Another process can read it, this one must not: closing the file would give up SQLite's locks.
+    pub profile: &'a Path,
     pub elapsed_s: f64,
     pub threads: u64,
     /// Samples of registers, and hits of watchpoints.

@@ -8,7 +8,7 @@
 //! | `output.rs` | results go to stdout or a file, messages to stderr |
 //! | `terminal.rs`, `progress.rs` | colours and width; progress on a terminal |
 //! | `profile_name/` | names of profiles: by the program, with `%p`; the newest one here |
-//! | `record.rs` | starts a recording, for `profile` and `check` |
+//! | `record.rs`, `first_verdict.rs` | starts a recording, for `profile` and `check`; the verdict so far, while it lasts |
 //! | `processes.rs` | finds the processes that a command line names |
 //! | `watchpoints.rs` | the environment variables that say when watchpoints are set |
 //! | `request.rs` | from arguments to requests of the libraries |
@@ -16,6 +16,7 @@
 mod arguments;
 mod commands;
 mod exit;
+mod first_verdict;
 mod output;
 mod processes;
 mod profile_name;

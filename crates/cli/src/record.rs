@@ -2,16 +2,19 @@
 
 use crate::arguments::Profile;
 use crate::exit::{self, usage};
+use crate::first_verdict::FirstVerdict;
 use crate::output::message;
 use crate::progress;
+use crate::terminal::style;
 use crate::watchpoints;
 use anyhow::Result;
-use firsttouch_capture::{Observed, Options, Output, Recording};
+use firsttouch_capture::{Observed, Observer, Options, Output, Recording};
+use firsttouch_pipeline::AnalysisRequest;
 use firsttouch_report::thousands;
 use firsttouch_system::MachineInfo;
+use std::cell::{Cell, RefCell};
 use std::io::{IsTerminal, stderr, stdout};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// No progress is shown in the first seconds.
 const PATIENCE_S: f64 = 2.0;
@@ -24,8 +27,13 @@ pub fn this_machine() -> Result<MachineInfo> {
     Ok(MachineInfo::read(Path::new("/"))?)
 }
 
-/// Runs the program and records it. Returns the exit status to use if the program could not be started.
-pub fn record(arguments: &Profile, info: MachineInfo, output: Output) -> Result<std::result::Result<Recording, u8>> {
+/// Runs the program and records it. `judged_as`: for the verdict so far. Returns the exit status to use if the program could not be started.
+pub fn record(
+    arguments: &Profile,
+    judged_as: &AnalysisRequest,
+    info: MachineInfo,
+    output: Output,
+) -> Result<std::result::Result<Recording, u8>> {
     let watchpoints = usage(watchpoints::policy())?;
     let watchpoints_may_rest = usage(watchpoints::may_rest())?;
     let options = Options {
@@ -42,7 +50,7 @@ pub fn record(arguments: &Profile, info: MachineInfo, output: Output) -> Result<
         machine: info.machine,
         notes: info.doubts,
         progress: (!arguments.quiet).then_some(print_progress as fn(usize, usize)),
-        observed: observer(arguments),
+        observed: observer(arguments, judged_as),
     };
     announce(arguments);
     match firsttouch_capture::profile(&options) {
@@ -89,25 +97,40 @@ fn printable(name: &str) -> String {
 }
 
 /// Shows what was recorded so far: on a terminal, and only if the program does not write to it as well.
-fn observer(arguments: &Profile) -> Option<fn(Option<&Observed>)> {
+fn observer(arguments: &Profile, judged_as: &AnalysisRequest) -> Option<Observer> {
     let is_shared = arguments.pid.is_none() && stdout().is_terminal();
-    (!arguments.quiet && stderr().is_terminal() && !is_shared).then_some(show_observed as fn(Option<&Observed>))
+    if arguments.quiet || !stderr().is_terminal() || is_shared {
+        return None;
+    }
+    let verdict = RefCell::new(FirstVerdict::new(judged_as.options().to_vec()));
+    let is_shown = Cell::new(false);
+    Some(Box::new(move |observed| match observed {
+        Some(observed) if observed.elapsed_s >= PATIENCE_S => {
+            is_shown.set(true);
+            let mut verdict = verdict.borrow_mut();
+            let line = recording(observed, verdict.at(observed.profile, observed.elapsed_s));
+            // A line that wraps could not be replaced.
+            progress::line(&line.chars().take(style(&stderr()).width.saturating_sub(1)).collect::<String>());
+        }
+        Some(_) => {}
+        None => {
+            verdict.borrow_mut().end();
+            if is_shown.get() {
+                progress::line("");
+            }
+        }
+    }))
 }
 
-fn show_observed(observed: Option<&Observed>) {
-    static IS_SHOWN: AtomicBool = AtomicBool::new(false);
-    match observed {
-        Some(observed) if observed.elapsed_s >= PATIENCE_S => {
-            IS_SHOWN.store(true, Ordering::Relaxed);
-            progress::line(&format!(
-                "recording: {:.0} s, {} threads, {} accesses, {} first touches",
-                observed.elapsed_s,
-                thousands(observed.threads),
-                thousands(observed.accesses),
-                thousands(observed.first_touches)
-            ));
-        }
-        None if IS_SHOWN.load(Ordering::Relaxed) => progress::line(""),
-        _ => {}
+/// `recording: 12 s, 8 threads, 1,204 accesses, 4,707 first touches`; with a verdict, fewer figures fit into a line.
+fn recording(observed: &Observed<'_>, verdict: Option<&str>) -> String {
+    let (time, accesses) = (format!("recording: {:.0} s", observed.elapsed_s), thousands(observed.accesses));
+    match verdict {
+        Some(verdict) => format!("{time}, {accesses} accesses, so far {verdict}"),
+        None => format!(
+            "{time}, {} threads, {accesses} accesses, {} first touches",
+            thousands(observed.threads),
+            thousands(observed.first_touches)
+        ),
     }
 }

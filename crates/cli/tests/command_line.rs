@@ -113,6 +113,25 @@ fn everything_is_installed() {
         let script = fs::read_to_string(share.join(file)).unwrap();
         assert!(script.contains(word) && script.contains("profile") && !script.contains("help-man"), "{file}");
     }
+    // Each shell that is installed loads its completions and completes a command.
+    for (shell, script) in [
+        (
+            "bash",
+            "source \"$0/bash-completion/completions/firsttouch\"; COMP_WORDS=(firsttouch pro); COMP_CWORD=1; \
+                  _firsttouch firsttouch pro firsttouch; echo \"${COMPREPLY[@]}\"",
+        ),
+        (
+            "zsh",
+            "fpath=(\"$0/zsh/site-functions\" $fpath); autoload -Uz compinit; compinit -u -D; autoload +X _firsttouch; \
+                 [ \"$_comps[firsttouch]\" = _firsttouch ] && functions _firsttouch",
+        ),
+        ("fish", "source $argv[1]/fish/vendor_completions.d/firsttouch.fish; complete -C 'firsttouch pro'"),
+    ] {
+        match Command::new(shell).args(["-c", script]).arg(&share).env("HOME", folder.path()).output() {
+            Ok(output) => assert!(output.status.success() && text(&output.stdout).contains("profile"), "{shell}: {output:?}"),
+            Err(error) => assert!(error.kind() == std::io::ErrorKind::NotFound && shell != "bash", "{shell}: {error}"),
+        }
+    }
     assert!(install(&["--remove", destination, "/usr"]).status.success());
     let left = Command::new("find").arg(&root).args(["-type", "f"]).output().unwrap();
     assert_eq!(text(&left.stdout), "");

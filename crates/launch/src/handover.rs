@@ -2,9 +2,10 @@
 //! when the program ends. If the program is killed, the next run removes it.
 
 use crate::{Error, Result};
+use firsttouch_system::leftovers::remove_old_plans;
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "firsttouch-plan-";
@@ -13,7 +14,7 @@ const NAME: &str = "firsttouch-plan-";
 pub fn write(bytes: &[u8]) -> Result<String> {
     let mut reasons = Vec::new();
     for folder in [PathBuf::from("/dev/shm"), std::env::temp_dir()] {
-        clean(&folder);
+        remove_old_plans(&folder);
         let path = folder.join(format!("{NAME}{}", std::process::id()));
         match write_new(&path, bytes) {
             Ok(()) => {
@@ -32,17 +33,4 @@ fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     file.write_all(bytes).inspect_err(|_| {
         let _ = fs::remove_file(path);
     })
-}
-
-/// Removes the tables of programs that were killed.
-fn clean(folder: &Path) {
-    let user = fs::metadata("/proc/self").map_or(u32::MAX, |own| own.uid());
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_prefix(NAME)).filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
-        let is_gone = process.is_some_and(|process| !Path::new("/proc").join(process).exists());
-        if is_gone && entry.metadata().is_ok_and(|file| file.uid() == user) {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
 }

@@ -1,17 +1,16 @@
 //! Files that can be read only once, from the start: pipes, as a shell makes them for `<(COMMAND)`. They are copied first.
 
-use firsttouch_system::leftovers::run_prefix;
+use firsttouch_system::run_directory::RunDirectory;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
 /// A file that can be read several times.
 pub(crate) struct Readable {
     path: PathBuf,
     /// The directory of the copy, which is removed in the end.
-    copy: Option<TempDir>,
+    copy: Option<RunDirectory>,
 }
 
 impl Readable {
@@ -23,7 +22,7 @@ impl Readable {
         if !is_pipe(path) {
             return Ok(Self { path: path.to_owned(), copy: None });
         }
-        let folder = tempfile::Builder::new().prefix(&run_prefix()).tempdir()?;
+        let folder = RunDirectory::temporary()?;
         let copy = folder.path().join("pipe");
         io::copy(&mut File::open(path)?, &mut File::create(&copy)?)?;
         Ok(Self { path: copy, copy: Some(folder) })

@@ -3,8 +3,10 @@
 use crate::xml::escape;
 use std::fmt::Write;
 
-/// The approximate width of a character of 11 px text: the fonts need not be installed.
-const CHARACTER: f64 = 6.4;
+/// The size of text without a class, px.
+const SIZE: f64 = 11.0;
+/// A font is at most so much wider than the approximation by [`text_width`].
+const WIDER: f64 = 1.1;
 
 /// The position and size of a box, px.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,6 +20,8 @@ pub struct Area {
 #[derive(Default)]
 pub struct Canvas {
     body: String,
+    /// The leftmost point, at most 0.
+    left: f64,
     width: f64,
     height: f64,
 }
@@ -41,14 +45,14 @@ impl Canvas {
     }
 
     pub fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, class: &str, text: &str) {
-        let anchor = match anchor {
-            Anchor::Start => {
-                self.reach(x + text_width(text), y);
-                "start"
-            }
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
+        let width = width_of(class, text) * WIDER;
+        let (anchor, start) = match anchor {
+            Anchor::Start => ("start", x),
+            Anchor::Middle => ("middle", x - width / 2.0),
+            Anchor::End => ("end", x - width),
         };
+        self.left = self.left.min(start);
+        self.reach(start + width, y);
         let _ = writeln!(self.body, r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" class="{class}">{}</text>"#, escape(text));
     }
 
@@ -76,17 +80,19 @@ impl Canvas {
 
     /// The document, with a margin on the right and below.
     pub fn finish(self, title: &str, margin: f64) -> String {
-        let (width, height) = (self.width + margin, self.height + margin);
+        let left = if self.left < 0.0 { self.left - margin } else { 0.0 };
+        let (width, height) = (self.width + margin - left, self.height + margin);
         format!(
             concat!(
-                r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0}" height="{height:.0}" viewBox="0 0 {width:.0} {height:.0}" "#,
+                r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0}" height="{height:.0}" viewBox="{left:.0} 0 {width:.0} {height:.0}" "#,
                 r#"font-family="DejaVu Sans, Helvetica, Arial, sans-serif" font-size="11">"#,
                 "\n<title>{title}</title>\n",
                 "<style>text{{fill:#222}}.big{{font-size:16px;font-weight:bold}}.head{{font-size:13px;font-weight:bold}}",
                 ".small{{font-size:10px}}.faint{{fill:#777}}</style>\n",
-                r#"<rect width="100%" height="100%" fill="white"/>"#,
+                r#"<rect x="{left:.0}" y="0" width="{width:.0}" height="{height:.0}" fill="white"/>"#,
                 "\n{body}</svg>\n"
             ),
+            left = left,
             width = width,
             height = height,
             title = escape(title),
@@ -95,7 +101,33 @@ impl Canvas {
     }
 }
 
-/// The approximate width of a text of 11 px.
+/// The approximate width of a text without a class, px.
 pub fn text_width(text: &str) -> f64 {
-    text.chars().count() as f64 * CHARACTER
+    text.chars().map(advance).sum::<f64>() * SIZE
+}
+
+/// The approximate width of a text of a class, px: the fonts need not be installed.
+pub fn width_of(class: &str, text: &str) -> f64 {
+    let factor = match class.split(' ').next() {
+        Some("big") => 16.0 / SIZE * BOLD,
+        Some("head") => 13.0 / SIZE * BOLD,
+        Some("small") => 10.0 / SIZE,
+        _ => 1.0,
+    };
+    text_width(text) * factor
+}
+
+/// Bold letters are so much wider.
+const BOLD: f64 = 1.12;
+
+/// The approximate width of a character, as a part of the font's size.
+fn advance(character: char) -> f64 {
+    match character {
+        'i' | 'j' | 'l' | 'I' | 'J' | '\'' | ' ' | '.' | ',' | ':' | ';' | '|' | '/' => 0.33,
+        'f' | 't' | 'r' | '(' | ')' | '[' | ']' | '-' | '!' => 0.4,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' | '+' | '=' | '<' | '>' => 0.95,
+        'a'..='z' | '0'..='9' => 0.63,
+        'A'..='Z' => 0.75,
+        _ => 0.85,
+    }
 }

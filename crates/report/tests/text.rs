@@ -72,6 +72,7 @@ pub fn matrix_a() -> ObjectView {
             samples: 1310,
             by_kernel: 0.0,
             recycled: 0.0,
+            of_misplaced_part: false,
         },
         used_by_thread: vec![0.125; 8],
         used_by_thread_interval: vec![[0.11, 0.14]; 8],
@@ -219,6 +220,20 @@ All objects seen were judged. Lost samples: 0.
 More: firsttouch report dgemv.ftp --verbose (also --json, --machine virtual:4)
 ",
     );
+}
+
+/// Check that well-placed objects are one line, those with the most accesses first, and that misplaced and unjudged ones are not in it.
+#[test]
+fn well_placed_objects_are_a_line() {
+    let mut analysis = serial();
+    for (id, share) in [(17, 0.01), (18, 0.03), (19, 0.02)] {
+        let mut next = analysis.objects[0].clone();
+        (next.id, next.name, next.total_bytes) = (id, format!("next{id}"), (30 << 20) + (1 << 19));
+        (next.access_share, next.remote_fraction, next.judged) = (Some(share), Some(0.0), id != 19);
+        analysis.objects.push(next);
+    }
+    let shown = text(&analysis, &context(), PLAIN);
+    assert!(shown.contains("\nWell placed: next18 (30.5 MiB, 0 % remote), next17 (30.5 MiB, 0 % remote).\n"), "{shown}");
 }
 
 /// Check that a figure without any judged object is not called good.
@@ -525,6 +540,51 @@ A   2.98 GiB   not judged                                   98 % of the accesses
     assert!(!text(&well_placed(), &context(), PLAIN).contains("wanted"));
 }
 
+/// Check that attaching on a machine with several nodes shows where the parts are besides where they should be, and that threads and places of a
+/// part of a mapping are said to be that.
+#[test]
+fn attached_programs_show_where_parts_are() {
+    let mut analysis = Analysis { attached: true, ..well_placed() };
+    let object = &mut analysis.objects[0];
+    (object.judged, object.remote_fraction) = (true, Some(0.5));
+    object.map.homes = vec![0; 16];
+    let shown = text(&analysis, &context(), Style { width: 80, colour: false });
+    let expected = "
+   map            thread 0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7   who uses each part
+                  node   0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0   where it is
+                  wanted 0 0 0 0 0 0 0 0 1 1 1 1 1 1 1 1   where it should be
+";
+    assert!(shown.contains(expected), "{shown}");
+    let mut part = serial();
+    part.objects[0].first_touch.of_misplaced_part = true;
+    assert!(text(&part, &context(), PLAIN).contains("its misplaced part, all by thread 0"), "{}", text(&part, &context(), PLAIN));
+}
+
+/// Check that pools of an interpreter's small blocks are not listed as the program's own, though a shell that executed it allocated some.
+#[test]
+fn small_blocks_of_interpreters_are_one_line() {
+    let mut analysis = well_placed();
+    let object = &mut analysis.objects[0];
+    (object.judged, object.kind, object.name) = (false, ObjectKind::Pool, "small blocks of 17 allocating lines".into());
+    object.reason = Some("fits in a core's cache".into());
+    object.allocated_at = None;
+    let place = |module: &str, share| CodeLocation { module: Some(module.into()), offset: Some(1), share, ..CodeLocation::default() };
+    object.used_at = vec![place("/home/me/.pyenv/lib/libpython3.11.so.1.0", 1.0)];
+    object.first_touch.at = vec![place("/usr/lib/x86_64-linux-gnu/libc.so.6", 0.95), place("/opt/site/python", 0.05)];
+    let not_judged = |analysis: &mut Analysis| {
+        let object = &analysis.objects[0];
+        let reason = object.reason.clone().expect("a reason");
+        analysis.not_judged = vec![NotJudged { id: object.id, name: object.name.clone(), bytes: 1 << 20, count: 17, reason }];
+        let shown = text(analysis, &context(), PLAIN).replace('\n', " ");
+        shown.split_once("Not judged: ").expect("a list").1.to_owned()
+    };
+    let shown = not_judged(&mut analysis);
+    assert!(shown.contains("1 object of libraries and interpreters") && !shown.contains("allocating lines"), "{shown}");
+    analysis.objects[0].first_touch.at = vec![place("/opt/site/solver", 1.0)];
+    let shown = not_judged(&mut analysis);
+    assert!(shown.contains("small blocks of 17 allocating lines"), "the program's own: {shown}");
+}
+
 /// Check that threads that follow each other are counted and numbered by the places that they take.
 #[test]
 fn short_threads_are_numbered_by_place() {
@@ -540,6 +600,10 @@ fn short_threads_are_numbered_by_place() {
     let shown = text(&analysis, &context(), PLAIN);
     assert!(shown.contains("4 threads, each its own block") && shown.contains("thread 1 2 3 4 "), "{shown}");
     assert!(shown.contains("- 401 threads followed each other in 5 places"), "{shown}");
+    // A process that only started this one, as a shell does, changes nothing but the numbers.
+    analysis.threads[0].process = 2;
+    let shown = text(&analysis, &context(), PLAIN);
+    assert!(shown.contains("4 threads, each its own block") && shown.contains("thread 1 2 3 4 "), "{shown}");
 }
 
 /// Check that the report of README's DGEMV, with the line before it and without the fix, fits a screen of 80 x 24, and begins with the verdict.

@@ -46,12 +46,17 @@ pub fn read(root: &Path) -> Balancing {
 /// Why the tunables of scanning cannot be read.
 fn why_no_tunables(root: &Path) -> String {
     let place = root.join(PLACES[1].0).display().to_string();
-    match fs::metadata(root.join("sys/kernel/debug/sched")) {
-        Ok(_) => format!("the scan tunables are not in {place}: this kernel has none (CONFIG_SCHED_DEBUG)"),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+    let looked = fs::metadata(root.join("sys/kernel/debug/sched")).map_err(|error| error.kind());
+    words(&place, looked.map(drop), has_debugfs(root))
+}
+
+fn words(place: &str, looked: std::result::Result<(), io::ErrorKind>, has_debugfs: bool) -> String {
+    match looked {
+        Ok(()) => format!("the scan tunables are not in {place}: this kernel has none (CONFIG_SCHED_DEBUG)"),
+        Err(io::ErrorKind::PermissionDenied) => {
             format!("the scan tunables are in {place}, which only root can read: sudo firsttouch balancing")
         }
-        Err(_) if has_debugfs(root) => format!("the scan tunables are not in {place}: debugfs is mounted, but this kernel has none there"),
+        Err(_) if has_debugfs => format!("the scan tunables are not in {place}: debugfs is mounted, but this kernel has none there"),
         Err(_) => format!(
             "the scan tunables are in {place}, but debugfs is not mounted: sudo mount -t debugfs none /sys/kernel/debug; then only root can read them"
         ),
@@ -201,4 +206,31 @@ pub fn measure<E: From<Error>>(root: &Path, rounds: usize, mut run: impl FnMut()
     }
     restored.now().map_err(Error::from)?;
     Ok(Measurement::Done(Box::new([Measured::new("on", on), Measured::new("off", off)])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that "not mounted", "only root" and "this kernel has none" are told apart.
+    #[test]
+    fn reasons_for_missing_tunables() {
+        let denied = Err(io::ErrorKind::PermissionDenied);
+        let absent = Err(io::ErrorKind::NotFound);
+        for (looked, has_debugfs, expected) in [
+            (absent, false, "debugfs is not mounted: sudo mount -t debugfs"),
+            (absent, true, "debugfs is mounted, but this kernel has none there"),
+            (denied, true, "which only root can read: sudo firsttouch balancing"),
+            (denied, false, "which only root can read"),
+            (Ok(()), true, "CONFIG_SCHED_DEBUG"),
+        ] {
+            let said = words("/sys/kernel/debug/sched/numa_balancing", looked, has_debugfs);
+            assert!(said.contains(expected), "{said}");
+        }
+        let root = tempfile::tempdir().unwrap();
+        assert!(why_no_tunables(root.path()).contains("debugfs is not mounted"));
+        fs::create_dir_all(root.path().join("proc/self")).unwrap();
+        fs::write(root.path().join("proc/self/mounts"), "none /sys/kernel/debug debugfs rw 0 0\n").unwrap();
+        assert!(why_no_tunables(root.path()).contains("debugfs is mounted"));
+    }
 }

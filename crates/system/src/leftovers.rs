@@ -5,20 +5,33 @@
 //! | `firsttouch-UID-PID-*/` in TMPDIR, XDG_RUNTIME_DIR, /dev/shm | a run of the agent; `check` and `demo` |
 //! | `firsttouch-plan-PID` in /dev/shm and TMPDIR | `run --plan` |
 //! | `libfirsttouch_*.so`, and their drafts, in the cache directory | `run --pin`, `run --plan` |
-//! | `*.ftp` in the cache directory | `profile` in a directory that cannot be written |
+//! | `*.ftp` in the cache directory, with SQLite's `-wal` and `-shm` | `profile` in a directory that cannot be written |
+//!
+//! A file is in use if a process has it open, mapped or in its environment, or holds it or a file in it (`calls/claim.rs`): /proc shows the
+//! processes of this container, the locks those of others. Where locks are not supported, a young file counts as in use.
 
+use crate::calls::claim::{claim, is_held};
 use crate::calls::identity;
 use crate::launch::signals::process_exists;
 use crate::preload::cached;
-use std::fs;
+use crate::run_directory::PREFIX;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-/// The start of the names in directories that others use too.
-const PREFIX: &str = "firsttouch-";
 const PLAN: &str = "firsttouch-plan-";
 const LIBRARY: &str = "libfirsttouch_";
+/// What SQLite writes beside a database.
+const SIDES: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// Without locks, younger files count as in use.
+const YOUNG: Duration = Duration::from_secs(86_400);
+/// The time in which a program that was just started loads the libraries that hold its files.
+const STARTING: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -29,6 +42,8 @@ pub enum Kind {
     /// A stored library, or a draft of one.
     Library,
     Profile,
+    /// SQLite's files of a profile that is gone.
+    Side,
 }
 
 impl Kind {
@@ -40,6 +55,7 @@ impl Kind {
             Self::Plan => "plan",
             Self::Library => "library",
             Self::Profile => "profile",
+            Self::Side => "side",
         }
     }
 
@@ -50,6 +66,34 @@ impl Kind {
             Self::Plan => "table of a plan",
             Self::Library => "stored library",
             Self::Profile => "profile",
+            Self::Side => "log of a profile that is gone",
+        }
+    }
+}
+
+/// Who uses a leftover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum User {
+    Process(i32),
+    /// A process that /proc does not show here, in another container or on another host, holds it.
+    Elsewhere,
+    /// It is so young that a process elsewhere may use it: it cannot be asked there.
+    Perhaps,
+}
+
+impl User {
+    #[must_use]
+    pub fn process(self) -> Option<i32> {
+        if let Self::Process(pid) = self { Some(pid) } else { None }
+    }
+}
+
+impl fmt::Display for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Process(pid) => write!(f, "process {pid} uses it"),
+            Self::Elsewhere => write!(f, "a process of another container or host uses it"),
+            Self::Perhaps => write!(f, "it is young, and a process of another container or host may use it"),
         }
     }
 }
@@ -59,8 +103,7 @@ pub struct Leftover {
     pub path: PathBuf,
     pub kind: Kind,
     pub bytes: u64,
-    /// A live process that uses it.
-    pub user: Option<i32>,
+    pub user: Option<User>,
 }
 
 impl Leftover {
@@ -72,9 +115,20 @@ impl Leftover {
     /// Removes it.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// When the system refuses, or a firsttouch has begun to write the profile.
     pub fn remove(&self) -> io::Result<()> {
-        if self.kind == Kind::Run { fs::remove_dir_all(&self.path) } else { fs::remove_file(&self.path) }
+        match self.kind {
+            Kind::Run => fs::remove_dir_all(&self.path),
+            Kind::Plan | Kind::Library | Kind::Side => fs::remove_file(&self.path),
+            Kind::Profile => {
+                let file = File::open(&self.path)?;
+                if !claim(&file) {
+                    return Err(io::Error::new(io::ErrorKind::ResourceBusy, "a firsttouch is writing it"));
+                }
+                sides(&self.path).iter().filter(|side| side.exists()).try_for_each(fs::remove_file)?;
+                fs::remove_file(&self.path)
+            }
+        }
     }
 }
 
@@ -91,10 +145,24 @@ pub fn find() -> Vec<Leftover> {
     list
 }
 
-/// The name of the working directory of a run begins with this.
-#[must_use]
-pub fn run_prefix() -> String {
-    format!("{PREFIX}{}-{}-", identity::user_and_group().0, std::process::id())
+/// Removes the directories of runs that ended more than a day ago. (A younger one may soon be used by a program that outlived its firsttouch, when
+/// it executes another program.)
+pub(crate) fn remove_old_runs(folder: &Path) {
+    let is_old = |one: &Leftover| one.kind == Kind::Run && fs::metadata(&one.path).is_ok_and(|about| age(&about) > YOUNG);
+    remove_unused(folder, is_old);
+}
+
+/// Removes the tables of programs that were killed.
+pub fn remove_old_plans(folder: &Path) {
+    remove_unused(folder, |one| one.kind == Kind::Plan);
+}
+
+fn remove_unused(folder: &Path, is_meant: impl Fn(&Leftover) -> bool) {
+    // Without a look at all processes, which takes milliseconds: those that need these files hold them.
+    let found = temporary_in(folder, &Processes(Vec::new()));
+    for one in found.iter().filter(|one| one.user.is_none() && is_meant(one)) {
+        let _ = one.remove();
+    }
 }
 
 /// This user's entries of a directory.
@@ -112,7 +180,7 @@ fn temporary_in(folder: &Path, processes: &Processes) -> Vec<Leftover> {
         let run = name.strip_prefix(&mine).and_then(|rest| rest.split('-').next()?.parse::<i32>().ok()).filter(|_| about.is_dir());
         let plan = name.strip_prefix(PLAN).and_then(|pid| pid.parse::<i32>().ok()).filter(|_| about.is_file());
         let (kind, pid) = run.map(|pid| (Kind::Run, pid)).or_else(|| plan.map(|pid| (Kind::Plan, pid)))?;
-        let user = Some(pid).filter(|pid| process_exists(*pid)).or_else(|| processes.user_of(&path));
+        let user = Some(pid).filter(|pid| process_exists(*pid)).map(User::Process).or_else(|| user(&path, kind, &about, processes));
         Some(Leftover { bytes: bytes_of(&path, &about), path, kind, user })
     };
     entries(folder).filter_map(one).collect()
@@ -123,24 +191,68 @@ fn cached_in(folder: &Path, processes: &Processes) -> Vec<Leftover> {
         let draft = name.strip_prefix('.').and_then(|rest| rest.strip_prefix(LIBRARY)?.strip_suffix(".new"));
         let writer = draft.and_then(|rest| rest.rsplit('-').next()?.parse::<i32>().ok()).filter(|pid| process_exists(*pid));
         let is_library = draft.is_some() || (name.starts_with(LIBRARY) && name.ends_with(".so"));
-        let is_profile = Path::new(&name).extension().is_some_and(|end| end == "ftp") || is_kept_profile(&name);
-        let kind = if is_library { Kind::Library } else { Some(Kind::Profile).filter(|_| is_profile)? };
-        let user = writer.or_else(|| processes.user_of(&path));
-        about.is_file().then_some(Leftover { bytes: about.len(), path, kind, user })
+        // The side files of a profile that is there belong to it.
+        let is_side = SIDES.iter().any(|side| name.strip_suffix(side).is_some_and(|main| is_profile(main) && !folder.join(main).exists()));
+        let kind = match () {
+            () if is_library => Kind::Library,
+            () if is_profile(&name) => Kind::Profile,
+            () if is_side => Kind::Side,
+            () => return None,
+        };
+        let user = writer.map(User::Process).or_else(|| user(&path, kind, &about, processes));
+        about.is_file().then(|| Leftover { bytes: bytes_of(&path, &about), path, kind, user })
     };
     entries(folder).filter_map(one).collect()
 }
 
-/// `a.ftp.1`
-fn is_kept_profile(name: &str) -> bool {
-    name.rsplit_once('.').is_some_and(|(name, number)| name.ends_with(".ftp") && number.bytes().all(|byte| byte.is_ascii_digit()))
+/// `a.ftp`, `a.ftp.1`
+fn is_profile(name: &str) -> bool {
+    let is_kept =
+        |(name, number): (&str, &str)| name.ends_with(".ftp") && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    name.ends_with(".ftp") || name.rsplit_once('.').is_some_and(is_kept)
+}
+
+fn sides(profile: &Path) -> Vec<PathBuf> {
+    let side = |end: &&str| {
+        let mut name = OsString::from(profile);
+        name.push(end);
+        PathBuf::from(name)
+    };
+    SIDES.iter().map(side).collect()
+}
+
+/// Who uses a file or directory. `None` if nobody does.
+fn user(path: &Path, kind: Kind, about: &fs::Metadata, processes: &Processes) -> Option<User> {
+    if let Some(pid) = processes.user_of(path) {
+        return Some(User::Process(pid));
+    }
+    let inside: Vec<Option<bool>> = match kind {
+        Kind::Run => fs::read_dir(path).into_iter().flatten().flatten().map(|entry| is_held(&entry.path())).collect(),
+        _ => vec![is_held(path)],
+    };
+    if inside.contains(&Some(true)) {
+        return Some(User::Elsewhere);
+    }
+    let patience = match kind {
+        _ if !inside.contains(&Some(false)) => YOUNG,
+        Kind::Plan => STARTING,
+        _ => Duration::ZERO,
+    };
+    (age(about) < patience).then_some(User::Perhaps)
+}
+
+/// The time since the last change; zero if the clock was set back since.
+fn age(about: &fs::Metadata) -> Duration {
+    about.modified().ok().and_then(|time| time.elapsed().ok()).unwrap_or_default()
 }
 
 fn bytes_of(path: &Path, about: &fs::Metadata) -> u64 {
-    if about.is_file() {
-        return about.len();
-    }
-    fs::read_dir(path).into_iter().flatten().flatten().filter_map(|entry| entry.metadata().ok()).map(|about| about.len()).sum()
+    let files: u64 = if about.is_file() {
+        sides(path).iter().filter_map(|side| fs::metadata(side).ok()).map(|about| about.len()).sum()
+    } else {
+        fs::read_dir(path).into_iter().flatten().flatten().filter_map(|entry| entry.metadata().ok()).map(|about| about.len()).sum()
+    };
+    if about.is_file() { files + about.len() } else { files }
 }
 
 /// The files that live processes have mapped or open, and those that their environment names (LD_PRELOAD): they load these when they
@@ -177,47 +289,119 @@ impl Processes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calls::claim::hold;
+    use crate::run_directory::RunDirectory;
 
-    /// Check which files are leftovers, and that a file that a process has open stays.
+    /// The highest possible number: no process has it.
+    const DEAD: i32 = i32::MAX;
+
+    fn none() -> Processes {
+        Processes(Vec::new())
+    }
+
+    fn names(found: &[Leftover]) -> Vec<(String, Option<User>)> {
+        let mut list: Vec<(String, Option<User>)> =
+            found.iter().map(|one| (one.path.file_name().unwrap().to_string_lossy().into_owned(), one.user)).collect();
+        list.sort_by(|one, other| one.0.cmp(&other.0));
+        list
+    }
+
+    fn make_old(path: &Path) {
+        File::open(path).unwrap().set_modified(std::time::SystemTime::now() - 2 * YOUNG).unwrap();
+    }
+
+    /// Check which files are leftovers.
     #[test]
     fn leftovers_are_told_from_other_files() {
         let folder = tempfile::tempdir().unwrap();
         let (user, own) = (identity::user_and_group().0, std::process::id());
-        // The highest possible number: no process has it.
-        let dead = i32::MAX;
         let at = |name: &str| folder.path().join(name);
         for name in
-            [format!("firsttouch-{user}-{dead}-1"), format!("firsttouch-{user}-{own}-1"), format!("firsttouch-{}-{dead}-1", user + 1)]
+            [format!("firsttouch-{user}-{DEAD}-1"), format!("firsttouch-{user}-{own}-1"), format!("firsttouch-{}-{DEAD}-1", user + 1)]
         {
             fs::create_dir(at(&name)).unwrap();
         }
         for name in ["firsttouch-thesis.txt", "firsttouch-plan-2147483647", "firsttouch-plan-mine"] {
             fs::write(at(name), "x").unwrap();
+            make_old(&at(name));
         }
-        let none = Processes(Vec::new());
-        let mut found = temporary_in(folder.path(), &none);
-        found.sort_by_key(|one| one.path.clone());
-        let names: Vec<(String, Option<i32>)> =
-            found.iter().map(|one| (one.path.file_name().unwrap().to_string_lossy().into_owned(), one.user)).collect();
         let mut expected = vec![
-            (format!("firsttouch-{user}-{dead}-1"), None),
-            (format!("firsttouch-{user}-{own}-1"), i32::try_from(own).ok()),
+            (format!("firsttouch-{user}-{DEAD}-1"), Some(User::Perhaps)),
+            (format!("firsttouch-{user}-{own}-1"), i32::try_from(own).ok().map(User::Process)),
             ("firsttouch-plan-2147483647".to_owned(), None),
         ];
-        expected.sort();
-        assert_eq!(names, expected);
+        expected.sort_by(|one, other| one.0.cmp(&other.0));
+        assert_eq!(names(&temporary_in(folder.path(), &none())), expected);
 
         let cache = tempfile::tempdir().unwrap();
-        for name in ["libfirsttouch_pin-00.so", ".libfirsttouch_pin-2147483647.new", "a.ftp", "a.ftp.1", "notes.txt"] {
+        for name in [
+            "libfirsttouch_pin-00.so",
+            ".libfirsttouch_pin-2147483647.new",
+            "a.ftp",
+            "a.ftp-wal",
+            "a.ftp.1",
+            "b.ftp-wal",
+            "b.ftp.2-shm",
+            "c.ftp.old",
+            "d-wal",
+            "notes.txt",
+        ] {
             fs::write(cache.path().join(name), "x").unwrap();
         }
-        let open = fs::File::open(cache.path().join("a.ftp")).unwrap();
+        let open = File::open(cache.path().join("a.ftp")).unwrap();
         let found = cached_in(cache.path(), &Processes::read(Path::new("/proc")));
-        assert_eq!(found.len(), 4, "{found:?}");
+        assert_eq!(found.iter().map(|one| one.kind == Kind::Side).filter(|side| *side).count(), 2, "{found:?}");
         let used: Vec<&Leftover> = found.iter().filter(|one| one.user.is_some()).collect();
-        assert!(used.len() == 1 && used[0].path.ends_with("a.ftp"), "{used:?}");
+        assert!(used.len() == 1 && used[0].path.ends_with("a.ftp") && used[0].bytes == 2, "{used:?}");
         drop(open);
         found.iter().filter(|one| !one.is_profile()).for_each(|one| one.remove().unwrap());
+        let left = || names(&cached_in(cache.path(), &none())).into_iter().map(|one| one.0).collect::<Vec<_>>();
+        assert_eq!(left(), ["a.ftp", "a.ftp.1"]);
+        // A profile goes with its log.
+        found.iter().filter(|one| one.is_profile()).for_each(|one| one.remove().unwrap());
         assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 3);
+    }
+
+    /// Check that a directory whose run is not among the processes of /proc stays while a process holds a file in it.
+    #[test]
+    fn what_others_hold_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunDirectory::create_in(folder.path()).unwrap();
+        // As seen from another container: the number in the name is no process there.
+        let elsewhere = folder.path().join(format!("firsttouch-{}-{DEAD}-1", identity::user_and_group().0));
+        fs::rename(run.path(), &elsewhere).unwrap();
+        let plan = folder.path().join("firsttouch-plan-2147483647");
+        fs::write(&plan, "x").unwrap();
+        let table = File::open(&plan).unwrap();
+        hold(&table);
+        for path in [&elsewhere, &plan] {
+            make_old(path);
+        }
+        let users = || names(&temporary_in(folder.path(), &none())).into_iter().map(|one| one.1).collect::<Vec<_>>();
+        assert_eq!(users(), [Some(User::Elsewhere); 2]);
+        remove_old_runs(folder.path());
+        remove_old_plans(folder.path());
+        assert!(elsewhere.exists() && plan.exists());
+        drop((run, table));
+        assert_eq!(users(), [None; 2]);
+        remove_old_runs(folder.path());
+        remove_old_plans(folder.path());
+        assert!(!elsewhere.exists() && !plan.exists());
+    }
+
+    /// Check that a profile that is being written is not removed, also if its writer came after the look.
+    #[test]
+    fn profiles_have_writers() {
+        let cache = tempfile::tempdir().unwrap();
+        let path = cache.path().join("a.ftp");
+        fs::write(&path, "x").unwrap();
+        let found = cached_in(cache.path(), &none());
+        let writer = File::options().read(true).write(true).open(&path).unwrap();
+        assert!(claim(&writer));
+        assert_eq!(cached_in(cache.path(), &none())[0].user, Some(User::Elsewhere));
+        assert!(found[0].user.is_none() && found[0].remove().is_err() && path.exists());
+        drop(writer);
+        found[0].remove().unwrap();
+        assert!(!path.exists());
     }
 }

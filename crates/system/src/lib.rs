@@ -17,6 +17,7 @@
 //! | [`hwloc`] | topologies in hwloc's XML | |
 //! | [`program`] | a program's libraries and OpenMP runtime, from its file | `preload` |
 //! | [`launch`] | starts programs, passes signals on | |
+//! | [`run_directory`] | a directory for the files of one run, held while it lasts | |
 //! | [`leftovers`] | files that earlier runs left in temporary and cache directories | |
 //! | [`preload`] | libraries for LD_PRELOAD: whether a program can load them, and where they are stored | |
 
@@ -35,6 +36,7 @@ pub mod preload;
 pub mod proc;
 pub mod process;
 pub mod program;
+pub mod run_directory;
 pub mod topology;
 
 pub use files::{ListError, parse_list};

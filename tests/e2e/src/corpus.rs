@@ -6,6 +6,7 @@ use crate::process::run;
 use crate::programs::{BuildError, build, output_path, sources};
 use crate::skip::{lacks_tools, skipped};
 use crate::tool::Firsttouch;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -91,6 +92,26 @@ impl Program {
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.header.get(key).map(String::as_str)
+    }
+
+    /// What is wrong with the fix of a finding: the header says `fix = words`, `fix = edit`, or `fix = edit: LINE`, with a line of the change, as a
+    /// directive.
+    ///
+    /// # Panics
+    /// If the header has no such key.
+    #[must_use]
+    pub fn fix_problem(&self, finding: &Value) -> Option<String> {
+        let text = finding["fix"].as_str().unwrap_or_default();
+        let edits = finding["fix_edits"].as_array().map_or(&[][..], Vec::as_slice);
+        let mut lines = edits.iter().filter_map(|edit| edit["text"].as_array()).flatten().filter_map(Value::as_str);
+        let wanted = self.get("fix").unwrap_or_else(|| panic!("{} has no key fix", self.name));
+        let is_right = match wanted.split_once(": ") {
+            Some(("edit", line)) => lines.any(|shown| shown.trim() == line),
+            None if wanted == "edit" => !edits.is_empty(),
+            None if wanted == "words" => edits.is_empty() && !text.contains('\n'),
+            _ => panic!("{}: fix = {wanted}", self.name),
+        };
+        (!is_right).then(|| format!("the fix is not '{wanted}': {text}"))
     }
 
     #[must_use]

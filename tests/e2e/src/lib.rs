@@ -10,6 +10,7 @@
 //! edits     fixes of a report, applied to a copy of a program
 //! agreement  whether report and plan contradict each other
 //! documented  commands that the documentation prints
+//! picture   SVG pictures as a reader sees them
 //! skip      report loudly what was not tested
 //! ```
 
@@ -19,6 +20,7 @@ pub mod corpus;
 pub mod documented;
 pub mod edits;
 pub mod paths;
+pub mod picture;
 pub mod process;
 pub mod programs;
 pub mod recorded;

@@ -36,12 +36,13 @@ pub struct Built {
     pub fresh: bool,
 }
 
-/// Builds the program `tests/programs/<name>.c`. Reports a skip and returns `None` if its compiler is missing.
+/// Builds the program `tests/programs/<name>.c`, or `.cpp`. Reports a skip and returns `None` if its compiler is missing.
 ///
 /// # Panics
 /// If the build fails.
 pub fn program(test: &str, name: &str) -> Option<PathBuf> {
-    let source = workspace_root().join("tests/programs").join(name).with_extension("c");
+    let in_c = workspace_root().join("tests/programs").join(name).with_extension("c");
+    let source = if in_c.exists() { in_c } else { in_c.with_extension("cpp") };
     match build(&source) {
         Ok(built) => Some(built.path),
         Err(BuildError::MissingTool(tool)) => {

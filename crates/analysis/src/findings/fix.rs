@@ -35,7 +35,7 @@ enum ThreadTeam {
 
 impl Context<'_> {
     pub(super) fn fix(&self, kind: FindingKind, case: &Case<'_>) -> Fix {
-        let fix = self.fix_of_one(kind, case);
+        let fix = self.without_policy(kind, case, self.fix_of_one(kind, case));
         match case.group.parts() {
             0 => fix,
             // Each of them has a place of its own in the source.
@@ -68,6 +68,23 @@ impl Context<'_> {
             }
             FindingKind::NoStablePartition => FixKind::Interleave,
             FindingKind::NodeFull | FindingKind::UnpinnedThreads | FindingKind::BalancingChurn => FixKind::NotMemory,
+        }
+    }
+
+    /// A policy places the pages whoever touches them first, so a fix by first touch has no effect under it.
+    fn without_policy(&self, kind: FindingKind, case: &Case<'_>, fix: Fix) -> Fix {
+        use FindingKind::{HugePageSharing, IoFirstTouch, MismatchedPartition, RecycledMemory, SerialFirstTouch};
+        let by_first_touch = matches!(kind, SerialFirstTouch | MismatchedPartition | IoFirstTouch | RecycledMemory | HugePageSharing);
+        match self.policy(case).filter(|_| by_first_touch) {
+            Some(policy) => Fix {
+                words: format!(
+                    "take the policy {policy} away (start the program without numactl, or leave out set_mempolicy or mbind): it places the pages, \
+                     whoever touches them first; and {}",
+                    fix.words
+                ),
+                edits: fix.edits,
+            },
+            None => fix,
         }
     }
 

@@ -13,6 +13,7 @@
 use super::{Case, SERIAL};
 use crate::homes::Home;
 use crate::threads::Threads;
+use crate::touch_summary::Record;
 use std::collections::HashMap;
 
 /// Number of positions examined within one huge page.
@@ -28,7 +29,7 @@ pub(super) fn is_huge_page_sharing(case: &Case<'_>, threads: &Threads) -> bool {
     let partition = &case.subject.partition;
     let border = touch.page_bytes / BORDER;
     let (mut obeying, mut inside, mut all) = (0.0, 0.0, 0.0);
-    for &(position, worker, pages) in &touch.placed {
+    for &Record { position, worker, pages, .. } in &touch.placed {
         let near = [position, position.saturating_add(border), position.saturating_sub(border)];
         if partition.owner(position).is_none() {
             continue;

@@ -16,6 +16,7 @@
 
 use super::{Case, Context};
 use crate::PartitionKind;
+use crate::touch_summary::Record;
 use firsttouch_model::Estimate;
 use firsttouch_model::finding::FindingKind;
 use std::collections::BTreeMap;
@@ -112,7 +113,7 @@ impl Context<'_> {
     /// The fraction of the touched pages whose first toucher also uses them.
     pub(super) fn touched_by_user(&self, case: &Case<'_>) -> Option<Estimate> {
         let (mut own, mut all, mut squares) = (0.0, 0.0, 0.0);
-        for &(position, worker, pages) in &case.subject.touch.placed {
+        for &Record { position, worker, pages, .. } in &case.subject.touch.placed {
             let Some(owner) = case.subject.partition.owner(position) else { continue };
             all += pages;
             squares += pages * pages;

@@ -31,6 +31,7 @@ use super::real_nodes::RealNodes;
 use super::{Case, Context, huge};
 use crate::PartitionKind;
 use crate::judge::Subject;
+use crate::touch_summary::Record;
 use firsttouch_model::finding::FindingKind;
 use firsttouch_model::{Estimate, TouchCause};
 use std::collections::HashMap;
@@ -93,7 +94,7 @@ impl Context<'_> {
         let process = self.profile.objects[self.groups[subject.group].representative].process;
         let node_of: HashMap<usize, u32> = self.threads.beside(process).map(|(_, t)| (t.worker, t.node)).collect();
         let (mut apart, mut all, mut squares) = (0.0, 0.0, 0.0);
-        for &(position, worker, pages) in &subject.touch.placed {
+        for &Record { position, worker, pages, .. } in &subject.touch.placed {
             if let Some(owner) = subject.partition.owner(position) {
                 all += pages;
                 squares += pages * pages;

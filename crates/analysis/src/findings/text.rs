@@ -147,6 +147,7 @@ impl Context<'_> {
     fn touched(&self, case: &Case<'_>) -> String {
         let touch = &case.subject.touch;
         let kernel = if touch.by_kernel >= 0.5 { "the kernel for " } else { "" };
+        let kernel = if touch.of_misplaced_part { format!("{kernel}(its misplaced part) ") } else { kernel.to_owned() };
         let who = match touch.main_worker() {
             Some((_, share)) if share >= super::SERIAL => format!("{kernel}{} alone", self.toucher(case)),
             _ => format!("{kernel}{} threads", touch.by_worker.len()),

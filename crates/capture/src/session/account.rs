@@ -46,7 +46,7 @@ impl Session<'_> {
     /// Takes the last records and closes the file. The sources live on in the returned session.
     pub(super) fn finish(&mut self, exit_code: Option<i32>) -> Recording {
         self.sources.stop();
-        if let Some(observed) = self.options.observed {
+        if let Some(observed) = &self.options.observed {
             observed(None);
         }
         self.drain(u64::MAX, false);

@@ -45,6 +45,8 @@ pub struct Recording {
 
 struct Session<'a> {
     options: &'a Options,
+    /// The profile.
+    file: PathBuf,
     tracker: Tracker,
     pid: i32,
     sources: Members,
@@ -90,6 +92,7 @@ impl<'a> Session<'a> {
         };
         Self {
             options,
+            file: writer.created().path,
             tracker: Tracker::new(scope, Sink::new(writer)),
             pid,
             sources: Members::new(sources),

@@ -205,9 +205,10 @@ impl Session<'_> {
         self.tracker.sink.write(|w| w.meta(Entry::EndNs(now)));
         let accounts = self.write_evidence();
         self.tracker.sink.flush();
-        if let Some(observed) = self.options.observed {
+        if let Some(observed) = &self.options.observed {
             let samples = |name| accounts.iter().find(|one| one.name == name).map_or(0, |one| one.account.samples);
             observed(Some(&Observed {
+                profile: &self.file,
                 elapsed_s: now.saturating_sub(self.start_ns) as f64 / 1e9,
                 threads: self.tracker.threads.count(),
                 accesses: samples("sample").saturating_add(samples("watch")),

@@ -135,7 +135,10 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Recording> {
     match proc::executable(Path::new("/"), pid).map_err(|error| error.kind()) {
         Ok(_) if !tids.is_empty() => {}
         Err(std::io::ErrorKind::NotFound) => return refuse("it is a thread of the kernel, which has no memory of its own"),
-        Err(std::io::ErrorKind::PermissionDenied) => return refuse(&forbidden(Path::new("/"), pid)),
+        Err(std::io::ErrorKind::PermissionDenied) => {
+            // It names the process itself.
+            return Err(Error::new(ErrorKind::Attach, format!("cannot attach: {}", forbidden(Path::new("/"), pid))));
+        }
         _ => return refuse("it has ended"),
     }
     // Processes of other users cannot be recorded, and firsttouch itself may be one of the process's children.

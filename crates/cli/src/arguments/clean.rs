@@ -8,7 +8,7 @@ use clap_complete::Shell;
 #[command(
     long_about = "Lists and removes files of this user that firsttouch left behind: unpacked libraries and working directories of runs that \
         were killed (in TMPDIR, XDG_RUNTIME_DIR and /dev/shm), and stored libraries (in ~/.cache/firsttouch), which the next run writes \
-        again. What a live process uses stays. Profiles in ~/.cache/firsttouch stay too, unless --profiles is given: 'profile' puts them \
+        again. What a live process uses stays, also one of another container or host, which holds it by a lock. Profiles in ~/.cache/firsttouch stay too, unless --profiles is given: 'profile' puts them \
         there if it cannot write to the current directory.",
     after_help = "Examples:\n  \
         firsttouch clean --dry-run\n  \

@@ -15,7 +15,7 @@ use firsttouch_model::rows::metadata::{Metadata, Symbols};
 use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, SavedReport, is_pipe, is_profile, load_report};
 use firsttouch_predict::forecast::Forecast;
 use firsttouch_report::{CheckJson, check_github, check_junit, check_sarif, check_text};
-use firsttouch_system::leftovers::run_prefix;
+use firsttouch_system::run_directory::RunDirectory;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -35,10 +35,10 @@ pub fn run(arguments: &Check) -> Result<u8> {
     }
     let info = this_machine()?;
     check_before(arguments, &request, &info.machine, baseline.as_ref())?;
-    let folder = tempfile::Builder::new().prefix(&run_prefix()).tempdir().context("cannot make a temporary directory for the profile")?;
+    let folder = RunDirectory::temporary().context("cannot make a temporary directory for the profile")?;
     let named = arguments.profile.as_deref().map(|name| profile_name::named_file(name, None)).transpose()?;
     let file = named.unwrap_or_else(|| folder.path().join("check.ftp"));
-    let mut outcome = match record(&as_profile(arguments), info, Output::File(file.clone()))? {
+    let mut outcome = match record(&as_profile(arguments), &request, info, Output::File(file.clone()))? {
         Ok(outcome) => outcome,
         Err(not_started) => return Ok(not_started),
     };

@@ -5,7 +5,7 @@ use crate::exit;
 use crate::output::{message, print, print_json};
 use anyhow::Result;
 use firsttouch_model::format_bytes;
-use firsttouch_system::leftovers::{Leftover, find};
+use firsttouch_system::leftovers::{Leftover, User, find};
 use serde_json::{Value, json};
 
 /// What became of a leftover.
@@ -35,7 +35,7 @@ pub fn run(arguments: &Clean) -> Result<u8> {
 
 fn handle(leftover: Leftover, arguments: &Clean) -> Outcome {
     let kept = match leftover.user {
-        Some(pid) => Some(format!("process {pid} uses it")),
+        Some(user) => Some(user.to_string()),
         None if leftover.is_profile() && !arguments.profiles => Some("a profile; --profiles removes it".to_owned()),
         None => None,
     };
@@ -70,6 +70,6 @@ fn text(outcomes: &[Outcome], dry_run: bool) -> String {
 
 fn as_json(outcome: &Outcome) -> Value {
     let Outcome { leftover, kept, failed } = outcome;
-    json!({"path": leftover.path.display().to_string(), "kind": leftover.kind.as_str(), "bytes": leftover.bytes, "used_by": leftover.user,
+    json!({"path": leftover.path.display().to_string(), "kind": leftover.kind.as_str(), "bytes": leftover.bytes, "used_by": leftover.user.and_then(User::process),
            "kept": kept, "error": failed})
 }

@@ -13,7 +13,7 @@ use firsttouch_model::format_bytes;
 use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest};
 use firsttouch_plan::Planned;
 use firsttouch_report::{Context, PlanJson, ReportJson, plan_text, text};
-use firsttouch_system::leftovers::run_prefix;
+use firsttouch_system::run_directory::RunDirectory;
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::io::stdout;
@@ -49,7 +49,7 @@ pub fn run(arguments: &Demo) -> Result<u8> {
             print(text)
         }
     };
-    let folder = tempfile::Builder::new().prefix(&run_prefix()).tempdir().context("cannot make a temporary directory for the demo")?;
+    let folder = RunDirectory::temporary().context("cannot make a temporary directory for the demo")?;
     let folder = folder.path();
     let program = DemoProgram::new()?;
     say(&format!(

@@ -20,7 +20,7 @@ pub fn run(arguments: &Profile) -> Result<u8> {
     request.check(&info.machine)?;
     destination(arguments).check()?;
     let output = profile_name::output(arguments.output.as_deref(), &arguments.program, arguments.pid)?;
-    let mut recording = match record(arguments, info, output)? {
+    let mut recording = match record(arguments, &request, info, output)? {
         Ok(recording) => recording,
         Err(not_started) => return Ok(not_started),
     };

@@ -33,6 +33,7 @@ pub fn speed_chart(bench: &BenchResult) -> String {
     }
     let step = PLOT.width / speeds.len().max(1) as f64;
     let mut before: Option<(f64, f64)> = None;
+    let mut is_scaling_drawn = false;
     for (index, (threads, speed)) in speeds.iter().enumerate() {
         let x = PLOT.x + step * (index as f64 + 0.5);
         let ideal = speeds.first().map_or(0.0, |(first, speed)| speed.median * f64::from(*threads) / f64::from((*first).max(1)));
@@ -41,20 +42,31 @@ pub fn speed_chart(bench: &BenchResult) -> String {
             && ideal <= top
         {
             canvas.line(before, (x, height(ideal)), GREY, 1.0);
+            is_scaling_drawn = true;
         }
         let y = height(speed.median);
         let column = Area { x: x - step * 0.25, y, width: step * 0.5, height: PLOT.y + PLOT.height - y };
         canvas.rectangle(column, "#bcd4ec", BLUE);
-        canvas.line((x, height(speed.min)), (x, height(speed.max)), BLUE, 2.0);
-        canvas.text((x, height(speed.max) - 6.0), Anchor::Middle, "", &label(speed.median, top));
+        if speed.max > speed.min {
+            canvas.line((x, height(speed.min)), (x, height(speed.max)), BLUE, 2.0);
+        }
+        canvas.text((x, height(speed.max) - 6.0), Anchor::Middle, "", &label(speed.median, speed.median));
         canvas.text((x, PLOT.y + PLOT.height + 16.0), Anchor::Middle, "", &threads.to_string());
     }
     canvas.line((PLOT.x, PLOT.y + PLOT.height), (PLOT.x + PLOT.width, PLOT.y + PLOT.height), "#222", 1.0);
     canvas.text((PLOT.x + PLOT.width / 2.0, PLOT.y + PLOT.height + 34.0), Anchor::Middle, "", "threads");
-    let repetitions = bench.teams.first().map_or(0, |team| team.seconds.len());
-    let note = format!("Columns: median of {repetitions} repetitions, bars: least to most; grey: perfect scaling from the first column.");
+    let note = caption(bench.teams.iter().map(|team| team.seconds.len()).max().unwrap_or(0), is_scaling_drawn);
     canvas.text((MARGIN, PLOT.y + PLOT.height + 54.0), Anchor::Start, "faint", &note);
     canvas.finish(&title, MARGIN)
+}
+
+/// What the columns, bars and lines are.
+fn caption(repetitions: usize, is_scaling_drawn: bool) -> String {
+    let columns = match repetitions {
+        0 | 1 => "Columns: one repetition".to_owned(),
+        _ => format!("Columns: median of {repetitions} repetitions, bars: least to most"),
+    };
+    columns + if is_scaling_drawn { "; grey: perfect scaling from the first column." } else { "." }
 }
 
 /// The end of an axis: the next larger of 1, 2, 2.5 or 5 times a power of ten.
@@ -79,7 +91,19 @@ pub fn label(value: f64, top: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::nice;
+    use super::{caption, nice};
+
+    /// Check that the caption names bars and the line only if they are drawn.
+    #[test]
+    fn captions_name_what_is_drawn() {
+        for (repetitions, is_scaling_drawn, expected) in [
+            (1, false, "Columns: one repetition."),
+            (5, false, "Columns: median of 5 repetitions, bars: least to most."),
+            (5, true, "Columns: median of 5 repetitions, bars: least to most; grey: perfect scaling from the first column."),
+        ] {
+            assert_eq!(caption(repetitions, is_scaling_drawn), expected);
+        }
+    }
 
     /// Check the ends of axes.
     #[test]

@@ -1,11 +1,13 @@
 //! The tables as heat maps (SVG): slower pairs are darker.
 
-use crate::canvas::{Anchor, Area, Canvas};
+use crate::canvas::{Anchor, Area, Canvas, width_of};
 use firsttouch_experiments::map::{Map, PairTable};
 
 const MARGIN: f64 = 20.0;
 const SIDE: f64 = 52.0;
 const HEAD: f64 = 60.0;
+/// The unit of a table of latencies.
+const LATENCY: &str = "ns";
 
 /// A table as a heat map.
 pub struct HeatMap {
@@ -21,16 +23,27 @@ pub struct HeatMap {
 #[must_use]
 pub fn heat_maps(map: &Map) -> String {
     let mut canvas = Canvas::default();
-    let title = format!("Bandwidth and latency between nodes: {}", map.machine);
+    let title = format!("{} between nodes: {}", measured(&map.tables), map.machine);
     canvas.text((MARGIN, 26.0), Anchor::Start, "big", &title);
     canvas.text((MARGIN, 44.0), Anchor::Start, "faint", "rows: the memory's node, columns: the node whose CPUs run");
-    let width = HEAD + SIDE * map.cpu_nodes.len() as f64 + 40.0;
-    for (index, table) in map.tables.iter().enumerate() {
+    let heats: Vec<HeatMap> = map.tables.iter().map(|table| heat(map, table)).collect();
+    let width = heats.iter().map(HeatMap::width).fold(0.0, f64::max) + 20.0;
+    let height = HEAD + SIDE * map.memory_nodes.len() as f64 + 30.0;
+    for (index, heat) in heats.iter().enumerate() {
         let (column, row) = (index % 3, index / 3);
-        let height = HEAD + SIDE * map.memory_nodes.len() as f64 + 30.0;
-        heat(map, table).draw(&mut canvas, (MARGIN + column as f64 * width.max(220.0), 64.0 + row as f64 * height));
+        heat.draw(&mut canvas, (MARGIN + column as f64 * width, 64.0 + row as f64 * height));
     }
     canvas.finish(&title, MARGIN)
+}
+
+/// What the tables have.
+fn measured(tables: &[PairTable]) -> &'static str {
+    let is_latency = |table: &&PairTable| table.unit == LATENCY;
+    match tables.iter().filter(is_latency).count() {
+        0 => "Bandwidth",
+        count if count == tables.len() => "Latency",
+        _ => "Bandwidth and latency",
+    }
 }
 
 fn heat(map: &Map, table: &PairTable) -> HeatMap {
@@ -38,7 +51,7 @@ fn heat(map: &Map, table: &PairTable) -> HeatMap {
     HeatMap {
         title: format!("{}, {}", table.name, table.unit),
         about: table.about.clone(),
-        is_speed: table.unit != "ns",
+        is_speed: table.unit != LATENCY,
         rows: map.memory_nodes.iter().map(u32::to_string).collect(),
         columns: map.cpu_nodes.iter().map(u32::to_string).collect(),
         values: map.memory_nodes.iter().map(|memory| map.cpu_nodes.iter().map(|cpu| value(*memory, *cpu)).collect()).collect(),
@@ -46,6 +59,12 @@ fn heat(map: &Map, table: &PairTable) -> HeatMap {
 }
 
 impl HeatMap {
+    /// The width of the drawing with its words, px.
+    fn width(&self) -> f64 {
+        let words = width_of("head", &self.title).max(width_of("faint", &self.about)) * 1.1;
+        words.max(30.0 + SIDE * self.columns.len() as f64)
+    }
+
     pub fn draw(&self, canvas: &mut Canvas, (x, y): (f64, f64)) {
         canvas.text((x, y + 14.0), Anchor::Start, "head", &self.title);
         canvas.text((x, y + 28.0), Anchor::Start, "faint", &self.about);

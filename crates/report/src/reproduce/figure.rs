@@ -19,7 +19,8 @@ pub fn reproduction_figure(reproduction: &Reproduction) -> String {
     canvas.text((MARGIN, 44.0), Anchor::Start, "", &reproduction.title);
     canvas.text((MARGIN, 60.0), Anchor::Start, "faint", &format!("Here: {}", reproduction.measured_on.machine));
     let mut top = 80.0;
-    for table in &reproduction.tables {
+    let has_figures = |table: &&ResultTable| !table.columns_with_figures().is_empty();
+    for table in reproduction.tables.iter().filter(has_figures) {
         match table.drawing {
             Drawing::None => continue,
             Drawing::Lines | Drawing::LinesOfOneScale => lines(&mut canvas, table, (MARGIN, top)),

@@ -19,9 +19,10 @@ pub fn lines(canvas: &mut Canvas, table: &ResultTable, (x, y): (f64, f64)) {
     canvas.text((x, y + 12.0), Anchor::Start, "head", &format!("{}, {}", table.title, table.unit));
     let steps = steps(table);
     let names = names(table);
-    legend(canvas, &names, (x, y + 30.0));
     let panels: Vec<(usize, Vec<Series<'_>>)> =
         table.columns_with_figures().into_iter().map(|column| (column, series(table, column, &steps, &names))).collect();
+    let is_drawn = |index: usize| panels.iter().any(|(_, series)| series.get(index).is_some_and(|points| !points.is_empty()));
+    legend(canvas, names.iter().enumerate().filter(|(index, _)| is_drawn(*index)), (x, y + 30.0));
     let highest = |series: &[Series<'_>]| series.iter().flatten().map(|(_, cell)| cell.top()).fold(0.0, f64::max);
     let of_all = panels.iter().map(|(_, series)| highest(series)).fold(0.0, f64::max);
     for (index, (column, series)) in panels.iter().enumerate() {
@@ -78,9 +79,11 @@ fn series<'a>(table: &'a ResultTable, column: usize, steps: &[String], names: &[
     names.iter().map(of).collect()
 }
 
-fn legend(canvas: &mut Canvas, names: &[String], (x, y): (f64, f64)) {
+/// The names of the curves in the colours of their indices.
+fn legend<'a>(canvas: &mut Canvas, names: impl Iterator<Item = (usize, &'a String)>, (x, y): (f64, f64)) {
     let mut left = x;
-    for (name, colour) in names.iter().zip(COLOURS.iter().cycle()) {
+    for (index, name) in names {
+        let colour = COLOURS[index % COLOURS.len()];
         canvas.line((left, y - 4.0), (left + 18.0, y - 4.0), colour, 2.0);
         canvas.circle((left + 9.0, y - 4.0), 3.0, colour, "white");
         canvas.text((left + 24.0, y), Anchor::Start, "", name);

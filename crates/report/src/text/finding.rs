@@ -223,6 +223,9 @@ fn rows(object: &ObjectView) -> Vec<LineRow> {
     });
     let touch = &object.first_touch;
     let mut by = by_threads(&touch.by_thread, touch.partition);
+    if touch.of_misplaced_part {
+        by = format!("its misplaced part, {by}");
+    }
     if touch.by_kernel >= 0.5 {
         by = format!("{by}, in the kernel (I/O)");
     }

@@ -25,7 +25,7 @@ pub fn sentences(analysis: &Analysis) -> String {
         return "All objects seen were judged.".to_owned();
     }
     let (internal, own): (Vec<&NotJudged>, Vec<&NotJudged>) = analysis.not_judged.iter().partition(|one| is_internal_object(analysis, one));
-    let mut sentences: Vec<String> = groups(&own).iter().map(sentence).collect();
+    let mut sentences: Vec<String> = groups(&own).iter().map(|group| sentence(group, analysis.is_attached())).collect();
     sentences.extend((!internal.is_empty()).then(|| {
         let bytes = internal.iter().map(|one| one.bytes).fold(0, u64::saturating_add);
         format!("{} of libraries and interpreters ({})", count(internal.len(), "object"), format_bytes(bytes))
@@ -56,9 +56,10 @@ fn is_alike(one: &NotJudgedReason, other: &NotJudgedReason) -> bool {
 }
 
 /// The reason of a group, without the figures of its members.
-fn words(reason: &NotJudgedReason) -> String {
+fn words(reason: &NotJudgedReason, is_attached: bool) -> String {
     match reason {
         NotJudgedReason::NoAccess { .. } => "no access was seen".to_owned(),
+        NotJudgedReason::TooFewSamples { .. } if is_attached => "too few samples; record for longer".to_owned(),
         NotJudgedReason::TooFewSamples { .. } => "too few samples; profile a longer run".to_owned(),
         other => other.to_string(),
     }
@@ -68,8 +69,8 @@ fn bytes(one: &NotJudged) -> u64 {
     one.bytes
 }
 
-fn sentence(group: &Group<'_>) -> String {
-    let reason = clean(&words(group.reason));
+fn sentence(group: &Group<'_>, is_attached: bool) -> String {
+    let reason = clean(&words(group.reason, is_attached));
     if let [one] = group.members.as_slice() {
         return if one.count > 1 && one.name.is_empty() {
             format!("{} ({}, {reason})", count(one.count, "object"), format_bytes(one.bytes))

@@ -2,6 +2,7 @@
 
 use firsttouch_analysis::{CodeLocation, ObjectView};
 use firsttouch_model::generated_code::{self, is_generated};
+use firsttouch_model::rows::ObjectKind;
 use firsttouch_symbols::readable_function;
 use std::path::Path;
 
@@ -34,12 +35,14 @@ pub fn within(name: &str) -> String {
 /// Whether a module is part of the system or of an interpreter.
 pub fn is_library(module: &str) -> bool {
     const INSTALLED: &[&str] = &["/usr/lib", "/lib/", "/lib32/", "/lib64/", "/usr/bin/python", "["];
+    const SHELLS: &[&str] = &["/usr/bin/bash", "/bin/bash", "/usr/bin/dash", "/bin/dash", "/usr/bin/env"];
     let name = file_name(module);
     if is_generated(module) {
         return false;
     }
     const WITHIN: &[&str] = &["/site-packages/", "/dist-packages/", "/lib-dynload/"];
     INSTALLED.iter().any(|start| module.starts_with(start))
+        || SHELLS.contains(&module)
         || name.starts_with("libpython")
         || WITHIN.iter().any(|part| module.contains(part))
 }
@@ -55,8 +58,16 @@ pub fn is_internal(object: &ObjectView) -> bool {
     if at.and_then(|at| at.file.as_deref()).is_some_and(of_interpreter) {
         return true;
     }
-    let mut users = object.used_at.iter().chain(&object.first_touch.at).filter_map(|place| place.module.as_deref()).peekable();
-    at.is_none_or(|at| at.file.is_none()) && users.peek().is_some() && users.all(is_library)
+    // A pool of many lines holds blocks of a program's start as well, for example of the shell that executed it.
+    let least = if object.kind == ObjectKind::Pool { 0.9 } else { 1.0 };
+    let is_of_libraries = |places: &[CodeLocation]| {
+        let known = || places.iter().filter_map(|place| Some((is_library(place.module.as_deref()?), place.share)));
+        let (all, own) =
+            (known().map(|(_, share)| share).sum::<f64>(), known().filter(|known| !known.0).map(|(_, share)| share).sum::<f64>());
+        (known().next().is_some()).then_some(own <= (1.0 - least) * all)
+    };
+    let known = [is_of_libraries(&object.used_at), is_of_libraries(&object.first_touch.at)];
+    at.is_none_or(|at| at.file.is_none()) && known != [None, None] && !known.contains(&Some(false))
 }
 
 pub fn file_name(path: &str) -> &str {

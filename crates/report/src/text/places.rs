@@ -1,7 +1,8 @@
 //! Threads that follow each other, as those that are created anew for every step, in the places that they take: a report numbers places then.
 
-use firsttouch_analysis::{Analysis, ObjectMap, ObjectView};
-use std::collections::BTreeSet;
+use firsttouch_analysis::{Analysis, ObjectMap, ObjectView, ThreadView};
+use firsttouch_model::rows::Id;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// With so many threads for each place, threads follow each other.
 const FOLLOWERS: usize = 4;
@@ -11,11 +12,22 @@ pub struct Places(Vec<usize>);
 
 impl Places {
     pub fn of(analysis: &Analysis) -> Option<Self> {
-        let first = analysis.threads.first()?;
-        let places: Vec<usize> = analysis.threads.iter().map(|thread| thread.slot).collect();
-        let is_one_process = analysis.threads.iter().all(|thread| thread.process == first.process);
-        let follow = places.len() > FOLLOWERS * places.iter().collect::<BTreeSet<_>>().len();
-        (is_one_process && follow).then_some(Self(places))
+        let place_of = |thread: &ThreadView| (thread.process, thread.slot);
+        // Processes come in the order of their first threads, and each has places of its own.
+        let mut processes: Vec<Id> = Vec::new();
+        for thread in &analysis.threads {
+            if !processes.contains(&thread.process) {
+                processes.push(thread.process);
+            }
+            if processes.len() * FOLLOWERS > analysis.threads.len() {
+                return None;
+            }
+        }
+        let order = |process: Id| processes.iter().position(|one| *one == process);
+        let all: BTreeSet<_> = analysis.threads.iter().map(|thread| (order(thread.process), place_of(thread))).collect();
+        let numbers: BTreeMap<_, usize> = all.iter().enumerate().map(|(number, (_, place))| (*place, number)).collect();
+        let follow = analysis.threads.len() > FOLLOWERS * numbers.len();
+        follow.then(|| Self(analysis.threads.iter().map(|thread| numbers[&place_of(thread)]).collect()))
     }
 
     pub fn count(&self) -> usize {

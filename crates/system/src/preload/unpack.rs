@@ -1,19 +1,19 @@
 //! The agent library as a private temporary file.
 
-use crate::calls::identity;
+use crate::leftovers;
+use crate::run_directory::RunDirectory;
 use firsttouch_model::error::{Context, Error, Result};
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Name of the library's file.
 pub const FILE: &str = "libfirsttouch_agent.so";
-const PREFIX: &str = "firsttouch-";
 
 /// The unpacked agent; dropping this removes the folder. After `kill -9` of firsttouch the folder stays (the target may still preload
-/// it in programs that it executes), and a later run removes it.
+/// it in programs that it executes), and a later run removes it. A process with the agent holds the library.
 pub struct Unpacked {
-    folder: PathBuf,
+    folder: RunDirectory,
 }
 
 impl Unpacked {
@@ -37,13 +37,7 @@ impl Unpacked {
 
     #[must_use]
     pub fn library(&self) -> PathBuf {
-        self.folder.join(FILE)
-    }
-}
-
-impl Drop for Unpacked {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
+        self.folder.path().join(FILE)
     }
 }
 
@@ -56,25 +50,19 @@ fn candidates() -> Vec<PathBuf> {
     list
 }
 
-fn unpack_into(parent: &Path, library: &[u8]) -> Result<PathBuf> {
+fn unpack_into(parent: &Path, library: &[u8]) -> Result<RunDirectory> {
     if forbids_execution(parent) {
         return Err(Error::unsupported("mounted noexec"));
     }
-    remove_stale(parent);
-    let (user, _) = identity::user_and_group();
-    let folder = parent.join(format!("{PREFIX}{user}-{}-{:x}", std::process::id(), crate::calls::clock::monotonic_ns()));
-    fs::DirBuilder::new().mode(0o700).create(&folder)?;
-    let file = folder.join(FILE);
-    let written = fs::OpenOptions::new()
+    leftovers::remove_old_runs(parent);
+    let folder = RunDirectory::create_in(parent)?;
+    fs::OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o500)
-        .open(&file)
-        .and_then(|mut f| std::io::Write::write_all(&mut f, library));
-    if let Err(error) = written {
-        let _ = fs::remove_dir_all(&folder);
-        return Err(error).context("cannot write the library");
-    }
+        .open(folder.path().join(FILE))
+        .and_then(|mut f| std::io::Write::write_all(&mut f, library))
+        .context("cannot write the library")?;
     Ok(folder)
 }
 
@@ -84,19 +72,5 @@ pub(super) fn forbids_execution(path: &Path) -> bool {
     unsafe {
         let mut info: libc::statvfs = std::mem::zeroed();
         libc::statvfs(name.as_ptr(), &mut info) != 0 || info.f_flag & libc::ST_NOEXEC != 0
-    }
-}
-
-/// Removes folders of this user whose firsttouch has ended (name: firsttouch-UID-PID-TIME).
-fn remove_stale(parent: &Path) {
-    let mine = format!("{PREFIX}{}-", identity::user_and_group().0);
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(pid) = name.strip_prefix(&mine).and_then(|rest| rest.split('-').next()?.parse::<i32>().ok()) else { continue };
-        let old = entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok()).is_some_and(|age| age.as_secs() > 86_400);
-        // A target that outlived its firsttouch may still exec with this library preloaded: remove only folders older than a day.
-        if old && !crate::launch::signals::process_exists(pid) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
     }
 }

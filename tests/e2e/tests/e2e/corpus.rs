@@ -54,6 +54,9 @@ impl Expected {
         if self.get("finding") == Some("none") {
             let mut problems: Vec<String> = findings.iter().map(|f| format!("unexpected {} on {}", f["id"], f["object_name"])).collect();
             let objects = report["objects"].as_array().expect("objects");
+            if !objects.iter().any(|o| o["name"] == object) {
+                problems.push(format!("no object is called {object}: {:?}", objects.iter().map(|o| &o["name"]).collect::<Vec<_>>()));
+            }
             let unjudged = objects.iter().filter(|o| o["name"] == object && o["judged"] == false);
             // By design, a small table is not judged. Every other object must be judged, because otherwise a report without findings
             // proves nothing.
@@ -228,7 +231,12 @@ fn every_defect_is_found_and_nothing_else() {
             let mut profile = firsttouch.profile(&file, &["--quiet"], &command);
             let outcome = run(profile.env("OPENBLAS_NUM_THREADS", "1").env("FIRSTTOUCH_WATCHPOINTS_REST", "never"));
             assert_eq!((outcome.status, outcome.stdout_text().as_str()), (0, "ok\n"), "{}: {outcome:?}", name);
-            problems = expected.problems(&firsttouch.report_json(&file));
+            let report = firsttouch.report_json(&file);
+            problems = expected.problems(&report);
+            let own = report["findings"]
+                .as_array()
+                .and_then(|all| all.iter().find(|one| one["object_name"] == expected.get("object").unwrap_or_default()));
+            problems.extend(own.filter(|_| expected.get("finding") != Some("none")).and_then(|own| expected.program.fix_problem(own)));
             problems.extend(expected.problems_of_each_source(&firsttouch, &file));
             if problems.is_empty() {
                 // The guests run the program under this plan (scripts/test-guests).

@@ -320,7 +320,8 @@ fn attach_to_another_users_process() {
     let pid = running.pid().to_string();
     let mut command = firsttouch.command(["profile", "--duration", "1", "--pid", &pid]);
     let outcome = run(command.uid(NOBODY).gid(NOBODY).current_dir(directory.path()));
-    assert_clear_error(&outcome, &[1], &[&pid]);
+    assert_clear_error(&outcome, &[1], &["(ticker) belongs to user root (0)", "sudo"]);
+    assert_eq!(outcome.messages().matches(&format!("process {pid}")).count(), 1, "{outcome:?}");
     assert_eq!(running.wait().stdout_text(), "ready\ndone\n");
 }
 

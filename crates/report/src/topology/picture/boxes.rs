@@ -1,7 +1,7 @@
 //! One node as a box: its memory, and below it groups of cores under their shared cache.
 
 use super::{GAP, HEAD};
-use crate::canvas::{Anchor, Area, Canvas, text_width};
+use crate::canvas::{Anchor, Area, Canvas, text_width, width_of};
 use firsttouch_model::format_bytes;
 use firsttouch_model::topology::{Cache, CacheKind, Core, Node, Topology};
 
@@ -31,8 +31,7 @@ pub fn wide(text: &str) -> f64 {
 pub fn heading(canvas: &mut Canvas, (x, y): (f64, f64), text: &str, more: &str) {
     canvas.text((x, y), Anchor::Start, "head", text);
     if !more.is_empty() {
-        // Headings are 13 px and bold.
-        canvas.text((x + text_width(text) * 1.35 + 8.0, y), Anchor::Start, "", more);
+        canvas.text((x + width_of("head", text) * 1.1 + 8.0, y), Anchor::Start, "", more);
     }
 }
 

@@ -53,6 +53,8 @@ struct Session<'a> {
     start_ns: u64,
     end_ns: u64,
     last_tick_ns: u64,
+    /// firsttouch's own CPU time when the program started.
+    start_cpu_ns: u64,
     /// Urgent records taken since the last tick.
     urgent: usize,
     /// And those that are urgent if there are many.
@@ -98,6 +100,7 @@ impl<'a> Session<'a> {
             start_ns: now,
             end_ns: now,
             last_tick_ns: now,
+            start_cpu_ns: 0,
             urgent: 0,
             pressing: 0,
             next_act_ns: now,

@@ -88,8 +88,10 @@ impl AgentRing {
         let file = unsafe { File::from_raw_fd(fd) };
         let length = HEADER_BYTES + capacity * SLOT_BYTES;
         file.set_len(length as u64)?;
+        // The memory is made now, while firsttouch waits for the kernel's first event anyway, and not page by page while the program runs.
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
         // SAFETY: a fresh shared mapping of the whole file, released by `RingMemory`.
-        let base = unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, fd, 0) };
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, flags, fd, 0) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }

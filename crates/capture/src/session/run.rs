@@ -21,7 +21,10 @@ const MAPPINGS_NS: u64 = 200_000_000;
 const AGENT_NS: u64 = 10 * TICK_NS;
 /// Faults of a quiet program within a tick, from which on the rings are read more often.
 const MANY: usize = 8;
+/// How often the profile is written, and how often in a run that takes this long already.
 const FLUSH_NS: u64 = 500_000_000;
+const LATER_FLUSH_NS: u64 = 1_000_000_000;
+const LATER_NS: u64 = 3_000_000_000;
 /// Kernel records that are taken before the rings are read again.
 const BATCH: usize = 200;
 
@@ -52,7 +55,8 @@ impl Session<'_> {
             }
             if now >= next_flush {
                 self.flush(now);
-                next_flush = monotonic_ns() + FLUSH_NS;
+                let is_later = now.saturating_sub(self.start_ns) > LATER_NS;
+                next_flush = monotonic_ns() + if is_later { LATER_FLUSH_NS } else { FLUSH_NS };
             }
             if deadline.is_some_and(|d| now >= d) {
                 return ended;

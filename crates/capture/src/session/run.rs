@@ -33,7 +33,7 @@ impl Session<'_> {
     pub(super) fn run(&mut self, signals: &Signals, is_child: bool) -> Option<i32> {
         let deadline = self.options.duration.map(|d| self.start_ns + u64::try_from(d.as_nanos()).unwrap_or(u64::MAX / 2));
         let (mut next_tick, mut next_flush) = (self.start_ns, self.start_ns + FLUSH_NS / 4);
-        let rings = self.sources.descriptors();
+        let mut rings = self.sources.descriptors();
         let mut tick_ns = TICK_NS;
         let mut ended = None;
         loop {
@@ -62,7 +62,7 @@ impl Session<'_> {
                 return ended;
             }
             let wake = next_tick.min(self.next_act_ns).min(next_flush).min(deadline.unwrap_or(u64::MAX));
-            match signals.wait(wake.saturating_sub(monotonic_ns()), &rings) {
+            match signals.wait(wake.saturating_sub(monotonic_ns()), &mut rings) {
                 Some(Notice::Child) => may_have_ended = true,
                 Some(Notice::Forward(signal) | Notice::Terminal(signal)) if ended.is_some() => {
                     if matches!(signal, libc::SIGINT | libc::SIGQUIT | libc::SIGTERM | libc::SIGHUP) {

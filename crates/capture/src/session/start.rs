@@ -197,7 +197,7 @@ fn wait_for(pid: i32, signals: &Signals) -> i32 {
         if let Some(code) = reap(pid) {
             return code;
         }
-        if let Some(Notice::Forward(signal)) = signals.wait(WAIT_NS, &[]) {
+        if let Some(Notice::Forward(signal)) = signals.wait(WAIT_NS, &mut Vec::new()) {
             send(pid, signal);
         }
     }

@@ -410,6 +410,23 @@ mod tests {
         assert_eq!(ring.lost(), u64::MAX);
     }
 
+    /// Check that writing to a new ring makes no page faults: its memory exists already.
+    #[test]
+    fn the_memory_exists() {
+        let ring = AgentRing::create(1 << 14, 1, false).unwrap();
+        let faults = || {
+            // SAFETY: rusage is plain data, which the call fills.
+            unsafe {
+                let mut usage: libc::rusage = std::mem::zeroed();
+                libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+                usage.ru_minflt
+            }
+        };
+        let before = faults();
+        (0..1 << 14).for_each(|number| ring.word64(ring.slot(number)).store(number, Ordering::Relaxed));
+        assert!(faults() - before < 64, "{} faults for 256 pages", faults() - before);
+    }
+
     /// Check that a request for a wake says whether an allocation may have come before it.
     #[test]
     fn wakes_are_asked_for() {

@@ -53,6 +53,8 @@ struct Session<'a> {
     start_ns: u64,
     end_ns: u64,
     last_tick_ns: u64,
+    /// When the process is looked at again, where the kernel reports no mappings.
+    next_scan_ns: u64,
     /// firsttouch's own CPU time when the program started.
     start_cpu_ns: u64,
     /// Urgent records taken since the last tick.
@@ -100,6 +102,7 @@ impl<'a> Session<'a> {
             start_ns: now,
             end_ns: now,
             last_tick_ns: now,
+            next_scan_ns: now,
             start_cpu_ns: 0,
             urgent: 0,
             pressing: 0,

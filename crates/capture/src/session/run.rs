@@ -17,6 +17,11 @@ const TICK_NS: u64 = 10_000_000;
 const LONGEST_TICK_NS: u64 = 100_000_000;
 /// How often mappings are looked up if no agent reports allocations.
 const MAPPINGS_NS: u64 = 200_000_000;
+/// Where the kernel does not report mappings and threads, the process is looked at in the first ticks, and then so seldom that looks take
+/// 0.25 % of a CPU. (A stack in unknown code is looked up at once, and the agent reports threads.)
+const FIRST_SCANS_NS: u64 = 100_000_000;
+const SCAN_PAUSE_PER_COST: u64 = 400;
+const LONGEST_SCAN_PAUSE_NS: u64 = 200_000_000;
 /// How long the agent may take to announce itself.
 const AGENT_NS: u64 = 10 * TICK_NS;
 /// Faults of a quiet program within a tick, from which on the rings are read more often.
@@ -120,8 +125,12 @@ impl Session<'_> {
     fn tick(&mut self, now: u64) -> bool {
         let before = std::mem::replace(&mut self.last_tick_ns, now);
         self.drain(now, true);
-        if !self.tracker.activity.is_reported {
+        if !self.tracker.activity.is_reported && now >= self.next_scan_ns {
             self.tracker.scan_process(self.pid, now);
+            let ended = monotonic_ns();
+            let is_young = now.saturating_sub(self.start_ns) < FIRST_SCANS_NS;
+            let pause_ns = (SCAN_PAUSE_PER_COST * ended.saturating_sub(now)).min(LONGEST_SCAN_PAUSE_NS);
+            self.next_scan_ns = if is_young { now } else { ended + pause_ns };
         }
         let has_agent = self.tracker.processes.live.get(&self.pid).is_some_and(|p| p.has_agent);
         let age = now.saturating_sub(self.start_ns);

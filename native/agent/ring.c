@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define FAULT_AROUND 65536u /* bytes that the kernel maps at a read fault, unless it was told otherwise */
+
 _Thread_local struct ft_thread ft_thread __attribute__((tls_model("initial-exec")));
 struct ft_agent ft_agent;
 _Alignas(FT_PAGE_MAX) struct ft_wiped ft_wiped;
@@ -56,6 +58,20 @@ static bool fills_half(uint64_t head, uint64_t count) {
     return ((head ^ (head + count)) & (ft_agent.capacity / 2)) != 0;
 }
 
+static void *slot_at(uint64_t number) {
+    return ft_agent.slots + (number & (ft_agent.capacity - 1)) * FT_SLOT_BYTES;
+}
+
+/* The ring's memory exists already (firsttouch made it), but each of its pages would fault once in this process, and a page fault of
+ * ours is recorded as the program's are. Where a page of a file is read first, the kernel maps those around it with it: one fault
+ * instead of FAULT_AROUND / 4 KiB. Where it maps only one, nothing changes. */
+static void map_window(uint64_t head, uint64_t count) {
+    const volatile unsigned char *last = slot_at(head + count - 1);
+    if (ft_unlikely(((uintptr_t)last & (FAULT_AROUND - 1)) < count * FT_SLOT_BYTES)) {
+        (void)*last;
+    }
+}
+
 static bool reserve(uint64_t count, uint64_t *first) {
     struct ft_ring_header *ring = ft_agent.ring;
     uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
@@ -68,14 +84,11 @@ static bool reserve(uint64_t count, uint64_t *first) {
     ft_thread.reserved = head;
     ft_thread.unpublished = (uint32_t)count;
     *first = head;
+    map_window(head, count);
     if (ft_unlikely(fills_half(head, count))) {
         wake();
     }
     return true;
-}
-
-static void *slot_at(uint64_t number) {
-    return ft_agent.slots + (number & (ft_agent.capacity - 1)) * FT_SLOT_BYTES;
 }
 
 static void publish(void *slot, uint64_t number) {

@@ -30,7 +30,7 @@ pub struct Options {
     pub notes: Vec<String>,
     /// Called with (done, all) while names are looked up at the end.
     pub progress: Option<fn(usize, usize)>,
-    /// Called about twice a second while the program is recorded, and with `None` when that ends.
+    /// Called once or twice a second while the program is recorded, and with `None` when that ends.
     pub observed: Option<Observer>,
 }
 

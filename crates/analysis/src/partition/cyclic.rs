@@ -106,9 +106,12 @@ fn accept(units: &[&Unit], chance: &Chance, period: f64, chances: f64) -> Option
     let n = by_phase.len();
     let (mut agreement, mut compared) = (0.0, 0usize);
     for (i, (phase, unit)) in by_phase.iter().enumerate() {
-        let others = (1..=REACH.min(n - 1)).flat_map(|step| [&by_phase[(i + step) % n], &by_phase[(i + n - step) % n]]);
         let circular = |p: f64| (p - phase).abs().min(1.0 - (p - phase).abs());
-        let near = others.filter(|o| o.1.position.abs_diff(unit.position) >= far).min_by(|a, b| circular(a.0).total_cmp(&circular(b.0)));
+        let is_far = |other: &&(f64, &Unit)| other.1.position.abs_diff(unit.position) >= far;
+        // On each side the first is the nearest.
+        let after = (1..=REACH.min(n - 1)).map(|step| &by_phase[(i + step) % n]).find(is_far);
+        let before = (1..=REACH.min(n - 1)).map(|step| &by_phase[(i + n - step) % n]).find(is_far);
+        let near = after.into_iter().chain(before).min_by(|a, b| circular(a.0).total_cmp(&circular(b.0)));
         if let Some(near) = near {
             agreement += unit.agreement(near.1);
             compared += 1;

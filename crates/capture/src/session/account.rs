@@ -5,7 +5,7 @@ use crate::source::Occasion;
 use firsttouch_model::RecordingSummary;
 use firsttouch_model::rows::metadata::{Entry, Mode};
 use firsttouch_profile::Created;
-use firsttouch_system::calls::clock::monotonic_ns;
+use firsttouch_system::calls::clock::{monotonic_ns, process_cpu_ns};
 use firsttouch_system::proc::stat::TICKS_PER_S;
 
 impl Session<'_> {
@@ -45,6 +45,8 @@ impl Session<'_> {
 
     /// Takes the last records and closes the file. The sources live on in the returned session.
     pub(super) fn finish(&mut self, exit_code: Option<i32>) -> Recording {
+        let used_ns = process_cpu_ns().saturating_sub(self.start_cpu_ns);
+        self.tracker.sink.write(|w| w.meta(Entry::ProfilerCpuNs(used_ns)));
         self.sources.stop();
         if let Some(observed) = &self.options.observed {
             observed(None);

@@ -55,6 +55,10 @@ struct Session<'a> {
     start_ns: u64,
     end_ns: u64,
     last_tick_ns: u64,
+    /// When the process is looked at again, where the kernel reports no mappings.
+    next_scan_ns: u64,
+    /// firsttouch's own CPU time when the program started.
+    start_cpu_ns: u64,
     /// Urgent records taken since the last tick.
     urgent: usize,
     /// And those that are urgent if there are many.
@@ -101,6 +105,8 @@ impl<'a> Session<'a> {
             start_ns: now,
             end_ns: now,
             last_tick_ns: now,
+            next_scan_ns: now,
+            start_cpu_ns: 0,
             urgent: 0,
             pressing: 0,
             next_act_ns: now,

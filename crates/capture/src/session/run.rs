@@ -17,11 +17,19 @@ const TICK_NS: u64 = 10_000_000;
 const LONGEST_TICK_NS: u64 = 100_000_000;
 /// How often mappings are looked up if no agent reports allocations.
 const MAPPINGS_NS: u64 = 200_000_000;
+/// Where the kernel does not report mappings and threads, the process is looked at in the first ticks, and then so seldom that looks take
+/// 0.25 % of a CPU. (A stack in unknown code is looked up at once, and the agent reports threads.)
+const FIRST_SCANS_NS: u64 = 100_000_000;
+const SCAN_PAUSE_PER_COST: u64 = 400;
+const LONGEST_SCAN_PAUSE_NS: u64 = 200_000_000;
 /// How long the agent may take to announce itself.
 const AGENT_NS: u64 = 10 * TICK_NS;
 /// Faults of a quiet program within a tick, from which on the rings are read more often.
 const MANY: usize = 8;
+/// How often the profile is written, and how often in a run that takes this long already.
 const FLUSH_NS: u64 = 500_000_000;
+const LATER_FLUSH_NS: u64 = 1_000_000_000;
+const LATER_NS: u64 = 3_000_000_000;
 /// Kernel records that are taken before the rings are read again.
 const BATCH: usize = 200;
 
@@ -30,7 +38,7 @@ impl Session<'_> {
     pub(super) fn run(&mut self, signals: &Signals, is_child: bool) -> Option<i32> {
         let deadline = self.options.duration.map(|d| self.start_ns + u64::try_from(d.as_nanos()).unwrap_or(u64::MAX / 2));
         let (mut next_tick, mut next_flush) = (self.start_ns, self.start_ns + FLUSH_NS / 4);
-        let rings = self.sources.descriptors();
+        let mut rings = self.sources.descriptors();
         let mut tick_ns = TICK_NS;
         let mut ended = None;
         loop {
@@ -52,13 +60,14 @@ impl Session<'_> {
             }
             if now >= next_flush {
                 self.flush(now);
-                next_flush = monotonic_ns() + FLUSH_NS;
+                let is_later = now.saturating_sub(self.start_ns) > LATER_NS;
+                next_flush = monotonic_ns() + if is_later { LATER_FLUSH_NS } else { FLUSH_NS };
             }
             if deadline.is_some_and(|d| now >= d) {
                 return ended;
             }
             let wake = next_tick.min(self.next_act_ns).min(next_flush).min(deadline.unwrap_or(u64::MAX));
-            match signals.wait(wake.saturating_sub(monotonic_ns()), &rings) {
+            match signals.wait(wake.saturating_sub(monotonic_ns()), &mut rings) {
                 Some(Notice::Child) => may_have_ended = true,
                 Some(Notice::Forward(signal) | Notice::Terminal(signal)) if ended.is_some() => {
                     if matches!(signal, libc::SIGINT | libc::SIGQUIT | libc::SIGTERM | libc::SIGHUP) {
@@ -116,8 +125,12 @@ impl Session<'_> {
     fn tick(&mut self, now: u64) -> bool {
         let before = std::mem::replace(&mut self.last_tick_ns, now);
         self.drain(now, true);
-        if !self.tracker.activity.is_reported {
+        if !self.tracker.activity.is_reported && now >= self.next_scan_ns {
             self.tracker.scan_process(self.pid, now);
+            let ended = monotonic_ns();
+            let is_young = now.saturating_sub(self.start_ns) < FIRST_SCANS_NS;
+            let pause_ns = (SCAN_PAUSE_PER_COST * ended.saturating_sub(now)).min(LONGEST_SCAN_PAUSE_NS);
+            self.next_scan_ns = if is_young { now } else { ended + pause_ns };
         }
         let has_agent = self.tracker.processes.live.get(&self.pid).is_some_and(|p| p.has_agent);
         let age = now.saturating_sub(self.start_ns);

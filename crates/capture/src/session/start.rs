@@ -14,7 +14,7 @@ use crate::sources::watch::{Calibration, Watch, calibrate};
 use crate::track::generated_code::GeneratedCode;
 use firsttouch_model::rows::metadata::Mode;
 use firsttouch_profile::Writer;
-use firsttouch_system::calls::clock::monotonic_ns;
+use firsttouch_system::calls::clock::{monotonic_ns, process_cpu_ns};
 use firsttouch_system::launch::signals::{Notice, Signals, process_exists, process_runs, send};
 use firsttouch_system::launch::{LaunchError, Waiting, environment, find_program, raise_file_limit, reap};
 use firsttouch_system::proc;
@@ -175,6 +175,7 @@ impl Session<'_> {
     fn begin(&mut self) {
         self.start_ns = monotonic_ns();
         self.next_act_ns = self.start_ns;
+        self.start_cpu_ns = process_cpu_ns();
     }
 }
 
@@ -199,7 +200,7 @@ fn wait_for(pid: i32, signals: &Signals) -> i32 {
         if let Some(code) = reap(pid) {
             return code;
         }
-        if let Some(Notice::Forward(signal)) = signals.wait(WAIT_NS, &[]) {
+        if let Some(Notice::Forward(signal)) = signals.wait(WAIT_NS, &mut Vec::new()) {
             send(pid, signal);
         }
     }

@@ -56,6 +56,8 @@ pub struct Metadata {
     /// CPU time of the program's first process, and of the processes that it started and waited for, at its end; `None` if not known.
     pub own_cpu_ns: Option<u64>,
     pub children_cpu_ns: Option<u64>,
+    /// CPU time that firsttouch used while the program ran.
+    pub profiler_cpu_ns: Option<u64>,
     /// The largest amount of the profiled processes' memory seen in swap, bytes.
     pub swapped_bytes: u64,
     /// The samples of registers that performance events took from outside the program; the agent took the others.
@@ -86,6 +88,7 @@ pub enum Entry<'a> {
     ChildrenLeft(u64),
     OwnCpuNs(u64),
     ChildrenCpuNs(u64),
+    ProfilerCpuNs(u64),
     SwappedBytes(u64),
     SamplesOutside(u64),
     Variables(&'a BTreeMap<Id, String>),
@@ -112,6 +115,7 @@ impl Entry<'_> {
             Self::ChildrenLeft(_) => "children_left",
             Self::OwnCpuNs(_) => "own_cpu_ns",
             Self::ChildrenCpuNs(_) => "children_cpu_ns",
+            Self::ProfilerCpuNs(_) => "profiler_cpu_ns",
             Self::SwappedBytes(_) => "swapped_bytes",
             Self::SamplesOutside(_) => "samples_outside",
             Self::Variables(_) => "variables",
@@ -134,6 +138,7 @@ impl Entry<'_> {
             | Self::ChildrenLeft(value)
             | Self::OwnCpuNs(value)
             | Self::ChildrenCpuNs(value)
+            | Self::ProfilerCpuNs(value)
             | Self::SwappedBytes(value)
             | Self::SamplesOutside(value) => value.to_string(),
             Self::Symbolized => "yes".to_owned(),
@@ -178,6 +183,7 @@ impl Metadata {
             "children_left" => self.children_left = number(value).unwrap_or(0),
             "own_cpu_ns" => self.own_cpu_ns = number(value),
             "children_cpu_ns" => self.children_cpu_ns = number(value),
+            "profiler_cpu_ns" => self.profiler_cpu_ns = number(value),
             "swapped_bytes" => self.swapped_bytes = number(value).unwrap_or(0),
             "samples_outside" => self.samples_outside = number(value).unwrap_or(0),
             "variables" => {
@@ -229,6 +235,7 @@ mod tests {
             Entry::ChildrenLeft(5),
             Entry::OwnCpuNs(8),
             Entry::ChildrenCpuNs(9),
+            Entry::ProfilerCpuNs(10),
             Entry::SwappedBytes(6),
             Entry::SamplesOutside(7),
             Entry::Variables(&variables),
@@ -255,6 +262,7 @@ mod tests {
             children_left: 5,
             own_cpu_ns: Some(8),
             children_cpu_ns: Some(9),
+            profiler_cpu_ns: Some(10),
             swapped_bytes: 6,
             samples_outside: 7,
             variables,

@@ -56,7 +56,7 @@ impl Commands {
                 for started in running.iter().take_while(|started| **started != pid) {
                     send(*started, libc::SIGKILL);
                     while reap(*started).is_none() {
-                        self.signals.wait(LOOK_NS, &[]);
+                        self.signals.wait(LOOK_NS, &mut Vec::new());
                     }
                 }
                 return Err(error);
@@ -73,7 +73,7 @@ impl Commands {
                 let wall_s = monotonic_ns().saturating_sub(start) as f64 / 1e9;
                 return Ok(Ran { exit_code, wall_s, interrupted: interrupted.or_else(|| self.interrupted()) });
             }
-            match self.signals.wait(LOOK_NS, &[]) {
+            match self.signals.wait(LOOK_NS, &mut Vec::new()) {
                 Some(Notice::Forward(signal)) => {
                     running.iter().for_each(|pid| send(*pid, signal));
                     interrupted = interrupted.or(asks_to_stop(signal));
@@ -88,7 +88,7 @@ impl Commands {
     #[must_use]
     pub fn interrupted(&self) -> Option<i32> {
         loop {
-            match self.signals.wait(0, &[])? {
+            match self.signals.wait(0, &mut Vec::new())? {
                 Notice::Forward(signal) | Notice::Terminal(signal) => {
                     if let Some(signal) = asks_to_stop(signal) {
                         return Some(signal);

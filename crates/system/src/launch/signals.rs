@@ -68,8 +68,9 @@ impl Signals {
         }
     }
 
-    /// Sleeps until a signal comes, one of `others` can be read, or `timeout_ns` passed.
-    pub fn wait(&self, timeout_ns: u64, others: &[i32]) -> Option<Notice> {
+    /// Sleeps until a signal comes, one of `others` can be read, or `timeout_ns` passed. Leaves those of `others` out from now on whose
+    /// writers have ended: a performance event of a thread that has ended would end each wait at once, until its process is reaped.
+    pub fn wait(&self, timeout_ns: u64, others: &mut Vec<i32>) -> Option<Notice> {
         let entry = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let mut polled: Vec<libc::pollfd> = std::iter::once(self.fd.as_raw_fd()).chain(others.iter().copied()).map(entry).collect();
         let timeout = libc::timespec {
@@ -77,7 +78,11 @@ impl Signals {
             tv_nsec: i64::try_from(timeout_ns % 1_000_000_000).unwrap_or(0),
         };
         // SAFETY: valid pollfds, their number, and a valid timeout.
-        unsafe { libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, &timeout, std::ptr::null()) };
+        let ready = unsafe { libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, &timeout, std::ptr::null()) };
+        if ready > 0 {
+            let has_ended = |fd: i32| polled.iter().any(|polled| polled.fd == fd && polled.revents & libc::POLLHUP != 0);
+            others.retain(|&fd| !has_ended(fd));
+        }
         // SAFETY: signalfd_siginfo is plain data, filled whole by a successful read.
         let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
         let size = size_of::<libc::signalfd_siginfo>();
@@ -123,4 +128,28 @@ pub fn process_runs(pid: i32) -> bool {
 pub fn process_exists(pid: i32) -> bool {
     // SAFETY: signal 0 only checks.
     unsafe { libc::kill(pid, 0) == 0 || super::errno() == libc::EPERM }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    /// Check that a descriptor whose writer has ended ends one wait, not all that follow, and that the others stay.
+    #[test]
+    fn writers_that_ended_are_left_out() {
+        let signals = Signals::catch().expect("a descriptor");
+        let (ended, writer) = std::io::pipe().expect("a pipe");
+        let (open, _writer) = std::io::pipe().expect("a pipe");
+        drop(writer);
+        let mut others = vec![ended.as_raw_fd(), open.as_raw_fd()];
+        let began = Instant::now();
+        assert_eq!(signals.wait(60_000_000_000, &mut others), None);
+        assert!(began.elapsed() < Duration::from_secs(30));
+        assert_eq!(others, [open.as_raw_fd()]);
+        let began = Instant::now();
+        assert_eq!(signals.wait(20_000_000, &mut others), None);
+        assert!(began.elapsed() >= Duration::from_millis(20));
+        assert_eq!(others, [open.as_raw_fd()]);
+    }
 }

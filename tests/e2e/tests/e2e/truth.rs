@@ -264,3 +264,28 @@ fn figures_are_true() {
         check("triad", "parallel");
     }
 }
+
+/// Check that the ring that the agent writes samples to makes few page faults: they are recorded as the program's own are. Each page of it made one.
+#[test]
+fn the_agents_ring_makes_few_faults() {
+    let test = "truth_agents_ring";
+    let Some(firsttouch) = Firsttouch::find(test) else { return };
+    let Some(program) = program(test, "truth/dgemv") else { return };
+    let directory = temporary_directory();
+    let file = directory.path().join("ring.ftp");
+    let command = [program.to_str().expect("a readable path"), "--seconds", "4", "--threads", "2"];
+    let outcome = run(&mut firsttouch.profile(&file, &["--quiet"], &command));
+    if outcome.status == LACKS_INSTRUCTIONS {
+        return;
+    }
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let profile = rusqlite::Connection::open(&file).expect("a profile");
+    let count = |sql: &str| profile.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("a number");
+    // A sample takes 11 slots of 64 bytes.
+    let pages = count("SELECT count(*) FROM samples") * 11 * 64 / 4096;
+    let in_agent = "SELECT DISTINCT site FROM frames WHERE depth = 0 AND module LIKE '%libfirsttouch_agent%'";
+    let started = "SELECT value + 1000000000 FROM meta WHERE key = 'start_ns'";
+    let faults = count(&format!("SELECT count(*) FROM first_touches WHERE time_ns > ({started}) AND site IN ({in_agent})"));
+    eprintln!("{test}: {faults} faults of the agent after the first second, {pages} pages of samples");
+    assert!(pages > 20 && faults * 8 < pages, "{faults} faults, {pages} pages");
+}

@@ -39,6 +39,8 @@ use std::path::Path;
 /// virtual machine.
 const LOOKS_NS: u64 = 100_000_000;
 const WAITS_NS: u64 = 400_000_000;
+/// The same while watchpoints only check what samples show, and so are armed rarely.
+const CHECK_WAITS_NS: u64 = 2_000_000_000;
 /// Counting takes at most this part of a CPU.
 const WAITS_BUDGET: f64 = 0.0005;
 /// A thread must be this old before watchpoints are spent on it: most of a thousand short ones never are.
@@ -251,7 +253,8 @@ impl Running {
             let began = monotonic_ns();
             tracker.count_waits();
             let took_ns = monotonic_ns().saturating_sub(began) as f64;
-            self.next_waits_ns = now + ((took_ns / WAITS_BUDGET) as u64).clamp(LOOKS_NS, WAITS_NS);
+            let least_ns = if self.rounds.pace.is_check() { CHECK_WAITS_NS } else { LOOKS_NS };
+            self.next_waits_ns = now + ((took_ns / WAITS_BUDGET) as u64).min(WAITS_NS).max(least_ns);
             self.rounds.pace.observe_waits(now, tracker.activity.waits, cpus);
         }
         if now >= self.next_look_ns {

@@ -21,12 +21,15 @@ const LEAST_DUTY: f64 = 0.004;
 const CHECK_DUTY: f64 = 0.1;
 /// Samples show the accesses if there are so many that show every address of a loop and its progress, and they are this part of all, in the last
 /// seconds: older ones count less and less.
-const ENOUGH_SAMPLES: f64 = 200.0;
+const ENOUGH_SAMPLES: f64 = 100.0;
 const FORGET_NS: f64 = 2e9;
 const RATED_SHARE: f64 = 0.8;
-/// The cross-check needs so many hits first, or this time.
+/// The cross-check needs so many hits first, or this time, or so much CPU time of moving watchpoints.
 const ENOUGH_HITS: u64 = 300;
 const CHECKED_NS: u64 = 4_000_000_000;
+const CHECKED_MOVING_NS: u64 = 5_000_000;
+/// Of a cross-check, moving watchpoints may take this part of one core. Each round moves them twice.
+const CHECK_ARM_BUDGET: f64 = 0.0005;
 const LONGEST_REST_NS: f64 = 1e9;
 const SHORTEST_NS: f64 = 4e6;
 const LONGEST_NS: f64 = 250e6;
@@ -66,6 +69,7 @@ pub struct Pace {
     /// What faults cost while they were armed, CPU ns.
     spent_ns: f64,
     arm_ns: f64,
+    moved_ns: u64,
     trapped_ns: f64,
     started_ns: u64,
     /// When samples were last taken, and their numbers then; and the numbers of the last seconds.
@@ -127,7 +131,8 @@ impl Pace {
         for (recent, (now, then)) in self.recent.iter_mut().zip([computing, rated].into_iter().zip(before)) {
             *recent = *recent * keep + now.saturating_sub(then) as f64;
         }
-        let is_checked = hits >= ENOUGH_HITS || now_ns.saturating_sub(self.started_ns) >= CHECKED_NS;
+        let has_spent = self.moved_ns >= CHECKED_MOVING_NS || now_ns.saturating_sub(self.started_ns) >= CHECKED_NS;
+        let is_checked = hits >= ENOUGH_HITS || has_spent;
         let [computing, rated] = self.recent;
         self.is_check = is_checked && rated >= ENOUGH_SAMPLES && rated >= RATED_SHARE * computing;
     }
@@ -174,7 +179,11 @@ impl Pace {
     /// The shortest rest after `armed` ns for a cross-check.
     #[must_use]
     pub fn check_rest(&self, armed: f64) -> f64 {
-        if self.is_check { (armed * (1.0 / CHECK_DUTY - 1.0)).min(LONGEST_REST_NS) } else { 0.0 }
+        if !self.is_check {
+            return 0.0;
+        }
+        let affordable = 2.0 * self.arm_ns / CHECK_ARM_BUDGET - armed;
+        (armed * (1.0 / CHECK_DUTY - 1.0)).max(affordable).min(LONGEST_REST_NS)
     }
 
     /// A window on an object of `group` closed: accesses estimated in `held_ns`, time its traps took.
@@ -201,6 +210,7 @@ impl Pace {
 
     /// Moving all watchpoints took `ns`: the rounds get longer.
     pub fn armed(&mut self, ns: u64) {
+        self.moved_ns += ns;
         self.arm_ns = if self.arm_ns == 0.0 { ns as f64 } else { 0.8 * self.arm_ns + 0.2 * ns as f64 };
     }
 
@@ -319,6 +329,21 @@ mod tests {
         assert!(!pace.disarms_in_bursts());
     }
 
+    /// Check that the first part of a cross-check ends when it has cost enough, however few hits it had.
+    #[test]
+    fn a_check_is_bounded() {
+        let mut pace = Pace::new(0, ArmedCost::default());
+        for tenth in 1..=10 {
+            pace.observe_samples(tenth * 100_000_000, tenth * 50, tenth * 50, 3);
+        }
+        assert!(!pace.is_check());
+        for _ in 0..17 {
+            pace.armed(300_000);
+        }
+        pace.observe_samples(1_100_000_000, 550, 550, 3);
+        assert!(pace.is_check());
+    }
+
     /// Check that watchpoints rest most of the time once they have checked the samples, and only while samples show the accesses.
     #[test]
     fn a_check_rests() {
@@ -337,9 +362,11 @@ mod tests {
         assert!(!run(&mut pace, 10, 50, 10), "not checked yet");
         assert_eq!(pace.round_ns(1, &HashMap::new()), 60e6, "samples show accesses, too");
         assert!(run(&mut pace, 1, 50, 300));
-        let (armed, rest) = pace.divide(25e6);
-        assert!(armed == 25e6 && (rest - 225e6).abs() < 1.0, "{armed} {rest}");
-        assert_eq!(pace.divide(250e6).1, LONGEST_REST_NS);
+        assert_eq!(pace.divide(25e6), (25e6, LONGEST_REST_NS), "0.05 % of a core for two moves of 0.3 ms would be a rest of 1.2 s");
+        let cheap = Pace { is_check: true, arm_ns: 30_000.0, ..Pace::default() };
+        assert!((cheap.divide(25e6).1 - 225e6).abs() < 1.0, "a tenth of the time");
+        assert!((cheap.divide(4e6).1 - 116e6).abs() < 1.0, "0.05 % of a core");
+        assert_eq!(cheap.divide(250e6).1, LONGEST_REST_NS);
         assert!(run(&mut pace, 300, 50, 300));
         assert!(!run(&mut pace, 10, 0, 300), "a phase whose loops cannot be rated, after a long one of others");
         assert_eq!(pace.divide(25e6), (25e6, 0.0));

@@ -12,7 +12,8 @@
 //!
 //! - samples of registers: the thread that wrote at a place when its page appeared (`windows.rs`),
 //! - rows of windows before and after, which end where this one begins, or begin where it ends,
-//! - the counts, if only one thread, or one set of threads, can have made the row (`solve.rs`).
+//! - the counts, if only one thread can have made the row, or only one order of threads (`shares.rs`). A row is divided among several threads only
+//!   if the object shows elsewhere that each of its threads filled a stretch (`stretches.rs`).
 //!
 //! What is not known remains unknown: rows that several threads can have made have no first touches here.
 //!
@@ -22,7 +23,9 @@ mod chains;
 mod counts;
 mod fill;
 mod owners;
+mod shares;
 mod solve;
+mod stretches;
 #[cfg(test)]
 mod tests;
 mod windows;
@@ -42,19 +45,20 @@ const LEAST_KNOWN: f64 = 0.9;
 /// Records of a segment, if it has as many pages.
 const RECORDS: u64 = 64;
 
-/// The first touches that looks at the process's pages show.
+/// The first touches that looks at the process's pages show. `reads`: whether the code at a site reads data from a file or a socket.
 #[must_use]
-pub fn touches_of_appeared(profile: &Profile) -> Vec<FirstTouch> {
+pub fn touches_of_appeared(profile: &Profile, reads: &dyn Fn(Id) -> bool) -> Vec<FirstTouch> {
     if profile.appeared.is_empty() || !profile.first_touches.is_empty() {
         return Vec::new();
     }
     let accesses = by_sample(profile);
     let mut all = appearances(profile, &accesses);
-    all.iter_mut().for_each(solve);
     let owners = Owners::new(profile);
+    all.iter_mut().for_each(|one| solve(one, &owners));
     let segments = known_objects(&all, &owners);
-    let fillers = Fillers::new(profile, &owners, &segments);
-    let mut touches: Vec<FirstTouch> = segments.iter().flat_map(|segment| records(segment, &fillers)).collect();
+    let fillers = Fillers::new(profile, &owners, reads, &segments);
+    let clear = segments.iter().filter(|segment| !fillers.is_doubtful(segment));
+    let mut touches: Vec<FirstTouch> = clear.flat_map(|segment| records(segment, &fillers)).collect();
     touches.sort_by_key(|touch| (touch.time_ns, touch.address));
     for (touch, id) in touches.iter_mut().zip(1..) {
         touch.id = id;

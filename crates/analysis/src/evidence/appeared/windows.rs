@@ -16,6 +16,8 @@ pub(super) struct Anchor {
     pub thread: Id,
     pub is_descending: bool,
     pub site: Option<Id>,
+    /// The thread's page-fault count then.
+    pub faults: Option<u64>,
 }
 
 /// A stretch of a row that one thread made; `None`: not known which.
@@ -60,7 +62,17 @@ impl Row {
     }
 
     pub fn assign(&mut self, thread: Id) {
-        self.parts = vec![Part { start: self.start, end: self.end, thread: Some(thread) }];
+        self.parts = self.whole(thread);
+    }
+
+    /// The row as one part.
+    pub fn whole(&self, thread: Id) -> Vec<Part> {
+        vec![Part { start: self.start, end: self.end, thread: Some(thread) }]
+    }
+
+    /// The thread that made all of it.
+    pub fn maker(&self) -> Option<Id> {
+        if let [part] = self.parts[..] { part.thread } else { None }
     }
 
     /// The direction in which its threads go through it; that of most samples of the program if none is of this row.
@@ -117,7 +129,17 @@ impl Window {
     }
 
     pub fn segments(&self) -> Vec<Segment> {
-        let of_part = |row: &Row, part: &Part| Segment {
+        self.rows.iter().flat_map(|row| row.parts.iter().map(move |part| self.of_part(row, part))).collect()
+    }
+
+    /// A row as a segment whose thread is not known.
+    pub fn segment(&self, row: &Row) -> Segment {
+        self.of_part(row, &Part { start: row.start, end: row.end, thread: None })
+    }
+
+    fn of_part(&self, row: &Row, part: &Part) -> Segment {
+        let is_own = |one: &&Anchor| Some(one.thread) == part.thread && (part.start..part.end).contains(&one.address);
+        Segment {
             process: self.process,
             from_ns: self.from_ns,
             to_ns: self.to_ns,
@@ -126,13 +148,8 @@ impl Window {
             start: part.start,
             end: part.end,
             page_bytes: row.page_bytes,
-            site: row
-                .anchors
-                .iter()
-                .find(|one| Some(one.thread) == part.thread && (part.start..part.end).contains(&one.address))
-                .and_then(|one| one.site),
-        };
-        self.rows.iter().flat_map(|row| row.parts.iter().map(move |part| of_part(row, part))).collect()
+            site: row.anchors.iter().find(is_own).and_then(|one| one.site),
+        }
     }
 }
 
@@ -188,7 +205,7 @@ pub(super) fn appearances(profile: &Profile, accesses: &[&[SampledAccess]]) -> V
         let Some(&process) = process_of.get(&sample.thread) else { continue };
         let anchor = |access: &SampledAccess| {
             let is_descending = access.stride.is_some_and(|stride| stride < 0);
-            Anchor { address: access.address, thread: sample.thread, is_descending, site: access.site }
+            Anchor { address: access.address, thread: sample.thread, is_descending, site: access.site, faults: None }
         };
         let anchors = own.iter().filter(|access| access.kind.writes()).map(anchor).collect();
         writes.entry(process).or_default().entry(sample.thread).or_default().push(Tick { time_ns: sample.time_ns, anchors });
@@ -247,17 +264,18 @@ fn window(process: Id, appeared: &[&Appeared], counts: &Counts, ticks: &BTreeMap
     for row in &mut rows {
         row.parts = vec![Part { start: row.start, end: row.end, thread: None }];
     }
-    for (thread, list) in ticks.iter().filter(|(thread, _)| capacity.contains_key(&Some(**thread))) {
+    for (&thread, list) in ticks.iter().filter(|(thread, _)| capacity.contains_key(&Some(**thread))) {
         let (from, to) = (list.partition_point(|tick| tick.time_ns < from_ns), list.partition_point(|tick| tick.time_ns <= to_ns));
-        let mut add = |anchor: &Anchor, is_late: bool| {
+        let mut add = |tick: &Tick, anchor: &Anchor, is_late: bool| {
             let at = rows.partition_point(|row| row.end <= anchor.address);
             let row = rows.get_mut(at).filter(|row| row.start <= anchor.address && (!is_late || row.is_at_front(anchor)));
-            row.into_iter().for_each(|row| row.anchors.push(*anchor));
+            let faults = counts.exactly_at(thread, tick.time_ns);
+            row.into_iter().for_each(|row| row.anchors.push(Anchor { faults, ..*anchor }));
         };
-        list[from..to].iter().flat_map(|tick| &tick.anchors).for_each(|anchor| add(anchor, false));
+        list[from..to].iter().for_each(|tick| tick.anchors.iter().for_each(|anchor| add(tick, anchor, false)));
         // A tick that takes the CPU from its thread is delivered when the thread runs again: it has touched no page since.
-        let late = list.get(to).filter(|tick| counts.at(Some(*thread), tick.time_ns) <= counts.at(Some(*thread), to_ns) + LATE_FAULTS);
-        late.into_iter().flat_map(|tick| &tick.anchors).for_each(|anchor| add(anchor, true));
+        let late = list.get(to).filter(|tick| counts.at(Some(thread), tick.time_ns) <= counts.at(Some(thread), to_ns) + LATE_FAULTS);
+        late.into_iter().for_each(|tick| tick.anchors.iter().for_each(|anchor| add(tick, anchor, true)));
     }
     rows.iter_mut().for_each(|row| row.anchors.sort_by_key(|anchor| anchor.address));
     let read_ns = counts.reading_before(from_ns).unwrap_or(0);

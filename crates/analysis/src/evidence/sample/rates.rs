@@ -227,6 +227,7 @@ impl Rates {
                 rates.of_loop.insert(key, rate);
                 continue;
             }
+            if std::env::var_os("DBG").is_some() { eprintln!("DBG loop {key:x?} all {} timers {} most_ns {most_ns:?} laps {laps:?} mean {} per thread {:?}", of_all.len(), of_timers.len(), mean_progress(&of_timers), all.iter().map(|(t, p)| (*t, p.len(), rated(p))).collect::<Vec<_>>()); }
             let is_within = match most_ns {
                 Some(most_ns) => are_within(&of_timers, most_ns),
                 None => matches!(laps, Laps::Within) || mean_progress(&of_timers) < PART_OF_A_LAP_UNCHECKED,

@@ -3,16 +3,21 @@
 //! If the threads of node n make the share u_n of the accesses to a page, 1 - u_n of these are remote when the page is on node n. Where no
 //! thread owns a part, u_n is nearly the same for all nodes and pages. Then the remote fraction lies between 1 - max u_n and 1 - min u_n
 //! whoever touched the pages first, so the object can be judged without its first touches.
+//!
+//! The same holds for threads that own parts, if pages are huge and each holds parts of threads of several nodes.
 
 use crate::estimator::Design;
 use crate::evidence::Hit;
-use crate::partition::PartitionKind;
+use crate::partition::{Partition, PartitionKind};
 use crate::threads::Threads;
 use firsttouch_model::Estimate;
+use std::collections::HashMap;
 
 /// Samples of a stretch of the object, at least, and stretches at most.
 const LEAST_HITS: usize = 24;
 const MOST_STRETCHES: usize = 8;
+/// Places of a huge page whose owners are asked for.
+const PROBES: u64 = 64;
 /// The remote fraction must exceed this, wherever the pages are.
 const LEAST_REMOTE: f64 = 0.1;
 
@@ -41,14 +46,55 @@ pub fn remote_anywhere(kind: PartitionKind, hits: &[Hit], design: &Design, threa
         most += sum - by_node.iter().copied().fold(f64::INFINITY, f64::min);
         mean += sum * (1.0 - 1.0 / nodes as f64);
     }
+    estimate(all, (least, mean, most), hits.len())
+}
+
+/// The same where each thread has its parts, but pages are huge: a page is on one node, and holds parts of several. `start`: the address of the
+/// object.
+#[must_use]
+pub fn remote_in_pages(
+    partition: &Partition,
+    hits: &[Hit],
+    design: &Design,
+    threads: &Threads,
+    nodes: usize,
+    (start, page_bytes): (u64, u64),
+) -> Option<Estimate> {
+    if !matches!(partition.kind, PartitionKind::Block | PartitionKind::BlockCyclic) || hits.len() < LEAST_HITS || nodes < 2 {
+        return None;
+    }
+    let node_of: HashMap<usize, usize> = threads.list.iter().map(|thread| (thread.worker, thread.node as usize)).collect();
+    let (mut all, mut least, mut most, mut mean) = (0.0, 0.0, 0.0, 0.0);
+    for hit in hits {
+        let page = (start + hit.offset) / page_bytes * page_bytes;
+        let inside = (0..PROBES).map(|probe| page + probe * page_bytes / PROBES).filter(|address| *address >= start);
+        let mut by_node = vec![0.0; nodes];
+        for owner in inside.filter_map(|address| partition.owner(address - start)) {
+            *by_node.get_mut(*node_of.get(&owner)?)? += 1.0;
+        }
+        let sum: f64 = by_node.iter().sum();
+        if sum <= 0.0 {
+            continue;
+        }
+        let weight = design.weight(hit.draw) * hit.rate();
+        all += weight;
+        least += weight * (1.0 - by_node.iter().copied().fold(0.0, f64::max) / sum);
+        most += weight * (1.0 - by_node.iter().copied().fold(f64::INFINITY, f64::min) / sum);
+        mean += weight * (1.0 - 1.0 / nodes as f64);
+    }
+    estimate(all, (least, mean, most), hits.len())
+}
+
+/// The remote fraction between the least and the most of these accesses.
+fn estimate(all: f64, (least, mean, most): (f64, f64, f64), hits: usize) -> Option<Estimate> {
     if all <= 0.0 || !all.is_finite() {
         return None;
     }
     // Half a 95 % interval of a fraction near a half.
-    let error = 0.98 / (hits.len() as f64).sqrt();
+    let error = 0.98 / (hits as f64).sqrt();
     let (low, high) = ((least / all - error).max(0.0), (most / all + error).min(1.0));
     let value = (mean / all).clamp(low, high);
-    (low > LEAST_REMOTE).then_some(Estimate { value, low, high, samples: hits.len() as u64 })
+    (low > LEAST_REMOTE).then_some(Estimate { value, low, high, samples: hits as u64 })
 }
 
 #[cfg(test)]
@@ -57,6 +103,7 @@ mod tests {
     use crate::estimator::Draw;
     use crate::evidence::ByThread;
     use crate::homes::Home;
+    use crate::partition::{Sample, Sight, Unit, classify};
     use crate::threads::Thread;
 
     fn threads(nodes: &[u32]) -> Threads {
@@ -78,7 +125,7 @@ mod tests {
     }
 
     /// Samples at positions from 0 on, by these threads.
-    fn remote(kind: PartitionKind, users: &[usize], threads: &Threads) -> Option<Estimate> {
+    fn samples(users: &[usize], threads: &Threads) -> (Vec<Hit>, Design) {
         let hit = |(at, &thread): (usize, &usize)| Hit {
             draw: at,
             object: 0,
@@ -95,8 +142,40 @@ mod tests {
         };
         let hits: Vec<Hit> = users.iter().enumerate().map(hit).collect();
         let draw = |at: usize| Draw { group: 0, round: at as u64, z: 1.0, held_ns: 1.0, rate: 1.0, cut: false, doubts: [None; 2] };
-        let design = Design::of_rounds((0..users.len()).map(draw).collect(), 1);
+        (hits, Design::of_rounds((0..users.len()).map(draw).collect(), 1))
+    }
+
+    fn remote(kind: PartitionKind, users: &[usize], threads: &Threads) -> Option<Estimate> {
+        let (hits, design) = samples(users, threads);
         remote_anywhere(kind, &hits, &design, threads, 2)
+    }
+
+    /// Check that chunks of several threads in each huge page are half remote wherever the page is, that chunks of whole pages are not, and that
+    /// neither are chunks on base pages.
+    #[test]
+    fn chunks_within_huge_pages() {
+        let threads = threads(&[0, 0, 1, 1]);
+        let remote = |chunk: usize, pages: u64| {
+            let users: Vec<usize> = (0..4096).map(|i| i / chunk % 4).collect();
+            let (hits, design) = samples(&users, &threads);
+            let units = hits.iter().map(|hit| Unit {
+                position: hit.position,
+                shares: [(users[hit.draw], 1.0)].into(),
+                counts: [(users[hit.draw], 1)].into(),
+                cut: false,
+                round: hit.round,
+            });
+            let weights = (0..4).map(|worker| (worker, 1.0)).collect();
+            let sample = Sample { units: units.collect(), weights, cpus: 4, sight: Sight::One, ..Sample::default() };
+            let partition = classify(&sample);
+            assert!(matches!(partition.kind, PartitionKind::Block | PartitionKind::BlockCyclic), "{partition:?}");
+            remote_in_pages(&partition, &hits, &design, &threads, 2, (1 << 30, pages * 4096))
+        };
+        let found = remote(128, 512).expect("each page has a chunk of each thread");
+        assert!((found.value - 0.5).abs() < 0.02 && found.low > 0.4 && found.high < 0.6, "{found:?}");
+        assert!(remote(512, 512).is_none(), "each page is one thread's");
+        assert!(remote(128, 1).is_none(), "base pages");
+        assert!(remote(1024, 512).is_none(), "blocks");
     }
 
     /// Check that memory which both nodes use alike is half remote, and that nothing is said where the place of its pages matters.

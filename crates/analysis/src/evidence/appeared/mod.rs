@@ -31,12 +31,13 @@ mod tests;
 mod windows;
 
 use super::sample::by_sample;
+use counts::Counts;
 use fill::Fillers;
-use firsttouch_model::rows::{FirstTouch, Id, Profile};
+use firsttouch_model::rows::{Appeared, FirstTouch, Id, Object, Profile};
 use owners::{Owner, Owners};
 use solve::solve;
-use std::collections::HashMap;
-use windows::{Appearance, Segment, Window, appearances};
+use std::collections::{BTreeMap, HashMap};
+use windows::{Appearance, BASE_PAGE, Segment, Window, appearances};
 
 /// Pages that one record stands for, at most.
 const PAGES_OF_RECORD: u64 = 64;
@@ -64,6 +65,32 @@ pub fn touches_of_appeared(profile: &Profile, reads: &dyn Fn(Id) -> bool) -> Vec
         touch.id = id;
     }
     touches
+}
+
+/// The largest part of an object's pages that one thread can have touched first, by the counts. `None` if its pages were not seen to appear.
+#[must_use]
+pub fn largest_part(profile: &Profile, object: &Object) -> Option<f64> {
+    let end = object.address.saturating_add(object.bytes);
+    let life = object.born_ns..=object.died_ns.unwrap_or(u64::MAX);
+    let is_of = |row: &&Appeared| {
+        row.process == object.process
+            && row.address < end
+            && object.address < row.address.saturating_add(row.bytes)
+            && life.contains(&row.to_ns)
+    };
+    let counts = Counts::new(profile.fault_counts.iter().filter(|row| row.process == object.process));
+    let mut pages: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+    for row in profile.appeared.iter().filter(is_of) {
+        *pages.entry((row.from_ns, row.to_ns)).or_default() += row.bytes / row.page_bytes.max(BASE_PAGE);
+    }
+    let mut most: HashMap<Option<Id>, u64> = HashMap::new();
+    for (&(from, to), &pages) in &pages {
+        for (thread, faults) in counts.between(from, to)? {
+            *most.entry(thread).or_default() += faults.min(pages);
+        }
+    }
+    let all: u64 = pages.values().sum();
+    (all > 0).then(|| most.values().copied().max().unwrap_or(0) as f64 / all as f64)
 }
 
 /// What is known of objects whose touchers are known for most pages. Of other objects, a part would be taken for the whole. Objects of one site

@@ -254,6 +254,19 @@ fn interleaved_pages_stay_unknown() {
     assert!(wrong * 50 <= all, "{known} of {all} known, {wrong} wrong");
 }
 
+/// Check that memory is touched after its allocation, also if other memory that was looked at since earlier appeared in the same window.
+#[test]
+fn objects_are_touched_after_their_birth() {
+    let mut profile = Program::new(vec![Work::new(0, 0..1000, 2_000, 1000)], [5_000].into_iter()).profile();
+    profile.objects[0].born_ns = 1_900 * US;
+    profile.appeared[0].from_ns = 1_900 * US;
+    let older = Appeared { from_ns: 0, address: BASE - 100 * PAGE, bytes: 2 * PAGE, ..profile.appeared[0].clone() };
+    profile.appeared.push(older);
+    let touches = touches_of_appeared(&profile, &|_| true);
+    let own: Vec<&FirstTouch> = touches.iter().filter(|touch| touch.address >= BASE).collect();
+    assert!(!own.is_empty() && own.iter().all(|touch| touch.time_ns >= 1_900 * US), "{:?}", own.first());
+}
+
 /// Check that memory which was there before (recycled) is not taken for touched: nobody had so many faults.
 #[test]
 fn old_pages_have_no_toucher() {

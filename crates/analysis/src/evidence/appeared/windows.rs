@@ -4,7 +4,8 @@ use super::counts::{Counts, Toucher};
 use firsttouch_model::rows::{Appeared, Id, Profile, SampledAccess};
 use std::collections::{BTreeMap, HashMap};
 
-const BASE_PAGE: u64 = 4096;
+/// Pages of unknown size count as base pages.
+pub(super) const BASE_PAGE: u64 = 4096;
 /// A thread that had no more faults than this since a window made the end of a row if it writes within so many pages of it.
 const LATE_FAULTS: u64 = 2;
 const FRONT_PAGES: u64 = 2;
@@ -33,6 +34,8 @@ pub(super) struct Part {
 pub(super) struct Row {
     pub start: u64,
     pub end: u64,
+    /// Since when it is looked at: memory of several objects may appear in one window.
+    from_ns: u64,
     pub page_bytes: u64,
     /// In the order of addresses.
     pub anchors: Vec<Anchor>,
@@ -141,9 +144,9 @@ impl Window {
         let is_own = |one: &&Anchor| Some(one.thread) == part.thread && (part.start..part.end).contains(&one.address);
         Segment {
             process: self.process,
-            from_ns: self.from_ns,
+            from_ns: row.from_ns,
             to_ns: self.to_ns,
-            time_ns: self.from_ns.midpoint(self.to_ns),
+            time_ns: row.from_ns.midpoint(self.to_ns),
             thread: part.thread,
             start: part.start,
             end: part.end,
@@ -255,9 +258,19 @@ fn window(process: Id, appeared: &[&Appeared], counts: &Counts, ticks: &BTreeMap
         let (start, end) = (one.address, one.address.saturating_add(one.bytes));
         let page_bytes = one.page_bytes.max(BASE_PAGE);
         match rows.last_mut() {
-            Some(last) if last.end == start && last.page_bytes == page_bytes => last.end = end,
+            Some(last) if last.end == start && last.page_bytes == page_bytes => {
+                (last.end, last.from_ns) = (end, last.from_ns.max(one.from_ns));
+            }
             Some(last) if last.end > start => {}
-            _ => rows.push(Row { start, end, page_bytes, anchors: Vec::new(), parts: Vec::new(), is_descending: false }),
+            _ => rows.push(Row {
+                start,
+                end,
+                from_ns: one.from_ns,
+                page_bytes,
+                anchors: Vec::new(),
+                parts: Vec::new(),
+                is_descending: false,
+            }),
         }
     }
     let capacity = counts.between(from_ns, to_ns)?;

@@ -227,7 +227,6 @@ impl Rates {
                 rates.of_loop.insert(key, rate);
                 continue;
             }
-            if std::env::var_os("DBG").is_some() { eprintln!("DBG loop {key:x?} all {} timers {} most_ns {most_ns:?} laps {laps:?} mean {} per thread {:?}", of_all.len(), of_timers.len(), mean_progress(&of_timers), all.iter().map(|(t, p)| (*t, p.len(), rated(p))).collect::<Vec<_>>()); }
             let is_within = match most_ns {
                 Some(most_ns) => are_within(&of_timers, most_ns),
                 None => matches!(laps, Laps::Within) || mean_progress(&of_timers) < PART_OF_A_LAP_UNCHECKED,
@@ -410,8 +409,12 @@ fn whole(pairs: &[Pair]) -> Vec<Pair> {
 }
 
 /// How far apart two samples may be, CPU ns, so that a loop seldom begins anew in between: by the pairs that are closest. `None` if not even
-/// these are close enough.
+/// these are close enough, and without bursts: ticks that come early on a loaded machine are few, and a loop that waits before it begins anew seems
+/// slow between them.
 fn closeness(pairs: &[Pair]) -> Option<f64> {
+    if !pairs.iter().any(|pair| pair.is_burst) {
+        return None;
+    }
     let mut closest = whole(pairs);
     closest.sort_by(|a, b| a.ns.total_cmp(&b.ns));
     closest.truncate(CLOSEST);

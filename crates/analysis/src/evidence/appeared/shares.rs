@@ -19,8 +19,9 @@ const TICK_PAGES: u64 = 2;
 /// A sample confirms a stretch if at least this part (1 / `INSIDE`) of it lies on either side, and if its ends are known to this part of it.
 const INSIDE: u64 = 8;
 const KNOWN_TO: u64 = 16;
-/// Sets of threads that are tried, and threads of a set that are tried in all orders.
-const MOST_SETS: usize = 20_000;
+/// Sets of threads that are tried, sets that may fit, and threads of a set that are tried in all orders. With more, nothing would be certain.
+const MOST_TRIED: usize = 4_000;
+const MOST_SETS: usize = 12;
 const MOST_ORDERED: usize = 6;
 
 /// A thread worked at a page of the row.
@@ -100,7 +101,7 @@ impl<'a> Shares<'a> {
         let mut open: Vec<(Vec<usize>, usize, u64)> = vec![(Vec::new(), 0, 0)];
         while let Some((set, next, sum)) = open.pop() {
             tried += 1;
-            if tried > MOST_SETS {
+            if tried > MOST_TRIED || found.len() > MOST_SETS {
                 return None;
             }
             if sum + self.ignored >= self.pages && !set.is_empty() && labelled(&set) {
@@ -123,6 +124,9 @@ impl<'a> Shares<'a> {
     /// The parts of a row whose threads have a stretch each, as far as all sets and orders of threads that are possible agree. If it is not known
     /// that they have, samples must confirm it.
     pub fn stretches(&self, have_stretches: bool) -> Option<Vec<Part>> {
+        if !have_stretches && self.labels.iter().all(|label| label.counts.is_none()) {
+            return None;
+        }
         let mut agreed: Option<Vec<(u64, u64, Toucher)>> = None;
         for set in self.sets()? {
             if set.len() > MOST_ORDERED {

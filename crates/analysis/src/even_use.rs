@@ -8,16 +8,13 @@
 
 use crate::estimator::Design;
 use crate::evidence::Hit;
-use crate::partition::{Partition, PartitionKind};
+use crate::partition::PartitionKind;
 use crate::threads::Threads;
 use firsttouch_model::Estimate;
-use std::collections::HashMap;
 
 /// Samples of a stretch of the object, at least, and stretches at most.
 const LEAST_HITS: usize = 24;
 const MOST_STRETCHES: usize = 8;
-/// Places of a huge page whose owners are asked for.
-const PROBES: u64 = 64;
 /// The remote fraction must exceed this, wherever the pages are.
 const LEAST_REMOTE: f64 = 0.1;
 
@@ -31,8 +28,38 @@ pub fn remote_anywhere(kind: PartitionKind, hits: &[Hit], design: &Design, threa
     let mut order: Vec<&Hit> = hits.iter().collect();
     order.sort_by_key(|hit| hit.position);
     let length = order.len().div_ceil((order.len() / LEAST_HITS).clamp(1, MOST_STRETCHES));
-    let (mut all, mut least, mut most, mut mean) = (0.0, 0.0, 0.0, 0.0);
-    for stretch in order.chunks(length) {
+    between_best_and_worst(order.chunks(length), design, threads, nodes)
+}
+
+/// The same where each thread has its parts, but pages are huge: a page is on one node, and holds parts of several. `start`: the address of the
+/// object. Few samples in each page make it seem to be used by one node, so they make no finding.
+#[must_use]
+pub fn remote_in_pages(
+    kind: PartitionKind,
+    hits: &[Hit],
+    design: &Design,
+    threads: &Threads,
+    nodes: usize,
+    (start, page_bytes): (u64, u64),
+) -> Option<Estimate> {
+    if !matches!(kind, PartitionKind::Block | PartitionKind::BlockCyclic) || hits.len() < LEAST_HITS || nodes < 2 {
+        return None;
+    }
+    let page = |hit: &Hit| start.saturating_add(hit.offset) / page_bytes.max(1);
+    let mut order: Vec<&Hit> = hits.iter().collect();
+    order.sort_by_key(|hit| page(hit));
+    between_best_and_worst(order.chunk_by(|one, next| page(one) == page(next)), design, threads, nodes)
+}
+
+/// The remote fraction from the best to the worst place of each of these stretches of an object.
+fn between_best_and_worst<'h>(
+    stretches: impl Iterator<Item = &'h [&'h Hit]>,
+    design: &Design,
+    threads: &Threads,
+    nodes: usize,
+) -> Option<Estimate> {
+    let (mut all, mut least, mut most, mut mean, mut hits) = (0.0, 0.0, 0.0, 0.0, 0);
+    for stretch in stretches {
         let mut by_node = vec![0.0; nodes];
         for hit in stretch {
             for by in &hit.by_thread {
@@ -45,48 +72,8 @@ pub fn remote_anywhere(kind: PartitionKind, hits: &[Hit], design: &Design, threa
         least += sum - by_node.iter().copied().fold(0.0, f64::max);
         most += sum - by_node.iter().copied().fold(f64::INFINITY, f64::min);
         mean += sum * (1.0 - 1.0 / nodes as f64);
+        hits += stretch.len();
     }
-    estimate(all, (least, mean, most), hits.len())
-}
-
-/// The same where each thread has its parts, but pages are huge: a page is on one node, and holds parts of several. `start`: the address of the
-/// object.
-#[must_use]
-pub fn remote_in_pages(
-    partition: &Partition,
-    hits: &[Hit],
-    design: &Design,
-    threads: &Threads,
-    nodes: usize,
-    (start, page_bytes): (u64, u64),
-) -> Option<Estimate> {
-    if !matches!(partition.kind, PartitionKind::Block | PartitionKind::BlockCyclic) || hits.len() < LEAST_HITS || nodes < 2 {
-        return None;
-    }
-    let node_of: HashMap<usize, usize> = threads.list.iter().map(|thread| (thread.worker, thread.node as usize)).collect();
-    let (mut all, mut least, mut most, mut mean) = (0.0, 0.0, 0.0, 0.0);
-    for hit in hits {
-        let page = (start + hit.offset) / page_bytes * page_bytes;
-        let inside = (0..PROBES).map(|probe| page + probe * page_bytes / PROBES).filter(|address| *address >= start);
-        let mut by_node = vec![0.0; nodes];
-        for owner in inside.filter_map(|address| partition.owner(address - start)) {
-            *by_node.get_mut(*node_of.get(&owner)?)? += 1.0;
-        }
-        let sum: f64 = by_node.iter().sum();
-        if sum <= 0.0 {
-            continue;
-        }
-        let weight = design.weight(hit.draw) * hit.rate();
-        all += weight;
-        least += weight * (1.0 - by_node.iter().copied().fold(0.0, f64::max) / sum);
-        most += weight * (1.0 - by_node.iter().copied().fold(f64::INFINITY, f64::min) / sum);
-        mean += weight * (1.0 - 1.0 / nodes as f64);
-    }
-    estimate(all, (least, mean, most), hits.len())
-}
-
-/// The remote fraction between the least and the most of these accesses.
-fn estimate(all: f64, (least, mean, most): (f64, f64, f64), hits: usize) -> Option<Estimate> {
     if all <= 0.0 || !all.is_finite() {
         return None;
     }
@@ -103,7 +90,6 @@ mod tests {
     use crate::estimator::Draw;
     use crate::evidence::ByThread;
     use crate::homes::Home;
-    use crate::partition::{Sample, Sight, Unit, classify};
     use crate::threads::Thread;
 
     fn threads(nodes: &[u32]) -> Threads {
@@ -158,24 +144,17 @@ mod tests {
         let remote = |chunk: usize, pages: u64| {
             let users: Vec<usize> = (0..4096).map(|i| i / chunk % 4).collect();
             let (hits, design) = samples(&users, &threads);
-            let units = hits.iter().map(|hit| Unit {
-                position: hit.position,
-                shares: [(users[hit.draw], 1.0)].into(),
-                counts: [(users[hit.draw], 1)].into(),
-                cut: false,
-                round: hit.round,
-            });
-            let weights = (0..4).map(|worker| (worker, 1.0)).collect();
-            let sample = Sample { units: units.collect(), weights, cpus: 4, sight: Sight::One, ..Sample::default() };
-            let partition = classify(&sample);
-            assert!(matches!(partition.kind, PartitionKind::Block | PartitionKind::BlockCyclic), "{partition:?}");
-            remote_in_pages(&partition, &hits, &design, &threads, 2, (1 << 30, pages * 4096))
+            remote_in_pages(PartitionKind::BlockCyclic, &hits, &design, &threads, 2, (1 << 30, pages * 4096))
         };
         let found = remote(128, 512).expect("each page has a chunk of each thread");
         assert!((found.value - 0.5).abs() < 0.02 && found.low > 0.4 && found.high < 0.6, "{found:?}");
         assert!(remote(512, 512).is_none(), "each page is one thread's");
         assert!(remote(128, 1).is_none(), "base pages");
         assert!(remote(1024, 512).is_none(), "blocks");
+        let (hits, design) = samples(&(0..16_384).map(|i| i / 128 % 4).collect::<Vec<_>>(), &threads);
+        let few: Vec<Hit> = hits.into_iter().step_by(512).collect();
+        let found = remote_in_pages(PartitionKind::BlockCyclic, &few, &design, &threads, 2, (1 << 30, 2 << 20));
+        assert!(found.is_none(), "a sample in each page");
     }
 
     /// Check that memory which both nodes use alike is half remote, and that nothing is said where the place of its pages matters.

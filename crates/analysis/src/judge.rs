@@ -172,7 +172,7 @@ impl Judge<'_> {
             None
         } else {
             remote_anywhere(partition.kind, hits, self.design, self.threads, self.target.nodes)
-                .or_else(|| self.remote_in_huge_pages(group, hits, &partition, &touch))
+                .or_else(|| self.remote_in_huge_pages(group, hits, partition.kind, &touch))
         };
         let mut subject = Subject {
             group: indices.first().copied().unwrap_or_default(),
@@ -209,13 +209,13 @@ impl Judge<'_> {
 
     /// The remote fraction wherever its pages are, if they are huge and hold parts of threads of several nodes. Several threads must have touched
     /// them: what one thread touched is misplaced for that reason first.
-    fn remote_in_huge_pages(&self, group: &Group, hits: &[Hit], partition: &Partition, touch: &TouchSummary) -> Option<Estimate> {
+    fn remote_in_huge_pages(&self, group: &Group, hits: &[Hit], kind: PartitionKind, touch: &TouchSummary) -> Option<Estimate> {
         let [member] = group.members[..] else { return None };
         let object = &self.profile.objects[member];
         if touch.page_bytes <= BASE_PAGE || largest_part(self.profile, object)? >= SERIAL {
             return None;
         }
-        remote_in_pages(partition, hits, self.design, self.threads, self.target.nodes, (object.address, touch.page_bytes))
+        remote_in_pages(kind, hits, self.design, self.threads, self.target.nodes, (object.address, touch.page_bytes))
     }
 
     /// The remote fraction over windows with a known home.

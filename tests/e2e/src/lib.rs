@@ -7,6 +7,7 @@
 //! process   run, signal, time out        case      one program, run bare and profiled, compared
 //! tool      the firsttouch under test    terminal  run on a pseudo-terminal
 //! corpus    what the corpus promises     recorded  profiles recorded once, read by tests
+//! expected  what a report must say about a program of the corpus
 //! edits     fixes of a report, applied to a copy of a program
 //! agreement  whether report and plan contradict each other
 //! documented  commands that the documentation prints
@@ -19,6 +20,7 @@ pub mod case;
 pub mod corpus;
 pub mod documented;
 pub mod edits;
+pub mod expected;
 pub mod paths;
 pub mod picture;
 pub mod process;

@@ -7,6 +7,8 @@ use firsttouch_analysis::{Analysis, analyse};
 use firsttouch_model::TouchCause;
 use firsttouch_model::rows::*;
 
+/// Simulated runs of each program.
+const RUNS: usize = 60;
 /// What a sample of a burst takes from its loop, ns.
 const BURST_COST: f64 = 15_000.0;
 const BURST: usize = 4;
@@ -197,16 +199,40 @@ fn coverage(program: &Program, runs: usize) -> Coverage {
     seen
 }
 
-#[test]
-fn explore() {
-    for new_entries in [false, true] {
-        for random_ticks in [false, true] {
-            for has_bursts in [true, false] {
-                for laps_ms in [[0.05, 0.05], [0.1, 0.1], [0.3, 0.3], [0.35, 0.65], [0.2, 1.0], [1.0, 1.0], [1.9, 2.1], [2.0, 2.001], [5.0, 5.0], [3.0, 5.0]] {
-                    let program = Program { laps_ns: laps_ms.map(|ms| ms * 1e6), new_entries, random_ticks, has_bursts, ..PROGRAM };
-                    println!("new {new_entries} random {random_ticks} bursts {has_bursts} {laps_ms:?}: {:?}", coverage(&program, 40));
-                }
-            }
-        }
+/// Laps of both loops, ms: short ones, different ones, in step with the ticks and not, and longer than a tick.
+const LAPS_MS: [[f64; 2]; 8] = [[0.05, 0.05], [0.1, 0.1], [0.3, 0.3], [0.35, 0.65], [0.2, 1.0], [1.9, 2.1], [2.0, 2.001], [3.0, 5.0]];
+
+fn covers(of: &Program) {
+    for laps_ms in LAPS_MS {
+        let program = Program { laps_ns: laps_ms.map(|ms| ms * 1e6), ..*of };
+        let seen = coverage(&program, RUNS);
+        println!("{laps_ms:?}: {seen:?}");
+        assert!(seen.share * 100 >= RUNS * 93, "{laps_ms:?}: {seen:?}");
+        assert!(seen.threads * 100 >= seen.all_threads * 93, "{laps_ms:?}: {seen:?}");
     }
+}
+
+/// Check that the intervals contain the truth if ticks come every 4 ms, and that they are narrow where bursts show the speeds.
+#[test]
+fn ticks_of_a_grid() {
+    covers(&PROGRAM);
+}
+
+/// The same if ticks come at random, because threads share processors.
+#[test]
+fn random_ticks() {
+    covers(&Program { random_ticks: true, ..PROGRAM });
+}
+
+/// The same without bursts, as where perf is forbidden.
+#[test]
+fn no_bursts() {
+    covers(&Program { has_bursts: false, ..PROGRAM });
+    covers(&Program { has_bursts: false, random_ticks: true, ..PROGRAM });
+}
+
+/// The same if each pass through the array is another entry of the loop.
+#[test]
+fn new_entries() {
+    covers(&Program { new_entries: true, random_ticks: true, ..PROGRAM });
 }

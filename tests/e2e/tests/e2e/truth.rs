@@ -254,7 +254,7 @@ fn attached_with_running_children() {
 /// One test, so that the programs run one at a time.
 #[test]
 fn figures_are_true() {
-    let serial = ["ratio31", "dgemv", "triad", "unequal", "cyclic", "copies", "wide", "late_threads", "born_and_die"];
+    let serial = ["ratio31", "dgemv", "triad", "unequal", "cyclic", "copies", "stencil", "gather", "wide", "late_threads", "born_and_die"];
     // FIRSTTOUCH_TRUTH_PROGRAMS=dgemv,triad: only these.
     let wanted = std::env::var("FIRSTTOUCH_TRUTH_PROGRAMS").unwrap_or_default();
     for name in serial.into_iter().filter(|name| wanted.is_empty() || wanted.split(',').any(|one| one == *name)) {
@@ -262,5 +262,6 @@ fn figures_are_true() {
     }
     if wanted.is_empty() {
         check("triad", "parallel");
+        check("gather", "parallel");
     }
 }

@@ -193,9 +193,8 @@ pub fn pairs(
         let (pairs, moved) = if in_entry.is_some() {
             (&mut own.entries, in_entry)
         } else {
-            let span = |access: &SampledAccess, stride| {
-                spans.of_operand.get(&(key, sample.thread, access.site, access.object, stride)).copied()
-            };
+            let span =
+                |access: &SampledAccess, stride| spans.of_operand.get(&(key, sample.thread, access.site, access.object, stride)).copied();
             (&mut own.crossings, advance(accesses[at], accesses[before], span))
         };
         // The sample from outside interrupted the loop.

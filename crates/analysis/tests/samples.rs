@@ -98,7 +98,8 @@ pub fn run_with(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREA
 
 /// `bursts`: the time between two bursts of a thread, if there are any. `tick`: the time between two other samples.
 pub fn run_at(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS], bursts: Option<u64>, tick: u64) -> Run {
-    let mut random = Random(seed);
+    // Bursts change nothing else.
+    let (mut random, mut of_bursts) = (Random(seed), Random(seed + 1));
     let mut profile = Profile {
         processes: vec![Process { id: 1, pid: 10, parent: None, exe: None, born_ns: 0, died_ns: None }],
         threads: (0..THREADS as Id).map(thread).collect(),
@@ -142,7 +143,7 @@ pub fn run_at(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS
                 next += tick as f64 * if random.below(EARLY) == 0 { 1.0 - 0.35 * random.unit() } else { 1.0 };
             }
             while next_burst < cpu + length {
-                let tick = BURST_TICKS[random.below(BURST_TICKS.len() as u64) as usize];
+                let tick = BURST_TICKS[of_bursts.below(BURST_TICKS.len() as u64) as usize];
                 // Each sample but the first follows an interruption.
                 let at = |i: u64| ((next_burst - cpu) + (i * (tick - BURST_COST)) as f64) / ns_a_round;
                 samples.extend((0..BURST).map(|i| (next_burst as u64 + i * tick, thread, which, at(i) as u64, true)));

@@ -18,4 +18,5 @@ mod shared_memory;
 mod simulated;
 mod successors;
 mod together;
+mod uneven_ticks;
 mod without_perf;

@@ -409,8 +409,12 @@ fn whole(pairs: &[Pair]) -> Vec<Pair> {
 }
 
 /// How far apart two samples may be, CPU ns, so that a loop seldom begins anew in between: by the pairs that are closest. `None` if not even
-/// these are close enough.
+/// these are close enough, and without bursts: ticks that come early on a loaded machine are few, and a loop that waits before it begins anew seems
+/// slow between them.
 fn closeness(pairs: &[Pair]) -> Option<f64> {
+    if !pairs.iter().any(|pair| pair.is_burst) {
+        return None;
+    }
     let mut closest = whole(pairs);
     closest.sort_by(|a, b| a.ns.total_cmp(&b.ns));
     closest.truncate(CLOSEST);

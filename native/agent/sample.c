@@ -83,6 +83,14 @@ static uint64_t cpu_time_ns(void) {
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
+/* Page faults of this thread so far. */
+static uint32_t page_faults(void) {
+    struct rusage usage;
+    memset(&usage, 0, sizeof usage);
+    ft_raw_call(SYS_getrusage, RUSAGE_THREAD, (long)&usage, 0, 0);
+    return (uint32_t)usage.ru_minflt;
+}
+
 /* Copies the stack around the stack pointer. Nothing is read that was not written: what lies below the stack pointer's page may never
  * have been touched, and what lies above is read on the thread's own stack only, whose end is known. */
 static uint32_t copy_stack(uintptr_t stack_pointer, uint64_t *words, uint64_t *from) {
@@ -119,7 +127,7 @@ static void sample(const ucontext_t *context) {
     struct ft_record record = {.time_ns = ft_now(),
                                .address = (uint64_t)registers[REG_RIP],
                                .size = cpu_time_ns(),
-                               .aux = (uint64_t)(uint32_t)sched_getcpu()};
+                               .aux = (uint64_t)(uint32_t)sched_getcpu() | (uint64_t)page_faults() << 32};
     for (uint32_t i = 0; i < FT_SAMPLE_REGISTERS; i++) {
         words[i] = (uint64_t)registers[order[i]];
     }

@@ -43,7 +43,8 @@ pub fn analyse(profile: &Profile, target: &Target, sources: &dyn Sources) -> Ana
 
 /// As `analyse`, with the given sources of evidence.
 pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target: &Target, sources: &dyn Sources) -> Analysis {
-    let touches = touches_of_appeared(profile);
+    let reads = |site| sources.cause(CodeLocations { profile, sources }.frames(Some(site)), None) == TouchCause::Io;
+    let touches = touches_of_appeared(profile, &reads);
     let appeared = (!touches.is_empty()).then(|| Profile { first_touches: touches, ..profile.clone() });
     let profile = appeared.as_ref().unwrap_or(profile);
     let pooled = Pooled::new(profile, sources);

@@ -3,6 +3,8 @@
 //! If the threads of node n make the share u_n of the accesses to a page, 1 - u_n of these are remote when the page is on node n. Where no
 //! thread owns a part, u_n is nearly the same for all nodes and pages. Then the remote fraction lies between 1 - max u_n and 1 - min u_n
 //! whoever touched the pages first, so the object can be judged without its first touches.
+//!
+//! The same holds for threads that own parts, if pages are huge and each holds parts of threads of several nodes.
 
 use crate::estimator::Design;
 use crate::evidence::Hit;
@@ -26,8 +28,38 @@ pub fn remote_anywhere(kind: PartitionKind, hits: &[Hit], design: &Design, threa
     let mut order: Vec<&Hit> = hits.iter().collect();
     order.sort_by_key(|hit| hit.position);
     let length = order.len().div_ceil((order.len() / LEAST_HITS).clamp(1, MOST_STRETCHES));
-    let (mut all, mut least, mut most, mut mean) = (0.0, 0.0, 0.0, 0.0);
-    for stretch in order.chunks(length) {
+    between_best_and_worst(order.chunks(length), design, threads, nodes)
+}
+
+/// The same where each thread has its parts, but pages are huge: a page is on one node, and holds parts of several. `start`: the address of the
+/// object. Few samples in each page make it seem to be used by one node, so they make no finding.
+#[must_use]
+pub fn remote_in_pages(
+    kind: PartitionKind,
+    hits: &[Hit],
+    design: &Design,
+    threads: &Threads,
+    nodes: usize,
+    (start, page_bytes): (u64, u64),
+) -> Option<Estimate> {
+    if !matches!(kind, PartitionKind::Block | PartitionKind::BlockCyclic) || hits.len() < LEAST_HITS || nodes < 2 {
+        return None;
+    }
+    let page = |hit: &Hit| start.saturating_add(hit.offset) / page_bytes.max(1);
+    let mut order: Vec<&Hit> = hits.iter().collect();
+    order.sort_by_key(|hit| page(hit));
+    between_best_and_worst(order.chunk_by(|one, next| page(one) == page(next)), design, threads, nodes)
+}
+
+/// The remote fraction from the best to the worst place of each of these stretches of an object.
+fn between_best_and_worst<'h>(
+    stretches: impl Iterator<Item = &'h [&'h Hit]>,
+    design: &Design,
+    threads: &Threads,
+    nodes: usize,
+) -> Option<Estimate> {
+    let (mut all, mut least, mut most, mut mean, mut hits) = (0.0, 0.0, 0.0, 0.0, 0);
+    for stretch in stretches {
         let mut by_node = vec![0.0; nodes];
         for hit in stretch {
             for by in &hit.by_thread {
@@ -40,15 +72,16 @@ pub fn remote_anywhere(kind: PartitionKind, hits: &[Hit], design: &Design, threa
         least += sum - by_node.iter().copied().fold(0.0, f64::max);
         most += sum - by_node.iter().copied().fold(f64::INFINITY, f64::min);
         mean += sum * (1.0 - 1.0 / nodes as f64);
+        hits += stretch.len();
     }
     if all <= 0.0 || !all.is_finite() {
         return None;
     }
     // Half a 95 % interval of a fraction near a half.
-    let error = 0.98 / (hits.len() as f64).sqrt();
+    let error = 0.98 / (hits as f64).sqrt();
     let (low, high) = ((least / all - error).max(0.0), (most / all + error).min(1.0));
     let value = (mean / all).clamp(low, high);
-    (low > LEAST_REMOTE).then_some(Estimate { value, low, high, samples: hits.len() as u64 })
+    (low > LEAST_REMOTE).then_some(Estimate { value, low, high, samples: hits as u64 })
 }
 
 #[cfg(test)]
@@ -78,7 +111,7 @@ mod tests {
     }
 
     /// Samples at positions from 0 on, by these threads.
-    fn remote(kind: PartitionKind, users: &[usize], threads: &Threads) -> Option<Estimate> {
+    fn samples(users: &[usize], threads: &Threads) -> (Vec<Hit>, Design) {
         let hit = |(at, &thread): (usize, &usize)| Hit {
             draw: at,
             object: 0,
@@ -95,8 +128,33 @@ mod tests {
         };
         let hits: Vec<Hit> = users.iter().enumerate().map(hit).collect();
         let draw = |at: usize| Draw { group: 0, round: at as u64, z: 1.0, held_ns: 1.0, rate: 1.0, cut: false, doubts: [None; 2] };
-        let design = Design::of_rounds((0..users.len()).map(draw).collect(), 1);
+        (hits, Design::of_rounds((0..users.len()).map(draw).collect(), 1))
+    }
+
+    fn remote(kind: PartitionKind, users: &[usize], threads: &Threads) -> Option<Estimate> {
+        let (hits, design) = samples(users, threads);
         remote_anywhere(kind, &hits, &design, threads, 2)
+    }
+
+    /// Check that chunks of several threads in each huge page are half remote wherever the page is, that chunks of whole pages are not, and that
+    /// neither are chunks on base pages.
+    #[test]
+    fn chunks_within_huge_pages() {
+        let threads = threads(&[0, 0, 1, 1]);
+        let remote = |chunk: usize, pages: u64| {
+            let users: Vec<usize> = (0..4096).map(|i| i / chunk % 4).collect();
+            let (hits, design) = samples(&users, &threads);
+            remote_in_pages(PartitionKind::BlockCyclic, &hits, &design, &threads, 2, (1 << 30, pages * 4096))
+        };
+        let found = remote(128, 512).expect("each page has a chunk of each thread");
+        assert!((found.value - 0.5).abs() < 0.02 && found.low > 0.4 && found.high < 0.6, "{found:?}");
+        assert!(remote(512, 512).is_none(), "each page is one thread's");
+        assert!(remote(128, 1).is_none(), "base pages");
+        assert!(remote(1024, 512).is_none(), "blocks");
+        let (hits, design) = samples(&(0..16_384).map(|i| i / 128 % 4).collect::<Vec<_>>(), &threads);
+        let few: Vec<Hit> = hits.into_iter().step_by(512).collect();
+        let found = remote_in_pages(PartitionKind::BlockCyclic, &few, &design, &threads, 2, (1 << 30, 2 << 20));
+        assert!(found.is_none(), "a sample in each page");
     }
 
     /// Check that memory which both nodes use alike is half remote, and that nothing is said where the place of its pages matters.

@@ -5,13 +5,15 @@
 //! with few hits would bias the result towards memory that is used a lot.
 
 use crate::estimator::Design;
-use crate::even_use::remote_anywhere;
-use crate::evidence::{ByThread, Evidence, Hit, SourceRef};
+use crate::even_use::{remote_anywhere, remote_in_pages};
+use crate::evidence::{ByThread, Evidence, Hit, SourceRef, largest_part};
+use crate::findings::SERIAL;
 use crate::groups::Group;
 use crate::homes::Home;
 use crate::partition::{MIN_UNITS, Partition, PartitionKind, Sample, Sight, Unit, classify, thinning, turns};
 use crate::residents::Residents;
 use crate::threads::Threads;
+use crate::touch_record::BASE_PAGE;
 use crate::touch_summary::TouchSummary;
 use crate::{NotJudgedReason, Target};
 use firsttouch_model::Estimate;
@@ -170,6 +172,7 @@ impl Judge<'_> {
             None
         } else {
             remote_anywhere(partition.kind, hits, self.design, self.threads, self.target.nodes)
+                .or_else(|| self.remote_in_huge_pages(group, hits, partition.kind, &touch))
         };
         let mut subject = Subject {
             group: indices.first().copied().unwrap_or_default(),
@@ -202,6 +205,17 @@ impl Judge<'_> {
         };
         subject.reason = self.reason(group, indices, hits, &subject);
         subject
+    }
+
+    /// The remote fraction wherever its pages are, if they are huge and hold parts of threads of several nodes. Several threads must have touched
+    /// them: what one thread touched is misplaced for that reason first.
+    fn remote_in_huge_pages(&self, group: &Group, hits: &[Hit], kind: PartitionKind, touch: &TouchSummary) -> Option<Estimate> {
+        let [member] = group.members[..] else { return None };
+        let object = &self.profile.objects[member];
+        if touch.page_bytes <= BASE_PAGE || largest_part(self.profile, object)? >= SERIAL {
+            return None;
+        }
+        remote_in_pages(kind, hits, self.design, self.threads, self.target.nodes, (object.address, touch.page_bytes))
     }
 
     /// The remote fraction over windows with a known home.

@@ -14,7 +14,7 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
-pub use appeared::touches_of_appeared;
+pub use appeared::{largest_part, touches_of_appeared};
 pub use read::{Reader, Samples};
 pub use sample::derived_touches;
 

@@ -17,7 +17,7 @@
 //! | `shared-read` | use is `shared`, by threads on at least two nodes |
 //! | `no-stable-partition` | use is `irregular` |
 //! | `recycled-memory` | use is stable; at least half of its touched pages were touched under a former owner (`touches.rs`) |
-//! | `huge-page-sharing` | use is stable; pages are huge; several workers race for them; the first touches obey the users' partition at the touched address, and the remote pages hold parts of their home's own users (`huge.rs`) |
+//! | `huge-page-sharing` | use is stable; pages are huge; several workers race for them; the first touches obey the users' partition at the touched address, and the remote pages hold parts of their home's own users (`huge.rs`); or first touches are not known, several threads made them, and each page holds parts of several nodes (`even_use.rs`) |
 //! | `io-first-touch` | use is stable; the kernel touched at least half of it (recorded or derived), or the touching code is I/O |
 //! | `serial-first-touch` | use is stable; one worker touched at least 90 % of it |
 //! | `mismatched-partition` | use is stable; none of the above: several threads touched it, in another partition |
@@ -65,6 +65,10 @@ impl Context<'_> {
             PartitionKind::Shared => return self.on_several_nodes(subject).then_some(FindingKind::SharedRead),
             PartitionKind::Irregular => return Some(FindingKind::NoStablePartition),
             PartitionKind::Single | PartitionKind::Block | PartitionKind::BlockCyclic => {}
+        }
+        // Each thread has parts, and yet it makes no difference where the pages are.
+        if subject.is_same_anywhere {
+            return Some(FindingKind::HugePageSharing);
         }
         let touch = &subject.touch;
         if touch.recycled >= 0.5 {

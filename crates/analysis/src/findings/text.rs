@@ -109,6 +109,10 @@ impl Context<'_> {
                 "The kernel first touched {name} on behalf of {} (I/O into memory nobody had touched), and it is used by {used}: {figures}.",
                 self.toucher(case)
             ),
+            FindingKind::HugePageSharing if case.subject.is_same_anywhere => format!(
+                "The pages of {name} are {} and hold the parts of several threads: a page is on one node only. {UNSEEN}. It is used by {used}: {figures}.",
+                format_bytes(case.subject.touch.page_bytes)
+            ),
             FindingKind::HugePageSharing => format!(
                 "{name} is first touched by the threads that use it, but its pages are {} and hold the parts of several threads; the first thread to touch a page placed it. It is used by {used}: {figures}.",
                 format_bytes(case.subject.touch.page_bytes)

@@ -86,6 +86,8 @@ pub struct Tick {
     pub cpu: u32,
     /// The thread's CPU time so far, ns.
     pub cpu_ns: u64,
+    /// The thread's page faults so far, where the agent reads them.
+    pub faults: Option<u32>,
     /// A copy of the memory from this address on, around the stack pointer.
     pub stack_address: u64,
     pub stack: Vec<u8>,

@@ -322,6 +322,7 @@ fn tick(w: &[u64; 8], words: &[u64]) -> Option<Tick> {
         registers: *registers,
         cpu: w[6] as u32,
         cpu_ns: w[4],
+        faults: Some((w[6] >> 32) as u32),
         stack_address: w[5],
         stack: stack.iter().flat_map(|word| word.to_le_bytes()).collect(),
     })
@@ -426,13 +427,13 @@ mod tests {
     fn samples_come_through_the_ring() {
         let mut ring = AgentRing::create(64, 1, false).unwrap();
         let words: Vec<u64> = (100..119).collect();
-        let mut slots = vec![[13 << 32 | 19 << 56, 7 | 8 << 32, 5, 0x4000, 900, 0x7ff0, 3, 0]];
+        let mut slots = vec![[13 << 32 | 19 << 56, 7 | 8 << 32, 5, 0x4000, 900, 0x7ff0, 3 | 70 << 32, 0]];
         for part in words.chunks(IPS_PER_SLOT) {
             let mut slot = [0; 8];
             slot[1..=part.len()].copy_from_slice(part);
             slots.push(slot);
         }
-        slots.push([13 << 32 | 2 << 56, 7 | 8 << 32, 6, 0x4000, 900, 0x7ff0, 3, 0]);
+        slots.push([13 << 32 | 2 << 56, 7 | 8 << 32, 6, 0x4000, 900, 0x7ff0, 3 | 70 << 32, 0]);
         slots.push([0; 8]);
         publish(&ring, &slots);
         let mut records = Vec::new();
@@ -442,6 +443,7 @@ mod tests {
             registers: std::array::from_fn(|i| 100 + i as u64),
             cpu: 3,
             cpu_ns: 900,
+            faults: Some(70),
             stack_address: 0x7ff0,
             stack: [116u64, 117, 118].iter().flat_map(|word| word.to_le_bytes()).collect(),
         };

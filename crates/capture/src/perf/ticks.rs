@@ -77,6 +77,7 @@ pub fn parse_tick(misc: u16, body: &[u8]) -> Option<ThreadTick> {
         registers: general,
         cpu,
         cpu_ns,
+        faults: None,
         stack_address: general[4],
         stack,
     };

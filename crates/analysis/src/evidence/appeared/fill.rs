@@ -1,7 +1,8 @@
 //! How threads filled memory: by which line, or by which system call.
 //!
 //! A tick that hits a thread in a system call is delivered when the call ends. So at any time, a thread was in a system call if its next
-//! sample was taken right behind one, and it was in the program's code if its next sample was taken there.
+//! sample was taken right behind one, and it was in the program's code if its next sample was taken there. A call that reads data ends soon after
+//! the last page appears. On a loaded machine the next sample may come much later, behind another call: then nothing is known.
 
 use super::owners::{Owner, Owners};
 use super::windows::Segment;
@@ -24,25 +25,38 @@ pub(super) struct Filler {
 struct Votes {
     /// Samples that write it when its pages appear, by site.
     writers: BTreeMap<Id, u64>,
-    /// Pages whose thread was in a system call, by the site of the call.
+    /// Pages whose thread was in a system call that reads data, by the site of the call.
     calls: BTreeMap<Option<Id>, u64>,
+    /// Pages whose thread was seen behind such a call, but long after its last page had appeared.
+    doubtful: u64,
     /// Pages whose thread ran code, by the sampled instruction.
     code: BTreeMap<Id, u64>,
     pages: u64,
 }
 
+type Key = (Id, Owner, Option<Id>);
+
 pub(super) struct Fillers<'a> {
     samples: HashMap<Id, Vec<&'a TimerSample>>,
     owners: &'a Owners<'a>,
-    votes: HashMap<(Id, Owner, Option<Id>), Votes>,
+    /// Whether the code at a site reads data from a file or a socket.
+    reads: &'a dyn Fn(Id) -> bool,
+    /// When a thread touched memory of an object, in the order of time: (from, to).
+    times: HashMap<(Key, Option<Id>), Vec<(u64, u64)>>,
+    votes: HashMap<Key, Votes>,
 }
 
 impl<'a> Fillers<'a> {
-    pub fn new(profile: &'a Profile, owners: &'a Owners<'a>, segments: &[Segment]) -> Self {
+    pub fn new(profile: &'a Profile, owners: &'a Owners<'a>, reads: &'a dyn Fn(Id) -> bool, segments: &[Segment]) -> Self {
         let mut samples: HashMap<Id, Vec<&TimerSample>> = HashMap::new();
         profile.samples.iter().for_each(|sample| samples.entry(sample.thread).or_default().push(sample));
         samples.values_mut().for_each(|list| list.sort_by_key(|sample| sample.time_ns));
-        let mut fillers = Self { samples, owners, votes: HashMap::new() };
+        let mut fillers = Self { samples, owners, reads, times: HashMap::new(), votes: HashMap::new() };
+        for segment in segments {
+            let key = (fillers.key(segment), segment.thread);
+            fillers.times.entry(key).or_default().push((segment.from_ns, segment.to_ns));
+        }
+        fillers.times.values_mut().for_each(|list| list.sort_unstable());
         segments.iter().for_each(|segment| fillers.vote(segment));
         fillers
     }
@@ -50,7 +64,8 @@ impl<'a> Fillers<'a> {
     fn vote(&mut self, segment: &Segment) {
         let pages = (segment.end - segment.start) / segment.page_bytes;
         let next = self.next_sample(segment);
-        let call = next.filter(|sample| sample.state == SampleState::InKernel).map(|sample| sample.site);
+        let is_read = |sample: &&TimerSample| sample.state == SampleState::InKernel && sample.site.is_some_and(self.reads);
+        let call = next.filter(is_read).map(|sample| (sample.site, self.is_soon(segment, sample)));
         let is_code = |sample: &&TimerSample| {
             matches!(sample.state, SampleState::Computing | SampleState::Undecoded)
                 && sample.time_ns <= segment.to_ns.saturating_add(SOON_NS)
@@ -58,8 +73,10 @@ impl<'a> Fillers<'a> {
         let code = next.filter(is_code).and_then(|sample| sample.site);
         let votes = self.votes.entry(self.key(segment)).or_default();
         votes.pages += pages;
-        if let Some(call) = call {
-            *votes.calls.entry(call).or_default() += pages;
+        match call {
+            Some((site, true)) => *votes.calls.entry(site).or_default() += pages,
+            Some((_, false)) => votes.doubtful += pages,
+            None => {}
         }
         if let Some(site) = code {
             *votes.code.entry(site).or_default() += pages;
@@ -82,13 +99,25 @@ impl<'a> Fillers<'a> {
         }
     }
 
+    /// Neither a sample nor the end of a call shows whether code or the kernel filled it.
+    pub fn is_doubtful(&self, segment: &Segment) -> bool {
+        self.votes.get(&self.key(segment)).is_some_and(|votes| votes.writers.is_empty() && 2 * votes.doubtful > votes.pages)
+    }
+
+    /// The sample comes soon after the thread's last page of this object before it.
+    fn is_soon(&self, segment: &Segment, sample: &TimerSample) -> bool {
+        let Some(times) = self.times.get(&(self.key(segment), segment.thread)) else { return false };
+        let last = times[..times.partition_point(|time| time.0 <= sample.time_ns)].last();
+        last.is_some_and(|(_, to)| sample.time_ns.saturating_sub(*to) <= SOON_NS)
+    }
+
     /// The first sample of the thread after the segment was made.
     fn next_sample(&self, segment: &Segment) -> Option<&'a TimerSample> {
         let list = self.samples.get(&segment.thread?)?;
         list.get(list.partition_point(|sample| sample.time_ns < segment.time_ns)).or_else(|| list.last()).copied()
     }
 
-    fn key(&self, segment: &Segment) -> (Id, Owner, Option<Id>) {
+    fn key(&self, segment: &Segment) -> Key {
         let owner = self.owners.of(segment);
         // Small blocks of several threads have nothing to do with each other.
         (segment.process, owner, if owner == Owner::None { segment.thread } else { None })

@@ -12,7 +12,8 @@
 //!
 //! - samples of registers: the thread that wrote at a place when its page appeared (`windows.rs`),
 //! - rows of windows before and after, which end where this one begins, or begin where it ends,
-//! - the counts, if only one thread, or one set of threads, can have made the row (`solve.rs`).
+//! - the counts, if only one thread can have made the row, or only one order of threads (`shares.rs`). A row is divided among several threads only
+//!   if the object shows elsewhere that each of its threads filled a stretch (`stretches.rs`).
 //!
 //! What is not known remains unknown: rows that several threads can have made have no first touches here.
 //!
@@ -22,18 +23,21 @@ mod chains;
 mod counts;
 mod fill;
 mod owners;
+mod shares;
 mod solve;
+mod stretches;
 #[cfg(test)]
 mod tests;
 mod windows;
 
 use super::sample::by_sample;
+use counts::Counts;
 use fill::Fillers;
-use firsttouch_model::rows::{FirstTouch, Id, Profile};
+use firsttouch_model::rows::{Appeared, FirstTouch, Id, Object, Profile};
 use owners::{Owner, Owners};
 use solve::solve;
-use std::collections::HashMap;
-use windows::{Appearance, Segment, Window, appearances};
+use std::collections::{BTreeMap, HashMap};
+use windows::{Appearance, BASE_PAGE, Segment, Window, appearances};
 
 /// Pages that one record stands for, at most.
 const PAGES_OF_RECORD: u64 = 64;
@@ -42,24 +46,51 @@ const LEAST_KNOWN: f64 = 0.9;
 /// Records of a segment, if it has as many pages.
 const RECORDS: u64 = 64;
 
-/// The first touches that looks at the process's pages show.
+/// The first touches that looks at the process's pages show. `reads`: whether the code at a site reads data from a file or a socket.
 #[must_use]
-pub fn touches_of_appeared(profile: &Profile) -> Vec<FirstTouch> {
+pub fn touches_of_appeared(profile: &Profile, reads: &dyn Fn(Id) -> bool) -> Vec<FirstTouch> {
     if profile.appeared.is_empty() || !profile.first_touches.is_empty() {
         return Vec::new();
     }
     let accesses = by_sample(profile);
     let mut all = appearances(profile, &accesses);
-    all.iter_mut().for_each(solve);
     let owners = Owners::new(profile);
+    all.iter_mut().for_each(|one| solve(one, &owners));
     let segments = known_objects(&all, &owners);
-    let fillers = Fillers::new(profile, &owners, &segments);
-    let mut touches: Vec<FirstTouch> = segments.iter().flat_map(|segment| records(segment, &fillers)).collect();
+    let fillers = Fillers::new(profile, &owners, reads, &segments);
+    let clear = segments.iter().filter(|segment| !fillers.is_doubtful(segment));
+    let mut touches: Vec<FirstTouch> = clear.flat_map(|segment| records(segment, &fillers)).collect();
     touches.sort_by_key(|touch| (touch.time_ns, touch.address));
     for (touch, id) in touches.iter_mut().zip(1..) {
         touch.id = id;
     }
     touches
+}
+
+/// The largest part of an object's pages that one thread can have touched first, by the counts. `None` if its pages were not seen to appear.
+#[must_use]
+pub fn largest_part(profile: &Profile, object: &Object) -> Option<f64> {
+    let end = object.address.saturating_add(object.bytes);
+    let life = object.born_ns..=object.died_ns.unwrap_or(u64::MAX);
+    let is_of = |row: &&Appeared| {
+        row.process == object.process
+            && row.address < end
+            && object.address < row.address.saturating_add(row.bytes)
+            && life.contains(&row.to_ns)
+    };
+    let counts = Counts::new(profile.fault_counts.iter().filter(|row| row.process == object.process));
+    let mut pages: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+    for row in profile.appeared.iter().filter(is_of) {
+        *pages.entry((row.from_ns, row.to_ns)).or_default() += row.bytes / row.page_bytes.max(BASE_PAGE);
+    }
+    let mut most: HashMap<Option<Id>, u64> = HashMap::new();
+    for (&(from, to), &pages) in &pages {
+        for (thread, faults) in counts.between(from, to)? {
+            *most.entry(thread).or_default() += faults.min(pages);
+        }
+    }
+    let all: u64 = pages.values().sum();
+    (all > 0).then(|| most.values().copied().max().unwrap_or(0) as f64 / all as f64)
 }
 
 /// What is known of objects whose touchers are known for most pages. Of other objects, a part would be taken for the whole. Objects of one site

@@ -144,6 +144,8 @@ impl Program {
             elsewhere: 0.0,
         };
         profile.samples.push(sample);
+        // As the agent reads it in the handler.
+        profile.fault_counts.push(FaultCount { process: 0, thread: Some(thread), time_ns, faults: self.faults(thread, time_ns) });
         let working = |work: &&Work| work.thread == thread && work.begin_ns <= time_ns && work.done(time_ns) < work.pages.len();
         if let Some(work) = self.work.iter().find(working).filter(|_| state == SampleState::Computing) {
             let page = work.pages[work.done(time_ns).saturating_sub(1)];
@@ -166,7 +168,8 @@ impl Program {
         let profile = self.profile();
         let accesses = by_sample(&profile);
         let mut all = appearances(&profile, &accesses);
-        all.iter_mut().for_each(solve);
+        let owners = Owners::new(&profile);
+        all.iter_mut().for_each(|one| solve(one, &owners));
         let segments: Vec<Segment> = all.iter().flat_map(|one| &one.windows).flat_map(Window::segments).collect();
         let truth: Vec<(u64, Id)> = self.work.iter().flat_map(|work| work.pages.iter().map(|page| (*page, work.thread))).collect();
         let found = |page: u64| {
@@ -251,15 +254,28 @@ fn interleaved_pages_stay_unknown() {
     assert!(wrong * 50 <= all, "{known} of {all} known, {wrong} wrong");
 }
 
+/// Check that memory is touched after its allocation, also if other memory that was looked at since earlier appeared in the same window.
+#[test]
+fn objects_are_touched_after_their_birth() {
+    let mut profile = Program::new(vec![Work::new(0, 0..1000, 2_000, 1000)], [5_000].into_iter()).profile();
+    profile.objects[0].born_ns = 1_900 * US;
+    profile.appeared[0].from_ns = 1_900 * US;
+    let older = Appeared { from_ns: 0, address: BASE - 100 * PAGE, bytes: 2 * PAGE, ..profile.appeared[0].clone() };
+    profile.appeared.push(older);
+    let touches = touches_of_appeared(&profile, &|_| true);
+    let own: Vec<&FirstTouch> = touches.iter().filter(|touch| touch.address >= BASE).collect();
+    assert!(!own.is_empty() && own.iter().all(|touch| touch.time_ns >= 1_900 * US), "{:?}", own.first());
+}
+
 /// Check that memory which was there before (recycled) is not taken for touched: nobody had so many faults.
 #[test]
 fn old_pages_have_no_toucher() {
     let program = Program::new(vec![Work::new(0, 0..1000, 100, 1000)], (1..4).map(|ms| ms * 500));
     let mut profile = program.profile();
     profile.fault_counts.iter_mut().for_each(|count| count.faults /= 10);
-    assert_eq!(touches_of_appeared(&profile), []);
+    assert_eq!(touches_of_appeared(&profile, &|_| true), []);
     profile.fault_counts.clear();
-    assert_eq!(touches_of_appeared(&profile), []);
+    assert_eq!(touches_of_appeared(&profile, &|_| true), []);
 }
 
 /// Check that a thread which was in a system call while pages appeared had them touched by the kernel, and that a thread which was not had not.
@@ -268,13 +284,25 @@ fn the_kernel_fills_memory() {
     let mut program = Program::new(vec![Work::new(0, 0..8000, 1_000, 1000)], (1..12).map(|ms| ms * 1000));
     program.ticks = vec![(0, 500), (0, 4_000), (0, 10_500)];
     program.calls = vec![(0, 900..9_100)];
-    let touches = touches_of_appeared(&program.profile());
+    let touches = touches_of_appeared(&program.profile(), &|_| true);
     assert!(!touches.is_empty() && touches.iter().all(|touch| touch.by_kernel && touch.site == Some(9)), "{:?}", touches.first());
     program.calls.clear();
-    let touches = touches_of_appeared(&program.profile());
+    let touches = touches_of_appeared(&program.profile(), &|_| true);
     assert!(!touches.is_empty() && touches.iter().all(|touch| !touch.by_kernel && touch.site == Some(5)), "{:?}", touches.first());
     let pages: f64 = touches.iter().map(|touch| touch.weight).sum();
     assert!((pages - 8000.0).abs() < 1.0, "{pages}");
+}
+
+/// Check that a call which ends long after the last page appeared, or which reads nothing, is not taken for what filled the memory: on a loaded
+/// machine, the next sample of a thread may come much later.
+#[test]
+fn a_later_call_filled_nothing() {
+    let mut program = Program::new(vec![Work::new(0, 0..8000, 1_000, 1000)], (1..12).map(|ms| ms * 1000));
+    program.ticks = vec![(0, 60_000)];
+    program.calls = vec![(0, 59_000..61_000)];
+    assert_eq!(touches_of_appeared(&program.profile(), &|_| true), [], "whether the kernel filled it is not known");
+    let touches = touches_of_appeared(&program.profile(), &|_| false);
+    assert!(!touches.is_empty() && touches.iter().all(|touch| !touch.by_kernel && touch.site.is_none()), "{:?}", touches.first());
 }
 
 /// Check that a fault on a huge page counts once.
@@ -283,7 +311,7 @@ fn huge_pages() {
     let mut program = Program::new(vec![Work::new(0, 0..40, 100, 200_000)], (1..10).map(|ms| ms * 1000));
     program.page_bytes = 2 << 20;
     assert_found(&program, 1.0);
-    let pages: f64 = touches_of_appeared(&program.profile()).iter().map(|touch| touch.weight).sum();
+    let pages: f64 = touches_of_appeared(&program.profile(), &|_| true).iter().map(|touch| touch.weight).sum();
     assert!((pages - 40.0).abs() < 1e-9, "{pages}");
 }
 

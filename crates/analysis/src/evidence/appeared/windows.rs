@@ -4,7 +4,8 @@ use super::counts::{Counts, Toucher};
 use firsttouch_model::rows::{Appeared, Id, Profile, SampledAccess};
 use std::collections::{BTreeMap, HashMap};
 
-const BASE_PAGE: u64 = 4096;
+/// Pages of unknown size count as base pages.
+pub(super) const BASE_PAGE: u64 = 4096;
 /// A thread that had no more faults than this since a window made the end of a row if it writes within so many pages of it.
 const LATE_FAULTS: u64 = 2;
 const FRONT_PAGES: u64 = 2;
@@ -16,6 +17,8 @@ pub(super) struct Anchor {
     pub thread: Id,
     pub is_descending: bool,
     pub site: Option<Id>,
+    /// The thread's page-fault count then.
+    pub faults: Option<u64>,
 }
 
 /// A stretch of a row that one thread made; `None`: not known which.
@@ -31,6 +34,8 @@ pub(super) struct Part {
 pub(super) struct Row {
     pub start: u64,
     pub end: u64,
+    /// Since when it is looked at: memory of several objects may appear in one window.
+    from_ns: u64,
     pub page_bytes: u64,
     /// In the order of addresses.
     pub anchors: Vec<Anchor>,
@@ -60,7 +65,17 @@ impl Row {
     }
 
     pub fn assign(&mut self, thread: Id) {
-        self.parts = vec![Part { start: self.start, end: self.end, thread: Some(thread) }];
+        self.parts = self.whole(thread);
+    }
+
+    /// The row as one part.
+    pub fn whole(&self, thread: Id) -> Vec<Part> {
+        vec![Part { start: self.start, end: self.end, thread: Some(thread) }]
+    }
+
+    /// The thread that made all of it.
+    pub fn maker(&self) -> Option<Id> {
+        if let [part] = self.parts[..] { part.thread } else { None }
     }
 
     /// The direction in which its threads go through it; that of most samples of the program if none is of this row.
@@ -117,22 +132,27 @@ impl Window {
     }
 
     pub fn segments(&self) -> Vec<Segment> {
-        let of_part = |row: &Row, part: &Part| Segment {
+        self.rows.iter().flat_map(|row| row.parts.iter().map(move |part| self.of_part(row, part))).collect()
+    }
+
+    /// A row as a segment whose thread is not known.
+    pub fn segment(&self, row: &Row) -> Segment {
+        self.of_part(row, &Part { start: row.start, end: row.end, thread: None })
+    }
+
+    fn of_part(&self, row: &Row, part: &Part) -> Segment {
+        let is_own = |one: &&Anchor| Some(one.thread) == part.thread && (part.start..part.end).contains(&one.address);
+        Segment {
             process: self.process,
-            from_ns: self.from_ns,
+            from_ns: row.from_ns,
             to_ns: self.to_ns,
-            time_ns: self.from_ns.midpoint(self.to_ns),
+            time_ns: row.from_ns.midpoint(self.to_ns),
             thread: part.thread,
             start: part.start,
             end: part.end,
             page_bytes: row.page_bytes,
-            site: row
-                .anchors
-                .iter()
-                .find(|one| Some(one.thread) == part.thread && (part.start..part.end).contains(&one.address))
-                .and_then(|one| one.site),
-        };
-        self.rows.iter().flat_map(|row| row.parts.iter().map(move |part| of_part(row, part))).collect()
+            site: row.anchors.iter().find(is_own).and_then(|one| one.site),
+        }
     }
 }
 
@@ -188,7 +208,7 @@ pub(super) fn appearances(profile: &Profile, accesses: &[&[SampledAccess]]) -> V
         let Some(&process) = process_of.get(&sample.thread) else { continue };
         let anchor = |access: &SampledAccess| {
             let is_descending = access.stride.is_some_and(|stride| stride < 0);
-            Anchor { address: access.address, thread: sample.thread, is_descending, site: access.site }
+            Anchor { address: access.address, thread: sample.thread, is_descending, site: access.site, faults: None }
         };
         let anchors = own.iter().filter(|access| access.kind.writes()).map(anchor).collect();
         writes.entry(process).or_default().entry(sample.thread).or_default().push(Tick { time_ns: sample.time_ns, anchors });
@@ -238,26 +258,37 @@ fn window(process: Id, appeared: &[&Appeared], counts: &Counts, ticks: &BTreeMap
         let (start, end) = (one.address, one.address.saturating_add(one.bytes));
         let page_bytes = one.page_bytes.max(BASE_PAGE);
         match rows.last_mut() {
-            Some(last) if last.end == start && last.page_bytes == page_bytes => last.end = end,
+            Some(last) if last.end == start && last.page_bytes == page_bytes => {
+                (last.end, last.from_ns) = (end, last.from_ns.max(one.from_ns));
+            }
             Some(last) if last.end > start => {}
-            _ => rows.push(Row { start, end, page_bytes, anchors: Vec::new(), parts: Vec::new(), is_descending: false }),
+            _ => rows.push(Row {
+                start,
+                end,
+                from_ns: one.from_ns,
+                page_bytes,
+                anchors: Vec::new(),
+                parts: Vec::new(),
+                is_descending: false,
+            }),
         }
     }
     let capacity = counts.between(from_ns, to_ns)?;
     for row in &mut rows {
         row.parts = vec![Part { start: row.start, end: row.end, thread: None }];
     }
-    for (thread, list) in ticks.iter().filter(|(thread, _)| capacity.contains_key(&Some(**thread))) {
+    for (&thread, list) in ticks.iter().filter(|(thread, _)| capacity.contains_key(&Some(**thread))) {
         let (from, to) = (list.partition_point(|tick| tick.time_ns < from_ns), list.partition_point(|tick| tick.time_ns <= to_ns));
-        let mut add = |anchor: &Anchor, is_late: bool| {
+        let mut add = |tick: &Tick, anchor: &Anchor, is_late: bool| {
             let at = rows.partition_point(|row| row.end <= anchor.address);
             let row = rows.get_mut(at).filter(|row| row.start <= anchor.address && (!is_late || row.is_at_front(anchor)));
-            row.into_iter().for_each(|row| row.anchors.push(*anchor));
+            let faults = counts.exactly_at(thread, tick.time_ns);
+            row.into_iter().for_each(|row| row.anchors.push(Anchor { faults, ..*anchor }));
         };
-        list[from..to].iter().flat_map(|tick| &tick.anchors).for_each(|anchor| add(anchor, false));
+        list[from..to].iter().for_each(|tick| tick.anchors.iter().for_each(|anchor| add(tick, anchor, false)));
         // A tick that takes the CPU from its thread is delivered when the thread runs again: it has touched no page since.
-        let late = list.get(to).filter(|tick| counts.at(Some(*thread), tick.time_ns) <= counts.at(Some(*thread), to_ns) + LATE_FAULTS);
-        late.into_iter().flat_map(|tick| &tick.anchors).for_each(|anchor| add(anchor, true));
+        let late = list.get(to).filter(|tick| counts.at(Some(thread), tick.time_ns) <= counts.at(Some(thread), to_ns) + LATE_FAULTS);
+        late.into_iter().for_each(|tick| tick.anchors.iter().for_each(|anchor| add(tick, anchor, true)));
     }
     rows.iter_mut().for_each(|row| row.anchors.sort_by_key(|anchor| anchor.address));
     let read_ns = counts.reading_before(from_ns).unwrap_or(0);

@@ -24,12 +24,13 @@ use crate::track::processes::LiveProcess;
 use code::Codes;
 use firsttouch_decode::{Access, Operand, Registers, Walk, Walker, X86};
 use firsttouch_model::rows::metadata::Entry;
-use firsttouch_model::rows::{AccessKind, Id, NO_OBJECT, Progress, SampleState, SampledAccess, SampledLoop, TimerSample};
+use firsttouch_model::rows::{AccessKind, FaultCount, Id, NO_OBJECT, Progress, SampleState, SampledAccess, SampledLoop, TimerSample};
 use firsttouch_system::calls::clock::{monotonic_ns, thread_cpu_ns, tick_ns};
 use firsttouch_system::calls::cpu_timers_spare_system_calls;
 use memory::SampledMemory;
 use outside::Outside;
 use roads::Roads;
+use std::collections::HashMap;
 use thinning::Thinning;
 
 /// CPU time of a thread between two of its samples, at least, ns.
@@ -74,6 +75,8 @@ pub struct TimerSamples {
     thinning: Thinning,
     samples: Id,
     samples_outside: u64,
+    /// Page-fault counts of threads, as last written.
+    faults: HashMap<Id, u32>,
     /// firsttouch's CPU time after the samples before, and the time that passed with those since, ns.
     used_ns: u64,
     spent_ns: u64,
@@ -92,6 +95,7 @@ impl TimerSamples {
             thinning: Thinning::default(),
             samples: 0,
             samples_outside: 0,
+            faults: HashMap::new(),
             used_ns: 0,
             spent_ns: 0,
         }
@@ -149,6 +153,12 @@ impl TimerSamples {
                 TickMode::User => walked(&mut self.codes, process, &memory, &registers),
             }
         };
+        if let Some(faults) = tick.faults.filter(|_| tracker.objects.follows_pages)
+            && self.faults.insert(thread, faults) != Some(faults)
+        {
+            let row = FaultCount { process: process.id, thread: Some(thread), time_ns: time, faults: u64::from(faults) };
+            tracker.sink.write(|w| w.fault_count(&row));
+        }
         let mut stack = stack(process, tick);
         let site = Some(tracker.sites.intern(process, &stack, false, &mut tracker.sink));
         let mut elsewhere = 0.0;

@@ -53,7 +53,15 @@ impl<'a> Blocks<'a> {
     /// # Panics
     /// If that fails, or the report is not for this guest's own nodes.
     pub fn profiled(&self, file: &Path) -> Value {
-        let outcome = run(&mut self.profile(file));
+        self.profiled_with(&[], file)
+    }
+
+    /// The same with these variables in the environment.
+    ///
+    /// # Panics
+    /// If that fails, or the report is not for this guest's own nodes.
+    pub fn profiled_with(&self, variables: &[(&str, &str)], file: &Path) -> Value {
+        let outcome = run(self.profile(file).envs(variables.iter().copied()));
         assert_eq!(outcome.status, 0, "{outcome:?}");
         let report = json(&["report", text(file)]);
         assert_eq!(report["machine"]["virtual"].as_bool(), Some(false), "{report:#}");

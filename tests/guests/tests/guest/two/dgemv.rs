@@ -10,18 +10,24 @@ use firsttouch_oracles::list;
 use serde_json::Value;
 use std::path::Path;
 
-const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
+pub const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
 /// The middle one of the matrix's 16 huge pages is used from both nodes, so up to 3 % of the accesses would be remote, regardless of which
 /// thread touches it first.
-const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+pub const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 /// Profiles DGEMV with four threads, two per node, and returns the report for this machine.
 fn dgemv(file: &Path, init: &str, iterations: &str) -> Value {
+    dgemv_with(&[], file, init, iterations)
+}
+
+/// The same with these variables in the environment.
+pub fn dgemv_with(variables: &[(&str, &str)], file: &Path, init: &str, iterations: &str) -> Value {
     let firsttouch = firsttouch();
     let size = ["--m", "2000", "--n", "2000", "--iterations", iterations, "--threads", "4"];
     let program = [&[text(firsttouch.binary()), "bench", "dgemv", "--init", init], &size[..]].concat();
     let mut command = firsttouch.profile(file, &["-q"], &program);
-    let outcome = run(command.envs([("OMP_PROC_BIND", "spread"), ("OMP_PLACES", "cores")]));
+    command.envs([("OMP_PROC_BIND", "spread"), ("OMP_PLACES", "cores")]).envs(variables.iter().copied());
+    let outcome = run(&mut command);
     assert_eq!(outcome.status, 0, "{outcome:?}");
     let report = json(&["report", text(file)]);
     assert_eq!(report["machine"]["virtual"].as_bool(), Some(false), "{report:#}");

@@ -4,6 +4,7 @@ mod dgemv;
 mod findings;
 mod map;
 mod reproduce;
+mod samples;
 
 use crate::both::doctor::{HUGE_PAGES, calm};
 use firsttouch_guests::{Setting, firsttouch, json, said};

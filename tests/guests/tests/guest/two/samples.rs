@@ -1,0 +1,62 @@
+//! Samples of registers alone agree with the truth on two nodes: with that of DGEMV, and with the findings that need real nodes. Watchpoints are too
+//! slow in an emulated guest to be a cross-check, so none are set.
+
+use super::dgemv::{BALANCING, HUGE_PAGES, dgemv_with};
+use firsttouch_e2e::tool::temporary_directory;
+use firsttouch_guests::{Blocks, Setting, balancing_off, findings, parts, sampled};
+use serde_json::Value;
+
+const NO_WATCHPOINTS: [(&str, &str); 1] = [("FIRSTTOUCH_WATCHPOINTS", "never")];
+/// A figure may differ from the truth by this much, if its interval does not contain the truth.
+const MARGIN: f64 = 0.05;
+
+/// Checks that samples give the remote fraction, and that it is the true one.
+fn assert_remote(report: &Value, truth: f64) {
+    let number = |pointer: &str| report.pointer(pointer).and_then(Value::as_f64).unwrap_or_else(|| panic!("no {pointer}: {report:#}"));
+    let (remote, low, high) = (number("/remote_fraction"), number("/remote_interval/0"), number("/remote_interval/1"));
+    println!("{:?}: {remote} [{low}, {high}] by {} for {truth}", findings(report), report["remote_evidence"]);
+    assert_eq!(report["remote_evidence"], "sample", "{report:#}");
+    assert!((low <= truth && truth <= high) || (remote - truth).abs() <= MARGIN, "{remote} [{low}, {high}], not {truth}: {report:#}");
+    // An interval that contains everything would prove nothing.
+    assert!(high - low <= 0.4, "{remote} [{low}, {high}]: {report:#}");
+}
+
+/// Check DGEMV: half of the accesses are remote after serial initialisation, and none after parallel initialisation.
+#[test]
+fn dgemv() {
+    sampled(|| {
+        let _settings = (Setting::set(BALANCING, "0"), Setting::set(HUGE_PAGES, "never"));
+        let folder = temporary_directory();
+        let serial = dgemv_with(&NO_WATCHPOINTS, &folder.path().join("serial.ftp"), "serial", "200");
+        assert_eq!(findings(&serial), [("serial-first-touch", "A")], "{serial:#}");
+        assert_remote(&serial, 0.5);
+        let parallel = dgemv_with(&NO_WATCHPOINTS, &folder.path().join("parallel.ftp"), "parallel", "200");
+        assert_eq!(findings(&parallel), [], "{parallel:#}");
+        assert_remote(&parallel, 0.0);
+    });
+}
+
+/// Check the findings that need real nodes: memory bound to a node, interleaved memory, and threads that moved.
+#[test]
+fn findings_on_two_nodes() {
+    let bind = ["numactl", "--membind=0"];
+    let interleave = ["numactl", "--interleave=all"];
+    let stay = |cpus: &[u32], launcher| Blocks { launcher, seconds: 6, ..Blocks::on(cpus, "stay") };
+    let cases = [
+        (stay(&[0, 1, 2], &[]), None, 0.0),
+        (stay(&[0, 1, 2], &bind), Some("policy-mismatch"), 1.0 / 3.0),
+        (stay(&[0, 2], &interleave), Some("policy-mismatch"), 0.5),
+        (Blocks { seconds: 6, ..Blocks::on(&[0, 2], "leave") }, Some("unpinned-threads"), 1.0),
+    ];
+    for (blocks, finding, truth) in &cases {
+        sampled(|| {
+            let _off = balancing_off();
+            let folder = temporary_directory();
+            let report = blocks.profiled_with(&NO_WATCHPOINTS, &folder.path().join("blocks.ftp"));
+            let expected: Vec<(&str, &str)> = finding.iter().map(|finding| (*finding, "parts")).collect();
+            assert_eq!(findings(&report), expected, "{report:#}");
+            assert_eq!(parts(&report)["judged"], true, "{report:#}");
+            assert_remote(&report, *truth);
+        });
+    }
+}

@@ -35,14 +35,16 @@ struct Votes {
 }
 
 type Key = (Id, Owner, Option<Id>);
+/// From and to, in the order of time.
+type Times = Vec<(u64, u64)>;
 
 pub(super) struct Fillers<'a> {
     samples: HashMap<Id, Vec<&'a TimerSample>>,
     owners: &'a Owners<'a>,
     /// Whether the code at a site reads data from a file or a socket.
     reads: &'a dyn Fn(Id) -> bool,
-    /// When a thread touched memory of an object, in the order of time: (from, to).
-    times: HashMap<(Key, Option<Id>), Vec<(u64, u64)>>,
+    /// When a thread touched memory of an object.
+    times: HashMap<(Key, Option<Id>), Times>,
     votes: HashMap<Key, Votes>,
 }
 

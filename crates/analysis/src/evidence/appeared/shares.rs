@@ -24,6 +24,9 @@ const MOST_TRIED: usize = 4_000;
 const MOST_SETS: usize = 12;
 const MOST_ORDERED: usize = 6;
 
+/// Pages of a row, from and to, and their thread.
+type Stretch = (u64, u64, Toucher);
+
 /// A thread worked at a page of the row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Label {
@@ -107,13 +110,13 @@ impl<'a> Shares<'a> {
             if sum + self.ignored >= self.pages && !set.is_empty() && labelled(&set) {
                 found.push(set.clone());
             }
-            for i in next..self.threads.len() {
+            for (i, (_, left)) in self.threads.iter().enumerate().skip(next) {
                 // Nothing that follows is enough.
                 if sum + rest[i] + self.ignored < self.pages {
                     break;
                 }
-                let more = sum + self.threads[i].1;
-                if more <= self.pages + self.slack {
+                let more = sum.saturating_add(*left);
+                if more <= self.pages.saturating_add(self.slack) {
                     open.push((set.iter().copied().chain([i]).collect(), i + 1, more));
                 }
             }
@@ -127,7 +130,7 @@ impl<'a> Shares<'a> {
         if !have_stretches && self.labels.iter().all(|label| label.counts.is_none()) {
             return None;
         }
-        let mut agreed: Option<Vec<(u64, u64, Toucher)>> = None;
+        let mut agreed: Option<Vec<Stretch>> = None;
         for set in self.sets()? {
             if set.len() > MOST_ORDERED {
                 return None;
@@ -154,7 +157,7 @@ impl<'a> Shares<'a> {
 
     /// The stretches of threads in this order, with what is not known between them, and how many of them samples confirm. `None` if a thread worked
     /// elsewhere.
-    fn parts(&self, order: &[usize]) -> Option<(Vec<(u64, u64, Toucher)>, usize)> {
+    fn parts(&self, order: &[usize]) -> Option<(Vec<Stretch>, usize)> {
         // Where each stretch begins, from and to; the last one is the end of the row.
         let mut borders = vec![(0, 0)];
         let mut sum = 0;
@@ -180,14 +183,13 @@ impl<'a> Shares<'a> {
                 return None;
             }
             let Some((before, after)) = label.counts else { continue };
-            let (begin, end) = (next.saturating_sub(before + margin), next.saturating_add(self.slack + margin).saturating_sub(before));
-            let is_begin = narrow(at, begin, end.max(begin));
-            let (begin, end) = ((next + after).saturating_sub(self.slack + margin), next + after + margin);
-            if !is_begin || !narrow(at + 1, begin.min(self.pages), end) {
+            let (first, last) = (next.saturating_sub(before), next.saturating_add(after));
+            let (slack, length) = (self.slack.saturating_add(margin), before.saturating_add(after));
+            let is_begin = narrow(at, first.saturating_sub(margin), first.saturating_add(slack));
+            if !is_begin || !narrow(at + 1, last.saturating_sub(slack).min(self.pages), last.saturating_add(margin)) {
                 return None;
             }
-            let length = before + after;
-            if INSIDE * before.min(after) >= length && KNOWN_TO * (self.slack + margin) <= length {
+            if before.min(after) >= length / INSIDE && slack <= length / KNOWN_TO {
                 confirmed.insert(label.thread);
             }
         }
@@ -195,7 +197,7 @@ impl<'a> Shares<'a> {
     }
 
     /// The stretches between these borders.
-    fn between(&self, borders: &[(u64, u64)], order: &[usize]) -> Vec<(u64, u64, Toucher)> {
+    fn between(&self, borders: &[(u64, u64)], order: &[usize]) -> Vec<Stretch> {
         let mut parts = Vec::new();
         let mut begin = 0;
         for (&one, &(low, high)) in order.iter().zip(&borders[1..]) {
@@ -217,8 +219,8 @@ impl<'a> Shares<'a> {
 }
 
 /// What two divisions of a row have in common.
-fn common(a: &[(u64, u64, Toucher)], b: &[(u64, u64, Toucher)]) -> Vec<(u64, u64, Toucher)> {
-    let mut both: Vec<(u64, u64, Toucher)> = Vec::new();
+fn common(a: &[Stretch], b: &[Stretch]) -> Vec<Stretch> {
+    let mut both: Vec<Stretch> = Vec::new();
     let (mut i, mut j, mut at) = (0, 0, 0);
     while i < a.len() && j < b.len() {
         let end = a[i].1.min(b[j].1);

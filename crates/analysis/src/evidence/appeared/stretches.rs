@@ -66,8 +66,9 @@ impl Stretches {
             };
             let rows: Vec<_> = window.rows.iter().zip(owners).filter_map(made).collect();
             for (i, one) in rows.iter().enumerate() {
-                let is_other =
-                    rows[i + 1..].iter().any(|other| other.4 == one.4 && other.3 != one.3 && one.1 + APART_PAGES * one.2 <= other.0);
+                let is_other = rows[i + 1..].iter().any(|other| {
+                    other.4 == one.4 && other.3 != one.3 && one.1.saturating_add(APART_PAGES.saturating_mul(one.2)) <= other.0
+                });
                 if is_other {
                     self.filled.insert(one.4);
                 }

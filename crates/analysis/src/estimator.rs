@@ -43,7 +43,7 @@
 //!
 //! The derivation is part of the file, which is why the file is longer than others.
 
-use crate::strata::{Spread, Strata};
+use crate::strata::{Place, Spread, Strata};
 use firsttouch_model::Estimate;
 use std::collections::{BTreeMap, HashMap};
 
@@ -126,11 +126,11 @@ fn others(strata: &[Stratum]) -> Vec<(f64, f64)> {
     others
 }
 
-/// The strata, and by round its place in them: the stratum, and the CPU time that the round stands for.
+/// The strata, and by round its place in them.
 #[derive(Debug)]
 struct RoundsInStrata {
     strata: Strata,
-    places: Vec<Option<(usize, f64)>>,
+    places: Vec<Option<Place>>,
 }
 
 /// All windows with their weights.

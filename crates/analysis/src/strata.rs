@@ -10,6 +10,10 @@
 //! A program whose threads each use either local or remote memory has a remote fraction without any variance of this kind. What remains is what
 //! the samples of one thread do not agree on, and the errors of rates ([`crate::estimator::Doubt`]).
 //!
+//! Successive samples of a thread may be alike: the program does one thing longer than from tick to tick, or its sweeps keep in step with the ticks
+//! for a while, so that all of them see the same part of the sweep. Then a run of samples says as much as one. The same variance is therefore
+//! computed of runs of 4, 16 and 64 successive samples as units (batch means, Conway 1963), and the largest counts.
+//!
 //! Samples that stand for others that were left out in the same 20 ms are one unit each 20 ms, outside of all strata: how much time they stand for is
 //! chance.
 
@@ -23,18 +27,53 @@ const WINDOW_NS: u64 = 20_000_000;
 /// Units that are windows have numbers from here on; ids of samples are smaller.
 const WINDOWS: u64 = 1 << 62;
 
+/// Samples of a unit: a single one, and runs of some successive ones of a thread.
+const RUNS: [usize; 4] = [1, 4, 16, 64];
+/// Runs of a length count if a thread has this many of them.
+const LEAST_RUNS: usize = 8;
+
 /// The CPU time of a thread, over all of its samples.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Stratum {
     samples: usize,
     time: f64,
-    squares: f64,
+    /// By length of runs: the times of the runs, and their squares' sum.
+    runs: [Vec<f64>; RUNS.len()],
+    squares: [f64; RUNS.len()],
+}
+
+impl Stratum {
+    fn add(&mut self, time: f64) {
+        for ((runs, squares), length) in self.runs.iter_mut().zip(&mut self.squares).zip(RUNS) {
+            if self.samples.is_multiple_of(length) {
+                runs.push(0.0);
+            }
+            if let Some(last) = runs.last_mut() {
+                *squares += (*last + time).powi(2) - last.powi(2);
+                *last += time;
+            }
+        }
+        self.samples += 1;
+        self.time += time;
+    }
+
+    /// Index of the longest runs that count, up to this one.
+    fn longest(&self, at_most: usize) -> usize {
+        (0..=at_most).rev().find(|&at| self.runs[at].len() >= LEAST_RUNS).unwrap_or(0)
+    }
+}
+
+/// Where a unit is: its stratum, and its number among the samples of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    stratum: usize,
+    number: usize,
 }
 
 /// The stratum of each unit.
 #[derive(Clone, Debug, Default)]
 pub struct Strata {
-    of_unit: HashMap<u64, (usize, f64)>,
+    of_unit: HashMap<u64, Place>,
     of_thread: HashMap<Id, usize>,
     strata: Vec<Stratum>,
 }
@@ -56,17 +95,15 @@ impl Strata {
         if at == next {
             self.strata.push(Stratum::default());
         }
-        let stratum = &mut self.strata[at];
-        stratum.samples += 1;
-        stratum.time += time;
-        stratum.squares += time * time;
-        self.of_unit.insert(unit(sample, 0, weight), (at, time));
+        let number = self.strata[at].samples;
+        self.strata[at].add(time);
+        self.of_unit.insert(unit(sample, 0, weight), Place { stratum: at, number });
     }
 
-    /// The stratum of a unit, and the time that the unit stands for.
+    /// The place of a unit.
     #[must_use]
-    pub fn of(&self, unit: u64) -> Option<(usize, f64)> {
-        self.of_unit.get(&unit).copied().filter(|&(stratum, _)| self.strata[stratum].samples >= LEAST_SAMPLES)
+    pub fn of(&self, unit: u64) -> Option<Place> {
+        self.of_unit.get(&unit).copied().filter(|place| self.strata[place.stratum].samples >= LEAST_SAMPLES)
     }
 
     #[must_use]
@@ -75,19 +112,45 @@ impl Strata {
     }
 }
 
-/// What moves a figure, summed over units.
+/// What moves a figure, summed over the runs of one length.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
-    u: f64,
+    /// The run that is being added up.
+    run: usize,
+    of_run: f64,
     with_time: f64,
     squares: f64,
+}
+
+impl Sums {
+    /// Adds what a unit of this run moves, and the sum of the run before if that has ended. `times`: of all runs.
+    fn add(&mut self, run: usize, u: f64, times: &[f64]) {
+        if run != self.run {
+            *self = self.whole(times);
+            self.run = run;
+        }
+        self.of_run += u;
+    }
+
+    /// The sums, with those of the current run.
+    fn whole(self, times: &[f64]) -> Self {
+        let time = times.get(self.run).copied().unwrap_or(0.0);
+        Self { of_run: 0.0, with_time: self.with_time + self.of_run * time, squares: self.squares + self.of_run.powi(2), ..self }
+    }
+}
+
+/// What moves a figure, in one stratum.
+#[derive(Clone, Copy, Debug, Default)]
+struct Moved {
+    u: f64,
+    of_runs: [Sums; RUNS.len()],
 }
 
 /// The variance of a figure by units.
 #[derive(Debug)]
 pub struct Spread<'a> {
     strata: &'a Strata,
-    sums: Vec<Sums>,
+    moved: Vec<Moved>,
     /// Of units in no stratum.
     outside: f64,
     units_outside: usize,
@@ -96,17 +159,18 @@ pub struct Spread<'a> {
 impl<'a> Spread<'a> {
     #[must_use]
     pub fn new(strata: &'a Strata) -> Self {
-        Self { strata, sums: vec![Sums::default(); strata.count()], outside: 0.0, units_outside: 0 }
+        Self { strata, moved: vec![Moved::default(); strata.count()], outside: 0.0, units_outside: 0 }
     }
 
-    /// Adds a unit that moves the figure by `u`. Units that are not added move it by 0.
-    pub fn add(&mut self, place: Option<(usize, f64)>, u: f64) {
+    /// Adds a unit that moves the figure by `u`. Units that are not added move it by 0. Those of one stratum come in the order of their numbers.
+    pub fn add(&mut self, place: Option<Place>, u: f64) {
         match place {
-            Some((stratum, time)) => {
-                let sums = &mut self.sums[stratum];
-                sums.u += u;
-                sums.with_time += u * time;
-                sums.squares += u * u;
+            Some(Place { stratum, number }) => {
+                let (moved, stratum) = (&mut self.moved[stratum], &self.strata.strata[stratum]);
+                moved.u += u;
+                for ((sums, length), times) in moved.of_runs.iter_mut().zip(RUNS).zip(&stratum.runs) {
+                    sums.add(number / length, u, times);
+                }
             }
             None => {
                 self.outside += u * u;
@@ -117,18 +181,21 @@ impl<'a> Spread<'a> {
 
     #[must_use]
     pub fn variance(&self) -> f64 {
-        let of = |(sums, stratum): (&Sums, &Stratum)| {
-            let n = stratum.samples as f64;
+        let of = |moved: &Moved, stratum: &Stratum, at: usize| {
+            let at = stratum.longest(at);
+            let sums = moved.of_runs[at].whole(&stratum.runs[at]);
+            let n = stratum.runs[at].len() as f64;
             if n < 2.0 || stratum.time <= 0.0 {
                 return sums.squares;
             }
-            let mean = sums.u / stratum.time;
-            let squares = sums.squares - 2.0 * mean * sums.with_time + mean * mean * stratum.squares;
+            let mean = moved.u / stratum.time;
+            let squares = sums.squares - 2.0 * mean * sums.with_time + mean * mean * stratum.squares[at];
             squares.max(0.0) * n / (n - 1.0)
         };
         let n = self.units_outside as f64;
         let outside = if n > 1.0 { self.outside * n / (n - 1.0) } else { self.outside };
-        outside + self.sums.iter().zip(&self.strata.strata).map(of).sum::<f64>()
+        let by_runs = |at| self.moved.iter().zip(&self.strata.strata).map(|(moved, stratum)| of(moved, stratum, at)).sum::<f64>();
+        outside + (0..RUNS.len()).map(by_runs).fold(0.0, f64::max)
     }
 }
 
@@ -157,6 +224,20 @@ mod tests {
         }
         assert!(constant.variance() < 1e-9, "{}", constant.variance());
         assert!((changing.variance() / 200.0 - 1.0).abs() < 0.02, "{}", changing.variance());
+    }
+
+    /// Check that a thread which does one thing for 20 samples, then another for 20, is not certain to do each in half of its time: a run of
+    /// samples says as much as one.
+    #[test]
+    fn runs_of_equal_samples_say_little() {
+        let strata = strata(&[(7, 4.0); 2000]);
+        let spread = |length: u64| {
+            let mut spread = Spread::new(&strata);
+            (0..2000).for_each(|i| spread.add(strata.of(i), if i / length % 2 == 0 { 1.0 } else { 0.0 }));
+            spread.variance() / 500.0
+        };
+        assert!((spread(1) - 1.0).abs() < 0.02, "{}", spread(1));
+        assert!(spread(20) > 5.0, "{}", spread(20));
     }
 
     /// Check that samples without an access count as samples of their thread: a thread that computes half of the time does not have a certain

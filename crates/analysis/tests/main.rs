@@ -6,6 +6,7 @@ mod estimator;
 mod findings;
 mod fixes;
 mod idle_threads;
+mod laps;
 mod large;
 mod limits;
 mod many_processes;

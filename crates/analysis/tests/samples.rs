@@ -76,12 +76,16 @@ fn site(id: Id, line: u32) -> (Id, Site) {
     (id, Site { id, process: 1, frames: vec![frame] })
 }
 
-/// Samples of a burst, the time between two of them, and between two bursts of a thread.
+/// Samples of a burst, the times between two of them, of which each burst has one, and the time between two bursts of a thread.
 const BURST: u64 = 4;
-const BURST_TICK: u64 = MS / 5;
+const BURST_TICKS: [u64; 4] = [MS * 7 / 100, MS * 11 / 100, MS / 5, MS * 3 / 10];
 const BURSTS: u64 = 200 * MS;
 /// What a sample of a burst takes from its loop.
 const BURST_COST: u64 = MS / 50;
+
+/// One in so many ticks comes early, by up to a third: after a sleep of the recorder (docs/samples.md, shifted ticks), or because the scheduler took
+/// the CPU from the thread.
+const EARLY: u64 = 25;
 
 /// `slower`: how much slower each thread is than the loops say.
 fn run_of(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS]) -> Run {
@@ -94,7 +98,8 @@ pub fn run_with(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREA
 
 /// `bursts`: the time between two bursts of a thread, if there are any. `tick`: the time between two other samples.
 pub fn run_at(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS], bursts: Option<u64>, tick: u64) -> Run {
-    let mut random = Random(seed);
+    // Bursts change nothing else.
+    let (mut random, mut of_bursts) = (Random(seed), Random(seed + 1));
     let mut profile = Profile {
         processes: vec![Process { id: 1, pid: 10, parent: None, exe: None, born_ns: 0, died_ns: None }],
         threads: (0..THREADS as Id).map(thread).collect(),
@@ -135,12 +140,13 @@ pub fn run_at(seed: u64, loops: [Kernel; 2], seconds: u64, slower: [f64; THREADS
             by_thread[thread][which] += length / ns_a_round;
             while next < cpu + length {
                 samples.push((next as u64, thread, which, ((next - cpu) / ns_a_round) as u64, false));
-                next += tick as f64;
+                next += tick as f64 * if random.below(EARLY) == 0 { 1.0 - 0.35 * random.unit() } else { 1.0 };
             }
             while next_burst < cpu + length {
+                let tick = BURST_TICKS[of_bursts.below(BURST_TICKS.len() as u64) as usize];
                 // Each sample but the first follows an interruption.
-                let at = |i: u64| ((next_burst - cpu) + (i * (BURST_TICK - BURST_COST)) as f64) / ns_a_round;
-                samples.extend((0..BURST).map(|i| (next_burst as u64 + i * BURST_TICK, thread, which, at(i) as u64, true)));
+                let at = |i: u64| ((next_burst - cpu) + (i * (tick - BURST_COST)) as f64) / ns_a_round;
+                samples.extend((0..BURST).map(|i| (next_burst as u64 + i * tick, thread, which, at(i) as u64, true)));
                 next_burst += bursts.unwrap_or(BURSTS) as f64;
             }
             cpu += length;

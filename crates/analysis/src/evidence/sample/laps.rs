@@ -6,7 +6,8 @@
 //! usual, is longest for the true number of laps in a usual time (a periodogram). Where perf is forbidden, the recorder makes such ticks
 //! (`shift_us` in native/include/firsttouch_ring.h); else the scheduler makes some.
 
-use super::rates::{NORMAL, Pair, Rate};
+use super::pairs::Pair;
+use super::rates::{NORMAL, Rate};
 use std::f64::consts::TAU;
 
 /// Pairs that are used, of each kind: between ticks that come early or late, and others.
@@ -124,7 +125,7 @@ mod tests {
             let progress = (laps * ns / TICK_NS * (1.0 + 0.06 * (random() - 0.5))).fract();
             // The first sample is anywhere in the lap.
             let begins_anew = random() < progress;
-            Pair { ns, rounds: LAP * (progress - f64::from(u8::from(begins_anew))), lap: LAP, run: 0, is_burst: false }
+            Pair { ns, rounds: LAP * (progress - f64::from(u8::from(begins_anew))), lap: LAP, left: LAP, run: 0, is_burst: false }
         };
         (0..1000).map(&mut pair).collect()
     }

@@ -10,9 +10,12 @@
 mod derived_touches;
 mod fault_counts;
 mod laps;
+mod pairs;
 mod rates;
+mod speed;
 mod steady;
 mod sweeps;
+mod times;
 
 use super::{ByThread, Counts, Hit, Reader, Samples, Source};
 use crate::NotJudgedReason;
@@ -70,7 +73,7 @@ impl Source for TimerSamples {
         let steady = steady_strides(profile);
         let mut strata = Strata::default();
         for ((sample, own), firsts) in profile.samples.iter().zip(&accesses).zip(&sweeps.is_first) {
-            if rates::is_for_rates(sample) {
+            if times::is_for_rates(sample) {
                 continue;
             }
             strata.add(sample.thread, sample.id, rates.time(sample), sample.weight);

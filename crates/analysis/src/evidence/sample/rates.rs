@@ -5,10 +5,9 @@
 //! - in different entries (an outer loop lies between them), the address of an operand with a constant stride, if the loop goes through
 //!   memory without gaps.
 //!
-//! Neither is certain: a loop that is entered again with the same registers looks like one entry, and a sweep may have begun anew. The
-//! progress of all samples spans a *lap*. Progress below 0 means that the loop began anew once, so a lap is added. If the mean is more than
-//! a third of a lap, loops begin anew too often between two samples. Then only pairs that lie close together count, as close as the closest of
-//! them say: samples that stand for no time are taken between the others for this. Without such pairs the loop is not rated.
+//! Neither is certain: a loop that is entered again with the same registers looks like one entry, and a sweep may have begun anew, with other loops
+//! in between. `speed.rs` chooses the pairs in which the loop went straight on: samples that stand for no time are taken between the others for
+//! this, close together. Without such pairs, and without ticks that show the number of laps between them (`laps.rs`), the loop is not rated.
 //!
 //! Short loops that are entered anew with the same registers, such as searches, seem to be one entry that moves at random: a loop is rated only if its
 //! pairs show about the same speed (`steady.rs`).
@@ -18,29 +17,23 @@
 //! code) are taken to access as many words a ns as the rated loops do on average; that is uncertain, and their draws are marked.
 
 use super::laps::{self, Laps};
-use super::steady;
+use super::pairs::{Loop, Pair, pairs};
+use super::times::Times;
+use super::{speed, steady};
 use crate::estimator::Doubt;
 use crate::threads::Threads;
-use firsttouch_model::rows::{Id, Profile, SampleState, SampledAccess, SampledLoop, TimerSample};
-use std::collections::{HashMap, HashSet};
+use firsttouch_model::rows::{Id, Profile, SampleState, SampledAccess, TimerSample};
+use std::collections::{BTreeMap, HashMap};
 
 /// Pairs that are needed to rate a loop.
 const PAIRS: usize = 6;
-/// The mean progress between two samples must be less than this part of a lap.
+/// The mean progress between two samples must be less than this part of a lap, if a lap is added where the loop began anew.
 const PART_OF_A_LAP: f64 = 1.0 / 3.0;
 /// The same, if nothing shows whether whole laps lie between two samples as well. Laps whose length has nothing to do with the ticks are
 /// taken for progress so often.
 const PART_OF_A_LAP_UNCHECKED: f64 = 0.05;
-/// The closest pairs, whose progress says how close others must be.
-const CLOSEST: usize = 12;
-/// Close pairs are at most this part of a lap apart, by the mean speed of the loop.
-const CLOSE: f64 = 0.5;
-/// Samples further apart than this many times the usual CPU time have others between them that were lost.
-const ADJACENT: f64 = 1.7;
-/// Samples of a burst are 0.2 ms apart. In a longer time the thread may have waited.
-const LONGEST_BURST_NS: f64 = 1e6;
-/// At least this part of the time between two samples of a burst is the loop's.
-const LEAST_LEFT: f64 = 0.3;
+/// A loop that takes at least this part of its threads' time is alone: what lies between two of its samples is its own laps.
+const ALONE: f64 = 0.8;
 /// Progress beyond this is no loop's: rounds a ns. (A string instruction moves up to 64 elements of one byte a cycle.)
 const MOST_ROUNDS_A_NS: f64 = 400.0;
 /// The relative error of the rates of loops without progress, as half a 95 % interval. Words a ns of loops in cache and of loops that wait
@@ -54,89 +47,12 @@ const THREAD_ERROR: f64 = 0.3;
 const BURST_ERROR: f64 = 0.2;
 /// Half a 95 % interval in standard errors.
 pub(super) const NORMAL: f64 = 1.96;
-/// A sample stands for at most this many times the usual CPU time between two samples, times its weight.
-const LONGEST: f64 = 4.0;
-/// Recorders do not thin out more than this.
-const MOST_WEIGHT: f64 = 1e6;
-
-/// A loop of one process, or of those that share memory: forked processes run the same code at the same address.
-type Loop = (Id, u64);
 
 /// CPU time of a round, and its relative error as half a 95 % interval.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rate {
     pub ns: f64,
     pub error: f64,
-}
-
-/// CPU time and rounds between two samples.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pair {
-    pub ns: f64,
-    /// Below 0 if the loop began anew in between.
-    pub rounds: f64,
-    /// Rounds from the first to the last that was seen.
-    pub lap: f64,
-    /// Pairs right behind each other have this in common.
-    pub run: u32,
-    pub is_burst: bool,
-}
-
-/// Numbers runs of pairs: of the samples of one burst.
-#[derive(Debug, Default)]
-struct Runs {
-    last: HashMap<Id, (usize, u32)>,
-    runs: u32,
-}
-
-impl Runs {
-    fn of(&mut self, before: usize, at: usize, sample: &TimerSample) -> u32 {
-        let goes_on = self.last.get(&sample.thread).filter(|(end, _)| *end == before && is_for_rates(sample)).map(|(_, run)| *run);
-        let run = goes_on.unwrap_or_else(|| {
-            self.runs += 1;
-            self.runs
-        });
-        if is_for_rates(sample) {
-            self.last.insert(sample.thread, (at, run));
-        }
-        run
-    }
-}
-
-/// Lowest and highest values seen.
-#[derive(Clone, Copy, Debug)]
-struct Span {
-    low: u64,
-    high: u64,
-}
-
-impl Span {
-    fn rounds(self, step: i64) -> f64 {
-        (self.high - self.low) as f64 / step.unsigned_abs().max(1) as f64 + 1.0
-    }
-}
-
-/// The spans that loops go through: of the register in an entry, and of the operands.
-#[derive(Debug, Default)]
-struct Spans {
-    of_entry: HashMap<(Loop, Id, u64), Span>,
-    of_operand: HashMap<(Loop, Id, Option<Id>, i64), Span>,
-}
-
-impl Spans {
-    fn see(&mut self, key: Loop, sample: &TimerSample, accesses: &[SampledAccess]) {
-        let widen = |span: &mut Span, value: u64| (span.low, span.high) = (span.low.min(value), span.high.max(value));
-        if let Some((around, progress)) = sample.around.and_then(|around| Some((around, around.progress?))) {
-            let first = Span { low: progress.value, high: progress.value };
-            widen(self.of_entry.entry((key, sample.thread, around.entry)).or_insert(first), progress.value);
-        }
-        for access in accesses {
-            if let Some(stride) = access.stride {
-                let first = Span { low: access.address, high: access.address };
-                widen(self.of_operand.entry((key, sample.thread, access.site, stride)).or_insert(first), access.address);
-            }
-        }
-    }
 }
 
 /// The rates of all loops, and the time that each sample stands for.
@@ -146,13 +62,12 @@ pub struct Rates {
     of_loop: HashMap<Loop, Rate>,
     /// The same of one thread: threads on remote memory, or on a busy CPU, are slower.
     of_thread: HashMap<(Loop, Id), Rate>,
-    /// Loops whose rates come from bursts.
-    by_bursts: HashSet<Loop>,
+    /// Loops whose rates come from bursts, and how much of the evidence for them.
+    by_bursts: HashMap<Loop, f64>,
     /// Numbers of all that have an error in common: a loop of a thread, a loop, or code outside of loops (of a thread).
     number: HashMap<(Option<Loop>, Option<Id>), u32>,
     team_of: HashMap<Id, Id>,
-    /// CPU time that a sample stands for, ns.
-    time: HashMap<Id, f64>,
+    times: Times,
     /// Words a ns of the rated loops.
     usual: f64,
 }
@@ -160,7 +75,7 @@ pub struct Rates {
 impl Rates {
     /// CPU time that a sample stands for, ns.
     pub fn time(&self, sample: &TimerSample) -> f64 {
-        self.time.get(&sample.id).copied().unwrap_or(0.0)
+        self.times.of(sample)
     }
 
     /// `accesses`: those of each sample, in the order of the samples.
@@ -170,90 +85,20 @@ impl Rates {
         let mut rates = Self {
             of_loop: HashMap::new(),
             of_thread: HashMap::new(),
-            by_bursts: HashSet::new(),
+            by_bursts: HashMap::new(),
             number: HashMap::new(),
             team_of,
-            time: HashMap::new(),
+            times: Times::new(profile),
             usual: 1.0,
         };
-        let mut entries: HashMap<Loop, HashMap<Id, Vec<Pair>>> = HashMap::new();
-        let mut crossings: HashMap<Loop, HashMap<Id, Vec<Pair>>> = HashMap::new();
-        let successive = successive(profile);
-        let usual = rates.limit_times(profile);
-        let tick_ns = profile.meta.tick_ns.unwrap_or(0.0);
-        let mut runs = Runs::default();
-        let mut spans = Spans::default();
-        for (sample, own) in profile.samples.iter().zip(accesses) {
-            if let Some(key) = rates.key(sample) {
-                spans.see(key, sample, own);
-            }
-        }
-        for &(before, at) in &successive {
-            let (previous, sample) = (&profile.samples[before], &profile.samples[at]);
-            let between = sample.cpu_ns.saturating_sub(previous.cpu_ns) as f64;
-            // The sample from outside interrupted the loop.
-            let ns = if is_for_rates(sample) { (between - tick_ns).max(LEAST_LEFT * between) } else { between };
-            if between > if is_for_rates(sample) { LONGEST_BURST_NS } else { ADJACENT * usual } {
-                continue;
-            }
-            let run = runs.of(before, at, sample);
-            let Some((around, then)) = sample.around.zip(previous.around).filter(|(now, then)| now.end == then.end) else { continue };
-            let Some(key) = rates.key(sample) else { continue };
-            let in_entry = if around.entry == then.entry {
-                progress(&around, &then, spans.of_entry.get(&(key, sample.thread, around.entry)))
-            } else {
-                None
-            };
-            let (pairs, moved) = if in_entry.is_some() {
-                (&mut entries, in_entry)
-            } else {
-                let span = |access: &SampledAccess, stride| spans.of_operand.get(&(key, sample.thread, access.site, stride)).copied();
-                (&mut crossings, advance(accesses[at], accesses[before], span))
-            };
-            let own = pairs.entry(key).or_default().entry(sample.thread).or_default();
-            own.extend(moved.map(|(rounds, lap)| Pair { ns, rounds, lap, run, is_burst: is_for_rates(sample) }));
-        }
-        // Progress within an entry is the better evidence.
-        for (key, threads) in crossings.into_iter().chain(entries) {
-            let mut all: Vec<(Id, Vec<Pair>)> = threads.into_iter().collect();
-            all.sort_unstable_by_key(|(thread, _)| *thread);
-            // Threads of one loop are compared with each other, so all of them have rates of their own, or none.
-            let mut of_all: Vec<Pair> = all.iter().flat_map(|(_, pairs)| pairs).copied().collect();
-            let is_of_timers = |pair: &Pair| !pair.is_burst;
-            let of_timers: Vec<Pair> = of_all.iter().copied().filter(is_of_timers).collect();
-            let most_ns = closeness(&of_all);
-            let laps = if most_ns.is_none() { laps::between(&of_timers) } else { Laps::Unknown };
-            if let Laps::Several(rate) = laps {
-                rates.of_loop.insert(key, rate);
-                continue;
-            }
-            let is_within = match most_ns {
-                Some(most_ns) => are_within(&of_timers, most_ns),
-                None => matches!(laps, Laps::Within) || mean_progress(&of_timers) < PART_OF_A_LAP_UNCHECKED,
-            };
-            if is_within && rated(&of_timers).is_some() {
-                of_all = of_timers;
-                all.iter_mut().for_each(|(_, pairs)| pairs.retain(is_of_timers));
-                if !steady::is_steady(&all) {
-                    continue;
-                }
-            } else {
-                let Some(most_ns) = most_ns else { continue };
-                // Where the loop began anew, time outside of it may lie between the samples.
-                let is_close = |pair: &Pair| pair.ns <= most_ns && pair.rounds >= 0.0;
-                of_all.retain(is_close);
-                all.iter_mut().for_each(|(_, pairs)| pairs.retain(is_close));
-                if !steady::is_steady(&all) {
-                    continue;
-                }
-                rates.by_bursts.insert(key);
-            }
-            let own: Option<Vec<(Id, Rate)>> =
-                all.iter().filter(|(_, pairs)| pairs.len() >= PAIRS).map(|(thread, pairs)| Some((*thread, rated(pairs)?))).collect();
-            let of_loop = rated(&of_all);
-            let own = own.map(|own| if let Some(of_loop) = of_loop { towards(of_loop, own) } else { own });
-            rates.of_thread.extend(own.into_iter().flatten().map(|(thread, rate)| ((key, thread), rate)));
-            rates.of_loop.extend(of_loop.map(|rate| (key, rate)));
+        for (key, pairs) in pairs(profile, accesses, rates.times.usual, |sample| rates.key(sample)) {
+            // Progress within an entry is the better evidence.
+            let part_of_time = pairs.part_of_time();
+            let rated = [pairs.entries, pairs.crossings].into_iter().find_map(|pairs| rated_loop(pairs, part_of_time));
+            let Some(rated) = rated else { continue };
+            rates.of_thread.extend(rated.threads.into_iter().map(|(thread, rate)| ((key, thread), rate)));
+            rates.of_loop.insert(key, rated.all);
+            rates.by_bursts.extend((rated.part_of_bursts > 0.0).then_some((key, rated.part_of_bursts)));
         }
         for sample in &profile.samples {
             let next = u32::try_from(rates.number.len()).unwrap_or(u32::MAX);
@@ -284,29 +129,6 @@ impl Rates {
         (key, is_own.then_some(sample.thread))
     }
 
-    /// The time that each sample stands for: first samples of threads stand for the usual time, and no sample for much more. Returns the
-    /// usual time.
-    fn limit_times(&mut self, profile: &Profile) -> f64 {
-        let mut gaps = Vec::with_capacity(profile.samples.len());
-        let mut last: HashMap<Id, u64> = HashMap::new();
-        for sample in profile.samples.iter().filter(|sample| !is_for_rates(sample)) {
-            if let Some(before) = last.insert(sample.thread, sample.cpu_ns) {
-                let ns = sample.cpu_ns.saturating_sub(before) as f64;
-                gaps.push(ns);
-                self.time.insert(sample.id, ns);
-            }
-        }
-        gaps.sort_by(f64::total_cmp);
-        let usual = gaps.get(gaps.len() / 2).copied().filter(|ns| *ns > 0.0).unwrap_or(1.0);
-        for sample in profile.samples.iter().filter(|sample| !is_for_rates(sample)) {
-            let time = self.time.entry(sample.id).or_insert(usual);
-            // In a longer gap the thread was not sampled on purpose, or samples were lost.
-            *time = if *time > LONGEST * usual { usual } else { time.max(1.0) };
-            *time *= if sample.weight.is_finite() { sample.weight.clamp(1.0, MOST_WEIGHT) } else { 1.0 };
-        }
-        usual
-    }
-
     /// Words a ns of the rated loops.
     fn words_a_ns(&self, profile: &Profile, accesses: &[&[SampledAccess]]) -> Option<f64> {
         let (mut all, mut time) = (0.0, 0.0);
@@ -320,38 +142,38 @@ impl Rates {
         (all > 0.0 && time > 0.0).then(|| all / time)
     }
 
+    /// How many rounds of its loop may have come right before a sample.
+    pub fn reach(&self, sample: &TimerSample, accesses: &[SampledAccess]) -> f64 {
+        self.rounds_in(self.times.before(sample), sample, accesses)
+    }
+
+    fn rounds_in(&self, time: f64, sample: &TimerSample, accesses: &[SampledAccess]) -> f64 {
+        match self.rate(sample) {
+            Some(rate) => time / rate.ns,
+            None => time * self.usual / in_round(sample, accesses).max(f64::MIN_POSITIVE),
+        }
+    }
+
     /// How many rounds of its loop a sample stands for, and the errors of this number that it has in common with all samples of the loop, or of
     /// the thread in it.
     pub fn rounds(&self, sample: &TimerSample, accesses: &[SampledAccess]) -> (f64, [Option<Doubt>; 2]) {
-        let time = self.time.get(&sample.id).copied().unwrap_or(1.0);
         let rate = self.rate(sample);
-        let rounds = match rate {
-            Some(rate) => time / rate.ns,
-            None => time * self.usual / in_round(sample, accesses).max(f64::MIN_POSITIVE),
-        };
-        let error = rate.map_or(UNRATED_ERROR, |rate| rate.error);
+        let rounds = self.rounds_in(self.time(sample), sample, accesses);
         let class = self.class(sample);
         let doubt = |class, error| self.number.get(&class).map(|&class| Doubt { class, error });
-        let is_by_bursts = || class.0.is_some_and(|key| self.by_bursts.contains(&key));
-        let other = match class.1 {
-            None => doubt((class.0, Some(sample.thread)), THREAD_ERROR),
-            Some(_) if is_by_bursts() => doubt((class.0, None), BURST_ERROR),
-            Some(_) => None,
+        let by_bursts = class.0.and_then(|key| self.by_bursts.get(&key));
+        let error = match (rate, class.1, by_bursts) {
+            (None, ..) => UNRATED_ERROR,
+            (Some(rate), None, Some(part)) => rate.error.hypot(BURST_ERROR * part),
+            (Some(rate), ..) => rate.error,
+        };
+        let other = match (class.1, by_bursts) {
+            (None, _) => doubt((class.0, Some(sample.thread)), THREAD_ERROR),
+            (Some(_), Some(part)) => doubt((class.0, None), BURST_ERROR * part),
+            (Some(_), None) => None,
         };
         (rounds, [doubt(class, error), other])
     }
-}
-
-/// Was the sample taken to show how fast a loop is, at a time that has nothing to do with the other samples? It stands for no time.
-pub fn is_for_rates(sample: &TimerSample) -> bool {
-    sample.weight == 0.0
-}
-
-/// Indices of successive samples of one thread. Those for rates have a clock of their own.
-fn successive(profile: &Profile) -> Vec<(usize, usize)> {
-    let mut last: HashMap<(Id, bool), usize> = HashMap::new();
-    let with_last = |(at, sample): (usize, &TimerSample)| last.insert((sample.thread, is_for_rates(sample)), at).map(|before| (before, at));
-    profile.samples.iter().enumerate().filter_map(with_last).collect()
 }
 
 /// Words that one round accesses, inside and outside of recorded objects.
@@ -359,27 +181,52 @@ fn in_round(sample: &TimerSample, accesses: &[SampledAccess]) -> f64 {
     sample.elsewhere + accesses.iter().map(|access| access.words).sum::<f64>()
 }
 
-/// Rounds between two samples in one entry of a loop, and in a lap.
-fn progress(now: &SampledLoop, then: &SampledLoop, span: Option<&Span>) -> Option<(f64, f64)> {
-    let (now, then) = now.progress.zip(then.progress).filter(|(now, then)| now.step == then.step && now.step != 0)?;
-    let moved = now.value.wrapping_sub(then.value).cast_signed();
-    Some((moved as f64 / now.step as f64, span?.rounds(now.step)))
+/// The rate of a loop, and of its threads that have enough pairs.
+struct Rated {
+    all: Rate,
+    threads: Vec<(Id, Rate)>,
+    /// How much of the evidence comes from bursts.
+    part_of_bursts: f64,
 }
 
-/// Rounds, and those in a lap, by the address of an operand with a constant stride that both samples have: of those, the one with the longest
-/// lap. (In `sum += a[i * n + j] * b[j]` each row begins anew in `b`, and each sweep in `a`.)
-fn advance(now: &[SampledAccess], then: &[SampledAccess], span: impl Fn(&SampledAccess, i64) -> Option<Span>) -> Option<(f64, f64)> {
-    let moved = |access: &SampledAccess| {
-        let stride = access.stride.filter(|stride| *stride != 0)?;
-        let before = then.iter().find(|one| one.site == access.site && one.stride == access.stride && one.object == access.object)?;
-        let rounds = access.address.wrapping_sub(before.address).cast_signed() as f64 / stride as f64;
-        Some((rounds, span(access, stride)?.rounds(stride)))
-    };
-    now.iter().filter_map(moved).max_by(|a, b| a.1.total_cmp(&b.1))
+/// The rates by these pairs of a loop that takes a part of its threads' time.
+fn rated_loop(pairs: BTreeMap<Id, Vec<Pair>>, part_of_time: f64) -> Option<Rated> {
+    let all: Vec<(Id, Vec<Pair>)> = pairs.into_iter().collect();
+    let straight = speed::straight_on(&all).filter(|straight| steady::is_steady(straight));
+    if let Some(rated) = straight.and_then(|straight| rated_by(&straight)) {
+        return Some(rated);
+    }
+    let timers: Vec<(Id, Vec<Pair>)> =
+        all.iter().map(|(thread, pairs)| (*thread, pairs.iter().filter(|pair| !pair.is_burst).copied().collect())).collect();
+    let of_timers: Vec<Pair> = timers.iter().flat_map(|(_, pairs)| pairs).copied().collect();
+    let laps = if part_of_time >= ALONE { laps::between(&of_timers) } else { Laps::Unknown };
+    if let Laps::Several(rate) = laps {
+        let all = Rate { ns: rate.ns * part_of_time, ..rate };
+        return Some(Rated { all, threads: Vec::new(), part_of_bursts: 0.0 });
+    }
+    let least = if matches!(laps, Laps::Within) { PART_OF_A_LAP } else { PART_OF_A_LAP_UNCHECKED };
+    let is_within = mean_progress(&of_timers) < least && steady::is_steady(&timers);
+    let whole: Vec<(Id, Vec<Pair>)> = timers.iter().map(|(thread, pairs)| (*thread, whole(pairs))).collect();
+    if is_within { rated_by(&whole) } else { None }
+}
+
+/// The rates by pairs in which the loop went straight on.
+fn rated_by(threads: &[(Id, Vec<Pair>)]) -> Option<Rated> {
+    let pairs: Vec<Pair> = threads.iter().flat_map(|(_, pairs)| pairs).copied().collect();
+    let all = ratio(&pairs)?;
+    let ns = |pairs: &mut dyn Iterator<Item = &Pair>| pairs.map(|pair| pair.ns).sum::<f64>();
+    let of_bursts = ns(&mut pairs.iter().filter(|pair| pair.is_burst));
+    // Threads of one loop are compared with each other, so all of them have rates of their own, or none.
+    let own = threads.iter().filter(|(_, pairs)| pairs.len() >= PAIRS).map(|(thread, pairs)| Some((*thread, ratio(pairs)?)));
+    let threads = own.collect::<Option<Vec<(Id, Rate)>>>().map(|own| towards(all, own)).unwrap_or_default();
+    Some(Rated { all, threads, part_of_bursts: of_bursts / ns(&mut pairs.iter()) })
 }
 
 /// CPU time of a round: a ratio of sums, with its error by linearisation.
 fn ratio(pairs: &[Pair]) -> Option<Rate> {
+    if pairs.len() < PAIRS {
+        return None;
+    }
     let (ns, rounds) = pairs.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.ns, sum.1 + pair.rounds));
     if rounds <= 0.0 || ns <= 0.0 || rounds / ns > MOST_ROUNDS_A_NS {
         return None;
@@ -408,35 +255,8 @@ fn whole(pairs: &[Pair]) -> Vec<Pair> {
     pairs.iter().map(|pair| Pair { rounds: if pair.rounds < 0.0 { pair.rounds + pair.lap } else { pair.rounds }, ..*pair }).collect()
 }
 
-/// How far apart two samples may be, CPU ns, so that a loop seldom begins anew in between: by the pairs that are closest. `None` if not even
-/// these are close enough.
-fn closeness(pairs: &[Pair]) -> Option<f64> {
-    let mut closest = whole(pairs);
-    closest.sort_by(|a, b| a.ns.total_cmp(&b.ns));
-    closest.truncate(CLOSEST);
-    let farthest = closest.last().filter(|_| closest.len() == CLOSEST)?.ns;
-    let (ns, rounds, laps) = closest.iter().fold((0.0, 0.0, 0.0), |sum, pair| (sum.0 + pair.ns, sum.1 + pair.rounds, sum.2 + pair.lap));
-    let limit = CLOSE * (laps / CLOSEST as f64) * ns / rounds.max(f64::MIN_POSITIVE);
-    (rounds < PART_OF_A_LAP * laps && limit >= farthest).then_some(limit)
-}
-
-/// Whether the pairs are less than a third of a lap apart on average, by the speed of the closest ones, for which half a lap takes `most_ns`. A loop
-/// whose laps take just half a tick, or a third, seems not to move from tick to tick.
-fn are_within(pairs: &[Pair], most_ns: f64) -> bool {
-    let mean = pairs.iter().map(|pair| pair.ns).sum::<f64>() / pairs.len().max(1) as f64;
-    mean < PART_OF_A_LAP / CLOSE * most_ns
-}
-
 /// Mean progress between two samples, in laps.
 fn mean_progress(pairs: &[Pair]) -> f64 {
     let (rounds, laps) = whole(pairs).iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.rounds, sum.1 + pair.lap));
     rounds / f64::max(laps, f64::MIN_POSITIVE)
-}
-
-/// CPU time of a round, if the loop seldom begins anew between two samples.
-fn rated(pairs: &[Pair]) -> Option<Rate> {
-    if pairs.len() < PAIRS {
-        return None;
-    }
-    if mean_progress(pairs) < PART_OF_A_LAP { ratio(&whole(pairs)) } else { None }
 }

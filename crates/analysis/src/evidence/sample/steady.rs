@@ -4,7 +4,7 @@
 //! register between two samples is then the difference of two random places: it says nothing about the loop's speed, and does not grow with the time
 //! between the samples. A loop that goes on shows about the same speed in each pair.
 
-use super::rates::Pair;
+use super::pairs::Pair;
 use firsttouch_model::rows::Id;
 
 /// The middle half of the speeds lies within this part of the median. Differences of two places drawn at random spread 1.3 times the median.
@@ -53,7 +53,7 @@ mod tests {
     }
 
     fn pair(ns: f64, rounds: f64) -> Pair {
-        Pair { ns, rounds: rounds.trunc(), lap: 32.0, run: 0, is_burst: true }
+        Pair { ns, rounds: rounds.trunc(), lap: 32.0, left: 32.0, run: 0, is_burst: true }
     }
 
     /// Check that a loop which goes on is steady, with noise, at different distances, and with threads of different speeds.

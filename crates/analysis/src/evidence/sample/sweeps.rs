@@ -4,7 +4,8 @@
 //! sample of an entry and behind the last one, it passes as much as the loop's rate allows in the CPU time to the neighbouring samples of
 //! the thread. So a few samples show which part of an object had been accessed at a certain time: a write to another part initialises it.
 
-use super::rates::{Rates, is_for_rates};
+use super::rates::Rates;
+use super::times::is_for_rates;
 use firsttouch_model::rows::{AccessKind, Id, Profile, SampledAccess, TimerSample};
 use std::collections::{BTreeMap, HashMap};
 
@@ -82,10 +83,10 @@ pub fn sweeps(profile: &Profile, accesses: &[&[SampledAccess]], rates: &Rates) -
             continue;
         }
         let before = last.insert(sample.thread, at).map(|index| (&profile.samples[index], accesses[index]));
-        let reach = rates.rounds(sample, own).0;
+        let reach = rates.reach(sample, own);
         if let Some((previous, theirs)) = before.filter(|(previous, _)| !is_one_entry(previous, sample)) {
             // The loop before went on until, at the latest, this sample.
-            let theirs_reach = rates.rounds(sample, theirs).0;
+            let theirs_reach = rates.reach(sample, theirs);
             theirs
                 .iter()
                 .for_each(|access| finder.pass(previous, access, (access.address, reached(access, theirs_reach)), Passed::default()));

@@ -1,0 +1,235 @@
+//! Pairs of successive samples of one thread in one loop: CPU time and rounds between them.
+
+use super::times::is_for_rates;
+use firsttouch_model::rows::{Id, Profile, SampledAccess, SampledLoop, TimerSample};
+use std::collections::{BTreeMap, HashMap};
+
+/// Samples further apart than this many times the usual CPU time have others between them that were lost.
+const ADJACENT: f64 = 1.7;
+/// Samples of a burst are 0.3 ms apart at most. In a longer time the thread may have waited.
+const LONGEST_BURST_NS: f64 = 1e6;
+/// At least this part of the time between two samples of a burst is the loop's.
+const LEAST_LEFT: f64 = 0.3;
+/// Samples in one entry of a loop from which on their span is that of the entry.
+const OF_ENTRY: u32 = 8;
+
+/// A loop of one process, or of those that share memory: forked processes run the same code at the same address.
+pub type Loop = (Id, u64);
+
+/// CPU time and rounds between two samples.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair {
+    pub ns: f64,
+    /// Below 0 if the loop began anew in between.
+    pub rounds: f64,
+    /// Rounds from the first to the last that was seen.
+    pub lap: f64,
+    /// Rounds from the first sample of the pair to the end of its lap.
+    pub left: f64,
+    /// Pairs right behind each other have this in common.
+    pub run: u32,
+    pub is_burst: bool,
+}
+
+/// The pairs of one loop, by thread.
+#[derive(Debug, Default)]
+pub struct OfLoop {
+    /// Both samples are in one entry of the loop.
+    pub entries: BTreeMap<Id, Vec<Pair>>,
+    /// The samples are in different entries: an outer loop lies between them.
+    pub crossings: BTreeMap<Id, Vec<Pair>>,
+    by_bursts: Between,
+    by_timers: Between,
+}
+
+/// Samples of a thread between two others of it that are in a loop, and those of them that are in it too.
+#[derive(Clone, Copy, Debug, Default)]
+struct Between {
+    all: u32,
+    inside: u32,
+}
+
+impl Between {
+    /// The part of its thread's time that a loop takes between two samples in it; 1 if nothing is known.
+    fn part(self) -> f64 {
+        (f64::from(self.inside) + 1.0) / (f64::from(self.all) + 1.0)
+    }
+}
+
+impl OfLoop {
+    /// The part of its threads' time that the loop takes, from one sample in it to the next but one.
+    pub fn part_of_time(&self) -> f64 {
+        self.by_timers.part()
+    }
+
+    /// Time between samples in different entries is the loop's only in part.
+    fn without_others(&mut self) {
+        let [of_bursts, of_timers] = [self.by_bursts.part(), self.by_timers.part()];
+        let pairs = self.crossings.values_mut().flatten();
+        pairs.for_each(|pair| pair.ns *= if pair.is_burst { of_bursts } else { of_timers });
+    }
+}
+
+/// Numbers runs of pairs: of the samples of one burst.
+#[derive(Debug, Default)]
+struct Runs {
+    last: HashMap<Id, (usize, u32)>,
+    runs: u32,
+}
+
+impl Runs {
+    fn of(&mut self, before: usize, at: usize, sample: &TimerSample) -> u32 {
+        let goes_on = self.last.get(&sample.thread).filter(|(end, _)| *end == before && is_for_rates(sample)).map(|(_, run)| *run);
+        let run = goes_on.unwrap_or_else(|| {
+            self.runs += 1;
+            self.runs
+        });
+        if is_for_rates(sample) {
+            self.last.insert(sample.thread, (at, run));
+        }
+        run
+    }
+}
+
+/// Lowest and highest values seen.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    low: u64,
+    high: u64,
+    seen: u32,
+}
+
+impl Span {
+    fn of(value: u64) -> Self {
+        Self { low: value, high: value, seen: 0 }
+    }
+
+    fn widen(&mut self, value: u64) {
+        (self.low, self.high, self.seen) = (self.low.min(value), self.high.max(value), self.seen + 1);
+    }
+
+    fn rounds(self, step: i64) -> f64 {
+        (self.high - self.low) as f64 / step.unsigned_abs().max(1) as f64 + 1.0
+    }
+
+    /// Rounds from here to the end.
+    fn left(self, value: u64, step: i64) -> f64 {
+        let way = if step > 0 { self.high.saturating_sub(value) } else { value.saturating_sub(self.low) };
+        way as f64 / step.unsigned_abs().max(1) as f64
+    }
+}
+
+type OperandKey = (Loop, Id, Option<Id>, Id, i64);
+
+/// The spans that loops go through: of the register in an entry and in all of them, and of the operands.
+#[derive(Debug, Default)]
+struct Spans {
+    of_entry: HashMap<(Loop, Id, u64), Span>,
+    of_all: HashMap<(Loop, Id), Span>,
+    of_operand: HashMap<OperandKey, Span>,
+}
+
+impl Spans {
+    fn see(&mut self, key: Loop, sample: &TimerSample, accesses: &[SampledAccess]) {
+        if let Some((around, progress)) = sample.around.and_then(|around| Some((around, around.progress?))) {
+            let value = progress.value;
+            self.of_entry.entry((key, sample.thread, around.entry)).or_insert(Span::of(value)).widen(value);
+            self.of_all.entry((key, sample.thread)).or_insert(Span::of(value)).widen(value);
+        }
+        for access in accesses {
+            if let Some(stride) = access.stride {
+                let key = (key, sample.thread, access.site, access.object, stride);
+                self.of_operand.entry(key).or_insert(Span::of(access.address)).widen(access.address);
+            }
+        }
+    }
+
+    /// That of the entry, if it was seen often enough.
+    fn of(&self, key: Loop, thread: Id, around: &SampledLoop) -> Option<Span> {
+        let own = self.of_entry.get(&(key, thread, around.entry)).filter(|span| span.seen >= OF_ENTRY);
+        own.or_else(|| self.of_all.get(&(key, thread))).copied()
+    }
+}
+
+/// Rounds between two samples, in a lap, and from the first sample to the end of its lap.
+type Moved = (f64, f64, f64);
+
+/// The pairs of all loops. `accesses`: those of each sample, in the order of the samples. `usual_ns`: CPU time between two timer samples.
+pub fn pairs(
+    profile: &Profile,
+    accesses: &[&[SampledAccess]],
+    usual_ns: f64,
+    key_of: impl Fn(&TimerSample) -> Option<Loop>,
+) -> HashMap<Loop, OfLoop> {
+    let tick_ns = profile.meta.tick_ns.unwrap_or(0.0);
+    let mut loops: HashMap<Loop, OfLoop> = HashMap::new();
+    let (mut runs, mut spans) = (Runs::default(), Spans::default());
+    for (sample, own) in profile.samples.iter().zip(accesses) {
+        if let Some(key) = key_of(sample) {
+            spans.see(key, sample, own);
+        }
+    }
+    let mut before_last: HashMap<(Id, bool), usize> = HashMap::new();
+    for (before, at) in successive(profile) {
+        let (previous, sample) = (&profile.samples[before], &profile.samples[at]);
+        let is_burst = is_for_rates(sample);
+        let first = before_last.insert((sample.thread, is_burst), before);
+        let between = sample.cpu_ns.saturating_sub(previous.cpu_ns) as f64;
+        if between > if is_burst { LONGEST_BURST_NS } else { ADJACENT * usual_ns } {
+            before_last.remove(&(sample.thread, is_burst));
+            continue;
+        }
+        let run = runs.of(before, at, sample);
+        let Some(key) = key_of(sample) else { continue };
+        let own = loops.entry(key).or_default();
+        if let Some(first) = first.map(|first| &profile.samples[first]).filter(|first| key_of(first) == Some(key)) {
+            let is_counted = !is_burst || first.around.zip(sample.around).is_some_and(|(then, now)| then.entry != now.entry);
+            let counts = if is_burst { &mut own.by_bursts } else { &mut own.by_timers };
+            counts.all += u32::from(is_counted);
+            counts.inside += u32::from(is_counted && key_of(previous) == Some(key));
+        }
+        let Some((around, then)) = sample.around.zip(previous.around).filter(|(now, then)| now.end == then.end) else { continue };
+        let in_entry = (around.entry == then.entry).then(|| progress(&around, &then, spans.of(key, sample.thread, &around))).flatten();
+        let (pairs, moved) = if in_entry.is_some() {
+            (&mut own.entries, in_entry)
+        } else {
+            let span =
+                |access: &SampledAccess, stride| spans.of_operand.get(&(key, sample.thread, access.site, access.object, stride)).copied();
+            (&mut own.crossings, advance(accesses[at], accesses[before], span))
+        };
+        // The sample from outside interrupted the loop.
+        let ns = if is_burst { (between - tick_ns).max(LEAST_LEFT * between) } else { between };
+        let pair = moved.map(|(rounds, lap, left)| Pair { ns, rounds, lap, left, run, is_burst });
+        pairs.entry(sample.thread).or_default().extend(pair);
+    }
+    loops.values_mut().for_each(OfLoop::without_others);
+    loops
+}
+
+/// Indices of successive samples of one thread. Those for rates have a clock of their own.
+fn successive(profile: &Profile) -> Vec<(usize, usize)> {
+    let mut last: HashMap<(Id, bool), usize> = HashMap::new();
+    let with_last = |(at, sample): (usize, &TimerSample)| last.insert((sample.thread, is_for_rates(sample)), at).map(|before| (before, at));
+    profile.samples.iter().enumerate().filter_map(with_last).collect()
+}
+
+/// Rounds by the register that grows by a constant step.
+fn progress(now: &SampledLoop, then: &SampledLoop, span: Option<Span>) -> Option<Moved> {
+    let (now, then) = now.progress.zip(then.progress).filter(|(now, then)| now.step == then.step && now.step != 0)?;
+    let moved = now.value.wrapping_sub(then.value).cast_signed();
+    let span = span?;
+    Some((moved as f64 / now.step as f64, span.rounds(now.step), span.left(then.value, now.step)))
+}
+
+/// Rounds by the address of an operand with a constant stride that both samples have: of those, the one with the longest lap. (In
+/// `sum += a[i * n + j] * b[j]` each row begins anew in `b`, and each sweep in `a`.)
+fn advance(now: &[SampledAccess], then: &[SampledAccess], span: impl Fn(&SampledAccess, i64) -> Option<Span>) -> Option<Moved> {
+    let moved = |access: &SampledAccess| {
+        let stride = access.stride.filter(|stride| *stride != 0)?;
+        let before = then.iter().find(|one| one.site == access.site && one.stride == access.stride && one.object == access.object)?;
+        let rounds = access.address.wrapping_sub(before.address).cast_signed() as f64 / stride as f64;
+        let span = span(access, stride)?;
+        Some((rounds, span.rounds(stride), span.left(before.address, stride)))
+    };
+    now.iter().filter_map(moved).max_by(|a, b| a.1.total_cmp(&b.1))
+}

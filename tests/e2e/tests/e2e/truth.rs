@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Compares the report's shares and remote fractions with the counts of programs that count their own accesses (tests/programs/truth).
 //!
-//! By default each program has one run of 10 s, and up to three if a figure is off by more than 3 points (the evidence is a sample).
+//! By default each program has one run of 10 s, and up to three if a figure is wrong (the evidence is a sample): more than 1.5 points from the truth,
+//! and the interval does not contain the truth or the figure is farther off than a bound that depends on the program.
 //! `FIRSTTOUCH_TRUTH_RUNS=10` makes that many runs of each program instead, prints every figure, and requires that the 95 % intervals
 //! cover the truth in nine of ten cases.
 
@@ -15,7 +16,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-const TOLERANCE: f64 = 0.03;
+/// A figure this close to the truth is right.
+const TOLERANCE: f64 = 0.015;
+/// One whose interval contains the truth may be this far off: on a machine that others load, a thread's speed in the few samples of 10 s is uncertain by
+/// some percent (intervals of 3 to 4 points to each side; 0.5 to 1.5 on a quiet machine).
+const WITHIN_INTERVAL: f64 = 0.03;
+/// The same, if the speed of each thread is known by bursts only: 30 to 90 pairs of samples for all threads of a loop.
+const WITHIN_INTERVAL_OF_BURSTS: f64 = 0.06;
 /// The status of a program that cannot run on this processor.
 const LACKS_INSTRUCTIONS: i32 = 77;
 
@@ -28,13 +35,19 @@ struct Figure {
 }
 
 impl Figure {
-    /// Whether the figure is within three points of the truth or, for a doubtful figure, the interval covers the truth.
-    fn close(&self, doubtful: bool) -> bool {
-        (self.got - self.truth).abs() <= TOLERANCE || (doubtful && self.covered())
+    /// Whether the figure is close to the truth, or at most this far from it and the interval contains the truth.
+    fn close(&self, within_interval: f64) -> bool {
+        let error = (self.got - self.truth).abs();
+        error <= TOLERANCE || (error <= within_interval && self.covered())
     }
 
     fn covered(&self) -> bool {
         self.interval.is_none_or(|(low, high)| low - 1e-3 <= self.truth && self.truth <= high + 1e-3)
+    }
+
+    fn text(&self) -> String {
+        let interval = self.interval.map_or_else(String::new, |(low, high)| format!(" [{low:.3}, {high:.3}]"));
+        format!("{}: {:.3}{interval}, truth {:.3}", self.what, self.got, self.truth)
     }
 }
 
@@ -105,29 +118,31 @@ fn check(name: &str, init: &str) {
     // report says so.
     // Where a thread passes its block several times between two samples, the speeds of threads that are not in step are uncertain too.
     let hot = name == "dgemv" || name == "late_threads";
+    let within_interval = match name {
+        _ if sparse || (hot && wanted == 0) => 1.0,
+        "copies" => WITHIN_INTERVAL_OF_BURSTS,
+        _ => WITHIN_INTERVAL,
+    };
     let (mut close_runs, mut covered, mut figures_seen, mut far) = (0, 0, 0, Vec::new());
     for attempt in 1..=if wanted > 0 { wanted } else { 3 } {
         let Some(figures) = measure(&firsttouch, &program, init, &file) else {
             return skipped(&test, "the processor lacks the program's instructions");
         };
-        far = figures
-            .iter()
-            .filter(|f| !f.close(sparse || (hot && wanted == 0)))
-            .map(|f| format!("{}: {:.3}, truth {:.3}", f.what, f.got, f.truth))
-            .collect();
+        far = figures.iter().filter(|f| !f.close(within_interval)).map(Figure::text).collect();
         covered += figures.iter().filter(|f| f.covered()).count();
         figures_seen += figures.len();
         close_runs += usize::from(far.is_empty());
-        eprintln!("{test} run {attempt}: {} figures, {} beyond 3 points {far:?}", figures.len(), far.len());
+        let worst = figures.iter().max_by(|a, b| (a.got - a.truth).abs().total_cmp(&(b.got - b.truth).abs())).map(Figure::text);
+        eprintln!("{test} run {attempt}: {} figures, {} wrong {far:?}; worst {}", figures.len(), far.len(), worst.unwrap_or_default());
         // With a sparse sample, nine in ten figures are sufficient.
         if wanted == 0 && far.len() <= if sparse { figures.len() / 10 } else { 0 } {
             return;
         }
     }
     if wanted == 0 {
-        panic!("{test}: in each of three runs a figure was more than 3 points off; last: {far:?}");
+        panic!("{test}: in each of three runs a figure was wrong; last: {far:?}");
     }
-    eprintln!("{test}: all figures within 3 points in {close_runs} of {wanted} runs; intervals cover {covered} of {figures_seen} figures");
+    eprintln!("{test}: all figures right in {close_runs} of {wanted} runs; intervals cover {covered} of {figures_seen} figures");
     assert!(covered * 10 >= figures_seen * 9, "{test}: the intervals cover only {covered} of {figures_seen}");
 }
 
@@ -254,7 +269,7 @@ fn attached_with_running_children() {
 /// One test, so that the programs run one at a time.
 #[test]
 fn figures_are_true() {
-    let serial = ["ratio31", "dgemv", "triad", "unequal", "cyclic", "copies", "wide", "late_threads", "born_and_die"];
+    let serial = ["ratio31", "dgemv", "triad", "unequal", "cyclic", "copies", "stencil", "gather", "wide", "late_threads", "born_and_die"];
     // FIRSTTOUCH_TRUTH_PROGRAMS=dgemv,triad: only these.
     let wanted = std::env::var("FIRSTTOUCH_TRUTH_PROGRAMS").unwrap_or_default();
     for name in serial.into_iter().filter(|name| wanted.is_empty() || wanted.split(',').any(|one| one == *name)) {
@@ -262,5 +277,6 @@ fn figures_are_true() {
     }
     if wanted.is_empty() {
         check("triad", "parallel");
+        check("gather", "parallel");
     }
 }

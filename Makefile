@@ -6,7 +6,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: help build demo check test unit e2e test-guests programs fuzz lint format deps package deny bench-overhead bench-kernels bench-predict bench-run install uninstall clean
+.PHONY: help build demo check test unit e2e test-guests programs fuzz lint format deps package deny bench-overhead truth-campaign bench-kernels bench-predict bench-run install uninstall clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -62,6 +62,9 @@ bench-kernels: build ## compare the bundled kernels with OpenBLAS, likwid-bench,
 
 bench-overhead: build ## measure the cost of profiling, with intervals (PAIRS=10)
 	scripts/bench-overhead --pairs $(or $(PAIRS),10)
+
+truth-campaign: build programs ## compare the figures of 20 runs of 10 s with the truth (RUNS=20)
+	scripts/truth-campaign --runs $(or $(RUNS),20)
 
 bench-predict: cargo-found ## measure the time of a prediction by nodes, threads and objects
 	$(CARGO) run --release --quiet -p firsttouch-predict --example cost

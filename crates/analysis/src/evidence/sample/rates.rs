@@ -27,11 +27,11 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Pairs that are needed to rate a loop.
 const PAIRS: usize = 6;
+/// The mean progress between two samples must be less than this part of a lap, if a lap is added where the loop began anew.
+const PART_OF_A_LAP: f64 = 1.0 / 3.0;
 /// The same, if nothing shows whether whole laps lie between two samples as well. Laps whose length has nothing to do with the ticks are
 /// taken for progress so often.
 const PART_OF_A_LAP_UNCHECKED: f64 = 0.05;
-/// The mean progress between two samples must be less than this part of a lap, if a lap is added where the loop began anew.
-const PART_OF_A_LAP: f64 = 1.0 / 3.0;
 /// A loop that takes at least this part of its threads' time is alone: what lies between two of its samples is its own laps.
 const ALONE: f64 = 0.8;
 /// Progress beyond this is no loop's: rounds a ns. (A string instruction moves up to 64 elements of one byte a cycle.)

@@ -415,7 +415,7 @@ mod tests {
         let mut kept = mapped(touched(0, PAGES, 5, 7, 31), 0);
         keep_written(&mut kept, mapped(touched(0, PAGES / 2, S, 0, 31), 4096), 0, PAGES * 4096);
         let read_from = kept.iter().filter(|p| p.touch.thread == 7).map(|p| p.offset / 4096).min().expect("reads that nobody wrote over");
-        assert!(read_from >= PAGES / 2 && read_from <= PAGES / 2 + 5 * 31, "{read_from}");
+        assert!((PAGES / 2..=PAGES / 2 + 5 * 31).contains(&read_from), "{read_from}");
     }
 
     /// Check that the history gives the thread that placed a page at any time, and that it needs three generations.

@@ -98,7 +98,7 @@ impl Objects {
         }
         let is_new = matches!(new.kind, ObjectKind::Heap | ObjectKind::Anonymous | ObjectKind::Static) && object.memory == Memory::Own;
         if self.follows_pages && is_new {
-            process.unplaced.watch(new.address, new.bytes, time);
+            process.unplaced.watch_object(new.address, new.bytes, time);
         }
         process.objects.by_address.insert(new.address, object);
     }
@@ -183,7 +183,10 @@ impl Objects {
     /// An object dies. It becomes a row if there is evidence of it, and else is added to the totals of its site.
     pub(super) fn end(&mut self, process: &mut LiveProcess, address: u64, time: u64, sink: &mut Sink) {
         let Some(object) = process.objects.by_address.remove(&address) else { return };
-        process.unplaced.forget(address, object.bytes);
+        match object.kind {
+            ObjectKind::Heap => process.unplaced.freed(address, object.bytes),
+            _ => process.unplaced.forget(address, object.bytes),
+        }
         let evidence = object.has_evidence || object.written || process.touched.any_in(address, object.bytes);
         self.deaths.insert(object.id, time);
         match (evidence, object.site) {

@@ -14,6 +14,9 @@ const MOST_GAPS: usize = 8192;
 /// Gaps so close to each other are looked at together: a call costs as much as looking at a hundred pages.
 const TOGETHER: u64 = 64 * PAGE;
 
+/// Where in its page a block begins that glibc maps on its own.
+const OWN_MAPPING: u64 = 16;
+
 /// Memory without pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Gap {
@@ -27,6 +30,8 @@ struct Gap {
 pub struct Unplaced {
     /// By start.
     gaps: BTreeMap<u64, Gap>,
+    /// Of freed objects: nobody looks at them.
+    freed: BTreeMap<u64, Gap>,
     /// Heaps of small blocks that are or were followed: start -> end.
     heaps: BTreeMap<u64, u64>,
     /// There is new memory since the last look.
@@ -41,6 +46,30 @@ impl Unplaced {
         if start < end && self.gaps.len() < MOST_GAPS {
             self.gaps.insert(start, Gap { end, since_ns });
             self.is_new = true;
+        }
+    }
+
+    /// A new object. The allocator may give it memory that a former object had since the last look: the pages there may be that one's.
+    pub fn watch_object(&mut self, address: u64, bytes: u64, since_ns: u64) {
+        let (start, end) = (address.next_multiple_of(PAGE), address.saturating_add(bytes) / PAGE * PAGE);
+        let older = cut(&mut self.freed, start, end.max(start));
+        self.watch(address, bytes, since_ns);
+        for (from, gap) in older {
+            if self.gaps.len() < MOST_GAPS {
+                cut(&mut self.gaps, from, gap.end);
+                self.gaps.insert(from, gap);
+            }
+        }
+    }
+
+    /// An object was freed. Pages that appeared in it since the last look stay there, unless the allocator unmapped them: glibc maps large blocks on
+    /// their own, 16 bytes behind a page's begin.
+    pub fn freed(&mut self, address: u64, bytes: u64) {
+        let (from, to) = (address / PAGE * PAGE, address.saturating_add(bytes).next_multiple_of(PAGE));
+        let gaps = cut(&mut self.gaps, from, to);
+        cut(&mut self.freed, from, to);
+        if address % PAGE != OWN_MAPPING && self.freed.len() < MOST_GAPS {
+            self.freed.extend(gaps);
         }
     }
 
@@ -68,17 +97,8 @@ impl Unplaced {
     /// Memory was released.
     pub fn forget(&mut self, address: u64, bytes: u64) {
         let (from, to) = (address / PAGE * PAGE, address.saturating_add(bytes).next_multiple_of(PAGE));
-        let before = self.gaps.range(..from).next_back().filter(|(_, gap)| gap.end > from).map(|(&start, _)| start);
-        let inside: Vec<u64> = before.into_iter().chain(self.gaps.range(from..to).map(|(&start, _)| start)).collect();
-        for start in inside {
-            let Some(gap) = self.gaps.remove(&start) else { continue };
-            if start < from {
-                self.gaps.insert(start, Gap { end: from, ..gap });
-            }
-            if gap.end > to {
-                self.gaps.insert(to, gap);
-            }
-        }
+        cut(&mut self.gaps, from, to);
+        cut(&mut self.freed, from, to);
     }
 
     #[must_use]
@@ -132,6 +152,24 @@ impl Unplaced {
     }
 }
 
+/// Takes the parts between two addresses out of the gaps.
+fn cut(gaps: &mut BTreeMap<u64, Gap>, from: u64, to: u64) -> Vec<(u64, Gap)> {
+    let before = gaps.range(..from).next_back().filter(|(_, gap)| gap.end > from).map(|(&start, _)| start);
+    let inside: Vec<u64> = before.into_iter().chain(gaps.range(from..to).map(|(&start, _)| start)).collect();
+    let mut taken = Vec::new();
+    for start in inside {
+        let Some(gap) = gaps.remove(&start) else { continue };
+        if start < from {
+            gaps.insert(start, Gap { end: from, ..gap });
+        }
+        if gap.end > to {
+            gaps.insert(to, gap);
+        }
+        taken.push((start.max(from), Gap { end: gap.end.min(to), ..gap }));
+    }
+    taken
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,6 +195,22 @@ mod tests {
         assert_eq!(pages(&found), [(103, 2, 10), (119, 1, 10)]);
         assert_eq!(pages(&unplaced.looked(1, (30, 31), &present(&[(90, 130)]))), [(105, 5, 20), (112, 7, 20)]);
         assert!(unplaced.is_empty());
+    }
+
+    /// Check that the pages of a new object in heap memory that a former one had since the last look are dated since that look, and those of a new
+    /// mapping are not.
+    #[test]
+    fn reused_memory_keeps_its_time() {
+        for (offset, since_ns) in [(48, 5), (OWN_MAPPING, 8)] {
+            let mut unplaced = Unplaced::default();
+            unplaced.watch_object(99 * PAGE + offset, 21 * PAGE, 5);
+            unplaced.freed(99 * PAGE + offset, 21 * PAGE);
+            assert!(unplaced.is_empty());
+            unplaced.watch_object(110 * PAGE, 20 * PAGE, 8);
+            assert_eq!(pages(&unplaced.looked(1, (10, 11), &present(&[(100, 130)]))), [(110, 10, since_ns), (120, 10, 8)]);
+            unplaced.watch_object(110 * PAGE, 10 * PAGE, 20);
+            assert_eq!(pages(&unplaced.looked(1, (30, 31), &present(&[(100, 130)]))), [(110, 10, 20)], "the former look saw all pages");
+        }
     }
 
     /// Check that released memory is not followed, and that memory which was given back is followed anew.

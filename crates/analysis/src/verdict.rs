@@ -3,7 +3,7 @@
 //! Without findings, a program is well placed only if nothing stands against that: the judged memory receives most of the accesses seen, their
 //! number suffices, and most of the touched memory is known. Else it is not judged, for the causes that are listed.
 
-use crate::{Analysis, Coverage, NotJudgedReason, ObjectView};
+use crate::{Analysis, Coverage, Interval, NotJudgedReason, ObjectView};
 use firsttouch_model::counted;
 use firsttouch_model::evidence::EvidenceSource;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use std::fmt;
 
 /// With fewer samples or a wider interval, the remote fraction gives no verdict.
 const LEAST_SAMPLES: u64 = 16;
-const WIDEST_INTERVAL: f64 = 0.3;
+pub(crate) const WIDEST_INTERVAL: f64 = 0.3;
 
 /// The verdict on a program.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +65,12 @@ pub enum Cause {
         samples: u64,
         source: Option<EvidenceSource>,
     },
+    /// So many samples give the remote share this interval only.
+    TooUncertain {
+        interval: Interval,
+        samples: u64,
+        source: Option<EvidenceSource>,
+    },
 }
 
 impl fmt::Display for Cause {
@@ -98,8 +104,15 @@ impl fmt::Display for Cause {
                     None => Ok(()),
                 }
             }
-            Self::TooFewSamples { samples, .. } if *samples >= LEAST_SAMPLES => {
-                write!(f, "the remote share is too uncertain, by {}; profile a longer run", counted(*samples, "sample"))
+            Self::TooUncertain { interval: [low, high], samples, source } => {
+                let what = if *source == Some(EvidenceSource::Hint) { "hinting fault" } else { "sample" };
+                write!(
+                    f,
+                    "the 95 % interval of the remote share, [{:.0}, {:.0}], is too wide: {} are too few; profile a longer run",
+                    low * 100.0,
+                    high * 100.0,
+                    counted(*samples, what)
+                )
             }
             Self::TooFewSamples { samples, source: Some(EvidenceSource::Hint) } => {
                 write!(f, "too few accesses were seen ({}); profile a longer run", counted(*samples, "hinting fault"))
@@ -193,8 +206,12 @@ impl Analysis {
             Some(coverage) if coverage.is_too_small() || coverage.judged + coverage.cached <= 0.0 => {
                 causes.push(Cause::Uncovered { judged: coverage.judged, largest: self.largest_not_judged() });
             }
-            _ if self.remote_fraction.is_some() && self.has_too_few_samples() => {
+            _ if self.remote_fraction.is_some() && self.remote_samples < LEAST_SAMPLES => {
                 causes.push(Cause::TooFewSamples { samples: self.remote_samples, source: self.remote_evidence.clone() });
+            }
+            _ if self.remote_fraction.is_some() && self.wide_interval().is_some() => {
+                let (samples, source) = (self.remote_samples, self.remote_evidence.clone());
+                causes.extend(self.wide_interval().map(|interval| Cause::TooUncertain { interval, samples, source }));
             }
             // Nearly all of the accesses are to objects that fit in a cache.
             Some(coverage) if self.remote_fraction.is_none() && self.samples_of(&coverage.evidence) < LEAST_SAMPLES => {
@@ -218,9 +235,8 @@ impl Analysis {
         teams.is_empty() || teams.windows(2).any(|pair| pair[0] == pair[1])
     }
 
-    fn has_too_few_samples(&self) -> bool {
-        let is_wide = self.remote_interval.is_some_and(|[low, high]| high - low > WIDEST_INTERVAL);
-        is_wide || self.remote_samples < LEAST_SAMPLES
+    fn wide_interval(&self) -> Option<Interval> {
+        self.remote_interval.filter(|[low, high]| high - low > WIDEST_INTERVAL)
     }
 
     /// Why no accesses could be seen, if no source of them was available.

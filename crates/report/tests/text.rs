@@ -4,6 +4,9 @@ mod generated_code;
 mod hostile_names;
 mod several_sources;
 mod together;
+mod unlined;
+mod unsettled;
+mod verdicts;
 
 use firsttouch_analysis::{
     Analysis, CodeLocation, EvidenceView, Finding, FirstTouchView, LostView, MachineView, NotJudged, NotJudgedReason, ObjectMap,

@@ -4,6 +4,7 @@ mod generated_code;
 mod hostile_names;
 mod several_sources;
 mod together;
+mod two_profiles;
 mod unlined;
 mod unsettled;
 mod verdicts;

@@ -3,6 +3,7 @@
 use crate::cache;
 use crate::candidates::Candidates;
 use crate::coverage::Coverage;
+use crate::diff::Change;
 use crate::evidence::{Counts, Evidence, Hit, Reader, SOURCES, Source, SourceRef, derived_touches, touches_of_appeared};
 use crate::faults::Faults;
 use crate::findings::{Case, Context, Program};
@@ -133,6 +134,11 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         let (own, names) = (builder.moves(group), together::names(members, &names));
         let view = builder.object(subject, group, hits, &context.names[subject.group], &own);
         let object = &profile.objects[group.representative];
+        // The name is that of one member, and so are the lines; the figures are those of all.
+        let view = match objects.iter().find(|one| one.id == object.id) {
+            Some(one) => ObjectView { first_touch: one.first_touch.clone(), used_at: one.used_at.clone(), ..view },
+            None => view,
+        };
         let found = context.find(&Case { subject, group, hits, object, view: &view, moves: &own, together: Some(&names) });
         findings.extend(found.map(|finding| Finding { together: set.ids(profile, &groups, subject.group), ..finding }));
     }
@@ -147,7 +153,12 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
             .then(a.id.cmp(&b.id))
     });
     findings.sort_by(|a, b| b.remote_share.total_cmp(&a.remote_share).then(a.object.cmp(&b.object)));
-    let candidates = (target.nodes > 1).then(|| Candidates::of(profile, &threads, &groups, &names, &subjects)).flatten();
+    let found: HashSet<i64> = findings.iter().flat_map(Finding::objects).collect();
+    let is_settled = |subject: &Subject| {
+        let is_together = || together.iter().any(|set| set.members.contains(&subject.group));
+        found.contains(&profile.objects[groups[subject.group].representative].id) || is_together()
+    };
+    let candidates = (target.nodes > 1).then(|| Candidates::of(profile, &threads, &groups, &names, &subjects, &is_settled)).flatten();
     let not_judged = objects.iter().filter_map(not_judged).collect();
     let unrecorded = (target.nodes > 1 && !threads.alone()).then(|| Unrecorded::of(profile, &residents, pooled.as_ref())).flatten();
     Analysis {
@@ -209,8 +220,14 @@ fn cross_check(remote: Estimate, source: SourceRef, other: Estimate) -> Option<C
         remote_fraction: other.value,
         interval: interval(other),
         samples: other.samples,
-        agrees: remote.low <= other.high && other.low <= remote.high,
+        agrees: CrossCheck::is_precise(interval(other)) && !differ(remote, other),
     })
+}
+
+/// Whether the difference of two figures is larger than chance explains.
+fn differ(one: Estimate, other: Estimate) -> bool {
+    let figure = |estimate: Estimate| Some((estimate.value, Some(interval(estimate))));
+    Change::new(figure(one), figure(other)).significant == Some(true)
 }
 
 /// Measures one group with the most informative source.
@@ -236,4 +253,23 @@ fn listed<'a>(subjects: &'a [Subject], groups: &[Group], stacks: &HashSet<usize>
     *unlisted = unused.len().saturating_sub(UNUSED_LISTED);
     unused.truncate(UNUSED_LISTED);
     used.into_iter().chain(unused).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that figures agree only if their difference may be chance, and that intervals with values in common do not suffice.
+    #[test]
+    fn figures_agree_within_chance() {
+        let figure = |value: f64, low: f64, high: f64| Estimate { value, low, high, samples: 100 };
+        for (one, other, same) in [
+            (figure(0.48, 0.46, 0.5), figure(0.46, 0.4, 0.52), true),
+            (figure(0.54, 0.5, 0.59), figure(0.44, 0.37, 0.5), false),
+            (figure(0.49, 0.46, 0.51), figure(0.2, 0.1, 0.3), false),
+            (figure(0.011, 0.0, 0.1), figure(0.22, 0.06, 0.56), false),
+        ] {
+            assert_eq!(differ(one, other), !same, "{one:?} {other:?}");
+        }
+    }
 }

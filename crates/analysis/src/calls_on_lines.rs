@@ -1,5 +1,7 @@
 //! Several allocations on one source line: which of the line's variables each of them is assigned to.
 
+use crate::code::expression::NUMBERS;
+use crate::code::regions::File;
 use crate::groups::PYTHON;
 use crate::names::{Call, chain};
 use crate::source_code::CodeLocations;
@@ -10,10 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 const MOST_VARIABLES: usize = 8;
 
 /// The calls on each source line, in the order of the source. Calls of allocation functions are numbered together, because compilers turn
-/// malloc into calloc; calls of each of the program's own functions are numbered separately.
+/// malloc into calloc; calls of each of the program's own functions, and allocations of containers, are numbered separately.
 pub(crate) struct CallsOnLines(BTreeMap<Key, Calls>);
 
-/// File, line, and the program's own function (empty for allocation functions).
+/// Allocations of containers, as the sources name them.
+const CONTAINER: &str = "std::vector";
+
+/// File, line, and the program's own function or the container (empty for allocation functions).
 type Key = (String, u32, String);
 
 /// The calls on one line, by the address that they return to (in Python: by their instruction).
@@ -59,7 +64,11 @@ impl CallsOnLines {
 /// The variables that a call can be assigned to, among the calls on its line.
 pub(crate) fn variables(call: &Call<'_>, calls: Option<&Calls>, places: &CodeLocations<'_>) -> Vec<String> {
     let Some((file, line)) = call.line() else { return Vec::new() };
-    let mut slots: Vec<Option<String>> = (0..MOST_VARIABLES).map(|nth| places.sources.variable(file, line, call.callee, nth)).collect();
+    let callee = if call.is_container { CONTAINER } else { call.callee };
+    let mut slots: Vec<Option<String>> = (0..MOST_VARIABLES).map(|nth| places.sources.variable(file, line, callee, nth)).collect();
+    if call.is_container && slots.iter().flatten().any(|name| slots[0].as_ref() != Some(name)) {
+        without_numbers(&mut slots, file, places);
+    }
     while slots.last().is_some_and(Option::is_none) {
         slots.pop();
     }
@@ -98,7 +107,25 @@ impl Calls {
 
 fn key(call: &Call<'_>, innermost: bool) -> Option<Key> {
     let (file, line) = call.line()?;
-    Some((file.to_owned(), line, if innermost { String::new() } else { call.callee.to_owned() }))
+    let made_by = match innermost {
+        true if call.is_container => CONTAINER,
+        true => "",
+        false => call.callee,
+    };
+    Some((file.to_owned(), line, made_by.to_owned()))
+}
+
+/// Removes variables that are declared as numbers: of `rho(n_, 1.0), n(n_)`, the second is no container.
+fn without_numbers(slots: &mut Vec<Option<String>>, file: &str, places: &CodeLocations<'_>) {
+    let Some(code) = File::read(places.sources, file) else { return };
+    let is_number = |kind: &String| {
+        let words = kind.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty());
+        words.clone().count() > 0 && words.into_iter().all(|word| word == "std" || word == "const" || NUMBERS.contains(&word))
+    };
+    slots.retain(|slot| {
+        let types = slot.as_deref().and_then(|name| name.rsplit(['.', '>']).next()).map_or_else(Vec::new, |name| code.declared_types(name));
+        types.is_empty() || !types.iter().all(is_number)
+    });
 }
 
 #[cfg(test)]

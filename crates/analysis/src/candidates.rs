@@ -1,11 +1,14 @@
-//! Objects that were filled by one thread and are used by others, with too few samples for a verdict. Together they may matter.
+//! Objects that were filled by one thread and are used by others, with too few samples for a verdict, or for one that is certain. Together they
+//! may matter.
 
 use crate::NotJudgedReason;
-use crate::findings::SERIAL;
+use crate::findings::{REMOTE_BAR, SERIAL};
 use crate::groups::Group;
 use crate::judge::Subject;
 use crate::names::ObjectName;
 use crate::threads::Threads;
+use crate::verdict::WIDEST_INTERVAL;
+use firsttouch_model::Estimate;
 use firsttouch_model::rows::Profile;
 
 /// Objects named in the note, the largest first.
@@ -22,10 +25,18 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// `None` if no object is a candidate.
+    /// `None` if no object is a candidate. `is_settled`: whether an object has a finding, or a verdict together with others.
     #[must_use]
-    pub fn of(profile: &Profile, threads: &Threads, groups: &[Group], names: &[ObjectName], subjects: &[Subject]) -> Option<Self> {
-        let mut found: Vec<&Subject> = subjects.iter().filter(|subject| is_candidate(profile, threads, groups, subject)).collect();
+    pub fn of(
+        profile: &Profile,
+        threads: &Threads,
+        groups: &[Group],
+        names: &[ObjectName],
+        subjects: &[Subject],
+        is_settled: &dyn Fn(&Subject) -> bool,
+    ) -> Option<Self> {
+        let is_open = |subject: &&Subject| is_candidate(profile, threads, groups, subject) && !is_settled(subject);
+        let mut found: Vec<&Subject> = subjects.iter().filter(is_open).collect();
         found.sort_by_key(|subject| std::cmp::Reverse(groups[subject.group].extent()));
         (!found.is_empty()).then(|| Self {
             named: found.iter().take(NAMED).map(|subject| names[subject.group].shown.clone()).collect(),
@@ -38,7 +49,10 @@ impl Candidates {
 /// One thread touched nearly all of it first, and a thread on another node was seen to use it.
 fn is_candidate(profile: &Profile, threads: &Threads, groups: &[Group], subject: &Subject) -> bool {
     let has_few = matches!(subject.reason, Some(NotJudgedReason::TooFewSamples { .. } | NotJudgedReason::UnclearPartition { .. }));
-    if !has_few || !subject.counts || !subject.touch.enough {
+    // Judged, but the interval reaches from well placed to misplaced.
+    let is_wide = |remote: Estimate| remote.low <= REMOTE_BAR && remote.high - remote.low > WIDEST_INTERVAL;
+    let is_uncertain = subject.reason.is_none() && subject.remote.is_some_and(is_wide);
+    if !(has_few || is_uncertain) || !subject.counts || !subject.touch.enough {
         return false;
     }
     let process = profile.objects[groups[subject.group].representative].process;

@@ -2,9 +2,9 @@
 //!
 //! A limit is exceeded if the whole 95 % interval lies above it, so that chance rarely fails a build: of programs exactly at a limit, one
 //! in forty fails. If only the value is above it, the result is unsure. A program is within a limit only if nothing stands against an all-clear
-//! (`verdict.rs`): without evidence, it is not judged.
+//! (`verdict.rs`): without evidence, it is not judged. A program that the report does not judge exceeds no limit either.
 
-use crate::{Analysis, Assessed, Finding, Interval};
+use crate::{Analysis, Assessed, Finding, Interval, Verdict};
 use firsttouch_model::finding::FindingKind;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -130,7 +130,8 @@ pub fn check(assessed: Assessed<'_>, limits: &Limits<'_>, is_whole: bool) -> Vec
         }
         checked.push(new_findings(analysis, before));
     }
-    for limit in checked.iter_mut().filter(|limit| !is_judged && limit.status != LimitStatus::Exceeded) {
+    let has_verdict = !matches!(analysis.verdict(), Verdict::NotJudged(_));
+    for limit in checked.iter_mut().filter(|limit| !is_judged && !(has_verdict && limit.status == LimitStatus::Exceeded)) {
         limit.status = LimitStatus::Unknown;
     }
     checked

@@ -4,6 +4,7 @@
 //! from d - sqrt((b - b.low)^2 + (a.high - a)^2) to d + sqrt((b.high - b)^2 + (a - a.low)^2). A difference is significant when 0 lies
 //! outside.
 
+use crate::names::{base, in_code};
 use crate::{Analysis, Assessed, Finding, Interval, ObjectView};
 use firsttouch_model::finding::FindingKind;
 use serde::Serialize;
@@ -42,6 +43,8 @@ pub enum MatchedBy {
     Line,
     /// Only the name is equal: the line has moved or is unknown.
     Name,
+    /// The variable and the source file are equal, and the size where several are: another call path, as after a change of the allocator.
+    Variable,
 }
 
 /// An object of one or both profiles. Figures of a profile that lacks it are null.
@@ -68,6 +71,8 @@ pub struct FindingChange {
     pub message: String,
     /// Whether the other profile contains the object and judges it. If not, the absence of the finding there says nothing.
     pub object_in_both: bool,
+    /// The number of objects of the same variable and source file that the other profile judges, if it is not known which of them is this one.
+    pub alike_in_other: usize,
     pub remote_fraction: Change,
 }
 
@@ -199,12 +204,12 @@ pub fn diff(before: Assessed<'_>, after: Assessed<'_>) -> Diff {
     let (mut gone, mut new, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     for finding in &before.findings {
         match after.findings.iter().find(|other| same(finding, other, &pairs)) {
-            Some(other) => kept.push(change(finding, Some(finding), Some(other), true)),
-            None => gone.push(change(finding, Some(finding), None, judged_in(finding, &pairs, after, false))),
+            Some(other) => kept.push(change(finding, Some(finding), Some(other), (true, 0))),
+            None => gone.push(change(finding, Some(finding), None, judged_in(finding, &pairs, (before, after), false))),
         }
     }
     for finding in after.findings.iter().filter(|one| !before.findings.iter().any(|other| same(other, one, &pairs))) {
-        new.push(change(finding, None, Some(finding), judged_in(finding, &pairs, before, true)));
+        new.push(change(finding, None, Some(finding), judged_in(finding, &pairs, (after, before), true)));
     }
     Diff {
         schema: DIFF_SCHEMA,
@@ -239,7 +244,7 @@ fn remote(analysis: &Analysis) -> Option<(f64, Option<Interval>)> {
 type Pair<'a> = (Option<&'a ObjectView>, Option<&'a ObjectView>, Option<MatchedBy>);
 
 /// Pairs objects with the same name and the same line of allocation; then objects whose name is unique on both sides, because lines move
-/// when a program is fixed.
+/// when a program is fixed; then those of one variable in one source file, as far as they are unique, or of one size, on both sides.
 fn pairs<'a>(before: &'a [ObjectView], after: &'a [ObjectView]) -> Vec<Pair<'a>> {
     let line = |object: &ObjectView| object.allocated_at.as_ref().map(|place| (place.file.clone(), place.line));
     let mut left: Vec<&ObjectView> = after.iter().collect();
@@ -252,16 +257,32 @@ fn pairs<'a>(before: &'a [ObjectView], after: &'a [ObjectView]) -> Vec<Pair<'a>>
             None => alone.push(object),
         }
     }
-    for object in &alone {
-        let named: Vec<usize> = (0..left.len()).filter(|place| left[*place].name == object.name).collect();
-        let unique = alone.iter().filter(|other| other.name == object.name).count() == 1;
-        match named[..] {
-            [place] if unique => list.push((Some(object), Some(left.remove(place)), Some(MatchedBy::Name))),
-            _ => list.push((Some(object), None, None)),
+    let is_named = |one: &ObjectView, other: &ObjectView| one.name == other.name;
+    let is_sized = |one: &ObjectView, other: &ObjectView| is_alike(one, other) && one.total_bytes == other.total_bytes;
+    let ways: [(&dyn Fn(&ObjectView, &ObjectView) -> bool, MatchedBy); 3] =
+        [(&is_named, MatchedBy::Name), (&is_alike, MatchedBy::Variable), (&is_sized, MatchedBy::Variable)];
+    for (is_same, matched_by) in ways {
+        let mut open = Vec::new();
+        for object in &alone {
+            let same: Vec<usize> = (0..left.len()).filter(|place| is_same(object, left[*place])).collect();
+            let is_unique = alone.iter().filter(|other| is_same(object, other)).count() == 1;
+            match same[..] {
+                [place] if is_unique => list.push((Some(object), Some(left.remove(place)), Some(matched_by))),
+                _ => open.push(*object),
+            }
         }
+        alone = open;
     }
+    list.extend(alone.into_iter().map(|object| (Some(object), None, None)));
     list.extend(left.into_iter().map(|object| (None, Some(object), None)));
     list
+}
+
+/// Whether two objects are of one variable in one source file.
+fn is_alike(one: &ObjectView, other: &ObjectView) -> bool {
+    let file = |object: &ObjectView| object.allocated_at.as_ref().and_then(|place| place.file.as_deref()).map(|file| base(file).to_owned());
+    let is_variable = !in_code(&one.name).contains(" object of ");
+    is_variable && in_code(&one.name) == in_code(&other.name) && file(one).is_some() && file(one) == file(other)
 }
 
 fn object((before, after, matched_by): &Pair<'_>) -> ObjectChange {
@@ -296,11 +317,13 @@ fn same(before: &Finding, after: &Finding, pairs: &[Pair<'_>]) -> bool {
     before.kind == after.kind && pairs.iter().any(is_pair)
 }
 
-/// Whether the other analysis judged the object of the finding as well; for a finding on the whole program, whether it has any evidence.
-fn judged_in(finding: &Finding, pairs: &[Pair<'_>], other: &Analysis, other_is_before: bool) -> bool {
+/// Whether the other analysis judged the object of the finding as well (for a finding on the whole program, whether it has any evidence); if it
+/// is not known which object that is, the number of those that it may be.
+fn judged_in(finding: &Finding, pairs: &[Pair<'_>], (own, other): (&Analysis, &Analysis), other_is_before: bool) -> (bool, usize) {
     if finding.object.is_none() {
-        return other.remote_fraction.is_some();
+        return (other.remote_fraction.is_some(), 0);
     }
+    let objects: Vec<&ObjectView> = own.objects.iter().filter(|one| finding.objects().any(|id| id == one.id)).collect();
     let own = |pair: &Pair<'_>| {
         if other_is_before {
             (pair.1.map(|o| o.id), pair.0.is_some_and(|o| o.judged))
@@ -308,16 +331,29 @@ fn judged_in(finding: &Finding, pairs: &[Pair<'_>], other: &Analysis, other_is_b
             (pair.0.map(|o| o.id), pair.1.is_some_and(|o| o.judged))
         }
     };
-    pairs.iter().map(own).any(|(own, judged)| judged && finding.objects().any(|id| own == Some(id)))
+    if pairs.iter().map(own).any(|(own, judged)| judged && finding.objects().any(|id| own == Some(id))) {
+        return (true, 0);
+    }
+    let is_open = |one: &ObjectView| {
+        pairs.iter().any(|(a, b, by)| by.is_none() && [a, b].iter().any(|side| side.is_some_and(|o| std::ptr::eq(o, one))))
+    };
+    let may_be_it = |one: &&ObjectView| one.judged && is_open(one) && objects.iter().any(|own| is_alike(own, one));
+    (false, other.objects.iter().filter(may_be_it).count())
 }
 
-fn change(finding: &Finding, before: Option<&Finding>, after: Option<&Finding>, object_in_both: bool) -> FindingChange {
+fn change(
+    finding: &Finding,
+    before: Option<&Finding>,
+    after: Option<&Finding>,
+    (object_in_both, alike_in_other): (bool, usize),
+) -> FindingChange {
     let remote = |finding: &Finding| (finding.remote_fraction, Some(finding.interval));
     FindingChange {
         kind: finding.kind,
         object_name: finding.object_name.clone(),
         message: finding.message.clone(),
         object_in_both,
+        alike_in_other,
         remote_fraction: Change::new(before.map(remote), after.map(remote)),
     }
 }

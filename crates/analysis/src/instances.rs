@@ -67,7 +67,7 @@ impl<'a> Way<'a> {
         let callee = self.frames.get(depth.checked_sub(1)?)?.function.as_deref()?;
         // A constructor is called by the name of its class.
         let class = is_python_constructor(callee).then(|| callee.rsplit('.').nth(1)).flatten();
-        Some(Call { frame: self.frames.get(depth)?, callee: class.unwrap_or_else(|| last_name(callee)) })
+        Some(Call { frame: self.frames.get(depth)?, callee: class.unwrap_or_else(|| last_name(callee)), is_container: false })
     }
 
     /// The variable that holds the instance which the call at this depth constructs; `None` unless it is certain.

@@ -66,6 +66,8 @@ pub fn names(profile: &Profile, groups: &[Group], places: &CodeLocations<'_>) ->
 pub(crate) struct Call<'a> {
     pub frame: &'a Frame,
     pub callee: &'a str,
+    /// Whether a container of C++ makes the allocation for its elements.
+    pub is_container: bool,
 }
 
 impl Call<'_> {
@@ -79,15 +81,22 @@ impl Call<'_> {
 pub(crate) fn chain<'a>(site: Option<Id>, call: Option<&'a str>, places: &CodeLocations<'a>) -> Vec<Call<'a>> {
     let mut rest = places.frames(site);
     let Some(frame) = places.user_frame(rest) else { return Vec::new() };
-    let mut calls = vec![Call { frame, callee: call.unwrap_or_default() }];
+    let is_container = rest.iter().take_while(|inner| !std::ptr::eq(*inner, frame)).last().is_some_and(is_of_container);
+    let mut calls = vec![Call { frame, callee: call.unwrap_or_default(), is_container }];
     while let Some(last) = calls.last().filter(|last| returns_it(last, places)) {
         let Some(at) = rest.iter().position(|frame| std::ptr::eq(frame, last.frame)) else { break };
         let Some(function) = last.frame.function.as_deref().map(last_name).filter(|name| !name.is_empty()) else { break };
         rest = rest.get(at + 1..).unwrap_or_default();
         let Some(caller) = places.sources.user_frame(rest).and_then(|i| rest.get(i)).filter(|frame| frame.line.is_some()) else { break };
-        calls.push(Call { frame: caller, callee: function });
+        calls.push(Call { frame: caller, callee: function, is_container: false });
     }
     calls
+}
+
+/// `std::vector<double>::vector`, `std::valarray<double>::resize`.
+fn is_of_container(frame: &Frame) -> bool {
+    let class = |function: &str| function.starts_with("std::") && ["vector", "valarray", "deque"].contains(&last_name(function));
+    frame.function.as_deref().is_some_and(class)
 }
 
 /// `xmalloc at cls.cpp:29`: the program's outermost allocating function, and the line that calls it.

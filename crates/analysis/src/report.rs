@@ -78,8 +78,20 @@ pub struct CrossCheck {
     pub remote_fraction: f64,
     pub interval: Interval,
     pub samples: u64,
-    /// Whether the intervals of both sources have values in common.
+    /// Whether the two figures differ by no more than chance explains, and this one is precise enough to compare.
     pub agrees: bool,
+}
+
+/// Figures with a wider interval agree with nearly all others.
+const WIDEST_COMPARED: f64 = 0.3;
+
+impl CrossCheck {
+    /// Whether a figure is precise enough to compare.
+    #[must_use]
+    pub fn is_precise([low, high]: Interval) -> bool {
+        // Borders of 0.3 in binary.
+        high - low <= WIDEST_COMPARED + 1e-9
+    }
 }
 
 impl Analysis {

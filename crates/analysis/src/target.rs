@@ -55,7 +55,8 @@ pub trait Sources {
     fn cause(&self, frames: &[Frame], call: Option<&str>) -> TouchCause;
     /// The index of the innermost frame of the user's own code.
     fn user_frame(&self, frames: &[Frame]) -> Option<usize>;
-    /// The variable that the `nth` call of `call` (from 0) on this line is assigned to.
+    /// The variable that the `nth` call of `call` (from 0) on this line is assigned to. The call `std::vector` stands for the allocations that
+    /// containers make for their elements.
     fn variable(&self, file: &str, line: u32, call: &str, nth: usize) -> Option<String>;
 }
 

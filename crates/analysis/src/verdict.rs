@@ -3,7 +3,7 @@
 //! Without findings, a program is well placed only if nothing stands against that: the judged memory receives most of the accesses seen, their
 //! number suffices, and most of the touched memory is known. Else it is not judged, for the causes that are listed.
 
-use crate::{Analysis, Coverage, EvidenceView, NotJudgedReason, ObjectView};
+use crate::{Analysis, Coverage, EvidenceView, Interval, NotJudgedReason, ObjectView};
 use firsttouch_model::counted;
 use firsttouch_model::evidence::EvidenceSource;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use std::fmt;
 
 /// With fewer samples or a wider interval, the remote fraction gives no verdict.
 const LEAST_SAMPLES: u64 = 16;
-const WIDEST_INTERVAL: f64 = 0.3;
+pub(crate) const WIDEST_INTERVAL: f64 = 0.3;
 
 /// The verdict on a program.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +66,13 @@ pub enum Cause {
         source: Option<EvidenceSource>,
         is_attached: bool,
     },
+    /// So many samples give the remote share this interval only.
+    TooUncertain {
+        interval: Interval,
+        samples: u64,
+        source: Option<EvidenceSource>,
+        is_attached: bool,
+    },
 }
 
 impl fmt::Display for Cause {
@@ -101,17 +108,28 @@ impl fmt::Display for Cause {
                     None => Ok(()),
                 }
             }
+            Self::TooUncertain { interval: [low, high], samples, source, is_attached } => write!(
+                f,
+                "the 95 % interval of the remote share, [{:.0}, {:.0}], is too wide: {} are too few; {}",
+                low * 100.0,
+                high * 100.0,
+                seen(*samples, source.as_ref()),
+                longer(*is_attached)
+            ),
             Self::TooFewSamples { samples, source, is_attached } => {
-                let what = counted(*samples, if *source == Some(EvidenceSource::Hint) { "hinting fault" } else { "sample" });
-                let remedy = if *is_attached { "record for longer" } else { "profile a longer run" };
-                if *samples >= LEAST_SAMPLES {
-                    write!(f, "the remote share is too uncertain, by {what}; {remedy}")
-                } else {
-                    write!(f, "too few accesses were seen ({what}); {remedy}")
-                }
+                write!(f, "too few accesses were seen ({}); {}", seen(*samples, source.as_ref()), longer(*is_attached))
             }
         }
     }
+}
+
+/// `38 samples`
+fn seen(samples: u64, source: Option<&EvidenceSource>) -> String {
+    counted(samples, if source == Some(&EvidenceSource::Hint) { "hinting fault" } else { "sample" })
+}
+
+fn longer(is_attached: bool) -> &'static str {
+    if is_attached { "record for longer" } else { "profile a longer run" }
 }
 
 fn shows_accesses(source: &EvidenceSource) -> bool {
@@ -196,12 +214,14 @@ impl Analysis {
             Some(coverage) if coverage.is_too_small() || coverage.judged + coverage.cached <= 0.0 => {
                 causes.push(Cause::Uncovered { judged: coverage.judged, largest: self.largest_not_judged() });
             }
-            _ if self.remote_fraction.is_some() && self.has_too_few_samples() => {
-                causes.push(Cause::TooFewSamples {
-                    samples: self.remote_samples,
-                    source: self.remote_evidence.clone(),
-                    is_attached: self.is_attached(),
-                });
+            _ if self.remote_fraction.is_some() && self.remote_samples < LEAST_SAMPLES => {
+                let (samples, source) = (self.remote_samples, self.remote_evidence.clone());
+                causes.push(Cause::TooFewSamples { samples, source, is_attached: self.is_attached() });
+            }
+            _ if self.remote_fraction.is_some() && self.wide_interval().is_some() => {
+                let (samples, source) = (self.remote_samples, self.remote_evidence.clone());
+                let is_attached = self.is_attached();
+                causes.extend(self.wide_interval().map(|interval| Cause::TooUncertain { interval, samples, source, is_attached }));
             }
             // Nearly all of the accesses are to objects that fit in a cache.
             Some(coverage) if self.remote_fraction.is_none() && self.samples_of(&coverage.evidence) < LEAST_SAMPLES => {
@@ -225,9 +245,8 @@ impl Analysis {
         teams.is_empty() || teams.windows(2).any(|pair| pair[0] == pair[1])
     }
 
-    fn has_too_few_samples(&self) -> bool {
-        let is_wide = self.remote_interval.is_some_and(|[low, high]| high - low > WIDEST_INTERVAL);
-        is_wide || self.remote_samples < LEAST_SAMPLES
+    fn wide_interval(&self) -> Option<Interval> {
+        self.remote_interval.filter(|[low, high]| high - low > WIDEST_INTERVAL)
     }
 
     /// Why no accesses could be seen, if no source of them was available.
@@ -263,6 +282,7 @@ mod tests {
             Cause::NoAccesses { .. } => 5,
             Cause::Uncovered { .. } => 6,
             Cause::TooFewSamples { .. } => 7,
+            Cause::TooUncertain { .. } => 8,
         }
     }
 
@@ -280,7 +300,8 @@ mod tests {
         }
         for source in [None, Some(EvidenceSource::Hint), Some(EvidenceSource::Sample)] {
             for is_attached in [false, true] {
-                all.extend([0, 1000].map(|samples| Cause::TooFewSamples { samples, source: source.clone(), is_attached }));
+                all.push(Cause::TooFewSamples { samples: 0, source: source.clone(), is_attached });
+                all.push(Cause::TooUncertain { interval: [0.1, 0.6], samples: 1000, source: source.clone(), is_attached });
             }
         }
         for cause in &all {
@@ -290,6 +311,6 @@ mod tests {
         let mut kinds: Vec<usize> = all.iter().map(number).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        assert_eq!(kinds, (0..8).collect::<Vec<_>>());
+        assert_eq!(kinds, (0..9).collect::<Vec<_>>());
     }
 }

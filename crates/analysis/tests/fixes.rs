@@ -3,7 +3,7 @@
 use crate::simulated::*;
 use firsttouch_analysis::{Sources, analyse};
 use firsttouch_model::TouchCause;
-use firsttouch_model::rows::Frame;
+use firsttouch_model::rows::{Frame, Site};
 
 /// The source lines of one program that allocate, touch and use its array, and the cause of the first touch.
 struct Program {
@@ -183,4 +183,80 @@ fn own_threads() {
     assert!(!fix.contains("#pragma"), "{fix}");
     assert!(fix.starts_with("let each thread initialise its own part of table in its thread function main()"), "{fix}");
     assert!(!fix.contains("[lo]"), "its bounds are not known: {fix}");
+}
+
+/// Check that neither another process with OpenMP, nor OpenMP in another part of the same process, makes the threads that use an object OpenMP's.
+#[test]
+fn openmp_elsewhere() {
+    let program = Program { cause: TouchCause::Loop, declared: "", allocates: "", touches: "table[i] = i;", uses: "s += table[i];" };
+    let frame = |module: &str, function: Option<&str>| Frame {
+        module: Some(module.into()),
+        function: function.map(str::to_owned),
+        ..Frame::default()
+    };
+    let gomp = || vec![frame("/home/me/pt", Some("other._omp_fn.0")), frame("/usr/lib/libgomp.so.1", None), frame("/lib/libc.so.6", None)];
+    let fix_with = |process: i64, change: &dyn Fn(&mut Vec<Frame>)| {
+        let mut profile = World::new(4, vec![Thing::new("table", 64, Who::One(0), Who::Block(0, 4))]).profile(3);
+        for site in profile.sites.values_mut() {
+            site.frames.iter_mut().for_each(|frame| frame.module = Some("/home/me/pt".into()));
+            if site.id >= 2000 {
+                change(&mut site.frames);
+            }
+        }
+        profile.sites.insert(9000, Site { id: 9000, process, frames: gomp() });
+        analyse(&profile, &target(2), &program).findings.first().unwrap().fix.clone()
+    };
+    let started = |frames: &mut Vec<Frame>| {
+        frames[0].function = Some("work".into());
+        frames.push(frame("/lib/libc.so.6", None));
+    };
+    let own = "let each thread initialise its own part of table in its thread function";
+    let other = fix_with(2, &|_| ());
+    assert!(other.starts_with(own), "{other}");
+    let part = fix_with(1, &started);
+    assert!(part.starts_with(own), "{part}");
+    // A stack that was cut off may belong to OpenMP.
+    let cut = fix_with(1, &|_| ());
+    assert!(!cut.starts_with(own), "{cut}");
+    // OpenMP calls the code that uses it.
+    let called = fix_with(1, &|frames| {
+        started(frames);
+        frames.insert(1, frame("/usr/lib/libgomp.so.1", None));
+    });
+    assert!(!called.starts_with(own), "{called}");
+}
+
+/// Check that the fix for threads that are made anew for every round does not initialise in their function, which would do so in every round.
+#[test]
+fn threads_of_every_round() {
+    let program = Program { cause: TouchCause::Loop, declared: "", allocates: "", touches: "table[i] = i;", uses: "s += table[i];" };
+    let fix_of = |rounds: u64| {
+        // The users of each round are born when those of the round before end.
+        let length = 9 * S / rounds;
+        let round = |r: u64| Thing {
+            from: S + r * length,
+            until: S + (r + 1) * length - 2 * MS,
+            user: Who::Block(1 + 4 * r as usize, 4),
+            touch: (r == 0).then_some(Who::One(0)),
+            address: Some(0x7000_0000_0000),
+            ..Thing::new("table", 64, Who::One(0), Who::One(0))
+        };
+        let mut world = World::new(1, (0..rounds).map(round).collect());
+        for r in 0..rounds {
+            world.threads.extend((0..4).map(|t| (S + r * length + t, Some(S + (r + 1) * length - MS))));
+        }
+        let mut profile = world.profile(3);
+        // All rounds use one object.
+        profile.objects.truncate(1);
+        profile.windows.iter_mut().for_each(|window| window.object = 0);
+        profile.accesses.iter_mut().for_each(|access| access.site = Some(2000));
+        for frame in profile.sites.values_mut().flat_map(|site| &mut site.frames) {
+            (frame.module, frame.function) = (Some("/home/me/pt".into()), Some("work".into()));
+        }
+        analyse(&profile, &target(2), &program).findings.first().unwrap().fix.clone()
+    };
+    let (once, often) = (fix_of(1), fix_of(20));
+    assert!(once.starts_with("let each thread initialise its own part of table in its thread function work()"), "{once}");
+    assert!(often.contains("run it once, before the first of them") && often.contains("81 threads"), "{often}");
+    assert!(!often.contains("in its thread function"), "{often}");
 }

@@ -20,6 +20,8 @@ const SOURCE: &[&str] = &[
     "Grid::Grid(int n) : data_(new double[n]) {}",
     "    Grid A(n);",
     "    Grid B(n), C(n);",
+    "    Field(size_t n_) : rho(n_, 1.0), flux(std::make_unique<double[]>(n_)), n(n_) {}",
+    "    std::vector<double> rho; std::size_t n;",
 ];
 
 /// Answers from `SOURCE`. Frames without a file belong to a library.
@@ -45,6 +47,8 @@ impl Sources for Text {
             (12, _) => &["data_"],
             (13, "Grid") => &["A"],
             (14, "Grid") => &["B", "C"],
+            (15, "std::vector") => &["rho", "n"],
+            (15, _) => &["flux"],
             _ => &[],
         };
         names.get(nth).filter(|name| !name.is_empty()).map(|name| (*name).to_owned())
@@ -164,4 +168,20 @@ fn messages_tell_callers_and_processes() {
     profile.processes.push(Process { id: 2, pid: 200, parent: Some(1), exe: None, born_ns: 0, died_ns: None });
     profile.objects[1].process = 2;
     assert!(message(&profile).contains(") of process 100 (sim) was first"), "{}", message(&profile));
+}
+
+/// Check that of a vector and an array that one line makes, each gets its own name, and that a number that the line sets is no vector.
+#[test]
+fn containers_beside_other_allocations() {
+    let inlined = |function: &str, address| Frame { file: Some("/usr/include/c++/12/x.h".into()), ..frame(function, 9, address) };
+    let new = Frame { module: Some("/usr/lib/libc.so.6".into()), ..Frame::default() };
+    let made = |inner: &[&str], address| {
+        let mut stack = vec![new.clone()];
+        stack.extend(inner.iter().map(|function| Frame { module: Some("/usr/lib/libc.so.6".into()), ..inlined(function, address) }));
+        stack.extend([frame("Field::Field", 15, address), frame("main", 99, 0x9999)]);
+        stack
+    };
+    let vector = made(&["std::_Vector_base<double>::_M_allocate", "std::vector<double, std::allocator<double> >::vector"], 0x1200);
+    let unique = made(&["std::make_unique<double []>"], 0x1300);
+    assert_eq!(names(&[vector, unique]), ["rho", "flux"]);
 }

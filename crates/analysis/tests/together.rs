@@ -193,3 +193,40 @@ fn different_borders_are_kept_apart() {
         }
     }
 }
+
+/// Check that the lines which a finding names are those of the object that it names, and not of another one that is judged together with it.
+#[test]
+fn lines_are_those_of_the_named_object() {
+    let mut profile = profile(1, &vectors("serial", 6, &Who::One(0), &Who::Block(0, THREADS), 8));
+    for touch in &mut profile.first_touches {
+        touch.site = Some(1000 + (touch.address / 0x10_0000_0000) as Id);
+    }
+    profile.sites.extend((1001..=1006).map(site));
+    let analysis = judged(&profile);
+    let [finding] = analysis.findings.as_slice() else { panic!("{:?}", analysis.findings) };
+    let own = format!("a.c:{}", 1000 + finding.object.unwrap());
+    assert!(finding.message.contains(&format!("(loop, {own})")), "{}", finding.message);
+    let others: Vec<Id> = (1001..=1006).filter(|line| finding.fix.contains(&format!("a.c:{line}"))).collect();
+    assert_eq!(others, [1000 + finding.object.unwrap()], "{}", finding.fix);
+}
+
+/// Check that an object which one thread touched, and whose interval reaches from well placed to misplaced, is a candidate.
+#[test]
+fn uncertain_objects_are_candidates() {
+    let mut uncertain = 0;
+    for seed in 0..40 {
+        let user = Who::Borders(vec![0.86, 0.86, 0.86]);
+        let analysis = judged(&profile(seed, &vectors("mostly", 1, &Who::One(0), &user, 20)));
+        let object = &analysis.objects[0];
+        let is_wide = object.remote_interval.is_some_and(|[low, high]| low <= 0.05 && high - low > 0.3);
+        if object.judged && is_wide {
+            uncertain += 1;
+            assert!(analysis.findings.is_empty(), "{seed}: {:?}", analysis.findings);
+            let is_named = |note: &firsttouch_analysis::Note| note.to_string().starts_with("1 object (mostly0; ");
+            assert!(analysis.notes.iter().any(is_named), "{seed}: {:?}", analysis.notes);
+        } else if object.judged {
+            assert!(!analysis.notes.iter().any(|note| note.to_string().contains("candidates")), "{seed}: {:?}", object.remote_interval);
+        }
+    }
+    assert!(uncertain > 0);
+}

@@ -200,7 +200,12 @@ fn findings(out: &mut Lines, title: &str, list: &[FindingChange]) {
                 (true, true) => points(&finding.remote_fraction),
                 (before, _) => figure(&finding.remote_fraction, before),
             };
-            let unseen = if finding.object_in_both { "" } else { "; the other profile did not judge this object" };
+            let unseen = match (finding.object_in_both, finding.alike_in_other) {
+                (true, _) => String::new(),
+                (false, 0) => "; the other profile did not judge this object".to_owned(),
+                (false, 1) => "; perhaps the one of this name in the other profile".to_owned(),
+                (false, several) => format!("; one of {several} of this name in the other profile, which is not known"),
+            };
             vec![format!("  {}", finding.kind), cut(&clean(&finding.object_name), LONGEST_NAME), format!("remote {remote}{unseen}")]
         })
         .collect();

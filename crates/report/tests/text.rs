@@ -5,6 +5,10 @@ mod hostile_names;
 mod recommendations;
 mod several_sources;
 mod together;
+mod two_profiles;
+mod unlined;
+mod unsettled;
+mod verdicts;
 
 use firsttouch_analysis::{
     Analysis, CodeLocation, EvidenceView, Finding, FirstTouchView, LostView, MachineView, NotJudged, NotJudgedReason, ObjectMap,

@@ -123,6 +123,15 @@ const LINES: &[(&str, &str, usize, Option<&str>)] = &[
     ("double *a = make_grid(n), *b = make_grid(n);", "make_grid", 1, Some("b")),
     ("float *mask = (float *)xmalloc(n * sizeof(float));", "xmalloc", 0, Some("mask")),
     ("run(make_grid(n));", "make_grid", 0, None),
+    // Containers beside calls of allocators: the call tells which of them made the memory.
+    ("explicit F(size_t n_) : rho(n_, 1.0), flux(std::make_unique<double[]>(n_)), n(n_) {}", "std::vector", 0, Some("rho")),
+    ("explicit F(size_t n_) : rho(n_, 1.0), flux(std::make_unique<double[]>(n_)), n(n_) {}", "malloc", 0, Some("flux")),
+    ("F(long n) : rho(n, 1.0), e(n, 2.0) {}", "std::vector", 1, Some("e")),
+    ("std::vector<double> a(n); auto b = std::make_unique<double[]>(n);", "std::vector", 0, Some("a")),
+    ("std::vector<double> a(n); auto b = std::make_unique<double[]>(n);", "malloc", 0, Some("b")),
+    ("a.resize(n); b = new double[n];", "std::vector", 0, Some("a")),
+    ("auto a = new std::vector<double>(n);", "std::vector", 0, Some("a")),
+    ("use(std::make_unique<double[]>(n));", "std::vector", 0, None),
     // Absurd lines.
     ("", "malloc", 0, None),
     ("=", "malloc", 0, None),

@@ -7,12 +7,14 @@ mod fortran_arrays;
 mod parallel_loop;
 mod pretouch;
 mod replace;
+mod runtime;
 mod serial;
 mod small_blocks;
 mod team;
 
 pub(crate) use edit::Fix;
 
+use self::runtime::ThreadTeam;
 use super::{Case, Context};
 use crate::CodeLocation;
 use crate::names::Language;
@@ -23,15 +25,6 @@ use small_blocks::small_blocks;
 
 const INTERLEAVE: &str = "without touching the source, spread its pages over the nodes: numactl --interleave=all CMD (which spreads \
                           all other memory too, the well-placed as well)";
-
-/// What divides the program's work among threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ThreadTeam {
-    /// An OpenMP runtime: a pragma can divide a loop.
-    OpenMp,
-    /// The program's own thread functions: a pragma would have no effect.
-    Own,
-}
 
 impl Context<'_> {
     pub(super) fn fix(&self, kind: FindingKind, case: &Case<'_>) -> Fix {
@@ -111,9 +104,13 @@ impl Context<'_> {
         let name = case.view.name.as_str();
         let (touched, used) = (at(case.view.first_touch.at.first()), at(case.view.used_at.first()));
         match kind {
-            FindingKind::MismatchedPartition => match self.team() {
+            FindingKind::MismatchedPartition => match self.team(Some(case)) {
                 ThreadTeam::OpenMp => format!(
                     "initialise {name}{touched} with the loop that uses it{used}: same bounds, same schedule and chunk, same number of threads"
+                ),
+                ThreadTeam::Own if self.followers(case).is_some() => format!(
+                    "let threads that are made as those that use {name} initialise it once, before the first round{used}: same bounds, same number of \
+                     threads, in the same order"
                 ),
                 ThreadTeam::Own => {
                     format!("let each thread initialise the part of {name} that it uses{used}: same bounds, same number of threads")
@@ -142,7 +139,7 @@ impl Context<'_> {
                 "make room where {name} is used: end or move what fills that node (firsttouch stat, numastat -m), drop the page cache before the run \
                  (sync; echo 1 > /proc/sys/vm/drop_caches, as root), or spread the threads so that each node has room for its part"
             ),
-            FindingKind::UnpinnedThreads => self.pin_advice(),
+            FindingKind::UnpinnedThreads => self.pin_advice(Some(case)),
             FindingKind::BalancingChurn => self.churn_advice(),
             FindingKind::RecycledMemory => format!(
                 "use fresh memory for {name}: do not free the former buffer before, or allocate with mmap (environment: \
@@ -177,7 +174,7 @@ impl Context<'_> {
     fn io(&self, case: &Case<'_>) -> Fix {
         let name = case.view.name.as_str();
         let reads = at(case.view.first_touch.at.first());
-        if self.team() == ThreadTeam::Own {
+        if self.team(Some(case)) == ThreadTeam::Own {
             return Fix::words(format!(
                 "let each thread touch its own part of {name} (write one byte a page) before it is read into{reads}"
             ));
@@ -199,9 +196,9 @@ impl Context<'_> {
         )
     }
 
-    /// Advice on how to pin the threads.
-    pub(super) fn pin_advice(&self) -> String {
-        match self.team() {
+    /// Advice on how to pin the threads that use an object, or all of them.
+    pub(super) fn pin_advice(&self, case: Option<&Case<'_>>) -> String {
+        match self.team(case) {
             ThreadTeam::OpenMp => {
                 "pin the threads: OMP_PROC_BIND=spread OMP_PLACES=cores CMD (close instead of spread where fewer threads than one node \
                              has cores share data)"
@@ -225,21 +222,6 @@ impl Context<'_> {
     fn language(&self, case: &Case<'_>) -> Option<Language> {
         let touch = case.view.first_touch.at.first().and_then(|p| p.file.as_deref()).and_then(Language::of);
         touch.or_else(|| case.view.allocated_at.as_ref().and_then(|p| p.file.as_deref()).and_then(Language::of))
-    }
-
-    /// Whether an OpenMP runtime was seen. If no stack shows which modules ran, assume one.
-    fn team(&self) -> ThreadTeam {
-        const RUNTIMES: &[&str] = &["libgomp", "libomp", "libiomp", "libnvomp"];
-        const OUTLINED: &[&str] = &["_omp_fn", "omp_outlined", "GOMP_", "__kmp", "__nv_"];
-        let is_recorded = !self.profile.regions.is_empty() || self.profile.threads.iter().any(|t| t.omp_number.is_some());
-        let mut frames = self.profile.sites.values().flat_map(|site| &site.frames);
-        let is_known = self.profile.sites.values().flat_map(|site| &site.frames).any(|frame| frame.module.is_some());
-        let is_openmp = frames.any(|frame| {
-            let module = frame.module.as_deref().and_then(|module| module.rsplit('/').next()).unwrap_or_default();
-            let function = frame.function.as_deref().unwrap_or_default();
-            RUNTIMES.iter().any(|name| module.starts_with(name)) || OUTLINED.iter().any(|name| function.contains(name))
-        });
-        if is_recorded || is_openmp || !is_known { ThreadTeam::OpenMp } else { ThreadTeam::Own }
     }
 }
 

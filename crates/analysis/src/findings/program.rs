@@ -113,7 +113,7 @@ impl Context<'_> {
             "threads",
             program,
             message,
-            self.pin_advice(),
+            self.pin_advice(None),
             ("off_node", time, EvidenceSource::Looks),
         ))
     }
@@ -147,7 +147,7 @@ impl Context<'_> {
             "{}. If threads on several nodes use the same pages in turn, no placement suits for long: give each thread its own part, \
              or spread the pages and keep them there: numactl --interleave=all CMD (the balancing leaves memory with a policy alone). \
              Whether the balancing pays off: firsttouch balancing measure -- CMD; switching it off for the whole system needs root: firsttouch balancing off",
-            capital(&self.pin_advice())
+            capital(&self.pin_advice(None))
         )
     }
 

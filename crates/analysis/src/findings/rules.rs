@@ -37,7 +37,7 @@ use firsttouch_model::{Estimate, TouchCause};
 use std::collections::HashMap;
 
 /// The lower limit of the remote fraction's interval must exceed this.
-const REMOTE_BAR: f64 = 0.05;
+pub(crate) const REMOTE_BAR: f64 = 0.05;
 /// The remote accesses to an object must be at least this fraction of the accesses to all objects larger than a core's cache.
 const WORTH_BAR: f64 = 0.02;
 /// The least number of windows whose home is certain.

@@ -19,9 +19,9 @@ use std::path::PathBuf;
         firsttouch plan solver.ftp --json | jq '.entries[] | {what, policy, predicted_gain}'"
 )]
 pub struct Plan {
-    /// The profile
+    /// The profile [default: the newest *.ftp in this directory]
     #[arg(value_name = "PROFILE")]
-    pub profile: PathBuf,
+    pub profile: Option<PathBuf>,
     /// Write the plan to this file (- for stdout) [default: stdout]
     #[arg(short, long, value_name = "PLAN.toml")]
     pub output: Option<PathBuf>,

@@ -22,9 +22,9 @@ use std::path::PathBuf;
         firsttouch predict solver.ftp --machine xeon-e5620x2 --json | jq '.placements[] | {name, slowdown}'"
 )]
 pub struct Predict {
-    /// The profile
+    /// The profile [default: the newest *.ftp in this directory]
     #[arg(value_name = "PROFILE")]
-    pub profile: PathBuf,
+    pub profile: Option<PathBuf>,
     #[command(flatten)]
     pub judge: Judge,
     /// The part of the traffic that is written; the evidence does not distinguish reads from writes

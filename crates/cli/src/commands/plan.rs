@@ -3,6 +3,7 @@
 use crate::arguments::Plan as Arguments;
 use crate::exit;
 use crate::output::{is_stdout, message, print_json, write};
+use crate::profile_name::named_or_newest;
 use crate::request::analysis_request;
 use anyhow::Result;
 use firsttouch_pipeline::AnalysedProfile;
@@ -10,8 +11,10 @@ use firsttouch_report::{PlanJson, plan_text};
 use std::path::Path;
 
 pub fn run(arguments: &Arguments) -> Result<u8> {
-    let analysed = AnalysedProfile::open(&arguments.profile, &analysis_request(&arguments.judge)?)?;
-    let planned = analysed.plan(&arguments.profile.display().to_string())?;
+    let request = analysis_request(&arguments.judge)?;
+    let profile = named_or_newest(arguments.profile.as_deref(), "plan")?;
+    let analysed = AnalysedProfile::open(&profile, &request)?;
+    let planned = analysed.plan(&profile.display().to_string())?;
     let output = arguments.output.as_deref();
     if arguments.json {
         if let Some(path) = output.filter(|path| !is_stdout(path)) {

@@ -1,10 +1,24 @@
 //! Profiles in the current directory, for commands without a file.
 
 use crate::exit::usage;
+use crate::output::message;
 use anyhow::{Context, Result, anyhow};
 use firsttouch_pipeline::{is_firsttouch_profile, kept_profiles};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+/// The profile that the user names, else the newest one here, which a message names.
+///
+/// # Errors
+/// When there is none: a usage error.
+pub fn named_or_newest(named: Option<&Path>, command: &str) -> Result<PathBuf> {
+    if let Some(named) = named {
+        return Ok(named.to_owned());
+    }
+    let profile = newest(command)?;
+    message(&format!("{} is the newest profile in this directory", profile.display()));
+    Ok(profile)
+}
 
 /// The newest `*.ftp` in the current directory.
 ///

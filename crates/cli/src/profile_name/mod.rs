@@ -4,7 +4,7 @@ mod found;
 mod program;
 mod template;
 
-pub use found::{newest, predecessor};
+pub use found::{named_or_newest, newest, predecessor};
 
 use crate::exit::usage;
 use anyhow::{Result, anyhow};

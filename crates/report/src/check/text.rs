@@ -23,6 +23,9 @@ pub fn check_text(check: &CheckJson<'_>, more: Option<&str>, style: Style) -> St
         Outcome::NotJudged => style.paint(Paint::Bad, "NOT JUDGED"),
     };
     out.line(&format!("check {verdict} on {}", clean(&check.machine.name)));
+    if check.outcome == Outcome::NotJudged && !check.findings.is_empty() {
+        out.sentence("  MISPLACED, as the findings below show; but the limits cannot be checked:");
+    }
     if check.outcome != Outcome::Passed {
         check.causes.iter().for_each(|cause| out.sentence(&format!("  {}", clean(cause))));
     }

@@ -5,10 +5,11 @@ use super::layout::{clean, wrap};
 use super::place::{file_name, is_library};
 use super::places::Places;
 use super::words::{count, interval, percent, thousands};
-use firsttouch_analysis::{Analysis, CrossCheck, EvidenceView, ObjectView};
+use firsttouch_analysis::{Analysis, CodeLocation, CrossCheck, EvidenceView, ObjectView};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::generated_code::is_generated;
-use std::collections::BTreeMap;
+use firsttouch_symbols::readable_function;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Adds incomplete evidence, the notes, and what would improve the report.
 pub fn push_doubts(out: &mut Vec<String>, analysis: &Analysis, verbose: bool, style: Style) {
@@ -21,7 +22,7 @@ pub fn push_doubts(out: &mut Vec<String>, analysis: &Analysis, verbose: bool, st
         let detail = if evidence.detail.is_empty() { "no reason recorded" } else { &evidence.detail };
         bullet(out, &format!("Evidence '{}'{state}: {detail}", evidence.source), style);
     }
-    for check in analysis.cross_checks.iter().filter(|check| !check.agrees) {
+    for check in analysis.cross_checks.iter().filter(|check| !check.agrees && CrossCheck::is_precise(check.interval)) {
         bullet(out, &disagreement(analysis, check), style);
     }
     for note in analysis.notes.iter().filter(|note| verbose || !note.is_detail()) {
@@ -63,23 +64,52 @@ fn disagreement(analysis: &Analysis, check: &CrossCheck) -> String {
     )
 }
 
+/// From this share of the accesses or first touches of an object on, code without lines in a program that has lines is named.
+const MUCH_UNLINED: f64 = 0.2;
+
+/// What is missing in a module.
+#[derive(Default)]
+struct Unlined {
+    /// The largest share of an object's allocation, first touches or accesses that is by code without a line.
+    most: f64,
+    /// Whether other code of it has lines.
+    has_lines: bool,
+    is_stripped: bool,
+    functions: BTreeSet<String>,
+}
+
 /// Advice for each module of the program whose lines or functions are missing from the findings. Missing lines of system libraries are not
 /// reported.
 fn what_would_help(analysis: &Analysis) -> Vec<String> {
-    let mut modules: BTreeMap<&str, bool> = BTreeMap::new();
+    let mut modules: BTreeMap<&str, Unlined> = BTreeMap::new();
     let is_found = |object: &&ObjectView| analysis.findings.iter().any(|finding| finding.object == Some(object.id));
     for object in analysis.objects.iter().filter(is_found) {
-        for place in object.allocated_at.iter().chain(&object.first_touch.at).chain(&object.used_at) {
+        let allocated: Vec<&CodeLocation> = object.allocated_at.iter().collect();
+        for places in [allocated, object.first_touch.at.iter().collect(), object.used_at.iter().collect()] {
             // Generated code is in no file: nothing was stripped, and -g changes nothing. The profile has a note about it.
-            let is_in_file = |module: &&str| place.file.is_none() && !is_library(module) && !is_generated(module);
-            if let Some(module) = place.module.as_deref().filter(is_in_file) {
-                *modules.entry(module).or_default() |= place.function.is_none();
+            let of_program = places.iter().filter_map(|place| Some((*place, place.module.as_deref()?)));
+            for (place, module) in of_program.filter(|(_, module)| !is_library(module) && !is_generated(module)) {
+                let unlined = modules.entry(module).or_default();
+                unlined.has_lines |= place.file.is_some();
+                let shares =
+                    places.iter().filter(|other| other.file.is_none() && other.module.as_deref() == Some(module)).map(|other| other.share);
+                unlined.most = unlined.most.max(shares.sum());
+                if let Some(function) = place.function.as_deref().filter(|_| place.file.is_none()) {
+                    unlined.functions.insert(readable_function(function));
+                }
+                unlined.is_stripped |= place.file.is_none() && place.function.is_none();
             }
         }
     }
-    let sentences = modules.into_iter().map(|(module, stripped)| {
+    // Of a program with lines, a few samples in the C library that is linked into it change nothing.
+    let matters = |one: &Unlined| one.most > 0.0 && (!one.has_lines || one.most >= MUCH_UNLINED);
+    let sentences = modules.into_iter().filter(|(_, one)| matters(one)).map(|(module, unlined)| {
         let name = clean(file_name(module));
-        if stripped {
+        if unlined.has_lines {
+            let functions: Vec<String> = unlined.functions.iter().map(|function| clean(function)).collect();
+            let which = if functions.is_empty() { String::new() } else { format!(" ({})", functions.join(", ")) };
+            format!("Some code of {name}{which} has no line numbers; compiling that part with -g too would show them.")
+        } else if unlined.is_stripped {
             format!(
                 "Some code of {name} has no names: it was stripped. A build with -g, not stripped, would show functions and lines; \
                      until then, objdump -d -F {name} shows the code at these offsets."

@@ -11,6 +11,7 @@ mod owners;
 pub(crate) mod paint;
 pub(crate) mod place;
 mod places;
+mod unsettled;
 pub(crate) mod words;
 
 pub use words::thousands;
@@ -104,7 +105,7 @@ pub fn text(
         out.push(String::new());
     }
     owners::push(&mut out, analysis, style);
-    if let Some(words) = well_placed(analysis) {
+    for words in [well_placed(analysis), unsettled::sentences(analysis)].into_iter().flatten() {
         paragraph(&mut out, &words, style);
         out.push(String::new());
     }
@@ -229,14 +230,14 @@ fn well_placed(analysis: &Analysis) -> Option<String> {
     let is_well_placed = |object: &&ObjectView| {
         object.judged && !misplaced.contains(&object.id) && object.remote_fraction.is_some_and(|remote| remote <= FEW)
     };
-    let mut judged: Vec<&ObjectView> = analysis.objects.iter().filter(is_well_placed).collect();
+    let mut judged: Vec<&ObjectView> =
+        analysis.objects.iter().filter(is_well_placed).filter(|object| !place::is_internal(object)).collect();
     judged.sort_by(|a, b| b.access_share.unwrap_or(0.0).total_cmp(&a.access_share.unwrap_or(0.0)));
     let one = |object: &&ObjectView| {
         let remote = percent(object.remote_fraction.unwrap_or(0.0));
         format!("{} ({}, {remote} remote)", clean(&object.name), format_bytes(object.total_bytes))
     };
-    let own = judged.iter().filter(|object| !place::is_internal(object));
-    let named: Vec<String> = own.take(MOST_WELL_PLACED).map(one).collect();
+    let named: Vec<String> = judged.iter().take(MOST_WELL_PLACED).map(one).collect();
     let more = judged.len().saturating_sub(named.len());
     let more = if more > 0 { format!(", and {} more", thousands(more as u64)) } else { String::new() };
     (!named.is_empty()).then(|| format!("Well placed: {}{more}.", named.join(", ")))
@@ -255,19 +256,23 @@ fn covered(analysis: &Analysis) -> Option<String> {
     Some(format!("The judged objects receive {} of the accesses seen{others}.", percent(coverage.judged)))
 }
 
-/// `Watchpoints agree: 48 % [41, 56].` Sources that disagree are among the doubts.
+/// `Watchpoints agree: 48 % [41, 56].`, or that they saw too little to compare. Sources that disagree are among the doubts.
 fn cross_checks(analysis: &Analysis) -> String {
-    let agreeing = analysis.cross_checks.iter().filter(|check| check.agrees);
     let one = |check: &CrossCheck| {
         let name = match &check.evidence {
-            EvidenceSource::Watch => "Watchpoints agree".to_owned(),
-            EvidenceSource::Sample => "Samples of registers agree".to_owned(),
-            EvidenceSource::Hint => "Hinting faults agree".to_owned(),
-            other => format!("'{}' agrees", clean(other.as_str())),
+            EvidenceSource::Watch => "Watchpoints".to_owned(),
+            EvidenceSource::Sample => "Samples of registers".to_owned(),
+            EvidenceSource::Hint => "Hinting faults".to_owned(),
+            other => format!("Samples of '{}'", clean(other.as_str())),
         };
-        format!("{name}: {} remote {}. ", percent(check.remote_fraction), interval(check.interval))
+        let figure = format!("{} remote {}", percent(check.remote_fraction), interval(check.interval));
+        match (CrossCheck::is_precise(check.interval), check.agrees) {
+            (false, _) => format!("{name} saw too few accesses to compare: {figure}. "),
+            (true, true) => format!("{name} agree: {figure}. "),
+            (true, false) => String::new(),
+        }
     };
-    agreeing.map(one).collect()
+    analysis.cross_checks.iter().map(one).collect()
 }
 
 fn lost(analysis: &Analysis) -> String {

@@ -22,4 +22,12 @@ fn agreement_and_disagreement() {
     let expected = "- Sources disagree about the remote share: 'watch' gives 49 % [47, 52], 'sample' 20 % [17, 23] (1,904 samples). \
                     The report uses 'watch'.";
     assert!(words(&analysis).contains(expected), "{}", words(&analysis));
+    // A figure that agrees with nearly all others is no comparison.
+    analysis.cross_checks = vec![CrossCheck { interval: [0.06, 0.56], ..check(0.22, false) }];
+    assert!(
+        words(&analysis).contains("Samples of registers saw too few accesses to compare: 22 % remote [6.0, 56]."),
+        "{}",
+        words(&analysis)
+    );
+    assert!(!words(&analysis).contains("agree"), "{}", words(&analysis));
 }

@@ -24,6 +24,9 @@ impl VariableCandidate {
     }
 }
 
+/// The call of an allocation that a container of C++ makes for its elements, in the place of `malloc`: no variable is its own allocator's.
+pub const CONTAINER: &str = "std::vector";
+
 /// How many lines before and after may belong to the statement.
 const STATEMENT_LINES: usize = 3;
 
@@ -69,11 +72,19 @@ pub fn variable_near(source: &[&str], line_index: usize, call: &str, nth_on_line
 fn candidates(text: &Text, call: &str) -> Vec<VariableCandidate> {
     let readings: [fn(&Text) -> Vec<VariableCandidate>; 5] =
         [declared::fortran, declared::growing, declared::member_initialisers, declared::declarations, declared::assignments];
-    let explicit = explicit::candidates(text, call);
-    if !explicit.is_empty() {
-        return explicit;
+    let implicit = || readings.iter().map(|reading| reading(text)).find(|found| !found.is_empty()).unwrap_or_default();
+    if call == CONTAINER {
+        // `rho(n, 1.0), flux(std::make_unique<double[]>(n))`: the second is no container.
+        let explicit = explicit::candidates(text, "malloc");
+        let is_other = |name: &Option<String>| explicit.iter().any(|one| one.name == *name);
+        let own: Vec<VariableCandidate> = implicit().into_iter().filter(|one| !is_other(&one.name)).collect();
+        if !own.is_empty() || explicit.is_empty() {
+            return own;
+        }
+        return explicit::candidates(text, "malloc");
     }
-    readings.iter().map(|reading| reading(text)).find(|found| !found.is_empty()).unwrap_or_default()
+    let explicit = explicit::candidates(text, call);
+    if explicit.is_empty() { implicit() } else { explicit }
 }
 
 /// Picks the candidate with this index. If the line has only one variable, it is the answer for every index, because a constructor may

@@ -49,6 +49,10 @@ fn an_older_profile_is_kept() {
     }
     let newest = at(&firsttouch, here, &["report", "--json"]);
     assert!(newest.stdout_text().contains("\"exit_code\": 5") && newest.messages().contains("exits.ftp is the newest"), "{newest:?}");
+    for command in ["predict", "plan"] {
+        let newest = at(&firsttouch, here, &[command]);
+        assert!(newest.messages().contains("exits.ftp is the newest"), "{newest:?}");
+    }
     for arguments in [&["diff"][..], &["diff", "exits.ftp"]] {
         let compared = at(&firsttouch, here, arguments);
         assert!(

@@ -2,7 +2,8 @@
 //! work.
 
 use super::edit::Fix;
-use super::{ThreadTeam, at, containers, fortran_arrays, parallel_loop, pretouch, replace, team};
+use super::runtime::ThreadTeam;
+use super::{at, containers, fortran_arrays, parallel_loop, pretouch, replace, team};
 use crate::findings::text::loop_after_call;
 use crate::findings::{Case, Context};
 use crate::names::Language;
@@ -33,7 +34,9 @@ pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<La
              that steals work, as rayon's, come to the parts in any order): Vec::with_capacity touches nothing, and each thread writes its part of \
              spare_capacity_mut()"
         )),
-        _ if context.team() == ThreadTeam::Own && language != Some(Language::Python) => Fix::words(by_threads(case, cause)),
+        _ if context.team(Some(case)) == ThreadTeam::Own && language != Some(Language::Python) => {
+            Fix::words(by_threads(context, case, cause))
+        }
         (_, None) => Fix::words(unnamed(case)),
         (_, Some(Language::Python)) => Fix::words(divide(case)),
         (_, Some(language)) => for_team(context, case, cause, language),
@@ -144,7 +147,7 @@ fn used<'c>(case: &'c Case<'_>) -> Option<&'c CodeLocation> {
 }
 
 /// For a program with its own threads: each thread initialises its own part.
-fn by_threads(case: &Case<'_>, cause: TouchCause) -> String {
+fn by_threads(context: &Context<'_>, case: &Case<'_>, cause: TouchCause) -> String {
     let name = case.view.name.as_str();
     let at_touch = at(touch(case));
     let instead = match cause {
@@ -154,7 +157,20 @@ fn by_threads(case: &Case<'_>, cause: TouchCause) -> String {
         TouchCause::MakeUnique => "make it without std::make_unique, which clears it in one thread".to_owned(),
         _ => format!("not all of it in one thread{at_touch}"),
     };
-    let function = used(case).and_then(|place| place.function.as_deref()).map_or_else(String::new, |f| format!(" {f}()"));
+    let function = used(case).and_then(|place| place.function.as_deref());
+    if let Some(threads) = context.followers(case) {
+        let (what, not) = match function {
+            Some(function) => (format!("threads that are made as those of {function}()"), format!("{function}() itself")),
+            None => ("threads that are made as those that use it".to_owned(), "the function of those threads".to_owned()),
+        };
+        return format!(
+            "write a function that initialises one thread's part of {name}, with the bounds of the loop that uses it{}, and let {what} run it once, \
+             before the first of them; {instead}. Do not initialise it in {not}: {threads} threads ran in turn, and each would overwrite what those \
+             before it computed",
+            at(used(case))
+        );
+    }
+    let function = function.map_or_else(String::new, |f| format!(" {f}()"));
     format!(
         "let each thread initialise its own part of {name} in its thread function{function}, with the bounds of the loop that uses it{}; {instead}. \
          Where a thread reads parts of others, wait until all are done (a barrier)",

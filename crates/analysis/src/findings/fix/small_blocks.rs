@@ -35,7 +35,7 @@ pub(super) fn small_blocks(context: &Context<'_>, kind: FindingKind, case: &Case
         FindingKind::PolicyMismatch => {
             format!("take the policy away, and let each thread allocate the blocks of {name} that it uses{allocated}: {WHY}")
         }
-        FindingKind::UnpinnedThreads => context.pin_advice(),
+        FindingKind::UnpinnedThreads => context.pin_advice(Some(case)),
         FindingKind::SharedRead | FindingKind::SlowTier | FindingKind::NodeFull | FindingKind::BalancingChurn => return None,
     })
 }

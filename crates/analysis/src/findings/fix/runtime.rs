@@ -1,0 +1,95 @@
+//! What divides a program's work among threads. A pragma is advice only for the threads of an OpenMP runtime: those that use the object, in its own
+//! process. Another process of the same run, or another part of the same process, may use OpenMP without it.
+
+use super::super::{Case, Context};
+use firsttouch_model::rows::{Frame, Id, Site};
+use std::collections::BTreeSet;
+
+/// What divides the program's work among threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ThreadTeam {
+    /// An OpenMP runtime: a pragma can divide a loop.
+    OpenMp,
+    /// The program's own thread functions: a pragma would have no effect.
+    Own,
+}
+
+/// Whose thread a stack belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stack {
+    /// An OpenMP runtime calls the code, or the compiler made it from a parallel region.
+    OpenMp,
+    /// It reaches the start of a thread, which is not the main one, without an OpenMP runtime.
+    Own,
+    /// The main thread, or a stack that was cut off.
+    Open,
+}
+
+const RUNTIMES: &[&str] = &["libgomp", "libomp", "libiomp", "libnvomp"];
+const OUTLINED: &[&str] = &["_omp_fn", "omp_outlined", "GOMP_", "__kmp", "__nv_"];
+/// The modules in which threads begin.
+const STARTERS: &[&str] = &["libc.", "libc-", "libpthread", "ld-musl"];
+
+impl Context<'_> {
+    /// What divides the work on an object, or of the whole program. If no stack shows which modules ran, assume OpenMP.
+    pub(super) fn team(&self, case: Option<&Case<'_>>) -> ThreadTeam {
+        let own: BTreeSet<Id> =
+            case.iter().flat_map(|case| &case.group.members).map(|member| self.profile.objects[*member].process).collect();
+        let is_own = |process: Id| own.is_empty() || own.contains(&process);
+        let sites = || self.profile.sites.values().filter(|site| is_own(site.process));
+        let is_recorded = self.profile.regions.iter().any(|region| is_own(region.process))
+            || self.profile.threads.iter().any(|thread| thread.omp_number.is_some() && is_own(thread.process));
+        let is_known = sites().flat_map(|site| &site.frames).any(|frame| frame.module.is_some());
+        let is_openmp = is_recorded || sites().any(|site| stack(&site.frames) == Stack::OpenMp);
+        match case {
+            _ if !is_openmp && is_known => ThreadTeam::Own,
+            Some(case) if is_openmp && shows_runtime(sites()) && self.has_own_users(case) => ThreadTeam::Own,
+            _ => ThreadTeam::OpenMp,
+        }
+    }
+
+    /// The number of threads of an object's process, if threads that use it take the place of others that used it: a program that makes its
+    /// threads anew for every round. What their function does, it does in every round.
+    pub(super) fn followers(&self, case: &Case<'_>) -> Option<usize> {
+        let users = case.subject.used_by.iter().zip(&self.threads.list).filter(|(share, _)| share.is_some_and(|share| share.value > 0.0));
+        let users: Vec<_> = users.map(|(_, thread)| (thread.process, thread.worker)).collect();
+        let follow = users.iter().collect::<BTreeSet<_>>().len() < users.len();
+        follow.then(|| self.threads.beside(case.object.process).count())
+    }
+
+    /// Whether threads that the program made itself use the object, and none of OpenMP's do.
+    fn has_own_users(&self, case: &Case<'_>) -> bool {
+        let sites: BTreeSet<Option<Id>> = case.hits.iter().flat_map(|hit| hit.sites.iter().map(|(site, _)| *site)).collect();
+        let stacks: Vec<Stack> = sites.into_iter().map(|site| stack(self.places.frames(site))).collect();
+        stacks.contains(&Stack::Own) && !stacks.contains(&Stack::OpenMp)
+    }
+}
+
+/// Whether the stacks of OpenMP's own threads show it: then a stack without it is no thread of OpenMP.
+fn shows_runtime<'s>(mut sites: impl Iterator<Item = &'s Site>) -> bool {
+    sites.any(|site| reaches_start(&site.frames) && site.frames.iter().any(is_runtime))
+}
+
+fn stack(frames: &[Frame]) -> Stack {
+    let is_outlined = |frame: &Frame| frame.function.as_deref().is_some_and(|name| OUTLINED.iter().any(|part| name.contains(part)));
+    match () {
+        () if frames.iter().any(|frame| is_runtime(frame) || is_outlined(frame)) => Stack::OpenMp,
+        () if reaches_start(frames) => Stack::Own,
+        () => Stack::Open,
+    }
+}
+
+fn is_runtime(frame: &Frame) -> bool {
+    RUNTIMES.iter().any(|name| module(frame).starts_with(name))
+}
+
+/// Whether a stack reaches the code that starts a thread other than the main one.
+fn reaches_start(frames: &[Frame]) -> bool {
+    let is_main = |frame: &Frame| matches!(frame.function.as_deref(), Some("main" | "MAIN__" | "__libc_start_main"));
+    let is_started = frames.len() > 1 && frames.last().is_some_and(|last| STARTERS.iter().any(|name| module(last).starts_with(name)));
+    is_started && !frames.iter().any(is_main)
+}
+
+fn module(frame: &Frame) -> &str {
+    frame.module.as_deref().and_then(|module| module.rsplit('/').next()).unwrap_or_default()
+}

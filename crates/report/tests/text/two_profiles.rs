@@ -1,0 +1,37 @@
+//! Two profiles compared.
+
+use super::{PLAIN, matrix_a, serial};
+use firsttouch_analysis::diff::{MatchedBy, diff};
+use firsttouch_analysis::{Analysis, Assessed, ObjectView};
+use firsttouch_report::diff_text;
+
+fn compared(before: &Analysis, after: &Analysis) -> (Vec<Option<MatchedBy>>, String) {
+    let assessed = |analysis| Assessed { analysis, prediction: None };
+    let diff = diff(assessed(before), assessed(after));
+    (diff.objects.iter().map(|object| object.matched_by).collect(), diff_text(&diff, "a.ftp", "b.ftp", PLAIN))
+}
+
+/// Check that the object of a finding is found in the other profile where its call path, and with it its name, has changed; that objects which may
+/// be either are matched by size or not at all; and that an object which may be there is not said to be not judged.
+#[test]
+fn another_call_path() {
+    let before = serial();
+    let moved = |id, name: &str, bytes| {
+        let mut object = ObjectView { id, name: name.into(), total_bytes: bytes, remote_fraction: Some(0.0), ..matrix_a() };
+        object.remote_interval = Some([0.0, 0.02]);
+        object.allocated_at.as_mut().unwrap().line = Some(77);
+        object
+    };
+    let after = |objects| Analysis { objects, findings: Vec::new(), ..serial() };
+    let own = before.objects[0].total_bytes;
+    let (matched, shown) = compared(&before, &after(vec![moved(1, "A (of g, dgemv.c:90)", 5)]));
+    assert_eq!(matched, [Some(MatchedBy::Variable)]);
+    assert!(shown.contains("Findings gone") && !shown.contains("did not judge"), "{shown}");
+    let (matched, _) = compared(&before, &after(vec![moved(1, "A (dgemv.c:90)", 5), moved(2, "A (dgemv.c:91)", own)]));
+    assert_eq!(matched.iter().flatten().collect::<Vec<_>>(), [&MatchedBy::Variable]);
+    let (matched, shown) = compared(&before, &after(vec![moved(1, "A (dgemv.c:90)", 5), moved(2, "A (dgemv.c:91)", 6)]));
+    assert_eq!(matched, [None, None, None]);
+    assert!(shown.contains("one of 2 of this name in the other profile, which is not known"), "{shown}");
+    let (_, shown) = compared(&before, &after(Vec::new()));
+    assert!(shown.contains("the other profile did not judge this object"), "{shown}");
+}

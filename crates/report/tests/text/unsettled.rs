@@ -1,0 +1,40 @@
+//! Judged objects without a finding.
+
+use super::{PLAIN, context, matrix_a, serial, text};
+use firsttouch_analysis::{CodeLocation, ObjectView};
+
+/// Check that each judged object is in a line: with its finding, as well placed, or with what it lacks for a finding; and that the well-placed
+/// objects are counted without those of libraries.
+#[test]
+fn judged_objects_are_all_listed() {
+    let mut analysis = serial();
+    let object = |id, name: &str, share, remote, interval| ObjectView {
+        id,
+        name: name.into(),
+        access_share: Some(share),
+        remote_fraction: Some(remote),
+        remote_interval: Some(interval),
+        ..matrix_a()
+    };
+    let library = CodeLocation { module: Some("/usr/lib/x86_64-linux-gnu/libc.so.6".into()), offset: Some(1), ..CodeLocation::default() };
+    analysis.objects.extend([
+        object(10, "rowptr", 0.011, 0.47, [0.27, 0.67]),
+        object(11, "val", 0.32, 0.56, [0.004, 0.998]),
+        object(12, "y", 0.28, 0.22, [0.09, 0.42]),
+        object(13, "a", 0.2, 0.0, [0.0, 0.05]),
+        object(14, "b", 0.1, 0.0, [0.0, 0.05]),
+        object(15, "c", 0.1, 0.0, [0.0, 0.05]),
+        object(16, "d", 0.1, 0.0, [0.0, 0.05]),
+        ObjectView { allocated_at: Some(library), ..object(17, "of libc", 0.1, 0.0, [0.0, 0.05]) },
+    ]);
+    let shown = text(&analysis, &context(), PLAIN).replace(['\n', '\u{a0}'], " ");
+    for expected in [
+        "Well placed: a (2.98 GiB, 0 % remote), b (2.98 GiB, 0 % remote), c (2.98 GiB, 0 % remote), and 1 more.",
+        "Partly remote, but no finding is certain: y (28 % of the accesses, 22 % remote [9.0, 42]).",
+        "Too few samples for a finding: val (32 % of the accesses, 56 % remote [0.4, 100]).",
+        "Too few accesses to matter: rowptr (1.1 % of the accesses, 47 % remote [27, 67]).",
+    ] {
+        assert!(shown.contains(expected), "{shown}\nlacks {expected}");
+    }
+    assert!(!text(&serial(), &context(), PLAIN).contains("Too few"));
+}

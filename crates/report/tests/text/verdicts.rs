@@ -1,0 +1,29 @@
+//! The report and `check` give one verdict.
+
+use super::{PLAIN, context, serial, text, well_placed};
+use firsttouch_analysis::check_limits::{LimitStatus, Limits, Outcome, check};
+use firsttouch_analysis::{Analysis, Assessed, Verdict};
+
+/// Check that no limit is exceeded where the report says NOT JUDGED, that the interval and the samples are named as the cause, and that the verdict
+/// on a misplaced program does not depend on the width of that interval.
+#[test]
+fn report_and_check_agree() {
+    let status = |analysis: &Analysis| {
+        let limits = Limits { max_remote: Some(0.2), ..Limits::default() };
+        let checked = check(Assessed { analysis, prediction: None }, &limits, true);
+        (checked[0].status, Outcome::of(&checked))
+    };
+    let wide =
+        |analysis: Analysis| Analysis { remote_fraction: Some(0.45), remote_interval: Some([0.27, 0.65]), remote_samples: 38, ..analysis };
+    let uncertain = wide(well_placed());
+    assert_eq!(status(&uncertain), (LimitStatus::Unknown, Outcome::NotJudged));
+    let shown = text(&uncertain, &context(), PLAIN).replace('\n', " ");
+    let expected =
+        "NOT JUDGED: the 95 % interval of the remote share, [27, 65], is too wide: 38 samples are too few; profile a longer run.";
+    assert!(shown.contains(expected), "{shown}");
+    let misplaced = wide(serial());
+    assert_eq!(misplaced.verdict(), Verdict::Findings);
+    assert_eq!(status(&misplaced), (LimitStatus::Exceeded, Outcome::Failed));
+    let unsure = Analysis { remote_interval: Some([0.11, 0.56]), ..misplaced };
+    assert_eq!(status(&unsure), (LimitStatus::Unknown, Outcome::NotJudged));
+}

@@ -119,13 +119,12 @@ impl Session<'_> {
         if !self.tracker.activity.is_reported {
             self.tracker.scan_process(self.pid, now);
         }
-        let has_agent = self.tracker.processes.live.get(&self.pid).is_some_and(|p| p.has_agent);
         let age = now.saturating_sub(self.start_ns);
-        if self.tracker.scope.by_mapping || (!has_agent && age > AGENT_NS) {
-            let is_due = age / MAPPINGS_NS != before.saturating_sub(self.start_ns) / MAPPINGS_NS;
-            if is_due || !self.tracker.activity.is_sampled {
-                self.tracker.refresh_mappings(now);
-            }
+        let is_due = age / MAPPINGS_NS != before.saturating_sub(self.start_ns) / MAPPINGS_NS;
+        if is_due || !self.tracker.activity.is_sampled {
+            // Also a process that the program started may be without the agent: its loader ignores LD_PRELOAD after a change of the user.
+            let age_ns = if self.tracker.scope.by_mapping { 0 } else { AGENT_NS };
+            self.tracker.refresh_mappings(now, age_ns);
         }
         // Symbol tables take milliseconds to read: only if few records wait, or at the end.
         if self.timeline.len() < BATCH {

@@ -38,6 +38,11 @@ pub enum Why {
 /// What stands against an all-clear.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cause {
+    /// The profile could not be written to its end: why, and how many rows are missing.
+    NotWritten {
+        cause: String,
+        rows: u64,
+    },
     /// The profile has no threads.
     NoThreads,
     /// The recording ended before the program did, while that had one thread, and no accesses were seen.
@@ -71,7 +76,17 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |part: f64| format!("{:.0} %", part * 100.0);
         match self {
-            Self::NoThreads => write!(f, "the profile has no threads: the recording ended before the program began"),
+            Self::NotWritten { cause, rows: 0 } => {
+                write!(f, "the recording was not completed: {cause}; profile again where there is space (-o)")
+            }
+            Self::NotWritten { cause, rows } => write!(
+                f,
+                "the recording was not completed, {} missing: {cause}; profile again where there is space (-o)",
+                if *rows == 1 { "1 row is".to_owned() } else { format!("{rows} rows are") }
+            ),
+            Self::NoThreads => {
+                write!(f, "the profile has no threads: the recording ended before the program began, or could not be written")
+            }
             Self::EndedEarly => write!(f, "the recording ended before the program did, and no accesses were seen"),
             Self::Unrecorded(part) => write!(f, "{} of the touched memory belongs to no recorded object", percent(*part)),
             Self::Children(part) => write!(
@@ -157,6 +172,9 @@ impl Analysis {
     #[must_use]
     pub fn doubts(&self) -> Vec<Cause> {
         let mut causes = Vec::new();
+        if let Some((cause, rows)) = self.write_failure.clone() {
+            return vec![Cause::NotWritten { cause, rows }];
+        }
         if self.threads.is_empty() {
             return vec![Cause::NoThreads];
         }

@@ -35,7 +35,7 @@ struct ft_plan_header {
     uint32_t is_stopped;              /* the process has too many mappings: no more are split */
     uint32_t forked;                  /* children that the processes of the plan made */
     uint32_t child[FT_PLAN_CHILDREN]; /* the last of them */
-    uint32_t unused;
+    uint32_t forking;                 /* forks that began: a child enters itself a little later */
 };
 _Static_assert(sizeof(struct ft_plan_header) == 128, "as table.rs writes it");
 

@@ -100,6 +100,10 @@ static const char *variable(char **environment) {
     return NULL;
 }
 
+static void before_fork(void) {
+    __atomic_fetch_add(&ft_plan.header->forking, 1, __ATOMIC_RELAXED);
+}
+
 static void after_fork_in_child(void) {
     struct ft_plan_header *header = ft_plan.header;
     uint32_t number = __atomic_fetch_add(&header->forked, 1, __ATOMIC_RELAXED);
@@ -117,7 +121,7 @@ __attribute__((constructor)) static void construct(int count, char **arguments, 
     }
     if (ft_plan.header != NULL) {
         ft_report_prepare();
-        (void)pthread_atfork(NULL, NULL, after_fork_in_child);
+        (void)pthread_atfork(before_fork, NULL, after_fork_in_child);
         ft_unwind_prepare();
         ft_modules_refresh();
         ft_policy_prepare();

@@ -124,25 +124,8 @@ bool ft_leaves_processes(void) {
             return true;
         }
     }
-    /* A child that this thread has just made may not have entered itself yet. */
-    int file = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
-    if (file < 0) {
-        return false;
-    }
-    char list[512];
-    ssize_t bytes = read(file, list, sizeof list - 1);
-    close(file);
-    uint32_t pid = 0;
-    for (ssize_t i = 0; i < bytes; i++) {
-        if (list[i] >= '0' && list[i] <= '9') {
-            pid = pid * 10 + (uint32_t)(list[i] - '0');
-        } else if (pid != 0 && runs(pid)) {
-            return true;
-        } else {
-            pid = 0;
-        }
-    }
-    return false;
+    /* A child that was just made may not have entered itself yet. */
+    return __atomic_load_n(&header->forking, __ATOMIC_RELAXED) > __atomic_load_n(&header->forked, __ATOMIC_RELAXED);
 }
 
 void ft_report(bool is_left) {

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-const CHUNK: usize = 64 << 10;
+const CHUNK: usize = 16 << 10;
 /// As much as the rows of some flushes, which a full disk makes SQLite move into the file.
-const CHUNKS: usize = 16;
+const CHUNKS: usize = 64;
 
 /// An invisible file that takes space until it is dropped.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct Reserve {
 }
 
 impl Reserve {
-    /// Takes space beside a file; half of what is left if there is little of it. `None` where that is impossible.
+    /// Takes space beside a file. Of little space it takes two thirds: what the rest holds then fits into the file once more. `None` where that is impossible.
     pub fn beside(path: &Path) -> Option<Self> {
         let mut name = path.as_os_str().to_owned();
         name.push(format!("-reserve-{}", std::process::id()));
@@ -24,8 +24,7 @@ impl Reserve {
         let zeros = vec![0; CHUNK];
         let taken = (0..CHUNKS).take_while(|_| file.write_all(&zeros).is_ok()).count();
         if taken < CHUNKS {
-            let half = taken as u64 / 2 * CHUNK as u64;
-            file.set_len(half).ok()?;
+            file.set_len(taken as u64 * 2 / 3 * CHUNK as u64).ok()?;
         }
         Some(Self { _file: file })
     }

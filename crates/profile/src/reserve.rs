@@ -15,7 +15,8 @@ pub struct Reserve {
 }
 
 impl Reserve {
-    /// Takes space beside a file. Of little space it takes two thirds: what the rest holds then fits into the file once more. `None` where that is impossible.
+    /// Takes space beside a file. Of little space it takes two thirds: what the rest holds then fits into the file once more. `None` where that
+    /// is impossible.
     pub fn beside(path: &Path) -> Option<Self> {
         let mut name = path.as_os_str().to_owned();
         name.push(format!("-reserve-{}", std::process::id()));

@@ -16,6 +16,8 @@
 #define FT_PLAN_VERSION 1u
 #define FT_NODE_WORDS 16u /* of a node mask: 1024 nodes */
 
+#define FT_PLAN_CHILDREN 14
+
 struct ft_plan_header {
     uint64_t magic;
     uint32_t version;
@@ -30,8 +32,10 @@ struct ft_plan_header {
     /* Counters. */
     uint64_t refused; /* policies that the kernel refused */
     uint32_t refused_errno;
-    uint32_t is_stopped; /* the process has too many mappings: no more are split */
-    uint8_t reserved[64];
+    uint32_t is_stopped;              /* the process has too many mappings: no more are split */
+    uint32_t forked;                  /* children that the processes of the plan made */
+    uint32_t child[FT_PLAN_CHILDREN]; /* the last of them */
+    uint32_t forking;                 /* forks that began: a child enters itself a little later */
 };
 _Static_assert(sizeof(struct ft_plan_header) == 128, "as table.rs writes it");
 

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -102,6 +103,16 @@ static const char *variable(char **environment) {
     return NULL;
 }
 
+static void before_fork(void) {
+    __atomic_fetch_add(&ft_plan.header->forking, 1, __ATOMIC_RELAXED);
+}
+
+static void after_fork_in_child(void) {
+    struct ft_plan_header *header = ft_plan.header;
+    uint32_t number = __atomic_fetch_add(&header->forked, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&header->child[number % FT_PLAN_CHILDREN], (uint32_t)getpid(), __ATOMIC_RELAXED);
+}
+
 /* Runs before main, and before the constructors of other libraries (-z initfirst). */
 __attribute__((constructor)) static void construct(int count, char **arguments, char **environment) {
     (void)count, (void)arguments;
@@ -117,6 +128,7 @@ __attribute__((constructor)) static void construct(int count, char **arguments, 
     }
     if (ft_plan.header != NULL) {
         ft_report_prepare();
+        (void)pthread_atfork(before_fork, NULL, after_fork_in_child);
         ft_unwind_prepare();
         ft_modules_refresh();
         ft_policy_prepare();
@@ -134,8 +146,12 @@ void ft_end(void) {
     if (ft_plan.header != NULL && !__atomic_load_n(&is_sandboxed, __ATOMIC_RELAXED) &&
         ft_plan.header->root == (uint32_t)getpid() && !__atomic_exchange_n(&is_reported, true, __ATOMIC_RELAXED)) {
         int saved_errno = errno;
-        ft_report();
-        (void)unlink(table_path);
+        bool is_left = ft_leaves_processes();
+        ft_report(is_left);
+        if (!is_left) {
+            /* A program that such a process starts would not find it. */
+            (void)unlink(table_path);
+        }
         errno = saved_errno;
     }
 }

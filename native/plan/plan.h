@@ -112,7 +112,11 @@ void ft_enter_sandbox(void);
 /* Notes which file standard error is. Call before the program runs. */
 void ft_report_prepare(void);
 /* Writes one line to standard error, if that is still the same file and takes it without blocking. Async-signal-safe. */
-void ft_report(void);
+/* `is_left`: processes that this one left behind still run. */
+void ft_report(bool is_left);
+
+/* Do processes of the plan still run, now that the first one ends? */
+bool ft_leaves_processes(void);
 
 #pragma GCC visibility pop
 

@@ -5,6 +5,7 @@
 #include "plan.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -96,7 +97,38 @@ static void write_line(const struct text *text) {
     (void)pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
 }
 
-void ft_report(void) {
+/* Zombies have ended. */
+static bool runs(uint32_t pid) {
+    struct text path = {.used = 0};
+    add(&path, "/proc/");
+    add_number(&path, pid);
+    add(&path, "/stat");
+    path.bytes[path.used] = '\0';
+    int file = open(path.bytes, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return false;
+    }
+    char stat[512];
+    ssize_t bytes = read(file, stat, sizeof stat - 1);
+    close(file);
+    stat[bytes > 0 ? bytes : 0] = '\0';
+    const char *name_end = strrchr(stat, ')');
+    return name_end != NULL && name_end[1] == ' ' && name_end[2] != 'Z' && name_end[2] != 'X';
+}
+
+bool ft_leaves_processes(void) {
+    const struct ft_plan_header *header = ft_plan.header;
+    for (uint32_t i = 0; i < FT_PLAN_CHILDREN; i++) {
+        uint32_t pid = __atomic_load_n(&header->child[i], __ATOMIC_RELAXED);
+        if (pid != 0 && pid != header->root && runs(pid)) {
+            return true;
+        }
+    }
+    /* A child that was just made may not have entered itself yet. */
+    return __atomic_load_n(&header->forking, __ATOMIC_RELAXED) > __atomic_load_n(&header->forked, __ATOMIC_RELAXED);
+}
+
+void ft_report(bool is_left) {
     const struct ft_plan_header *header = ft_plan.header;
     if (!is_still_standard_error() || header->entries == 0) {
         return;
@@ -115,7 +147,11 @@ void ft_report(void) {
     add(&text, header->entries == 1 ? " site matched " : " sites matched ");
     add_number(&text, allocations);
     add(&text, allocations == 1 ? " allocation" : " allocations");
-    add_names(&text, "; never seen: ", false);
+    if (!is_left) {
+        add_names(&text, "; never seen: ", false);
+    } else if (add_names(&text, "; not seen until the first process ended: ", false) > 0) {
+        add(&text, " (processes that it left behind still run)");
+    }
     add_names(&text, "; not in this program: ", true);
     if (header->refused != 0) {
         add(&text, "; the kernel refused ");

@@ -145,6 +145,10 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     let all = Program { remote, source, moves: &moves, findings: &findings };
     let of_program = context.find_in_program(&all);
     findings.extend(of_program);
+    if profile.meta.write_failure.is_some() {
+        // What is missing may show the opposite.
+        findings.clear();
+    }
     objects.sort_by(|a, b| {
         b.access_share
             .unwrap_or(0.0)
@@ -194,6 +198,7 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         unrecorded: unrecorded.map(|u| u.part),
         attached: profile.meta.is_attached(),
         unprofiled: unprofiled(profile),
+        write_failure: profile.meta.write_failure.clone().map(|cause| (cause, profile.meta.missing_rows)),
         lost: profile
             .lost
             .iter()

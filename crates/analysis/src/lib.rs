@@ -53,6 +53,7 @@ mod faults;
 mod findings;
 mod groups;
 mod homes;
+mod inherited;
 mod instances;
 mod judge;
 mod matrix;

@@ -3,21 +3,40 @@
 use crate::groups::Group;
 use crate::touch_record::{Placed, Touch};
 use crate::touches::{TouchReader, is_of_thread};
-use firsttouch_model::rows::Object;
+use firsttouch_model::rows::{Object, ObjectKind};
 
 impl TouchReader<'_> {
     /// The touches under former owners. The caller decides whether a former owner belongs to the same group, so that a touch is not
-    /// recycled.
+    /// recycled. Without an agent, the birth of a mapping is only known to lie between two looks, and its first touches may have come before:
+    /// only a former owner that was seen makes them recycled.
     pub(crate) fn older_touches(&mut self, group: &Group, this: &Object, page_bytes: u64) -> Vec<Placed> {
         let all = self.index.within(this.process, this.address, this.bytes);
         let before = all.iter().filter(|t| t.time < this.born_ns && !self.faults.is_caught(t));
         let own_sites = self.sites_inside(this.site);
         let older = before.filter(|t| !(is_of_thread(self.threads, this, t) && t.site.is_some_and(|site| own_sites.contains(&site))));
-        let mut older: Vec<Placed> = older.map(|t| Placed { recycled: true, ..self.placed(this, t, page_bytes) }).collect();
+        let owners = (this.kind == ObjectKind::Mapping).then(|| self.former_owners(this));
+        let is_recycled = |t: &Touch| {
+            let owned = |owner: &&Object| {
+                let there = t.address.checked_sub(owner.address).is_some_and(|offset| offset < owner.bytes);
+                there && owner.born_ns <= t.time && owner.died_ns.is_some_and(|died| t.time <= died)
+            };
+            owners.as_ref().is_none_or(|owners| owners.iter().any(owned))
+        };
+        let mut older: Vec<Placed> = older.map(|t| Placed { recycled: is_recycled(t), ..self.placed(this, t, page_bytes) }).collect();
         if matches!(this.call.as_deref(), Some("realloc" | "mremap")) && group.growth {
             older.extend(self.moved_along(group, this, page_bytes));
         }
         older
+    }
+
+    /// The objects that had some of an object's addresses, and died before it was born.
+    fn former_owners(&self, this: &Object) -> Vec<&Object> {
+        let end = this.address.saturating_add(this.bytes);
+        let is_former = |other: &&Object| {
+            let overlaps = other.address < end && this.address < other.address.saturating_add(other.bytes);
+            other.process == this.process && overlaps && other.died_ns.is_some_and(|died| died <= this.born_ns)
+        };
+        self.profile.objects.iter().filter(is_former).collect()
     }
 
     /// Touches by predecessors whose pages a realloc or mremap moved here.

@@ -62,6 +62,9 @@ pub struct Analysis {
     /// verdict names it.
     #[serde(skip)]
     pub unprofiled: Option<f64>,
+    /// Why the profile could not be written to its end, and how many rows are missing. Not in the JSON, whose verdict names it.
+    #[serde(skip)]
+    pub write_failure: Option<(String, u64)>,
     pub lost: Vec<LostView>,
     /// The memory traffic, as input for the model of a machine. Not in the JSON.
     #[serde(skip)]

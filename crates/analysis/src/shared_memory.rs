@@ -13,6 +13,7 @@
 //! - The workers of processes that share memory have numbers of their own (`teams`).
 
 use crate::groups::Group;
+use crate::inherited;
 use firsttouch_model::rows::{FirstTouch, Id, Object, Page, Profile, Window};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -213,7 +214,7 @@ fn sets(profile: &Profile) -> Vec<Vec<(&Object, u64)>> {
             by_memory.entry(&shared.memory).or_default().push((object, shared.offset));
         }
     }
-    let mut sets: Vec<_> = by_memory.into_values().flat_map(connected).collect();
+    let mut sets: Vec<_> = by_memory.into_values().flat_map(connected).chain(inherited::sets(profile)).collect();
     sets.sort_by_key(|set| set.iter().map(|(object, _)| (object.born_ns, object.id)).min());
     sets.truncate(MOST_MEMORIES);
     sets

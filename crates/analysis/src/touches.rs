@@ -7,6 +7,7 @@
 //!   or while another object of its group was alive there;
 //! - if an object's own touches cover less than half of its resident bytes (of its size, if residency is unknown), though new ones would
 //!   have been recorded, older ones are added, the latest first, until all is covered; they are marked as *recycled* (`recycled.rs`);
+//! - of an object that the process inherited by fork, those of its parent before the fork are its own too (`inherited.rs`);
 //! - `realloc` and `mremap` move pages: touches of the predecessors count at the same offset;
 //! - faults that NUMA balancing caused, or that waited for a page being migrated, placed nothing (`faults.rs`); of several other
 //!   faults on one page, the last one placed it (`repeated_faults.rs`).
@@ -16,6 +17,7 @@
 
 use crate::faults::Faults;
 use crate::groups::{Group, PYTHON};
+use crate::inherited::Inheritance;
 use crate::repeated_faults::{History, keep_first, keep_first_of_processes};
 use crate::residents::{Resident, Residents};
 use crate::threads::Threads;
@@ -84,12 +86,22 @@ pub struct TouchReader<'a> {
     pub(crate) owned: HashMap<(usize, u64, u64), bool>,
     /// Sites of touches inside the allocating call, by that call's site.
     inside: HashMap<Id, Rc<BTreeSet<Id>>>,
+    pub(crate) inheritance: Inheritance<'a>,
 }
 
 impl<'a> TouchReader<'a> {
     #[must_use]
     pub fn new(profile: &'a Profile, threads: &'a Threads, index: &'a TouchIndex, residents: &'a Residents, faults: &'a Faults) -> Self {
-        Self { profile, threads, index, residents, faults, owned: HashMap::new(), inside: HashMap::new() }
+        Self {
+            profile,
+            threads,
+            index,
+            residents,
+            faults,
+            owned: HashMap::new(),
+            inside: HashMap::new(),
+            inheritance: Inheritance::new(profile),
+        }
     }
 
     /// Reads the touches of the member `object` (index into `profile.objects`) of `group`.
@@ -109,6 +121,7 @@ impl<'a> TouchReader<'a> {
         // With the agent, each allocation is an object of its own and needs no history.
         let history = (this.kind == ObjectKind::Mapping).then(|| History::new(&own, this.bytes)).flatten();
         self.faults.keep_placing(this, &mut own);
+        self.add_inherited(this, &mut own, page_bytes);
         let page = page_bytes as f64;
         let wanted = resident.fraction.map_or(this.bytes as f64, |f| f * this.bytes as f64).max(page.min(this.bytes as f64));
         let mut covered: f64 = own.iter().map(Placed::covers).sum();
@@ -179,7 +192,7 @@ impl<'a> TouchReader<'a> {
     }
 
     /// The touches during an object's life, and those made inside the call that allocated it; sorted by offset, then time.
-    fn own_touches(&mut self, object: &Object, page_bytes: u64) -> Vec<Placed> {
+    pub(crate) fn own_touches(&mut self, object: &Object, page_bytes: u64) -> Vec<Placed> {
         let died = object.died_ns.unwrap_or(u64::MAX).max(object.born_ns);
         let mut touches = self.index.during(object.process, object.address, object.bytes, (object.born_ns, died));
         let inside = self.inside_allocating_call(object);

@@ -38,6 +38,11 @@ pub enum Why {
 /// What stands against an all-clear.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cause {
+    /// The profile could not be written to its end: why, and how many rows are missing.
+    NotWritten {
+        cause: String,
+        rows: u64,
+    },
     /// The profile has no threads.
     NoThreads,
     /// The recording ended before the program did, which had one thread until then.
@@ -79,7 +84,17 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |part: f64| format!("{:.0} %", part * 100.0);
         match self {
-            Self::NoThreads => write!(f, "the profile has no threads: the recording ended before the program began"),
+            Self::NotWritten { cause, rows: 0 } => {
+                write!(f, "the recording was not completed: {cause}; profile again where there is space (-o)")
+            }
+            Self::NotWritten { cause, rows } => write!(
+                f,
+                "the recording was not completed, {} missing: {cause}; profile again where there is space (-o)",
+                if *rows == 1 { "1 row is".to_owned() } else { format!("{rows} rows are") }
+            ),
+            Self::NoThreads => {
+                write!(f, "the profile has no threads: the recording ended before the program began, or could not be written")
+            }
             Self::EndedEarly => {
                 write!(f, "the recording ended before the program did, which had one thread until then; record it for longer")
             }
@@ -178,6 +193,9 @@ impl Analysis {
     #[must_use]
     pub fn doubts(&self) -> Vec<Cause> {
         let mut causes = Vec::new();
+        if let Some((cause, rows)) = self.write_failure.clone() {
+            return vec![Cause::NotWritten { cause, rows }];
+        }
         if self.threads.is_empty() {
             return vec![Cause::NoThreads];
         }
@@ -283,6 +301,7 @@ mod tests {
             Cause::Uncovered { .. } => 6,
             Cause::TooFewSamples { .. } => 7,
             Cause::TooUncertain { .. } => 8,
+            Cause::NotWritten { .. } => 9,
         }
     }
 
@@ -295,6 +314,7 @@ mod tests {
         for is_attached in [false, true] {
             all.extend(missing().map(|missing| Cause::NoAccesses { missing, is_attached }));
         }
+        all.extend([0, 1, 40].map(|rows| Cause::NotWritten { cause: "the disk is full".to_owned(), rows }));
         for largest in [None, Some(("A".to_owned(), NotJudgedReason::NotSampled))] {
             all.push(Cause::Uncovered { judged: 0.0, largest });
         }
@@ -311,6 +331,6 @@ mod tests {
         let mut kinds: Vec<usize> = all.iter().map(number).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        assert_eq!(kinds, (0..9).collect::<Vec<_>>());
+        assert_eq!(kinds, (0..10).collect::<Vec<_>>());
     }
 }

@@ -1,6 +1,7 @@
 //! Analysis against profiles with known truth: simulated programs, constructed profiles, malformed ones.
 #![allow(clippy::unwrap_used)]
 
+mod births;
 mod bursts;
 mod estimator;
 mod findings;

@@ -120,7 +120,7 @@ fn advice(files: &CodeFiles) -> &'static str {
     } else if is("dotnet") {
         "Set DOTNET_PerfMapEnabled=1."
     } else if files.has_llvmlite {
-        "Numba writes no names for other programs; the report shows the Python lines that call it."
+        "Numba writes no names for other programs; where a call stack reaches the Python line that calls it, the report shows that line."
     } else {
         "If its runtime can write a perf map or a jitdump, turn that on."
     }

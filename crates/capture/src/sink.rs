@@ -1,7 +1,7 @@
 //! The profile file as the capture sees it: a writer that may give up (full disk) without stopping the target, and the losses.
 
 use crate::error::{Error, convert};
-use firsttouch_profile::Writer;
+use firsttouch_profile::{Abandoned, Writer};
 use std::collections::BTreeMap;
 
 /// Evidence that was lost, by (source, reason).
@@ -11,21 +11,27 @@ pub struct Sink {
     writer: Option<Writer>,
     losses: Losses,
     failure: Option<Error>,
+    /// The file, once writing failed.
+    abandoned: Option<Abandoned>,
+    /// Rows that the next flush would write; once writing failed, the rows that are missing.
+    unwritten: u64,
 }
 
 impl Sink {
     #[must_use]
     pub fn new(writer: Writer) -> Self {
-        Self { writer: Some(writer), losses: Losses::new(), failure: None }
+        Self { writer: Some(writer), losses: Losses::new(), failure: None, abandoned: None, unwritten: 0 }
     }
 
     /// Writes unless an earlier write failed. What earlier flushes wrote stays readable.
     pub fn write(&mut self, write: impl FnOnce(&mut Writer) -> convert::Written) {
+        self.unwritten += 1;
         if let Some(writer) = &mut self.writer
             && let Err(error) = write(writer)
         {
-            self.failure = Some(convert::profile(error));
-            self.writer = None;
+            let error = convert::profile(error);
+            self.abandoned = self.writer.take().map(|writer| writer.abandon(&format!("{error:#}")));
+            self.failure = Some(error);
         }
     }
 
@@ -49,6 +55,9 @@ impl Sink {
 
     pub fn flush(&mut self) {
         self.write(Writer::flush);
+        if self.writer.is_some() {
+            self.unwritten = 0;
+        }
     }
 
     /// The profile replaces an older one for good.
@@ -68,10 +77,10 @@ impl Sink {
 
     /// Closes the file.
     pub fn finish(&mut self) {
-        if let Some(writer) = self.writer.take()
-            && let Err(error) = writer.finish()
-        {
-            self.failure = Some(convert::profile(error));
+        self.write(Writer::merge);
+        if let Some(abandoned) = self.abandoned.take() {
+            abandoned.finish(self.unwritten);
         }
+        self.writer = None;
     }
 }

@@ -70,12 +70,17 @@ impl AnalysedProfile {
     }
 
     /// Analyses a profile that was just recorded. `recorded` is the recorder's copy of the file at `path`; without it, the file is read.
+    /// `cut`: why rows are missing in it, also if the file could not even take this.
     /// The names of variables are stored in the profile, because sources may change later. Failing to store them is not an error.
     ///
     /// # Errors
     /// As [`AnalysedProfile::open`].
-    pub fn of_recording(recorded: Option<Profile>, path: &Path, request: &AnalysisRequest) -> Result<Self> {
-        let analysed = recorded.map_or_else(|| Self::open(path, request), |profile| Self::new(profile, request))?;
+    pub fn of_recording(recorded: Option<Profile>, cut: Option<&str>, path: &Path, request: &AnalysisRequest) -> Result<Self> {
+        let mut profile = recorded.map_or_else(|| read_profile(path), Ok)?;
+        if profile.meta.write_failure.is_none() {
+            profile.meta.write_failure = cut.map(str::to_owned);
+        }
+        let analysed = Self::new(profile, request)?;
         let variables = &analysed.analysis.variables;
         if !variables.is_empty() {
             let _ = Writer::reopen(path).and_then(|writer| {

@@ -3,11 +3,12 @@
 mod bulk;
 mod place;
 mod reader;
+mod reserve;
 mod writer;
 
 pub use place::{Created, Output, is_profile, kept};
 pub use reader::open;
-pub use writer::Writer;
+pub use writer::{Abandoned, Writer};
 
 /// The schema of the file.
 pub const SCHEMA: &str = include_str!("schema.sql");

@@ -3,6 +3,7 @@
 use crate::APPLICATION_ID;
 use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_system::calls::claim::claim;
+use firsttouch_system::calls::identity::effective_user;
 use firsttouch_system::calls::rename::{exchange, rename_new};
 use firsttouch_system::proc::limits;
 use rusqlite::OpenFlags;
@@ -82,7 +83,8 @@ fn take_default(name: &OsStr, folders: &[PathBuf]) -> Result<(Created, Option<Ol
     let mut refused: Option<Error> = None;
     for folder in folders {
         // As the cache directory is made elsewhere too: only this user can write there.
-        if refused.is_some() && std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).is_err() {
+        let makes = || std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).is_ok() && is_own(folder);
+        if refused.is_some() && !makes() {
             continue;
         }
         let mut in_use = None;
@@ -91,7 +93,9 @@ fn take_default(name: &OsStr, folders: &[PathBuf]) -> Result<(Created, Option<Ol
             match take_file(&path, true) {
                 Ok(Taken::Free(file, older)) => {
                     let why = match (&refused, in_use) {
-                        (Some(error), _) => Some(format!("cannot write here ({}): the profile is {}", error.root_cause(), path.display())),
+                        (Some(error), _) => {
+                            Some(format!("cannot write here ({}): the profile is {}; -o names another", error.root_cause(), path.display()))
+                        }
                         (None, Some(other)) => {
                             let other: PathBuf = other;
                             Some(format!("another firsttouch is writing {}: this profile is {}", other.display(), path.display()))
@@ -112,6 +116,11 @@ fn take_default(name: &OsStr, folders: &[PathBuf]) -> Result<(Created, Option<Ol
     Err(refused.unwrap_or_else(|| {
         Error::other(format!("cannot create profile {}: other processes are writing it: name a file with -o", with("").display()))
     }))
+}
+
+/// A folder in a directory that others can write to may have been made by one of them.
+fn is_own(folder: &Path) -> bool {
+    std::fs::symlink_metadata(folder).is_ok_and(|about| about.uid() == effective_user() && about.mode() & 0o002 == 0 && about.is_dir())
 }
 
 fn created(path: PathBuf, file: File, older: Option<Older>, why_elsewhere: Option<String>) -> (Created, Option<Older>) {

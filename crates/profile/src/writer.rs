@@ -2,6 +2,7 @@
 
 use crate::bulk::{Bulk, Row};
 use crate::place::{self, Created, Older, Output};
+use crate::reserve::Reserve;
 use crate::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Result};
 use firsttouch_model::rows::metadata::Entry;
@@ -27,6 +28,19 @@ pub struct Writer {
     in_transaction: bool,
     /// An older profile, until this one is kept.
     older: Option<Older>,
+    /// Space to say in the file that writing failed.
+    reserve: Option<Reserve>,
+}
+
+/// A profile that could not be written to its end.
+pub struct Abandoned(Writer);
+
+impl Abandoned {
+    /// Notes how many rows are missing, and closes the file. The failure itself is in the file already, if anything could be written.
+    pub fn finish(self, missing_rows: u64) {
+        let _ = self.0.meta(Entry::MissingRows(missing_rows));
+        self.0.merge_wal();
+    }
 }
 
 impl Writer {
@@ -46,7 +60,7 @@ impl Writer {
     pub fn create_at(output: &Output) -> Result<Self> {
         let (created, older) = place::take(output)?;
         match Self::fill(created.clone()) {
-            Ok(writer) => Ok(Self { older, ..writer }),
+            Ok(writer) => Ok(Self { older, reserve: Reserve::beside(&writer.created.path), ..writer }),
             Err(error) => {
                 place::withdraw(&created, older);
                 Err(error)
@@ -115,7 +129,29 @@ impl Writer {
             created,
             in_transaction: false,
             older: None,
+            reserve: None,
         }
+    }
+
+    /// Writing failed: notes the cause in the file, which keeps what earlier flushes wrote.
+    #[must_use]
+    pub fn abandon(mut self, cause: &str) -> Abandoned {
+        let _ = self.connection.execute_batch("ROLLBACK");
+        self.in_transaction = false;
+        drop(self.reserve.take());
+        self.connection.flush_prepared_statement_cache();
+        if self.meta(Entry::WriteFailure(cause)).is_err() {
+            // Where the size of the WAL is limited, its place can be used again once its rows are in the file.
+            let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            let _ = self.meta(Entry::WriteFailure(cause));
+        }
+        self.merge_wal();
+        Abandoned(self)
+    }
+
+    /// Moves the rows of the WAL into the file and removes it, as far as there is space.
+    fn merge_wal(&self) {
+        let _ = self.connection.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()));
     }
 
     fn begin(&mut self) -> Result<()> {
@@ -169,13 +205,25 @@ impl Writer {
         self.begin()
     }
 
+    /// Commits, and merges the WAL into the file. Nothing can be written after it.
+    ///
+    /// # Errors
+    /// As [`Writer::flush`].
+    pub fn merge(&mut self) -> Result<()> {
+        if !self.in_transaction {
+            return Ok(());
+        }
+        self.flush()?;
+        self.in_transaction = false;
+        self.connection.execute_batch("ROLLBACK; PRAGMA journal_mode = DELETE;").with_context(|| self.failed())
+    }
+
     /// Commits, merges the WAL into the file and closes it, so that the profile is one file.
     ///
     /// # Errors
     /// As [`Writer::flush`].
     pub fn finish(mut self) -> Result<()> {
-        self.flush()?;
-        self.connection.execute_batch("ROLLBACK; PRAGMA journal_mode = DELETE;").with_context(|| self.failed())?;
+        self.merge()?;
         let path = self.created.path;
         self.connection.close().map_err(|(_, error)| error).with_context(|| format!("cannot close profile {}", path.display()))
     }

@@ -142,3 +142,19 @@ fn an_unmerged_log_goes_with_its_profile() {
     assert_eq!(open(&folder.path().join("p.ftp.1")).unwrap().meta.exit_code, Some(7));
     assert_eq!(open(&path).unwrap().meta.exit_code, Some(8));
 }
+
+/// Check that a profile that could not be written to its end keeps the rows of earlier flushes, says why and what is missing, and is one file.
+#[test]
+fn abandoned_profiles_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.ftp");
+    let writer = written(&Output::File(path.clone()), 7).unwrap();
+    writer.meta(Entry::EndNs(9)).unwrap();
+    let abandoned = writer.abandon("disk is full");
+    let half = open(&path).unwrap().meta;
+    assert_eq!((half.write_failure.as_deref(), half.missing_rows), (Some("disk is full"), 0));
+    abandoned.finish(3);
+    let meta = open(&path).unwrap().meta;
+    assert_eq!((meta.exit_code, meta.end_ns, meta.missing_rows), (Some(7), None, 3));
+    assert_eq!(names(folder.path()), ["p.ftp"]);
+}

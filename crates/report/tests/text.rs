@@ -134,6 +134,7 @@ pub fn serial() -> Analysis {
         unrecorded: None,
         attached: false,
         unprofiled: None,
+        write_failure: None,
         lost: vec![],
         traffic: Traffic::default(),
         variables: std::collections::BTreeMap::new(),

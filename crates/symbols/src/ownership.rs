@@ -130,7 +130,9 @@ fn is_runtime_module(module: &str) -> bool {
 fn is_library_module(module: &str) -> bool {
     const INSTALLED: &[&str] = &["/usr/lib", "/lib/", "/lib64/", "/lib32/"];
     let name = base_name(module);
-    INSTALLED.iter().any(|directory| module.starts_with(directory))
+    // `/proc/PID/root` is the root of a container.
+    let inside = module.strip_prefix("/proc/").and_then(|rest| rest.split_once("/root")).map_or(module, |(_, path)| path);
+    INSTALLED.iter().any(|directory| inside.starts_with(directory))
         || ["/site-packages/", "/dist-packages/", "/numpy/"].iter().any(|part| module.contains(part))
         || name.starts_with("libpython")
         || is_interpreter(name)
@@ -238,6 +240,7 @@ mod tests {
             ("/home/me/dgemv", "ndarray::zeros", "/root/.cargo/registry/src/index/ndarray/lib.rs", Library),
             ("/usr/lib/x86_64-linux-gnu/libc.so.6", "", "", Runtime),
             ("/lib64/ld-linux-x86-64.so.2", "x", "", Runtime),
+            ("/proc/12/root/usr/lib/libsomething.so", "x", "", Library),
             ("/usr/lib/x86_64-linux-gnu/libgomp.so.1.0.0", "x", "", Runtime),
             ("/usr/lib/x86_64-linux-gnu/libgfortran.so.5", "x", "", Runtime),
             ("/usr/lib/x86_64-linux-gnu/libopenblas.so.0", "dgemm", "", Library),

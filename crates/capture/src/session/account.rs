@@ -1,12 +1,18 @@
 //! Writes how the run was started, what each source observed, lost and cost, and how the run ended.
 
 use super::{Recording, Session, SourceAccount};
-use crate::source::Occasion;
+use crate::source::{Account, Occasion};
 use firsttouch_model::RecordingSummary;
 use firsttouch_model::rows::metadata::{Entry, Mode};
 use firsttouch_profile::Created;
 use firsttouch_system::calls::clock::{monotonic_ns, process_cpu_ns};
-use firsttouch_system::proc::stat::TICKS_PER_S;
+use firsttouch_system::proc;
+use firsttouch_system::proc::stat::{TICKS_PER_S, of_process};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const HIDDEN: &str = "the program is setuid or setgid or has file capabilities, and the kernel lets no ordinary user observe such a program: \
+                      run firsttouch as root, or profile a copy without them";
 
 impl Session<'_> {
     pub(super) fn write_head(&mut self, mode: Mode) {
@@ -38,7 +44,12 @@ impl Session<'_> {
     }
 
     pub(super) fn write_evidence(&mut self) -> Vec<SourceAccount> {
-        let accounts = self.sources.accounts(&self.tracker);
+        let mut accounts = self.sources.accounts(&self.tracker);
+        let is_blind =
+            |source: &&mut SourceAccount| ["sample", "watch", "touch", "hint"].contains(&source.name) && source.account.samples == 0;
+        if self.is_hidden {
+            accounts.iter_mut().filter(is_blind).for_each(|source| source.account = Account::missing(0, HIDDEN));
+        }
         self.tracker.sink.write(|w| accounts.iter().try_for_each(|account| w.evidence(&account.evidence())));
         accounts
     }
@@ -65,6 +76,13 @@ impl Session<'_> {
             let children = self.tracker.children_left;
             self.tracker.sink.write(|w| w.meta(Entry::ChildrenLeft(children)));
         }
+        if let Some(before) = &self.cpu_before {
+            let spent = |&(pid, ticks): &(i32, u64)| ticks.saturating_sub(before.get(&pid).copied().unwrap_or(0));
+            let (own, children): (Vec<_>, Vec<_>) = cpu_times(self.pid).into_iter().partition(|&(pid, _)| pid == self.pid);
+            let ns = |list: &[(i32, u64)]| list.iter().map(spent).sum::<u64>().saturating_mul(1_000_000_000 / TICKS_PER_S);
+            let entries = [Entry::OwnCpuNs(ns(&own)), Entry::ChildrenCpuNs(ns(&children))];
+            self.tracker.sink.write(|w| entries.into_iter().try_for_each(|entry| w.meta(entry)));
+        }
         if let Some(stat) = &self.last_stat {
             let ns = |ticks: u64| ticks.saturating_mul(1_000_000_000 / TICKS_PER_S);
             let entries = [Entry::OwnCpuNs(ns(stat.cpu_ticks)), Entry::ChildrenCpuNs(ns(stat.children_ticks))];
@@ -80,6 +98,7 @@ impl Session<'_> {
         Recording {
             file: Created::default(),
             exit_code: None,
+            is_cut: self.tracker.sink.failure().is_some(),
             profile_error: self.tracker.sink.failure().map(|error| format!("{error:#}")),
             messages: messages(&sources),
             summary: RecordingSummary {
@@ -116,6 +135,14 @@ impl Session<'_> {
             self.tracker.sink.write(|w| w.meta(Entry::Notes(&notes)));
         }
     }
+}
+
+/// CPU ticks of a process and of its descendants.
+pub(super) fn cpu_times(pid: i32) -> BTreeMap<i32, u64> {
+    let root = Path::new("/");
+    let children = proc::descendants(root, pid).into_iter().map(|(child, _)| child);
+    let all = children.filter(|child| child.unsigned_abs() != std::process::id()).chain([pid]);
+    all.filter_map(|pid| Some((pid, of_process(root, pid)?.cpu_ticks))).collect()
 }
 
 /// What the user should know of the sources, each sentence once.

@@ -23,6 +23,7 @@ use firsttouch_profile::{Created, Writer};
 use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::proc::stat::Stat;
 use members::{Member, Members};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The result of a run.
@@ -34,6 +35,8 @@ pub struct Recording {
     pub exit_code: Option<i32>,
     /// Why the profile is incomplete or missing (full disk), if it is.
     pub profile_error: Option<String>,
+    /// Rows are missing in the profile for that reason, not only names.
+    pub is_cut: bool,
     /// What was not seen, why, and what would help; complete sentences.
     pub messages: Vec<String>,
     pub summary: RecordingSummary,
@@ -67,6 +70,10 @@ struct Session<'a> {
     next_act_ns: u64,
     /// What the kernel said of the first process at its end.
     last_stat: Option<Stat>,
+    /// CPU times when firsttouch attached without following children: of the process, and of each of its descendants.
+    cpu_before: Option<BTreeMap<i32, u64>>,
+    /// The kernel does not let this user observe the program.
+    is_hidden: bool,
 }
 
 /// Runs the profile.
@@ -93,6 +100,7 @@ impl<'a> Session<'a> {
             cpu_nodes: options.cpu_nodes(),
             may_hint: options.machine.may_hint(),
             by_mapping: true,
+            is_attached: options.pid.is_some(),
         };
         Self {
             options,
@@ -111,6 +119,8 @@ impl<'a> Session<'a> {
             pressing: 0,
             next_act_ns: now,
             last_stat: None,
+            cpu_before: None,
+            is_hidden: false,
         }
     }
 }

@@ -132,13 +132,12 @@ impl Session<'_> {
             let pause_ns = (SCAN_PAUSE_PER_COST * ended.saturating_sub(now)).min(LONGEST_SCAN_PAUSE_NS);
             self.next_scan_ns = if is_young { now } else { ended + pause_ns };
         }
-        let has_agent = self.tracker.processes.live.get(&self.pid).is_some_and(|p| p.has_agent);
         let age = now.saturating_sub(self.start_ns);
-        if self.tracker.scope.by_mapping || (!has_agent && age > AGENT_NS) {
-            let is_due = age / MAPPINGS_NS != before.saturating_sub(self.start_ns) / MAPPINGS_NS;
-            if is_due || !self.tracker.activity.is_sampled {
-                self.tracker.refresh_mappings(now);
-            }
+        let is_due = age / MAPPINGS_NS != before.saturating_sub(self.start_ns) / MAPPINGS_NS;
+        if is_due || !self.tracker.activity.is_sampled {
+            // Also a process that the program started may be without the agent: its loader ignores LD_PRELOAD after a change of the user.
+            let age_ns = if self.tracker.scope.by_mapping { 0 } else { AGENT_NS };
+            self.tracker.refresh_mappings(now, age_ns);
         }
         // Symbol tables take milliseconds to read: only if few records wait, or at the end.
         if self.timeline.len() < BATCH {

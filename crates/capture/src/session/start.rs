@@ -1,5 +1,6 @@
 //! Start and end of a run: the command is launched with the agent, or a running process is attached to.
 
+use super::account::cpu_times;
 use super::{Member, Recording, Session};
 use crate::error::{Error, ErrorKind, Result, convert};
 use crate::options::Options;
@@ -15,8 +16,10 @@ use crate::track::generated_code::GeneratedCode;
 use firsttouch_model::rows::metadata::Mode;
 use firsttouch_profile::Writer;
 use firsttouch_system::calls::clock::{monotonic_ns, process_cpu_ns};
+use firsttouch_system::calls::identity::effective_user;
 use firsttouch_system::launch::signals::{Notice, Signals, process_exists, process_runs, send};
 use firsttouch_system::launch::{LaunchError, Waiting, environment, find_program, raise_file_limit, reap};
+use firsttouch_system::preload::accepts_agent::{Agentless, accepts_agent};
 use firsttouch_system::proc;
 use firsttouch_system::process::forbidden;
 use std::path::Path;
@@ -78,6 +81,7 @@ pub(super) fn launch(options: &Options) -> Result<Recording> {
     let signals = Signals::catch().map_err(convert::system)?;
     let writer = Writer::create_at(&options.output).map_err(convert::profile)?;
     let file = writer.created();
+    let is_hidden = effective_user() != 0 && matches!(accepts_agent(&program), Err(Agentless::Privileged));
     let mut agent = Agent::new(Some(program), options);
     let probed = agent.probe();
     let mut environment = environment();
@@ -95,6 +99,7 @@ pub(super) fn launch(options: &Options) -> Result<Recording> {
     raise_file_limit();
     let pid = waiting.pid;
     let mut session = Session::new(options, writer, pid, sources(options, costs, Member::probed(agent, probed)));
+    session.is_hidden = is_hidden;
     session.sources.start(&Target { pid, tids: &[pid], is_launched: true }, &mut session.tracker);
     session.write_head(Mode::Launch);
     session.begin();
@@ -160,6 +165,7 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Recording> {
     for (child, parent) in children {
         session.tracker.found_child(child, parent, session.start_ns);
     }
+    session.cpu_before = (!options.follow).then(|| cpu_times(pid));
     session.run(&signals, false);
     let mut recording = session.finish(None);
     recording.file = file;

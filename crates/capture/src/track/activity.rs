@@ -1,5 +1,7 @@
 //! What the program is doing, as far as sources adapt to it.
 
+use super::agentless::Agentless;
+
 /// Written by the source that sees it, read by others and by the session.
 #[derive(Debug, Default)]
 pub struct Activity {
@@ -33,6 +35,8 @@ pub struct Activity {
     pub has_ticks_only: bool,
     /// The program handles SIGTRAP itself, instead of the agent.
     pub handles_traps: bool,
+    /// A process that is recorded without the agent, in a run with it; the first one, if it is one of them.
+    pub agentless: Option<Agentless>,
     /// Accesses of some thread are sampled, so objects are known already.
     pub is_sampled: bool,
 }

@@ -133,6 +133,8 @@ impl Tracker {
         });
         process.has_agent = true;
         process.has_timers = self.activity.sampling.is_some();
+        // It took long to load.
+        self.activity.agentless.take_if(|known| known.pid == pid);
     }
 
     /// The agent's timer samples this thread. No thread may be sampled from outside as well.

@@ -13,9 +13,10 @@ impl Tracker {
         self.processes.inherit_modules(parent_pid, pid);
         let Some(from) = self.processes.live.get(&parent_pid) else { return };
         let objects = self.objects.inherit(&from.objects, time);
-        let has_timers = from.has_timers;
+        let (has_agent, has_timers) = (from.has_agent, from.has_timers);
         if let Some(child) = self.processes.live.get_mut(&pid) {
             child.objects = objects;
+            child.has_agent = has_agent;
             child.has_timers = has_timers;
         }
     }

@@ -2,6 +2,7 @@
 //! stand for its objects.
 
 use super::Tracker;
+use super::agentless::Agentless;
 use super::live_objects::Memory;
 use super::objects::{NewObject, Objects};
 use super::processes::LiveProcess;
@@ -39,9 +40,10 @@ impl Tracker {
         }
     }
 
-    /// Objects of processes without an agent: their writable anonymous mappings.
-    pub fn refresh_mappings(&mut self, time: u64) {
-        for process in self.processes.live.values_mut().filter(|process| !process.has_agent) {
+    /// Objects of processes without an agent that are so old (ns): their writable anonymous mappings.
+    pub fn refresh_mappings(&mut self, time: u64, age_ns: u64) {
+        let is_due = |process: &&mut LiveProcess| !process.has_agent && time >= process.executed_ns.saturating_add(age_ns);
+        for process in self.processes.live.values_mut().filter(is_due) {
             let maps: Vec<proc::maps::Mapping> = proc::maps::read(&self.scope.root, process.pid)
                 .into_iter()
                 .filter(|m| m.writable && (m.is_anonymous() || m.is_shared_memory()) && m.end - m.start >= self.scope.min_size)
@@ -51,19 +53,28 @@ impl Tracker {
                 match maps.iter().find(|m| m.start == address) {
                     Some(m) if m.end - m.start != object.bytes => object.resize(m.end - m.start),
                     Some(_) => {}
-                    None => gone.push(address),
+                    None => gone.push((address, object.bytes)),
                 }
             }
-            for address in gone {
+            for &(address, _) in &gone {
                 self.objects.end(process, address, time, &mut self.sink);
             }
+            let known = &mut self.activity.agentless;
+            if !self.scope.by_mapping
+                && !maps.is_empty()
+                && known.as_ref().is_none_or(|known| !known.is_root && process.pid == self.scope.root_pid)
+            {
+                *known = Some(Agentless::new(&self.scope, process));
+            }
+            let looked_ns = std::mem::replace(&mut process.mappings_seen_ns, time);
             for m in maps {
                 let (address, bytes) = (m.start, m.end - m.start);
                 if process.objects.overlapping(address, bytes).is_empty() {
                     let memory = shared_memory(&m, address).map_or(Memory::Own, Memory::Shared);
                     let (kind, name) = (ObjectKind::Mapping, Some(m.name).filter(|name| !name.is_empty()));
                     let new = NewObject { kind, memory, call: None, name, address, bytes, site: None, thread: None };
-                    self.objects.add(process, new, time, &mut self.sink);
+                    let born_ns = birth(address, bytes, &gone, (looked_ns, time));
+                    self.objects.add(process, new, born_ns, &mut self.sink);
                 }
             }
         }
@@ -108,6 +119,18 @@ impl Tracker {
             Objects::write_live(process, &mut self.sink);
         }
     }
+}
+
+/// When a mapping was made that this look found and the last one did not: any time between. The touches since the last look are its own, so
+/// that is its birth. If a part of another mapping lay there (`gone`: addresses and sizes), some of these touches may be that one's, and its birth is now.
+/// A mapping that the new one contains was not replaced: the kernel merges neighbours.
+fn birth(address: u64, bytes: u64, gone: &[(u64, u64)], (last_look, now): (u64, u64)) -> u64 {
+    let end = address.saturating_add(bytes);
+    let replaces = |&(start, bytes): &(u64, u64)| {
+        let other_end = start.saturating_add(bytes);
+        start < end && address < other_end && (start < address || other_end > end)
+    };
+    if gone.iter().any(replaces) { now } else { last_look.min(now) }
 }
 
 /// The memory of a mapping from an address on, if it is shared memory.
@@ -184,11 +207,30 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mut tracker = tracker(directory.path());
         tracker.process(10, 1);
-        tracker.refresh_mappings(2);
+        tracker.refresh_mappings(2, 0);
         let starts: Vec<u64> = tracker.processes.live[&10].objects.by_address.keys().copied().collect();
         assert_eq!(starts, [0x10000, 0x20000, 0x40000]);
         let memory = tracker.processes.live[&10].objects.by_address[&0x20000].memory.clone();
         let shared = |offset| Memory::Shared(SharedMemory { memory: "00:01 77".to_owned(), offset });
         assert_eq!((memory.from(0x1000), memory), (shared(0x3000), shared(0x2000)));
+    }
+    /// Check that a mapping without an agent is born when it was last looked for in vain, and now if it took the place of a part of another.
+    #[test]
+    fn births_lie_between_two_looks() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut tracker = tracker(directory.path());
+        tracker.process(10, 5);
+        let maps = directory.path().join("proc/10/maps");
+        let mut look = |time, text: &str| {
+            fs::write(&maps, text).expect("a file");
+            tracker.refresh_mappings(time, 0);
+            let born = |(&address, object): (&u64, &crate::track::live_objects::LiveObject)| (address, object.born_ns);
+            tracker.processes.live[&10].objects.by_address.iter().map(born).collect::<Vec<_>>()
+        };
+        let map = |from: u64, to: u64| format!("{from:08x}-{to:08x} rw-p 00000000 00:00 0 \n");
+        assert_eq!(look(20, &map(0x40000, 0x44000)), [(0x40000, 5)], "since the program began");
+        assert_eq!(look(30, &(map(0x40000, 0x44000) + &map(0x60000, 0x64000))), [(0x40000, 5), (0x60000, 20)]);
+        assert_eq!(look(40, &map(0x3c000, 0x44000)), [(0x3c000, 30)], "neighbours that the kernel merged");
+        assert_eq!(look(50, &map(0x40000, 0x48000)), [(0x40000, 50)], "in the place of another");
     }
 }

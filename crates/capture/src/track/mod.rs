@@ -2,7 +2,9 @@
 
 pub mod activity;
 mod agent_events;
+pub mod agentless;
 mod child_processes;
+mod elsewhere;
 pub mod generated_code;
 pub mod live_objects;
 mod mappings;
@@ -101,6 +103,11 @@ impl Tracker {
     /// An executable mapping: code to unwind and to name, and a module whose static arrays become objects.
     fn module(&mut self, pid: i32, time: u64, start: u64, length: u64, file_offset: u64, path: &str) {
         let process = self.process(pid, time);
+        // A program that was started here ends before its names are read, and with it this path.
+        let readable = (self.scope.is_attached && path.starts_with('/') && !is_generated(path))
+            .then(|| elsewhere::readable(&self.scope.root, pid, (start, start.saturating_add(length)), path))
+            .flatten();
+        let path = readable.as_deref().unwrap_or(path);
         self.processes.add_module(pid, start, length, file_offset, path);
         self.generated_code.mapped(&self.scope.root, (process, pid), path);
         if path.starts_with('/') && !is_generated(path) {

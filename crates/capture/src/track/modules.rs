@@ -42,8 +42,10 @@ impl Modules {
     /// Modules whose files were replaced since they were mapped. Their code must not get names from the files of today.
     #[must_use]
     pub fn replaced(&self) -> Vec<String> {
+        // A path below /proc/PID shows the mapped file itself, as long as the process lives.
+        let is_other = |path: &str, then: Option<FileIdentity>| !path.starts_with("/proc/") && identity(path) != then;
         let mut replaced: Vec<String> =
-            self.files.iter().filter(|(path, then)| identity(path) != **then).map(|(path, _)| path.clone()).collect();
+            self.files.iter().filter(|(path, then)| is_other(path, **then)).map(|(path, _)| path.clone()).collect();
         replaced.sort();
         replaced
     }

@@ -35,6 +35,8 @@ pub struct LiveProcess {
     pub has_timers: bool,
     /// When its current program was started.
     pub executed_ns: u64,
+    /// When its mappings were last looked up for objects; at first, when its program was started.
+    pub mappings_seen_ns: u64,
 }
 
 impl LiveProcess {
@@ -56,6 +58,7 @@ impl LiveProcess {
             has_agent: false,
             has_timers: false,
             executed_ns: time,
+            mappings_seen_ns: time,
         }
     }
 

@@ -19,6 +19,8 @@ pub struct Scope {
     pub may_hint: bool,
     /// Objects of all processes come from /proc/PID/maps, because the program has no agent.
     pub by_mapping: bool,
+    /// The program ran before, and lives on.
+    pub is_attached: bool,
 }
 
 impl Scope {
@@ -35,6 +37,7 @@ impl Scope {
             cpu_nodes: HashMap::new(),
             may_hint: false,
             by_mapping: false,
+            is_attached: false,
         }
     }
 

@@ -50,8 +50,10 @@ pub fn run(arguments: &Check) -> Result<u8> {
         message(&format!("NOT JUDGED: {}", failure(own.into())));
         return Ok(own_status(own));
     }
+    let cut = outcome.profile_error.as_deref().filter(|_| outcome.is_cut);
+    let analysed = AnalysedProfile::of_recording(outcome.profile.take(), cut, &file, &request)?;
     let ran = Ran::Now { error: outcome.profile_error.take() };
-    check_limits(arguments, &AnalysedProfile::of_recording(outcome.profile.take(), &file, &request)?, baseline.as_ref(), &file, ran)
+    check_limits(arguments, &analysed, baseline.as_ref(), &file, ran)
 }
 
 /// The exit status for a program that failed: its own, except that of an exceeded limit.
@@ -79,6 +81,10 @@ enum Flaw {
 impl Flaw {
     fn of(ran: &Ran, meta: &Metadata, ignore_failure: bool) -> Option<Self> {
         match (ran, meta.exit_code) {
+            (Ran::Before, _) if meta.write_failure.is_some() => {
+                let cause = meta.write_failure.as_deref().unwrap_or_default();
+                Some(Self::Cut(format!("the profile is not whole: {cause}; profile it again")))
+            }
             (Ran::Now { error: Some(error) }, _) => Some(Self::Cut(format!("the profile is not whole: {error}"))),
             (Ran::Before, Some(code)) if code != 0 && !ignore_failure => Some(Self::Failed(failure(code))),
             // Names are stored last. A profile of --pid or --duration has them, and no exit status.

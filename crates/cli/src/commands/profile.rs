@@ -44,7 +44,8 @@ pub fn run(arguments: &Profile) -> Result<u8> {
     if arguments.quiet && arguments.json.is_none() {
         return Ok(status(&recording));
     }
-    match AnalysedProfile::of_recording(recording.profile.take(), &output, &request) {
+    let cut = recording.profile_error.as_deref().filter(|_| recording.is_cut);
+    match AnalysedProfile::of_recording(recording.profile.take(), cut, &output, &request) {
         Ok(analysed) => {
             if let Err(error) = report(arguments, &output, &recording, &analysed) {
                 message(&format!("error: {error:#}"));

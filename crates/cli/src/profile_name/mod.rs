@@ -9,6 +9,7 @@ pub use found::{named_or_newest, newest, predecessor};
 use crate::exit::usage;
 use anyhow::{Result, anyhow};
 use firsttouch_capture::Output;
+use firsttouch_system::calls::identity::effective_user;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,7 @@ pub fn output(named: Option<&Path>, program: &[OsString], pid: Option<i32>) -> R
         Some(name) => named_file(name, pid).map(Output::File),
         None => {
             let name = pid.map_or_else(|| program::name(program, &|name| std::env::var(name).ok()), |pid| format!("pid-{pid}").into());
-            let folders = [Some(PathBuf::new()), cache_folder()].into_iter().flatten().collect();
+            let folders = [Some(PathBuf::new()), cache_folder(), Some(temporary_folder())].into_iter().flatten().collect();
             Ok(Output::Default { name, folders })
         }
     }
@@ -58,6 +59,11 @@ pub fn cache_folder() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
     Some(cache.join("firsttouch"))
+}
+
+/// Where a user without a home writes, as `run --pin` does.
+fn temporary_folder() -> PathBuf {
+    std::env::temp_dir().join(format!("firsttouch-{}", effective_user()))
 }
 
 /// A word of a command line as a path's last part.

@@ -54,8 +54,9 @@ pub fn perf(facts: &Facts) -> Option<Finding> {
         }
         Probe::Refused(errno) => Some(errno),
     };
-    let message =
-        "performance events are forbidden, even of your own processes: firsttouch profile sees neither first touches nor accesses";
+    // docs/adr/0022: profile works without them, less exactly.
+    let message = "performance events are forbidden, even of your own processes: firsttouch profile sees first touches only by the pages that \
+                   appear, and accesses only by timers in programs that it starts; of static programs and with --pid it sees no accesses";
     let mut finding = Finding::new(PERF, Severity::High, message.to_owned());
     if let Some(errno) = errno {
         finding = finding.seen("perf_event_open", error_name(errno));

@@ -66,6 +66,10 @@ pub struct Metadata {
     pub variables: BTreeMap<Id, String>,
     /// Doubts about the measurement.
     pub notes: Vec<String>,
+    /// Why the profile could not be written to its end (full disk).
+    pub write_failure: Option<String>,
+    /// Rows that could not be written then.
+    pub missing_rows: u64,
 }
 
 /// One row of the table `meta`.
@@ -93,6 +97,8 @@ pub enum Entry<'a> {
     SamplesOutside(u64),
     Variables(&'a BTreeMap<Id, String>),
     Notes(&'a [String]),
+    WriteFailure(&'a str),
+    MissingRows(u64),
 }
 
 impl Entry<'_> {
@@ -120,6 +126,8 @@ impl Entry<'_> {
             Self::SamplesOutside(_) => "samples_outside",
             Self::Variables(_) => "variables",
             Self::Notes(_) => "notes",
+            Self::WriteFailure(_) => "write_failure",
+            Self::MissingRows(_) => "missing_rows",
         }
     }
 
@@ -140,9 +148,10 @@ impl Entry<'_> {
             | Self::ChildrenCpuNs(value)
             | Self::ProfilerCpuNs(value)
             | Self::SwappedBytes(value)
-            | Self::SamplesOutside(value) => value.to_string(),
+            | Self::SamplesOutside(value)
+            | Self::MissingRows(value) => value.to_string(),
             Self::Symbolized => "yes".to_owned(),
-            Self::ToolVersion(version) => (*version).to_owned(),
+            Self::ToolVersion(text) | Self::WriteFailure(text) => (*text).to_owned(),
             Self::Mode(Mode::Launch) => "launch".to_owned(),
             Self::Mode(Mode::Attach) => "attach".to_owned(),
             Self::TrapNs(value) | Self::TickNs(value) => format!("{value:.0}"),
@@ -191,6 +200,8 @@ impl Metadata {
                 self.variables = pairs.filter_map(|(site, name)| Some((number(site)?, name.to_owned()))).collect();
             }
             "notes" => self.notes = value.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect(),
+            "write_failure" => self.write_failure = Some(value.to_owned()),
+            "missing_rows" => self.missing_rows = number(value).unwrap_or(0),
             _ => {}
         }
     }
@@ -240,6 +251,8 @@ mod tests {
             Entry::SamplesOutside(7),
             Entry::Variables(&variables),
             Entry::Notes(&notes),
+            Entry::WriteFailure("disk is full"),
+            Entry::MissingRows(12),
         ];
         let mut read = Metadata::default();
         for entry in &entries {

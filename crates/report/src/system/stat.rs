@@ -2,6 +2,7 @@
 
 use super::{Lines, row};
 use crate::text::Style;
+use crate::text::layout::wrap;
 use crate::text::words::thousands;
 use crate::topology::table::Align::{Left, Right};
 use firsttouch_model::system::{Counters, meaning};
@@ -74,15 +75,17 @@ const WATCHED: [(&str, &str); 9] = [
     ("hit", "numa_hit"),
     ("miss", "numa_miss"),
     ("foreign", "numa_foreign"),
-    ("interleave", "interleave_hit"),
+    ("interlv", "interleave_hit"),
     ("local", "local_node"),
     ("other", "other_node"),
     ("hints", "numa_hint_faults"),
-    ("hints-local", "numa_hint_faults_local"),
-    ("migrated", "numa_pages_migrated"),
+    ("h-local", "numa_hint_faults_local"),
+    ("moved", "numa_pages_migrated"),
 ];
 /// The number of lines after which the headings are repeated on a terminal.
 const LINES: usize = 20;
+/// A terminal has so many.
+const COLUMNS: usize = 80;
 
 /// `stat --watch`: explanations once, then a line an interval, as vmstat prints them.
 #[derive(Debug, Default)]
@@ -101,27 +104,38 @@ impl WatchTable {
     pub fn line(&mut self, counters: &Counters, elapsed_s: f64, on_terminal: bool) -> String {
         let mut text = String::new();
         if self.lines == 0 {
-            text.push_str(
-                "Counts of each interval, of the whole machine, all nodes together. - means that this kernel does not count it.\n",
-            );
+            let about = "Counts of each interval, of the whole machine, all nodes together. - means that this kernel does not count it; \
+                         k and M are thousands and millions.";
+            wrap(about, COLUMNS).iter().for_each(|line| text.push_str(&format!("{line}\n")));
             for (heading, name) in WATCHED {
-                text.push_str(&format!("  {heading:<12} {name}: {}\n", explained(name)));
+                for (at, line) in wrap(&format!("{name}: {}", explained(name)), COLUMNS - 10).iter().enumerate() {
+                    text.push_str(&format!("  {:<7} {line}\n", if at == 0 { heading } else { "" }));
+                }
             }
         }
         if self.lines == 0 || (on_terminal && self.lines.is_multiple_of(LINES)) {
-            text.push_str(&format!("{:>8}", "seconds"));
-            WATCHED.iter().for_each(|(heading, _)| text.push_str(&format!(" {heading:>11}")));
+            text.push_str(&format!("{:>7}", "seconds"));
+            WATCHED.iter().for_each(|(heading, _)| text.push_str(&format!(" {heading:>7}")));
             text.push('\n');
         }
-        text.push_str(&format!("{elapsed_s:>8.1}"));
+        text.push_str(&format!("{elapsed_s:>7.1}"));
         for (_, name) in WATCHED {
             let is_known = counters.system.contains_key(name) || counters.nodes.iter().any(|node| node.counters.contains_key(name));
             let sum = counters.system.get(name).copied().unwrap_or_else(|| counters.sum(name));
-            text.push_str(&if is_known { format!(" {sum:>11}") } else { format!(" {:>11}", "-") });
+            text.push_str(&format!(" {:>7}", if is_known { short(sum) } else { "-".to_owned() }));
         }
         text.push('\n');
         self.lines += 1;
         text
+    }
+}
+
+/// In at most seven columns.
+fn short(count: u64) -> String {
+    match count {
+        0..=9_999_999 => count.to_string(),
+        10_000_000..=999_999_499 => format!("{}k", (count + 500) / 1000),
+        _ => format!("{}M", count / 1_000_000),
     }
 }
 
@@ -182,5 +196,23 @@ fn system(out: &mut Lines, counters: &Counters) {
     let (faults, local) = (count("numa_hint_faults"), count("numa_hint_faults_local"));
     if faults > 0 {
         out.sentence(&format!("{:.0} % of the accesses that the balancing caught were local.", 100.0 * local as f64 / faults as f64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that the table of `--watch` fits a terminal, also with large counts.
+    #[test]
+    fn watch_fits_a_terminal() {
+        let mut table = WatchTable::new();
+        for count in [0, 9_999_999, 10_000_000, 999_999_499, 999_999_500, u64::from(u32::MAX) * 1000] {
+            let counters =
+                Counters { system: WATCHED.iter().map(|(_, name)| ((*name).to_owned(), count)).collect(), ..Counters::default() };
+            let text = table.line(&counters, 12_345.6, true);
+            assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
+        }
+        assert_eq!([9_999_999, 10_000_499, 1_999_999_999].map(short), ["9999999", "10000k", "1999M"]);
     }
 }

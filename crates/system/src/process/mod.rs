@@ -56,6 +56,9 @@ fn refused(folder: &Path, root: &Path, pid: i32, name: &str) -> Error {
     Error::permission_denied(format!("cannot read {}: {}", folder.join(name).display(), forbidden(root, pid)))
 }
 
+/// capabilities(7).
+const CAP_SYS_PTRACE: u32 = 19;
+
 /// Why a process may not be inspected: its name, who owns it, and what helps (ptrace(2), "ptrace access mode checking").
 #[must_use]
 pub fn forbidden(root: &Path, pid: i32) -> String {
@@ -63,7 +66,15 @@ pub fn forbidden(root: &Path, pid: i32) -> String {
     let owner = Status::parse(String::from_utf8_lossy(&status).into_owned()).user();
     let own = crate::calls::identity::effective_user();
     let process = format!("process {pid} ({})", name(root, pid));
+    let may_trace = Status::parse(fs::read_to_string(root.join("proc/self/status")).unwrap_or_default())
+        .capabilities()
+        .is_some_and(|set| set >> CAP_SYS_PTRACE & 1 == 1);
     match owner {
+        // A root of a container or a user namespace has the capability for its own processes only.
+        _ if may_trace => format!(
+            "the kernel refuses {process} to firsttouch, which has CAP_SYS_PTRACE in its user namespace: the process lies outside of that, or \
+             a security module forbids it (Yama, AppArmor, SELinux, or PID 1 of a virtual machine); run firsttouch on the host"
+        ),
         Some(owner) if owner != own => format!(
             "{process} belongs to user {}, and firsttouch runs as user {}: run it as that user, or with CAP_SYS_PTRACE (sudo)",
             user(root, owner),
@@ -121,5 +132,9 @@ mod tests {
         write("etc/passwd", &format!("root:x:99999:\nbroken\ndb:x:{other}:{other}::/:/bin/sh\n"));
         let named = forbidden(root.path(), 12);
         assert!(named.contains(&format!("belongs to user db ({other}),")), "{named}");
+        // Who has the capability is not told to get it.
+        write("proc/self/status", "CapEff:\t0000000000080000\n");
+        let privileged = forbidden(root.path(), 12);
+        assert!(privileged.contains("refuses process 12 (postgres)") && !privileged.contains("sudo"), "{privileged}");
     }
 }

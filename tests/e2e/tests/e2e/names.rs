@@ -137,6 +137,19 @@ fn a_read_only_directory() {
         "{outcome:?}"
     );
     assert_eq!(firsttouch.report_json(&file)["exit_code"], 0);
+
+    // Without a home: the folder that `run --pin` uses.
+    let temporary = temporary_directory();
+    fs::set_permissions(temporary.path(), fs::Permissions::from_mode(0o1777)).expect("the mode is set");
+    let mut command = firsttouch.command(["profile", "--quiet", "--", "/bin/true"]);
+    command.env_remove("HOME").env_remove("XDG_CACHE_HOME").env("TMPDIR", temporary.path()).current_dir(directory.path());
+    if is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let outcome = run(&mut command);
+    let messages = outcome.messages();
+    assert!(outcome.status == 0 && messages.contains("/true.ftp; -o names another"), "{outcome:?}");
+    assert!(messages.contains(&format!("{}/firsttouch-", temporary.path().display())), "{messages}");
 }
 
 /// Check that nothing of the program runs if an option is wrong.

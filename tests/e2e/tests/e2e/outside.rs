@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Samples of registers from outside the program: of programs that were attached to, of static ones, and of threads without a timer.
 
+use firsttouch_e2e::paths::workspace_root;
 use firsttouch_e2e::process::{Running, run};
-use firsttouch_e2e::programs::program;
+use firsttouch_e2e::programs::{Built, build, program};
 use firsttouch_e2e::skip::{is_root, skipped};
 use firsttouch_e2e::tool::{Firsttouch, NOBODY, temporary_directory, text};
 use serde_json::Value;
@@ -172,4 +173,40 @@ fn threads_without_timers_are_sampled_from_outside() {
     check_figures(name, 100, "2 threads got no timer", || profile(Some(0)));
     let Some((samples, detail)) = samples(&profile(None).0) else { return };
     assert!(samples > 100 && !detail.contains("outside"), "{samples} samples; {detail}");
+}
+
+/// Check that programs that start in another user or PID namespace, where the agent cannot record them, are judged by their mappings: as
+/// fresh memory, with the cause that the agent was not there.
+#[test]
+fn other_namespaces() {
+    let name = "other_namespaces";
+    let Some(firsttouch) = Firsttouch::find(name) else { return };
+    let Ok(Built { path: serial, .. }) = build(&workspace_root().join("corpus/serial_loop.c")) else {
+        return skipped(name, "gcc with OpenMP is not installed");
+    };
+    let directory = temporary_directory();
+    for (options, unshare, cause) in
+        [(&[][..], "-Ur", "another user namespace"), (&["--follow"][..], "-pf", "another PID namespace (unshare -p")]
+    {
+        if run(Command::new("unshare").args([unshare, "true"])).status != 0 {
+            skipped(name, &format!("unshare {unshare} is refused"));
+            continue;
+        }
+        let file = directory.path().join("unshared.ftp");
+        let mut wrong = String::new();
+        for _ in 0..TRIES {
+            let outcome = run(&mut firsttouch.profile(&file, options, &["unshare", unshare, text(&serial)]));
+            assert_eq!(outcome.status, 0, "{outcome:?}");
+            let said = outcome.messages().split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(said.contains("Evidence 'agent'") && said.contains(cause), "{said}");
+            let report = firsttouch.report_json(&file);
+            let findings: Vec<&str> = report["findings"].as_array().into_iter().flatten().filter_map(|one| one["id"].as_str()).collect();
+            assert!(!findings.contains(&"recycled-memory"), "{said}");
+            wrong = if findings == ["serial-first-touch"] { String::new() } else { said };
+            if wrong.is_empty() {
+                break;
+            }
+        }
+        assert!(wrong.is_empty(), "{unshare}: {wrong}");
+    }
 }

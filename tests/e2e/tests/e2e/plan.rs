@@ -108,6 +108,15 @@ fn sites_are_found_again() {
     // scripts/e2e runs this test alone, so no other program has a plan at the same time.
     let left: Vec<PathBuf> = handed_over().into_iter().filter(|file| !before.contains(file)).collect();
     assert!(left.is_empty(), "{left:?} were left behind");
+
+    // A service that goes on in the background: what it allocates later is not known, and the table stays for the programs that it starts.
+    let service = under(&firsttouch, &plan, &["sh", "-c", "sleep 2 & exit 3"]);
+    assert_eq!(service.status, 3, "{service:?}");
+    let words = service.stderr_text();
+    assert!(words.contains("; not seen until the first process ended: ") && words.contains("left behind still run"), "{words}");
+    let left: Vec<PathBuf> = handed_over().into_iter().filter(|file| !before.contains(file)).collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    left.iter().for_each(|file| fs::remove_file(file).expect("the table is removed"));
 }
 
 /// Check that no plan is predicted to cost more than 1 % on any machine of the catalogue.

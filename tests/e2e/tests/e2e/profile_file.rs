@@ -146,6 +146,13 @@ fn disk_fills_up_on_the_way() {
     let report = firsttouch.report(&file, &[]);
     assert_no_panic(&report);
     assert!([0, 1].contains(&report.status), "{report:?}");
+    // What is missing may show the opposite of what was written.
+    for said in [&messages, &report.stdout_text()] {
+        assert!(said.contains("NOT JUDGED: the recording was not completed") && !said.contains("MISPLACED"), "{said}");
+    }
+    let left = fs::read_dir(disk.path()).expect("the disk is read").filter_map(|entry| Some(entry.ok()?.file_name()));
+    let left: Vec<_> = left.filter(|name| name.to_string_lossy().contains(".ftp-")).collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 // --------------------------------------------------------------------------------------------- files that are not profiles

@@ -183,15 +183,17 @@ impl Source for Agent {
         self.waker.iter().map(|waker| waker.bell().descriptor()).collect()
     }
 
-    fn account(&self, _tracker: &Tracker) -> Option<Account> {
+    fn account(&self, tracker: &Tracker) -> Option<Account> {
         let (_, ring) = self.loaded.as_ref()?;
         let samples = u64::from(ring.attached());
-        Some(match self.missing {
-            Some(reason) => Account::missing(samples, reason),
-            None if ring.silent() & SILENT_SANDBOX != 0 => {
+        Some(match (self.missing, &tracker.activity.agentless) {
+            (Some(reason), _) => Account::missing(samples, reason),
+            (None, Some(process)) if process.is_root => Account::missing(samples, process.sentence.clone()),
+            (None, _) if ring.silent() & SILENT_SANDBOX != 0 => {
                 Account { detail: SANDBOXED.to_owned(), is_warning: true, ..Account::available(samples) }
             }
-            None => Account::available(samples),
+            (None, Some(process)) => Account { detail: process.sentence.clone(), is_warning: true, ..Account::available(samples) },
+            (None, None) => Account::available(samples),
         })
     }
 }

@@ -1,0 +1,141 @@
+//! Memory that a process inherited by fork: until it writes, its pages are those that its parent had placed before.
+//!
+//! - What children use and nobody wrote since is one object of all these processes, as if it were shared memory ([`sets`]).
+//! - What a child wrote in part has the pages that it wrote, and those that its parent placed before ([`TouchReader::add_inherited`]).
+
+use crate::repeated_faults::keep_last;
+use crate::touch_record::{BASE_PAGE, Placed};
+use crate::touches::TouchReader;
+use firsttouch_model::rows::{Id, Object, Profile};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// A child with fewer samples on its copy does not use it.
+const LEAST_SAMPLES: usize = 4;
+/// Memory counts as written after a fork if more than this part of its pages, or of the samples on it, was.
+const WRITTEN: f64 = 0.1;
+
+/// What is known of the use of an object.
+#[derive(Clone, Copy, Debug, Default)]
+struct Use {
+    samples: usize,
+    writes: usize,
+}
+
+/// The copies that children use of an object of their parent, each with the original, and with their offsets from it. None of them was written since
+/// the fork.
+pub(crate) fn sets(profile: &Profile) -> Vec<Vec<(&Object, u64)>> {
+    let inheritance = Inheritance::new(profile);
+    if inheritance.forks.is_empty() {
+        return Vec::new();
+    }
+    let uses = uses(profile);
+    let mut copies: BTreeMap<Id, Vec<&Object>> = BTreeMap::new();
+    for object in profile.objects.iter().filter(|object| !profile.shared_memory.contains_key(&object.id)) {
+        let of = uses.get(&object.id).copied().unwrap_or_default();
+        let is_read = of.samples >= LEAST_SAMPLES && of.writes as f64 <= WRITTEN * of.samples as f64;
+        if let Some(original) = inheritance.first(object).filter(|_| is_read) {
+            copies.entry(original.id).or_default().push(object);
+        }
+    }
+    let objects: HashMap<Id, &Object> = profile.objects.iter().map(|object| (object.id, object)).collect();
+    let mut sets = Vec::new();
+    for (original, mut copies) in copies {
+        let Some(&original) = objects.get(&original) else { continue };
+        copies.retain(|copy| copy.address >= original.address && !is_written(profile, copy, copy.born_ns));
+        let fork = copies.iter().map(|copy| copy.born_ns).min();
+        if fork.is_some_and(|fork| !is_written(profile, original, fork)) {
+            let copy = |copy: &&Object| copy.address - original.address;
+            let offsets: Vec<u64> = copies.iter().map(copy).collect();
+            sets.push([(original, 0)].into_iter().chain(copies.into_iter().zip(offsets)).collect());
+        }
+    }
+    sets
+}
+
+fn uses(profile: &Profile) -> HashMap<Id, Use> {
+    let mut uses: HashMap<Id, Use> = HashMap::new();
+    for access in &profile.sampled_accesses {
+        let of = uses.entry(access.object).or_default();
+        of.samples += 1;
+        of.writes += usize::from(access.kind.writes());
+    }
+    let hit: HashSet<Id> = profile.accesses.iter().map(|access| access.window).collect();
+    for window in profile.windows.iter().filter(|window| hit.contains(&window.id)) {
+        uses.entry(window.object).or_default().samples += 1;
+    }
+    uses
+}
+
+/// Whether a process took faults on much of an object after a fork: it wrote pages that it had in common with others, or new ones.
+fn is_written(profile: &Profile, object: &Object, fork: u64) -> bool {
+    let end = object.address.saturating_add(object.bytes);
+    let died = object.died_ns.unwrap_or(u64::MAX);
+    let is_later = |time: u64| fork < time && time <= died;
+    let later = profile.first_touches.iter().filter(|touch| {
+        touch.process == object.process && (object.address..end).contains(&touch.address) && is_later(touch.time_ns) && touch.weight > 0.0
+    });
+    later.map(|touch| touch.weight * BASE_PAGE as f64).sum::<f64>() > WRITTEN * object.bytes as f64
+}
+
+/// The objects of parents, to find those that a child inherited.
+#[derive(Debug, Default)]
+pub(crate) struct Inheritance<'a> {
+    /// Process -> (its parent, time of the fork).
+    forks: HashMap<Id, (Id, u64)>,
+    /// The objects of each parent.
+    of_parent: HashMap<Id, Vec<&'a Object>>,
+}
+
+impl<'a> Inheritance<'a> {
+    pub(crate) fn new(profile: &'a Profile) -> Self {
+        let forks: HashMap<Id, (Id, u64)> =
+            profile.processes.iter().filter_map(|process| Some((process.id, (process.parent?, process.born_ns)))).collect();
+        let mut of_parent: HashMap<Id, Vec<&Object>> = forks.values().map(|&(parent, _)| (parent, Vec::new())).collect();
+        for object in &profile.objects {
+            if let Some(list) = of_parent.get_mut(&object.process) {
+                list.push(object);
+            }
+        }
+        Self { forks, of_parent }
+    }
+
+    /// The parent's object that this one is a copy of, as it was until the fork.
+    fn original(&self, object: &Object) -> Option<Object> {
+        let &(parent, fork) = self.forks.get(&object.process).filter(|(_, fork)| *fork == object.born_ns)?;
+        let end = object.address.saturating_add(object.bytes);
+        let is_original = |other: &&&Object| {
+            let lived = other.born_ns <= fork && other.died_ns.is_none_or(|died| fork <= died);
+            let overlaps = other.address < end && object.address < other.address.saturating_add(other.bytes);
+            lived && overlaps && (other.kind, other.site) == (object.kind, object.site)
+        };
+        let original = self.of_parent.get(&parent)?.iter().find(is_original)?;
+        // The parent may have given back a part of it later.
+        Some(Object { address: object.address, bytes: object.bytes, died_ns: Some(fork), ..(*original).clone() })
+    }
+
+    /// The first process's object that this one is a copy of, over any number of forks, as in [`Inheritance::original`].
+    fn first(&self, object: &Object) -> Option<Object> {
+        let mut first = self.original(object)?;
+        while let Some(original) = self.original(&first).filter(|original| original.born_ns < first.born_ns) {
+            first = original;
+        }
+        Some(first)
+    }
+}
+
+impl TouchReader<'_> {
+    /// Adds the touches of the parent before the fork to an object's own ones, and keeps those that placed the pages: a page that the child wrote
+    /// is its own.
+    pub(crate) fn add_inherited(&mut self, object: &Object, own: &mut Vec<Placed>, page_bytes: u64) {
+        let Some(original) = self.inheritance.original(object) else { return };
+        let mut inherited = self.own_touches(&original, page_bytes);
+        // Hints are of the parent's use, not of the child's.
+        drop(self.faults.take_hints(&original, &mut inherited));
+        self.faults.keep_placing(&original, &mut inherited);
+        self.add_inherited(&original, &mut inherited, page_bytes);
+        if !inherited.is_empty() {
+            own.append(&mut inherited);
+            keep_last(own, object.address, object.bytes);
+        }
+    }
+}

@@ -131,7 +131,7 @@ pub fn check(assessed: Assessed<'_>, limits: &Limits<'_>, is_whole: bool) -> Vec
         checked.push(new_findings(analysis, before));
     }
     let has_verdict = !matches!(analysis.verdict(), Verdict::NotJudged(_));
-    for limit in checked.iter_mut().filter(|limit| !is_judged && !(has_verdict && limit.status == LimitStatus::Exceeded)) {
+    for limit in checked.iter_mut().filter(|limit| !(is_judged || has_verdict && limit.status == LimitStatus::Exceeded)) {
         limit.status = LimitStatus::Unknown;
     }
     checked

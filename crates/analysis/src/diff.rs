@@ -243,6 +243,9 @@ fn remote(analysis: &Analysis) -> Option<(f64, Option<Interval>)> {
 
 type Pair<'a> = (Option<&'a ObjectView>, Option<&'a ObjectView>, Option<MatchedBy>);
 
+/// Whether two objects of two profiles are the same one.
+type Same<'a> = dyn Fn(&ObjectView, &ObjectView) -> bool + 'a;
+
 /// Pairs objects with the same name and the same line of allocation; then objects whose name is unique on both sides, because lines move
 /// when a program is fixed; then those of one variable in one source file, as far as they are unique, or of one size, on both sides.
 fn pairs<'a>(before: &'a [ObjectView], after: &'a [ObjectView]) -> Vec<Pair<'a>> {
@@ -259,8 +262,7 @@ fn pairs<'a>(before: &'a [ObjectView], after: &'a [ObjectView]) -> Vec<Pair<'a>>
     }
     let is_named = |one: &ObjectView, other: &ObjectView| one.name == other.name;
     let is_sized = |one: &ObjectView, other: &ObjectView| is_alike(one, other) && one.total_bytes == other.total_bytes;
-    let ways: [(&dyn Fn(&ObjectView, &ObjectView) -> bool, MatchedBy); 3] =
-        [(&is_named, MatchedBy::Name), (&is_alike, MatchedBy::Variable), (&is_sized, MatchedBy::Variable)];
+    let ways: [(&Same, MatchedBy); 3] = [(&is_named, MatchedBy::Name), (&is_alike, MatchedBy::Variable), (&is_sized, MatchedBy::Variable)];
     for (is_same, matched_by) in ways {
         let mut open = Vec::new();
         for object in &alone {

@@ -53,7 +53,7 @@ fn inherited_memory_was_touched_by_the_parent() {
     assert_eq!(findings(&late), []);
     // What the child wrote is its own: each thread its part.
     let mut written = profile.clone();
-    let copies: Vec<_> = profile.first_touches.iter().cloned().collect();
+    let copies: Vec<_> = profile.first_touches.to_vec();
     let address = profile.objects[0].address;
     for mut touch in copies {
         touch.id += 1_000_000;

@@ -280,6 +280,8 @@ mod tests {
             samples_outside: 7,
             variables,
             notes,
+            write_failure: Some("disk is full".to_owned()),
+            missing_rows: 12,
         };
         assert_eq!(read, expected);
         assert!(read.is_attached() && read.wall_s() > 1e9);

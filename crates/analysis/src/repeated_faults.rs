@@ -105,7 +105,9 @@ pub fn keep_written(placed: &mut Vec<Placed>, mut writes: Vec<Placed>, address: 
         let is_near = |write: &&Placed| write.offset.abs_diff(read.offset) as f64 <= CLOSE * write.covers().max(read.covers());
         let mut near = around.into_iter().flatten().filter(is_near).peekable();
         let is_alone = near.peek().is_none();
-        is_alone || near.any(|write| write.touch.thread == read.touch.thread || write.touch.time < read.touch.time)
+        // A thread that reads and then writes its own pages is known by both, unless the kernel saw that the read placed nothing.
+        let is_own = |write: &Placed| write.touch.thread == read.touch.thread && read.touch.found != Some(false);
+        is_alone || near.any(|write| is_own(write) || write.touch.time < read.touch.time)
     });
     placed.append(&mut writes);
     one_of_page(placed, address, Stays::Last, |_| true);

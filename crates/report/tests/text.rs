@@ -221,6 +221,8 @@ dgemv.ftp: ./dgemv 20000: 8 threads, 6.2 s; samples: touch 1,310, watch 1,904
 No finding: 1.2 % of accesses would be remote [0.3, 2.1], and no judged object is misplaced. Judged
 on virtual:2 (recorded on one node).
 
+Partly remote, but no finding is certain: A (98 % of the accesses, 50 % remote [48, 52]).
+
 All objects seen were judged. Lost samples: 0.
 More: firsttouch report dgemv.ftp --verbose (also --json, --machine virtual:4)
 ",
@@ -375,6 +377,8 @@ fn doubts_are_told() {
 dgemv.ftp: ./dgemv 20000: 8 threads, 6.2 s, exit status 139; samples: touch 12
 NOT JUDGED: no accesses were seen: perf_event_open is not permitted (perf_event_paranoid is 3). As
 root: sysctl kernel.perf_event_paranoid=2. Judged on virtual:2 (recorded on one node).
+
+Partly remote, but no finding is certain: A (98 % of the accesses, 50 % remote [48, 52]).
 
 - Evidence 'watch' not available: perf_event_open is not permitted (perf_event_paranoid is 3). As
   root: sysctl kernel.perf_event_paranoid=2

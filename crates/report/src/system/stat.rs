@@ -135,7 +135,9 @@ fn short(count: u64) -> String {
     match count {
         0..=9_999_999 => count.to_string(),
         10_000_000..=999_999_499 => format!("{}k", (count + 500) / 1000),
-        _ => format!("{}M", count / 1_000_000),
+        999_999_500..=999_999_999_999 => format!("{}M", count / 1_000_000),
+        1_000_000_000_000..=999_999_999_999_999 => format!("{}G", count / 1_000_000_000),
+        _ => format!("{}T", count / 1_000_000_000_000),
     }
 }
 
@@ -207,12 +209,13 @@ mod tests {
     #[test]
     fn watch_fits_a_terminal() {
         let mut table = WatchTable::new();
-        for count in [0, 9_999_999, 10_000_000, 999_999_499, 999_999_500, u64::from(u32::MAX) * 1000] {
+        for count in [0, 9_999_999, 10_000_000, 999_999_499, 999_999_500, u64::from(u32::MAX) * 1000, 999_999 * 1_000_000_000_000] {
             let counters =
                 Counters { system: WATCHED.iter().map(|(_, name)| ((*name).to_owned(), count)).collect(), ..Counters::default() };
             let text = table.line(&counters, 12_345.6, true);
             assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
         }
-        assert_eq!([9_999_999, 10_000_499, 1_999_999_999].map(short), ["9999999", "10000k", "1999M"]);
+        let shown = [9_999_999, 10_000_499, 1_999_999_999, 4_294_967_295_000].map(short);
+        assert_eq!(shown, ["9999999", "10000k", "1999M", "4294G"]);
     }
 }

@@ -105,7 +105,7 @@ impl WatchTable {
         let mut text = String::new();
         if self.lines == 0 {
             let about = "Counts of each interval, of the whole machine, all nodes together. - means that this kernel does not count it; \
-                         k and M are thousands and millions.";
+                         k, M, G and T are thousands, millions, billions and trillions.";
             wrap(about, COLUMNS).iter().for_each(|line| text.push_str(&format!("{line}\n")));
             for (heading, name) in WATCHED {
                 for (at, line) in wrap(&format!("{name}: {}", explained(name)), COLUMNS - 10).iter().enumerate() {

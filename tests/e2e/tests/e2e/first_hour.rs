@@ -119,7 +119,7 @@ fn recordings_that_end_early_are_not_judged() {
     let Some(firsttouch) = Firsttouch::find("recordings_that_end_early_are_not_judged") else { return };
     let folder = temporary_directory();
     let file = folder.path().join("early.ftp");
-    let script = "i=0; while [ $i -lt 600000 ]; do i=$((i+1)); done";
+    let script = "i=0; while [ $i -lt 4000000 ]; do i=$((i+1)); done";
     let outcome = run(&mut firsttouch.profile(&file, &["--duration", "0.5"], &["sh", "-c", script]));
     let said = outcome.stderr_text().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(outcome.status == 0 && said.contains("NOT JUDGED: the recording ended before the program did, which had one thread"), "{said}");

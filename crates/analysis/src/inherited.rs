@@ -3,7 +3,7 @@
 //! - What children use and nobody wrote since is one object of all these processes, as if it were shared memory ([`sets`]).
 //! - What a child wrote in part has the pages that it wrote, and those that its parent placed before ([`TouchReader::add_inherited`]).
 
-use crate::repeated_faults::keep_last;
+use crate::repeated_faults::keep_written;
 use crate::touch_record::{BASE_PAGE, Placed};
 use crate::touches::TouchReader;
 use firsttouch_model::rows::{Id, Object, Profile};
@@ -134,8 +134,8 @@ impl TouchReader<'_> {
         self.faults.keep_placing(&original, &mut inherited);
         self.add_inherited(&original, &mut inherited, page_bytes);
         if !inherited.is_empty() {
-            own.append(&mut inherited);
-            keep_last(own, object.address, object.bytes);
+            let written = std::mem::replace(own, inherited);
+            keep_written(own, written, object.address, object.bytes);
         }
     }
 }

@@ -195,14 +195,18 @@ pub struct Evidence {
 /// An interval with at most this half width is precise enough: a less trusted source does not replace the figure.
 const NARROW: f64 = 0.05;
 
+/// An interval with a larger half width gives no verdict. It cannot contradict one that is less than half as wide.
+const VAGUE: f64 = 0.15;
+
 /// Whether a figure of the next source replaces that of a more trusted one: if the trusted source has too few samples, or is less precise
-/// and the two agree.
-fn replaces(trusted: Option<Estimate>, next: Option<Estimate>) -> bool {
+/// and the two agree, or (for a source that counts accesses too) is so imprecise that it gives no verdict.
+fn replaces(trusted: Option<Estimate>, next: Option<Estimate>, counts: Counts) -> bool {
     let enough = |figure: &Estimate| figure.samples >= MIN_UNITS as u64;
     let Some(next) = next.filter(enough) else { return false };
     trusted.filter(enough).is_none_or(|trusted| {
         let agree = trusted.low <= next.high && next.low <= trusted.high;
-        trusted.half_width() > NARROW && agree && next.half_width() < trusted.half_width()
+        let is_vague = counts == Counts::Accesses && trusted.half_width() > VAGUE && next.half_width() < trusted.half_width() / 2.0;
+        trusted.half_width() > NARROW && (agree || is_vague) && next.half_width() < trusted.half_width()
     })
 }
 
@@ -228,7 +232,7 @@ impl Evidence {
     #[must_use]
     pub fn best<T>(&self, measure: impl Fn(SourceRef) -> T, figure: impl Fn(&T) -> Option<Estimate>) -> Option<(SourceRef, T)> {
         let measured = self.sources().map(|source| (source, measure(source)));
-        measured.reduce(|best, next| if replaces(figure(&best.1), figure(&next.1)) { next } else { best })
+        measured.reduce(|best, next| if replaces(figure(&best.1), figure(&next.1), next.0.counts()) { next } else { best })
     }
 
     /// The source that gives the relative accesses to different objects: the most trusted one that counts accesses and saw any,

@@ -167,11 +167,15 @@ fn a_third_source_is_used() {
 /// Check when a less trusted source replaces a more trusted one.
 #[test]
 fn a_later_source_speaks_where_it_says_more_and_agrees() {
+    let replaces = |trusted, next| super::replaces(trusted, next, Counts::Accesses);
     let figure = |value: f64, half: f64, samples: u64| Some(Estimate { value, low: value - half, high: value + half, samples });
     assert!(replaces(None, figure(0.5, 0.01, 16)) && !replaces(None, figure(0.5, 0.01, 15)) && !replaces(None, None));
     assert!(replaces(figure(0.5, 0.01, 15), figure(0.5, 0.2, 16)), "too few samples of the trusted source");
     assert!(replaces(figure(0.5, 0.2, 50), figure(0.6, 0.02, 500)));
     assert!(!replaces(figure(0.5, 0.04, 50), figure(0.5, 0.02, 500)), "precise enough");
-    assert!(!replaces(figure(0.5, 0.2, 50), figure(0.9, 0.02, 500)), "they contradict each other");
+    assert!(!replaces(figure(0.5, 0.14, 50), figure(0.9, 0.02, 500)), "they contradict each other");
+    assert!(replaces(figure(0.5, 0.2, 50), figure(0.9, 0.02, 500)), "no verdict by the trusted source");
+    assert!(!replaces(figure(0.5, 0.2, 50), figure(0.9, 0.12, 500)), "nor by the next one");
+    assert!(!super::replaces(figure(0.5, 0.2, 50), figure(0.9, 0.02, 500), Counts::Pages), "pages say less than accesses");
     assert!(!replaces(figure(0.5, 0.2, 50), figure(0.6, 0.3, 500)), "no more precise");
 }

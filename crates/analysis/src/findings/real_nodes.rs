@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `slow-tier` | more than 5 % (lower end) of its accesses go to nodes without CPUs or of a slower tier |
 //! | none | an interleave policy, and use without owners (`shared`, `irregular`): the remedy is already applied |
-//! | `policy-mismatch` | its policy is not first touch, and had each page stayed where its first toucher ran, clearly less would be remote |
+//! | `policy-mismatch` | its policy is not first touch, and had each page stayed where its first toucher ran, clearly less would be remote; or at least three quarters (lower end one half) of the touched pages were touched by their own user |
 //! | `node-full` | without such a policy, at least a quarter (lower end 5 %) of the touched pages went to another node than their toucher ran on, and first touch would be clearly better |
 //! | none | first touch would be clearly better, but the balancing moved pages away since (see `program.rs`) |
 //! | `unpinned-threads` | use is stable, at least three quarters (lower end one half) of the touched pages were touched by their own user, and that user now runs elsewhere: of the pages, at least half as large a part as is remote now was touched from a node that their toucher is not on (by how often it was seen on each node) |
@@ -64,10 +64,13 @@ impl Context<'_> {
         if without_owners || subject.partition.kind == PartitionKind::Unknown {
             return RealNodes::Default;
         }
-        if better && policy.is_some() {
+        let enough = |e: Option<Estimate>, value: f64, low: f64| e.is_some_and(|e| e.samples >= RECORDS && e.value >= value && e.low > low);
+        // Its users touched their own parts: what is remote is so because of the policy, also where the intervals do not show that it is better
+        // by first touch.
+        let is_own = || enough(self.touched_by_user(case), OWN, OWN_BAR);
+        if policy.is_some() && (better || is_own()) {
             return RealNodes::Kind(FindingKind::PolicyMismatch);
         }
-        let enough = |e: Option<Estimate>, value: f64, low: f64| e.is_some_and(|e| e.samples >= RECORDS && e.value >= value && e.low > low);
         if better && enough(subject.touch.displaced, DISPLACED, DISPLACED_BAR) {
             return RealNodes::Kind(FindingKind::NodeFull);
         }

@@ -13,6 +13,9 @@ use std::fmt;
 const LEAST_SAMPLES: u64 = 16;
 pub(crate) const WIDEST_INTERVAL: f64 = 0.3;
 
+/// If more than this is remote for certain, there is an all-clear only if judged objects explain it (an interleaved table, say).
+const MUCH_REMOTE: f64 = 0.1;
+
 /// The verdict on a program.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
@@ -64,6 +67,11 @@ pub enum Cause {
     /// The judged objects receive so little of the accesses seen. The object of the others with the most, and why it was not judged.
     Uncovered {
         judged: f64,
+        largest: Option<(String, NotJudgedReason)>,
+    },
+    /// So much is remote, most of it in objects that were not judged. That of them with the most accesses, and why it was not judged.
+    RemoteElsewhere {
+        interval: Interval,
         largest: Option<(String, NotJudgedReason)>,
     },
     TooFewSamples {
@@ -120,6 +128,18 @@ impl fmt::Display for Cause {
                 write!(f, "the judged objects receive {} of the accesses seen", percent(*judged))?;
                 match largest {
                     Some((name, reason)) => write!(f, "; of the others, {name} receives the most: {reason}"),
+                    None => Ok(()),
+                }
+            }
+            Self::RemoteElsewhere { interval: [low, high], largest } => {
+                write!(
+                    f,
+                    "[{:.0}, {:.0}] % of the accesses would be remote, most of them to objects that were not judged",
+                    low * 100.0,
+                    high * 100.0
+                )?;
+                match largest {
+                    Some((name, reason)) => write!(f, "; of these, {name} receives the most: {reason}"),
                     None => Ok(()),
                 }
             }
@@ -248,7 +268,19 @@ impl Analysis {
             }
             _ => {}
         }
+        if let Some(interval) = self.remote_interval.filter(|_| causes.is_empty() && self.findings.is_empty() && self.is_remote_elsewhere())
+        {
+            causes.push(Cause::RemoteElsewhere { interval, largest: self.largest_not_judged() });
+        }
         causes
+    }
+
+    /// Whether much is remote for certain, and at least half of it in objects that were not judged.
+    fn is_remote_elsewhere(&self) -> bool {
+        let part = |object: &ObjectView| object.access_share.unwrap_or(0.0) * object.remote_fraction.unwrap_or(0.0);
+        let elsewhere: f64 = self.objects.iter().filter(|object| !object.judged).map(part).sum();
+        let is_much = self.remote_interval.is_some_and(|[low, _]| low > MUCH_REMOTE);
+        is_much && self.remote_fraction.is_some_and(|remote| elsewhere >= remote / 2.0)
     }
 
     fn samples_of(&self, source: &EvidenceSource) -> u64 {
@@ -302,6 +334,7 @@ mod tests {
             Cause::TooFewSamples { .. } => 7,
             Cause::TooUncertain { .. } => 8,
             Cause::NotWritten { .. } => 9,
+            Cause::RemoteElsewhere { .. } => 10,
         }
     }
 
@@ -316,6 +349,7 @@ mod tests {
         }
         all.extend([0, 1, 40].map(|rows| Cause::NotWritten { cause: "the disk is full".to_owned(), rows }));
         for largest in [None, Some(("A".to_owned(), NotJudgedReason::NotSampled))] {
+            all.push(Cause::RemoteElsewhere { interval: [0.25, 0.32], largest: largest.clone() });
             all.push(Cause::Uncovered { judged: 0.0, largest });
         }
         for source in [None, Some(EvidenceSource::Hint), Some(EvidenceSource::Sample)] {
@@ -331,6 +365,6 @@ mod tests {
         let mut kinds: Vec<usize> = all.iter().map(number).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        assert_eq!(kinds, (0..10).collect::<Vec<_>>());
+        assert_eq!(kinds, (0..11).collect::<Vec<_>>());
     }
 }

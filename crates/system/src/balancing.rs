@@ -212,7 +212,7 @@ pub fn measure<E: From<Error>>(root: &Path, rounds: usize, mut run: impl FnMut()
 mod tests {
     use super::*;
 
-    /// Check that "not mounted", "only root" and "this kernel has none" are told apart.
+    /// Check that the reasons differ for debugfs that is not mounted, tunables that only root can read, and a kernel without tunables.
     #[test]
     fn reasons_for_missing_tunables() {
         let denied = Err(io::ErrorKind::PermissionDenied);

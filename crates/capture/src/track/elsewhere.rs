@@ -7,7 +7,7 @@ use std::path::Path;
 
 const DELETED: &str = " (deleted)";
 
-/// A path at which the file of a mapping can be read while the process lives; `None` if its own name will do, or if there is none.
+/// A path at which the file of a mapping can be read while the process lives; `None` if the file can be read by its own name, or by no name.
 pub(super) fn readable(root: &Path, pid: i32, (start, end): (u64, u64), path: &str) -> Option<String> {
     let process = root.join(format!("proc/{pid}"));
     let identity = |path: &Path| fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|meta| (meta.dev(), meta.ino()));

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 /// The profile that the user names, else the newest one here, which a message names.
 ///
 /// # Errors
-/// When there is none: a usage error.
+/// A usage error, if the directory has no profile.
 pub fn named_or_newest(named: Option<&Path>, command: &str) -> Result<PathBuf> {
     if let Some(named) = named {
         return Ok(named.to_owned());
@@ -23,7 +23,7 @@ pub fn named_or_newest(named: Option<&Path>, command: &str) -> Result<PathBuf> {
 /// The newest `*.ftp` in the current directory.
 ///
 /// # Errors
-/// When there is none: a usage error.
+/// A usage error, if the directory has no profile.
 pub fn newest(command: &str) -> Result<PathBuf> {
     let found = newest_in(Path::new(".")).context("cannot look for profiles in this directory")?;
     usage(found.ok_or_else(|| {
@@ -51,7 +51,7 @@ fn newest_in(folder: &Path) -> std::io::Result<Option<PathBuf>> {
 /// The profile that was kept when this one was made.
 ///
 /// # Errors
-/// When there is none: a usage error.
+/// A usage error, if the directory has no profile.
 pub fn predecessor(profile: &Path) -> Result<PathBuf> {
     let last = kept_profiles(profile).into_iter().map(|(_, path)| path).rfind(|path| is_firsttouch_profile(path));
     let name = profile.display();

@@ -5,7 +5,7 @@
 //! | a finding is | if |
 //! |---|---|
 //! | worthwhile | its fix gains, by itself and beside the placements of the other findings, or a plan places one of its objects |
-//! | without prediction | there is none for its fix: the evidence is not enough, or the fix is not about the place of memory |
+//! | without prediction | the model predicts nothing for its fix: the evidence does not suffice, or the fix does not move memory |
 //! | not worth repairing | its fix, and everything that a plan could do, gains nothing or costs time |
 //!
 //! On an assumed machine (`virtual:N`), whose speeds are those of the catalogue's median machine, a fix that gains nothing counts as
@@ -170,7 +170,7 @@ impl Recommendations {
     }
 }
 
-/// Recommends a repair for each finding. `decision`: the chosen placements, or why there are none.
+/// Recommends a repair for each finding. `decision`: the chosen placements, or why the model chose no placement.
 #[must_use]
 pub fn recommend(analysis: &Analysis, proposals: &Proposals<'_>, decision: Result<&Decision, String>) -> Recommendations {
     let not_predictable = decision.as_ref().err().cloned();

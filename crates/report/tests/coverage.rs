@@ -24,3 +24,26 @@ fn coverage_is_said() {
     assert!(partly.contains(unknown), "{partly}");
     assert!(!covering_of(0.9, serial()).contains("as far as known"));
 }
+
+/// Check that a program whose remote accesses go to an object that was not judged is not called well placed, and that one is whose judged objects
+/// explain them.
+#[test]
+fn remote_accesses_to_unjudged_objects_are_no_all_clear() {
+    let remote = |judged: bool| {
+        let mut analysis = well_placed();
+        (analysis.remote_fraction, analysis.remote_interval) = (Some(0.29), Some([0.26, 0.32]));
+        (analysis.objects[0].judged, analysis.objects[0].access_share) = (judged, Some(0.39));
+        analysis.objects[0].remote_fraction = Some(0.75);
+        let (cached, elsewhere) = (0.0, Some(0.01));
+        analysis.coverage = Some(Coverage { judged: 0.6, cached, not_judged: 0.39, elsewhere, evidence: "sample".into() });
+        text(&analysis, &context(), PLAIN).replace('\n', " ")
+    };
+    let open = remote(false);
+    assert!(
+        open.contains("NOT JUDGED: [26, 32] % of the accesses would be remote, most of them to objects that were not judged"),
+        "{open}"
+    );
+    assert!(!open.contains("No finding"), "{open}");
+    let explained = remote(true);
+    assert!(explained.contains("No finding: 29 % of accesses would be remote"), "{explained}");
+}

@@ -125,10 +125,11 @@ fn of_a_program_that_prefers_a_full_node() {
     }
     let [_, full] = first_two_with_cpus();
     let _full = FullNode::fill(full.id);
-    let counts = around_fill(&format!("--preferred={}", full.id), 3 * MIB);
+    // On the full node, 4 % of its memory is free, and the kernel reclaims more for the program (up to 40 MiB of files were seen), so the
+    // program is larger than that.
+    let counts = around_fill(&format!("--preferred={}", full.id), 6 * MIB);
     let foreign = of(&counts, full.id, "numa_foreign");
     let missed: u64 = nodes().iter().filter(|node| node.id != full.id).map(|node| of(&counts, node.id, "numa_miss")).sum();
-    // On the full node, 4 % of its memory is free, and the kernel may reclaim some more.
     assert!(foreign > PAGES, "{counts:?}");
     // Each such page counts once on either side, but the files are read one after the other.
     assert!(foreign.abs_diff(missed) < 64, "{foreign} foreign, {missed} missed");

@@ -3,6 +3,7 @@
 //! Without findings, a program is well placed only if nothing stands against that: the judged memory receives most of the accesses seen, their
 //! number suffices, and most of the touched memory is known. Else it is not judged, for the causes that are listed.
 
+use crate::findings::REMOTE_BAR;
 use crate::{Analysis, Coverage, EvidenceView, Interval, NotJudgedReason, ObjectView};
 use firsttouch_model::counted;
 use firsttouch_model::evidence::EvidenceSource;
@@ -12,6 +13,8 @@ use std::fmt;
 /// With fewer samples or a wider interval, the remote fraction gives no verdict.
 const LEAST_SAMPLES: u64 = 16;
 pub(crate) const WIDEST_INTERVAL: f64 = 0.3;
+/// An interval from at most the bar of findings up to more than this gives no verdict either: nothing may be remote, or what is worth a repair.
+const SUBSTANTIAL: f64 = 0.2;
 
 /// If more than this is remote for certain, there is an all-clear only if judged objects explain it (an interleaved table, say).
 const MUCH_REMOTE: f64 = 0.1;
@@ -295,8 +298,9 @@ impl Analysis {
         teams.is_empty() || teams.windows(2).any(|pair| pair[0] == pair[1])
     }
 
+    /// The interval of the remote share, if it is too wide for an all-clear.
     fn wide_interval(&self) -> Option<Interval> {
-        self.remote_interval.filter(|[low, high]| high - low > WIDEST_INTERVAL)
+        self.remote_interval.filter(|[low, high]| high - low > WIDEST_INTERVAL || (*low <= REMOTE_BAR && *high > SUBSTANTIAL))
     }
 
     /// Why no accesses could be seen, if no source of them was available.

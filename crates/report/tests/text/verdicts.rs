@@ -21,6 +21,15 @@ fn report_and_check_agree() {
     let expected =
         "NOT JUDGED: the 95 % interval of the remote share, [27, 65], is too wide: 38 samples are too few; profile a longer run.";
     assert!(shown.contains(expected), "{shown}");
+    // From nothing to what is worth a repair: no all-clear, whatever the value is. Narrow intervals on either side get one.
+    let between = |interval| Analysis { remote_fraction: Some(0.13), remote_interval: Some(interval), ..wide(well_placed()) };
+    assert!(
+        text(&between([0.04, 0.33]), &context(), PLAIN)
+            .replace('\n', " ")
+            .contains("NOT JUDGED: the 95 % interval of the remote share, [4, 33]")
+    );
+    assert!(matches!(between([0.0, 0.18]).verdict(), Verdict::WellPlaced(_)));
+    assert!(matches!(between([0.09, 0.24]).verdict(), Verdict::WellPlaced(_)));
     let misplaced = wide(serial());
     assert_eq!(misplaced.verdict(), Verdict::Findings);
     assert_eq!(status(&misplaced), (LimitStatus::Exceeded, Outcome::Failed));

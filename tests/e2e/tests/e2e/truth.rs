@@ -18,9 +18,6 @@ use std::time::Duration;
 
 /// A figure this close to the truth is right.
 const TOLERANCE: f64 = 0.015;
-/// The same for `born_and_die`, a known defect: thread 0, which initialises between the sweeps, is rated a fifth too slow, and the interval does not
-/// know it (share 0.10 for 0.125, in old and new versions; docs/samples.md).
-const TOLERANCE_OF_INITIALISERS: f64 = 0.035;
 /// One whose interval contains the truth may be this far off: on a machine that others load, a thread's speed in the few samples of 10 s is uncertain by
 /// some percent (intervals of 3 to 4 points to each side; 0.5 to 1.5 on a quiet machine).
 const WITHIN_INTERVAL: f64 = 0.03;
@@ -115,31 +112,27 @@ fn check(name: &str, init: &str) {
     let directory = temporary_directory();
     let file = directory.path().join("truth.ftp");
     let wanted: usize = std::env::var("FIRSTTOUCH_TRUTH_RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
-    // The program spends most of its time initialising new memory, so few windows observe its accesses.
-    let sparse = name == "born_and_die";
     // b is read every 10 us. On a machine where a trap takes longer than that, its share is uncertain by more than three points, and the
     // report says so.
     // Where a thread passes its block several times between two samples, the speeds of threads that are not in step are uncertain too.
     let hot = name == "dgemv" || name == "late_threads";
     let within_interval = match name {
-        _ if sparse || (hot && wanted == 0) => 1.0,
+        _ if hot && wanted == 0 => 1.0,
         "copies" => WITHIN_INTERVAL_OF_BURSTS,
         _ => WITHIN_INTERVAL,
     };
-    let tolerance = if sparse { TOLERANCE_OF_INITIALISERS } else { TOLERANCE };
     let (mut close_runs, mut covered, mut figures_seen, mut far) = (0, 0, 0, Vec::new());
     for attempt in 1..=if wanted > 0 { wanted } else { 3 } {
         let Some(figures) = measure(&firsttouch, &program, init, &file) else {
             return skipped(&test, "the processor lacks the program's instructions");
         };
-        far = figures.iter().filter(|f| !f.close(tolerance, within_interval)).map(Figure::text).collect();
+        far = figures.iter().filter(|f| !f.close(TOLERANCE, within_interval)).map(Figure::text).collect();
         covered += figures.iter().filter(|f| f.covered()).count();
         figures_seen += figures.len();
         close_runs += usize::from(far.is_empty());
         let worst = figures.iter().max_by(|a, b| (a.got - a.truth).abs().total_cmp(&(b.got - b.truth).abs())).map(Figure::text);
         eprintln!("{test} run {attempt}: {} figures, {} wrong {far:?}; worst {}", figures.len(), far.len(), worst.unwrap_or_default());
-        // With a sparse sample, nine in ten figures are sufficient.
-        if wanted == 0 && far.len() <= if sparse { figures.len() / 10 } else { 0 } {
+        if wanted == 0 && far.is_empty() {
             return;
         }
     }

@@ -3,14 +3,20 @@
 //! A sample stands for the CPU time since its thread's sample before, so all samples of a thread stand for all of its CPU time. If threads share
 //! processors, a tick hits a thread now and then: the times between the samples of one thread spread like those of a random process (half of them
 //! are below 0.7 of the mean, and one in twenty is above 3). How long the time before one sample was says nothing about what the sample saw then.
-//! Therefore some successive samples of a thread share their time equally: this halves the variance, and their sum stays as it is.
+//! Therefore some successive samples of a thread share their time: this halves the variance, and their sum stays as it is.
+//!
+//! They share it in proportion to what samples in their loop stand for on average, over all threads. Where threads share processors, a loop that
+//! all of them run at the same time is hit by ticks less often than one that a thread runs alone, and a tick that is due in the one hits the other:
+//! by the times before its samples, the first thread of `tests/programs/truth/born_and_die`, which initialises between the sweeps, would have spent
+//! a fifth less time in the sweeps than the others, and it spent the same. For the same reason, half of the usual time before a sample in the
+//! kernel belongs to the loop before: a tick that falls into a system call waits for its end.
 //!
 //! Only times that no random process would leave are cut: the thread was not sampled then on purpose, or samples were lost. (Cutting at 4 times the
 //! median lost 5 to 28 % of the time of each thread of `tests/programs/truth/copies` on a machine with four threads a processor, and with it the
 //! threads' shares.)
 
 use firsttouch_model::rows::{Id, Profile, SampleState, TimerSample};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// A sample stands for at most this many times the usual time, which is the median: in a random process, one time in 4,000 is longer.
 const LONGEST: f64 = 12.0;
@@ -18,6 +24,8 @@ const LONGEST: f64 = 12.0;
 const LONGEST_THINNED: f64 = 4.0;
 /// Successive samples that share their time.
 const SHARING: usize = 8;
+/// A loop's mean time counts as so many samples of the usual time.
+const OF_USUAL: f64 = 8.0;
 /// Recorders do not thin out more than this.
 const MOST_WEIGHT: f64 = 1e6;
 
@@ -46,7 +54,8 @@ impl Times {
         }
         let usual = median(gaps.values().copied().collect()).filter(|ns| *ns > 0.0).unwrap_or(1.0);
         let mut times = Self { usual, ..Self::default() };
-        let mut sharing: HashMap<Id, Vec<(Id, f64)>> = HashMap::new();
+        let mut sharing: BTreeMap<Id, Vec<Share>> = BTreeMap::new();
+        let mut last_shared: HashMap<Id, bool> = HashMap::new();
         for sample in all() {
             // The first samples of threads stand for the usual time.
             let gap = gaps.get(&sample.id).copied().unwrap_or(usual);
@@ -55,14 +64,27 @@ impl Times {
             let weight = if sample.weight.is_finite() { sample.weight.clamp(1.0, MOST_WEIGHT) } else { 1.0 };
             times.before.insert(sample.id, limited(LONGEST_THINNED) * weight);
             let longest = if is_thinned { LONGEST_THINNED } else { LONGEST };
-            times.shared.insert(sample.id, limited(longest) * weight);
-            if !is_thinned && may_share(sample) {
-                sharing.entry(sample.thread).or_default().push((sample.id, limited(longest)));
+            let mut own = limited(longest);
+            let may_share = !is_thinned && may_share(sample);
+            if may_share {
+                let class = sample.around.map(|around| around.end);
+                sharing.entry(sample.thread).or_default().push(Share { sample: sample.id, class, ns: own });
+            } else if !is_thinned
+                && last_shared.get(&sample.thread) == Some(&true)
+                && let Some(before) = sharing.get_mut(&sample.thread).and_then(|own| own.last_mut())
+            {
+                let of_loop = own.min(usual) / 2.0;
+                own -= of_loop;
+                before.ns += of_loop;
             }
+            last_shared.insert(sample.thread, may_share);
+            times.shared.insert(sample.id, own * weight);
         }
+        let mean_of = means(sharing.values().flatten(), usual);
         for block in sharing.values().flat_map(|own| own.chunks(SHARING)) {
-            let mean = block.iter().map(|(_, ns)| ns).sum::<f64>() / block.len() as f64;
-            times.shared.extend(block.iter().map(|(id, _)| (*id, mean)));
+            let all: f64 = block.iter().map(|share| share.ns).sum();
+            let parts: f64 = block.iter().map(|share| mean_of[&share.class]).sum();
+            times.shared.extend(block.iter().map(|share| (share.sample, all * mean_of[&share.class] / parts)));
         }
         times
     }
@@ -78,7 +100,24 @@ impl Times {
     }
 }
 
-/// The time before a sample in the kernel is the kernel's.
+/// A sample that shares its time: the loop that it is in, and the time before it.
+struct Share {
+    sample: Id,
+    class: Option<u64>,
+    ns: f64,
+}
+
+/// What samples in each loop stand for on average, ns.
+fn means<'a>(shares: impl Iterator<Item = &'a Share>, usual: f64) -> HashMap<Option<u64>, f64> {
+    let mut sums: HashMap<Option<u64>, (f64, f64)> = HashMap::new();
+    for share in shares {
+        let (ns, count) = sums.entry(share.class).or_insert((OF_USUAL * usual, OF_USUAL));
+        (*ns, *count) = (*ns + share.ns, *count + 1.0);
+    }
+    sums.into_iter().map(|(class, (ns, count))| (class, ns / count)).collect()
+}
+
+/// Most of the time before a sample in the kernel is the kernel's.
 fn may_share(sample: &TimerSample) -> bool {
     sample.state != SampleState::InKernel
 }
@@ -147,5 +186,74 @@ mod tests {
         let of = |id: usize| times.of(&profile.samples[id - 1]);
         assert!((1..=40).all(|id| (of(id) - 4e6).abs() < 1.0), "{times:?}");
         assert!((of(41) - 8.0 * 4e6).abs() < 1.0 && (of(42) - 40e6).abs() < 1.0, "{} {}", of(41), of(42));
+    }
+
+    /// What a thread's timer sees: ticks every 4 ms of wall time, of which those count that hit the thread when 4 ms of CPU time are due.
+    struct Ticks {
+        wall: f64,
+        cpu: f64,
+        due: f64,
+        hits: Vec<(f64, u64)>,
+    }
+
+    impl Ticks {
+        const NS: f64 = 4e6;
+
+        fn run(&mut self, ns: f64, class: u64) {
+            let end = self.wall + ns;
+            let mut tick = (self.wall / Self::NS).floor() * Self::NS + Self::NS;
+            while tick <= end {
+                let cpu = self.cpu + tick - self.wall;
+                if cpu >= self.due {
+                    self.hits.push((cpu, class));
+                    self.due = (cpu / Self::NS).floor() * Self::NS + Self::NS;
+                }
+                tick += Self::NS;
+            }
+            (self.wall, self.cpu) = (end, self.cpu + ns);
+        }
+    }
+
+    /// Check that a thread which works alone between the sweeps of all threads gets its time in these, where threads share processors.
+    #[test]
+    fn who_works_alone_in_between_keeps_its_time() {
+        const SWEEPS: u64 = 1;
+        const ALONE: u64 = 2;
+        let mut state = 11_u64;
+        let mut unit = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        let (mut profile, mut truth) = (Profile::default(), [0.0; 4]);
+        for (thread, truth) in truth.iter_mut().enumerate() {
+            let mut ticks = Ticks { wall: 1e6 * unit(), cpu: 0.0, due: Ticks::NS * unit(), hits: Vec::new() };
+            for _ in 0..1500 {
+                if thread == 0 {
+                    ticks.run(25e6 + 6e6 * unit(), ALONE);
+                } else {
+                    ticks.wall += 28e6;
+                }
+                // Short slices between those of others.
+                for _ in 0..4 {
+                    let slice = 0.5e6 + 2.5e6 * unit();
+                    *truth += slice;
+                    ticks.run(slice, SWEEPS);
+                    ticks.wall += 2e6 + 5e6 * unit();
+                }
+            }
+            for (cpu, class) in ticks.hits {
+                let around = Some(SampledLoop { end: class, entry: 0, progress: None });
+                let id = profile.samples.len() as Id + 1;
+                profile.samples.push(TimerSample { around, ..sample(id, thread as Id, cpu as u64, 1.0, SampleState::Computing) });
+            }
+        }
+        let times = Times::new(&profile);
+        let in_sweeps = |thread: usize| {
+            let own =
+                profile.samples.iter().filter(|one| one.thread == thread as Id && one.around.is_some_and(|around| around.end == SWEEPS));
+            own.map(|one| times.of(one)).sum::<f64>() / truth[thread]
+        };
+        let seen = [0, 1, 2, 3].map(in_sweeps);
+        assert!(seen.iter().all(|ratio| (ratio - 1.0).abs() < 0.06), "{seen:?}");
     }
 }

@@ -4,7 +4,8 @@
 //! a timer is asked again for each sample ([`Tracker::has_timer`]), so none is sampled twice.
 //!
 //! Threads with a timer are sampled in *bursts*: some samples shortly behind each other, now and then. The timer's ticks are some milliseconds
-//! apart, and a thread that goes through its part of an array more often cannot be rated by them.
+//! apart, and a thread that goes through its part of an array more often cannot be rated by them. A burst begins when its thread next uses the CPU,
+//! so only threads that run get one: a sleeping thread's would always show the first loop after it wakes.
 
 use crate::perf::ticks::{Drained, ThreadTick, TickEvent};
 use crate::random::Random;
@@ -12,6 +13,7 @@ use crate::sink::Sink;
 use crate::timeline::Timeline;
 use crate::track::Tracker;
 use firsttouch_model::rows::Id;
+use firsttouch_system::proc::stat;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -28,7 +30,7 @@ const BURSTS_NS: u64 = 100_000_000;
 /// A longer time between two samples lies between bursts, or the thread waited.
 const BURST_GAP_NS: u64 = 5_000_000;
 const MOST_IN_BURSTS: usize = 128;
-/// Threads that are asked in one turn whether their last burst has ended.
+/// Threads that are asked in one turn whether they run and their last burst has ended.
 const MOST_ASKED: usize = 16;
 /// A period is drawn within this part of the mean, so that no program keeps in step with it, and drawn again after some samples.
 const JITTER: f64 = 0.03;
@@ -144,11 +146,15 @@ impl Outside {
                 Ok(()) => {}
             }
         }
-        self.burst(now);
+        let runs = |tid: i32| {
+            let pid = tracker.threads.live.get(&tid).map(|thread| thread.pid);
+            pid.and_then(|pid| stat::of_thread(&tracker.scope.root, pid, tid)).is_none_or(|stat| stat.state == 'R')
+        };
+        self.burst(now, runs);
     }
 
-    /// Lets the threads that are due have a burst, in turn.
-    fn burst(&mut self, now: u64) {
+    /// Lets the threads that run have a burst, in turn.
+    fn burst(&mut self, now: u64, runs: impl Fn(i32) -> bool) {
         let at_once = self.in_bursts.len().min(self.cpus) as u64;
         if at_once == 0 || now < self.next_burst_ns {
             return;
@@ -158,8 +164,11 @@ impl Outside {
         for _ in 0..self.in_bursts.len().min(MOST_ASKED) {
             let first = self.in_bursts.first_key_value().map(|(&thread, _)| thread);
             let next = self.in_bursts.range((Excluded(self.last_burst), Unbounded)).next().map(|(&thread, _)| thread).or(first);
-            let Some(event) = next.and_then(|thread| self.in_bursts.get_mut(&thread)) else { break };
-            self.last_burst = next.unwrap_or_default();
+            let Some((next, event)) = next.and_then(|thread| Some((thread, self.in_bursts.get_mut(&thread)?))) else { break };
+            self.last_burst = next;
+            if !runs(next.1) {
+                continue;
+            }
             let period_ns = BURST_PERIODS_NS[(self.random.unit() * BURST_PERIODS_NS.len() as f64) as usize % BURST_PERIODS_NS.len()];
             due -= u64::from(event.begin(period_ns));
             if due == 0 {

@@ -113,6 +113,11 @@ impl<'a> Inheritance<'a> {
         Some(Object { address: object.address, bytes: object.bytes, died_ns: Some(fork), ..(*original).clone() })
     }
 
+    /// Whether the process inherited the object by fork.
+    pub(crate) fn is_copy(&self, object: &Object) -> bool {
+        self.original(object).is_some()
+    }
+
     /// The first process's object that this one is a copy of, over any number of forks, as in [`Inheritance::original`].
     fn first(&self, object: &Object) -> Option<Object> {
         let mut first = self.original(object)?;

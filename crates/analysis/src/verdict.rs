@@ -4,7 +4,7 @@
 //! number suffices, and most of the touched memory is known. Else it is not judged, for the causes that are listed.
 
 use crate::findings::REMOTE_BAR;
-use crate::{Analysis, Coverage, EvidenceView, Interval, NotJudgedReason, ObjectView};
+use crate::{Analysis, Coverage, CrossCheck, EvidenceView, Interval, NotJudgedReason, ObjectView};
 use firsttouch_model::counted;
 use firsttouch_model::evidence::EvidenceSource;
 use serde::Serialize;
@@ -89,6 +89,13 @@ pub enum Cause {
         source: Option<EvidenceSource>,
         is_attached: bool,
     },
+    /// By another source, so much is remote.
+    Contradicted {
+        by: EvidenceSource,
+        interval: Interval,
+        samples: u64,
+        is_attached: bool,
+    },
 }
 
 impl fmt::Display for Cause {
@@ -152,6 +159,14 @@ impl fmt::Display for Cause {
                 low * 100.0,
                 high * 100.0,
                 seen(*samples, source.as_ref()),
+                longer(*is_attached)
+            ),
+            Self::Contradicted { by, interval: [low, high], samples, is_attached } => write!(
+                f,
+                "the sources disagree: by '{by}', [{:.0}, {:.0}] % of the accesses would be remote ({}); {}",
+                low * 100.0,
+                high * 100.0,
+                seen(*samples, Some(by)),
                 longer(*is_attached)
             ),
             Self::TooFewSamples { samples, source, is_attached } => {
@@ -275,7 +290,19 @@ impl Analysis {
         {
             causes.push(Cause::RemoteElsewhere { interval, largest: self.largest_not_judged() });
         }
+        causes.extend(self.contradiction().filter(|_| causes.is_empty() && self.findings.is_empty()));
         causes
+    }
+
+    /// Another source by which so much is remote that an all-clear would be wrong.
+    fn contradiction(&self) -> Option<Cause> {
+        let [_, high] = self.remote_interval?;
+        let contradicts = |check: &&CrossCheck| {
+            !check.agrees && CrossCheck::is_precise(check.interval) && check.interval[0] > SUBSTANTIAL && check.interval[0] > high
+        };
+        let CrossCheck { evidence, interval, samples, .. } = self.cross_checks.iter().find(contradicts)?;
+        let is_attached = self.is_attached();
+        Some(Cause::Contradicted { by: evidence.clone(), interval: *interval, samples: *samples, is_attached })
     }
 
     /// Whether much is remote for certain, and at least half of it in objects that were not judged.
@@ -339,6 +366,7 @@ mod tests {
             Cause::TooUncertain { .. } => 8,
             Cause::NotWritten { .. } => 9,
             Cause::RemoteElsewhere { .. } => 10,
+            Cause::Contradicted { .. } => 11,
         }
     }
 
@@ -362,6 +390,7 @@ mod tests {
                 all.push(Cause::TooUncertain { interval: [0.1, 0.6], samples: 1000, source: source.clone(), is_attached });
             }
         }
+        all.push(Cause::Contradicted { by: EvidenceSource::Watch, interval: [0.61, 0.67], samples: 25, is_attached: false });
         for cause in &all {
             let text = cause.to_string();
             assert!(text.trim().len() > 15 && !text.trim_end().ends_with([':', ',', ';']), "{cause:?}: '{text}'");
@@ -369,6 +398,6 @@ mod tests {
         let mut kinds: Vec<usize> = all.iter().map(number).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        assert_eq!(kinds, (0..11).collect::<Vec<_>>());
+        assert_eq!(kinds, (0..12).collect::<Vec<_>>());
     }
 }

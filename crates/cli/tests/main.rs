@@ -3,10 +3,15 @@
 
 mod command_line;
 mod doctor;
+mod machine_commands;
 mod predict;
 
 use std::process::{Command, Output};
 
 fn firsttouch(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_firsttouch")).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
 }

@@ -165,12 +165,13 @@ fn remove_unused(folder: &Path, is_meant: impl Fn(&Leftover) -> bool) {
     }
 }
 
-/// This user's entries of a directory.
-fn entries(folder: &Path) -> impl Iterator<Item = (String, PathBuf, fs::Metadata)> {
+/// This user's entries of a directory whose name begins in one of these ways. Others are not looked at: a shared directory may have thousands.
+fn entries<'a>(folder: &Path, beginnings: &'a [&str]) -> impl Iterator<Item = (String, PathBuf, fs::Metadata)> + use<'a> {
     let own = identity::effective_user();
     fs::read_dir(folder).into_iter().flatten().flatten().filter_map(move |entry| {
+        let name = entry.file_name().into_string().ok().filter(|name| beginnings.iter().any(|beginning| name.starts_with(beginning)))?;
         let about = fs::symlink_metadata(entry.path()).ok().filter(|about| about.uid() == own && !about.is_symlink())?;
-        Some((entry.file_name().into_string().ok()?, entry.path(), about))
+        Some((name, entry.path(), about))
     })
 }
 
@@ -183,7 +184,7 @@ fn temporary_in(folder: &Path, processes: &Processes) -> Vec<Leftover> {
         let user = Some(pid).filter(|pid| process_exists(*pid)).map(User::Process).or_else(|| user(&path, kind, &about, processes));
         Some(Leftover { bytes: bytes_of(&path, &about), path, kind, user })
     };
-    entries(folder).filter_map(one).collect()
+    entries(folder, &[&mine, PLAN]).filter_map(one).collect()
 }
 
 fn cached_in(folder: &Path, processes: &Processes) -> Vec<Leftover> {
@@ -202,7 +203,7 @@ fn cached_in(folder: &Path, processes: &Processes) -> Vec<Leftover> {
         let user = writer.map(User::Process).or_else(|| user(&path, kind, &about, processes));
         about.is_file().then(|| Leftover { bytes: bytes_of(&path, &about), path, kind, user })
     };
-    entries(folder).filter_map(one).collect()
+    entries(folder, &[""]).filter_map(one).collect()
 }
 
 /// `a.ftp`, `a.ftp.1`

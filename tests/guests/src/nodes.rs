@@ -24,7 +24,7 @@ pub fn first_two_with_cpus() -> [Node; 2] {
     [with_cpus.next().unwrap(), with_cpus.next().unwrap()]
 }
 
-/// A node with less than 4 % of its memory free, until it is dropped.
+/// A node with less than 4 % of its memory free, until it is dropped. (It is filled further, because the kernel may find some more.)
 pub struct FullNode {
     _fillers: Vec<Waiting>,
     _reserve: Setting,
@@ -41,14 +41,14 @@ impl FullNode {
         let (mut fillers, mut looks_full) = (Vec::new(), 0);
         while looks_full < 3 {
             let free = mib_of(node, "MemFree:");
-            if free * 100 < total * 4 {
+            if free * 1000 < total * 35 {
                 looks_full += 1;
                 std::thread::sleep(Duration::from_millis(200));
                 continue;
             }
             assert!(fillers.len() < 20, "node {node} does not fill");
             looks_full = 0;
-            let more = (free - total * 3 / 100).to_string();
+            let more = (free - total * 25 / 1000).to_string();
             fillers.push(Waiting::start_under(&["numactl", &bind], "fill", &[&more, "huge", "wait"]));
         }
         Self { _fillers: fillers, _reserve: reserve }

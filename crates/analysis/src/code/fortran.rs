@@ -1,12 +1,14 @@
 //! Fortran in free form: may the rounds of a loop run on several threads, and which OpenMP directives are around a line?
 
+mod words;
+
 use super::expression::{Expression, whole};
 use super::polynomial::{Polynomial, Range as Values, tells_rounds_apart};
 use super::regions::Directive;
 use super::tokens::of_text;
 use crate::Sources;
-use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
+use words::{begins_unit, ends_unit, is_called, is_do, is_end_do, is_name, without_comment, words};
 
 const INTRINSICS: &[&str] = &[
     "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "exp", "log", "log10", "sqrt", "abs", "min", "max",
@@ -363,46 +365,6 @@ fn expression(text: &str) -> Option<Expression> {
     whole(&of_text(&text)?)
 }
 
-fn without_comment(line: &str) -> &str {
-    let mut quote = None;
-    let end = line.char_indices().find_map(|(at, c)| {
-        match quote {
-            Some(open) if c == open => quote = None,
-            None if c == '\'' || c == '"' => quote = Some(c),
-            None if c == '!' => return Some(at),
-            _ => {}
-        }
-        None
-    });
-    end.and_then(|end| line.get(..end)).unwrap_or(line)
-}
-
-fn begins_unit(code: &str) -> bool {
-    let is_word = |word: &str| words(code).contains(word);
-    !code.starts_with("end")
-        && (code.starts_with("program ") || is_word("subroutine") || is_word("function"))
-        && !code.contains('=')
-        && !code.contains('\'')
-        && !code.contains('"')
-}
-
-fn ends_unit(code: &str) -> bool {
-    let second = code.strip_prefix("end").map(str::trim);
-    let is_end =
-        second.is_some_and(|rest| rest.is_empty() || ["program", "subroutine", "function"].iter().any(|word| rest.starts_with(word)));
-    is_end || code == "contains"
-}
-
-fn is_do(code: &str) -> bool {
-    let unnamed = code.split_once(':').filter(|(name, rest)| is_name(name.trim()) && !rest.starts_with(':')).map_or(code, |(_, rest)| rest);
-    let rest = unnamed.trim_start().strip_prefix("do");
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
-}
-
-fn is_end_do(code: &str) -> bool {
-    code.starts_with("end do") || code.starts_with("enddo")
-}
-
 fn head(code: &str) -> Option<Head> {
     let (variable, bounds) = code.strip_prefix("do")?.split_once('=')?;
     let variable = Some(variable.trim()).filter(|name| is_name(name))?;
@@ -428,23 +390,6 @@ fn head(code: &str) -> Option<Head> {
         low: (*low).to_owned(),
         high: (*high).to_owned(),
         has_step: !step.is_empty(),
-    })
-}
-
-fn is_name(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
-fn words(code: &str) -> BTreeSet<&str> {
-    code.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty()).collect()
-}
-
-/// Whether a name with a bracket occurs: `u(` or `u (`.
-fn is_called(code: &str, name: &str) -> bool {
-    code.match_indices(name).any(|(at, _)| {
-        let before = code.get(..at).unwrap_or_default().chars().next_back();
-        let after = code.get(at + name.len()..).unwrap_or_default().trim_start();
-        !before.is_some_and(|c| c.is_alphanumeric() || c == '_') && after.starts_with('(')
     })
 }
 

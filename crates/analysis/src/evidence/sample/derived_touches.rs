@@ -11,12 +11,16 @@
 //! - where no faults are recorded, the threads' fault counts allow it (`fault_counts.rs`). They also show the first touches of processes in
 //!   which one thread touched everything.
 //!
+//! Memory that a process inherited by fork needs less: a page that it writes is its own from then on. So each sweep that writes counts, apart
+//! from places with recorded faults nearby.
+//!
 //! Each sweep becomes records at equal distances, which stand for the pages between them.
 
 use super::fault_counts::FaultCounts;
 use super::rates::Rates;
 use super::sweeps::{Sweep, sweeps};
 use super::{BASE_PAGE, by_sample};
+use crate::inherited::Inheritance;
 use crate::threads::Threads;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{FirstTouch, Id, Object, Profile};
@@ -30,6 +34,8 @@ const LEAST_COVERED: f64 = 0.5;
 pub(super) const RECORDS: u64 = 256;
 /// With so many recorded faults, an object needs no others.
 const ENOUGH: usize = 8;
+/// Recorded faults show what lies nearer than this many times what one of them stands for.
+const CLOSE: f64 = 4.0;
 /// A sampling period holds this long before and after a record, ns.
 const PERIOD_HOLDS_NS: u64 = 250_000_000;
 
@@ -41,7 +47,9 @@ pub fn derived_touches(profile: &Profile, threads: &Threads) -> Vec<FirstTouch> 
     }
     let is_refused = profile.evidence_of(&EvidenceSource::Touch).is_some_and(|evidence| !evidence.available);
     let recorded = Recorded::new(profile);
-    let has_few = |object: &&Object| object.bytes >= LEAST_BYTES && recorded.of(object).count() < ENOUGH;
+    let inheritance = Inheritance::new(profile);
+    let is_copy = |object: &Object| !is_refused && inheritance.is_copy(object);
+    let has_few = |object: &&Object| object.bytes >= LEAST_BYTES && (recorded.of(object).count() < ENOUGH || is_copy(object));
     let open: HashMap<Id, &Object> = profile.objects.iter().filter(has_few).map(|object| (object.id, object)).collect();
     if open.is_empty() && !is_refused {
         return Vec::new();
@@ -56,8 +64,14 @@ pub fn derived_touches(profile: &Profile, threads: &Threads) -> Vec<FirstTouch> 
         if profile.machine.transparent_huge_pages == "always" { profile.machine.huge_page_bytes.max(BASE_PAGE) } else { BASE_PAGE };
     let mut by_thread: BTreeMap<Id, u64> = BTreeMap::new();
     let mut swept_first: Vec<(&Object, Vec<&Sweep>)> = Vec::new();
+    let mut copied: Vec<(&Object, Sweep)> = Vec::new();
     for (id, swept) in &by_object {
         let Some(&object) = open.get(id) else { continue };
+        if is_copy(object) {
+            let writing = swept.iter().filter(|sweep| sweep.is_certain && sweep.writes);
+            copied.extend(until_the_end(object, writing.cloned().collect()).into_iter().map(|sweep| (object, sweep)));
+            continue;
+        }
         let faults = (object.bytes / page_bytes) as f64;
         let counts = |sweep: &&Sweep| {
             let is_hidden = || faults / recorded.period_at(object.process, sweep.time_ns) < ENOUGH as f64;
@@ -69,6 +83,11 @@ pub fn derived_touches(profile: &Profile, threads: &Threads) -> Vec<FirstTouch> 
     }
     let counts = is_refused.then(|| FaultCounts::new(profile));
     let mut touches = Vec::new();
+    for (object, sweep) in copied {
+        let near = (CLOSE * recorded.period_at(object.process, sweep.time_ns) * BASE_PAGE as f64) as u64;
+        let written = touches_of(&sweep, object.process, (object.bytes / RECORDS).max(BASE_PAGE));
+        touches.extend(written.filter(|touch| !recorded.is_near(object, touch.address, near)));
+    }
     let mut known: HashSet<Id> = HashSet::new();
     for (object, mut firsts) in swept_first {
         firsts.retain(|sweep| counts.as_ref().is_none_or(|counts| counts.allow(object.process, sweep.thread, by_thread[&sweep.thread])));
@@ -123,6 +142,14 @@ impl Recorded {
         own.filter(move |touch| life.contains(&touch.1)).take(ENOUGH)
     }
 
+    /// Whether a touch during the object's life is recorded within this distance.
+    fn is_near(&self, object: &Object, address: u64, near: u64) -> bool {
+        let list = self.by_address.get(&object.process).map_or(&[][..], Vec::as_slice);
+        let life = object.born_ns..=object.died_ns.unwrap_or(u64::MAX);
+        let from = list.partition_point(|touch| touch.0 < address.saturating_sub(near));
+        list[from..].iter().take_while(|touch| touch.0 <= address.saturating_add(near)).any(|touch| life.contains(&touch.1))
+    }
+
     /// How many faults a record stood for at this time; 1 if no fault was recorded around it.
     fn period_at(&self, process: Id, time: u64) -> f64 {
         let list = self.by_time.get(&process).map_or(&[][..], Vec::as_slice);
@@ -130,6 +157,23 @@ impl Recorded {
         let around = list[list.partition_point(|touch| touch.0 < from)..].iter().take_while(|touch| touch.0 <= to);
         around.map(|touch| touch.1).fold(1.0, f64::max)
     }
+}
+
+/// A loop that moves on goes on until some time before the next tick: half a tick's way, on average. `sweeps`: by time, on one object.
+fn until_the_end(object: &Object, mut sweeps: Vec<Sweep>) -> Vec<Sweep> {
+    for at in 1..sweeps.len() {
+        let (before, sweep) = (sweeps[at - 1].clone(), &sweeps[at]);
+        let is_last = sweeps.get(at + 1).is_none_or(|next| next.start != sweep.end && next.end != sweep.start);
+        let way = (sweep.end - sweep.start) / 2;
+        let goes_on = is_last && sweep.thread == before.thread;
+        let sweep = &mut sweeps[at];
+        if goes_on && before.end == sweep.start {
+            sweep.end = (sweep.end + way).min(object.address.saturating_add(object.bytes));
+        } else if goes_on && before.start == sweep.end {
+            sweep.start = sweep.start.saturating_sub(way).max(object.address);
+        }
+    }
+    sweeps
 }
 
 fn touches_of(sweep: &Sweep, process: Id, step: u64) -> impl Iterator<Item = FirstTouch> {

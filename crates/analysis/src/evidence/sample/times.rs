@@ -24,8 +24,8 @@ const LONGEST: f64 = 12.0;
 const LONGEST_THINNED: f64 = 4.0;
 /// Successive samples that share their time.
 const SHARING: usize = 8;
-/// A loop's mean time counts as so many samples of the usual time.
-const OF_USUAL: f64 = 8.0;
+/// So many standard errors of a loop's mean time may be chance.
+const CHANCE: f64 = 2.0;
 /// Recorders do not thin out more than this.
 const MOST_WEIGHT: f64 = 1e6;
 
@@ -80,7 +80,7 @@ impl Times {
             last_shared.insert(sample.thread, may_share);
             times.shared.insert(sample.id, own * weight);
         }
-        let mean_of = means(sharing.values().flatten(), usual);
+        let mean_of = means(sharing.values().flatten());
         for block in sharing.values().flat_map(|own| own.chunks(SHARING)) {
             let all: f64 = block.iter().map(|share| share.ns).sum();
             let parts: f64 = block.iter().map(|share| mean_of[&share.class]).sum();
@@ -107,14 +107,42 @@ struct Share {
     ns: f64,
 }
 
-/// What samples in each loop stand for on average, ns.
-fn means<'a>(shares: impl Iterator<Item = &'a Share>, usual: f64) -> HashMap<Option<u64>, f64> {
-    let mut sums: HashMap<Option<u64>, (f64, f64)> = HashMap::new();
+/// What samples in each loop stand for on average, ns: the mean of all samples, and of a loop's difference from it what chance does not explain.
+fn means<'a>(shares: impl Iterator<Item = &'a Share>) -> HashMap<Option<u64>, f64> {
+    let (mut all, mut of_class) = (Sum::default(), HashMap::<Option<u64>, Sum>::new());
     for share in shares {
-        let (ns, count) = sums.entry(share.class).or_insert((OF_USUAL * usual, OF_USUAL));
-        (*ns, *count) = (*ns + share.ns, *count + 1.0);
+        all.add(share.ns);
+        of_class.entry(share.class).or_default().add(share.ns);
     }
-    sums.into_iter().map(|(class, (ns, count))| (class, ns / count)).collect()
+    let mean = |sum: &Sum| {
+        let difference = sum.mean() - all.mean();
+        let by_chance = CHANCE.powi(2) * sum.variance_of_mean() / difference.powi(2).max(f64::MIN_POSITIVE);
+        all.mean() + difference * (1.0 - by_chance).max(0.0)
+    };
+    of_class.iter().map(|(class, sum)| (*class, mean(sum))).collect()
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    count: f64,
+    ns: f64,
+    squares: f64,
+}
+
+impl Sum {
+    fn add(&mut self, ns: f64) {
+        *self = Self { count: self.count + 1.0, ns: self.ns + ns, squares: self.squares + ns * ns };
+    }
+
+    fn mean(&self) -> f64 {
+        self.ns / self.count.max(1.0)
+    }
+
+    /// Infinite for a single value.
+    fn variance_of_mean(&self) -> f64 {
+        let variance = (self.squares / self.count.max(1.0) - self.mean().powi(2)).max(0.0);
+        if self.count < 2.0 { f64::INFINITY } else { variance / (self.count - 1.0) }
+    }
 }
 
 /// Most of the time before a sample in the kernel is the kernel's.

@@ -204,3 +204,49 @@ pub(super) fn records((start, end): (u64, u64), touch: &FirstTouch, step: u64) -
         ..touch.clone()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use firsttouch_model::rows::ObjectKind;
+
+    /// Check that the last sweep of a thread is longer by half, in the direction in which it moves and within the object, and that single sweeps and
+    /// those of other threads stay as they are.
+    #[test]
+    fn the_last_sweep_goes_on() {
+        let object = Object {
+            id: 1,
+            process: 1,
+            kind: ObjectKind::Anonymous,
+            call: None,
+            name: None,
+            address: 1000,
+            bytes: 1000,
+            born_ns: 0,
+            died_ns: None,
+            site: None,
+            thread: None,
+        };
+        let sweep = |thread, time_ns, start, end| Sweep {
+            object: 1,
+            thread,
+            cpu: 0,
+            time_ns,
+            site: None,
+            start,
+            end,
+            writes: true,
+            fills: true,
+            is_certain: true,
+        };
+        let ends = |sweeps: Vec<Sweep>| -> Vec<(u64, u64)> {
+            until_the_end(&object, sweeps).iter().map(|sweep| (sweep.start, sweep.end)).collect()
+        };
+        let up = vec![sweep(1, 1, 1000, 1200), sweep(1, 2, 1200, 1400)];
+        assert_eq!(ends(up), [(1000, 1200), (1200, 1500)]);
+        assert_eq!(ends(vec![sweep(1, 1, 1500, 1700), sweep(1, 2, 1700, 1950)]), [(1500, 1700), (1700, 2000)]);
+        assert_eq!(ends(vec![sweep(1, 1, 1400, 1600), sweep(1, 2, 1200, 1400)]), [(1400, 1600), (1100, 1400)]);
+        assert_eq!(ends(vec![sweep(1, 1, 1400, 1600)]), [(1400, 1600)]);
+        assert_eq!(ends(vec![sweep(1, 1, 1000, 1200), sweep(2, 2, 1200, 1400)]), [(1000, 1200), (1200, 1400)]);
+    }
+}

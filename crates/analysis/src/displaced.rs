@@ -12,7 +12,7 @@
 use firsttouch_model::Estimate;
 
 /// Where pages may not have been touched at all, a record says nothing about those farther away than so many times what it stands for.
-const CLOSE: f64 = 4.0;
+pub(crate) const CLOSE: f64 = 4.0;
 
 /// A first touch whose page was found.
 #[derive(Clone, Copy, Debug)]

@@ -12,11 +12,9 @@ mod unsettled;
 mod verdicts;
 
 use firsttouch_analysis::{
-    Analysis, CodeLocation, EvidenceView, Finding, FirstTouchView, LostView, MachineView, NotJudged, NotJudgedReason, ObjectMap,
-    ObjectView, PartitionKind, ThreadView,
+    Analysis, CodeLocation, EvidenceView, Finding, FirstTouchView, MachineView, NotJudged, ObjectMap, ObjectView, PartitionKind, ThreadView,
 };
 use firsttouch_model::TouchCause;
-use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::finding::{FindingKind, FixKind, Severity};
 use firsttouch_model::rows::ObjectKind;
 use firsttouch_model::traffic::Traffic;

@@ -1,6 +1,10 @@
 //! What stands against a verdict, and what was not judged.
 
-use super::*;
+use super::{PLAIN, check, context, evidence, matrix_a, serial, text, well_placed};
+use firsttouch_analysis::{Analysis, CodeLocation, EvidenceView, LostView, NotJudged, NotJudgedReason, ObjectView};
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::rows::ObjectKind;
+use firsttouch_report::Style;
 
 /// Check that a figure without any judged object is not called good.
 #[test]

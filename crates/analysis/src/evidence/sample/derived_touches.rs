@@ -20,6 +20,7 @@ use super::fault_counts::FaultCounts;
 use super::rates::Rates;
 use super::sweeps::{Sweep, sweeps};
 use super::{BASE_PAGE, by_sample};
+use crate::displaced::CLOSE;
 use crate::inherited::Inheritance;
 use crate::threads::Threads;
 use firsttouch_model::evidence::EvidenceSource;
@@ -34,8 +35,6 @@ const LEAST_COVERED: f64 = 0.5;
 pub(super) const RECORDS: u64 = 256;
 /// With so many recorded faults, an object needs no others.
 const ENOUGH: usize = 8;
-/// Recorded faults show what lies nearer than this many times what one of them stands for.
-const CLOSE: f64 = 4.0;
 /// A sampling period holds this long before and after a record, ns.
 const PERIOD_HOLDS_NS: u64 = 250_000_000;
 

@@ -1,5 +1,8 @@
-//! Tests in the guest with CPUs on three nodes (two, one and one), a fourth node that has only memory, and unequal distances.
+//! Tests in the guest with CPUs on three nodes (two, one and one), a fourth node that has only memory, and unequal distances; and tests that one
+//! guest suffices for, because this one has time left when the other goes on.
 
+mod bench;
+mod shared_folder;
 mod slow_tier;
 
 use firsttouch_guests::json;

@@ -11,9 +11,14 @@ const HALVED: u64 = 50_000;
 const WINDOW_NS: u64 = 20_000_000;
 /// How often the part of the time that is sampled changes, windows.
 const CHANGES: u64 = 5;
-/// firsttouch spends at most this part of one CPU on samples. More is allowed at the start, when code is decoded for the first time.
+/// firsttouch spends at most this part of one CPU on samples, apart from a time at the start, when code is decoded for the first time.
 const BUDGET: f64 = 0.02;
-const START_NS: u64 = 1_000_000_000;
+const START_NS: u64 = 50_000_000;
+/// What a sample costs is the mean over about so many of the last ones: the first ones of a loop cost many times what the later ones do, and
+/// must not be held against these.
+const RECENT: f64 = 20.0;
+/// More samples are taken again if they would take at most this part of the budget.
+const SURELY: f64 = 0.8;
 /// The user is told if more than this part of the samples is left out.
 const LEFT_OUT_NAMED: f64 = 0.2;
 /// At most one window of 2^10 is sampled for reasons of cost.
@@ -22,9 +27,15 @@ const MOST_BY_COST: u32 = 10;
 #[derive(Debug, Default)]
 pub struct Thinning {
     taken: u64,
+    /// CPU time in all, and samples taken since it was last added to.
     spent_ns: u64,
-    began_ns: Option<u64>,
-    window: u64,
+    unpaid: u64,
+    /// Mean CPU time of the last samples, ns; samples offered per ns of late.
+    cost_ns: f64,
+    rate: f64,
+    /// When the samples that give the rate began, and their number.
+    since_ns: Option<u64>,
+    recent: u64,
     /// Halvings because of the cost.
     by_cost: u32,
     /// Samples that were offered, and those that were left out because of the cost.
@@ -35,17 +46,14 @@ pub struct Thinning {
 impl Thinning {
     /// The number of samples that one at this time stands for; `None` if it is left out.
     pub fn weight(&mut self, time_ns: u64) -> Option<f64> {
-        let began = *self.began_ns.get_or_insert(time_ns);
         let window = time_ns / WINDOW_NS;
-        if window / CHANGES > self.window / CHANGES {
-            self.window = window;
-            let part = self.spent_ns as f64 / (time_ns.saturating_sub(began) + START_NS) as f64;
-            if part > BUDGET {
-                self.by_cost = (self.by_cost + 1).min(MOST_BY_COST);
-            } else if part < BUDGET / 2.0 {
-                self.by_cost = self.by_cost.saturating_sub(1);
-            }
+        let since = *self.since_ns.get_or_insert(time_ns);
+        if time_ns.saturating_sub(since) >= CHANGES * WINDOW_NS {
+            self.rate = self.recent as f64 / (time_ns - since) as f64;
+            (self.since_ns, self.recent) = (Some(time_ns), 0);
+            self.adapt();
         }
+        self.recent += 1;
         let by_size = if self.taken < FULL { 0 } else { 1 + u32::try_from((self.taken - FULL) / HALVED).unwrap_or(u32::MAX) };
         let one_of = 1u64 << by_size.max(self.by_cost).min(20);
         self.offered += 1;
@@ -54,6 +62,7 @@ impl Thinning {
             return None;
         }
         self.taken += 1;
+        self.unpaid += 1;
         Some(one_of as f64)
     }
 
@@ -69,9 +78,26 @@ impl Thinning {
         })
     }
 
-    /// A sample took firsttouch so long.
+    /// The samples since the call before took firsttouch so long.
     pub fn spend(&mut self, ns: u64) {
+        let samples = std::mem::take(&mut self.unpaid) as f64;
         self.spent_ns += ns;
+        if samples > 0.0 {
+            let kept = (1.0 - 1.0 / RECENT).powf(samples);
+            let kept = if self.cost_ns > 0.0 { kept } else { 0.0 };
+            self.cost_ns = kept * self.cost_ns + (1.0 - kept) * ns as f64 / samples;
+        }
+    }
+
+    /// Takes as many samples as the budget allows, by what the last ones cost and how many there are.
+    fn adapt(&mut self) {
+        let all = self.rate * self.cost_ns;
+        let at = |halvings: u32| all / f64::from(1u32 << halvings);
+        if self.spent_ns > START_NS && at(self.by_cost) > BUDGET {
+            self.by_cost = (self.by_cost + 1).min(MOST_BY_COST);
+        } else if self.by_cost > 0 && at(self.by_cost - 1) < SURELY * BUDGET {
+            self.by_cost -= 1;
+        }
     }
 }
 
@@ -121,5 +147,20 @@ mod tests {
         assert!((sum / all as f64 - 1.0).abs() < 0.2, "{sum}");
         assert!(thinning.sentence().is_some_and(|sentence| sentence.starts_with("9") && sentence.contains("2 % of a CPU")));
         assert_eq!(Thinning::default().sentence(), None);
+    }
+
+    /// Check that samples which were expensive at the start, when their code was decoded, are not held against the later ones.
+    #[test]
+    fn expensive_starts_are_forgotten() {
+        let mut thinning = Thinning::default();
+        let mut late = 0;
+        for i in 0..20_000_u64 {
+            if thinning.weight(i * 1_000_000).is_some() {
+                let is_late = i >= 2_000;
+                late += u64::from(is_late);
+                thinning.spend(if is_late { 10_000 } else { 2_000_000 });
+            }
+        }
+        assert!(late > 15_000, "{late}");
     }
 }

@@ -1,48 +1,42 @@
 //! Samples of registers alone agree with the truth on two nodes: with that of DGEMV, and with the findings that need real nodes. Watchpoints are too
 //! slow in an emulated guest to be a cross-check, so none are set.
 
-use super::dgemv::{BALANCING, HUGE_PAGES, dgemv_with};
+use super::dgemv::{BALANCING, HUGE_PAGES, assert_remote, dgemv_with};
 use firsttouch_e2e::tool::temporary_directory;
 use firsttouch_guests::{Blocks, Setting, balancing_off, findings, parts, sampled};
 use serde_json::Value;
 
 const NO_WATCHPOINTS: [(&str, &str); 1] = [("FIRSTTOUCH_WATCHPOINTS", "never")];
-/// A figure may differ from the truth by this much, if its interval does not contain the truth.
-const MARGIN: f64 = 0.05;
-
 /// Checks that samples give the remote fraction, and that it is the true one.
-fn assert_remote(report: &Value, truth: f64) {
-    let number = |pointer: &str| report.pointer(pointer).and_then(Value::as_f64).unwrap_or_else(|| panic!("no {pointer}: {report:#}"));
-    let (remote, low, high) = (number("/remote_fraction"), number("/remote_interval/0"), number("/remote_interval/1"));
-    println!("{:?}: {remote} [{low}, {high}] by {} for {truth}", findings(report), report["remote_evidence"]);
+fn assert_sampled_remote(report: &Value, truth: f64) {
     assert_eq!(report["remote_evidence"], "sample", "{report:#}");
-    assert!((low <= truth && truth <= high) || (remote - truth).abs() <= MARGIN, "{remote} [{low}, {high}], not {truth}: {report:#}");
-    // An interval that contains everything would prove nothing.
-    assert!(high - low <= 0.4, "{remote} [{low}, {high}]: {report:#}");
+    assert_remote(report, truth);
 }
 
 /// Check DGEMV: half of the accesses are remote after serial initialisation, and none after parallel initialisation.
 ///
-/// Not met yet. 99 % of the samples are left out in a guest, because decoding one takes so long there. On a loaded host, three runs gave 43 % [37, 50],
-/// 59 % [42, 75] and 65 % [53, 76] after serial initialisation.
+/// Eight runs of dgemv's serial initialisation covered the truth or missed it by up to 0.058, three runs of this test had one interval of 0.8.
 #[test]
-#[ignore = "fails: samples in an emulated guest are too few, and their intervals too narrow"]
+#[ignore = "emulated: one run in three has an interval too wide to say anything"]
 fn dgemv() {
     sampled(|| {
         let _settings = (Setting::set(BALANCING, "0"), Setting::set(HUGE_PAGES, "never"));
         let folder = temporary_directory();
-        let serial = dgemv_with(&NO_WATCHPOINTS, &folder.path().join("serial.ftp"), "serial", "200");
+        let serial = dgemv_with(&NO_WATCHPOINTS, &folder.path().join("serial.ftp"), "serial", "60");
         assert_eq!(findings(&serial), [("serial-first-touch", "A")], "{serial:#}");
-        assert_remote(&serial, 0.5);
-        let parallel = dgemv_with(&NO_WATCHPOINTS, &folder.path().join("parallel.ftp"), "parallel", "200");
+        assert_sampled_remote(&serial, 0.5);
+        let parallel = dgemv_with(&NO_WATCHPOINTS, &folder.path().join("parallel.ftp"), "parallel", "60");
         assert_eq!(findings(&parallel), [], "{parallel:#}");
-        assert_remote(&parallel, 0.0);
+        assert_sampled_remote(&parallel, 0.0);
     });
 }
 
 /// Check the findings that need real nodes: memory bound to a node, interleaved memory, and threads that moved.
+///
+/// Not met: bound memory had 13 samples in one run (their cost was overrated), and threads that leave their memory were
+/// `mismatched-partition` in 3 of 3, for a cause not yet known.
 #[test]
-#[ignore = "too few samples on a loaded host: 16 in 6 s, [0.08, 0.59] for 0.33"]
+#[ignore = "emulated: too few samples in one run, and threads that leave their memory get another finding"]
 fn findings_on_two_nodes() {
     let bind = ["numactl", "--membind=0"];
     let interleave = ["numactl", "--interleave=all"];
@@ -61,7 +55,7 @@ fn findings_on_two_nodes() {
             let expected: Vec<(&str, &str)> = finding.iter().map(|finding| (*finding, "parts")).collect();
             assert_eq!(findings(&report), expected, "{report:#}");
             assert_eq!(parts(&report)["judged"], true, "{report:#}");
-            assert_remote(&report, *truth);
+            assert_sampled_remote(&report, *truth);
         });
     }
 }

@@ -9,6 +9,7 @@ use firsttouch_model::counted;
 use firsttouch_model::evidence::EvidenceSource;
 use serde::Serialize;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// With fewer samples or a wider interval, the remote fraction gives no verdict.
 const LEAST_SAMPLES: u64 = 16;
@@ -18,6 +19,9 @@ const SUBSTANTIAL: f64 = 0.2;
 
 /// If more than this is remote for certain, there is an all-clear only if judged objects explain it (an interleaved table, say).
 const MUCH_REMOTE: f64 = 0.1;
+
+/// Exit statuses of programs that a signal ended, as shells give them.
+const BY_SIGNALS: RangeInclusive<i32> = 129..=192;
 
 /// The verdict on a program.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +57,10 @@ pub enum Cause {
     NoThreads,
     /// The recording ended before the program did, which had one thread until then.
     EndedEarly,
+    /// A signal ended the program, which had one thread until then.
+    Killed {
+        exit_code: i32,
+    },
     /// This part of the touched memory belongs to no recorded object.
     Unrecorded(f64),
     /// Processes that were started and not profiled used this part of the CPU time.
@@ -116,6 +124,10 @@ impl fmt::Display for Cause {
             Self::EndedEarly => {
                 write!(f, "the recording ended before the program did, which had one thread until then; record it for longer")
             }
+            Self::Killed { exit_code } => write!(
+                f,
+                "a signal ended the program (exit status {exit_code}), which had one thread until then: what it would have done is not known"
+            ),
             Self::Unrecorded(part) => write!(f, "{} of the touched memory belongs to no recorded object", percent(*part)),
             Self::Children(part) => write!(
                 f,
@@ -250,6 +262,9 @@ impl Analysis {
             if has_ended_early {
                 return vec![Cause::EndedEarly];
             }
+            if let Some(exit_code) = self.exit_code.filter(|code| BY_SIGNALS.contains(code)) {
+                return vec![Cause::Killed { exit_code }];
+            }
             let sources = || self.evidence.iter().filter(|evidence| shows_accesses(&evidence.source));
             let is_seen = self.coverage.is_some() || sources().any(|evidence| evidence.samples > 0);
             let nothing = || Cause::NothingSeen { missing: self.missing_accesses(), wall_s: self.wall_s };
@@ -367,6 +382,7 @@ mod tests {
             Cause::NotWritten { .. } => 9,
             Cause::RemoteElsewhere { .. } => 10,
             Cause::Contradicted { .. } => 11,
+            Cause::Killed { .. } => 12,
         }
     }
 
@@ -374,7 +390,8 @@ mod tests {
     #[test]
     fn every_cause_has_words() {
         let missing = || [None, Some("perf is forbidden".to_owned())];
-        let mut all = vec![Cause::NoThreads, Cause::EndedEarly, Cause::Unrecorded(0.8), Cause::Children(0.9)];
+        let mut all =
+            vec![Cause::NoThreads, Cause::EndedEarly, Cause::Killed { exit_code: 137 }, Cause::Unrecorded(0.8), Cause::Children(0.9)];
         all.extend(missing().map(|missing| Cause::NothingSeen { missing, wall_s: 0.1 }));
         for is_attached in [false, true] {
             all.extend(missing().map(|missing| Cause::NoAccesses { missing, is_attached }));
@@ -398,6 +415,6 @@ mod tests {
         let mut kinds: Vec<usize> = all.iter().map(number).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        assert_eq!(kinds, (0..12).collect::<Vec<_>>());
+        assert_eq!(kinds, (0..13).collect::<Vec<_>>());
     }
 }

@@ -1,7 +1,7 @@
 //! Takes a place for a new profile: a file that this process alone writes. An older profile there is kept or replaced.
 
 use crate::APPLICATION_ID;
-use firsttouch_model::error::{Context, Error, Result};
+use firsttouch_model::error::{Context, Error, ErrorKind, Result};
 use firsttouch_system::calls::claim::claim;
 use firsttouch_system::calls::identity::effective_user;
 use firsttouch_system::calls::rename::{exchange, rename_new};
@@ -69,18 +69,18 @@ pub(crate) fn take(output: &Output) -> Result<(Created, Option<Older>)> {
                 )))
             }
         },
-        Output::Default { name, folders } => take_default(name, folders),
+        Output::Default { name, folders } => take_default(name, folders, None),
     }
 }
 
-fn take_default(name: &OsStr, folders: &[PathBuf]) -> Result<(Created, Option<Older>)> {
+/// Takes a place in the first of these folders that can be written. `refused`: why another one could not.
+pub(crate) fn take_default(name: &OsStr, folders: &[PathBuf], mut refused: Option<Error>) -> Result<(Created, Option<Older>)> {
     let with = |middle: &str| {
         let mut file = name.to_owned();
         file.push(middle);
         file.push(".ftp");
         file
     };
-    let mut refused: Option<Error> = None;
     for folder in folders {
         // As the cache directory is made elsewhere too: only this user can write there.
         let makes = || std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).is_ok() && is_own(folder);
@@ -105,7 +105,8 @@ fn take_default(name: &OsStr, folders: &[PathBuf]) -> Result<(Created, Option<Ol
                     return Ok(created(path, file, older, why));
                 }
                 Ok(Taken::InUse(_)) => in_use = Some(path),
-                Err(error) if error.kind() == firsttouch_model::error::ErrorKind::PermissionDenied => {
+                // Also a working directory that was removed, and a full disk.
+                Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::NotFound | ErrorKind::Other) => {
                     refused.get_or_insert(error);
                     break;
                 }

@@ -2,12 +2,13 @@
 //! Names of profiles: no profile is lost, two runs never share a file, and every option is checked before the program runs.
 
 use firsttouch_e2e::process::{Outcome, Running, run};
-use firsttouch_e2e::skip::is_root;
+use firsttouch_e2e::skip::{is_root, skipped};
 use firsttouch_e2e::tool::{Firsttouch, NOBODY, assert_clear_error, temporary_directory, text};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 
 /// The files in a directory, sorted.
 fn files(directory: &Path) -> Vec<String> {
@@ -150,6 +151,48 @@ fn a_read_only_directory() {
     let messages = outcome.messages();
     assert!(outcome.status == 0 && messages.contains("/true.ftp; -o names another"), "{outcome:?}");
     assert!(messages.contains(&format!("{}/firsttouch-", temporary.path().display())), "{messages}");
+}
+
+/// Check that a program runs, and that its profile goes to the cache directory, where the working directory was removed or is full.
+#[test]
+fn a_directory_without_a_place() {
+    let Some(firsttouch) = Firsttouch::find("a_directory_without_a_place") else { return };
+    let home = temporary_directory();
+    let from = |script: &str| {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]).env("FT", firsttouch.binary()).env("HOME", home.path()).env_remove("XDG_CACHE_HOME");
+        run(&mut command)
+    };
+    let file = home.path().join(".cache/firsttouch/true.ftp");
+    let removed = from("d=$(mktemp -d) && cd $d && rmdir $d && $FT profile --quiet -- /bin/true");
+    let says = format!("the profile is {}", file.display());
+    assert!(removed.status == 0 && removed.messages().contains(&says), "{removed:?}");
+    assert_eq!(firsttouch.report_json(&file)["exit_code"], 0);
+
+    // A mount of this process alone: as root, or where users may make namespaces of their own.
+    let full = from(
+        "unshare --user --map-root-user --mount sh -c 'mount -t tmpfs -o size=64k tmpfs /mnt && cd /mnt && $FT profile --quiet -- /bin/true; echo \"left: $(ls /mnt)\"'",
+    );
+    if full.stderr_text().contains("unshare: ") {
+        skipped("a_directory_without_a_place", "a user namespace is not allowed here");
+        return;
+    }
+    assert!(full.status == 0 && full.messages().contains(&says) && full.messages().contains("full"), "{full:?}");
+    assert_eq!(full.stdout_text().trim(), "left:", "{full:?}");
+}
+
+/// Check that a program which a signal ended is not called well placed.
+#[test]
+fn killed_programs_are_not_judged() {
+    let Some(firsttouch) = Firsttouch::find("killed_programs_are_not_judged") else { return };
+    let directory = temporary_directory();
+    let killed = at(
+        &firsttouch,
+        directory.path(),
+        &["profile", "--", "/bin/sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; kill -9 $$"],
+    );
+    assert_eq!(killed.status, 137, "{killed:?}");
+    assert!(killed.messages().contains("NOT JUDGED: a signal ended the program (exit status 137)"), "{killed:?}");
 }
 
 /// Check that nothing of the program runs if an option is wrong.

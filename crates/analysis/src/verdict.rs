@@ -57,7 +57,7 @@ pub enum Cause {
     NoThreads,
     /// The recording ended before the program did, which had one thread until then.
     EndedEarly,
-    /// A signal ended the program, which had one thread until then.
+    /// The program, which had one thread until then, ended as by a signal.
     Killed {
         exit_code: i32,
     },
@@ -126,7 +126,7 @@ impl fmt::Display for Cause {
             }
             Self::Killed { exit_code } => write!(
                 f,
-                "a signal ended the program (exit status {exit_code}), which had one thread until then: what it would have done is not known"
+                "the program, which had one thread until then, ended as by a signal (exit status {exit_code}): what it would have done is not known"
             ),
             Self::Unrecorded(part) => write!(f, "{} of the touched memory belongs to no recorded object", percent(*part)),
             Self::Children(part) => write!(

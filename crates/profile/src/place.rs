@@ -53,14 +53,14 @@ enum Taken {
     InUse(Option<PathBuf>),
 }
 
-/// Takes the place: creates an empty file that no other process writes.
+/// Takes the place: creates an empty file that no other process writes, and fills it. If that fails, the place is as before.
 ///
 /// # Errors
 /// When the place holds something that is not a profile, is being written by another process, or cannot be written.
-pub(crate) fn take(output: &Output) -> Result<(Created, Option<Older>)> {
+pub(crate) fn take<T>(output: &Output, fill: impl Fn(Created) -> Result<T>) -> Result<(T, Option<Older>)> {
     match output {
         Output::File(path) => match take_file(path, false)? {
-            Taken::Free(file, older) => Ok(created(path.clone(), file, older, None)),
+            Taken::Free(file, older) => filled(created(path.clone(), file, older, None), fill),
             Taken::InUse(kept) => {
                 let kept = kept.map_or(String::new(), |kept| format!(" (the older profile is {})", kept.display()));
                 Err(Error::invalid_input(format!(
@@ -69,12 +69,33 @@ pub(crate) fn take(output: &Output) -> Result<(Created, Option<Older>)> {
                 )))
             }
         },
-        Output::Default { name, folders } => take_default(name, folders, None),
+        Output::Default { name, folders } => take_default(name, folders, fill),
     }
 }
 
-/// Takes a place in the first of these folders that can be written. `refused`: why another one could not.
-pub(crate) fn take_default(name: &OsStr, folders: &[PathBuf], mut refused: Option<Error>) -> Result<(Created, Option<Older>)> {
+/// Fills a place that was taken, or gives it back.
+fn filled<T>((created, older): (Created, Option<Older>), fill: impl Fn(Created) -> Result<T>) -> Result<(T, Option<Older>)> {
+    match fill(created.clone()) {
+        Ok(writer) => Ok((writer, older)),
+        Err(error) => {
+            withdraw(&created, older);
+            Err(error)
+        }
+    }
+}
+
+/// Whether another folder may do: this one cannot be written, was removed, or is on a full disk.
+fn may_be_elsewhere(error: &Error) -> bool {
+    match error.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::NotFound => true,
+        // A limit on file sizes is the same in all folders.
+        ErrorKind::Other => limits::file_size().is_none(),
+        _ => false,
+    }
+}
+
+fn take_default<T>(name: &OsStr, folders: &[PathBuf], fill: impl Fn(Created) -> Result<T>) -> Result<(T, Option<Older>)> {
+    let mut refused: Option<Error> = None;
     let with = |middle: &str| {
         let mut file = name.to_owned();
         file.push(middle);
@@ -102,11 +123,16 @@ pub(crate) fn take_default(name: &OsStr, folders: &[PathBuf], mut refused: Optio
                         }
                         (None, None) => None,
                     };
-                    return Ok(created(path, file, older, why));
+                    match filled(created(path, file, older, why), &fill) {
+                        Err(error) if may_be_elsewhere(&error) => {
+                            refused.get_or_insert(error);
+                            break;
+                        }
+                        done => return done,
+                    }
                 }
                 Ok(Taken::InUse(_)) => in_use = Some(path),
-                // Also a working directory that was removed, and a full disk.
-                Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::NotFound | ErrorKind::Other) => {
+                Err(error) if may_be_elsewhere(&error) => {
                     refused.get_or_insert(error);
                     break;
                 }

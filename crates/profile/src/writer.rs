@@ -58,34 +58,8 @@ impl Writer {
     /// # Errors
     /// As [`Writer::create`]; also if another process is writing the profile.
     pub fn create_at(output: &Output) -> Result<Self> {
-        let Output::Default { name, folders } = output else { return Self::create_in(place::take(output)?) };
-        let (mut folders, mut refused) = (&folders[..], None);
-        loop {
-            let place = place::take_default(name, folders, refused.take())?;
-            let used = place.0.path.parent().map(Path::to_owned);
-            match Self::create_in(place) {
-                // A disk may be too full for the tables. (A limit on file sizes is the same in all folders.)
-                Err(error) if limits::file_size().is_none() => {
-                    let at = folders.iter().position(|folder| Some(folder.as_path()) == used.as_deref());
-                    let rest = at.map_or(&[][..], |at| &folders[at + 1..]);
-                    if rest.is_empty() {
-                        return Err(error);
-                    }
-                    (folders, refused) = (rest, Some(error));
-                }
-                done => return done,
-            }
-        }
-    }
-
-    fn create_in((created, older): (Created, Option<place::Older>)) -> Result<Self> {
-        match Self::fill(created.clone()) {
-            Ok(writer) => Ok(Self { older, reserve: Reserve::beside(&writer.created.path), ..writer }),
-            Err(error) => {
-                place::withdraw(&created, older);
-                Err(error)
-            }
-        }
+        let (writer, older) = place::take(output, Self::fill)?;
+        Ok(Self { older, reserve: Reserve::beside(&writer.created.path), ..writer })
     }
 
     fn fill(created: Created) -> Result<Self> {

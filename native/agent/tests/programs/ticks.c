@@ -159,7 +159,7 @@ int main(void) {
     struct itimerval often = {{0, 2000}, {0, 2000}}, off = {{0, 0}, {0, 0}};
     sigaction(SIGPROF, &action, NULL);
     setitimer(ITIMER_PROF, &often, NULL);
-    /* The kernel counts whole scheduler ticks for this timer, and none of them while the host runs something else. */
+    /* The kernel counts whole scheduler ticks for this timer, and may count none in a time that the host took. */
     for (int tries = 0; profiled == 0 && tries < 100; tries++) {
         burn(100);
     }

@@ -6,7 +6,7 @@ use crate::coverage::Coverage;
 use crate::diff::Change;
 use crate::evidence::{Counts, Evidence, Hit, Reader, SOURCES, Source, SourceRef, derived_touches, touches_of_appeared};
 use crate::faults::Faults;
-use crate::findings::{Case, Context, Program};
+use crate::findings::{Case, Context, Program, Weight};
 use crate::groups::{Group, groups};
 use crate::judge::{Judge, Subject, Usage, counted_accesses, divided};
 use crate::matrix::matrix;
@@ -79,8 +79,15 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     }
     let builder = Builder { profile, target, threads: &threads, uses: &uses, places: &places, residents: &residents };
     let is_input = |subject: &Subject| builder.first_touch(subject, None).cause == Some(TouchCause::Io);
-    let together = together::Context { profile, threads: &threads, uses: &uses, groups: &groups, judge: &judge, is_input: &is_input };
+    let weights: HashMap<usize, Weight> = {
+        let counted = |source: SourceRef| counted_accesses(&uses.of(source).design, &subjects);
+        let rules = Context { profile, target, threads: &threads, places: &places, counted: &counted, groups: &groups, names: &names };
+        subjects.iter().filter_map(|subject| Some((subject.group, rules.weight(subject)?))).collect()
+    };
+    let together =
+        together::Context { profile, threads: &threads, uses: &uses, groups: &groups, judge: &judge, is_input: &is_input, weights };
     let together = together.find(&subjects);
+    let judged_alone: HashSet<usize> = subjects.iter().filter(|subject| subject.reason.is_none()).map(|subject| subject.group).collect();
     together.iter().for_each(|set| set.apply(&groups, &mut subjects));
     let remote_by = |source: SourceRef| {
         let design = &uses.of(source).design;
@@ -106,7 +113,7 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         names: &names,
     };
     let (mut objects, mut findings, mut merged, mut unlisted) = (Vec::new(), Vec::new(), Vec::new(), 0);
-    let (mut moves, mut variables) = (Moves::default(), BTreeMap::new());
+    let (mut moves, mut variables, mut of_members) = (Moves::default(), BTreeMap::new(), HashMap::new());
     for subject in listed(&subjects, &groups, &stacks(profile), &mut unlisted) {
         let group = &groups[subject.group];
         let own = builder.moves(group);
@@ -124,8 +131,10 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         if let Some(arrays) = subject.arrays_in_mapping(object.kind).filter(|_| subject.reason.is_none()) {
             merged.push((view.name.clone(), arrays));
         }
-        if partners.is_none() {
-            findings.extend(context.find(&Case { subject, group, hits, object, view: &view, moves: &own, together: None }));
+        let found = context.find(&Case { subject, group, hits, object, view: &view, moves: &own, together: None });
+        match partners {
+            None => findings.extend(found),
+            Some(_) => of_members.extend(found.filter(|_| judged_alone.contains(&subject.group)).map(|found| (subject.group, found))),
         }
         objects.push(view);
     }
@@ -140,7 +149,10 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
             None => view,
         };
         let found = context.find(&Case { subject, group, hits, object, view: &view, moves: &own, together: Some(&names) });
-        findings.extend(found.map(|finding| Finding { together: set.ids(profile, &groups, subject.group), ..finding }));
+        match found {
+            Some(found) => findings.push(Finding { together: set.ids(profile, &groups, subject.group), ..found }),
+            None => findings.extend(members.iter().filter_map(|g| of_members.remove(g))),
+        }
     }
     let all = Program { remote, source, moves: &moves, findings: &findings };
     let of_program = context.find_in_program(&all);

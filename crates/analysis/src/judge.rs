@@ -200,7 +200,7 @@ impl Judge<'_> {
             }),
             touch,
             hit_windows: hits.len(),
-            counts: !self.is_cached(group, indices) && self.cached_part(group, hits).is_none(),
+            counts: !self.is_cached(group, indices) && self.cached_part(group, hits).is_none() && !self.is_file(group),
             reason: None,
         };
         subject.reason = self.reason(group, indices, hits, &subject);

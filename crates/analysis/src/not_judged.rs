@@ -15,6 +15,7 @@ use crate::judge::{Judge, Subject};
 use crate::partition::{MIN_UNITS, PartitionKind};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::format_bytes;
+use firsttouch_model::rows::ObjectKind;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -67,6 +68,11 @@ impl Judge<'_> {
         during.map(|touch| touch.weight).filter(|weight| weight.is_finite()).fold(1.0, f64::max)
     }
 
+    /// First touches do not place its pages: they are those of the kernel's page cache.
+    pub(crate) fn is_file(&self, group: &Group) -> bool {
+        self.profile.objects[group.representative].kind == ObjectKind::File
+    }
+
     /// So few faults were recorded while the group lived that its own hardly show.
     fn is_sparse(&self, group: &Group, pages: u64) -> bool {
         let period = self.longest_period(group);
@@ -103,6 +109,9 @@ impl Judge<'_> {
         }
         if hits.len() < MIN_UNITS {
             return Some(NotJudgedReason::TooFewSamples { seen, source, needed: MIN_UNITS as u64 });
+        }
+        if self.is_file(group) {
+            return Some(NotJudgedReason::MappedFile);
         }
         if let Some(pool) = group.pool.as_ref().filter(|pool| pool.sites.is_empty()) {
             return Some(NotJudgedReason::ManyLines { lines: pool.places });
@@ -176,6 +185,8 @@ pub enum NotJudgedReason {
         source: EvidenceSource,
         needed: u64,
     },
+    /// A mapped file: its pages are those of the kernel's page cache.
+    MappedFile,
     /// A pool whose blocks are allocated in so many places between each other that no advice would fit all of them.
     ManyLines {
         lines: usize,
@@ -264,6 +275,11 @@ impl fmt::Display for NotJudgedReason {
             Self::TooFewSamples { seen, source, needed } => {
                 write!(f, "too few samples: {} seen, {needed} are needed; profile a longer run", sampled(*seen, source))
             }
+            Self::MappedFile => write!(
+                f,
+                "the pages of a mapped file lie where a thread first read or wrote the file, which may have been another program: read the file \
+                 into memory that its users touch first"
+            ),
             Self::ManyLines { lines } => {
                 write!(f, "{lines} lines allocate its blocks in turn, so samples do not show which line's blocks are used")
             }
@@ -345,6 +361,7 @@ mod tests {
             NotJudgedReason::UnclearPartition { .. } => 15,
             NotJudgedReason::ShortThreads { .. } => 16,
             NotJudgedReason::Recorded(_) => 17,
+            NotJudgedReason::MappedFile => 18,
         }
     }
 
@@ -363,6 +380,7 @@ mod tests {
             Reason::TooFewSamples { seen: 0, source: source(), needed: 16 },
             Reason::ManyLines { lines: 17 },
             Reason::KernelTouched,
+            Reason::MappedFile,
             Reason::TouchesLost,
             Reason::TouchersUnclear,
             Reason::TouchesSparse { records: 0, period: 100 },
@@ -382,6 +400,6 @@ mod tests {
         let mut kinds: Vec<usize> = all.iter().map(number).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        assert_eq!(kinds, (0..18).collect::<Vec<_>>());
+        assert_eq!(kinds, (0..19).collect::<Vec<_>>());
     }
 }

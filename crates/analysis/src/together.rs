@@ -1,7 +1,9 @@
-//! Objects that are judged together, because each of them alone has too few samples: the vectors of one class, the fields of one grid.
+//! Objects that are judged together, because each of them alone has too few samples, or matters little: the vectors of one class, the fields of
+//! one grid.
 //!
 //! Groups of one process are judged as one if
-//! - each has at least 3 samples, too few for a verdict of its own, and enough first touches;
+//! - each has enough first touches, and either at least 3 samples and too few for a verdict of its own, or it is misplaced and has few of the
+//!   remote accesses (`findings/rules.rs`); misplaced ones that each suffice for a finding are joined only if there are several of them;
 //! - the same threads first touched the same parts of them, relative to their sizes, and either the kernel touched all of them or none;
 //! - the samples of each fit the way in which the threads divide all of them: at least three in four are by the owner of their place, and more than
 //!   chance gives with a probability of 5 %; where
@@ -14,7 +16,7 @@
 
 use crate::NotJudgedReason;
 use crate::evidence::{Evidence, Hit, SourceRef};
-use crate::findings::SERIAL;
+use crate::findings::{SERIAL, Weight};
 use crate::groups::{Group, scaled};
 use crate::judge::{Judge, Subject, divided};
 use crate::names::ObjectName;
@@ -23,11 +25,13 @@ use crate::touch_record::BASE_PAGE;
 use crate::touch_summary::{Record, TouchSummary};
 use firsttouch_model::rows::{Id, Profile};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 /// The least number of samples of a member.
 const LEAST_SAMPLES: usize = 3;
+/// So many objects that would each have a small finding of their own have one finding.
+const SEVERAL: usize = 4;
 /// A set from which members must be taken so often has no common partition.
 const MOST_ROUNDS: usize = 8;
 /// Members that a name lists.
@@ -66,7 +70,8 @@ impl Together {
 
     /// Gives each member the verdict.
     pub fn apply(&self, groups: &[Group], subjects: &mut [Subject]) {
-        for subject in subjects.iter_mut().filter(|subject| self.members.contains(&subject.group)) {
+        let is_open = |subject: &&mut Subject| subject.reason.is_some() && self.members.contains(&subject.group);
+        for subject in subjects.iter_mut().filter(is_open) {
             subject.reason = None;
             subject.partition = self.subject.partition.scaled(self.group.stride, groups[subject.group].extent());
         }
@@ -95,6 +100,8 @@ pub struct Context<'a> {
     pub judge: &'a dyn Fn(SourceRef) -> Judge<'a>,
     /// Whether the code that first touched a group reads its contents from a file.
     pub is_input: &'a dyn Fn(&Subject) -> bool,
+    /// By group: how much one matters that is misplaced and has few of the remote accesses.
+    pub weights: HashMap<usize, Weight>,
 }
 
 /// The first touches of a group, as far as they must be the same in all members.
@@ -149,7 +156,8 @@ impl Context<'_> {
     /// All sets of groups that are judged as one.
     #[must_use]
     pub fn find(&self, subjects: &[Subject]) -> Vec<Together> {
-        let mut alone: Vec<&Subject> = subjects.iter().filter(|subject| is_eligible(subject)).collect();
+        let is_member = |subject: &&Subject| is_known(subject) && (is_short(subject) || self.weights.contains_key(&subject.group));
+        let mut alone: Vec<&Subject> = subjects.iter().filter(is_member).collect();
         alone.sort_by_key(|subject| (std::cmp::Reverse(subject.hit_windows), subject.group));
         let mut sets: Vec<(Pattern, Vec<usize>)> = Vec::new();
         for subject in alone {
@@ -159,7 +167,9 @@ impl Context<'_> {
                 None => sets.push((pattern, vec![subject.group])),
             }
         }
-        sets.iter().flat_map(|(_, members)| self.of_one_pattern(members)).collect()
+        let matters = |g: &usize| self.weights.get(g) == Some(&Weight::Minor);
+        let needs_others = |set: &Together| set.members.len() >= SEVERAL || !set.members.iter().all(matters);
+        sets.iter().flat_map(|(_, members)| self.of_one_pattern(members)).filter(needs_others).collect()
     }
 
     /// Separates the groups that one thread uses alone from the others.
@@ -269,8 +279,13 @@ fn has_no_owners(seen: &[(u64, usize)]) -> bool {
 }
 
 /// Whether only the number of samples is missing for a verdict on the group.
-fn is_eligible(subject: &Subject) -> bool {
+fn is_short(subject: &Subject) -> bool {
     let is_short = matches!(subject.reason, Some(NotJudgedReason::TooFewSamples { .. } | NotJudgedReason::UnclearPartition { .. }));
+    is_short && subject.hit_windows >= LEAST_SAMPLES
+}
+
+/// Whether it is known who touched the group first.
+fn is_known(subject: &Subject) -> bool {
     let touch = &subject.touch;
-    is_short && subject.counts && subject.hit_windows >= LEAST_SAMPLES && touch.enough && !touch.kernel_unknown && !touch.placed.is_empty()
+    subject.counts && touch.enough && !touch.kernel_unknown && !touch.placed.is_empty()
 }

@@ -3,7 +3,7 @@
 //! Without findings, a program is well placed only if nothing stands against that: the judged memory receives most of the accesses seen, their
 //! number suffices, and most of the touched memory is known. Else it is not judged, for the causes that are listed.
 
-use crate::findings::REMOTE_BAR;
+use crate::findings::{REMOTE_BAR, WORTH_BAR};
 use crate::{Analysis, Coverage, CrossCheck, EvidenceView, Interval, NotJudgedReason, ObjectView};
 use firsttouch_model::counted;
 use firsttouch_model::evidence::EvidenceSource;
@@ -85,6 +85,11 @@ pub enum Cause {
         interval: Interval,
         largest: Option<(String, NotJudgedReason)>,
     },
+    /// So much is remote, most of it in so many objects of which each has too little for a finding, and in objects that were not judged.
+    RemoteScattered {
+        interval: Interval,
+        objects: usize,
+    },
     TooFewSamples {
         samples: u64,
         source: Option<EvidenceSource>,
@@ -165,6 +170,13 @@ impl fmt::Display for Cause {
                     None => Ok(()),
                 }
             }
+            Self::RemoteScattered { interval: [low, high], objects } => write!(
+                f,
+                "[{:.0}, {:.0}] % of the accesses would be remote, most of them to {} too small for a finding each; --verbose lists the objects",
+                low * 100.0,
+                high * 100.0,
+                counted(*objects as u64, "object")
+            ),
             Self::TooUncertain { interval: [low, high], samples, source, is_attached } => write!(
                 f,
                 "the 95 % interval of the remote share, [{:.0}, {:.0}], is too wide: {} are too few; {}",
@@ -301,9 +313,8 @@ impl Analysis {
             }
             _ => {}
         }
-        if let Some(interval) = self.remote_interval.filter(|_| causes.is_empty() && self.findings.is_empty() && self.is_remote_elsewhere())
-        {
-            causes.push(Cause::RemoteElsewhere { interval, largest: self.largest_not_judged() });
+        if causes.is_empty() && self.findings.is_empty() {
+            causes.extend(self.unexplained());
         }
         causes.extend(self.contradiction().filter(|_| causes.is_empty() && self.findings.is_empty()));
         causes
@@ -320,12 +331,19 @@ impl Analysis {
         Some(Cause::Contradicted { by: evidence.clone(), interval: *interval, samples: *samples, is_attached })
     }
 
-    /// Whether much is remote for certain, and at least half of it in objects that were not judged.
-    fn is_remote_elsewhere(&self) -> bool {
+    /// If much is remote for certain, and at least half of it in objects that were not judged, or are too small for a finding each.
+    fn unexplained(&self) -> Option<Cause> {
+        let interval = self.remote_interval.filter(|[low, _]| *low > MUCH_REMOTE)?;
+        let half = self.remote_fraction? / 2.0;
         let part = |object: &ObjectView| object.access_share.unwrap_or(0.0) * object.remote_fraction.unwrap_or(0.0);
-        let elsewhere: f64 = self.objects.iter().filter(|object| !object.judged).map(part).sum();
-        let is_much = self.remote_interval.is_some_and(|[low, _]| low > MUCH_REMOTE);
-        is_much && self.remote_fraction.is_some_and(|remote| elsewhere >= remote / 2.0)
+        let sum = |objects: &[&ObjectView]| objects.iter().map(|object| part(object)).sum::<f64>();
+        let (judged, others): (Vec<&ObjectView>, Vec<&ObjectView>) = self.objects.iter().partition(|object| object.judged);
+        if sum(&others) >= half {
+            return Some(Cause::RemoteElsewhere { interval, largest: self.largest_not_judged() });
+        }
+        let is_misplaced = |object: &&ObjectView| object.remote_interval.is_some_and(|[low, _]| low > REMOTE_BAR);
+        let small: Vec<&ObjectView> = judged.into_iter().filter(|object| is_misplaced(object) && part(object) < WORTH_BAR).collect();
+        (sum(&small) + sum(&others) >= half).then(|| Cause::RemoteScattered { interval, objects: small.len() })
     }
 
     fn samples_of(&self, source: &EvidenceSource) -> u64 {
@@ -383,6 +401,7 @@ mod tests {
             Cause::RemoteElsewhere { .. } => 10,
             Cause::Contradicted { .. } => 11,
             Cause::Killed { .. } => 12,
+            Cause::RemoteScattered { .. } => 13,
         }
     }
 
@@ -407,6 +426,7 @@ mod tests {
                 all.push(Cause::TooUncertain { interval: [0.1, 0.6], samples: 1000, source: source.clone(), is_attached });
             }
         }
+        all.push(Cause::RemoteScattered { interval: [0.15, 0.19], objects: 20 });
         all.push(Cause::Contradicted { by: EvidenceSource::Watch, interval: [0.61, 0.67], samples: 25, is_attached: false });
         for cause in &all {
             let text = cause.to_string();
@@ -415,6 +435,6 @@ mod tests {
         let mut kinds: Vec<usize> = all.iter().map(number).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        assert_eq!(kinds, (0..13).collect::<Vec<_>>());
+        assert_eq!(kinds, (0..14).collect::<Vec<_>>());
     }
 }

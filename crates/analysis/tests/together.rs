@@ -160,6 +160,37 @@ fn vectors_of_one_pattern_are_judged_together() {
     assert!(found >= 95 && complete >= 90 && inside >= 90, "found {found}, complete {complete}, interval right {inside} of {runs}");
 }
 
+/// Check that vectors which are each misplaced for certain, and too small for a finding, are one finding, without those that are well placed.
+#[test]
+fn many_small_vectors_are_one_finding() {
+    let (all, one, blocks) = (Who::Block(0, THREADS), Who::One(0), Who::Block(0, THREADS));
+    for seed in 0..10 {
+        let mut list = vectors("serial", 20, &one, &all, 80);
+        list.extend(vectors("right", 20, &blocks, &all, 80));
+        let analysis = judged(&profile(seed, &list));
+        let [finding] = analysis.findings.as_slice() else { panic!("{seed}: {:?}", analysis.findings) };
+        let names = names(&analysis, finding);
+        assert_eq!(finding.kind, FindingKind::SerialFirstTouch);
+        assert!(names.iter().all(|name| name.starts_with("serial")) && names.len() >= 18, "{seed}: {names:?}");
+        assert!((0.22..0.28).contains(&finding.remote_share), "{seed}: {}", finding.remote_share);
+    }
+}
+
+/// Check that objects with large findings keep their own, beside one finding on the small ones of the same pattern.
+#[test]
+fn large_findings_stay_apart() {
+    let (all, one) = (Who::Block(0, THREADS), Who::One(0));
+    for seed in 0..10 {
+        let mut list = vectors("large", 2, &one, &all, 900);
+        list.extend(vectors("small", 6, &one, &all, 60));
+        let analysis = judged(&profile(seed, &list));
+        let mut found: Vec<Vec<&str>> = analysis.findings.iter().map(|finding| names(&analysis, finding)).collect();
+        found.sort_by_key(Vec::len);
+        let [a, b, small] = found.as_slice() else { panic!("{seed}: {found:?}") };
+        assert!(a.len() == 1 && b.len() == 1 && small.iter().all(|name| name.starts_with("small")), "{seed}: {found:?}");
+    }
+}
+
 /// Check that vectors whose parts have no owner are judged together, and that those of one thread are not among them.
 #[test]
 fn vectors_without_owners() {

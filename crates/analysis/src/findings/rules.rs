@@ -7,7 +7,8 @@
 //! - this does not depend on guessed homes: either the interval over only the windows whose home is certain (at least 8) lies above 0.05
 //!   too, or the touched pages themselves (at least 16 records) disagree with the users' stable partition, by node, for more than 0.25 of
 //!   them at the lower end of the interval;
-//! - its remote accesses are at least 2 % of the accesses to all objects larger than a core's cache.
+//! - its remote accesses are at least 2 % of the accesses to all objects larger than a core's cache. Objects with less than 5 % each
+//!   count together if they were first touched and are used alike (`together.rs`): forty vectors with 1 % each are one finding.
 //!
 //! So a well-placed program has no finding, and no program has one on a target with one node.
 //!
@@ -39,7 +40,9 @@ use std::collections::HashMap;
 /// The lower limit of the remote fraction's interval must exceed this.
 pub(crate) const REMOTE_BAR: f64 = 0.05;
 /// The remote accesses to an object must be at least this fraction of the accesses to all objects larger than a core's cache.
-const WORTH_BAR: f64 = 0.02;
+pub(crate) const WORTH_BAR: f64 = 0.02;
+/// Misplaced objects whose remote accesses are less than this are minor: those of one pattern are one finding.
+const MINOR: f64 = 0.05;
 /// The least number of windows whose home is certain.
 const SURE_WINDOWS: u64 = 8;
 /// The least number of records for which first touches are compared with the users' partition. The lower limit of the fraction that
@@ -48,6 +51,14 @@ const DISAGREEING_RECORDS: f64 = 16.0;
 const DISAGREEMENT_BAR: f64 = 0.25;
 /// First touch counts as serial if one worker touched at least this fraction of the pages.
 pub(crate) const SERIAL: f64 = 0.90;
+
+/// How much an object matters that is misplaced and has few of the remote accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// Too little for a finding of its own.
+    Small,
+    Minor,
+}
 
 impl Context<'_> {
     /// The kind of an object's finding; `None` if no rule holds.
@@ -86,11 +97,32 @@ impl Context<'_> {
     }
 
     fn passes_bars(&self, subject: &Subject) -> bool {
-        let above = |e: Option<Estimate>| e.is_some_and(|e| e.low > REMOTE_BAR);
-        let remote = subject.remote.map_or(0.0, |r| r.value) * subject.accesses;
+        self.remote_part(subject) >= WORTH_BAR && self.is_misplaced(subject)
+    }
+
+    /// How much an object matters, if it is judged and misplaced.
+    #[must_use]
+    pub fn weight(&self, subject: &Subject) -> Option<Weight> {
+        let part = self.remote_part(subject);
+        let is_alone = self.groups[subject.group].pool.is_none();
+        (is_alone && subject.reason.is_none() && part < MINOR && self.is_misplaced(subject)).then_some(if part < WORTH_BAR {
+            Weight::Small
+        } else {
+            Weight::Minor
+        })
+    }
+
+    /// Its remote accesses by the accesses to all objects larger than a core's cache.
+    fn remote_part(&self, subject: &Subject) -> f64 {
         let counted = (self.counted)(subject.source);
+        if counted > 0.0 { subject.remote.map_or(0.0, |r| r.value) * subject.accesses / counted } else { 0.0 }
+    }
+
+    /// Whether enough of its accesses are remote, and that does not depend on guessed homes.
+    fn is_misplaced(&self, subject: &Subject) -> bool {
+        let above = |e: Option<Estimate>| e.is_some_and(|e| e.low > REMOTE_BAR);
         let sure = subject.sure.is_some_and(|s| s.samples >= SURE_WINDOWS) && above(subject.sure);
-        above(subject.remote) && (sure || self.touches_disagree(subject)) && counted > 0.0 && remote >= WORTH_BAR * counted
+        above(subject.remote) && (sure || self.touches_disagree(subject))
     }
 
     /// Whether the first toucher and the user of the touched addresses are on different nodes more often than chance explains.

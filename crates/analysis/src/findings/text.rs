@@ -222,10 +222,10 @@ impl Context<'_> {
     }
 }
 
-/// `each of m_x, m_y, m_z and 8 more (11 objects, 23.4 MiB, judged together because each has few samples)`.
+/// `each of m_x, m_y, m_z and 8 more (11 objects, 23.4 MiB, judged together because each has few of the accesses)`.
 fn together(names: &str, case: &Case<'_>) -> String {
     let size = format_bytes(case.view.total_bytes);
-    format!("each of {names} ({} objects, {size}, judged together because each has few samples)", case.group.parts())
+    format!("each of {names} ({} objects, {size}, judged together because each has few of the accesses)", case.group.parts())
 }
 
 /// What calloc or realloc did, if a loop was the first to write the memory they returned.

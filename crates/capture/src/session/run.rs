@@ -17,6 +17,8 @@ const TICK_NS: u64 = 10_000_000;
 const LONGEST_TICK_NS: u64 = 100_000_000;
 /// How often mappings are looked up if no agent reports allocations.
 const MAPPINGS_NS: u64 = 200_000_000;
+/// How often the CPUs are looked up on which the threads run.
+const LOOKS_NS: u64 = 100_000_000;
 /// Where the kernel does not report mappings and threads, the process is looked at in the first ticks, and then so seldom that looks take
 /// 0.25 % of a CPU. (A stack in unknown code is looked up at once, and the agent reports threads.)
 const FIRST_SCANS_NS: u64 = 100_000_000;
@@ -132,9 +134,11 @@ impl Session<'_> {
             let pause_ns = (SCAN_PAUSE_PER_COST * ended.saturating_sub(now)).min(LONGEST_SCAN_PAUSE_NS);
             self.next_scan_ns = if is_young { now } else { ended + pause_ns };
         }
-        let age = now.saturating_sub(self.start_ns);
-        let is_due = age / MAPPINGS_NS != before.saturating_sub(self.start_ns) / MAPPINGS_NS;
-        if is_due || !self.tracker.activity.is_sampled {
+        let is_due = |every_ns: u64| now.saturating_sub(self.start_ns) / every_ns != before.saturating_sub(self.start_ns) / every_ns;
+        if is_due(LOOKS_NS) {
+            self.tracker.look_up_cpus();
+        }
+        if is_due(MAPPINGS_NS) || !self.tracker.activity.is_sampled {
             // Also a process that the program started may be without the agent: its loader ignores LD_PRELOAD after a change of the user.
             let age_ns = if self.tracker.scope.by_mapping { 0 } else { AGENT_NS };
             self.tracker.refresh_mappings(now, age_ns);

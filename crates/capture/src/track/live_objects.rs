@@ -57,10 +57,17 @@ impl LiveObject {
         self.site.unwrap_or(-1 - self.id)
     }
 
-    /// Accesses to it are sampled. Files get names, but no samples.
+    /// Accesses to it are watched, and its pages looked up.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         matches!(self.kind, ObjectKind::Heap | ObjectKind::Anonymous | ObjectKind::Static | ObjectKind::Mapping)
+    }
+
+    /// Samples of registers count accesses to it. A mapped file counts too, so that its part of the accesses is known: first touches do not
+    /// place its pages, so it is not judged.
+    #[must_use]
+    pub fn is_named_in_samples(&self) -> bool {
+        self.is_sampled() || self.kind == ObjectKind::File
     }
 
     /// What its memory is was found out. Shared memory is memory, also if it has the name of a file. The row is written again.

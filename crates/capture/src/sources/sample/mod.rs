@@ -322,7 +322,7 @@ fn stack(process: &mut LiveProcess, tick: &Tick) -> Vec<u64> {
 fn object_at(objects: &mut LiveObjects, address: u64) -> Option<Id> {
     let (start, object) = objects.by_address.range_mut(..=address).next_back()?;
     let is_inside = address - start < object.bytes;
-    if !is_inside || !object.is_sampled() {
+    if !is_inside || !object.is_named_in_samples() {
         return None;
     }
     object.has_evidence = true;

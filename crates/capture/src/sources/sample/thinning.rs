@@ -21,8 +21,8 @@ const RECENT: f64 = 20.0;
 const SURELY: f64 = 0.8;
 /// The user is told if more than this part of the samples is left out.
 const LEFT_OUT_NAMED: f64 = 0.2;
-/// At least one window of 2^6 is sampled whatever it costs, so that a sample's cost is measured anew each 1.3 s.
-const MOST_BY_COST: u32 = 6;
+/// At least one window of 2^4 is sampled whatever it costs, so that a sample's cost is measured anew each 0.3 s.
+const MOST_BY_COST: u32 = 4;
 
 #[derive(Debug, Default)]
 pub struct Thinning {

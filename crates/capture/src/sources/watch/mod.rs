@@ -257,13 +257,10 @@ impl Running {
             self.next_waits_ns = now + ((took_ns / WAITS_BUDGET) as u64).min(WAITS_NS).max(least_ns);
             self.rounds.pace.observe_waits(now, tracker.activity.waits, cpus);
         }
-        if now >= self.next_look_ns {
-            tracker.look_up_cpus();
+        if self.may_rest && now >= self.next_look_ns {
             self.next_look_ns = now + LOOKS_NS;
-            if self.may_rest {
-                let Activity { computing_samples, rated_samples, .. } = tracker.activity;
-                self.rounds.pace.observe_samples(now, computing_samples, rated_samples, self.rounds.windows.hits);
-            }
+            let Activity { computing_samples, rated_samples, .. } = tracker.activity;
+            self.rounds.pace.observe_samples(now, computing_samples, rated_samples, self.rounds.windows.hits);
         }
         if tracker.activity.faults_counted {
             self.rounds.pace.observe(now, tracker.activity.faults, cpus, self.rounds.is_armed());

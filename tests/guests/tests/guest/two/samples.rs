@@ -15,11 +15,7 @@ fn assert_sampled_remote(report: &Value, truth: f64) {
 }
 
 /// Check DGEMV: half of the accesses are remote after serial initialisation, and none after parallel initialisation.
-///
-/// Not met: of two runs of this test, one had an interval of 0.8. With watchpoints, six runs gave 0.50 to 0.58 for 0.5, and one of their intervals
-/// missed that by 0.0003.
 #[test]
-#[ignore = "emulated: one of two runs had an interval too wide to say anything"]
 fn dgemv() {
     sampled(|| {
         let _settings = (Setting::set(BALANCING, "0"), Setting::set(HUGE_PAGES, "never"));
@@ -34,20 +30,16 @@ fn dgemv() {
 }
 
 /// Check the findings that need real nodes: memory bound to a node, interleaved memory, and threads that moved.
-///
-/// Not met: bound memory had 13 samples in one run (their cost was overrated), and threads that leave their memory were
-/// `mismatched-partition` in 3 of 3, for a cause not yet known.
 #[test]
-#[ignore = "emulated: too few samples in one run, and threads that leave their memory get another finding"]
 fn findings_on_two_nodes() {
     let bind = ["numactl", "--membind=0"];
     let interleave = ["numactl", "--interleave=all"];
-    let stay = |cpus: &[u32], launcher| Blocks { launcher, seconds: 6, ..Blocks::on(cpus, "stay") };
+    let stay = |cpus: &[u32], launcher| Blocks { launcher, seconds: 12, ..Blocks::on(cpus, "stay") };
     let cases = [
         (stay(&[0, 1, 2], &[]), None, 0.0),
         (stay(&[0, 1, 2], &bind), Some("policy-mismatch"), 1.0 / 3.0),
         (stay(&[0, 2], &interleave), Some("policy-mismatch"), 0.5),
-        (Blocks { seconds: 6, ..Blocks::on(&[0, 2], "leave") }, Some("unpinned-threads"), 1.0),
+        (Blocks { seconds: 12, ..Blocks::on(&[0, 2], "leave") }, Some("unpinned-threads"), 1.0),
     ];
     for (blocks, finding, truth) in &cases {
         sampled(|| {

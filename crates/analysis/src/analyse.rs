@@ -6,7 +6,7 @@ use crate::coverage::Coverage;
 use crate::diff::Change;
 use crate::evidence::{Counts, Evidence, Hit, Reader, SOURCES, Source, SourceRef, derived_touches, touches_of_appeared};
 use crate::faults::Faults;
-use crate::findings::{Case, Context, Program, Weight};
+use crate::findings::{self, Case, Context, Program, Weight};
 use crate::groups::{Group, groups};
 use crate::judge::{Judge, Subject, Usage, counted_accesses, divided};
 use crate::matrix::matrix;
@@ -99,10 +99,12 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     };
     let (source, remote) = uses.best(remote_by, |remote| *remote).unzip();
     let remote = remote.flatten();
-    let cross_checks = source.zip(remote).map_or_else(Vec::new, |(source, remote)| {
+    let cross_checks: Vec<CrossCheck> = source.zip(remote).map_or_else(Vec::new, |(source, remote)| {
         let others = uses.sources().filter(|other| *other != source && other.counts() == Counts::Accesses);
         others.filter_map(|other| cross_check(remote, other, remote_by(other)?)).collect()
     });
+    let contradicting = cross_checks.iter().filter(|check| !check.agrees && CrossCheck::is_precise(check.interval));
+    let remote = remote.map(|remote| contradicting.fold(remote, |sum, check| sum.covering(check.interval)));
     let context = Context {
         profile,
         target,
@@ -169,6 +171,7 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
             .then(a.id.cmp(&b.id))
     });
     findings.sort_by(|a, b| b.remote_share.total_cmp(&a.remote_share).then(a.object.cmp(&b.object)));
+    findings::name_shared_changes(&mut findings);
     let found: HashSet<i64> = findings.iter().flat_map(Finding::objects).collect();
     let is_settled = |subject: &Subject| {
         let is_together = || together.iter().any(|set| set.members.contains(&subject.group));
@@ -251,7 +254,15 @@ fn differ(one: Estimate, other: Estimate) -> bool {
 fn subject<'a>(judge: &dyn Fn(SourceRef) -> Judge<'a>, uses: &Evidence, g: usize, group: &Group) -> Option<Subject> {
     let (source, usage) = uses.best(|source| judge(source).usage(&uses.of(source).hits[g]), Usage::main)?;
     let partition = divided(judge, uses, &|source| Cow::Borrowed(&uses.of(source).hits[g]), group, source);
-    let subject = judge(source).measure(&[g], group, &uses.of(source).hits[g], usage, Some(partition), Rc::clone(&uses.summaries[g]));
+    let own = usage.remote;
+    let mut subject = judge(source).measure(&[g], group, &uses.of(source).hits[g], usage, Some(partition), Rc::clone(&uses.summaries[g]));
+    for other in uses.sources().filter(|other| *other != source && other.counts() == Counts::Accesses) {
+        let figure = judge(other).remote(uses.of(other).hits[g].iter());
+        let check = own.zip(figure).and_then(|(own, figure)| cross_check(own, other, figure));
+        if let Some(check) = check.filter(|check| !check.agrees && CrossCheck::is_precise(check.interval)) {
+            subject.remote = subject.remote.map(|remote| remote.covering(check.interval));
+        }
+    }
     // One source gives the access share of every object, so that the shares can be compared.
     let share = uses.volumes().and_then(|volumes| uses.of(volumes).design.share(&[g]));
     Some(Subject { access_share: share.or(subject.access_share), time_share: uses.time_share(&[g]), ..subject })

@@ -103,7 +103,7 @@ pub struct Usage {
     used_by: Vec<Option<Estimate>>,
     traps: Vec<u64>,
     /// The remote fraction of the accesses with a known home.
-    remote: Option<Estimate>,
+    pub remote: Option<Estimate>,
 }
 
 impl Usage {

@@ -28,6 +28,8 @@ pub enum Note {
     OneNode { machine: String },
     /// Objects with a memory policy that a virtual machine has no nodes for: the number, and the policy of one.
     UnknownPolicies { objects: usize, policy: String },
+    /// The threads waited for a CPU for this part of the time in which they could run.
+    Contended(f64),
     /// All threads run on one node.
     ThreadsOnOneNode { machine: String, remedy: Spreading },
     /// Threads that did nothing, of all threads, and so took no place.
@@ -117,6 +119,12 @@ impl fmt::Display for Note {
                 if *objects == 1 { "1 object is".to_owned() } else { format!("{objects} objects are") },
                 if *objects == 1 { "it" } else { "them" }
             ),
+            Self::Contended(part) => write!(
+                f,
+                "The threads waited for a CPU {:.0} % of the time (other programs, or more threads than CPUs): shares of phases of a few \
+                 milliseconds may be too small; profile on idle CPUs, with a thread for each",
+                part * 100.0
+            ),
             Self::ThreadsOnOneNode { machine, remedy } => {
                 write!(f, "All threads run on one node of {machine}: nothing can be remote; ")?;
                 match remedy {
@@ -184,6 +192,11 @@ impl From<Note> for String {
     }
 }
 
+/// With less waiting than this, the shares of short phases were right to a percent or two (docs/samples.md).
+const MUCH_WAITING: f64 = 0.25;
+/// Of a shorter time, little is known.
+const LEAST_SEEN_NS: f64 = 1e9;
+
 /// The input of the notes.
 pub struct NoteContext<'a> {
     pub profile: &'a Profile,
@@ -212,6 +225,7 @@ pub fn notes(context: NoteContext<'_>) -> Vec<Note> {
     notes.extend(context.merged.into_iter().map(|(name, arrays)| Note::Merged { name, arrays }));
     notes.extend(context.candidates.map(Note::Candidates));
     notes.extend(remote);
+    notes.extend(contended(profile));
     notes.extend(of_places(context.threads, context.target));
     notes.extend(unknown_policies(profile, context.target));
     let unusable = uses.refused.saturating_add(context.index.refused);
@@ -221,6 +235,13 @@ pub fn notes(context: NoteContext<'_>) -> Vec<Note> {
     notes.extend((uneven > 0).then_some(Note::UnevenSampling(uneven)));
     notes.extend((context.unlisted > 0).then_some(Note::Unlisted(context.unlisted)));
     notes
+}
+
+/// Whether the threads waited for a CPU so much that samples at ticks are no fair sample of their time. Those of processes with one thread too.
+fn contended(profile: &Profile) -> Option<Note> {
+    let (ran, delayed) = (profile.meta.threads_ran_ns as f64, profile.meta.threads_delayed_ns as f64);
+    let part = delayed / (ran + delayed).max(1.0);
+    (ran + delayed >= LEAST_SEEN_NS && part > MUCH_WAITING && !profile.samples.is_empty()).then_some(Note::Contended(part))
 }
 
 /// Which threads took no place on a virtual machine, and which processes stay together.

@@ -301,6 +301,8 @@ impl Analysis {
                 let (samples, source) = (self.remote_samples, self.remote_evidence.clone());
                 causes.push(Cause::TooFewSamples { samples, source, is_attached: self.is_attached() });
             }
+            // The interval covers both figures.
+            _ if self.contradiction().is_some() => {}
             _ if self.remote_fraction.is_some() && self.wide_interval().is_some() => {
                 let (samples, source) = (self.remote_samples, self.remote_evidence.clone());
                 let is_attached = self.is_attached();
@@ -314,17 +316,16 @@ impl Analysis {
             _ => {}
         }
         if causes.is_empty() && self.findings.is_empty() {
-            causes.extend(self.unexplained());
+            causes.extend(self.unexplained().or_else(|| self.contradiction()));
         }
-        causes.extend(self.contradiction().filter(|_| causes.is_empty() && self.findings.is_empty()));
         causes
     }
 
     /// Another source by which so much is remote that an all-clear would be wrong.
     fn contradiction(&self) -> Option<Cause> {
-        let [_, high] = self.remote_interval?;
+        let remote = self.remote_fraction?;
         let contradicts = |check: &&CrossCheck| {
-            !check.agrees && CrossCheck::is_precise(check.interval) && check.interval[0] > SUBSTANTIAL && check.interval[0] > high
+            !check.agrees && CrossCheck::is_precise(check.interval) && check.interval[1] > SUBSTANTIAL && check.interval[0] > remote
         };
         let CrossCheck { evidence, interval, samples, .. } = self.cross_checks.iter().find(contradicts)?;
         let is_attached = self.is_attached();

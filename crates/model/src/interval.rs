@@ -50,6 +50,12 @@ impl Estimate {
         Self { low: low.min(self.value), high: high.max(self.value), ..self }
     }
 
+    /// Widens the interval so that it covers another one too, of a figure that disagrees for a cause that neither of them knows.
+    #[must_use]
+    pub fn covering(self, [low, high]: [f64; 2]) -> Self {
+        Self { low: self.low.min(low), high: self.high.max(high), ..self }
+    }
+
     /// Half the width of the interval.
     #[must_use]
     pub fn half_width(&self) -> f64 {

@@ -19,6 +19,8 @@ const LONGEST_TICK_NS: u64 = 100_000_000;
 const MAPPINGS_NS: u64 = 200_000_000;
 /// How often the CPUs are looked up on which the threads run.
 const LOOKS_NS: u64 = 100_000_000;
+/// How often it is looked up how long the threads waited for a CPU.
+const DELAYS_NS: u64 = 300_000_000;
 /// Where the kernel does not report mappings and threads, the process is looked at in the first ticks, and then so seldom that looks take
 /// 0.25 % of a CPU. (A stack in unknown code is looked up at once, and the agent reports threads.)
 const FIRST_SCANS_NS: u64 = 100_000_000;
@@ -137,6 +139,9 @@ impl Session<'_> {
         let is_due = |every_ns: u64| now.saturating_sub(self.start_ns) / every_ns != before.saturating_sub(self.start_ns) / every_ns;
         if is_due(LOOKS_NS) {
             self.tracker.look_up_cpus();
+        }
+        if is_due(DELAYS_NS) {
+            self.tracker.look_up_delays();
         }
         if is_due(MAPPINGS_NS) || !self.tracker.activity.is_sampled {
             // Also a process that the program started may be without the agent: its loader ignores LD_PRELOAD after a change of the user.

@@ -4,6 +4,7 @@ pub mod activity;
 mod agent_events;
 pub mod agentless;
 mod child_processes;
+mod delays;
 mod elsewhere;
 pub mod generated_code;
 pub mod live_objects;
@@ -26,9 +27,11 @@ pub mod unplaced;
 
 use crate::sink::Sink;
 use activity::Activity;
+use delays::Delays;
 use firsttouch_model::generated_code::is_generated;
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{Id, Window};
+use firsttouch_system::proc::schedstat::SchedStat;
 use generated_code::GeneratedCode;
 use modules::Modules;
 use objects::Objects;
@@ -59,6 +62,7 @@ pub struct Tracker {
     pub children_left: u64,
     /// The most memory seen in swap.
     swapped_bytes: u64,
+    delays: Delays,
 }
 
 impl Tracker {
@@ -80,6 +84,7 @@ impl Tracker {
             windows: 0,
             children_left: 0,
             swapped_bytes: 0,
+            delays: Delays::default(),
         }
     }
 
@@ -140,6 +145,12 @@ impl Tracker {
         self.threads.look_up_cpus(&self.scope);
     }
 
+    /// Looks up how long threads waited for a CPU.
+    pub fn look_up_delays(&mut self) {
+        let live = self.threads.live.iter().map(|(&tid, thread)| (thread.pid, tid)).collect();
+        self.delays.look_up(&self.scope.root, live);
+    }
+
     /// Reads the memory policies that are due.
     pub fn read_policies(&mut self, now: u64) {
         policies::read(&mut self.processes, &self.scope, &mut self.sink, now);
@@ -165,5 +176,10 @@ impl Tracker {
         self.processes.write_live(&mut self.sink);
         self.threads.write_live(&mut self.sink);
         self.objects.write_folded(&mut self.sink);
+        let SchedStat { ran_ns, delayed_ns } = self.delays.total();
+        if ran_ns > 0 {
+            self.sink.write(|w| w.meta(Entry::ThreadsRanNs(ran_ns)));
+            self.sink.write(|w| w.meta(Entry::ThreadsDelayedNs(delayed_ns)));
+        }
     }
 }

@@ -58,6 +58,9 @@ pub struct Metadata {
     pub children_cpu_ns: Option<u64>,
     /// CPU time that firsttouch used while the program ran.
     pub profiler_cpu_ns: Option<u64>,
+    /// How long the profiled threads ran, and waited for a CPU while they could have run, as last seen, ns.
+    pub threads_ran_ns: u64,
+    pub threads_delayed_ns: u64,
     /// The largest amount of the profiled processes' memory seen in swap, bytes.
     pub swapped_bytes: u64,
     /// The samples of registers that performance events took from outside the program; the agent took the others.
@@ -93,6 +96,8 @@ pub enum Entry<'a> {
     OwnCpuNs(u64),
     ChildrenCpuNs(u64),
     ProfilerCpuNs(u64),
+    ThreadsRanNs(u64),
+    ThreadsDelayedNs(u64),
     SwappedBytes(u64),
     SamplesOutside(u64),
     Variables(&'a BTreeMap<Id, String>),
@@ -122,6 +127,8 @@ impl Entry<'_> {
             Self::OwnCpuNs(_) => "own_cpu_ns",
             Self::ChildrenCpuNs(_) => "children_cpu_ns",
             Self::ProfilerCpuNs(_) => "profiler_cpu_ns",
+            Self::ThreadsRanNs(_) => "threads_ran_ns",
+            Self::ThreadsDelayedNs(_) => "threads_delayed_ns",
             Self::SwappedBytes(_) => "swapped_bytes",
             Self::SamplesOutside(_) => "samples_outside",
             Self::Variables(_) => "variables",
@@ -147,6 +154,8 @@ impl Entry<'_> {
             | Self::OwnCpuNs(value)
             | Self::ChildrenCpuNs(value)
             | Self::ProfilerCpuNs(value)
+            | Self::ThreadsRanNs(value)
+            | Self::ThreadsDelayedNs(value)
             | Self::SwappedBytes(value)
             | Self::SamplesOutside(value)
             | Self::MissingRows(value) => value.to_string(),
@@ -193,6 +202,8 @@ impl Metadata {
             "own_cpu_ns" => self.own_cpu_ns = number(value),
             "children_cpu_ns" => self.children_cpu_ns = number(value),
             "profiler_cpu_ns" => self.profiler_cpu_ns = number(value),
+            "threads_ran_ns" => self.threads_ran_ns = number(value).unwrap_or(0),
+            "threads_delayed_ns" => self.threads_delayed_ns = number(value).unwrap_or(0),
             "swapped_bytes" => self.swapped_bytes = number(value).unwrap_or(0),
             "samples_outside" => self.samples_outside = number(value).unwrap_or(0),
             "variables" => {

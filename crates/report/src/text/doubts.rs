@@ -50,13 +50,13 @@ fn bullet(out: &mut Vec<String>, text: &str, style: Style) {
     }
 }
 
-/// `Sources disagree about the remote share: 'sample' gives 49 % [46, 51], 'watch' 20 % [10, 30] (113 samples). The report uses 'sample'.`
+/// `Sources disagree about the remote share: 'sample' gives 49 %, 'watch' 20 % [10, 30] (113 samples). The report uses 'sample', and its interval
+/// covers both.`
 fn disagreement(analysis: &Analysis, check: &CrossCheck) -> String {
     let used = analysis.remote_evidence.as_ref().map_or("", |source| source.as_str());
     format!(
-        "Sources disagree about the remote share: '{used}' gives {} {}, '{}' {} {} ({}). The report uses '{used}'.",
+        "Sources disagree about the remote share: '{used}' gives {}, '{}' {} {} ({}). The report uses '{used}', and its interval covers both.",
         percent(analysis.remote_fraction.unwrap_or(0.0)),
-        interval(analysis.remote_interval.unwrap_or([0.0, 1.0])),
         check.evidence,
         percent(check.remote_fraction),
         interval(check.interval),

@@ -20,8 +20,8 @@ fn agreement_and_disagreement() {
     analysis.cross_checks = vec![check(0.48, true)];
     assert!(words(&analysis).contains("Samples of registers agree: 48 % remote [45, 51]."), "{}", words(&analysis));
     analysis.cross_checks = vec![check(0.2, false)];
-    let expected = "- Sources disagree about the remote share: 'watch' gives 49 % [47, 52], 'sample' 20 % [17, 23] (1,904 samples). \
-                    The report uses 'watch'.";
+    let expected = "- Sources disagree about the remote share: 'watch' gives 49 %, 'sample' 20 % [17, 23] (1,904 samples). \
+                    The report uses 'watch', and its interval covers both.";
     assert!(words(&analysis).contains(expected), "{}", words(&analysis));
     // A figure that agrees with nearly all others is no comparison.
     analysis.cross_checks = vec![CrossCheck { interval: [0.06, 0.56], ..check(0.22, false) }];

@@ -9,6 +9,7 @@
 //! | [`meminfo`] | /proc/meminfo, and meminfo of each node |
 //! | [`numa_maps`] | /proc/PID/numa_maps: policies, and pages by node |
 //! | [`sched`] | /proc/PID/task/TID/sched: migrations and hinting faults |
+//! | [`schedstat`] | /proc/PID/task/TID/schedstat: time on a CPU, and waiting for one |
 //! | [`smaps`] | /proc/PID/smaps: what of each mapping is resident |
 //! | [`stat`] | /proc/PID/task/TID/stat: CPU time, faults, CPU; /proc/stat: the CPUs |
 //! | [`status`] | /proc/PID/status: sums of memory, allowed CPUs and nodes, user, capabilities |
@@ -23,6 +24,7 @@ pub mod maps;
 pub mod meminfo;
 pub mod numa_maps;
 pub mod sched;
+pub mod schedstat;
 pub mod smaps;
 pub mod stat;
 pub mod status;

@@ -6,7 +6,8 @@
 //!    between them was touched at about that time. Or the thread that is seen there reaches its own nearest records after `time`, with the
 //!    code that made the first touches: several threads initialise at the same time, each its own parts ([`comes_later`]).
 //! 3. Else the 8 nearest records in address decide: their thread if they agree, else that of the nearest one, marked as uncertain. It is
-//!    uncertain too if the nearest one is much further away than records are from each other, and those on both sides differ. (If the
+//!    uncertain too if the nearest one is much further away than records are from each other, and those on both sides differ: then the place
+//!    belongs to the thread that was on its way there, if that shows ([`on_its_way`]). (If the
 //!    touches follow a rule, such as a period or one worker per row, the rule decides instead of an uncertain neighbour:
 //!    `evidence/sample_home.rs`.)
 //! 4. Without any record: the thread for which the kernel touched the pages, if that was derived; else unknown.
@@ -110,9 +111,25 @@ fn home_among(list: &[Placed], touches: &ObjectTouches, kernel_node: impl Fn(usi
         return Home::Untouched;
     }
     let near = nearest(list, low, offset, time);
-    match near.first() {
-        Some(first) => known(first, near.iter().all(|p| is_same(p, first)) && (is_close(&near, offset) || is_between(list, low, first))),
-        None => Home::Untouched,
+    let Some(first) = near.first() else { return Home::Untouched };
+    if is_close(&near, offset) {
+        return known(first, near.iter().all(|p| is_same(p, first)));
+    }
+    let is_sure = near.iter().all(|p| is_same(p, first)) && is_between(list, low, first);
+    known(on_its_way(list, low).filter(|_| !is_sure).unwrap_or(first), is_sure)
+}
+
+/// Of the records on both sides of a long range without records, the one whose thread went towards it, if the other one's went away from it:
+/// records are missing for some time in which all threads went on. `place`: the index of the first record above.
+fn on_its_way(list: &[Placed], place: usize) -> Option<&Placed> {
+    let (below, above) = (list.get(place.checked_sub(1)?)?, list.get(place)?);
+    let before = list[..place - 1].iter().rev().take(OWN).find(|p| is_same(p, below));
+    let behind = list[place + 1..].iter().take(OWN).find(|p| is_same(p, above));
+    let (before, behind) = (before?.touch.time, behind?.touch.time);
+    match (before < below.touch.time, behind < above.touch.time, before > below.touch.time, behind > above.touch.time) {
+        (true, _, _, true) => Some(below),
+        (_, true, true, _) => Some(above),
+        _ => None,
     }
 }
 
@@ -239,6 +256,26 @@ mod tests {
         assert!(sure(&gap(2), 10) && !sure(&gap(2), 30), "thread 1 may be between 0 and 2");
         assert!(sure(&gap(0), 30) && sure(&gap(0), 200), "all are of one thread");
         assert!(!sure(&touches(&[(0, 5, 1), (4096, 5, 0), (8192, 5, 0)]), 60), "another thread may be behind the last record");
+    }
+
+    /// Check that a range without records belongs to the thread that went towards it, and to the nearest one if neither did, or both.
+    #[test]
+    fn threads_go_on_where_records_are_missing() {
+        let of = |up: [bool; 2]| {
+            let sweep = |first: u64, thread: usize, up: bool| {
+                (0..8u64).map(move |page| ((first + page) * 4096, 10 + if up { page } else { 7 - page }, thread))
+            };
+            let all: Vec<(u64, u64, usize)> = sweep(0, 0, up[0]).chain(sweep(100, 1, up[1])).collect();
+            let at = |page: u64| match ask(&touches(&all), page * 4096, 30) {
+                Home::Known { thread, sure: false, .. } => thread,
+                home => panic!("{home:?}"),
+            };
+            [at(20), at(90)]
+        };
+        assert_eq!(of([true, true]), [Some(0), Some(0)]);
+        assert_eq!(of([false, false]), [Some(1), Some(1)]);
+        assert_eq!(of([true, false]), [Some(0), Some(1)], "both went there");
+        assert_eq!(of([false, true]), [Some(0), Some(1)], "neither went there");
     }
 
     /// Check that neighbours that agree give a certain home, that others give an uncertain one, and that later neighbours mean untouched.

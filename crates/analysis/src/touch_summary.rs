@@ -17,6 +17,8 @@ const EFFECTIVE_RECORDS: f64 = 3.0;
 const MOST_PART: u64 = 8;
 /// The number of records that are searched for one on another page.
 const NEAR: usize = 16;
+/// Records are missing between two that are more than so many times further apart than what they stand for.
+const MISSING: f64 = 4.0;
 
 /// A recorded first touch of a group.
 #[derive(Clone, Copy, Debug)]
@@ -230,7 +232,8 @@ impl TouchSummary {
 
 /// How often the node of a page is guessed wrong from the records of other pages: each record is guessed from the nearest one on another
 /// page. Pages without a record are half as far from the nearest record as records are from each other, so half of it is taken. (0 if all
-/// pages have records, because then nothing is guessed.)
+/// pages have records, because then nothing is guessed.) Where records are missing for a while, between two of different nodes much further
+/// apart than what they stand for, half of the pages between them may be wrong.
 /// `records`: (logical position, node of the toucher, pages) of each.
 fn guess_error(mut records: Vec<(u64, u32, f64)>, page_bytes: u64) -> f64 {
     records.sort_unstable_by_key(|record| record.0);
@@ -245,6 +248,14 @@ fn guess_error(mut records: Vec<(u64, u32, f64)>, page_bytes: u64) -> f64 {
             wrong += if near.1 == node { 0.0 } else { guessed };
         }
         all += pages;
+        if let Some(&(next, other, next_pages)) = records.get(i + 1) {
+            let between = (next - position) as f64 / BASE_PAGE as f64;
+            let shown = f64::max(pages, next_pages);
+            if other != node && between > MISSING * shown {
+                wrong += between - shown;
+                all += between - shown;
+            }
+        }
     }
     if all > 0.0 { wrong / all / 2.0 } else { 0.0 }
 }
@@ -262,5 +273,23 @@ pub fn final_node(group: &Group, touches: &HashMap<usize, ObjectTouches>, thread
     match home(touches.get(&object)?, |t| threads.list[t].node, offset, u64::MAX) {
         Home::Known { node, .. } => Some(node),
         Home::Untouched | Home::Unknown => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that records which are missing for a while make homes uncertain where those on both sides differ, and nowhere else.
+    #[test]
+    fn missing_records_are_uncertain() {
+        let records = |second: u32, gap: u64| -> Vec<(u64, u32, f64)> {
+            let block = |first: u64, node: u32| (0..100u64).map(move |i| ((first + i * 31) * BASE_PAGE, node, 31.0));
+            block(0, 0).chain(block(3100 + gap, second)).collect()
+        };
+        let error = |second, gap| guess_error(records(second, gap), BASE_PAGE);
+        assert!(error(1, 0) < 0.01 && error(0, 2000) < 1e-9, "{} {}", error(1, 0), error(0, 2000));
+        let (missing, all) = (2000.0, 8200.0);
+        assert!((error(1, 2000) - missing / all / 2.0).abs() < 0.01, "{}", error(1, 2000));
     }
 }

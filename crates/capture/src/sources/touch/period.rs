@@ -18,7 +18,7 @@
 use crate::random::Random;
 
 /// Sampling periods of bursts, and the number of samples after which the next one is used.
-const PERIODS: [(u64, u64); 5] = [(31, 1_500), (251, 6_000), (2_039, 20_000), (16_381, 50_000), (131_071, u64::MAX)];
+const PERIODS: [(u64, u64); 5] = [(31, 4_000), (251, 8_000), (2_039, 20_000), (16_381, 50_000), (131_071, u64::MAX)];
 /// The period while the program is quiet.
 const QUIET: u64 = 1;
 /// From this event on (the one with period 1 comes first), the event is on in one of so many ticks.

@@ -123,12 +123,25 @@ static void start_recording(void) {
     __atomic_store_n(&ft_wiped.min_size, ft_agent.min_size, __ATOMIC_RELEASE);
 }
 
+/* firsttouch must know which children outlive the program, also if it does not record them. A raw clone is not counted. */
+static void before_fork(void) {
+    __atomic_fetch_add(&ft_agent.ring->forking, 1, __ATOMIC_RELAXED);
+}
+
+static void enter_child(void) {
+    struct ft_ring_header *ring = ft_agent.ring;
+    uint32_t pid = ft_sandboxed() ? 0 : (uint32_t)getpid();
+    uint32_t number = __atomic_fetch_add(&ring->forked, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&ring->child[number % FT_RING_CHILDREN], pid, __ATOMIC_RELEASE);
+}
+
 /* On kernels that do not wipe pages (before 4.14) this handler silences the child. They leave a raw clone undetected. */
 static void after_fork_in_child(void) {
     __atomic_store_n(&ft_wiped.min_size, 0, __ATOMIC_RELEASE);
     ft_thread.tid = 0;
     ft_thread.recording = 0;
     ft_thread.unpublished = 0; /* the parent publishes them */
+    enter_child();
     if (ft_agent.follow && !ft_sandboxed()) {
         if (!ft_agent.wiped_on_fork) {
             memset(&ft_wiped, 0, sizeof ft_wiped);
@@ -143,7 +156,7 @@ static void attach(struct ft_ring_header *ring, const void *above_stack) {
     ft_agent.capacity = ring->capacity;
     ft_agent.min_size = ring->min_size != 0 ? ring->min_size : 1;
     ft_agent.ring = ring;
-    if (pthread_atfork(NULL, NULL, after_fork_in_child) != 0) {
+    if (pthread_atfork(before_fork, NULL, after_fork_in_child) != 0) {
         ft_agent.ring = NULL;
         return;
     }

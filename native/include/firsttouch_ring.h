@@ -33,6 +33,7 @@
 #define FT_SAMPLE_REGISTERS 16u /* words of FT_REC_SAMPLE before those of the stack */
 #define FT_SAMPLE_STACK 48u     /* most words of the stack: the red zone, and 256 bytes above the stack pointer */
 #define FT_SHIFT_MOST_US 2000u
+#define FT_RING_CHILDREN 14u
 #define FT_PYTHON_TEXT_MAX 2240u /* longest text of FT_REC_PYTHON: 40 slots */
 
 struct ft_ring_header {
@@ -61,6 +62,9 @@ struct ft_ring_header {
     uint32_t
         shift_us; /* set by firsttouch: the next thread that is sampled sleeps for so long, at most FT_SHIFT_MOST_US,
                           and sets it to 0. Its next tick then comes earlier in its CPU time */
+    uint32_t forking; /* forks that began in processes with the agent */
+    uint32_t forked;  /* children that these made: each enters itself, a little later */
+    uint32_t child[FT_RING_CHILDREN]; /* the last of them, as the target sees them */
 };
 
 #define FT_FLAG_FOLLOW 1u /* record in children too */
@@ -142,7 +146,8 @@ struct ft_record_text {
 };
 
 _Static_assert(offsetof(struct ft_ring_header, wakes) == 228 && offsetof(struct ft_ring_header, wake_size) == 232 &&
-                   offsetof(struct ft_ring_header, causeless_traps) == 248,
+                   offsetof(struct ft_ring_header, causeless_traps) == 248 &&
+                   offsetof(struct ft_ring_header, child) == 268,
                "as in ring.rs");
 _Static_assert(sizeof(struct ft_record) == FT_SLOT_BYTES, "one slot");
 _Static_assert(sizeof(struct ft_record_frames) == FT_SLOT_BYTES, "one slot");

@@ -183,6 +183,7 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     Analysis {
         command: profile.meta.command.clone(),
         exit_code: profile.meta.exit_code,
+        signal: profile.meta.signal,
         wall_s: profile.meta.wall_s(),
         machine: MachineView { name: target.name.clone(), nodes: target.nodes, virtual_machine: target.virtual_machine },
         threads: thread_views(profile, target, &threads),
@@ -213,6 +214,7 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         unrecorded: unrecorded.map(|u| u.part),
         attached: profile.meta.is_attached(),
         unprofiled: unprofiled(profile),
+        processes_left: profile.meta.processes_left,
         write_failure: profile.meta.write_failure.clone().map(|cause| (cause, profile.meta.missing_rows)),
         lost: profile
             .lost

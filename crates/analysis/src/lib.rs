@@ -76,6 +76,7 @@ mod siblings;
 mod slots;
 mod source_code;
 mod stacks;
+mod start_up;
 mod strata;
 mod target;
 mod threads;

@@ -7,6 +7,7 @@ use crate::pool::Pool;
 use crate::source_code::{CodeLocations, next_instruction};
 use firsttouch_model::generated_code::{UNNAMED, is_generated};
 use firsttouch_model::rows::{Frame, Id, Object, ObjectKind, Profile};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The function may return its variable up to this many lines below the allocation.
@@ -47,7 +48,7 @@ pub fn names(profile: &Profile, groups: &[Group], places: &CodeLocations<'_>) ->
     let kept = &profile.meta.variables;
     let name = |group: &Group, chain: &Vec<Call<'_>>| match &group.pool {
         Some(pool) if pool.sites.len() > 1 => of_several_sites(object(group), pool, places, &calls, kept),
-        _ => name(object(group), chain, places, &calls, kept),
+        _ => name(&as_mapped(object(group), group), chain, places, &calls, kept),
     };
     let mut list: Vec<ObjectName> = groups.iter().zip(&chains).map(|(group, chain)| name(group, chain)).collect();
     instances::distinguish(profile, groups, places, &mut list);
@@ -167,6 +168,14 @@ fn name(object: &Object, chain: &[Call<'_>], places: &CodeLocations<'_>, calls: 
     let shown = own.or_else(|| one_of(&found)).unwrap_or_else(|| without_variable(object, chain));
     let variable = if let [one] = found.as_slice() { Some(one.clone()) } else { None };
     ObjectName { shown, ordinal: 0, variable }
+}
+
+/// The object at the address that a process has it at. Shared memory has an address range of firsttouch's own (`shared_memory.rs`).
+fn as_mapped<'a>(object: &'a Object, group: &Group) -> Cow<'a, Object> {
+    match group.shared.get(&group.representative) {
+        Some(sharing) => Cow::Owned(Object { address: sharing.address, ..object.clone() }),
+        None => Cow::Borrowed(object),
+    }
 }
 
 /// Blocks of several sites that lie between each other: `a and b`.

@@ -15,6 +15,7 @@ use crate::judge::{Judge, Subject};
 use crate::partition::{MIN_UNITS, PartitionKind};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::format_bytes;
+use firsttouch_model::remedy::PERF;
 use firsttouch_model::rows::ObjectKind;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -293,7 +294,7 @@ impl fmt::Display for NotJudgedReason {
             Self::TouchersUnclear => write!(
                 f,
                 "several threads touched memory while its pages appeared, and neither samples nor counts of page faults show which of them \
-                 touched which page; allow perf_event_open, which does"
+                 touched which page. Performance events do: {PERF}"
             ),
             Self::TouchesNotSeen(missing) => write!(f, "its first touches were not seen{missing}"),
             Self::TouchesSparse { records, period } => write!(

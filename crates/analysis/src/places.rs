@@ -4,7 +4,8 @@
 //!   or with another one of their process.
 //! - A process by itself is spread over the nodes by the pinning. If several processes run at the same time, have about as many threads each,
 //!   and each fits a node, the threads of a process stay together, as ranks of MPI are launched. Processes of unequal size do not: a program
-//!   beside its driver script would have all of its threads on one node. A process that only starts others (mpirun) does not count for this.
+//!   beside its driver script would have all of its threads on one node. A process that only starts others (mpirun), or does nothing after its
+//!   start, does not count for this.
 //! - If processes that share memory do not stay together, their threads are spread as those of one process: else each of them would be on the
 //!   first node.
 //! - Processes with successive lifetimes (a script's commands) share a place, as threads do.
@@ -25,7 +26,7 @@ pub struct Member {
     pub process: Id,
     /// The first of the processes that share memory with its process.
     pub team: Id,
-    /// Its process only starts others.
+    /// Its process only starts others, or does nothing after its start.
     pub is_driver: bool,
     /// The number of its worker in the process.
     pub worker: usize,
@@ -73,7 +74,9 @@ fn teams(members: &[Member]) -> BTreeMap<Id, Team> {
     let mut teams: BTreeMap<Id, Team> = BTreeMap::new();
     let mut sharing: BTreeMap<Id, BTreeSet<Id>> = BTreeMap::new();
     for Member { process, team, worker, life, is_driver, .. } in members.iter().filter(|member| !member.idle) {
-        sharing.entry(*team).or_default().insert(*process);
+        if !*is_driver {
+            sharing.entry(*team).or_default().insert(*process);
+        }
         let new = || Team { workers: Vec::new(), life: *life, is_driver: *is_driver, before: 0, beside: 0 };
         let team = teams.entry(*process).or_insert_with(new);
         team.workers.push(*worker);
@@ -83,6 +86,7 @@ fn teams(members: &[Member]) -> BTreeMap<Id, Team> {
     for team in teams.values_mut() {
         team.workers.sort_unstable();
         team.workers.dedup();
+        team.beside = team.workers.len();
     }
     for processes in sharing.values() {
         let count = |process: &Id| teams.get(process).map_or(0, |team| team.workers.len());

@@ -22,7 +22,10 @@ pub type Interval = [f64; 2];
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Analysis {
     pub command: Vec<String>,
+    /// As a shell gives it: 128+N for signal N.
     pub exit_code: Option<i32>,
+    /// The signal that ended the program; null if none did.
+    pub signal: Option<i32>,
     pub wall_s: f64,
     pub machine: MachineView,
     pub threads: Vec<ThreadView>,
@@ -62,6 +65,9 @@ pub struct Analysis {
     /// verdict names it.
     #[serde(skip)]
     pub unprofiled: Option<f64>,
+    /// Processes of the program that outlive its first one and were no longer recorded. Not in the JSON, whose verdict names them.
+    #[serde(skip)]
+    pub processes_left: u64,
     /// Why the profile could not be written to its end, and how many rows are missing. Not in the JSON, whose verdict names it.
     #[serde(skip)]
     pub write_failure: Option<(String, u64)>,

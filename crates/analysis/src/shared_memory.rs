@@ -36,6 +36,8 @@ pub struct Mapping {
 /// How processes share an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sharing {
+    /// Where the first process that mapped it has it.
+    pub address: u64,
     /// The processes that mapped it.
     pub processes: BTreeSet<Id>,
     pub mappings: Vec<Mapping>,
@@ -147,12 +149,13 @@ impl Shared {
         self.connect(&processes);
         let mapping = |(object, _): &(&Object, u64)| Mapping { bytes: object.bytes, born_ns: object.born_ns, died_ns: object.died_ns };
         let mappings: Vec<Mapping> = set.iter().map(mapping).collect();
+        let address = first.address;
         if let Some(joined) = self.profile.objects.iter_mut().find(|object| object.id == first.id) {
             joined.address = base;
             joined.bytes = bytes;
             joined.died_ns = mappings.iter().try_fold(0, |last, mapping| Some(mapping.died_ns?.max(last)));
         }
-        self.sharing.insert(first.id, Sharing { processes, mappings });
+        self.sharing.insert(first.id, Sharing { address, processes, mappings });
     }
 
     /// Notes that these processes share memory.
@@ -306,7 +309,7 @@ mod tests {
         let window = &shared.profile.windows[0];
         assert_eq!((window.object, window.address - joined.address, window.inclusion), (1, 0x4010, 0.2));
         assert_eq!(shared.teams, HashMap::from([(1, 1), (2, 1)]));
-        assert_eq!(shared.sharing[&1].mappings.len(), 2);
+        assert_eq!((shared.sharing[&1].mappings.len(), shared.sharing[&1].address), (2, 0x10000));
     }
 
     /// Check that parts of one memory that no process maps together are objects of their own.

@@ -5,6 +5,7 @@ use crate::activity::{WorkerId, drivers, idle_workers};
 use crate::places::{self, Member};
 use crate::siblings::{self, Sightings};
 use crate::slots::Lifetime;
+use crate::start_up::only_started;
 use firsttouch_model::rows::{Id, Machine, Profile, Seen, Thread as ThreadRow};
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -65,7 +66,10 @@ impl Threads {
         let worker_of = workers(profile, &rows);
         let idle = if target.place_all_threads { HashSet::new() } else { idle_workers(profile, &worker_of) };
         let by_id: HashMap<Id, usize> = rows.iter().enumerate().map(|(index, row)| (row.id, index)).collect();
-        let drivers = if target.place_all_threads { HashSet::new() } else { drivers(profile) };
+        let mut drivers = if target.place_all_threads { HashSet::new() } else { drivers(profile) };
+        if !target.place_all_threads {
+            drivers.extend(only_started(profile));
+        }
         let team = |process: Id| teams.get(&process).copied().unwrap_or(process);
         let members: Vec<Member> = rows
             .iter()

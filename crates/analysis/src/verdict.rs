@@ -5,8 +5,8 @@
 
 use crate::findings::{REMOTE_BAR, WORTH_BAR};
 use crate::{Analysis, Coverage, CrossCheck, EvidenceView, Interval, NotJudgedReason, ObjectView};
-use firsttouch_model::counted;
 use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::{counted, signal_words};
 use serde::Serialize;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -57,10 +57,13 @@ pub enum Cause {
     NoThreads,
     /// The recording ended before the program did, which had one thread until then.
     EndedEarly,
-    /// The program, which had one thread until then, ended as by a signal.
+    /// The program, which had one thread until then, was ended by a signal, or as if by one.
     Killed {
         exit_code: i32,
+        signal: Option<i32>,
     },
+    /// So many processes of the program outlive its first one, and were no longer recorded.
+    Outlived(u64),
     /// This part of the touched memory belongs to no recorded object.
     Unrecorded(f64),
     /// Processes that were started and not profiled used this part of the CPU time.
@@ -129,10 +132,20 @@ impl fmt::Display for Cause {
             Self::EndedEarly => {
                 write!(f, "the recording ended before the program did, which had one thread until then; record it for longer")
             }
-            Self::Killed { exit_code } => write!(
+            Self::Killed { signal: Some(signal), .. } => write!(
+                f,
+                "the program, which had one thread until then, was ended by {}: what it would have done is not known",
+                signal_words(*signal)
+            ),
+            Self::Killed { exit_code, signal: None } => write!(
                 f,
                 "the program, which had one thread until then, ended as by a signal (exit status {exit_code}): what it would have done is not known"
             ),
+            Self::Outlived(processes) => {
+                let (processes, run, are) =
+                    if *processes == 1 { ("1 process", "runs", "is") } else { (&*format!("{processes} processes"), "run", "are") };
+                write!(f, "{processes} of the program still {run} and {are} no longer recorded; to record until all have ended: --wait")
+            }
             Self::Unrecorded(part) => write!(f, "{} of the touched memory belongs to no recorded object", percent(*part)),
             Self::Children(part) => write!(
                 f,
@@ -264,7 +277,12 @@ impl Analysis {
         if self.machine.nodes < 2 {
             return causes;
         }
-        causes.extend(self.unprofiled.map(Cause::Children));
+        // What a launcher leaves behind does the work. So may the recorded processes that go on.
+        if self.processes_left > 0 && (!self.has_teams() || self.has_processes()) {
+            causes.push(Cause::Outlived(self.processes_left));
+        } else {
+            causes.extend(self.unprofiled.map(Cause::Children));
+        }
         if !self.has_teams() {
             // Children explain why nothing was seen, and an early end too.
             if !causes.is_empty() {
@@ -275,7 +293,7 @@ impl Analysis {
                 return vec![Cause::EndedEarly];
             }
             if let Some(exit_code) = self.exit_code.filter(|code| BY_SIGNALS.contains(code)) {
-                return vec![Cause::Killed { exit_code }];
+                return vec![Cause::Killed { exit_code, signal: self.signal }];
             }
             let sources = || self.evidence.iter().filter(|evidence| shows_accesses(&evidence.source));
             let is_seen = self.coverage.is_some() || sources().any(|evidence| evidence.samples > 0);
@@ -359,6 +377,11 @@ impl Analysis {
         teams.is_empty() || teams.windows(2).any(|pair| pair[0] == pair[1])
     }
 
+    /// Whether several processes were recorded.
+    fn has_processes(&self) -> bool {
+        self.threads.windows(2).any(|pair| pair[0].process != pair[1].process)
+    }
+
     /// The interval of the remote share, if it is too wide for an all-clear.
     fn wide_interval(&self) -> Option<Interval> {
         self.remote_interval.filter(|[low, high]| high - low > WIDEST_INTERVAL || (*low <= REMOTE_BAR && *high > SUBSTANTIAL))
@@ -403,6 +426,7 @@ mod tests {
             Cause::Contradicted { .. } => 11,
             Cause::Killed { .. } => 12,
             Cause::RemoteScattered { .. } => 13,
+            Cause::Outlived(_) => 14,
         }
     }
 
@@ -410,12 +434,13 @@ mod tests {
     #[test]
     fn every_cause_has_words() {
         let missing = || [None, Some("perf is forbidden".to_owned())];
-        let mut all =
-            vec![Cause::NoThreads, Cause::EndedEarly, Cause::Killed { exit_code: 137 }, Cause::Unrecorded(0.8), Cause::Children(0.9)];
+        let mut all = vec![Cause::NoThreads, Cause::EndedEarly, Cause::Unrecorded(0.8), Cause::Children(0.9)];
+        all.extend([None, Some(9)].map(|signal| Cause::Killed { exit_code: 137, signal }));
         all.extend(missing().map(|missing| Cause::NothingSeen { missing, wall_s: 0.1 }));
         for is_attached in [false, true] {
             all.extend(missing().map(|missing| Cause::NoAccesses { missing, is_attached }));
         }
+        all.extend([1, 4].map(Cause::Outlived));
         all.extend([0, 1, 40].map(|rows| Cause::NotWritten { cause: "the disk is full".to_owned(), rows }));
         for largest in [None, Some(("A".to_owned(), NotJudgedReason::NotSampled))] {
             all.push(Cause::RemoteElsewhere { interval: [0.25, 0.32], largest: largest.clone() });
@@ -436,6 +461,6 @@ mod tests {
         let mut kinds: Vec<usize> = all.iter().map(number).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        assert_eq!(kinds, (0..14).collect::<Vec<_>>());
+        assert_eq!(kinds, (0..15).collect::<Vec<_>>());
     }
 }

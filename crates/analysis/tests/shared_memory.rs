@@ -232,8 +232,8 @@ fn memory_that_all_processes_read() {
     }
 }
 
-/// Check that memory which processes read and write at random has the same finding whatever the share of its writes near a tenth, and that no copy
-/// of shared memory is advised, read only or not.
+/// Check that memory which processes read and write at random has the same finding whatever the share of its writes near a tenth, and that a copy
+/// of shared memory is advised only if nobody writes it.
 #[test]
 fn shared_buffers_of_a_server() {
     for (writes, expected) in [
@@ -246,9 +246,47 @@ fn shared_buffers_of_a_server() {
             let analysis = Family { writes, ..Family::new(4, Who::One(0), Who::All(1, 4)) }.judged(seed, 2);
             let [finding] = analysis.findings.as_slice() else { panic!("{:?}", analysis.findings) };
             assert_eq!(finding.kind, expected, "{writes} % of the samples write");
-            assert!(finding.fix.contains("no copy can replace it") && finding.fix.contains("--interleave=all"), "{}", finding.fix);
+            let is_written = expected == FindingKind::NoStablePartition;
+            assert_eq!(finding.fix.contains("no copy can replace it"), is_written, "{}", finding.fix);
+            assert!(finding.fix.contains("--interleave=all") && finding.fix.contains("the call that maps buffers"), "{}", finding.fix);
         }
     }
+}
+
+/// Check that memory of malloc which children inherited and only read may be copied, and that no mapping is spoken of.
+#[test]
+fn inherited_memory_that_all_read() {
+    let family = Family { is_shared: false, ..Family::new(4, Who::One(0), Who::All(1, 4)) };
+    let mut profile = family.profile(3);
+    profile.first_touches.retain(|touch| touch.process == 0);
+    for object in &mut profile.objects {
+        (object.kind, object.call) = (ObjectKind::Heap, Some("malloc".into()));
+        object.born_ns = profile.processes[object.process as usize].born_ns;
+    }
+    for process in &mut profile.processes[1..] {
+        process.born_ns = S;
+    }
+    profile.objects.iter_mut().skip(1).for_each(|object| object.born_ns = S);
+    let analysis = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
+    let [finding] = analysis.findings.as_slice() else { panic!("{:?}", analysis.findings) };
+    assert_eq!(finding.kind, FindingKind::SharedRead);
+    assert!(
+        finding.fix.contains("inherited buffers by fork") && finding.fix.contains("the call that allocates buffers"),
+        "{}",
+        finding.fix
+    );
+    assert!(!finding.fix.contains("no copy") && !finding.message.contains("all of it"), "{finding:?}");
+}
+
+/// Check that shared memory without a name has an address at which a process maps it.
+#[test]
+fn addresses_of_processes_are_shown() {
+    let mut profile = Family { is_moved: true, ..Family::new(2, Who::One(0), Who::Block(1, 2)) }.profile(1);
+    for object in &mut profile.objects {
+        (object.kind, object.name, object.call, object.site) = (ObjectKind::Mapping, None, None, None);
+    }
+    let analysis = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
+    assert_eq!(analysis.objects[0].name, "mapping at 0x1000000000");
 }
 
 /// Check that private mappings stay apart, even those that were inherited at the same address.

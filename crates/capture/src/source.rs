@@ -72,6 +72,11 @@ pub trait Source {
     /// Makes no new events. What its rings hold is drained once more, then it acts on [`Occasion::End`].
     fn stop(&mut self) {}
 
+    /// Child processes that it knows by other means than records; and how many forks began, and how many children are known of these.
+    fn children(&self) -> (Vec<i32>, (u32, u32)) {
+        (Vec::new(), (0, 0))
+    }
+
     /// Descriptors that become readable when a ring fills.
     fn descriptors(&self) -> Vec<i32> {
         Vec::new()

@@ -2,9 +2,9 @@
 
 use crate::terminal::style;
 use anyhow::{Context, Result, anyhow};
-use firsttouch_report::Style;
+use firsttouch_report::{Style, wrapped};
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
 
 /// Writes a result to stdout. A reader that has closed the pipe (`| head`) is not an error.
@@ -166,7 +166,11 @@ pub fn tell(text: &str) {
 
 /// Writes a message to stderr, with firsttouch's name before it.
 pub fn message(text: &str) {
-    tell(&format!("firsttouch: {}\n", text.trim_end()));
+    let text = format!("firsttouch: {}", text.trim_end());
+    let stderr = io::stderr();
+    // Programs that read messages, and people who search in them, want a sentence to be one line.
+    let text = if stderr.is_terminal() { wrapped(&text, style(&stderr).width) } else { text };
+    tell(&format!("{text}\n"));
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::watchpoints;
 use anyhow::Result;
 use firsttouch_capture::{Observed, Observer, Options, Output, Recording};
 use firsttouch_pipeline::AnalysisRequest;
-use firsttouch_report::thousands;
+use firsttouch_report::{counted_as, thousands};
 use firsttouch_system::MachineInfo;
 use std::cell::{Cell, RefCell};
 use std::io::{IsTerminal, stderr, stdout};
@@ -124,13 +124,13 @@ fn observer(arguments: &Profile, judged_as: &AnalysisRequest) -> Option<Observer
 
 /// `recording: 12 s, 8 threads, 1,204 accesses, 4,707 first touches`; with a verdict, fewer figures fit into a line.
 fn recording(observed: &Observed<'_>, verdict: Option<&str>) -> String {
-    let (time, accesses) = (format!("recording: {:.0} s", observed.elapsed_s), thousands(observed.accesses));
+    let (time, accesses) = (format!("recording: {:.0} s", observed.elapsed_s), counted_as(observed.accesses, "access", "accesses"));
     match verdict {
-        Some(verdict) => format!("{time}, {accesses} accesses, so far {verdict}"),
+        Some(verdict) => format!("{time}, {accesses}, so far {verdict}"),
         None => format!(
-            "{time}, {} threads, {accesses} accesses, {} first touches",
-            thousands(observed.threads),
-            thousands(observed.first_touches)
+            "{time}, {}, {accesses}, {}",
+            counted_as(observed.threads, "thread", "threads"),
+            counted_as(observed.first_touches, "first touch", "first touches")
         ),
     }
 }

@@ -27,6 +27,7 @@ pub mod quantity;
 mod recording;
 pub mod remedy;
 pub mod rows;
+mod signal;
 pub mod system;
 pub mod topology;
 mod touch_cause;
@@ -37,6 +38,7 @@ pub use expression::ExpressionError;
 pub use interval::{Estimate, Z95};
 pub use pin::Pin;
 pub use recording::RecordingSummary;
+pub use signal::signal_words;
 pub use touch_cause::TouchCause;
 
 use serde::{Deserialize, Serialize};

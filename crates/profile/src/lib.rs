@@ -1,6 +1,7 @@
 //! The profile file: an SQLite database that users can open. It is written while the target runs, and is readable after a crash.
 
 mod bulk;
+mod fold;
 mod place;
 mod reader;
 mod reserve;

@@ -216,6 +216,11 @@ fn take_file(path: &Path, keep: bool) -> Result<Taken> {
     Err(Error::other(format!("{}: other processes create it too: name another with -o", context())))
 }
 
+/// Whether the file at its path is still this one. The user may have removed it, and another process may have taken the name.
+pub(crate) fn is_ours(created: &Created) -> bool {
+    created.claim.as_ref().is_some_and(|file| is_at(file, &created.path))
+}
+
 /// Whether an open file is the one at `path`.
 fn is_at(file: &File, path: &Path) -> bool {
     let same = |one: &std::fs::Metadata, other: &std::fs::Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
@@ -307,8 +312,7 @@ fn put_back(aside: &Path, path: &Path) {
 /// Removes a new profile, and puts the older one back.
 pub(crate) fn withdraw(created: &Created, older: Option<Older>) {
     let path = &created.path;
-    // The user may have removed it, and another process may have taken the name.
-    let is_ours = created.claim.as_ref().is_some_and(|file| is_at(file, path));
+    let is_ours = is_ours(created);
     if is_ours {
         let _ = remove_sides(path);
     }
@@ -358,7 +362,7 @@ pub fn is_profile(path: &Path) -> bool {
 /// Suffixes of the files that SQLite keeps next to a database.
 const SIDES: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut side = path.as_os_str().to_owned();
     side.push(suffix);
     PathBuf::from(side)

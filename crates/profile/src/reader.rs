@@ -8,9 +8,12 @@ use firsttouch_model::rows::{
     ObjectKind, Page, Policy, Process, Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, SharedMemory,
     Site, SmallBlock, Thread, TimerSample, Window,
 };
+use firsttouch_system::calls::identity::effective_user;
+use firsttouch_system::process::user;
 use rusqlite::{Connection, OpenFlags, Row};
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Reads the profile at `path`.
@@ -39,11 +42,15 @@ fn header(path: &Path) -> std::io::Result<Vec<u8>> {
 
 pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
     let name = path.display();
-    let meta = std::fs::metadata(path).with_context(|| format!("cannot open profile {name}"))?;
+    let cannot = |error: std::io::Error| {
+        let words = format!("cannot open profile {name}{}", remedy(path, &error));
+        Error::caused_by(error, words)
+    };
+    let meta = std::fs::metadata(path).map_err(cannot)?;
     if !meta.is_file() {
         return Err(Error::invalid_input(format!("cannot open profile {name}: it is not a regular file")));
     }
-    header(path).with_context(|| format!("cannot open profile {name}"))?;
+    header(path).map_err(cannot)?;
     let other_database =
         || Error::invalid_data(format!("cannot read profile {name}: it is an SQLite database, but not a firsttouch profile"));
     match application_id(path) {
@@ -71,6 +78,26 @@ pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
         )));
     }
     Ok(connection)
+}
+
+/// What helps if a profile may not be read: ` (it belongs to user db (114): ...)`; empty for other errors.
+fn remedy(path: &Path, error: &std::io::Error) -> String {
+    if error.kind() != std::io::ErrorKind::PermissionDenied {
+        return String::new();
+    }
+    match std::fs::metadata(path) {
+        Ok(meta) => {
+            let (owner, own) = (user(Path::new("/"), meta.uid()), user(Path::new("/"), effective_user()));
+            format!(
+                " (it belongs to user {owner}, and firsttouch runs as user {own}: run it as that user, with sudo, or have the owner allow it: \
+                 chmod o+r {})",
+                path.display()
+            )
+        }
+        Err(_) => " (this user may not enter a folder on the way to it: run firsttouch as the user who recorded it, or with sudo, or have \
+                   the owner of the folder allow it: chmod o+x FOLDER)"
+            .to_owned(),
+    }
 }
 
 /// A name that SQLite treats as a path; it gives `:memory:` and `file:...` another meaning.

@@ -1,6 +1,7 @@
 //! Writes a profile while the target runs. Each flush is one transaction in WAL mode, so a reader (or a crash) sees complete flushes.
 
 use crate::bulk::{Bulk, Row};
+use crate::fold;
 use crate::place::{self, Created, Older, Output};
 use crate::reserve::Reserve;
 use crate::{APPLICATION_ID, SCHEMA, SCHEMA_VERSION};
@@ -40,6 +41,10 @@ impl Abandoned {
     pub fn finish(self, missing_rows: u64) {
         let _ = self.0.meta(Entry::MissingRows(missing_rows));
         self.0.merge_wal();
+        let created = self.0.created;
+        if fold::has_wal(&created.path) && place::is_ours(&created) {
+            let _ = fold::fold(self.0.connection, &created.path);
+        }
     }
 }
 

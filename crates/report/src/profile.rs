@@ -1,6 +1,6 @@
 //! The line that `firsttouch profile` prints when the program has ended.
 
-use crate::text::thousands;
+use crate::text::{counted_as, thousands};
 use firsttouch_model::RecordingSummary;
 use std::path::Path;
 
@@ -14,11 +14,11 @@ pub fn profile_summary(summary: &RecordingSummary, output: &Path) -> String {
         String::new()
     };
     format!(
-        "{threads}, {:.1} s, {} samples of registers, {} accesses seen by watchpoints, {} first touches{one_of} -> {}",
+        "{threads}, {:.1} s, {} of registers, {} seen by watchpoints, {}{one_of} -> {}",
         summary.wall_s,
-        thousands(summary.register_samples),
-        thousands(summary.watch_hits),
-        thousands(summary.first_touches),
+        counted_as(summary.register_samples, "sample", "samples"),
+        counted_as(summary.watch_hits, "access", "accesses"),
+        counted_as(summary.first_touches, "first touch", "first touches"),
         output.display()
     )
 }
@@ -44,6 +44,11 @@ mod tests {
             "8 threads, 6.2 s, 12,020 samples of registers, 1,904 accesses seen by watchpoints, 1,310 first touches (1 in 599 sampled) -> dgemv.ftp"
         );
         (one.threads, one.touch_weight) = (1, 1310.0);
+        let few = RecordingSummary { register_samples: 1, watch_hits: 1, first_touches: 1, touch_weight: 1.0, ..one };
+        assert_eq!(
+            profile_summary(&few, Path::new("x.ftp")),
+            "1 thread, 6.2 s, 1 sample of registers, 1 access seen by watchpoints, 1 first touch -> x.ftp"
+        );
         assert_eq!(
             profile_summary(&one, Path::new("x.ftp")),
             "1 thread, 6.2 s, 12,020 samples of registers, 1,904 accesses seen by watchpoints, 1,310 first touches -> x.ftp"

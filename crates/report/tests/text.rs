@@ -96,6 +96,7 @@ pub fn serial() -> Analysis {
     Analysis {
         command: vec!["./dgemv".into(), "20000".into()],
         exit_code: Some(0),
+        signal: None,
         wall_s: 6.2,
         machine: MachineView { name: "virtual:2".into(), nodes: 2, virtual_machine: true },
         threads: (0..8)
@@ -133,6 +134,7 @@ pub fn serial() -> Analysis {
         unrecorded: None,
         attached: false,
         unprofiled: None,
+        processes_left: 0,
         write_failure: None,
         lost: vec![],
         traffic: Traffic::default(),

@@ -87,16 +87,31 @@ impl Context<'_> {
             return Fix::words(text);
         }
         if case.group.processes() > 1 && matches!(kind, FindingKind::NoStablePartition | FindingKind::SharedRead) {
-            let name = case.view.name.as_str();
-            return Fix::words(format!(
-                "the processes share {name}, so no copy can replace it: {INTERLEAVE}; in the source, mbind() with MPOL_INTERLEAVE behind the call that \
-                 maps {name}, before anybody touches it"
-            ));
+            return Fix::words(self.shared_by_processes(kind, case));
         }
         match kind {
             FindingKind::SerialFirstTouch => serial::serial(self, case, language),
             FindingKind::IoFirstTouch => self.io(case),
             _ => Fix::words(self.in_words(kind, case)),
+        }
+    }
+
+    /// What processes share by a mapping that they write, a copy cannot replace. What they only read, or inherited by fork, it
+    /// can.
+    fn shared_by_processes(&self, kind: FindingKind, case: &Case<'_>) -> String {
+        let name = case.view.name.as_str();
+        let is_mapped = case.group.members.iter().any(|&member| self.profile.shared_memory.contains_key(&self.profile.objects[member].id));
+        let makes = if matches!(case.object.call.as_deref(), Some("mmap" | "mremap" | "shmat") | None) { "maps" } else { "allocates" };
+        let source = format!("in the source, mbind() with MPOL_INTERLEAVE behind the call that {makes} {name}, before anybody touches it");
+        match kind {
+            FindingKind::SharedRead if is_mapped => {
+                format!("{INTERLEAVE}; {source}; or let a process of each node copy {name}, for the processes of its node to read")
+            }
+            FindingKind::SharedRead => format!(
+                "{INTERLEAVE}; {source}; or, as the processes inherited {name} by fork, let each that reads much of it copy it to memory of its own"
+            ),
+            _ if is_mapped => format!("the processes share {name}, so no copy can replace it: {INTERLEAVE}; {source}"),
+            _ => format!("the processes inherited {name} by fork: {INTERLEAVE}; {source}"),
         }
     }
 

@@ -101,9 +101,9 @@ impl Context<'_> {
                 "{name} is used by {used}: no thread owns a part of it, so no first touch is right. {}; {figures}.",
                 if case.subject.is_same_anywhere { UNSEEN.to_owned() } else { format!("It was first touched by {touched}") },
             ),
-            FindingKind::SharedRead if case.subject.is_same_anywhere => format!("{name} is used in full by {used}. {UNSEEN}; {figures}."),
+            FindingKind::SharedRead if case.subject.is_same_anywhere => format!("{name} is used by {used}. {UNSEEN}; {figures}."),
             FindingKind::SharedRead => {
-                format!("{name} is used in full by {used}; it was first touched by {touched}, so {figures}.")
+                format!("{name} is used by {used}; it was first touched by {touched}, so {figures}.")
             }
             FindingKind::IoFirstTouch => format!(
                 "The kernel first touched {name} on behalf of {} (I/O into memory nobody had touched), and it is used by {used}: {figures}.",
@@ -169,7 +169,8 @@ impl Context<'_> {
             PartitionKind::Single => format!("thread {}", main_user(case.subject)),
             PartitionKind::Block => format!("{users} threads, each its own block"),
             PartitionKind::BlockCyclic => format!("{users} threads, in chunks dealt out to them in turn"),
-            PartitionKind::Shared => format!("{users} threads, each all of it"),
+            // Of one thread at a time, samples do not tell whether it uses every byte.
+            PartitionKind::Shared => format!("{users} threads, each all over it"),
             PartitionKind::Irregular if case.subject.partition.dealt_out => format!("{users} threads, each part by changing ones"),
             PartitionKind::Irregular => {
                 format!("{users} threads (each part by changing ones, or all of it by each: the samples do not tell)")

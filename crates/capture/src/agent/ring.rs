@@ -36,6 +36,10 @@ const SMALL_MEAN: usize = 240;
 const TRAP_HANDLER_REPLACED: usize = 244;
 const CAUSELESS_TRAPS: usize = 248;
 const SHIFT_US: usize = 256;
+const FORKING: usize = 260;
+const FORKED: usize = 264;
+const CHILD: usize = 268;
+const CHILDREN: usize = 14;
 
 pub const FLAG_FOLLOW: u32 = 1;
 /// The kernel's clock source is the time-stamp counter, so the agent may read that.
@@ -180,6 +184,20 @@ impl AgentRing {
     #[must_use]
     pub fn silent(&self) -> u32 {
         self.word32(SILENT).load(Ordering::Relaxed)
+    }
+
+    /// The children that forked in processes with the agent: the last of them. (Those of raw clones and of vfork are not among them.)
+    #[must_use]
+    pub fn children(&self) -> Vec<i32> {
+        let entries = (0..CHILDREN).map(|index| self.word32(CHILD + 4 * index).load(Ordering::Acquire).cast_signed());
+        entries.filter(|pid| *pid > 0).collect()
+    }
+
+    /// The number of forks that began, and of children that entered themselves.
+    #[must_use]
+    pub fn forks(&self) -> (u32, u32) {
+        let entered = self.word32(FORKED).load(Ordering::Acquire);
+        (self.word32(FORKING).load(Ordering::Acquire), entered)
     }
 
     /// Makes every agent stop recording.

@@ -72,9 +72,13 @@ impl Session<'_> {
         self.counters.read(&mut self.tracker, end, true);
         let sources = self.write_evidence();
         self.tracker.sink.write(|w| w.meta(Entry::EndNs(end)));
-        if self.tracker.children_left > 0 {
-            let children = self.tracker.children_left;
+        if self.tracker.family.children > 0 {
+            let children = self.tracker.family.children;
             self.tracker.sink.write(|w| w.meta(Entry::ChildrenLeft(children)));
+        }
+        let behind = self.behind;
+        if behind.processes > 0 {
+            self.tracker.sink.write(|w| w.meta(Entry::ProcessesLeft(behind.processes)));
         }
         if let Some(before) = &self.cpu_before {
             let spent = |&(pid, ticks): &(i32, u64)| ticks.saturating_sub(before.get(&pid).copied().unwrap_or(0));
@@ -85,19 +89,26 @@ impl Session<'_> {
         }
         if let Some(stat) = &self.last_stat {
             let ns = |ticks: u64| ticks.saturating_mul(1_000_000_000 / TICKS_PER_S);
-            let entries = [Entry::OwnCpuNs(ns(stat.cpu_ticks)), Entry::ChildrenCpuNs(ns(stat.children_ticks))];
+            let entries = [
+                Entry::OwnCpuNs(ns(stat.cpu_ticks)),
+                Entry::ChildrenCpuNs(ns(stat.children_ticks.saturating_add(behind.unrecorded_ticks))),
+            ];
             self.tracker.sink.write(|w| entries.into_iter().try_for_each(|entry| w.meta(entry)));
         }
         if let Some(code) = exit_code {
             self.tracker.sink.write(|w| w.meta(Entry::ExitCode(code)));
         }
+        if let Some(signal) = self.signal {
+            self.tracker.sink.write(|w| w.meta(Entry::Signal(signal)));
+        }
         self.tracker.sink.write(|w| w.meta(Entry::StartNs(self.start_ns)));
-        self.write_notes(exit_code.is_some());
+        self.write_notes();
         self.tracker.sink.finish();
         let samples = |name| sources.iter().find(|source| source.name == name).map_or(0, |source| source.account.samples);
         Recording {
             file: Created::default(),
             exit_code: None,
+            signal: self.signal,
             is_cut: self.tracker.sink.failure().is_some(),
             profile_error: self.tracker.sink.failure().map(|error| format!("{error:#}")),
             messages: messages(&sources),
@@ -115,21 +126,14 @@ impl Session<'_> {
         }
     }
 
-    /// `has_ended`: the program's first process has.
-    fn write_notes(&mut self, has_ended: bool) {
-        let mut added: Vec<String> = self
+    fn write_notes(&mut self) {
+        let added: Vec<String> = self
             .tracker
             .modules
             .replaced()
             .iter()
             .map(|path| format!("{path} was replaced while the program ran, so its code has no names and lines: profile again"))
             .collect();
-        let left = if has_ended { self.left_behind() } else { 0 };
-        if left > 0 {
-            let (processes, run, are) = if left == 1 { ("process", "runs", "is") } else { ("processes", "run", "are") };
-            let help = if self.options.wait { "" } else { "; to record until all have ended: --wait" };
-            added.push(format!("{left} {processes} of the program still {run} and {are} no longer recorded{help}"));
-        }
         if !added.is_empty() {
             let notes: Vec<String> = self.options.notes.iter().cloned().chain(added).collect();
             self.tracker.sink.write(|w| w.meta(Entry::Notes(&notes)));

@@ -109,6 +109,12 @@ impl Members {
         }
     }
 
+    /// As [`Source::children`]; one source knows any.
+    pub(super) fn children(&self) -> (Vec<i32>, (u32, u32)) {
+        let running = self.0.iter().filter(|member| matches!(member.state, State::Running));
+        running.map(|member| member.source.children()).find(|(_, (forks, _))| *forks > 0).unwrap_or_default()
+    }
+
     pub(super) fn descriptors(&self) -> Vec<i32> {
         self.0.iter().filter(|member| matches!(member.state, State::Running)).flat_map(|member| member.source.descriptors()).collect()
     }

@@ -2,6 +2,7 @@
 //! writes what was and was not seen (`account`).
 
 mod account;
+mod behind;
 mod counters;
 mod members;
 mod run;
@@ -33,6 +34,8 @@ pub struct Recording {
     pub file: Created,
     /// The program's status as a shell reports it; `None` when attached.
     pub exit_code: Option<i32>,
+    /// The signal that ended the program while it was recorded.
+    pub signal: Option<i32>,
     /// Why the profile is incomplete or missing (full disk), if it is.
     pub profile_error: Option<String>,
     /// Rows are missing in the profile for that reason, not only names.
@@ -70,10 +73,14 @@ struct Session<'a> {
     next_act_ns: u64,
     /// What the kernel said of the first process at its end.
     last_stat: Option<Stat>,
+    /// The signal that ended it.
+    signal: Option<i32>,
     /// CPU times when firsttouch attached without following children: of the process, and of each of its descendants.
     cpu_before: Option<BTreeMap<i32, u64>>,
     /// The kernel does not let this user observe the program.
     is_hidden: bool,
+    /// Processes that still ran when the recording ended with the first process.
+    behind: behind::Behind,
 }
 
 /// Runs the profile.
@@ -119,8 +126,10 @@ impl<'a> Session<'a> {
             pressing: 0,
             next_act_ns: now,
             last_stat: None,
+            signal: None,
             cpu_before: None,
             is_hidden: false,
+            behind: behind::Behind::default(),
         }
     }
 }

@@ -97,28 +97,28 @@ impl Session<'_> {
                 if may_have_ended && ended.is_none() {
                     // Only until it is reaped does the kernel know what the process used.
                     let stat = of_process(&self.tracker.scope.root, self.pid);
-                    ended = reap(self.pid);
-                    if ended.is_some() {
-                        self.last_stat = stat;
-                    }
-                    if ended.is_some() && self.options.wait {
-                        // The births of its last children may still be in the rings.
-                        self.drain(monotonic_ns(), false);
+                    if let Some(end) = reap(self.pid) {
+                        ended = Some(end.status);
+                        (self.last_stat, self.signal) = (stat, end.signal);
                     }
                 }
-                if may_have_ended && ended.is_some() && !(self.options.wait && self.left_behind() > 0) {
+                if may_have_ended && ended.is_some() && !(self.options.wait && !self.still_running().is_empty()) {
                     self.end_ns = monotonic_ns();
+                    self.look_behind();
+                    if self.options.wait && self.behind.processes > 0 {
+                        continue;
+                    }
+                    if self.options.follow && self.behind.processes > 0 {
+                        // Recorded until now.
+                        self.end_ns = monotonic_ns();
+                    }
                     return ended;
                 }
             } else if !process_runs(self.pid) {
+                self.look_behind();
                 return None;
             }
         }
-    }
-
-    /// The recorded processes, other than the first, that still run.
-    pub(super) fn left_behind(&self) -> usize {
-        self.tracker.processes.live.keys().filter(|&&pid| pid != self.pid && process_runs(pid)).count()
     }
 
     pub(super) fn act(&mut self, occasion: Occasion, now: u64) {

@@ -166,6 +166,9 @@ pub(super) fn attach(options: &Options, pid: i32) -> Result<Recording> {
         session.tracker.found_child(child, parent, session.start_ns);
     }
     session.cpu_before = (!options.follow).then(|| cpu_times(pid));
+    for &child in session.cpu_before.iter().flat_map(|before| before.keys()).filter(|&&child| child != pid) {
+        session.tracker.family.found(child);
+    }
     session.run(&signals, false);
     let mut recording = session.finish(None);
     recording.file = file;
@@ -203,8 +206,8 @@ fn complete(options: &Options, replaced: &[String], generated: &GeneratedCode, r
 
 fn wait_for(pid: i32, signals: &Signals) -> i32 {
     loop {
-        if let Some(code) = reap(pid) {
-            return code;
+        if let Some(ended) = reap(pid) {
+            return ended.status;
         }
         if let Some(Notice::Forward(signal)) = signals.wait(WAIT_NS, &mut Vec::new()) {
             send(pid, signal);

@@ -6,6 +6,7 @@ pub mod agentless;
 mod child_processes;
 mod delays;
 mod elsewhere;
+pub mod family;
 pub mod generated_code;
 pub mod live_objects;
 mod mappings;
@@ -28,6 +29,7 @@ pub mod unplaced;
 use crate::sink::Sink;
 use activity::Activity;
 use delays::Delays;
+use family::Family;
 use firsttouch_model::generated_code::is_generated;
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{Id, Window};
@@ -58,8 +60,8 @@ pub struct Tracker {
     regions: Regions,
     /// Windows of all sources so far.
     windows: Id,
-    /// Child processes that were not followed.
-    pub children_left: u64,
+    /// Processes that were not followed.
+    pub family: Family,
     /// The most memory seen in swap.
     swapped_bytes: u64,
     delays: Delays,
@@ -82,7 +84,7 @@ impl Tracker {
             generated_code: GeneratedCode::default(),
             regions: Regions::default(),
             windows: 0,
-            children_left: 0,
+            family: Family::default(),
             swapped_bytes: 0,
             delays: Delays::default(),
         }

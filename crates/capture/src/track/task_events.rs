@@ -12,8 +12,8 @@ impl Tracker {
                     self.thread(pid, tid, Some(parent_tid), time);
                 } else if pid != parent_pid && self.scope.follow {
                     self.forked(pid, parent_pid, parent_tid, time);
-                } else if pid != parent_pid && self.scope.includes(parent_pid) {
-                    self.children_left += 1;
+                } else if pid != parent_pid {
+                    self.family.born(pid, parent_pid, self.scope.includes(parent_pid));
                 }
             }
             TaskEvent::Exit { time, pid, tid } => {
@@ -22,6 +22,8 @@ impl Tracker {
                     if pid == tid {
                         self.process_ended(pid, time);
                     }
+                } else if pid == tid {
+                    self.family.ended(pid);
                 }
             }
             TaskEvent::Comm { time, pid, tid, name, exec } => {

@@ -12,6 +12,7 @@ use firsttouch_analysis::check_limits::{LimitCheck, Limits, Outcome, check};
 use firsttouch_capture::Output;
 use firsttouch_model::rows::Machine;
 use firsttouch_model::rows::metadata::{Metadata, Symbols};
+use firsttouch_model::signal_words;
 use firsttouch_pipeline::{AnalysedProfile, AnalysisRequest, SavedReport, is_pipe, is_profile, load_report};
 use firsttouch_predict::forecast::Forecast;
 use firsttouch_report::{CheckJson, check_github, check_junit, check_sarif, check_text};
@@ -47,7 +48,7 @@ pub fn run(arguments: &Check) -> Result<u8> {
     }
     let own = status(&outcome);
     if own != 0 && !arguments.ignore_failure {
-        message(&format!("NOT JUDGED: {}", failure(own.into())));
+        message(&format!("NOT JUDGED: {}", failure(own.into(), outcome.signal)));
         return Ok(own_status(own));
     }
     let cut = outcome.profile_error.as_deref().filter(|_| outcome.is_cut);
@@ -86,7 +87,7 @@ impl Flaw {
                 Some(Self::Cut(format!("the profile is not whole: {cause}; profile it again")))
             }
             (Ran::Now { error: Some(error) }, _) => Some(Self::Cut(format!("the profile is not whole: {error}"))),
-            (Ran::Before, Some(code)) if code != 0 && !ignore_failure => Some(Self::Failed(failure(code))),
+            (Ran::Before, Some(code)) if code != 0 && !ignore_failure => Some(Self::Failed(failure(code, meta.signal))),
             // Names are stored last. A profile of --pid or --duration has them, and no exit status.
             (Ran::Before, None) if meta.symbols != Symbols::InFile => Some(Self::Cut(
                 "the profile is not whole: firsttouch was killed while it recorded the program; profile it again".to_owned(),
@@ -101,8 +102,9 @@ impl Flaw {
     }
 }
 
-fn failure(status: i32) -> String {
-    format!("the program failed (exit status {status}); to judge it all the same: --ignore-failure")
+fn failure(status: i32, signal: Option<i32>) -> String {
+    let end = signal.map_or_else(|| format!("exit status {status}"), |signal| format!("ended by {}", signal_words(signal)));
+    format!("the program failed ({end}); to judge it all the same: --ignore-failure")
 }
 
 /// The arguments of `profile` for this program.
@@ -163,7 +165,8 @@ fn check_before(arguments: &Check, request: &AnalysisRequest, machine: &Machine,
 fn fits(baseline: Option<&SavedReport>, machine: &str, ignore_failure: bool) -> Result<()> {
     let code = baseline.and_then(|before| before.analysis.exit_code).filter(|code| *code != 0 && !ignore_failure);
     if let Some(code) = code {
-        bail!("cannot use the baseline: {}", failure(code));
+        let signal = baseline.and_then(|before| before.analysis.signal);
+        bail!("cannot use the baseline: {}", failure(code, signal));
     }
     match baseline.map(|before| &before.analysis.machine.name).filter(|name| *name != machine) {
         Some(other) => bail!("cannot use the baseline: it was judged on {other}, this on {machine}: name one machine with --machine"),

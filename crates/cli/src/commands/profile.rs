@@ -1,6 +1,7 @@
 //! `firsttouch profile`
 
 use crate::arguments::Profile;
+use crate::exit::unless_not_executed;
 use crate::output::{Destination, message, tell};
 use crate::profile_name;
 use crate::record::{record, status, this_machine};
@@ -10,11 +11,22 @@ use anyhow::Result;
 use firsttouch_capture::Recording;
 use firsttouch_pipeline::AnalysedProfile;
 use firsttouch_report::{ReportJson, profile_summary, text};
+use firsttouch_system::launch::{become_program, can_open, raise_file_limit};
 use std::io::stderr;
 use std::path::Path;
 
+/// A recording that sees anything needs so many: the profile, signals, pipes, the agent's ring, and a file at a time.
+const DESCRIPTORS: usize = 16;
+
 pub fn run(arguments: &Profile) -> Result<u8> {
     let request = analysis_request(&arguments.judge)?;
+    raise_file_limit();
+    if arguments.pid.is_none() && !can_open(DESCRIPTORS) {
+        message(
+            "NOT JUDGED: the limit on open files leaves too few for a recording, so the program runs unobserved; raise it (ulimit -n 256)",
+        );
+        return unless_not_executed(become_program(&arguments.program, &[]));
+    }
     // Everything is checked before the program runs, which may take hours.
     let info = this_machine()?;
     request.check(&info.machine)?;
@@ -30,7 +42,8 @@ pub fn run(arguments: &Profile) -> Result<u8> {
     }
     // The program has run, so firsttouch exits with its status, even if the report fails.
     if let Some(error) = &recording.profile_error {
-        message(&format!("error: {error}"));
+        let what = if recording.is_cut { "the profile is incomplete: " } else { "" };
+        message(&format!("error: {what}{error}"));
     }
     if !arguments.quiet {
         message(&profile_summary(&recording.summary, &output));

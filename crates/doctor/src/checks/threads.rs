@@ -2,6 +2,7 @@
 
 use crate::diagnosis::{Finding, Severity};
 use crate::openmp::{self, Binding};
+use firsttouch_model::counted;
 use firsttouch_model::facts::{Facts, OpenMp};
 use firsttouch_model::topology::format_list;
 use std::collections::BTreeMap;
@@ -85,8 +86,8 @@ pub fn too_many(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let message = format!(
-        "{threads} threads share {} CPUs: they take turns, the kernel moves them, and they wait for each other at every barrier",
-        allowed.len()
+        "{threads} threads share {}: they take turns, the kernel moves them, and they wait for each other at every barrier",
+        counted(allowed.len(), "CPU")
     );
     Some(
         Finding::new(TOO_MANY, Severity::Medium, message)

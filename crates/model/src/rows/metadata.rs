@@ -31,6 +31,8 @@ pub struct Metadata {
     pub command: Vec<String>,
     /// The program's exit status as a shell gives it (128+N for a signal); `None` while it runs, or after `kill -9` of firsttouch.
     pub exit_code: Option<i32>,
+    /// The signal that ended the program, if one did.
+    pub signal: Option<i32>,
     /// Start of the program.
     pub start_ns: Option<u64>,
     /// End of the observation; updated while the program runs.
@@ -53,6 +55,8 @@ pub struct Metadata {
     pub watch_start_ns: Option<u64>,
     /// The number of child processes that were started and not profiled (without `--follow`).
     pub children_left: u64,
+    /// Processes of the program, recorded or not, that still ran when the recording ended with the first process.
+    pub processes_left: u64,
     /// CPU time of the program's first process, and of the processes that it started and waited for, at its end; `None` if not known.
     pub own_cpu_ns: Option<u64>,
     pub children_cpu_ns: Option<u64>,
@@ -80,6 +84,7 @@ pub struct Metadata {
 pub enum Entry<'a> {
     Command(&'a [String]),
     ExitCode(i32),
+    Signal(i32),
     StartNs(u64),
     EndNs(u64),
     StartUnixS(u64),
@@ -93,6 +98,7 @@ pub enum Entry<'a> {
     HotError(f64),
     WatchStartNs(u64),
     ChildrenLeft(u64),
+    ProcessesLeft(u64),
     OwnCpuNs(u64),
     ChildrenCpuNs(u64),
     ProfilerCpuNs(u64),
@@ -112,6 +118,7 @@ impl Entry<'_> {
         match self {
             Self::Command(_) => "command",
             Self::ExitCode(_) => "exit_code",
+            Self::Signal(_) => "signal",
             Self::StartNs(_) => "start_ns",
             Self::EndNs(_) => "end_ns",
             Self::StartUnixS(_) => "start_unix_s",
@@ -124,6 +131,7 @@ impl Entry<'_> {
             Self::HotError(_) => "hot_error",
             Self::WatchStartNs(_) => "watch_start_ns",
             Self::ChildrenLeft(_) => "children_left",
+            Self::ProcessesLeft(_) => "processes_left",
             Self::OwnCpuNs(_) => "own_cpu_ns",
             Self::ChildrenCpuNs(_) => "children_cpu_ns",
             Self::ProfilerCpuNs(_) => "profiler_cpu_ns",
@@ -144,13 +152,14 @@ impl Entry<'_> {
         match self {
             // Strings always have a JSON form.
             Self::Command(arguments) => serde_json::to_string(arguments).unwrap_or_default(),
-            Self::ExitCode(code) => code.to_string(),
+            Self::ExitCode(number) | Self::Signal(number) => number.to_string(),
             Self::StartNs(value)
             | Self::EndNs(value)
             | Self::StartUnixS(value)
             | Self::MinSizeBytes(value)
             | Self::WatchStartNs(value)
             | Self::ChildrenLeft(value)
+            | Self::ProcessesLeft(value)
             | Self::OwnCpuNs(value)
             | Self::ChildrenCpuNs(value)
             | Self::ProfilerCpuNs(value)
@@ -181,6 +190,7 @@ impl Metadata {
             // A command that is not a JSON array is kept as one word.
             "command" => self.command = serde_json::from_str(value).unwrap_or_else(|_| vec![value.to_owned()]),
             "exit_code" => self.exit_code = number(value),
+            "signal" => self.signal = number(value),
             "start_ns" => self.start_ns = number(value),
             "end_ns" => self.end_ns = number(value),
             "start_unix_s" => self.start_unix_s = number(value),
@@ -199,6 +209,7 @@ impl Metadata {
             "hot_error" => self.hot_error = number(value).filter(|error| (0.0..=1.0).contains(error)),
             "watch_start_ns" => self.watch_start_ns = number(value),
             "children_left" => self.children_left = number(value).unwrap_or(0),
+            "processes_left" => self.processes_left = number(value).unwrap_or(0),
             "own_cpu_ns" => self.own_cpu_ns = number(value),
             "children_cpu_ns" => self.children_cpu_ns = number(value),
             "profiler_cpu_ns" => self.profiler_cpu_ns = number(value),
@@ -243,6 +254,7 @@ mod tests {
         let entries = [
             Entry::Command(&command),
             Entry::ExitCode(-1),
+            Entry::Signal(6),
             Entry::StartNs(1),
             Entry::EndNs(u64::MAX),
             Entry::StartUnixS(3),
@@ -255,6 +267,7 @@ mod tests {
             Entry::HotError(0.125),
             Entry::WatchStartNs(4),
             Entry::ChildrenLeft(5),
+            Entry::ProcessesLeft(11),
             Entry::OwnCpuNs(8),
             Entry::ChildrenCpuNs(9),
             Entry::ProfilerCpuNs(10),
@@ -272,6 +285,7 @@ mod tests {
         let expected = Metadata {
             command,
             exit_code: Some(-1),
+            signal: Some(6),
             start_ns: Some(1),
             end_ns: Some(u64::MAX),
             start_unix_s: Some(3),
@@ -284,6 +298,7 @@ mod tests {
             hot_error: Some(0.125),
             watch_start_ns: Some(4),
             children_left: 5,
+            processes_left: 11,
             own_cpu_ns: Some(8),
             children_cpu_ns: Some(9),
             profiler_cpu_ns: Some(10),

@@ -25,7 +25,7 @@ pub fn bench_text(bench: &BenchResult) -> String {
     );
     let most = bench.teams.iter().map(|team| team.threads as usize).max().unwrap_or(0);
     if most > bench.cpus {
-        let _ = writeln!(out, "{most} threads share {} CPUs: these are not the times of {most} CPUs.", bench.cpus);
+        let _ = writeln!(out, "{most} threads share {}: these are not the times of {most} CPUs.", counted(bench.cpus, "CPU"));
     }
     let work = &bench.work;
     if work.flops > 0.0 || work.moved != work.bytes {

@@ -25,6 +25,7 @@ pub struct CheckJson<'a> {
     pub schema: &'static str,
     pub command: &'a [String],
     pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
     pub machine: &'a MachineView,
     /// Whether all limits could be checked, and none was exceeded.
     pub passed: bool,
@@ -60,6 +61,7 @@ impl<'a> CheckJson<'a> {
             schema: "firsttouch.check/1",
             command: &analysis.command,
             exit_code: analysis.exit_code,
+            signal: analysis.signal,
             machine: &analysis.machine,
             passed: outcome == Outcome::Passed,
             outcome,

@@ -5,15 +5,20 @@ use super::layout::{clean, wrap};
 use super::place::{file_name, is_library};
 use super::places::Places;
 use super::words::{count, interval, percent, thousands};
-use firsttouch_analysis::{Analysis, CodeLocation, CrossCheck, EvidenceView, ObjectView};
+use firsttouch_analysis::{Analysis, Cause, CodeLocation, CrossCheck, EvidenceView, ObjectView};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::generated_code::is_generated;
+use firsttouch_model::signal_words;
 use firsttouch_symbols::readable_function;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Adds incomplete evidence, the notes, and what would improve the report.
 pub fn push_doubts(out: &mut Vec<String>, analysis: &Analysis, verbose: bool, style: Style) {
     let before = out.len();
+    let is_cause = |causes: &[Cause]| causes.iter().any(|cause| matches!(cause, Cause::Killed { .. }));
+    if let Some(signal) = analysis.signal.filter(|_| !is_cause(&analysis.doubts())) {
+        bullet(out, &format!("The program was ended by {}: what it would have done is not known", signal_words(signal)), style);
+    }
     // How samples and watchpoints were taken is no doubt.
     let is_method = |e: &EvidenceView| e.available && matches!(e.source, EvidenceSource::Sample | EvidenceSource::Watch);
     let told = |e: &&EvidenceView| (!e.available || !e.detail.is_empty()) && (verbose || !is_method(e));

@@ -14,14 +14,14 @@ mod places;
 mod unsettled;
 pub(crate) mod words;
 
-pub use words::thousands;
+pub use words::{counted_as, thousands};
 
 use commands::shell_word;
 use finding::Advice;
 use firsttouch_analysis::{Analysis, CrossCheck, Finding, ObjectView, Verdict, Why};
 use firsttouch_model::evidence::EvidenceSource;
-use firsttouch_model::format_bytes;
 use firsttouch_model::rows::Id;
+use firsttouch_model::{format_bytes, signal_words};
 use firsttouch_plan::Recommendations;
 use firsttouch_predict::forecast::Forecast;
 use layout::{GLUE, clean, width, wrap};
@@ -127,6 +127,13 @@ pub fn text(
     text
 }
 
+/// Breaks the lines that are longer than `most` columns; the others stay as they are.
+#[must_use]
+pub fn wrapped(text: &str, most: usize) -> String {
+    let lines = text.lines().map(|line| if width(line) <= most { line.to_owned() } else { wrap(line, most).join("\n").replace(GLUE, " ") });
+    lines.collect::<Vec<String>>().join("\n")
+}
+
 fn paragraph(out: &mut Vec<String>, text: &str, style: Style) {
     out.extend(wrap(text, style.width));
 }
@@ -134,6 +141,9 @@ fn paragraph(out: &mut Vec<String>, text: &str, style: Style) {
 fn heading(analysis: &Analysis, context: &Context) -> String {
     let command = if analysis.is_attached() { "attached to a process".to_owned() } else { analysis.command.join(" ") };
     let end = match analysis.exit_code {
+        Some(_) if analysis.signal.is_some() => {
+            analysis.signal.map_or_else(String::new, |signal| format!(", ended by {}", signal_words(signal)))
+        }
         Some(0) => String::new(),
         Some(code) => format!(", exit status {code}"),
         None => ", end not recorded".to_owned(),

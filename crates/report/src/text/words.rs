@@ -47,6 +47,11 @@ pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{} {noun}s", thousands(number as u64)) }
 }
 
+/// `1 access`, `1,904 accesses`.
+pub fn counted_as(number: u64, one: &str, several: &str) -> String {
+    format!("{} {}", thousands(number), if number == 1 { one } else { several })
+}
+
 /// A thread with less than this fraction of the largest share is not counted: single stray accesses are not use.
 const STRAY: f64 = 0.02;
 /// From this share on, one thread counts as doing all of it.
@@ -72,7 +77,7 @@ pub fn by_threads(shares: &[f64], partition: PartitionKind) -> String {
     match partition {
         PartitionKind::Block => format!("{threads}, each its own block"),
         PartitionKind::BlockCyclic => format!("{threads}, blocks in turn"),
-        PartitionKind::Shared => format!("{threads}, each all of it"),
+        PartitionKind::Shared => format!("{threads}, each all over it"),
         PartitionKind::Irregular => format!("{threads}, no fixed parts"),
         PartitionKind::Single | PartitionKind::Unknown => threads,
     }
@@ -91,6 +96,7 @@ mod tests {
         assert_eq!(interval([0.47, 0.52]), "[47,\u{a0}52]");
         assert_eq!(interval([0.0, 0.12]), "[0,\u{a0}12]");
         assert_eq!(interval([0.003, 0.021]), "[0.3,\u{a0}2.1]");
+        assert_eq!([0, 1, 1904].map(|n| counted_as(n, "access", "accesses")), ["0 accesses", "1 access", "1,904 accesses"]);
         assert_eq!(thousands(0), "0");
         assert_eq!(thousands(1_234_567), "1,234,567");
         assert_eq!(thousands(123_456), "123,456");
@@ -103,7 +109,7 @@ mod tests {
             (&[1.0, 0.0][..], PartitionKind::Single, "all by thread 0"),
             (&[0.0, 0.03, 0.97], PartitionKind::Block, "97 % by thread 2"),
             (&[0.25, 0.25, 0.25, 0.25], PartitionKind::Block, "4 threads, each its own block"),
-            (&[0.0, 0.5, 0.5, 0.001], PartitionKind::Shared, "2 threads, each all of it"),
+            (&[0.0, 0.5, 0.5, 0.001], PartitionKind::Shared, "2 threads, each all over it"),
             (&[0.5, 0.5], PartitionKind::Unknown, "2 threads"),
             (&[0.0, 0.0], PartitionKind::Block, ""),
             (&[], PartitionKind::Block, ""),

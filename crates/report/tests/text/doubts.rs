@@ -161,6 +161,11 @@ fn no_all_clear_for_what_was_not_seen() {
         "NOT JUDGED: processes that the program started and that were not profiled used 97 % of the CPU time; to profile them: --follow.";
     assert!(children.contains(expected) && analysis.verdict_view().outcome == "not-judged", "{children}");
     analysis.unprofiled = None;
+    analysis.processes_left = 1;
+    let left = text(&analysis, &context(), PLAIN).replace('\n', " ");
+    let expected = "NOT JUDGED: 1 process of the program still runs and is no longer recorded; to record until all have ended: --wait.";
+    assert!(left.contains(expected), "{left}");
+    analysis.processes_left = 0;
     for evidence in &mut analysis.evidence {
         evidence.samples = 0;
     }
@@ -191,4 +196,12 @@ fn small_blocks_of_interpreters_are_one_line() {
     analysis.objects[0].first_touch.at = vec![place("/opt/site/solver", 1.0)];
     let shown = not_judged(&mut analysis);
     assert!(shown.contains("small blocks of 17 allocating lines"), "the program's own: {shown}");
+}
+
+/// Check that long messages are broken at the terminal's width, and that short lines stay as they are, empty ones too.
+#[test]
+fn long_messages_are_wrapped() {
+    let text = "error: a  b\n\n  a table   of columns\ncannot open /a/b: the file is a pipe: name a file";
+    let wrapped = firsttouch_report::wrapped(text, 30);
+    assert_eq!(wrapped, "error: a  b\n\n  a table   of columns\ncannot open /a/b: the file is\na pipe: name a file");
 }

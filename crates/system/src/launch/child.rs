@@ -177,15 +177,25 @@ fn pipe() -> Result<(OwnedFd, OwnedFd)> {
     }
 }
 
-/// Reaps the child if it has ended; returns its status as a shell gives it (128+N for signal N).
+/// How a child ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Its status as a shell gives it (128+N for signal N).
+    pub status: i32,
+    /// The signal that ended it, if one did.
+    pub signal: Option<i32>,
+}
+
+/// Reaps the child if it has ended.
 #[must_use]
-pub fn reap(pid: i32) -> Option<i32> {
+pub fn reap(pid: i32) -> Option<Ended> {
     let mut status = 0;
     // SAFETY: `status` is a valid place for the answer.
     if unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) } != pid {
         return None;
     }
-    Some(if libc::WIFSIGNALED(status) { 128 + libc::WTERMSIG(status) } else { libc::WEXITSTATUS(status) })
+    let signal = libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status));
+    Some(Ended { status: signal.map_or(libc::WEXITSTATUS(status), |signal| 128 + signal), signal })
 }
 
 /// The environment as it was passed to this process, with the entries without `=` that std's iterator leaves out.
@@ -221,20 +231,4 @@ fn is_executable(path: &Path) -> bool {
     let Ok(c) = CString::new(path.as_os_str().as_bytes()) else { return false };
     // SAFETY: a NUL-terminated path.
     path.is_file() && unsafe { libc::access(c.as_ptr(), libc::X_OK) } == 0
-}
-
-/// Raises the soft limit on open files to the hard limit: the watchpoints need four descriptors a thread.
-/// Call it after the fork, so that the target keeps the user's limit.
-pub fn raise_file_limit() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a valid rlimit block for both calls.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && limit.rlim_cur < limit.rlim_max {
-            let wanted = libc::rlimit { rlim_cur: limit.rlim_max, rlim_max: limit.rlim_max };
-            if libc::setrlimit(libc::RLIMIT_NOFILE, &wanted) == 0 {
-                limit = wanted;
-            }
-        }
-    }
-    limit.rlim_cur
 }

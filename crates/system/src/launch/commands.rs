@@ -65,7 +65,7 @@ impl Commands {
         let (mut interrupted, mut exit_code) = (None, 0);
         loop {
             running.retain(|pid| {
-                let ended = reap(*pid);
+                let ended = reap(*pid).map(|ended| ended.status);
                 exit_code = if exit_code == 0 { ended.unwrap_or(0) } else { exit_code };
                 ended.is_none()
             });

@@ -66,6 +66,7 @@ pub(super) fn undo_restore() {
 
 /// Restores what firsttouch was started with, in a forked child or in this process before exec. Async-signal-safe.
 pub(super) fn restore() {
+    super::descriptors::restore_limit();
     for (&signal, kept) in SIGNALS.iter().zip(&DISPOSITIONS) {
         // SAFETY: SIG_DFL and SIG_IGN, the only dispositions that are inherited, need no handler memory.
         unsafe { libc::signal(signal, kept.load(Ordering::Relaxed)) };

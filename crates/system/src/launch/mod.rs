@@ -2,11 +2,13 @@
 
 mod child;
 mod commands;
+mod descriptors;
 mod inherited;
 pub mod signals;
 
-pub use child::{LaunchError, Waiting, become_program, environment, find_program, raise_file_limit, reap};
+pub use child::{Ended, LaunchError, Waiting, become_program, environment, find_program, reap};
 pub use commands::{Commands, Ran};
+pub use descriptors::{can_open, raise_file_limit};
 pub use inherited::restore_cpus;
 
 /// The last error of this thread.

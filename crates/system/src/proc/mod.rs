@@ -29,6 +29,7 @@ pub mod smaps;
 pub mod stat;
 pub mod status;
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -67,6 +68,25 @@ pub fn descendants(root: &Path, pid: i32) -> Vec<(i32, i32)> {
         found.extend(children);
     }
     found
+}
+
+/// The processes whose parent, process group or session is one of these, those of which this is true in turn, and so on. A daemon leaves its
+/// parent, but often not the session or the group that its parent made.
+#[must_use]
+pub fn kin(root: &Path, of: &BTreeSet<i32>) -> BTreeSet<i32> {
+    let own = i32::try_from(std::process::id()).unwrap_or(0);
+    let others = process_ids(root).into_iter().filter(|&pid| pid != own);
+    let mut others: Vec<(i32, [i32; 3])> = others.filter_map(|pid| Some((pid, stat::relatives(root, pid)?))).collect();
+    let mut found = BTreeSet::new();
+    loop {
+        let is_kin = |pid: &i32| of.contains(pid) || found.contains(pid);
+        let (new, rest): (Vec<_>, Vec<_>) = others.into_iter().partition(|(_, relatives)| relatives.iter().any(is_kin));
+        if new.is_empty() {
+            return found;
+        }
+        found.extend(new.into_iter().map(|(pid, _)| pid));
+        others = rest;
+    }
 }
 
 fn numbers(folder: &Path) -> Vec<i32> {
@@ -113,5 +133,28 @@ mod tests {
         assert_eq!(descendants(root.path(), 40), []);
         assert_eq!(descendants(root.path(), 50), [(51, 50)]);
         assert_eq!(descendants(root.path(), 1).len(), 4);
+    }
+
+    /// Check that a daemon whose parent has ended is found by the session or the group that its parent made, and its children by it.
+    #[test]
+    fn kin_are_found() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        for (pid, parent, group, session) in [
+            (1, 0, 1, 1),
+            (5, 1, 5, 5),
+            (10, 5, 5, 5),
+            (21, 1, 20, 20),
+            (22, 21, 22, 20),
+            (31, 1, 30, 5),
+            (40, 1, 40, 40),
+            (41, 40, 40, 40),
+        ] {
+            let folder = root.path().join(format!("proc/{pid}"));
+            fs::create_dir_all(&folder).expect("a folder");
+            fs::write(folder.join("stat"), format!("{pid} (x) S {parent} {group} {session} 0\n")).expect("a file");
+        }
+        assert_eq!(kin(root.path(), &BTreeSet::from([20])), BTreeSet::from([21, 22]));
+        assert_eq!(kin(root.path(), &BTreeSet::from([30])), BTreeSet::from([31]));
+        assert_eq!(kin(root.path(), &BTreeSet::from([10, 99])), BTreeSet::new());
     }
 }

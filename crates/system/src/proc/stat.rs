@@ -33,6 +33,14 @@ pub fn of_process(root: &Path, pid: i32) -> Option<Stat> {
     parse(&small_file(&root.join(format!("proc/{pid}/stat")))?)
 }
 
+/// The parent of a process, its process group and its session: fields 4 to 6 of proc(5).
+#[must_use]
+pub fn relatives(root: &Path, pid: i32) -> Option<[i32; 3]> {
+    let stat = small_file(&root.join(format!("proc/{pid}/stat")))?;
+    let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().skip(1).map(str::parse);
+    Some([fields.next()?.ok()?, fields.next()?.ok()?, fields.next()?.ok()?])
+}
+
 /// The process that started a process, or that took it over.
 #[must_use]
 pub fn parent(root: &Path, pid: i32) -> Option<i32> {

@@ -87,7 +87,8 @@ pub fn forbidden(root: &Path, pid: i32) -> String {
 }
 
 /// `postgres (114)`; the number alone for users that /etc/passwd does not have.
-fn user(root: &Path, id: u32) -> String {
+#[must_use]
+pub fn user(root: &Path, id: u32) -> String {
     let users = fs::read(root.join("etc/passwd")).unwrap_or_default();
     let users = String::from_utf8_lossy(&users);
     let named = users.lines().find_map(|line| {

@@ -325,7 +325,8 @@ fn attach_to_another_users_process() {
     assert_eq!(running.wait().stdout_text(), "ready\ndone\n");
 }
 
-/// Check that processes which outlive the program are named, that `--wait` records them to their end, and that the exit status is the program's.
+/// Check that processes which outlive the program are named, recorded or not, where performance events are forbidden too; that `--wait` records them
+/// to their end, also a daemon that left its parents and its session; and that the exit status is the program's.
 #[test]
 fn processes_that_outlive_the_program() {
     let name = "processes_that_outlive_the_program";
@@ -333,14 +334,27 @@ fn processes_that_outlive_the_program() {
     let directory = temporary_directory();
     let file = directory.path().join("left.ftp");
     let result = directory.path().join("result");
-    let script = format!("{} 1500 {} >/dev/null 2>&1 & sleep 0.3; exit 4", text(&ticker), text(&result));
-    for (options, is_named) in [(&["--quiet", "--follow"][..], true), (&["--quiet", "--wait"], false)] {
-        let outcome = run(&mut firsttouch.profile(&file, options, &["sh", "-c", &script]));
+    let script = format!("(setsid {} 800 {} >/dev/null 2>&1 &); exit 4", text(&ticker), text(&result));
+    let forbid = program(name, "noharm/forbid");
+    for (options, is_named, is_forbidden) in [
+        (&["--quiet"][..], true, false),
+        (&["--quiet"], true, true),
+        (&["--quiet", "--follow"], true, false),
+        (&["--quiet", "--wait"], false, false),
+    ] {
+        let mut command = firsttouch.profile(&file, options, &["sh", "-c", &script]);
+        if is_forbidden {
+            let Some(forbid) = &forbid else { continue };
+            let mut forbidden = Command::new(forbid);
+            forbidden.args(["EPERM", "perf"]).arg(command.get_program()).args(command.get_args());
+            command = forbidden;
+        }
+        let outcome = run(&mut command);
         assert_eq!(outcome.status, 4, "{outcome:?}");
         let report = firsttouch.report_json(&file);
-        let notes = report["notes"].to_string();
-        assert_eq!(notes.contains("1 process of the program still runs and is no longer recorded"), is_named, "{notes}");
-        assert_eq!(report["wall_s"].as_f64().is_some_and(|wall| wall < 1.2), is_named, "{report}");
+        let causes = report["verdict"]["causes"].to_string();
+        assert_eq!(causes.contains("1 process of the program still runs and is no longer recorded"), is_named, "{causes}");
+        assert_eq!(report["wall_s"].as_f64().is_some_and(|wall| wall < 0.7), is_named, "{report}");
         assert_eq!(report["exit_code"], 4);
     }
 }

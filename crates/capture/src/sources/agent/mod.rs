@@ -179,6 +179,10 @@ impl Source for Agent {
         NEVER
     }
 
+    fn children(&self) -> (Vec<i32>, (u32, u32)) {
+        self.loaded.as_ref().map_or_else(Default::default, |(_, ring)| (ring.children(), ring.forks()))
+    }
+
     fn descriptors(&self) -> Vec<i32> {
         self.waker.iter().map(|waker| waker.bell().descriptor()).collect()
     }

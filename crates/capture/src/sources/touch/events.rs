@@ -83,7 +83,10 @@ impl TouchEvents {
     }
 
     fn open_as(tids: &[i32], cpus: &[u32], mode: Mode) -> io::Result<Self> {
-        let sideband = Attributes::sideband().threads_only(mode.threads_only).enable_on_exec(mode.on_exec);
+        // Of a running program with many threads, these would be many events more; /proc shows its children.
+        let mut births = if mode.threads_only && mode.on_exec { births(tids, cpus) } else { HashMap::new() };
+        let sideband =
+            Attributes::sideband().threads_only(mode.threads_only).enable_on_exec(mode.on_exec).without_births(!births.is_empty());
         let mut all = Self {
             sideband: Vec::new(),
             by_period: Vec::new(),
@@ -101,8 +104,12 @@ impl TouchEvents {
                 for event in &opened[1..] {
                     event.redirect_to(owner)?;
                 }
+                let reporters = births.remove(&cpu).unwrap_or_default();
+                for event in &reporters {
+                    event.redirect_to(owner)?;
+                }
                 all.owners.push((cpu, all.sideband.len()));
-                all.sideband.extend(opened);
+                all.sideband.extend(opened.into_iter().chain(reporters));
             }
         }
         if all.owners.is_empty() {
@@ -248,6 +255,19 @@ impl TouchEvents {
             let _ = event.disable();
         }
     }
+}
+
+/// Events that report births and deaths also in processes that are not recorded, by CPU. All or none: without them, the events of the
+/// recorded threads report their own.
+fn births(tids: &[i32], cpus: &[u32]) -> HashMap<u32, Vec<Event>> {
+    let attr = Attributes::births().enable_on_exec(true);
+    let open = |&cpu: &u32| {
+        let id = i32::try_from(cpu).unwrap_or(i32::MAX);
+        let is_gone = |error: &io::Error| matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENODEV));
+        let opened = tids.iter().map(|&tid| Event::open(&attr, tid, id)).filter(|event| !event.as_ref().is_err_and(is_gone));
+        Ok((cpu, opened.collect::<io::Result<Vec<Event>>>()?))
+    };
+    cpus.iter().map(open).collect::<io::Result<HashMap<_, _>>>().unwrap_or_default()
 }
 
 /// Opens an event on each thread for one CPU, all writing to `owner`'s ring.

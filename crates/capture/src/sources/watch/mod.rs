@@ -50,6 +50,8 @@ const WATCHED_THREADS: usize = 512;
 /// Descriptors of a thread, and descriptors left for everything else.
 const DESCRIPTORS: u64 = 5;
 const OTHER_DESCRIPTORS: u64 = 128;
+const MANY_THREADS: &str = "threads beyond the limit on watchpoints were not watched";
+const FEW_FILES: &str = "threads were not watched, because of the limit on open files: raise it (ulimit -n)";
 /// The first round is due this time after the start; until a thread is old enough it is due again and again.
 const FIRST_ROUND_NS: u64 = 2_000_000;
 const RETRY_NS: u64 = 2_500_000;
@@ -224,7 +226,8 @@ impl Running {
             self.unguarded.remove(&id);
             self.offered.insert(tid);
             if self.rounds.threads.len() >= self.most_threads {
-                tracker.sink.lose("watch", "threads beyond the limit on watchpoints were not watched", 1);
+                let is_by_files = self.most_threads < WATCHED_THREADS;
+                tracker.sink.lose("watch", if is_by_files { FEW_FILES } else { MANY_THREADS }, 1);
                 continue;
             }
             match WatchedThread::open(id, tid, process) {

@@ -95,6 +95,6 @@ pub use not_judged::{Missing, NotJudgedReason};
 pub use notes::{Note, Spreading};
 pub use partition::PartitionKind;
 pub use report::*;
-pub use target::{Sources, Target};
+pub use target::{PythonValue, Sources, Target};
 pub use unowned_memory::{Unrecorded, UnrecordedCause};
 pub use verdict::{Cause, Verdict, VerdictView, Why};

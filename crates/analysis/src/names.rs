@@ -1,10 +1,11 @@
 //! Names of objects as in the program's source, and the language of the source.
 
-use crate::calls_on_lines::CallsOnLines;
+use crate::calls_on_lines::{CallsOnLines, python_value};
 use crate::groups::Group;
 use crate::instances;
 use crate::pool::Pool;
 use crate::source_code::{CodeLocations, next_instruction};
+use crate::target::PythonValue;
 use firsttouch_model::generated_code::{UNNAMED, is_generated};
 use firsttouch_model::rows::{Frame, Id, Object, ObjectKind, Profile};
 use std::collections::BTreeMap;
@@ -164,9 +165,17 @@ fn indentation(text: &str) -> usize {
 fn name(object: &Object, chain: &[Call<'_>], places: &CodeLocations<'_>, calls: &CallsOnLines, kept: &BTreeMap<Id, String>) -> ObjectName {
     let own = object.name.clone().filter(|name| !name.is_empty());
     let found = if own.is_some() { Vec::new() } else { variables(object, chain, places, calls, kept) };
-    let shown = own.or_else(|| one_of(&found)).unwrap_or_else(|| without_variable(object, chain));
+    let shown = own.or_else(|| one_of(&found)).or_else(|| expression(chain, places)).unwrap_or_else(|| without_variable(object, chain));
     let variable = if let [one] = found.as_slice() { Some(one.clone()) } else { None };
     ObjectName { shown, ordinal: 0, variable }
+}
+
+/// The Python expression that made an object which no variable keeps: `np.arange(n)` in `c = np.sin(np.arange(n))`.
+fn expression(chain: &[Call<'_>], places: &CodeLocations<'_>) -> Option<String> {
+    match python_value(chain.last()?, places)? {
+        PythonValue::Unassigned(text) => Some(text).filter(|text| !text.is_empty()),
+        PythonValue::Assigned(_) => None,
+    }
 }
 
 /// Blocks of several sites that lie between each other: `a and b`.

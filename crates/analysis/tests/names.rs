@@ -1,7 +1,7 @@
 //! Names of objects: allocated through the program's own functions, several on a line, and without a variable.
 
 use crate::simulated::*;
-use firsttouch_analysis::{Analysis, Sources, analyse};
+use firsttouch_analysis::{Analysis, PythonValue, Sources, analyse};
 use firsttouch_model::TouchCause;
 use firsttouch_model::rows::{Frame, Process, Profile};
 
@@ -52,6 +52,14 @@ impl Sources for Text {
             _ => &[],
         };
         names.get(nth).filter(|name| !name.is_empty()).map(|name| (*name).to_owned())
+    }
+    fn python_value(&self, _: &str, line: u32, column: usize) -> Option<PythonValue> {
+        match (line, column) {
+            (9, 4) => Some(PythonValue::Assigned("d".into())),
+            (9, 27) => Some(PythonValue::Assigned("e".into())),
+            (9, 31) => Some(PythonValue::Unassigned("np.ones(n)".into())),
+            _ => None,
+        }
     }
 }
 
@@ -136,6 +144,11 @@ fn several_on_a_line_of_python() {
         vec![Frame { module: Some("/usr/lib/libc.so.6".into()), ..Frame::default() }, frame]
     };
     assert_eq!(names(&[python(20), python(50)]), ["d", "e"]);
+    // With columns, each is named by its own statement, also if the line makes others that were not recorded.
+    let at = |instruction, column| python(Frame::interpreted_address(Some(instruction), Some(column)));
+    assert_eq!(names(&[at(50, 28)]), ["e"]);
+    assert_eq!(names(&[at(50, 28), at(45, 32), at(20, 5)]), ["e", "np.ones(n)", "d"]);
+    assert_eq!(names(&[at(50, 99)]), ["d or e"]);
 }
 
 /// Check that the members of several instances of a class are named with the variables that hold the instances.

@@ -40,4 +40,5 @@ pub use search::{LineSearch, build_id};
 pub use source_code::SourceCache;
 pub use statics::{StaticObject, StaticObjects, static_objects};
 pub use symbolizer::Symbolizer;
+pub use variable::python::{PythonValue, python_value};
 pub use variable::{CONTAINER, variable_at_allocation, variable_near};

@@ -42,6 +42,17 @@ impl Text {
         self.code.get(start..end.max(start)).unwrap_or_default().iter().collect()
     }
 
+    /// The position of a comment that ends the line; the end of the line if there is none.
+    pub(super) fn comment(&self, length: usize) -> usize {
+        let is_code = |place: &usize| !self.at(*place).is_whitespace();
+        let code_end = (0..length).rev().find(is_code).map_or(0, |last| last + 1);
+        // Quotes that begin a literal are kept, so a line that ends with blanked text ends with a comment or a literal.
+        match (code_end..length).find(|place| self.original.get(*place) == Some(&'#')) {
+            Some(comment) => comment,
+            None => length,
+        }
+    }
+
     /// The position after the last character before `place` that is not a blank.
     pub(super) fn skip_blanks_back(&self, mut place: usize) -> usize {
         while self.before(place).is_whitespace() {

@@ -19,6 +19,7 @@
 //! | `recycled-memory` | use is stable; at least half of its touched pages were touched under a former owner (`touches.rs`) |
 //! | `huge-page-sharing` | use is stable; pages are huge; several workers race for them; the first touches obey the users' partition at the touched address, and the remote pages hold parts of their home's own users (`huge.rs`); or first touches are not known, several threads made them, and each page holds parts of several nodes (`even_use.rs`) |
 //! | `io-first-touch` | use is stable; the kernel touched at least half of it (recorded or derived), or the touching code is I/O |
+//! | `policy-mismatch` | on any machine: the pages are interleaved, and by first touch one of the other rules would hold that are about first touches |
 //! | `serial-first-touch` | use is stable; one worker touched at least 90 % of it |
 //! | `mismatched-partition` | use is stable; none of the above: several threads touched it, in another partition |
 //!
@@ -61,6 +62,14 @@ impl Context<'_> {
             RealNodes::Nothing => return None,
             RealNodes::Default => {}
         }
+        let kind = self.kind_by_first_touch(case)?;
+        let is_interleaved = self.policy(case).is_some_and(|policy| policy.contains("interleave"));
+        Some(if is_interleaved && is_of_first_touch(kind) { FindingKind::PolicyMismatch } else { kind })
+    }
+
+    /// The kind of an object's finding if first touch placed it; `None` if no rule holds.
+    pub(super) fn kind_by_first_touch(&self, case: &Case<'_>) -> Option<FindingKind> {
+        let subject = case.subject;
         match subject.partition.kind {
             PartitionKind::Unknown => return None,
             PartitionKind::Shared => return self.on_several_nodes(subject).then_some(FindingKind::SharedRead),
@@ -120,6 +129,12 @@ impl Context<'_> {
         nodes.dedup();
         nodes.len() >= 2
     }
+}
+
+/// Whether first touch brings the defect about.
+pub(super) fn is_of_first_touch(kind: FindingKind) -> bool {
+    use FindingKind::{HugePageSharing, IoFirstTouch, MismatchedPartition, RecycledMemory, SerialFirstTouch};
+    matches!(kind, SerialFirstTouch | MismatchedPartition | IoFirstTouch | RecycledMemory | HugePageSharing)
 }
 
 /// A pool's memory holds blocks of other lines too, and a heap of a hundred lines has pools of all sizes: only one whose remote accesses are worth

@@ -61,9 +61,16 @@ impl CallsOnLines {
         match python_value(call, places) {
             Some(PythonValue::Assigned(name)) => vec![name],
             Some(PythonValue::Unassigned(_)) => Vec::new(),
+            None if is_one_of_statements(call, places) => Vec::new(),
             None => variables(call, self.0.get(&key), places),
         }
     }
+}
+
+/// Whether a Python line has several statements, and nothing tells which of them makes the call.
+fn is_one_of_statements(call: &Call<'_>, places: &CodeLocations<'_>) -> bool {
+    let python = call.line().filter(|_| call.frame.module.as_deref() == Some(PYTHON));
+    python.and_then(|(file, line)| places.sources.line(file, line)).is_some_and(|text| text.trim_end().trim_end_matches(';').contains(';'))
 }
 
 /// What becomes of the value of a call in Python code, where its column is known.

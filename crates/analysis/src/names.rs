@@ -22,6 +22,8 @@ pub struct ObjectName {
     pub ordinal: usize,
     /// The variable that the program's code assigns the object to; `None` if it is not known, or if the object has a name of its own.
     pub variable: Option<String>,
+    /// The library that keeps it as a buffer of its own.
+    pub library: Option<String>,
 }
 
 impl ObjectName {
@@ -163,11 +165,14 @@ fn indentation(text: &str) -> usize {
 }
 
 fn name(object: &Object, chain: &[Call<'_>], places: &CodeLocations<'_>, calls: &CallsOnLines, kept: &BTreeMap<Id, String>) -> ObjectName {
+    if let Some(library) = places.sources.library_buffer(places.frames(object.site)) {
+        return ObjectName { shown: format!("buffer of {library}"), ordinal: 0, variable: None, library: Some(library) };
+    }
     let own = object.name.clone().filter(|name| !name.is_empty());
     let found = if own.is_some() { Vec::new() } else { variables(object, chain, places, calls, kept) };
     let shown = own.or_else(|| one_of(&found)).or_else(|| expression(chain, places)).unwrap_or_else(|| without_variable(object, chain));
     let variable = if let [one] = found.as_slice() { Some(one.clone()) } else { None };
-    ObjectName { shown, ordinal: 0, variable }
+    ObjectName { shown, ordinal: 0, variable, library: None }
 }
 
 /// The Python expression that made an object which no variable keeps: `np.arange(n)` in `c = np.sin(np.arange(n))`.
@@ -193,7 +198,7 @@ fn of_several_sites(
     let mut names: Vec<String> = pool.sites.iter().map(of_site).collect();
     names.sort();
     names.dedup();
-    ObjectName { shown: names.join(" and "), ordinal: 0, variable: None }
+    ObjectName { shown: names.join(" and "), ordinal: 0, variable: None, library: None }
 }
 
 /// `a`; `a or b` if either can be it.

@@ -3,7 +3,7 @@
 use firsttouch_analysis::{Note, PythonValue, Sources};
 use firsttouch_model::TouchCause;
 use firsttouch_model::rows::Frame;
-use firsttouch_symbols::{self as symbols, SourceCache, python_value, touch_cause, user_frame, variable_near};
+use firsttouch_symbols::{self as symbols, SourceCache, library_buffer, python_value, touch_cause, user_frame, variable_near};
 use std::cell::RefCell;
 use std::path::Path;
 use std::time::SystemTime;
@@ -61,6 +61,10 @@ impl Sources for FileSources {
     fn user_frame(&self, frames: &[Frame]) -> Option<usize> {
         let own = user_frame(frames)?;
         frames.iter().position(|frame| std::ptr::eq(frame, own))
+    }
+
+    fn library_buffer(&self, frames: &[Frame]) -> Option<String> {
+        library_buffer(frames).map(str::to_owned)
     }
 
     fn variable(&self, file: &str, line: u32, call: &str, nth: usize) -> Option<String> {

@@ -2,7 +2,7 @@
 //! further ones.
 //!
 //! **Bars for all findings on objects:**
-//! - the object is judged (see `judge.rs`);
+//! - the object is judged (see `judge.rs`), and no buffer that a library keeps for itself, which the program cannot place;
 //! - the 95 % interval of its remote fraction lies above 0.05;
 //! - this does not depend on guessed homes: either the interval over only the windows whose home is certain (at least 8) lies above 0.05
 //!   too, or the touched pages themselves (at least 16 records) disagree with the users' stable partition, by node, for more than 0.25 of
@@ -54,7 +54,7 @@ impl Context<'_> {
     /// The kind of an object's finding; `None` if no rule holds.
     pub(super) fn kind(&self, case: &Case<'_>) -> Option<FindingKind> {
         let subject = case.subject;
-        if subject.reason.is_some() || !self.passes_bars(subject) || !pool_is_worth(case) {
+        if case.view.library.is_some() || subject.reason.is_some() || !self.passes_bars(subject) || !pool_is_worth(case) {
             return None;
         }
         match self.kind_on_real_nodes(case) {

@@ -21,7 +21,13 @@ const MOVED_BAR: f64 = 0.01;
 type Words<'w> = (&'w str, &'w str, &'w str, &'w str);
 
 /// Of objects that are remote wherever they are.
-const UNSEEN: &str = "Who touched it first was not seen, and makes no difference";
+fn of_no_consequence(case: &Case<'_>) -> &'static str {
+    if case.view.first_touch.by_thread.iter().any(|share| *share > 0.0) {
+        "Who touched it first makes no difference"
+    } else {
+        "Who touched it first was not seen, and makes no difference"
+    }
+}
 
 impl Context<'_> {
     /// One or two sentences, with figures and intervals.
@@ -108,9 +114,15 @@ impl Context<'_> {
             ),
             FindingKind::NoStablePartition => format!(
                 "{name} is used by {used}: no thread owns a part of it, so no first touch is right. {}; {figures}.",
-                if case.subject.is_same_anywhere { UNSEEN.to_owned() } else { format!("It was first touched by {touched}") },
+                if case.subject.is_same_anywhere {
+                    of_no_consequence(case).to_owned()
+                } else {
+                    format!("It was first touched by {touched}")
+                },
             ),
-            FindingKind::SharedRead if case.subject.is_same_anywhere => format!("{name} is used in full by {used}. {UNSEEN}; {figures}."),
+            FindingKind::SharedRead if case.subject.is_same_anywhere => {
+                format!("{name} is used in full by {used}. {}; {figures}.", of_no_consequence(case))
+            }
             FindingKind::SharedRead => {
                 format!("{name} is used in full by {used}; it was first touched by {touched}, so {figures}.")
             }
@@ -119,8 +131,9 @@ impl Context<'_> {
                 self.toucher(case)
             ),
             FindingKind::HugePageSharing if case.subject.is_same_anywhere => format!(
-                "The pages of {name} are {} and hold the parts of several threads: a page is on one node only. {UNSEEN}. It is used by {used}: {figures}.",
-                format_bytes(case.subject.touch.page_bytes)
+                "The pages of {name} are {} and hold the parts of several threads: a page is on one node only. {}. It is used by {used}: {figures}.",
+                format_bytes(case.subject.touch.page_bytes),
+                of_no_consequence(case)
             ),
             FindingKind::HugePageSharing => format!(
                 "{name} is first touched by the threads that use it, but its pages are {} and hold the parts of several threads; the first thread to touch a page placed it. It is used by {used}: {figures}.",

@@ -46,6 +46,7 @@ mod code;
 mod coverage;
 pub mod diff;
 mod displaced;
+mod duration;
 mod estimator;
 mod even_use;
 mod evidence;
@@ -91,6 +92,7 @@ mod views;
 
 pub use analyse::analyse;
 pub use coverage::Coverage;
+pub use duration::more_seconds;
 pub use not_judged::{Missing, NotJudgedReason};
 pub use notes::{Note, Spreading};
 pub use partition::PartitionKind;

@@ -3,7 +3,8 @@
 //!
 //! **Bars for all findings on objects:**
 //! - the object is judged (see `judge.rs`), and no buffer that a library keeps for itself, which the program cannot place;
-//! - the 95 % interval of its remote fraction lies above 0.05;
+//! - the 95 % interval of its remote fraction lies above 0.05, and is at most 0.6 wide: a wider one says next to nothing, and where it lies
+//!   changes from run to run;
 //! - this does not depend on guessed homes: either the interval over only the windows whose home is certain (at least 8) lies above 0.05
 //!   too, or the touched pages themselves (at least 16 records) disagree with the users' stable partition, by node, for more than 0.25 of
 //!   them at the lower end of the interval;
@@ -39,8 +40,10 @@ use std::collections::HashMap;
 
 /// The lower limit of the remote fraction's interval must exceed this.
 pub(crate) const REMOTE_BAR: f64 = 0.05;
+/// A wider interval of the remote fraction gives no finding.
+pub(crate) const WIDEST: f64 = 0.6;
 /// The remote accesses to an object must be at least this fraction of the accesses to all objects larger than a core's cache.
-const WORTH_BAR: f64 = 0.02;
+pub(crate) const WORTH_BAR: f64 = 0.02;
 /// The least number of windows whose home is certain.
 const SURE_WINDOWS: u64 = 8;
 /// The least number of records for which first touches are compared with the users' partition. The lower limit of the fraction that
@@ -99,7 +102,8 @@ impl Context<'_> {
         let remote = subject.remote.map_or(0.0, |r| r.value) * subject.accesses;
         let counted = (self.counted)(subject.source);
         let sure = subject.sure.is_some_and(|s| s.samples >= SURE_WINDOWS) && above(subject.sure);
-        above(subject.remote) && (sure || self.touches_disagree(subject)) && counted > 0.0 && remote >= WORTH_BAR * counted
+        let narrow = subject.remote.is_some_and(|remote| remote.high - remote.low <= WIDEST);
+        above(subject.remote) && narrow && (sure || self.touches_disagree(subject)) && counted > 0.0 && remote >= WORTH_BAR * counted
     }
 
     /// Whether the first toucher and the user of the touched addresses are on different nodes more often than chance explains.

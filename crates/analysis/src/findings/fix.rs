@@ -4,6 +4,7 @@
 mod containers;
 mod edit;
 mod fortran_arrays;
+mod member_list;
 mod parallel_loop;
 mod pretouch;
 mod replace;

@@ -255,6 +255,7 @@ struct ft_python_lines {
     uint64_t wanted; /* the code unit whose line is asked for */
     uint64_t unit;   /* the first code unit not read yet */
     int64_t line;    /* at first that of the code object */
+    uint32_t column; /* where the unit's code begins in its line, counted from 1 in bytes; 0: not known */
     bool done;
     bool found;
 };

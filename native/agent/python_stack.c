@@ -25,7 +25,7 @@
 #define STEPS_MAX 64u /* including the interpreter's own frames */
 #define FILE_BYTES 200u
 #define FUNCTION_BYTES 56u
-#define FRAME_BYTES (FILE_BYTES + 1 + FUNCTION_BYTES + 1 + 10 + 1 + 10 + 1)
+#define FRAME_BYTES (FILE_BYTES + 1 + FUNCTION_BYTES + 1 + 10 + 1 + 10 + 1 + 5 + 1)
 _Static_assert(FRAMES_MAX *FRAME_BYTES <= FT_PYTHON_TEXT_MAX, "the text of all frames");
 
 #define FRAME_OWNED_BY_INTERPRETER 3 /* FRAME_OWNED_BY_CSTACK, since 3.12 */
@@ -315,9 +315,10 @@ static void append_text(struct text *text, uintptr_t object, uint32_t limit) {
     append(text, '\0');
 }
 
-static uint32_t line_of(const struct frame *frame) {
+static uint32_t line_of(const struct frame *frame, uint32_t *column) {
     struct reads guarded = {false};
     unsigned char head[24], piece[512];
+    *column = 0;
     if (frame->unit < 0 || frame->unit > UINT32_MAX || !fetch(guarded, head, frame->lines, sizeof head) ||
         word_in(head, OBJECT_TYPE) != python.bytes_type) {
         return frame->first_line;
@@ -335,6 +336,7 @@ static uint32_t line_of(const struct frame *frame) {
         }
         at += used;
     }
+    *column = lines.column;
     return lines.found ? (uint32_t)lines.line : frame->first_line;
 }
 
@@ -350,12 +352,18 @@ static void append_number(struct text *text, uint32_t number) {
     }
 }
 
-/* `line@instruction`: several calls on one line are distinguished by their instructions. */
+/* `line@instruction:column`: several calls on one line are distinguished by their instructions, and the column is where the
+ * expression begins. The column is left out if it is not known. */
 static void append_place(struct text *text, const struct frame *frame) {
-    append_number(text, line_of(frame));
+    uint32_t column;
+    append_number(text, line_of(frame, &column));
     if (frame->unit >= 0 && frame->unit <= UINT32_MAX) {
         append(text, '@');
         append_number(text, (uint32_t)frame->unit);
+        if (column != 0) {
+            append(text, ':');
+            append_number(text, column);
+        }
     }
     append(text, '\0');
 }

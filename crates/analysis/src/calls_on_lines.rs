@@ -5,6 +5,7 @@ use crate::code::regions::File;
 use crate::groups::PYTHON;
 use crate::names::{Call, chain};
 use crate::source_code::CodeLocations;
+use crate::target::PythonValue;
 use firsttouch_model::rows::{Id, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,8 +58,25 @@ impl CallsOnLines {
     /// The variables that a call on its line can be assigned to: one if that is certain, none if there is no variable.
     pub fn variables(&self, call: &Call<'_>, innermost: bool, places: &CodeLocations<'_>) -> Vec<String> {
         let Some(key) = key(call, innermost) else { return Vec::new() };
-        variables(call, self.0.get(&key), places)
+        match python_value(call, places) {
+            Some(PythonValue::Assigned(name)) => vec![name],
+            Some(PythonValue::Unassigned(_)) => Vec::new(),
+            None if is_one_of_statements(call, places) => Vec::new(),
+            None => variables(call, self.0.get(&key), places),
+        }
     }
+}
+
+/// Whether a Python line has several statements, and nothing tells which of them makes the call.
+fn is_one_of_statements(call: &Call<'_>, places: &CodeLocations<'_>) -> bool {
+    let python = call.line().filter(|_| call.frame.module.as_deref() == Some(PYTHON));
+    python.and_then(|(file, line)| places.sources.line(file, line)).is_some_and(|text| text.trim_end().trim_end_matches(';').contains(';'))
+}
+
+/// What becomes of the value of a call in Python code, where its column is known.
+pub(crate) fn python_value(call: &Call<'_>, places: &CodeLocations<'_>) -> Option<PythonValue> {
+    let (file, line) = call.line().filter(|_| call.frame.module.as_deref() == Some(PYTHON))?;
+    places.sources.python_value(file, line, call.frame.interpreted_column()?)
 }
 
 /// The variables that a call can be assigned to, among the calls on its line.

@@ -35,7 +35,7 @@ impl Candidates {
         subjects: &[Subject],
         is_settled: &dyn Fn(&Subject) -> bool,
     ) -> Option<Self> {
-        let is_open = |subject: &&Subject| is_candidate(profile, threads, groups, subject) && !is_settled(subject);
+        let is_open = |subject: &&Subject| is_candidate(profile, threads, (groups, names), subject) && !is_settled(subject);
         let mut found: Vec<&Subject> = subjects.iter().filter(is_open).collect();
         found.sort_by_key(|subject| std::cmp::Reverse(groups[subject.group].extent()));
         (!found.is_empty()).then(|| Self {
@@ -47,12 +47,12 @@ impl Candidates {
 }
 
 /// One thread touched nearly all of it first, and a thread on another node was seen to use it.
-fn is_candidate(profile: &Profile, threads: &Threads, groups: &[Group], subject: &Subject) -> bool {
+fn is_candidate(profile: &Profile, threads: &Threads, (groups, names): (&[Group], &[ObjectName]), subject: &Subject) -> bool {
     let has_few = matches!(subject.reason, Some(NotJudgedReason::TooFewSamples { .. } | NotJudgedReason::UnclearPartition { .. }));
     // Judged, but the interval reaches from well placed to misplaced.
     let is_wide = |remote: Estimate| remote.low <= REMOTE_BAR && remote.high - remote.low > WIDEST_INTERVAL;
     let is_uncertain = subject.reason.is_none() && subject.remote.is_some_and(is_wide);
-    if !(has_few || is_uncertain) || !subject.counts || !subject.touch.enough {
+    if names[subject.group].library.is_some() || !(has_few || is_uncertain) || !subject.counts || !subject.touch.enough {
         return false;
     }
     let process = profile.objects[groups[subject.group].representative].process;

@@ -1,10 +1,11 @@
 //! Names of objects as in the program's source, and the language of the source.
 
-use crate::calls_on_lines::CallsOnLines;
+use crate::calls_on_lines::{CallsOnLines, python_value};
 use crate::groups::Group;
 use crate::instances;
 use crate::pool::Pool;
 use crate::source_code::{CodeLocations, next_instruction};
+use crate::target::PythonValue;
 use firsttouch_model::generated_code::{UNNAMED, is_generated};
 use firsttouch_model::rows::{Frame, Id, Object, ObjectKind, Profile};
 use std::borrow::Cow;
@@ -22,6 +23,8 @@ pub struct ObjectName {
     pub ordinal: usize,
     /// The variable that the program's code assigns the object to; `None` if it is not known, or if the object has a name of its own.
     pub variable: Option<String>,
+    /// The library that keeps it as a buffer of its own.
+    pub library: Option<String>,
 }
 
 impl ObjectName {
@@ -163,11 +166,22 @@ fn indentation(text: &str) -> usize {
 }
 
 fn name(object: &Object, chain: &[Call<'_>], places: &CodeLocations<'_>, calls: &CallsOnLines, kept: &BTreeMap<Id, String>) -> ObjectName {
+    if let Some(library) = places.sources.library_buffer(places.frames(object.site)) {
+        return ObjectName { shown: format!("buffer of {library}"), ordinal: 0, variable: None, library: Some(library) };
+    }
     let own = object.name.clone().filter(|name| !name.is_empty());
     let found = if own.is_some() { Vec::new() } else { variables(object, chain, places, calls, kept) };
-    let shown = own.or_else(|| one_of(&found)).unwrap_or_else(|| without_variable(object, chain));
+    let shown = own.or_else(|| one_of(&found)).or_else(|| expression(chain, places)).unwrap_or_else(|| without_variable(object, chain));
     let variable = if let [one] = found.as_slice() { Some(one.clone()) } else { None };
-    ObjectName { shown, ordinal: 0, variable }
+    ObjectName { shown, ordinal: 0, variable, library: None }
+}
+
+/// The Python expression that made an object which no variable keeps: `np.arange(n)` in `c = np.sin(np.arange(n))`.
+fn expression(chain: &[Call<'_>], places: &CodeLocations<'_>) -> Option<String> {
+    match python_value(chain.last()?, places)? {
+        PythonValue::Unassigned(text) => Some(text).filter(|text| !text.is_empty()),
+        PythonValue::Assigned(_) => None,
+    }
 }
 
 /// The object at the address that a process has it at. Shared memory has an address range of firsttouch's own (`shared_memory.rs`).
@@ -193,7 +207,7 @@ fn of_several_sites(
     let mut names: Vec<String> = pool.sites.iter().map(of_site).collect();
     names.sort();
     names.dedup();
-    ObjectName { shown: names.join(" and "), ordinal: 0, variable: None }
+    ObjectName { shown: names.join(" and "), ordinal: 0, variable: None, library: None }
 }
 
 /// `a`; `a or b` if either can be it.

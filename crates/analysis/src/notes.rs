@@ -9,6 +9,7 @@ use crate::unowned_memory::{Unrecorded, UnrecordedCause};
 use firsttouch_model::rows::Profile;
 use firsttouch_model::{Pin, counted, format_bytes};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -30,6 +31,8 @@ pub enum Note {
     UnknownPolicies { objects: usize, policy: String },
     /// The threads waited for a CPU for this part of the time in which they could run.
     Contended(f64),
+    /// All threads may run on these CPUs only, which a virtual machine does not have.
+    CpuMask { cpus: String, count: usize, machine: String },
     /// All threads run on one node.
     ThreadsOnOneNode { machine: String, remedy: Spreading },
     /// Threads that did nothing, of all threads, and so took no place.
@@ -124,6 +127,12 @@ impl fmt::Display for Note {
                 "The threads waited for a CPU {:.0} % of the time (other programs, or more threads than CPUs): shares of phases of a few \
                  milliseconds may be too small; profile on idle CPUs, with a thread for each",
                 part * 100.0
+            ),
+            Self::CpuMask { cpus, count, machine } => write!(
+                f,
+                "The threads may run on {} {cpus} only (taskset, a cpuset or a binding): {machine} has no such CPUs, so they are placed there as \
+                 if they could run on all of it. To place them otherwise: --pin",
+                if *count == 1 { "CPU" } else { "CPUs" }
             ),
             Self::ThreadsOnOneNode { machine, remedy } => {
                 write!(f, "All threads run on one node of {machine}: nothing can be remote; ")?;
@@ -228,6 +237,7 @@ pub fn notes(context: NoteContext<'_>) -> Vec<Note> {
     notes.extend(contended(profile));
     notes.extend(of_places(context.threads, context.target));
     notes.extend(unknown_policies(profile, context.target));
+    notes.extend(cpu_mask(profile, context.threads, context.target));
     let unusable = uses.refused.saturating_add(context.index.refused);
     let uneven = uses.mismatched();
     notes.extend((uses.initialising > 0).then_some(Note::Initialising(uses.initialising)));
@@ -260,6 +270,39 @@ fn unknown_policies(profile: &Profile, target: &Target) -> Option<Note> {
     let mut policies = profile.policies.values().filter(|policy| !policy.is_first_touch() && !policy.is_interleaved());
     let first = policies.next().filter(|_| target.virtual_machine && target.nodes > 1)?;
     Some(Note::UnknownPolicies { objects: 1 + policies.count(), policy: first.policy.clone() })
+}
+
+/// The CPUs that all threads are confined to, if that is a part of the recorded machine. Threads that are bound to a CPU each are placed in the
+/// same order on a virtual machine.
+fn cpu_mask(profile: &Profile, threads: &Threads, target: &Target) -> Option<Note> {
+    if !target.virtual_machine || target.nodes < 2 || threads.alone() {
+        return None;
+    }
+    let busy = |id: &i64| threads.index(*id).is_some_and(|index| !threads.list[index].idle);
+    let mut masks = profile.threads.iter().filter(|row| busy(&row.id)).map(|row| row.allowed_cpus.as_deref());
+    let mask = masks.next()??;
+    let allowed = cpus_of(mask)?;
+    let mut machine: Vec<u32> = profile.machine.node_cpus.values().flatten().copied().collect();
+    machine.sort_unstable();
+    let is_part = !machine.is_empty() && machine.iter().any(|cpu| !allowed.contains(cpu));
+    let same = masks.all(|other| other == Some(mask));
+    (is_part && same).then(|| Note::CpuMask { cpus: mask.to_owned(), count: allowed.len(), machine: target.name.clone() })
+}
+
+/// The CPUs of a list as the kernel writes it (`0-3,8`); `None` if it is none.
+fn cpus_of(list: &str) -> Option<BTreeSet<u32>> {
+    /// More CPUs than any kernel supports.
+    const MOST: u32 = 1 << 16;
+    let mut cpus = BTreeSet::new();
+    for part in list.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        if last < first || last >= MOST {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    Some(cpus)
 }
 
 /// Why the threads cannot have remote memory on this target; `None` if they can.

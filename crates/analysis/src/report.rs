@@ -191,6 +191,9 @@ pub struct ObjectView {
     /// The number of processes that share it; null if it belongs to one.
     #[serde(default)]
     pub shared_by: Option<usize>,
+    /// The file name of the library that keeps it as a buffer of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library: Option<String>,
     /// Index among the objects of this name, from 0, in order of birth.
     pub ordinal: usize,
     /// `c`, `c++`, `fortran`, `rust`, `python`, or null.

@@ -58,6 +58,23 @@ pub trait Sources {
     /// The variable that the `nth` call of `call` (from 0) on this line is assigned to. The call `std::vector` stands for the allocations that
     /// containers make for their elements.
     fn variable(&self, file: &str, line: u32, call: &str, nth: usize) -> Option<String>;
+    /// The library that allocated memory at this stack for buffers of its own, which no program can place.
+    fn library_buffer(&self, _frames: &[Frame]) -> Option<String> {
+        None
+    }
+    /// What becomes of the value of the Python expression that begins at this byte (from 0) of a line; `None` if it is not certain.
+    fn python_value(&self, _file: &str, _line: u32, _column: usize) -> Option<PythonValue> {
+        None
+    }
+}
+
+/// What becomes of the value of a Python expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PythonValue {
+    /// It is assigned to this variable.
+    Assigned(String),
+    /// It has no variable of its own. The text of the expression.
+    Unassigned(String),
 }
 
 #[cfg(test)]

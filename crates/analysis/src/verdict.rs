@@ -3,7 +3,8 @@
 //! Without findings, a program is well placed only if nothing stands against that: the judged memory receives most of the accesses seen, their
 //! number suffices, and most of the touched memory is known. Else it is not judged, for the causes that are listed.
 
-use crate::findings::{REMOTE_BAR, WORTH_BAR};
+use crate::duration::more_seconds;
+use crate::findings::{REMOTE_BAR, WIDEST, WORTH_BAR};
 use crate::{Analysis, Coverage, CrossCheck, EvidenceView, Interval, NotJudgedReason, ObjectView};
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::{counted, signal_words};
@@ -15,7 +16,7 @@ use std::ops::RangeInclusive;
 const LEAST_SAMPLES: u64 = 16;
 pub(crate) const WIDEST_INTERVAL: f64 = 0.3;
 /// An interval from at most the bar of findings up to more than this gives no verdict either: nothing may be remote, or what is worth a repair.
-const SUBSTANTIAL: f64 = 0.2;
+pub(crate) const SUBSTANTIAL: f64 = 0.2;
 
 /// If more than this is remote for certain, there is an all-clear only if judged objects explain it (an interleaved table, say).
 const MUCH_REMOTE: f64 = 0.1;
@@ -104,6 +105,15 @@ pub enum Cause {
         samples: u64,
         source: Option<EvidenceSource>,
         is_attached: bool,
+        /// So many more seconds would decide, at this rate of samples.
+        more_s: Option<u64>,
+    },
+    /// An object would be misplaced, but for the width of the interval of its remote share.
+    UncertainObject {
+        name: String,
+        interval: Interval,
+        is_attached: bool,
+        more_s: Option<u64>,
     },
     /// By another source, so much is remote.
     Contradicted {
@@ -190,13 +200,22 @@ impl fmt::Display for Cause {
                 high * 100.0,
                 counted(*objects as u64, "object")
             ),
-            Self::TooUncertain { interval: [low, high], samples, source, is_attached } => write!(
+            Self::TooUncertain { interval: [low, high], samples, source, is_attached, more_s } => write!(
                 f,
-                "the 95 % interval of the remote share, [{:.0}, {:.0}], is too wide: {} are too few; {}",
+                "the 95 % interval of the remote share, [{:.0}, {:.0}], is too wide: {} are too few; {}{}",
                 low * 100.0,
                 high * 100.0,
                 seen(*samples, source.as_ref()),
-                longer(*is_attached)
+                longer(*is_attached),
+                by_seconds(*more_s)
+            ),
+            Self::UncertainObject { name, interval: [low, high], is_attached, more_s } => write!(
+                f,
+                "{name} may be misplaced, but the 95 % interval of its remote share, [{:.0}, {:.0}], is too wide: too few samples; {}{}",
+                low * 100.0,
+                high * 100.0,
+                longer(*is_attached),
+                by_seconds(*more_s)
             ),
             Self::Contradicted { by, interval: [low, high], samples, is_attached } => write!(
                 f,
@@ -220,6 +239,11 @@ fn seen(samples: u64, source: Option<&EvidenceSource>) -> String {
 
 fn longer(is_attached: bool) -> &'static str {
     if is_attached { "record for longer" } else { "profile a longer run" }
+}
+
+/// ` (about 12 s more would decide)`
+fn by_seconds(more_s: Option<u64>) -> String {
+    more_s.map_or_else(String::new, |more| format!(" (about {more} s more would decide)"))
 }
 
 fn shows_accesses(source: &EvidenceSource) -> bool {
@@ -324,7 +348,11 @@ impl Analysis {
             _ if self.remote_fraction.is_some() && self.wide_interval().is_some() => {
                 let (samples, source) = (self.remote_samples, self.remote_evidence.clone());
                 let is_attached = self.is_attached();
-                causes.extend(self.wide_interval().map(|interval| Cause::TooUncertain { interval, samples, source, is_attached }));
+                let more_s = |interval| more_seconds(self.remote_fraction.unwrap_or_default(), interval, self.wall_s);
+                causes.extend(self.wide_interval().map(|interval| {
+                    let more_s = more_s(interval);
+                    Cause::TooUncertain { interval, samples, source, is_attached, more_s }
+                }));
             }
             // Nearly all of the accesses are to objects that fit in a cache.
             Some(coverage) if self.remote_fraction.is_none() && self.samples_of(&coverage.evidence) < LEAST_SAMPLES => {
@@ -336,7 +364,19 @@ impl Analysis {
         if causes.is_empty() && self.findings.is_empty() {
             causes.extend(self.unexplained().or_else(|| self.contradiction()));
         }
+        causes.extend(self.uncertain_object().filter(|_| causes.is_empty() && self.findings.is_empty()));
         causes
+    }
+
+    /// The object with the most remote accesses of those whose remote share is too uncertain for a finding.
+    fn uncertain_object(&self) -> Option<Cause> {
+        let part = |object: &ObjectView| object.access_share.unwrap_or(0.0) * object.remote_fraction.unwrap_or(0.0);
+        let is_wide = |object: &&ObjectView| object.remote_interval.is_some_and(|[low, high]| high - low > WIDEST);
+        let open = self.objects.iter().filter(|object| object.judged && part(object) >= WORTH_BAR).filter(is_wide);
+        let object = open.max_by(|a, b| part(a).total_cmp(&part(b)))?;
+        let interval = object.remote_interval?;
+        let more_s = more_seconds(object.remote_fraction?, interval, self.wall_s);
+        Some(Cause::UncertainObject { name: object.name.clone(), interval, is_attached: self.is_attached(), more_s })
     }
 
     /// Another source by which so much is remote that an all-clear would be wrong.
@@ -427,6 +467,7 @@ mod tests {
             Cause::Killed { .. } => 12,
             Cause::RemoteScattered { .. } => 13,
             Cause::Outlived(_) => 14,
+            Cause::UncertainObject { .. } => 15,
         }
     }
 
@@ -449,7 +490,11 @@ mod tests {
         for source in [None, Some(EvidenceSource::Hint), Some(EvidenceSource::Sample)] {
             for is_attached in [false, true] {
                 all.push(Cause::TooFewSamples { samples: 0, source: source.clone(), is_attached });
-                all.push(Cause::TooUncertain { interval: [0.1, 0.6], samples: 1000, source: source.clone(), is_attached });
+                for more_s in [None, Some(12)] {
+                    let (interval, source, name) = ([0.1, 0.6], source.clone(), "A".to_owned());
+                    all.push(Cause::TooUncertain { interval, samples: 1000, source, is_attached, more_s });
+                    all.push(Cause::UncertainObject { name, interval, is_attached, more_s });
+                }
             }
         }
         all.push(Cause::RemoteScattered { interval: [0.15, 0.19], objects: 20 });
@@ -461,6 +506,6 @@ mod tests {
         let mut kinds: Vec<usize> = all.iter().map(number).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        assert_eq!(kinds, (0..15).collect::<Vec<_>>());
+        assert_eq!(kinds, (0..16).collect::<Vec<_>>());
     }
 }

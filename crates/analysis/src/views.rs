@@ -69,6 +69,7 @@ impl Builder<'_> {
             call: object.call.clone(),
             process: object.process,
             shared_by: Some(group.processes()).filter(|&processes| processes > 1),
+            library: name.library.clone(),
             ordinal: name.ordinal,
             language: language.map(|l| l.as_str().to_owned()),
             allocated_at,

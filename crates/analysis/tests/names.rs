@@ -1,7 +1,7 @@
 //! Names of objects: allocated through the program's own functions, several on a line, and without a variable.
 
 use crate::simulated::*;
-use firsttouch_analysis::{Analysis, Sources, analyse};
+use firsttouch_analysis::{Analysis, PythonValue, Sources, analyse};
 use firsttouch_model::TouchCause;
 use firsttouch_model::rows::{Frame, Process, Profile};
 
@@ -52,6 +52,18 @@ impl Sources for Text {
             _ => &[],
         };
         names.get(nth).filter(|name| !name.is_empty()).map(|name| (*name).to_owned())
+    }
+    fn library_buffer(&self, frames: &[Frame]) -> Option<String> {
+        let module = frames.first()?.module.as_deref()?;
+        module.contains("libopenblas").then(|| "libopenblas.so.0".to_owned())
+    }
+    fn python_value(&self, _: &str, line: u32, column: usize) -> Option<PythonValue> {
+        match (line, column) {
+            (9, 4) => Some(PythonValue::Assigned("d".into())),
+            (9, 27) => Some(PythonValue::Assigned("e".into())),
+            (9, 31) => Some(PythonValue::Unassigned("np.ones(n)".into())),
+            _ => None,
+        }
     }
 }
 
@@ -136,6 +148,30 @@ fn several_on_a_line_of_python() {
         vec![Frame { module: Some("/usr/lib/libc.so.6".into()), ..Frame::default() }, frame]
     };
     assert_eq!(names(&[python(20), python(50)]), ["d", "e"]);
+    // With columns, each is named by its own statement, also if the line makes others that were not recorded.
+    let at = |instruction, column| python(Frame::interpreted_address(Some(instruction), Some(column)));
+    assert_eq!(names(&[at(50, 28)]), ["e"]);
+    assert_eq!(names(&[at(50, 28), at(45, 32), at(20, 5)]), ["e", "np.ones(n)", "d"]);
+    assert_eq!(names(&[at(50, 99)]), ["d or e"]);
+    // Several statements, and no column: no name rather than a wrong one.
+    let mut unknown = python(20);
+    unknown[1].line = Some(8);
+    assert_eq!(names(&[unknown]), ["heap object of build (sim.c:8)"]);
+}
+
+/// Check that a buffer which a library keeps for itself has the library's name, and not that of the variable on the line that calls the library; and
+/// that it is no finding.
+#[test]
+fn buffers_of_libraries() {
+    let own = |module: &str| {
+        vec![Frame { module: Some(module.into()), offset: Some(1), ..frame("alloc_mmap", 0, 0x100) }, frame("main", 10, 0x1200)]
+    };
+    let judged = |module: &str| analysed(&profile(&[own(module)]));
+    let (own, other) = (judged("/usr/lib/libopenblas.so.0"), judged("/usr/lib/libc.so.6"));
+    assert_eq!(other.objects[0].name, "grid->data");
+    assert_eq!((other.findings.len(), other.objects[0].library.as_deref()), (1, None));
+    assert_eq!((own.objects[0].name.as_str(), own.objects[0].library.as_deref()), ("buffer of libopenblas.so.0", Some("libopenblas.so.0")));
+    assert!(own.findings.is_empty() && own.objects[0].judged, "{:?}", own.findings);
 }
 
 /// Check that the members of several instances of a class are named with the variables that hold the instances.

@@ -5,7 +5,7 @@ use crate::simulated::*;
 use firsttouch_analysis::{Analysis, PartitionKind, Target, analyse};
 use firsttouch_model::TouchCause;
 use firsttouch_model::evidence::EvidenceSource;
-use firsttouch_model::finding::FindingKind;
+use firsttouch_model::finding::{FindingKind, FixKind};
 use firsttouch_model::rows::*;
 
 /// Threads 0 to 3 run on node 0, 4 to 7 on node 1. Thread t runs on CPU t.
@@ -294,8 +294,8 @@ fn policy(p: &mut Profile, words: &str) {
 }
 
 /// Check that an interleaved or bound object which its users touched first is a policy mismatch; that a policy which places memory like
-/// first touch is not; that interleaving an object which all threads use is not a defect; and that a serial first touch is reported with
-/// its policy.
+/// first touch is not; that interleaving an object which all threads use is not a defect; and that under an interleaving policy a
+/// serial first touch, which places nothing, is named as what remains.
 #[test]
 fn policy_mismatch() {
     let spread = |world: &World, words: &str| {
@@ -328,8 +328,11 @@ fn policy_mismatch() {
         assert_eq!(spread(&world, "default").findings.len(), 1);
     }
     let serial = spread(&serial(), "interleave:0-1");
-    assert_eq!(ids(&serial), ["serial-first-touch"]);
-    assert!(serial.findings[0].message.contains("Its memory policy is interleave:0-1"));
+    assert_eq!(ids(&serial), ["policy-mismatch"]);
+    let message = &serial.findings[0].message;
+    assert!(message.contains("policy interleave:0-1, which spreads its pages over the nodes"), "{message}");
+    assert!(message.contains("By first touch alone it would not be better: it was first touched by thread 0"), "{message}");
+    assert_eq!(serial.findings[0].fix_kind, FixKind::DivideFirstTouch);
     assert!(serial.findings[0].fix.starts_with("take the policy interleave:0-1 away"), "{}", serial.findings[0].fix);
 }
 
@@ -348,6 +351,7 @@ fn policies_on_a_virtual_machine() {
         assert_eq!(found.objects[0].policy.as_deref(), Some("interleave:0"));
         let remote = found.remote_fraction.expect("evidence");
         assert!((remote - (1.0 - 1.0 / nodes as f64)).abs() < 0.05, "{nodes} nodes: {remote}");
+        assert_eq!(ids(&judged(&serial(), "interleave:0", nodes)), ["policy-mismatch"]);
         let shared = World::new(8, vec![Thing::new("A", 64, Who::One(0), Who::All(0, 8))]);
         assert!(judged(&shared, "interleave:0", nodes).findings.is_empty() && !judged(&shared, "default", nodes).findings.is_empty());
     }
@@ -358,6 +362,29 @@ fn policies_on_a_virtual_machine() {
         "{:?}",
         bound.notes
     );
+}
+
+/// Check that a mask of CPUs which all threads share is named where a virtual machine knows nothing of it; not if it is the whole machine, if
+/// threads are bound to a CPU each, or on the machine itself.
+#[test]
+fn a_mask_of_cpus_is_named() {
+    let noted = |mask: &dyn Fn(usize) -> &'static str, target: &Target| {
+        let mut p = recorded(&block(), 1);
+        p.machine.node_cpus = [(0, (0..8).collect())].into();
+        p.threads.iter_mut().enumerate().for_each(|(i, thread)| thread.allowed_cpus = Some(mask(i).to_owned()));
+        let found = analyse(&p, target, &FakeSources(TouchCause::Loop));
+        let note = found.notes.iter().map(ToString::to_string).find(|note| note.contains("may run on"));
+        note.map(|note| note.split(" only").next().unwrap_or_default().to_owned())
+    };
+    let machine = target(2);
+    for (mask, note) in [("0", Some("The threads may run on CPU 0")), ("0-2,4", Some("The threads may run on CPUs 0-2,4"))] {
+        assert_eq!(noted(&|_| mask, &machine).as_deref(), note);
+    }
+    for mask in ["0-7", "0-63", "", "x", "3-1", "0-4294967295"] {
+        assert_eq!(noted(&|_| mask, &machine), None, "{mask}");
+    }
+    assert_eq!(noted(&|i| ["0", "1", "2", "3", "4", "5", "6", "7"][i % 8], &machine), None);
+    assert_eq!(noted(&|_| "0", &Target { virtual_machine: false, ..machine.clone() }), None);
 }
 
 /// Check that pages that did not fit on their toucher's node are reported with the counter, and that there is no finding if they fit.

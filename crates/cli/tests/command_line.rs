@@ -184,6 +184,21 @@ fn results_go_to_files() {
     assert!(text(&refused.stderr).contains("another kind of file is already there"), "{}", text(&refused.stderr));
 }
 
+/// Check that `check` writes JSON to a file besides another format, and refuses both on stdout before it judges.
+#[test]
+fn check_writes_json_besides_a_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("a.json");
+    let profile = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/profiles/dgemv_serial.ftp").display().to_string();
+    let both = firsttouch(&["check", "--format", "sarif", &format!("--json={}", json.display()), &profile]);
+    let sarif: serde_json::Value = serde_json::from_slice(&both.stdout).unwrap();
+    let beside: serde_json::Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    assert_eq!((&sarif["version"], &beside["schema"]), (&"2.1.0".into(), &"firsttouch.check/1".into()));
+    let one_place = firsttouch(&["check", "--format", "junit", "--json", &profile]);
+    assert!(one_place.status.code() == Some(2) && one_place.stdout.is_empty(), "{one_place:?}");
+    assert!(text(&one_place.stderr).contains("both write to stdout"), "{}", text(&one_place.stderr));
+}
+
 /// Check that profiles, reports, plans and machines can come from a pipe, which can be read only once.
 #[test]
 fn files_can_be_pipes() {

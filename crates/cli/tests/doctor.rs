@@ -56,6 +56,11 @@ fn the_environment_is_examined() {
     assert_eq!(many["evidence"][0], serde_json::json!({"source": "OMP_NUM_THREADS", "value": "60000"}));
     assert!(many["remedy"].as_str().unwrap().starts_with("export OMP_NUM_THREADS="), "{many:#}");
     assert!(finding(&crowded, "threads-on-one-place").is_some());
+    // The same behind launchers.
+    let launched = json(&["--", "taskset", "-c", "0", "env", "OMP_NUM_THREADS=60000", "/bin/sh"], &[]);
+    let many = finding(&launched, "more-threads-than-cpus").unwrap();
+    assert_eq!(many["evidence"][1], serde_json::json!({"source": "taskset -c 0", "value": "CPUs 0"}));
+    assert!(launched["program"]["path"].as_str().unwrap().ends_with("/sh"), "{launched:#}");
     // The loader reports on stderr that the library does not exist, so do not check stderr.
     let output = doctor(&["--json"], &[("LD_PRELOAD", "/nowhere/libjemalloc.so.2")]);
     let preloaded: Value = serde_json::from_slice(&output.stdout).unwrap();

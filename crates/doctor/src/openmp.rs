@@ -6,7 +6,7 @@
 use firsttouch_model::facts::OpenMp;
 use std::collections::BTreeMap;
 
-type Variables = BTreeMap<String, String>;
+pub type Variables = BTreeMap<String, String>;
 
 /// Whether threads are bound.
 #[derive(Clone, Debug, PartialEq, Eq)]

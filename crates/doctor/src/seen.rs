@@ -22,6 +22,20 @@ pub fn all(facts: &Facts) -> Vec<Seen> {
     CHECKS.iter().map(|check| Seen { id: check.id, saw: of(check.id, facts).unwrap_or_else(|| "unknown".to_owned()) }).collect()
 }
 
+/// Whether the facts that a check judges are known.
+pub fn is_known(id: &str, facts: &Facts) -> bool {
+    let tried = |probe: Probe| probe != Probe::NotTried;
+    match id {
+        "perf-forbidden" => tried(facts.probes.page_faults),
+        "watchpoints-missing" => tried(facts.probes.watchpoint),
+        "mempolicy-forbidden" => tried(facts.probes.mbind) || tried(facts.probes.set_mempolicy),
+        "unpinned-threads" | "threads-on-one-place" | "fewer-places-than-threads" | "more-threads-than-cpus" | "smt-shared" => {
+            facts.environment.is_some()
+        }
+        id => of(id, facts).is_some(),
+    }
+}
+
 fn of(id: &str, facts: &Facts) -> Option<String> {
     let (topology, kernel, probes) = (&facts.topology, &facts.kernel, &facts.probes);
     let limits = topology.process.as_ref();
@@ -32,7 +46,7 @@ fn of(id: &str, facts: &Facts) -> Option<String> {
         }
         "watchpoints-missing" => Some(format!("perf_event_open for a watchpoint: {}", probe(probes.watchpoint))),
         "mempolicy-forbidden" => Some(calls(probes)),
-        "unpinned-threads" | "threads-on-one-place" => {
+        "unpinned-threads" | "threads-on-one-place" | "fewer-places-than-threads" => {
             Some(variables(facts, &["OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"]))
         }
         "more-threads-than-cpus" | "smt-shared" => {

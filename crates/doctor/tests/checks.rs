@@ -1,6 +1,6 @@
 //! Each check on constructed facts: one set that triggers it, and the same machine without the cause, which must have no finding.
 
-use firsttouch_doctor::{CHECKS, Diagnosis, Finding, Scope, Severity, examine};
+use firsttouch_doctor::{CHECKS, Diagnosis, Finding, Scope, Severity, UNKNOWN, examine};
 use firsttouch_model::facts::{Compiler, CpuQuota, Facts, OpenMp, Probe, Probes, Program, Swap};
 use firsttouch_model::topology::{Core, CpuLists, Cpuset, Memory, MemoryPolicy, Node, Package, ProcessLimits, SubNuma, Topology};
 use std::collections::BTreeMap;
@@ -233,6 +233,13 @@ fn each_check_is_provoked() {
             "apt install libomp5",
         ),
         (
+            "fewer-places-than-threads",
+            with(healthy(), &[("OMP_PLACES", "{0},{2},{4}"), ("OMP_NUM_THREADS", "4")]),
+            Severity::Medium,
+            "OMP_PLACES: {0},{2},{4}",
+            "OMP_PLACES=cores",
+        ),
+        (
             "preloaded-allocator",
             changed(|f| f.environment.as_mut().unwrap().extend([("LD_PRELOAD".to_owned(), "/a/b.so:/x/libjemalloc.so.2".to_owned())])),
             Severity::Low,
@@ -430,6 +437,44 @@ fn shapes_and_tools() {
     let everywhere = only(&changed(|f| f.preloaded_everywhere = vec!["/x/libtcmalloc.so.4".to_owned()]), "preloaded-allocator");
     assert!(everywhere.remedy.contains("/etc/ld.so.preload"));
     silent(&changed(|f| f.environment.as_mut().unwrap().extend([("LD_PRELOAD".to_owned(), "/x/libasan.so.8".to_owned())])));
+}
+
+/// Check lists of places: all threads on one CPU, more threads than CPUs in the list, the default team, and lists that are long enough.
+#[test]
+fn lists_of_places_are_counted() {
+    let one = |variables: &[(&str, &str)]| only(&with(healthy(), variables), "threads-on-one-place");
+    let finding = one(&[("GOMP_CPU_AFFINITY", "0"), ("OMP_NUM_THREADS", "4")]);
+    assert_eq!(finding.severity, Severity::High);
+    assert!(finding.message.contains("all bound to CPU 0: the 4 of them"), "{}", finding.message);
+    assert!(finding.remedy.starts_with("unset GOMP_CPU_AFFINITY; export"), "{}", finding.remedy);
+    let default = examine(&with(healthy(), &[("OMP_PLACES", "{5}")]));
+    assert!(default.findings[0].message.contains("all bound to CPU 5: the 8 of them"), "{:#?}", default.findings);
+    let few = |variables: &[(&str, &str)]| only(&with(healthy(), variables), "fewer-places-than-threads").message;
+    assert!(few(&[("OMP_PLACES", "{0},{2}"), ("OMP_NUM_THREADS", "4")]).starts_with("4 threads are bound to the 2 CPUs of OMP_PLACES"));
+    assert!(few(&[("OMP_PLACES", "cores(1)"), ("OMP_NUM_THREADS", "4")]).contains("6 CPUs stay idle"));
+    let mut confined = with(healthy(), &[("OMP_PLACES", "{0}"), ("OMP_NUM_THREADS", "4")]);
+    limits(&mut confined).allowed_cpus = Some(vec![0]);
+    confined.launcher = Some("taskset -c 0".to_owned());
+    let finding = only(&confined, "more-threads-than-cpus");
+    assert!(finding.message.starts_with("4 threads share 1 CPU:"), "{}", finding.message);
+    assert!(evidence(&finding).contains(&"taskset -c 0: CPUs 0".to_owned()), "{finding:#?}");
+    for places in ["{0},{2},{4},{6}", "{0:8}", "{0", "sockets(2)"] {
+        silent(&with(healthy(), &[("OMP_PLACES", places), ("OMP_NUM_THREADS", "4")]));
+    }
+    silent(&with(healthy(), &[("OMP_PLACES", "{0}"), ("OMP_NUM_THREADS", "1")]));
+    let mut serial = with(healthy(), &[("GOMP_CPU_AFFINITY", "0"), ("OMP_NUM_THREADS", "4")]);
+    serial.program = Some(openmp(OpenMp::None, "", None, None));
+    silent(&serial);
+}
+
+/// Check that a check whose facts are unknown is left out, and not counted as made.
+#[test]
+fn unknown_facts_are_no_passed_checks() {
+    let diagnosis = examine(&changed(|f| (f.governors, f.environment) = (BTreeMap::new(), None)));
+    let unknown: Vec<&str> = diagnosis.left_out.iter().filter(|check| check.reason == UNKNOWN).map(|check| check.id).collect();
+    let threads = ["unpinned-threads", "threads-on-one-place", "fewer-places-than-threads", "more-threads-than-cpus", "smt-shared"];
+    assert_eq!(unknown, [&threads[..], &["frequency-governor"]].concat());
+    assert_eq!(diagnosis.checked.len() + unknown.len(), CHECKS.len());
 }
 
 /// Check that the most severe findings come first.

@@ -23,6 +23,8 @@ pub struct Facts {
     pub compiler: Compiler,
     /// The program that the user asks about.
     pub program: Option<Program>,
+    /// The part of the command line that confines the program to the allowed CPUs (`taskset -c 0`), if one does.
+    pub launcher: Option<String>,
     /// What could not be read, with its file.
     pub doubts: Vec<String>,
 }

@@ -1,9 +1,9 @@
 //! Answers the analysis's questions about source code from files on this machine.
 
-use firsttouch_analysis::{Note, Sources};
+use firsttouch_analysis::{Note, PythonValue, Sources};
 use firsttouch_model::TouchCause;
 use firsttouch_model::rows::Frame;
-use firsttouch_symbols::{SourceCache, touch_cause, user_frame, variable_near};
+use firsttouch_symbols::{self as symbols, SourceCache, library_buffer, python_value, touch_cause, user_frame, variable_near};
 use std::cell::RefCell;
 use std::path::Path;
 use std::time::SystemTime;
@@ -63,6 +63,10 @@ impl Sources for FileSources {
         frames.iter().position(|frame| std::ptr::eq(frame, own))
     }
 
+    fn library_buffer(&self, frames: &[Frame]) -> Option<String> {
+        library_buffer(frames).map(str::to_owned)
+    }
+
     fn variable(&self, file: &str, line: u32, call: &str, nth: usize) -> Option<String> {
         let mut cache = self.cache.borrow_mut();
         if let Some((lines, index)) = cache.window(Path::new(file), line, RADIUS) {
@@ -70,6 +74,15 @@ impl Sources for FileSources {
         }
         let lines: Vec<&str> = self.bundled(file)?.lines().collect();
         variable_near(&lines, (line as usize).checked_sub(1)?, call, nth)
+    }
+
+    fn python_value(&self, file: &str, line: u32, column: usize) -> Option<PythonValue> {
+        let mut cache = self.cache.borrow_mut();
+        let (lines, index) = cache.window(Path::new(file), line, RADIUS)?;
+        Some(match python_value(&lines, index, column)? {
+            symbols::PythonValue::Assigned(name) => PythonValue::Assigned(name),
+            symbols::PythonValue::Unassigned(text) => PythonValue::Unassigned(text),
+        })
     }
 }
 

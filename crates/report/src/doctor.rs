@@ -4,7 +4,7 @@ use crate::text::Style;
 use crate::text::layout::{clean, wrap};
 use crate::text::paint::Paint;
 use crate::text::words::count;
-use firsttouch_doctor::{Diagnosis, Evidence, Finding, LeftOut, Seen, Severity, openmp_word};
+use firsttouch_doctor::{Diagnosis, Evidence, Finding, LeftOut, Seen, Severity, UNKNOWN, openmp_word};
 use serde::Serialize;
 
 /// The indentation of a finding's text.
@@ -85,8 +85,8 @@ pub fn seen_text(diagnosis: &Diagnosis, style: Style) -> String {
     for Seen { id, saw } in &diagnosis.seen {
         let result = match () {
             () if diagnosis.findings.iter().any(|finding| finding.id == *id) => "found",
+            () if diagnosis.left_out.iter().any(|check| check.id == *id && check.reason == UNKNOWN) => "unknown",
             () if diagnosis.left_out.iter().any(|check| check.id == *id) => "left out",
-            () if saw == "unknown" => "unknown",
             () => "ok",
         };
         field(&mut lines, result, &format!("{id}: {saw}"), style);
@@ -122,9 +122,15 @@ fn field(lines: &mut Vec<String>, name: &str, text: &str, style: Style) {
 /// `Nothing found that hurts placement (13 checks; 9 more apply only to several nodes, and this machine has one).`
 fn summary(diagnosis: &Diagnosis) -> String {
     let checks = count(diagnosis.checked.len(), "check");
-    let left_out = match diagnosis.left_out.len() {
-        0 => String::new(),
-        number => format!("; {number} more apply only to several nodes, and this machine has one"),
+    let (unknown, spared): (Vec<&LeftOut>, Vec<&LeftOut>) = diagnosis.left_out.iter().partition(|check| check.reason == UNKNOWN);
+    let unknown = match unknown[..] {
+        [] => String::new(),
+        [one] => format!("; 1 could not be made, because its facts are unknown: {}", one.id),
+        _ => format!("; {} could not be made, because their facts are unknown", unknown.len()),
+    };
+    let left_out = match spared.len() {
+        0 => unknown,
+        number => format!("{unknown}; {number} more apply only to several nodes, and this machine has one"),
     };
     match diagnosis.findings.len() {
         0 => format!("Nothing found that hurts placement ({checks}{left_out})."),
@@ -177,6 +183,20 @@ this machine has one). More: firsttouch topology
         let text = doctor_text(&diagnosis(Vec::new()), STYLE);
         let expected = "Nothing found that hurts placement (1 check; 1 more apply only to several nodes, and this machine has one).\n";
         assert_eq!(text, expected);
+    }
+
+    /// Check that checks whose facts are unknown are counted as such, and not as passed.
+    #[test]
+    fn unknown_is_not_passed() {
+        let mut one = diagnosis(Vec::new());
+        one.left_out.push(LeftOut { id: "frequency-governor", reason: UNKNOWN });
+        let expected = "Nothing found that hurts placement (1 check; 1 could not be made, because its facts are unknown: frequency-governor; 1 \
+                        more apply only to several nodes, and this machine has one).\n";
+        assert_eq!(doctor_text(&one, STYLE), expected);
+        one.left_out.push(LeftOut { id: "swap-in-use", reason: UNKNOWN });
+        assert!(doctor_text(&one, STYLE).contains("(1 check; 2 could not be made, because their facts are unknown; 1 more apply"));
+        one.seen = vec![Seen { id: "frequency-governor", saw: "unknown".to_owned() }];
+        assert!(seen_text(&one, STYLE).contains("unknown    frequency-governor"));
     }
 
     /// Check the keys of the JSON.

@@ -54,6 +54,7 @@ pub fn matrix_a() -> ObjectView {
         call: Some("malloc".into()),
         process: 1,
         shared_by: None,
+        library: None,
         ordinal: 0,
         language: Some("c".into()),
         allocated_at: Some(code_line(41, "run", "double *A = malloc(m * n * sizeof *A);", 1.0)),

@@ -34,10 +34,11 @@ mod variable;
 
 pub use cause::touch_cause;
 pub use names::readable_function;
-pub use ownership::user_frame;
+pub use ownership::{library_buffer, user_frame};
 pub use resolved::{Line, Resolved};
 pub use search::{LineSearch, build_id};
 pub use source_code::SourceCache;
 pub use statics::{StaticObject, StaticObjects, static_objects};
 pub use symbolizer::Symbolizer;
+pub use variable::python::{PythonValue, python_value};
 pub use variable::{CONTAINER, variable_at_allocation, variable_near};

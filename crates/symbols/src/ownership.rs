@@ -68,6 +68,25 @@ fn generated_owner(function: &str, file: &str) -> Owner {
     if is_library || (!file.is_empty() && is_python_library(file)) { Owner::Library } else { Owner::User }
 }
 
+/// Numerical libraries that keep buffers for themselves, by a part of their file names.
+const WITH_OWN_BUFFERS: &[&str] = &["openblas", "libmkl_", "libblis", "libatlas", "libflexiblas", "libfftw3", "libarmpl", "libnvpl"];
+
+/// The file name of a numerical library that allocated memory for itself: for its buffers, not on behalf of its caller (`fftw_malloc`).
+#[must_use]
+pub fn library_buffer(frames: &[Frame]) -> Option<&str> {
+    let own = |frame: &Frame| owner(frame) != Owner::Runtime;
+    let first = frames.iter().position(own)?;
+    let module = frames.get(first)?.module.as_deref()?;
+    let name = base_name(module);
+    let is_known = name.contains(".so") && WITH_OWN_BUFFERS.iter().any(|part| name.contains(part));
+    // The function that was called from outside.
+    let entry = frames.get(first..)?.iter().take_while(|frame| frame.module.as_deref() == Some(module)).last()?;
+    // OpenBLAS maps its buffers when it is loaded, and when it computes; functions of these names return memory.
+    let returns_memory = ["fftw", "mkl_", "MKL_", "armpl_"].iter().any(|start| text(&entry.function).starts_with(start))
+        && text(&entry.function).to_lowercase().contains("alloc");
+    (is_known && !returns_memory).then_some(name)
+}
+
 pub(crate) fn text(value: &Option<String>) -> &str {
     value.as_deref().unwrap_or_default()
 }
@@ -221,6 +240,32 @@ mod tests {
     fn frame(module: &str, function: &str, file: &str) -> Frame {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         Frame { module: some(module), function: some(function), file: some(file), ..Frame::default() }
+    }
+
+    /// Check that buffers of numerical libraries are told from memory that they return, and from memory of other libraries.
+    #[test]
+    fn buffers_of_libraries() {
+        const BLAS: &str = "/env/site-packages/numpy.libs/libscipy_openblas64_-32a4b2a6.so";
+        let user = || frame("python", "<module>", "/home/me/mm.py");
+        for (stack, library) in [
+            (
+                vec![frame("/lib/libc.so.6", "mmap", ""), frame(BLAS, "alloc_mmap", ""), frame(BLAS, "cblas_dgemm64_", ""), user()],
+                Some("libscipy_openblas64_-32a4b2a6.so"),
+            ),
+            (vec![frame(BLAS, "alloc_mmap", "")], Some("libscipy_openblas64_-32a4b2a6.so")),
+            (
+                vec![frame("/usr/lib/libfftw3.so.3", "fftw_plan_dft_2d", ""), frame("/home/me/x", "main", "/home/me/x.c")],
+                Some("libfftw3.so.3"),
+            ),
+            (vec![frame("/usr/lib/libfftw3.so.3", "fftw_malloc", ""), frame("/home/me/x", "main", "/home/me/x.c")], None),
+            (vec![frame("/usr/lib/libmkl_core.so", "mkl_serv_allocate", ""), frame("/usr/lib/libmkl_core.so", "mkl_malloc", "")], None),
+            (vec![frame("/env/numpy/core/_multiarray_umath.so", "npy_alloc", ""), user()], None),
+            (vec![frame("/home/me/x", "main", "/home/me/openblas.c")], None),
+            (vec![frame("/lib/libc.so.6", "mmap", "")], None),
+            (vec![], None),
+        ] {
+            assert_eq!(library_buffer(&stack), library, "{stack:?}");
+        }
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub mod facts;
 mod files;
 pub mod hwloc;
 pub mod launch;
+pub mod launchers;
 pub mod leftovers;
 pub mod machine;
 pub mod preload;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
  * Tests the reader of Python's line tables. "python_lines fuzz N": N random tables, in pieces that end where their memory ends
- * (build with -fsanitize=address,undefined). "python_lines": reads "FIRST_LINE HEX UNIT,UNIT,..." and prints the lines (0: none).
+ * (build with -fsanitize=address,undefined). "python_lines": reads "FIRST_LINE HEX UNIT,UNIT,..." and prints
+ * LINE:COLUMN (0: none).
  */
 #include "../agent.h"
 
@@ -9,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t line_at(const uint8_t *table, size_t bytes, int64_t first_line, uint64_t unit, size_t piece_bytes) {
+static int64_t line_at(const uint8_t *table, size_t bytes, int64_t first_line, uint64_t unit, size_t piece_bytes,
+                       uint32_t *column) {
     struct ft_python_lines lines = {.wanted = unit, .line = first_line};
     size_t at = 0;
     while (!lines.done && at < bytes) {
@@ -26,6 +28,7 @@ static int64_t line_at(const uint8_t *table, size_t bytes, int64_t first_line, u
         }
         at += used;
     }
+    *column = lines.column;
     return lines.found ? lines.line : 0;
 }
 
@@ -41,9 +44,10 @@ int main(int argc, char **argv) {
             table[0] |= i % 4 == 0 ? 0 : 0x80;
             size_t bytes = random % sizeof table;
             int64_t first_line = i % 3 == 0 ? (int64_t)(uint32_t)(random >> 32) : 1;
-            int64_t line = line_at(table, bytes, first_line, random >> 20 & 255, 40 + random % 500);
+            uint32_t column;
+            int64_t line = line_at(table, bytes, first_line, random >> 20 & 255, 40 + random % 500, &column);
             found += line != 0;
-            if (line < 0 || line > INT32_MAX) {
+            if (line < 0 || line > INT32_MAX || column > UINT16_MAX || (line == 0 && column != 0)) {
                 abort();
             }
         }
@@ -62,7 +66,9 @@ int main(int argc, char **argv) {
             table[i] = (uint8_t)byte;
         }
         for (char *unit = strtok(units, ","); unit != NULL; unit = strtok(NULL, ",")) {
-            printf("%lld ", (long long)line_at(table, bytes, first_line, strtoull(unit, NULL, 10), 512));
+            uint32_t column;
+            long long line = line_at(table, bytes, first_line, strtoull(unit, NULL, 10), 512, &column);
+            printf("%lld:%u ", line, column);
         }
         printf("\n");
     }

@@ -12,7 +12,7 @@ with open(3, "w") as tables:
     for module in (argparse, ast, asyncio.events, enum, inspect, json.decoder, os, typing):
         source = open(module.__file__).read()
         for code in codes(compile(source, module.__file__, "exec")):
-            lines = [position[0] or 0 for position in code.co_positions()]
-            units = range(0, len(lines), 1 + len(lines) // 50)
+            places = [f"{line or 0}:{column + 1 if line and column is not None else 0}" for line, _, column, _ in code.co_positions()]
+            units = range(0, len(places), 1 + len(places) // 50)
             print(code.co_firstlineno, code.co_linetable.hex(), ",".join(map(str, units)), file=tables)
-            print(*[lines[unit] for unit in units], end=" \n")
+            print(*[places[unit] for unit in units], end=" \n")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // corpus: object = m
-// corpus: fix = words
+// corpus: fix = edit
 // corpus: build = g++ -O2 -g -Wall -Wextra -fopenmp -I{dir} {src} -o {out}
 // corpus: run = {out}
 // corpus: why = A class hides the subscript in operator(), and the memory in the list of its members.

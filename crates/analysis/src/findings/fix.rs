@@ -4,6 +4,7 @@
 mod containers;
 mod edit;
 mod fortran_arrays;
+mod member_list;
 mod parallel_loop;
 mod pretouch;
 mod replace;
@@ -15,6 +16,8 @@ mod team;
 pub(crate) use edit::Fix;
 
 use self::runtime::ThreadTeam;
+use super::real_nodes::is_better_by_first_touch;
+use super::rules::is_of_first_touch;
 use super::{Case, Context};
 use crate::CodeLocation;
 use crate::names::Language;
@@ -28,6 +31,7 @@ const INTERLEAVE: &str = "without touching the source, spread its pages over the
 
 impl Context<'_> {
     pub(super) fn fix(&self, kind: FindingKind, case: &Case<'_>) -> Fix {
+        let kind = self.left_without_policy(kind, case);
         let fix = self.without_policy(kind, case, self.fix_of_one(kind, case));
         match case.group.parts() {
             0 => fix,
@@ -47,7 +51,7 @@ impl Context<'_> {
     /// What the fix does: of several that the words offer, the one that they offer first.
     pub(super) fn fix_kind(&self, kind: FindingKind, case: &Case<'_>) -> FixKind {
         let is_dealt_out = case.subject.partition.dealt_out;
-        match kind {
+        match self.left_without_policy(kind, case) {
             FindingKind::SerialFirstTouch | FindingKind::MismatchedPartition | FindingKind::IoFirstTouch => FixKind::DivideFirstTouch,
             FindingKind::HugePageSharing | FindingKind::RecycledMemory if case.group.pool.is_some() => FixKind::DivideFirstTouch,
             FindingKind::HugePageSharing => FixKind::AlignParts,
@@ -64,11 +68,16 @@ impl Context<'_> {
         }
     }
 
+    /// What remains to be repaired once a policy is taken away: the finding by first touch, unless first touch would place the object well.
+    fn left_without_policy(&self, kind: FindingKind, case: &Case<'_>) -> FindingKind {
+        let remains = kind == FindingKind::PolicyMismatch && !is_better_by_first_touch(case.subject);
+        let touch = remains.then(|| self.kind_by_first_touch(case)).flatten();
+        touch.filter(|kind| is_of_first_touch(*kind)).unwrap_or(kind)
+    }
+
     /// A policy places the pages whoever touches them first, so a fix by first touch has no effect under it.
     fn without_policy(&self, kind: FindingKind, case: &Case<'_>, fix: Fix) -> Fix {
-        use FindingKind::{HugePageSharing, IoFirstTouch, MismatchedPartition, RecycledMemory, SerialFirstTouch};
-        let by_first_touch = matches!(kind, SerialFirstTouch | MismatchedPartition | IoFirstTouch | RecycledMemory | HugePageSharing);
-        match self.policy(case).filter(|_| by_first_touch) {
+        match self.policy(case).filter(|_| is_of_first_touch(kind)) {
             Some(policy) => Fix {
                 words: format!(
                     "take the policy {policy} away (start the program without numactl, or leave out set_mempolicy or mbind): it places the pages, \

@@ -15,7 +15,7 @@ mod rules;
 mod text;
 
 pub use program::Program;
-pub(crate) use rules::{REMOTE_BAR, SERIAL, WORTH_BAR, Weight};
+pub(crate) use rules::{REMOTE_BAR, SERIAL, WIDEST, WORTH_BAR, Weight};
 
 use crate::evidence::{Hit, SourceRef};
 use crate::groups::Group;

@@ -16,6 +16,7 @@
 
 use super::{Case, Context};
 use crate::PartitionKind;
+use crate::judge::Subject;
 use crate::touch_summary::Record;
 use firsttouch_model::Estimate;
 use firsttouch_model::finding::FindingKind;
@@ -47,7 +48,7 @@ impl Context<'_> {
     pub(super) fn kind_on_real_nodes(&self, case: &Case<'_>) -> RealNodes {
         let subject = case.subject;
         let (without_owners, policy) = (has_no_owners(case), self.policy(case));
-        let better = subject.by_first_touch.zip(subject.remote).is_some_and(|(first, now)| first.high < now.low);
+        let better = is_better_by_first_touch(subject);
         if self.target.virtual_machine {
             return match policy {
                 Some(_) if without_owners => RealNodes::Nothing,
@@ -128,6 +129,11 @@ impl Context<'_> {
         let (value, records) = (own / all, all * all / squares);
         Some(Estimate::fraction(value, (value * (1.0 - value) / records).sqrt(), records as u64))
     }
+}
+
+/// Whether clearly less would be remote by first touch.
+pub(super) fn is_better_by_first_touch(subject: &Subject) -> bool {
+    subject.by_first_touch.zip(subject.remote).is_some_and(|(first, now)| first.high < now.low)
 }
 
 fn has_no_owners(case: &Case<'_>) -> bool {

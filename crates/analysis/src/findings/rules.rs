@@ -2,8 +2,9 @@
 //! further ones.
 //!
 //! **Bars for all findings on objects:**
-//! - the object is judged (see `judge.rs`);
-//! - the 95 % interval of its remote fraction lies above 0.05;
+//! - the object is judged (see `judge.rs`), and no buffer that a library keeps for itself, which the program cannot place;
+//! - the 95 % interval of its remote fraction lies above 0.05, and is at most 0.6 wide: a wider one says next to nothing, and where it lies
+//!   changes from run to run;
 //! - this does not depend on guessed homes: either the interval over only the windows whose home is certain (at least 8) lies above 0.05
 //!   too, or the touched pages themselves (at least 16 records) disagree with the users' stable partition, by node, for more than 0.25 of
 //!   them at the lower end of the interval;
@@ -20,6 +21,7 @@
 //! | `recycled-memory` | use is stable; at least half of its touched pages were touched under a former owner (`touches.rs`) |
 //! | `huge-page-sharing` | use is stable; pages are huge; several workers race for them; the first touches obey the users' partition at the touched address, and the remote pages hold parts of their home's own users (`huge.rs`); or first touches are not known, several threads made them, and each page holds parts of several nodes (`even_use.rs`) |
 //! | `io-first-touch` | use is stable; the kernel touched at least half of it (recorded or derived), or the touching code is I/O |
+//! | `policy-mismatch` | on any machine: the pages are interleaved, and by first touch one of the other rules would hold that are about first touches |
 //! | `serial-first-touch` | use is stable; one worker touched at least 90 % of it |
 //! | `mismatched-partition` | use is stable; none of the above: several threads touched it, in another partition |
 //!
@@ -39,6 +41,8 @@ use std::collections::HashMap;
 
 /// The lower limit of the remote fraction's interval must exceed this.
 pub(crate) const REMOTE_BAR: f64 = 0.05;
+/// A wider interval of the remote fraction gives no finding.
+pub(crate) const WIDEST: f64 = 0.6;
 /// The remote accesses to an object must be at least this fraction of the accesses to all objects larger than a core's cache.
 pub(crate) const WORTH_BAR: f64 = 0.02;
 /// Misplaced objects whose remote accesses are less than this are minor: those of one pattern are one finding.
@@ -64,7 +68,7 @@ impl Context<'_> {
     /// The kind of an object's finding; `None` if no rule holds.
     pub(super) fn kind(&self, case: &Case<'_>) -> Option<FindingKind> {
         let subject = case.subject;
-        if subject.reason.is_some() || !self.passes_bars(subject) || !pool_is_worth(case) {
+        if case.view.library.is_some() || subject.reason.is_some() || !self.passes_bars(subject) || !pool_is_worth(case) {
             return None;
         }
         match self.kind_on_real_nodes(case) {
@@ -72,6 +76,14 @@ impl Context<'_> {
             RealNodes::Nothing => return None,
             RealNodes::Default => {}
         }
+        let kind = self.kind_by_first_touch(case)?;
+        let is_interleaved = self.policy(case).is_some_and(|policy| policy.contains("interleave"));
+        Some(if is_interleaved && is_of_first_touch(kind) { FindingKind::PolicyMismatch } else { kind })
+    }
+
+    /// The kind of an object's finding if first touch placed it; `None` if no rule holds.
+    pub(super) fn kind_by_first_touch(&self, case: &Case<'_>) -> Option<FindingKind> {
+        let subject = case.subject;
         match subject.partition.kind {
             PartitionKind::Unknown => return None,
             PartitionKind::Shared => return self.on_several_nodes(subject).then_some(FindingKind::SharedRead),
@@ -122,7 +134,8 @@ impl Context<'_> {
     fn is_misplaced(&self, subject: &Subject) -> bool {
         let above = |e: Option<Estimate>| e.is_some_and(|e| e.low > REMOTE_BAR);
         let sure = subject.sure.is_some_and(|s| s.samples >= SURE_WINDOWS) && above(subject.sure);
-        above(subject.remote) && (sure || self.touches_disagree(subject))
+        let narrow = subject.remote.is_some_and(|remote| remote.high - remote.low <= WIDEST);
+        above(subject.remote) && narrow && (sure || self.touches_disagree(subject))
     }
 
     /// Whether the first toucher and the user of the touched addresses are on different nodes more often than chance explains.
@@ -152,6 +165,12 @@ impl Context<'_> {
         nodes.dedup();
         nodes.len() >= 2
     }
+}
+
+/// Whether first touch brings the defect about.
+pub(super) fn is_of_first_touch(kind: FindingKind) -> bool {
+    use FindingKind::{HugePageSharing, IoFirstTouch, MismatchedPartition, RecycledMemory, SerialFirstTouch};
+    matches!(kind, SerialFirstTouch | MismatchedPartition | IoFirstTouch | RecycledMemory | HugePageSharing)
 }
 
 /// A pool's memory holds blocks of other lines too, and a heap of a hundred lines has pools of all sizes: only one whose remote accesses are worth

@@ -1,5 +1,6 @@
 //! The message of a finding: which threads touched the object, which use it, and how much of that is remote.
 
+use super::real_nodes::is_better_by_first_touch;
 use super::{Case, Context};
 use crate::evidence::SourceRef;
 use crate::groups::Group;
@@ -16,8 +17,17 @@ use firsttouch_model::rows::Object;
 /// The message mentions moved pages if their fraction exceeds this at the lower limit.
 const MOVED_BAR: f64 = 0.01;
 
+/// Of an object: its name, its first toucher, its users, and how much is remote.
+type Words<'w> = (&'w str, &'w str, &'w str, &'w str);
+
 /// Of objects that are remote wherever they are.
-const UNSEEN: &str = "Who touched it first was not seen, and makes no difference";
+fn of_no_consequence(case: &Case<'_>) -> &'static str {
+    if case.view.first_touch.by_thread.iter().any(|share| *share > 0.0) {
+        "Who touched it first makes no difference"
+    } else {
+        "Who touched it first was not seen, and makes no difference"
+    }
+}
 
 impl Context<'_> {
     /// One or two sentences, with figures and intervals.
@@ -29,7 +39,7 @@ impl Context<'_> {
         let touched = self.touched(case);
         let used = self.used(case);
         let figures = self.figures(case);
-        let real = self.real_message(kind, case, &name, &used, &figures);
+        let real = self.real_message(kind, case, (&name, &touched, &used, &figures));
         let said = real.unwrap_or_else(|| self.plain_message(kind, case, (&name, &touched, &used, &figures)));
         // The name may be a phrase, and stand at the beginning.
         let phrase = case.together.and_then(|_| said.strip_prefix("each of "));
@@ -38,7 +48,7 @@ impl Context<'_> {
     }
 
     /// The message of findings that occur only on a machine with real nodes; `None` for other findings.
-    fn real_message(&self, kind: FindingKind, case: &Case<'_>, name: &str, used: &str, figures: &str) -> Option<String> {
+    fn real_message(&self, kind: FindingKind, case: &Case<'_>, (name, touched, used, figures): Words<'_>) -> Option<String> {
         let subject = case.subject;
         let first = subject.by_first_touch.map_or(0.0, |e| e.value);
         Some(match kind {
@@ -46,6 +56,11 @@ impl Context<'_> {
                 "{name} lies on memory without CPUs or of a slower kind (node {}): {} of its accesses go there. It is used by {used}: {figures}.",
                 self.target.slow_nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
                 subject.slow.map_or_else(|| percent(0.0), ranged),
+            ),
+            FindingKind::PolicyMismatch if !is_better_by_first_touch(subject) => format!(
+                "{name} has the memory policy {}, which spreads its pages over the nodes, whoever touches them: it is used by {used}, and {figures}. \
+                 By first touch alone it would not be better: it was first touched by {touched}.",
+                self.policy(case).unwrap_or("default"),
             ),
             FindingKind::PolicyMismatch => format!(
                 "{name} has the memory policy {}, which is worse here than first touch: it is used by {used}, and {figures}; by first touch it would be {}.",
@@ -87,7 +102,7 @@ impl Context<'_> {
         }
     }
 
-    fn plain_message(&self, kind: FindingKind, case: &Case<'_>, (name, touched, used, figures): (&str, &str, &str, &str)) -> String {
+    fn plain_message(&self, kind: FindingKind, case: &Case<'_>, (name, touched, used, figures): Words<'_>) -> String {
         match kind {
             FindingKind::SerialFirstTouch => {
                 let before = before_the_loop(case).map_or_else(String::new, |text| format!(" {text}."));
@@ -99,9 +114,15 @@ impl Context<'_> {
             ),
             FindingKind::NoStablePartition => format!(
                 "{name} is used by {used}: no thread owns a part of it, so no first touch is right. {}; {figures}.",
-                if case.subject.is_same_anywhere { UNSEEN.to_owned() } else { format!("It was first touched by {touched}") },
+                if case.subject.is_same_anywhere {
+                    of_no_consequence(case).to_owned()
+                } else {
+                    format!("It was first touched by {touched}")
+                },
             ),
-            FindingKind::SharedRead if case.subject.is_same_anywhere => format!("{name} is used by {used}. {UNSEEN}; {figures}."),
+            FindingKind::SharedRead if case.subject.is_same_anywhere => {
+                format!("{name} is used by {used}. {}; {figures}.", of_no_consequence(case))
+            }
             FindingKind::SharedRead => {
                 format!("{name} is used by {used}; it was first touched by {touched}, so {figures}.")
             }
@@ -110,8 +131,9 @@ impl Context<'_> {
                 self.toucher(case)
             ),
             FindingKind::HugePageSharing if case.subject.is_same_anywhere => format!(
-                "The pages of {name} are {} and hold the parts of several threads: a page is on one node only. {UNSEEN}. It is used by {used}: {figures}.",
-                format_bytes(case.subject.touch.page_bytes)
+                "The pages of {name} are {} and hold the parts of several threads: a page is on one node only. {}. It is used by {used}: {figures}.",
+                format_bytes(case.subject.touch.page_bytes),
+                of_no_consequence(case)
             ),
             FindingKind::HugePageSharing => format!(
                 "{name} is first touched by the threads that use it, but its pages are {} and hold the parts of several threads; the first thread to touch a page placed it. It is used by {used}: {figures}.",

@@ -101,17 +101,26 @@ pub struct PythonFrame {
     pub line: Option<u32>,
     /// Where the frame is in its code object, in instructions: it distinguishes calls on one line.
     pub instruction: Option<u32>,
+    /// Where the expression begins in its line, in bytes, counted from 1.
+    pub column: Option<u16>,
 }
 
-/// The complete frames of a text of `file\0function\0line@instruction\0`. Leaves out frames without a file, and lines that are not numbers.
+/// The complete frames of a text of `file\0function\0line@instruction:column\0`. Leaves out frames without a file, and lines that are not
+/// numbers.
 pub(super) fn python_frames(text: &[u8]) -> Vec<PythonFrame> {
     let mut strings = text.split_inclusive(|byte| *byte == 0).map_while(|s| s.strip_suffix(&[0])).map(String::from_utf8_lossy);
     let mut frames = Vec::new();
     while let (Some(file), Some(function), Some(line)) = (strings.next(), strings.next(), strings.next()) {
         if !file.is_empty() {
-            let (line, instruction) = line.split_once('@').map_or((&*line, None), |(line, at)| (line, at.parse().ok()));
-            let line = line.parse().ok().filter(|line| *line > 0);
-            frames.push(PythonFrame { file: file.into_owned(), function: function.into_owned(), line, instruction });
+            let (line, place) = line.split_once('@').unwrap_or((&line, ""));
+            let (instruction, column) = place.split_once(':').unwrap_or((place, ""));
+            frames.push(PythonFrame {
+                file: file.into_owned(),
+                function: function.into_owned(),
+                line: line.parse().ok().filter(|line| *line > 0),
+                instruction: instruction.parse().ok(),
+                column: column.parse().ok().filter(|column| *column > 0),
+            });
         }
     }
     frames
@@ -122,7 +131,7 @@ mod tests {
     use super::*;
 
     fn frame(file: &str, function: &str, line: Option<u32>) -> PythonFrame {
-        PythonFrame { file: file.to_owned(), function: function.to_owned(), line, instruction: None }
+        PythonFrame { file: file.to_owned(), function: function.to_owned(), line, instruction: None, column: None }
     }
 
     #[test]
@@ -131,6 +140,9 @@ mod tests {
         for (text, frames) in [
             (&b"/a/prog.py\0Grid.make\x0022\0"[..], vec![prog.clone()]),
             (b"/a/prog.py\0Grid.make\x0022@31\0", vec![PythonFrame { instruction: Some(31), ..prog.clone() }]),
+            (b"/a/prog.py\0Grid.make\x0022@31:5\0", vec![PythonFrame { instruction: Some(31), column: Some(5), ..prog.clone() }]),
+            (b"/a/prog.py\0Grid.make\x0022@31:0\0", vec![PythonFrame { instruction: Some(31), ..prog.clone() }]),
+            (b"/a/prog.py\0Grid.make\x0022@31:99999\0", vec![PythonFrame { instruction: Some(31), ..prog.clone() }]),
             (b"/a/prog.py\0Grid.make\x0022@x\0", vec![prog.clone()]),
             (b"/a/prog.py\0Grid.make\x0022\0x.py\0<module>\x007\0", vec![prog.clone(), frame("x.py", "<module>", Some(7))]),
             (b"/a/prog.py\0Grid.make\x0022\0x.py\0<module>\x007", vec![prog.clone()]),

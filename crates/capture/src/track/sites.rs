@@ -73,9 +73,8 @@ impl Sites {
         if python == 0 || frames.is_empty() || self.python.len() >= WHOLE_STACKS {
             return;
         }
-        // The instruction takes the place of the address: it orders the calls of a line.
         let frame = |f: PythonFrame| Frame {
-            address: f.instruction.map_or(0, |instruction| u64::from(instruction) + 1),
+            address: Frame::interpreted_address(f.instruction, f.column),
             module: Some("python".to_owned()),
             function: Some(f.function).filter(|name| !name.is_empty()),
             file: Some(f.file),

@@ -46,8 +46,8 @@ pub struct Check {
     /// Keep the program's profile in FILE (%p, %h, %q{VAR}, %% as in profile -o)
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,
-    /// Print JSON (schema firsttouch.check/1); or write it to FILE, besides the text
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", conflicts_with = "format")]
+    /// Print JSON (schema firsttouch.check/1); or write it to FILE, besides the result in the other format
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub json: Option<PathBuf>,
     /// A profile (FILE.ftp), or the program and its arguments
     #[arg(value_name = "PROGRAM|FILE.ftp", trailing_var_arg = true, required = true)]

@@ -2,7 +2,7 @@
 
 use crate::arguments::{Check, Format, Profile};
 use crate::exit::{FAILED, usage};
-use crate::output::{Destination, Terminal, message, write};
+use crate::output::{Destination, Terminal, is_stdout, message, write};
 use crate::profile_name;
 use crate::record::{record, status, this_machine};
 use crate::request::analysis_request;
@@ -29,6 +29,7 @@ const MIN_SIZE: u64 = 64 << 10;
 pub fn run(arguments: &Check) -> Result<u8> {
     let request = analysis_request(&arguments.judge)?;
     usage(limits_can_be_checked(arguments, &request))?;
+    usage(results_are_apart(arguments))?;
     // Load the baseline first: the program may run for an hour.
     let baseline = arguments.baseline.as_deref().map(|path| load_report(path, &request).context("cannot use the baseline")).transpose()?;
     if let Some(file) = given_profile(&arguments.program) {
@@ -150,6 +151,19 @@ fn limits_can_be_checked(arguments: &Check, request: &AnalysisRequest) -> Result
     Ok(())
 }
 
+/// JSON and a result in another format cannot both go to one place.
+fn results_are_apart(arguments: &Check) -> Result<()> {
+    let output = arguments.output.as_deref().unwrap_or(Path::new("-"));
+    if arguments.format != Format::Text && arguments.json.as_deref() == Some(output) {
+        bail!("--json and --format would both write to {}: give one of them a file (--json=FILE)", place(output));
+    }
+    Ok(())
+}
+
+fn place(path: &Path) -> String {
+    if is_stdout(path) { "stdout".to_owned() } else { path.display().to_string() }
+}
+
 /// Checks what can be checked before the program runs.
 fn check_before(arguments: &Check, request: &AnalysisRequest, machine: &Machine, baseline: Option<&SavedReport>) -> Result<()> {
     request.check(machine)?;
@@ -227,6 +241,9 @@ fn show(arguments: &Check, json: &CheckJson<'_>, options: &[String], file: &Path
         Format::Junit => check_junit(json),
         Format::Sarif => pretty(&check_sarif(json, env!("CARGO_PKG_VERSION")))?,
     };
+    if let Some(path) = arguments.json.as_deref() {
+        write(path, &pretty(json)?)?;
+    }
     write(arguments.output.as_deref().unwrap_or(Path::new("-")), &text)
 }
 

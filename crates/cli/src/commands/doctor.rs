@@ -9,6 +9,7 @@ use firsttouch_model::facts::{Facts, Program};
 use firsttouch_report::{DoctorJson, doctor_text, seen_text};
 use firsttouch_system::facts;
 use firsttouch_system::launch::find_program;
+use firsttouch_system::launchers::{self, Launched};
 use firsttouch_system::{calls::probe, program};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -16,7 +17,7 @@ use std::path::Path;
 pub fn run(arguments: &Doctor) -> Result<u8> {
     let facts = match &arguments.input {
         Some(root) => recorded(root)?,
-        None => this_system(arguments.program.first().map(|name| name.as_os_str()))?,
+        None => this_system(&launchers::behind(&arguments.program))?,
     };
     let diagnosis = firsttouch_doctor::examine(&facts);
     if arguments.json {
@@ -37,12 +38,35 @@ fn recorded(root: &Path) -> Result<Facts> {
     facts::read(root).with_context(|| format!("cannot read the machine recorded in {}", root.display()))
 }
 
-fn this_system(name: Option<&OsStr>) -> Result<Facts> {
+/// This system as the program would see it behind its launchers (`taskset`, `env`, `numactl`).
+fn this_system(launched: &Launched) -> Result<Facts> {
     let mut facts = facts::read_this_system()?;
     facts.probes = probe::perf_events(facts.probes);
     facts.compiler = program::compiler();
-    facts.program = name.map(look_at).transpose()?;
+    facts.program = launched.command.first().map(|name| look_at(name)).transpose()?;
+    apply(launched, &mut facts);
     Ok(facts)
+}
+
+/// Changes the facts as launchers in front of the program do.
+fn apply(launched: &Launched, facts: &mut Facts) {
+    let environment = facts.environment.get_or_insert_default();
+    if launched.is_empty_environment {
+        environment.clear();
+    }
+    for (name, value) in launched.variables.iter().filter(|(name, _)| facts::matters(name)) {
+        match value {
+            Some(value) => environment.insert(name.clone(), value.clone()),
+            None => environment.remove(name),
+        };
+    }
+    if let Some((cpus, words)) = &launched.cpus {
+        // A CPU that is offline or does not exist is left out, as by the kernel.
+        let online = &facts.topology.cpus.online;
+        let allowed = cpus.iter().copied().filter(|cpu| online.contains(cpu)).collect();
+        facts.topology.process.get_or_insert_default().allowed_cpus = Some(allowed);
+        facts.launcher = Some(words.clone());
+    }
 }
 
 fn look_at(name: &OsStr) -> Result<Program> {

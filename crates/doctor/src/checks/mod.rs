@@ -41,6 +41,7 @@ pub const CHECKS: &[Check] = &[
     Check::new(permissions::MEMPOLICY, SeveralNodes, permissions::mempolicy),
     Check::new(threads::UNPINNED, SeveralNodes, threads::unpinned),
     Check::new(threads::TOGETHER, AnyMachine, threads::together),
+    Check::new(threads::FEW_PLACES, AnyMachine, threads::few_places),
     Check::new(threads::TOO_MANY, AnyMachine, threads::too_many),
     Check::new(threads::SMT, SeveralNodes, threads::smt),
     Check::new(limits::QUOTA, AnyMachine, limits::quota),

@@ -2,6 +2,7 @@
 
 use crate::diagnosis::{Finding, Severity};
 use crate::openmp::{self, Binding};
+use crate::places;
 use firsttouch_model::counted;
 use firsttouch_model::facts::{Facts, OpenMp};
 use firsttouch_model::topology::format_list;
@@ -9,6 +10,7 @@ use std::collections::BTreeMap;
 
 pub const UNPINNED: &str = "unpinned-threads";
 pub const TOGETHER: &str = "threads-on-one-place";
+pub const FEW_PLACES: &str = "fewer-places-than-threads";
 pub const TOO_MANY: &str = "more-threads-than-cpus";
 pub const SMT: &str = "smt-shared";
 
@@ -60,8 +62,62 @@ pub fn unpinned(facts: &Facts) -> Option<Finding> {
     Some(finding.remedy("export OMP_PROC_BIND=spread OMP_PLACES=cores"))
 }
 
+/// The variable that binds the threads to a list of CPUs, those of them that are allowed, and the size of the team (by default, a thread for each
+/// allowed CPU).
+fn bound(facts: &Facts) -> Option<(&'static str, Vec<u32>, usize)> {
+    let (variables, openmp) = variables(facts)?;
+    if openmp::binding(variables, openmp) != Binding::Bound {
+        return None;
+    }
+    let (variable, cpus) = places::cpus(facts, variables, openmp)?;
+    let allowed = allowed(facts);
+    let threads = team(facts).map_or(allowed.len(), |(_, threads)| threads);
+    Some((variable, cpus.into_iter().filter(|cpu| allowed.contains(cpu)).collect(), threads))
+}
+
+/// All threads on one CPU, although several are allowed.
+fn on_one_cpu(facts: &Facts) -> Option<Finding> {
+    let (variable, cpus, threads) = bound(facts)?;
+    let [cpu] = cpus[..] else { return None };
+    if threads < 2 || allowed(facts).len() < 2 {
+        return None;
+    }
+    let message = format!(
+        "{} are all bound to CPU {cpu}: the {threads} of them take turns on it, and all other CPUs stay idle",
+        whose(variables(facts)?.1)
+    );
+    let finding =
+        Finding::new(TOGETHER, Severity::High, message).seen(variable, openmp::set(variables(facts)?.0, variable).unwrap_or_default());
+    Some(finding.seen("/proc/self/status", format!("Cpus_allowed_list: {}", format_list(&allowed(facts)))).remedy(rebind(variable)))
+}
+
+/// Each thread its own core, without the variable that binds them otherwise.
+fn rebind(variable: &str) -> String {
+    let unset = if variable == "OMP_PLACES" { String::new() } else { format!("unset {variable}; ") };
+    format!("{unset}export OMP_PROC_BIND=spread OMP_PLACES=cores")
+}
+
+pub fn few_places(facts: &Facts) -> Option<Finding> {
+    let (variable, cpus, threads) = bound(facts)?;
+    // One CPU, or as many threads as share all CPUs anyway, are other findings.
+    if cpus.len() < 2 || threads <= cpus.len() || cpus.len() >= allowed(facts).len() {
+        return None;
+    }
+    let message = format!(
+        "{threads} threads are bound to the {} CPUs of {variable}: they take turns on them, while {} CPUs stay idle",
+        cpus.len(),
+        allowed(facts).len() - cpus.len()
+    );
+    let value = openmp::set(variables(facts)?.0, variable).unwrap_or_default();
+    let (source, asked) = team(facts).map_or(("OMP_NUM_THREADS", "not set".to_owned()), |(name, threads)| (name, threads.to_string()));
+    Some(Finding::new(FEW_PLACES, Severity::Medium, message).seen(variable, value).seen(source, asked).remedy(rebind(variable)))
+}
+
 pub fn together(facts: &Facts) -> Option<Finding> {
     let (variables, openmp) = variables(facts)?;
+    if let Some(finding) = on_one_cpu(facts) {
+        return Some(finding);
+    }
     if openmp::binding(variables, openmp) != Binding::Together {
         return None;
     }
@@ -89,10 +145,14 @@ pub fn too_many(facts: &Facts) -> Option<Finding> {
         "{threads} threads share {}: they take turns, the kernel moves them, and they wait for each other at every barrier",
         counted(allowed.len(), "CPU")
     );
+    let (source, words) = match &facts.launcher {
+        Some(launcher) => (launcher.as_str(), format!("CPUs {}", format_list(&allowed))),
+        None => ("/proc/self/status", format!("Cpus_allowed_list: {}", format_list(&allowed))),
+    };
     Some(
         Finding::new(TOO_MANY, Severity::Medium, message)
             .seen(variable, threads)
-            .seen("/proc/self/status", format!("Cpus_allowed_list: {}", format_list(&allowed)))
+            .seen(source, words)
             .remedy(format!("export OMP_NUM_THREADS={}", cores(facts, &allowed).max(1))),
     )
 }

@@ -27,7 +27,7 @@ use firsttouch_predict::forecast::Forecast;
 use layout::{GLUE, clean, width, wrap};
 use paint::Paint;
 use places::Places;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use words::{count, interval, percent, times};
 
 /// From this share on, the accesses that no verdict covers are named beside the remote fraction.
@@ -105,7 +105,7 @@ pub fn text(
         out.push(String::new());
     }
     owners::push(&mut out, analysis, style);
-    for words in [well_placed(analysis), unsettled::sentences(analysis)].into_iter().flatten() {
+    for words in [well_placed(analysis), unsettled::sentences(analysis), buffers_of_libraries(analysis)].into_iter().flatten() {
         paragraph(&mut out, &words, style);
         out.push(String::new());
     }
@@ -251,6 +251,24 @@ fn well_placed(analysis: &Analysis) -> Option<String> {
     let more = judged.len().saturating_sub(named.len());
     let more = if more > 0 { format!(", and {} more", thousands(more as u64)) } else { String::new() };
     (!named.is_empty()).then(|| format!("Well placed: {}{more}.", named.join(", ")))
+}
+
+/// `The library's own buffers: libscipy_openblas64_.so (96 MiB, 2.9 % of the accesses); no program can place them.`; `None` without such buffers
+/// that matter.
+fn buffers_of_libraries(analysis: &Analysis) -> Option<String> {
+    let mut by_library: BTreeMap<&str, (u64, f64)> = BTreeMap::new();
+    for object in analysis.objects.iter().filter(|object| object.hit_windows > 0 || object.access_share.is_some_and(|share| share > 0.0)) {
+        if let Some(library) = object.library.as_deref() {
+            let sum = by_library.entry(library).or_default();
+            *sum = (sum.0.saturating_add(object.total_bytes), sum.1 + object.access_share.unwrap_or(0.0));
+        }
+    }
+    by_library.retain(|_, (_, share)| *share >= LEAST_NAMED);
+    let one = |(library, (bytes, share)): (&&str, &(u64, f64))| {
+        format!("{} ({}, {} of the accesses)", clean(library), format_bytes(*bytes), percent(*share))
+    };
+    let named: Vec<String> = by_library.iter().map(one).collect();
+    (!named.is_empty()).then(|| format!("Libraries' own buffers, which a program cannot place: {}.", named.join(", ")))
 }
 
 /// `The judged objects receive 96 % of the accesses seen, objects that fit in a core's cache 3 %, memory of no recorded object 1 %.`

@@ -49,6 +49,9 @@ pub fn is_library(module: &str) -> bool {
 
 /// Whether a library of the system or an interpreter allocated the object for itself.
 pub fn is_internal(object: &ObjectView) -> bool {
+    if object.library.is_some() {
+        return true;
+    }
     let at = object.allocated_at.as_ref();
     if let Some(module) = at.and_then(|at| at.module.as_deref()) {
         return is_library(module);

@@ -4,7 +4,7 @@ use super::FEW;
 use super::layout::clean;
 use super::place::is_internal;
 use super::words::{interval, percent, thousands};
-use firsttouch_analysis::{Analysis, Finding, ObjectView};
+use firsttouch_analysis::{Analysis, Finding, ObjectView, more_seconds};
 use firsttouch_model::rows::Id;
 use std::collections::BTreeSet;
 
@@ -14,6 +14,8 @@ const MOST_NAMED: usize = 3;
 const WORTH: f64 = 0.02;
 /// An interval that begins at most here reaches down to well-placed objects.
 const WELL: f64 = 0.05;
+/// A wider interval gives no finding.
+const WIDEST: f64 = 0.6;
 
 /// Why a judged object of which part is remote has no finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +30,7 @@ impl Lack {
         let worth = object.access_share.zip(object.remote_fraction).map(|(share, remote)| share * remote);
         match () {
             () if worth.is_some_and(|worth| worth < WORTH) => Self::Accesses,
-            () if object.remote_interval.is_some_and(|[low, _]| low <= WELL) => Self::Samples,
+            () if object.remote_interval.is_some_and(|[low, high]| low <= WELL || high - low > WIDEST) => Self::Samples,
             () => Self::Certainty,
         }
     }
@@ -55,7 +57,7 @@ pub fn sentences(analysis: &Analysis) -> Option<String> {
     open.sort_by(|a, b| b.access_share.unwrap_or(0.0).total_cmp(&a.access_share.unwrap_or(0.0)));
     let sentence = |lack: Lack| {
         let of_cause: Vec<&ObjectView> = open.iter().copied().filter(|object| Lack::of(object) == lack).collect();
-        let named: Vec<String> = of_cause.iter().take(MOST_NAMED).map(|object| one(object)).collect();
+        let named: Vec<String> = of_cause.iter().take(MOST_NAMED).map(|object| one(object, lack, analysis.wall_s)).collect();
         let more = of_cause.len().saturating_sub(MOST_NAMED);
         let more = if more > 0 { format!(", and {} more", thousands(more as u64)) } else { String::new() };
         (!named.is_empty()).then(|| format!("{}: {}{more}.", lack.words(), named.join(", ")))
@@ -64,8 +66,11 @@ pub fn sentences(analysis: &Analysis) -> Option<String> {
     (!list.is_empty()).then(|| list.join(" "))
 }
 
-fn one(object: &ObjectView) -> String {
+fn one(object: &ObjectView, lack: Lack, wall_s: f64) -> String {
     let share = object.access_share.map_or(String::new(), |share| format!("{} of the accesses, ", percent(share)));
     let range = object.remote_interval.map_or(String::new(), |range| format!(" {}", interval(range)));
-    format!("{} ({share}{} remote{range})", clean(&object.name), percent(object.remote_fraction.unwrap_or(0.0)))
+    let remote = object.remote_fraction.zip(object.remote_interval).filter(|_| lack == Lack::Samples);
+    let more = remote.and_then(|(value, range)| more_seconds(value, range, wall_s));
+    let more = more.map_or(String::new(), |more| format!("; about {more} s more would decide"));
+    format!("{} ({share}{} remote{range}{more})", clean(&object.name), percent(object.remote_fraction.unwrap_or(0.0)))
 }

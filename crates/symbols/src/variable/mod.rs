@@ -3,6 +3,7 @@
 
 mod declared;
 mod explicit;
+pub(crate) mod python;
 mod text;
 
 use text::Text;

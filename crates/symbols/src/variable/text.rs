@@ -42,6 +42,17 @@ impl Text {
         self.code.get(start..end.max(start)).unwrap_or_default().iter().collect()
     }
 
+    /// The position of a comment that ends the line; the end of the line if there is none.
+    pub(super) fn comment(&self, length: usize) -> usize {
+        let is_code = |place: &usize| !self.at(*place).is_whitespace();
+        let code_end = (0..length).rev().find(is_code).map_or(0, |last| last + 1);
+        // Quotes that begin a literal are kept, so a line that ends with blanked text ends with a comment or a literal.
+        match (code_end..length).find(|place| self.original.get(*place) == Some(&'#')) {
+            Some(comment) => comment,
+            None => length,
+        }
+    }
+
     /// The position after the last character before `place` that is not a blank.
     pub(super) fn skip_blanks_back(&self, mut place: usize) -> usize {
         while self.before(place).is_whitespace() {
@@ -155,6 +166,11 @@ impl Text {
         loop {
             while matches!(self.before(start), ')' | ']') {
                 start = self.opening(start - 1)?;
+                // `(*a) [N]`
+                let before = self.skip_blanks_back(start);
+                if self.at(start) == '[' && matches!(self.before(before), ')' | ']') {
+                    start = before;
+                }
             }
             start = self.word_start(start);
             match (self.before(start.saturating_sub(1)), self.before(start)) {
@@ -166,15 +182,55 @@ impl Text {
         let name = self.source(self.with_dereference(start), end);
         let name = name.strip_prefix("this->").unwrap_or(&name).trim_start_matches('.');
         let is_place = name.chars().any(is_word) && !name.starts_with(|c: char| c.is_ascii_digit() || c == ':');
-        let name = self.declared_pointer(start, name).unwrap_or(name);
+        let declared = self.declared_variable(start, end);
+        let name = declared.as_deref().unwrap_or(name);
         (is_place && !is_reserved(name)).then(|| name.to_owned())
     }
 
-    /// `double (*C)[N] = ...` declares `C`, a pointer to rows; without a type before it, `(*C)[i]` is an element.
-    fn declared_pointer<'n>(&self, start: usize, name: &'n str) -> Option<&'n str> {
-        let (inner, _) = name.strip_prefix("(*")?.split_once(')')?;
-        let has_type = is_word(self.before(self.skip_blanks_back(start)));
-        (has_type && !inner.is_empty() && inner.chars().all(is_word)).then_some(inner)
+    /// The variable that a declaration declares, without its type and brackets: `C` of `double (*C)[N] = ...` and of `float(*C)[N] = ...`, `a` of
+    /// `double *a[2] = ...`. Without a type before them, `(*C)[i]` and `a[2]` are elements: `None`.
+    fn declared_variable(&self, start: usize, end: usize) -> Option<String> {
+        let open = self.skip_blanks(self.word_end(start));
+        let first = self.code(start, self.word_end(start));
+        let inside = self.skip_blanks(open + 1);
+        if self.at(open) == '(' && matches!(self.at(inside), '*' | '&') && open < end {
+            let is_type = if first.is_empty() { self.has_type_before(start) } else { !is_keyword(&first) && self.begins_statement(start) };
+            let name = self.without_qualifiers(inside);
+            return (is_type && !name.is_empty()).then_some(name);
+        }
+        let is_array = !first.is_empty() && self.at(open) == '[' && self.before(self.skip_blanks_back(end)) == ']';
+        let is_plain = is_array && (open..end).all(|place| !".>%".contains(self.at(place)));
+        let mut before = self.skip_blanks_back(start);
+        while matches!(self.before(before), '*' | '&') {
+            before = self.skip_blanks_back(before - 1);
+        }
+        (is_plain && self.has_type_before(before)).then_some(first)
+    }
+
+    /// Whether the word before a place is a type. (`else a[i] = ...` is an assignment.)
+    fn has_type_before(&self, place: usize) -> bool {
+        let end = self.skip_blanks_back(place);
+        let word = self.code(self.word_start(end), end);
+        self.before(end) == '>' && self.before(end - 1) != '-' || (!word.is_empty() && (!is_keyword(&word) || is_kind_of_type(&word)))
+    }
+
+    fn begins_statement(&self, place: usize) -> bool {
+        let end = self.skip_blanks_back(place);
+        let word = self.code(self.word_start(end), end);
+        "\0;{}(".contains(self.before(end)) || is_kind_of_type(&word)
+    }
+
+    /// `C` of `*restrict C`.
+    fn without_qualifiers(&self, mut place: usize) -> String {
+        loop {
+            place = self.skip_blanks(place);
+            let word = self.code(place, self.word_end(place));
+            match (self.at(place), word.as_str()) {
+                ('*' | '&', _) => place += 1,
+                (_, "const" | "volatile" | "restrict" | "__restrict" | "__restrict__") => place = self.word_end(place),
+                _ => return word,
+            }
+        }
     }
 
     /// `*out = ...` writes through a pointer, `double *out = ...` declares one.
@@ -201,6 +257,11 @@ pub(super) fn is_keyword(word: &str) -> bool {
         "new", "delete", "public", "private", "using",
     ];
     is_reserved(word) || SOMEWHERE.contains(&word)
+}
+
+/// Keywords that stand before or in a type.
+fn is_kind_of_type(word: &str) -> bool {
+    ["struct", "union", "enum", "const", "static", "volatile", "unsigned", "auto", "void", "extern", "register"].contains(&word)
 }
 
 /// Words that are not variable names in any of these languages.

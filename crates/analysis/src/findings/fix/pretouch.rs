@@ -3,7 +3,7 @@
 
 use super::super::{Case, Context};
 use super::edit::insert;
-use super::team;
+use super::{member_list, team};
 use crate::code::expression::{NUMBERS, text_of, whole};
 use crate::code::fortran::Fortran;
 use crate::code::regions::File;
@@ -48,7 +48,9 @@ pub(super) fn pretouch(context: &Context<'_>, case: &Case<'_>) -> Option<Vec<Fix
 fn in_c(context: &Context<'_>, case: &Case<'_>, path: &str, line: u32) -> Option<Vec<FixEdit>> {
     let file = File::read(context.places.sources, path)?;
     let name = in_code(&case.view.name);
-    let (statement, new) = allocation(&file, line, name)?;
+    let Some((statement, new)) = allocation(&file, line, name) else {
+        return member_list::touched_in_body(&file, line, name, &team::size(context, case, path, line)?);
+    };
     if !file.directives_around(statement.start)?.is_empty() || file.is_conditional(&statement) {
         return None;
     }
@@ -229,7 +231,7 @@ pub(super) fn factor(text: &str) -> String {
 }
 
 /// Adds brackets if the text cannot stand beside `<`.
-fn bound(text: &str) -> String {
+pub(super) fn bound(text: &str) -> String {
     let is_sum = text.chars().all(|c| c.is_alphanumeric() || "_.[]*() +-/>:".contains(c)) && !text.contains("> ") && !text.contains(">>");
     if is_sum { text.to_owned() } else { format!("({text})") }
 }

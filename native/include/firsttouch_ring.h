@@ -138,7 +138,8 @@ struct ft_record_frames {
 
 /* A following slot of FT_REC_PYTHON: bytes [56 * k, 56 * k + 56) of the text in continuation slot k. For each frame,
  * innermost first, three strings in UTF-8, each ended by a NUL: the file, the function, and the line as a decimal number
- * (0 = unknown). Long names lack their beginning. */
+ * (0 = unknown), followed by `@`, the number of the instruction, and `:` and the column (from 1), as far as they are known. Long
+ * names lack their beginning. */
 struct ft_record_text {
     uint32_t sequence;
     uint32_t pad;

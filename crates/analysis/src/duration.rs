@@ -31,7 +31,7 @@ mod tests {
     #[test]
     fn how_long_a_run_would_decide() {
         for (value, interval, wall_s, more) in [
-            (0.5, [0.11, 0.96], 2.0, Some(3)),
+            (0.5, [0.11, 0.96], 2.0, Some(1)),
             (0.5, [0.4, 0.6], 2.0, None),
             (0.15, [0.0, 0.3], 10.0, Some(13)),
             (0.02, [0.0, 0.4], 10.0, Some(35)),

@@ -3,7 +3,7 @@
 //!
 //! **Bars for all findings on objects:**
 //! - the object is judged (see `judge.rs`), and no buffer that a library keeps for itself, which the program cannot place;
-//! - the 95 % interval of its remote fraction lies above 0.05, and is at most 0.6 wide: a wider one says next to nothing, and where it lies
+//! - the 95 % interval of its remote fraction lies above 0.05, and is at most 0.75 wide: a wider one says next to nothing, and where it lies
 //!   changes from run to run;
 //! - this does not depend on guessed homes: either the interval over only the windows whose home is certain (at least 8) lies above 0.05
 //!   too, or the touched pages themselves (at least 16 records) disagree with the users' stable partition, by node, for more than 0.25 of
@@ -42,7 +42,7 @@ use std::collections::HashMap;
 /// The lower limit of the remote fraction's interval must exceed this.
 pub(crate) const REMOTE_BAR: f64 = 0.05;
 /// A wider interval of the remote fraction gives no finding.
-pub(crate) const WIDEST: f64 = 0.6;
+pub(crate) const WIDEST: f64 = 0.75;
 /// The remote accesses to an object must be at least this fraction of the accesses to all objects larger than a core's cache.
 pub(crate) const WORTH_BAR: f64 = 0.02;
 /// Misplaced objects whose remote accesses are less than this are minor: those of one pattern are one finding.

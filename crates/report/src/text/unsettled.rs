@@ -15,7 +15,7 @@ const WORTH: f64 = 0.02;
 /// An interval that begins at most here reaches down to well-placed objects.
 const WELL: f64 = 0.05;
 /// A wider interval gives no finding.
-const WIDEST: f64 = 0.6;
+const WIDEST: f64 = 0.75;
 
 /// Why a judged object of which part is remote has no finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

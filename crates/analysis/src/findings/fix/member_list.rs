@@ -169,10 +169,10 @@ mod tests {
         let several = "    Grid(size_t n)\n        : n_(n), u_(new double[n]),\n          v_(new double[n]) {\n        n_++;\n    }";
         assert_eq!(change(several), Some(format!("after 7: {}", with("        "))));
         assert_eq!(change("  Grid(size_t n) : u_(new double[n])\n  {\n  }"), Some(format!("after 6: {}", with("      "))));
-        let short = change("    Grid(size_t n) : n_(n), u_{new double[n]} {} // all");
+        let short = change("    Grid(size_t n) : n_(n), u_(new double[n]) {} // all");
         assert_eq!(
             short,
-            Some(format!("replace 5: {}|{}|    }} // all", "    Grid(size_t n) : n_(n), u_{new double[n]} {", with("        ")))
+            Some(format!("replace 5: {}|{}|    }} // all", "    Grid(size_t n) : n_(n), u_(new double[n]) {", with("        ")))
         );
     }
 
@@ -181,6 +181,7 @@ mod tests {
     fn uncertain_lists_are_left_alone() {
         for constructor in [
             "Grid(size_t n) : u_(new double[n]()) {\n}",
+            "Grid(size_t n) : n_(n), u_{new double[n]} {\n}",
             "Grid(size_t n) : u_(new Cell[n]) {\n}",
             "Grid(size_t n) : u_(new double[n]), v_(fill(u_, n)) {\n}",
             "Grid(size_t n) : u_(new double[n]), n_(n++) {\n}",

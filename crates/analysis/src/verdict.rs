@@ -379,11 +379,12 @@ impl Analysis {
         Some(Cause::UncertainObject { name: object.name.clone(), interval, is_attached: self.is_attached(), more_s })
     }
 
-    /// Another source by which so much is remote that an all-clear would be wrong.
+    /// Another source that disagrees, if by one of them so much is remote that an all-clear may be wrong.
     fn contradiction(&self) -> Option<Cause> {
         let remote = self.remote_fraction?;
         let contradicts = |check: &&CrossCheck| {
-            !check.agrees && CrossCheck::is_precise(check.interval) && check.interval[1] > SUBSTANTIAL && check.interval[0] > remote
+            let is_more = check.interval[1] > SUBSTANTIAL && check.interval[0] > remote;
+            !check.agrees && CrossCheck::is_precise(check.interval) && (is_more || remote > MUCH_REMOTE)
         };
         let CrossCheck { evidence, interval, samples, .. } = self.cross_checks.iter().find(contradicts)?;
         let is_attached = self.is_attached();

@@ -261,3 +261,48 @@ fn uncertain_objects_are_candidates() {
     }
     assert!(uncertain > 0);
 }
+
+/// Check that a mapped file is not judged, and does not count in the remote share, although faults on it were recorded: first touches do not place
+/// the pages of the page cache.
+#[test]
+fn mapped_files_are_not_judged() {
+    let (all, blocks) = (Who::Block(0, THREADS), Who::Block(0, THREADS));
+    let mut list = vectors("file", 1, &Who::One(0), &all, 400);
+    list.extend(vectors("out", 1, &blocks, &all, 400));
+    let mut profile = profile(4, &list);
+    profile.objects[0].kind = ObjectKind::File;
+    let analysis = judged(&profile);
+    let file = analysis.objects.iter().find(|object| object.name == "file0").expect("the file");
+    assert!(!file.judged && file.reason.as_ref().is_some_and(|reason| reason.to_string().contains("mapped file")), "{:?}", file.reason);
+    assert!(analysis.findings.is_empty() && analysis.remote_fraction.is_some_and(|remote| remote < 0.05), "{:?}", analysis.remote_fraction);
+    let coverage = analysis.coverage.expect("coverage");
+    assert!((0.4..0.6).contains(&coverage.not_judged), "{coverage:?}");
+}
+
+/// Check that a source which disagrees widens the interval of the program and of the object, so that it covers both.
+#[test]
+fn disagreeing_sources_widen_the_interval() {
+    let mut profile = profile(5, &vectors("serial", 1, &Who::One(0), &Who::Block(0, THREADS), 900));
+    let of_samples = judged(&profile);
+    profile.evidence.push(Evidence { source: "watch".into(), available: true, samples: 1, detail: String::new() });
+    // Windows in which thread 0, at whose node all pages are, makes all accesses.
+    for round in 0..200_u64 {
+        let (id, held_ns, round_ns) = (round as Id, 10_000_000, 20_000_000);
+        let address = profile.objects[0].address + round * 8192 % profile.objects[0].bytes;
+        let start_ns = 3 * S + round * round_ns;
+        profile.windows.push(Window { id, round, object: 1, address, start_ns, held_ns, round_ns, inclusion: 1.0 });
+        let (thread, site, watched_ns) = (0, Some(1), held_ns);
+        profile.accesses.push(Access { window: id, thread, site, hits: 5, estimate: 5.0, watched_ns, cut: false, cpu: None });
+    }
+    let both = judged(&profile);
+    let ([low, high], [own_low, own_high]) = (both.remote_interval.expect("an interval"), of_samples.remote_interval.expect("an interval"));
+    assert!(
+        low < 0.05 && own_low > 0.4 && high >= own_high - 0.05,
+        "{:?} {:?} {:?}",
+        both.remote_interval,
+        of_samples.remote_interval,
+        both.cross_checks
+    );
+    let of_object = both.objects[0].remote_interval.expect("an interval");
+    assert!(of_object[0] < 0.05, "{of_object:?}");
+}

@@ -61,4 +61,6 @@ fn no_all_clear_against_another_source() {
         assert!(matches!(with(well_placed(), interval).verdict(), Verdict::WellPlaced(_)), "{interval:?}");
     }
     assert_eq!(with(serial(), [0.61, 0.67]).verdict(), Verdict::Findings);
+    let remote = Analysis { remote_fraction: Some(0.16), remote_interval: Some([0.02, 0.19]), ..with(well_placed(), [0.02, 0.12]) };
+    assert!(matches!(remote.verdict(), Verdict::NotJudged(_)), "by the source in use, much is remote");
 }

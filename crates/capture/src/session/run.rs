@@ -98,7 +98,7 @@ impl Session<'_> {
                         (self.last_stat, self.signal) = (stat, end.signal);
                     }
                 }
-                if may_have_ended && ended.is_some() && !(self.options.wait && !self.still_running().is_empty()) {
+                if may_have_ended && ended.is_some() && (!self.options.wait || self.still_running().is_empty()) {
                     self.end_ns = monotonic_ns();
                     self.look_behind();
                     if self.options.wait && self.behind.processes > 0 {

@@ -64,6 +64,9 @@ impl Session<'_> {
                 next_flush = monotonic_ns() + if is_later { LATER_FLUSH_NS } else { FLUSH_NS };
             }
             if deadline.is_some_and(|d| now >= d) {
+                if ended.is_some() {
+                    self.look_behind();
+                }
                 return ended;
             }
             let wake = next_tick.min(self.next_act_ns).min(next_flush).min(deadline.unwrap_or(u64::MAX));
@@ -71,6 +74,7 @@ impl Session<'_> {
                 Some(Notice::Child) => may_have_ended = true,
                 Some(Notice::Forward(signal) | Notice::Terminal(signal)) if ended.is_some() => {
                     if matches!(signal, libc::SIGINT | libc::SIGQUIT | libc::SIGTERM | libc::SIGHUP) {
+                        self.look_behind();
                         return ended;
                     }
                 }

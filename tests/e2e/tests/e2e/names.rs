@@ -193,10 +193,7 @@ fn killed_programs_are_not_judged() {
     );
     assert_eq!(killed.status, 137, "{killed:?}");
     let words = killed.messages().split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(
-        words.contains("NOT JUDGED: the program, which had one thread until then, was ended by signal 9 (SIGKILL)"),
-        "{killed:?}"
-    );
+    assert!(words.contains("NOT JUDGED: the program, which had one thread until then, was ended by signal 9 (SIGKILL)"), "{killed:?}");
 }
 
 /// Check that nothing of the program runs if an option is wrong.

@@ -68,6 +68,9 @@ impl Session<'_> {
                 next_flush = monotonic_ns() + if is_later { LATER_FLUSH_NS } else { FLUSH_NS };
             }
             if deadline.is_some_and(|d| now >= d) {
+                if ended.is_some() {
+                    self.look_behind();
+                }
                 return ended;
             }
             let wake = next_tick.min(self.next_act_ns).min(next_flush).min(deadline.unwrap_or(u64::MAX));
@@ -75,6 +78,7 @@ impl Session<'_> {
                 Some(Notice::Child) => may_have_ended = true,
                 Some(Notice::Forward(signal) | Notice::Terminal(signal)) if ended.is_some() => {
                     if matches!(signal, libc::SIGINT | libc::SIGQUIT | libc::SIGTERM | libc::SIGHUP) {
+                        self.look_behind();
                         return ended;
                     }
                 }
@@ -102,7 +106,7 @@ impl Session<'_> {
                         (self.last_stat, self.signal) = (stat, end.signal);
                     }
                 }
-                if may_have_ended && ended.is_some() && !(self.options.wait && !self.still_running().is_empty()) {
+                if may_have_ended && ended.is_some() && (!self.options.wait || self.still_running().is_empty()) {
                     self.end_ns = monotonic_ns();
                     self.look_behind();
                     if self.options.wait && self.behind.processes > 0 {

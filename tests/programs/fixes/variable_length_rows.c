@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// corpus: object = double(*m)[columns]
+// corpus: object = m
 // corpus: fix = edit
 // corpus: build = gcc -O2 -g -Wall -Wextra -fopenmp -I{dir} {src} -o {out}
 // corpus: run = {out}

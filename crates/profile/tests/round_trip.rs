@@ -63,7 +63,8 @@ fn profile() -> Profile {
         unknown: 2,
         elsewhere: 3.5,
     };
-    let access = Access { window: 1, thread: 0, site: Some(1), hits: 5, estimate: 7.5, watched_ns: 10, cut: true, cpu: Some(1) };
+    let access =
+        Access { window: 1, thread: 0, site: Some(1), hits: 5, estimate: 7.5, watched_ns: 10, cut: true, cpu: Some(1), cpu_ns: Some(9) };
     Profile {
         machine: Machine { hostname: "host".into(), node_cpus: [(0, vec![0, 1])].into(), page_bytes: 4096, ..Machine::default() },
         evidence: vec![Evidence { source: "touch".into(), available: true, samples: 1, detail: String::new() }],

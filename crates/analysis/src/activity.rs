@@ -202,7 +202,7 @@ mod tests {
     }
 
     fn access(thread: Id) -> Access {
-        Access { window: 0, thread, site: None, hits: 1, estimate: 1.0, watched_ns: 1, cut: false, cpu: None }
+        Access { window: 0, thread, site: None, hits: 1, estimate: 1.0, watched_ns: 1, cut: false, cpu: None, cpu_ns: None }
     }
 
     /// Check that threads without work are idle, and that the busiest never is; the limit is 2 % of 8 s.

@@ -120,7 +120,7 @@ mod tests {
             start: 0,
             end: 0,
             round: at as u64,
-            by_thread: vec![ByThread { thread, rate: 1.0, hits: 1, cut: false, node: threads.list[thread].node }],
+            by_thread: vec![ByThread { thread, rate: 1.0, hits: 1, cut: false, cpu_ns: None, node: threads.list[thread].node }],
             writes: Some(false),
             strided: Some(true),
             sites: Vec::new(),

@@ -241,18 +241,25 @@ impl Judge<'_> {
 
     fn unit(&self, hit: &Hit) -> Unit {
         let rate = hit.rate().max(f64::MIN_POSITIVE);
+        let held = hit.end.saturating_sub(hit.start).max(1) as f64;
+        let mut running: BTreeMap<usize, f64> = BTreeMap::new();
         let mut shares: BTreeMap<usize, (f64, u64)> = BTreeMap::new();
         for by in &hit.by_thread {
             let entry = shares.entry(self.threads.list[by.thread].worker).or_default();
             entry.0 += by.rate / rate;
             entry.1 = entry.1.saturating_add(by.hits.max(1));
+            if let Some(cpu_ns) = by.cpu_ns {
+                *running.entry(self.threads.list[by.thread].worker).or_default() += cpu_ns as f64 / held;
+            }
         }
         Unit {
             position: hit.position,
             shares: shares.iter().map(|(&worker, s)| (worker, s.0)).collect(),
             counts: shares.iter().map(|(&worker, s)| (worker, s.1)).collect(),
+            rate: hit.rate(),
             cut: hit.by_thread.iter().any(|by| by.cut),
             round: hit.round,
+            running: running.into_iter().collect(),
         }
     }
 

@@ -143,6 +143,9 @@ impl Judge<'_> {
         if known < subject.accesses / 2.0 {
             return Some(NotJudgedReason::UnknownNodes);
         }
+        if subject.partition.ran_apart {
+            return Some(NotJudgedReason::RanApart { threads: subject.users(self.threads).len() });
+        }
         if subject.partition.kind == PartitionKind::Unknown {
             let threads = self.threads.beside(self.profile.objects[group.representative].process).count();
             let users = subject.users(self.threads).len();
@@ -215,6 +218,10 @@ pub enum NotJudgedReason {
         threads: usize,
         seen: u64,
         source: EvidenceSource,
+    },
+    /// All threads pass all of it, but they hardly ran at the same time: parts may be dealt out to the one that runs.
+    RanApart {
+        threads: usize,
     },
     /// Threads that follow each other use it, and nothing shows which of them do the same.
     ShortThreads {
@@ -309,6 +316,11 @@ impl fmt::Display for NotJudgedReason {
             Self::UnclearPartition { threads, seen, source } => {
                 write!(f, "too few samples to show how {threads} threads divide it: {} seen", sampled(*seen, source))
             }
+            Self::RanApart { threads } => write!(
+                f,
+                "its {threads} threads hardly ran at the same time, so samples do not show whether each of them uses all of it, or parts are \
+                 dealt out to the one that runs; profile it again with less else running, or with a CPU for each thread"
+            ),
             Self::ShortThreads { threads, seen, source } => write!(
                 f,
                 "{threads} threads that follow each other use it, and {} do not show which of them have the same part",
@@ -361,6 +373,7 @@ mod tests {
             NotJudgedReason::UnknownNodes => 14,
             NotJudgedReason::UnclearPartition { .. } => 15,
             NotJudgedReason::ShortThreads { .. } => 16,
+            NotJudgedReason::RanApart { .. } => 18,
             NotJudgedReason::Recorded(_) => 17,
             NotJudgedReason::MappedFile => 18,
         }
@@ -388,6 +401,7 @@ mod tests {
             Reason::UnknownNodes,
             Reason::UnclearPartition { threads: 2, seen: 1, source: source() },
             Reason::ShortThreads { threads: 2, seen: 1, source: source() },
+            Reason::RanApart { threads: 4 },
             Reason::from(""),
             Reason::from(" "),
         ];

@@ -172,8 +172,10 @@ impl TouchSummary {
             position,
             shares: vec![(worker, 1.0)],
             counts: vec![(worker, 1)],
+            rate: 0.0,
             cut: false,
             round: 0,
+            running: Vec::new(),
         };
         classify(&Sample {
             units: self.placed.iter().step_by(thinning(self.placed.len())).map(unit).collect(),

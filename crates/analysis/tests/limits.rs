@@ -150,7 +150,7 @@ fn initialising_is_not_use() {
     let touched_ns = |w: &Window| (w.address - world.address(0)) as f64 / (64 * MIB) as f64 * 5e9;
     let untouched: Vec<i64> = profile.windows.iter().filter(|w| (w.start_ns as f64) < touched_ns(w)).map(|w| w.id).collect();
     for &window in &untouched {
-        let row = Access { window, thread: 0, site: None, hits: 50, estimate: 50.0, watched_ns: MS, cut: false, cpu: None };
+        let row = Access { window, thread: 0, site: None, hits: 50, estimate: 50.0, watched_ns: MS, cut: false, cpu: None, cpu_ns: None };
         profile.accesses.push(row);
     }
     let analysis = analyse(&profile, &target(2), &FakeSources(TouchCause::Loop));
@@ -385,6 +385,7 @@ fn hostile(r: &mut Random) -> Profile {
                 watched_ns: 1,
                 cut: false,
                 cpu: Some(odd(r) as u32),
+                cpu_ns: (r.below(2) == 0).then(|| odd(r)),
             });
         }
     }

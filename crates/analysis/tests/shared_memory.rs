@@ -171,6 +171,7 @@ impl Family {
                 watched_ns: 10_000_000,
                 cut: false,
                 cpu: Some(0),
+                cpu_ns: None,
             });
         }
     }

@@ -347,6 +347,7 @@ impl World {
                         watched_ns: held,
                         cut: false,
                         cpu: None,
+                        cpu_ns: None,
                     });
                 }
             }

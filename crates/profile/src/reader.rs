@@ -231,18 +231,7 @@ fn load(c: &Connection) -> Result<Profile> {
                 inclusion: r.get(7)?,
             })
         })?,
-        accesses: rows(c, "SELECT window, thread, site, hits, estimate, watched_ns, cut, cpu FROM accesses", |r| {
-            Ok(Access {
-                window: r.get(0)?,
-                thread: r.get(1)?,
-                site: r.get(2)?,
-                hits: unsigned(r, 3)?,
-                estimate: r.get(4)?,
-                watched_ns: unsigned(r, 5)?,
-                cut: r.get(6)?,
-                cpu: r.get(7)?,
-            })
-        })?,
+        accesses: accesses(c)?,
         samples: samples(c)?,
         sampled_accesses: sampled_accesses(c)?,
         pages: rows(c, "SELECT process, object, address, time_ns, node, page_bytes FROM pages", |r| {
@@ -306,6 +295,13 @@ fn load(c: &Connection) -> Result<Profile> {
 fn has_table(c: &Connection, name: &str) -> Result<bool> {
     let count: i64 = c
         .query_row("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?", [name], |row| row.get(0))
+        .map_err(|error| Error::invalid_data(error.to_string()))?;
+    Ok(count > 0)
+}
+
+fn has_column(c: &Connection, table: &str, name: &str) -> Result<bool> {
+    let count: i64 = c
+        .query_row("SELECT count(*) FROM pragma_table_info(?) WHERE name = ?", [table, name], |row| row.get(0))
         .map_err(|error| Error::invalid_data(error.to_string()))?;
     Ok(count > 0)
 }
@@ -374,6 +370,24 @@ fn shared_memory(c: &Connection) -> Result<BTreeMap<Id, SharedMemory>> {
         Ok((r.get(0)?, SharedMemory { memory: r.get(1)?, offset: unsigned(r, 2)? }))
     })?;
     Ok(all.into_iter().collect())
+}
+
+/// Early files of version 3, and all of version 2, lack the column `cpu_ns`.
+fn accesses(c: &Connection) -> Result<Vec<Access>> {
+    let cpu_ns = if has_column(c, "accesses", "cpu_ns")? { "cpu_ns" } else { "NULL" };
+    rows(c, &format!("SELECT window, thread, site, hits, estimate, watched_ns, cut, cpu, {cpu_ns} FROM accesses"), |r| {
+        Ok(Access {
+            window: r.get(0)?,
+            thread: r.get(1)?,
+            site: r.get(2)?,
+            hits: unsigned(r, 3)?,
+            estimate: r.get(4)?,
+            watched_ns: unsigned(r, 5)?,
+            cut: r.get(6)?,
+            cpu: r.get(7)?,
+            cpu_ns: maybe(r, 8)?,
+        })
+    })
 }
 
 fn samples(c: &Connection) -> Result<Vec<TimerSample>> {

@@ -380,8 +380,8 @@ impl Writer {
 
     pub fn access(&self, a: &Access) -> Result<()> {
         self.run(
-            "INSERT INTO accesses VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            params![a.window, a.thread, a.site, signed(a.hits), a.estimate, signed(a.watched_ns), a.cut, a.cpu],
+            "INSERT INTO accesses VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            params![a.window, a.thread, a.site, signed(a.hits), a.estimate, signed(a.watched_ns), a.cut, a.cpu, a.cpu_ns.map(signed)],
         )
     }
 

@@ -63,7 +63,8 @@ fn profile() -> Profile {
         unknown: 2,
         elsewhere: 3.5,
     };
-    let access = Access { window: 1, thread: 0, site: Some(1), hits: 5, estimate: 7.5, watched_ns: 10, cut: true, cpu: Some(1) };
+    let access =
+        Access { window: 1, thread: 0, site: Some(1), hits: 5, estimate: 7.5, watched_ns: 10, cut: true, cpu: Some(1), cpu_ns: Some(9) };
     Profile {
         machine: Machine { hostname: "host".into(), node_cpus: [(0, vec![0, 1])].into(), page_bytes: 4096, ..Machine::default() },
         evidence: vec![Evidence { source: "touch".into(), available: true, samples: 1, detail: String::new() }],
@@ -149,4 +150,21 @@ fn rows_are_read_as_written() {
     assert_eq!(open(&path).unwrap(), written, "while the writer is open");
     w.finish().unwrap();
     assert_eq!(open(&path).unwrap(), written, "after it has finished");
+}
+
+/// Check that a profile of an earlier version, whose accesses have no CPU time, is read without it.
+#[test]
+fn accesses_without_cpu_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.ftp");
+    let access =
+        Access { window: 1, thread: 0, site: None, hits: 5, estimate: 7.5, watched_ns: 10, cut: false, cpu: Some(1), cpu_ns: Some(9) };
+    let w = Writer::create(&path).unwrap();
+    w.access(&access).unwrap();
+    w.finish().unwrap();
+    assert_eq!(open(&path).unwrap().accesses, std::slice::from_ref(&access));
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch("ALTER TABLE accesses DROP COLUMN cpu_ns").unwrap();
+    drop(connection);
+    assert_eq!(open(&path).unwrap().accesses, [Access { cpu_ns: None, ..access }]);
 }

@@ -123,6 +123,8 @@ pub struct ByThread {
     pub hits: u64,
     /// The hit limit ended the observation early.
     pub cut: bool,
+    /// CPU time that the thread had while the sample was taken, if that is known.
+    pub cpu_ns: Option<u64>,
     /// The node that the thread ran on.
     pub node: u32,
 }

@@ -35,7 +35,7 @@ impl Source for Timer {
                 start,
                 end: start,
                 round,
-                by_thread: vec![ByThread { thread, rate: 1.0, hits: 1, cut: false, node }],
+                by_thread: vec![ByThread { thread, rate: 1.0, hits: 1, cut: false, cpu_ns: None, node }],
                 writes: None,
                 strided: None,
                 sites: vec![(None, 1.0)],

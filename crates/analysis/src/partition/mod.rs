@@ -12,7 +12,9 @@
 //!    neighbouring units agree (`neighbours.rs`: chunks assigned permanently, without a period). A period below two pages does not count,
 //!    because then no page has an owner. If units show only one of several possible workers (hinting faults), owners found from the earlier
 //!    half must hold in the later half (`lasting.rs`).
+//!    So they must if the workers hardly ran at the same time (`dealing.rs`), and the round of a unit must not predict its worker.
 //! 6. `unknown`: fewer than 5 units per worker (effective workers 1 / sum p^2, unbiased): too few to exclude a regular division.
+//!    Also if counts agree between addresses only because the workers hardly ran at the same time, or owners do not last then.
 //! 7. `irregular`: the worker does not depend on position (dynamic schedules, tasks, random gathers).
 //!
 //! Agreement is judged by kappa = (agreement - chance) / (1 - chance), against thresholds that rise as the number of units falls. Chance
@@ -20,6 +22,8 @@
 
 mod block;
 mod cyclic;
+mod dealing;
+mod hot;
 mod lasting;
 mod neighbours;
 mod parts;
@@ -27,7 +31,7 @@ mod shared;
 mod simultaneous;
 
 pub use parts::Divided;
-use shared::Use;
+use shared::{Sharing, Use};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -64,15 +68,25 @@ pub struct Unit {
     pub shares: Vec<(usize, f64)>,
     /// Workers with their number of events (traps) here.
     pub counts: Vec<(usize, u64)>,
+    /// Accesses by all workers in one ns, estimated also beyond the hit limit; 0 if that is not known.
+    pub rate: f64,
     /// The hit limit cut off the count of a worker.
     pub cut: bool,
     /// Units of one round were sampled at the same time.
     pub round: u64,
+    /// The part of the time of this unit in which each worker had a CPU; empty if that is not known.
+    pub running: Vec<(usize, f64)>,
 }
 
 impl Unit {
     fn share(&self, worker: usize) -> f64 {
         self.shares.iter().find(|(l, _)| *l == worker).map_or(0.0, |(_, share)| *share)
+    }
+
+    /// The number of passes of each of these workers. `pass`: the number of events in one pass.
+    fn passes(&self, workers: &[usize], pass: u64) -> Vec<f64> {
+        let of = |worker: usize| self.counts.iter().filter(|c| c.0 == worker).map(|c| c.1 as f64).sum::<f64>();
+        workers.iter().map(|&worker| of(worker) / pass.max(1) as f64).collect()
     }
 
     /// The worker with the largest share here.
@@ -122,12 +136,14 @@ pub struct Partition {
     /// For irregular use: whether parts are known to be dealt out to one worker at a time. If false, each worker may also use the whole
     /// object.
     pub dealt_out: bool,
+    /// For unknown use: each worker uses the whole object, or parts are dealt out. Too few workers ran at once to tell.
+    pub ran_apart: bool,
     owners: Owners,
 }
 
 impl Partition {
     fn new(kind: PartitionKind, owners: Owners) -> Self {
-        Self { kind, dealt_out: false, owners }
+        Self { kind, dealt_out: false, ran_apart: false, owners }
     }
 
     /// An unrecognised partition.
@@ -230,25 +246,41 @@ pub fn classify(sample: &Sample) -> Partition {
     if let Some(blocks) = block::blocks(&units, &chance) {
         return Partition::new(PartitionKind::Block, Owners::Blocks(blocks));
     }
-    let how = match sample.sight {
+    let sharing = match sample.sight {
         Sight::All => shared::how(&units, &chance, sample.cpus),
-        Sight::Only => Use::Dealt,
-        Sight::One => Use::Open,
+        Sight::Only => Sharing::known(Use::Dealt),
+        Sight::One => Sharing::known(Use::Open),
     };
-    if how == Use::InFull {
+    if sharing.how == Use::InFull {
         return Partition::new(PartitionKind::Shared, Owners::Nobody);
     }
-    let owners = neighbours::rows(&units, &chance, sample.stride, sample.rows).map(|rows| Owners::Rows(sample.stride, rows));
-    let owners = owners.or_else(|| cyclic::period(&units, &chance, sample.stride, sample.rows).map(|(p, list)| Owners::Periodic(p, list)));
-    let owners = owners.or_else(|| neighbours::chunks(&units, &chance).map(|(list, reach)| Owners::Nearest(list, reach)));
-    let lasts = |owners: &Owners| sample.sight != Sight::One || lasting::lasts(&units, &chance, owners);
-    if let Some(owners) = owners.filter(lasts) {
+    let is_ambiguous = sharing.how == Use::RanApart;
+    let found = if is_ambiguous { None } else { owners(&units, &chance, sample) };
+    // Of threads that run one at a time, each sample shows the one that runs.
+    let lasts = |owners: &Owners| match (sample.sight, sharing.ran_apart) {
+        (_, true) => lasting::lasts(&units, &chance, owners, true) && !lasting::is_by_round(&units, &chance),
+        (Sight::One, false) => lasting::lasts(&units, &chance, owners, false),
+        _ => true,
+    };
+    let is_ambiguous = is_ambiguous || (sharing.ran_apart && found.as_ref().is_some_and(|owners| !lasts(owners)));
+    if let Some(owners) = found.filter(lasts) {
         return Partition::new(PartitionKind::BlockCyclic, owners);
     }
     if (units.len() as f64) < 5.0 * chance.workers_unbiased(units.len()) {
         return Partition::unknown();
     }
-    Partition { dealt_out: how == Use::Dealt, ..Partition::new(PartitionKind::Irregular, Owners::Nobody) }
+    if is_ambiguous {
+        return Partition { ran_apart: true, ..Partition::unknown() };
+    }
+    Partition { dealt_out: sharing.how == Use::Dealt, ..Partition::new(PartitionKind::Irregular, Owners::Nobody) }
+}
+
+/// The owners of parts, if a rule shows them.
+fn owners(units: &[&Unit], chance: &Chance, sample: &Sample) -> Option<Owners> {
+    let rows = || neighbours::rows(units, chance, sample.stride, sample.rows).map(|rows| Owners::Rows(sample.stride, rows));
+    let periodic = || cyclic::period(units, chance, sample.stride, sample.rows).map(|(period, list)| Owners::Periodic(period, list));
+    let nearest = || neighbours::chunks(units, chance).map(|(list, reach)| Owners::Nearest(list, reach));
+    rows().or_else(periodic).or_else(nearest)
 }
 
 /// How many times the workers take turns over the range: 1 for plain blocks, 2 for plain blocks in each of two arrays side by side, and so

@@ -1,5 +1,7 @@
 //! The classifier on partitions known by construction, over seeds, sample sizes and disturbances.
 
+mod ran_apart;
+
 use super::*;
 
 struct Random(u64);
@@ -31,7 +33,7 @@ fn sample(seed: u64, n: usize, mut workers_at: impl FnMut(u64, &mut Random) -> V
             *weights.entry(*worker).or_default() += 1.0;
         }
         let shares = counts.iter().map(|(&worker, &count)| (worker, count as f64 / seen.len() as f64)).collect();
-        Unit { position, shares, counts: counts.into_iter().collect(), cut: false, round }
+        Unit { position, shares, counts: counts.into_iter().collect(), rate: seen.len() as f64, cut: false, round, running: Vec::new() }
     });
     let units = units.collect();
     Sample { units, weights, stride: RANGE, rows: 1, cpus: 8, sight: Sight::All }
@@ -198,6 +200,35 @@ fn cut_windows() {
     assert_eq!(rate(PartitionKind::Shared, |s| cut(sample(s, 100, |_, _| (0..4).flat_map(|worker| vec![worker; 32]).collect()))), 20);
 }
 
+/// Windows of four workers that the limit of 12 hits cuts off. `passes_until(random)` is the number of sweeps in which a worker makes 12
+/// passes.
+fn limited(seed: u64, passes_until: impl Fn(&mut Random) -> f64) -> Sample {
+    let all = in_rounds(seed, 160, 4, |_, _, _| (0..4).flat_map(|worker| vec![worker; 12]).collect());
+    let mut random = Random(seed);
+    let unit = |unit: Unit| {
+        let rates: Vec<f64> = (0..4).map(|_| 12.0 / passes_until(&mut random)).collect();
+        let rate = rates.iter().sum::<f64>();
+        Unit { cut: true, rate, shares: rates.iter().map(|one| one / rate).enumerate().collect(), ..unit }
+    };
+    Sample { cpus: 2, units: all.units.into_iter().map(unit).collect(), ..all }
+}
+
+/// Check that hot addresses which are dealt out are not shared, though each window shows all workers, and that those used in full are, with
+/// rates that differ by a few per cent.
+#[test]
+fn hot_addresses_dealt_out() {
+    // Of two threads that run at a time, either may pass.
+    let dealt = |random: &mut Random| {
+        let (mut sweeps, mut passes) = (0.0, 0);
+        while passes < 12 {
+            (sweeps, passes) = (sweeps + 1.0, passes + usize::from(random.next() < 0.5));
+        }
+        sweeps
+    };
+    assert_eq!(rate(PartitionKind::Shared, |seed| limited(seed, dealt)), 0);
+    assert_eq!(rate(PartitionKind::Shared, |seed| limited(seed, |random| 12.0 * (0.94 + 0.12 * random.next()))), 20);
+}
+
 /// Check that one thread counts as single with up to 3 % of accesses by others, and that few units are unknown.
 #[test]
 fn single_and_unknown() {
@@ -230,8 +261,10 @@ fn scans(seed: u64, worker_at: impl Fn(u64, u64) -> usize) -> Sample {
                 position: page * 4096,
                 shares: vec![(worker, 1.0)],
                 counts: vec![(worker, 1)],
+                rate: 0.0,
                 cut: false,
                 round: scan * 4,
+                running: Vec::new(),
             });
         }
     }

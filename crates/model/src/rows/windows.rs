@@ -35,4 +35,6 @@ pub struct Access {
     pub cut: bool,
     /// The CPU on which the thread made most of these accesses.
     pub cpu: Option<u32>,
+    /// CPU time that the thread had while the window was held; `None` in profiles of earlier versions.
+    pub cpu_ns: Option<u64>,
 }

@@ -110,7 +110,16 @@ fn problems_of_each_source(expected: &Expected, firsttouch: &Firsttouch, file: &
         let profile = rusqlite::Connection::open(&alone).expect("a profile");
         emptied.iter().for_each(|table| assert!(profile.execute(&format!("DELETE FROM {table}"), []).is_ok(), "{table}"));
         drop(profile);
-        expected.problems(&firsttouch.report_json(&alone)).into_iter().map(|problem| format!("by {source} alone: {problem}")).collect()
+        let report = firsttouch.report_json(&alone);
+        // Watchpoints need threads that run at once. If other work takes the CPUs, nothing may be said, but nothing false either.
+        if *source == "watch"
+            && let Verdict::NotJudged(reason) = expected.verdict(&report)
+            && reason.contains("hardly ran at the same time")
+        {
+            eprintln!("corpus: {}: by watch alone: not judged: {reason}", expected.program.name);
+            return Vec::new();
+        }
+        expected.problems(&report).into_iter().map(|problem| format!("by {source} alone: {problem}")).collect()
     };
     // On KVM with an Intel processor, programs that handle SIGTRAP are not watched: Fortran's runtime does.
     let profile = rusqlite::Connection::open(file).expect("a profile");

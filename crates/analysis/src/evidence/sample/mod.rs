@@ -111,7 +111,7 @@ impl Source for TimerSamples {
                     start: settled,
                     end: sample.time_ns,
                     round,
-                    by_thread: vec![ByThread { thread, rate: 1.0, hits: 1, cut: false, node }],
+                    by_thread: vec![ByThread { thread, rate: 1.0, hits: 1, cut: false, cpu_ns: None, node }],
                     writes: Some(access.kind.writes()),
                     strided: Some(access.stride.is_some_and(|stride| stride != 0 && steady.get(&access.site) == Some(&stride))),
                     sites: vec![(access.site, 1.0)],

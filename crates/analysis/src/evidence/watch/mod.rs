@@ -138,9 +138,10 @@ fn rates(reader: &Reader<'_>, rows: &[&Access], held_ns: f64) -> (Vec<ByThread>,
                 entry.rate += rate;
                 entry.hits = entry.hits.saturating_add(row.hits);
                 entry.cut |= row.cut;
+                entry.cpu_ns = entry.cpu_ns.max(row.cpu_ns);
                 entry.node = node;
             }
-            None => by_thread.push(ByThread { thread, rate, hits: row.hits, cut: row.cut, node }),
+            None => by_thread.push(ByThread { thread, rate, hits: row.hits, cut: row.cut, cpu_ns: row.cpu_ns, node }),
         }
         match sites.iter_mut().find(|(site, _)| *site == row.site) {
             Some(entry) => entry.1 += rate,

@@ -152,6 +152,7 @@ fn access_rows(tracker: &mut Tracker, pid: i32, window: Id, thread: Id, result: 
             watched_ns: result.watched.watched_ns,
             cut: result.watched.cut(),
             cpu,
+            cpu_ns: Some(result.watched.cpu_ns),
         }
     };
     by_site.into_iter().map(row).collect()

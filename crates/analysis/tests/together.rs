@@ -292,7 +292,7 @@ fn disagreeing_sources_widen_the_interval() {
         let start_ns = 3 * S + round * round_ns;
         profile.windows.push(Window { id, round, object: 1, address, start_ns, held_ns, round_ns, inclusion: 1.0 });
         let (thread, site, watched_ns) = (0, Some(1), held_ns);
-        profile.accesses.push(Access { window: id, thread, site, hits: 5, estimate: 5.0, watched_ns, cut: false, cpu: None });
+        profile.accesses.push(Access { window: id, thread, site, hits: 5, estimate: 5.0, watched_ns, cut: false, cpu: None, cpu_ns: None });
     }
     let both = judged(&profile);
     let ([low, high], [own_low, own_high]) = (both.remote_interval.expect("an interval"), of_samples.remote_interval.expect("an interval"));

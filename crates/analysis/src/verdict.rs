@@ -403,7 +403,7 @@ impl Analysis {
         }
         let is_misplaced = |object: &&ObjectView| object.remote_interval.is_some_and(|[low, _]| low > REMOTE_BAR);
         let small: Vec<&ObjectView> = judged.into_iter().filter(|object| is_misplaced(object) && part(object) < WORTH_BAR).collect();
-        (sum(&small) + sum(&others) >= half).then(|| Cause::RemoteScattered { interval, objects: small.len() })
+        (sum(&small) + sum(&others) >= half).then_some(Cause::RemoteScattered { interval, objects: small.len() })
     }
 
     fn samples_of(&self, source: &EvidenceSource) -> u64 {

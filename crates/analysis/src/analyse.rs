@@ -92,7 +92,7 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     let remote_by = |source: SourceRef| {
         let design = &uses.of(source).design;
         let counted = || subjects.iter().filter(|subject| subject.counts);
-        let guessed: f64 = counted().map(|subject| design.accesses(subject.group) * subject.touch.home_error).sum();
+        let guessed: f64 = counted().map(|subject| design.accesses(subject.group) * subject.home_error).sum();
         let all: f64 = counted().map(|subject| design.accesses(subject.group)).sum();
         let remote = judge(source).remote(counted_hits(&subjects, &uses, source))?;
         Some(remote.widened(guessed / all.max(f64::MIN_POSITIVE)))

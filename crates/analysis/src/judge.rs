@@ -43,6 +43,8 @@ pub struct Subject {
     pub touch: Rc<TouchSummary>,
     /// The remote fraction of the accesses with a known home.
     pub remote: Option<Estimate>,
+    /// How much of it may be wrong, because homes are guessed.
+    pub home_error: f64,
     /// This is the remote fraction wherever its pages are, because the threads of all nodes use it alike (`even_use.rs`).
     pub is_same_anywhere: bool,
     /// The remote fraction over only the windows whose home is certain.
@@ -174,6 +176,7 @@ impl Judge<'_> {
             remote_anywhere(partition.kind, hits, self.design, self.threads, self.target.nodes)
                 .or_else(|| self.remote_in_huge_pages(group, hits, partition.kind, &touch))
         };
+        let home_error = touch.home_error + touch.missing_error.min(self.unsure(hits));
         let mut subject = Subject {
             group: indices.first().copied().unwrap_or_default(),
             source: self.source,
@@ -184,7 +187,8 @@ impl Judge<'_> {
             partition,
             used_by: usage.used_by,
             traps: usage.traps,
-            remote: anywhere.or_else(|| usage.remote.map(|remote| remote.widened(touch.home_error))),
+            remote: anywhere.or_else(|| usage.remote.map(|remote| remote.widened(home_error))),
+            home_error,
             is_same_anywhere: anywhere.is_some(),
             sure: anywhere.or_else(|| {
                 self.remote(hits.iter().filter(|h| matches!(h.home, Home::Known { sure: true, .. })))
@@ -205,6 +209,19 @@ impl Judge<'_> {
         };
         subject.reason = self.reason(group, indices, hits, &subject);
         subject
+    }
+
+    /// The part of the accesses with a known home whose home is not certain.
+    fn unsure(&self, hits: &[Hit]) -> f64 {
+        let (mut unsure, mut all) = (0.0, 0.0);
+        for hit in hits {
+            if let Home::Known { sure, .. } = hit.home {
+                let accesses = self.design.weight(hit.draw) * hit.rate();
+                all += accesses;
+                unsure += if sure { 0.0 } else { accesses };
+            }
+        }
+        if all > 0.0 { unsure / all } else { 0.0 }
     }
 
     /// The remote fraction wherever its pages are, if they are huge and hold parts of threads of several nodes. Several threads must have touched

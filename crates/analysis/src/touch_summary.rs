@@ -65,6 +65,8 @@ pub struct TouchSummary {
     pub former: Option<(u64, u64)>,
     /// The fraction of pages for which the nearest record names a thread on another node than their own first toucher.
     pub home_error: f64,
+    /// The same where records are missing for a while.
+    pub missing_error: f64,
     pub placed: Vec<Record>,
     /// The threads and places above are those of the misplaced part only (`misplaced_part.rs`).
     pub of_misplaced_part: bool,
@@ -92,6 +94,7 @@ impl TouchSummary {
             partition: Partition::unknown(),
             former: None,
             home_error: 0.0,
+            missing_error: 0.0,
             placed: Vec::new(),
             of_misplaced_part: false,
         };
@@ -156,7 +159,9 @@ impl TouchSummary {
             && (enough_by_kernel || (s.records >= 8 && is_spread) || (s.records > 0 && s.records as u64 >= all_pages.div_ceil(2)));
         s.samples = moments.len() as u64;
         s.partition = s.classified(group);
-        s.home_error = guess_error(homes, s.page_bytes);
+        homes.sort_unstable_by_key(|record| record.0);
+        s.home_error = guess_error(&homes, s.page_bytes);
+        s.missing_error = missing_error(&homes);
         s
     }
 
@@ -234,11 +239,9 @@ impl TouchSummary {
 
 /// How often the node of a page is guessed wrong from the records of other pages: each record is guessed from the nearest one on another
 /// page. Pages without a record are half as far from the nearest record as records are from each other, so half of it is taken. (0 if all
-/// pages have records, because then nothing is guessed.) Where records are missing for a while, between two of different nodes much further
-/// apart than what they stand for, half of the pages between them may be wrong.
-/// `records`: (logical position, node of the toucher, pages) of each.
-fn guess_error(mut records: Vec<(u64, u32, f64)>, page_bytes: u64) -> f64 {
-    records.sort_unstable_by_key(|record| record.0);
+/// pages have records, because then nothing is guessed.)
+/// `records`: (logical position, node of the toucher, pages) of each, by position.
+fn guess_error(records: &[(u64, u32, f64)], page_bytes: u64) -> f64 {
     let page = |position: u64| position / page_bytes.max(1);
     let (mut wrong, mut all) = (0.0, 0.0);
     for (i, &(position, node, pages)) in records.iter().enumerate() {
@@ -250,16 +253,20 @@ fn guess_error(mut records: Vec<(u64, u32, f64)>, page_bytes: u64) -> f64 {
             wrong += if near.1 == node { 0.0 } else { guessed };
         }
         all += pages;
-        if let Some(&(next, other, next_pages)) = records.get(i + 1) {
-            let between = (next - position) as f64 / BASE_PAGE as f64;
-            let shown = f64::max(pages, next_pages);
-            if other != node && between > MISSING * shown {
-                wrong += between - shown;
-                all += between - shown;
-            }
-        }
     }
     if all > 0.0 { wrong / all / 2.0 } else { 0.0 }
+}
+
+/// The part of the pages that may be guessed wrong where records are missing for a while: half of those between two records of different nodes
+/// that are much further apart than what they stand for. `records`: as above.
+fn missing_error(records: &[(u64, u32, f64)]) -> f64 {
+    let (mut missing, mut all) = (0.0, 0.0);
+    for (one, next) in records.iter().zip(records.iter().skip(1)) {
+        let (between, shown) = ((next.0 - one.0) as f64 / BASE_PAGE as f64, f64::max(one.2, next.2));
+        all += between;
+        missing += if one.1 != next.1 && between > MISSING * shown { between - shown } else { 0.0 };
+    }
+    if all > 0.0 { missing / all / 2.0 } else { 0.0 }
 }
 
 fn largest(map: &BTreeMap<usize, f64>) -> Option<(usize, f64)> {
@@ -289,9 +296,9 @@ mod tests {
             let block = |first: u64, node: u32| (0..100u64).map(move |i| ((first + i * 31) * BASE_PAGE, node, 31.0));
             block(0, 0).chain(block(3100 + gap, second)).collect()
         };
-        let error = |second, gap| guess_error(records(second, gap), BASE_PAGE);
-        assert!(error(1, 0) < 0.01 && error(0, 2000) < 1e-9, "{} {}", error(1, 0), error(0, 2000));
-        let (missing, all) = (2000.0, 8200.0);
-        assert!((error(1, 2000) - missing / all / 2.0).abs() < 0.01, "{}", error(1, 2000));
+        let error = |second, gap| missing_error(&records(second, gap));
+        assert!(error(1, 0) < 1e-9 && error(0, 2000) < 1e-9, "{} {}", error(1, 0), error(0, 2000));
+        assert!((error(1, 2000) - 2000.0 / 8200.0 / 2.0).abs() < 0.01, "{}", error(1, 2000));
+        assert!(guess_error(&records(1, 2000), BASE_PAGE) < 0.01);
     }
 }

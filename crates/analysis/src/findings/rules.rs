@@ -109,7 +109,8 @@ impl Context<'_> {
     }
 
     fn passes_bars(&self, subject: &Subject) -> bool {
-        self.remote_part(subject) >= WORTH_BAR && self.is_misplaced(subject)
+        let narrow = subject.remote.is_some_and(|remote| remote.high - remote.low <= WIDEST);
+        narrow && self.remote_part(subject) >= WORTH_BAR && self.is_misplaced(subject)
     }
 
     /// How much an object matters, if it is judged and misplaced.
@@ -134,8 +135,7 @@ impl Context<'_> {
     fn is_misplaced(&self, subject: &Subject) -> bool {
         let above = |e: Option<Estimate>| e.is_some_and(|e| e.low > REMOTE_BAR);
         let sure = subject.sure.is_some_and(|s| s.samples >= SURE_WINDOWS) && above(subject.sure);
-        let narrow = subject.remote.is_some_and(|remote| remote.high - remote.low <= WIDEST);
-        above(subject.remote) && narrow && (sure || self.touches_disagree(subject))
+        above(subject.remote) && (sure || self.touches_disagree(subject))
     }
 
     /// Whether the first toucher and the user of the touched addresses are on different nodes more often than chance explains.

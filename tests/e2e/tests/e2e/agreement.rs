@@ -93,7 +93,6 @@ fn no_plan_is_promised_where_it_would_be_empty() {
             "it is the interpreter's own memory, which holds objects of all kinds",
         ),
         ("a call that was not seen", "UPDATE objects SET site = NULL", "the call that allocated it is not known"),
-        ("a file", "UPDATE objects SET kind = 'file', call = 'mmap'", "it is the memory of a file, which a run does not place"),
         (
             "an attached process",
             "UPDATE objects SET kind = 'mapping', call = NULL, site = NULL; UPDATE meta SET value = 'attach' WHERE key = 'mode'",

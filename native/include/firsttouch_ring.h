@@ -62,8 +62,8 @@ struct ft_ring_header {
     uint32_t
         shift_us; /* set by firsttouch: the next thread that is sampled sleeps for so long, at most FT_SHIFT_MOST_US,
                           and sets it to 0. Its next tick then comes earlier in its CPU time */
-    uint32_t forking; /* forks that began in processes with the agent */
-    uint32_t forked;  /* children that these made: each enters itself, a little later */
+    uint32_t forking;                 /* forks that began in processes with the agent */
+    uint32_t forked;                  /* children that these made: each enters itself, a little later */
     uint32_t child[FT_RING_CHILDREN]; /* the last of them, as the target sees them */
 };
 

@@ -12,7 +12,8 @@
 //!   libraries yield in a loop until they are needed.
 //! - Threads of an OpenMP team have places by their number, whether they work or not. They are not idle.
 
-use firsttouch_model::rows::{Id, Profile, SampleState, Thread};
+use crate::slots::Lifetime;
+use firsttouch_model::rows::{Id, Profile, SampleState, Thread, TimerSample};
 use std::collections::{HashMap, HashSet};
 
 /// The process of a worker, and its number there.
@@ -125,6 +126,21 @@ fn computing_parts(profile: &Profile) -> HashMap<Id, f64> {
     }
     let enough = counts.into_iter().filter(|(_, (all, _))| *all >= ENOUGH_SAMPLES);
     enough.map(|(thread, (all, computing))| (thread, ((computing + 1) as f64 / (all + 1) as f64).min(1.0))).collect()
+}
+
+/// From when to when threads computed or touched memory first, of those with enough samples to tell.
+#[must_use]
+pub fn active_times(profile: &Profile) -> HashMap<Id, Lifetime> {
+    let mut times: HashMap<Id, (u64, Lifetime)> = HashMap::new();
+    let computes = |sample: &&TimerSample| sample.weight > 0.0 && matches!(sample.state, SampleState::Computing | SampleState::Undecoded);
+    let samples = profile.samples.iter().filter(computes).map(|sample| (sample.thread, sample.time_ns, 1));
+    let touches = profile.first_touches.iter().map(|touch| (touch.thread, touch.time_ns, 0));
+    for (thread, at, count) in samples.chain(touches) {
+        let (seen, time) = times.entry(thread).or_insert((0, Lifetime { born: at, released: at }));
+        *seen += count;
+        (time.born, time.released) = (time.born.min(at), time.released.max(at));
+    }
+    times.into_iter().filter(|(_, (seen, _))| *seen >= ENOUGH_SAMPLES).map(|(thread, (_, time))| (thread, time)).collect()
 }
 
 /// CPU time of threads at their last sample, ns. Samples that stand for no time have another clock.

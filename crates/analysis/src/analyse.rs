@@ -226,13 +226,15 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     }
 }
 
-/// The part of the CPU time that processes used which the program started and which were not profiled; `None` if it is at most half.
+/// The part of the CPU time that processes used which the program started and which were not profiled; `None` if it is too little to matter. Where
+/// the program shares memory, a little matters: they may use the same.
 fn unprofiled(profile: &Profile) -> Option<f64> {
     let meta = &profile.meta;
     // Children that were profiled are among the processes, and count as the program's own.
     let (own, children) = meta.own_cpu_ns.zip(meta.children_cpu_ns).filter(|_| profile.processes.len() < 2)?;
     let part = children as f64 / own.saturating_add(children).max(1) as f64;
-    (part > 0.5).then_some(part)
+    let matters = if profile.shared_memory.is_empty() { 0.1 } else { 0.01 };
+    (part > matters).then_some(part)
 }
 
 /// The remote fraction by another source, if it has enough samples.

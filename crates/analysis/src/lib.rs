@@ -73,6 +73,7 @@ mod repeated_faults;
 mod report;
 mod residents;
 mod shared_memory;
+mod shifts;
 mod siblings;
 mod slots;
 mod source_code;

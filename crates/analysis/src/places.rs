@@ -1,6 +1,8 @@
 //! The node of each thread: which threads take a place on the target, and where.
 //!
-//! - The places of a process are those of its workers that did something. Idle threads take none: they sit with the thread that created them,
+//! - The places of a process are those of its workers that did something at the same time. A team that sleeps while another pool of threads works
+//!   shares its places with that: each by itself is spread over the nodes. (Threads of one OpenMP team never share a place.)
+//! - Of those, Idle threads take none: they sit with the thread that created them,
 //!   or with another one of their process.
 //! - A process by itself is spread over the nodes by the pinning. If several processes run at the same time, have about as many threads each,
 //!   and each fits a node, the threads of a process stay together, as ranks of MPI are launched. Processes of unequal size do not: a program
@@ -12,6 +14,7 @@
 //! - With a list of nodes, and if all threads are to take places, each process is placed by itself.
 
 use crate::Target;
+use crate::shifts::{Shifts, Work};
 use crate::slots::{Lifetime, lowest_free_slots};
 use firsttouch_model::Pin;
 use firsttouch_model::rows::Id;
@@ -34,11 +37,16 @@ pub struct Member {
     /// The index of the thread that created it.
     pub parent: Option<usize>,
     pub life: Lifetime,
+    /// From when to when it was seen to work, if that is known.
+    pub active: Option<Lifetime>,
+    /// It belongs to an OpenMP team.
+    pub in_team: bool,
 }
 
 /// The workers of a process that take places, in order.
 struct Team {
     workers: Vec<usize>,
+    shifts: Shifts,
     life: Lifetime,
     is_driver: bool,
     /// Workers of the processes that share memory with it: those of earlier processes, and all.
@@ -54,7 +62,9 @@ pub fn nodes(members: &[Member], target: &Target, seen: impl Fn(usize) -> Option
     let seat = |member: &Member| {
         let team = teams.get(&member.process)?;
         let rank = team.workers.binary_search(&member.worker).ok()?;
-        Some(together.get(&member.process).copied().unwrap_or_else(|| target.seat(team.before + rank, team.beside)))
+        let place = team.shifts.place[rank];
+        let beside = if team.beside == team.shifts.places { team.shifts.beside[rank] } else { team.beside };
+        Some(together.get(&member.process).copied().unwrap_or_else(|| target.seat(team.before + place, beside)))
     };
     let own: Vec<Option<u32>> = members.iter().enumerate().map(|(index, member)| seen(index).or_else(|| seat(member))).collect();
     let mut first_of: BTreeMap<Id, u32> = BTreeMap::new();
@@ -72,29 +82,32 @@ pub fn nodes(members: &[Member], target: &Target, seen: impl Fn(usize) -> Option
 /// The teams of all processes in which a thread takes a place.
 fn teams(members: &[Member]) -> BTreeMap<Id, Team> {
     let mut teams: BTreeMap<Id, Team> = BTreeMap::new();
+    let mut works: BTreeMap<Id, BTreeMap<usize, Work>> = BTreeMap::new();
     let mut sharing: BTreeMap<Id, BTreeSet<Id>> = BTreeMap::new();
-    for Member { process, team, worker, life, is_driver, .. } in members.iter().filter(|member| !member.idle) {
+    for member in members.iter().filter(|member| !member.idle) {
+        let Member { process, team, worker, life, is_driver, .. } = member;
+        works.entry(*process).or_default().entry(*worker).or_default().add(member);
         if !*is_driver {
             sharing.entry(*team).or_default().insert(*process);
         }
-        let new = || Team { workers: Vec::new(), life: *life, is_driver: *is_driver, before: 0, beside: 0 };
+        let new = || Team { workers: Vec::new(), shifts: Shifts::default(), life: *life, is_driver: *is_driver, before: 0, beside: 0 };
         let team = teams.entry(*process).or_insert_with(new);
-        team.workers.push(*worker);
         team.life.born = team.life.born.min(life.born);
         team.life.released = team.life.released.max(life.released);
     }
-    for team in teams.values_mut() {
-        team.workers.sort_unstable();
-        team.workers.dedup();
-        team.beside = team.workers.len();
+    for (process, team) in &mut teams {
+        let works = works.remove(process).unwrap_or_default();
+        team.workers = works.keys().copied().collect();
+        team.shifts = Shifts::of(&works.into_values().collect::<Vec<Work>>());
+        team.beside = team.shifts.places;
     }
     for processes in sharing.values() {
-        let count = |process: &Id| teams.get(process).map_or(0, |team| team.workers.len());
+        let count = |process: &Id| teams.get(process).map_or(0, |team| team.shifts.places);
         let (mut before, beside) = (0, processes.iter().map(count).sum());
         for process in processes {
             if let Some(team) = teams.get_mut(process) {
                 (team.before, team.beside) = (before, beside);
-                before += team.workers.len();
+                before += team.shifts.places;
             }
         }
     }
@@ -112,7 +125,7 @@ fn together(teams: &BTreeMap<Id, Team>, target: &Target) -> BTreeMap<Id, u32> {
     // Successive processes share a slot, which has room for the largest of them.
     let mut sizes = vec![0; count];
     for (team, slot) in teams.values().zip(&slots) {
-        sizes[*slot] = team.workers.len().max(sizes[*slot]);
+        sizes[*slot] = team.shifts.places.max(sizes[*slot]);
     }
     let (smallest, largest) = (sizes.iter().min().copied().unwrap_or(0), sizes.iter().max().copied().unwrap_or(0));
     let all: usize = sizes.iter().sum();
@@ -199,6 +212,8 @@ mod tests {
             idle: idle.contains(&worker),
             parent: (worker > 0).then_some(first),
             life: ALWAYS,
+            active: None,
+            in_team: false,
         };
         (0..threads).map(member).collect()
     }

@@ -1,7 +1,7 @@
 //! Threads: their index, their worker, and their node on the target.
 
 use crate::Target;
-use crate::activity::{WorkerId, drivers, idle_workers};
+use crate::activity::{WorkerId, active_times, drivers, idle_workers};
 use crate::places::{self, Member};
 use crate::siblings::{self, Sightings};
 use crate::slots::Lifetime;
@@ -71,6 +71,7 @@ impl Threads {
             drivers.extend(only_started(profile));
         }
         let team = |process: Id| teams.get(&process).copied().unwrap_or(process);
+        let active = if target.place_all_threads { HashMap::new() } else { active_times(profile) };
         let members: Vec<Member> = rows
             .iter()
             .map(|row| {
@@ -84,6 +85,8 @@ impl Threads {
                     idle: idle.contains(&worker),
                     parent,
                     life: lifetime(row),
+                    active: active.get(&row.id).copied(),
+                    in_team: row.omp_number.is_some(),
                 }
             })
             .collect();

@@ -319,7 +319,8 @@ impl fmt::Display for NotJudgedReason {
             Self::RanApart { threads } => write!(
                 f,
                 "its {threads} threads hardly ran at the same time, so samples do not show whether each of them uses all of it, or parts are \
-                 dealt out to the one that runs; profile it again with less else running, or with a CPU for each thread"
+                 dealt out to the one that runs; if they do not wait for each other by design, profile it again with less else running, or with a CPU \
+                 for each thread"
             ),
             Self::ShortThreads { threads, seen, source } => write!(
                 f,

@@ -9,8 +9,10 @@ use crate::target::PythonValue;
 use firsttouch_model::rows::{Id, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Variables of a line that are looked at.
-const MOST_VARIABLES: usize = 8;
+/// Variables of a line that are looked at. Of a line with more, none is named.
+const MOST_VARIABLES: usize = 64;
+/// After so many allocations of one variable, or of none, no other variable follows.
+const ENOUGH: usize = 8;
 
 /// The calls on each source line, in the order of the source. Calls of allocation functions are numbered together, because compilers turn
 /// malloc into calloc; calls of each of the program's own functions, and allocations of containers, are numbered separately.
@@ -83,7 +85,10 @@ pub(crate) fn python_value(call: &Call<'_>, places: &CodeLocations<'_>) -> Optio
 pub(crate) fn variables(call: &Call<'_>, calls: Option<&Calls>, places: &CodeLocations<'_>) -> Vec<String> {
     let Some((file, line)) = call.line() else { return Vec::new() };
     let callee = if call.is_container { CONTAINER } else { call.callee };
-    let mut slots: Vec<Option<String>> = (0..MOST_VARIABLES).map(|nth| places.sources.variable(file, line, callee, nth)).collect();
+    let mut slots = slots(|nth| places.sources.variable(file, line, callee, nth));
+    if slots.len() == MOST_VARIABLES {
+        return Vec::new();
+    }
     if call.is_container && slots.iter().flatten().any(|name| slots[0].as_ref() != Some(name)) {
         without_numbers(&mut slots, file, places);
     }
@@ -104,6 +109,19 @@ pub(crate) fn variables(call: &Call<'_>, calls: Option<&Calls>, places: &CodeLoc
         Some(variable) => variable.iter().cloned().collect(),
         None => distinct,
     }
+}
+
+/// The variable of each allocation on a line, in order; `MOST_VARIABLES` of them if the list is cut.
+fn slots(variable: impl Fn(usize) -> Option<String>) -> Vec<Option<String>> {
+    let mut slots: Vec<Option<String>> = Vec::new();
+    while slots.len() < MOST_VARIABLES {
+        slots.push(variable(slots.len()));
+        let last = slots.get(slots.len().saturating_sub(ENOUGH)..).unwrap_or_default();
+        if slots.len() >= ENOUGH && last.windows(2).all(|pair| pair[0] == pair[1]) {
+            break;
+        }
+    }
+    slots
 }
 
 impl Calls {
@@ -149,6 +167,16 @@ fn without_numbers(slots: &mut Vec<Option<String>>, file: &str, places: &CodeLoc
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Check that all variables of a line are found, that a search ends, and that a list is known to be cut.
+    #[test]
+    fn variables_of_long_lines() {
+        let of = |count: usize| slots(|nth| (nth < count).then(|| format!("a{nth}")));
+        let filled = |count: usize| of(count).into_iter().flatten().count();
+        assert_eq!([0, 1, 9, 30].map(filled), [0, 1, 9, 30]);
+        assert!(of(30).len() < MOST_VARIABLES && of(100).len() == MOST_VARIABLES);
+        assert_eq!(slots(|_| Some("a".to_owned())).len(), ENOUGH);
+    }
 
     /// Check that calls are in the order of the source, or that the order is uncertain.
     #[test]

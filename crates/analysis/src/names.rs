@@ -210,11 +210,17 @@ fn of_several_sites(
     ObjectName { shown: names.join(" and "), ordinal: 0, variable: None, library: None }
 }
 
-/// `a`; `a or b` if either can be it.
+/// A longer list of variables is not written out.
+const MOST_WRITTEN: usize = 8;
+
+/// `a`; `a or b` if either can be it; `a1, a2, ... or a9 (one of 9)`.
 fn one_of(variables: &[String]) -> Option<String> {
     match variables {
         [] => None,
         [one] => Some(one.clone()),
+        [first, second, .., last] if variables.len() > MOST_WRITTEN => {
+            Some(format!("{first}, {second}, ... or {last} (one of {})", variables.len()))
+        }
         [others @ .., last] => Some(format!("{} or {last}", others.join(", "))),
     }
 }
@@ -310,6 +316,16 @@ impl Language {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Check that no variable is left out of a list, and that a long list is short.
+    #[test]
+    fn lists_of_variables() {
+        let list = |count: usize| one_of(&(1..=count).map(|nth| format!("a{nth}")).collect::<Vec<_>>()).unwrap_or_default();
+        assert_eq!([0, 1, 2, 3].map(list), ["", "a1", "a1 or a2", "a1, a2 or a3"]);
+        assert_eq!(list(8), "a1, a2, a3, a4, a5, a6, a7 or a8");
+        assert_eq!(list(9), "a1, a2, ... or a9 (one of 9)");
+        assert_eq!(in_code(&list(9)), "a1, a2, ... or a9");
+    }
 
     /// Check which statements return a variable.
     #[test]

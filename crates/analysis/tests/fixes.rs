@@ -185,6 +185,30 @@ fn own_threads() {
     assert!(!fix.contains("[lo]"), "its bounds are not known: {fix}");
 }
 
+/// Check that no parallel loop is advised where one thread of a parallel region runs the code: it would have a team of one thread.
+#[test]
+fn within_a_parallel_region() {
+    for (cause, touches) in [(TouchCause::Memset, "memset(a, 1, n);"), (TouchCause::Loop, "for (int i = 0; i < n; i++) a[i] = i;")] {
+        let program = Program { cause, declared: "char *a; size_t n;", allocates: "a = malloc(n);", touches, uses: "s += a[i];" };
+        let fix_with = |in_region: &[i64]| {
+            let mut thing = Thing::new("a", 64, Who::One(0), Who::Block(0, 4));
+            (thing.call, thing.site) = ("malloc", 100);
+            let mut profile = World::new(4, vec![thing]).profile(3);
+            for site in profile.sites.values_mut() {
+                let caller = if in_region.contains(&(site.id / 1000)) { "main._omp_fn.0" } else { "main" };
+                site.frames[0].function = Some("f".into());
+                site.frames.push(Frame { function: Some(caller.into()), ..Frame::default() });
+            }
+            analyse(&profile, &target(2), &program).findings.first().unwrap().fix.clone()
+        };
+        let (outside, touched, all) = (fix_with(&[2]), fix_with(&[1, 2]), fix_with(&[0, 1, 2]));
+        assert!(outside.contains("touch.c:20:\n") && outside.contains("#pragma"), "{outside}");
+        assert!(touched.contains("insert after alloc.c:110:\n") && touched.contains("#pragma"), "{touched}");
+        assert!(!all.contains('\n') && all.contains("within a parallel region (touch.c:20)"), "{all}");
+        assert!(all.contains("allocate it before the region"), "{all}");
+    }
+}
+
 /// Check that neither another process with OpenMP, nor OpenMP in another part of the same process, makes the threads that use an object OpenMP's.
 #[test]
 fn openmp_elsewhere() {

@@ -10,6 +10,8 @@ use std::time::SystemTime;
 
 /// An allocation's statement may begin or end this many lines from its line.
 const RADIUS: usize = 4;
+/// The same for a list of variables.
+const LIST_RADIUS: usize = 40;
 
 /// Source files that come with firsttouch, as (end of the path, text).
 pub type Bundled = &'static [(&'static str, &'static str)];
@@ -69,7 +71,7 @@ impl Sources for FileSources {
 
     fn variable(&self, file: &str, line: u32, call: &str, nth: usize) -> Option<String> {
         let mut cache = self.cache.borrow_mut();
-        if let Some((lines, index)) = cache.window(Path::new(file), line, RADIUS) {
+        if let Some((lines, index)) = cache.window(Path::new(file), line, LIST_RADIUS) {
             return variable_near(&lines, index, call, nth);
         }
         let lines: Vec<&str> = self.bundled(file)?.lines().collect();

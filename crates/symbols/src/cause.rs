@@ -221,7 +221,10 @@ fn by_fortran_line(line: &str, kind: &Leaf) -> Option<TouchCause> {
         // Without the source line, assume that a memset is an assignment and a store is a loop.
         return (*kind == Leaf::Fill).then_some(TouchCause::FortranAssignment);
     };
-    let is_element = assigned.ends_with(')') && !assigned.rsplit('(').next().unwrap_or_default().contains(':');
+    // `a(i)` and `a(i)%y` are one element, `a(:, i)`, `a(:)%y` and `x%field` are sections or whole arrays. A component that is filled at once
+    // (memset) is an array itself.
+    let has_component = !assigned.ends_with(')');
+    let is_element = assigned.contains('(') && !assigned.contains(':') && !(has_component && *kind == Leaf::Fill);
     Some(if is_element { TouchCause::Loop } else { TouchCause::FortranAssignment })
 }
 

@@ -221,7 +221,7 @@ malloc(n);
         ("first_", Some("first_")),
         ("second_", Some("second_")),
         ("allocate(c(n)", Some("c")),
-        ("d(n))", Some("d")),
+        ("d(n))", Some("c")),
         (".collect", Some("e")),
         ("np.zeros(n)])", Some("self.f")),
         ("(void **)&g", Some("g")),
@@ -234,6 +234,31 @@ malloc(n);
     }
     assert_eq!(variable_near(&source, usize::MAX, "malloc", 0), None);
     assert_eq!(variable_near(&[], 0, "malloc", 0), None);
+}
+
+/// Check that all allocations of a continued statement have their own names, whichever of its lines they are said to be on.
+#[test]
+fn continued_allocate_statements() {
+    let source: Vec<&str> = "x = 1
+if (.not. allocated(a)) allocate(a(n), & ! the first
+    ! a comment
+    b(n), &
+
+    & c(n), stat=ierr)
+allocate(d(n))
+      allocate(e(n),
+     &         f(n))
+i = a &
+    + b"
+    .lines()
+    .collect();
+    for (line, names) in
+        [(0, vec!["x"]), (1, vec!["a", "b", "c"]), (5, vec!["a", "b", "c"]), (6, vec!["d"]), (8, vec!["e", "f"]), (9, vec!["i"])]
+    {
+        let found: Vec<String> = (0..names.len()).filter_map(|nth| variable_near(&source, line, "malloc", nth)).collect();
+        assert_eq!(found, names, "line {line}");
+    }
+    assert_eq!(variable_near(&source, 5, "malloc", 3), None);
 }
 
 #[test]

@@ -40,10 +40,14 @@ pub fn variable_at_allocation(line_text: &str, call: &str, nth_on_line: usize) -
 }
 
 /// As [`variable_at_allocation`], for a statement that may span several lines: `source[line_index]` (from 0) and up to three lines
-/// before and after it.
+/// before and after it. Of an `allocate` statement of Fortran that is continued, all lines count: gfortran gives the last of them to each of its
+/// allocations.
 #[must_use]
 pub fn variable_near(source: &[&str], line_index: usize, call: &str, nth_on_line: usize) -> Option<String> {
     let line = source.get(line_index)?;
+    if let Some(all) = continued_allocate(source, line_index) {
+        return pick(all, nth_on_line);
+    }
     if let Some(name) = variable_at_allocation(line, call, nth_on_line) {
         return Some(name);
     }
@@ -67,6 +71,34 @@ pub fn variable_near(source: &[&str], line_index: usize, call: &str, nth_on_line
     }
     let (here, elsewhere): (Vec<_>, Vec<_>) = candidates(&Text::new(&joined), call).into_iter().partition(|c| own.contains(&c.position));
     pick(if here.is_empty() { elsewhere } else { here }, nth_on_line)
+}
+
+/// The variables of a Fortran `allocate` statement that continues on other lines; `None` for any other statement.
+fn continued_allocate(source: &[&str], line_index: usize) -> Option<Vec<VariableCandidate>> {
+    let code = |line: usize| source.get(line).map_or_else(String::new, |line| fortran_code(line));
+    let joins = |line: usize, next: usize| code(line).ends_with('&') || code(next).starts_with('&');
+    // Comments and blank lines may stand between the lines of a statement.
+    let filled = |line: &usize| !code(*line).is_empty();
+    let (mut first, mut last) = (line_index, line_index);
+    while let Some(before) = (0..first).rev().find(filled).filter(|before| joins(*before, first)) {
+        first = before;
+    }
+    while let Some(next) = (last + 1..source.len()).find(filled).filter(|next| joins(last, *next)) {
+        last = next;
+    }
+    if first == last {
+        return None;
+    }
+    let joined: Vec<String> = (first..=last).map(|line| without_continuation(&code(line)).to_owned()).collect();
+    let found = declared::fortran(&Text::new(&joined.join(" ")));
+    (!found.is_empty()).then_some(found)
+}
+
+/// A line without its comment and the blanks around it.
+fn fortran_code(line: &str) -> String {
+    let text = Text::new(line);
+    let end = (0..text.len()).find(|place| text.at(*place) == '!').unwrap_or(text.len());
+    line.chars().take(end).collect::<String>().trim().to_owned()
 }
 
 /// Tries the interpretations of the line from the most to the least specific, and returns the first that finds a variable.

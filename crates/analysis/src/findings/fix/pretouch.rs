@@ -35,6 +35,10 @@ pub(super) fn pretouch(context: &Context<'_>, case: &Case<'_>) -> Option<Vec<Fix
     let (path, line) = (place.file.as_deref()?, place.line?);
     // Several objects at a time: a loop in each would divide each of them among all threads.
     let is_block = case.subject.partition.kind == PartitionKind::Block;
+    // Within a parallel region, the loop would have one thread.
+    if context.is_allocated_in_region(case) {
+        return None;
+    }
     if !is_block || case.view.total_bytes >= case.view.bytes.saturating_mul(2) || case.group.pool.is_some() || case.group.processes() > 1 {
         return None;
     }

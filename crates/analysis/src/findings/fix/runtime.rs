@@ -27,6 +27,8 @@ enum Stack {
 
 const RUNTIMES: &[&str] = &["libgomp", "libomp", "libiomp", "libnvomp"];
 const OUTLINED: &[&str] = &["_omp_fn", "omp_outlined", "GOMP_", "__kmp", "__nv_"];
+/// The functions that compilers make from parallel regions and tasks.
+const REGIONS: &[&str] = &["_omp_fn.", "omp_outlined", ".omp_task", ".DIR.OMP.", "__par_", "__nv_"];
 /// The modules in which threads begin.
 const STARTERS: &[&str] = &["libc.", "libc-", "libpthread", "ld-musl"];
 
@@ -46,6 +48,22 @@ impl Context<'_> {
             Some(case) if is_openmp && shows_runtime(sites()) && self.has_own_users(case) => ThreadTeam::Own,
             _ => ThreadTeam::OpenMp,
         }
+    }
+
+    /// Whether the object is first touched within a parallel region, by code that one of its threads runs: a loop that is divided there would have
+    /// a team of one thread.
+    pub(super) fn is_touched_in_region(&self, case: &Case<'_>) -> bool {
+        let Some(place) = case.view.first_touch.at.first() else { return false };
+        let is_there = |site: Option<Id>| {
+            let found = self.places.place(site);
+            found.is_some_and(|found| (found.file, found.line, found.function) == (place.file.clone(), place.line, place.function.clone()))
+        };
+        case.subject.touch.sites.keys().filter(|site| is_there(**site)).any(|site| is_in_region(self.places.frames(*site)))
+    }
+
+    /// Whether the object is allocated within a parallel region.
+    pub(super) fn is_allocated_in_region(&self, case: &Case<'_>) -> bool {
+        case.group.members.iter().any(|member| is_in_region(self.places.frames(self.profile.objects[*member].site)))
     }
 
     /// The number of threads of an object's process, if threads that use it take the place of others that used it: a program that makes its
@@ -77,6 +95,11 @@ fn stack(frames: &[Frame]) -> Stack {
         () if reaches_start(frames) => Stack::Own,
         () => Stack::Open,
     }
+}
+
+/// Whether the compiler made one of the functions on a stack from a parallel region.
+fn is_in_region(frames: &[Frame]) -> bool {
+    frames.iter().filter_map(|frame| frame.function.as_deref()).any(|name| REGIONS.iter().any(|part| name.contains(part)))
 }
 
 fn is_runtime(frame: &Frame) -> bool {

@@ -47,6 +47,9 @@ pub(super) fn serial(context: &Context<'_>, case: &Case<'_>, language: Option<La
 fn for_team(context: &Context<'_>, case: &Case<'_>, cause: TouchCause, language: Language) -> Fix {
     let name = case.view.name.as_str();
     let at_touch = at(touch(case));
+    if context.is_touched_in_region(case) {
+        return within_region(context, case, cause);
+    }
     // Chunks that are dealt out in turn: their size is not known here.
     if case.subject.partition.kind == PartitionKind::BlockCyclic && case.subject.arrays_in_mapping(case.object.kind).is_none() {
         return Fix::words(format!(
@@ -94,10 +97,7 @@ fn for_team(context: &Context<'_>, case: &Case<'_>, cause: TouchCause, language:
     if let Some(edits) = edits {
         return Fix::with(format!("{words}{}", team::unsaid(context, case, &edits)), edits);
     }
-    let may_touch = !matches!(cause, TouchCause::Realloc | TouchCause::StdVector | TouchCause::MakeUnique);
-    if let Some(edits) =
-        pretouch::pretouch(context, case).filter(|_| may_touch && !(cause == TouchCause::Calloc && loop_after_call(case.view).is_none()))
-    {
+    if let Some(edits) = placed_before(context, case, cause) {
         return first_touched(context, case, edits);
     }
     match cause {
@@ -113,6 +113,32 @@ fn for_team(context: &Context<'_>, case: &Case<'_>, cause: TouchCause, language:
         | TouchCause::Calloc => Fix::words(words),
         _ => Fix::words(divide(case)),
     }
+}
+
+/// The change that places the pages before the program's own code writes them.
+fn placed_before(context: &Context<'_>, case: &Case<'_>, cause: TouchCause) -> Option<Vec<FixEdit>> {
+    let is_allocator = matches!(cause, TouchCause::Realloc | TouchCause::StdVector | TouchCause::MakeUnique)
+        || (cause == TouchCause::Calloc && loop_after_call(case.view).is_none());
+    if is_allocator { None } else { pretouch::pretouch(context, case) }
+}
+
+/// For memory that one thread initialises within a parallel region (`single`, `master`, a section, a task), where no loop can be divided anew.
+fn within_region(context: &Context<'_>, case: &Case<'_>, cause: TouchCause) -> Fix {
+    if let Some(edits) = placed_before(context, case, cause) {
+        return first_touched(context, case, edits);
+    }
+    let earlier = match context.is_allocated_in_region(case) {
+        true => "allocate it before the region, and let a parallel loop write one byte of each page directly after that",
+        false => "let a parallel loop write one byte of each page before the region, directly after the allocation",
+    };
+    Fix::words(format!(
+        "one thread initialises {name} within a parallel region{touch}, where a parallel loop would have one thread only: let all threads of \
+         the region initialise it, outside of single, master, sections and tasks, divided like the loop that uses it{used}, if the rounds do not \
+         need each other; else {earlier}",
+        name = case.view.name,
+        touch = at(touch(case)),
+        used = at(used(case)),
+    ))
 }
 
 /// New memory whose pages all threads place before the program's own code writes it.

@@ -215,6 +215,7 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         attached: profile.meta.is_attached(),
         unprofiled: unprofiled(profile),
         processes_left: profile.meta.processes_left,
+        has_waited: profile.meta.has_waited,
         write_failure: profile.meta.write_failure.clone().map(|cause| (cause, profile.meta.missing_rows)),
         lost: profile
             .lost

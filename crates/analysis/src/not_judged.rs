@@ -3,8 +3,8 @@
 //! A group is **judged** if it
 //! - does not stay in a core's private cache, counting the memory alive at the same time (`cache.rs`);
 //! - has at least 16 windows with hits that count as use;
-//! - has first touches that identify the toucher: 8 records, or one for at least every second page, or the kernel on behalf of a known
-//!   thread;
+//! - has first touches that identify the toucher: 8 records, or one for at least every second page, or records of one thread without gaps
+//!   (`touches.rs`), or the kernel on behalf of a known thread;
 //! - has a known home for at least half of its sampled accesses;
 //! - has a known partition of use.
 
@@ -13,6 +13,7 @@ use crate::groups::Group;
 use crate::homes::Home;
 use crate::judge::{Judge, Subject};
 use crate::partition::{MIN_UNITS, PartitionKind};
+use crate::touch_record::BASE_PAGE;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::format_bytes;
 use firsttouch_model::remedy::PERF;
@@ -133,9 +134,10 @@ impl Judge<'_> {
             return Some(match touch.records {
                 _ if touch.incomplete => NotJudgedReason::TouchesLost,
                 records if self.is_sparse(group, pages) => {
-                    NotJudgedReason::TouchesSparse { records: records as u64, period: self.longest_period(group) as u64 }
+                    let (records, period) = (records as u64, self.longest_period(group) as u64);
+                    NotJudgedReason::TouchesSparse { records, period, pages, page_bytes: touch.page_bytes }
                 }
-                0 if self.has_appeared(group) => NotJudgedReason::TouchersUnclear,
+                0 if self.has_appeared(group) => NotJudgedReason::TouchersUnclear(missing()),
                 0 => NotJudgedReason::TouchesNotSeen(missing()),
                 records => NotJudgedReason::TooFewTouches { records: records as u64, pages, missing: missing() },
             });
@@ -201,11 +203,13 @@ pub enum NotJudgedReason {
     TouchesLost,
     TouchesNotSeen(Missing),
     /// Its pages were seen to appear, but not by whom.
-    TouchersUnclear,
+    TouchersUnclear(Missing),
     /// They fell into a burst of page faults, of which one in `period` was recorded.
     TouchesSparse {
         records: u64,
         period: u64,
+        pages: u64,
+        page_bytes: u64,
     },
     TooFewTouches {
         records: u64,
@@ -298,17 +302,30 @@ impl fmt::Display for NotJudgedReason {
                 )
             }
             Self::TouchesLost => write!(f, "records of most of its first touches were lost: profile it again, with less else running"),
-            Self::TouchersUnclear => write!(
-                f,
-                "several threads touched memory while its pages appeared, and neither samples nor counts of page faults show which of them \
-                 touched which page. Performance events do: {PERF}"
-            ),
+            Self::TouchersUnclear(missing) => {
+                write!(
+                    f,
+                    "several threads touched memory while its pages appeared, and neither samples nor counts of page faults show which of \
+                     them touched which page. Performance events would"
+                )?;
+                match missing {
+                    // What firsttouch did without them is of no interest here.
+                    Missing::Detail(detail) => write!(f, "; firsttouch {}", detail.split("; continuing").next().unwrap_or(detail)),
+                    _ => write!(f, ": {PERF}"),
+                }
+            }
             Self::TouchesNotSeen(missing) => write!(f, "its first touches were not seen{missing}"),
-            Self::TouchesSparse { records, period } => write!(
-                f,
-                "too few of its first touches were recorded ({records}): they fell into a burst of page faults, of which one in {period} was \
-                 recorded; profile it again, or with a smaller input"
-            ),
+            Self::TouchesSparse { records, period, pages, page_bytes } => {
+                let (pages, size) = (firsttouch_model::counted(*pages, "page"), format_bytes(*page_bytes));
+                write!(
+                    f,
+                    "too few of its first touches were recorded ({records}): they fell into a burst of page faults, of which one in {period} \
+                     was recorded, and it has {pages} of {size}; "
+                )?;
+                // A smaller input has fewer faults, of which more are recorded; of few huge pages, it leaves fewer still.
+                let has_huge_pages = *page_bytes > BASE_PAGE;
+                write!(f, "profile it again, {}", if has_huge_pages { "or with a larger input" } else { "or with a smaller input" })
+            }
             Self::TooFewTouches { records, pages, missing } => {
                 write!(f, "too few first touches seen: {records} records for {pages} pages{missing}")
             }
@@ -368,7 +385,7 @@ mod tests {
             NotJudgedReason::KernelTouched => 8,
             NotJudgedReason::TouchesLost => 9,
             NotJudgedReason::TouchesNotSeen(_) => 10,
-            NotJudgedReason::TouchersUnclear => 11,
+            NotJudgedReason::TouchersUnclear(_) => 11,
             NotJudgedReason::TouchesSparse { .. } => 12,
             NotJudgedReason::TooFewTouches { .. } => 13,
             NotJudgedReason::UnknownNodes => 14,
@@ -397,8 +414,8 @@ mod tests {
             Reason::KernelTouched,
             Reason::MappedFile,
             Reason::TouchesLost,
-            Reason::TouchersUnclear,
-            Reason::TouchesSparse { records: 0, period: 100 },
+            Reason::TouchesSparse { records: 0, period: 100, pages: 50, page_bytes: 4096 },
+            Reason::TouchesSparse { records: 2, period: 31, pages: 31, page_bytes: 2 << 20 },
             Reason::UnknownNodes,
             Reason::UnclearPartition { threads: 2, seen: 1, source: source() },
             Reason::ShortThreads { threads: 2, seen: 1, source: source() },
@@ -408,11 +425,15 @@ mod tests {
         ];
         all.extend(missing().map(Reason::NoAccessEvidence));
         all.extend(missing().map(Reason::TouchesNotSeen));
+        all.extend(missing().map(Reason::TouchersUnclear));
         all.extend(missing().map(|missing| Reason::TooFewTouches { records: 0, pages: 1, missing }));
         for reason in &all {
             let text = reason.to_string();
             assert!(text.trim().len() > 15 && !text.trim_end().ends_with([':', ',', ';']), "{reason:?}: '{text}'");
         }
+        let forbidden = "cannot open performance events (the system call is forbidden): allow it; continuing without first-touch evidence";
+        let unclear = Reason::TouchersUnclear(Missing::Detail(forbidden.into())).to_string();
+        assert!(unclear.ends_with("(the system call is forbidden): allow it") && !unclear.contains("paranoid"), "{unclear}");
         let mut kinds: Vec<usize> = all.iter().map(number).collect();
         kinds.sort_unstable();
         kinds.dedup();

@@ -68,6 +68,9 @@ pub struct Analysis {
     /// Processes of the program that outlive its first one and were no longer recorded. Not in the JSON, whose verdict names them.
     #[serde(skip)]
     pub processes_left: u64,
+    /// The recording was to last until they had ended (`--wait`).
+    #[serde(skip)]
+    pub has_waited: bool,
     /// Why the profile could not be written to its end, and how many rows are missing. Not in the JSON, whose verdict names it.
     #[serde(skip)]
     pub write_failure: Option<(String, u64)>,

@@ -101,6 +101,7 @@ impl TouchSummary {
         let mut found = Vec::new();
         let mut all_pages = 0u64;
         let mut enough_by_kernel = false;
+        let mut is_by_one_thread = false;
         let (mut kernel, mut recycled, mut unknown) = (0.0, 0.0, 0.0);
         let mut moments = BTreeSet::new();
         let mut homes = Vec::new();
@@ -109,6 +110,7 @@ impl TouchSummary {
             s.page_bytes = s.page_bytes.max(own.page_bytes);
             all_pages = all_pages.saturating_add(own.bytes.div_ceil(own.page_bytes.max(1)));
             enough_by_kernel |= own.enough(0, 1);
+            is_by_one_thread |= group.members.len() == 1 && own.is_by_one_thread();
             s.incomplete |= own.incomplete;
             // One record says little, for however many faults it stands.
             let most = (own.bytes / BASE_PAGE / MOST_PART).max(1) as f64;
@@ -156,7 +158,10 @@ impl TouchSummary {
         }
         let is_spread = s.effective_records() >= EFFECTIVE_RECORDS;
         s.enough = !s.incomplete
-            && (enough_by_kernel || (s.records >= 8 && is_spread) || (s.records > 0 && s.records as u64 >= all_pages.div_ceil(2)));
+            && (enough_by_kernel
+                || is_by_one_thread
+                || (s.records >= 8 && is_spread)
+                || (s.records > 0 && s.records as u64 >= all_pages.div_ceil(2)));
         s.samples = moments.len() as u64;
         s.partition = s.classified(group);
         homes.sort_unstable_by_key(|record| record.0);

@@ -29,6 +29,8 @@ use std::rc::Rc;
 
 /// Of at least so many expected records, half do not fail to appear by chance.
 const LEAST_SHOWN: f64 = 8.0;
+/// So many records show that one thread touched all of an object, if they leave no gap: at both ends and between.
+const LEAST_OF_ONE: usize = 8;
 
 /// How an object's pages were created.
 #[derive(Clone, Debug)]
@@ -66,6 +68,34 @@ impl ObjectTouches {
     pub fn enough(&self, records: usize, pages: u64) -> bool {
         records >= 8 || (records > 0 && records as u64 >= pages.div_ceil(2)) || matches!(self.kernel, Some(Some(_)))
     }
+
+    /// Whether the records show that one thread touched all of it.
+    #[must_use]
+    pub fn is_by_one_thread(&self) -> bool {
+        is_by_one_thread(self.bytes, &self.placed)
+    }
+}
+
+/// A part of its object (1 / `END_PART`) that may lie before the first and behind the last record of the thread that touched all of it.
+const END_PART: u64 = 8;
+
+/// Whether the records show that one thread touched all of an object: it made all of them, and made no fewer faults between two of them
+/// than there are pages. Of the pages before the first and behind the last, the faults say nothing, so these must be near its ends.
+/// Huge pages are faulted in so rarely that few of them have a record.
+fn is_by_one_thread(bytes: u64, placed: &[Placed]) -> bool {
+    let (Some(first), Some(last)) = (placed.first(), placed.last()) else { return false };
+    let is_own = |record: &Placed| record.touch.thread == first.touch.thread && !record.touch.by_kernel && !record.recycled;
+    // The faults between two records are those that the later one stands for.
+    let is_closed = |pair: &[Placed]| {
+        let later = if pair[0].touch.time > pair[1].touch.time { &pair[0] } else { &pair[1] };
+        let page = pair[0].page_bytes.max(pair[1].page_bytes).max(1);
+        (pair[1].offset.saturating_sub(pair[0].offset) / page) as f64 <= later.touch.weight
+    };
+    placed.len() >= LEAST_OF_ONE
+        && placed.iter().all(is_own)
+        && first.offset <= bytes / END_PART
+        && bytes.saturating_sub(last.offset) <= bytes / END_PART
+        && placed.windows(2).all(is_closed)
 }
 
 /// Of an object with so many of its pages resident, all were touched.
@@ -329,4 +359,39 @@ impl<'a> TouchReader<'a> {
 /// Whether a touch was made by the thread that allocated the object.
 pub(crate) fn is_of_thread(threads: &Threads, object: &Object, touch: &Touch) -> bool {
     object.thread.and_then(|id| threads.index(id)) == Some(touch.thread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HUGE: u64 = 2 << 20;
+
+    /// A record of one in 31 faults.
+    fn record(time: u64, offset: u64, page_bytes: u64, thread: usize) -> Placed {
+        let (address, weight) = (offset, 31.0);
+        let touch =
+            Touch { time, thread, node: 0, cpu_node: 0, address, weight, by_kernel: false, site: None, mapped: Some(0), found: None };
+        Placed { offset, touch, recycled: false, page_bytes }
+    }
+
+    /// Check that 10 records for 61 MiB of huge pages show that one thread touched all of it, but not if one of them is another thread's, if a
+    /// part is without records, or if more pages than faults lie between two.
+    #[test]
+    fn huge_pages_of_one_thread() {
+        let bytes = 64_000_000;
+        // As recorded: base pages at both ends, and two huge pages.
+        let tail = |thread: usize| (0..7).map(move |i| record(4 + i, 63_067_776 + i * 31 * BASE_PAGE, BASE_PAGE, thread));
+        let head = [record(1, 20_480, BASE_PAGE, 0), record(2, 31_543_296, HUGE, 0), record(3, 63_000_000, HUGE, 0)];
+        let all = |thread| head.iter().cloned().chain(tail(thread)).collect::<Vec<_>>();
+        assert!(is_by_one_thread(bytes, &all(0)));
+        assert!(!is_by_one_thread(bytes, &all(1)));
+        assert!(!is_by_one_thread(bytes, &all(0)[2..]), "the first half has no record");
+        assert!(!is_by_one_thread(bytes, &all(0)[..4]), "few records");
+        let mut without_middle = all(0);
+        without_middle.remove(1);
+        assert!(is_by_one_thread(bytes, &without_middle), "31 faults between, of 30 pages");
+        let larger = |record: &Placed| Placed { offset: record.offset * 4, ..record.clone() };
+        assert!(!is_by_one_thread(bytes * 4, &without_middle.iter().map(larger).collect::<Vec<_>>()), "31 faults between, of 120 pages");
+    }
 }

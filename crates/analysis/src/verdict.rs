@@ -64,7 +64,11 @@ pub enum Cause {
         signal: Option<i32>,
     },
     /// So many processes of the program outlive its first one, and were no longer recorded.
-    Outlived(u64),
+    Outlived {
+        processes: u64,
+        /// With `--wait`.
+        has_waited: bool,
+    },
     /// This part of the touched memory belongs to no recorded object.
     Unrecorded(f64),
     /// Processes that were started and not profiled used this part of the CPU time.
@@ -151,10 +155,14 @@ impl fmt::Display for Cause {
                 f,
                 "the program, which had one thread until then, ended as by a signal (exit status {exit_code}): what it would have done is not known"
             ),
-            Self::Outlived(processes) => {
+            Self::Outlived { processes, has_waited } => {
                 let (processes, run, are) =
                     if *processes == 1 { ("1 process", "runs", "is") } else { (&*format!("{processes} processes"), "run", "are") };
-                write!(f, "{processes} of the program still {run} and {are} no longer recorded; to record until all have ended: --wait")
+                write!(f, "{processes} of the program still {run} and {are} no longer recorded; ")?;
+                match has_waited {
+                    true => write!(f, "the recording ended before they did, in spite of --wait: a longer --duration, or none"),
+                    false => write!(f, "to record until all have ended: --wait"),
+                }
             }
             Self::Unrecorded(part) => write!(f, "{} of the touched memory belongs to no recorded object", percent(*part)),
             Self::Children(part) => write!(
@@ -303,7 +311,7 @@ impl Analysis {
         }
         // What a launcher leaves behind does the work. So may the recorded processes that go on.
         if self.processes_left > 0 && (!self.has_teams() || self.has_processes()) {
-            causes.push(Cause::Outlived(self.processes_left));
+            causes.push(Cause::Outlived { processes: self.processes_left, has_waited: self.has_waited });
         } else {
             causes.extend(self.unprofiled.map(Cause::Children));
         }
@@ -467,7 +475,7 @@ mod tests {
             Cause::Contradicted { .. } => 11,
             Cause::Killed { .. } => 12,
             Cause::RemoteScattered { .. } => 13,
-            Cause::Outlived(_) => 14,
+            Cause::Outlived { .. } => 14,
             Cause::UncertainObject { .. } => 15,
         }
     }
@@ -482,7 +490,7 @@ mod tests {
         for is_attached in [false, true] {
             all.extend(missing().map(|missing| Cause::NoAccesses { missing, is_attached }));
         }
-        all.extend([1, 4].map(Cause::Outlived));
+        all.extend([(1, false), (4, true)].map(|(processes, has_waited)| Cause::Outlived { processes, has_waited }));
         all.extend([0, 1, 40].map(|rows| Cause::NotWritten { cause: "the disk is full".to_owned(), rows }));
         for largest in [None, Some(("A".to_owned(), NotJudgedReason::NotSampled))] {
             all.push(Cause::RemoteElsewhere { interval: [0.25, 0.32], largest: largest.clone() });

@@ -64,13 +64,16 @@ pub fn diff_text(diff: &Diff, before: &str, after: &str, style: Style) -> String
 
 /// The largest factor by which runs are advised to be longer.
 const LONGEST: f64 = 1000.0;
+/// The longest run that is advised, seconds.
+const LONGEST_RUN_S: f64 = 4.0 * 3600.0;
 
 /// The JSON of `firsttouch diff`.
 #[derive(Serialize)]
 pub struct DiffJson<'a> {
     #[serde(flatten)]
     pub diff: &'a Diff,
-    /// How much longer both runs must be to show a difference that may be chance now; null if the difference is significant or unknown.
+    /// How much longer both runs must be to show a difference that may be chance now; null if the difference is significant or
+    /// unknown, or too small for any practical run.
     pub longer: Option<Longer>,
 }
 
@@ -92,7 +95,7 @@ pub struct Longer {
 }
 
 /// How much longer both runs must be: intervals shrink with the square root of the time, and a difference is significant when its
-/// interval no longer reaches 0. `None` if it is significant or unknown, or too small for any run.
+/// interval no longer reaches 0. `None` if it is significant or unknown, or too small for any practical run.
 #[must_use]
 pub fn longer(diff: &Diff) -> Option<Longer> {
     let change = &diff.remote_fraction;
@@ -100,8 +103,16 @@ pub fn longer(diff: &Diff) -> Option<Longer> {
         return None;
     }
     let factor = factor(change.difference?, change.difference_interval?)?;
+    if [diff.wall_s.before, diff.wall_s.after].into_iter().any(|wall_s| !is_practical(wall_s, factor)) {
+        return None;
+    }
     let more = |wall_s: Option<f64>| wall_s.map(|wall_s| wall_s * (factor - 1.0));
     Some(Longer { factor, before_s: more(diff.wall_s.before), after_s: more(diff.wall_s.after) })
+}
+
+/// Whether a run that is longer by a factor ends on the same day. If its time is not known, the factor alone counts.
+fn is_practical(wall_s: Option<f64>, factor: f64) -> bool {
+    wall_s.is_none_or(|wall_s| wall_s * factor <= LONGEST_RUN_S)
 }
 
 /// The factor on the time at which an interval around a difference no longer reaches 0; `None` if it is below 1 or impractical.
@@ -118,7 +129,7 @@ fn advice(diff: &Diff) -> Option<String> {
     }
     let Some(Longer { factor, before_s, after_s }) = longer(diff) else {
         return Some(
-            "The figures hardly differ, so no length of a run can be named that decides; four times the time halves the interval."
+            "The figures hardly differ: no practical run would show whether they differ at all. Four times the time halves the interval."
                 .to_owned(),
         );
     };
@@ -245,7 +256,7 @@ fn objects(out: &mut Lines, list: &[ObjectChange]) {
 
 #[cfg(test)]
 mod tests {
-    use super::factor;
+    use super::{factor, is_practical};
 
     /// Check how much longer runs must be: an interval that reaches twice as far as the difference needs four times the time.
     #[test]
@@ -256,5 +267,12 @@ mod tests {
         for (difference, interval) in [(0.0, [-0.1, 0.1]), (0.0001, [-0.1, 0.1]), (0.1, [0.05, 0.15]), (f64::NAN, [0.0, 1.0])] {
             assert_eq!(factor(difference, interval), None, "{difference}");
         }
+    }
+
+    /// Check that no run of a day is advised.
+    #[test]
+    fn runs_of_a_day_are_no_advice() {
+        assert!(is_practical(Some(90.0), 60.0) && is_practical(None, 900.0));
+        assert!(!is_practical(Some(90.0), 967.0));
     }
 }

@@ -136,6 +136,7 @@ pub fn serial() -> Analysis {
         attached: false,
         unprofiled: None,
         processes_left: 0,
+        has_waited: false,
         write_failure: None,
         lost: vec![],
         traffic: Traffic::default(),

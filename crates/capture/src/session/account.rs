@@ -79,6 +79,9 @@ impl Session<'_> {
         let behind = self.behind;
         if behind.processes > 0 {
             self.tracker.sink.write(|w| w.meta(Entry::ProcessesLeft(behind.processes)));
+            if self.options.wait {
+                self.tracker.sink.write(|w| w.meta(Entry::Waited));
+            }
         }
         if let Some(before) = &self.cpu_before {
             let spent = |&(pid, ticks): &(i32, u64)| ticks.saturating_sub(before.get(&pid).copied().unwrap_or(0));

@@ -57,6 +57,8 @@ pub struct Metadata {
     pub children_left: u64,
     /// Processes of the program, recorded or not, that still ran when the recording ended with the first process.
     pub processes_left: u64,
+    /// The recording was to last until all processes had ended (`--wait`).
+    pub has_waited: bool,
     /// CPU time of the program's first process, and of the processes that it started and waited for, at its end; `None` if not known.
     pub own_cpu_ns: Option<u64>,
     pub children_cpu_ns: Option<u64>,
@@ -99,6 +101,8 @@ pub enum Entry<'a> {
     WatchStartNs(u64),
     ChildrenLeft(u64),
     ProcessesLeft(u64),
+    /// Written with `ProcessesLeft` under `--wait`.
+    Waited,
     OwnCpuNs(u64),
     ChildrenCpuNs(u64),
     ProfilerCpuNs(u64),
@@ -132,6 +136,7 @@ impl Entry<'_> {
             Self::WatchStartNs(_) => "watch_start_ns",
             Self::ChildrenLeft(_) => "children_left",
             Self::ProcessesLeft(_) => "processes_left",
+            Self::Waited => "waited",
             Self::OwnCpuNs(_) => "own_cpu_ns",
             Self::ChildrenCpuNs(_) => "children_cpu_ns",
             Self::ProfilerCpuNs(_) => "profiler_cpu_ns",
@@ -168,7 +173,7 @@ impl Entry<'_> {
             | Self::SwappedBytes(value)
             | Self::SamplesOutside(value)
             | Self::MissingRows(value) => value.to_string(),
-            Self::Symbolized => "yes".to_owned(),
+            Self::Symbolized | Self::Waited => "yes".to_owned(),
             Self::ToolVersion(text) | Self::WriteFailure(text) => (*text).to_owned(),
             Self::Mode(Mode::Launch) => "launch".to_owned(),
             Self::Mode(Mode::Attach) => "attach".to_owned(),
@@ -210,6 +215,7 @@ impl Metadata {
             "watch_start_ns" => self.watch_start_ns = number(value),
             "children_left" => self.children_left = number(value).unwrap_or(0),
             "processes_left" => self.processes_left = number(value).unwrap_or(0),
+            "waited" => self.has_waited = true,
             "own_cpu_ns" => self.own_cpu_ns = number(value),
             "children_cpu_ns" => self.children_cpu_ns = number(value),
             "profiler_cpu_ns" => self.profiler_cpu_ns = number(value),
@@ -268,6 +274,7 @@ mod tests {
             Entry::WatchStartNs(4),
             Entry::ChildrenLeft(5),
             Entry::ProcessesLeft(11),
+            Entry::Waited,
             Entry::OwnCpuNs(8),
             Entry::ChildrenCpuNs(9),
             Entry::ProfilerCpuNs(10),
@@ -301,6 +308,7 @@ mod tests {
             watch_start_ns: Some(4),
             children_left: 5,
             processes_left: 11,
+            has_waited: true,
             own_cpu_ns: Some(8),
             children_cpu_ns: Some(9),
             profiler_cpu_ns: Some(10),

@@ -165,6 +165,11 @@ fn no_all_clear_for_what_was_not_seen() {
     let left = text(&analysis, &context(), PLAIN).replace('\n', " ");
     let expected = "NOT JUDGED: 1 process of the program still runs and is no longer recorded; to record until all have ended: --wait.";
     assert!(left.contains(expected), "{left}");
+    analysis.has_waited = true;
+    let waited = text(&analysis, &context(), PLAIN).replace('\n', " ");
+    let expected = "the recording ended before they did, in spite of --wait: a longer --duration, or none.";
+    assert!(waited.contains("no longer recorded") && waited.contains(expected) && !waited.contains("ended: --wait"), "{waited}");
+    analysis.has_waited = false;
     analysis.processes_left = 0;
     for evidence in &mut analysis.evidence {
         evidence.samples = 0;

@@ -10,7 +10,7 @@ use crate::findings::{self, Case, Context, Program, Weight};
 use crate::groups::{Group, groups};
 use crate::judge::{Judge, Subject, Usage, counted_accesses, divided};
 use crate::matrix::matrix;
-use crate::misplaced_part::misplaced_part;
+use crate::misplaced_part::{misplaced_part, misplaced_rows};
 use crate::names::names;
 use crate::notes::{NoteContext, notes};
 use crate::partition::MIN_UNITS;
@@ -72,8 +72,10 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
     };
     let mut subjects: Vec<Subject> = groups.iter().enumerate().filter_map(|(g, group)| subject(&judge, &uses, g, group)).collect();
     for subject in &mut subjects {
-        let object = &profile.objects[groups[subject.group].representative];
-        if let Some(part) = misplaced_part(subject, object.kind, object.process, &threads) {
+        let group = &groups[subject.group];
+        let object = &profile.objects[group.representative];
+        let part = misplaced_part(subject, object.kind, object.process, &threads);
+        if let Some(part) = part.or_else(|| misplaced_rows(subject, group, object.process, &threads)) {
             subject.touch = Rc::new(part);
         }
     }

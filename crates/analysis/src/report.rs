@@ -252,9 +252,12 @@ pub struct FirstTouchView {
     pub by_kernel: f64,
     /// Share of the touched pages that were touched under a former owner.
     pub recycled: f64,
-    /// The object is a mapping of several arrays, and the threads and places are those of its misplaced part.
+    /// The object is several arrays (in one mapping, or from one line), and the threads and places are those of its misplaced part.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_misplaced_part: bool,
+    /// How many of its allocations that part is, if one thread touched those and several the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial_allocations: Option<u64>,
 }
 
 /// A place in the code, with its share of the figure under which it is listed.

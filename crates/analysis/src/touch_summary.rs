@@ -70,6 +70,8 @@ pub struct TouchSummary {
     pub placed: Vec<Record>,
     /// The threads and places above are those of the misplaced part only (`misplaced_part.rs`).
     pub of_misplaced_part: bool,
+    /// If that part is the allocations of the group that one thread touched: how many.
+    pub serial_rows: Option<usize>,
 }
 
 impl TouchSummary {
@@ -97,6 +99,7 @@ impl TouchSummary {
             missing_error: 0.0,
             placed: Vec::new(),
             of_misplaced_part: false,
+            serial_rows: None,
         };
         let mut found = Vec::new();
         let mut all_pages = 0u64;

@@ -129,6 +129,7 @@ impl Builder<'_> {
             by_kernel: touch.by_kernel,
             recycled: touch.recycled,
             of_misplaced_part: touch.of_misplaced_part,
+            serial_allocations: touch.serial_rows.map(|rows| rows as u64),
         }
     }
 }

@@ -14,6 +14,7 @@ mod many_processes;
 mod names;
 mod pools;
 mod recorded_machine;
+mod rows;
 mod samples;
 mod seeds;
 mod shared_memory;

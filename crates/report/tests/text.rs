@@ -77,6 +77,7 @@ pub fn matrix_a() -> ObjectView {
             by_kernel: 0.0,
             recycled: 0.0,
             of_misplaced_part: false,
+            serial_allocations: None,
         },
         used_by_thread: vec![0.125; 8],
         used_by_thread_interval: vec![[0.11, 0.14]; 8],

@@ -106,7 +106,12 @@ impl Context<'_> {
         match kind {
             FindingKind::SerialFirstTouch => {
                 let before = before_the_loop(case).map_or_else(String::new, |text| format!(" {text}."));
-                format!("{name} was first touched by {touched} and is used by {used}: {figures}.{before}")
+                match case.subject.touch.serial_rows {
+                    Some(rows) => format!(
+                        "Of {name}, {rows} were first touched by {touched}, the others by several threads; all are used by {used}: {figures}.{before}"
+                    ),
+                    None => format!("{name} was first touched by {touched} and is used by {used}: {figures}.{before}"),
+                }
             }
             FindingKind::MismatchedPartition => format!(
                 "{name} was first touched in parallel ({}), but in a different partition from its use, by {used}: {figures}.",
@@ -173,7 +178,11 @@ impl Context<'_> {
     fn touched(&self, case: &Case<'_>) -> String {
         let touch = &case.subject.touch;
         let kernel = if touch.by_kernel >= 0.5 { "the kernel for " } else { "" };
-        let kernel = if touch.of_misplaced_part { format!("{kernel}(its misplaced part) ") } else { kernel.to_owned() };
+        let kernel = if touch.of_misplaced_part && touch.serial_rows.is_none() {
+            format!("{kernel}(its misplaced part) ")
+        } else {
+            kernel.to_owned()
+        };
         let who = match touch.main_worker() {
             Some((_, share)) if share >= super::SERIAL => format!("{kernel}{} alone", self.toucher(case)),
             _ => format!("{kernel}{} threads", touch.by_worker.len()),

@@ -223,9 +223,11 @@ fn rows(object: &ObjectView) -> Vec<LineRow> {
     });
     let touch = &object.first_touch;
     let mut by = by_threads(&touch.by_thread, touch.partition);
-    if touch.of_misplaced_part {
-        by = format!("its misplaced part, {by}");
-    }
+    by = match touch.serial_allocations {
+        Some(count) => format!("{count} of {}, {by}", object.count),
+        None if touch.of_misplaced_part => format!("its misplaced part, {by}"),
+        None => by,
+    };
     if touch.by_kernel >= 0.5 {
         by = format!("{by}, in the kernel (I/O)");
     }

@@ -52,10 +52,17 @@ fn for_team(context: &Context<'_>, case: &Case<'_>, cause: TouchCause, language:
     }
     // Chunks that are dealt out in turn: their size is not known here.
     if case.subject.partition.kind == PartitionKind::BlockCyclic && case.subject.arrays_in_mapping(case.object.kind).is_none() {
-        return Fix::words(format!(
-            "initialise {name} in parallel{at_touch}, with the schedule and chunk of the loop that uses it{}",
-            at(used(case))
-        ));
+        return Fix::words(match case.subject.touch.serial_rows {
+            Some(rows) => format!(
+                "initialise those {rows} of the {} allocations of {name} in parallel too{at_touch}, with the schedule and chunk of the loop that uses \
+                 them{}, if the rounds do not need each other; else let such a loop write one byte of each page before",
+                case.group.rows,
+                at(used(case))
+            ),
+            None => {
+                format!("initialise {name} in parallel{at_touch}, with the schedule and chunk of the loop that uses it{}", at(used(case)))
+            }
+        });
     }
     let (words, edits) = match cause {
         TouchCause::Memset | TouchCause::Memcpy => (

@@ -21,6 +21,28 @@ pub fn cpus(facts: &Facts, variables: &Variables, openmp: OpenMp) -> Option<(&'s
     Some(("GOMP_CPU_AFFINITY", affinity(openmp::set(variables, "GOMP_CPU_AFFINITY")?)?))
 }
 
+/// The CPUs that the value of the variable names one by one: a list of places that are not names.
+pub fn named(variables: &Variables, openmp: OpenMp) -> Option<(&'static str, BTreeSet<u32>)> {
+    let overrides = ["KMP_AFFINITY", "KMP_HW_SUBSET"].iter().any(|name| openmp::set(variables, name).is_some());
+    if openmp != OpenMp::Gnu && overrides {
+        return None;
+    }
+    match openmp::set(variables, "OMP_PLACES") {
+        Some(text) => Some(("OMP_PLACES", explicit(text)?)),
+        None => Some(("GOMP_CPU_AFFINITY", affinity(openmp::set(variables, "GOMP_CPU_AFFINITY")?)?)),
+    }
+}
+
+/// Whether a runtime understands a value of OMP_PLACES. Excluded places and negative strides are not examined.
+pub fn is_understood(text: &str) -> bool {
+    const NAMES: [&str; 7] = ["threads", "cores", "sockets", "ll_caches", "numa_domains", "dice", "tiles"];
+    let (name, count) = text.split_once('(').map_or((text, None), |(name, count)| (name, Some(count)));
+    let is_count = |text: &str| text.trim_end().strip_suffix(')').is_some_and(|text| text.trim().parse::<u32>().is_ok_and(|n| n > 0));
+    let is_named = NAMES.iter().any(|known| name.trim().eq_ignore_ascii_case(known)) && count.is_none_or(is_count);
+    let is_beyond = text.contains('!') || text.split(':').skip(1).any(|part| part.trim_start().starts_with('-'));
+    is_named || (is_beyond && text.contains('{')) || explicit(text).is_some()
+}
+
 /// `{0,1},{2:2:4}`, `{0:4}:8:4`; not `!{0}`.
 fn explicit(text: &str) -> Option<BTreeSet<u32>> {
     let mut cpus = BTreeSet::new();
@@ -77,7 +99,7 @@ fn abstract_places(facts: &Facts, text: &str) -> Option<BTreeSet<u32>> {
 }
 
 /// `0 3 1-2 4-15:2`.
-fn affinity(text: &str) -> Option<BTreeSet<u32>> {
+pub fn affinity(text: &str) -> Option<BTreeSet<u32>> {
     let mut cpus = BTreeSet::new();
     for part in text.split([' ', ',']).filter(|part| !part.is_empty()) {
         let (range, stride) = part.split_once(':').map_or((part, Some(1)), |(range, stride)| (range, stride.parse::<u64>().ok()));

@@ -29,9 +29,13 @@ pub fn is_known(id: &str, facts: &Facts) -> bool {
         "perf-forbidden" => tried(facts.probes.page_faults),
         "watchpoints-missing" => tried(facts.probes.watchpoint),
         "mempolicy-forbidden" => tried(facts.probes.mbind) || tried(facts.probes.set_mempolicy),
-        "unpinned-threads" | "threads-on-one-place" | "fewer-places-than-threads" | "more-threads-than-cpus" | "smt-shared" => {
-            facts.environment.is_some()
-        }
+        "unpinned-threads"
+        | "openmp-value-not-understood"
+        | "places-not-allowed"
+        | "threads-on-one-place"
+        | "fewer-places-than-threads"
+        | "more-threads-than-cpus"
+        | "smt-shared" => facts.environment.is_some(),
         id => of(id, facts).is_some(),
     }
 }
@@ -46,7 +50,11 @@ fn of(id: &str, facts: &Facts) -> Option<String> {
         }
         "watchpoints-missing" => Some(format!("perf_event_open for a watchpoint: {}", probe(probes.watchpoint))),
         "mempolicy-forbidden" => Some(calls(probes)),
-        "unpinned-threads" | "threads-on-one-place" | "fewer-places-than-threads" => {
+        "openmp-value-not-understood" => {
+            let names = ["OMP_PROC_BIND", "OMP_PLACES", "OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "GOMP_CPU_AFFINITY"];
+            Some(variables(facts, &names))
+        }
+        "unpinned-threads" | "places-not-allowed" | "threads-on-one-place" | "fewer-places-than-threads" => {
             Some(variables(facts, &["OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"]))
         }
         "more-threads-than-cpus" | "smt-shared" => {

@@ -240,6 +240,20 @@ fn each_check_is_provoked() {
             "OMP_PLACES=cores",
         ),
         (
+            "openmp-value-not-understood",
+            with(healthy(), &[("OMP_PROC_BIND", "spread"), ("OMP_PLACES", "core"), ("OMP_NUM_THREADS", "4")]),
+            Severity::Medium,
+            "OMP_PLACES: core",
+            "OMP_PLACES: cores, threads",
+        ),
+        (
+            "places-not-allowed",
+            with(healthy(), &[("GOMP_CPU_AFFINITY", "5-9"), ("OMP_NUM_THREADS", "4")]),
+            Severity::High,
+            "GOMP_CPU_AFFINITY: 5-9",
+            "unset GOMP_CPU_AFFINITY",
+        ),
+        (
             "preloaded-allocator",
             changed(|f| f.environment.as_mut().unwrap().extend([("LD_PRELOAD".to_owned(), "/a/b.so:/x/libjemalloc.so.2".to_owned())])),
             Severity::Low,
@@ -458,7 +472,7 @@ fn lists_of_places_are_counted() {
     let finding = only(&confined, "more-threads-than-cpus");
     assert!(finding.message.starts_with("4 threads share 1 CPU:"), "{}", finding.message);
     assert!(evidence(&finding).contains(&"taskset -c 0: CPUs 0".to_owned()), "{finding:#?}");
-    for places in ["{0},{2},{4},{6}", "{0:8}", "{0", "sockets(2)"] {
+    for places in ["{0},{2},{4},{6}", "{0:8}", "{7:8:-1}", "sockets(2)"] {
         silent(&with(healthy(), &[("OMP_PLACES", places), ("OMP_NUM_THREADS", "4")]));
     }
     silent(&with(healthy(), &[("OMP_PLACES", "{0}"), ("OMP_NUM_THREADS", "1")]));
@@ -467,12 +481,65 @@ fn lists_of_places_are_counted() {
     silent(&serial);
 }
 
+/// Check values that libgomp rejects, and such that it takes (measured with libgomp 14).
+#[test]
+fn values_that_no_runtime_understands() {
+    let bound = [("OMP_PROC_BIND", "spread"), ("OMP_PLACES", "cores"), ("OMP_NUM_THREADS", "4")];
+    let examined = |name: &str, value: &str| {
+        let mut facts = with(healthy(), &bound);
+        facts.topology.nodes.truncate(1);
+        facts.environment.as_mut().unwrap().insert(name.to_owned(), value.to_owned());
+        let found = examine(&facts).findings;
+        found.iter().any(|finding| finding.id == "openmp-value-not-understood" && finding.message.starts_with(name))
+    };
+    for (name, wrong, right) in [
+        ("OMP_PROC_BIND", &["sprea", "spread,x", "yes"][..], &["spread", "TRUE", "close,spread", "master", " primary "][..]),
+        (
+            "OMP_PLACES",
+            &["{0:2:1", "core", "{1-2}", "{0}{1}", "cores(x)", "{}"],
+            &["{0:2:1}", "ll_caches", "!{0}", "{3:4:-1}", "Cores(99)"],
+        ),
+        ("OMP_NUM_THREADS", &["abc", "0", "2,x", "2,", "-1"], &["4", " 4 , 2"]),
+        ("OMP_THREAD_LIMIT", &["x"], &["4"]),
+        ("GOMP_CPU_AFFINITY", &["x", "3-1", "0-3:0"], &["0-7", "0 3 1-2 4-7:2", "0,1"]),
+    ] {
+        assert!(wrong.iter().all(|value| examined(name, value)) && !right.iter().any(|value| examined(name, value)), "{name}");
+    }
+}
+
+/// Check lists with CPUs that the machine does not have, or that the process may not use.
+#[test]
+fn cpus_that_are_not_allowed() {
+    let found = |variable: &str, value: &str, allowed: u32| {
+        let mut facts = with(healthy(), &[(variable, value), ("OMP_NUM_THREADS", "2")]);
+        limits(&mut facts).allowed_cpus = Some((0..allowed).collect());
+        let finding = examine(&facts).findings.into_iter().find(|finding| finding.id == "places-not-allowed");
+        finding.map(|finding| (finding.severity, finding.message))
+    };
+    let (severity, message) = found("GOMP_CPU_AFFINITY", "5-9", 8).unwrap();
+    assert!(severity == Severity::High && message.contains("this machine does not have (8-9)") && message.contains("ends the program"));
+    assert!(found("GOMP_CPU_AFFINITY", "5-7", 2).unwrap().1.contains("this process may not use (5-7)"));
+    assert!(found("OMP_PLACES", "{0},{9}", 8).unwrap().1.contains("leave them out"));
+    let (severity, message) = found("OMP_PLACES", "{5}", 2).unwrap();
+    assert!(severity == Severity::High && message.contains("no place is left"));
+    assert_eq!(found("OMP_PLACES", "cores", 2), None);
+    assert_eq!(found("GOMP_CPU_AFFINITY", "0-1", 2), None);
+}
+
 /// Check that a check whose facts are unknown is left out, and not counted as made.
 #[test]
 fn unknown_facts_are_no_passed_checks() {
     let diagnosis = examine(&changed(|f| (f.governors, f.environment) = (BTreeMap::new(), None)));
     let unknown: Vec<&str> = diagnosis.left_out.iter().filter(|check| check.reason == UNKNOWN).map(|check| check.id).collect();
-    let threads = ["unpinned-threads", "threads-on-one-place", "fewer-places-than-threads", "more-threads-than-cpus", "smt-shared"];
+    let threads = [
+        "unpinned-threads",
+        "openmp-value-not-understood",
+        "places-not-allowed",
+        "threads-on-one-place",
+        "fewer-places-than-threads",
+        "more-threads-than-cpus",
+        "smt-shared",
+    ];
     assert_eq!(unknown, [&threads[..], &["frequency-governor"]].concat());
     assert_eq!(diagnosis.checked.len() + unknown.len(), CHECKS.len());
 }

@@ -7,6 +7,7 @@ mod nodes;
 mod permissions;
 mod program;
 mod threads;
+mod values;
 
 use crate::diagnosis::Finding;
 use firsttouch_model::facts::Facts;
@@ -40,6 +41,8 @@ pub const CHECKS: &[Check] = &[
     Check::new(permissions::WATCHPOINTS, AnyMachine, permissions::watchpoints),
     Check::new(permissions::MEMPOLICY, SeveralNodes, permissions::mempolicy),
     Check::new(threads::UNPINNED, SeveralNodes, threads::unpinned),
+    Check::new(values::NOT_UNDERSTOOD, AnyMachine, values::not_understood),
+    Check::new(values::NOT_ALLOWED, AnyMachine, values::not_allowed),
     Check::new(threads::TOGETHER, AnyMachine, threads::together),
     Check::new(threads::FEW_PLACES, AnyMachine, threads::few_places),
     Check::new(threads::TOO_MANY, AnyMachine, threads::too_many),

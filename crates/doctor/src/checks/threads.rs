@@ -28,7 +28,7 @@ pub fn team(facts: &Facts) -> Option<(&'static str, usize)> {
 }
 
 /// The environment and the runtime that reads it; `None` if no OpenMP program will run, or the environment is unknown.
-fn variables(facts: &Facts) -> Option<(&BTreeMap<String, String>, OpenMp)> {
+pub(super) fn variables(facts: &Facts) -> Option<(&BTreeMap<String, String>, OpenMp)> {
     let openmp = facts.program.as_ref().map_or(OpenMp::Unknown, |program| program.openmp);
     facts.environment.as_ref().filter(|_| openmp != OpenMp::None).map(|variables| (variables, openmp))
 }
@@ -71,6 +71,10 @@ fn bound(facts: &Facts) -> Option<(&'static str, Vec<u32>, usize)> {
     }
     let (variable, cpus) = places::cpus(facts, variables, openmp)?;
     let allowed = allowed(facts);
+    // A thread that cannot start is another finding.
+    if variable == "GOMP_CPU_AFFINITY" && cpus.iter().any(|cpu| !allowed.contains(cpu)) {
+        return None;
+    }
     let threads = team(facts).map_or(allowed.len(), |(_, threads)| threads);
     Some((variable, cpus.into_iter().filter(|cpu| allowed.contains(cpu)).collect(), threads))
 }

@@ -36,7 +36,10 @@ fn doctor() -> Command {
 fn silent() {
     let _rare = Setting::set(HUGE_PAGES, "madvise");
     let diagnosis = json_of(calm(&mut doctor()).arg("--json"));
-    assert_eq!((ids(&diagnosis), list(&diagnosis, "doubts").len(), list(&diagnosis, "left_out").len()), (vec![], 0, 0), "{diagnosis:#}");
+    // An emulated machine has no frequency governor, for example.
+    let is_unknown = |check: &Value| check["reason"] == "what it judges is not known here";
+    let others = list(&diagnosis, "left_out").iter().filter(|check| !is_unknown(check)).count();
+    assert_eq!((ids(&diagnosis), list(&diagnosis, "doubts").len(), others), (vec![], 0, 0), "{diagnosis:#}");
     let is_found = |id: &str| list(&diagnosis, "findings").iter().any(|finding| finding["id"] == id);
     assert_eq!(is_found("node-without-cpus"), nodes().iter().any(|node| node.cpus.is_empty()), "{diagnosis:#}");
 }

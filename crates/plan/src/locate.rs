@@ -1,5 +1,4 @@
-//! Finds a plan's sites in the files that will run: in the same build at the recorded offsets and at the compiler's copies of these calls, in
-//! another build at the same lines.
+//! Finds a plan's sites in the files that will run: at the recorded offsets in the same build, at the same lines in another build.
 
 use crate::program_files::static_array;
 use crate::{Code, Entry, Found, Frame, Identity, Module, Origin, Plan, ProgramFiles, Spot, file_name};
@@ -90,22 +89,12 @@ impl Search<'_> {
         };
         let file = file.as_ref()?;
         let ranges = match (file.is_same, shares_lines) {
-            (true, false) => self.copies(file, call, offset),
-            (true, true) => vec![(offset, offset.saturating_add(1))],
+            (true, _) => vec![(offset, offset.saturating_add(1))],
             (false, false) => self.at_lines(file, call, offset),
             // Ambiguous: several calls share these lines.
             (false, true) => Vec::new(),
         };
         (!ranges.is_empty()).then_some(Code { module, ranges })
-    }
-
-    /// The call itself, and its copies: with other arguments, the program may take another path through the function.
-    fn copies(&self, file: &Present, call: &[Frame], offset: u64) -> Vec<(u64, u64)> {
-        let mut ranges = vec![(offset, offset.saturating_add(1))];
-        if call.iter().all(Frame::has_line) {
-            ranges.extend(self.files.copies(&file.path, offset, call).into_iter().filter(|(from, to)| !(*from..*to).contains(&offset)));
-        }
-        ranges
     }
 
     fn at_lines(&self, file: &Present, call: &[Frame], offset: u64) -> Vec<(u64, u64)> {
@@ -118,70 +107,5 @@ impl Search<'_> {
             ranges.push((offset, offset.saturating_add(1)));
         }
         ranges
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Site;
-
-    /// A file in the build that was profiled, with two copies of the call at 100.
-    struct OneFile;
-
-    impl ProgramFiles for OneFile {
-        fn canonical(&self, path: &Path) -> Option<PathBuf> {
-            Some(path.to_owned())
-        }
-
-        fn build_id(&self, _: &Path) -> Option<String> {
-            Some("aa".into())
-        }
-
-        fn modified_unix_s(&self, _: &Path) -> Option<i64> {
-            None
-        }
-
-        fn device_and_inode(&self, _: &Path) -> Option<(u64, u64)> {
-            None
-        }
-
-        fn static_arrays(&self, _: &Path, _: &str) -> Vec<(u64, u64)> {
-            Vec::new()
-        }
-
-        fn code_at(&self, _: &Path, _: &[Frame]) -> Vec<(u64, u64)> {
-            panic!("the build is the same")
-        }
-
-        fn copies(&self, _: &Path, offset: u64, _: &[Frame]) -> Vec<(u64, u64)> {
-            if offset == 100 { vec![(95, 101), (200, 206), (300, 306)] } else { Vec::new() }
-        }
-
-        fn is_at(&self, _: &Path, _: u64, _: &[Frame]) -> bool {
-            false
-        }
-    }
-
-    /// Check that a call is also found where the compiler copied it, unless other calls of the program share its lines or it has none.
-    #[test]
-    fn copies_of_a_call() {
-        let found = |line: u32, shares_lines: bool| {
-            let frame =
-                Frame { module: "st".into(), offset: Some(100), function: "main".into(), file: "st.c".into(), line, ..Frame::default() };
-            let origin = Origin::Site(Site { frames: vec![frame], shares_lines, ..Site::default() });
-            let (what, at, reason) = (String::new(), String::new(), String::new());
-            let policy = crate::Policy::Interleave(vec![]);
-            let entry = Entry { what, at, bytes: 1 << 20, policy, small_pages: false, reason, gain: None, origin };
-            let module = Module { name: "st".into(), path: "/st".into(), build_id: "AA".into() };
-            let plan = Plan { modules: vec![module], entries: vec![entry], ..Plan::default() };
-            match locate(&plan, None, &OneFile).found[..] {
-                [Found::Site(ref code)] => code[0].ranges.clone(),
-                ref other => panic!("{other:?}"),
-            }
-        };
-        assert_eq!(found(14, false), [(100, 101), (200, 206), (300, 306)]);
-        assert_eq!(found(14, true), [(100, 101)]);
-        assert_eq!(found(0, false), [(100, 101)]);
     }
 }

@@ -289,7 +289,7 @@ fn cpu_mask(profile: &Profile, threads: &Threads, target: &Target) -> Option<Not
     (is_part && same).then(|| Note::CpuMask { cpus: mask.to_owned(), count: allowed.len(), machine: target.name.clone() })
 }
 
-/// The CPUs of a list as the kernel writes it (`0-3,8`); `None` if it is none.
+/// The CPUs of a list as the kernel writes it (`0-3,8`); `None` if the text is not such a list.
 fn cpus_of(list: &str) -> Option<BTreeSet<u32>> {
     /// More CPUs than any kernel supports.
     const MOST: u32 = 1 << 16;

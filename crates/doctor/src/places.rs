@@ -10,21 +10,18 @@ const MOST_CPUS: u64 = 1 << 16;
 /// The CPUs of all places to which threads are bound, and the variable that lists them. `None` without such a list, or if it is not understood:
 /// runtimes differ in what they make of wrong ones.
 pub fn cpus(facts: &Facts, variables: &Variables, openmp: OpenMp) -> Option<(&'static str, BTreeSet<u32>)> {
-    // These override or restrict the places.
-    let overrides = ["KMP_AFFINITY", "KMP_HW_SUBSET"].iter().any(|name| openmp::set(variables, name).is_some());
-    if openmp != OpenMp::Gnu && overrides {
-        return None;
-    }
-    if let Some(text) = openmp::set(variables, "OMP_PLACES") {
-        return Some(("OMP_PLACES", explicit(text).or_else(|| abstract_places(facts, text))?));
-    }
-    Some(("GOMP_CPU_AFFINITY", affinity(openmp::set(variables, "GOMP_CPU_AFFINITY")?)?))
+    let by_name = || Some(("OMP_PLACES", abstract_places(facts, openmp::set(variables, "OMP_PLACES")?)?));
+    named(variables, openmp).or_else(|| by_name().filter(|_| !is_overridden(variables, openmp)))
+}
+
+/// Whether variables of another runtime override or restrict the places.
+fn is_overridden(variables: &Variables, openmp: OpenMp) -> bool {
+    openmp != OpenMp::Gnu && ["KMP_AFFINITY", "KMP_HW_SUBSET"].iter().any(|name| openmp::set(variables, name).is_some())
 }
 
 /// The CPUs that the value of the variable names one by one: a list of places that are not names.
 pub fn named(variables: &Variables, openmp: OpenMp) -> Option<(&'static str, BTreeSet<u32>)> {
-    let overrides = ["KMP_AFFINITY", "KMP_HW_SUBSET"].iter().any(|name| openmp::set(variables, name).is_some());
-    if openmp != OpenMp::Gnu && overrides {
+    if is_overridden(variables, openmp) {
         return None;
     }
     match openmp::set(variables, "OMP_PLACES") {

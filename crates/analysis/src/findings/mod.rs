@@ -106,14 +106,13 @@ impl Context<'_> {
     }
 }
 
-/// Of findings whose fixes are the same change of the source (a loop that initialises two arrays), only the first one's text shows it, so that the
-/// change is made once. The changes as data (`fix_edits`) stay with each: equal ones are one.
+/// Findings whose fixes are the same change of the source (a loop that initialises two arrays) say so, so that the change is made once.
 pub fn name_shared_changes(findings: &mut [Finding]) {
     for at in 1..findings.len() {
         let (before, rest) = findings.split_at_mut(at);
         let finding = &mut rest[0];
         if let Some(first) = before.iter().find(|first| !first.fix_edits.is_empty() && first.fix_edits == finding.fix_edits) {
-            finding.fix = format!("the change of the source for {} is that for {} too", first.object_name, finding.object_name);
+            finding.fix = format!("make this change once, it is that for {} too: {}", first.object_name, finding.fix);
         }
     }
 }

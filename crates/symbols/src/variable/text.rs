@@ -42,7 +42,7 @@ impl Text {
         self.code.get(start..end.max(start)).unwrap_or_default().iter().collect()
     }
 
-    /// The position of a comment that ends the line; the end of the line if there is none.
+    /// The position where a comment begins that ends the line; without a comment, the end of the line.
     pub(super) fn comment(&self, length: usize) -> usize {
         let is_code = |place: &usize| !self.at(*place).is_whitespace();
         let code_end = (0..length).rev().find(is_code).map_or(0, |last| last + 1);

@@ -1,0 +1,278 @@
+//! What stands against calling a program well placed (`verdict.rs`), in words.
+
+use crate::{Interval, NotJudgedReason};
+use firsttouch_model::evidence::EvidenceSource;
+use firsttouch_model::{counted, signal_words};
+use std::fmt;
+
+/// What stands against an all-clear.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cause {
+    /// The profile could not be written to its end: why, and how many rows are missing.
+    NotWritten {
+        cause: String,
+        rows: u64,
+    },
+    /// The profile has no threads.
+    NoThreads,
+    /// The recording ended before the program did, which had one thread until then.
+    EndedEarly,
+    /// The program, which had one thread until then, was ended by a signal, or as if by one.
+    Killed {
+        exit_code: i32,
+        signal: Option<i32>,
+    },
+    /// So many processes of the program outlive its first one, and were no longer recorded.
+    Outlived {
+        processes: u64,
+        /// With `--wait`.
+        has_waited: bool,
+    },
+    /// This part of the touched memory belongs to no recorded object.
+    Unrecorded(f64),
+    /// Processes that were started and not profiled used this part of the CPU time.
+    Children(f64),
+    /// The program, which has one thread, did nothing that a sample could see in this time.
+    NothingSeen {
+        missing: Option<String>,
+        wall_s: f64,
+    },
+    /// No accesses were seen, because sources are missing (the sentence of one of them), or the run was short.
+    NoAccesses {
+        missing: Option<String>,
+        is_attached: bool,
+    },
+    /// The judged objects receive so little of the accesses seen. The object of the others with the most, and why it was not judged.
+    Uncovered {
+        judged: f64,
+        largest: Option<(String, NotJudgedReason)>,
+    },
+    /// So much is remote, most of it in objects that were not judged. That of them with the most accesses, and why it was not judged.
+    RemoteElsewhere {
+        interval: Interval,
+        largest: Option<(String, NotJudgedReason)>,
+    },
+    /// So much is remote, most of it in so many objects of which each has too little for a finding, and in objects that were not judged.
+    RemoteScattered {
+        interval: Interval,
+        objects: usize,
+    },
+    TooFewSamples {
+        samples: u64,
+        source: Option<EvidenceSource>,
+        is_attached: bool,
+    },
+    /// So many samples give the remote share this interval only.
+    TooUncertain {
+        interval: Interval,
+        samples: u64,
+        source: Option<EvidenceSource>,
+        is_attached: bool,
+        /// So many more seconds would decide, at this rate of samples.
+        more_s: Option<u64>,
+    },
+    /// An object would be misplaced, but for the width of the interval of its remote share.
+    UncertainObject {
+        name: String,
+        interval: Interval,
+        is_attached: bool,
+        more_s: Option<u64>,
+    },
+    /// By another source, so much is remote.
+    Contradicted {
+        by: EvidenceSource,
+        interval: Interval,
+        samples: u64,
+        is_attached: bool,
+    },
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |part: f64| format!("{:.0} %", part * 100.0);
+        match self {
+            Self::NotWritten { cause, rows: 0 } => {
+                write!(f, "the recording was not completed: {cause}; profile again where there is space (-o)")
+            }
+            Self::NotWritten { cause, rows } => write!(
+                f,
+                "the recording was not completed, {} missing: {cause}; profile again where there is space (-o)",
+                if *rows == 1 { "1 row is".to_owned() } else { format!("{rows} rows are") }
+            ),
+            Self::NoThreads => {
+                write!(f, "the profile has no threads: the recording ended before the program began, or could not be written")
+            }
+            Self::EndedEarly => {
+                write!(f, "the recording ended before the program did, which had one thread until then; record it for longer")
+            }
+            Self::Killed { signal: Some(signal), .. } => write!(
+                f,
+                "the program, which had one thread until then, was ended by {}: what it would have done is not known",
+                signal_words(*signal)
+            ),
+            Self::Killed { exit_code, signal: None } => write!(
+                f,
+                "the program, which had one thread until then, ended as by a signal (exit status {exit_code}): what it would have done is not known"
+            ),
+            Self::Outlived { processes, has_waited } => {
+                let (processes, run, are) =
+                    if *processes == 1 { ("1 process", "runs", "is") } else { (&*format!("{processes} processes"), "run", "are") };
+                write!(f, "{processes} of the program still {run} and {are} no longer recorded; ")?;
+                match has_waited {
+                    true => write!(f, "the recording ended before they did, in spite of --wait: a longer --duration, or none"),
+                    false => write!(f, "to record until all have ended: --wait"),
+                }
+            }
+            Self::Unrecorded(part) => write!(f, "{} of the touched memory belongs to no recorded object", percent(*part)),
+            Self::Children(part) => write!(
+                f,
+                "processes that the program started and that were not profiled used {} of the CPU time; to profile them: --follow",
+                percent(*part)
+            ),
+            Self::NothingSeen { missing: Some(missing), .. } => write!(f, "no accesses were seen: {missing}"),
+            Self::NothingSeen { missing: None, wall_s } => {
+                write!(f, "no accesses were seen in {wall_s:.1} s; profile the program at its usual work")
+            }
+            Self::NoAccesses { missing: Some(missing), .. } => write!(f, "no accesses were seen: {missing}"),
+            Self::NoAccesses { missing: None, is_attached: true } => write!(
+                f,
+                "no accesses to objects of known placement were seen; record for longer, or start the program under 'firsttouch profile'"
+            ),
+            Self::NoAccesses { missing: None, is_attached: false } => {
+                write!(f, "no accesses to objects of known placement were seen; profile a longer run, or with a smaller --min-size")
+            }
+            Self::Uncovered { judged, largest } => {
+                write!(f, "the judged objects receive {} of the accesses seen", percent(*judged))?;
+                match largest {
+                    Some((name, reason)) => write!(f, "; of the others, {name} receives the most: {reason}"),
+                    None => Ok(()),
+                }
+            }
+            Self::RemoteElsewhere { interval: [low, high], largest } => {
+                write!(
+                    f,
+                    "[{:.0}, {:.0}] % of the accesses would be remote, most of them to objects that were not judged",
+                    low * 100.0,
+                    high * 100.0
+                )?;
+                match largest {
+                    Some((name, reason)) => write!(f, "; of these, {name} receives the most: {reason}"),
+                    None => Ok(()),
+                }
+            }
+            Self::RemoteScattered { interval: [low, high], objects } => write!(
+                f,
+                "[{:.0}, {:.0}] % of the accesses would be remote, most of them to {} too small for a finding each; --verbose lists the objects",
+                low * 100.0,
+                high * 100.0,
+                counted(*objects as u64, "object")
+            ),
+            Self::TooUncertain { interval: [low, high], samples, source, is_attached, more_s } => write!(
+                f,
+                "the 95 % interval of the remote share, [{:.0}, {:.0}], is too wide: {} are too few; {}{}",
+                low * 100.0,
+                high * 100.0,
+                seen(*samples, source.as_ref()),
+                longer(*is_attached),
+                by_seconds(*more_s)
+            ),
+            Self::UncertainObject { name, interval: [low, high], is_attached, more_s } => write!(
+                f,
+                "{name} may be misplaced, but the 95 % interval of its remote share, [{:.0}, {:.0}], is too wide: too few samples; {}{}",
+                low * 100.0,
+                high * 100.0,
+                longer(*is_attached),
+                by_seconds(*more_s)
+            ),
+            Self::Contradicted { by, interval: [low, high], samples, is_attached } => write!(
+                f,
+                "the sources disagree: by '{by}', [{:.0}, {:.0}] % of the accesses would be remote ({}); {}",
+                low * 100.0,
+                high * 100.0,
+                seen(*samples, Some(by)),
+                longer(*is_attached)
+            ),
+            Self::TooFewSamples { samples, source, is_attached } => {
+                write!(f, "too few accesses were seen ({}); {}", seen(*samples, source.as_ref()), longer(*is_attached))
+            }
+        }
+    }
+}
+
+/// `38 samples`
+fn seen(samples: u64, source: Option<&EvidenceSource>) -> String {
+    counted(samples, if source == Some(&EvidenceSource::Hint) { "hinting fault" } else { "sample" })
+}
+
+fn longer(is_attached: bool) -> &'static str {
+    if is_attached { "record for longer" } else { "profile a longer run" }
+}
+
+/// ` (about 12 s more would decide)`
+fn by_seconds(more_s: Option<u64>) -> String {
+    more_s.map_or_else(String::new, |more| format!(" (about {more} s more would decide)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(cause: &Cause) -> usize {
+        match cause {
+            Cause::NoThreads => 0,
+            Cause::EndedEarly => 1,
+            Cause::Unrecorded(_) => 2,
+            Cause::Children(_) => 3,
+            Cause::NothingSeen { .. } => 4,
+            Cause::NoAccesses { .. } => 5,
+            Cause::Uncovered { .. } => 6,
+            Cause::TooFewSamples { .. } => 7,
+            Cause::TooUncertain { .. } => 8,
+            Cause::NotWritten { .. } => 9,
+            Cause::RemoteElsewhere { .. } => 10,
+            Cause::Contradicted { .. } => 11,
+            Cause::Killed { .. } => 12,
+            Cause::RemoteScattered { .. } => 13,
+            Cause::Outlived { .. } => 14,
+            Cause::UncertainObject { .. } => 15,
+        }
+    }
+
+    /// Check that no cause is empty or ends within a sentence.
+    #[test]
+    fn every_cause_has_words() {
+        let missing = || [None, Some("perf is forbidden".to_owned())];
+        let mut all = vec![Cause::NoThreads, Cause::EndedEarly, Cause::Unrecorded(0.8), Cause::Children(0.9)];
+        all.extend([None, Some(9)].map(|signal| Cause::Killed { exit_code: 137, signal }));
+        all.extend(missing().map(|missing| Cause::NothingSeen { missing, wall_s: 0.1 }));
+        for is_attached in [false, true] {
+            all.extend(missing().map(|missing| Cause::NoAccesses { missing, is_attached }));
+        }
+        all.extend([(1, false), (4, true)].map(|(processes, has_waited)| Cause::Outlived { processes, has_waited }));
+        all.extend([0, 1, 40].map(|rows| Cause::NotWritten { cause: "the disk is full".to_owned(), rows }));
+        for largest in [None, Some(("A".to_owned(), NotJudgedReason::NotSampled))] {
+            all.push(Cause::RemoteElsewhere { interval: [0.25, 0.32], largest: largest.clone() });
+            all.push(Cause::Uncovered { judged: 0.0, largest });
+        }
+        for source in [None, Some(EvidenceSource::Hint), Some(EvidenceSource::Sample)] {
+            for is_attached in [false, true] {
+                all.push(Cause::TooFewSamples { samples: 0, source: source.clone(), is_attached });
+                for more_s in [None, Some(12)] {
+                    let (interval, source, name) = ([0.1, 0.6], source.clone(), "A".to_owned());
+                    all.push(Cause::TooUncertain { interval, samples: 1000, source, is_attached, more_s });
+                    all.push(Cause::UncertainObject { name, interval, is_attached, more_s });
+                }
+            }
+        }
+        all.push(Cause::RemoteScattered { interval: [0.15, 0.19], objects: 20 });
+        all.push(Cause::Contradicted { by: EvidenceSource::Watch, interval: [0.61, 0.67], samples: 25, is_attached: false });
+        for cause in &all {
+            let text = cause.to_string();
+            assert!(text.trim().len() > 15 && !text.trim_end().ends_with([':', ',', ';']), "{cause:?}: '{text}'");
+        }
+        let mut kinds: Vec<usize> = all.iter().map(number).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        assert_eq!(kinds, (0..16).collect::<Vec<_>>());
+    }
+}

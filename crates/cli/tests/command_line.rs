@@ -218,7 +218,7 @@ fn files_can_be_pipes() {
     let compared: serde_json::Value = serde_json::from_str(&run("\"$0\" diff <(cat report.json) <(cat \"$1\") --json")).unwrap();
     assert!(compared["significant"] == false && compared["longer"].is_null(), "{compared}");
     let shown = run("\"$0\" diff report.json \"$1\"");
-    assert!(shown.contains("four times the time halves the interval"), "{shown}");
+    assert!(shown.contains("Four times the time halves the interval"), "{shown}");
     let by_name = run("\"$0\" report \"$1\" --machine \"$2\" --json");
     assert_eq!(run("\"$0\" report \"$1\" --machine <(cat \"$2\") --json"), by_name);
     run("\"$0\" plan <(cat \"$1\") -o plan.toml");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Compares the report's shares and remote fractions with the counts of programs that count their own accesses (tests/programs/truth).
 //!
-//! By default each program has one run of 10 s, and up to three if a figure is wrong (the evidence is a sample): more than 1.5 points from the truth,
+//! By default each program has one run of 6 s, and up to three if a figure is wrong (the evidence is a sample): more than 1.5 points from the truth,
 //! and the interval does not contain the truth or the figure is farther off than a bound that depends on the program.
-//! `FIRSTTOUCH_TRUTH_RUNS=10` makes that many runs of each program instead, prints every figure, and requires that the 95 % intervals
+//! `FIRSTTOUCH_TRUTH_RUNS=10` makes that many runs of 10 s of each program instead, prints every figure, and requires that the 95 % intervals
 //! cover the truth in nine of ten cases.
 
 use firsttouch_e2e::process::run;
@@ -18,11 +18,13 @@ use std::time::Duration;
 
 /// A figure this close to the truth is right.
 const TOLERANCE: f64 = 0.015;
-/// One whose interval contains the truth may be this far off: on a machine that others load, a thread's speed in the few samples of 10 s is uncertain by
+/// One whose interval contains the truth may be this far off: on a machine that others load, a thread's speed in the few samples of a run is uncertain by
 /// some percent (intervals of 3 to 4 points to each side; 0.5 to 1.5 on a quiet machine).
 const WITHIN_INTERVAL: f64 = 0.03;
 /// The same, if the speed of each thread is known by bursts only: 30 to 90 pairs of samples for all threads of a loop.
 const WITHIN_INTERVAL_OF_BURSTS: f64 = 0.06;
+/// How long the programs run, s: in `make test`, whose time is limited, and where several runs are asked for.
+const SECONDS: [&str; 2] = ["6", "10"];
 /// The status of a program that cannot run on this processor.
 const LACKS_INSTRUCTIONS: i32 = 77;
 
@@ -55,8 +57,8 @@ fn interval(value: &Value) -> Option<(f64, f64)> {
     Some((value[0].as_f64()?, value[1].as_f64()?))
 }
 
-fn measure(firsttouch: &Firsttouch, program: &Path, init: &str, file: &Path) -> Option<Vec<Figure>> {
-    let command = [program.to_str().expect("a readable path"), "--seconds", "10", "--init", init];
+fn measure(firsttouch: &Firsttouch, program: &Path, [seconds, init]: [&str; 2], file: &Path) -> Option<Vec<Figure>> {
+    let command = [program.to_str().expect("a readable path"), "--seconds", seconds, "--init", init];
     let outcome = run(&mut firsttouch.profile(file, &["--quiet"], &command));
     if outcome.status == LACKS_INSTRUCTIONS {
         return None;
@@ -123,7 +125,7 @@ fn check(name: &str, init: &str) {
     };
     let (mut close_runs, mut covered, mut figures_seen, mut far) = (0, 0, 0, Vec::new());
     for attempt in 1..=if wanted > 0 { wanted } else { 3 } {
-        let Some(figures) = measure(&firsttouch, &program, init, &file) else {
+        let Some(figures) = measure(&firsttouch, &program, [SECONDS[usize::from(wanted > 0)], init], &file) else {
             return skipped(&test, "the processor lacks the program's instructions");
         };
         far = figures.iter().filter(|f| !f.close(TOLERANCE, within_interval)).map(Figure::text).collect();

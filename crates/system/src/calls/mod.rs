@@ -13,6 +13,7 @@
 //! | [`mapped_file`] | mmap of files |
 //! | [`claim`] | fcntl: one process claims a file |
 //! | [`rename`] | renameat2 |
+//! | [`beneath`] | openat2: files below a folder |
 //! | [`clock`] | clock_gettime |
 //! | [`fresh_pages`] | mmap: the time of first touches |
 //! | [`process_memory`] | process_vm_readv |
@@ -22,6 +23,7 @@
 //! Affinity and memory policy apply to the calling thread, and to the processes that it starts or becomes (execve keeps both).
 
 pub mod affinity;
+pub mod beneath;
 pub mod claim;
 pub mod clock;
 pub mod fresh_pages;

@@ -5,7 +5,6 @@ use super::{Root, parse_list};
 use firsttouch_model::error::{Error, Result};
 use std::collections::BTreeSet;
 use std::fmt::Display;
-use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -90,9 +89,7 @@ impl Reader {
 
     /// The names in a directory, sorted; empty if it cannot be read.
     pub fn names(&self, directory: &str) -> Vec<String> {
-        let Ok(entries) = fs::read_dir(self.root.path(directory)) else { return Vec::new() };
-        let names: BTreeSet<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        names.into_iter().collect()
+        self.root.names(directory).unwrap_or_default().into_iter().collect::<BTreeSet<_>>().into_iter().collect()
     }
 }
 

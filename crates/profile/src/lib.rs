@@ -2,6 +2,7 @@
 
 mod bulk;
 mod fold;
+mod foreign;
 mod place;
 mod reader;
 mod reserve;

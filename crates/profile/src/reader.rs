@@ -1,5 +1,6 @@
 //! Reads a whole profile. The error for another kind of file, a damaged file or another schema says which it is.
 
+use crate::foreign;
 use crate::{APPLICATION_ID, OLDEST_VERSION, SCHEMA_VERSION};
 use firsttouch_model::error::{Context, Error, Result};
 use firsttouch_model::rows::metadata::Metadata;
@@ -24,7 +25,16 @@ pub fn open(path: &Path) -> Result<Profile> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
         // A reader of a crashed profile replays its WAL, which needs write access; without it, read what is in the main file.
         .or_else(|first| connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|_| first))?;
-    load(&connection).with_context(|| format!("cannot read profile {}: the file is damaged or incomplete", path.display()))
+    let read = || -> Result<Profile> {
+        if wal_exists(path) {
+            foreign::check_pages(&connection)?;
+        }
+        foreign::check_schema(&connection)?;
+        let profile = load(&connection)?;
+        foreign::check_nodes(&profile)?;
+        Ok(profile)
+    };
+    read().with_context(|| format!("cannot read profile {}: the file is damaged or incomplete", path.display()))
 }
 
 /// `PRAGMA application_id` of an SQLite file, from its header (offset 68, big endian); `None` if it is not an SQLite file.
@@ -67,6 +77,8 @@ pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
     let context = || format!("cannot open profile {name}");
     let connection = Connection::open_with_flags(plain(path), flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).with_context(context)?;
     let damaged = || format!("cannot read profile {name}: the file is damaged");
+    let size = |path: &Path| std::fs::metadata(path).map_or(0, |about| about.len());
+    foreign::restrict(&connection, size(path).saturating_add(size(&wal(path)))).with_context(damaged)?;
     let id: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0)).with_context(damaged)?;
     let version: i32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).with_context(damaged)?;
     if id != APPLICATION_ID {
@@ -105,10 +117,14 @@ pub(crate) fn plain(path: &Path) -> PathBuf {
     if path.is_absolute() { path.to_owned() } else { Path::new(".").join(path) }
 }
 
-fn wal_exists(path: &Path) -> bool {
+fn wal(path: &Path) -> PathBuf {
     let mut wal = path.as_os_str().to_owned();
     wal.push("-wal");
-    Path::new(&wal).exists()
+    wal.into()
+}
+
+fn wal_exists(path: &Path) -> bool {
+    wal(path).exists()
 }
 
 fn metadata(c: &Connection) -> Result<Metadata> {

@@ -87,12 +87,14 @@ impl Writer {
         let connection = Connection::open_with_flags(crate::reader::plain(&created.path), flags).with_context(context)?;
         // Without waiting for the disk, a crash of the machine may destroy the profile, a crash of firsttouch does not.
         connection.pragma_update(None, "synchronous", "OFF").with_context(context)?;
+        // In the file itself, not its WAL: they say what it is.
+        connection.pragma_update(None, "application_id", APPLICATION_ID).with_context(context)?;
+        connection.pragma_update(None, "user_version", SCHEMA_VERSION).with_context(context)?;
         // On a file system without shared memory (some network ones), SQLite has no WAL and uses a rollback journal.
         connection.query_row(&format!("PRAGMA journal_mode = {journal}"), [], |_| Ok(())).with_context(context)?;
         connection.pragma_update(None, "cache_size", -4096).with_context(context)?;
         // One transaction: some hundred system calls fewer before the program starts than one for each table.
-        let schema = format!("BEGIN; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION}; {SCHEMA} COMMIT;");
-        connection.execute_batch(&schema).with_context(context)?;
+        connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;")).with_context(context)?;
         let mut writer = Self::of(connection, created.clone());
         writer.begin()?;
         Ok(writer)
@@ -112,6 +114,8 @@ impl Writer {
     pub fn reopen(path: &Path) -> Result<Self> {
         let connection = crate::reader::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         connection.pragma_update(None, "synchronous", "OFF").with_context(|| format!("cannot open profile {}", path.display()))?;
+        // Writing takes as long as it takes.
+        connection.progress_handler(0, None::<fn() -> bool>);
         let created = Created { path: path.to_owned(), ..Created::default() };
         let mut writer = Self::of(connection, created);
         writer.begin()?;

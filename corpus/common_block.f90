@@ -4,7 +4,7 @@
 ! corpus: partition = block
 ! corpus: cause = loop
 ! corpus: remote = 0.5
-! corpus: fix = edit: !$omp parallel do schedule(static)
+! corpus: fix = edit: !$omp parallel do num_threads(4) schedule(static)
 ! corpus: build = gfortran -O2 -g -Wall -Wextra -fopenmp {src} -o {out}
 ! corpus: run = {out}
 ! corpus: why = The COMMON block /fields/ is filled by a serial subroutine; it is never allocated, only a symbol names it.

@@ -4,10 +4,11 @@ use crate::error::{Result, convert};
 use crate::generated_names;
 use crate::track::generated_code::GeneratedCode;
 use firsttouch_model::generated_code::is_generated;
-use firsttouch_model::rows::Profile;
+use firsttouch_model::rows::{Id, Profile, Site, SourceFile};
 use firsttouch_model::rows::metadata::{Entry, Symbols};
 use firsttouch_profile::Writer;
 use firsttouch_symbols::frames::symbolize_sites;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Symbolises the profile file at `path` in place, except code of the modules `without`. Names of `generated` code come from the files
@@ -20,15 +21,26 @@ pub fn symbolize_file(path: &Path, without: &[String], generated: &GeneratedCode
     generated_names::name_sites(&mut profile.sites, generated);
     symbolize_sites(&mut profile.sites, |module| is_generated(module) || without.iter().any(|w| w == module), progress);
     profile.meta.notes.extend(generated_names::notes(&profile.sites, generated));
+    profile.source_files = source_files(&profile.sites);
     write(path, &profile).map_err(convert::profile)?;
     profile.meta.symbols = Symbols::InFile;
     Ok(profile)
+}
+
+/// The files that the frames name, as they are now.
+fn source_files(sites: &BTreeMap<Id, Site>) -> BTreeMap<String, SourceFile> {
+    let names: BTreeSet<&String> = sites.values().flat_map(|site| &site.frames).filter_map(|frame| frame.file.as_ref()).collect();
+    let found = |name: &String| Some((name.clone(), firsttouch_symbols::source_file(&std::fs::metadata(name).ok()?)?));
+    names.into_iter().filter_map(found).collect()
 }
 
 fn write(path: &Path, profile: &Profile) -> convert::Written {
     let mut writer = Writer::reopen(path)?;
     for site in profile.sites.values() {
         writer.site(site)?;
+    }
+    for (name, file) in &profile.source_files {
+        writer.source_file(name, file)?;
     }
     if !profile.meta.notes.is_empty() {
         writer.meta(Entry::Notes(&profile.meta.notes))?;
@@ -41,7 +53,7 @@ fn write(path: &Path, profile: &Profile) -> convert::Written {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_model::rows::{Frame, Site};
+    use firsttouch_model::rows::Frame;
     use firsttouch_system::proc;
 
     /// Check that the profile in memory is the one in the file, so that nobody has to read the file again.

@@ -102,6 +102,10 @@ impl AnalysedProfile {
             // The start is known only to the second.
             sources = sources.until(SystemTime::UNIX_EPOCH + Duration::from_secs(start.saturating_add(1).min(u64::from(u32::MAX))));
         }
+        sources = sources.of(&profile);
+        if request.hides_source {
+            sources = sources.hidden();
+        }
         let mut analysis = analyse(&profile, &target, &sources);
         analysis.notes.extend(sources.notes());
         Ok(Self {

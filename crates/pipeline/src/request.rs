@@ -12,6 +12,8 @@ pub struct AnalysisRequest {
     pub(crate) pin: Option<RequestedPin>,
     /// Whether threads that did nothing take places too.
     pub(crate) place_all_threads: bool,
+    /// Whether the lines of source files are left out.
+    pub(crate) hides_source: bool,
     options: Vec<String>,
 }
 
@@ -28,7 +30,7 @@ impl AnalysisRequest {
             let seats = PinnableNodes::of(&machine.nodes);
             seats.map_or(Ok(()), |seats| seats.check(pin)).map_err(|reason| refused(format!("cannot use --pin '{text}': {reason}")))?;
         }
-        Ok(Self { machine, pin, place_all_threads: false, options })
+        Ok(Self { machine, pin, options, ..Self::default() })
     }
 
     /// Gives every thread a place, and spreads each process by itself.
@@ -37,6 +39,12 @@ impl AnalysisRequest {
         self.place_all_threads = true;
         self.options.push("--place-all-threads".to_owned());
         self
+    }
+
+    /// Leaves out the lines of source files.
+    #[must_use]
+    pub fn hiding_source(self) -> Self {
+        Self { hides_source: true, ..self }
     }
 
     /// The request as options of a command.

@@ -2,9 +2,12 @@
 
 use firsttouch_analysis::{Note, PythonValue, Sources};
 use firsttouch_model::TouchCause;
-use firsttouch_model::rows::Frame;
+use firsttouch_model::rows::metadata::Symbols;
+use firsttouch_model::rows::{Frame, Profile};
 use firsttouch_symbols::{self as symbols, SourceCache, library_buffer, python_value, touch_cause, user_frame, variable_near};
+use firsttouch_system::calls::identity::effective_user;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -21,13 +24,14 @@ pub type Bundled = &'static [(&'static str, &'static str)];
 pub struct FileSources {
     cache: RefCell<SourceCache>,
     bundled: Bundled,
+    is_hidden: bool,
 }
 
 impl FileSources {
     /// Sources on this machine. The sources of bundled programs need no files.
     #[must_use]
     pub fn new(bundled: Bundled) -> Self {
-        Self { cache: RefCell::default(), bundled }
+        Self { bundled, ..Self::default() }
     }
 
     /// Leaves out the lines of files that were changed after `newest`.
@@ -36,10 +40,33 @@ impl FileSources {
         Self { cache: RefCell::new(SourceCache::until(newest)), ..self }
     }
 
+    /// Leaves out the lines of files that are not the profile's source files, or that the profile's owner could not read if root asks.
+    #[must_use]
+    pub fn of(self, profile: &Profile) -> Self {
+        // A profile that was not symbolised by its recorder names no files.
+        let is_recorded = profile.meta.symbols == Symbols::InFile;
+        let files = if is_recorded { profile.source_files.clone() } else { BTreeMap::new() };
+        let owner = profile.owner.filter(|owner| *owner != 0 && effective_user() == 0);
+        let cache = self.cache.into_inner().of_recorded(&files).readable_by(owner);
+        Self { cache: RefCell::new(cache), ..self }
+    }
+
+    /// Shows no lines (`--no-source`). Names of variables come from them all the same.
+    #[must_use]
+    pub fn hidden(self) -> Self {
+        Self { is_hidden: true, ..self }
+    }
+
     /// Source files whose lines are not shown, because they were changed after the run.
     #[must_use]
     pub fn notes(&self) -> Vec<Note> {
         self.cache.borrow().changed().iter().map(|file| Note::ChangedSource(file.clone())).collect()
+    }
+
+    fn text(&self, file: &str, line: u32) -> Option<String> {
+        let mut cache = self.cache.borrow_mut();
+        let line_in = |text: &'static str| text.lines().nth((line as usize).checked_sub(1)?);
+        cache.line(Path::new(file), line).or_else(|| line_in(self.bundled(file)?)).map(str::to_owned)
     }
 
     fn bundled(&self, file: &str) -> Option<&'static str> {
@@ -49,14 +76,12 @@ impl FileSources {
 
 impl Sources for FileSources {
     fn line(&self, file: &str, line: u32) -> Option<String> {
-        let mut cache = self.cache.borrow_mut();
-        let line_in = |text: &'static str| text.lines().nth((line as usize).checked_sub(1)?);
-        cache.line(Path::new(file), line).or_else(|| line_in(self.bundled(file)?)).map(str::to_owned)
+        if self.is_hidden { None } else { self.text(file, line) }
     }
 
     fn cause(&self, frames: &[Frame], call: Option<&str>) -> TouchCause {
         let own = user_frame(frames);
-        let text = own.and_then(|frame| self.line(frame.file.as_deref()?, frame.line?));
+        let text = own.and_then(|frame| self.text(frame.file.as_deref()?, frame.line?));
         touch_cause(frames, call, text.as_deref())
     }
 

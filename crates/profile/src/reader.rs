@@ -7,7 +7,7 @@ use firsttouch_model::rows::metadata::Metadata;
 use firsttouch_model::rows::{
     Access, AccessKind, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Frame, Id, Lost, Machine, Object,
     ObjectKind, Page, Policy, Process, Profile, Progress, Region, Release, SampleState, SampledAccess, SampledLoop, Seen, SharedMemory,
-    Site, SmallBlock, Thread, TimerSample, Window,
+    Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
 };
 use firsttouch_system::calls::identity::effective_user;
 use firsttouch_system::process::user;
@@ -32,7 +32,7 @@ pub fn open(path: &Path) -> Result<Profile> {
         foreign::check_schema(&connection)?;
         let profile = load(&connection)?;
         foreign::check_nodes(&profile)?;
-        Ok(profile)
+        Ok(Profile { owner: std::fs::metadata(path).ok().map(|about| about.uid()), ..profile })
     };
     read().with_context(|| format!("cannot read profile {}: the file is damaged or incomplete", path.display()))
 }
@@ -283,6 +283,8 @@ fn load(c: &Connection) -> Result<Profile> {
         lost: rows(c, "SELECT source, reason, count FROM lost", |r| {
             Ok(Lost { source: r.get(0)?, reason: r.get(1)?, count: unsigned(r, 2)? })
         })?,
+        source_files: source_files(c)?,
+        owner: None,
     };
     let frames = rows(c, "SELECT site, address, module, offset, inlined, function, file, line FROM frames ORDER BY site, depth", |r| {
         let site: i64 = r.get(0)?;
@@ -320,6 +322,15 @@ fn has_column(c: &Connection, table: &str, name: &str) -> Result<bool> {
         .query_row("SELECT count(*) FROM pragma_table_info(?) WHERE name = ?", [table, name], |row| row.get(0))
         .map_err(|error| Error::invalid_data(error.to_string()))?;
     Ok(count > 0)
+}
+
+/// Early files of version 3, and all of version 2, lack the table.
+fn source_files(c: &Connection) -> Result<BTreeMap<String, SourceFile>> {
+    if !has_table(c, "source_files")? {
+        return Ok(BTreeMap::new());
+    }
+    let read = |r: &Row<'_>| Ok((r.get(0)?, SourceFile { bytes: unsigned(r, 1)?, modified_ns: r.get(2)? }));
+    Ok(rows(c, "SELECT path, bytes, modified_ns FROM source_files", read)?.into_iter().collect())
 }
 
 /// Early files of version 3, and all of version 2, lack the table.

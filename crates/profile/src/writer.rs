@@ -9,7 +9,7 @@ use firsttouch_model::error::{Context, Result};
 use firsttouch_model::rows::metadata::Entry;
 use firsttouch_model::rows::{
     Access, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Id, Machine, Object, Page, Policy, Process,
-    Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, Thread, TimerSample, Window,
+    Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
 };
 use firsttouch_system::proc::limits;
 use rusqlite::types::Value;
@@ -314,6 +314,10 @@ impl Writer {
                 o.thread
             ],
         )
+    }
+
+    pub fn source_file(&self, path: &str, file: &SourceFile) -> Result<()> {
+        self.run("INSERT OR REPLACE INTO source_files VALUES (?, ?, ?)", params![path, signed(file.bytes), file.modified_ns])
     }
 
     pub fn shared_memory(&self, object: Id, s: &SharedMemory) -> Result<()> {

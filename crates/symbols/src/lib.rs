@@ -37,7 +37,7 @@ pub use names::readable_function;
 pub use ownership::{library_buffer, user_frame};
 pub use resolved::{Line, Resolved};
 pub use search::{LineSearch, build_id};
-pub use source_code::SourceCache;
+pub use source_code::{SourceCache, source_file};
 pub use statics::{StaticObject, StaticObjects, static_objects};
 pub use symbolizer::Symbolizer;
 pub use variable::python::{PythonValue, python_value};

@@ -1,15 +1,24 @@
 //! Lines of source files, each file read once.
+//!
+//! The names of source files come from a profile, which may come from anywhere: a report must not show the lines of files that are no source
+//! code, or that who asks for the report could not read ([`SourceCache`]).
 
-use std::collections::HashMap;
-use std::fs::{self, OpenOptions};
+use firsttouch_model::rows::SourceFile;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, Metadata, OpenOptions};
 use std::io::Read;
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Larger files are not read as source code, bytes.
 const LARGEST_FILE: u64 = 8 << 20;
+/// How the names of source files end.
+const ENDINGS: &str = "c cc cp cpp cxx c++ h hh hpp hxx h++ inc inl ipp tcc f for ftn f77 f90 f95 f03 f08 F FOR F77 F90 F95 F03 F08 rs go py pyx \
+                       pxd java kt scala js mjs ts jl d m mm cu cuh hip cl ispc s S asm zig nim swift pas adb ads ml hs rb lua php cs vala y l";
+/// Folders of headers, whose names need no ending (`vector`).
+const HEADERS: [&str; 2] = ["/usr/include/", "/usr/local/include/"];
 
 /// Source files by path. Relative paths are relative to the current directory. Missing or too large files have no lines.
 #[derive(Default)]
@@ -17,6 +26,10 @@ pub struct SourceCache {
     files: HashMap<PathBuf, Option<Source>>,
     /// Files changed later are not the ones that the program was built from.
     newest: Option<SystemTime>,
+    /// Files as they were when the profile was made. Others are not read. Without it, files with the name of a source file are.
+    recorded: Option<BTreeMap<String, SourceFile>>,
+    /// Files that this user may not read are not read.
+    reader: Option<u32>,
     changed: Vec<PathBuf>,
 }
 
@@ -24,6 +37,28 @@ struct Source {
     text: String,
     /// The range of each line in the text, without its line end.
     lines: Vec<Range<usize>>,
+}
+
+/// What a profile keeps of a file; `None` if it is not a regular file.
+#[must_use]
+pub fn source_file(about: &Metadata) -> Option<SourceFile> {
+    let modified_ns = about.mtime().saturating_mul(1_000_000_000).saturating_add(about.mtime_nsec());
+    about.is_file().then(|| SourceFile { bytes: about.len(), modified_ns })
+}
+
+fn is_named_as_source(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| ENDINGS.split_whitespace().any(|one| one == ending))
+        || path.canonicalize().is_ok_and(|path| HEADERS.iter().any(|folder| path.starts_with(folder)))
+}
+
+/// Whether a user may read a file, by the permissions of it and the folders above it. The groups of the user are not asked for.
+fn may_read(user: u32, path: &Path) -> bool {
+    let allows = |path: &Path, own: u32, others: u32| {
+        fs::metadata(path).is_ok_and(|about| about.mode() & if about.uid() == user { own } else { others } != 0)
+    };
+    let Ok(path) = path.canonicalize() else { return false };
+    allows(&path, 0o400, 0o4) && path.ancestors().skip(1).all(|folder| allows(folder, 0o100, 0o1))
 }
 
 impl Source {
@@ -64,6 +99,19 @@ impl SourceCache {
         Self { newest: Some(newest), ..Self::default() }
     }
 
+    /// The same cache, which reads only files that are as they were when a profile was made, if that is known, and else only files that are named as
+    /// source files are.
+    #[must_use]
+    pub fn of_recorded(self, files: &BTreeMap<String, SourceFile>) -> Self {
+        Self { recorded: (!files.is_empty()).then(|| files.clone()), ..self }
+    }
+
+    /// The same cache, which reads only files that this user may read.
+    #[must_use]
+    pub fn readable_by(self, user: Option<u32>) -> Self {
+        Self { reader: user, ..self }
+    }
+
     /// Requested files that have changed since, in the order of the requests.
     #[must_use]
     pub fn changed(&self) -> &[PathBuf] {
@@ -71,8 +119,19 @@ impl SourceCache {
     }
 
     fn is_changed(&self, file: &Path) -> bool {
-        let modified = || fs::metadata(file).and_then(|meta| meta.modified()).ok();
-        self.newest.is_some_and(|newest| modified().is_some_and(|modified| modified > newest))
+        let Ok(about) = fs::metadata(file) else { return false };
+        let recorded = self.recorded.as_ref().and_then(|files| files.get(file.to_str()?));
+        self.newest.is_some_and(|newest| about.modified().is_ok_and(|modified| modified > newest))
+            || recorded.is_some_and(|recorded| source_file(&about).is_some_and(|now| now != *recorded))
+    }
+
+    /// Whether the file is source code that this report may show.
+    fn is_allowed(&self, file: &Path) -> bool {
+        let is_source = match &self.recorded {
+            Some(files) => file.to_str().is_some_and(|name| files.contains_key(name)),
+            None => is_named_as_source(file),
+        };
+        is_source && self.reader.is_none_or(|user| may_read(user, file))
     }
 
     /// The text of a line; lines count from 1.
@@ -93,11 +152,12 @@ impl SourceCache {
 
     fn source(&mut self, file: &Path) -> Option<&Source> {
         if !self.files.contains_key(file) {
-            let changed = self.is_changed(file);
+            let is_allowed = self.is_allowed(file);
+            let changed = is_allowed && self.is_changed(file);
             if changed {
                 self.changed.push(file.to_owned());
             }
-            self.files.insert(file.to_owned(), if changed { None } else { Source::read(file) });
+            self.files.insert(file.to_owned(), if is_allowed && !changed { Source::read(file) } else { None });
         }
         self.files.get(file)?.as_ref()
     }
@@ -113,15 +173,15 @@ mod tests {
         let directory = tempfile::TempDir::new().unwrap();
         let path = |name: &str| directory.path().join(name);
         fs::write(path("a.c"), b"one\r\ntwo\n\nf\xfcnf").unwrap();
-        fs::write(path("empty"), b"").unwrap();
-        File::create(path("large")).unwrap().set_len(LARGEST_FILE + 1).unwrap();
+        fs::write(path("empty.c"), b"").unwrap();
+        File::create(path("large.c")).unwrap().set_len(LARGEST_FILE + 1).unwrap();
         let mut cache = SourceCache::new();
         for (line, text) in
             [(0, None), (1, Some("one")), (2, Some("two")), (3, Some("")), (4, Some("f\u{fffd}nf")), (5, None), (u32::MAX, None)]
         {
             assert_eq!(cache.line(&path("a.c"), line), text);
         }
-        for name in ["empty", "large", "missing", "."] {
+        for name in ["empty.c", "large.c", "missing.c", "."] {
             assert_eq!(cache.line(&path(name), 1), None, "{name}");
         }
         assert_eq!(cache.window(&path("a.c"), 2, 1), Some((vec!["one", "two", ""], 1)));
@@ -131,6 +191,39 @@ mod tests {
         fs::remove_file(path("a.c")).unwrap();
         assert_eq!(cache.line(&path("a.c"), 1), Some("one"));
         // Tests run in the crate's directory.
-        assert_eq!(cache.line(Path::new("Cargo.toml"), 1), Some("[package]"));
+        assert_eq!(cache.line(Path::new("src/source_code.rs"), 1), Some("//! Lines of source files, each file read once."));
+    }
+
+    /// Check that a profile cannot make a report show files that are no source code, that have changed, or that its owner may not read.
+    #[test]
+    fn other_files_are_not_shown() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let (code, secret) = (directory.path().join("a.c"), directory.path().join("shadow"));
+        fs::write(&code, "int a;\n").unwrap();
+        fs::write(&secret, "root:x\n").unwrap();
+        assert_eq!(SourceCache::new().line(&secret, 1), None, "it has no name of a source file");
+        for name in ["/etc/shadow", "/etc/passwd", "/proc/self/environ", "/proc/self/mem"] {
+            assert_eq!(SourceCache::new().line(Path::new(name), 1), None, "{name}");
+        }
+        let now = |path: &Path| source_file(&fs::metadata(path).unwrap()).unwrap();
+        let recorded = |path: &Path, file| BTreeMap::from([(path.to_str().unwrap().to_owned(), file)]);
+        let same = recorded(&code, now(&code));
+        assert_eq!(SourceCache::new().of_recorded(&same).line(&code, 1), Some("int a;"));
+        assert_eq!(SourceCache::new().of_recorded(&recorded(&secret, now(&secret))).line(&code, 1), None, "it is not in the profile");
+        for other in [SourceFile { bytes: 8, ..now(&code) }, SourceFile { modified_ns: 0, ..now(&code) }] {
+            let mut cache = SourceCache::new().of_recorded(&recorded(&code, other));
+            assert_eq!((cache.line(&code, 1), cache.changed().len()), (None, 1));
+        }
+        let readable = |mode: u32, user: u32| {
+            use std::os::unix::fs::PermissionsExt;
+            fs::set_permissions(&code, fs::Permissions::from_mode(mode)).unwrap();
+            let same = recorded(&code, now(&code));
+            SourceCache::new().of_recorded(&same).readable_by(Some(user)).line(&code, 1).is_some()
+        };
+        let (own, other) = (fs::metadata(&code).unwrap().uid(), 40_000);
+        // The folder is of this user alone.
+        assert!(readable(0o644, own) && !readable(0o644, other) && !readable(0o044, own));
+        fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        assert!(readable(0o644, other) && !readable(0o640, other));
     }
 }

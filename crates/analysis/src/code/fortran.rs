@@ -281,6 +281,16 @@ impl Fortran {
         is_open && specification.iter().any(|code| declares(code))
     }
 
+    /// The digits that the unit around a line declares a constant to be: `4` of `integer, parameter :: n = 100, threads = 4`.
+    pub fn number_of_parameter(&self, line: u32, name: &str) -> Option<&str> {
+        self.unit(line)?.find_map(|at| {
+            let (_, list) = self.code(at).split_once("::").filter(|(attributes, _)| attributes.contains("parameter"))?;
+            let (_, value) = list.split(',').find_map(|one| one.split_once('=').filter(|(own, _)| own.trim() == name))?;
+            let value = value.trim();
+            (!value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit())).then_some(value)
+        })
+    }
+
     /// Whether a loop's variable chooses elements on a line.
     pub fn is_indexed_by(&self, one: &Do, line: u32) -> bool {
         let Some(head) = &one.head else { return false };

@@ -88,6 +88,9 @@ pub struct Report {
     /// Print the report as JSON (schema firsttouch.report/1)
     #[arg(long)]
     pub json: bool,
+    /// Show no lines of source files, and so no changes to them: for a report that is passed on
+    #[arg(long)]
+    pub no_source: bool,
 }
 
 /// The machine that a profile is judged on.

@@ -24,7 +24,7 @@ pub use pages::{Page, UNKNOWN_NODE};
 pub use profile::Profile;
 pub use regions::Region;
 pub use samples::{AccessKind, NO_OBJECT, Progress, SampleState, SampledAccess, SampledLoop, TimerSample};
-pub use sites::{Frame, Site};
+pub use sites::{Frame, Site, SourceFile};
 pub use threads::{Process, Seen, Thread};
 pub use touches::{Appeared, FaultCount, FaultPeriod, FirstTouch};
 pub use windows::{Access, Window};

@@ -3,7 +3,7 @@
 use super::metadata::Metadata;
 use super::{
     Access, Appeared, Counter, Evidence, FaultCount, FaultPeriod, FirstTouch, FoldedObjects, Id, Lost, Machine, Object, Page, Policy,
-    Process, Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, Thread, TimerSample, Window,
+    Process, Region, Release, SampledAccess, Seen, SharedMemory, Site, SmallBlock, SourceFile, Thread, TimerSample, Window,
 };
 use crate::evidence::EvidenceSource;
 use std::collections::BTreeMap;
@@ -39,6 +39,10 @@ pub struct Profile {
     pub counters: Vec<Counter>,
     pub regions: Vec<Region>,
     pub lost: Vec<Lost>,
+    /// Source files that the frames name, as they were when the profile was symbolised; empty if that was not recorded.
+    pub source_files: BTreeMap<String, SourceFile>,
+    /// Who owns the file; `None` if it is not a file of its own (a pipe).
+    pub owner: Option<u32>,
 }
 
 impl Profile {

@@ -42,3 +42,11 @@ impl Frame {
         usize::try_from(self.address >> 32).ok()?.checked_sub(1)
     }
 }
+
+/// A source file as it was when the profile was symbolised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceFile {
+    pub bytes: u64,
+    /// Unix time, ns.
+    pub modified_ns: i64,
+}

@@ -38,6 +38,9 @@ pub(super) fn size(context: &Context<'_>, case: &Case<'_>, file: &str, line: u32
     let words: Vec<String> = of_text(text)?.into_iter().filter(|t| t.kind == Kind::Word).map(|t| t.text).collect();
     let is_simple = of_text(text)?.iter().all(|t| matches!(t.kind, Kind::Word | Kind::Number));
     let sources = context.places.sources;
+    if let Some(number) = number_at_use(context, case, file, line, text) {
+        return Some(format!(" num_threads({number})"));
+    }
     let is_known = words.is_empty()
         || at_use == Some(file)
             && match Language::of(file)? {
@@ -51,6 +54,18 @@ pub(super) fn size(context: &Context<'_>, case: &Case<'_>, file: &str, line: u32
                 }
             };
     Some(if is_simple && is_known { format!(" num_threads({text})") } else { String::new() })
+}
+
+/// The value of a Fortran constant that the unit which uses the object declares, and the unit around `line` does not.
+fn number_at_use(context: &Context<'_>, case: &Case<'_>, file: &str, line: u32, text: &str) -> Option<String> {
+    let place = case.view.used_at.first()?;
+    let (at, used) = place.file.as_deref().zip(place.line)?;
+    let name = text.trim().to_ascii_lowercase();
+    let read = |file: &str| matches!(Language::of(file), Some(Language::Fortran)).then(|| Fortran::read(context.places.sources, file)).flatten();
+    if read(file)?.is_parameter_at(line, &name) && at == file {
+        return None;
+    }
+    read(at)?.number_of_parameter(used, &name).map(str::to_owned)
 }
 
 /// Whether the loop that uses the object is divided in parts that the order of its rounds gives, each thread one part.

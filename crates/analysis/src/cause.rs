@@ -47,6 +47,11 @@ pub enum Cause {
         judged: f64,
         largest: Option<(String, NotJudgedReason)>,
     },
+    /// These objects were not judged, each of which may have many remote accesses: their shares of the accesses, and the reason of the first.
+    HeavyOpen {
+        named: Vec<(String, f64)>,
+        reason: NotJudgedReason,
+    },
     /// So much is remote, most of it in objects that were not judged. That of them with the most accesses, and why it was not judged.
     RemoteElsewhere {
         interval: Interval,
@@ -148,6 +153,12 @@ impl fmt::Display for Cause {
                     None => Ok(()),
                 }
             }
+            Self::HeavyOpen { named, reason } => {
+                let list: Vec<String> =
+                    named.iter().map(|(name, share)| format!("{name} ({} of the accesses seen)", percent(*share))).collect();
+                let was = if named.len() == 1 { "was" } else { "were" };
+                write!(f, "{} {was} not judged: {reason}", list.join(" and "))
+            }
             Self::RemoteElsewhere { interval: [low, high], largest } => {
                 write!(
                     f,
@@ -235,6 +246,7 @@ mod tests {
             Cause::RemoteScattered { .. } => 13,
             Cause::Outlived { .. } => 14,
             Cause::UncertainObject { .. } => 15,
+            Cause::HeavyOpen { .. } => 16,
         }
     }
 
@@ -264,6 +276,9 @@ mod tests {
                 }
             }
         }
+        for count in [1, 2] {
+            all.push(Cause::HeavyOpen { named: vec![("A".to_owned(), 0.15); count], reason: NotJudgedReason::UnknownNodes });
+        }
         all.push(Cause::RemoteScattered { interval: [0.15, 0.19], objects: 20 });
         all.push(Cause::Contradicted { by: EvidenceSource::Watch, interval: [0.61, 0.67], samples: 25, is_attached: false });
         for cause in &all {
@@ -273,6 +288,6 @@ mod tests {
         let mut kinds: Vec<usize> = all.iter().map(number).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        assert_eq!(kinds, (0..16).collect::<Vec<_>>());
+        assert_eq!(kinds, (0..17).collect::<Vec<_>>());
     }
 }

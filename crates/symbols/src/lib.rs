@@ -34,7 +34,7 @@ mod variable;
 
 pub use cause::touch_cause;
 pub use names::readable_function;
-pub use ownership::{library_buffer, user_frame};
+pub use ownership::{is_python_library, library_buffer, user_frame};
 pub use resolved::{Line, Resolved};
 pub use search::{LineSearch, build_id};
 pub use source_code::SourceCache;

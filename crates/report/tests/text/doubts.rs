@@ -184,6 +184,7 @@ fn small_blocks_of_interpreters_are_one_line() {
     let mut analysis = well_placed();
     let object = &mut analysis.objects[0];
     (object.judged, object.kind, object.name) = (false, ObjectKind::Pool, "small blocks of 17 allocating lines".into());
+    object.access_share = Some(0.01);
     object.reason = Some("fits in a core's cache".into());
     object.allocated_at = None;
     let place = |module: &str, share| CodeLocation { module: Some(module.into()), offset: Some(1), share, ..CodeLocation::default() };

@@ -7,6 +7,9 @@ use crate::source_code::CodeLocations;
 use firsttouch_model::rows::{Frame, Id, Object, Profile};
 use std::collections::BTreeMap;
 
+/// Places added to a name, at most.
+const MOST_PLACES: usize = 2;
+
 /// Adds to each name that several objects of one process share the innermost line at which their stacks differ (`p (main.c:8)`), and the
 /// variable of the instance that this line constructs (`data_ (of A, main.cpp:10)`). Those that still have one name get the line at which they
 /// differ beside it, and so on; then that of a Python library (`model.fit(x) (_kmeans.py:1459)`), the one nearest to the program's own code.
@@ -17,9 +20,9 @@ pub(crate) fn distinguish(profile: &Profile, groups: &[Group], places: &CodeLoca
     for (g, name) in list.iter().enumerate().filter(|(g, _)| has_stack(*g)) {
         same.entry((object(g).process, name.shown.clone())).or_default().push(g);
     }
-    let mut open: Vec<Vec<usize>> = same.into_values().collect();
-    while let Some(members) = open.pop() {
-        if members.len() < 2 {
+    let mut open: Vec<(usize, Vec<usize>)> = same.into_values().map(|members| (0, members)).collect();
+    while let Some((places_added, members)) = open.pop() {
+        if members.len() < 2 || places_added == MOST_PLACES {
             continue;
         }
         let name = list[members[0]].shown.clone();
@@ -31,7 +34,7 @@ pub(crate) fn distinguish(profile: &Profile, groups: &[Group], places: &CodeLoca
             list[g].shown = place.map_or_else(|| name.clone(), |place| with_place(&name, &place));
             parts.entry(list[g].shown.clone()).or_default().push(g);
         }
-        open.extend(parts.into_values());
+        open.extend(parts.into_values().map(|part| (places_added + 1, part)));
     }
 }
 

@@ -58,6 +58,7 @@ mod homes;
 mod inherited;
 mod instances;
 mod judge;
+mod left_behind;
 mod matrix;
 mod misplaced_part;
 mod names;

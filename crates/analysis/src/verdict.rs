@@ -23,6 +23,10 @@ const MUCH_REMOTE: f64 = 0.1;
 /// An object with this share of the accesses is named by itself if it is not judged.
 const HEAVY: f64 = 0.05;
 
+/// A program to which firsttouch attached, and whose threads ran for less than this part of the time, all together, did nothing that a verdict could
+/// rest on.
+const IDLE: f64 = 0.05;
+
 /// Exit statuses of programs that a signal ended, as shells give them.
 const BY_SIGNALS: RangeInclusive<i32> = 129..=192;
 
@@ -102,6 +106,9 @@ impl Analysis {
         }
         if self.machine.nodes < 2 {
             return causes;
+        }
+        if let Some(ran_s) = self.ran_s.filter(|ran_s| self.is_attached() && *ran_s < IDLE * self.wall_s && self.missing_accesses().is_none()) {
+            return vec![Cause::Idle { ran_s, wall_s: self.wall_s }];
         }
         // What a launcher leaves behind does the work. So may the recorded processes that go on.
         if self.processes_left > 0 && (!self.has_teams() || self.has_processes()) {

@@ -248,7 +248,7 @@ fn objects(out: &mut Lines, list: &[ObjectChange]) {
             difference,
         ]);
     }
-    out.table(&rows, &[Left, Left, Right, Left, Left, Left]);
+    out.headed_table(&rows, &[Left, Left, Right, Left, Left, Left]);
     if list.len() > SHOWN {
         out.sentence(&format!("and {} with fewer accesses (--json has all)", count(list.len() - SHOWN, "object")));
     }

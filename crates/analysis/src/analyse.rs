@@ -8,8 +8,8 @@ use crate::evidence::{Counts, Evidence, Hit, Reader, SOURCES, Source, SourceRef,
 use crate::faults::Faults;
 use crate::findings::{self, Case, Context, Program, Weight};
 use crate::groups::{Group, groups};
-use crate::left_behind;
 use crate::judge::{Judge, Subject, Usage, counted_accesses, divided};
+use crate::left_behind;
 use crate::matrix::matrix;
 use crate::misplaced_part::{misplaced_part, misplaced_rows};
 use crate::names::names;

@@ -107,7 +107,9 @@ impl Analysis {
         if self.machine.nodes < 2 {
             return causes;
         }
-        if let Some(ran_s) = self.ran_s.filter(|ran_s| self.is_attached() && *ran_s < IDLE * self.wall_s && self.missing_accesses().is_none()) {
+        if let Some(ran_s) =
+            self.ran_s.filter(|ran_s| self.is_attached() && *ran_s < IDLE * self.wall_s && self.missing_accesses().is_none())
+        {
             return vec![Cause::Idle { ran_s, wall_s: self.wall_s }];
         }
         // What a launcher leaves behind does the work. So may the recorded processes that go on.

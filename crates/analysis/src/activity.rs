@@ -31,7 +31,7 @@ const DRIVER: f64 = 0.1;
 /// The number of samples that show when a thread works.
 const ENOUGH_SAMPLES: u64 = 8;
 /// If more than this fraction of all samples was lost, a thread may have worked without one.
-const MOST_LOST: f64 = 0.1;
+const MOST_LOST: f64 = 0.25;
 /// If the busiest worker used less CPU time, nobody is idle: CPU times are read in ticks of 10 ms.
 const LEAST_BUSY_NS: f64 = 100e6;
 /// The CPU time that was read of a thread tells what it did if the thread lived for two readings.

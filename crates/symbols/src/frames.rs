@@ -1,5 +1,6 @@
 //! Adds functions and lines to the frames of a profile in memory.
 
+use crate::tail_calls::JUMPED_TO;
 use crate::{Resolved, Symbolizer};
 use firsttouch_model::generated_code::is_generated;
 use firsttouch_model::rows::metadata::Symbols;
@@ -26,8 +27,6 @@ type ByOffset = HashMap<(String, u64), Vec<Resolved>>;
 /// Code to resolve, by module.
 type Wanted<'a> = BTreeMap<&'a str, BTreeSet<u64>>;
 
-/// Calls above which a function may be missing, because it jumped to one of these.
-const JUMPED_TO: &[&str] = &["memset", "memcpy", "memmove"];
 /// Calls that are looked at: each costs a pass over the DWARF of a compilation unit.
 const MOST_JUMPS: usize = 256;
 
@@ -64,10 +63,12 @@ fn key(frame: &Frame) -> Option<(String, u64)> {
     frame.module.clone().zip(frame.offset)
 }
 
-/// The function that a frame is in, if it is one that programs jump to.
+/// The function that a frame is in, if it may be one that programs jump to. Empty if it is not known: variants of memset for a processor are no
+/// exported symbols of the C library.
 fn touching<'a>(frame: &Frame, resolved: &'a ByOffset) -> Option<&'a str> {
-    let name = resolved.get(&key(frame)?)?.last()?.function.as_deref()?;
-    JUMPED_TO.iter().any(|one| name.contains(one)).then_some(name)
+    let module = frame.module.as_deref().filter(|module| is_system(module))?;
+    let name = resolved.get(&(module.to_owned(), frame.offset?))?.last().and_then(|one| one.function.as_deref()).unwrap_or_default();
+    (name.is_empty() || JUMPED_TO.iter().any(|one| name.contains(one))).then_some(name)
 }
 
 /// Calls of other modules from which a system library was reached: module, offset, and the library's function.

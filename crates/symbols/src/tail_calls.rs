@@ -9,6 +9,9 @@ use crate::dwarf::Reader;
 use crate::functions::FunctionTable;
 use gimli::{AttributeValue, DebuggingInformationEntry, EntriesTreeNode, Reader as _, UnitOffset, UnitRef};
 
+/// Functions that touch memory and that programs jump to.
+pub(crate) const JUMPED_TO: &[&str] = &["memset", "memcpy", "memmove"];
+
 type Entry = DebuggingInformationEntry<Reader>;
 
 /// The function at a call site.
@@ -20,7 +23,7 @@ enum Callee {
 }
 
 /// An address in the function that the call which returns to `return_address` calls: that of its jump to `inner`, a function of another module. `unit_at` finds the
-/// unit of an address. `None` if there is no such call, or the function does not jump.
+/// unit of an address. If `inner` is empty, it is one of [`JUMPED_TO`]. `None` if there is no such call, or the function does not jump.
 pub(crate) fn jump<'a>(
     unit_at: impl Fn(u64) -> Option<UnitRef<'a, Reader>>,
     functions: &FunctionTable,
@@ -72,7 +75,8 @@ fn jump_of(unit: &UnitRef<'_, Reader>, function: UnitOffset, inner: &str) -> gim
     let start = first_address(unit, root.entry());
     let mut jumps = Vec::new();
     collect_jumps(unit, root, &mut jumps)?;
-    let is_there = |(_, target): &&(u64, Option<String>)| target.as_deref().is_some_and(|target| inner.contains(target));
+    let goes_there = |target: &str| if inner.is_empty() { JUMPED_TO.contains(&target) } else { inner.contains(target) };
+    let is_there = |(_, target): &&(u64, Option<String>)| target.as_deref().is_some_and(goes_there);
     let named: Vec<u64> = jumps.iter().filter(is_there).map(|(address, _)| *address).collect();
     Ok(match (named.as_slice(), jumps.as_slice()) {
         ([one], _) | ([], [(one, None)]) => Some(*one),

@@ -322,5 +322,9 @@ fn functions_that_jump() {
         assert_eq!(memset, [("clear".to_owned(), Some(line_of(CLEARS, "// jump"))), ("either".to_owned(), Some(8))], "{source}");
         assert_eq!(above_main("__memmove_evex"), [("either".to_owned(), Some(10))]);
         assert_eq!(above_main("malloc"), []);
+        // The C library has no name for the code: of a function with two jumps, the line at its beginning.
+        let unnamed = above_main("");
+        assert_eq!(unnamed[0], ("clear".to_owned(), Some(line_of(CLEARS, "// jump"))));
+        assert!(unnamed[1].0 == "either" && unnamed.len() == 2 && matches!(unnamed[1].1, Some(6..=8)), "{unnamed:?}");
     }
 }

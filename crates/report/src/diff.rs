@@ -12,7 +12,7 @@ use serde::Serialize;
 
 /// The number of objects shown; the others are counted.
 const SHOWN: usize = 16;
-const LONGEST_NAME: usize = 24;
+const LONGEST_NAME: usize = 40;
 
 /// The comparison as text. `before` and `after` are the names that the user gave the two.
 #[must_use]

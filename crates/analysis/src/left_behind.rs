@@ -65,9 +65,8 @@ mod tests {
             allowed_cpus: None,
             node_moves: 0,
         };
-        let mut profile = Profile::default();
-        profile.processes = vec![process(1, 0, Some(990)), process(2, born_ms, None)];
-        profile.threads = vec![thread];
+        let processes = vec![process(1, 0, Some(990)), process(2, born_ms, None)];
+        let mut profile = Profile { processes, threads: vec![thread], ..Profile::default() };
         (profile.meta.start_ns, profile.meta.end_ns, profile.meta.processes_left) = (Some(0), Some(1000 * MS), 1);
         profile
     }

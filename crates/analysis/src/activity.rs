@@ -5,8 +5,8 @@
 //! without a place is judged on the wrong node.
 //!
 //! - CPU times are read every half second. A thread that lived for less than a second counts with its whole life, because most of its work
-//!   may have come after the reading. So does a thread that was never read; if its end is not known either, it is not idle. But if it was sampled
-//!   at ticks of its CPU time, and hardly any sample was lost, it used at most one tick more than at its last sample.
+//!   may have come after the reading. So does a thread that was never read; if its end is not known either, it is not idle. But if it only waited in
+//!   its samples at ticks of its CPU time, and few samples were lost, it used at most one tick more than at its last sample.
 //! - When firsttouch attached to a program, the times contain the life of the program before. So the busiest worker counts with at most the
 //!   observed time.
 //! - CPU time in which a thread only waited or was in the kernel, as its samples show, is not work: helper threads of libraries yield in a loop
@@ -30,6 +30,8 @@ const LITTLE_MEMORY: f64 = 0.05;
 const DRIVER: f64 = 0.1;
 /// The number of samples that show when a thread works.
 const ENOUGH_SAMPLES: u64 = 8;
+/// A thread that only waits computes in at most this fraction of its samples.
+const HARDLY: f64 = 0.1;
 /// If more than this fraction of all samples was lost, a thread may have worked without one.
 const MOST_LOST: f64 = 0.25;
 /// If the busiest worker used less CPU time, nobody is idle: CPU times are read in ticks of 10 ms.
@@ -127,7 +129,7 @@ fn computing_parts(profile: &Profile) -> HashMap<Id, f64> {
     for sample in profile.samples.iter().filter(|sample| sample.weight > 0.0) {
         let (all, computing) = counts.entry(sample.thread).or_default();
         *all += 1;
-        *computing += u64::from(matches!(sample.state, SampleState::Computing | SampleState::Undecoded));
+        *computing += u64::from(computes(sample.state));
     }
     let part = |(all, computing): (u64, u64)| ((computing + 1) as f64 / (all + 1) as f64).min(1.0);
     counts.into_iter().map(|(thread, counts)| (thread, part(counts))).collect()
@@ -148,20 +150,27 @@ pub fn active_times(profile: &Profile) -> HashMap<Id, Lifetime> {
     times.into_iter().filter(|(_, (seen, _))| *seen >= ENOUGH_SAMPLES).map(|(thread, (_, time))| (thread, time)).collect()
 }
 
+fn computes(state: SampleState) -> bool {
+    matches!(state, SampleState::Computing | SampleState::Undecoded)
+}
+
 /// The samples of one thread at ticks of its CPU time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sampled {
     /// Its CPU time at the last one, ns.
     last_ns: u64,
     ticks: f64,
+    /// Of these, in how many it may have computed.
+    computing: f64,
     /// Samples of it may be missing.
     has_gaps: bool,
 }
 
 impl Sampled {
-    /// The CPU time that the thread used at most: the next sample would have come a tick later. `None` if samples may be missing.
+    /// The CPU time that the thread used at most: the next sample would have come a tick later. `None` if samples may be missing, or if the thread computed:
+    /// then doubt counts as work.
     fn most_ns(&self) -> Option<u64> {
-        let is_sure = !self.has_gaps && self.ticks >= 1.0;
+        let is_sure = !self.has_gaps && self.ticks >= 1.0 && self.computing <= HARDLY * self.ticks;
         is_sure.then(|| self.last_ns.saturating_add((self.last_ns as f64 / self.ticks) as u64))
     }
 }
@@ -175,6 +184,7 @@ fn sampled_cpu_ns(profile: &Profile) -> HashMap<Id, Sampled> {
         let sampled = of_thread.entry(sample.thread).or_default();
         sampled.last_ns = sample.cpu_ns.max(sampled.last_ns);
         sampled.ticks += sample.weight;
+        sampled.computing += if computes(sample.state) { sample.weight } else { 0.0 };
         // A sample stands for more than one tick where only part of the time is sampled.
         sampled.has_gaps |= many_lost || sample.weight > 1.0;
     }
@@ -365,6 +375,17 @@ mod tests {
         assert_eq!(idle(&all), [4], "1 may have worked unseen");
         (all.lost, all.samples[100].weight) = (vec![], 4.0);
         assert_eq!(idle(&all), [4], "part of the time was not sampled");
+    }
+
+    /// Check that a short thread that computed counts with its life, as one without samples: after a long serial phase, workers of a few ticks work.
+    #[test]
+    fn short_workers_work() {
+        let lived = |id: Id| Thread { died_ns: Some(40 * MS), ..thread(id, None) };
+        let mut all = profile(vec![lived(1), lived(2)]);
+        all.threads[0] = thread(0, Some(1200));
+        all.samples = ticks(0, 300, SampleState::Computing).chain(ticks(1, 3, SampleState::Computing)).collect();
+        all.samples.extend(ticks(2, 3, SampleState::InKernel));
+        assert_eq!(idle(&all), [2]);
     }
 
     /// Check which processes only start others.

@@ -34,7 +34,7 @@
 #define FT_SAMPLE_STACK 48u     /* most words of the stack: the red zone, and 256 bytes above the stack pointer */
 #define FT_SHIFT_MOST_US 2000u
 #define FT_RING_CHILDREN 14u
-#define FT_PYTHON_TEXT_MAX 2296u /* longest text of FT_REC_PYTHON: 41 slots */
+#define FT_PYTHON_TEXT_MAX 6888u /* longest text of FT_REC_PYTHON: 123 slots */
 
 struct ft_ring_header {
     uint64_t magic;

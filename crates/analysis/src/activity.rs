@@ -5,14 +5,16 @@
 //! without a place is judged on the wrong node.
 //!
 //! - CPU times are read every half second. A thread that lived for less than a second counts with its whole life, because most of its work
-//!   may have come after the reading. So does a thread that was never read; if its end is not known either, it is not idle.
+//!   may have come after the reading. So does a thread that was never read; if its end is not known either, it is not idle. But if it only waited in
+//!   its samples at ticks of its CPU time, and few samples were lost, it used at most one tick more than at its last sample.
 //! - When firsttouch attached to a program, the times contain the life of the program before. So the busiest worker counts with at most the
 //!   observed time.
-//! - CPU time in which a thread only waited or was in the kernel, as at least `ENOUGH_SAMPLES` of its samples show, is not work: helper threads of
-//!   libraries yield in a loop until they are needed.
+//! - CPU time in which a thread only waited or was in the kernel, as its samples show, is not work: helper threads of libraries yield in a loop
+//!   until they are needed. One tick more than were seen may have been work.
 //! - Threads of an OpenMP team have places by their number, whether they work or not. They are not idle.
 
 use crate::slots::Lifetime;
+use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::rows::{Id, Profile, SampleState, Thread, TimerSample};
 use std::collections::{HashMap, HashSet};
 
@@ -26,7 +28,12 @@ const LITTLE_MEMORY: f64 = 0.05;
 /// A process with less than this fraction of the CPU time of the busiest process, and of all first touches, only starts the others (mpirun, a
 /// script).
 const DRIVER: f64 = 0.1;
+/// The number of samples that show when a thread works.
 const ENOUGH_SAMPLES: u64 = 8;
+/// A thread that only waits computes in at most this fraction of its samples.
+const HARDLY: f64 = 0.1;
+/// If more than this fraction of all samples was lost, a thread may have worked without one.
+const MOST_LOST: f64 = 0.25;
 /// If the busiest worker used less CPU time, nobody is idle: CPU times are read in ticks of 10 ms.
 const LEAST_BUSY_NS: f64 = 100e6;
 /// The CPU time that was read of a thread tells what it did if the thread lived for two readings.
@@ -59,8 +66,8 @@ pub fn idle_workers(profile: &Profile, worker_of: &HashMap<Id, WorkerId>) -> Has
     for thread in &profile.threads {
         let Some(worker) = worker_of.get(&thread.id) else { continue };
         let work = works.entry(*worker).or_default();
-        let sampled = sampled.get(&thread.id).copied();
-        work.least_ns = work.least_ns.saturating_add(thread.cpu_ns.max(sampled).unwrap_or(0));
+        let sampled = sampled.get(&thread.id);
+        work.least_ns = work.least_ns.saturating_add(thread.cpu_ns.max(sampled.map(|sampled| sampled.last_ns)).unwrap_or(0));
         let part = computing.get(&thread.id).copied().unwrap_or(1.0);
         let most_ns = most_cpu_ns(thread, sampled, profile.meta.end_ns).map(|ns| (ns as f64 * part) as u64);
         work.most_ns = work.most_ns.zip(most_ns).map(|(sum, own)| sum.saturating_add(own));
@@ -97,7 +104,7 @@ pub fn drivers(profile: &Profile) -> HashSet<Id> {
     let sampled = sampled_cpu_ns(profile);
     let mut used: HashMap<Id, Option<u64>> = HashMap::new();
     for thread in &profile.threads {
-        let own = most_cpu_ns(thread, sampled.get(&thread.id).copied(), profile.meta.end_ns);
+        let own = most_cpu_ns(thread, sampled.get(&thread.id), profile.meta.end_ns);
         let all = used.entry(thread.process).or_insert(Some(0));
         *all = all.zip(own).map(|(sum, own)| sum.saturating_add(own));
     }
@@ -116,16 +123,16 @@ pub fn drivers(profile: &Profile) -> HashSet<Id> {
     used.into_iter().filter(is_small).map(|(process, _)| process).collect()
 }
 
-/// The part of each thread's CPU time in which it may have computed, for threads with enough samples.
+/// The part of each sampled thread's CPU time in which it may have computed.
 fn computing_parts(profile: &Profile) -> HashMap<Id, f64> {
     let mut counts: HashMap<Id, (u64, u64)> = HashMap::new();
     for sample in profile.samples.iter().filter(|sample| sample.weight > 0.0) {
         let (all, computing) = counts.entry(sample.thread).or_default();
         *all += 1;
-        *computing += u64::from(matches!(sample.state, SampleState::Computing | SampleState::Undecoded));
+        *computing += u64::from(computes(sample.state));
     }
-    let enough = counts.into_iter().filter(|(_, (all, _))| *all >= ENOUGH_SAMPLES);
-    enough.map(|(thread, (all, computing))| (thread, ((computing + 1) as f64 / (all + 1) as f64).min(1.0))).collect()
+    let part = |(all, computing): (u64, u64)| ((computing + 1) as f64 / (all + 1) as f64).min(1.0);
+    counts.into_iter().map(|(thread, counts)| (thread, part(counts))).collect()
 }
 
 /// From when to when threads computed or touched memory first, of those with enough samples to tell.
@@ -143,28 +150,61 @@ pub fn active_times(profile: &Profile) -> HashMap<Id, Lifetime> {
     times.into_iter().filter(|(_, (seen, _))| *seen >= ENOUGH_SAMPLES).map(|(thread, (_, time))| (thread, time)).collect()
 }
 
-/// CPU time of threads at their last sample, ns. Samples that stand for no time have another clock.
-fn sampled_cpu_ns(profile: &Profile) -> HashMap<Id, u64> {
-    let mut last: HashMap<Id, u64> = HashMap::new();
-    for sample in profile.samples.iter().filter(|sample| sample.weight > 0.0) {
-        let ns = last.entry(sample.thread).or_default();
-        *ns = sample.cpu_ns.max(*ns);
+fn computes(state: SampleState) -> bool {
+    matches!(state, SampleState::Computing | SampleState::Undecoded)
+}
+
+/// The samples of one thread at ticks of its CPU time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sampled {
+    /// Its CPU time at the last one, ns.
+    last_ns: u64,
+    ticks: f64,
+    /// Of these, in how many it may have computed.
+    computing: f64,
+    /// Samples of it may be missing.
+    has_gaps: bool,
+}
+
+impl Sampled {
+    /// The CPU time that the thread used at most: the next sample would have come a tick later. `None` if samples may be missing, or if the thread computed:
+    /// then doubt counts as work.
+    fn most_ns(&self) -> Option<u64> {
+        let is_sure = !self.has_gaps && self.ticks >= 1.0 && self.computing <= HARDLY * self.ticks;
+        is_sure.then(|| self.last_ns.saturating_add((self.last_ns as f64 / self.ticks) as u64))
     }
-    last
+}
+
+/// The sampled threads. Samples that stand for no time have another clock.
+fn sampled_cpu_ns(profile: &Profile) -> HashMap<Id, Sampled> {
+    let lost: u64 = profile.lost.iter().filter(|lost| lost.source == EvidenceSource::Sample.as_str()).map(|lost| lost.count).sum();
+    let many_lost = lost as f64 > MOST_LOST * profile.samples.len() as f64;
+    let mut of_thread: HashMap<Id, Sampled> = HashMap::new();
+    for sample in profile.samples.iter().filter(|sample| sample.weight > 0.0) {
+        let sampled = of_thread.entry(sample.thread).or_default();
+        sampled.last_ns = sample.cpu_ns.max(sampled.last_ns);
+        sampled.ticks += sample.weight;
+        sampled.computing += if computes(sample.state) { sample.weight } else { 0.0 };
+        // A sample stands for more than one tick where only part of the time is sampled.
+        sampled.has_gaps |= many_lost || sample.weight > 1.0;
+    }
+    of_thread
 }
 
 /// The CPU time that a thread used at most, if that is known. `end` is the end of the observation.
-fn most_cpu_ns(thread: &Thread, sampled: Option<u64>, end: Option<u64>) -> Option<u64> {
+fn most_cpu_ns(thread: &Thread, sampled: Option<&Sampled>, end: Option<u64>) -> Option<u64> {
     let life = thread.died_ns.map(|died| died.saturating_sub(thread.born_ns));
     let seen_for = life.or(end.map(|end| end.saturating_sub(thread.born_ns)));
     let read = thread.cpu_ns.filter(|_| seen_for.is_some_and(|ns| ns >= TWO_READINGS_NS));
-    read.map(|read| read.max(sampled.unwrap_or(0))).or(life)
+    let by_samples = sampled.and_then(Sampled::most_ns).filter(|_| seen_for.is_some());
+    let unread = life.into_iter().chain(by_samples).min();
+    read.map(|read| read.max(sampled.map_or(0, |sampled| sampled.last_ns))).or(unread)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use firsttouch_model::rows::{Access, FirstTouch, TimerSample};
+    use firsttouch_model::rows::{Access, FirstTouch, Lost, TimerSample};
 
     const MS: u64 = 1_000_000;
 
@@ -298,6 +338,54 @@ mod tests {
         all.samples.extend((0..20).map(|_| sample(1, SampleState::InKernel)));
         all.samples.extend((0..20).map(|_| sample(2, SampleState::Undecoded)));
         assert_eq!(idle(&all), [1]);
+    }
+
+    /// Samples of a thread at each 4 ms of its CPU time.
+    fn ticks(thread: Id, count: u64, state: SampleState) -> impl Iterator<Item = TimerSample> {
+        (1..=count).map(move |tick| TimerSample {
+            id: 0,
+            thread,
+            time_ns: 0,
+            cpu: 0,
+            cpu_ns: tick * 4 * MS,
+            weight: 1.0,
+            site: None,
+            state,
+            around: None,
+            unknown: 0,
+            elsewhere: 0.0,
+        })
+    }
+
+    /// Check helper threads of a BLAS library in short worker processes: each yields in a loop for 100 ms and then sleeps, until a fork ends it after
+    /// less than a second, or to the end. A thread that computes for a few samples, or of which samples may be missing, is not idle.
+    #[test]
+    fn short_helpers_are_idle() {
+        let lived = |id: Id, ms: u64| Thread { died_ns: Some(ms * MS), ..thread(id, Some(10)) };
+        let mut all = profile(vec![lived(1, 275), lived(2, 275), lived(3, 275), thread(4, Some(20))]);
+        all.meta.end_ns = Some(1200 * MS);
+        all.threads[0] = thread(0, Some(350));
+        all.samples = ticks(0, 88, SampleState::Computing).chain(ticks(1, 25, SampleState::InKernel)).collect();
+        all.samples.extend(ticks(4, 6, SampleState::InKernel));
+        all.samples.extend(ticks(2, 25, SampleState::InKernel));
+        all.samples.extend(ticks(2, 27, SampleState::Computing).skip(25));
+        assert_eq!(idle(&all), [1, 4], "2 computed, 3 was not sampled");
+        let lost = Lost { source: EvidenceSource::Sample.as_str().to_owned(), reason: String::new(), count: 50 };
+        all.lost = vec![lost];
+        assert_eq!(idle(&all), [4], "1 may have worked unseen");
+        (all.lost, all.samples[100].weight) = (vec![], 4.0);
+        assert_eq!(idle(&all), [4], "part of the time was not sampled");
+    }
+
+    /// Check that a short thread that computed counts with its life, as one without samples: after a long serial phase, workers of a few ticks work.
+    #[test]
+    fn short_workers_work() {
+        let lived = |id: Id| Thread { died_ns: Some(40 * MS), ..thread(id, None) };
+        let mut all = profile(vec![lived(1), lived(2)]);
+        all.threads[0] = thread(0, Some(1200));
+        all.samples = ticks(0, 300, SampleState::Computing).chain(ticks(1, 3, SampleState::Computing)).collect();
+        all.samples.extend(ticks(2, 3, SampleState::InKernel));
+        assert_eq!(idle(&all), [2]);
     }
 
     /// Check which processes only start others.

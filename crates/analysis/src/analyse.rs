@@ -9,6 +9,7 @@ use crate::faults::Faults;
 use crate::findings::{self, Case, Context, Program, Weight};
 use crate::groups::{Group, groups};
 use crate::judge::{Judge, Subject, Usage, counted_accesses, divided};
+use crate::left_behind;
 use crate::matrix::matrix;
 use crate::misplaced_part::{misplaced_part, misplaced_rows};
 use crate::names::names;
@@ -216,7 +217,8 @@ pub(crate) fn analyse_by(list: &[&'static dyn Source], profile: &Profile, target
         unrecorded: unrecorded.map(|u| u.part),
         attached: profile.meta.is_attached(),
         unprofiled: unprofiled(profile),
-        processes_left: profile.meta.processes_left,
+        processes_left: left_behind::working(profile),
+        ran_s: Some(profile.meta.threads_ran_ns as f64 / 1e9).filter(|ran_s| *ran_s > 0.0),
         has_waited: profile.meta.has_waited,
         write_failure: profile.meta.write_failure.clone().map(|cause| (cause, profile.meta.missing_rows)),
         lost: profile

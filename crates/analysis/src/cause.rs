@@ -37,6 +37,11 @@ pub enum Cause {
         missing: Option<String>,
         wall_s: f64,
     },
+    /// firsttouch attached, and the threads ran for so short a time of this one.
+    Idle {
+        ran_s: f64,
+        wall_s: f64,
+    },
     /// No accesses were seen, because sources are missing (the sentence of one of them), or the run was short.
     NoAccesses {
         missing: Option<String>,
@@ -46,6 +51,11 @@ pub enum Cause {
     Uncovered {
         judged: f64,
         largest: Option<(String, NotJudgedReason)>,
+    },
+    /// These objects were not judged, each of which may have many remote accesses: their shares of the accesses, and the reason of the first.
+    HeavyOpen {
+        named: Vec<(String, f64)>,
+        reason: NotJudgedReason,
     },
     /// So much is remote, most of it in objects that were not judged. That of them with the most accesses, and why it was not judged.
     RemoteElsewhere {
@@ -133,6 +143,11 @@ impl fmt::Display for Cause {
             Self::NothingSeen { missing: None, wall_s } => {
                 write!(f, "no accesses were seen in {wall_s:.1} s; profile the program at its usual work")
             }
+            Self::Idle { ran_s, wall_s } => write!(
+                f,
+                "the program was idle: its threads ran for {:.0} ms of the {wall_s:.1} s; record it while it does its usual work, or for longer",
+                ran_s * 1e3
+            ),
             Self::NoAccesses { missing: Some(missing), .. } => write!(f, "no accesses were seen: {missing}"),
             Self::NoAccesses { missing: None, is_attached: true } => write!(
                 f,
@@ -147,6 +162,12 @@ impl fmt::Display for Cause {
                     Some((name, reason)) => write!(f, "; of the others, {name} receives the most: {reason}"),
                     None => Ok(()),
                 }
+            }
+            Self::HeavyOpen { named, reason } => {
+                let list: Vec<String> =
+                    named.iter().map(|(name, share)| format!("{name} ({} of the accesses seen)", percent(*share))).collect();
+                let was = if named.len() == 1 { "was" } else { "were" };
+                write!(f, "{} {was} not judged: {reason}", list.join(" and "))
             }
             Self::RemoteElsewhere { interval: [low, high], largest } => {
                 write!(
@@ -235,6 +256,8 @@ mod tests {
             Cause::RemoteScattered { .. } => 13,
             Cause::Outlived { .. } => 14,
             Cause::UncertainObject { .. } => 15,
+            Cause::HeavyOpen { .. } => 16,
+            Cause::Idle { .. } => 17,
         }
     }
 
@@ -244,6 +267,7 @@ mod tests {
         let missing = || [None, Some("perf is forbidden".to_owned())];
         let mut all = vec![Cause::NoThreads, Cause::EndedEarly, Cause::Unrecorded(0.8), Cause::Children(0.9)];
         all.extend([None, Some(9)].map(|signal| Cause::Killed { exit_code: 137, signal }));
+        all.push(Cause::Idle { ran_s: 0.002, wall_s: 1.0 });
         all.extend(missing().map(|missing| Cause::NothingSeen { missing, wall_s: 0.1 }));
         for is_attached in [false, true] {
             all.extend(missing().map(|missing| Cause::NoAccesses { missing, is_attached }));
@@ -264,6 +288,9 @@ mod tests {
                 }
             }
         }
+        for count in [1, 2] {
+            all.push(Cause::HeavyOpen { named: vec![("A".to_owned(), 0.15); count], reason: NotJudgedReason::UnknownNodes });
+        }
         all.push(Cause::RemoteScattered { interval: [0.15, 0.19], objects: 20 });
         all.push(Cause::Contradicted { by: EvidenceSource::Watch, interval: [0.61, 0.67], samples: 25, is_attached: false });
         for cause in &all {
@@ -273,6 +300,6 @@ mod tests {
         let mut kinds: Vec<usize> = all.iter().map(number).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        assert_eq!(kinds, (0..16).collect::<Vec<_>>());
+        assert_eq!(kinds, (0..18).collect::<Vec<_>>());
     }
 }

@@ -2,34 +2,96 @@
 
 use crate::calls_on_lines::{Calls, variables};
 use crate::groups::{Group, PYTHON};
-use crate::names::{Call, ObjectName, base, last_name, returns};
+use crate::names::{Call, ObjectName, base, in_code, last_name, returns};
 use crate::source_code::CodeLocations;
 use firsttouch_model::rows::{Frame, Id, Object, Profile};
 use std::collections::BTreeMap;
 
+/// Places added to a name, at most.
+const MOST_PLACES: usize = 2;
+
 /// Adds to each name that several objects of one process share the innermost line at which their stacks differ (`p (main.c:8)`), and the
-/// variable of the instance that this line constructs (`data_ (of A, main.cpp:10)`).
+/// variable of the instance that this line constructs (`data_ (of A, main.cpp:10)`). Those that still have one name get the line at which they
+/// differ beside it, and so on; then that of a Python library (`model.fit(x) (_kmeans.py:1459)`), the one nearest to the program's own code.
 pub(crate) fn distinguish(profile: &Profile, groups: &[Group], places: &CodeLocations<'_>, list: &mut [ObjectName]) {
     let object = |g: usize| &profile.objects[groups[g].representative];
+    let has_stack = |g: usize| object(g).name.is_none() && !places.frames(object(g).site).is_empty();
     let mut same: BTreeMap<(Id, String), Vec<usize>> = BTreeMap::new();
-    for (g, name) in list.iter().enumerate() {
-        if object(g).name.is_none() && !places.frames(object(g).site).is_empty() {
-            same.entry((object(g).process, name.shown.clone())).or_default().push(g);
-        }
+    for (g, name) in list.iter().enumerate().filter(|(g, _)| has_stack(*g)) {
+        same.entry((object(g).process, name.shown.clone())).or_default().push(g);
     }
-    for ((_, name), members) in same.into_iter().filter(|(_, members)| members.len() > 1) {
-        let ways: Vec<Way<'_>> = members.iter().map(|&g| Way::new(object(g), places)).collect();
-        let Some(depth) = depth_of_difference(&ways, places) else { continue };
-        let calls = calls_by_line(&ways, depth);
-        for (g, way) in members.into_iter().zip(&ways) {
-            let Some(line) = way.line(depth) else { continue };
-            let place = match way.instance(depth, &name, &calls, places) {
-                Some(variable) => format!("of {variable}, {line}"),
-                None => line,
-            };
-            list[g].shown = match name.strip_suffix(')').filter(|name| name.contains(" (")) {
-                Some(open) => format!("{open}, from {place})"),
-                None => format!("{name} ({place})"),
+    let mut open: Vec<(usize, Vec<usize>)> = same.into_values().map(|members| (0, members)).collect();
+    while let Some((places_added, members)) = open.pop() {
+        if members.len() < 2 || places_added == MOST_PLACES {
+            continue;
+        }
+        let name = list[members[0]].shown.clone();
+        let differ = |placed: &Vec<Option<String>>| placed.iter().any(|place| *place != placed[0]);
+        let by_program = of_program(&name, &members, object, places).filter(differ);
+        let Some(placed) = by_program.or_else(|| of_library(&members, object, places)) else { continue };
+        let mut parts: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (&g, place) in members.iter().zip(placed) {
+            list[g].shown = place.map_or_else(|| name.clone(), |place| with_place(&name, &place));
+            parts.entry(list[g].shown.clone()).or_default().push(g);
+        }
+        open.extend(parts.into_values().map(|part| (places_added + 1, part)));
+    }
+}
+
+/// `p (main.c:8)`, `p (main.c:8, from main.c:12)`.
+fn with_place(name: &str, place: &str) -> String {
+    match name.strip_suffix(')').filter(|name| name.contains(" (")) {
+        Some(open) => format!("{open}, from {place})"),
+        None => format!("{name} ({place})"),
+    }
+}
+
+/// The place in the program's own code by which each of these objects differs from others of its name; `None` if no place does.
+fn of_program<'p>(
+    name: &str,
+    members: &[usize],
+    object: impl Fn(usize) -> &'p Object,
+    places: &CodeLocations<'_>,
+) -> Option<Vec<Option<String>>> {
+    let ways: Vec<Way<'_>> = members.iter().map(|&g| Way::new(object(g), places)).collect();
+    let depth = depth_of_difference(&ways, places)?;
+    let calls = calls_by_line(&ways, depth);
+    let variable = in_code(name);
+    let place = |way: &Way<'_>| {
+        let line = way.line(depth)?;
+        Some(match way.instance(depth, variable, &calls, places) {
+            Some(variable) => format!("of {variable}, {line}"),
+            None => line,
+        })
+    };
+    Some(ways.iter().map(place).collect())
+}
+
+/// The same in Python libraries that the program's code called.
+fn of_library<'p>(members: &[usize], object: impl Fn(usize) -> &'p Object, places: &CodeLocations<'_>) -> Option<Vec<Option<String>>> {
+    let lines = |g: usize| -> Vec<String> {
+        let frames = places.frames(object(g).site).iter().filter(|frame| frame.module.as_deref() == Some(PYTHON));
+        let line = |frame: &Frame| Some(format!("{}:{}", base(frame.file.as_deref()?), frame.line?));
+        let mut lines: Vec<String> = frames.filter_map(line).collect();
+        lines.reverse();
+        lines
+    };
+    let ways: Vec<Vec<String>> = members.iter().map(|&g| lines(g)).collect();
+    let deepest = ways.iter().map(Vec::len).max()?;
+    let depth = (0..deepest).find(|&depth| ways.iter().any(|way| way.get(depth) != ways[0].get(depth)))?;
+    Some(ways.iter().map(|way| way.get(depth).cloned()).collect())
+}
+
+/// Numbers the objects of each process that still have one name, but for the first: `a`, `a (#2)`. `order`: the objects' order of birth.
+pub(crate) fn number(order: &[usize], process: impl Fn(usize) -> Id, list: &mut [ObjectName]) {
+    let mut seen: BTreeMap<(Id, String), usize> = BTreeMap::new();
+    for &g in order {
+        let count = seen.entry((process(g), list[g].shown.clone())).or_default();
+        *count += 1;
+        if *count > 1 {
+            list[g].shown = match list[g].shown.strip_suffix(')').filter(|name| name.contains(" (")) {
+                Some(open) => format!("{open}, #{count})"),
+                None => format!("{} (#{count})", list[g].shown),
             };
         }
     }

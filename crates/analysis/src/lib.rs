@@ -33,6 +33,7 @@
 //! | `unowned_memory.rs` | how much memory belongs to no recorded object, so that the report does not cover it? |
 //! | `check_limits.rs`, `diff.rs` | does the program stay within the limits that a user sets; what changed between two profiles? |
 //! | `verdict.rs` | is the program well placed, misplaced, or not judged, and why? |
+//! | `left_behind.rs` | which processes that outlive the program go on with its work? |
 //! | `notes.rs` | what did the analysis have to assume, or could not do? (what capture could not see: firsttouch-capture's `perf/refusal.rs`) |
 //! | `report.rs`, `views.rs` | the result |
 
@@ -58,6 +59,7 @@ mod homes;
 mod inherited;
 mod instances;
 mod judge;
+mod left_behind;
 mod matrix;
 mod misplaced_part;
 mod names;

@@ -41,7 +41,8 @@ impl ObjectName {
 /// that line, all of them (`a or b`). If the function only returns that
 /// variable (`xmalloc`), the caller's variable is used, and so on outwards. Without a variable, the name is `heap object of function
 /// (file:line)` with as much as is known, `heap object of module+offset`, or kind and address. If several objects have the same name, the
-/// line of the innermost caller in which they differ is added, with the variable that holds the instance if that caller constructs one.
+/// line of the innermost caller in which they differ is added, with the variable that holds the instance if that caller constructs one. Those that
+/// no line distinguishes are numbered.
 #[must_use]
 pub fn names(profile: &Profile, groups: &[Group], places: &CodeLocations<'_>) -> Vec<ObjectName> {
     let object = |group: &Group| &profile.objects[group.representative];
@@ -58,11 +59,12 @@ pub fn names(profile: &Profile, groups: &[Group], places: &CodeLocations<'_>) ->
     let mut order: Vec<usize> = (0..groups.len()).collect();
     order.sort_by_key(|&g| (object(&groups[g]).born_ns, object(&groups[g]).id));
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    for g in order {
+    for &g in &order {
         let count = seen.entry(list[g].shown.clone()).or_default();
         list[g].ordinal = *count;
         *count += 1;
     }
+    instances::number(&order, |g| object(&groups[g]).process, &mut list);
     list
 }
 

@@ -14,6 +14,7 @@ use crate::homes::Home;
 use crate::judge::{Judge, Subject};
 use crate::partition::{MIN_UNITS, PartitionKind};
 use crate::touch_record::BASE_PAGE;
+use crate::touch_summary::TouchSummary;
 use firsttouch_model::evidence::EvidenceSource;
 use firsttouch_model::format_bytes;
 use firsttouch_model::remedy::PERF;
@@ -81,6 +82,17 @@ impl Judge<'_> {
         period > 1.0 && (pages as f64) < LEAST_TOUCHES as f64 * period
     }
 
+    /// The number and size of the pages that its first touches had to show. Without any record or answer, they may be huge: then one fault places
+    /// many base pages, and few faults were there to be recorded.
+    fn pages(&self, group: &Group, touch: &TouchSummary) -> (u64, u64) {
+        let machine = &self.profile.machine;
+        let is_unknown = touch.records == 0 && self.residents.of(&self.profile.objects[group.representative]).page_bytes.is_none();
+        let has_huge_pages = matches!(machine.transparent_huge_pages.as_str(), "always" | "madvise");
+        let may_be_huge = is_unknown && has_huge_pages && group.extent() >= machine.huge_page_bytes;
+        let page_bytes = if may_be_huge { touch.page_bytes.max(machine.huge_page_bytes) } else { touch.page_bytes };
+        (group.extent() / page_bytes.max(1), page_bytes)
+    }
+
     /// It was seen when its pages appeared.
     fn has_appeared(&self, group: &Group) -> bool {
         let object = &self.profile.objects[group.representative];
@@ -130,12 +142,12 @@ impl Judge<'_> {
         if !touch.enough && !observed {
             let attached = self.profile.meta.is_attached();
             let missing = || if attached { Missing::Attached } else { missing(self.profile, EvidenceSource::Touch) };
-            let pages = group.extent() / touch.page_bytes.max(1);
+            let (pages, page_bytes) = self.pages(group, touch);
             return Some(match touch.records {
                 _ if touch.incomplete => NotJudgedReason::TouchesLost,
                 records if self.is_sparse(group, pages) => {
                     let (records, period) = (records as u64, self.longest_period(group) as u64);
-                    NotJudgedReason::TouchesSparse { records, period, pages, page_bytes: touch.page_bytes }
+                    NotJudgedReason::TouchesSparse { records, period, pages, page_bytes }
                 }
                 0 if self.has_appeared(group) => NotJudgedReason::TouchersUnclear(missing()),
                 0 => NotJudgedReason::TouchesNotSeen(missing()),
@@ -317,13 +329,14 @@ impl fmt::Display for NotJudgedReason {
             Self::TouchesNotSeen(missing) => write!(f, "its first touches were not seen{missing}"),
             Self::TouchesSparse { records, period, pages, page_bytes } => {
                 let (pages, size) = (firsttouch_model::counted(*pages, "page"), format_bytes(*page_bytes));
+                // A smaller input has fewer faults, of which more are recorded; of few huge pages, it leaves fewer still.
+                let has_huge_pages = *page_bytes > BASE_PAGE;
+                let has = if *records == 0 && has_huge_pages { "may have only" } else { "has" };
                 write!(
                     f,
                     "too few of its first touches were recorded ({records}): they fell into a burst of page faults, of which one in {period} \
-                     was recorded, and it has {pages} of {size}; "
+                     was recorded, and it {has} {pages} of {size}; "
                 )?;
-                // A smaller input has fewer faults, of which more are recorded; of few huge pages, it leaves fewer still.
-                let has_huge_pages = *page_bytes > BASE_PAGE;
                 write!(f, "profile it again, {}", if has_huge_pages { "or with a larger input" } else { "or with a smaller input" })
             }
             Self::TooFewTouches { records, pages, missing } => {

@@ -68,6 +68,9 @@ pub struct Analysis {
     /// Processes of the program that outlive its first one and were no longer recorded. Not in the JSON, whose verdict names them.
     #[serde(skip)]
     pub processes_left: u64,
+    /// How long the threads ran while they were recorded, all together; `None` if the kernel does not say.
+    #[serde(skip)]
+    pub ran_s: Option<f64>,
     /// The recording was to last until they had ended (`--wait`).
     #[serde(skip)]
     pub has_waited: bool,

@@ -20,6 +20,13 @@ pub(crate) const SUBSTANTIAL: f64 = 0.2;
 /// If more than this is remote for certain, there is an all-clear only if judged objects explain it (an interleaved table, say).
 const MUCH_REMOTE: f64 = 0.1;
 
+/// An object with this share of the accesses is named by itself if it is not judged.
+const HEAVY: f64 = 0.05;
+
+/// A program to which firsttouch attached, and whose threads ran for less than this part of the time, all together, did nothing that a verdict could
+/// rest on.
+const IDLE: f64 = 0.05;
+
 /// Exit statuses of programs that a signal ended, as shells give them.
 const BY_SIGNALS: RangeInclusive<i32> = 129..=192;
 
@@ -100,6 +107,11 @@ impl Analysis {
         if self.machine.nodes < 2 {
             return causes;
         }
+        if let Some(ran_s) =
+            self.ran_s.filter(|ran_s| self.is_attached() && *ran_s < IDLE * self.wall_s && self.missing_accesses().is_none())
+        {
+            return vec![Cause::Idle { ran_s, wall_s: self.wall_s }];
+        }
         // What a launcher leaves behind does the work. So may the recorded processes that go on.
         if self.processes_left > 0 && (!self.has_teams() || self.has_processes()) {
             causes.push(Cause::Outlived { processes: self.processes_left, has_waited: self.has_waited });
@@ -164,7 +176,29 @@ impl Analysis {
             causes.extend(self.unexplained().or_else(|| self.contradiction()));
         }
         causes.extend(self.uncertain_object().filter(|_| causes.is_empty() && self.findings.is_empty()));
+        causes.extend(self.open_objects().filter(|_| causes.is_empty() && self.findings.is_empty()));
         causes
+    }
+
+    /// The objects that receive a substantial share of the accesses and are not judged, although their node matters; the one with the most first.
+    #[must_use]
+    pub fn heavy_not_judged(&self) -> Vec<&ObjectView> {
+        let is_open = |object: &&ObjectView| !object.judged && object.reason.as_ref().is_some_and(|reason| !Coverage::is_cached(reason));
+        let share = |object: &ObjectView| object.access_share.unwrap_or(0.0);
+        let mut list: Vec<&ObjectView> = self.objects.iter().filter(is_open).filter(|object| share(object) >= HEAVY).collect();
+        list.sort_by(|a, b| share(b).total_cmp(&share(a)));
+        list
+    }
+
+    /// If an object that was not judged may have so many remote accesses by itself that an all-clear would be wrong: all such objects.
+    fn open_objects(&self) -> Option<Cause> {
+        let heavy = self.heavy_not_judged();
+        let share = |object: &ObjectView| object.access_share.unwrap_or(0.0);
+        let most = |object: &ObjectView| share(object) * object.remote_interval.map_or(1.0, |[_, high]| high);
+        let reason = heavy.iter().find(|object| most(object) > MUCH_REMOTE)?.reason.clone()?;
+        let open: Vec<&&ObjectView> = heavy.iter().filter(|object| most(object) > MUCH_REMOTE).collect();
+        let named = open.iter().map(|object| (object.name.clone(), share(object))).collect();
+        Some(Cause::HeavyOpen { named, reason })
     }
 
     /// The object with the most remote accesses of those whose remote share is too uncertain for a finding.

@@ -35,7 +35,9 @@ impl Sources for Text {
         TouchCause::Loop
     }
     fn user_frame(&self, frames: &[Frame]) -> Option<usize> {
-        frames.iter().position(|frame| frame.module.as_deref() != Some("/usr/lib/libc.so.6"))
+        let is_library =
+            |frame: &Frame| frame.module.as_deref() == Some("/usr/lib/libc.so.6") || frame.file.as_deref() == Some("/lib/fit.py");
+        frames.iter().position(|frame| !is_library(frame))
     }
     fn variable(&self, _: &str, line: u32, call: &str, nth: usize) -> Option<String> {
         let names: &[&str] = match (line, call) {
@@ -184,6 +186,44 @@ fn instances_of_a_class() {
     // A function that is no constructor uses the instance, but the line's variable is not the instance.
     let used = |line, address| vec![frame("Grid::resize", 12, 0x1107), frame("main", line, address)];
     assert_eq!(names(&[used(13, 0x1200), used(11, 0x1300)]), ["data_ (sim.c:13)", "data_ (sim.c:11)"]);
+}
+
+/// Check that no two objects of a process have one name: those that are made on one line are distinguished by the line that calls it, then by the
+/// lines of a Python library that was called, the nearest first, and else by a number.
+#[test]
+fn no_two_objects_have_one_name() {
+    let called = |inner, outer| {
+        vec![
+            frame("use", 10, 0x1100 + u64::from(inner)),
+            frame("middle", inner, 0x1200 + u64::from(inner)),
+            frame("main", outer, 0x1300 + u64::from(outer)),
+        ]
+    };
+    assert_eq!(
+        names(&[called(3, 11), called(3, 13), called(4, 11)]),
+        ["grid->data (sim.c:3, from sim.c:11)", "grid->data (sim.c:3, from sim.c:13)", "grid->data (sim.c:4)"]
+    );
+    let library = |lines: [u32; 2]| {
+        let inside = |line| Frame {
+            module: Some("python".into()),
+            file: Some("/lib/fit.py".into()),
+            ..frame("fit", line, 0x1400 + u64::from(line))
+        };
+        let main =
+            Frame { module: Some("python".into()), offset: None, ..frame("main", 9, Frame::interpreted_address(Some(45), Some(32))) };
+        vec![inside(lines[0]), Frame { address: 0x1500 + u64::from(lines[1]), ..inside(lines[1]) }, main]
+    };
+    assert_eq!(
+        names(&[library([5, 20]), library([6, 30]), library([7, 30])]),
+        ["np.ones(n) (fit.py:20)", "np.ones(n) (fit.py:30, from fit.py:6)", "np.ones(n) (fit.py:30, from fit.py:7)"],
+    );
+    let same = || vec![frame("main", 10, 0x1200)];
+    let mut twice = profile(&[same(), same()]);
+    // Both are alive at the same time, but of different size: no rows of one object.
+    twice.objects[1].bytes *= 2;
+    let mut list: Vec<String> = analysed(&twice).objects.into_iter().map(|object| object.name).collect();
+    list.sort();
+    assert_eq!(list, ["grid->data", "grid->data (#2)"]);
 }
 
 /// Check that objects without a variable are distinguished by the address of their allocation: the instruction after the call.

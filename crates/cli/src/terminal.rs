@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 
 /// The line width without a terminal, columns.
 const WIDTH: usize = 100;
-/// Limits of a terminal's width: narrower lines cut tables, wider lines are hard to read.
-const TERMINAL: std::ops::RangeInclusive<usize> = 80..=140;
+/// Limits of a terminal's width: narrower lines hold no sentence, wider lines are hard to read.
+const TERMINAL: std::ops::RangeInclusive<usize> = 40..=140;
 
 /// The style for a stream: its width (`COLUMNS` overrides it), with colours if it is a terminal and NO_COLOR is not set (no-color.org).
 pub fn style(stream: &(impl IsTerminal + AsFd)) -> Style {
@@ -37,7 +37,8 @@ mod tests {
             (None, None, 100),
             (None, Some(120), 120),
             (None, Some(300), 140),
-            (None, Some(20), 80),
+            (None, Some(20), 40),
+            (None, Some(60), 60),
             (Some("60"), Some(120), 60),
             (Some("200"), None, 200),
             (Some("0"), None, 100),

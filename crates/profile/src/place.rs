@@ -159,7 +159,7 @@ fn created(path: PathBuf, file: File, older: Option<Older>, why_elsewhere: Optio
 /// Creates the file at `path`. An older profile there is renamed: to the next free name if `keep`, else to a temporary one.
 fn take_file(path: &Path, keep: bool) -> Result<Taken> {
     let context = || {
-        let limit = if limits::file_size().is_some() { " (a limit on file sizes is set: raise it, ulimit -f)" } else { "" };
+        let limit = limits::file_size_remedy();
         format!("cannot create profile {}{limit}", path.display())
     };
     let refuse = |why: &str| Err(Error::invalid_input(format!("cannot create profile {}: {why}", path.display())));

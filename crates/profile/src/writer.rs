@@ -69,7 +69,7 @@ impl Writer {
 
     fn fill(created: Created) -> Result<Self> {
         let context = || {
-            let limit = if limits::file_size().is_some() { " (a limit on file sizes is set: raise it, ulimit -f)" } else { "" };
+            let limit = limits::file_size_remedy();
             format!("cannot create profile {}{limit}", created.path.display())
         };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -164,7 +164,7 @@ impl Writer {
     }
 
     fn failed(&self) -> String {
-        let limit = if limits::file_size().is_some() { " (a limit on file sizes is set: raise it, ulimit -f)" } else { "" };
+        let limit = limits::file_size_remedy();
         format!("cannot write profile {}{limit}", self.created.path.display())
     }
 

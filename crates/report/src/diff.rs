@@ -12,7 +12,7 @@ use serde::Serialize;
 
 /// The number of objects shown; the others are counted.
 const SHOWN: usize = 16;
-const LONGEST_NAME: usize = 24;
+const LONGEST_NAME: usize = 40;
 
 /// The comparison as text. `before` and `after` are the names that the user gave the two.
 #[must_use]
@@ -248,7 +248,7 @@ fn objects(out: &mut Lines, list: &[ObjectChange]) {
             difference,
         ]);
     }
-    out.table(&rows, &[Left, Left, Right, Left, Left, Left]);
+    out.headed_table(&rows, &[Left, Left, Right, Left, Left, Left]);
     if list.len() > SHOWN {
         out.sentence(&format!("and {} with fewer accesses (--json has all)", count(list.len() - SHOWN, "object")));
     }

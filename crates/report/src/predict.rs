@@ -196,7 +196,7 @@ pub fn predict_text(json: &PredictJson<'_>, style: Style) -> String {
     out.gap();
     let mut rows = vec![row(["placement", "time", "95 % interval", "remote", "controller", "link"])];
     rows.extend(json.placements.iter().map(Compared::cells));
-    out.table(&rows, &[Left, Right, Left, Right, Left, Left]);
+    out.headed_table(&rows, &[Left, Right, Left, Right, Left, Left]);
     out.gap();
     out.sentence("Times are relative to the best placement; of controllers and links the busiest is shown, with the part of its limit that it carries.");
     if json.samples < LEAST_SAMPLES {

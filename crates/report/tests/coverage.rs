@@ -1,7 +1,7 @@
 //! Which part of the accesses a report's verdicts cover.
 
 use crate::text::{PLAIN, context, serial, text, well_placed};
-use firsttouch_analysis::{Analysis, Coverage};
+use firsttouch_analysis::{Analysis, Coverage, NotJudged, NotJudgedReason, ObjectView};
 
 /// Check that the report says which part of the accesses its verdicts cover, and that a small part gives no all-clear.
 #[test]
@@ -46,4 +46,45 @@ fn remote_accesses_to_unjudged_objects_are_no_all_clear() {
     assert!(!open.contains("No finding"), "{open}");
     let explained = remote(true);
     assert!(explained.contains("No finding: 29 % of accesses would be remote"), "{explained}");
+}
+
+/// Check that an object with a substantial share of the accesses that was not judged is named by itself, also one of a library; that an all-clear
+/// says which part is judged; and that there is none if the object alone may make much remote.
+#[test]
+fn heavy_objects_that_are_not_judged() {
+    let with = |share: f64, remote_interval: Option<[f64; 2]>| {
+        let mut analysis = well_placed();
+        let reason = NotJudgedReason::TouchesSparse { records: 0, period: 31, pages: 16, page_bytes: 2 << 20 };
+        analysis.not_judged.push(NotJudged {
+            id: 99,
+            name: "buffer of libblas.so".to_owned(),
+            bytes: 32 << 20,
+            count: 1,
+            reason: reason.clone(),
+        });
+        analysis.objects.push(ObjectView {
+            id: 99,
+            name: "buffer of libblas.so".to_owned(),
+            library: Some("libblas.so".to_owned()),
+            total_bytes: 32 << 20,
+            access_share: Some(share),
+            judged: false,
+            reason: Some(reason),
+            remote_fraction: None,
+            remote_interval,
+            ..analysis.objects[0].clone()
+        });
+        let judged = 0.7 - share;
+        analysis.coverage = Some(Coverage { judged, cached: 0.1, not_judged: share, elsewhere: Some(0.2), evidence: "sample".into() });
+        text(&analysis, &context(), PLAIN).replace('\n', " ")
+    };
+    let named = "buffer of libblas.so (32 MiB, 15 % of the accesses): too few of its first touches were recorded (0)";
+    let open = with(0.15, None);
+    assert!(open.contains("NOT JUDGED: buffer of libblas.so (15 % of the accesses seen) was not judged: too few of its first"), "{open}");
+    assert!(open.contains(named), "{open}");
+    let local = with(0.15, Some([0.0, 0.1]));
+    assert!(local.contains("no judged object is misplaced (these receive 55 % of the accesses seen)."), "{local}");
+    assert!(local.contains(named), "{local}");
+    let light = with(0.04, None);
+    assert!(light.contains("No finding") && !light.contains("% of the accesses): too few of its"), "{light}");
 }

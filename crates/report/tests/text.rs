@@ -137,6 +137,7 @@ pub fn serial() -> Analysis {
         attached: false,
         unprofiled: None,
         processes_left: 0,
+        ran_s: None,
         has_waited: false,
         write_failure: None,
         lost: vec![],

@@ -76,6 +76,12 @@ impl FunctionTable {
         }
     }
 
+    /// Where the function of this raw name begins.
+    pub(crate) fn address_of(&self, name: &str) -> Option<u64> {
+        let is_it = |entry: &&Entry| self.names.get(entry.name.clone()) == Some(name.as_bytes());
+        self.entries.iter().find(is_it).map(|entry| entry.addresses.start)
+    }
+
     /// The raw (mangled) name of the function around an address.
     pub(crate) fn find(&self, address: u64) -> Option<String> {
         let after = self.entries.partition_point(|entry| entry.addresses.start <= address);

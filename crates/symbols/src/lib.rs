@@ -4,6 +4,7 @@
 //! | module | question |
 //! |---|---|
 //! | `symbolizer.rs`, `functions.rs`, `frames.rs`, `module.rs`, `debug_file.rs` | which function and line is at an address? |
+//! | `tail_calls.rs` | which function ended with a jump, so that the stack does not show it? |
 //! | `names.rs`, `ownership.rs` | how is a function called in reports, and which frame of a stack is the user's own? |
 //! | `statics.rs`, `common_blocks.rs`, `declarations.rs` | which static arrays does a file have? |
 //! | `variable/` | which variable is an allocation assigned to? |
@@ -30,11 +31,12 @@ mod search;
 mod source_code;
 mod statics;
 mod symbolizer;
+mod tail_calls;
 mod variable;
 
 pub use cause::touch_cause;
 pub use names::readable_function;
-pub use ownership::{library_buffer, user_frame};
+pub use ownership::{is_python_library, library_buffer, user_frame};
 pub use resolved::{Line, Resolved};
 pub use search::{LineSearch, build_id};
 pub use source_code::{SourceCache, source_file};

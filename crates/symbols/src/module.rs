@@ -6,6 +6,7 @@ use crate::elf::{self, Segment, with_elf};
 use crate::functions::FunctionTable;
 use crate::names::{demangle, demangle_in};
 use crate::resolved::{Line, Resolved};
+use crate::tail_calls;
 use firsttouch_model::error::{Error, Result};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -70,6 +71,17 @@ impl Module {
         }
         let frames = elf::address_of_offset(&self.segments, offset).map_or_else(Vec::new, |address| self.frames(address));
         self.answers.insert(offset, frames.clone());
+        frames
+    }
+
+    /// The functions that jumped to `inner`, a function of another module, instead of calling it, and so are missing above the call at a file offset
+    /// (the address that it returns to, less one).
+    pub(crate) fn jumped(&self, offset: u64, inner: &str) -> Vec<Resolved> {
+        let Some((lines, call)) = self.lines.as_ref().zip(elf::address_of_offset(&self.segments, offset)) else { return Vec::new() };
+        let unit_at = |address| lines.find_dwarf_and_unit(address).skip_all_loads();
+        let Some(jump) = tail_calls::jump(unit_at, &self.functions, call.saturating_add(1), inner) else { return Vec::new() };
+        let mut frames = self.frames(jump);
+        frames.iter_mut().for_each(|frame| frame.inlined = true);
         frames
     }
 

@@ -163,7 +163,8 @@ fn is_python(frame: &Frame) -> bool {
 }
 
 /// Installed packages, the standard library, and modules that are part of the interpreter.
-fn is_python_library(file: &str) -> bool {
+#[must_use]
+pub fn is_python_library(file: &str) -> bool {
     const PARTS: &[&str] = &["/site-packages/", "/dist-packages/", "/numpy/", "/lib/python3", "/lib64/python3"];
     file.is_empty() || file.starts_with("<frozen ") || PARTS.iter().any(|part| file.contains(part))
 }

@@ -32,6 +32,12 @@ impl Symbolizer {
         self.module(module).map_or_else(Vec::new, |module| module.resolve(offset))
     }
 
+    /// The functions that ended with a jump to `inner`, a function of another module, and that the stack does not show above the call at `offset`;
+    /// they are marked as inlined there.
+    pub fn jumped(&mut self, module: &Path, offset: u64, inner: &str) -> Vec<Resolved> {
+        self.module(module).map_or_else(Vec::new, |module| module.jumped(offset, inner))
+    }
+
     /// Whether the module has line information for its own code. If not, compile it with `-g` or install its debug symbols.
     pub fn has_line_info(&mut self, module: &Path) -> bool {
         self.module(module).is_some_and(|module| module.has_line_info)

@@ -1,7 +1,7 @@
 //! Output of real compilers: functions, lines and inlined calls match the source.
 
 use crate::common::{C, Workshop, line_of, offsets_of, stacks};
-use firsttouch_symbols::Symbolizer;
+use firsttouch_symbols::{Resolved, Symbolizer};
 use std::path::Path;
 
 fn assert_c_stacks(symbolizer: &mut Symbolizer, module: &Path, unstripped: &Path, what: &str) {
@@ -283,4 +283,48 @@ fn a_module_is_read_once() {
     assert_eq!(symbolizer.resolve(&binary, offsets.start), before);
     assert!(!symbolizer.resolve(&binary, offsets.end - 1).is_empty(), "units that were not read before can still be read");
     assert!(symbolizer.resolve(&binary, u64::MAX).is_empty());
+}
+
+const CLEARS: &str = "#include <string.h>
+void clear(double *a, unsigned long n) {
+    n *= 8;
+    memset(a, 0, n); // jump
+}
+void either(double *a, double *b, unsigned long n) {
+    if (n & 1)
+        memset(a, 0, n);
+    else
+        memmove(a, b, n);
+}
+";
+
+/// Check that a function that ends with a jump to memset is found from the call of it, with the line of the jump, in the same file and in another
+/// one; and that no other function is named for it.
+#[test]
+fn functions_that_jump() {
+    let workshop = Workshop::new();
+    std::fs::write(workshop.path("clears.c"), CLEARS).unwrap();
+    let main = "int main(int n, char **words) { static double a[999]; clear(a, n); either(a, a + 99, n); return a[7] != 0; }";
+    let declared = format!("void clear(double *, unsigned long); void either(double *, double *, unsigned long);\n{main}");
+    let included = format!("#include \"clears.c\"\n{main}");
+    for (source, files) in [
+        (declared, &["-O2", "-g", "-fno-inline", "-fno-ipa-cp", "clears.c"][..]),
+        (included, &["-O2", "-g", "-fno-inline", "-fno-ipa-cp"][..]),
+    ] {
+        let Some(module) = workshop.build("gcc", files, "main.c", &source, "program") else { return };
+        let mut symbolizer = Symbolizer::new();
+        let mut above_main = |inner: &str| -> Vec<(String, Option<u32>)> {
+            let found: Vec<Resolved> = offsets_of(&module, "main").flat_map(|offset| symbolizer.jumped(&module, offset, inner)).collect();
+            assert!(found.iter().all(|frame| frame.inlined));
+            found.into_iter().map(|frame| (frame.function.unwrap_or_default(), frame.line)).collect()
+        };
+        let memset = above_main("__memset_avx2_unaligned_erms");
+        assert_eq!(memset, [("clear".to_owned(), Some(line_of(CLEARS, "// jump"))), ("either".to_owned(), Some(8))], "{source}");
+        assert_eq!(above_main("__memmove_evex"), [("either".to_owned(), Some(10))]);
+        assert_eq!(above_main("malloc"), []);
+        // The C library has no name for the code: of a function with two jumps, the line at its beginning.
+        let unnamed = above_main("");
+        assert_eq!(unnamed[0], ("clear".to_owned(), Some(line_of(CLEARS, "// jump"))));
+        assert!(unnamed[1].0 == "either" && unnamed.len() == 2 && matches!(unnamed[1].1, Some(6..=8)), "{unnamed:?}");
+    }
 }

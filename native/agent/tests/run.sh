@@ -561,7 +561,7 @@ test_python() {
         check_python "$name: $(wc -l <agent.out) lines that allocate"
         equal "$name: names that are long or not ASCII" "1 1" \
             "$(grep -a -c -E 'x/中文\.py\|<module>\|2@[0-9]+(:[0-9]+)? ' out.rec) $(grep -a -c -E ' made üp\.py\|<module>\|4@[0-9]+(:[0-9]+)? ' out.rec)"
-        equal "$name: at most eight frames" 8 "$(awk '$1 == "PYTHON" { n = gsub(/\|/, "") / 2; if (n > most) most = n } END { print most }' out.rec)"
+        equal "$name: at most 24 frames" 24 "$(awk '$1 == "PYTHON" { n = gsub(/\|/, "") / 2; if (n > most) most = n } END { print most }' out.rec)"
         same "$name: exceptions and exit" "$python" -c 'import sys
 class A(Exception): pass
 def f(n):

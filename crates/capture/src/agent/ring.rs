@@ -18,7 +18,7 @@ const STACK_MAX: usize = 32;
 const SAMPLE_REGISTERS: usize = 16;
 const SAMPLE_STACK_MAX: usize = 48;
 const TEXT_PER_SLOT: usize = 56;
-const PYTHON_TEXT_MAX: usize = 2296;
+const PYTHON_TEXT_MAX: usize = 6888;
 /// A slot reserved but never published belongs to a thread that died between the two: skipped after this long.
 const STALLED_NS: u64 = 1_000_000_000;
 const HEAD: usize = 64;

@@ -43,6 +43,8 @@ pub struct ThreadTick {
     pub tid: i32,
     pub time: u64,
     pub mode: TickMode,
+    /// It is of a burst: it stands for no time, and its clock is not the thread's CPU time.
+    pub is_of_burst: bool,
     /// Its CPU time counts from the opening of the event.
     pub tick: Tick,
     /// Ticks right before this one that were not reported, because they hit the kernel.
@@ -81,7 +83,7 @@ pub fn parse_tick(misc: u16, body: &[u8]) -> Option<ThreadTick> {
         stack_address: general[4],
         stack,
     };
-    Some(ThreadTick { pid, tid, time, mode, tick, unreported: 0 })
+    Some(ThreadTick { pid, tid, time, mode, is_of_burst: false, tick, unreported: 0 })
 }
 
 /// The event of one thread, and its ring.

@@ -4,12 +4,16 @@ use super::processes::LiveProcess;
 use crate::agent::records::PythonFrame;
 use crate::sink::Sink;
 use firsttouch_model::rows::{Frame, Id, Site};
+use firsttouch_symbols::is_python_library;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::Path;
 
 /// Distinct stacks kept whole. Beyond this only leaf frames are distinguished, so that memory stays bounded.
 const WHOLE_STACKS: usize = 200_000;
+/// Frames of a Python stack that are kept: more would make one site of each way to a line. A stack that is deeper in libraries is kept up to the
+/// program's own code, which gives its objects their names.
+const PYTHON_FRAMES: usize = 8;
 
 #[derive(Default)]
 pub struct Sites {
@@ -81,7 +85,8 @@ impl Sites {
             line: f.line,
             ..Frame::default()
         };
-        self.python.insert((process, python), frames.into_iter().map(frame).collect());
+        let kept = kept(&frames);
+        self.python.insert((process, python), frames.into_iter().take(kept).map(frame).collect());
     }
 
     /// The line that declares a static object, as the site of its allocation.
@@ -106,6 +111,11 @@ impl Sites {
     }
 }
 
+fn kept(frames: &[PythonFrame]) -> usize {
+    let own = frames.iter().position(|frame| !is_python_library(&frame.file));
+    PYTHON_FRAMES.max(own.map_or(0, |at| at + 1)).min(frames.len())
+}
+
 fn write(id: Id, process: &LiveProcess, frames: Vec<Frame>, sink: &mut Sink) {
     let site = Site { id, process: process.id, frames };
     sink.write(|w| w.site(&site));
@@ -121,4 +131,25 @@ fn located(process: &LiveProcess, stack: &[u64], leaf_returned: bool) -> Vec<Fra
             Frame { address, module, offset, ..Frame::default() }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that a Python stack is cut after some frames, but not before the program's own code.
+    #[test]
+    fn python_stacks_reach_the_program() {
+        let stack = |libraries: usize, own: usize| -> Vec<PythonFrame> {
+            let frame = |file: &str| {
+                let (file, function) = (file.to_owned(), String::new());
+                PythonFrame { file, function, line: Some(1), instruction: None, column: None }
+            };
+            let library = std::iter::repeat_with(|| frame("/env/lib/python3.11/site-packages/pandas/core/frame.py")).take(libraries);
+            library.chain(std::iter::repeat_with(|| frame("/home/me/work.py")).take(own)).collect()
+        };
+        for (libraries, own, expected) in [(0, 3, 3), (0, 20, 8), (7, 5, 8), (8, 5, 9), (11, 5, 12), (24, 0, 8), (0, 0, 0)] {
+            assert_eq!(kept(&stack(libraries, own)), expected, "{libraries} {own}");
+        }
+    }
 }

@@ -4,6 +4,7 @@ use crate::arguments::Map as Arguments;
 use crate::exit;
 use crate::output::{self, is_stdout, print, print_json};
 use crate::progress;
+use crate::terminal::style;
 use anyhow::Result;
 use firsttouch_experiments::map::{Map, Options, scan};
 use firsttouch_model::topology::Topology;
@@ -43,7 +44,7 @@ fn show(arguments: &Arguments, map: &Map, topology: &Topology) -> Result<()> {
     }
     match (arguments.json, printed) {
         (true, _) => print_json(map),
-        (false, false) => print(&map_text(map)),
+        (false, false) => print(&map_text(map, style(&std::io::stdout()).width)),
         (false, true) => Ok(()),
     }
 }

@@ -1,11 +1,23 @@
 //! A map as text. As in the slides, rows are nodes of the memory and columns are nodes of the CPUs.
 
+use crate::topology::table::fold;
 use firsttouch_experiments::map::{Best, Map, PairTable};
 use firsttouch_model::format_bytes;
 use std::fmt::Write;
 
+/// Sentences have lines of at most `most` columns; tables have a column for each node.
 #[must_use]
-pub fn map_text(map: &Map) -> String {
+pub fn map_text(map: &Map, most: usize) -> String {
+    let text = all(map);
+    let is_of_table = |line: &&str| line.contains("  ");
+    let folded = |line: &str| match is_of_table(&line) {
+        true => line.to_owned(),
+        false => fold(line, most).iter().map(|part| part.trim_end()).collect::<Vec<&str>>().join("\n"),
+    };
+    text.lines().map(folded).collect::<Vec<String>>().join("\n") + "\n"
+}
+
+fn all(map: &Map) -> String {
     let threads: Vec<String> = map.cpu_nodes.iter().zip(&map.threads).map(|(node, threads)| format!("{threads} on node {node}")).collect();
     // Writing to a String cannot fail.
     let mut out =

@@ -102,7 +102,7 @@ fn mappings_table(out: &mut Lines, process: &ProcessMaps, options: MapsText) {
         cells.push(placed.map_or(name.clone(), |nodes| format!("{name}: {}", shares(nodes))));
     }
     if rows.len() > 1 {
-        out.table(&rows, &aligns);
+        out.headed_table(&rows, &aligns);
     }
     if left_out > 0 {
         out.sentence(&format!("{} with {} resident; --all shows them.", count(left_out, "more mapping"), format_bytes(bytes)));
@@ -148,5 +148,5 @@ fn objects(out: &mut Lines, objects: &[MappedObject], process: &ProcessMaps) {
             },
         ]);
     }
-    out.table(&rows, &[Left, Right, Right, Right, Right, Left]);
+    out.headed_table(&rows, &[Left, Right, Right, Right, Right, Left]);
 }

@@ -19,7 +19,7 @@ pub use validation::{validation_markdown, validation_text};
 use crate::text::Style;
 use crate::text::layout::{GLUE, clean};
 use crate::text::paint::Paint;
-use crate::topology::table::{Align, fold, table};
+use crate::topology::table::{Align, fold, headed_table, table};
 use firsttouch_model::format_bytes;
 use std::collections::BTreeMap;
 
@@ -62,6 +62,11 @@ impl Lines {
 
     pub(crate) fn table(&mut self, rows: &[Vec<String>], aligns: &[Align]) {
         self.lines.extend(table(rows, aligns, self.style.width));
+    }
+
+    /// A table whose first row has the names of the columns.
+    pub(crate) fn headed_table(&mut self, rows: &[Vec<String>], aligns: &[Align]) {
+        self.lines.extend(headed_table(rows, aligns, self.style.width));
     }
 
     fn doubts(&mut self, doubts: &[String]) {

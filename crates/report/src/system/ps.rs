@@ -92,7 +92,7 @@ fn threads_table(out: &mut Lines, threads: &[Thread]) {
         cells.push(known(thread.allowed_cpus.as_ref(), |cpus| format_list(cpus)));
         rows.push(cells);
     }
-    out.table(&rows, &aligns);
+    out.headed_table(&rows, &aligns);
 }
 
 /// `75 % on 1`: the node with the most hinting faults.

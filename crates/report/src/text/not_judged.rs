@@ -1,9 +1,10 @@
-//! Objects that were not judged: the program's own by reason, then those of libraries and interpreters in a line.
+//! Objects that were not judged: those with a substantial share of the accesses by themselves, the program's own others by reason, then those of
+//! libraries and interpreters in a line.
 
 use super::layout::clean;
 use super::place::is_internal;
-use super::words::{count, thousands};
-use firsttouch_analysis::{Analysis, NotJudged, NotJudgedReason};
+use super::words::{count, percent, thousands};
+use firsttouch_analysis::{Analysis, NotJudged, NotJudgedReason, ObjectView};
 use firsttouch_model::format_bytes;
 
 /// The number of objects named for each reason, the largest first; the others are counted.
@@ -24,13 +25,22 @@ pub fn sentences(analysis: &Analysis) -> String {
     if analysis.not_judged.is_empty() {
         return "All objects seen were judged.".to_owned();
     }
-    let (internal, own): (Vec<&NotJudged>, Vec<&NotJudged>) = analysis.not_judged.iter().partition(|one| is_internal_object(analysis, one));
-    let mut sentences: Vec<String> = groups(&own).iter().map(|group| sentence(group, analysis.is_attached())).collect();
+    let heavy = analysis.heavy_not_judged();
+    let others = analysis.not_judged.iter().filter(|one| heavy.iter().all(|object| object.id != one.id));
+    let (internal, own): (Vec<&NotJudged>, Vec<&NotJudged>) = others.partition(|one| is_internal_object(analysis, one));
+    let mut sentences: Vec<String> = heavy.iter().filter_map(|object| by_itself(object)).collect();
+    sentences.extend(groups(&own).iter().map(|group| sentence(group, analysis.is_attached())));
     sentences.extend((!internal.is_empty()).then(|| {
         let bytes = internal.iter().map(|one| one.bytes).fold(0, u64::saturating_add);
         format!("{} of libraries and interpreters ({})", count(internal.len(), "object"), format_bytes(bytes))
     }));
     format!("Not judged: {}.", sentences.join(". "))
+}
+
+/// `buffer of libopenblas.so (32 MiB, 15 % of the accesses): its first touches were not seen`
+fn by_itself(object: &ObjectView) -> Option<String> {
+    let (name, bytes, share) = (clean(&object.name), format_bytes(object.total_bytes), percent(object.access_share.unwrap_or(0.0)));
+    Some(format!("{name} ({bytes}, {share} of the accesses): {}", clean(&object.reason.as_ref()?.to_string())))
 }
 
 /// Groups by reason, those with the most bytes first.

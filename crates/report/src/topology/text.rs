@@ -1,6 +1,6 @@
 //! The topology as text.
 
-use super::table::{Align, table};
+use super::table::{Align, fold, table};
 use crate::text::Style;
 use crate::text::layout::clean;
 use crate::text::paint::Paint;
@@ -44,7 +44,7 @@ impl Text {
         if !self.lines.is_empty() {
             self.lines.push(String::new());
         }
-        self.lines.push(self.style.paint(Paint::Bold, text));
+        self.lines.extend(fold(text, self.style.width).iter().map(|line| self.style.paint(Paint::Bold, line.trim_end())));
     }
 
     fn rows(&mut self, rows: &[Vec<String>], aligns: &[Align]) {

@@ -44,6 +44,23 @@ fn nothing_to_compare() {
     assert!(!text(&processes, &context(), PLAIN).contains("each process has one thread"), "they share memory");
 }
 
+/// Check that an idle program to which firsttouch attached gets no all-clear, whether it has one thread or several, and that the reason is that it was
+/// idle; a program that was started, and one that worked, are judged.
+#[test]
+fn idle_programs_are_not_judged() {
+    let shown = |threads: usize, attached: bool, ran_s: f64| {
+        let mut analysis = Analysis { attached, ran_s: Some(ran_s), wall_s: 1.0, ..well_placed() };
+        analysis.threads.truncate(threads);
+        text(&analysis, &context(), PLAIN).replace('\n', " ")
+    };
+    for threads in [1, 8] {
+        let idle = shown(threads, true, 0.027);
+        let expected = "NOT JUDGED: the program was idle: its threads ran for 27 ms of the 1.0 s; record it while it does its usual work, or for longer.";
+        assert!(idle.contains(expected), "{idle}");
+        assert!(shown(threads, true, 0.4).contains("No finding") && shown(threads, false, 0.027).contains("No finding"));
+    }
+}
+
 /// Check that missing and partial evidence, notes and losses are reported with the remedy.
 #[test]
 fn doubts_are_told() {
@@ -184,6 +201,7 @@ fn small_blocks_of_interpreters_are_one_line() {
     let mut analysis = well_placed();
     let object = &mut analysis.objects[0];
     (object.judged, object.kind, object.name) = (false, ObjectKind::Pool, "small blocks of 17 allocating lines".into());
+    object.access_share = Some(0.01);
     object.reason = Some("fits in a core's cache".into());
     object.allocated_at = None;
     let place = |module: &str, share| CodeLocation { module: Some(module.into()), offset: Some(1), share, ..CodeLocation::default() };

@@ -141,13 +141,31 @@ fn is_argument(text: &Text, start: usize, mut place: usize) -> bool {
     false
 }
 
+/// Where the `for` of a comprehension begins; the end if there is none.
+fn before_for(text: &Text, start: usize, end: usize) -> usize {
+    let mut place = start;
+    while place < end {
+        match text.at(place) {
+            '(' | '[' | '{' => place = text.closing(place),
+            'f' if !is_word(text.before(place)) && text.code(place, text.word_end(place)) == "for" => return place,
+            _ => {}
+        }
+        place += 1;
+    }
+    end
+}
+
 /// The expression from a place to the end of its argument, without blanks.
 fn expression(text: &Text, start: usize, end: usize, place: usize) -> String {
     let (from, to) = match enclosing(text, start, place) {
         Some(open) => (open + 1, text.closing(open).min(end)),
         None => (start, end),
     };
+    if ["import", "from"].contains(&text.code(start, text.word_end(start)).as_str()) {
+        return "an import".to_owned();
+    }
     let to = text.split_commas(from, to).into_iter().find(|(from, to)| (*from..*to).contains(&place)).map_or(to, |(_, to)| to);
+    let to = before_for(text, place, to);
     let code_end = text.skip_blanks_back((place..to).rev().find(|at| !text.code(*at, *at + 1).trim().is_empty()).map_or(to, |at| at + 1));
     let whole = text.source(place, code_end).replace(FLOOR_DIVISION, "//");
     if whole.chars().count() <= LONGEST_EXPRESSION {
@@ -198,6 +216,8 @@ mod tests {
             ("return np.zeros(n)", "       ^", &["`np.zeros(n)`"]),
             ("use(np.zeros(n), key=np.ones(n))", "    ^                ^", &["`np.zeros(n)`", "`np.ones(n)`"]),
             ("a = f(x=np.zeros(n))  # b = np.ones(n)", "        ^", &["`np.zeros(n)`"]),
+            ("d = DataFrame({c: np.ones(n) for c in names})", "                  ^", &["`np.ones(n)`"]),
+            ("import numpy as np", "^", &["`an import`"]),
             ("a += np.zeros(n)", "     ^", &["`np.zeros(n)`"]),
             ("ä = 'ö;='; b = np.zeros(n)", "                 ^", &["b"]),
         ] {

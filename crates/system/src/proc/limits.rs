@@ -1,11 +1,22 @@
 //! /proc/self/limits: the limits on this process's resources.
 
+use firsttouch_model::format_bytes;
 use std::fs;
 
 /// The most bytes that a file may have; `None` if there is no limit.
 #[must_use]
 pub fn file_size() -> Option<u64> {
     soft_limit(&fs::read_to_string("/proc/self/limits").ok()?, "Max file size")
+}
+
+/// ` (ulimit -f limits files to 50 KiB: raise it, ...)`, for a message about a file that cannot be written; empty without a limit.
+#[must_use]
+pub fn file_size_remedy() -> String {
+    file_size().map_or_else(String::new, remedy)
+}
+
+fn remedy(limit: u64) -> String {
+    format!(" (ulimit -f limits files to {}: raise it, or use a shell without that limit)", format_bytes(limit))
 }
 
 /// The soft limit of a line such as `Max file size   4096   unlimited   bytes`.
@@ -16,7 +27,13 @@ fn soft_limit(text: &str, name: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::soft_limit;
+    use super::{remedy, soft_limit};
+
+    /// Check that the limit and what to do about it are named.
+    #[test]
+    fn limits_are_named() {
+        assert_eq!(remedy(102_400), " (ulimit -f limits files to 100 KiB: raise it, or use a shell without that limit)");
+    }
 
     /// Check a limit, no limit, and damaged text.
     #[test]

@@ -13,7 +13,9 @@ use firsttouch_system::calls::clock::monotonic_ns;
 use firsttouch_system::debug_exceptions::Policy;
 use firsttouch_system::preload::accepts_agent::accepts_agent;
 use firsttouch_system::preload::unpack::Unpacked;
+use firsttouch_system::proc::limits;
 use std::ffi::{CString, OsStr};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -102,6 +104,11 @@ impl Agent {
     }
 }
 
+/// What to do about a limit on the size of files, which holds for shared memory too.
+fn limit(error: &io::Error) -> String {
+    if error.raw_os_error() == Some(libc::EFBIG) { limits::file_size_remedy() } else { String::new() }
+}
+
 impl Source for Agent {
     fn name(&self) -> &'static str {
         "agent"
@@ -112,8 +119,9 @@ impl Source for Agent {
         let Some((program, bytes)) = &self.program else { return Err(ATTACHED.into()) };
         accepts_agent(program).map_err(|reason| reason.to_string())?;
         let library = Unpacked::write(bytes).map_err(|error| format!("{error:#}: objects are named by mapping"))?;
-        let ring = AgentRing::create(RING_SLOTS, self.min_size, self.follow)
-            .map_err(|error| format!("cannot make the ring that the agent writes to: {error}: objects are named by mapping"))?;
+        let ring = AgentRing::create(RING_SLOTS, self.min_size, self.follow).map_err(|error| {
+            format!("cannot make the ring that the agent writes to: {error}{}: objects are named by mapping", limit(&error))
+        })?;
         self.loaded = Some((Rc::new(library), ring));
         Ok(())
     }

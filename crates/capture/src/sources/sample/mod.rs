@@ -108,7 +108,7 @@ impl TimerSamples {
 
     /// A sample of the kernel's clock, and the ticks before it that hit the kernel.
     fn outside_tick(&mut self, sample: &ThreadTick, tracker: &mut Tracker) {
-        let ThreadTick { pid, tid, time, mode, tick, unreported } = sample;
+        let ThreadTick { pid, tid, time, mode, tick, unreported, .. } = sample;
         let before = self.samples;
         let Some(weight) = self.thinning.weight(*time) else { return };
         let thread = tracker.thread(*pid, *tid, None, *time);
@@ -245,7 +245,8 @@ impl Source for TimerSamples {
         }
         let began = monotonic_ns();
         match record {
-            Record::Tick(sample) if tracker.has_timer(pid, tid) => self.burst_tick(sample, tracker),
+            // The event outlives the timer if the program is replaced by another one.
+            Record::Tick(sample) if sample.is_of_burst || tracker.has_timer(pid, tid) => self.burst_tick(sample, tracker),
             Record::Tick(sample) => self.outside_tick(sample, tracker),
             Record::Agent(AgentRecord { time, event: AgentEvent::Tick(tick), .. }) => {
                 tracker.timer_seen(pid, tid);
@@ -345,6 +346,36 @@ fn kind(access: Access) -> AccessKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sink::Sink;
+    use crate::track::scope::Scope;
+    use firsttouch_profile::Writer;
+
+    /// Check that a tick of a burst stands for no time, also if the thread has no timer by then: the program was replaced by another one. Its
+    /// clock would give the thread the CPU time since the machine's start.
+    #[test]
+    fn bursts_stand_for_no_time() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("a.ftp");
+        let pid = i32::try_from(std::process::id()).expect("a process number");
+        let mut tracker = Tracker::new(Scope::of_test("/".into(), pid), Sink::new(Writer::create(&path).expect("a profile")));
+        tracker.process(pid, 1);
+        assert!(!tracker.has_timer(pid, pid));
+        let tick = |is_of_burst| ThreadTick {
+            pid,
+            tid: pid,
+            time: 10,
+            mode: TickMode::Kernel,
+            is_of_burst,
+            tick: Tick { instruction_pointer: 0, registers: [0; 16], cpu: 0, cpu_ns: 9, faults: None, stack_address: 0, stack: Vec::new() },
+            unreported: 0,
+        };
+        let mut source = TimerSamples::new(1, None);
+        assert!([true, false].iter().all(|&burst| source.take(&Record::Tick(Box::new(tick(burst))), &mut tracker)));
+        tracker.finish();
+        tracker.sink.finish();
+        let samples = firsttouch_profile::open(&path).expect("the profile").samples;
+        assert_eq!(samples.iter().map(|sample| sample.weight).collect::<Vec<_>>(), [1.0]);
+    }
 
     /// Check that an interval is a whole number of ticks less a quarter, that the first sample comes within it, and that many CPUs together
     /// do not give more samples than firsttouch takes.

@@ -259,6 +259,7 @@ impl BurstEvent {
                 *offset = sample.time.saturating_sub(sample.tick.cpu_ns);
             }
             *last_time = sample.time;
+            sample.is_of_burst = true;
             sample.tick.cpu_ns = sample.tick.cpu_ns.saturating_add(*offset);
             consume(sample);
         })
